@@ -1,0 +1,266 @@
+//! A size: a number, or an expression over the symbols of an environment.
+
+use std::fmt;
+use std::ops::{Add, Mul, Neg, Sub};
+use std::sync::Arc;
+
+use crate::{Expr, Rel, SymEnv};
+
+/// A size. Equality (`==`) is structural; [`SymInt::is_eq`] and its relatives decide about values.
+#[derive(Clone)]
+pub enum SymInt {
+    /// A number.
+    Int(i64),
+    /// An expression that is not a number, with the environment of its symbols.
+    Expr(Arc<(Expr, SymEnv)>),
+}
+
+impl SymInt {
+    /// The size an expression stands for.
+    pub fn from_expr(expr: Expr, env: &SymEnv) -> Self {
+        match expr.as_int() {
+            Some(value) => Self::Int(value),
+            None => Self::Expr(Arc::new((expr, env.clone()))),
+        }
+    }
+
+    /// The number, unless it is symbolic.
+    pub fn as_int(&self) -> Option<i64> {
+        match self {
+            Self::Int(value) => Some(*value),
+            Self::Expr(_) => None,
+        }
+    }
+
+    /// The number, or the value that the hints give.
+    pub fn hint(&self) -> Option<i64> {
+        match self {
+            Self::Int(value) => Some(*value),
+            Self::Expr(node) => node.1.hint(&node.0),
+        }
+    }
+
+    /// It as an expression.
+    pub fn to_expr(&self) -> Expr {
+        match self {
+            Self::Int(value) => Expr::int(*value),
+            Self::Expr(node) => node.0.clone(),
+        }
+    }
+
+    fn env<'a>(&'a self, other: &'a Self) -> Option<&'a SymEnv> {
+        match (self, other) {
+            (Self::Expr(node), _) | (_, Self::Expr(node)) => Some(&node.1),
+            _ => None,
+        }
+    }
+
+    fn combine(&self, other: &Self, ints: fn(i64, i64) -> Option<i64>, exprs: fn(&Expr, &Expr) -> Expr) -> Self {
+        if let (Self::Int(a), Self::Int(b)) = (self, other) {
+            // Sizes that do not fit 64 bits saturate: no tensor has them, so the next bounds check refuses them.
+            return Self::Int(ints(*a, *b).unwrap_or(i64::MAX));
+        }
+        match self.env(other) {
+            Some(env) => Self::from_expr(exprs(&self.to_expr(), &other.to_expr()), env),
+            None => Self::Int(0),
+        }
+    }
+
+    /// Floor division.
+    #[must_use]
+    pub fn floor_div(&self, other: &Self) -> Self {
+        self.combine(other, |a, b| Expr::int(a).floor_div(&Expr::int(b)).as_int(), Expr::floor_div)
+    }
+
+    /// Division rounding up, for positive divisors.
+    #[must_use]
+    pub fn ceil_div(&self, other: &Self) -> Self {
+        (self + other - 1).floor_div(other)
+    }
+
+    /// The remainder as Python has it.
+    #[must_use]
+    pub fn modulo(&self, other: &Self) -> Self {
+        self.combine(other, |a, b| Expr::int(a).modulo(&Expr::int(b)).as_int(), Expr::modulo)
+    }
+
+    /// The smaller of two.
+    #[must_use]
+    pub fn min(&self, other: &Self) -> Self {
+        self.combine(other, |a, b| Some(a.min(b)), Expr::minimum)
+    }
+
+    /// The larger of two.
+    #[must_use]
+    pub fn max(&self, other: &Self) -> Self {
+        self.combine(other, |a, b| Some(a.max(b)), Expr::maximum)
+    }
+
+    fn decide(&self, rel: Rel, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Int(a), Self::Int(b)) => match rel {
+                Rel::Eq => a == b,
+                Rel::Ne => a != b,
+                Rel::Lt => a < b,
+                Rel::Le => a <= b,
+            },
+            // A size that only a run can tell is taken to be a general one: unlike every other size.
+            _ => self
+                .env(other)
+                .and_then(|env| env.decide(&self.to_expr(), rel, &other.to_expr()))
+                .unwrap_or(rel == Rel::Ne),
+        }
+    }
+
+    /// Whether both are the same number; may record a constraint.
+    pub fn is_eq(&self, other: impl Into<Self>) -> bool {
+        self.decide(Rel::Eq, &other.into())
+    }
+
+    /// Whether it is less; may record a constraint.
+    pub fn is_lt(&self, other: impl Into<Self>) -> bool {
+        self.decide(Rel::Lt, &other.into())
+    }
+
+    /// Whether it is less or equal; may record a constraint.
+    pub fn is_le(&self, other: impl Into<Self>) -> bool {
+        self.decide(Rel::Le, &other.into())
+    }
+
+    /// Whether it is greater; may record a constraint.
+    pub fn is_gt(&self, other: impl Into<Self>) -> bool {
+        other.into().decide(Rel::Lt, self)
+    }
+
+    /// Whether it is greater or equal; may record a constraint.
+    pub fn is_ge(&self, other: impl Into<Self>) -> bool {
+        other.into().decide(Rel::Le, self)
+    }
+}
+
+impl PartialEq for SymInt {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Int(a), Self::Int(b)) => a == b,
+            (Self::Expr(a), Self::Expr(b)) => a.0 == b.0,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for SymInt {}
+
+impl PartialEq<i64> for SymInt {
+    fn eq(&self, other: &i64) -> bool {
+        self.as_int() == Some(*other)
+    }
+}
+
+impl From<i64> for SymInt {
+    fn from(value: i64) -> Self {
+        Self::Int(value)
+    }
+}
+
+impl From<i32> for SymInt {
+    fn from(value: i32) -> Self {
+        Self::Int(value.into())
+    }
+}
+
+impl From<usize> for SymInt {
+    fn from(value: usize) -> Self {
+        Self::Int(value as i64)
+    }
+}
+
+impl From<&SymInt> for SymInt {
+    fn from(value: &SymInt) -> Self {
+        value.clone()
+    }
+}
+
+macro_rules! operator {
+    ($trait:ident, $method:ident, $ints:expr, $exprs:expr) => {
+        impl<T: Into<SymInt>> $trait<T> for &SymInt {
+            type Output = SymInt;
+            fn $method(self, other: T) -> SymInt {
+                self.combine(&other.into(), $ints, $exprs)
+            }
+        }
+        impl<T: Into<SymInt>> $trait<T> for SymInt {
+            type Output = SymInt;
+            fn $method(self, other: T) -> SymInt {
+                self.combine(&other.into(), $ints, $exprs)
+            }
+        }
+    };
+}
+
+operator!(Add, add, i64::checked_add, Expr::add);
+operator!(Sub, sub, i64::checked_sub, Expr::sub);
+operator!(Mul, mul, i64::checked_mul, Expr::mul);
+
+impl Neg for &SymInt {
+    type Output = SymInt;
+    fn neg(self) -> SymInt {
+        SymInt::Int(0) - self
+    }
+}
+
+impl fmt::Display for SymInt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Int(value) => write!(f, "{value}"),
+            Self::Expr(node) => write!(f, "{}", node.0),
+        }
+    }
+}
+
+impl fmt::Debug for SymInt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_expressions_decide_records_nothing() {
+        let env = SymEnv::new();
+        let s = env.size(4);
+        assert!(s.is_gt(0) && !s.is_eq(1) && (&s + 1).is_gt(&s) && (&s * 2).is_ge(4));
+        assert!(env.constraints().is_empty());
+    }
+
+    #[test]
+    fn what_only_the_hint_decides_becomes_a_constraint() {
+        let env = SymEnv::new();
+        let (a, b) = (env.size(4), env.size(4));
+        assert!(a.is_eq(&b));
+        assert!(!a.is_lt(3));
+        let texts: Vec<String> = env.constraints().iter().map(ToString::to_string).collect();
+        assert_eq!(texts, ["s0 == s1", "3 <= s0"]);
+        let bind = |name: &str| Some(if name == "s0" { 5 } else { 4 });
+        assert_eq!(env.constraints()[0].holds(&bind), Some(false));
+    }
+
+    #[test]
+    fn a_size_known_only_at_run_time_differs_from_every_other() {
+        let env = SymEnv::new();
+        let u = env.unbacked();
+        assert!(!u.is_eq(1) && !u.is_eq(5));
+        assert!(env.constraints().is_empty());
+    }
+
+    #[test]
+    fn numbers_stay_numbers_and_overflow_saturates() {
+        assert_eq!(SymInt::Int(6).ceil_div(&4.into()), SymInt::Int(2));
+        assert_eq!(SymInt::Int(i64::MAX) * 2, SymInt::Int(i64::MAX));
+        let env = SymEnv::new();
+        let s = env.size(3);
+        assert_eq!((&s - &s).as_int(), Some(0));
+    }
+}

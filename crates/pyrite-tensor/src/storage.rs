@@ -1,0 +1,190 @@
+//! Shared, aligned, recycled memory.
+//!
+//! A [`Storage`] is a reference-counted block of bytes behind a lock. Freed blocks go to a small per-thread cache by
+//! size, so that a program that runs again and again does not fault in fresh pages each time.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use aligned_vec::{AVec, ConstAlign};
+use parking_lot::{MappedRwLockReadGuard, MappedRwLockWriteGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::Element;
+
+/// The alignment of every block: a cache line, and the widest vector register.
+pub const ALIGN: usize = 64;
+
+type Block = AVec<u8, ConstAlign<ALIGN>>;
+
+/// Blocks larger than this are returned to the system at once.
+const LARGEST_CACHED: usize = 64 << 20;
+/// The cache of a thread never holds more bytes than this.
+const CACHE_LIMIT: usize = 256 << 20;
+
+#[derive(Default)]
+struct Cache {
+    blocks: HashMap<usize, Vec<Block>>,
+    bytes: usize,
+}
+
+thread_local! {
+    static CACHE: RefCell<Cache> = RefCell::new(Cache::default());
+}
+
+/// Blocks of at least this many bytes come in steps of a page, so that nearly equal sizes share them.
+fn size_class(nbytes: usize) -> usize {
+    if nbytes <= 4096 { nbytes.next_multiple_of(ALIGN) } else { nbytes.next_multiple_of(4096) }
+}
+
+fn take(nbytes: usize) -> Option<Block> {
+    CACHE.with_borrow_mut(|cache| {
+        let block = cache.blocks.get_mut(&size_class(nbytes))?.pop()?;
+        cache.bytes -= block.capacity();
+        Some(block)
+    })
+}
+
+fn give_back(block: Block) {
+    let class = block.capacity();
+    if class == 0 || class > LARGEST_CACHED || class != size_class(class) {
+        return;
+    }
+    // A thread that is ending has no cache any more; its blocks are freed.
+    let _ = CACHE.try_with(|cache| {
+        let cache = &mut *cache.borrow_mut();
+        if cache.bytes + class <= CACHE_LIMIT {
+            cache.bytes += class;
+            cache.blocks.entry(class).or_default().push(block);
+        }
+    });
+}
+
+struct Inner {
+    bytes: RwLock<Block>,
+    nbytes: usize,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        give_back(std::mem::replace(self.bytes.get_mut(), AVec::with_capacity(ALIGN, 0)));
+    }
+}
+
+/// A block of bytes that tensors share.
+#[derive(Clone)]
+pub struct Storage(Arc<Inner>);
+
+/// Elements that are being read; the storage cannot be written meanwhile.
+pub type Reading<'a, T> = MappedRwLockReadGuard<'a, [T]>;
+/// Elements that are being written; the storage cannot be reached otherwise meanwhile.
+pub type Writing<'a, T> = MappedRwLockWriteGuard<'a, [T]>;
+
+impl Storage {
+    /// A block of zeros.
+    pub fn zeroed(nbytes: usize) -> Self {
+        let mut block = take(nbytes).unwrap_or_else(|| AVec::with_capacity(ALIGN, size_class(nbytes)));
+        block.clear();
+        block.resize(nbytes, 0);
+        Self(Arc::new(Inner { bytes: RwLock::new(block), nbytes }))
+    }
+
+    /// A block of unspecified content: what a recycled block last held, else zeros.
+    pub fn recycled(nbytes: usize) -> Self {
+        match take(nbytes) {
+            Some(mut block) => {
+                block.resize(nbytes, 0);
+                Self(Arc::new(Inner { bytes: RwLock::new(block), nbytes }))
+            }
+            None => Self::zeroed(nbytes),
+        }
+    }
+
+    /// A block with these elements.
+    pub fn from_slice<T: Element>(elements: &[T]) -> Self {
+        let bytes: &[u8] = bytemuck::cast_slice(elements);
+        let mut block = take(bytes.len()).unwrap_or_else(|| AVec::with_capacity(ALIGN, size_class(bytes.len())));
+        block.clear();
+        block.extend_from_slice(bytes);
+        Self(Arc::new(Inner { nbytes: bytes.len(), bytes: RwLock::new(block) }))
+    }
+
+    /// Bytes in it.
+    pub fn nbytes(&self) -> usize {
+        self.0.nbytes
+    }
+
+    /// Whether both are the same block.
+    pub fn same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// An identity for maps, valid while the storage lives.
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+
+    /// Whether nobody else holds it.
+    pub fn is_unique(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
+    /// All whole elements of a type, for reading.
+    pub fn read<T: Element>(&self) -> Reading<'_, T> {
+        RwLockReadGuard::map(self.0.bytes.read_recursive(), |block| typed(block))
+    }
+
+    /// All whole elements of a type, for writing.
+    pub fn write<T: Element>(&self) -> Writing<'_, T> {
+        RwLockWriteGuard::map(self.0.bytes.write(), |block| {
+            let whole = block.len() / size_of::<T>() * size_of::<T>();
+            bytemuck::cast_slice_mut(&mut block[..whole])
+        })
+    }
+
+    /// A copy of the bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.0.bytes.read_recursive().to_vec()
+    }
+}
+
+fn typed<T: Element>(block: &Block) -> &[T] {
+    let whole = block.len() / size_of::<T>() * size_of::<T>();
+    bytemuck::cast_slice(&block[..whole])
+}
+
+impl std::fmt::Debug for Storage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Storage({} bytes)", self.0.nbytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_zeroed_block_is_zero_even_when_recycled() {
+        let first = Storage::from_slice(&[7u8; 1000]);
+        drop(first);
+        assert!(Storage::zeroed(1000).to_bytes().iter().all(|b| *b == 0));
+    }
+
+    #[test]
+    fn blocks_are_aligned_and_sized_exactly() {
+        for nbytes in [0, 1, 63, 4096, 5000] {
+            let storage = Storage::recycled(nbytes);
+            assert_eq!(storage.read::<u8>().len(), nbytes);
+            assert_eq!(storage.read::<u8>().as_ptr() as usize % ALIGN, 0);
+        }
+    }
+
+    #[test]
+    fn clones_share_their_bytes() {
+        let a = Storage::zeroed(8);
+        let b = a.clone();
+        a.write::<i64>()[0] = 5;
+        assert_eq!(b.read::<i64>()[0], 5);
+        assert!(a.same(&b) && !a.same(&Storage::zeroed(8)));
+    }
+}
