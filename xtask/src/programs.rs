@@ -1,0 +1,82 @@
+//! The tasks that build something and run it.
+
+use std::ffi::{OsStr, OsString};
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::workspace::Workspace;
+use crate::{process, python};
+
+/// The package that holds the filetests and the fuzz target.
+const TESTING: &str = "pyrite-testing";
+/// The fuzz target for the reader and the verifier.
+const FUZZ_BINARY: &str = "fuzz-reader";
+
+/// Runs `pyrite demo`.
+pub fn demo(workspace: &Workspace) -> Result<()> {
+    build_cli(workspace)?;
+    process::run(Command::new(workspace.release_binary("pyrite")).arg("demo").current_dir(&workspace.root))
+}
+
+/// Runs the benchmarks against PyTorch.
+pub fn bench(workspace: &Workspace, args: &[OsString]) -> Result<()> {
+    process::run(python_with_pyrite(workspace, ["tests/python/bench.py"])?.args(args))
+}
+
+/// Runs the operators against PyTorch's.
+pub fn conformance(workspace: &Workspace, args: &[OsString]) -> Result<()> {
+    process::run(conformance_command(workspace)?.args(args))
+}
+
+/// The command behind [`conformance`].
+pub fn conformance_command(workspace: &Workspace) -> Result<Command> {
+    python_with_pyrite(workspace, ["tests/python/conformance.py"])
+}
+
+/// Rewrites the expectations of the filetests.
+pub fn bless(workspace: &Workspace) -> Result<()> {
+    let runner: &[&str] = if has_nextest(workspace) { &["nextest", "run"] } else { &["test"] };
+    process::run(workspace.cargo(runner).args(["-p", TESTING, "--test", "filetests"]).env("BLESS", "1"))
+}
+
+/// Fuzzes the reader and the verifier for so many seconds.
+pub fn fuzz(workspace: &Workspace, seconds: u64) -> Result<()> {
+    if !has_fuzz_target(workspace) {
+        bail!("the workspace has no binary `{FUZZ_BINARY}` in `{TESTING}`");
+    }
+    process::run(&mut fuzz_command(workspace, seconds))
+}
+
+/// The command behind [`fuzz`].
+pub fn fuzz_command(workspace: &Workspace, seconds: u64) -> Command {
+    let mut command = workspace.cargo(["run", "--release", "-p", TESTING, "--bin", FUZZ_BINARY, "--"]);
+    command.args(["--seconds", &seconds.to_string()]);
+    command
+}
+
+/// Whether there is something to fuzz.
+pub fn has_fuzz_target(workspace: &Workspace) -> bool {
+    workspace.package(TESTING).is_some_and(|testing| testing.has_binary(FUZZ_BINARY))
+}
+
+/// Whether `cargo nextest` is installed.
+pub fn has_nextest(workspace: &Workspace) -> bool {
+    process::succeeds(&mut workspace.cargo(["nextest", "--version"]))
+}
+
+/// The virtual environment's interpreter with `args`, which finds the freshly built binary in `PYRITE_BIN`.
+pub fn python_with_pyrite<A: AsRef<OsStr>>(
+    workspace: &Workspace,
+    args: impl IntoIterator<Item = A>,
+) -> Result<Command> {
+    let interpreter = python::interpreter(workspace)?;
+    build_cli(workspace)?;
+    let mut command = Command::new(interpreter);
+    command.args(args).current_dir(&workspace.root).env("PYRITE_BIN", workspace.release_binary("pyrite"));
+    Ok(command)
+}
+
+fn build_cli(workspace: &Workspace) -> Result<()> {
+    process::run(&mut workspace.cargo(["build", "--release", "-p", "pyrite-cli"]))
+}

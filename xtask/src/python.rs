@@ -1,0 +1,204 @@
+//! The virtual environment with torch that the Python tests, the benchmarks and the conformance suite run in.
+//!
+//! It lies in the user's cache folder and carries the hash of its requirements in its name, so that clones with the same
+//! requirements share one and a changed requirement leads to a new one. A stamp inside says that the installation went
+//! through to its end; a folder without it is what an interrupted installation left, and is made anew. A file lock keeps
+//! two clones from installing at once.
+
+use std::ffi::OsString;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use sha2::{Digest, Sha256};
+
+use crate::process;
+use crate::workspace::Workspace;
+
+/// What is installed, relative to the root.
+const REQUIREMENTS: &str = "tests/python/requirements.txt";
+/// The file inside the environment that marks it as complete.
+const STAMP: &str = ".complete";
+/// The versions of CPython for which every requirement has a wheel, the preferred one first.
+const VERSIONS: [&str; 3] = ["3.11", "3.12", "3.13"];
+
+/// The interpreter of the environment, which is installed first if it is missing.
+pub fn interpreter(workspace: &Workspace) -> Result<PathBuf> {
+    let requirements = workspace.root.join(REQUIREMENTS);
+    let text = fs::read(&requirements).with_context(|| format!("cannot read {}", requirements.display()))?;
+    let cache = cache_folder(std::env::var_os("XDG_CACHE_HOME"), std::env::home_dir())?.join("pyrite");
+    let environment = Environment { folder: cache.join(format!("venv-{}", short_hash(&text))) };
+    if !environment.is_complete() {
+        fs::create_dir_all(&cache).with_context(|| format!("cannot create {}", cache.display()))?;
+        let _lock = lock(&environment.folder.with_extension("lock"))?;
+        // Whoever held the lock before may have done the work.
+        if !environment.is_complete() {
+            environment.install(&requirements)?;
+        }
+    }
+    Ok(environment.interpreter())
+}
+
+/// A virtual environment, installed or not.
+struct Environment {
+    folder: PathBuf,
+}
+
+impl Environment {
+    fn interpreter(&self) -> PathBuf {
+        self.folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" })
+    }
+
+    fn is_complete(&self) -> bool {
+        self.folder.join(STAMP).is_file() && self.interpreter().is_file()
+    }
+
+    /// Makes the environment from nothing. The stamp comes last.
+    fn install(&self, requirements: &Path) -> Result<()> {
+        let folder = &self.folder;
+        if folder.exists() {
+            eprintln!("removing the unfinished environment in {}", folder.display());
+            fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+        }
+        let base = find_python()?;
+        eprintln!(
+            "installing torch and the other Python requirements into {} with {}: once, some minutes, about 6 GB",
+            folder.display(),
+            base.display()
+        );
+        process::run(talking_on_stderr(Command::new(base).args(["-m", "venv"]).arg(folder)))?;
+        let pip = ["-m", "pip", "install", "--disable-pip-version-check", "--requirement"];
+        process::run(talking_on_stderr(Command::new(self.interpreter()).args(pip).arg(requirements)))
+            .with_context(|| format!("cannot install {}", requirements.display()))?;
+        process::run(talking_on_stderr(Command::new(self.interpreter()).args(["-c", "import torch"])))
+            .context("torch is installed and cannot be imported")?;
+        fs::write(folder.join(STAMP), "").with_context(|| format!("cannot mark {} as complete", folder.display()))
+    }
+}
+
+/// Sends the command's output to stderr: our stdout belongs to the interpreter's path.
+fn talking_on_stderr(command: &mut Command) -> &mut Command {
+    command.stdin(Stdio::null()).stdout(Stdio::from(io::stderr()))
+}
+
+/// Takes the lock, and waits for it if somebody else has it. It ends with the returned file.
+fn lock(path: &Path) -> Result<File> {
+    let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
+    match file.try_lock() {
+        Ok(()) => return Ok(file),
+        Err(TryLockError::WouldBlock) => eprintln!("waiting for another installation, which holds {}", path.display()),
+        Err(TryLockError::Error(error)) => {
+            return Err(error).with_context(|| format!("cannot lock {}", path.display()));
+        }
+    }
+    file.lock().with_context(|| format!("cannot lock {}", path.display()))?;
+    Ok(file)
+}
+
+/// The first Python on the path that has a supported version and can make virtual environments.
+fn find_python() -> Result<PathBuf> {
+    let versioned = VERSIONS.iter().map(|version| format!("python{version}"));
+    let names = versioned.chain(["python3".to_owned(), "python".to_owned()]);
+    let mut rejected = Vec::new();
+    for name in names {
+        match probe(&name) {
+            Probe::Fits => return Ok(PathBuf::from(name)),
+            Probe::Missing => {}
+            Probe::Rejected(reason) => rejected.push(format!("\n  {name}: {reason}")),
+        }
+    }
+    bail!(
+        "the Python tests need CPython {} with its `venv` module on the path, and there is none{}",
+        VERSIONS.join(", "),
+        rejected.concat()
+    );
+}
+
+/// What is known of a Python after it was asked.
+#[derive(Debug, PartialEq, Eq)]
+enum Probe {
+    Fits,
+    Missing,
+    Rejected(String),
+}
+
+fn probe(name: &str) -> Probe {
+    let script = "import sys; print('%d.%d' % sys.version_info[:2]); import venv, ensurepip";
+    let Ok(output) = Command::new(name).args(["-c", script]).stdin(Stdio::null()).output() else {
+        return Probe::Missing;
+    };
+    let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    if version.is_empty() {
+        // A version manager's placeholder for a Python that is not switched on.
+        Probe::Rejected("it does not start".to_owned())
+    } else if !VERSIONS.contains(&version.as_str()) {
+        Probe::Rejected(format!("its version is {version}"))
+    } else if !output.status.success() {
+        Probe::Rejected("it has no `venv` or `ensurepip` module".to_owned())
+    } else {
+        Probe::Fits
+    }
+}
+
+/// The user's cache folder: `XDG_CACHE_HOME` if it is an absolute path, else `.cache` in the home folder.
+fn cache_folder(xdg: Option<OsString>, home: Option<PathBuf>) -> Result<PathBuf> {
+    match xdg.map(PathBuf::from).filter(|path| path.is_absolute()) {
+        Some(path) => Ok(path),
+        None => Ok(home.context("there is no home folder; set XDG_CACHE_HOME")?.join(".cache")),
+    }
+}
+
+/// The first 16 hexadecimal digits of the SHA-256.
+fn short_hash(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    let first: [u8; 8] = std::array::from_fn(|i| digest[i]);
+    format!("{:016x}", u64::from_be_bytes(first))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_sixteen_digits_of_sha256() {
+        assert_eq!(short_hash(b"abc"), "ba7816bf8f01cfea");
+    }
+
+    #[test]
+    fn a_relative_xdg_folder_is_ignored() {
+        let folder = |xdg: &str| cache_folder(Some(xdg.into()), Some("/home/x".into())).unwrap();
+        assert_eq!(folder("/var/c"), Path::new("/var/c"));
+        assert_eq!(folder("c"), Path::new("/home/x/.cache"));
+        assert_eq!(folder(""), Path::new("/home/x/.cache"));
+        assert!(cache_folder(None, None).is_err());
+    }
+
+    #[test]
+    fn an_environment_without_a_stamp_is_not_complete() {
+        let scratch = tempfile::tempdir().unwrap();
+        let environment = Environment { folder: scratch.path().join("venv") };
+        assert!(!environment.is_complete());
+        fs::create_dir_all(environment.interpreter().parent().unwrap()).unwrap();
+        fs::write(environment.interpreter(), "").unwrap();
+        assert!(!environment.is_complete());
+        fs::write(environment.folder.join(STAMP), "").unwrap();
+        assert!(environment.is_complete());
+    }
+
+    #[test]
+    fn a_lock_is_free_again_after_its_end() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("venv.lock");
+        let held = lock(&path).unwrap();
+        assert!(matches!(File::create(&path).unwrap().try_lock(), Err(TryLockError::WouldBlock)));
+        drop(held);
+        lock(&path).unwrap();
+    }
+
+    #[test]
+    fn a_program_that_does_not_exist_is_missing() {
+        assert_eq!(probe("no-such-python-as-this"), Probe::Missing);
+    }
+}

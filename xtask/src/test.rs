@@ -1,0 +1,178 @@
+//! The steps of `cargo xtask test` and `cargo xtask nightly`, and the sum of what they count.
+//!
+//! A failing step never stops the ones after it: one run shows everything that is wrong.
+
+use std::fmt;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use crate::counts::Counts;
+use crate::workspace::Workspace;
+use crate::{process, programs, tidy};
+
+/// How long the fuzz target runs in `test`.
+const FUZZ_SECONDS: u64 = 60;
+/// How long it runs in `nightly`.
+const NIGHTLY_FUZZ_SECONDS: u64 = 30 * 60;
+
+/// How much to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// What needs neither Python nor a release build.
+    Fast,
+    /// Everything that decides over a change.
+    Full,
+    /// Also the whole conformance suite, and a long fuzz run in place of the short one.
+    Nightly,
+}
+
+/// Runs all steps of the scope, prints a table of them, and returns the sum.
+pub fn run(workspace: &Workspace, scope: Scope) -> Counts {
+    let mut report = Report::default();
+    report.step("fmt", || checked(&mut workspace.cargo(["fmt", "--all", "--check"])));
+    report.step("clippy", || {
+        checked(&mut workspace.cargo(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+    });
+    report.step("tidy", || {
+        let found = tidy::run(workspace)?;
+        Ok(if found.has_errors() { Outcome::FAILED } else { Outcome::PASSED })
+    });
+    report.step("tests", || rust_tests(workspace));
+    report.step("doctests", || {
+        let mut command = workspace.cargo(["test", "--workspace", "--doc", "--no-fail-fast"]);
+        counted(&mut command, Counts::of_libtest)
+    });
+    match scope {
+        Scope::Fast => {}
+        Scope::Full => report.step("fuzz", || fuzz(workspace, FUZZ_SECONDS)),
+        Scope::Nightly => report.step("fuzz", || fuzz(workspace, NIGHTLY_FUZZ_SECONDS)),
+    }
+    if scope != Scope::Fast {
+        report.step("pytest", || {
+            let args = ["-m", "pytest", "--color=no", "tests/python"];
+            counted(&mut programs::python_with_pyrite(workspace, args)?, Counts::of_pytest)
+        });
+    }
+    if scope == Scope::Nightly {
+        report.step("conformance", || measured(&mut programs::conformance_command(workspace)?));
+    }
+    report.print();
+    report.total()
+}
+
+/// The tests of all crates, with nextest where it is installed.
+fn rust_tests(workspace: &Workspace) -> Result<Outcome> {
+    if programs::has_nextest(workspace) {
+        let args = ["nextest", "run", "--workspace", "--no-fail-fast", "--no-tests=pass", "--color=never"];
+        return counted(&mut workspace.cargo(args), Counts::of_nextest);
+    }
+    eprintln!("cargo-nextest is not installed: `cargo test` takes its place");
+    let args = ["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"];
+    counted(&mut workspace.cargo(args), Counts::of_libtest)
+}
+
+fn fuzz(workspace: &Workspace, seconds: u64) -> Result<Outcome> {
+    if !programs::has_fuzz_target(workspace) {
+        return Ok(Outcome::Skipped("there is no fuzz target"));
+    }
+    measured(&mut programs::fuzz_command(workspace, seconds))
+}
+
+/// Runs a program that is one check.
+fn checked(command: &mut Command) -> Result<Outcome> {
+    process::run(command).map(|()| Outcome::PASSED)
+}
+
+/// Runs a program whose summary `read` understands.
+fn counted(command: &mut Command, read: fn(&str) -> Counts) -> Result<Outcome> {
+    let transcript = process::run_and_keep(command)?;
+    let counts = read(&transcript.text);
+    Ok(Outcome::Counted(if transcript.status.success() { counts } else { counts.with_a_failure() }))
+}
+
+/// Runs a program that is one check and whose last line gives its figures.
+fn measured(command: &mut Command) -> Result<Outcome> {
+    let transcript = process::run_and_keep(command)?;
+    let counts = if transcript.status.success() { Counts::ONE_PASSED } else { Counts::ONE_FAILED };
+    let last = transcript.text.lines().rev().map(str::trim).find(|line| !line.is_empty());
+    Ok(Outcome::Measured(counts, last.unwrap_or("it printed nothing").to_owned()))
+}
+
+/// What came out of a step.
+enum Outcome {
+    Counted(Counts),
+    Measured(Counts, String),
+    Skipped(&'static str),
+}
+
+impl Outcome {
+    const PASSED: Self = Self::Counted(Counts::ONE_PASSED);
+    const FAILED: Self = Self::Counted(Counts::ONE_FAILED);
+
+    fn counts(&self) -> Counts {
+        match self {
+            Self::Counted(counts) | Self::Measured(counts, _) => *counts,
+            Self::Skipped(_) => Counts::default(),
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Counted(counts) => write!(f, "{counts}"),
+            Self::Measured(counts, figures) => write!(f, "{counts}: {figures}"),
+            Self::Skipped(reason) => write!(f, "skipped: {reason}"),
+        }
+    }
+}
+
+/// The steps that were run.
+#[derive(Default)]
+struct Report {
+    steps: Vec<(&'static str, Outcome, Duration)>,
+}
+
+impl Report {
+    /// Runs one step. A step that cannot be run at all counts as one failure.
+    fn step(&mut self, name: &'static str, run: impl FnOnce() -> Result<Outcome>) {
+        eprintln!("==> {name}");
+        let start = Instant::now();
+        let outcome = run().unwrap_or_else(|error| {
+            eprintln!("error: {error:#}");
+            Outcome::FAILED
+        });
+        self.steps.push((name, outcome, start.elapsed()));
+    }
+
+    fn print(&self) {
+        println!();
+        for (name, outcome, duration) in &self.steps {
+            println!("{name:<12} {:>7.1} s   {outcome}", duration.as_secs_f64());
+        }
+    }
+
+    fn total(&self) -> Counts {
+        let mut total = Counts::default();
+        for (_, outcome, _) in &self.steps {
+            total += outcome.counts();
+        }
+        total
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broken_step_counts_once_and_the_rest_goes_on() {
+        let mut report = Report::default();
+        report.step("broken", || anyhow::bail!("no such program"));
+        report.step("left out", || Ok(Outcome::Skipped("nothing to do")));
+        report.step("tests", || Ok(Outcome::Counted(Counts { passed: 5, failed: 2 })));
+        assert_eq!(report.total(), Counts { passed: 5, failed: 3 });
+    }
+}

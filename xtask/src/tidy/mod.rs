@@ -1,0 +1,59 @@
+//! The rules of the house that no compiler checks.
+//!
+//! - Every crate stands in the level table of ARCHITECTURE.md and depends on strictly lower levels ([`levels`]).
+//! - Every crate takes over the workspace's lints ([`manifests`]).
+//! - Every source file opens with a module doc; no code is left for later, no test is switched off, and every `unsafe`
+//!   states why it is sound ([`sources`]).
+//! - There is a changelog.
+//!
+//! All findings are collected and printed with their place. Warnings do not fail.
+
+mod code_view;
+mod levels;
+mod manifests;
+mod sources;
+
+use std::path::Path;
+
+use anyhow::Result;
+use pyrite_diag::{Code, Colour, Diagnostic, Diagnostics, Location, Severity, TextRenderer};
+
+use crate::workspace::Workspace;
+
+const MISSING_FILE: Code = Code::new("tidy::missing-file");
+
+/// Checks everything, prints what was found on stderr, and returns it.
+pub fn run(workspace: &Workspace) -> Result<Diagnostics> {
+    let mut found = Diagnostics::new();
+    found.extend(levels::check(workspace)?);
+    found.extend(manifests::check(workspace)?);
+    let files = sources::rust_files(workspace)?;
+    for file in &files {
+        found.extend(sources::check(workspace, file)?);
+    }
+    if !workspace.root.join("CHANGELOG.md").is_file() {
+        found.push(Diagnostic::error(MISSING_FILE, "there is no changelog").at(Location::in_file("CHANGELOG.md")));
+    }
+    found.sort_by_location();
+
+    if !found.is_empty() {
+        eprintln!("{}", TextRenderer::new(Colour::Plain).render_all(&found));
+    }
+    eprintln!(
+        "tidy: {} crates, {} files, {} errors, {} warnings",
+        workspace.packages.len(),
+        files.len(),
+        found.count(Severity::Error),
+        found.count(Severity::Warning)
+    );
+    Ok(found)
+}
+
+/// The place of a line, given by its index, with its text.
+fn line_location(file: &Path, lines: &[&str], index: usize) -> Location {
+    let location = Location::in_file(file).line(index as u32 + 1);
+    match lines.get(index) {
+        Some(text) => location.text(*text),
+        None => location,
+    }
+}
