@@ -111,7 +111,7 @@ fn find_python() -> Result<PathBuf> {
     }
     bail!(
         "the Python tests need CPython {} with its `venv` module on the path, and there is none{}",
-        VERSIONS.join(", "),
+        VERSIONS.join(" or "),
         rejected.concat()
     );
 }
