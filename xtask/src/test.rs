@@ -33,7 +33,8 @@ pub fn run(workspace: &Workspace, scope: Scope) -> Counts {
     let mut report = Report::default();
     report.step("fmt", || checked(&mut workspace.cargo(["fmt", "--all", "--check"])));
     report.step("clippy", || {
-        checked(&mut workspace.cargo(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+        let args = ["clippy", "--workspace", "--all-targets", "--keep-going", "--", "-D", "warnings"];
+        checked(&mut workspace.cargo(args))
     });
     report.step("tidy", || {
         let found = tidy::run(workspace)?;
@@ -144,7 +145,9 @@ impl Report {
             eprintln!("error: {error:#}");
             Outcome::FAILED
         });
-        self.steps.push((name, outcome, start.elapsed()));
+        let duration = start.elapsed();
+        eprintln!("    {name}: {outcome} ({:.1} s)", duration.as_secs_f64());
+        self.steps.push((name, outcome, duration));
     }
 
     fn print(&self) {
