@@ -1,0 +1,349 @@
+//! The graph: nodes in the order they run.
+//!
+//! The shape is FX's: a node is a placeholder (an input), a `get_attr` (a constant tensor or nested graph by name), a
+//! call, or the output. Every node has one value; a call with several results has a list, of which `getitem` nodes
+//! pick. A graph is made by a [`Builder`] and changed by a [`crate::Patch`], by nothing else.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::Arc;
+
+use pyrite_sym::SymEnv;
+use pyrite_tensor::Tensor;
+
+use crate::{Meta, OpRef, Value};
+
+/// A node by its number; numbers are not reused within a graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(pub u32);
+
+/// What a call node calls.
+#[derive(Clone)]
+pub enum Target {
+    /// A known operator. Arguments are bound: one per parameter of its schema.
+    Op(OpRef),
+    /// `operator.getitem`: an item of a list. Arguments: the list, the index.
+    GetItem,
+    /// A function the registry does not know, by its dotted Python name. Arguments are kept as written.
+    Foreign(Arc<str>),
+}
+
+impl Target {
+    /// The dotted name.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Op(op) => op.name(),
+            Self::GetItem => "operator.getitem",
+            Self::Foreign(name) => name,
+        }
+    }
+}
+
+impl PartialEq for Target {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What a node is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    /// An input.
+    Placeholder,
+    /// A constant tensor or a nested graph, by its name in the graph.
+    GetAttr(Arc<str>),
+    /// A call.
+    Call(Target),
+    /// The results. Its single argument is what the graph returns.
+    Output,
+}
+
+/// A place in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The line, from 1.
+    pub line: u32,
+    /// The column, from 1.
+    pub column: u32,
+}
+
+/// A node.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Its name, unique in the graph, a Python identifier.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Its arguments.
+    pub args: Vec<Value<NodeId>>,
+    /// Its arguments by name; only foreign calls have them, since known ones are bound.
+    pub kwargs: Vec<(String, Value<NodeId>)>,
+    /// What is known of its value; `None` before inference and for foreign calls without annotations.
+    pub meta: Option<Value<Meta>>,
+    /// The user's stack where it was captured.
+    pub stack: Option<Arc<str>>,
+    /// What the user called it: the name in the source it came from, or the module path.
+    pub original: Option<Arc<str>>,
+    /// Where it stands in the text it was read from.
+    pub span: Option<Span>,
+}
+
+impl Node {
+    /// A node with nothing but a name, a kind and arguments.
+    pub fn new(name: impl Into<String>, kind: Kind, args: Vec<Value<NodeId>>) -> Self {
+        Self { name: name.into(), kind, args, kwargs: Vec::new(), meta: None, stack: None, original: None, span: None }
+    }
+
+    /// Calls `f` with every node it uses, in order, as often as it does.
+    pub fn each_input(&self, f: &mut dyn FnMut(NodeId)) {
+        for value in self.args.iter().chain(self.kwargs.iter().map(|(_, v)| v)) {
+            value.each(&mut |id| f(*id));
+        }
+    }
+}
+
+/// Two nodes are equal when they say the same; where they were read from does not matter.
+impl PartialEq for Node {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name && self.kind == other.kind && self.args == other.args && self.kwargs == other.kwargs
+    }
+}
+
+/// A graph; see the module's text.
+#[derive(Clone, Default)]
+pub struct Graph {
+    /// The class name in the text form; empty stands for the usual one.
+    pub name: String,
+    pub(crate) nodes: Vec<Option<Node>>,
+    pub(crate) order: Vec<NodeId>,
+    pub(crate) constants: BTreeMap<Arc<str>, Tensor>,
+    pub(crate) subgraphs: BTreeMap<Arc<str>, Graph>,
+    /// The symbols of its sizes.
+    pub env: SymEnv,
+}
+
+impl Graph {
+    /// The nodes in the order they run.
+    pub fn nodes(&self) -> impl Iterator<Item = (NodeId, &Node)> {
+        self.order.iter().map(|id| (*id, self.node(*id)))
+    }
+
+    /// The number of nodes, with placeholders and output.
+    pub fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Whether there is no node at all.
+    pub fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// A node.
+    ///
+    /// # Panics
+    /// When the graph has no such node.
+    pub fn node(&self, id: NodeId) -> &Node {
+        self.get(id).expect("the graph has this node")
+    }
+
+    /// A node, if there is one of that number.
+    pub fn get(&self, id: NodeId) -> Option<&Node> {
+        self.nodes.get(id.0 as usize)?.as_ref()
+    }
+
+    /// An exclusive upper bound of the numbers of its nodes, for tables indexed by them.
+    pub fn id_bound(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The node of that name.
+    pub fn find(&self, name: &str) -> Option<NodeId> {
+        self.nodes().find(|(_, node)| node.name == name).map(|(id, _)| id)
+    }
+
+    /// The inputs in order.
+    pub fn placeholders(&self) -> impl Iterator<Item = (NodeId, &Node)> {
+        self.nodes().filter(|(_, node)| node.kind == Kind::Placeholder)
+    }
+
+    /// What the graph returns; `Value::None` when it has no output node.
+    pub fn output(&self) -> &Value<NodeId> {
+        self.nodes()
+            .find(|(_, node)| node.kind == Kind::Output)
+            .and_then(|(_, node)| node.args.first())
+            .unwrap_or(&Value::None)
+    }
+
+    /// The constant tensors by name.
+    pub fn constants(&self) -> &BTreeMap<Arc<str>, Tensor> {
+        &self.constants
+    }
+
+    /// The nested graphs by name.
+    pub fn subgraphs(&self) -> &BTreeMap<Arc<str>, Graph> {
+        &self.subgraphs
+    }
+
+    /// For each node number, how often it is used.
+    pub fn use_counts(&self) -> Vec<u32> {
+        let mut counts = vec![0; self.id_bound()];
+        for (_, node) in self.nodes() {
+            node.each_input(&mut |id| counts[id.0 as usize] += 1);
+        }
+        counts
+    }
+
+    /// Sets what is known of a node's value. Metadata describes a graph and does not change it.
+    pub fn set_meta(&mut self, id: NodeId, meta: Value<Meta>) {
+        if let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) {
+            node.meta = Some(meta);
+        }
+    }
+}
+
+/// Two graphs are equal when their nodes say the same in the same order, whatever their numbers, with equal nested
+/// graphs and constants of the same names and types.
+impl PartialEq for Graph {
+    fn eq(&self, other: &Self) -> bool {
+        let positions = |graph: &Self| -> HashMap<NodeId, NodeId> {
+            graph.order.iter().enumerate().map(|(position, id)| (*id, NodeId(position as u32))).collect()
+        };
+        let renumber = |node: &Node, map: &HashMap<NodeId, NodeId>| {
+            let mut node = node.clone();
+            let mut renumbered = |id: &NodeId| map.get(id).copied().unwrap_or(*id);
+            node.args = node.args.iter().map(|v| v.map(&mut renumbered)).collect();
+            node.kwargs = node.kwargs.iter().map(|(k, v)| (k.clone(), v.map(&mut renumbered))).collect();
+            node
+        };
+        let (ours, theirs) = (positions(self), positions(other));
+        self.len() == other.len()
+            && self.nodes().zip(other.nodes()).all(|((_, a), (_, b))| renumber(a, &ours) == renumber(b, &theirs))
+            && self.subgraphs == other.subgraphs
+            && self.constants.keys().eq(other.constants.keys())
+            && self
+                .constants
+                .values()
+                .zip(other.constants.values())
+                .all(|(a, b)| a.dtype() == b.dtype() && a.shape() == b.shape())
+    }
+}
+
+impl fmt::Debug for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Graph({} nodes)", self.len())
+    }
+}
+
+/// Makes a graph, node by node. Names are made unique as FX does: `add`, `add_1`, `add_2`.
+#[derive(Default)]
+pub struct Builder {
+    graph: Graph,
+    names: HashMap<String, u32>,
+}
+
+impl Builder {
+    /// An empty graph.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The graph's class name in the text form.
+    pub fn set_name(&mut self, name: impl Into<String>) {
+        self.graph.name = name.into();
+    }
+
+    /// The symbols of its sizes.
+    pub fn env(&self) -> &SymEnv {
+        &self.graph.env
+    }
+
+    /// A name like the wanted one that no node has yet.
+    pub fn unique_name(&mut self, wanted: &str) -> String {
+        let mut name = wanted.to_owned();
+        loop {
+            match self.names.get_mut(&name) {
+                None => {
+                    self.names.insert(name.clone(), 0);
+                    return name;
+                }
+                Some(_) => {
+                    let count = self.names.entry(wanted.to_owned()).or_default();
+                    *count += 1;
+                    name = format!("{wanted}_{count}");
+                }
+            }
+        }
+    }
+
+    /// Adds a node under exactly its name; whether names are unique is for the verifier to say.
+    pub fn push(&mut self, node: Node) -> NodeId {
+        self.names.entry(node.name.clone()).or_insert(0);
+        let id = NodeId(self.graph.nodes.len() as u32);
+        self.graph.nodes.push(Some(node));
+        self.graph.order.push(id);
+        id
+    }
+
+    /// Adds an input.
+    pub fn placeholder(&mut self, name: &str, meta: Option<Value<Meta>>) -> NodeId {
+        let name = self.unique_name(name);
+        self.push(Node { meta, ..Node::new(name, Kind::Placeholder, Vec::new()) })
+    }
+
+    /// Adds a call of a known operator with bound arguments; the node is named after the operator.
+    pub fn call(&mut self, op: &OpRef, args: Vec<Value<NodeId>>) -> NodeId {
+        let stem = op.name().split('.').nth(1).unwrap_or("call").to_owned();
+        let name = self.unique_name(&stem);
+        self.push(Node::new(name, Kind::Call(Target::Op(op.clone())), args))
+    }
+
+    /// Adds an item of a list.
+    pub fn get_item(&mut self, list: NodeId, index: i64) -> NodeId {
+        let name = self.unique_name("getitem");
+        self.push(Node::new(name, Kind::Call(Target::GetItem), vec![Value::Tensor(list), index.into()]))
+    }
+
+    /// Adds a constant tensor under a name, and the node that reads it.
+    pub fn constant(&mut self, name: &str, tensor: Tensor) -> NodeId {
+        self.add_constant(name, tensor);
+        let node = self.unique_name(name);
+        self.push(Node::new(node, Kind::GetAttr(name.into()), Vec::new()))
+    }
+
+    /// Adds a constant tensor without a node that reads it.
+    pub fn add_constant(&mut self, name: &str, tensor: Tensor) {
+        self.graph.constants.insert(name.into(), tensor);
+    }
+
+    /// Adds a nested graph under a name.
+    pub fn add_subgraph(&mut self, name: &str, graph: Graph) {
+        self.graph.subgraphs.insert(name.into(), graph);
+    }
+
+    /// Adds the output.
+    pub fn output(&mut self, value: Value<NodeId>) -> NodeId {
+        let name = self.unique_name("output");
+        self.push(Node::new(name, Kind::Output, vec![value]))
+    }
+
+    /// A node added before.
+    pub fn node(&self, id: NodeId) -> &Node {
+        self.graph.node(id)
+    }
+
+    /// Sets what is known of a node's value.
+    pub fn set_meta(&mut self, id: NodeId, meta: Value<Meta>) {
+        self.graph.set_meta(id, meta);
+    }
+
+    /// The graph.
+    pub fn finish(self) -> Graph {
+        self.graph
+    }
+}

@@ -1,0 +1,68 @@
+//! Inference: what a call returns, from metadata alone.
+
+use crate::args::tensors_from_numbers;
+use crate::{Args, Decompose, Emit, Handle, Infer, Meta, OpError, Operator, Registry, Value};
+
+/// What an operator returns for bound arguments.
+pub fn infer(registry: &Registry, op: &Operator, args: &[Value<Meta>]) -> Result<Value<Meta>, OpError> {
+    match op.def.infer {
+        Infer::Rule(rule) => rule(&Args { schema: &op.schema, values: args }),
+        Infer::Written => Ok(written(op, args)),
+        Infer::ViaDecomposition => {
+            let Decompose::Rule(rule) = op.def.decompose else {
+                return Err(OpError::fault(format!("{} has no decomposition to infer through", op.name())));
+            };
+            let mut emitter = MetaEmitter { registry, metas: Vec::new() };
+            let handles: Vec<Value<Handle>> = args.iter().map(|v| v.map(&mut |m| emitter.keep(m.clone()))).collect();
+            let result = rule(&mut emitter, &Args { schema: &op.schema, values: &handles })?;
+            Ok(result.map(&mut |h| emitter.metas[h.0 as usize].clone()))
+        }
+        Infer::HigherOrder => Err(OpError::unsupported(format!("{} outside of a graph", op.name()))),
+    }
+}
+
+/// The arguments an operator writes to, as its result: one, or a list of several.
+pub fn written<T: Clone>(op: &Operator, args: &[Value<T>]) -> Value<T> {
+    let mut written: Vec<Value<T>> = op
+        .schema
+        .params
+        .iter()
+        .zip(args)
+        .filter(|(param, _)| param.alias.as_ref().is_some_and(|a| a.written))
+        .map(|(_, value)| value.clone())
+        .collect();
+    match (written.len(), op.schema.returns.len()) {
+        (_, 0) => Value::None,
+        (1, _) => written.remove(0),
+        _ => Value::List(written),
+    }
+}
+
+/// Carries out a rule on metadata.
+struct MetaEmitter<'a> {
+    registry: &'a Registry,
+    metas: Vec<Meta>,
+}
+
+impl MetaEmitter<'_> {
+    fn keep(&mut self, meta: Meta) -> Handle {
+        self.metas.push(meta);
+        Handle(self.metas.len() as u32 - 1)
+    }
+}
+
+impl Emit for MetaEmitter<'_> {
+    fn call(&mut self, op: &str, args: &[Value<Handle>]) -> Result<Value<Handle>, OpError> {
+        let operator =
+            self.registry.get(op).ok_or_else(|| OpError::fault(format!("a rule calls {op}, which does not exist")))?;
+        let metas: Vec<Value<Meta>> = args.iter().map(|v| v.map(&mut |h| self.metas[h.0 as usize].clone())).collect();
+        let mut bound = operator.schema.bind_in_order(&metas).map_err(|e| OpError::fault(e.to_string()))?;
+        tensors_from_numbers(&operator.schema, &mut bound);
+        let result = infer(self.registry, operator, &bound)?;
+        Ok(result.map(&mut |m| self.keep(m.clone())))
+    }
+
+    fn meta(&self, handle: Handle) -> &Meta {
+        &self.metas[handle.0 as usize]
+    }
+}

@@ -1,0 +1,30 @@
+//! The graph IR.
+//!
+//! One [`Graph`] of [`Node`]s in FX's shape serves every stage; what differs between stages is the set of operators.
+//! An operator is described by one record, [`OpDef`], found in a [`Registry`] by its name. This crate defines the
+//! types, the checks ([`verify`]), the only way to change a graph ([`Patch`]), inference over metadata ([`infer`]) and
+//! the text form ([`print`]). The operators themselves are in `pyrite-ops`, the reader of the text in
+//! `pyrite-reader`.
+
+pub mod args;
+pub mod emit;
+pub mod error;
+pub mod graph;
+pub mod infer;
+pub mod meta;
+pub mod op;
+pub mod patch;
+pub mod print;
+pub mod schema;
+pub mod value;
+pub mod verify;
+
+pub use args::{Args, FromNumber};
+pub use emit::{Emit, Handle};
+pub use error::OpError;
+pub use graph::{Builder, Graph, Kind, Node, NodeId, Target};
+pub use meta::{Device, Meta, StorageId, SymDims};
+pub use op::{Call, Decompose, Eval, Infer, Lower, OpDef, OpRef, Operator, Registry, Tag, Tolerance, Vjp};
+pub use patch::Patch;
+pub use schema::{Schema, Type};
+pub use value::Value;

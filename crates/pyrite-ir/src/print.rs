@@ -1,0 +1,1 @@
+//! The text form: the Python that PyTorch's FX prints.
