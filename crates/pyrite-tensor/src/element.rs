@@ -160,6 +160,9 @@ complex!(Complex32, C64, f32);
 complex!(Complex64, C128, f64);
 
 /// Runs a body with the element type of a data type bound to a name: `dispatch!(dtype, T => body)`.
+///
+/// In the body, write `<T as Element>::from_f64`, not `T::from_f64`: the half-precision types have a function of that
+/// name of their own, which Rust prefers and which rounds otherwise.
 #[macro_export]
 macro_rules! dispatch {
     ($dtype:expr, $T:ident => $body:expr) => {

@@ -132,7 +132,7 @@ impl Tensor {
         dispatch!(dtype, T => {
             let element: T = match value {
                 Scalar::Bool(_) | Scalar::Int(_) => T::from_i64(value.to_i64()),
-                Scalar::Float(v) => T::from_f64(v),
+                Scalar::Float(v) => Element::from_f64(v),
                 Scalar::Complex(v) => T::from_c128(v),
             };
             Self::from_slice(&[element], &[])
@@ -388,14 +388,14 @@ impl Tensor {
 
     /// Stores real numbers in order, converted to the element type.
     pub fn write_f64s(&self, values: &[f64]) {
-        dispatch!(self.dtype, T => self.write_elements(values, T::from_f64));
+        dispatch!(self.dtype, T => self.write_elements(values, <T as Element>::from_f64));
     }
 
     /// Stores single-precision numbers in order, converted to the element type.
     pub fn write_f32s(&self, values: &[f32]) {
         match self.dtype {
             DType::F32 => self.write_elements(values, |v: f32| v),
-            other => dispatch!(other, T => self.write_elements(values, |v: f32| T::from_f64(f64::from(v)))),
+            other => dispatch!(other, T => self.write_elements(values, |v: f32| <T as Element>::from_f64(f64::from(v)))),
         }
     }
 
@@ -484,6 +484,18 @@ mod tests {
         let t = Tensor::from_slice(&[1.9f32, -1.9, f32::NAN], &[3]);
         assert_eq!(t.cast(DType::I32).to_vec::<i32>(), [1, -1, i32::MIN]);
         assert_eq!(t.cast(DType::Bool).to_bools(), [true, true, true]);
+    }
+
+    #[test]
+    fn half_precision_is_reached_through_single_precision() {
+        // Just above the middle between two values: rounding must see the last bits.
+        let above = f64::from(f32::from_bits(0x3e40_8003));
+        let t = Tensor::zeros(&[1], DType::BF16).unwrap();
+        t.write_f64s(&[above]);
+        assert_eq!(t.to_vec::<half::bf16>()[0].to_bits(), 0x3e41);
+        t.write_f32s(&[above as f32]);
+        assert_eq!(t.to_vec::<half::bf16>()[0].to_bits(), 0x3e41);
+        assert_eq!(Tensor::scalar(Scalar::Float(above), DType::BF16).to_vec::<half::bf16>()[0].to_bits(), 0x3e41);
     }
 
     #[test]
