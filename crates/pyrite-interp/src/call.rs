@@ -1,0 +1,167 @@
+//! One operator call on real tensors.
+
+use std::cell::RefCell;
+
+use pyrite_ir::args::tensors_from_numbers;
+use pyrite_ir::infer::{infer, written};
+use pyrite_ir::{Args, Call, Decompose, Emit, Eval, Handle, Meta, OpError, Operator, Registry, Value};
+use pyrite_tensor::Tensor;
+use pyrite_tensor::random::TorchGenerator;
+
+/// What calls share: the operators and the random generator.
+pub struct Context<'a> {
+    /// The operators.
+    pub registry: &'a Registry,
+    /// The program's random generator.
+    pub rng: RefCell<TorchGenerator>,
+}
+
+impl<'a> Context<'a> {
+    /// A context with a seeded generator.
+    pub fn new(registry: &'a Registry, seed: u64) -> Self {
+        Self { registry, rng: RefCell::new(TorchGenerator::new(seed)) }
+    }
+}
+
+/// Runs an operator on bound arguments.
+pub fn call(context: &Context<'_>, op: &Operator, mut args: Vec<Value<Tensor>>) -> Result<Value<Tensor>, OpError> {
+    tensors_from_numbers(&op.schema, &mut args);
+    match op.def.eval {
+        Eval::Kernel(kernel) => {
+            let out = infer(context.registry, op, &metas(&args))?;
+            kernel(&Call { args: Args { schema: &op.schema, values: &args }, out: &out, rng: &context.rng })
+        }
+        Eval::View => view(context, op, &args),
+        Eval::WriteBack(functional) => write_back(context, op, functional, &args),
+        Eval::ViaDecomposition => {
+            let Decompose::Rule(rule) = op.def.decompose else {
+                return Err(OpError::fault(format!("{} has no decomposition to run", op.name())));
+            };
+            let mut emitter = EagerEmitter { context, tensors: Vec::new(), metas: Vec::new() };
+            let handles: Vec<Value<Handle>> = args.iter().map(|v| v.map(&mut |t| emitter.keep(t.clone()))).collect();
+            let result = rule(&mut emitter, &Args { schema: &op.schema, values: &handles })?;
+            Ok(result.map(&mut |h| emitter.tensors[h.0 as usize].clone()))
+        }
+        Eval::HigherOrder => Err(OpError::unsupported(format!("{} outside of a graph", op.name()))),
+    }
+}
+
+/// The metadata of arguments.
+pub fn metas(args: &[Value<Tensor>]) -> Vec<Value<Meta>> {
+    args.iter().map(|v| v.map(&mut |t| Meta::of(t))).collect()
+}
+
+/// The views that inference describes, of the argument that the results alias.
+fn view(context: &Context<'_>, op: &Operator, args: &[Value<Tensor>]) -> Result<Value<Tensor>, OpError> {
+    let base = op
+        .schema
+        .params
+        .iter()
+        .zip(args)
+        .find_map(|(param, value)| param.alias.as_ref().and_then(|_| value.as_tensor()))
+        .or_else(|| args.iter().find_map(Value::as_tensor))
+        .ok_or_else(|| OpError::fault(format!("{} is a view of nothing", op.name())))?;
+    let out = infer(context.registry, op, &metas(args))?;
+    out.try_map(&mut |meta| Ok(Value::Tensor(base.view(meta.dtype, meta.layout()?)?)))
+}
+
+/// Runs the functional operator and copies its results into the written arguments.
+fn write_back(
+    context: &Context<'_>,
+    op: &Operator,
+    functional: &str,
+    args: &[Value<Tensor>],
+) -> Result<Value<Tensor>, OpError> {
+    let target = context
+        .registry
+        .get(functional)
+        .ok_or_else(|| OpError::fault(format!("{} writes back {functional}, which does not exist", op.name())))?;
+    // Out arguments are keyword-only and written; the functional operator does not have them.
+    let is_written = |index: usize| op.schema.params[index].alias.as_ref().is_some_and(|a| a.written);
+    let passed: Vec<Value<Tensor>> = args
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| !(is_written(*index) && op.schema.params[*index].keyword_only))
+        .map(|(_, value)| value.clone())
+        .collect();
+    let bound = target.schema.bind_in_order(&passed).map_err(|e| OpError::fault(e.to_string()))?;
+    let result = call(context, target, bound)?;
+    let results: Vec<&Value<Tensor>> = match &result {
+        Value::List(items) => items.iter().collect(),
+        one => vec![one],
+    };
+    let targets = (0..args.len()).filter(|index| is_written(*index)).map(|index| &args[index]);
+    for (target, result) in targets.zip(results) {
+        copy_all(op, target, result)?;
+    }
+    Ok(written(op, args))
+}
+
+fn copy_all(op: &Operator, target: &Value<Tensor>, result: &Value<Tensor>) -> Result<(), OpError> {
+    match (target, result) {
+        (Value::Tensor(to), Value::Tensor(from)) => {
+            if to.shape() != from.shape() {
+                return Err(OpError::Invalid(format!(
+                    "{} cannot write a result of shape {:?} into a tensor of shape {:?}",
+                    op.name(),
+                    from.shape(),
+                    to.shape()
+                )));
+            }
+            if from.dtype().category() > to.dtype().category() {
+                return Err(OpError::Invalid(format!(
+                    "{} cannot write a result of type {} into a tensor of type {}",
+                    op.name(),
+                    from.dtype(),
+                    to.dtype()
+                )));
+            }
+            if to.layout().may_overlap() {
+                return Err(OpError::Invalid(format!(
+                    "{} writes to a tensor some of whose elements share memory (shape {:?}, stride {:?}); clone it first",
+                    op.name(),
+                    to.shape(),
+                    to.stride()
+                )));
+            }
+            to.write_from(from);
+            Ok(())
+        }
+        (Value::List(to), Value::List(from)) => to.iter().zip(from).try_for_each(|(to, from)| copy_all(op, to, from)),
+        _ => Ok(()),
+    }
+}
+
+/// Carries out a rule on real tensors.
+struct EagerEmitter<'a> {
+    context: &'a Context<'a>,
+    tensors: Vec<Tensor>,
+    metas: Vec<Meta>,
+}
+
+impl EagerEmitter<'_> {
+    fn keep(&mut self, tensor: Tensor) -> Handle {
+        self.metas.push(Meta::of(&tensor));
+        self.tensors.push(tensor);
+        Handle(self.tensors.len() as u32 - 1)
+    }
+}
+
+impl Emit for EagerEmitter<'_> {
+    fn call(&mut self, op: &str, args: &[Value<Handle>]) -> Result<Value<Handle>, OpError> {
+        let context = self.context;
+        let operator = context
+            .registry
+            .get(op)
+            .ok_or_else(|| OpError::fault(format!("a rule calls {op}, which does not exist")))?;
+        let tensors: Vec<Value<Tensor>> =
+            args.iter().map(|v| v.map(&mut |h| self.tensors[h.0 as usize].clone())).collect();
+        let bound = operator.schema.bind_in_order(&tensors).map_err(|e| OpError::fault(e.to_string()))?;
+        let result = call(context, operator, bound)?;
+        Ok(result.map(&mut |t| self.keep(t.clone())))
+    }
+
+    fn meta(&self, handle: Handle) -> &Meta {
+        &self.metas[handle.0 as usize]
+    }
+}

@@ -1,0 +1,7 @@
+//! Loops that kernels share.
+
+pub mod carrier;
+pub mod pointwise;
+
+pub use carrier::Carrier;
+pub use pointwise::Pointwise;

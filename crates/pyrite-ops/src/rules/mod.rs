@@ -1,0 +1,9 @@
+//! Metadata rules that operators share.
+
+pub mod dims;
+pub mod pointwise;
+pub mod strides;
+
+pub use dims::{broadcast, expect_same_shape, reduced_shape, wrap_dim, wrap_dims};
+pub use pointwise::{compare, operand_dtype, operands, same_as, to_float, to_same};
+pub use strides::{format_strides, pointwise_strides, preserved_strides};

@@ -1,0 +1,69 @@
+//! Metadata of pointwise operators: broadcast shape, promoted type, kept layout.
+
+use pyrite_ir::{Args, Device, Meta, OpError, Type, Value};
+use pyrite_tensor::dtype::{Rank, result_type};
+use pyrite_tensor::{DType, Scalar};
+
+use crate::rules::{broadcast, pointwise_strides};
+
+/// The operands of a pointwise call: its tensors, and numbers that stand in an operand's place (`self`, `other`,
+/// `exponent`). Options such as `alpha` are no operands.
+pub fn operands(args: &Args<'_, Meta>) -> Vec<Meta> {
+    args.schema
+        .params
+        .iter()
+        .zip(args.values)
+        .filter_map(|(param, value)| match (param.ty.required(), value) {
+            (Type::Tensor, Value::Tensor(meta)) => Some(meta.clone()),
+            (Type::Scalar, number) if matches!(&*param.name, "self" | "other" | "exponent") => {
+                let scalar = match number {
+                    Value::Int(v) => Some(Scalar::Int(v.hint().unwrap_or(0))),
+                    other => other.as_scalar(),
+                };
+                scalar.map(Meta::number)
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+/// The common type of operands.
+pub fn operand_dtype<'a>(operands: impl IntoIterator<Item = &'a Meta>) -> DType {
+    let ranked = operands.into_iter().map(|m| {
+        let rank = match (m.number, m.rank()) {
+            (true, _) => Rank::Number,
+            (_, 0) => Rank::Scalar,
+            _ => Rank::Tensor,
+        };
+        (m.dtype, rank)
+    });
+    result_type(ranked).unwrap_or(DType::F32)
+}
+
+/// The result of a pointwise operator on these operands, of the given type.
+pub fn same_as(operands: &[Meta], dtype: DType) -> Result<Meta, OpError> {
+    let shapes: Vec<_> = operands.iter().map(|m| &*m.shape).collect();
+    let shape = broadcast(&shapes)?;
+    let real: Vec<&Meta> = operands.iter().filter(|m| !m.number).collect();
+    let layout_of: Vec<&Meta> = operands.iter().collect();
+    let stride = pointwise_strides(&layout_of, &shape);
+    let device = real.iter().find(|m| m.rank() > 0).or(real.first()).map_or(Device::Cpu, |m| m.device.clone());
+    Ok(Meta { device, ..Meta::strided(&shape, &stride, dtype) })
+}
+
+/// Result of the operands' common type.
+pub fn to_same(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
+    let operands = operands(args);
+    Ok(same_as(&operands, operand_dtype(&operands))?.into())
+}
+
+/// Result of the operands' common type, with integers becoming the default float.
+pub fn to_float(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
+    let operands = operands(args);
+    Ok(same_as(&operands, operand_dtype(&operands).to_inexact())?.into())
+}
+
+/// A truth value per element.
+pub fn compare(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
+    Ok(same_as(&operands(args), DType::Bool)?.into())
+}

@@ -1,0 +1,80 @@
+//! Every operator on its own samples: inference and computation agree, and only what the schema declares is changed
+//! or shared.
+
+use pyrite_interp::{Context, Interpreter, Mode};
+use pyrite_ir::{Builder, OpError, OpRef, Value};
+use pyrite_ops::{registry, samples};
+use pyrite_tensor::Tensor;
+
+/// Runs one call as a graph of its own, in a mode that checks it.
+fn run(op: &OpRef, args: &[Value<Tensor>], mode: Mode) -> Result<Value<Tensor>, String> {
+    let mut builder = Builder::new();
+    let mut inputs = Vec::new();
+    let bound = args
+        .iter()
+        .map(|arg| {
+            arg.map(&mut |tensor| {
+                inputs.push(Value::Tensor(tensor.clone()));
+                builder.placeholder("x", None)
+            })
+        })
+        .collect();
+    let result = builder.call(op, bound);
+    builder.output(Value::Tensor(result));
+    let context = Context::new(registry(), 0);
+    Interpreter { context: &context, mode }.run(&builder.finish(), inputs).map_err(|e| e.to_string())
+}
+
+#[test]
+fn every_sample_runs_and_keeps_its_promises() {
+    let mut problems = Vec::new();
+    let mut count = 0;
+    for op in registry().iter() {
+        for text in op.def.samples {
+            for mode in [Mode::CrossReference, Mode::SchemaCheck] {
+                match samples::read(&op.schema, text) {
+                    Ok(args) => {
+                        count += 1;
+                        if let Err(error) = run(op, &args, mode) {
+                            problems.push(format!("{} on ({text}), {mode:?}: {error}", op.name()));
+                        }
+                    }
+                    Err(error) => problems.push(format!("{} sample ({text}): {error}", op.name())),
+                }
+            }
+        }
+    }
+    assert!(count > 0);
+    assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
+}
+
+#[test]
+fn every_operator_has_a_doc_and_samples() {
+    let bare: Vec<&str> =
+        registry().iter().filter(|op| op.def.doc.is_empty() || op.def.samples.is_empty()).map(|op| op.name()).collect();
+    assert!(bare.is_empty(), "without doc or samples: {bare:?}");
+}
+
+#[test]
+fn the_lowered_gelu_computes_what_its_kernel_does() {
+    let op = registry().get("aten.gelu.default").unwrap();
+    for text in ["f64[40]", "f64[40], approximate='tanh'"] {
+        let args = samples::read(&op.schema, text).unwrap();
+        let metas = pyrite_interp::call::metas(&args);
+        let pyrite_ir::Lower::Pointwise(lower) = op.def.lower else { panic!("gelu has a pointwise lowering") };
+        let expr = lower(&pyrite_ir::Args { schema: &op.schema, values: &metas }).unwrap();
+        let result = run(op, &args, Mode::Eager).unwrap();
+        let (x, y) = (args[0].as_tensor().unwrap().to_f64s(), result.as_tensor().unwrap().to_f64s());
+        for (x, y) in x.iter().zip(y) {
+            assert!((expr.evaluate(&[*x], &libm::erf) - y).abs() < 1e-14, "{text}: {expr} at {x}");
+        }
+    }
+}
+
+#[test]
+fn an_unknown_option_is_an_invalid_call() {
+    let op = registry().get("aten.gelu.default").unwrap();
+    let args = samples::read(&op.schema, "f32[2], approximate='other'").unwrap();
+    let error = pyrite_interp::call(&Context::new(registry(), 0), op, args).unwrap_err();
+    assert!(matches!(error, OpError::Invalid(_)));
+}
