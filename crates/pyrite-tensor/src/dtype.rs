@@ -191,8 +191,7 @@ impl DType {
             }
             (C64 | C128, _) => C128,
             (F64, _) | (_, F64) => F64,
-            (F16, BF16) | (BF16, F16) => F32,
-            (F32, _) | (_, F32) => F32,
+            (F16, BF16) | (BF16, F16) | (F32, _) | (_, F32) => F32,
             // An unsigned byte needs a signed type with more bits.
             (U8, b) => {
                 if b == Self::I8 {

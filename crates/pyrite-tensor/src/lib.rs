@@ -13,6 +13,7 @@
 pub mod dtype;
 pub mod element;
 pub mod layout;
+pub mod random;
 pub mod scalar;
 pub mod storage;
 pub mod tensor;

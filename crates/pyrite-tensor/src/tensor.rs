@@ -359,7 +359,7 @@ impl Tensor {
             (to, from) if to == from => dispatch!(to, T => self.write_elements(&source.to_vec::<T>(), |v| v)),
             (_, from) if from.is_complex() => self.write_c128s(&source.to_c128s()),
             (DType::F32 | DType::F16 | DType::BF16, DType::F32 | DType::F16 | DType::BF16) => {
-                self.write_f32s(&source.to_f32s())
+                self.write_f32s(&source.to_f32s());
             }
             (_, from) if from.is_integral() => self.write_i64s(&source.to_i64s()),
             _ => self.write_f64s(&source.to_f64s()),
@@ -395,7 +395,9 @@ impl Tensor {
     pub fn write_f32s(&self, values: &[f32]) {
         match self.dtype {
             DType::F32 => self.write_elements(values, |v: f32| v),
-            other => dispatch!(other, T => self.write_elements(values, |v: f32| <T as Element>::from_f64(f64::from(v)))),
+            other => {
+                dispatch!(other, T => self.write_elements(values, |v: f32| <T as Element>::from_f64(f64::from(v))));
+            }
         }
     }
 
