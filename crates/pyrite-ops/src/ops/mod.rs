@@ -3,6 +3,74 @@
 use pyrite_ir::OpDef;
 
 mod activation;
+mod attention;
+mod binary;
+mod composite;
+mod convolution;
+mod copy;
+mod create;
+mod distance;
+mod embedding;
+mod fft;
+mod grid;
+mod higher_order;
+mod index;
+mod join;
+mod linalg;
+mod logic;
+mod loss;
+mod matmul;
+mod norm;
+mod pad;
+mod pool;
+mod random;
+mod reduce;
+mod scan;
+mod scatter;
+mod softmax;
+mod sort;
+mod special;
+mod statistics;
+mod symbolic;
+mod ternary;
+mod unary;
+mod upsample;
+mod view;
 
 /// Every table.
-pub const TABLES: &[&[OpDef]] = &[activation::OPS];
+pub const TABLES: &[&[OpDef]] = &[
+    activation::OPS,
+    attention::OPS,
+    binary::OPS,
+    composite::OPS,
+    convolution::OPS,
+    copy::OPS,
+    create::OPS,
+    distance::OPS,
+    embedding::OPS,
+    fft::OPS,
+    grid::OPS,
+    higher_order::OPS,
+    index::OPS,
+    join::OPS,
+    linalg::OPS,
+    logic::OPS,
+    loss::OPS,
+    matmul::OPS,
+    norm::OPS,
+    pad::OPS,
+    pool::OPS,
+    random::OPS,
+    reduce::OPS,
+    scan::OPS,
+    scatter::OPS,
+    softmax::OPS,
+    sort::OPS,
+    special::OPS,
+    statistics::OPS,
+    symbolic::OPS,
+    ternary::OPS,
+    unary::OPS,
+    upsample::OPS,
+    view::OPS,
+];

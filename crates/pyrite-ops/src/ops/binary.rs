@@ -1,0 +1,6 @@
+//! Arithmetic of two operands.
+
+use pyrite_ir::OpDef;
+
+/// The table.
+pub const OPS: &[OpDef] = &[];

@@ -1,0 +1,6 @@
+//! Convolutions and their gradients.
+
+use pyrite_ir::OpDef;
+
+/// The table.
+pub const OPS: &[OpDef] = &[];

@@ -1,0 +1,6 @@
+//! Copies and conversions.
+
+use pyrite_ir::OpDef;
+
+/// The table.
+pub const OPS: &[OpDef] = &[];

@@ -1,0 +1,6 @@
+//! Fourier transforms.
+
+use pyrite_ir::OpDef;
+
+/// The table.
+pub const OPS: &[OpDef] = &[];

@@ -1,0 +1,6 @@
+//! Linear algebra.
+
+use pyrite_ir::OpDef;
+
+/// The table.
+pub const OPS: &[OpDef] = &[];

@@ -1,0 +1,6 @@
+//! Products of matrices.
+
+use pyrite_ir::OpDef;
+
+/// The table.
+pub const OPS: &[OpDef] = &[];

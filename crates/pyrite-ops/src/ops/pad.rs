@@ -1,0 +1,6 @@
+//! Padding.
+
+use pyrite_ir::OpDef;
+
+/// The table.
+pub const OPS: &[OpDef] = &[];

@@ -1,0 +1,6 @@
+//! Reductions.
+
+use pyrite_ir::OpDef;
+
+/// The table.
+pub const OPS: &[OpDef] = &[];

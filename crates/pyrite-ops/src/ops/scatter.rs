@@ -1,0 +1,6 @@
+//! Writing elements by position.
+
+use pyrite_ir::OpDef;
+
+/// The table.
+pub const OPS: &[OpDef] = &[];

@@ -1,0 +1,6 @@
+//! Sorting and selection.
+
+use pyrite_ir::OpDef;
+
+/// The table.
+pub const OPS: &[OpDef] = &[];

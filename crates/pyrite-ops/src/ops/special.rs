@@ -1,0 +1,6 @@
+//! Special functions.
+
+use pyrite_ir::OpDef;
+
+/// The table.
+pub const OPS: &[OpDef] = &[];

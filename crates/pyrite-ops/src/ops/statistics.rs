@@ -1,0 +1,6 @@
+//! Counting and order statistics.
+
+use pyrite_ir::OpDef;
+
+/// The table.
+pub const OPS: &[OpDef] = &[];

@@ -1,0 +1,6 @@
+//! Functions of one operand.
+
+use pyrite_ir::OpDef;
+
+/// The table.
+pub const OPS: &[OpDef] = &[];

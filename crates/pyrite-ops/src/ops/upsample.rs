@@ -1,0 +1,6 @@
+//! Resizing images.
+
+use pyrite_ir::OpDef;
+
+/// The table.
+pub const OPS: &[OpDef] = &[];
