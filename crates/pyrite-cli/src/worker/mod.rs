@@ -1,0 +1,137 @@
+//! `pyrite worker`: answers requests on standard input until it ends.
+//!
+//! A message is one line of JSON followed by as many raw bytes as its field `blob` says. Requests: `call` runs one
+//! operator, `run` a graph given as text. The answer's first storages are those of the request after the run, so that
+//! the caller sees what was written and what is shared; further ones are fresh.
+
+mod protocol;
+
+use std::io::{BufRead, Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, bail};
+use pyrite_interp::{Context, Mode, call};
+use pyrite_ir::{OpError, Value};
+use pyrite_ops::registry;
+use pyrite_tensor::Tensor;
+use serde_json::{Value as Json, json};
+
+use protocol::{Decoder, Encoder};
+
+/// The largest message that is read; a larger one is a caller's mistake.
+const MAX_BLOB: u64 = 8 << 30;
+
+/// Answers until the end of input.
+pub fn serve() -> Result<ExitCode> {
+    let mut input = std::io::stdin().lock();
+    let mut output = std::io::stdout().lock();
+    // A panic is reported in the answer; its text on standard error would only be noise there.
+    std::panic::set_hook(Box::new(|_| {}));
+    let mut line = String::new();
+    loop {
+        line.clear();
+        if input.read_line(&mut line).context("reading a request")? == 0 {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let request: Json = serde_json::from_str(&line).context("a request is not JSON")?;
+        let size = request["blob"].as_u64().unwrap_or(0);
+        if size > MAX_BLOB {
+            bail!("a request of {size} bytes is larger than the limit of {MAX_BLOB}");
+        }
+        let mut blob = vec![0; size as usize];
+        input.read_exact(&mut blob).context("reading a request's bytes")?;
+        let (mut answer, blob) = answer(&request, &blob);
+        answer["id"] = request["id"].clone();
+        answer["blob"] = json!(blob.len());
+        serde_json::to_writer(&mut output, &answer)?;
+        output.write_all(b"\n")?;
+        output.write_all(&blob)?;
+        output.flush()?;
+    }
+}
+
+/// Why a request has no result.
+struct Refusal {
+    kind: &'static str,
+    message: String,
+    op: Option<String>,
+}
+
+impl Refusal {
+    fn of(error: &OpError, op: Option<String>) -> Self {
+        let kind = match error {
+            OpError::Invalid(_) => "invalid",
+            OpError::Unsupported(_) => "unsupported",
+            OpError::Fault(_) => "error",
+        };
+        Self { kind, message: error.to_string(), op }
+    }
+
+    fn bad_request(message: impl ToString) -> Self {
+        Self { kind: "invalid", message: message.to_string(), op: None }
+    }
+}
+
+fn answer(request: &Json, blob: &[u8]) -> (Json, Vec<u8>) {
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        let decoder = Decoder::new(request, blob).map_err(Refusal::bad_request)?;
+        let result = match request["cmd"].as_str() {
+            Some("call") => one_call(request, &decoder)?,
+            other => return Err(Refusal::bad_request(format!("unknown request {other:?}"))),
+        };
+        Ok(Encoder::encode(&decoder, &result))
+    }));
+    match result {
+        Ok(Ok((output, storages, blob))) => (json!({"ok": true, "output": output, "storages": storages}), blob),
+        Ok(Err(refusal)) => {
+            (json!({"ok": false, "kind": refusal.kind, "message": refusal.message, "op": refusal.op}), Vec::new())
+        }
+        Err(panic) => {
+            let text = panic
+                .downcast_ref::<String>()
+                .cloned()
+                .or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+            let message = format!("panic: {}", text.unwrap_or_default());
+            (json!({"ok": false, "kind": "error", "message": message, "op": request["op"]}), Vec::new())
+        }
+    }
+}
+
+fn seed(request: &Json) -> u64 {
+    request["seed"].as_u64().unwrap_or(0)
+}
+
+fn one_call(request: &Json, decoder: &Decoder) -> Result<Value<Tensor>, Refusal> {
+    let name = request["op"].as_str().unwrap_or_default();
+    let op = registry().get(name).ok_or_else(|| Refusal {
+        kind: "unsupported",
+        message: format!("unknown operator {name}"),
+        op: Some(name.to_owned()),
+    })?;
+    let args = decoder.values(&request["inputs"]).map_err(Refusal::bad_request)?;
+    let mut kwargs = Vec::new();
+    if let Json::Object(named) = &request["kwargs"] {
+        for (name, value) in named {
+            kwargs.push((name.clone(), decoder.value(value).map_err(Refusal::bad_request)?));
+        }
+    }
+    let bound = op.schema.bind(&args, &kwargs).map_err(Refusal::bad_request)?;
+    let context = Context::new(registry(), seed(request));
+    let interpreter = pyrite_interp::Interpreter { context: &context, mode: mode(request)? };
+    let result = match interpreter.mode {
+        Mode::Eager => call(&context, op, bound),
+        _ => return Err(Refusal::bad_request("a single call runs in mode eager")),
+    };
+    result.map_err(|error| Refusal::of(&error, Some(name.to_owned())))
+}
+
+fn mode(request: &Json) -> Result<Mode, Refusal> {
+    match request["mode"].as_str() {
+        None | Some("eager") => Ok(Mode::Eager),
+        Some("fp64") => Ok(Mode::Fp64),
+        Some("schema") => Ok(Mode::SchemaCheck),
+        Some("crossref") => Ok(Mode::CrossReference),
+        Some(other) => Err(Refusal::bad_request(format!("unknown mode {other}"))),
+    }
+}
