@@ -12,6 +12,7 @@
 
 pub mod dtype;
 pub mod element;
+pub mod formats;
 pub mod layout;
 pub mod random;
 pub mod scalar;
