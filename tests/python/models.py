@@ -68,6 +68,8 @@ def gpt2():
         resid_pdrop=0.0,
         embd_pdrop=0.0,
         attn_pdrop=0.0,
+        bos_token_id=0,
+        eos_token_id=0,
     )
     return Outputs(GPT2Model(config)), (torch.randint(0, 1000, (4, 64)),)
 

@@ -58,7 +58,8 @@ def answer(request, blob, fault):
     output = spoil(fault, scope["Repro"]()(*inputs))
     output = [v.resolve_conj().resolve_neg() if isinstance(v, torch.Tensor) else v for v in output]
     if fault == "mutation":
-        storages = decode_storages(request["storages"], blob)
+        for storage, before in zip(storages, decode_storages(request["storages"], blob)):
+            storage.copy_(before)
     encoder = Encoder(storages)
     value = encoder.value(output)
     table, blob = encoder.blob()

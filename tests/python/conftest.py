@@ -1,0 +1,34 @@
+"""What the tests share: the pyrite binary, named by PYRITE_BIN, and PyTorch's dumps of the five models."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+
+@pytest.fixture(scope="session")
+def pyrite():
+    """Runs the pyrite command and returns its standard output; an unexpected exit code fails the test with what it wrote."""
+    binary = os.environ.get("PYRITE_BIN")
+    if not binary:
+        pytest.fail("set PYRITE_BIN to the path of the pyrite binary", pytrace=False)
+
+    def run(*arguments, code=0):
+        done = subprocess.run([binary, *map(str, arguments)], capture_output=True, text=True, timeout=300)
+        if done.returncode != code:
+            pytest.fail(f"pyrite {' '.join(map(str, arguments))}: exit code {done.returncode}\n{done.stderr}", pytrace=False)
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def dumps():
+    """The directory with the dumps of the five models."""
+    import dump_models
+
+    return dump_models.dumps()
