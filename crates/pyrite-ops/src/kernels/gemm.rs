@@ -1,0 +1,545 @@
+//! Products of matrices: `out = keep·out + scale·(lhs @ rhs)`.
+//!
+//! [`multiply`] works on slices with any row and column strides, [`multiply_batch`] on many such matrices at once,
+//! [`multiply_tensors`] on tensors of two or three dimensions and any type. Floats and complex numbers go to the `gemm`
+//! crate; integers have a loop of their own that wraps, so they are exact modulo the width of their type; half
+//! precision is multiplied in `f32` and rounded once.
+//!
+//! This is the only place of the crate that is `unsafe`: `gemm` takes pointers. Every pointer comes from a slice, and
+//! [`Shape::check`] makes sure that sizes and strides stay within it.
+
+use gemm::Parallelism;
+use num_complex::{Complex32, Complex64};
+use pyrite_ir::OpError;
+use pyrite_tensor::{DType, Element, Scalar, Tensor};
+use rayon::prelude::*;
+
+/// Products with fewer multiplications than this stay on one thread.
+const PARALLEL: usize = 1 << 16;
+/// From this many multiplications on, one product is worth all threads; smaller ones of a batch get a thread each.
+const LARGE: usize = 1 << 24;
+
+/// Sizes and strides of a matrix, or of a batch of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of columns.
+    pub cols: usize,
+    /// Elements from one row to the next.
+    pub row_stride: usize,
+    /// Elements from one column to the next.
+    pub col_stride: usize,
+}
+
+impl Shape {
+    /// A dense matrix, rows one after the other.
+    pub fn rows_first(rows: usize, cols: usize) -> Self {
+        Self { rows, cols, row_stride: cols, col_stride: 1 }
+    }
+
+    /// The same elements with rows and columns exchanged.
+    #[must_use]
+    pub fn transposed(self) -> Self {
+        Self { rows: self.cols, cols: self.rows, row_stride: self.col_stride, col_stride: self.row_stride }
+    }
+
+    /// Elements from the first to the last, both included; `None` when that does not fit.
+    fn span(self) -> Option<usize> {
+        if self.rows == 0 || self.cols == 0 {
+            return Some(0);
+        }
+        let down = (self.rows - 1).checked_mul(self.row_stride)?;
+        let across = (self.cols - 1).checked_mul(self.col_stride)?;
+        down.checked_add(across)?.checked_add(1)
+    }
+
+    /// # Panics
+    /// When the matrix leaves a slice of this length.
+    fn check(self, len: usize) {
+        let inside = self.span().is_some_and(|span| span <= len);
+        assert!(inside, "the matrix {self:?} does not fit {len} elements");
+        assert!(
+            isize::try_from(self.row_stride).is_ok() && isize::try_from(self.col_stride).is_ok(),
+            "the strides of {self:?} do not fit a pointer"
+        );
+    }
+
+    /// Whether no two positions share an element.
+    fn is_disjoint(self) -> bool {
+        let reach = |size: usize, stride: usize| size.saturating_sub(1).saturating_mul(stride);
+        let by_rows = (self.cols <= 1 || self.col_stride > 0)
+            && (self.rows <= 1 || self.row_stride > reach(self.cols, self.col_stride));
+        let by_cols = (self.rows <= 1 || self.row_stride > 0)
+            && (self.cols <= 1 || self.col_stride > reach(self.rows, self.row_stride));
+        by_rows || by_cols
+    }
+}
+
+/// A matrix to read.
+#[derive(Clone, Copy, Debug)]
+pub struct Matrix<'a, T> {
+    /// Its elements, the first of the matrix first.
+    pub data: &'a [T],
+    /// Where they are.
+    pub shape: Shape,
+}
+
+/// What the result is added to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Onto<T> {
+    /// Nothing: what the output holds is not read.
+    Nothing,
+    /// The output times a factor.
+    Scaled(T),
+}
+
+/// An element type that [`multiply`] takes.
+pub trait Factor: Element + std::ops::Mul<Output = Self> {
+    /// Zero.
+    const ZERO: Self;
+    /// The sum; integers wrap.
+    fn plus(self, other: Self) -> Self;
+    /// The product; integers wrap.
+    fn times(self, other: Self) -> Self;
+    /// `out = keep·out + scale·(lhs @ rhs)` where all sizes fit each other and none is zero.
+    fn product(
+        out: (&mut [Self], Shape),
+        lhs: Matrix<'_, Self>,
+        rhs: Matrix<'_, Self>,
+        scale: Self,
+        onto: Onto<Self>,
+        threads: Parallelism,
+    );
+}
+
+macro_rules! factor {
+    ($($type:ty, $zero:expr;)*) => {
+        $(impl Factor for $type {
+            const ZERO: Self = $zero;
+            fn plus(self, other: Self) -> Self {
+                self + other
+            }
+            fn times(self, other: Self) -> Self {
+                self * other
+            }
+            fn product(
+                out: (&mut [Self], Shape),
+                lhs: Matrix<'_, Self>,
+                rhs: Matrix<'_, Self>,
+                scale: Self,
+                onto: Onto<Self>,
+                threads: Parallelism,
+            ) {
+                by_gemm(out, lhs, rhs, scale, onto, threads);
+            }
+        })*
+    };
+}
+
+factor! {
+    f32, 0.0;
+    f64, 0.0;
+    Complex32, Complex32::new(0.0, 0.0);
+    Complex64, Complex64::new(0.0, 0.0);
+}
+
+impl Factor for i64 {
+    const ZERO: Self = 0;
+    fn plus(self, other: Self) -> Self {
+        self.wrapping_add(other)
+    }
+    fn times(self, other: Self) -> Self {
+        self.wrapping_mul(other)
+    }
+    fn product(
+        (out, shape): (&mut [Self], Shape),
+        lhs: Matrix<'_, Self>,
+        rhs: Matrix<'_, Self>,
+        scale: Self,
+        onto: Onto<Self>,
+        _: Parallelism,
+    ) {
+        keep(out, shape, onto);
+        for i in 0..shape.rows {
+            for k in 0..lhs.shape.cols {
+                let factor = scale.times(lhs.data[i * lhs.shape.row_stride + k * lhs.shape.col_stride]);
+                for j in 0..shape.cols {
+                    let at = i * shape.row_stride + j * shape.col_stride;
+                    let term = factor.times(rhs.data[k * rhs.shape.row_stride + j * rhs.shape.col_stride]);
+                    out[at] = out[at].plus(term);
+                }
+            }
+        }
+    }
+}
+
+/// `out = keep·out`.
+fn keep<T: Factor>(out: &mut [T], shape: Shape, onto: Onto<T>) {
+    for i in 0..shape.rows {
+        for j in 0..shape.cols {
+            let at = i * shape.row_stride + j * shape.col_stride;
+            out[at] = match onto {
+                Onto::Nothing => T::ZERO,
+                Onto::Scaled(factor) => out[at].times(factor),
+            };
+        }
+    }
+}
+
+#[expect(unsafe_code, reason = "gemm takes pointers")]
+fn by_gemm<T: Factor>(
+    (out, shape): (&mut [T], Shape),
+    lhs: Matrix<'_, T>,
+    rhs: Matrix<'_, T>,
+    scale: T,
+    onto: Onto<T>,
+    threads: Parallelism,
+) {
+    shape.check(out.len());
+    lhs.shape.check(lhs.data.len());
+    rhs.shape.check(rhs.data.len());
+    assert!(shape.is_disjoint(), "the positions of {shape:?} share elements");
+    let sizes_fit = shape.rows == lhs.shape.rows && shape.cols == rhs.shape.cols && lhs.shape.cols == rhs.shape.rows;
+    assert!(sizes_fit, "{:?} times {:?} is not {shape:?}", lhs.shape, rhs.shape);
+    let (read_out, factor) = match onto {
+        Onto::Nothing => (false, T::ZERO),
+        Onto::Scaled(factor) => (true, factor),
+    };
+    // SAFETY: the three pointers come from slices that hold every element that the sizes and strides reach (`check`);
+    // the output is borrowed exclusively and no two of its positions share an element, so threads write apart; `T` is
+    // one of the four types that `gemm` knows, since only their `Factor` calls this.
+    unsafe {
+        gemm::gemm(
+            shape.rows,
+            shape.cols,
+            lhs.shape.cols,
+            out.as_mut_ptr(),
+            shape.col_stride as isize,
+            shape.row_stride as isize,
+            read_out,
+            lhs.data.as_ptr(),
+            lhs.shape.col_stride as isize,
+            lhs.shape.row_stride as isize,
+            rhs.data.as_ptr(),
+            rhs.shape.col_stride as isize,
+            rhs.shape.row_stride as isize,
+            factor,
+            scale,
+            false,
+            false,
+            false,
+            threads,
+        );
+    }
+}
+
+fn product<T: Factor>(
+    (out, shape): (&mut [T], Shape),
+    lhs: Matrix<'_, T>,
+    rhs: Matrix<'_, T>,
+    scale: T,
+    onto: Onto<T>,
+    threads: Parallelism,
+) {
+    assert!(
+        shape.rows == lhs.shape.rows && shape.cols == rhs.shape.cols && lhs.shape.cols == rhs.shape.rows,
+        "{:?} times {:?} is not {shape:?}",
+        lhs.shape,
+        rhs.shape
+    );
+    if shape.rows == 0 || shape.cols == 0 {
+        return;
+    }
+    // A factor of zero means that the operands are not looked at, so their infinities do not matter.
+    if lhs.shape.cols == 0 || scale == T::ZERO {
+        keep(out, shape, onto);
+    } else {
+        T::product((out, shape), lhs, rhs, scale, onto, threads);
+    }
+}
+
+fn work(out: Shape, depth: usize) -> usize {
+    out.rows.saturating_mul(out.cols).saturating_mul(depth)
+}
+
+fn threads_for(work: usize) -> Parallelism {
+    if work >= PARALLEL && rayon::current_num_threads() > 1 { Parallelism::Rayon(0) } else { Parallelism::None }
+}
+
+/// `out = keep·out + scale·(lhs @ rhs)`, on all threads when it is large. Where `onto` is [`Onto::Nothing`], what the
+/// output holds does not matter, not even when it is NaN.
+///
+/// # Panics
+/// When sizes do not fit each other or a matrix leaves its slice; callers infer shapes before.
+pub fn multiply<T: Factor>(
+    out: &mut [T],
+    shape: Shape,
+    lhs: Matrix<'_, T>,
+    rhs: Matrix<'_, T>,
+    scale: T,
+    onto: Onto<T>,
+) {
+    let threads = threads_for(work(shape, lhs.shape.cols));
+    product((out, shape), lhs, rhs, scale, onto, threads);
+}
+
+/// A batch of matrices: one shape, and the elements from one matrix to the next (0 repeats one).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// The shape of each matrix.
+    pub shape: Shape,
+    /// Elements from one matrix to the next.
+    pub stride: usize,
+}
+
+/// [`multiply`] for `count` matrices each.
+///
+/// # Panics
+/// As [`multiply`].
+pub fn multiply_batch<T: Factor>(
+    count: usize,
+    out: &mut [T],
+    into: Batch,
+    (lhs, left): (&[T], Batch),
+    (rhs, right): (&[T], Batch),
+    scale: T,
+    onto: Onto<T>,
+) {
+    let each = work(into.shape, left.shape.cols);
+    if count == 0 || into.shape.rows == 0 || into.shape.cols == 0 {
+        return;
+    }
+    let matrix = |data: &'_ [T], batch: Batch, index: usize| -> usize {
+        let start = index * batch.stride;
+        assert!(start <= data.len(), "matrix {index} of {batch:?} leaves its slice");
+        start
+    };
+    let one = |index: usize, out: &mut [T], threads: Parallelism| {
+        let lhs = Matrix { data: &lhs[matrix(lhs, left, index)..], shape: left.shape };
+        let rhs = Matrix { data: &rhs[matrix(rhs, right, index)..], shape: right.shape };
+        product((out, into.shape), lhs, rhs, scale, onto, threads);
+    };
+    let apart = into.shape.span().is_some_and(|span| into.stride >= span);
+    if apart && count > 1 && each < LARGE && each.saturating_mul(count) >= PARALLEL {
+        out.par_chunks_mut(into.stride)
+            .take(count)
+            .enumerate()
+            .for_each(|(index, out)| one(index, out, Parallelism::None));
+    } else {
+        for index in 0..count {
+            one(index, &mut out[index * into.stride..], threads_for(each));
+        }
+    }
+}
+
+/// `out = keep·out + scale·(lhs @ rhs)` for tensors of one type, with two dimensions, or three of which the first
+/// counts matrices. With `keep` of `None` the output is not read.
+///
+/// An output in half precision is rounded once, after the sum. The output must not share its storage with an operand.
+pub fn multiply_tensors(
+    out: &Tensor,
+    lhs: &Tensor,
+    rhs: &Tensor,
+    scale: Scalar,
+    keep: Option<Scalar>,
+) -> Result<(), OpError> {
+    let rank = out.rank();
+    let same = |t: &Tensor| t.dtype() == out.dtype() && t.rank() == rank;
+    if !matches!(rank, 2 | 3) || !same(lhs) || !same(rhs) {
+        return Err(OpError::fault("a product of tensors of different types or ranks"));
+    }
+    let (o, l, r) = (out.shape(), lhs.shape(), rhs.shape());
+    let fits = o[rank - 2] == l[rank - 2] && o[rank - 1] == r[rank - 1] && l[rank - 1] == r[rank - 2];
+    if !fits || o[..rank - 2] != l[..rank - 2] || o[..rank - 2] != r[..rank - 2] {
+        return Err(OpError::fault(format!("{l:?} times {r:?} is not {o:?}")));
+    }
+    if out.storage().same(lhs.storage()) || out.storage().same(rhs.storage()) {
+        return Err(OpError::fault("a product into one of its operands"));
+    }
+    if out.layout().may_overlap() {
+        return Err(OpError::fault("a product into a tensor some of whose elements share memory"));
+    }
+    let operands = [out, lhs, rhs];
+    match out.dtype() {
+        DType::F32 => direct::<f32>(operands, scale.to_f64() as f32, keep.map(|v| v.to_f64() as f32)),
+        DType::F64 => direct::<f64>(operands, scale.to_f64(), keep.map(Scalar::to_f64)),
+        DType::C64 => direct::<Complex32>(operands, narrow(scale), keep.map(narrow)),
+        DType::C128 => direct::<Complex64>(operands, scale.to_c128(), keep.map(Scalar::to_c128)),
+        DType::F16 | DType::BF16 => {
+            converted(
+                operands,
+                [Tensor::to_f32s; 3],
+                Tensor::write_f32s,
+                scale.to_f64() as f32,
+                keep.map(|v| v.to_f64() as f32),
+            );
+        }
+        _ => converted(operands, [Tensor::to_i64s; 3], Tensor::write_i64s, scale.to_i64(), keep.map(Scalar::to_i64)),
+    }
+    Ok(())
+}
+
+fn narrow(value: Scalar) -> Complex32 {
+    Complex32::from_c128(value.to_c128())
+}
+
+fn onto<T>(keep: Option<T>) -> Onto<T> {
+    keep.map_or(Onto::Nothing, Onto::Scaled)
+}
+
+/// The batch that a tensor of two or three dimensions is.
+fn batch(tensor: &Tensor) -> Batch {
+    let (shape, stride, last) = (tensor.shape(), tensor.stride(), tensor.rank() - 1);
+    Batch {
+        shape: Shape {
+            rows: shape[last - 1] as usize,
+            cols: shape[last] as usize,
+            // A stride along a single row or column is never walked, whatever it says.
+            row_stride: if shape[last - 1] == 1 { 0 } else { stride[last - 1] as usize },
+            col_stride: if shape[last] == 1 { 0 } else { stride[last] as usize },
+        },
+        stride: if last == 2 && shape[0] != 1 { stride[0] as usize } else { 0 },
+    }
+}
+
+fn count(tensor: &Tensor) -> usize {
+    if tensor.rank() == 3 { tensor.shape()[0] as usize } else { 1 }
+}
+
+/// Computes on the tensors' own memory.
+fn direct<T: Factor>([out, lhs, rhs]: [&Tensor; 3], scale: T, keep: Option<T>) {
+    if out.numel() == 0 {
+        return;
+    }
+    let (left, right) = (lhs.storage().read::<T>(), rhs.storage().read::<T>());
+    let mut written = out.storage().write::<T>();
+    let start = |t: &Tensor, len: usize| (t.layout().offset as usize).min(len);
+    let (left, right) = (&left[start(lhs, left.len())..], &right[start(rhs, right.len())..]);
+    let from = start(out, written.len());
+    multiply_batch(
+        count(out),
+        &mut written[from..],
+        batch(out),
+        (left, batch(lhs)),
+        (right, batch(rhs)),
+        scale,
+        onto(keep),
+    );
+}
+
+/// Computes on dense copies in another type.
+fn converted<T: Factor>(
+    [out, lhs, rhs]: [&Tensor; 3],
+    load: [fn(&Tensor) -> Vec<T>; 3],
+    store: fn(&Tensor, &[T]),
+    scale: T,
+    keep: Option<T>,
+) {
+    let dense = |t: &Tensor| {
+        let shape = batch(t).shape;
+        Batch { shape: Shape::rows_first(shape.rows, shape.cols), stride: shape.rows * shape.cols }
+    };
+    let mut result = if keep.is_some() { load[0](out) } else { vec![T::ZERO; out.numel()] };
+    multiply_batch(
+        count(out),
+        &mut result,
+        dense(out),
+        (&load[1](lhs), dense(lhs)),
+        (&load[2](rhs), dense(rhs)),
+        scale,
+        onto(keep),
+    );
+    store(out, &result);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn naive(a: &[f64], b: &[f64], (m, n, k): (usize, usize, usize)) -> Vec<f64> {
+        let mut out = vec![0.0; m * n];
+        for i in 0..m {
+            for j in 0..n {
+                out[i * n + j] = (0..k).map(|l| a[i * k + l] * b[l * n + j]).sum();
+            }
+        }
+        out
+    }
+
+    fn numbers(count: usize) -> Vec<f64> {
+        (0..count).map(|i| ((i * 7919) % 23) as f64 - 11.0).collect()
+    }
+
+    #[test]
+    fn every_stride_gives_the_same_product() {
+        let (m, n, k) = (5, 7, 3);
+        let (a, b) = (numbers(m * k), numbers(k * n));
+        let expected = naive(&a, &b, (m, n, k));
+        let transpose = |data: &[f64], rows: usize, cols: usize| -> Vec<f64> {
+            (0..rows * cols).map(|i| data[(i % rows) * cols + i / rows]).collect()
+        };
+        let (at, bt) = (transpose(&a, m, k), transpose(&b, k, n));
+        for (left, left_shape) in [(&a, Shape::rows_first(m, k)), (&at, Shape::rows_first(k, m).transposed())] {
+            for (right, right_shape) in [(&b, Shape::rows_first(k, n)), (&bt, Shape::rows_first(n, k).transposed())] {
+                let mut out = vec![f64::NAN; m * n];
+                let lhs = Matrix { data: left, shape: left_shape };
+                let rhs = Matrix { data: right, shape: right_shape };
+                multiply(&mut out, Shape::rows_first(m, n), lhs, rhs, 1.0, Onto::Nothing);
+                assert_eq!(out, expected);
+                multiply(&mut out, Shape::rows_first(m, n), lhs, rhs, 2.0, Onto::Scaled(-1.0));
+                assert_eq!(out, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn large_products_on_all_threads_agree() {
+        let (m, n, k) = (130, 90, 70);
+        let (a, b) = (numbers(m * k), numbers(k * n));
+        let tensor = |data: &[f64], shape: &[i64]| Tensor::from_slice(data, shape);
+        let expected = naive(&a, &b, (m, n, k));
+        for dtype in [DType::F32, DType::F64, DType::C64, DType::C128, DType::I32, DType::F16] {
+            let out = Tensor::empty(&[m as i64, n as i64], dtype).unwrap();
+            let (lhs, rhs) =
+                (tensor(&a, &[m as i64, k as i64]).cast(dtype), tensor(&b, &[k as i64, n as i64]).cast(dtype));
+            multiply_tensors(&out, &lhs, &rhs, Scalar::Int(1), None).unwrap();
+            let worst = out.to_f64s().iter().zip(&expected).map(|(x, y)| (x - y).abs()).fold(0.0, f64::max);
+            assert!(worst <= if dtype == DType::F16 { 4.0 } else { 0.0 }, "{dtype}: {worst}");
+        }
+    }
+
+    #[test]
+    fn a_batch_is_one_product_per_matrix_and_a_stride_of_zero_repeats() {
+        let (count, m, n, k) = (40, 12, 11, 13);
+        let (a, b) = (numbers(count * m * k), numbers(k * n));
+        let mut out = vec![0.0; count * m * n];
+        let dense = |rows: usize, cols: usize| Batch { shape: Shape::rows_first(rows, cols), stride: rows * cols };
+        let repeated = Batch { stride: 0, ..dense(k, n) };
+        multiply_batch(count, &mut out, dense(m, n), (&a, dense(m, k)), (&b, repeated), 1.0, Onto::Nothing);
+        for (index, out) in out.chunks_exact(m * n).enumerate() {
+            assert_eq!(out, naive(&a[index * m * k..(index + 1) * m * k], &b, (m, n, k)));
+        }
+    }
+
+    #[test]
+    fn integers_wrap_and_an_empty_depth_gives_zeros() {
+        let big = Tensor::from_slice(&[i64::MAX, 2], &[1, 2]);
+        let two = Tensor::from_slice(&[2i64, 3], &[2, 1]);
+        let out = Tensor::zeros(&[1, 1], DType::I64).unwrap();
+        multiply_tensors(&out, &big, &two, Scalar::Int(1), None).unwrap();
+        assert_eq!(out.to_i64s(), [4]);
+        let (a, b) = (Tensor::zeros(&[2, 0], DType::F32).unwrap(), Tensor::zeros(&[0, 2], DType::F32).unwrap());
+        let out = Tensor::from_slice(&[f32::NAN; 4], &[2, 2]);
+        multiply_tensors(&out, &a, &b, Scalar::Int(1), None).unwrap();
+        assert_eq!(out.to_f64s(), [0.0; 4]);
+    }
+
+    #[test]
+    #[should_panic(expected = "does not fit")]
+    fn a_matrix_that_leaves_its_slice_is_refused() {
+        let mut out = [0.0f32; 4];
+        let matrix = Matrix { data: &[1.0f32; 3], shape: Shape::rows_first(2, 2) };
+        multiply(&mut out, Shape::rows_first(2, 2), matrix, matrix, 1.0, Onto::Nothing);
+    }
+}
