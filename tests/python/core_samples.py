@@ -58,6 +58,11 @@ def call(*args, **kwargs):
     return args, kwargs
 
 
+def window(stride, padding, transposed=False):
+    """The arguments of a convolution from the stride to the output padding, without dilation."""
+    return stride, padding, [1] * len(stride), transposed, [0] * len(stride)
+
+
 LAYOUTS = [normal(3, 4), transposed(3, 4), sliced(3, 4), expanded(3, 4), normal(), normal(0, 4)]
 
 # overload -> (dtypes, calls)
@@ -126,11 +131,11 @@ CORE_SAMPLES = {
     "aten.convolution_backward.default": (
         ["f32", "f64"],
         [
-            call(normal(2, 4, 4, 4), normal(2, 3, 6, 6), normal(4, 3, 3, 3), [4], [1, 1], [0, 0], [1, 1], False, [0, 0], 1, [True] * 3),
-            call(normal(2, 4, 3, 3), normal(2, 4, 6, 6), normal(4, 2, 3, 3), [0], [2, 2], [1, 1], [1, 1], False, [0, 0], 2, [True, True, False]),
-            call(normal(2, 4, 4), normal(2, 3, 6), normal(4, 3, 3), [4], [1], [0], [1], False, [0], 1, [False, True, True]),
-            call(normal(2, 3, 13, 13), normal(2, 4, 6, 6), normal(4, 3, 3, 3), [3], [2, 2], [0, 0], [1, 1], True, [0, 0], 1, [True] * 3),
-            call(normal(1, 2, 2, 2, 2), normal(1, 2, 4, 4, 4), normal(2, 2, 3, 3, 3), [2], [1] * 3, [0] * 3, [1] * 3, False, [0] * 3, 1, [True] * 3),
+            call(normal(2, 4, 4, 4), normal(2, 3, 6, 6), normal(4, 3, 3, 3), [4], *window([1, 1], [0, 0]), 1, [True] * 3),
+            call(normal(2, 4, 3, 3), normal(2, 4, 6, 6), normal(4, 2, 3, 3), [0], *window([2, 2], [1, 1]), 2, [True, True, False]),
+            call(normal(2, 4, 4), normal(2, 3, 6), normal(4, 3, 3), [4], *window([1], [0]), 1, [False, True, True]),
+            call(normal(2, 3, 13, 13), normal(2, 4, 6, 6), normal(4, 3, 3, 3), [3], *window([2, 2], [0, 0], True), 1, [True] * 3),
+            call(normal(1, 2, 2, 2, 2), normal(1, 2, 4, 4, 4), normal(2, 2, 3, 3, 3), [2], *window([1] * 3, [0] * 3), 1, [True] * 3),
         ],
     ),
     "aten.div.Scalar_mode": (
@@ -186,7 +191,12 @@ CORE_SAMPLES = {
     ),
     "aten.var.dim": (
         [*FLOATS, "c64"],
-        [call(normal(3, 4, 5), [1]), call(normal(3, 4, 5), [0, -1], False), call(sliced(3, 4), None), call(transposed(3, 4), [0], True, True)],
+        [
+            call(normal(3, 4, 5), [1]),
+            call(normal(3, 4, 5), [0, -1], False),
+            call(sliced(3, 4), None),
+            call(transposed(3, 4), [0], True, True),
+        ],
     ),
 }
 
