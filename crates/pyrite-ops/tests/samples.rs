@@ -1,9 +1,13 @@
 //! Every operator on its own samples: inference and computation agree, and only what the schema declares is changed
 //! or shared.
 
+use std::collections::BTreeMap;
+
 use pyrite_interp::{Context, Interpreter, Mode};
-use pyrite_ir::{Builder, OpError, OpRef, Value};
+use pyrite_ir::infer::infer;
+use pyrite_ir::{Builder, Meta, OpError, OpRef, SymDims, Tag, Value};
 use pyrite_ops::{registry, samples};
+use pyrite_sym::{SymEnv, SymInt};
 use pyrite_tensor::Tensor;
 
 /// Runs one call as a graph of its own, in a mode that checks it.
@@ -77,4 +81,54 @@ fn an_unknown_option_is_an_invalid_call() {
     let args = samples::read(&op.schema, "f32[2], approximate='other'").unwrap();
     let error = pyrite_interp::call(&Context::new(registry(), 0), op, args).unwrap_err();
     assert!(matches!(error, OpError::Invalid(_)));
+}
+
+/// The same metadata with every size of two and more replaced by a symbol that has it as its hint.
+fn symbolic(meta: &Meta, sizes: &mut BTreeMap<i64, SymInt>, env: &SymEnv) -> Meta {
+    if !meta.is_contiguous() || meta.number {
+        return meta.clone();
+    }
+    let shape: SymDims = meta
+        .shape
+        .iter()
+        .map(|size| match size.as_int() {
+            Some(value) if value >= 2 => sizes.entry(value).or_insert_with(|| env.size(value)).clone(),
+            _ => size.clone(),
+        })
+        .collect();
+    Meta { storage: meta.storage, offset: meta.offset.clone(), ..Meta::contiguous(&shape, meta.dtype) }
+}
+
+#[test]
+fn inference_with_symbolic_sizes_agrees_with_numbers() {
+    let mut problems = Vec::new();
+    for op in registry().iter().filter(|op| !op.has(Tag::DataDependentShape)) {
+        for text in op.def.samples {
+            let Ok(mut args) = samples::read(&op.schema, text) else { continue };
+            pyrite_ir::args::tensors_from_numbers(&op.schema, &mut args);
+            let numbers = pyrite_interp::call::metas(&args);
+            let (env, mut sizes) = (SymEnv::new(), BTreeMap::new());
+            let symbols: Vec<Value<Meta>> =
+                numbers.iter().map(|v| v.map(&mut |m| symbolic(m, &mut sizes, &env))).collect();
+            let (Ok(expected), actual) = (infer(registry(), op, &numbers), infer(registry(), op, &symbols)) else {
+                continue;
+            };
+            match actual {
+                Ok(actual) => {
+                    let (mut want, mut have) = (Vec::new(), Vec::new());
+                    expected.each(&mut |m: &Meta| want.push((hints(&m.shape), hints(&m.stride), m.dtype)));
+                    actual.each(&mut |m: &Meta| have.push((hints(&m.shape), hints(&m.stride), m.dtype)));
+                    if want != have {
+                        problems.push(format!("{} on ({text}): {have:?} instead of {want:?}", op.name()));
+                    }
+                }
+                Err(error) => problems.push(format!("{} on ({text}): {error}", op.name())),
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
+}
+
+fn hints(dims: &[SymInt]) -> Vec<Option<i64>> {
+    dims.iter().map(SymInt::hint).collect()
 }
