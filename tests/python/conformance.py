@@ -35,8 +35,21 @@ ALL_DTYPES = ["f32", "f64", "bf16", "i64", "b8", "c64"]
 VARIANTS = ["traced", "core"]
 SEED = 2025
 
-# OpInfos whose results are unique only up to the sign or phase of vectors; OpInfo itself knows what to compare of them.
-UP_TO_PHASE = {"svd", "linalg.svd", "linalg.eig", "linalg.eigh", "svd_lowrank", "pca_lowrank"}
+
+def from_svd(u, s, vh):
+    return (u[..., : s.shape[-1]] * s[..., None, :].to(u.dtype)) @ vh[..., : s.shape[-1], :]
+
+
+# OpInfos whose results are unique only up to the sign or phase of vectors, with the matrix that the results stand for. OpInfo itself knows
+# what else of them is unique.
+UP_TO_PHASE = {
+    "svd": lambda u, s, v: from_svd(u, s, v.mH),
+    "svd_lowrank": lambda u, s, v: from_svd(u, s, v.mH),
+    "pca_lowrank": lambda u, s, v: from_svd(u, s, v.mH),
+    "linalg.svd": from_svd,
+    "linalg.eig": lambda w, v: v @ torch.diag_embed(w) @ torch.linalg.pinv(v),
+    "linalg.eigh": lambda w, v: v @ torch.diag_embed(w).to(v.dtype) @ v.mH,
+}
 
 # Operators that leave their result's memory as it was.
 UNSET = {
@@ -265,7 +278,10 @@ def opinfo_case(op, sample, case, options):
         result = op(first, *args, **kwargs)
         if full_name(op) in UP_TO_PHASE:
             structure = pytree.tree_structure(result)
-            case.settle = lambda outputs: sample.output_process_fn_grad(pytree.tree_unflatten(outputs, structure))
+            case.settle = lambda outputs: (
+                UP_TO_PHASE[full_name(op)](*outputs),
+                sample.output_process_fn_grad(pytree.tree_unflatten(outputs, structure)),
+            )
         return result
 
     try:
