@@ -321,6 +321,11 @@ impl Builder {
         self.graph.constants.insert(name.into(), tensor);
     }
 
+    /// The constants added so far.
+    pub fn constants(&self) -> &BTreeMap<Arc<str>, Tensor> {
+        &self.graph.constants
+    }
+
     /// Adds a nested graph under a name.
     pub fn add_subgraph(&mut self, name: &str, graph: Graph) {
         self.graph.subgraphs.insert(name.into(), graph);

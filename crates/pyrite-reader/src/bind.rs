@@ -1,0 +1,710 @@
+//! Calls to operators.
+//!
+//! A called name resolves to a [`Callee`]: an overload by its full name, a packet of overloads of which the arguments
+//! pick one, a binding rule, or something the registry does not know. Binding rules are the places where PyTorch's
+//! Python functions differ from the operators they call (another order of arguments, `inplace=True`,
+//! `reduction='mean'`); they are written in Python, in `functional.py`, and evaluated by the reader itself.
+//!
+//! Of a packet's overloads the first one is taken whose schema fits the kinds of the arguments; a number where a
+//! tensor is wanted fits only if nothing else does, except for the operators that PyTorch treats otherwise.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::OnceLock;
+
+use pyrite_diag::{Diagnostic, Severity};
+use pyrite_ir::args::tensors_from_numbers;
+use pyrite_ir::infer::infer;
+use pyrite_ir::print::is_variadic;
+use pyrite_ir::schema::BindError;
+use pyrite_ir::{Infer, Kind, Meta, Node, OpError, OpRef, Schema, Target, Type, Value};
+use ruff_python_ast::{Expr, ExprCall, ModModule, Stmt, StmtFunctionDef};
+use ruff_python_parser::{Parsed, parse_module};
+use ruff_text_size::Ranged;
+
+use crate::expr::Operand;
+use crate::forward::{Forward, Local, V};
+use crate::problems::{Failed, Res, codes};
+use crate::{Foreign, constant, literal};
+
+/// What a called name is.
+pub(crate) enum Callee {
+    /// An overload.
+    Op(OpRef),
+    /// The overloads of a name such as `aten.add`, and the name it was called by.
+    Packet(String, String),
+    /// A rule of `functional.py`.
+    Rule(&'static StmtFunctionDef, String),
+    /// A function of Python's `operator` module.
+    Operator(String),
+    /// `torch.tensor` and the like: makes a constant.
+    Constant(String),
+    /// Unknown.
+    Foreign(String),
+}
+
+/// Where PyTorch keeps functions, and what their operators' names begin with.
+const NAMESPACES: [(&str, &str); 12] = [
+    ("torch.nn.functional.", ""),
+    ("torch._C._nn.", ""),
+    ("torch.functional.", ""),
+    ("torch._VF.", ""),
+    ("torch.Tensor.", ""),
+    ("torch._C._linalg.", ""),
+    ("torch._C._special.", ""),
+    ("torch._C._fft.", ""),
+    ("torch.special.", "special_"),
+    ("torch.linalg.", "linalg_"),
+    ("torch.fft.", "fft_"),
+    ("torch.", ""),
+];
+
+/// Functions whose last parameter takes its items one by one: `x.view(2, 3)`.
+const VARIADIC: [&str; 24] = [
+    "view", "reshape", "expand", "permute", "repeat", "flip", "tile", "zeros", "ones", "empty", "rand", "randn",
+    "new_zeros", "new_ones", "new_empty", "broadcast_to", "broadcast_tensors", "meshgrid", "einsum", "block_diag",
+    "cartesian_prod", "atleast_1d", "atleast_2d", "atleast_3d",
+];
+
+/// Operators to which PyTorch passes a number as a tensor even where there is an overload for numbers.
+const NUMBERS_AS_TENSORS: [&str; 14] = [
+    "aten.add", "aten.add_", "aten.sub", "aten.sub_", "aten.mul", "aten.mul_", "aten.div", "aten.div_",
+    "aten.true_divide", "aten.floor_divide", "aten.floor_divide_", "aten.multiply", "aten.subtract", "aten.copy_",
+];
+
+/// Names that Python's functions give to parameters that a schema calls otherwise.
+const SYNONYMS: [(&str, &str); 8] = [
+    ("input", "self"),
+    ("self", "input"),
+    ("axis", "dim"),
+    ("dim", "dims"),
+    ("dims", "dim"),
+    ("keepdims", "keepdim"),
+    ("x", "self"),
+    ("tensors", "self"),
+];
+
+/// The rules of `functional.py` by the dotted name of the function they are for.
+fn rules() -> &'static HashMap<String, &'static StmtFunctionDef> {
+    static RULES: OnceLock<(Parsed<ModModule>, OnceLock<HashMap<String, &'static StmtFunctionDef>>)> = OnceLock::new();
+    let (parsed, table) = RULES.get_or_init(|| {
+        let parsed = parse_module(include_str!("functional.py")).expect("functional.py is Python");
+        (parsed, OnceLock::new())
+    });
+    table.get_or_init(|| {
+        let mut table = HashMap::new();
+        for stmt in &parsed.syntax().body {
+            // A class gathers the functions of one module; its docstring is the module's name.
+            let Stmt::ClassDef(class) = stmt else { continue };
+            let mut prefixes = Vec::new();
+            for member in &class.body {
+                match member {
+                    Stmt::Expr(expr) => {
+                        prefixes.extend(literal::text(&expr.value).unwrap_or_default().split_whitespace());
+                    }
+                    Stmt::FunctionDef(function) => {
+                        for prefix in &prefixes {
+                            table.insert(format!("{prefix}.{}", function.name), function);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        table
+    })
+}
+
+impl<'a> Forward<'a> {
+    /// A call expression.
+    pub fn call(&mut self, call: &'a ExprCall, want: Option<&str>) -> Res<V> {
+        if let Expr::Attribute(attribute) = call.func.as_ref() {
+            if let Some(path) = self.member_path(&call.func) {
+                return self.call_member(&path, call, want);
+            }
+            if self.global_path(&attribute.value).is_none() {
+                let object = self.eval(&attribute.value, None)?;
+                return self.method(object, attribute.attr.as_str(), call, want);
+            }
+        } else if let Some(path) = self.member_path(&call.func) {
+            // `getattr(self, '0')(x)`.
+            return self.call_member(&path, call, want);
+        }
+        let path = match self.global_path(&call.func) {
+            Some(path) => path,
+            None => match self.getattr_path(&call.func) {
+                Some(path) => path,
+                None => {
+                    let hint = "a graph calls functions by their names";
+                    return self.fail(codes::UNSUPPORTED, call, "a call of something that has no name", hint);
+                }
+            },
+        };
+        if path == "getattr"
+            && let Some(member) = self.member_path_of_call(call)
+        {
+            return self.member(&member, want, call);
+        }
+        let callee = self.resolve(&path);
+        if let Callee::Constant(name) = callee.as_ref()
+            && let Some(value) = constant::from_call(self, name, call)?
+        {
+            return self.fresh_constant(value, want, call);
+        }
+        let (args, kwargs) = self.arguments(call)?;
+        self.invoke(&callee, args, kwargs, want, call)
+    }
+
+    /// `getattr(torch.ops.aten.random_, 'from')`: an overload whose name is a keyword.
+    fn getattr_path(&self, func: &'a Expr) -> Option<String> {
+        let Expr::Call(call) = func else { return None };
+        if literal::path(&call.func)? != "getattr" {
+            return None;
+        }
+        let [object, name] = call.arguments.args.as_ref() else { return None };
+        Some(format!("{}.{}", self.global_path(object)?, literal::text(name)?))
+    }
+
+    /// What a dotted name is.
+    fn resolve(&mut self, path: &str) -> Rc<Callee> {
+        if let Some(callee) = self.callees.get(path) {
+            return callee.clone();
+        }
+        let callee = Rc::new(self.find(path));
+        self.callees.insert(path.to_owned(), callee.clone());
+        callee
+    }
+
+    fn find(&self, path: &str) -> Callee {
+        let registry = self.cx.registry;
+        let known = |packet: &str| !registry.overloads(packet).is_empty();
+        let dotted = if self.in_rule && path.starts_with("aten.") { Some(path) } else { path.strip_prefix("torch.ops.") };
+        if let Some(name) = dotted {
+            if let Some(op) = registry.get(name) {
+                return Callee::Op(op.clone());
+            }
+            if known(name) {
+                return Callee::Packet(name.to_owned(), path.to_owned());
+            }
+            return Callee::Foreign(path.to_owned());
+        }
+        if let Some(name) = path.strip_prefix("operator.").or_else(|| path.strip_prefix("_operator.")) {
+            return Callee::Operator(name.to_owned());
+        }
+        if let Some(rule) = rules().get(path) {
+            return Callee::Rule(rule, path.to_owned());
+        }
+        if constant::is_maker(path) {
+            return Callee::Constant(path.to_owned());
+        }
+        for (prefix, stem) in NAMESPACES {
+            if let Some(name) = path.strip_prefix(prefix)
+                && !name.contains('.')
+            {
+                let packet = format!("aten.{stem}{name}");
+                if known(&packet) {
+                    return Callee::Packet(packet, path.to_owned());
+                }
+            }
+        }
+        Callee::Foreign(path.to_owned())
+    }
+
+    /// Calls what a name resolved to.
+    fn invoke(
+        &mut self,
+        callee: &Callee,
+        args: Vec<V>,
+        kwargs: Vec<(String, V)>,
+        want: Option<&str>,
+        at: &impl Ranged,
+    ) -> Res<V> {
+        match callee {
+            Callee::Op(op) => self.call_op(op, args, kwargs, want, at),
+            Callee::Packet(packet, path) => match self.packet(packet, args.clone(), kwargs.clone(), want, at)? {
+                Some(value) => Ok(value),
+                None => Ok(self.foreign(path, args, kwargs, want)),
+            },
+            Callee::Rule(rule, path) => match self.rule(rule, path, &args, &kwargs, want, at)? {
+                Some(value) => Ok(value),
+                None => Ok(self.foreign(path, args, kwargs, want)),
+            },
+            Callee::Operator(name) => match (name.as_str(), args.as_slice()) {
+                ("getitem", [value, Value::Int(index)]) if index.as_int().is_some() => {
+                    self.get_item(&value.clone(), index.as_int().unwrap_or(0), want, at)
+                }
+                ("getitem", [value, index]) => self.index_value(&value.clone(), &index.clone(), want, at),
+                ("setitem", [value, index, new]) => {
+                    self.store(&value.clone(), &index.clone(), new.clone(), want, at)?;
+                    Ok(value.clone())
+                }
+                (name, _) => match name.strip_prefix('i').filter(|n| is_in_place(n)) {
+                    Some(stem) if args.first().is_some_and(|v| self.operand(v) == Operand::Tensor) => {
+                        self.in_place(stem, args, want, at)
+                    }
+                    _ => self.operator(name, args, want, at),
+                },
+            },
+            Callee::Constant(path) | Callee::Foreign(path) => {
+                if let Some(value) = self.builtin(path, &args, &kwargs, at) {
+                    return value;
+                }
+                if self.in_rule {
+                    if let Some(value) = self.rule_function(path, &args, at) {
+                        return value;
+                    }
+                    self.rule_failed = true;
+                    return Err(Failed);
+                }
+                let Some(path) = path.strip_prefix("torch.ops.higher_order.") else {
+                    return Ok(self.foreign(path, args, kwargs, want));
+                };
+                let meta = self.nested(&args, at)?;
+                let value = self.foreign(&format!("torch.ops.higher_order.{path}"), args, kwargs, want);
+                if let (Some(meta), Value::Tensor(id)) = (meta, &value) {
+                    self.builder.set_meta(*id, meta);
+                }
+                Ok(value)
+            }
+        }
+    }
+
+    fn in_place(&mut self, stem: &str, args: Vec<V>, want: Option<&str>, at: &impl Ranged) -> Res<V> {
+        let packet = match stem {
+            "truediv" => "aten.div_".to_owned(),
+            "floordiv" => "aten.floor_divide_".to_owned(),
+            "mod" => "aten.remainder_".to_owned(),
+            "and" => "aten.bitwise_and_".to_owned(),
+            "or" => "aten.bitwise_or_".to_owned(),
+            "xor" => "aten.bitwise_xor_".to_owned(),
+            other => format!("aten.{other}_"),
+        };
+        match self.packet(&packet, args.clone(), Vec::new(), want, at)? {
+            Some(value) => Ok(value),
+            None => Ok(self.foreign(&format!("operator.i{stem}"), args, Vec::new(), want)),
+        }
+    }
+
+    /// The kind of a value, as rules ask for it.
+    fn kind_name(&self, value: &V) -> &'static str {
+        match value {
+            Value::DType(_) => "dtype",
+            Value::Device(_) => "device",
+            Value::Str(_) => "str",
+            Value::None => "none",
+            Value::List(_) => "list",
+            Value::Bool(_) => "bool",
+            value => match self.operand(value) {
+                Operand::Tensor | Operand::Unknown => "tensor",
+                Operand::Number => "number",
+                Operand::Other => "list",
+            },
+        }
+    }
+
+    /// `x.method(…)`.
+    pub fn method(&mut self, object: V, name: &str, call: &'a ExprCall, want: Option<&str>) -> Res<V> {
+        let (mut args, kwargs) = self.arguments(call)?;
+        if self.operand(&object) == Operand::Unknown {
+            args.insert(0, object);
+            return Ok(self.foreign(&format!("torch.Tensor.{name}"), args, kwargs, want));
+        }
+        if name == "size" || name == "dim" || name == "numel" || name == "stride" {
+            match (name, args.as_slice(), kwargs.as_slice()) {
+                ("size", [], []) => return self.sizes(&object, call),
+                ("size", [Value::Int(dim)], []) => {
+                    if let Some(dim) = dim.as_int() {
+                        return self.size(&object, dim, want, call);
+                    }
+                }
+                _ => {}
+            }
+            if let Value::Tensor(id) = &object
+                && let Some(Value::Tensor(meta)) = self.meta(*id)
+            {
+                match (name, args.as_slice()) {
+                    ("dim", []) => return Ok(meta.rank().into()),
+                    ("numel", []) => {
+                        if let Some(count) = meta.numel().as_int() {
+                            return Ok(count.into());
+                        }
+                        if let Some(value) = self.packet("aten.sym_numel", vec![object.clone()], Vec::new(), want, call)? {
+                            return Ok(value);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        args.insert(0, object);
+        let callee = self.resolve(&format!("torch.Tensor.{name}"));
+        self.invoke(&callee, args, kwargs, want, call)
+    }
+
+    /// The rule of a module of `torch.nn`; `None` when there is none.
+    pub fn module_rule(
+        &mut self,
+        class: &str,
+        args: Vec<V>,
+        kwargs: Vec<(String, V)>,
+        want: Option<&str>,
+        at: &impl Ranged,
+    ) -> Res<Option<V>> {
+        let path = format!("torch.nn.{class}");
+        match rules().get(&path) {
+            Some(rule) => self.rule(rule, &path, &args, &kwargs, want, at),
+            None => Ok(None),
+        }
+    }
+
+    /// Evaluates a rule of `functional.py`; `None` when an operator it needs is not there.
+    fn rule(
+        &mut self,
+        rule: &'static StmtFunctionDef,
+        path: &str,
+        args: &[V],
+        kwargs: &[(String, V)],
+        want: Option<&str>,
+        at: &impl Ranged,
+    ) -> Res<Option<V>> {
+        let Some(Stmt::Return(body)) = rule.body.last() else { return Err(Failed) };
+        let Some(body) = body.value.as_deref() else { return Err(Failed) };
+        let mut scope: HashMap<&'a str, Local> = HashMap::new();
+        let mut given = args.iter().cloned();
+        let mut named = kwargs.to_vec();
+        let parameters = &rule.parameters;
+        for (parameter, keyword_only) in parameters
+            .posonlyargs
+            .iter()
+            .chain(&parameters.args)
+            .map(|p| (p, false))
+            .chain(parameters.kwonlyargs.iter().map(|p| (p, true)))
+        {
+            let name = parameter.parameter.name.as_str();
+            let by_name = named
+                .iter()
+                .position(|(key, _)| key == name || SYNONYMS.iter().any(|(from, to)| key == from && *to == name))
+                .map(|index| named.remove(index).1);
+            let value = match (if keyword_only { None } else { given.next() }, by_name) {
+                (Some(value), None) | (None, Some(value)) => value,
+                (None, None) => match &parameter.default {
+                    Some(default) => self.constant_default(default)?,
+                    None => {
+                        let message = format!("{path} needs the argument `{name}`");
+                        return self.fail(codes::WRONG_ARGUMENTS, at, message, "add it");
+                    }
+                },
+                (Some(_), Some(_)) => {
+                    let message = format!("{path} was given the argument `{name}` twice");
+                    return self.fail(codes::WRONG_ARGUMENTS, at, message, "give it once");
+                }
+            };
+            scope.insert(name, Local::Value(value));
+        }
+        let rest: Vec<V> = given.collect();
+        match &parameters.vararg {
+            Some(variadic) => {
+                let items = match rest.as_slice() {
+                    [Value::List(items)] => items.clone(),
+                    _ => rest,
+                };
+                scope.insert(variadic.name.as_str(), Local::Value(Value::List(items)));
+            }
+            None if !rest.is_empty() => {
+                let message = format!("{path} was given {} arguments too many", rest.len());
+                return self.fail(codes::WRONG_ARGUMENTS, at, message, "remove them");
+            }
+            None => {}
+        }
+        if let Some((key, _)) = named.first() {
+            let message = format!("{path} has no argument `{key}`");
+            return self.fail(codes::WRONG_ARGUMENTS, at, message, "remove it");
+        }
+        let outer = std::mem::replace(&mut self.locals, scope);
+        let outer_callees = std::mem::take(&mut self.callees);
+        let (was_rule, had_failed) = (std::mem::replace(&mut self.in_rule, true), std::mem::take(&mut self.rule_failed));
+        let result = self.eval(body, want);
+        let missing = std::mem::replace(&mut self.rule_failed, had_failed);
+        self.in_rule = was_rule;
+        self.locals = outer;
+        self.callees = outer_callees;
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(Failed) if missing => {
+                if self.in_rule {
+                    self.rule_failed = true;
+                    return Err(Failed);
+                }
+                Ok(None)
+            }
+            Err(Failed) => Err(Failed),
+        }
+    }
+
+    /// The functions that only rules can call.
+    fn rule_function(&mut self, name: &str, args: &[V], at: &impl Ranged) -> Option<Res<V>> {
+        Some(match (name, args) {
+            ("kind", [value]) => Ok(Value::from(self.kind_name(value))),
+            ("rank", [Value::Tensor(id)]) => match self.meta(*id) {
+                Some(Value::Tensor(meta)) => Ok(meta.rank().into()),
+                _ => return None,
+            },
+            ("reduction_number", [Value::Str(name)]) => match &**name {
+                "none" => Ok(0i64.into()),
+                "mean" => Ok(1i64.into()),
+                "sum" => Ok(2i64.into()),
+                _ => return None,
+            },
+            ("sym_max" | "sym_min", [..]) => self.operator(name, args.to_vec(), None, at),
+            ("parameter", _) => self.parameter(args, at),
+            _ => return None,
+        })
+    }
+
+    fn constant_default(&mut self, default: &'static Expr) -> Res<V> {
+        let was = std::mem::replace(&mut self.in_rule, true);
+        let value = self.eval(default, None);
+        self.in_rule = was;
+        value
+    }
+
+    /// Calls the overload of a packet that fits; `None` when none does.
+    pub fn packet(
+        &mut self,
+        packet: &str,
+        args: Vec<V>,
+        kwargs: Vec<(String, V)>,
+        want: Option<&str>,
+        at: &impl Ranged,
+    ) -> Res<Option<V>> {
+        let registry = self.cx.registry;
+        let overloads = registry.overloads(packet);
+        let passes: &[bool] = if NUMBERS_AS_TENSORS.contains(&packet) { &[false] } else { &[true, false] };
+        let stem = packet.rsplit('.').next().unwrap_or_default();
+        for strict in passes {
+            let tensor_first = overloads.iter().filter(|o| !strict && o.name().ends_with(".Tensor"));
+            for op in tensor_first.chain(overloads) {
+                let gathered = gather(stem, &op.schema, &args);
+                let positional = gathered.as_ref().unwrap_or(&args);
+                let renamed = rename(&op.schema, &kwargs);
+                if self.fits_schema(&op.schema, positional, &renamed, *strict) {
+                    let args = gathered.unwrap_or(args);
+                    return self.call_op(&op.clone(), args, renamed, want, at).map(Some);
+                }
+            }
+        }
+        if let [only] = overloads
+            && !self.in_rule
+        {
+            // With a single overload, what is wrong can be said.
+            let renamed = rename(&only.schema, &kwargs);
+            return self.call_op(&only.clone(), args, renamed, want, at).map(Some);
+        }
+        if self.in_rule {
+            self.rule_failed = true;
+            return Err(Failed);
+        }
+        Ok(None)
+    }
+
+    fn fits_schema(&self, schema: &Schema, args: &[V], kwargs: &[(String, V)], strict: bool) -> bool {
+        let positional = schema.params.iter().filter(|p| !p.keyword_only).count();
+        if args.len() > positional {
+            return false;
+        }
+        for (key, value) in kwargs {
+            match schema.param(key) {
+                Some(index) if index >= args.len() => {
+                    if !self.fits(&schema.params[index].ty, value, strict) {
+                        return false;
+                    }
+                }
+                _ => return false,
+            }
+        }
+        let all_given = schema.params.iter().skip(args.len()).all(|p| {
+            p.default.is_some()
+                || (p.keyword_only && matches!(p.ty, Type::Optional(_)))
+                || kwargs.iter().any(|(key, _)| **key == *p.name)
+        });
+        all_given && schema.params.iter().zip(args).all(|(param, value)| self.fits(&param.ty, value, strict))
+    }
+
+    fn fits(&self, ty: &Type, value: &V, strict: bool) -> bool {
+        let operand = self.operand(value);
+        match ty {
+            Type::Any => true,
+            Type::Optional(inner) => *value == Value::None || self.fits(inner, value, strict),
+            Type::Tensor => {
+                matches!(operand, Operand::Tensor | Operand::Unknown) || (!strict && operand == Operand::Number)
+            }
+            Type::Scalar => operand == Operand::Number,
+            Type::Int => match value {
+                Value::Int(_) => true,
+                Value::Tensor(_) => matches!(operand, Operand::Unknown) || self.as_size(value).is_some(),
+                _ => false,
+            },
+            Type::Float => operand == Operand::Number && !matches!(value, Value::Bool(_) | Value::Complex(_)),
+            Type::Bool => {
+                matches!(value, Value::Bool(_))
+                    || matches!(value, Value::Tensor(id) if matches!(self.meta(*id), Some(Value::Bool(_))))
+            }
+            Type::Str => matches!(value, Value::Str(_)),
+            Type::DType => matches!(value, Value::DType(_)),
+            Type::Device => matches!(value, Value::Device(_) | Value::Str(_)),
+            Type::Layout => matches!(value, Value::Layout(_)),
+            Type::MemoryFormat => matches!(value, Value::MemoryFormat(_)),
+            Type::Generator => *value == Value::None,
+            Type::Graph => matches!(value, Value::Graph(_)),
+            Type::List(item, length) => match value {
+                Value::List(items) => items.iter().all(|v| self.fits(item, v, strict)),
+                Value::Tensor(id) if **item == Type::Tensor => {
+                    matches!(self.meta(*id), Some(Value::List(_)) | None)
+                }
+                value => length.is_some() && self.fits(item, value, strict),
+            },
+        }
+    }
+
+    /// Adds a call of an operator.
+    pub fn call_op(
+        &mut self,
+        op: &OpRef,
+        mut args: Vec<V>,
+        kwargs: Vec<(String, V)>,
+        want: Option<&str>,
+        at: &impl Ranged,
+    ) -> Res<V> {
+        if let Some(last) = op.schema.params.len().checked_sub(1)
+            && is_variadic(op, last)
+            && args.len() >= last
+        {
+            let operands = args.split_off(last);
+            args.push(Value::List(operands));
+        }
+        let bound = match op.schema.bind(&args, &kwargs) {
+            Ok(bound) => bound,
+            Err(error) => {
+                let hint = match &error {
+                    BindError::TooMany { .. } | BindError::Twice { .. } => "remove an argument",
+                    BindError::Missing { .. } => "add the argument",
+                    BindError::Unknown { .. } => "check the argument's name",
+                    BindError::Mismatch { .. } => "check the order and types of the arguments",
+                };
+                return self.fail(codes::WRONG_ARGUMENTS, at, error.to_string(), hint);
+            }
+        };
+        let meta = if matches!(op.def.infer, Infer::HigherOrder) {
+            self.nested(&bound, at)?
+        } else {
+            self.infer(op, &bound, at)?
+        };
+        let stem = op.name().split('.').nth(1).unwrap_or("call");
+        let name = self.name(want, stem);
+        let node = Node { meta, ..Node::new(name, Kind::Call(Target::Op(op.clone())), bound) };
+        Ok(Value::Tensor(self.push(node)))
+    }
+
+    /// What a call returns, as far as its arguments are known.
+    fn infer(&self, op: &OpRef, bound: &[V], at: &impl Ranged) -> Res<Option<Value<Meta>>> {
+        let mut metas = Vec::with_capacity(bound.len());
+        for value in bound {
+            match value.try_map(&mut |id| self.meta(*id).cloned().ok_or(())) {
+                Ok(meta) => metas.push(meta),
+                Err(()) => return Ok(None),
+            }
+        }
+        tensors_from_numbers(&op.schema, &mut metas);
+        match infer(self.cx.registry, op, &metas) {
+            Ok(meta) => Ok(Some(meta)),
+            Err(OpError::Invalid(message)) => {
+                self.fail(codes::WRONG_CALL, at, message, "PyTorch refuses this call too: check shapes and types")
+            }
+            Err(error) => {
+                let note = Diagnostic::new(Severity::Note, codes::NOT_INFERRED, error.to_string());
+                self.cx.problems.push(note.at(self.at(at)));
+                Ok(None)
+            }
+        }
+    }
+
+    /// Adds a call of something that the registry does not know.
+    pub fn foreign(&mut self, name: &str, args: Vec<V>, kwargs: Vec<(String, V)>, want: Option<&str>) -> V {
+        if !name.starts_with("operator.") {
+            let message = format!("no operator is called `{name}`; it is kept as it is");
+            let severity = if self.cx.options.foreign == Foreign::Refuse { Severity::Error } else { Severity::Note };
+            let location = self.cx.source.at(&self.statement);
+            let mut note = Diagnostic::new(severity, codes::UNKNOWN_OPERATOR, message).at(location);
+            if let Some(hint) = self.similar(name) {
+                note = note.hint(format!("did you mean `{hint}`?"));
+            } else {
+                note = note.hint("a backend that knows it can run it, such as torch:eager");
+            }
+            self.cx.problems.push(note);
+        }
+        let stem = name
+            .rsplit('.')
+            .find(|part| !matches!(*part, "default" | "Tensor" | "Scalar" | "int" | "out"))
+            .unwrap_or("call")
+            .to_owned();
+        let node_name = self.name(want, &stem);
+        let node = Node { kwargs, ..Node::new(node_name, Kind::Call(Target::Foreign(name.into())), args) };
+        Value::Tensor(self.push(node))
+    }
+
+    /// An operator whose name differs by one letter.
+    fn similar(&self, name: &str) -> Option<String> {
+        let wanted = name.strip_prefix("torch.ops.")?;
+        self.cx.registry.iter().map(|op| op.name()).find(|known| one_edit(known, wanted)).map(str::to_owned)
+    }
+}
+
+/// Whether two names differ by one letter added, left out, changed, or by two swapped.
+fn one_edit(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let same = a.iter().zip(b).take_while(|(x, y)| x == y).count();
+    let (a, b) = (&a[same..], &b[same..]);
+    match a.len() as i64 - b.len() as i64 {
+        0 => {
+            let swapped = a.len() >= 2 && a[0] == b[1] && a[1] == b[0] && a[2..] == b[2..];
+            a.len() >= 2 && (a[1..] == b[1..] || swapped)
+        }
+        1 => a[1..] == *b,
+        -1 => *a == b[1..],
+        _ => false,
+    }
+}
+
+fn is_in_place(stem: &str) -> bool {
+    matches!(stem, "add" | "sub" | "mul" | "truediv" | "floordiv" | "mod" | "pow" | "and" | "or" | "xor")
+}
+
+/// The arguments with the items of the last one in a list, where Python gives them one by one.
+fn gather(stem: &str, schema: &Schema, args: &[V]) -> Option<Vec<V>> {
+    if !VARIADIC.contains(&stem) {
+        return None;
+    }
+    let place = schema.params.iter().position(|p| matches!(p.ty.required(), Type::List(..)))?;
+    let rest = args.get(place..)?;
+    if rest.is_empty() || matches!(rest, [Value::List(_)]) || rest.iter().any(|v| matches!(v, Value::List(_))) {
+        return None;
+    }
+    let mut gathered = args[..place].to_vec();
+    gathered.push(Value::List(rest.to_vec()));
+    Some(gathered)
+}
+
+/// Arguments by the names that the schema has for them.
+fn rename(schema: &Schema, kwargs: &[(String, V)]) -> Vec<(String, V)> {
+    kwargs
+        .iter()
+        .map(|(key, value)| {
+            if schema.param(key).is_none()
+                && let Some((_, name)) = SYNONYMS.iter().find(|(from, to)| key == from && schema.param(to).is_some())
+            {
+                return ((*name).to_owned(), value.clone());
+            }
+            (key.clone(), value.clone())
+        })
+        .collect()
+}

@@ -1,0 +1,151 @@
+//! Text to graph.
+//!
+//! Reads what PyTorch writes (`repro.py`, `minifier_launcher.py`, `fx_graph_runnable.py`, `fx_graph_readable.py`,
+//! `gm.print_readable()`, `gm.code`) and what Pyrite prints, and executes none of it: the text is parsed as Python, and
+//! the few forms that such files consist of are understood; everything else is a diagnostic.
+//!
+//! Calls are bound to the operators of a [`Registry`]: `torch.ops.aten…` by name, what Dynamo captured
+//! (`torch.relu(x)`, `x.sum(-1)`, `a @ b`) by [`bind`], by schema. What the registry does not know becomes a foreign
+//! call and survives a round trip. Metadata is inferred on the way.
+//!
+//! Invariants:
+//! - no input makes the reader panic or run anything; nesting and size are bounded;
+//! - an error names the file, the line, what was wrong and what to do; up to twenty are collected;
+//! - every node knows the line it was read from.
+
+mod annotation;
+mod bind;
+mod constant;
+mod expr;
+mod forward;
+mod index;
+mod literal;
+mod load_args;
+mod member;
+mod module;
+mod number;
+mod problems;
+mod source;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use pyrite_diag::{Diagnostic, Diagnostics, Location};
+use pyrite_ir::{Graph, InputSpec, Registry};
+
+pub use problems::codes;
+
+/// What to do with calls that the registry does not know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Foreign {
+    /// Keep them as foreign calls, with a note.
+    #[default]
+    Keep,
+    /// Report them as errors.
+    Refuse,
+}
+
+/// How to read.
+#[derive(Clone, Debug, Default)]
+pub struct ReadOptions {
+    /// What to do with unknown calls.
+    pub foreign: Foreign,
+    /// Values of symbolic sizes that the text does not give.
+    pub hints: BTreeMap<String, i64>,
+    /// The seed of constants whose values the text does not have.
+    pub seed: u64,
+    /// Where the folder `storages` of stored constants is; by default beside the file.
+    pub folder: Option<PathBuf>,
+}
+
+/// What was read.
+#[derive(Clone, Debug)]
+pub struct ReadOutcome {
+    /// The program.
+    pub graph: Graph,
+    /// Where its inputs come from, if the text says so.
+    pub inputs: Option<InputSpec>,
+    /// What the text says about itself, in order: Pyrite's comment block, PyTorch's versions, settings and command.
+    pub metadata: Vec<(String, String)>,
+    /// Warnings and notes.
+    pub notes: Vec<Diagnostic>,
+}
+
+impl ReadOutcome {
+    /// The metadata of that name.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.metadata.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
+    }
+}
+
+/// Files larger than this are refused: a graph of a million nodes is smaller.
+const MAX_BYTES: u64 = 1 << 28;
+
+/// Reads a file.
+pub fn read_path(path: &Path, registry: &Registry, options: &ReadOptions) -> Result<ReadOutcome, Diagnostics> {
+    let fail = |diagnostic: Diagnostic| {
+        let mut all = Diagnostics::new();
+        all.push(diagnostic.at(Location::in_file(path)));
+        Err(all)
+    };
+    let size = match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => {
+            return fail(Diagnostic::error(codes::IO, "this is a folder, not a file").hint("name the file in it"));
+        }
+        Ok(metadata) => metadata.len(),
+        Err(error) => {
+            return fail(Diagnostic::error(codes::IO, "the file cannot be opened").cause(error).hint("check the path"));
+        }
+    };
+    if size > MAX_BYTES {
+        let message = format!("the file has {size} bytes, more than a graph needs");
+        return fail(Diagnostic::error(codes::TOO_LARGE, message).hint("name a repro file, not a data file"));
+    }
+    match std::fs::read(path) {
+        Ok(bytes) => {
+            let mut options = options.clone();
+            if options.folder.is_none() {
+                options.folder = path.parent().map(Path::to_path_buf);
+            }
+            read_bytes(&bytes, Some(path), registry, &options)
+        }
+        Err(error) => fail(Diagnostic::error(codes::IO, "the file cannot be read").cause(error)),
+    }
+}
+
+/// Reads bytes that should be UTF-8; `file` is what diagnostics call them.
+pub fn read_bytes(
+    bytes: &[u8],
+    file: Option<&Path>,
+    registry: &Registry,
+    options: &ReadOptions,
+) -> Result<ReadOutcome, Diagnostics> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => read_text(text, file, registry, options),
+        Err(error) => {
+            let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
+            let line = valid.iter().filter(|b| **b == b'\n').count() as u32 + 1;
+            let mut location = file.map_or_else(Location::unknown, Location::in_file);
+            location.line = Some(line);
+            let mut all = Diagnostics::new();
+            all.push(
+                Diagnostic::error(codes::NOT_UTF8, "the file is not UTF-8 text")
+                    .at(location)
+                    .cause(error)
+                    .hint("a repro is a Python file; storages are read through it"),
+            );
+            Err(all)
+        }
+    }
+}
+
+/// Reads a text; `file` is what diagnostics call it.
+pub fn read_text(
+    text: &str,
+    file: Option<&Path>,
+    registry: &Registry,
+    options: &ReadOptions,
+) -> Result<ReadOutcome, Diagnostics> {
+    module::read(text, file, registry, options)
+}
+
