@@ -1,7 +1,9 @@
 //! Loops that kernels share.
 
 pub mod carrier;
+pub mod dense;
 pub mod gemm;
+pub mod indexing;
 pub mod pointwise;
 
 pub use carrier::Carrier;

@@ -1,6 +1,668 @@
-//! Convolutions and their gradients.
+//! Convolutions.
+//!
+//! All of them come down to three products over unrolled windows: [`forward`] multiplies the weight with the windows
+//! of the input, [`into_windows`] spreads a gradient back over the windows, [`onto_weight`] multiplies a gradient with
+//! the windows. A transposed convolution is the second with its input in the gradient's place.
 
-use pyrite_ir::OpDef;
+use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, SymDims, Tag, Tolerance, Value, args, invalid};
+use pyrite_sym::SymInt;
+use pyrite_tensor::{DType, Tensor};
+use rayon::prelude::*;
+
+use crate::carried;
+use crate::kernels::gemm::{Factor, Matrix, Onto, Shape, multiply};
+use crate::kernels::{Carrier, dense};
+use crate::rules::{image_strides, suggests_channels_last};
 
 /// The table.
-pub const OPS: &[OpDef] = &[];
+pub const OPS: &[OpDef] = &[
+    OpDef::kernel(
+        "aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
+        "A convolution over one to three dimensions, or its transpose.",
+        convolution_infer,
+        convolution,
+    )
+    .tags(&[Tag::Core])
+    .tolerance(Tolerance::Times(8.0))
+    .samples(&[
+        "f32[2, 3, 8, 8], f32[4, 3, 3, 3], f32[4], [1, 1], [1, 1], [1, 1], False, [0, 0], 1",
+        "f32[2, 4, 8, 7], f32[6, 2, 3, 2], None, [2, 1], [0, 1], [1, 2], False, [0, 0], 2",
+        "f64[2, 3, 8], f64[4, 3, 3], None, [2], [1], [1], False, [0], 1",
+        "f32[1, 2, 4, 5, 6], f32[3, 2, 2, 2, 2], f32[3], [1, 1, 1], [0, 0, 0], [1, 1, 1], False, [0, 0, 0], 1",
+        "f32[2, 4, 5, 5], f32[4, 3, 3, 3], f32[6], [2, 2], [1, 1], [1, 1], True, [1, 1], 2",
+        "f32[2, 3, 8, 8]<[192, 1, 24, 3], f32[4, 3, 1, 1], None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1",
+        "bf16[2, 3, 8, 8], bf16[4, 3, 3, 3], None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1",
+        "f32[0, 3, 8, 8], f32[4, 3, 3, 3], None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1",
+    ]),
+    OpDef::kernel(
+        "aten::convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+        "The gradients of a convolution's input, weight and bias, those that are wanted.",
+        backward_infer,
+        backward,
+    )
+    .tags(&[Tag::Core])
+    .tolerance(Tolerance::Times(8.0))
+    .samples(&[
+        "f32[2, 4, 8, 8], f32[2, 3, 8, 8], f32[4, 3, 3, 3], [4], [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [True, True, True]",
+        "f64[2, 6, 3, 7], f64[2, 4, 8, 7], f64[6, 2, 3, 2], None, [2, 1], [0, 1], [1, 2], False, [0, 0], 2, [True, True, False]",
+        "f32[2, 6, 10, 10], f32[2, 4, 5, 5], f32[4, 3, 3, 3], [6], [2, 2], [1, 1], [1, 1], True, [1, 1], 2, [True, True, True]",
+        "f32[2, 4, 8], f32[2, 3, 8], f32[4, 3, 3], [4], [1], [1], [1], False, [0], 1, [False, True, False]",
+        "f32[2, 4, 8, 8]<[256, 1, 32, 4], f32[2, 3, 8, 8]<[192, 1, 24, 3], f32[4, 3, 1, 1], [4], [1, 1], [0, 0], [1, 1], False, [0, 0], 1, [True, True, True]",
+    ]),
+    OpDef::composite(
+        "aten::conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], SymInt[1] dilation=[1], SymInt groups=1) -> Tensor",
+        "A convolution over one dimension.",
+        |e, a| conv(e, a, 1),
+    )
+    .samples(&["f32[2, 3, 8], f32[4, 3, 3], f32[4]"]),
+    OpDef::composite(
+        "aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor",
+        "A convolution over two dimensions.",
+        |e, a| conv(e, a, 2),
+    )
+    .samples(&["f32[2, 3, 8, 8], f32[4, 3, 3, 3], f32[4], [2, 2], [1, 1]", "c64[2, 3, 8, 8], c64[4, 3, 3, 3]"]),
+    OpDef::composite(
+        "aten::conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor",
+        "A convolution over three dimensions.",
+        |e, a| conv(e, a, 3),
+    )
+    .samples(&["f32[2, 3, 4, 4, 4], f32[4, 3, 2, 2, 2]"]),
+    OpDef::composite(
+        "aten::conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], str padding=\"valid\", SymInt[1] dilation=[1], SymInt groups=1) -> Tensor",
+        "A convolution over one dimension, padded by name.",
+        |e, a| conv_padded(e, a, 1),
+    )
+    .samples(&["f32[2, 3, 8], f32[4, 3, 3], None, [1], 'same'"]),
+    OpDef::composite(
+        "aten::conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], str padding=\"valid\", SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor",
+        "A convolution over two dimensions, padded by name.",
+        |e, a| conv_padded(e, a, 2),
+    )
+    .samples(&["f32[2, 3, 8, 8], f32[4, 3, 3, 3], f32[4], [1, 1], 'same'", "f32[2, 3, 8, 8], f32[4, 3, 3, 3]"]),
+    OpDef::composite(
+        "aten::conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], str padding=\"valid\", SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor",
+        "A convolution over three dimensions, padded by name.",
+        |e, a| conv_padded(e, a, 3),
+    )
+    .samples(&["f32[2, 3, 4, 4, 4], f32[4, 3, 3, 3, 3], None, [1, 1, 1], 'same'"]),
+    OpDef::composite(
+        "aten::conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], SymInt[1] output_padding=[0], SymInt groups=1, SymInt[1] dilation=[1]) -> Tensor",
+        "A transposed convolution over one dimension.",
+        |e, a| conv_transpose(e, a, 1),
+    )
+    .samples(&["f32[2, 3, 8], f32[3, 4, 3], f32[4], [2]"]),
+    OpDef::composite(
+        "aten::conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] output_padding=[0, 0], SymInt groups=1, SymInt[2] dilation=[1, 1]) -> Tensor",
+        "A transposed convolution over two dimensions.",
+        |e, a| conv_transpose(e, a, 2),
+    )
+    .samples(&["f32[2, 3, 5, 5], f32[3, 4, 3, 3], f32[4], [2, 2], [1, 1], [1, 1]"]),
+    OpDef::composite(
+        "aten::conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] output_padding=[0, 0, 0], SymInt groups=1, SymInt[3] dilation=[1, 1, 1]) -> Tensor",
+        "A transposed convolution over three dimensions.",
+        |e, a| conv_transpose(e, a, 3),
+    )
+    .samples(&["f32[2, 3, 3, 3, 3], f32[3, 4, 2, 2, 2]"]),
+    OpDef::composite(
+        "aten::_convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool benchmark, bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor",
+        "`convolution` with options of other devices, which do nothing here.",
+        |e, a| e.call("aten.convolution.default", &a.values[..9]),
+    )
+    .samples(&["f32[2, 3, 8], f32[4, 3, 3], None, [1], [0], [1], False, [0], 1, False, False, False, False"]),
+];
+
+/// A list of one number per dimension; a single number counts for all.
+fn per_dim(what: &str, list: Vec<SymInt>, dims: usize) -> Result<Vec<SymInt>, OpError> {
+    match list.len() {
+        1 => Ok(vec![list[0].clone(); dims]),
+        len if len == dims => Ok(list),
+        len => invalid!("{what} has {len} numbers for {dims} dimensions"),
+    }
+}
+
+/// What a call says besides its tensors.
+struct Options {
+    stride: Vec<SymInt>,
+    padding: Vec<SymInt>,
+    dilation: Vec<SymInt>,
+    transposed: bool,
+    output_padding: Vec<SymInt>,
+    groups: SymInt,
+}
+
+impl Options {
+    /// Reads the six options that start at a position.
+    fn read<T>(args: &Args<'_, T>, at: usize, dims: usize) -> Result<Self, OpError> {
+        let options = Self {
+            stride: per_dim("stride", args.syms(at)?, dims)?,
+            padding: per_dim("padding", args.syms(at + 1)?, dims)?,
+            dilation: per_dim("dilation", args.syms(at + 2)?, dims)?,
+            transposed: args.bool(at + 3)?,
+            output_padding: per_dim("output_padding", args.syms(at + 4)?, dims)?,
+            groups: args.sym(at + 5)?,
+        };
+        let below = |list: &[SymInt], least: i64| list.iter().any(|v| v.is_lt(least));
+        if below(&options.stride, 1) || below(&options.dilation, 1) || options.groups.is_lt(1) {
+            invalid!("a convolution wants positive strides, dilations and groups");
+        }
+        if below(&options.padding, 0) || below(&options.output_padding, 0) {
+            invalid!("a convolution cannot be padded by a negative number");
+        }
+        Ok(options)
+    }
+}
+
+/// Checks operands against each other and returns the number of spatial dimensions.
+fn check(x: &Meta, weight: &Meta) -> Result<usize, OpError> {
+    if weight.rank() != x.rank() || !(3..=5).contains(&x.rank()) {
+        invalid!("a convolution of {} dimensions by a weight of {}", x.rank(), weight.rank());
+    }
+    if x.dtype != weight.dtype {
+        invalid!("a convolution of type {} by a weight of type {}", x.dtype, weight.dtype);
+    }
+    if weight.shape[2..].iter().any(|k| k.is_lt(1)) {
+        invalid!("a convolution by an empty window");
+    }
+    Ok(x.rank() - 2)
+}
+
+/// Whether PyTorch's kernels for these operands answer channels-last with channels-last.
+fn channels_last(x: &Meta, weight: &Meta, options: &Options) -> bool {
+    if x.numel().is_eq(0) || weight.numel().is_eq(0) {
+        return false;
+    }
+    let single = matches!(x.dtype, DType::F32 | DType::F16 | DType::BF16);
+    let dilated = options.dilation.iter().any(|d| !d.is_eq(1));
+    match x.rank() {
+        // One dimension is computed as two, of which the first has size 1; the input is made dense before.
+        3 => {
+            let shape = [&weight.shape[0], &weight.shape[1], &SymInt::Int(1), &weight.shape[2]].map(Clone::clone);
+            let middle = &weight.shape[2] * &weight.stride[2];
+            let stride = [&weight.stride[0], &weight.stride[1], &middle, &weight.stride[2]].map(Clone::clone);
+            (single || !dilated || options.transposed)
+                && suggests_channels_last(&weight.view(&shape, &stride, SymInt::Int(0)))
+        }
+        4 => {
+            (single || !dilated || options.transposed) && (suggests_channels_last(x) || suggests_channels_last(weight))
+        }
+        _ => single && (suggests_channels_last(x) || suggests_channels_last(weight)),
+    }
+}
+
+/// Strides of a result, dense, the channels fastest if asked for.
+fn strides(shape: &[SymInt], channels_last: bool) -> SymDims {
+    if shape.len() == 3 && channels_last {
+        return pyrite_ir::meta::strides_in_order(shape, &[0, 2, 1]);
+    }
+    image_strides(shape, channels_last)
+}
+
+fn convolution_infer(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
+    let (x, weight, bias) = (args.tensor(0)?, args.tensor(1)?, args.opt_tensor(2)?);
+    let dims = check(x, weight)?;
+    let options = Options::read(args, 3, dims)?;
+    let mut shape: SymDims = [x.shape[0].clone()].into_iter().collect();
+    let channels = if options.transposed { &weight.shape[1] * &options.groups } else { weight.shape[0].clone() };
+    let wanted = if options.transposed { weight.shape[0].clone() } else { &weight.shape[1] * &options.groups };
+    if !x.shape[1].is_eq(&wanted) {
+        invalid!("a convolution by a weight of shape {:?} in {} groups wants {wanted} channels, not {}", weight.shape, options.groups, x.shape[1]);
+    }
+    if !weight.shape[0].modulo(&options.groups).is_eq(0) {
+        invalid!("{} channels cannot be split into {} groups", weight.shape[0], options.groups);
+    }
+    if let Some(bias) = bias {
+        if bias.rank() != 1 || !bias.shape[0].is_eq(&channels) || bias.dtype != x.dtype {
+            invalid!("a bias of type {} and shape {:?} for {channels} channels of type {}", bias.dtype, bias.shape, x.dtype);
+        }
+    }
+    // Without input channels PyTorch's result has none either.
+    shape.push(if x.shape[1].is_eq(0) { SymInt::Int(0) } else { channels });
+    for d in 0..dims {
+        let (size, kernel) = (&x.shape[d + 2], &weight.shape[d + 2]);
+        let reach = &options.dilation[d] * (kernel - 1);
+        let padding = &options.padding[d] * 2;
+        let out = if options.transposed {
+            (size - 1) * &options.stride[d] - padding + reach + &options.output_padding[d] + 1
+        } else {
+            (size + padding - reach - 1).floor_div(&options.stride[d]) + 1
+        };
+        if out.is_lt(1) && !(options.transposed && out.is_eq(0)) {
+            invalid!("a window of {kernel} is larger than the padded size of {size}");
+        }
+        if options.transposed
+            && !options.output_padding[d].is_lt(&options.stride[d].max(&options.dilation[d]))
+        {
+            invalid!("output padding must be smaller than stride or dilation");
+        }
+        shape.push(out);
+    }
+    let stride = strides(&shape, channels_last(x, weight, &options));
+    Ok(Meta { device: x.device.clone(), ..Meta::strided(&shape, &stride, x.dtype) }.into())
+}
+
+/// The sizes of a convolution, spatial ones filled up to three dimensions from the front. "In" and "out" are those of
+/// the convolution that is not transposed.
+#[derive(Clone, Copy, Debug)]
+struct Geometry {
+    batch: usize,
+    groups: usize,
+    /// Channels per group.
+    channels: (usize, usize),
+    input: [usize; 3],
+    output: [usize; 3],
+    kernel: [usize; 3],
+    stride: [usize; 3],
+    padding: [usize; 3],
+    dilation: [usize; 3],
+}
+
+/// Windows of about this many elements are unrolled at a time, so that they stay in a core's cache.
+const TILE: usize = 1 << 17;
+
+impl Geometry {
+    fn new(x: &[i64], weight: &[i64], y: &[i64], options: &Options) -> Result<Self, OpError> {
+        let known = |list: &[SymInt], rest: usize| -> Result<[usize; 3], OpError> {
+            let mut result = [rest; 3];
+            for (slot, value) in result[3 - list.len()..].iter_mut().zip(list) {
+                *slot = value.as_int().ok_or_else(|| OpError::fault("a symbolic option at run time"))? as usize;
+            }
+            Ok(result)
+        };
+        let sizes = |list: &[i64]| {
+            let mut result = [1; 3];
+            for (slot, value) in result[5 - list.len()..].iter_mut().zip(&list[2..]) {
+                *slot = *value as usize;
+            }
+            result
+        };
+        let groups = options.groups.as_int().ok_or_else(|| OpError::fault("a symbolic option at run time"))? as usize;
+        Ok(Self {
+            batch: x[0] as usize,
+            groups,
+            channels: (weight[1] as usize, weight[0] as usize / groups),
+            input: sizes(x),
+            output: sizes(y),
+            kernel: sizes(weight),
+            stride: known(&options.stride, 1)?,
+            padding: known(&options.padding, 0)?,
+            dilation: known(&options.dilation, 1)?,
+        })
+    }
+
+    /// Elements of one channel of the input and of the output.
+    fn planes(&self) -> (usize, usize) {
+        (self.input.iter().product(), self.output.iter().product())
+    }
+
+    /// Elements of one window over all channels of a group.
+    fn window(&self) -> usize {
+        self.channels.0 * self.kernel.iter().product::<usize>()
+    }
+
+    /// Elements of the weight of one group.
+    fn group_weight(&self) -> usize {
+        self.channels.1 * self.window()
+    }
+
+    /// Whether windows are the input's elements themselves.
+    fn is_plain(&self) -> bool {
+        self.kernel == [1; 3] && self.stride == [1; 3] && self.padding == [0; 3] && self.input == self.output
+    }
+
+    /// Output rows that are unrolled at a time.
+    fn rows(&self) -> usize {
+        let rows = self.output[0] * self.output[1];
+        (TILE / (self.window() * self.output[2]).max(1)).clamp(1, rows.max(1))
+    }
+
+    /// Calls `visit(row of the unrolled windows, start there, start in the input, count, step in the input)` for every
+    /// run of elements of the windows of output rows `from..to` that lie within the input. Columns are output positions.
+    fn runs(&self, from: usize, to: usize, mut visit: impl FnMut(usize, usize, usize, usize, usize)) {
+        let [depth, height, width] = self.input;
+        let plane = depth * height * width;
+        let mut row = 0;
+        for c in 0..self.channels.0 {
+            for kd in 0..self.kernel[0] {
+                for kh in 0..self.kernel[1] {
+                    for kw in 0..self.kernel[2] {
+                        let shift = kw * self.dilation[2];
+                        // The first and the last column whose element is within the input.
+                        let first = self.padding[2].saturating_sub(shift).div_ceil(self.stride[2]);
+                        let end = (width + self.padding[2]).saturating_sub(shift).div_ceil(self.stride[2]);
+                        let end = end.min(self.output[2]);
+                        for line in from..to {
+                            let (od, oh) = (line / self.output[1], line % self.output[1]);
+                            let d = (od * self.stride[0] + kd * self.dilation[0]).wrapping_sub(self.padding[0]);
+                            let h = (oh * self.stride[1] + kh * self.dilation[1]).wrapping_sub(self.padding[1]);
+                            if d < depth && h < height && first < end {
+                                let w = first * self.stride[2] + shift - self.padding[2];
+                                let at = c * plane + (d * height + h) * width + w;
+                                visit(row, (line - from) * self.output[2] + first, at, end - first, self.stride[2]);
+                            }
+                        }
+                        row += 1;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Unrolls the windows of output rows `from..to`: a row per element of a window, a column per output position.
+    fn unroll<T: Factor>(&self, x: &[T], from: usize, to: usize, windows: &mut [T]) {
+        let columns = (to - from) * self.output[2];
+        windows.fill(T::ZERO);
+        self.runs(from, to, |row, column, at, count, step| {
+            let target = &mut windows[row * columns + column..][..count];
+            if step == 1 {
+                target.copy_from_slice(&x[at..at + count]);
+            } else {
+                for (target, value) in target.iter_mut().zip(x[at..].iter().step_by(step)) {
+                    *target = *value;
+                }
+            }
+        });
+    }
+}
+
+/// The weight times the windows of the input, onto what `y` holds or over it.
+fn forward<T: Factor>(g: &Geometry, x: &[T], weight: &[T], bias: Option<&[T]>, y: &mut [T]) {
+    let ((input, output), (depth, k)) = (g.planes(), (g.channels.1, g.window()));
+    let block = depth * output;
+    if block == 0 {
+        return;
+    }
+    y.par_chunks_mut(block).enumerate().for_each_init(Vec::new, |windows: &mut Vec<T>, (at, y)| {
+        let group = at % g.groups;
+        let weight = Matrix { data: &weight[group * g.group_weight()..], shape: Shape::rows_first(depth, k) };
+        let x = &x[at * g.channels.0 * input..][..g.channels.0 * input];
+        let onto = match bias {
+            Some(bias) => {
+                for (channel, y) in y.chunks_mut(output).enumerate() {
+                    y.fill(bias[group * depth + channel]);
+                }
+                Onto::Scaled(T::from_i64(1))
+            }
+            None => Onto::Nothing,
+        };
+        if g.is_plain() {
+            let x = Matrix { data: x, shape: Shape::rows_first(k, output) };
+            multiply(y, Shape::rows_first(depth, output), weight, x, T::from_i64(1), onto);
+            return;
+        }
+        let (lines, rows) = (g.output[0] * g.output[1], g.rows());
+        for from in (0..lines).step_by(rows) {
+            let to = (from + rows).min(lines);
+            let columns = (to - from) * g.output[2];
+            windows.resize(k * columns, T::ZERO);
+            g.unroll(x, from, to, windows);
+            let part = Shape { rows: depth, cols: columns, row_stride: output, col_stride: 1 };
+            let windows = Matrix { data: windows, shape: Shape::rows_first(k, columns) };
+            multiply(&mut y[from * g.output[2]..], part, weight, windows, T::from_i64(1), onto);
+        }
+    });
+}
+
+/// The weight's transpose times `y`, added up over the windows of `x`.
+fn into_windows<T: Factor>(g: &Geometry, y: &[T], weight: &[T], x: &mut [T]) {
+    let ((input, output), (depth, k)) = (g.planes(), (g.channels.1, g.window()));
+    let block = g.channels.0 * input;
+    if block == 0 {
+        return;
+    }
+    x.par_chunks_mut(block).enumerate().for_each_init(Vec::new, |windows: &mut Vec<T>, (at, x)| {
+        let group = at % g.groups;
+        let weight = Matrix {
+            data: &weight[group * g.group_weight()..],
+            shape: Shape::rows_first(depth, k).transposed(),
+        };
+        let y = &y[at * depth * output..][..depth * output];
+        if g.is_plain() {
+            let y = Matrix { data: y, shape: Shape::rows_first(depth, output) };
+            multiply(x, Shape::rows_first(k, output), weight, y, T::from_i64(1), Onto::Nothing);
+            return;
+        }
+        x.fill(T::ZERO);
+        let (lines, rows) = (g.output[0] * g.output[1], g.rows());
+        for from in (0..lines).step_by(rows) {
+            let to = (from + rows).min(lines);
+            let columns = (to - from) * g.output[2];
+            windows.resize(k * columns, T::ZERO);
+            let part = Matrix {
+                data: &y[from * g.output[2]..],
+                shape: Shape { rows: depth, cols: columns, row_stride: output, col_stride: 1 },
+            };
+            multiply(windows, Shape::rows_first(k, columns), weight, part, T::from_i64(1), Onto::Nothing);
+            g.runs(from, to, |row, column, at, count, step| {
+                let source = &windows[row * columns + column..][..count];
+                if step == 1 {
+                    for (x, value) in x[at..at + count].iter_mut().zip(source) {
+                        *x = x.plus(*value);
+                    }
+                } else {
+                    for (x, value) in x[at..].iter_mut().step_by(step).zip(source) {
+                        *x = x.plus(*value);
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// The sum over the batch of `y` times the windows of `x`.
+fn onto_weight<T: Factor>(g: &Geometry, y: &[T], x: &[T], weight: &mut [T]) {
+    let ((input, output), (depth, k)) = (g.planes(), (g.channels.1, g.window()));
+    weight.fill(T::ZERO);
+    if depth * k == 0 {
+        return;
+    }
+    let one = T::from_i64(1);
+    weight.par_chunks_mut(depth * k).enumerate().for_each_init(Vec::new, |windows: &mut Vec<T>, (group, weight)| {
+        for sample in 0..g.batch {
+            let at = sample * g.groups + group;
+            let x = &x[at * g.channels.0 * input..][..g.channels.0 * input];
+            let y = &y[at * depth * output..][..depth * output];
+            if g.is_plain() {
+                let y = Matrix { data: y, shape: Shape::rows_first(depth, output) };
+                let x = Matrix { data: x, shape: Shape::rows_first(k, output).transposed() };
+                multiply(weight, Shape::rows_first(depth, k), y, x, one, Onto::Scaled(one));
+                continue;
+            }
+            let (lines, rows) = (g.output[0] * g.output[1], g.rows());
+            for from in (0..lines).step_by(rows) {
+                let to = (from + rows).min(lines);
+                let columns = (to - from) * g.output[2];
+                windows.resize(k * columns, T::ZERO);
+                g.unroll(x, from, to, windows);
+                let part = Matrix {
+                    data: &y[from * g.output[2]..],
+                    shape: Shape { rows: depth, cols: columns, row_stride: output, col_stride: 1 },
+                };
+                let windows = Matrix { data: windows, shape: Shape::rows_first(k, columns).transposed() };
+                multiply(weight, Shape::rows_first(depth, k), part, windows, one, Onto::Scaled(one));
+            }
+        }
+    });
+}
+
+fn convolution(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
+    let (x, weight, bias) = (call.args.tensor(0)?, call.args.tensor(1)?, call.args.opt_tensor(2)?);
+    let out = call.allocate(0)?;
+    let options = Options::read(&call.args, 3, x.rank() - 2)?;
+    if x.dtype() == DType::Bool {
+        invalid!("a convolution of bools");
+    }
+    carried!(x.dtype(), T => {
+        let bias = bias.map(T::load);
+        dense::read::<T, _>(x, |x_values| dense::read::<T, _>(weight, |w| dense::fill::<T, _>(&out, |y| {
+            if options.transposed {
+                let g = Geometry::new(out.shape(), weight.shape(), x.shape(), &options)?;
+                into_windows(&g, x_values, w, y);
+                if let Some(bias) = &bias {
+                    add_bias(y, bias, g.planes().0);
+                }
+            } else {
+                let g = Geometry::new(x.shape(), weight.shape(), out.shape(), &options)?;
+                forward(&g, x_values, w, bias.as_deref(), y);
+            }
+            Ok::<_, OpError>(())
+        })))?;
+    });
+    Ok(out.into())
+}
+
+fn add_bias<T: Factor>(y: &mut [T], bias: &[T], plane: usize) {
+    for (channel, y) in y.chunks_mut(plane.max(1)).enumerate() {
+        let bias = bias[channel % bias.len()];
+        y.iter_mut().for_each(|y| *y = y.plus(bias));
+    }
+}
+
+/// Which gradients are wanted.
+fn mask<T>(args: &Args<'_, T>) -> Result<[bool; 3], OpError> {
+    match args.value(10) {
+        Value::List(items) => match items.as_slice() {
+            [Value::Bool(x), Value::Bool(weight), Value::Bool(bias)] => Ok([*x, *weight, *bias]),
+            _ => invalid!("output_mask wants three bools"),
+        },
+        _ => invalid!("output_mask wants three bools"),
+    }
+}
+
+fn backward_infer(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
+    let (grad, x, weight) = (args.tensor(0)?, args.tensor(1)?, args.tensor(2)?);
+    let dims = check(x, weight)?;
+    let options = Options::read(args, 4, dims)?;
+    let last = channels_last(x, weight, &options);
+    let like = |meta: &Meta| {
+        Meta { device: x.device.clone(), ..Meta::strided(&meta.shape, &strides(&meta.shape, last), x.dtype) }
+    };
+    if grad.rank() != x.rank() {
+        invalid!("a gradient of {} dimensions for a convolution of {}", grad.rank(), x.rank());
+    }
+    let [of_x, of_weight, of_bias] = mask(args)?;
+    Ok(Value::List(vec![
+        of_x.then(|| like(x)).into(),
+        of_weight.then(|| like(weight)).into(),
+        of_bias.then(|| x.fresh(&[grad.shape[1].clone()], x.dtype)).into(),
+    ]))
+}
+
+fn backward(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
+    let (grad, x, weight) = (call.args.tensor(0)?, call.args.tensor(1)?, call.args.tensor(2)?);
+    let options = Options::read(&call.args, 4, x.rank() - 2)?;
+    let [of_x, of_weight, of_bias] = mask(&call.args)?;
+    let place = |wanted: bool, index: usize| wanted.then(|| call.allocate(index)).transpose();
+    let (to_x, to_weight, to_bias) = (place(of_x, 0)?, place(of_weight, 1)?, place(of_bias, 2)?);
+    let (small, large) = if options.transposed { (x, grad) } else { (grad, x) };
+    let g = Geometry::new(large.shape(), weight.shape(), small.shape(), &options)?;
+    let fits = |t: &Tensor, channels: usize, plane: usize| t.numel() == g.batch * g.groups * channels * plane;
+    if !fits(small, g.channels.1, g.planes().1) || !fits(large, g.channels.0, g.planes().0) {
+        invalid!("the shapes {:?}, {:?} and {:?} are of no convolution", grad.shape(), x.shape(), weight.shape());
+    }
+    carried!(x.dtype(), T => {
+        dense::read::<T, _>(grad, |dy| {
+            if let Some(to) = &to_x {
+                dense::read::<T, _>(weight, |w| dense::fill::<T, _>(to, |dx| {
+                    if options.transposed { forward(&g, dy, w, None, dx) } else { into_windows(&g, dy, w, dx) }
+                }));
+            }
+            if let Some(to) = &to_weight {
+                dense::read::<T, _>(x, |x| dense::fill::<T, _>(to, |dw| {
+                    if options.transposed { onto_weight(&g, x, dy, dw) } else { onto_weight(&g, dy, x, dw) }
+                }));
+            }
+            if let Some(to) = &to_bias {
+                let channels = to.numel();
+                let plane = grad.numel() / (g.batch * channels).max(1);
+                dense::fill::<T, _>(to, |db| {
+                    db.fill(T::ZERO);
+                    for (at, row) in dy.chunks(plane.max(1)).enumerate() {
+                        db[at % channels] = db[at % channels].plus(sum(row));
+                    }
+                });
+            }
+        });
+    });
+    Ok(Value::List(vec![to_x.into(), to_weight.into(), to_bias.into()]))
+}
+
+/// A sum by halves, so that its error grows with the logarithm of the length only.
+fn sum<T: Factor>(values: &[T]) -> T {
+    if values.len() <= 64 {
+        return values.iter().fold(T::ZERO, |sum, v| sum.plus(*v));
+    }
+    let (left, right) = values.split_at(values.len() / 2);
+    sum(left).plus(sum(right))
+}
+
+/// Adds a batch dimension to an input that has none; says whether it did.
+fn batched(e: &mut dyn Emit, x: Handle, dims: usize) -> Result<(Handle, bool), OpError> {
+    if e.rank(x) == dims + 1 {
+        return Ok((e.one("aten.unsqueeze.default", args![x, 0])?, true));
+    }
+    Ok((x, false))
+}
+
+fn unbatched(e: &mut dyn Emit, y: Handle, added: bool) -> Result<Value<Handle>, OpError> {
+    Ok(if added { e.one("aten.squeeze.dim", args![y, 0])? } else { y }.into())
+}
+
+fn conv(e: &mut dyn Emit, a: &Args<'_, Handle>, dims: usize) -> Result<Value<Handle>, OpError> {
+    let (x, added) = batched(e, *a.tensor(0)?, dims)?;
+    let none = Value::from(vec![0i64; dims]);
+    let [weight, bias, stride, padding, dilation, groups] = [1, 2, 3, 4, 5, 6].map(|at| a.value(at).clone());
+    let y = e.one(
+        "aten.convolution.default",
+        &[x.into(), weight, bias, stride, padding, dilation, false.into(), none, groups],
+    )?;
+    unbatched(e, y, added)
+}
+
+fn conv_padded(e: &mut dyn Emit, a: &Args<'_, Handle>, dims: usize) -> Result<Value<Handle>, OpError> {
+    let (mut x, added) = batched(e, *a.tensor(0)?, dims)?;
+    let weight = *a.tensor(1)?;
+    let (stride, dilation) = (per_dim("stride", a.syms(3)?, dims)?, per_dim("dilation", a.syms(5)?, dims)?);
+    if e.rank(weight) != dims + 2 {
+        invalid!("a convolution over {dims} dimensions by a weight of {}", e.rank(weight));
+    }
+    let mut padding = vec![SymInt::Int(0); dims];
+    match a.str(4)? {
+        "valid" => {}
+        "same" => {
+            if stride.iter().any(|s| !s.is_eq(1)) {
+                invalid!("padding 'same' wants strides of 1");
+            }
+            let kernel = e.shape(weight);
+            // What cannot be split evenly is padded at the end beforehand.
+            let mut uneven = Vec::new();
+            for d in 0..dims {
+                let total = &dilation[d] * (&kernel[d + 2] - 1);
+                padding[d] = total.floor_div(&SymInt::Int(2));
+                uneven.push(total - &padding[d] * 2);
+            }
+            if uneven.iter().any(|extra| !extra.is_eq(0)) {
+                let pads: Vec<SymInt> = uneven.iter().rev().flat_map(|extra| [SymInt::Int(0), extra.clone()]).collect();
+                x = e.one("aten.constant_pad_nd.default", args![x, pads, 0])?;
+            }
+        }
+        other => invalid!("padding must be 'valid' or 'same', not '{other}'"),
+    }
+    let none = vec![0i64; dims];
+    let (bias, groups) = (a.value(2).clone(), a.value(6).clone());
+    let y = e.one(
+        "aten.convolution.default",
+        &[x.into(), weight.into(), bias, stride.into(), padding.into(), dilation.into(), false.into(), none.into(), groups],
+    )?;
+    unbatched(e, y, added)
+}
+
+fn conv_transpose(e: &mut dyn Emit, a: &Args<'_, Handle>, dims: usize) -> Result<Value<Handle>, OpError> {
+    let (x, added) = batched(e, *a.tensor(0)?, dims)?;
+    let [weight, bias, stride, padding, output_padding, groups, dilation] =
+        [1, 2, 3, 4, 5, 6, 7].map(|at| a.value(at).clone());
+    let y = e.one(
+        "aten.convolution.default",
+        &[x.into(), weight, bias, stride, padding, dilation, true.into(), output_padding, groups],
+    )?;
+    unbatched(e, y, added)
+}
