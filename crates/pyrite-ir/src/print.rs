@@ -309,8 +309,11 @@ impl Printer<'_> {
                 let ints = |dims: &[i64]| tuple(&dims.iter().map(ToString::to_string).collect::<Vec<_>>());
                 let (shape, stride) = (ints(tensor.shape()), ints(tensor.stride()));
                 let nbytes = tensor.storage().nbytes();
-                let mut call =
-                    format!("stored({}, {nbytes}, {shape}, {stride}, torch.{}", quote(&file(tensor)), tensor.dtype().torch_name());
+                let mut call = format!(
+                    "stored({}, {nbytes}, {shape}, {stride}, torch.{}",
+                    quote(&file(tensor)),
+                    tensor.dtype().torch_name()
+                );
                 if tensor.layout().offset != 0 {
                     let _ = write!(call, ", {}", tensor.layout().offset);
                 }

@@ -205,14 +205,24 @@ fn convolution_infer(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     let channels = if options.transposed { &weight.shape[1] * &options.groups } else { weight.shape[0].clone() };
     let wanted = if options.transposed { weight.shape[0].clone() } else { &weight.shape[1] * &options.groups };
     if !x.shape[1].is_eq(&wanted) {
-        invalid!("a convolution by a weight of shape {:?} in {} groups wants {wanted} channels, not {}", weight.shape, options.groups, x.shape[1]);
+        invalid!(
+            "a convolution by a weight of shape {:?} in {} groups wants {wanted} channels, not {}",
+            weight.shape,
+            options.groups,
+            x.shape[1]
+        );
     }
     if !weight.shape[0].modulo(&options.groups).is_eq(0) {
         invalid!("{} channels cannot be split into {} groups", weight.shape[0], options.groups);
     }
     if let Some(bias) = bias {
         if bias.rank() != 1 || !bias.shape[0].is_eq(&channels) || bias.dtype != x.dtype {
-            invalid!("a bias of type {} and shape {:?} for {channels} channels of type {}", bias.dtype, bias.shape, x.dtype);
+            invalid!(
+                "a bias of type {} and shape {:?} for {channels} channels of type {}",
+                bias.dtype,
+                bias.shape,
+                x.dtype
+            );
         }
     }
     // Without input channels PyTorch's result has none either.
@@ -229,9 +239,7 @@ fn convolution_infer(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
         if out.is_lt(1) && !(options.transposed && out.is_eq(0)) {
             invalid!("a window of {kernel} is larger than the padded size of {size}");
         }
-        if options.transposed
-            && !options.output_padding[d].is_lt(&options.stride[d].max(&options.dilation[d]))
-        {
+        if options.transposed && !options.output_padding[d].is_lt(&options.stride[d].max(&options.dilation[d])) {
             invalid!("output padding must be smaller than stride or dilation");
         }
         shape.push(out);
@@ -411,10 +419,8 @@ fn into_windows<T: Factor>(g: &Geometry, y: &[T], weight: &[T], x: &mut [T]) {
     }
     x.par_chunks_mut(block).enumerate().for_each_init(Vec::new, |windows: &mut Vec<T>, (at, x)| {
         let group = at % g.groups;
-        let weight = Matrix {
-            data: &weight[group * g.group_weight()..],
-            shape: Shape::rows_first(depth, k).transposed(),
-        };
+        let weight =
+            Matrix { data: &weight[group * g.group_weight()..], shape: Shape::rows_first(depth, k).transposed() };
         let y = &y[at * depth * output..][..depth * output];
         if g.is_plain() {
             let y = Matrix { data: y, shape: Shape::rows_first(depth, output) };
@@ -533,8 +539,9 @@ fn backward_infer(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     let dims = check(x, weight)?;
     let options = Options::read(args, 4, dims)?;
     let last = channels_last(x, weight, &options);
-    let like = |meta: &Meta| {
-        Meta { device: x.device.clone(), ..Meta::strided(&meta.shape, &strides(&meta.shape, last), x.dtype) }
+    let like = |meta: &Meta| Meta {
+        device: x.device.clone(),
+        ..Meta::strided(&meta.shape, &strides(&meta.shape, last), x.dtype)
     };
     if grad.rank() != x.rank() {
         invalid!("a gradient of {} dimensions for a convolution of {}", grad.rank(), x.rank());
@@ -651,7 +658,17 @@ fn conv_padded(e: &mut dyn Emit, a: &Args<'_, Handle>, dims: usize) -> Result<Va
     let (bias, groups) = (a.value(2).clone(), a.value(6).clone());
     let y = e.one(
         "aten.convolution.default",
-        &[x.into(), weight.into(), bias, stride.into(), padding.into(), dilation.into(), false.into(), none.into(), groups],
+        &[
+            x.into(),
+            weight.into(),
+            bias,
+            stride.into(),
+            padding.into(),
+            dilation.into(),
+            false.into(),
+            none.into(),
+            groups,
+        ],
     )?;
     unbatched(e, y, added)
 }

@@ -6,9 +6,9 @@ use pyrite_tensor::{DType, Tensor};
 
 use super::index::pick;
 use crate::carried;
+use crate::kernels::dense;
 use crate::kernels::gemm::Factor;
 use crate::kernels::indexing::{Negative, bounded};
-use crate::kernels::dense;
 
 /// The table.
 pub const OPS: &[OpDef] = &[

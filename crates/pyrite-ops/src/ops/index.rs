@@ -1,6 +1,6 @@
 //! Reading elements at places that tensors name.
 
-use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, SymDims, Tag, Tolerance, Value, Vjp, args, invalid};
+use pyrite_ir::{Args, Call, Meta, OpDef, OpError, SymDims, Tag, Tolerance, Value, Vjp, invalid};
 use pyrite_sym::{SymEnv, SymInt};
 use pyrite_tensor::{DType, Scalar, Tensor};
 
@@ -45,7 +45,11 @@ pub const OPS: &[OpDef] = &[
         masked_index,
     )
     .tolerance(Tolerance::Exact)
-    .samples(&["f32[4], b8[5], [i64[5]], 7", "f64[4, 3], b8[5], [i64[5], i64[5]], 0.5", "i64[0, 3], b8[3], [i64[2]], 1"]),
+    .samples(&[
+        "f32[4], b8[5], [i64[5]], 7",
+        "f64[4, 3], b8[5], [i64[5], i64[5]], 0.5",
+        "i64[0, 3], b8[3], [i64[2]], 1",
+    ]),
     OpDef::kernel(
         "aten::index_select(Tensor self, int dim, Tensor index) -> Tensor",
         "The slices along a dimension that an index names.",
@@ -54,7 +58,12 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .tolerance(Tolerance::Exact)
-    .samples(&["f32[4, 3], 1, i64[5]{0..3}", "b8[4, 3]<[1, 4], 0, i32[2]{0..4}", "f16[], 0, i64[1]{0..1}", "f32[3, 0], 0, i64[2]{0..3}"]),
+    .samples(&[
+        "f32[4, 3], 1, i64[5]{0..3}",
+        "b8[4, 3]<[1, 4], 0, i32[2]{0..4}",
+        "f16[], 0, i64[1]{0..1}",
+        "f32[3, 0], 0, i64[2]{0..3}",
+    ]),
     OpDef::kernel(
         "aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
         "At each place of the index tensor, the element that lies there along a dimension.",
@@ -63,7 +72,12 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .tolerance(Tolerance::Exact)
-    .samples(&["f32[4, 3], 1, i64[2, 5]{0..3}", "i16[4, 3]<[1, 4], 0, i64[6, 2]{0..4}", "f32[], 0, i64[]{0..1}", "f32[4, 3], 0, i64[0, 3]"]),
+    .samples(&[
+        "f32[4, 3], 1, i64[2, 5]{0..3}",
+        "i16[4, 3]<[1, 4], 0, i64[6, 2]{0..4}",
+        "f32[], 0, i64[]{0..1}",
+        "f32[4, 3], 0, i64[0, 3]",
+    ]),
     OpDef::kernel(
         "aten::take(Tensor self, Tensor index) -> Tensor",
         "The elements at positions that count through the whole tensor.",
@@ -72,12 +86,6 @@ pub const OPS: &[OpDef] = &[
     )
     .tolerance(Tolerance::Exact)
     .samples(&["f32[4, 3], i64[2, 2]{-12..12}", "c64[3, 2]<[1, 3], i64[4]{0..6}"]),
-    OpDef::composite(
-        "aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
-        "`gather` with tensor and indices broadcast; without a dimension, over the flattened tensor.",
-        take_along_dim,
-    )
-    .samples(&["f32[4, 3], i64[1, 3]{0..4}, 0", "f32[4, 3], i64[5]{0..12}"]),
     OpDef::kernel(
         "aten::masked_select(Tensor self, Tensor mask) -> Tensor",
         "The elements where a mask holds, in order.",
@@ -106,11 +114,9 @@ pub const OPS: &[OpDef] = &[
     .tolerance(Tolerance::Exact)
     .vjp(INTEGER)
     .samples(&["b8[4, 3], size=3", "f32[5], size=9, fill_value=7", "i64[2, 2], size=0"]),
-    OpDef::composite(
-        "aten::argwhere(Tensor self) -> Tensor",
-        "`nonzero` by another name.",
-        |e, a| Ok(e.one("aten.nonzero.default", &[a.value(0).clone()])?.into()),
-    )
+    OpDef::composite("aten::argwhere(Tensor self) -> Tensor", "`nonzero` by another name.", |e, a| {
+        Ok(e.one("aten.nonzero.default", &[a.value(0).clone()])?.into())
+    })
     .tags(&[Tag::DataDependentShape])
     .samples(&["b8[4, 3]"]),
 ];
@@ -134,9 +140,10 @@ fn indexed(x: &Meta, indices: &[Option<Meta>], count: &mut dyn FnMut(usize) -> S
             continue;
         };
         if matches!(index.dtype, DType::Bool | DType::U8) {
-            let fits = x.shape.get(dim..dim + index.rank()).is_some_and(|sizes| {
-                sizes.iter().zip(&index.shape).all(|(own, mask)| own.is_eq(mask))
-            });
+            let fits = x
+                .shape
+                .get(dim..dim + index.rank())
+                .is_some_and(|sizes| sizes.iter().zip(&index.shape).all(|(own, mask)| own.is_eq(mask)));
             if !fits {
                 invalid!("a mask of shape {:?} does not fit shape {:?} at dimension {dim}", index.shape, x.shape);
             }
@@ -218,12 +225,7 @@ fn index(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
 }
 
 /// Copies the indexed elements into a fresh tensor of the result's shape.
-pub(super) fn pick(
-    x: &Tensor,
-    indices: &[Option<&Tensor>],
-    negative: Negative,
-    out: &Tensor,
-) -> Result<(), OpError> {
+pub(super) fn pick(x: &Tensor, indices: &[Option<&Tensor>], negative: Negative, out: &Tensor) -> Result<(), OpError> {
     let plan = Plan::new(x.shape(), x.stride(), indices, negative)?;
     if plan.shape != out.shape() {
         return Err(OpError::fault(format!("indexing gives shape {:?}, inference says {:?}", plan.shape, out.shape())));
@@ -352,34 +354,6 @@ fn take(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     let flat = x.reshaped(&[x.numel() as i64]);
     pick(&flat, &[Some(index)], Negative::Wrap, &out)?;
     Ok(out.into())
-}
-
-fn take_along_dim(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpError> {
-    let (x, index) = (*a.tensor(0)?, *a.tensor(1)?);
-    let Some(dim) = a.opt_int(2)? else {
-        let flat = [Value::from(vec![-1i64])];
-        let x = e.one("aten.reshape.default", &[x.into(), flat[0].clone()])?;
-        let index = e.one("aten.reshape.default", &[index.into(), flat[0].clone()])?;
-        return Ok(e.one("aten.gather.default", args![x, 0, index])?.into());
-    };
-    let (own, named) = (e.shape(x), e.shape(index));
-    if own.len() != named.len() {
-        invalid!("take_along_dim wants as many dimensions in the indices ({}) as in the tensor ({})", named.len(), own.len());
-    }
-    let dim = wrap_dim(dim, own.len())?;
-    let except = |shape: &SymDims, size: &SymInt| {
-        let mut shape = shape.clone();
-        if let Some(slot) = shape.get_mut(dim) {
-            *slot = size.clone();
-        }
-        shape
-    };
-    let one = SymInt::Int(1);
-    let common = broadcast(&[&except(&own, &one), &except(&named, &one)])?;
-    let full = |shape: &SymDims| shape.get(dim).map_or_else(|| common.clone(), |size| except(&common, size));
-    let x = e.one("aten.expand.default", args![x, &full(&own)[..]])?;
-    let index = e.one("aten.expand.default", args![index, &full(&named)[..]])?;
-    Ok(e.one("aten.gather.default", args![x, dim, index])?.into())
 }
 
 fn masked_select_infer(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {

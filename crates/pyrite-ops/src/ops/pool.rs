@@ -4,7 +4,9 @@
 //! the number of results (adaptive), or from random numbers (fractional). The kernels see a tensor as planes of three
 //! dimensions; fewer are filled up with sizes of 1.
 
-use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, SymDims, Tag, Tolerance, Value, Vjp, invalid, unsupported};
+use pyrite_ir::{
+    Args, Call, Emit, Handle, Meta, OpDef, OpError, SymDims, Tag, Tolerance, Value, Vjp, invalid, unsupported,
+};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Tensor};
 use rayon::prelude::*;
@@ -354,7 +356,8 @@ impl Windows {
     fn count(&self, d: usize, size: &SymInt) -> Result<SymInt, OpError> {
         let reach = self.dilation[d].saturating_mul(self.kernel[d] - 1);
         let stride = SymInt::Int(self.stride[d]);
-        let room = size + self.padding[d].saturating_mul(2) - reach - 1 + if self.ceil { self.stride[d] - 1 } else { 0 };
+        let room =
+            size + self.padding[d].saturating_mul(2) - reach - 1 + if self.ceil { self.stride[d] - 1 } else { 0 };
         let mut count = room.floor_div(&stride) + 1;
         // The last window must start inside the input or the padding before it.
         if self.ceil && ((&count - 1) * &stride).is_ge(size + self.padding[d]) {
@@ -523,7 +526,12 @@ macro_rules! pooled {
 
 /// Calls `f` with each plane of the input, each plane of the output and its number, on several threads when there is
 /// much to do.
-fn each_plane<T: Sync, U: Send>(x: &[T], y: &mut [U], planes: (usize, usize), f: impl Fn(&[T], &mut [U], usize) + Sync) {
+fn each_plane<T: Sync, U: Send>(
+    x: &[T],
+    y: &mut [U],
+    planes: (usize, usize),
+    f: impl Fn(&[T], &mut [U], usize) + Sync,
+) {
     let (input, output) = planes;
     if input == 0 || output == 0 {
         return;
@@ -676,7 +684,13 @@ fn backward_infer(args: &Args<'_, Meta>, dims: usize) -> Result<Value<Meta>, OpE
     let (grad, x) = (args.tensor(0)?, args.tensor(1)?);
     check_image(&args.schema.name, x, dims)?;
     if grad.rank() != x.rank() || grad.dtype != x.dtype {
-        invalid!("a gradient of type {} and shape {:?} for type {} and shape {:?}", grad.dtype, grad.shape, x.dtype, x.shape);
+        invalid!(
+            "a gradient of type {} and shape {:?} for type {} and shape {:?}",
+            grad.dtype,
+            grad.shape,
+            x.dtype,
+            x.shape
+        );
     }
     if args.schema.param("kernel_size").is_some() {
         let (shape, _) = window_shape(args, dims, 1)?;
@@ -752,7 +766,8 @@ fn volume_like(x: &Meta, shape: &[SymInt]) -> Meta {
     let whole = [x.numel()];
     let sizes: SymDims = batch.iter().chain(&x.shape).cloned().collect();
     let strides: SymDims = whole.iter().chain(&x.stride).cloned().collect();
-    let order: &[usize] = if suggests_channels_last(&x.view(&sizes, &strides, SymInt::Int(0))) { &[1, 2, 3, 0] } else { &[0, 1, 2, 3] };
+    let order: &[usize] =
+        if suggests_channels_last(&x.view(&sizes, &strides, SymInt::Int(0))) { &[1, 2, 3, 0] } else { &[0, 1, 2, 3] };
     x.fresh(shape, x.dtype).with_strides(&pyrite_ir::meta::strides_in_order(shape, order))
 }
 
@@ -841,7 +856,8 @@ fn spread(call: &Call<'_>, at: usize) -> Result<Value<Tensor>, OpError> {
 fn fractional_infer(args: &Args<'_, Meta>, dims: usize) -> Result<Value<Meta>, OpError> {
     let (x, samples) = (args.tensor(0)?, args.tensor(3)?);
     check_image(&args.schema.name, x, dims)?;
-    let (kernel, sizes) = (per_dim("kernel_size", args.ints(1)?, &[], dims)?, per_dim("output_size", args.ints(2)?, &[], dims)?);
+    let (kernel, sizes) =
+        (per_dim("kernel_size", args.ints(1)?, &[], dims)?, per_dim("output_size", args.ints(2)?, &[], dims)?);
     let lead = x.rank() - dims;
     for d in 0..dims {
         if kernel[d] < 1 || sizes[d] < 1 || x.shape[lead + d].is_lt(sizes[d].saturating_add(kernel[d]) - 1) {
@@ -975,7 +991,8 @@ fn max_pool_offsets(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     run_max(x, &values, Some(&found), dims, |_| axes.clone())?;
     let windows = Windows::read(&call.args, dims, 1)?;
     let (input, mut places) = (&x.shape()[x.rank() - dims..], found.to_i64s());
-    let relative = |w: &Windows, d: usize, window: i64, at: i64| (at - (window * w.stride[d] - w.padding[d])) / w.dilation[d];
+    let relative =
+        |w: &Windows, d: usize, window: i64, at: i64| (at - (window * w.stride[d] - w.padding[d])) / w.dilation[d];
     convert_places(&windows, values.shape(), input, &mut places, relative, (input, &windows.kernel));
     offsets.write_i64s(&places);
     Ok(vec![values, offsets].into())
@@ -997,7 +1014,8 @@ fn offsets_to_indices(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
         invalid!("offsets of {} dimensions for a pooling over {dims}", x.rank());
     }
     let mut places = x.to_i64s();
-    let absolute = |w: &Windows, d: usize, window: i64, at: i64| window * w.stride[d] - w.padding[d] + at * w.dilation[d];
+    let absolute =
+        |w: &Windows, d: usize, window: i64, at: i64| window * w.stride[d] - w.padding[d] + at * w.dilation[d];
     convert_places(&windows, x.shape(), &input, &mut places, absolute, (&windows.kernel, &input));
     out.write_i64s(&places);
     Ok(out.into())

@@ -403,8 +403,20 @@ impl<T: Combined> Target<T> {
             Combine::Sum | Combine::Mean => old.plus(value),
             Combine::Product => old.times(value),
             // Not a number stays, whichever side it is on.
-            Combine::Max => if value.over(old) { value } else { old },
-            Combine::Min => if old.over(value) && old == old || value != value { value } else { old },
+            Combine::Max => {
+                if value.over(old) {
+                    value
+                } else {
+                    old
+                }
+            }
+            Combine::Min => {
+                if old.over(value) && old == old || value != value {
+                    value
+                } else {
+                    old
+                }
+            }
         };
     }
 
@@ -652,7 +664,8 @@ fn scatter(call: &Call<'_>, combine: Combine, start: Start) -> Result<Value<Tens
     let dim = wrap_dim(call.args.int(1)?, x.rank())?;
     let size = x.shape().get(dim).copied().unwrap_or(1);
     // A tensor without dimensions has one element, and so has an index that goes with it.
-    let index = if index.rank() == 0 || x.rank() == 0 { index.reshaped(&[index.numel() as i64]) } else { index.clone() };
+    let index =
+        if index.rank() == 0 || x.rank() == 0 { index.reshaped(&[index.numel() as i64]) } else { index.clone() };
     let strides = if x.rank() == 0 { vec![1] } else { layout::contiguous_strides(x.shape()).to_vec() };
     let source = match call.args.value(3).as_tensor() {
         Some(source) => source.clone(),
@@ -745,7 +758,12 @@ fn masked_scatter(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
 fn put_infer(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     let (x, index, source) = (args.tensor(0)?, args.tensor(1)?, args.tensor(2)?);
     if x.dtype != source.dtype || index.dtype != DType::I64 {
-        invalid!("put wants 64-bit positions and a source of type {}, not {} and {}", x.dtype, index.dtype, source.dtype);
+        invalid!(
+            "put wants 64-bit positions and a source of type {}, not {} and {}",
+            x.dtype,
+            index.dtype,
+            source.dtype
+        );
     }
     if !index.numel().is_eq(&source.numel()) {
         invalid!("put has {} positions for {} elements", index.numel(), source.numel());
