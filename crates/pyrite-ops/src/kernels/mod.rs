@@ -2,9 +2,13 @@
 
 pub mod carrier;
 pub mod dense;
+pub mod fill;
 pub mod gemm;
 pub mod indexing;
 pub mod pointwise;
+pub mod remap;
 
 pub use carrier::Carrier;
+pub use fill::fill_with;
 pub use pointwise::Pointwise;
+pub use remap::{accumulate, remap};

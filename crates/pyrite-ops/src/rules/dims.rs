@@ -1,6 +1,6 @@
 //! Dimensions: wrapping negative ones, broadcasting, reducing.
 
-use pyrite_ir::{OpError, SymDims, invalid};
+use pyrite_ir::{OpError, SymDims, invalid, unsupported};
 use pyrite_sym::SymInt;
 
 /// A dimension counted from the front; a negative one counts from the back. A tensor without dimensions takes 0 and -1.
@@ -61,4 +61,13 @@ pub fn reduced_shape(shape: &[SymInt], dims: &[usize], keep: bool) -> SymDims {
         .filter(|(d, _)| keep || !reduced(*d))
         .map(|(d, size)| if reduced(d) { SymInt::Int(1) } else { size.clone() })
         .collect()
+}
+
+/// The number that a size is. A symbolic size is taken to be its captured value, which becomes a constraint; a size
+/// that only a run can tell is refused.
+pub fn specialized(size: &SymInt) -> Result<i64, OpError> {
+    match size.as_int().or_else(|| size.hint()) {
+        Some(value) if size.is_eq(value) => Ok(value),
+        _ => unsupported!("a call whose number of results depends on the size {size}, which only a run can tell"),
+    }
 }

@@ -54,6 +54,34 @@ pub fn format_strides(format: Option<MemoryFormat>, like: &Meta) -> Result<SymDi
     Ok(strides_in_order(&like.shape, order))
 }
 
+/// The named format whose order of dimensions the strides follow: channels last where they say so, else contiguous.
+/// Operators that write their result in "the format of the input" ask this.
+pub fn suggested_format(meta: &Meta) -> MemoryFormat {
+    let follows = |order: &[usize]| {
+        if meta.rank() != order.len() || meta.stride[1].is_eq(0) {
+            return false;
+        }
+        let mut least = SymInt::Int(0);
+        for (position, d) in order.iter().enumerate() {
+            let (size, stride) = (&meta.shape[*d], &meta.stride[*d]);
+            let last = position + 1 == order.len();
+            // A batch stride no larger than that of the channels leaves the order open.
+            if size.is_eq(0) || stride.is_lt(&least) || (last && least.is_eq(&meta.stride[1])) {
+                return false;
+            }
+            least = if size.is_gt(1) { stride * size } else { stride.clone() };
+        }
+        true
+    };
+    if follows(&[1, 3, 2, 0]) {
+        MemoryFormat::ChannelsLast
+    } else if follows(&[1, 4, 3, 2, 0]) {
+        MemoryFormat::ChannelsLast3d
+    } else {
+        MemoryFormat::Contiguous
+    }
+}
+
 fn broadcast_strides(meta: &Meta, shape: &[SymInt]) -> SymDims {
     let lead = shape.len() - meta.rank();
     (0..shape.len())
