@@ -3,6 +3,8 @@
 //! A [`Walk`] merges dimensions that are adjacent in memory for every operand, so that the innermost loop is as long
 //! as the layouts allow, and hands out one row at a time.
 
+use std::ops::Range;
+
 use smallvec::{SmallVec, smallvec};
 
 use crate::layout::Dims;
@@ -62,11 +64,26 @@ impl Walk {
     }
 
     /// Calls `visit` with the offset of each operand's row start, relative to the operand's first element.
-    pub fn each_row(&self, mut visit: impl FnMut(&[i64])) {
+    pub fn each_row(&self, visit: impl FnMut(&[i64])) {
+        self.rows_in(0..self.rows(), visit);
+    }
+
+    /// As [`Self::each_row`], for some of the rows: several threads share a walk by taking a range each.
+    pub fn rows_in(&self, range: Range<usize>, mut visit: impl FnMut(&[i64])) {
         let operands = self.outer_strides.len();
         let mut offsets: SmallVec<[i64; 4]> = smallvec![0; operands];
         let mut index: Dims = smallvec![0; self.outer.len()];
-        for _ in 0..self.rows() {
+        let mut rest = range.start as i64;
+        for d in (0..index.len()).rev() {
+            if self.outer[d] > 0 {
+                index[d] = rest % self.outer[d];
+                rest /= self.outer[d];
+            }
+            for (offset, strides) in offsets.iter_mut().zip(&self.outer_strides) {
+                *offset += strides[d] * index[d];
+            }
+        }
+        for _ in range {
             visit(&offsets);
             for d in (0..index.len()).rev() {
                 index[d] += 1;
@@ -106,6 +123,14 @@ mod tests {
     fn the_order_is_that_of_the_shape() {
         assert_eq!(offsets(&[2, 3], &[1, 2]), [0, 2, 4, 1, 3, 5]);
         assert_eq!(offsets(&[2, 2, 2], &[0, 1, 4]), [0, 4, 1, 5, 0, 4, 1, 5]);
+    }
+
+    #[test]
+    fn a_range_of_rows_starts_where_it_says() {
+        let walk = Walk::new(&[2, 3, 4], &[&[100, 10, 1]]);
+        let mut starts = Vec::new();
+        walk.rows_in(2..5, |at| starts.push(at[0]));
+        assert_eq!(starts, [20, 100, 110]);
     }
 
     #[test]

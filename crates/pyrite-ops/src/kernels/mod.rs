@@ -1,6 +1,7 @@
 //! Loops that kernels share.
 
 pub mod carrier;
+pub mod complex;
 pub mod dense;
 pub mod fill;
 pub mod gemm;
@@ -10,5 +11,5 @@ pub mod remap;
 
 pub use carrier::Carrier;
 pub use fill::fill_with;
-pub use pointwise::Pointwise;
+pub use pointwise::{Pointwise, common_dtype, operand};
 pub use remap::{accumulate, remap};

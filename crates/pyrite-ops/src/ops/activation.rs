@@ -1,11 +1,15 @@
 //! Activation functions.
 
-use pyrite_ir::{Args, Call, Emit, Handle, Lower, Meta, OpDef, OpError, Tag, Value, Vjp, invalid};
+use pyrite_ir::{Args, Call, Emit, Handle, Lower, Meta, OpDef, OpError, Tag, Value, Vjp, args, invalid};
 use pyrite_loops::{Expr, Unary};
-use pyrite_tensor::Tensor;
+use pyrite_sym::SymInt;
+use pyrite_tensor::{Layout, Tensor};
 
 use crate::kernels::Pointwise;
-use crate::rules::to_same;
+use crate::rules::{core_pointwise, in_place, plain_pointwise, to_float, to_same, to_same_number, wrap_dim};
+
+const FLOATS: &[&str] = &["f32[3, 4]", "f64[5]", "bf16[2, 3]<[1, 2]", "f32[0, 3]"];
+const IN_PLACE: &[&str] = &["f32[3, 4]", "f64[2, 3]<[1, 4]"];
 
 /// The table.
 pub const OPS: &[OpDef] = &[
@@ -27,6 +31,41 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4], f32[3, 4]", "f64[5], f64[5], approximate='tanh'"]),
+    core_pointwise("aten::relu(Tensor self) -> Tensor", "The element, or zero below zero.", to_same_number, relu, &["f32[3, 4]", "f64[5]<[2]", "bf16[2, 3]<[1, 2]", "i64[4]", "f32[0, 3]"]),
+    core_pointwise("aten::sigmoid(Tensor self) -> Tensor", "The logistic function `1 / (1 + e^-x)`.", to_float, sigmoid, &["f32[3, 4]", "f64[5]", "bf16[2, 3]<[1, 2]", "i64[4]", "c64[3]", "f32[0, 3]"]),
+    plain_pointwise("aten::silu(Tensor self) -> Tensor", "`x·sigmoid(x)`.", to_same, silu, &["f32[3, 4]", "f64[5]", "bf16[2, 3]<[1, 2]", "c64[3]"]),
+    core_pointwise("aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", "Linear above zero, `alpha·(e^x - 1)` below, both scaled.", to_same, elu, &["f32[3, 4]", "f64[5], 2, 0.5, 1.5", "bf16[2, 3]"]),
+    plain_pointwise("aten::celu(Tensor self, Scalar alpha=1.) -> Tensor", "Linear above zero, `alpha·(e^(x/alpha) - 1)` below.", to_same, celu, &["f32[3, 4]", "f64[5], 2.0"]),
+    OpDef::composite("aten::selu(Tensor self) -> Tensor", "`elu` with the constants that keep mean and variance.", selu).tags(&[Tag::Pointwise]).samples(FLOATS),
+    core_pointwise("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", "The element, scaled below zero.", to_same, leaky_relu, &["f32[3, 4]", "f64[5], 0.5", "bf16[2, 3], -1"]),
+    core_pointwise("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", "The element, kept between two bounds.", to_same_number, hardtanh, &["f32[3, 4]", "f64[5], -0.5, 0.25", "bf16[2, 3]", "i64[4], 0, 6"]),
+    OpDef::composite("aten::relu6(Tensor self) -> Tensor", "The element, kept between zero and six.", relu6).tags(&[Tag::Pointwise]).samples(FLOATS),
+    plain_pointwise("aten::hardsigmoid(Tensor self) -> Tensor", "A straight line from 0 at -3 to 1 at 3.", to_same, hardsigmoid, FLOATS),
+    OpDef::kernel("aten::hardswish(Tensor self) -> Tensor", "`x·hardsigmoid(x)`.", to_same, hardswish).samples(FLOATS),
+    plain_pointwise("aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", "The element, or zero near zero.", to_same, hardshrink, &["f32[3, 4]", "f64[5], 0.1"]),
+    plain_pointwise("aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", "The element moved toward zero, stopping there.", to_shrunk, softshrink, &["f32[3, 4]", "f64[5], 0.1"]),
+    plain_pointwise("aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", "`ln(1 + e^(beta·x)) / beta`, linear above the threshold.", to_same, softplus, &["f32[3, 4]", "f64[5], 2, 0.5", "bf16[3]"]),
+    plain_pointwise("aten::mish(Tensor self) -> Tensor", "`x·tanh(softplus(x))`.", to_same, mish, FLOATS),
+    plain_pointwise("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", "The element, or a value where it is not above the threshold.", to_same_number, threshold, &["f32[3, 4], 0.1, 20", "i64[4], 0, 5", "bf16[3], 0, 1"]),
+    OpDef::kernel("aten::log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)", "The logarithm of `sigmoid`, and a buffer for its gradient.", infer_log_sigmoid, log_sigmoid_forward).samples(&["f32[3, 4]", "f64[5]", "bf16[2, 3]<[1, 2]"]),
+    OpDef::composite("aten::log_sigmoid(Tensor self) -> Tensor", "The logarithm of `sigmoid`.", log_sigmoid).samples(FLOATS),
+    OpDef::kernel("aten::glu(Tensor self, int dim=-1) -> Tensor", "The first half of a dimension, weighted by `sigmoid` of the second.", infer_glu, glu).samples(&["f32[3, 4]", "f64[4, 3], 0", "f32[2, 4, 3]<[1, 2, 8], 1", "bf16[6]", "f32[0, 4]"]),
+    OpDef::kernel("aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor", "The element, scaled below zero by a weight.", to_same, prelu).samples(&["f32[3, 4], f32[1, 4]", "f64[5], f64[5]", "bf16[2, 3], bf16[1, 3]"]),
+    OpDef::kernel("aten::rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> Tensor", "`leaky_relu` with a slope that is random in training, kept in `noise`, and the middle of its range otherwise.", infer_rrelu, rrelu).tags(&[Tag::Random]).samples(&["f32[3, 4], f32[3, 4]", "f64[5], f64[5], 0.1, 0.3, training=True", "bf16[4], bf16[4], training=True"]),
+    in_place("aten::relu_(Tensor(a!) self) -> Tensor(a!)", "aten.relu.default", IN_PLACE),
+    in_place("aten::sigmoid_(Tensor(a!) self) -> Tensor(a!)", "aten.sigmoid.default", IN_PLACE),
+    in_place("aten::silu_(Tensor(a!) self) -> Tensor(a!)", "aten.silu.default", IN_PLACE),
+    in_place("aten::elu_(Tensor(a!) self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor(a!)", "aten.elu.default", IN_PLACE),
+    in_place("aten::celu_(Tensor(a!) self, Scalar alpha=1.) -> Tensor(a!)", "aten.celu.default", IN_PLACE),
+    in_place("aten::selu_(Tensor(a!) self) -> Tensor(a!)", "aten.selu.default", IN_PLACE),
+    in_place("aten::gelu_(Tensor(a!) self, *, str approximate='none') -> Tensor(a!)", "aten.gelu.default", IN_PLACE),
+    in_place("aten::leaky_relu_(Tensor(a!) self, Scalar negative_slope=0.01) -> Tensor(a!)", "aten.leaky_relu.default", IN_PLACE),
+    in_place("aten::hardtanh_(Tensor(a!) self, Scalar min_val=-1, Scalar max_val=1) -> Tensor(a!)", "aten.hardtanh.default", IN_PLACE),
+    in_place("aten::relu6_(Tensor(a!) self) -> Tensor(a!)", "aten.relu6.default", IN_PLACE),
+    in_place("aten::hardsigmoid_(Tensor(a!) self) -> Tensor(a!)", "aten.hardsigmoid.default", IN_PLACE),
+    in_place("aten::hardswish_(Tensor(a!) self) -> Tensor(a!)", "aten.hardswish.default", IN_PLACE),
+    in_place("aten::mish_(Tensor(a!) self) -> Tensor(a!)", "aten.mish.default", IN_PLACE),
+    in_place("aten::threshold_(Tensor(a!) self, Scalar threshold, Scalar value) -> Tensor(a!)", "aten.threshold.default", &["f32[3, 4], 0.1, 20"]),
 ];
 
 /// √(2/π)
@@ -94,4 +133,243 @@ fn gelu_lower(a: &Args<'_, Meta>) -> Result<Expr, OpError> {
             x() * 0.5 * (inner.unary(Unary::Tanh) + 1.0)
         }
     })
+}
+
+/// A function of one float, in double precision.
+fn map(call: &Call<'_>, f: impl Fn(f64) -> f64 + Sync) -> Result<Value<Tensor>, OpError> {
+    Pointwise::as_result(call, [call.args.tensor(0)?])?.f64(|[x]| f(x)).finish()
+}
+
+fn relu(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
+    // Written so that NaN stays.
+    Pointwise::as_result(call, [call.args.tensor(0)?])?
+        .f32(|[x]| if x <= 0.0 { 0.0 } else { x })
+        .f64(|[x]| if x <= 0.0 { 0.0 } else { x })
+        .i64(|[x]| x.max(0))
+        .finish()
+}
+
+/// `1 / (1 + e^-x)`.
+pub(super) fn logistic(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
+}
+
+fn sigmoid(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
+    Pointwise::as_result(call, [call.args.tensor(0)?])?
+        .f32(|[x]| 1.0 / (1.0 + (-x).exp()))
+        .f64(|[x]| logistic(x))
+        .c128(|[z]| (1.0 + (-z).exp()).inv())
+        .finish()
+}
+
+fn silu(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
+    Pointwise::as_result(call, [call.args.tensor(0)?])?
+        .f32(|[x]| x / (1.0 + (-x).exp()))
+        .f64(|[x]| x / (1.0 + (-x).exp()))
+        .c128(|[z]| z / (1.0 + (-z).exp()))
+        .finish()
+}
+
+fn elu(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
+    let (alpha, scale, input_scale) = (call.args.float(1)?, call.args.float(2)?, call.args.float(3)?);
+    map(call, |x| if x <= 0.0 { (x * input_scale).exp_m1() * alpha * scale } else { x * scale })
+}
+
+fn celu(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
+    let alpha = call.args.float(1)?;
+    if alpha == 0.0 {
+        invalid!("celu: alpha must not be zero");
+    }
+    map(call, |x| if x <= 0.0 { (x / alpha).exp_m1() * alpha } else { x })
+}
+
+fn selu(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpError> {
+    const ALPHA: f64 = 1.673_263_242_354_377_2;
+    const SCALE: f64 = 1.050_700_987_355_480_5;
+    e.call("aten.elu.default", args![*a.tensor(0)?, ALPHA, SCALE])
+}
+
+fn relu6(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpError> {
+    e.call("aten.hardtanh.default", args![*a.tensor(0)?, 0i64, 6i64])
+}
+
+fn leaky_relu(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
+    let slope = call.args.float(1)?;
+    map(call, |x| if x > 0.0 { x } else { x * slope })
+}
+
+fn hardtanh(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
+    let (low, high) = (call.args.scalar(1)?, call.args.scalar(2)?);
+    let (low32, high32) = (low.to_f64() as f32, high.to_f64() as f32);
+    let (low64, high64, low_int, high_int) = (low.to_f64(), high.to_f64(), low.to_i64(), high.to_i64());
+    if low64 > high64 {
+        invalid!("hardtanh: the lower bound {low} is above the upper bound {high}");
+    }
+    // Not `clamp`, which panics on NaN bounds.
+    Pointwise::as_result(call, [call.args.tensor(0)?])?
+        .f32(|[x]| {
+            if x < low32 {
+                low32
+            } else if x > high32 {
+                high32
+            } else {
+                x
+            }
+        })
+        .f64(|[x]| {
+            if x < low64 {
+                low64
+            } else if x > high64 {
+                high64
+            } else {
+                x
+            }
+        })
+        .i64(|[x]| x.max(low_int).min(high_int))
+        .finish()
+}
+
+fn hardsigmoid(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
+    map(call, |x| (x + 3.0).clamp(0.0, 6.0) / 6.0)
+}
+
+fn hardswish(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
+    map(call, |x| x * (x + 3.0).clamp(0.0, 6.0) / 6.0)
+}
+
+fn hardshrink(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
+    let bound = call.args.float(1)?;
+    map(call, |x| if (-bound..=bound).contains(&x) { 0.0 } else { x })
+}
+
+fn to_shrunk(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
+    if args.float(1)? < 0.0 {
+        invalid!("softshrink: lambd must not be negative");
+    }
+    to_same(args)
+}
+
+fn softshrink(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
+    let bound = call.args.float(1)?;
+    map(call, |x| match x {
+        x if x > bound => x - bound,
+        x if x < -bound => x + bound,
+        x if x.is_nan() => x,
+        _ => 0.0,
+    })
+}
+
+fn softplus(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
+    let (beta, threshold) = (call.args.float(1)?, call.args.float(2)?);
+    map(call, |x| if x * beta > threshold { x } else { (x * beta).exp().ln_1p() / beta })
+}
+
+fn mish(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
+    map(call, |x| x * x.exp().ln_1p().tanh())
+}
+
+fn threshold(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
+    let (bound, value) = (call.args.scalar(1)?, call.args.scalar(2)?);
+    let (bound32, value32) = (bound.to_f64() as f32, value.to_f64() as f32);
+    let (bound64, value64, bound_int, value_int) = (bound.to_f64(), value.to_f64(), bound.to_i64(), value.to_i64());
+    Pointwise::as_result(call, [call.args.tensor(0)?])?
+        .f32(|[x]| if x <= bound32 { value32 } else { x })
+        .f64(|[x]| if x <= bound64 { value64 } else { x })
+        .i64(|[x]| if x <= bound_int { value_int } else { x })
+        .finish()
+}
+
+fn infer_log_sigmoid(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
+    let x = args.tensor(0)?;
+    let Value::Tensor(output) = to_same(args)? else { return Err(OpError::fault("to_same gives one tensor")) };
+    // The buffer keeps `e^-|x|` for the gradient.
+    let buffer = output.clone();
+    if !x.dtype.is_float() {
+        invalid!("log_sigmoid takes floats, not {}", x.dtype);
+    }
+    Ok(Value::List(vec![output.into(), buffer.into()]))
+}
+
+fn log_sigmoid_forward(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
+    let x = call.args.tensor(0)?;
+    let name = &call.args.schema.name;
+    let output = Pointwise::into(name, [x], x.dtype(), call.allocate(0)?)
+        .f64(|[x]| x.min(0.0) - (-x.abs()).exp().ln_1p())
+        .finish()?;
+    let buffer = Pointwise::into(name, [x], x.dtype(), call.allocate(1)?).f64(|[x]| (-x.abs()).exp()).finish()?;
+    Ok(Value::List(vec![output, buffer]))
+}
+
+fn log_sigmoid(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpError> {
+    let both = e.many("aten.log_sigmoid_forward.default", args![*a.tensor(0)?])?;
+    Ok(both[0].into())
+}
+
+fn infer_glu(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
+    let x = args.tensor(0)?;
+    if x.rank() == 0 {
+        invalid!("glu wants a tensor with dimensions");
+    }
+    if !x.dtype.is_float() {
+        invalid!("glu takes floats, not {}", x.dtype);
+    }
+    let dim = wrap_dim(args.int(1)?, x.rank())?;
+    let mut shape = x.shape.clone();
+    if shape[dim].as_int().is_some_and(|size| size % 2 != 0) {
+        invalid!("glu halves dimension {dim}, whose size is {}", shape[dim]);
+    }
+    shape[dim] = shape[dim].floor_div(&SymInt::Int(2));
+    let half = x.view(&shape, &x.stride, SymInt::Int(0));
+    Ok(crate::rules::same_as(&[half.clone(), half], x.dtype)?.into())
+}
+
+/// The two halves of a dimension.
+fn halves(x: &Tensor, dim: i64) -> Result<[Tensor; 2], OpError> {
+    let dim = wrap_dim(dim, x.rank())?;
+    let mut shape = x.shape().to_vec();
+    shape[dim] /= 2;
+    let second = x.layout().offset + shape[dim] * x.stride()[dim];
+    let half = |offset| x.view(x.dtype(), Layout::new(&shape, x.stride(), offset));
+    Ok([half(x.layout().offset)?, half(second)?])
+}
+
+fn glu(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
+    let [a, b] = halves(call.args.tensor(0)?, call.args.int(1)?)?;
+    Pointwise::as_result(call, [&a, &b])?.f64(|[a, b]| a * logistic(b)).finish()
+}
+
+fn prelu(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
+    Pointwise::as_result(call, [call.args.tensor(0)?, call.args.tensor(1)?])?
+        .f32(|[x, w]| if x > 0.0 { x } else { w * x })
+        .f64(|[x, w]| if x > 0.0 { x } else { w * x })
+        .finish()
+}
+
+fn infer_rrelu(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
+    let x = args.tensor(0)?;
+    if !x.dtype.is_float() {
+        invalid!("rrelu takes floats, not {}", x.dtype);
+    }
+    Ok(crate::rules::same_as(std::slice::from_ref(x), x.dtype)?.into())
+}
+
+fn rrelu(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
+    let (x, noise) = (call.args.tensor(0)?, call.args.tensor(1)?);
+    let (lower, upper) = (call.args.float(2)?, call.args.float(3)?);
+    if !call.args.bool(4)? {
+        let slope = 0.5 * (lower + upper);
+        return map(call, |x| if x > 0.0 { x } else { x * slope });
+    }
+    if noise.shape() != x.shape() {
+        invalid!("rrelu: noise has shape {:?}, the tensor {:?}", noise.shape(), x.shape());
+    }
+    let mut generator = call.rng.borrow_mut();
+    let values = x.to_f64s();
+    // Only elements that need a slope draw one, in order.
+    let slopes: Vec<f64> =
+        values.iter().map(|x| if *x <= 0.0 { lower + generator.next_f64() * (upper - lower) } else { 1.0 }).collect();
+    noise.write_f64s(&slopes);
+    let result = call.allocate(0)?;
+    result.write_f64s(&values.iter().zip(&slopes).map(|(x, slope)| x * slope).collect::<Vec<_>>());
+    Ok(result.into())
 }

@@ -3,6 +3,7 @@
 use pyrite_ir::OpDef;
 
 mod activation;
+mod activation_backward;
 mod attention;
 mod binary;
 mod composite;
@@ -40,6 +41,7 @@ mod view;
 /// Every table.
 pub const TABLES: &[&[OpDef]] = &[
     activation::OPS,
+    activation_backward::OPS,
     attention::OPS,
     binary::OPS,
     composite::OPS,

@@ -1,6 +1,6 @@
 //! Metadata of pointwise operators: broadcast shape, promoted type, kept layout.
 
-use pyrite_ir::{Args, Device, Meta, OpError, Type, Value};
+use pyrite_ir::{Args, Device, Meta, OpError, Type, Value, invalid};
 use pyrite_tensor::dtype::{Rank, result_type};
 use pyrite_tensor::{DType, Scalar};
 
@@ -66,4 +66,20 @@ pub fn to_float(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
 /// A truth value per element.
 pub fn compare(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     Ok(same_as(&operands(args), DType::Bool)?.into())
+}
+
+/// Result of the operands' common type, which is no bool: PyTorch has no arithmetic on truth values here.
+pub fn to_same_number(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
+    let operands = operands(args);
+    let dtype = operand_dtype(&operands);
+    if dtype == DType::Bool {
+        invalid!("{} is not defined for bools", args.schema.name);
+    }
+    Ok(same_as(&operands, dtype)?.into())
+}
+
+/// Result of the operands' common type, with the real type in place of a complex one.
+pub fn to_real(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
+    let operands = operands(args);
+    Ok(same_as(&operands, operand_dtype(&operands).to_real())?.into())
 }
