@@ -375,6 +375,9 @@ impl Printer<'_> {
 
     fn annotation(&mut self, node: &Node) {
         if !self.options.annotations {
+            if node.kind == Kind::Placeholder && matches!(&node.meta, Some(Value::Int(v)) if v.as_int().is_none()) {
+                self.text.push_str(" : torch.SymInt");
+            }
             return;
         }
         match &node.meta {
@@ -587,7 +590,7 @@ fn literal(tensor: &Tensor) -> String {
 
 /// The shortest text that single precision reads back.
 fn short_float(value: f64) -> String {
-    let short = format!("{:?}", value as f32);
+    let short = python_float(&format!("{:e}", value as f32));
     if short.parse::<f64>().is_ok_and(|v| v as f32 == value as f32) && value.is_finite() { short } else { float(value) }
 }
 
@@ -597,7 +600,29 @@ fn float(value: f64) -> String {
     } else if value.is_infinite() {
         if value > 0.0 { "float('inf')" } else { "float('-inf')" }.to_owned()
     } else {
-        format!("{value:?}")
+        python_float(&format!("{value:e}"))
+    }
+}
+
+/// Python's notation of a number in Rust's shortest scientific one: an exponent only for very large and small ones.
+fn python_float(scientific: &str) -> String {
+    let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific.to_owned() };
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
+    if !(-4..16).contains(&exponent) {
+        let sign_of_exponent = if exponent < 0 { '-' } else { '+' };
+        return format!("{sign}{mantissa}e{sign_of_exponent}{:02}", exponent.abs());
+    }
+    let digits = mantissa.replace('.', "");
+    let point = exponent + 1;
+    if point <= 0 {
+        return format!("{sign}0.{}{digits}", "0".repeat(point.unsigned_abs() as usize));
+    }
+    let point = point as usize;
+    if digits.len() <= point {
+        format!("{sign}{digits}{}.0", "0".repeat(point - digits.len()))
+    } else {
+        format!("{sign}{}.{}", &digits[..point], &digits[point..])
     }
 }
 
@@ -639,4 +664,37 @@ fn quote(text: &str) -> String {
     }
     out.push(quote);
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_are_written_as_python_does() {
+        for (value, text) in [
+            (0.0, "0.0"),
+            (-0.0, "-0.0"),
+            (1.0, "1.0"),
+            (0.1, "0.1"),
+            (1e-5, "1e-05"),
+            (1.5e-4, "0.00015"),
+            (1e16, "1e+16"),
+            (123_456.789, "123456.789"),
+            (1e15, "1000000000000000.0"),
+            (-2.5e300, "-2.5e+300"),
+            (5e-324, "5e-324"),
+            (f64::NEG_INFINITY, "float('-inf')"),
+        ] {
+            assert_eq!(float(value), text);
+        }
+        assert_eq!(short_float(f64::from(0.1f32)), "0.1");
+    }
+
+    #[test]
+    fn strings_are_quoted_as_python_does() {
+        assert_eq!(quote("a"), "'a'");
+        assert_eq!(quote("it's"), "\"it's\"");
+        assert_eq!(quote("\"'\\\n\u{7}"), "'\"\\'\\\\\\n\\x07'");
+    }
 }
