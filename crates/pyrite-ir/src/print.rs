@@ -497,6 +497,7 @@ impl Values<'_> {
         };
         let symbol = BINARY_SYMBOLS.iter().find(|row| row.0 == name).map(|row| row.1);
         match (node.args.as_slice(), symbol, name) {
+            ([value, index], _, "getitem") => format!("{}[{}]", self.value(value), self.result(index)),
             ([a, b], Some(symbol), _) => format!("{} {symbol} {}", operand(a), operand(b)),
             ([a], _, "neg") => format!("-{}", operand(a)),
             ([a], _, "pos") => format!("+{}", operand(a)),

@@ -522,9 +522,9 @@ mod tests {
             "aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
         );
         assert_eq!(s.params[3].default, Some(vec![0i64, 0].into()));
-        let s = Schema::parse("aten::x(int[1] padding=[0], SymInt[2] stride=[1, 2]) -> Tensor").unwrap();
-        assert_eq!(s.params[0].default, Some(vec![0i64].into()));
-        assert_eq!(s.params[1].default, Some(vec![1i64, 2].into()));
+        let lists = schema("aten::x(int[1] padding=[0], SymInt[2] stride=[1, 2]) -> Tensor");
+        assert_eq!(lists.params[0].default, Some(vec![0i64].into()));
+        assert_eq!(lists.params[1].default, Some(vec![1i64, 2].into()));
         let bound = s.bind(&[Value::Tensor(7), Value::Int(3.into())], &[]).unwrap();
         assert_eq!(bound[1], vec![3i64, 3].into());
         assert_eq!(bound[2], Value::List(vec![]));

@@ -104,7 +104,8 @@ fn rules() -> &'static HashMap<String, &'static StmtFunctionDef> {
                     }
                     Stmt::FunctionDef(function) => {
                         for prefix in &prefixes {
-                            table.insert(format!("{prefix}.{}", function.name), function);
+                            let dotted = format!("{prefix}.{}", function.name);
+                            table.insert(dotted.trim_start_matches('.').to_owned(), function);
                         }
                     }
                     _ => {}
@@ -191,7 +192,9 @@ impl<'a> Forward<'a> {
         if let Some(name) = path.strip_prefix("operator.").or_else(|| path.strip_prefix("_operator.")) {
             return Callee::Operator(name.to_owned());
         }
-        if let Some(rule) = rules().get(path) {
+        if let Some(rule) = rules().get(path)
+            && (self.in_rule || path.contains('.'))
+        {
             return Callee::Rule(rule, path.to_owned());
         }
         if constant::is_maker(path) {
@@ -367,8 +370,6 @@ impl<'a> Forward<'a> {
         want: Option<&str>,
         at: &impl Ranged,
     ) -> Res<Option<V>> {
-        let Some(Stmt::Return(body)) = rule.body.last() else { return Err(Failed) };
-        let Some(body) = body.value.as_deref() else { return Err(Failed) };
         let mut scope: HashMap<&'a str, Local> = HashMap::new();
         let mut given = args.iter().cloned();
         let mut named = kwargs.to_vec();
@@ -423,7 +424,7 @@ impl<'a> Forward<'a> {
         let outer = std::mem::replace(&mut self.locals, scope);
         let outer_callees = std::mem::take(&mut self.callees);
         let (was_rule, had_failed) = (std::mem::replace(&mut self.in_rule, true), std::mem::take(&mut self.rule_failed));
-        let result = self.eval(body, want);
+        let result = self.rule_body(rule, want);
         let missing = std::mem::replace(&mut self.rule_failed, had_failed);
         self.in_rule = was_rule;
         self.locals = outer;
@@ -439,6 +440,24 @@ impl<'a> Forward<'a> {
             }
             Err(Failed) => Err(Failed),
         }
+    }
+
+    /// The statements of a rule: names for parts, then the result.
+    fn rule_body(&mut self, rule: &'static StmtFunctionDef, want: Option<&str>) -> Res<V> {
+        for stmt in &rule.body {
+            match stmt {
+                Stmt::Assign(assign) => {
+                    let [target] = assign.targets.as_slice() else { return Err(Failed) };
+                    let value = self.eval(&assign.value, None)?;
+                    self.bind_target(target, value)?;
+                }
+                Stmt::Return(stmt) => {
+                    return stmt.value.as_deref().map_or(Ok(Value::None), |value| self.eval(value, want));
+                }
+                _ => return Err(Failed),
+            }
+        }
+        Err(Failed)
     }
 
     /// The functions that only rules can call.
@@ -617,6 +636,12 @@ impl<'a> Forward<'a> {
         tensors_from_numbers(&op.schema, &mut metas);
         match infer(self.cx.registry, op, &metas) {
             Ok(meta) => Ok(Some(meta)),
+            Err(OpError::Invalid(message)) if self.assumed && self.pending.is_some() => {
+                let note = Diagnostic::warning(codes::NOT_INFERRED, message)
+                    .note("the text does not give the strides of its inputs; they are taken to be dense");
+                self.cx.problems.push(note.at(self.at(at)));
+                Ok(None)
+            }
             Err(OpError::Invalid(message)) => {
                 self.fail(codes::WRONG_CALL, at, message, "PyTorch refuses this call too: check shapes and types")
             }

@@ -80,6 +80,8 @@ pub(crate) struct Forward<'a> {
     pub pending: Option<Value<Meta>>,
     /// The module whose rule is evaluated.
     pub module: Option<String>,
+    /// Whether strides of inputs had to be assumed.
+    pub assumed: bool,
 }
 
 /// The `forward` of a class.
@@ -147,6 +149,7 @@ impl<'a> Forward<'a> {
             pushed: 0,
             pending: None,
             module: None,
+            assumed: false,
         }
     }
 
@@ -172,6 +175,7 @@ impl<'a> Forward<'a> {
         let mut returned = false;
         for (index, stmt) in function.body.iter().enumerate() {
             self.statement = stmt.range();
+            self.pending = None;
             let start = stmt.range().start().to_usize();
             self.comment(end, start);
             end = stmt.range().end().to_usize();
@@ -341,7 +345,10 @@ impl<'a> Forward<'a> {
         };
         let symbolic = annotation.and_then(literal::path).is_some_and(|p| p == "torch.SymInt");
         Ok(match (annotated, given) {
-            (Some(a), Some(Value::Int(_)) | None) => Some(a.value),
+            (Some(a), Some(Value::Int(_)) | None) => {
+                self.assumed |= !a.has_stride;
+                Some(a.value)
+            }
             (Some(a), Some(given)) => {
                 self.compare(&a, &given);
                 Some(given)
@@ -527,7 +534,7 @@ impl<'a> Forward<'a> {
         }
     }
 
-    fn bind_target(&mut self, target: &'a Expr, value: V) -> Res<()> {
+    pub fn bind_target(&mut self, target: &'a Expr, value: V) -> Res<()> {
         match target {
             Expr::Name(name) => {
                 self.locals.insert(name.id.as_str(), Local::Value(value));

@@ -74,6 +74,22 @@ class functional_python:
     def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction='mean'): return aten.nll_loss_nd(input, target, weight, reduction_number(reduction), ignore_index)
     def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction='mean', label_smoothing=0.0):
         return aten.cross_entropy_loss(input, target, weight, reduction_number(reduction), ignore_index, label_smoothing)
+    def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v, add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, training=True, key_padding_mask=None, need_weights=True, attn_mask=None, use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None, v_proj_weight=None, static_k=None, static_v=None, average_attn_weights=True, is_causal=False):
+        simple = unknown() if need_weights or use_separate_proj_weight or add_zero_attn or is_causal or kind(key_padding_mask) == 'tensor' or kind(attn_mask) == 'tensor' or kind(bias_k) == 'tensor' or kind(static_k) == 'tensor' or rank(query) != 3 else True
+        length = query.size(0)
+        batch = query.size(1)
+        head = embed_dim_to_check // num_heads
+        parts = attention_projections(query, key, value, embed_dim_to_check, in_proj_weight, in_proj_bias)
+        q = aten.transpose(aten.view(parts[0], [length, batch * num_heads, head]), 0, 1)
+        k = aten.transpose(aten.view(parts[1], [key.size(0), batch * num_heads, head]), 0, 1)
+        v = aten.transpose(aten.view(parts[2], [value.size(0), batch * num_heads, head]), 0, 1)
+        q = aten.view(q, [batch, num_heads, length, head])
+        k = aten.view(k, [batch, num_heads, key.size(0), head])
+        v = aten.view(v, [batch, num_heads, value.size(0), head])
+        mixed = aten.scaled_dot_product_attention(q, k, v, None, dropout_p if training else 0.0, False)
+        rows = aten.view(aten.contiguous(aten.permute(mixed, [2, 0, 1, 3])), [batch * length, embed_dim_to_check])
+        return (aten.view(aten.linear(rows, out_proj_weight, out_proj_bias), [length, batch, embed_dim_to_check]), None)
+
     def interpolate(input, size=None, scale_factor=None, mode='nearest', align_corners=None, recompute_scale_factor=None, antialias=False):
         return unknown() if antialias or recompute_scale_factor or not (kind(size) == 'list' or size is None) or not (kind(scale_factor) == 'list' or scale_factor is None) else aten.upsample_nearest2d(input, size, scale_factor) if mode == 'nearest' and rank(input) == 4 else aten.upsample_bilinear2d(input, size, align_corners is True, scale_factor) if mode == 'bilinear' and rank(input) == 4 else unknown()
 
@@ -149,3 +165,19 @@ class modules:
     def MaxPool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False): return aten.max_pool2d(input, kernel_size, [] if stride is None else stride, padding, dilation, ceil_mode)
     def AvgPool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True): return aten.avg_pool2d(input, kernel_size, [] if stride is None else stride, padding, ceil_mode, count_include_pad)
     def AdaptiveAvgPool2d(input, output_size): return aten.adaptive_avg_pool2d(input, output_size)
+
+
+class parts_of_rules:
+    "."
+
+    # Called by other rules.
+    def attention_projections(query, key, value, size, weight, bias):
+        return self_projections(query, size, weight, bias) if query is key and key is value else cross_projections(query, key, value, weight, bias)
+    def self_projections(query, size, weight, bias):
+        packed = aten.unflatten(aten.linear(query, weight, bias), -1, [3, size])
+        packed = aten.contiguous(aten.squeeze(aten.transpose(aten.unsqueeze(packed, 0), 0, -2), -2))
+        return [packed[0], packed[1], packed[2]]
+    def cross_projections(query, key, value, weight, bias):
+        w = aten.chunk(weight, 3)
+        b = [None, None, None] if bias is None else aten.chunk(bias, 3)
+        return [aten.linear(query, w[0], b[0]), aten.linear(key, w[1], b[1]), aten.linear(value, w[2], b[2])]

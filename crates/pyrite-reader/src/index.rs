@@ -90,9 +90,14 @@ impl<'a> Forward<'a> {
             (_, _, [Part::Value(Value::Int(index))]) if index.as_int().is_some() => {
                 self.item(value, index.as_int().unwrap_or(0), want, at)
             }
-            (Operand::Unknown, _, [Part::Value(index)]) => {
-                let args = vec![value.clone(), index.clone()];
-                Ok(self.foreign("operator.getitem", args, Vec::new(), want))
+            (Operand::Unknown, _, parts) if parts.iter().all(|p| matches!(p, Part::Value(_))) => {
+                let index: Vec<V> = parts.iter().filter_map(|p| if let Part::Value(v) = p { Some(v.clone()) } else { None }).collect();
+                // Several parts are a tuple; a list on its own is one part of a tuple.
+                let index = match index.as_slice() {
+                    [one] if !matches!(one, Value::List(_)) => one.clone(),
+                    _ => Value::List(index),
+                };
+                Ok(self.foreign("operator.getitem", vec![value.clone(), index], Vec::new(), want))
             }
             _ => self.fail(codes::UNSUPPORTED, at, "an index that is not understood here", "index a tensor or a list"),
         }

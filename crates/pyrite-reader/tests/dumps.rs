@@ -57,7 +57,9 @@ fn dumps_of_models_survive_a_round_trip() {
                 if again.graph != *graph || again.inputs != outcome.inputs {
                     failed.push(format!("{}: not equal after a round trip", path.display()));
                 } else if print(&again.graph, &options) != print(graph, &options) {
-                    failed.push(format!("{}: printed otherwise after a round trip", path.display()));
+                    let (a, b) = (print(&again.graph, &options), print(graph, &options));
+                    let line = a.lines().zip(b.lines()).find(|(a, b)| a != b);
+                    failed.push(format!("{}: printed otherwise after a round trip: {line:?}", path.display()));
                 }
             }
             Err(error) => failed.push(format!("{} printed: {error}", path.display())),
