@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use pyrite_interp::{Context, Interpreter, Mode};
 use pyrite_ir::infer::infer;
-use pyrite_ir::{Builder, Meta, OpError, OpRef, SymDims, Tag, Value};
+use pyrite_ir::{Builder, Eval, Meta, OpError, OpRef, SymDims, Tag, Value};
 use pyrite_ops::{registry, samples};
 use pyrite_sym::{SymEnv, SymInt};
 use pyrite_tensor::Tensor;
@@ -54,8 +54,10 @@ fn every_sample_runs_and_keeps_its_promises() {
 
 #[test]
 fn every_operator_has_a_doc_and_samples() {
+    // The notation of samples has no nested graphs; `tests/higher_order.rs` has their calls.
+    let sampled = |op: &&OpRef| matches!(op.def.eval, Eval::HigherOrder) || !op.def.samples.is_empty();
     let bare: Vec<&str> =
-        registry().iter().filter(|op| op.def.doc.is_empty() || op.def.samples.is_empty()).map(|op| op.name()).collect();
+        registry().iter().filter(|op| op.def.doc.is_empty() || !sampled(op)).map(|op| op.name()).collect();
     assert!(bare.is_empty(), "without doc or samples: {bare:?}");
 }
 
