@@ -521,7 +521,8 @@ fn infer_native_dropout(a: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     if !(0.0..=1.0).contains(&p) {
         invalid!("dropout needs a probability between 0 and 1, got {p}");
     }
-    let mask = input.fresh(&input.shape, DType::Bool);
+    let stride = preserved_strides(input);
+    let mask = Meta { device: input.device.clone(), ..Meta::strided(&input.shape, &stride, DType::Bool) };
     let dtype = if a.opt_bool(2)? == Some(false) { input.dtype } else { input.dtype.to_inexact() };
     Ok(vec![same_as(&[input.clone(), mask.clone()], dtype)?, mask].into())
 }
