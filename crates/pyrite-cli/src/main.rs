@@ -1,11 +1,25 @@
 //! The command `pyrite`.
+//!
+//! Results go to standard output, talk and progress to standard error. Exit codes: 0 fine, 1 a failure was reproduced
+//! or a difference found, 2 bad usage or input, 3 a bug in Pyrite.
 
+mod backends;
+mod demo;
+mod doctor;
+mod environment;
+mod failure;
 mod ops;
+mod program;
+mod run;
+mod show;
 mod worker;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+use failure::Failure;
 
 /// Captures, runs and debugs tensor programs.
 #[derive(Parser)]
@@ -17,23 +31,50 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Run a program: a repro, or any dump of PyTorch's or Pyrite's
+    Run(run::Run),
+    /// Read, verify and print a program
+    Show(show::Show),
     /// List the operators that Pyrite knows
     Ops(ops::Ops),
+    /// List the backends that can run a program
+    Backends(backends::Backends),
+    /// Say what works on this machine and what is missing
+    Doctor(doctor::Doctor),
+    /// Run an embedded transformer block
+    Demo(demo::Demo),
     /// Answer requests on standard input (internal)
     #[command(hide = true)]
     Worker,
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
-        Command::Ops(command) => command.run(),
-        Command::Worker => worker::serve(),
-    };
-    match result {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::from(2)
+    let command = Cli::parse().command;
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        environment::apply()?;
+        match command {
+            Command::Run(command) => command.run(),
+            Command::Show(command) => command.run(),
+            Command::Ops(command) => command.run(),
+            Command::Backends(command) => command.run(),
+            Command::Doctor(command) => command.run(),
+            Command::Demo(command) => command.run(),
+            Command::Worker => worker::serve(),
+        }
+    }));
+    match outcome {
+        Ok(Ok(code)) => code,
+        Ok(Err(failure)) => failure.report(),
+        // The panic's own message stands above on standard error.
+        Err(_) => {
+            eprintln!(
+                "This is a bug in Pyrite {}. Please report it with the file and the command.",
+                env!("CARGO_PKG_VERSION")
+            );
+            ExitCode::from(3)
         }
     }
 }
+
+/// What a command comes to.
+type Outcome = Result<ExitCode, Failure>;

@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
-use anyhow::Result;
 use pyrite_ir::{Eval, Infer, Operator, Tag};
 use serde_json::json;
+
+use crate::Outcome;
 
 /// List the operators that Pyrite knows
 #[derive(clap::Args)]
@@ -22,7 +23,7 @@ pub struct Ops {
 
 impl Ops {
     /// Prints the list.
-    pub fn run(&self) -> Result<ExitCode> {
+    pub fn run(&self) -> Outcome {
         let chosen: Vec<_> = pyrite_ops::registry()
             .iter()
             .filter(|op| !self.core || op.has(Tag::Core))

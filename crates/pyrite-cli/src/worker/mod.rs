@@ -10,20 +10,24 @@ use std::io::{BufRead, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result, bail};
-use pyrite_interp::{Context, Mode, call};
-use pyrite_ir::{OpError, Value};
+use anyhow::{Context as _, anyhow};
+use pyrite_diag::{Colour, TextRenderer};
+use pyrite_interp::{Context, Interpreter, Mode, call};
+use pyrite_ir::verify::verify;
+use pyrite_ir::{Kind, OpError, Target, Value};
 use pyrite_ops::registry;
+use pyrite_reader::{ReadOptions, read_text};
 use pyrite_tensor::Tensor;
 use serde_json::{Value as Json, json};
 
+use crate::Outcome;
 use protocol::{Decoder, Encoder};
 
 /// The largest message that is read; a larger one is a caller's mistake.
 const MAX_BLOB: u64 = 8 << 30;
 
 /// Answers until the end of input.
-pub fn serve() -> Result<ExitCode> {
+pub fn serve() -> Outcome {
     let mut input = std::io::stdin().lock();
     let mut output = std::io::stdout().lock();
     // A panic is reported in the answer; its text on standard error would only be noise there.
@@ -37,7 +41,7 @@ pub fn serve() -> Result<ExitCode> {
         let request: Json = serde_json::from_str(&line).context("a request is not JSON")?;
         let size = request["blob"].as_u64().unwrap_or(0);
         if size > MAX_BLOB {
-            bail!("a request of {size} bytes is larger than the limit of {MAX_BLOB}");
+            return Err(anyhow!("a request of {size} bytes is larger than the limit of {MAX_BLOB}").into());
         }
         let mut blob = vec![0; size as usize];
         input.read_exact(&mut blob).context("reading a request's bytes")?;
@@ -78,6 +82,7 @@ fn answer(request: &Json, blob: &[u8]) -> (Json, Vec<u8>) {
         let decoder = Decoder::new(request, blob).map_err(Refusal::bad_request)?;
         let result = match request["cmd"].as_str() {
             Some("call") => one_call(request, &decoder)?,
+            Some("run") => run(request, &decoder)?,
             other => return Err(Refusal::bad_request(format!("unknown request {other:?}"))),
         };
         Ok(Encoder::encode(&decoder, &result))
@@ -118,12 +123,35 @@ fn one_call(request: &Json, decoder: &Decoder) -> Result<Value<Tensor>, Refusal>
     }
     let bound = op.schema.bind(&args, &kwargs).map_err(Refusal::bad_request)?;
     let context = Context::new(registry(), seed(request));
-    let interpreter = pyrite_interp::Interpreter { context: &context, mode: mode(request)? };
-    let result = match interpreter.mode {
-        Mode::Eager => call(&context, op, bound),
-        _ => return Err(Refusal::bad_request("a single call runs in mode eager")),
-    };
-    result.map_err(|error| Refusal::of(&error, Some(name.to_owned())))
+    call(&context, op, bound).map_err(|error| Refusal::of(&error, Some(name.to_owned())))
+}
+
+fn run(request: &Json, decoder: &Decoder) -> Result<Value<Tensor>, Refusal> {
+    let text = request["graph"].as_str().ok_or_else(|| Refusal::bad_request("a request without a graph"))?;
+    let read = read_text(text, None, registry(), &ReadOptions::default()).map_err(|diagnostics| {
+        let renderer = TextRenderer::new(Colour::Plain).unnamed_source(text);
+        Refusal::bad_request(renderer.render_all(&diagnostics))
+    })?;
+    for (_, node) in read.graph.nodes() {
+        if let Kind::Call(Target::Foreign(name)) = &node.kind {
+            let op = name.strip_prefix("torch.ops.").unwrap_or(name);
+            return Err(Refusal {
+                kind: "unsupported",
+                message: format!("unknown operator {op}"),
+                op: Some(op.to_owned()),
+            });
+        }
+    }
+    if let Some(problem) = verify(&read.graph, None).first() {
+        return Err(Refusal::bad_request(problem));
+    }
+    let inputs = decoder.values(&request["inputs"]).map_err(Refusal::bad_request)?;
+    let context = Context::new(registry(), seed(request));
+    let interpreter = Interpreter { context: &context, mode: mode(request)? };
+    interpreter.run(&read.graph, inputs).map_err(|error| {
+        let refusal = Refusal::of(&error.error, error.op.clone());
+        Refusal { message: error.to_string(), ..refusal }
+    })
 }
 
 fn mode(request: &Json) -> Result<Mode, Refusal> {

@@ -1,0 +1,29 @@
+//! The environment variables that Pyrite reads, in one table. Unset and empty are the same.
+
+use pyrite_diag::{Code, Diagnostic};
+
+use crate::failure::Failure;
+
+/// Name and meaning of every variable.
+pub const VARIABLES: &[(&str, &str)] =
+    &[("PYRITE_NUM_THREADS", "how many threads kernels use; by default one per core")];
+
+/// The value of a variable that is set and not empty.
+pub fn value(name: &str) -> Option<String> {
+    debug_assert!(VARIABLES.iter().any(|(known, _)| *known == name), "{name} is not in the table");
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Applies what concerns the whole process.
+pub fn apply() -> Result<(), Failure> {
+    if let Some(text) = value("PYRITE_NUM_THREADS") {
+        let threads = text.parse::<usize>().ok().filter(|n| (1..=1024).contains(n)).ok_or_else(|| {
+            let message = format!("PYRITE_NUM_THREADS is `{text}`, expected a number from 1 to 1024");
+            Failure::of(
+                Diagnostic::error(Code::new("environment::bad-value"), message).hint("unset it to use every core"),
+            )
+        })?;
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
+    }
+    Ok(())
+}

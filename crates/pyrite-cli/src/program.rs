@@ -1,0 +1,58 @@
+//! A program from a file: its graph, checked, and its inputs.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use pyrite_compiler::inputs::{self, Inputs};
+use pyrite_diag::Diagnostics;
+use pyrite_ir::verify::verify;
+use pyrite_ops::registry;
+use pyrite_reader::{ReadOptions, ReadOutcome, read_path};
+
+use crate::failure::{Failure, tell};
+
+/// A program that was read and verified.
+pub struct Program {
+    /// Where it was read from.
+    pub path: PathBuf,
+    /// What the file holds.
+    pub read: ReadOutcome,
+    /// How long reading took, inference included.
+    pub read_time: Duration,
+}
+
+impl Program {
+    /// Reads and verifies a file. Warnings go to standard error.
+    pub fn open(path: &Path) -> Result<Self, Failure> {
+        let start = Instant::now();
+        let read = read_path(path, registry(), &ReadOptions::default())
+            .map_err(|diagnostics| Failure::Input { diagnostics, json: false })?;
+        let read_time = start.elapsed();
+        let mut found = Diagnostics::new();
+        for problem in verify(&read.graph, Some(path)) {
+            found.push(problem);
+        }
+        if !found.is_empty() {
+            return Err(Failure::Input { diagnostics: found, json: false });
+        }
+        Ok(Self { path: path.to_owned(), read, read_time })
+    }
+
+    /// Says what the reader noticed.
+    pub fn tell_notes(&self) {
+        let mut notes = Diagnostics::new();
+        for note in &self.read.notes {
+            notes.push(note.clone());
+        }
+        tell(&notes);
+    }
+
+    /// Its inputs: loaded, or generated from the seed where the file has no data.
+    pub fn inputs(&self, seed: u64) -> Result<Inputs, Failure> {
+        match &self.read.inputs {
+            Some(spec) => inputs::load(spec, &self.path, seed),
+            None => inputs::generate(&self.read.graph, &self.path, seed),
+        }
+        .map_err(Failure::of)
+    }
+}

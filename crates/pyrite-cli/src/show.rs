@@ -1,0 +1,72 @@
+//! `pyrite show FILE`: reads, verifies and prints a program.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use pyrite_ir::print::{PrintOptions, ReproInfo, print_repro};
+use pyrite_ir::{Kind, Target};
+use serde_json::json;
+
+use crate::Outcome;
+use crate::program::Program;
+
+/// Read, verify and print a program
+#[derive(clap::Args)]
+pub struct Show {
+    /// The file
+    file: PathBuf,
+    /// Write the user's stack before the nodes it belongs to
+    #[arg(long)]
+    stacks: bool,
+    /// Print a JSON object: nodes, operators, inputs, times
+    #[arg(long)]
+    json: bool,
+}
+
+impl Show {
+    /// Prints the program.
+    pub fn run(&self) -> Outcome {
+        let program = Program::open(&self.file).map_err(|failure| failure.as_json(self.json))?;
+        let graph = &program.read.graph;
+        if self.json {
+            let mut operators: BTreeMap<&str, usize> = BTreeMap::new();
+            let mut foreign = Vec::new();
+            for (_, node) in graph.nodes() {
+                if let Kind::Call(target) = &node.kind {
+                    *operators.entry(target.name()).or_default() += 1;
+                    if let Target::Foreign(name) = target {
+                        foreign.push(json!({"node": node.name, "name": &**name, "line": node.span.map(|s| s.line)}));
+                    }
+                }
+            }
+            let inputs: Vec<_> = graph
+                .placeholders()
+                .map(|(_, node)| {
+                    let mut text = None;
+                    if let Some(meta) = &node.meta {
+                        meta.each(&mut |m| text = Some(m.to_string()));
+                    }
+                    json!({"name": node.name, "type": text})
+                })
+                .collect();
+            let report = json!({
+                "nodes": graph.len(),
+                "inputs": inputs,
+                "operators": operators,
+                "foreign": foreign,
+                "constants": graph.constants().keys().map(|k| &**k).collect::<Vec<_>>(),
+                "nested_graphs": graph.subgraphs().keys().map(|k| &**k).collect::<Vec<_>>(),
+                "metadata": program.read.metadata.iter().cloned().collect::<BTreeMap<_, _>>(),
+                "notes": program.read.notes.iter().map(|n| n.message.clone()).collect::<Vec<_>>(),
+                "timings": {"read_seconds": program.read_time.as_secs_f64()},
+            });
+            println!("{report:#}");
+        } else {
+            program.tell_notes();
+            let info = ReproInfo { metadata: program.read.metadata.clone(), inputs: program.read.inputs.clone() };
+            print!("{}", print_repro(graph, &info, &PrintOptions { stacks: self.stacks, ..PrintOptions::default() }));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,8 @@
+//! Test tools.
+//!
+//! [`filetest`] runs the graph files under `filetests/`, [`random`] makes random well-typed graphs and says what must
+//! hold for each, [`fuzz`] throws damaged texts at the reader. Nothing outside of tests depends on this crate.
+
+pub mod filetest;
+pub mod fuzz;
+pub mod random;

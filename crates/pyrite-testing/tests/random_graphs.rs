@@ -1,0 +1,25 @@
+//! The properties of random graphs and of damaged texts, for a moment; the nightly run takes longer.
+
+use pyrite_testing::{fuzz, random};
+
+#[test]
+fn random_graphs_keep_every_promise() {
+    for number in 0..300 {
+        let case = random::graph(number);
+        if let Err(problem) = random::check(&case) {
+            panic!("graph {number} {problem}");
+        }
+    }
+}
+
+#[test]
+fn damaged_texts_never_make_the_reader_panic() {
+    let seeds: Vec<Vec<u8>> = (0..20)
+        .map(|n| {
+            pyrite_ir::print::print(&random::graph(n).graph, &pyrite_ir::print::PrintOptions::default()).into_bytes()
+        })
+        .collect();
+    for number in 0..2000 {
+        fuzz::check(&fuzz::case(&seeds, number));
+    }
+}
