@@ -6,6 +6,7 @@ pub mod dense;
 pub mod fill;
 pub mod gemm;
 pub mod indexing;
+pub mod lanes;
 pub mod pointwise;
 pub mod remap;
 

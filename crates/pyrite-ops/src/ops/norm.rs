@@ -1,6 +1,0 @@
-//! Normalisation and its gradients.
-
-use pyrite_ir::OpDef;
-
-/// The table.
-pub const OPS: &[OpDef] = &[];

@@ -1,0 +1,45 @@
+//! The normalisations that programs call, by their native operators.
+
+use pyrite_ir::{Args, Emit, Handle, OpDef, OpError, Value, invalid};
+use pyrite_sym::SymInt;
+
+/// The table.
+pub const OPS: &[OpDef] = &[
+    OpDef::composite(
+        "aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor",
+        "Layer norm.",
+        |e, a| first(e, "aten.native_layer_norm.default", &a.values[..5]),
+    )
+    .samples(&["f32[2, 3, 8], [8], f32[8], f32[8]", "f64[2, 3], [3]"]),
+    OpDef::composite(
+        "aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor",
+        "Group norm.",
+        group_norm,
+    )
+    .samples(&["f32[2, 4, 3, 5], 2, f32[4], f32[4]", "f64[2, 6], 3"]),
+    OpDef::composite(
+        "aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
+        "Batch norm.",
+        |e, a| first(e, "aten.native_batch_norm.default", &a.values[..8]),
+    )
+    .samples(&[
+        "f32[2, 4, 3, 5], f32[4], f32[4], None, None, True, 0.1, 1e-5, True",
+        "f32[2, 4], None, None, f32[4], f32[4]{0.5..1.5}, False, 0.1, 1e-5, True",
+    ]),
+];
+
+/// The first result of a native operator.
+fn first(e: &mut dyn Emit, op: &str, args: &[Value<Handle>]) -> Result<Value<Handle>, OpError> {
+    Ok(e.many(op, args)?[0].into())
+}
+
+fn group_norm(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpError> {
+    let shape = e.shape(*a.tensor(0)?);
+    if shape.len() < 2 {
+        invalid!("group norm wants at least two dimensions, not {}", shape.len());
+    }
+    let rest = shape[2..].iter().fold(SymInt::Int(1), |n, d| n * d);
+    let [input, groups, weight, bias, eps] = std::array::from_fn(|i| a.value(i).clone());
+    let (n, c) = ((&shape[0]).into(), (&shape[1]).into());
+    first(e, "aten.native_group_norm.default", &[input, weight, bias, n, c, rest.into(), groups, eps])
+}

@@ -1,6 +1,0 @@
-//! Reductions.
-
-use pyrite_ir::OpDef;
-
-/// The table.
-pub const OPS: &[OpDef] = &[];
