@@ -290,6 +290,26 @@ fn fit<T: Clone>(ty: &Type, value: Value<T>) -> Result<Value<T>, &'static str> {
     }
 }
 
+/// The data type of a number in PyTorch's `ScalarType`, which its schemas use for defaults.
+fn numbered_dtype(number: i64) -> Option<DType> {
+    use DType::{BF16, Bool, C64, C128, F16, F32, F64, I8, I16, I32, I64, U8};
+    let table = [
+        (0, U8),
+        (1, I8),
+        (2, I16),
+        (3, I32),
+        (4, I64),
+        (5, F16),
+        (6, F32),
+        (7, F64),
+        (9, C64),
+        (10, C128),
+        (11, Bool),
+        (15, BF16),
+    ];
+    table.into_iter().find(|(n, _)| *n == number).map(|(_, dtype)| dtype)
+}
+
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -452,6 +472,10 @@ impl<'a> Reader<'a> {
             "contiguous_format" => Value::MemoryFormat(MemoryFormat::Contiguous),
             number => match (number.parse::<i64>(), number.parse::<f64>()) {
                 (Ok(v), _) if *ty.required() == Type::Float => Value::Float(v as f64),
+                (Ok(v), _) if *ty.required() == Type::DType => match numbered_dtype(v) {
+                    Some(dtype) => Value::DType(dtype),
+                    None => return self.fail("the number of a data type"),
+                },
                 (Ok(v), _) => Value::Int(v.into()),
                 (_, Ok(v)) => Value::Float(v),
                 _ => return self.fail("a default value"),
@@ -528,6 +552,13 @@ mod tests {
         let bound = s.bind(&[Value::Tensor(7), Value::Int(3.into())], &[]).unwrap();
         assert_eq!(bound[1], vec![3i64, 3].into());
         assert_eq!(bound[2], Value::List(vec![]));
+    }
+
+    #[test]
+    fn a_data_type_by_its_number_is_that_data_type() {
+        let s = schema("aten::randperm(SymInt n, *, ScalarType? dtype=4) -> Tensor");
+        assert_eq!(s.params[1].default, Some(Value::DType(DType::I64)));
+        assert!(Schema::parse("aten::x(*, ScalarType? dtype=77) -> Tensor").is_err());
     }
 
     #[test]

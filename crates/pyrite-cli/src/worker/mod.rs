@@ -16,7 +16,7 @@ use pyrite_interp::{Context, Interpreter, Mode, call};
 use pyrite_ir::verify::verify;
 use pyrite_ir::{Kind, OpError, Target, Value};
 use pyrite_ops::registry;
-use pyrite_reader::{ReadOptions, read_text};
+use pyrite_reader::{ReadOptions, codes, read_text};
 use pyrite_tensor::Tensor;
 use serde_json::{Value as Json, json};
 
@@ -130,7 +130,10 @@ fn run(request: &Json, decoder: &Decoder) -> Result<Value<Tensor>, Refusal> {
     let text = request["graph"].as_str().ok_or_else(|| Refusal::bad_request("a request without a graph"))?;
     let read = read_text(text, None, registry(), &ReadOptions::default()).map_err(|diagnostics| {
         let renderer = TextRenderer::new(Colour::Plain).unnamed_source(text);
-        Refusal::bad_request(renderer.render_all(&diagnostics))
+        // A data type of PyTorch's that Pyrite does not have is a gap, not a wrong program.
+        let gap = diagnostics.iter().any(|d| d.code == codes::UNKNOWN_DTYPE);
+        let refusal = Refusal::bad_request(renderer.render_all(&diagnostics));
+        if gap { Refusal { kind: "unsupported", ..refusal } } else { refusal }
     })?;
     for (_, node) in read.graph.nodes() {
         if let Kind::Call(Target::Foreign(name)) = &node.kind {

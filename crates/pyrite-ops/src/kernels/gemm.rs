@@ -364,7 +364,10 @@ pub fn multiply_tensors(
     match out.dtype() {
         DType::F32 => direct::<f32>(operands, scale.to_f64() as f32, keep.map(|v| v.to_f64() as f32)),
         DType::F64 => direct::<f64>(operands, scale.to_f64(), keep.map(Scalar::to_f64)),
-        DType::C64 => direct::<Complex32>(operands, narrow(scale), keep.map(narrow)),
+        // Single-precision complex sums lose too much where terms cancel.
+        DType::C64 => {
+            converted(operands, [Tensor::to_c128s; 3], Tensor::write_c128s, scale.to_c128(), keep.map(Scalar::to_c128));
+        }
         DType::C128 => direct::<Complex64>(operands, scale.to_c128(), keep.map(Scalar::to_c128)),
         DType::F16 | DType::BF16 => {
             converted(
@@ -378,10 +381,6 @@ pub fn multiply_tensors(
         _ => converted(operands, [Tensor::to_i64s; 3], Tensor::write_i64s, scale.to_i64(), keep.map(Scalar::to_i64)),
     }
     Ok(())
-}
-
-fn narrow(value: Scalar) -> Complex32 {
-    Complex32::from_c128(value.to_c128())
 }
 
 fn onto<T>(keep: Option<T>) -> Onto<T> {

@@ -1,6 +1,6 @@
 //! Pointwise functions of three and more operands.
 
-use pyrite_ir::{Args, Call, FromNumber, Meta, OpDef, OpError, Value, invalid};
+use pyrite_ir::{Args, Call, FromNumber, Meta, OpDef, OpError, Type, Value, invalid};
 use pyrite_tensor::{Complex64, DType, Tensor};
 
 use crate::kernels::{Pointwise, operand};
@@ -241,7 +241,9 @@ fn to_clamped(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
         invalid!("{}: at least one bound is needed", args.schema.name);
     }
     let dtype = operand_dtype(&operands);
-    if dtype == DType::Bool || dtype.is_complex() {
+    // One bound that is a tensor makes it a maximum or minimum, which bools have.
+    let one_tensor = args.schema.params.len() == 2 && args.schema.params[1].ty == Type::Tensor;
+    if (dtype == DType::Bool && !one_tensor) || dtype.is_complex() {
         invalid!("{} is not defined for {dtype}", args.schema.name);
     }
     Ok(same_as(&operands, dtype)?.into())
