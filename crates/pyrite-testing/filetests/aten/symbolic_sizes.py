@@ -8,3 +8,9 @@ class Repro(torch.nn.Module):
         mul = s0 * 2
         view_1 = torch.ops.aten.view.default(sum_1, [mul])
         return (view_1,)
+# check: infer
+#| add: f32[s0, 8]cpu
+#| view: f32[s0, 4, 2]cpu
+#| sum_1: f32[s0, 2]cpu
+#| mul: 2*s0
+#| view_1: f32[2*s0]cpu

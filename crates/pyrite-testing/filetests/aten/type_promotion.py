@@ -7,3 +7,13 @@ class Repro(torch.nn.Module):
         bool_sum = torch.ops.aten.sum.default(b)
         mixed = torch.ops.aten.add.Tensor(i, 1.5)
         return (int_div, half, bool_sum, mixed)
+# check: infer
+#| int_div: f32[3]cpu
+#| half: bf16[3]cpu
+#| bool_sum: i64[]cpu
+#| mixed: f32[3]cpu
+# check: run
+#| f32[3] stride [1] [NaN, NaN, NaN]
+#| bf16[3] stride [1] [8.7500e-1, -1.6699e-1, -1.2344e0]
+#| i64[] stride [] [0]
+#| f32[3] stride [1] [1.5000e0, 1.5000e0, 1.5000e0]
