@@ -61,15 +61,48 @@ const NAMESPACES: [(&str, &str); 12] = [
 
 /// Functions whose last parameter takes its items one by one: `x.view(2, 3)`.
 const VARIADIC: [&str; 24] = [
-    "view", "reshape", "expand", "permute", "repeat", "flip", "tile", "zeros", "ones", "empty", "rand", "randn",
-    "new_zeros", "new_ones", "new_empty", "broadcast_to", "broadcast_tensors", "meshgrid", "einsum", "block_diag",
-    "cartesian_prod", "atleast_1d", "atleast_2d", "atleast_3d",
+    "view",
+    "reshape",
+    "expand",
+    "permute",
+    "repeat",
+    "flip",
+    "tile",
+    "zeros",
+    "ones",
+    "empty",
+    "rand",
+    "randn",
+    "new_zeros",
+    "new_ones",
+    "new_empty",
+    "broadcast_to",
+    "broadcast_tensors",
+    "meshgrid",
+    "einsum",
+    "block_diag",
+    "cartesian_prod",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
 ];
 
 /// Operators to which PyTorch passes a number as a tensor even where there is an overload for numbers.
 const NUMBERS_AS_TENSORS: [&str; 14] = [
-    "aten.add", "aten.add_", "aten.sub", "aten.sub_", "aten.mul", "aten.mul_", "aten.div", "aten.div_",
-    "aten.true_divide", "aten.floor_divide", "aten.floor_divide_", "aten.multiply", "aten.subtract", "aten.copy_",
+    "aten.add",
+    "aten.add_",
+    "aten.sub",
+    "aten.sub_",
+    "aten.mul",
+    "aten.mul_",
+    "aten.div",
+    "aten.div_",
+    "aten.true_divide",
+    "aten.floor_divide",
+    "aten.floor_divide_",
+    "aten.multiply",
+    "aten.subtract",
+    "aten.copy_",
 ];
 
 /// Names that Python's functions give to parameters that a schema calls otherwise.
@@ -179,7 +212,8 @@ impl<'a> Forward<'a> {
     fn find(&self, path: &str) -> Callee {
         let registry = self.cx.registry;
         let known = |packet: &str| !registry.overloads(packet).is_empty();
-        let dotted = if self.in_rule && path.starts_with("aten.") { Some(path) } else { path.strip_prefix("torch.ops.") };
+        let dotted =
+            if self.in_rule && path.starts_with("aten.") { Some(path) } else { path.strip_prefix("torch.ops.") };
         if let Some(name) = dotted {
             if let Some(op) = registry.get(name) {
                 return Callee::Op(op.clone());
@@ -331,7 +365,9 @@ impl<'a> Forward<'a> {
                         if let Some(count) = meta.numel().as_int() {
                             return Ok(count.into());
                         }
-                        if let Some(value) = self.packet("aten.sym_numel", vec![object.clone()], Vec::new(), want, call)? {
+                        if let Some(value) =
+                            self.packet("aten.sym_numel", vec![object.clone()], Vec::new(), want, call)?
+                        {
                             return Ok(value);
                         }
                     }
@@ -423,7 +459,8 @@ impl<'a> Forward<'a> {
         }
         let outer = std::mem::replace(&mut self.locals, scope);
         let outer_callees = std::mem::take(&mut self.callees);
-        let (was_rule, had_failed) = (std::mem::replace(&mut self.in_rule, true), std::mem::take(&mut self.rule_failed));
+        let (was_rule, had_failed) =
+            (std::mem::replace(&mut self.in_rule, true), std::mem::take(&mut self.rule_failed));
         let result = self.rule_body(rule, want);
         let missing = std::mem::replace(&mut self.rule_failed, had_failed);
         self.in_rule = was_rule;
@@ -656,14 +693,23 @@ impl<'a> Forward<'a> {
     /// Adds a call of something that the registry does not know.
     pub fn foreign(&mut self, name: &str, args: Vec<V>, kwargs: Vec<(String, V)>, want: Option<&str>) -> V {
         if !name.starts_with("operator.") {
-            let message = format!("no operator is called `{name}`; it is kept as it is");
-            let severity = if self.cx.options.foreign == Foreign::Refuse { Severity::Error } else { Severity::Note };
+            // A foreign call may reach a Python backend one day: nothing but torch's functions, custom operators and
+            // the file's own modules is ever passed on.
+            let callable = ["torch.", "math.", "self."].iter().any(|root| name.starts_with(root));
+            let message = match callable {
+                true => format!("no operator is called `{name}`; it is kept as it is"),
+                false => format!("`{name}` is not a function that a graph can call"),
+            };
+            let refuse = !callable || self.cx.options.foreign == Foreign::Refuse;
+            let severity = if refuse { Severity::Error } else { Severity::Note };
             let location = self.cx.source.at(&self.statement);
             let mut note = Diagnostic::new(severity, codes::UNKNOWN_OPERATOR, message).at(location);
             if let Some(hint) = self.similar(name) {
                 note = note.hint(format!("did you mean `{hint}`?"));
-            } else {
+            } else if callable {
                 note = note.hint("a backend that knows it can run it, such as torch:eager");
+            } else {
+                note = note.hint("a graph calls operators and functions of torch");
             }
             self.cx.problems.push(note);
         }

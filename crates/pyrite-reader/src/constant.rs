@@ -128,10 +128,8 @@ impl<'a> Forward<'a> {
             self.builder.add_constant(name, tensor);
         }
         let node_name = self.name(want, name);
-        let node = Node {
-            meta: Some(Value::Tensor(meta)),
-            ..Node::new(node_name, Kind::GetAttr(name.into()), Vec::new())
-        };
+        let node =
+            Node { meta: Some(Value::Tensor(meta)), ..Node::new(node_name, Kind::GetAttr(name.into()), Vec::new()) };
         Value::Tensor(self.push(node))
     }
 
@@ -140,7 +138,8 @@ impl<'a> Forward<'a> {
         let tensor = self.made(Tensor::zeros(shape, dtype), at)?;
         if dtype.is_inexact() {
             // Each constant has a stream of its own, so that values do not depend on the order of reading.
-            let stream = name.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+            let stream =
+                name.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
             CounterGenerator::new(self.cx.options.seed, stream).fill_normal(&tensor);
         }
         let message = format!("the values of `{name}` are not in the text; they are generated");
@@ -185,7 +184,9 @@ impl<'a> Forward<'a> {
         match function {
             "tensor" | "as_tensor" => match (args.first(), ints(named("size"))) {
                 // An empty tensor says its shape apart from its data.
-                (Some(Value::List(items)), Some(shape)) if items.is_empty() => self.made(Tensor::empty(&shape, float), call),
+                (Some(Value::List(items)), Some(shape)) if items.is_empty() => {
+                    self.made(Tensor::empty(&shape, float), call)
+                }
                 (Some(data), _) => match from_value(data, dtype) {
                     Some(tensor) => Ok(tensor),
                     None => self.no_constant(expr),

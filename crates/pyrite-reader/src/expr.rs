@@ -82,7 +82,12 @@ impl<'a> Forward<'a> {
                 for value in &operation.values {
                     last = self.eval(value, None)?;
                     let Some(truth) = truth(&last) else {
-                        return self.fail(codes::UNSUPPORTED, expr, "a condition that depends on data", "use torch.where");
+                        return self.fail(
+                            codes::UNSUPPORTED,
+                            expr,
+                            "a condition that depends on data",
+                            "use torch.where",
+                        );
                     };
                     if truth == (operation.op == ruff_python_ast::BoolOp::Or) {
                         break;
@@ -109,7 +114,9 @@ impl<'a> Forward<'a> {
             match item {
                 Expr::Starred(starred) => match self.eval(&starred.value, None)? {
                     Value::List(more) => values.extend(more),
-                    _ => return self.fail(codes::UNSUPPORTED, item, "`*` on something that is no list", "write it out"),
+                    _ => {
+                        return self.fail(codes::UNSUPPORTED, item, "`*` on something that is no list", "write it out");
+                    }
                 },
                 other => values.push(self.eval(other, None)?),
             }
@@ -154,7 +161,8 @@ impl<'a> Forward<'a> {
             }
             if literal::is_dtype_name(&path) {
                 let message = format!("`{path}` is no data type that Pyrite knows");
-                let hint = "known are float16, bfloat16, float32, float64, complex64, complex128, int8 to int64, uint8, bool";
+                let hint =
+                    "known are float16, bfloat16, float32, float64, complex64, complex128, int8 to int64, uint8, bool";
                 return self.fail(codes::UNKNOWN_DTYPE, attribute, message, hint);
             }
             let message = format!("`{path}` is nothing that a graph can use as a value");
@@ -356,7 +364,12 @@ impl<'a> Forward<'a> {
             let packet = format!("{packet}_");
             match self.packet(&packet, args, Vec::new(), renamed, assign)? {
                 Some(result) => result,
-                None => self.foreign(&format!("operator.i{}", name.trim_end_matches('_')), vec![old, value], Vec::new(), renamed),
+                None => self.foreign(
+                    &format!("operator.i{}", name.trim_end_matches('_')),
+                    vec![old, value],
+                    Vec::new(),
+                    renamed,
+                ),
             }
         } else if self.operand(&old) == Operand::Unknown {
             self.foreign(&format!("operator.i{}", name.trim_end_matches('_')), vec![old, value], Vec::new(), renamed)
@@ -407,16 +420,16 @@ impl<'a> Forward<'a> {
                 _ => return self.as_size(value).map(|_| Ok(value.clone())),
             },
             ("bool", [value]) => Value::Bool(truth(value)?),
-            ("complex", [re, im]) => {
-                Value::Complex(Complex64::new(re.as_scalar()?.to_f64(), im.as_scalar()?.to_f64()))
-            }
+            ("complex", [re, im]) => Value::Complex(Complex64::new(re.as_scalar()?.to_f64(), im.as_scalar()?.to_f64())),
             ("slice", [stop]) => Value::Slice(Box::new([Value::None, stop.clone(), Value::None])),
             ("slice", [start, stop]) => Value::Slice(Box::new([start.clone(), stop.clone(), Value::None])),
             ("slice", [start, stop, step]) => Value::Slice(Box::new([start.clone(), stop.clone(), step.clone()])),
             ("torch.Size" | "tuple" | "list", [Value::List(items)]) => Value::List(items.clone()),
             ("device" | "torch.device", _) => match literal::device(args, kwargs) {
                 Some(device) => Value::Device(device),
-                None => return Some(self.fail(codes::WRONG_ARGUMENTS, at, "this is no device", "write `device('cpu')`")),
+                None => {
+                    return Some(self.fail(codes::WRONG_ARGUMENTS, at, "this is no device", "write `device('cpu')`"));
+                }
             },
             ("len", [Value::List(items)]) => items.len().into(),
             ("math.floor", [Value::Float(v)]) => (v.floor() as i64).into(),

@@ -107,9 +107,9 @@ pub(crate) fn read_class<'a>(
     };
     if depth > MAX_NESTING {
         let message = "graphs are nested too deeply, or a class contains itself";
-        return cx.problems.fail(
-            Diagnostic::error(codes::TOO_DEEP, message).at(cx.source.at(&class.name)).hint("remove the cycle"),
-        );
+        return cx
+            .problems
+            .fail(Diagnostic::error(codes::TOO_DEEP, message).at(cx.source.at(&class.name)).hint("remove the cycle"));
     }
     let mut forward = Forward::new(cx, depth);
     forward.builder.set_name(class.name.as_str());
@@ -118,11 +118,7 @@ pub(crate) fn read_class<'a>(
 }
 
 /// Reads a function that belongs to no class.
-pub(crate) fn read_function<'a>(
-    cx: &'a Context<'a>,
-    function: &'a StmtFunctionDef,
-    inputs: &Inputs<'_>,
-) -> Res<Graph> {
+pub(crate) fn read_function<'a>(cx: &'a Context<'a>, function: &'a StmtFunctionDef, inputs: &Inputs<'_>) -> Res<Graph> {
     Forward::new(cx, 0).read(function, inputs)
 }
 

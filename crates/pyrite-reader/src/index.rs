@@ -67,7 +67,8 @@ impl<'a> Forward<'a> {
             Expr::EllipsisLiteral(_) => Ok(Part::Ellipsis),
             Expr::Name(name) if name.id.as_str() == "Ellipsis" => Ok(Part::Ellipsis),
             Expr::Slice(slice) => {
-                let mut value = |part: &'a Option<Box<Expr>>| part.as_deref().map_or(Ok(Value::None), |e| self.eval(e, None));
+                let mut value =
+                    |part: &'a Option<Box<Expr>>| part.as_deref().map_or(Ok(Value::None), |e| self.eval(e, None));
                 let parts = [value(&slice.lower)?, value(&slice.upper)?, value(&slice.step)?];
                 Ok(Part::Value(Value::Slice(Box::new(parts))))
             }
@@ -81,17 +82,16 @@ impl<'a> Forward<'a> {
                 let (view, tensors) = self.view(value, parts, want, at)?;
                 if tensors.is_empty() { Ok(view) } else { self.gathered(view, tensors, want, at) }
             }
-            (_, Value::List(items), [Part::Value(Value::Slice(slice))]) => {
-                match slice_bounds(slice, items.len()) {
-                    Some(range) => Ok(Value::List(items[range].to_vec())),
-                    None => self.fail(codes::UNSUPPORTED, at, "a slice of a list by symbols", "write the items out"),
-                }
-            }
+            (_, Value::List(items), [Part::Value(Value::Slice(slice))]) => match slice_bounds(slice, items.len()) {
+                Some(range) => Ok(Value::List(items[range].to_vec())),
+                None => self.fail(codes::UNSUPPORTED, at, "a slice of a list by symbols", "write the items out"),
+            },
             (_, _, [Part::Value(Value::Int(index))]) if index.as_int().is_some() => {
                 self.item(value, index.as_int().unwrap_or(0), want, at)
             }
             (Operand::Unknown, _, parts) if parts.iter().all(|p| matches!(p, Part::Value(_))) => {
-                let index: Vec<V> = parts.iter().filter_map(|p| if let Part::Value(v) = p { Some(v.clone()) } else { None }).collect();
+                let index: Vec<V> =
+                    parts.iter().filter_map(|p| if let Part::Value(v) = p { Some(v.clone()) } else { None }).collect();
                 // Several parts are a tuple; a list on its own is one part of a tuple.
                 let index = match index.as_slice() {
                     [one] if !matches!(one, Value::List(_)) => one.clone(),

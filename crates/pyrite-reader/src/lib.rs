@@ -148,4 +148,3 @@ pub fn read_text(
 ) -> Result<ReadOutcome, Diagnostics> {
     module::read(text, file, registry, options)
 }
-

@@ -77,9 +77,9 @@ pub(crate) fn constant(path: &str) -> Option<Value<NodeId>> {
 /// Whether a name in `torch` looks like a data type, known or not.
 pub(crate) fn is_dtype_name(path: &str) -> bool {
     path.strip_prefix("torch.").is_some_and(|name| {
-        ["float", "int", "uint", "complex", "bfloat", "quint", "qint", "bits"].iter().any(|stem| {
-            name.strip_prefix(stem).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-        })
+        ["float", "int", "uint", "complex", "bfloat", "quint", "qint", "bits"]
+            .iter()
+            .any(|stem| name.strip_prefix(stem).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())))
     })
 }
 

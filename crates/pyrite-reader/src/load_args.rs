@@ -236,7 +236,9 @@ impl<'a> LoadArgs<'a> {
         let present = self.spec.storages.get(spec.storage).and_then(|s| s.nbytes.hint());
         let bad = match (needed, present) {
             (None, _) => Some("a tensor's sizes and strides are negative or overflow".to_owned()),
-            (Some(needed), _) if needed > MAX_BYTES => Some(format!("a tensor needs {needed} bytes, which cannot exist")),
+            (Some(needed), _) if needed > MAX_BYTES => {
+                Some(format!("a tensor needs {needed} bytes, which cannot exist"))
+            }
             (Some(needed), Some(present)) if needed > present => {
                 Some(format!("a tensor needs {needed} bytes of a storage of {present}"))
             }

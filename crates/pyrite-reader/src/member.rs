@@ -164,7 +164,8 @@ impl<'a> Forward<'a> {
             return Ok(self.add_constant(&attribute, known, want));
         }
         if let Some(Value::Tensor(meta)) = self.pending.clone() {
-            let ints = |dims: &pyrite_ir::SymDims| dims.iter().map(pyrite_sym::SymInt::hint).collect::<Option<Vec<i64>>>();
+            let ints =
+                |dims: &pyrite_ir::SymDims| dims.iter().map(pyrite_sym::SymInt::hint).collect::<Option<Vec<i64>>>();
             if let Some(shape) = ints(&meta.shape) {
                 let tensor = self.generate(path, &shape, meta.dtype, at)?;
                 return Ok(self.add_constant(&attribute, tensor, want));
@@ -221,12 +222,15 @@ impl<'a> Forward<'a> {
     /// A parameter of the module whose rule is evaluated.
     pub fn parameter(&mut self, args: &[V], at: &impl Ranged) -> Res<V> {
         let module = self.module.clone().unwrap_or_default();
-        let (Some(Value::Str(name)), Some(Value::List(sizes))) = (args.first(), args.get(1)) else { return Err(Failed) };
+        let (Some(Value::Str(name)), Some(Value::List(sizes))) = (args.first(), args.get(1)) else {
+            return Err(Failed);
+        };
         let attribute = format!("{module}_{name}");
         if let Some(known) = self.known_constant(&attribute) {
             return Ok(self.add_constant(&attribute, known, None));
         }
-        let Some(shape) = sizes.iter().map(|v| v.as_scalar().map(pyrite_tensor::Scalar::to_i64)).collect::<Option<Vec<i64>>>()
+        let Some(shape) =
+            sizes.iter().map(|v| v.as_scalar().map(pyrite_tensor::Scalar::to_i64)).collect::<Option<Vec<i64>>>()
         else {
             return self.fail(codes::BAD_SIZE, at, "a module's sizes are no numbers", "check its constructor");
         };
@@ -235,7 +239,12 @@ impl<'a> Forward<'a> {
             Some(fill) => {
                 let made = pyrite_tensor::Tensor::empty(&shape, pyrite_tensor::DType::F32);
                 let Ok(mut tensor) = made else {
-                    return self.fail(codes::BAD_SIZE, at, "a module's parameter is too large", "check its constructor");
+                    return self.fail(
+                        codes::BAD_SIZE,
+                        at,
+                        "a module's parameter is too large",
+                        "check its constructor",
+                    );
                 };
                 tensor.fill_from(&pyrite_tensor::Tensor::scalar(fill, pyrite_tensor::DType::F32).expanded(&shape));
                 tensor

@@ -85,8 +85,7 @@ fn read_source(
                 hint = "the text ends in the middle: was the file written completely?";
             }
             let location = source.at(&error.location);
-            return problems
-                .fail(Diagnostic::error(codes::SYNTAX, error.error.to_string()).at(location).hint(hint));
+            return problems.fail(Diagnostic::error(codes::SYNTAX, error.error.to_string()).at(location).hint(hint));
         }
     };
     let body = &parsed.syntax().body;
@@ -121,9 +120,10 @@ fn read_top<'a>(
     let graph = match main_class(order) {
         Some(class) => forward::read_class(&context, class, &Inputs::Spec(inputs.as_ref()), 0)?,
         None => {
-            let bare = functions.iter().find(|f| f.name.as_str() == "forward").or_else(|| {
-                functions.iter().find(|f| f.name.as_str() != "load_args" && f.name.as_str() != "stored")
-            });
+            let bare = functions
+                .iter()
+                .find(|f| f.name.as_str() == "forward")
+                .or_else(|| functions.iter().find(|f| f.name.as_str() != "load_args" && f.name.as_str() != "stored"));
             let Some(function) = bare else {
                 return context.problems.fail(
                     Diagnostic::error(codes::NO_GRAPH, "the file has no class with a `forward`, and no `forward`")

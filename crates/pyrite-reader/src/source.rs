@@ -149,7 +149,17 @@ pub(crate) fn check_depth(source: &Source<'_>) -> Result<(), Diagnostic> {
                 let end = at + bytes[at..].iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
                 if matches!(
                     &bytes[at..end],
-                    b"not" | b"lambda" | b"await" | b"if" | b"else" | b"and" | b"or" | b"in" | b"is" | b"yield" | b"for"
+                    b"not"
+                        | b"lambda"
+                        | b"await"
+                        | b"if"
+                        | b"else"
+                        | b"and"
+                        | b"or"
+                        | b"in"
+                        | b"is"
+                        | b"yield"
+                        | b"for"
                 ) {
                     count += 1;
                 }

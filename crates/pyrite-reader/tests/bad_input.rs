@@ -34,8 +34,9 @@ fn broken_python_is_located() {
 
 #[test]
 fn files_that_are_no_text_are_refused() {
-    let errors = read_bytes(b"import torch\nx = '\xff'\n", Some(Path::new("a.py")), registry(), &ReadOptions::default())
-        .unwrap_err();
+    let errors =
+        read_bytes(b"import torch\nx = '\xff'\n", Some(Path::new("a.py")), registry(), &ReadOptions::default())
+            .unwrap_err();
     let first = errors.iter().next().unwrap();
     assert_eq!((first.code.name(), first.location.line), ("reader::not-utf8", Some(2)));
     let errors = read_path(Path::new("no/such/file.py"), registry(), &ReadOptions::default()).unwrap_err();
@@ -141,14 +142,26 @@ fn load_args_is_checked() {
         ("    reader.tensor(buf0, (4,))", "reader::load-args", 6),
         ("    buf0 = reader.storage(None, 16)\n    reader.tensor(buf0, (5,))", "reader::bad-size", 7),
         ("    buf0 = reader.storage(None, 16)\n    reader.tensor(buf0, (2,), (9,))", "reader::bad-size", 7),
-        ("    buf0 = reader.storage(None, 16)\n    reader.tensor(buf0, (2,), storage_offset=-1)", "reader::bad-size", 7),
+        (
+            "    buf0 = reader.storage(None, 16)\n    reader.tensor(buf0, (2,), storage_offset=-1)",
+            "reader::bad-size",
+            7,
+        ),
         ("    buf0 = reader.storage(None, 16)\n    reader.tensor(buf0, (2, 2), (1,))", "reader::load-args", 7),
         ("    buf0 = reader.storage(None, 99999999999999999999)", "reader::bad-size", 6),
         ("    buf0 = reader.storage(None, 9999999999999999)", "reader::bad-size", 6),
         ("    buf0 = reader.storage('../../etc/passwd', 16)", "reader::load-args", 6),
-        ("    buf0 = reader.storage(None, 16)\n    reader.tensor(buf0, (4,), dtype=torch.float7)", "reader::unknown-dtype", 7),
+        (
+            "    buf0 = reader.storage(None, 16)\n    reader.tensor(buf0, (4,), dtype=torch.float7)",
+            "reader::unknown-dtype",
+            7,
+        ),
         ("    buf0 = reader.storage(None, 4611686018427387904)", "reader::bad-size", 6),
-        ("    buf0 = reader.storage(None, 16)\n    reader.tensor(buf0, (4611686018427387904, 4611686018427387904), (0, 4))", "reader::bad-size", 7),
+        (
+            "    buf0 = reader.storage(None, 16)\n    reader.tensor(buf0, (4611686018427387904, 4611686018427387904), (0, 4))",
+            "reader::bad-size",
+            7,
+        ),
         ("    import os", "reader::load-args", 6),
         ("    reader.explode()", "reader::load-args", 6),
         ("    pass", "reader::load-args", 2),
@@ -162,7 +175,18 @@ fn deep_nesting_is_refused_and_shallow_is_not() {
     let deep = |open: &str, close: &str, n: usize| {
         format!("def forward(self, x: \"f32[4]\"):\n    a = {}x{}\n    return (x,)\n", open.repeat(n), close.repeat(n))
     };
-    for (open, close) in [("(", ")"), ("[", "]"), ("-", ""), ("not ", ""), ("~", ""), ("torch.relu(", ")"), ("1 + ", ""), ("lambda: ", ""), ("x if x else ", ""), ("x.", "")] {
+    for (open, close) in [
+        ("(", ")"),
+        ("[", "]"),
+        ("-", ""),
+        ("not ", ""),
+        ("~", ""),
+        ("torch.relu(", ")"),
+        ("1 + ", ""),
+        ("lambda: ", ""),
+        ("x if x else ", ""),
+        ("x.", ""),
+    ] {
         assert_eq!(error(&deep(open, close, 100_000)), ("reader::too-deep", Some(2)), "{open}");
     }
     assert!(read(&deep("-", "", 90)).is_ok());

@@ -38,7 +38,12 @@ fn dumps_of_models_survive_a_round_trip() {
         };
         let graph = &outcome.graph;
         let unknown = graph.nodes().filter(|(_, n)| n.meta.is_none()).count();
-        println!("{}: {} nodes, {unknown} without metadata, {} notes", path.display(), graph.len(), outcome.notes.len());
+        println!(
+            "{}: {} nodes, {unknown} without metadata, {} notes",
+            path.display(),
+            graph.len(),
+            outcome.notes.len()
+        );
         for note in &outcome.notes {
             println!("  {note}");
         }

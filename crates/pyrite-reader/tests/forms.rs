@@ -24,7 +24,11 @@ fn bound(lines: &[&str]) -> Vec<String> {
 #[test]
 fn overloads_are_bound_by_schema() {
     assert_eq!(
-        bound(&["a = torch.ops.aten.add.Tensor(x, y, alpha = 2)", "b = torch.ops.aten.gelu.default(a, approximate = 'tanh');  a = None", "return (b,)"]),
+        bound(&[
+            "a = torch.ops.aten.add.Tensor(x, y, alpha = 2)",
+            "b = torch.ops.aten.gelu.default(a, approximate = 'tanh');  a = None",
+            "return (b,)"
+        ]),
         [
             "a = torch.ops.aten.add.Tensor(x, y, alpha = 2)",
             "b = torch.ops.aten.gelu.default(a, approximate = 'tanh')",
@@ -36,7 +40,11 @@ fn overloads_are_bound_by_schema() {
 #[test]
 fn defaults_are_left_out_and_positions_kept() {
     assert_eq!(
-        bound(&["a = torch.ops.aten.layer_norm.default(x, [4], None, None, 0.1)", "b = torch.ops.aten.layer_norm.default(x, [4], None, None, 1e-05)", "return (a, b)"]),
+        bound(&[
+            "a = torch.ops.aten.layer_norm.default(x, [4], None, None, 0.1)",
+            "b = torch.ops.aten.layer_norm.default(x, [4], None, None, 1e-05)",
+            "return (a, b)"
+        ]),
         [
             "a = torch.ops.aten.layer_norm.default(x, [4], None, None, 0.1)",
             "b = torch.ops.aten.layer_norm.default(x, [4])",
@@ -48,7 +56,18 @@ fn defaults_are_left_out_and_positions_kept() {
 #[test]
 fn python_operators_become_calls() {
     assert_eq!(
-        bound(&["a = x + y", "b = a * 2", "c = 1 - b", "d = 1 / c", "e = d ** 2", "f = -e", "g = f @ x", "h = g > 0", "i = 0 < g", "return (h, i)"]),
+        bound(&[
+            "a = x + y",
+            "b = a * 2",
+            "c = 1 - b",
+            "d = 1 / c",
+            "e = d ** 2",
+            "f = -e",
+            "g = f @ x",
+            "h = g > 0",
+            "i = 0 < g",
+            "return (h, i)"
+        ]),
         [
             "a = torch.ops.aten.add.Tensor(x, y)",
             "b = torch.ops.aten.mul.Tensor(a, 2)",
@@ -410,7 +429,10 @@ class GraphModule(torch.nn.Module):
 
 #[test]
 fn annotations_that_disagree_are_noted() {
-    let text = forward("x: \"f32[3, 4][1, 3]cpu\"", &["a: \"f32[4, 3][3, 1]cpu\" = torch.ops.aten.sin.default(x)", "return (a,)"]);
+    let text = forward(
+        "x: \"f32[3, 4][1, 3]cpu\"",
+        &["a: \"f32[4, 3][3, 1]cpu\" = torch.ops.aten.sin.default(x)", "return (a,)"],
+    );
     let outcome = read(&text).unwrap();
     let note = &outcome.notes[0];
     assert_eq!((note.code.name(), note.location.line), ("reader::annotation-differs", Some(2)));

@@ -24,13 +24,17 @@ fn graph(choices: &[(u8, u16, u16, i64)]) -> Graph {
             builder.call(op, bound)
         };
         // NaN is unlike itself, so graphs with one are never equal.
-        let float = Some(f64::from_bits(number.unsigned_abs() ^ 0x3ff0_0000_0000_0000)).filter(|v| !v.is_nan()).unwrap_or(0.0);
+        let float =
+            Some(f64::from_bits(number.unsigned_abs() ^ 0x3ff0_0000_0000_0000)).filter(|v| !v.is_nan()).unwrap_or(0.0);
         let id = match choice % 10 {
             0 => call("aten.add.Tensor", &[pick(a), pick(b), (*number).into()]),
             1 => call("aten.mul.Tensor", &[pick(a), Value::Float(float)]),
             2 => call("aten.mm.default", &[pick(a), pick(b)]),
             3 => call("aten.gelu.default", &[pick(a), Value::from(if number % 2 == 0 { "tanh" } else { "none" })]),
-            4 => call("aten.layer_norm.default", &[pick(a), vec![3i64].into(), Value::None, pick(b), Value::Float(float)]),
+            4 => call(
+                "aten.layer_norm.default",
+                &[pick(a), vec![3i64].into(), Value::None, pick(b), Value::Float(float)],
+            ),
             5 => call("aten.cat.default", &[Value::List(vec![pick(a), pick(b)]), (*number % 2).into()]),
             6 => {
                 let list = call("aten.split.Tensor", &[pick(a), Value::Int(1.into())]);
@@ -42,8 +46,13 @@ fn graph(choices: &[(u8, u16, u16, i64)]) -> Graph {
             _ => {
                 let name = builder.unique_name("foreign");
                 let target = pyrite_ir::Target::Foreign("torch.ops.mylib.op.default".into());
-                let text: String = (0..b % 6).map(|i| char::from_u32(u32::from(a.wrapping_mul(i))).unwrap_or('\\')).collect();
-                let args = vec![pick(a), Value::Str(text.as_str().into()), Value::List(vec![Value::None, Value::Float(float)])];
+                let text: String =
+                    (0..b % 6).map(|i| char::from_u32(u32::from(a.wrapping_mul(i))).unwrap_or('\\')).collect();
+                let args = vec![
+                    pick(a),
+                    Value::Str(text.as_str().into()),
+                    Value::List(vec![Value::None, Value::Float(float)]),
+                ];
                 let mut node = pyrite_ir::Node::new(name, pyrite_ir::Kind::Call(target), args);
                 node.kwargs.push(("k".into(), Value::Slice(Box::new([Value::None, (*number).into(), Value::None]))));
                 builder.push(node)
@@ -83,8 +92,30 @@ load_args._version = 0
 ";
 
 const SCRAPS: [&str; 24] = [
-    "(", ")", "[", "]", "\"", "'", ",", "=", ":", ".", "-", "*", "None", "self", "x", "999999999999999999999", "1e999",
-    "\n", "\n    ", "f32[", "torch.", "lambda", "\u{7f}", "é",
+    "(",
+    ")",
+    "[",
+    "]",
+    "\"",
+    "'",
+    ",",
+    "=",
+    ":",
+    ".",
+    "-",
+    "*",
+    "None",
+    "self",
+    "x",
+    "999999999999999999999",
+    "1e999",
+    "\n",
+    "\n    ",
+    "f32[",
+    "torch.",
+    "lambda",
+    "\u{7f}",
+    "é",
 ];
 
 proptest! {
@@ -132,7 +163,8 @@ fn the_valid_text_is_valid() {
 
 /// A chain of calls as FX prints it.
 fn chain(nodes: usize) -> String {
-    let mut text = String::from("class Repro(torch.nn.Module):\n    def forward(self, v0: \"f32[8, 8]\", w: \"f32[8, 8]\"):\n");
+    let mut text =
+        String::from("class Repro(torch.nn.Module):\n    def forward(self, v0: \"f32[8, 8]\", w: \"f32[8, 8]\"):\n");
     for i in 1..=nodes {
         let p = i - 1;
         let call = match i % 4 {

@@ -204,9 +204,10 @@ const OPS: &[OpDef] = &[
         Ok(Value::Tensor(meta.fresh(&meta.shape, meta.dtype)))
     }),
     op("aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)", view),
-    op("aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", |args| {
-        Ok(Value::Tensor(Meta::contiguous(&args.syms(0)?, args.dtype(2)?.unwrap_or(DType::F32))))
-    }),
+    op(
+        "aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        |args| Ok(Value::Tensor(Meta::contiguous(&args.syms(0)?, args.dtype(2)?.unwrap_or(DType::F32)))),
+    ),
     op("aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", select),
     op(
         "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
@@ -249,7 +250,8 @@ pub fn read_ok(text: &str) -> ReadOutcome {
 pub fn round_trip(graph: &Graph) {
     let wrong = verify(graph, None);
     assert!(wrong.is_empty(), "{wrong:?}");
-    for options in [PrintOptions::default(), PrintOptions { annotations: false, releases: false, ..PrintOptions::default() }]
+    for options in
+        [PrintOptions::default(), PrintOptions { annotations: false, releases: false, ..PrintOptions::default() }]
     {
         let text = print(graph, &options);
         let again = read(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));

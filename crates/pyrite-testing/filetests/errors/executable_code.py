@@ -6,17 +6,17 @@ class Repro(torch.nn.Module):
             x = torch.ops.aten.relu.default(x)
         return (x,)
 # check: errors
+#| error[reader::unknown-operator]: `__import__` is not a function that a graph can call
+#|  --> executable_code.py:4:9
+#|   |
+#| 4 | y = __import__('os').system('true')
+#|   = help: a graph calls operators and functions of torch
+#|
 #| error[reader::unsupported-python]: a graph has no such statement
 #|  --> executable_code.py:5:9
 #|   |
 #| 5 | for i in range(3):
 #|   = help: a graph consists of assignments, calls and one `return`
-#|
-#| note[reader::unknown-operator]: no operator is called `__import__`; it is kept as it is
-#|  --> executable_code.py:4:9
-#|   |
-#| 4 | y = __import__('os').system('true')
-#|   = help: a backend that knows it can run it, such as torch:eager
 #|
 #| note[reader::unknown-operator]: no operator is called `torch.Tensor.system`; it is kept as it is
 #|  --> executable_code.py:4:9
