@@ -1,6 +1,0 @@
-//! Sorting and selection.
-
-use pyrite_ir::OpDef;
-
-/// The table.
-pub const OPS: &[OpDef] = &[];

@@ -1,0 +1,334 @@
+//! Sorting and selecting by rank.
+
+use pyrite_ir::{Args, Call, Meta, OpDef, OpError, SymDims, Tag, Value, args, invalid};
+use pyrite_sym::SymInt;
+use pyrite_tensor::{DType, Tensor};
+use rayon::prelude::*;
+
+use super::Ordered;
+use crate::kernels::lanes::{Block, elements};
+use crate::rules::{preserved_strides, reduced_shape, wrap_dim};
+
+/// The table.
+pub const OPS: &[OpDef] = &[
+    OpDef::kernel(
+        "aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+        "The elements in order along a dimension, and where they were.",
+        |a| sort_meta(a, 1),
+        |c| sort(c, 1),
+    )
+    .tags(&[Tag::Core])
+    .samples(&["f32[3, 4]", "i64[3, 4], 0, True", "b8[5]", "f32[2, 3]<[1, 2]", "f32[]", "bf16[0, 3], 0"]),
+    OpDef::kernel(
+        "aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+        "The elements in order along a dimension, equal ones in their old order, and where they were.",
+        |a| sort_meta(a, 2),
+        |c| sort(c, 2),
+    )
+    .samples(&["f32[3, 4], stable=True", "i64[3, 4], stable=False, dim=0, descending=True"]),
+    OpDef::composite("aten::msort(Tensor self) -> Tensor", "The elements in order along the first dimension.", |e, a| {
+        Ok(e.many("aten.sort.default", args![*a.tensor(0)?, 0, false])?[0].into())
+    })
+    .samples(&["f32[3, 4]"]),
+    OpDef::composite(
+        "aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
+        "The places of the elements in order.",
+        |e, a| Ok(e.many("aten.sort.default", args![*a.tensor(0)?, a.int(1)?, a.bool(2)?])?[1].into()),
+    )
+    .samples(&["f32[3, 4]", "i64[4], 0, True"]),
+    OpDef::composite(
+        "aten::argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
+        "The places of the elements in order, equal ones in their old order.",
+        |e, a| {
+            let values = args![*a.tensor(0)?, a.bool(1)?, a.int(2)?, a.bool(3)?];
+            Ok(e.many("aten.sort.stable", values)?[1].into())
+        },
+    )
+    .samples(&["f32[3, 4], stable=True"]),
+    OpDef::kernel(
+        "aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
+        "The `k` largest or smallest elements along a dimension, and where they are.",
+        topk_meta,
+        topk,
+    )
+    .tags(&[Tag::Core])
+    .samples(&["f32[3, 4], 2", "i64[5, 3], 2, 0, False", "f32[3], 0", "bf16[2, 3]<[1, 2], 3"]),
+    OpDef::kernel(
+        "aten::kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        "The k-th smallest element along a dimension, and where it is.",
+        kth_meta,
+        kth,
+    )
+    .samples(&["f32[3, 4], 2", "i64[5, 3], 2, 0, True", "f32[], 1"]),
+    OpDef::kernel(
+        "aten::median(Tensor self) -> Tensor",
+        "The middle element, the lower of two; NaN if there is one.",
+        whole_meta,
+        |c| whole(c, Nan::Wins),
+    )
+    .samples(&["f32[3, 4]", "i64[4]", "f32[0]"]),
+    OpDef::kernel(
+        "aten::nanmedian(Tensor self) -> Tensor",
+        "The middle element of those that are numbers.",
+        whole_meta,
+        |c| whole(c, Nan::Ignored),
+    )
+    .samples(&["f32[3, 4]", "i64[4]"]),
+    OpDef::kernel(
+        "aten::median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        "The middle element along a dimension, and where it is; NaN if there is one.",
+        |a| picked_meta(a, 1, "median"),
+        |c| median(c, Nan::Wins),
+    )
+    .samples(&["f32[3, 4], 1", "i64[4, 3], 0, True", "f32[], 0"]),
+    OpDef::kernel(
+        "aten::nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        "The middle element of those that are numbers along a dimension, and where it is.",
+        |a| picked_meta(a, 1, "nanmedian"),
+        |c| median(c, Nan::Ignored),
+    )
+    .samples(&["f32[3, 4], 1", "i64[4, 3], 0, True"]),
+    OpDef::kernel(
+        "aten::mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        "The most frequent element along a dimension, the smallest of several, and its last place.",
+        |a| picked_meta(a, 1, "mode"),
+        |c| picked(c, 1, Pick::Mode),
+    )
+    .samples(&["f32[3, 4]", "i64[9, 3], 0, True", "b8[5]", "f32[]"]),
+];
+
+fn expect_ordered(input: &Meta, what: &str) -> Result<(), OpError> {
+    if input.dtype.is_complex() {
+        invalid!("{what} is not defined for complex numbers");
+    }
+    Ok(())
+}
+
+fn sort_meta(a: &Args<'_, Meta>, dim: usize) -> Result<Value<Meta>, OpError> {
+    let input = a.tensor(0)?;
+    expect_ordered(input, "sort")?;
+    wrap_dim(a.int(dim)?, input.rank())?;
+    let strides = preserved_strides(input);
+    let like = |dtype| Meta { device: input.device.clone(), ..Meta::strided(&input.shape, &strides, dtype) };
+    Ok(vec![like(input.dtype), like(DType::I64)].into())
+}
+
+fn sort(call: &Call<'_>, dim: usize) -> Result<Value<Tensor>, OpError> {
+    let direction = if call.args.bool(dim + 1)? { Direction::Down } else { Direction::Up };
+    let dim = wrap_dim(call.args.int(dim)?, call.args.tensor(0)?.rank())?;
+    choose(call, dim, usize::MAX, direction)
+}
+
+#[derive(Clone, Copy)]
+enum Direction {
+    Up,
+    Down,
+}
+
+/// The first `count` elements of every lane in order, with their places, as the two results of a call.
+fn choose(call: &Call<'_>, dim: usize, count: usize, direction: Direction) -> Result<Value<Tensor>, OpError> {
+    let (values, indices) = (call.allocate(0)?, call.allocate(1)?);
+    let input = call.args.tensor(0)?;
+    if input.dtype().is_float() {
+        choose_in::<f64>(input, dim, count, direction, &values, &indices);
+    } else {
+        choose_in::<i64>(input, dim, count, direction, &values, &indices);
+    }
+    Ok(vec![values, indices].into())
+}
+
+fn choose_in<T: Ordered>(
+    input: &Tensor,
+    dim: usize,
+    count: usize,
+    direction: Direction,
+    values: &Tensor,
+    indices: &Tensor,
+) {
+    let from = elements::<T>(input);
+    let block = Block::new(input.shape(), dim);
+    let count = count.min(block.len);
+    let target = Block { len: count, ..block };
+    let lanes: Vec<Vec<(T, i64)>> = (0..if values.numel() == 0 { 0 } else { block.lanes() })
+        .into_par_iter()
+        .map(|lane| {
+            let start = block.start(lane);
+            let mut pairs: Vec<(T, i64)> = (0..block.len).map(|i| (from[start + i * block.inner], i as i64)).collect();
+            let by = |a: &(T, i64), b: &(T, i64)| match direction {
+                Direction::Up => a.0.order(b.0).then(a.1.cmp(&b.1)),
+                Direction::Down => b.0.order(a.0).then(a.1.cmp(&b.1)),
+            };
+            if count < block.len && count > 0 {
+                pairs.select_nth_unstable_by(count - 1, by);
+                pairs.truncate(count);
+            }
+            pairs.sort_unstable_by(by);
+            pairs
+        })
+        .collect();
+    let mut sorted = vec![T::from_i64(0); values.numel()];
+    let mut places = vec![0i64; values.numel()];
+    for (lane, pairs) in lanes.iter().enumerate() {
+        let start = target.start(lane);
+        for (i, (value, place)) in pairs.iter().enumerate() {
+            sorted[start + i * target.inner] = *value;
+            places[start + i * target.inner] = *place;
+        }
+    }
+    T::store(values, &sorted);
+    indices.write_i64s(&places);
+}
+
+fn topk_meta(a: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
+    let input = a.tensor(0)?;
+    expect_ordered(input, "topk")?;
+    if input.dtype == DType::Bool {
+        invalid!("topk is not defined for bools");
+    }
+    let (k, dim) = (a.sym(1)?, wrap_dim(a.int(2)?, input.rank())?);
+    let size = input.shape.get(dim).cloned().unwrap_or(SymInt::Int(1));
+    if k.is_lt(0) || k.is_gt(&size) {
+        invalid!("topk cannot take {k} of {size} elements");
+    }
+    let mut shape: SymDims = input.shape.clone();
+    if let Some(size) = shape.get_mut(dim) {
+        *size = k;
+    }
+    Ok(vec![input.fresh(&shape, input.dtype), input.fresh(&shape, DType::I64)].into())
+}
+
+fn topk(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
+    let dim = wrap_dim(call.args.int(2)?, call.args.tensor(0)?.rank())?;
+    let direction = if call.args.bool(3)? { Direction::Down } else { Direction::Up };
+    // A tensor without dimensions has one element to take, whatever `k` says.
+    let k = if call.args.tensor(0)?.rank() == 0 { 1 } else { call.args.int(1)? };
+    choose(call, dim, k as usize, direction)
+}
+
+/// One element per lane and its place.
+fn picked_meta(a: &Args<'_, Meta>, dim: usize, what: &str) -> Result<Value<Meta>, OpError> {
+    let input = a.tensor(0)?;
+    expect_ordered(input, what)?;
+    if input.dtype == DType::Bool && what != "mode" {
+        invalid!("{what} is not defined for bools");
+    }
+    let at = wrap_dim(a.int(dim)?, input.rank())?;
+    if input.shape.get(at).is_some_and(|size| size.is_eq(0)) {
+        invalid!("{what} over an empty dimension of shape {:?} has no value", input.shape);
+    }
+    let shape = reduced_shape(&input.shape, &[at], a.bool(dim + 1)?);
+    Ok(vec![input.fresh(&shape, input.dtype), input.fresh(&shape, DType::I64)].into())
+}
+
+fn kth_meta(a: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
+    let input = a.tensor(0)?;
+    let (k, dim) = (a.sym(1)?, wrap_dim(a.int(2)?, input.rank())?);
+    let size = input.shape.get(dim).cloned().unwrap_or(SymInt::Int(1));
+    let result = picked_meta(a, 2, "kthvalue")?;
+    if k.is_lt(1) || k.is_gt(&size) {
+        invalid!("kthvalue cannot take element {k} of {size}");
+    }
+    Ok(result)
+}
+
+fn kth(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
+    let k = call.args.int(1)?;
+    picked(call, 2, Pick::Rank(k as usize - 1))
+}
+
+#[derive(Clone, Copy)]
+enum Nan {
+    Wins,
+    Ignored,
+}
+
+#[derive(Clone, Copy)]
+enum Pick {
+    Rank(usize),
+    Median(Nan),
+    Mode,
+}
+
+fn median(call: &Call<'_>, nan: Nan) -> Result<Value<Tensor>, OpError> {
+    picked(call, 1, Pick::Median(nan))
+}
+
+fn picked(call: &Call<'_>, dim: usize, pick: Pick) -> Result<Value<Tensor>, OpError> {
+    let (values, indices) = (call.allocate(0)?, call.allocate(1)?);
+    let input = call.args.tensor(0)?;
+    let block = Block::new(input.shape(), wrap_dim(call.args.int(dim)?, input.rank())?);
+    if input.dtype().is_float() {
+        pick_in::<f64>(input, block, pick, &values, &indices);
+    } else {
+        pick_in::<i64>(input, block, pick, &values, &indices);
+    }
+    Ok(vec![values, indices].into())
+}
+
+fn pick_in<T: Ordered>(input: &Tensor, block: Block, pick: Pick, values: &Tensor, indices: &Tensor) {
+    let from = elements::<T>(input);
+    let lanes = if from.is_empty() { 0 } else { block.lanes() };
+    let pairs: Vec<(T, i64)> = (0..lanes)
+        .into_par_iter()
+        .map(|lane| {
+            let start = block.start(lane);
+            let pairs = (0..block.len).map(|i| (from[start + i * block.inner], i as i64)).collect();
+            pick_one(pairs, pick)
+        })
+        .collect();
+    T::store(values, &pairs.iter().map(|p| p.0).collect::<Vec<_>>());
+    indices.write_i64s(&pairs.iter().map(|p| p.1).collect::<Vec<_>>());
+}
+
+/// The element that a lane (which has some) is represented by.
+fn pick_one<T: Ordered>(mut pairs: Vec<(T, i64)>, pick: Pick) -> (T, i64) {
+    let by = |a: &(T, i64), b: &(T, i64)| a.0.order(b.0).then(a.1.cmp(&b.1));
+    match pick {
+        Pick::Rank(rank) => *pairs.select_nth_unstable_by(rank, by).1,
+        Pick::Median(nan) => {
+            let numbers = pairs.iter().filter(|p| !p.0.is_nan()).count();
+            if let (Nan::Wins, Some(first)) = (nan, pairs.iter().find(|p| p.0.is_nan())) {
+                return *first;
+            }
+            *pairs.select_nth_unstable_by(numbers.saturating_sub(1) / 2, by).1
+        }
+        Pick::Mode => {
+            pairs.sort_unstable_by(by);
+            let (mut best, mut longest, mut start) = (0, 0, 0);
+            for end in 1..=pairs.len() {
+                if end == pairs.len() || pairs[end].0 != pairs[start].0 {
+                    if end - start > longest {
+                        (best, longest) = (end - 1, end - start);
+                    }
+                    start = end;
+                }
+            }
+            pairs[best]
+        }
+    }
+}
+
+fn whole_meta(a: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
+    let input = a.tensor(0)?;
+    expect_ordered(input, "median")?;
+    if input.dtype == DType::Bool {
+        invalid!("median is not defined for bools");
+    }
+    Ok(input.fresh(&[], input.dtype).into())
+}
+
+fn whole(call: &Call<'_>, nan: Nan) -> Result<Value<Tensor>, OpError> {
+    let out = call.allocate(0)?;
+    let input = call.args.tensor(0)?;
+    if input.numel() == 0 {
+        // What NaN becomes in the type.
+        out.write_f64s(&[f64::NAN]);
+    } else if input.dtype().is_float() {
+        let pairs = input.to_f64s().into_iter().zip(0..).collect();
+        out.write_f64s(&[pick_one(pairs, Pick::Median(nan)).0]);
+    } else {
+        let pairs = input.to_i64s().into_iter().zip(0..).collect();
+        out.write_i64s(&[pick_one(pairs, Pick::Median(nan)).0]);
+    }
+    Ok(out.into())
+}
