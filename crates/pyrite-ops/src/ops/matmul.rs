@@ -13,7 +13,7 @@ use pyrite_tensor::walk::Walk;
 use pyrite_tensor::{DType, Layout, Scalar, Tensor};
 
 use crate::kernels::Pointwise;
-use crate::kernels::gemm::multiply_tensors;
+use crate::kernels::gemm::{Factor, multiply_tensors};
 use crate::rules::{broadcast, operand_dtype, wrap_dims};
 
 const SUMS: Tolerance = Tolerance::Times(4.0);
@@ -403,12 +403,16 @@ fn addmm(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
 fn addbmm(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     let (beta, alpha) = (factor(call, 3)?, factor(call, 4)?);
     let out = call.allocate(0)?;
-    let keep = start_with(&out, call.args.tensor(0)?, beta);
     let (x, y) = (call.args.tensor(1)?, call.args.tensor(2)?);
+    // The depth is large, so complex numbers are summed in double precision.
+    let wide = if out.dtype() == DType::C64 { DType::C128 } else { out.dtype() };
+    let (x, y, sum) = (x.cast(wide), y.cast(wide), out.cast(wide));
+    let keep = start_with(&sum, &call.args.tensor(0)?.cast(wide), beta);
     let depth = x.shape()[0] * x.shape()[2];
     let x = x.permuted(&[1, 0, 2]).reshaped(&[x.shape()[1], depth]);
     let y = y.reshaped(&[depth, y.shape()[2]]);
-    multiply_tensors(&out, &x, &y, alpha, keep)?;
+    multiply_tensors(&sum, &x, &y, alpha, keep)?;
+    out.write_from(&sum);
     Ok(out.into())
 }
 
@@ -670,9 +674,6 @@ fn infer_trilinear(a: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
 
 fn trilinear(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     let out = call.allocate(0)?;
-    if out.dtype().is_integral() {
-        unsupported!("_trilinear for {}", out.dtype());
-    }
     let metas: Vec<Value<Meta>> = call.args.values.iter().map(|v| v.map(&mut |t| Meta::of(t))).collect();
     let shapes = trilinear_shapes(&Args { schema: call.args.schema, values: &metas })?;
     let ints = |dims: &SymDims| dims.iter().map(|d| d.as_int().unwrap_or(1)).collect::<Vec<i64>>();
@@ -681,24 +682,35 @@ fn trilinear(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     let kept = (0..whole.len()).filter(|d| !summed.contains(d));
     let order: Vec<usize> = kept.chain(summed.iter().copied()).collect();
     let pick = |dims: &[i64]| order.iter().map(|d| dims[*d]).collect::<Vec<i64>>();
-    let mut strides = Vec::new();
-    let mut data = Vec::new();
-    for (index, shape) in shapes.iter().enumerate() {
-        let tensor = call.args.tensor(index)?.reshaped(&ints(shape)).expanded(&whole);
-        strides.push(pick(tensor.stride()));
-        data.push(call.args.tensor(index)?.to_c128s());
-    }
-    let inner: i64 = summed.iter().map(|d| whole[*d]).product();
+    let operands = [call.args.tensor(0)?, call.args.tensor(1)?, call.args.tensor(2)?];
+    let strides: Vec<Vec<i64>> = operands
+        .iter()
+        .zip(&shapes)
+        .map(|(tensor, shape)| pick(tensor.reshaped(&ints(shape)).expanded(&whole).stride()))
+        .collect();
+    let inner = summed.iter().map(|d| whole[*d]).product::<i64>().max(1) as usize;
     let walk = Walk::new(&pick(&whole), &[&strides[0], &strides[1], &strides[2]]);
-    let mut results = vec![Complex64::new(0.0, 0.0); out.numel()];
-    let mut seen = 0usize;
+    if out.dtype().is_integral() {
+        out.write_i64s(&sum_products(operands.map(Tensor::to_i64s), &walk, inner, out.numel()));
+    } else if out.dtype().is_float() {
+        out.write_f64s(&sum_products(operands.map(Tensor::to_f64s), &walk, inner, out.numel()));
+    } else {
+        out.write_c128s(&sum_products(operands.map(Tensor::to_c128s), &walk, inner, out.numel()));
+    }
+    Ok(out.into())
+}
+
+/// The sums of `inner` products each, in the order of the walk.
+fn sum_products<T: Factor>(data: [Vec<T>; 3], walk: &Walk, inner: usize, count: usize) -> Vec<T> {
+    let mut results = vec![T::ZERO; count];
+    let mut seen = 0;
     walk.each_row(|at| {
         for j in 0..walk.row as i64 {
-            let term = |i: usize| data[i][(at[i] + j * walk.row_strides[i]) as usize];
-            results[seen / inner.max(1) as usize] += term(0) * term(1) * term(2);
+            let [x, y, z] = std::array::from_fn(|i| data[i][(at[i] + j * walk.row_strides[i]) as usize]);
+            let sum = &mut results[seen / inner];
+            *sum = sum.plus(x.times(y).times(z));
             seen += 1;
         }
     });
-    out.write_c128s(&results);
-    Ok(out.into())
+    results
 }

@@ -551,7 +551,7 @@ fn infer_native_dropout_backward(a: &Args<'_, Meta>) -> Result<Value<Meta>, OpEr
     if mask.dtype != DType::Bool {
         invalid!("native_dropout_backward needs a bool mask, got {}", mask.dtype);
     }
-    Ok(same_as(&[grad.clone(), mask.clone()], grad.dtype)?.into())
+    Ok(same_as(&[grad.clone(), mask.clone()], grad.dtype.to_inexact())?.into())
 }
 
 fn native_dropout_backward(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
