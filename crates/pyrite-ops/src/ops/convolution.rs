@@ -6,7 +6,7 @@
 
 use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, SymDims, Tag, Tolerance, Value, args, invalid};
 use pyrite_sym::SymInt;
-use pyrite_tensor::{DType, Tensor};
+use pyrite_tensor::{DType, MemoryFormat, Tensor};
 use rayon::prelude::*;
 
 use crate::carried;
@@ -54,7 +54,7 @@ pub const OPS: &[OpDef] = &[
         "A convolution over one dimension.",
         |e, a| conv(e, a, 1),
     )
-    .samples(&["f32[2, 3, 8], f32[4, 3, 3], f32[4]"]),
+    .samples(&["f32[2, 3, 8], f32[4, 3, 3], f32[4]", "f32[3, 8], f32[4, 3, 3]"]),
     OpDef::composite(
         "aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor",
         "A convolution over two dimensions.",
@@ -194,7 +194,7 @@ fn strides(shape: &[SymInt], channels_last: bool) -> SymDims {
     if shape.len() == 3 && channels_last {
         return pyrite_ir::meta::strides_in_order(shape, &[0, 2, 1]);
     }
-    image_strides(shape, channels_last)
+    image_strides(shape, if channels_last { MemoryFormat::ChannelsLast } else { MemoryFormat::Contiguous })
 }
 
 fn convolution_infer(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {

@@ -1,9 +1,10 @@
 //! Reading elements at places that tensors name.
 
-use pyrite_ir::{Args, Call, Meta, OpDef, OpError, SymDims, Tag, Tolerance, Value, Vjp, invalid};
+use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, SymDims, Tag, Tolerance, Value, Vjp, args, invalid};
 use pyrite_sym::{SymEnv, SymInt};
 use pyrite_tensor::{DType, Scalar, Tensor};
 
+use super::scatter::{excluded, fill_where};
 use crate::kernels::indexing::{self, Negative, Plan, along, lead};
 use crate::moved;
 use crate::rules::{broadcast, pointwise_strides, wrap_dim};
@@ -86,6 +87,12 @@ pub const OPS: &[OpDef] = &[
     )
     .tolerance(Tolerance::Exact)
     .samples(&["f32[4, 3], i64[2, 2]{-12..12}", "c64[3, 2]<[1, 3], i64[4]{0..6}"]),
+    OpDef::composite(
+        "aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
+        "`gather` with tensor and indices broadcast; without a dimension, over the flattened tensor.",
+        take_along_dim,
+    )
+    .samples(&["f32[4, 3], i64[1, 3]{0..4}, 0", "f32[4, 3], i64[5]{0..12}"]),
     OpDef::kernel(
         "aten::masked_select(Tensor self, Tensor mask) -> Tensor",
         "The elements where a mask holds, in order.",
@@ -266,7 +273,7 @@ fn masked_index(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     let picked = allocate_indexed(x, &indices)?;
     pick(x, &indices, Negative::Clamp, &picked)?;
     out.write_from(&picked.expanded(out.shape()));
-    super::scatter::fill_where(&out, &mask.expanded(out.shape()).to_bools(), false, &fill);
+    fill_where(&out, &excluded(&mask.expanded(out.shape())), &fill);
     Ok(out.into())
 }
 
@@ -354,6 +361,38 @@ fn take(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     let flat = x.reshaped(&[x.numel() as i64]);
     pick(&flat, &[Some(index)], Negative::Wrap, &out)?;
     Ok(out.into())
+}
+
+fn take_along_dim(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpError> {
+    let (x, index) = (*a.tensor(0)?, *a.tensor(1)?);
+    let Some(dim) = a.opt_int(2)? else {
+        let flat = [Value::from(vec![-1i64])];
+        let x = e.one("aten.reshape.default", &[x.into(), flat[0].clone()])?;
+        let index = e.one("aten.reshape.default", &[index.into(), flat[0].clone()])?;
+        return Ok(e.one("aten.gather.default", args![x, 0, index])?.into());
+    };
+    let (own, named) = (e.shape(x), e.shape(index));
+    if own.len() != named.len() {
+        invalid!(
+            "take_along_dim wants as many dimensions in the indices ({}) as in the tensor ({})",
+            named.len(),
+            own.len()
+        );
+    }
+    let dim = wrap_dim(dim, own.len())?;
+    let except = |shape: &SymDims, size: &SymInt| {
+        let mut shape = shape.clone();
+        if let Some(slot) = shape.get_mut(dim) {
+            *slot = size.clone();
+        }
+        shape
+    };
+    let one = SymInt::Int(1);
+    let common = broadcast(&[&except(&own, &one), &except(&named, &one)])?;
+    let full = |shape: &SymDims| shape.get(dim).map_or_else(|| common.clone(), |size| except(&common, size));
+    let x = e.one("aten.expand.default", args![x, &full(&own)[..]])?;
+    let index = e.one("aten.expand.default", args![index, &full(&named)[..]])?;
+    Ok(e.one("aten.gather.default", args![x, dim, index])?.into())
 }
 
 fn masked_select_infer(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {

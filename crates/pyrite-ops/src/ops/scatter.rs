@@ -497,7 +497,7 @@ fn masked_index_put(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     let shape = Meta::contiguous(&shape, values.dtype()).layout()?.shape;
     let masked = values.expanded(&shape).cast(x.dtype());
     let zero = Tensor::scalar(pyrite_tensor::Scalar::Int(0), x.dtype());
-    fill_where(&masked, &mask.expanded(&shape).to_bools(), false, &zero);
+    fill_where(&masked, &excluded(&mask.expanded(&shape)), &zero);
     put_at(x, &indices, Negative::Clamp, &masked, Combine::Sum, &out)?;
     Ok(out.into())
 }
@@ -638,7 +638,7 @@ fn index_fill(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
             block[place * inner..(place + 1) * inner].fill(true);
         }
     }
-    fill_where(&out, &mask, true, &value);
+    fill_where(&out, &mask, &value);
     Ok(out.into())
 }
 
@@ -705,8 +705,13 @@ fn masked_infer(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     Ok(x.fresh(&broadcast(&[&x.shape, &mask.shape])?, x.dtype).into())
 }
 
-/// Writes one value to the places of a tensor where the mask, in order, equals `when`.
-pub(super) fn fill_where(out: &Tensor, mask: &[bool], when: bool, value: &Tensor) {
+/// Where a mask does not hold, in order.
+pub(super) fn excluded(mask: &Tensor) -> Vec<bool> {
+    mask.to_bools().into_iter().map(|holds| !holds).collect()
+}
+
+/// Writes one value to the places of a tensor where the mask, in order, holds.
+pub(super) fn fill_where(out: &Tensor, mask: &[bool], value: &Tensor) {
     crate::moved!(out.dtype(), T => {
         let value = value.storage().read::<T>()[value.layout().offset as usize];
         let walk = pyrite_tensor::walk::Walk::new(out.shape(), &[out.stride()]);
@@ -716,7 +721,7 @@ pub(super) fn fill_where(out: &Tensor, mask: &[bool], when: bool, value: &Tensor
         walk.each_row(|at| {
             let start = (base + at[0]) as usize;
             for (j, holds) in mask.by_ref().take(walk.row).enumerate() {
-                if *holds == when {
+                if *holds {
                     to[start + j * step] = value;
                 }
             }
@@ -728,7 +733,7 @@ fn masked_fill(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     let (x, mask, out) = (call.args.tensor(0)?, call.args.tensor(1)?, call.allocate(0)?);
     let value = single(&call.args, 2, x)?;
     out.write_from(&x.expanded(out.shape()));
-    fill_where(&out, &mask.expanded(out.shape()).to_bools(), true, &value);
+    fill_where(&out, &mask.expanded(out.shape()).to_bools(), &value);
     Ok(out.into())
 }
 

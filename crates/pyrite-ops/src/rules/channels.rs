@@ -3,6 +3,7 @@
 use pyrite_ir::meta::{contiguous_strides, strides_in_order};
 use pyrite_ir::{Meta, SymDims};
 use pyrite_sym::SymInt;
+use pyrite_tensor::MemoryFormat;
 
 /// The dimensions of a channels-last tensor from the slowest to the fastest.
 fn order(rank: usize) -> Option<&'static [usize]> {
@@ -31,16 +32,17 @@ pub fn suggests_channels_last(meta: &Meta) -> bool {
     true
 }
 
-/// Dense strides with the channels fastest if `channels_last` holds and the shape has that many dimensions.
-pub fn image_strides(shape: &[SymInt], channels_last: bool) -> SymDims {
+/// Dense strides; channels-last ones only where the shape has four or five dimensions.
+pub fn image_strides(shape: &[SymInt], format: MemoryFormat) -> SymDims {
     match order(shape.len()) {
-        Some(order) if channels_last => strides_in_order(shape, order),
+        Some(order) if format == MemoryFormat::ChannelsLast => strides_in_order(shape, order),
         _ => contiguous_strides(shape),
     }
 }
 
 /// A fresh result of an image operator on `like`, in its memory format.
 pub fn image_like(like: &Meta, shape: &[SymInt]) -> Meta {
-    let stride = image_strides(shape, suggests_channels_last(like));
+    let last = suggests_channels_last(like);
+    let stride = image_strides(shape, if last { MemoryFormat::ChannelsLast } else { MemoryFormat::Contiguous });
     Meta { device: like.device.clone(), ..Meta::strided(shape, &stride, like.dtype) }
 }
