@@ -471,8 +471,14 @@ fn output_size(args: &Args<'_, Meta>, x: &Meta, dims: usize) -> Result<Vec<SymIn
             .zip(factors)
             .map(|(size, factor)| match size.as_int() {
                 Some(size) => Ok(SymInt::Int((size as f64 * factor) as i64)),
-                None if factor.fract() == 0.0 => Ok(size * factor as i64),
-                None => unsupported!("resizing a symbolic size by {factor}"),
+                // A factor with few binary digits is a fraction, so the product can be written down.
+                None => match (0..20).find(|bits| (factor * f64::from(1 << bits)).fract() == 0.0) {
+                    Some(bits) => {
+                        let whole = SymInt::Int(1 << bits);
+                        Ok((size * (factor * f64::from(1 << bits)) as i64).floor_div(&whole))
+                    }
+                    None => unsupported!("resizing a symbolic size by {factor}"),
+                },
             })
             .collect::<Result<_, OpError>>()?,
         _ => invalid!("{} wants {dims} sizes or factors", args.schema.name),
