@@ -167,25 +167,23 @@ fn check(x: &Meta, weight: &Meta) -> Result<usize, OpError> {
 }
 
 /// Whether PyTorch's kernels for these operands answer channels-last with channels-last.
-fn channels_last(x: &Meta, weight: &Meta, options: &Options) -> bool {
+fn channels_last(x: &Meta, weight: &Meta) -> bool {
     if x.numel().is_eq(0) || weight.numel().is_eq(0) {
         return false;
     }
-    let single = matches!(x.dtype, DType::F32 | DType::F16 | DType::BF16);
-    let dilated = options.dilation.iter().any(|d| !d.is_eq(1));
     match x.rank() {
         // One dimension is computed as two, of which the first has size 1; the input is made dense before.
         3 => {
             let shape = [&weight.shape[0], &weight.shape[1], &SymInt::Int(1), &weight.shape[2]].map(Clone::clone);
             let middle = &weight.shape[2] * &weight.stride[2];
             let stride = [&weight.stride[0], &weight.stride[1], &middle, &weight.stride[2]].map(Clone::clone);
-            (single || !dilated || options.transposed)
-                && suggests_channels_last(&weight.view(&shape, &stride, SymInt::Int(0)))
+            suggests_channels_last(&weight.view(&shape, &stride, SymInt::Int(0)))
         }
-        4 => {
-            (single || !dilated || options.transposed) && (suggests_channels_last(x) || suggests_channels_last(weight))
+        4 => suggests_channels_last(x) || suggests_channels_last(weight),
+        // Volumes of other types go to a kernel that knows no channels-last.
+        _ => {
+            matches!(x.dtype, DType::F32 | DType::BF16) && (suggests_channels_last(x) || suggests_channels_last(weight))
         }
-        _ => single && (suggests_channels_last(x) || suggests_channels_last(weight)),
     }
 }
 
@@ -244,7 +242,7 @@ fn convolution_infer(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
         }
         shape.push(out);
     }
-    let stride = strides(&shape, channels_last(x, weight, &options));
+    let stride = strides(&shape, channels_last(x, weight));
     Ok(Meta { device: x.device.clone(), ..Meta::strided(&shape, &stride, x.dtype) }.into())
 }
 
@@ -538,7 +536,7 @@ fn backward_infer(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     let (grad, x, weight) = (args.tensor(0)?, args.tensor(1)?, args.tensor(2)?);
     let dims = check(x, weight)?;
     let options = Options::read(args, 4, dims)?;
-    let last = channels_last(x, weight, &options);
+    let last = channels_last(x, weight);
     let like = |meta: &Meta| Meta {
         device: x.device.clone(),
         ..Meta::strided(&meta.shape, &strides(&meta.shape, last), x.dtype)
