@@ -399,8 +399,10 @@ pub fn annotate(meta: &Meta) -> String {
     if meta.stride != contiguous_strides(&meta.shape) {
         let _ = write!(text, "[{}]", list(&meta.stride));
     }
-    if meta.device != Device::Cpu {
-        let _ = write!(text, "{}", meta.device);
+    let device = meta.device.to_string();
+    // A name from a file must not end the string that it is written in.
+    if meta.device != Device::Cpu && device.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b':' | b'_')) {
+        text.push_str(&device);
     }
     text
 }

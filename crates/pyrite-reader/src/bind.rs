@@ -119,12 +119,10 @@ const SYNONYMS: [(&str, &str); 8] = [
 
 /// The rules of `functional.py` by the dotted name of the function they are for.
 fn rules() -> &'static HashMap<String, &'static StmtFunctionDef> {
-    static RULES: OnceLock<(Parsed<ModModule>, OnceLock<HashMap<String, &'static StmtFunctionDef>>)> = OnceLock::new();
-    let (parsed, table) = RULES.get_or_init(|| {
-        let parsed = parse_module(include_str!("functional.py")).expect("functional.py is Python");
-        (parsed, OnceLock::new())
-    });
-    table.get_or_init(|| {
+    static PARSED: OnceLock<Parsed<ModModule>> = OnceLock::new();
+    static RULES: OnceLock<HashMap<String, &'static StmtFunctionDef>> = OnceLock::new();
+    let parsed = PARSED.get_or_init(|| parse_module(include_str!("functional.py")).expect("functional.py is Python"));
+    RULES.get_or_init(|| {
         let mut table = HashMap::new();
         for stmt in &parsed.syntax().body {
             // A class gathers the functions of one module; its docstring is the module's name.
@@ -196,7 +194,8 @@ impl<'a> Forward<'a> {
             return None;
         }
         let [object, name] = call.arguments.args.as_ref() else { return None };
-        Some(format!("{}.{}", self.global_path(object)?, literal::text(name)?))
+        let name = literal::text(name).filter(|name| literal::is_word(name))?;
+        Some(format!("{}.{name}", self.global_path(object)?))
     }
 
     /// What a dotted name is.
@@ -693,12 +692,12 @@ impl<'a> Forward<'a> {
     /// Adds a call of something that the registry does not know.
     pub fn foreign(&mut self, name: &str, args: Vec<V>, kwargs: Vec<(String, V)>, want: Option<&str>) -> V {
         if !name.starts_with("operator.") {
-            // A foreign call may reach a Python backend one day: nothing but torch's functions, custom operators and
-            // the file's own modules is ever passed on.
-            let callable = ["torch.", "math.", "self."].iter().any(|root| name.starts_with(root));
-            let message = match callable {
-                true => format!("no operator is called `{name}`; it is kept as it is"),
-                false => format!("`{name}` is not a function that a graph can call"),
+            // A foreign call may reach a Python backend one day: only functions that compute are ever passed on.
+            let callable = is_passed_on(name);
+            let message = if callable {
+                format!("no operator is called `{name}`; it is kept as it is")
+            } else {
+                format!("`{name}` is not a function that a graph can call")
             };
             let refuse = !callable || self.cx.options.foreign == Foreign::Refuse;
             let severity = if refuse { Severity::Error } else { Severity::Note };
@@ -728,6 +727,97 @@ impl<'a> Forward<'a> {
         let wanted = name.strip_prefix("torch.ops.")?;
         self.cx.registry.iter().map(|op| op.name()).find(|known| one_edit(known, wanted)).map(str::to_owned)
     }
+}
+
+/// Modules of torch whose functions compute and do nothing else.
+const COMPUTING: [&str; 17] = [
+    "torch.nn.functional.",
+    "torch.functional.",
+    "torch.Tensor.",
+    "torch._C._nn.",
+    "torch._C._fft.",
+    "torch._C._linalg.",
+    "torch._C._special.",
+    "torch._C._functorch.",
+    "torch._VF.",
+    "torch.special.",
+    "torch.linalg.",
+    "torch.fft.",
+    "torch.sparse.",
+    "torch.nested.",
+    "torch._prims.",
+    "torch.amp.autocast_mode.",
+    "math.",
+];
+
+/// Functions of `torch` itself that reach beyond the graph: files, code, processes, other modules.
+const REACHING_OUT: [&str; 14] = [
+    "load",
+    "save",
+    "from_file",
+    "compile",
+    "vmap",
+    "import_ir_module",
+    "import_ir_module_from_buffer",
+    "get_file_path",
+    "prepare_multiprocessing_environment",
+    "fork",
+    "wait",
+    "parse_ir",
+    "parse_schema",
+    "typename",
+];
+
+/// Whether an unknown function may be kept in a graph. A file is a stranger's: `torch.hub.load` or
+/// `torch.ops.load_library` in it must never reach a program that executes it.
+fn is_passed_on(name: &str) -> bool {
+    let parts: Vec<&str> = name.split('.').collect();
+    let hidden = |part: &str| part.starts_with("__") && !is_python_operator(part);
+    // Python takes some other letters for these, so that a name could be another one than it looks.
+    if parts.iter().any(|part| !literal::is_word(part) || hidden(part)) {
+        return false;
+    }
+    match parts.as_slice() {
+        ["self", ..] => true,
+        // An operator has a namespace, a name and maybe an overload; `torch.ops.load_library` has not.
+        ["torch", "ops", namespace, _] | ["torch", "ops", namespace, _, _] => {
+            !namespace.starts_with('_') || *namespace == "_c10d_functional"
+        }
+        ["torch", "_C", "_set_grad_enabled"] => true,
+        ["torch", function] => {
+            let private = function.starts_with('_')
+                && !["_foreach", "_check", "_assert", "_sym", "_scaled", "_grouped", "_int_mm", "_weight", "_dyn"]
+                    .iter()
+                    .any(|stem| function.starts_with(stem));
+            let class = function.starts_with(|c: char| c.is_ascii_uppercase());
+            !private && !class && !REACHING_OUT.contains(function)
+        }
+        _ => COMPUTING.iter().any(|module| name.strip_prefix(module).is_some_and(|rest| !rest.contains('.'))),
+    }
+}
+
+/// The methods behind Python's operators, such as `__and__`.
+fn is_python_operator(name: &str) -> bool {
+    let stem = name.trim_matches('_');
+    let stem = stem.strip_prefix(['r', 'i']).unwrap_or(stem);
+    matches!(
+        stem,
+        "and"
+            | "or"
+            | "xor"
+            | "lshift"
+            | "rshift"
+            | "shift"
+            | "add"
+            | "sub"
+            | "mul"
+            | "truediv"
+            | "floordiv"
+            | "mod"
+            | "pow"
+            | "matmul"
+            | "nvert"
+    )
 }
 
 /// Whether two names differ by one letter added, left out, changed, or by two swapped.

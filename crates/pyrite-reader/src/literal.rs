@@ -29,6 +29,11 @@ pub(crate) fn text(expr: &Expr) -> Option<&str> {
     }
 }
 
+/// Whether a text consists of ASCII letters, digits and underscores: it can stand in a printed name as it is.
+pub(crate) fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
 /// `torch.ops.aten.add` as it is written; `None` for anything but a chain of names.
 pub(crate) fn path(expr: &Expr) -> Option<String> {
     let mut out = String::new();

@@ -74,6 +74,9 @@ fn initialize<'a>(forward: &mut Forward<'a>, class: &'a StmtClassDef, stmt: &'a 
 }
 
 fn add<'a>(forward: &mut Forward<'a>, class: &'a StmtClassDef, name: &'a str, value: &'a Expr) {
+    if !literal::is_word(name) {
+        return;
+    }
     let member = match value {
         Expr::Call(call) => {
             let path = literal::path(&call.func).unwrap_or_default();
@@ -130,14 +133,18 @@ impl<'a> Forward<'a> {
             return None;
         }
         let [object, name] = call.arguments.args.as_ref() else { return None };
-        Some(join(&self.member_path(object)?, literal::text(name)?))
+        let name = literal::text(name).filter(|name| literal::is_word(name))?;
+        Some(join(&self.member_path(object)?, name))
     }
 
     /// The value of `self.path`.
     pub fn member(&mut self, path: &str, want: Option<&str>, at: &impl Ranged) -> Res<V> {
         let found = self.members.get_key_value(path).map(|(name, member)| (*name, *member));
         match found {
-            Some((name, Member::Graph(_))) => Ok(Value::Graph(name.into())),
+            Some((name, Member::Graph(_))) if pyrite_ir::verify::is_identifier(name) => Ok(Value::Graph(name.into())),
+            Some((_, Member::Graph(class))) => {
+                self.fail(codes::UNSUPPORTED, &class.name, "a nested graph whose name is no name", "rename it")
+            }
             Some((name, Member::Constant(expr))) => {
                 let attribute = mangle(name);
                 if let Some(known) = self.known_constant(&attribute) {
@@ -199,7 +206,7 @@ impl<'a> Forward<'a> {
             return self.method(object, method, call, want);
         }
         let (args, kwargs) = self.arguments(call)?;
-        Ok(self.foreign(&format!("self.{path}"), args, kwargs, want))
+        Ok(self.foreign(&format!("self.{}", mangle(path)), args, kwargs, want))
     }
 
     /// A call of a module of `torch.nn`, by its rule; its parameters become constants.
@@ -215,7 +222,7 @@ impl<'a> Forward<'a> {
         self.module = outer;
         match result? {
             Some(value) => Ok(value),
-            None => Ok(self.foreign(&format!("torch.nn.{class}"), args, kwargs, want)),
+            None => Ok(self.foreign(&format!("self.{}", mangle(path)), args, kwargs, want)),
         }
     }
 

@@ -122,6 +122,48 @@ fn several_errors_are_collected_up_to_a_limit() {
 }
 
 #[test]
+fn functions_that_reach_beyond_the_graph_are_refused() {
+    for call in [
+        "torch.load('x')",
+        "torch.hub.load('a/b', 'c')",
+        "torch.ops.load_library('x.so')",
+        "torch.ops.load_library.__call__('x.so')",
+        "torch.utils.cpp_extension.load('x')",
+        "torch._import_dotted_name('os.system')",
+        "torch.Tensor.__reduce_ex__(x, 2)",
+        "torch.relu.__globals__(x)",
+        "torch.os.system('true')",
+        "torch._C._jit_pass(x)",
+        "torch.nn.functional.torch.load('x')",
+        "os.system('true')",
+        "eval('1')",
+        "__import__('os')",
+        "math.__loader__.load_module('os')",
+        "x.__class__('y')",
+        "torch.ops.aten.café(x)",
+    ] {
+        let (code, line) = error(&forward(&format!("a = {call}")));
+        assert_eq!((code, line), ("reader::unknown-operator", Some(2)), "{call}");
+    }
+}
+
+#[test]
+fn nothing_in_a_text_can_end_the_place_it_is_printed_in() {
+    for line in [
+        "a = getattr(torch.ops.aten.sin, 'x); print(1')(x)",
+        "a = getattr(self, \"b'); print(1\")(x)",
+        "a = getattr(self, \"b'); print(1\")",
+    ] {
+        assert!(read(&forward(line)).is_err(), "{line}");
+    }
+    let text = forward("a = torch.arange(4, device = 'cpu\"\\n    print(1)')");
+    let graph = read(&text).unwrap().graph;
+    let printed = pyrite_ir::print::print(&graph, &Default::default());
+    assert!(!printed.contains("\n    print"), "{printed}");
+    assert!(read(&printed).unwrap().graph == graph);
+}
+
+#[test]
 fn unknown_operators_can_be_refused() {
     let text = forward("a = torch.ops.aten.snii.default(x)");
     let options = ReadOptions { foreign: pyrite_reader::Foreign::Refuse, ..ReadOptions::default() };

@@ -350,7 +350,7 @@ mod = Repro()
             "L__self___fc_bias = self.L__self___fc_bias",
             "l__self___fc = torch.ops.aten.linear.default(L_x_, L__self___fc_weight, L__self___fc_bias)",
             "l__self___act = torch.ops.aten.gelu.default(l__self___fc, approximate = 'tanh')",
-            "odd = torch.nn.LSTM(l__self___act)",
+            "odd = self.L__self___odd(l__self___act)",
             "return (odd,)"
         ]
     );
