@@ -4,6 +4,7 @@ pub mod carrier;
 pub mod complex;
 pub mod dense;
 pub mod fill;
+pub mod fourier;
 pub mod gemm;
 pub mod indexing;
 pub mod lanes;

@@ -1,6 +1,0 @@
-//! Linear algebra.
-
-use pyrite_ir::OpDef;
-
-/// The table.
-pub const OPS: &[OpDef] = &[];

@@ -1,6 +1,0 @@
-//! Special functions.
-
-use pyrite_ir::OpDef;
-
-/// The table.
-pub const OPS: &[OpDef] = &[];
