@@ -36,6 +36,11 @@ fn size(meta: &Meta) -> (SymInt, SymInt) {
     (meta.shape[meta.rank() - 2].clone(), meta.shape[meta.rank() - 1].clone())
 }
 
+/// The smaller size, decided by comparing, so that a size of zero or one stays a number.
+fn shorter<'a>(rows: &'a SymInt, cols: &'a SymInt) -> &'a SymInt {
+    if rows.is_le(cols) { rows } else { cols }
+}
+
 fn batch(meta: &Meta) -> &[SymInt] {
     &meta.shape[..meta.rank() - 2]
 }
@@ -61,7 +66,7 @@ fn nothing(like: &Meta, dtype: DType) -> Meta {
 
 fn pivots_and_info(a: &Meta) -> (Meta, Meta) {
     let (rows, cols) = size(a);
-    let pivots = a.fresh(&shaped(batch(a), &[&rows.min(&cols)]), DType::I32);
+    let pivots = a.fresh(&shaped(batch(a), &[shorter(&rows, &cols)]), DType::I32);
     (pivots, a.fresh(batch(a), DType::I32))
 }
 
@@ -160,7 +165,7 @@ pub fn lu_factor_ex(args: &Args<'_, Meta>) -> Inferred {
 
 fn plu(a: &Meta) -> [Meta; 3] {
     let (rows, cols) = size(a);
-    let short = rows.min(&cols);
+    let short = shorter(&rows, &cols).clone();
     [(&rows, &rows), (&rows, &short), (&short, &cols)].map(|(m, n)| a.fresh(&shaped(batch(a), &[m, n]), a.dtype))
 }
 
@@ -201,7 +206,7 @@ pub fn lu_solve(args: &Args<'_, Meta>) -> Inferred {
 pub fn qr(args: &Args<'_, Meta>) -> Inferred {
     let a = matrices(args, 0)?;
     let (rows, cols) = size(a);
-    let short = rows.min(&cols);
+    let short = shorter(&rows, &cols).clone();
     let matrix = |m: &SymInt, n: &SymInt| columns(a, &shaped(batch(a), &[m, n]), a.dtype);
     Ok(match args.str(1)? {
         "reduced" => vec![matrix(&rows, &short), matrix(&short, &cols)],
@@ -215,7 +220,7 @@ pub fn qr(args: &Args<'_, Meta>) -> Inferred {
 pub fn geqrf(args: &Args<'_, Meta>) -> Inferred {
     let a = matrices(args, 0)?;
     let (rows, cols) = size(a);
-    let tau = a.fresh(&shaped(batch(a), &[&rows.min(&cols)]), a.dtype);
+    let tau = a.fresh(&shaped(batch(a), &[shorter(&rows, &cols)]), a.dtype);
     Ok(vec![columns(a, &a.shape, a.dtype), tau].into())
 }
 
@@ -267,7 +272,7 @@ pub fn eigh(args: &Args<'_, Meta>) -> Inferred {
 pub fn svd(args: &Args<'_, Meta>) -> Inferred {
     let a = matrices(args, 0)?;
     let (rows, cols) = size(a);
-    let short = rows.min(&cols);
+    let short = shorter(&rows, &cols).clone();
     let s = a.fresh(&shaped(batch(a), &[&short]), a.dtype.to_real());
     if !args.bool(2)? {
         return Ok(vec![nothing(a, a.dtype), s, nothing(a, a.dtype)].into());
