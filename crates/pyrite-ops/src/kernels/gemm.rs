@@ -131,7 +131,7 @@ macro_rules! factor {
                 onto: Onto<Self>,
                 threads: Parallelism,
             ) {
-                by_gemm(out, lhs, rhs, scale, onto, threads);
+                in_blocks(out, lhs, rhs, scale, onto, threads);
             }
         })*
     };
@@ -184,6 +184,32 @@ fn keep<T: Factor>(out: &mut [T], shape: Shape, onto: Onto<T>) {
                 Onto::Scaled(factor) => out[at].times(factor),
             };
         }
+    }
+}
+
+/// A sum of this many terms is taken at a time: the rounding errors of short sums that are added at last are smaller
+/// than those of one long sum, and about those of PyTorch's products.
+const BLOCK: usize = 128;
+
+/// The product in blocks along the dimension that is summed over.
+fn in_blocks<T: Factor>(
+    (out, shape): (&mut [T], Shape),
+    lhs: Matrix<'_, T>,
+    rhs: Matrix<'_, T>,
+    scale: T,
+    mut onto: Onto<T>,
+    threads: Parallelism,
+) {
+    let depth = lhs.shape.cols;
+    // Double precision needs no such care.
+    let block = if T::DTYPE == DType::F32 && depth > BLOCK + BLOCK / 2 { BLOCK } else { depth };
+    for start in (0..depth).step_by(block) {
+        let part = block.min(depth - start);
+        let left = Matrix { data: &lhs.data[start * lhs.shape.col_stride..], shape: Shape { cols: part, ..lhs.shape } };
+        let right =
+            Matrix { data: &rhs.data[start * rhs.shape.row_stride..], shape: Shape { rows: part, ..rhs.shape } };
+        by_gemm((&mut *out, shape), left, right, scale, onto, threads);
+        onto = Onto::Scaled(T::from_i64(1));
     }
 }
 
