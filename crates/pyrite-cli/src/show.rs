@@ -19,6 +19,9 @@ pub struct Show {
     /// Write the user's stack before the nodes it belongs to
     #[arg(long)]
     stacks: bool,
+    /// Read this often and report the fastest
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    repeat: u32,
     /// Print a JSON object: nodes, operators, inputs, times
     #[arg(long)]
     json: bool,
@@ -27,7 +30,7 @@ pub struct Show {
 impl Show {
     /// Prints the program.
     pub fn run(&self) -> Outcome {
-        let program = Program::open(&self.file).map_err(|failure| failure.as_json(self.json))?;
+        let program = Program::open_timed(&self.file, self.repeat).map_err(|failure| failure.as_json(self.json))?;
         let graph = &program.read.graph;
         if self.json {
             let mut operators: BTreeMap<&str, usize> = BTreeMap::new();

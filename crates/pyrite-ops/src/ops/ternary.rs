@@ -241,9 +241,9 @@ fn to_clamped(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
         invalid!("{}: at least one bound is needed", args.schema.name);
     }
     let dtype = operand_dtype(&operands);
-    // One bound that is a tensor makes it a maximum or minimum, which bools have.
-    let one_tensor = args.schema.params.len() == 2 && args.schema.params[1].ty == Type::Tensor;
-    if (dtype == DType::Bool && !one_tensor) || dtype.is_complex() {
+    // With bounds that are tensors it is a maximum and a minimum, which bools have.
+    let by_tensors = *args.schema.params[1].ty.required() == Type::Tensor;
+    if (dtype == DType::Bool && !by_tensors) || dtype.is_complex() {
         invalid!("{} is not defined for {dtype}", args.schema.name);
     }
     Ok(same_as(&operands, dtype)?.into())
