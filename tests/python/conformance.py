@@ -16,6 +16,7 @@ import functools
 import hashlib
 import json
 import multiprocessing
+import operator
 import os
 import random
 import signal
@@ -50,6 +51,9 @@ UP_TO_PHASE = {
     "linalg.eig": lambda w, v: v @ torch.diag_embed(w) @ torch.linalg.pinv(v),
     "linalg.eigh": lambda w, v: v @ torch.diag_embed(w).to(v.dtype) @ v.mH,
 }
+
+# Operators that pick elements and say where they were, without promising which of several equal ones they pick.
+PICKERS = {"aten::sort", "aten::topk", "aten::kthvalue", "aten::median", "aten::nanmedian", "aten::mode"}
 
 # Operators that leave their result's memory as it was.
 UNSET = {
@@ -427,6 +431,8 @@ def check(case, worker, mode):
     found = difference(expected, actual, truth=truth, unset=program.unset_outputs())
     if found is None or (": value:" in found and case.settle and settled_alike(case.settle, expected, actual)):
         return "passed", ""
+    if ": value:" in found and picked_alike(program, expected, actual):
+        return "passed", ""
     if not program.random and difference(program.eager(program.inputs), expected, truth=lambda: None, unset=program.unset_outputs()):
         return "unstable", "torch disagrees with itself"
     return "failed", found
@@ -438,6 +444,34 @@ def settled_alike(settle, expected, actual):
         return True
     except AssertionError:
         return False
+
+
+def picked_alike(program, expected, actual):
+    """Whether outputs differ only in which of several equal elements a picking operator chose."""
+    (output,) = [node for node in program.module.graph.nodes if node.op == "output"]
+    placeholders = [node for node in program.module.graph.nodes if node.op == "placeholder"]
+    for node, want, have in zip(output.args[0], expected.outputs, actual.outputs):
+        if not isinstance(want, torch.Tensor) or torch.equal(want, have):
+            continue
+        if want.dtype != torch.int64 or node.target is not operator.getitem or node.args[1] != 1:
+            return False
+        pick = node.args[0]
+        if pick.target._schema.name not in PICKERS or pick.args[0] not in placeholders:
+            return False
+        names = [argument.name for argument in pick.target._schema.arguments]
+        given = {**dict(zip(names, pick.args)), **pick.kwargs}
+        if given.get("stable"):
+            return False
+        values, dim = program.inputs[placeholders.index(pick.args[0])], given.get("dim", -1)
+        if values.dim() > want.dim():
+            want, have = want.unsqueeze(dim), have.unsqueeze(dim)
+        if have.min() < 0 or have.max() >= values.shape[dim] or not same_elements(values.gather(dim, want), values.gather(dim, have)):
+            return False
+    return True
+
+
+def same_elements(left, right):
+    return torch.equal(left.nan_to_num(), right.nan_to_num()) and torch.equal(left.isnan(), right.isnan())
 
 
 def inputs_after(program, answer):

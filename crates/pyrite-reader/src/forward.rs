@@ -3,7 +3,7 @@
 //! Names are bound to values: most to a node, some (aliases, sizes, nested graphs) to no node of their own. A node
 //! takes the name it is assigned to; nodes inside an expression get names that the text does not use.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use pyrite_ir::{Builder, Graph, Kind, Meta, Node, NodeId, Target, Value};
 use pyrite_tensor::tensor::MAX_BYTES;
 use ruff_python_ast::{Expr, Stmt, StmtClassDef, StmtFunctionDef};
 use ruff_text_size::{Ranged, TextRange};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::annotation::{self, Annotated, BadAnnotation};
 use crate::bind::Callee;
@@ -49,15 +50,15 @@ pub(crate) enum Local {
 pub(crate) struct Forward<'a> {
     pub cx: &'a Context<'a>,
     pub builder: Builder,
-    pub locals: HashMap<&'a str, Local>,
+    pub locals: FxHashMap<&'a str, Local>,
     /// What `self.name` stands for.
-    pub members: HashMap<&'a str, Member<'a>>,
+    pub members: FxHashMap<&'a str, Member<'a>>,
     /// What called names resolve to.
-    pub callees: HashMap<String, Rc<Callee>>,
+    pub callees: FxHashMap<String, Rc<Callee>>,
     /// Names that nodes have or that the text assigns.
-    reserved: HashSet<String>,
+    reserved: FxHashSet<String>,
     /// Names that nodes have.
-    nodes: HashSet<String>,
+    nodes: FxHashSet<String>,
     /// The statement being read.
     pub statement: TextRange,
     /// Set while the text of a binding rule is evaluated instead of the file's.
@@ -65,12 +66,12 @@ pub(crate) struct Forward<'a> {
     /// A rule needed an operator that the registry does not have.
     pub rule_failed: bool,
     /// Names used before the line that defines them.
-    later: HashMap<&'a str, TextRange>,
+    later: FxHashMap<&'a str, TextRange>,
     span: Option<Span>,
     stack: Option<Arc<str>>,
     pub subgraphs: BTreeMap<String, Graph>,
     /// The constants made so far, by the attribute they came from.
-    pub constants: HashSet<String>,
+    pub constants: FxHashSet<String>,
     pub depth: u32,
     /// The nodes of the inputs, in order; `None` where one could not be read.
     inputs: Vec<Option<NodeId>>,
@@ -127,19 +128,19 @@ impl<'a> Forward<'a> {
         Self {
             cx,
             builder: Builder::new(),
-            locals: HashMap::new(),
-            members: HashMap::new(),
-            callees: HashMap::new(),
-            reserved: HashSet::new(),
-            nodes: HashSet::new(),
+            locals: FxHashMap::default(),
+            members: FxHashMap::default(),
+            callees: FxHashMap::default(),
+            reserved: FxHashSet::default(),
+            nodes: FxHashSet::default(),
             statement: TextRange::default(),
             in_rule: false,
             rule_failed: false,
-            later: HashMap::new(),
+            later: FxHashMap::default(),
             span: None,
             stack: None,
             subgraphs: BTreeMap::new(),
-            constants: HashSet::new(),
+            constants: FxHashSet::default(),
             depth,
             inputs: Vec::new(),
             pushed: 0,

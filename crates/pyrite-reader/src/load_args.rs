@@ -1,7 +1,5 @@
 //! `load_args(reader)`: where the inputs come from.
 
-use std::collections::HashMap;
-
 use pyrite_diag::Diagnostic;
 use pyrite_ir::inputs::{InputArg, InputSpec, InputValue, StorageSpec, TensorSpec};
 use pyrite_ir::meta::contiguous_strides;
@@ -11,6 +9,7 @@ use pyrite_tensor::DType;
 use pyrite_tensor::tensor::MAX_BYTES;
 use ruff_python_ast::{Expr, ExprCall, Stmt, StmtFunctionDef};
 use ruff_text_size::Ranged;
+use rustc_hash::FxHashMap;
 
 use crate::literal;
 use crate::module::Context;
@@ -35,7 +34,7 @@ pub(crate) fn hints(function: &StmtFunctionDef) -> Vec<(String, i64)> {
 
 /// Reads the function.
 pub(crate) fn read(context: &Context<'_>, function: &StmtFunctionDef) -> Res<InputSpec> {
-    let mut reader = LoadArgs { context, spec: InputSpec::default(), names: HashMap::new() };
+    let mut reader = LoadArgs { context, spec: InputSpec::default(), names: FxHashMap::default() };
     let mut failed = None;
     for stmt in &function.body {
         if let Err(error) = reader.statement(stmt) {
@@ -62,7 +61,7 @@ fn keyword<'a>(call: &'a ExprCall, name: &str) -> Option<&'a Expr> {
 struct LoadArgs<'a> {
     context: &'a Context<'a>,
     spec: InputSpec,
-    names: HashMap<&'a str, usize>,
+    names: FxHashMap<&'a str, usize>,
 }
 
 impl<'a> LoadArgs<'a> {

@@ -1,6 +1,5 @@
 //! The file as a whole: its classes, its `forward`, its `load_args`, what it says about itself.
 
-use std::collections::HashMap;
 use std::path::Path;
 
 use pyrite_diag::{Diagnostic, Diagnostics};
@@ -8,6 +7,7 @@ use pyrite_ir::{InputSpec, Registry};
 use pyrite_sym::SymEnv;
 use ruff_python_ast::{Expr, Stmt, StmtClassDef, StmtFunctionDef};
 use ruff_python_parser::parse_module;
+use rustc_hash::FxHashMap;
 
 use crate::annotation::Symbols;
 use crate::forward::{self, Inputs};
@@ -31,9 +31,9 @@ pub(crate) struct Context<'a> {
     /// Values of symbols that the text gives.
     pub hints: Vec<(String, i64)>,
     /// The classes at the top of the file.
-    pub classes: HashMap<&'a str, &'a StmtClassDef>,
+    pub classes: FxHashMap<&'a str, &'a StmtClassDef>,
     /// What imported and assigned names stand for: `aten` for `torch.ops.aten`.
-    pub aliases: HashMap<&'a str, String>,
+    pub aliases: FxHashMap<&'a str, String>,
 }
 
 impl Context<'_> {
@@ -141,10 +141,10 @@ fn read_top<'a>(
 /// What stands at the top of a file.
 #[derive(Default)]
 struct Top<'a> {
-    classes: HashMap<&'a str, &'a StmtClassDef>,
+    classes: FxHashMap<&'a str, &'a StmtClassDef>,
     order: Vec<&'a StmtClassDef>,
     functions: Vec<&'a StmtFunctionDef>,
-    aliases: HashMap<&'a str, String>,
+    aliases: FxHashMap<&'a str, String>,
     hints: Vec<(String, i64)>,
 }
 
