@@ -30,7 +30,7 @@ impl Failure {
 
     /// The same, as JSON if asked for.
     #[must_use]
-    pub fn as_json(self, wanted: bool) -> Self {
+    pub fn told_in_json(self, wanted: bool) -> Self {
         match self {
             Self::Input { diagnostics, .. } => Self::Input { diagnostics, json: wanted },
             other => other,

@@ -59,7 +59,7 @@ pub struct Run {
 impl Run {
     /// Runs the program and prints its outputs.
     pub fn run(&self) -> Outcome {
-        self.attempt().map_err(|failure| failure.as_json(self.json))
+        self.attempt().map_err(|failure| failure.told_in_json(self.json))
     }
 
     fn attempt(&self) -> Outcome {
@@ -223,7 +223,7 @@ struct Statistics {
 impl Statistics {
     fn of(tensor: &Tensor) -> Self {
         let values = if tensor.dtype().is_complex() {
-            tensor.to_c128s().into_iter().map(|v| v.norm()).collect()
+            tensor.to_c128s().into_iter().map(num_complex::Complex::norm).collect()
         } else {
             tensor.to_f64s()
         };

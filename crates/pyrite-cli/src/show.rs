@@ -30,7 +30,8 @@ pub struct Show {
 impl Show {
     /// Prints the program.
     pub fn run(&self) -> Outcome {
-        let program = Program::open_timed(&self.file, self.repeat).map_err(|failure| failure.as_json(self.json))?;
+        let program =
+            Program::open_timed(&self.file, self.repeat).map_err(|failure| failure.told_in_json(self.json))?;
         let graph = &program.read.graph;
         if self.json {
             let mut operators: BTreeMap<&str, usize> = BTreeMap::new();

@@ -43,12 +43,11 @@ pub fn load(spec: &InputSpec, file: &Path, seed: u64) -> Result<Inputs, Diagnost
             Diagnostic::error(BAD_TENSOR, format!("a storage of {} bytes cannot be made", storage.nbytes))
                 .at(Location::in_file(file))
         })?;
-        storages.push(match &storage.name {
-            Some(name) => stored(name, nbytes, file)?,
-            None => {
-                generated += 1;
-                made_up(storage, nbytes, &mut generator).map_err(|d| d.at(Location::in_file(file)))?
-            }
+        storages.push(if let Some(name) = &storage.name {
+            stored(name, nbytes, file)?
+        } else {
+            generated += 1;
+            made_up(storage, nbytes, &mut generator).map_err(|d| d.at(Location::in_file(file)))?
         });
     }
     let mut values = Vec::new();

@@ -95,11 +95,11 @@ impl Interpreter<'_> {
                     None => Value::Graph(name.clone()),
                 },
                 Kind::Call(target) => {
-                    let args = self.arguments(node, &values, &symbols)?;
+                    let args = Self::arguments(node, &values, &symbols)?;
                     self.node(graph, node, target, args).map_err(|error| RunError::at(node, error))?
                 }
                 Kind::Output => {
-                    let mut args = self.arguments(node, &values, &symbols)?;
+                    let mut args = Self::arguments(node, &values, &symbols)?;
                     result = args.pop().unwrap_or(Value::None);
                     Value::None
                 }
@@ -131,7 +131,6 @@ impl Interpreter<'_> {
     }
 
     fn arguments(
-        &self,
         node: &Node,
         values: &[Option<Value<Tensor>>],
         symbols: &HashMap<Arc<str>, i64>,

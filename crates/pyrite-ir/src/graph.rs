@@ -268,17 +268,13 @@ impl Builder {
     pub fn unique_name(&mut self, wanted: &str) -> String {
         let mut name = wanted.to_owned();
         loop {
-            match self.names.get_mut(&name) {
-                None => {
-                    self.names.insert(name.clone(), 0);
-                    return name;
-                }
-                Some(_) => {
-                    let count = self.names.entry(wanted.to_owned()).or_default();
-                    *count += 1;
-                    name = format!("{wanted}_{count}");
-                }
+            if !self.names.contains_key(&name) {
+                self.names.insert(name.clone(), 0);
+                return name;
             }
+            let count = self.names.entry(wanted.to_owned()).or_default();
+            *count += 1;
+            name = format!("{wanted}_{count}");
         }
     }
 

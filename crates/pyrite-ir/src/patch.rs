@@ -201,7 +201,10 @@ impl Graph {
         if !taken.contains(wanted) {
             return wanted.to_owned();
         }
-        (1u32..).map(|n| format!("{wanted}_{n}")).find(|name| !taken.contains(name.as_str())).unwrap_or_default()
+        (1..=taken.len())
+            .map(|n| format!("{wanted}_{n}"))
+            .find(|name| !taken.contains(name.as_str()))
+            .unwrap_or_default()
     }
 
     /// A patch that removes every call and attribute whose value nobody uses and that writes to nothing.

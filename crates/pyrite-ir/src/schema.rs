@@ -567,8 +567,14 @@ mod tests {
         let tensor = Value::Tensor(0);
         assert!(matches!(s.bind::<i32>(&[], &[]), Err(BindError::Missing { .. })));
         assert!(matches!(s.bind(&[tensor.clone(), tensor.clone()], &[]), Err(BindError::TooMany { .. })));
-        assert!(matches!(s.bind(&[tensor.clone()], &[("x".into(), Value::None)]), Err(BindError::Unknown { .. })));
-        assert!(matches!(s.bind(&[tensor.clone()], &[("self".into(), Value::None)]), Err(BindError::Twice { .. })));
+        assert!(matches!(
+            s.bind(std::slice::from_ref(&tensor), &[("x".into(), Value::None)]),
+            Err(BindError::Unknown { .. })
+        ));
+        assert!(matches!(
+            s.bind(std::slice::from_ref(&tensor), &[("self".into(), Value::None)]),
+            Err(BindError::Twice { .. })
+        ));
         let wrong = s.bind(&[tensor], &[("approximate".into(), Value::Int(1.into()))]).unwrap_err();
         assert_eq!(wrong.to_string(), "aten.gelu.default's argument `approximate` wants str, not an int");
     }

@@ -164,13 +164,14 @@ impl<'a> Forward<'a> {
         }
         let path = match self.global_path(&call.func) {
             Some(path) => path,
-            None => match self.getattr_path(&call.func) {
-                Some(path) => path,
-                None => {
+            None => {
+                if let Some(path) = self.getattr_path(&call.func) {
+                    path
+                } else {
                     let hint = "a graph calls functions by their names";
                     return self.fail(codes::UNSUPPORTED, call, "a call of something that has no name", hint);
                 }
-            },
+            }
         };
         if path == "getattr"
             && let Some(member) = self.member_path_of_call(call)
@@ -341,7 +342,8 @@ impl<'a> Forward<'a> {
     /// `x.method(…)`.
     pub fn method(&mut self, object: V, name: &str, call: &'a ExprCall, want: Option<&str>) -> Res<V> {
         let (mut args, kwargs) = self.arguments(call)?;
-        if self.operand(&object) == Operand::Unknown {
+        let asks_for_size = matches!(name, "size" | "dim" | "numel" | "stride" | "item" | "tolist");
+        if self.operand(&object) == Operand::Unknown && asks_for_size {
             args.insert(0, object);
             return Ok(self.foreign(&format!("torch.Tensor.{name}"), args, kwargs, want));
         }
@@ -423,13 +425,14 @@ impl<'a> Forward<'a> {
                 .map(|index| named.remove(index).1);
             let value = match (if keyword_only { None } else { given.next() }, by_name) {
                 (Some(value), None) | (None, Some(value)) => value,
-                (None, None) => match &parameter.default {
-                    Some(default) => self.constant_default(default)?,
-                    None => {
+                (None, None) => {
+                    if let Some(default) = &parameter.default {
+                        self.constant_default(default)?
+                    } else {
                         let message = format!("{path} needs the argument `{name}`");
                         return self.fail(codes::WRONG_ARGUMENTS, at, message, "add it");
                     }
-                },
+                }
                 (Some(_), Some(_)) => {
                     let message = format!("{path} was given the argument `{name}` twice");
                     return self.fail(codes::WRONG_ARGUMENTS, at, message, "give it once");

@@ -79,12 +79,11 @@ pub(crate) fn from_call<'a>(forward: &mut Forward<'a>, name: &str, call: &'a Exp
         Some(Value::DType(dtype)) => Some(*dtype),
         _ => None,
     };
-    match from_value(data, dtype) {
-        Some(tensor) => Ok(Some(tensor)),
-        None => {
-            let message = format!("the data of `{name}` are ragged or no numbers");
-            forward.fail(codes::WRONG_ARGUMENTS, call, message, "give lists of equal length")
-        }
+    if let Some(tensor) = from_value(data, dtype) {
+        Ok(Some(tensor))
+    } else {
+        let message = format!("the data of `{name}` are ragged or no numbers");
+        forward.fail(codes::WRONG_ARGUMENTS, call, message, "give lists of equal length")
     }
 }
 

@@ -26,6 +26,9 @@ pub(crate) enum Operand {
     Unknown,
 }
 
+/// The arguments of a call: by position and by name.
+pub(crate) type Given = (Vec<V>, Vec<(String, V)>);
+
 impl<'a> Forward<'a> {
     /// The value of an expression; the node that it ends in takes the wanted name.
     pub fn eval(&mut self, expr: &'a Expr, want: Option<&str>) -> Res<V> {
@@ -381,7 +384,7 @@ impl<'a> Forward<'a> {
     }
 
     /// The arguments of a call.
-    pub fn arguments(&mut self, call: &'a ExprCall) -> Res<(Vec<V>, Vec<(String, V)>)> {
+    pub fn arguments(&mut self, call: &'a ExprCall) -> Res<Given> {
         let mut args = Vec::with_capacity(call.arguments.args.len());
         for arg in &call.arguments.args {
             match arg {

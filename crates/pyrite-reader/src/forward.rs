@@ -272,18 +272,15 @@ impl<'a> Forward<'a> {
             }
             self.reserved.insert(name.to_owned());
             let annotation = parameter.parameter.annotation.as_deref();
-            match self.placeholder_meta(name, index, annotation, inputs) {
-                Ok(meta) => {
-                    let node = Node { meta, ..Node::new(name, Kind::Placeholder, Vec::new()) };
-                    let id = self.push(node);
-                    self.inputs.push(Some(id));
-                    self.locals.insert(name, Local::Value(Value::Tensor(id)));
-                }
-                Err(Failed) => {
-                    self.inputs.push(None);
-                    self.locals.insert(name, Local::Broken);
-                    failed = Err(Failed);
-                }
+            if let Ok(meta) = self.placeholder_meta(name, index, annotation, inputs) {
+                let node = Node { meta, ..Node::new(name, Kind::Placeholder, Vec::new()) };
+                let id = self.push(node);
+                self.inputs.push(Some(id));
+                self.locals.insert(name, Local::Value(Value::Tensor(id)));
+            } else {
+                self.inputs.push(None);
+                self.locals.insert(name, Local::Broken);
+                failed = Err(Failed);
             }
             index += 1;
         }
@@ -489,14 +486,11 @@ impl<'a> Forward<'a> {
         };
         let before = self.pushed;
         self.pending = annotated.as_ref().map(|a| a.value.clone());
-        let value = match self.eval(value, want) {
-            Ok(value) => value,
-            Err(Failed) => {
-                for target in targets {
-                    self.bind_broken(target);
-                }
-                return Err(Failed);
+        let Ok(value) = self.eval(value, want) else {
+            for target in targets {
+                self.bind_broken(target);
             }
+            return Err(Failed);
         };
         if let (Some(annotated), Value::Tensor(id)) = (&annotated, &value)
             && id.0 as usize >= before

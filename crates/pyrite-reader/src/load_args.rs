@@ -262,16 +262,15 @@ impl<'a> LoadArgs<'a> {
     }
 
     fn dtype(&self, expr: &Expr) -> Res<DType> {
-        match literal::path(expr).as_deref().and_then(literal::constant) {
-            Some(Value::DType(dtype)) => Ok(dtype),
-            _ => {
-                let text = self.context.source.slice(expr.range());
-                self.context.problems.fail(
-                    Diagnostic::error(codes::UNKNOWN_DTYPE, format!("`{text}` is no data type that Pyrite knows"))
-                        .at(self.context.source.at(expr))
-                        .hint("known are float16, bfloat16, float32, float64, complex64, complex128, int8 to int64, uint8, bool"),
-                )
-            }
+        if let Some(Value::DType(dtype)) = literal::path(expr).as_deref().and_then(literal::constant) {
+            Ok(dtype)
+        } else {
+            let text = self.context.source.slice(expr.range());
+            self.context.problems.fail(
+                Diagnostic::error(codes::UNKNOWN_DTYPE, format!("`{text}` is no data type that Pyrite knows"))
+                    .at(self.context.source.at(expr))
+                    .hint("known are float16, bfloat16, float32, float64, complex64, complex128, int8 to int64, uint8, bool"),
+            )
         }
     }
 

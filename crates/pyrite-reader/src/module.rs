@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use crate::annotation::Symbols;
 use crate::forward::{self, Inputs};
 use crate::literal;
-use crate::problems::{Failed, Problems, Res, codes};
+use crate::problems::{Problems, Res, codes};
 use crate::source::{Source, check_depth};
 use crate::{ReadOptions, ReadOutcome, load_args};
 
@@ -54,13 +54,12 @@ pub(crate) fn read(
     let problems = Problems::default();
     let outcome = read_source(&source, &problems, registry, options);
     let notes = problems.finish()?;
-    match outcome {
-        Ok(outcome) => Ok(ReadOutcome { notes, ..outcome }),
-        Err(Failed) => {
-            let mut all = Diagnostics::new();
-            all.push(Diagnostic::error(codes::NO_GRAPH, "the graph could not be read").at(source.whole()));
-            Err(all)
-        }
+    if let Ok(outcome) = outcome {
+        Ok(ReadOutcome { notes, ..outcome })
+    } else {
+        let mut all = Diagnostics::new();
+        all.push(Diagnostic::error(codes::NO_GRAPH, "the graph could not be read").at(source.whole()));
+        Err(all)
     }
 }
 
@@ -117,22 +116,21 @@ fn read_top<'a>(
         context.hints.extend(load_args::hints(function));
         inputs = Some(load_args::read(&context, function)?);
     }
-    let graph = match main_class(order) {
-        Some(class) => forward::read_class(&context, class, &Inputs::Spec(inputs.as_ref()), 0)?,
-        None => {
-            let bare = functions
-                .iter()
-                .find(|f| f.name.as_str() == "forward")
-                .or_else(|| functions.iter().find(|f| f.name.as_str() != "load_args" && f.name.as_str() != "stored"));
-            let Some(function) = bare else {
-                return context.problems.fail(
-                    Diagnostic::error(codes::NO_GRAPH, "the file has no class with a `forward`, and no `forward`")
-                        .at(context.source.whole())
-                        .hint("name a file that PyTorch's debugger or Pyrite wrote"),
-                );
-            };
-            forward::read_function(&context, function, &Inputs::Spec(inputs.as_ref()))?
-        }
+    let graph = if let Some(class) = main_class(order) {
+        forward::read_class(&context, class, &Inputs::Spec(inputs.as_ref()), 0)?
+    } else {
+        let bare = functions
+            .iter()
+            .find(|f| f.name.as_str() == "forward")
+            .or_else(|| functions.iter().find(|f| f.name.as_str() != "load_args" && f.name.as_str() != "stored"));
+        let Some(function) = bare else {
+            return context.problems.fail(
+                Diagnostic::error(codes::NO_GRAPH, "the file has no class with a `forward`, and no `forward`")
+                    .at(context.source.whole())
+                    .hint("name a file that PyTorch's debugger or Pyrite wrote"),
+            );
+        };
+        forward::read_function(&context, function, &Inputs::Spec(inputs.as_ref()))?
     };
     let metadata = metadata(&context, body);
     Ok(ReadOutcome { graph, inputs, metadata, notes: Vec::new() })

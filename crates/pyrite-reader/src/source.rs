@@ -122,16 +122,14 @@ pub(crate) fn check_depth(source: &Source<'_>) -> Result<(), Diagnostic> {
                 }
                 continue;
             }
-            b'\n' => {
-                if open.is_empty() {
-                    count = 0;
-                    quoted = 0;
-                    let indent = bytes[at + 1..].iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
-                    if indent > MAX_INDENT {
-                        return Err(Diagnostic::error(codes::TOO_DEEP, "a line is indented too far")
-                            .at(source.at_span(source.span(at + 1)))
-                            .hint("graphs need at most a few levels of indentation"));
-                    }
+            b'\n' if open.is_empty() => {
+                count = 0;
+                quoted = 0;
+                let indent = bytes[at + 1..].iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
+                if indent > MAX_INDENT {
+                    return Err(Diagnostic::error(codes::TOO_DEEP, "a line is indented too far")
+                        .at(source.at_span(source.span(at + 1)))
+                        .hint("graphs need at most a few levels of indentation"));
                 }
             }
             b';' if open.is_empty() => count = 0,

@@ -158,7 +158,7 @@ fn nothing_in_a_text_can_end_the_place_it_is_printed_in() {
     }
     let text = forward("a = torch.arange(4, device = 'cpu\"\\n    print(1)')");
     let graph = read(&text).unwrap().graph;
-    let printed = pyrite_ir::print::print(&graph, &Default::default());
+    let printed = pyrite_ir::print::print(&graph, &pyrite_ir::print::PrintOptions::default());
     assert!(!printed.contains("\n    print"), "{printed}");
     assert!(read(&printed).unwrap().graph == graph);
 }

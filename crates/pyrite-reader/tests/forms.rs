@@ -307,7 +307,7 @@ class Repro(torch.nn.Module):
         return (a, b, c, d, e, w)
 ";
     let graph = read_ok(text).graph;
-    let again = read(&pyrite_ir::print::print(&graph, &Default::default())).unwrap().graph;
+    let again = read(&pyrite_ir::print::print(&graph, &pyrite_ir::print::PrintOptions::default())).unwrap().graph;
     for (name, tensor) in graph.constants() {
         let other = &again.constants()[name];
         assert_eq!(tensor.dtype(), other.dtype(), "{name}");
@@ -398,7 +398,7 @@ if __name__ == '__main__':
         metadata: vec![("backend".into(), "torch:inductor".into()), ("seed".into(), "7".into())],
         inputs: outcome.inputs.clone(),
     };
-    let printed = pyrite_ir::print::print_repro(&outcome.graph, &info, &Default::default());
+    let printed = pyrite_ir::print::print_repro(&outcome.graph, &info, &pyrite_ir::print::PrintOptions::default());
     let again = read(&printed).unwrap_or_else(|e| panic!("{e}\n{printed}"));
     assert!(again.graph == outcome.graph);
     assert_eq!(again.inputs, outcome.inputs);

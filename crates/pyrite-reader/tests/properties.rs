@@ -125,7 +125,7 @@ proptest! {
     fn random_graphs_survive_a_round_trip(choices in prop::collection::vec(any::<(u8, u16, u16, i64)>(), 0..40)) {
         let mut built = graph(&choices);
         // Metadata comes from reading, so the second round has it and the first has not.
-        let text = pyrite_ir::print::print(&built, &Default::default());
+        let text = pyrite_ir::print::print(&built, &pyrite_ir::print::PrintOptions::default());
         let read = read(&text).unwrap_or_else(|e| panic!("{e}\n{text}")).graph;
         prop_assert!(read == built, "{}", text);
         built.env = read.env.clone();

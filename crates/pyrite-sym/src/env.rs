@@ -111,13 +111,12 @@ impl SymEnv {
     /// The symbol of that name, made with the hint and lower bound if there is none yet.
     pub fn named(&self, name: &str, hint: Option<i64>, low: i64) -> SymInt {
         let mut inner = self.inner.lock();
-        let name = match inner.symbols.iter().find(|s| &*s.name == name) {
-            Some(symbol) => symbol.name.clone(),
-            None => {
-                let name: Arc<str> = name.into();
-                inner.symbols.push(Symbol { name: name.clone(), hint, low, high: None });
-                name
-            }
+        let name = if let Some(symbol) = inner.symbols.iter().find(|s| &*s.name == name) {
+            symbol.name.clone()
+        } else {
+            let name: Arc<str> = name.into();
+            inner.symbols.push(Symbol { name: name.clone(), hint, low, high: None });
+            name
         };
         drop(inner);
         self.wrap(Expr::symbol(name))

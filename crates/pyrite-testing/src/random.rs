@@ -67,7 +67,7 @@ impl Maker {
         let count = 1 + self.draw(3);
         (0..count)
             .map(|index| {
-                let shape: Vec<i64> = (0..1 + self.draw(3)).map(|_| [1, 2, 3, 4, 5][self.draw(5)]).collect();
+                let shape: Vec<i64> = (0..=self.draw(3)).map(|_| [1, 2, 3, 4, 5][self.draw(5)]).collect();
                 let tensor = Tensor::empty(&shape, DType::F32).expect("a small tensor");
                 CounterGenerator::new(number, 100 + index as u64).fill_normal(&tensor);
                 // A third of the inputs lie transposed in memory.

@@ -9,10 +9,10 @@ use super::Carrier;
 
 /// Calls `f` with the elements in order.
 pub fn read<T: Carrier, R>(tensor: &Tensor, f: impl FnOnce(&[T]) -> R) -> R {
-    if tensor.dtype() == T::DTYPE {
-        if let Some(slice) = tensor.as_slice::<T>() {
-            return f(&slice);
-        }
+    if tensor.dtype() == T::DTYPE
+        && let Some(slice) = tensor.as_slice::<T>()
+    {
+        return f(&slice);
     }
     f(&T::load(tensor))
 }

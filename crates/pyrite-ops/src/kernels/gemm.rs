@@ -99,8 +99,10 @@ pub trait Factor: Element + std::ops::Mul<Output = Self> {
     /// Zero.
     const ZERO: Self;
     /// The sum; integers wrap.
+    #[must_use]
     fn plus(self, other: Self) -> Self;
     /// The product; integers wrap.
+    #[must_use]
     fn times(self, other: Self) -> Self;
     /// `out = keep·out + scale·(lhs @ rhs)` where all sizes fit each other and none is zero.
     fn product(

@@ -336,14 +336,14 @@ pub const OPS: &[OpDef] = &[
         "aten::fmax(Tensor self, Tensor other) -> Tensor",
         "The larger of two; a number rather than NaN.",
         to_same,
-        |c| ordered(c, f64::max, |a, b| a.max(b)),
+        |c| ordered(c, f64::max, std::cmp::Ord::max),
         COMPARABLE,
     ),
     plain_pointwise(
         "aten::fmin(Tensor self, Tensor other) -> Tensor",
         "The smaller of two; a number rather than NaN.",
         to_same,
-        |c| ordered(c, f64::min, |a, b| a.min(b)),
+        |c| ordered(c, f64::min, std::cmp::Ord::min),
         COMPARABLE,
     ),
     core_pointwise(

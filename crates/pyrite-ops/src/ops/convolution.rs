@@ -213,15 +213,15 @@ fn convolution_infer(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     if !weight.shape[0].modulo(&options.groups).is_eq(0) {
         invalid!("{} channels cannot be split into {} groups", weight.shape[0], options.groups);
     }
-    if let Some(bias) = bias {
-        if bias.rank() != 1 || !bias.shape[0].is_eq(&channels) || bias.dtype != x.dtype {
-            invalid!(
-                "a bias of type {} and shape {:?} for {channels} channels of type {}",
-                bias.dtype,
-                bias.shape,
-                x.dtype
-            );
-        }
+    if let Some(bias) = bias
+        && (bias.rank() != 1 || !bias.shape[0].is_eq(&channels) || bias.dtype != x.dtype)
+    {
+        invalid!(
+            "a bias of type {} and shape {:?} for {channels} channels of type {}",
+            bias.dtype,
+            bias.shape,
+            x.dtype
+        );
     }
     // Without input channels PyTorch's result has none either.
     shape.push(if x.shape[1].is_eq(0) { SymInt::Int(0) } else { channels });
@@ -237,7 +237,7 @@ fn convolution_infer(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
         if out.is_lt(1) && !(options.transposed && out.is_eq(0)) {
             invalid!("a window of {kernel} is larger than the padded size of {size}");
         }
-        if options.transposed && !options.output_padding[d].is_lt(&options.stride[d].max(&options.dilation[d])) {
+        if options.transposed && !options.output_padding[d].is_lt(options.stride[d].max(&options.dilation[d])) {
             invalid!("output padding must be smaller than stride or dilation");
         }
         shape.push(out);
@@ -535,7 +535,7 @@ fn mask<T>(args: &Args<'_, T>) -> Result<[bool; 3], OpError> {
 fn backward_infer(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     let (grad, x, weight) = (args.tensor(0)?, args.tensor(1)?, args.tensor(2)?);
     let dims = check(x, weight)?;
-    let options = Options::read(args, 4, dims)?;
+    Options::read(args, 4, dims)?;
     let last = channels_last(x, weight);
     let like = |meta: &Meta| Meta {
         device: x.device.clone(),

@@ -220,7 +220,8 @@ fn bag_infer(args: &Args<'_, Meta>, sizes: Sizes) -> Result<Value<Meta>, OpError
         _ => bags.clone(),
     };
     let fresh = |shape: &[SymInt]| weight.fresh(shape, index_type);
-    let largest = if mode == Mode::Max { fresh(&[bags.clone(), width.clone()]) } else { fresh(&[counted.clone()]) };
+    let largest =
+        if mode == Mode::Max { fresh(&[bags.clone(), width.clone()]) } else { fresh(std::slice::from_ref(&counted)) };
     Ok(vec![weight.fresh(&[bags, width], weight.dtype), fresh(&[listed]), fresh(&[counted]), largest].into())
 }
 

@@ -156,7 +156,7 @@ fn indexed(x: &Meta, indices: &[Option<Meta>], count: &mut dyn FnMut(usize) -> S
             }
             let count = count(position);
             for _ in 0..index.rank() {
-                found.push((dim, Meta::contiguous(&[count.clone()], DType::I64)));
+                found.push((dim, Meta::contiguous(std::slice::from_ref(&count), DType::I64)));
                 dim += 1;
             }
         } else {

@@ -34,7 +34,7 @@ pub const OPS: &[OpDef] = &[
     .samples(&["[f32[2, 3], f32[2, 3]]", "[f32[2], i64[2]], -1", "[f32[], f32[]]"]),
     OpDef::composite("aten::hstack(Tensor[] tensors) -> Tensor", "`cat` along the second dimension (the first of vectors).", |e, a| {
         let tensors = at_least(e, a, 1)?;
-        let dim = if tensors.first().is_some_and(|x| e.rank(*x) == 1) { 0 } else { 1 };
+        let dim = i32::from(tensors.first().is_none_or(|x| e.rank(*x) != 1));
         e.call("aten.cat.default", args![tensors, dim])
     })
     .samples(&["[f32[2], f32[3]]", "[f32[2, 1], f32[2, 3]]", "[f32[], f32[]]"]),

@@ -237,7 +237,7 @@ const fn padding_grad(schema: &'static str, samples: &'static [&'static str]) ->
 
 /// The dimensions with their padding before and after.
 fn per_dim(rank: usize, pad: &[SymInt]) -> Result<Vec<(usize, [SymInt; 2])>, OpError> {
-    if pad.len() % 2 != 0 || pad.len() > 2 * rank {
+    if !pad.len().is_multiple_of(2) || pad.len() > 2 * rank {
         invalid!("{} paddings for {rank} dimensions", pad.len());
     }
     Ok(pad.chunks_exact(2).enumerate().map(|(n, pair)| (rank - 1 - n, [pair[0].clone(), pair[1].clone()])).collect())

@@ -324,6 +324,8 @@ fn new_reduce(name: &str) -> Result<Combine, OpError> {
 trait Combined: Carrier + Factor {
     /// Whether it is greater than, or is not a number; complex numbers compare by nothing.
     fn over(self, other: Self) -> bool;
+    /// Whether it is less than, or is not a number.
+    fn under(self, other: Self) -> bool;
     /// It divided by a count; integers round down.
     fn shared(self, count: i64) -> Self;
     /// The smallest and the largest value.
@@ -333,6 +335,9 @@ trait Combined: Carrier + Factor {
 impl Combined for f32 {
     fn over(self, other: Self) -> bool {
         self > other || self.is_nan()
+    }
+    fn under(self, other: Self) -> bool {
+        self < other || self.is_nan()
     }
     fn shared(self, count: i64) -> Self {
         self / count as Self
@@ -344,6 +349,9 @@ impl Combined for f64 {
     fn over(self, other: Self) -> bool {
         self > other || self.is_nan()
     }
+    fn under(self, other: Self) -> bool {
+        self < other || self.is_nan()
+    }
     fn shared(self, count: i64) -> Self {
         self / count as Self
     }
@@ -354,6 +362,9 @@ impl Combined for i64 {
     fn over(self, other: Self) -> bool {
         self > other
     }
+    fn under(self, other: Self) -> bool {
+        self < other
+    }
     fn shared(self, count: i64) -> Self {
         self.div_euclid(count)
     }
@@ -362,6 +373,9 @@ impl Combined for i64 {
 
 impl Combined for pyrite_tensor::Complex64 {
     fn over(self, _: Self) -> bool {
+        false
+    }
+    fn under(self, _: Self) -> bool {
         false
     }
     fn shared(self, count: i64) -> Self {
@@ -411,7 +425,7 @@ impl<T: Combined> Target<T> {
                 }
             }
             Combine::Min => {
-                if old.over(value) && old == old || value != value {
+                if value.under(old) {
                     value
                 } else {
                     old
@@ -534,7 +548,7 @@ fn index_dim_infer(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     }
     if x.rank() > 0 && source.rank() > 0 {
         expect_same_shape("the source", &source.shape, &expected)?;
-    } else if !source.numel().is_eq(&index.numel()) {
+    } else if !source.numel().is_eq(index.numel()) {
         invalid!("a source of shape {:?} for an index of shape {:?}", source.shape, index.shape);
     }
     if let Some(reduce) = args.schema.param("reduce") {
@@ -770,7 +784,7 @@ fn put_infer(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
             source.dtype
         );
     }
-    if !index.numel().is_eq(&source.numel()) {
+    if !index.numel().is_eq(source.numel()) {
         invalid!("put has {} positions for {} elements", index.numel(), source.numel());
     }
     Ok(preserved(x))

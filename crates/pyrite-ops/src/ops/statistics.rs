@@ -159,21 +159,18 @@ fn bincount(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     }
     let len = input.iter().max().map_or(0, |v| v.saturating_add(1)).max(call.args.int(2)?);
     let out = Tensor::zeros(&[len], call.out_meta(0)?.dtype)?;
-    match call.args.opt_tensor(1)?.filter(|_| !input.is_empty()) {
-        Some(weights) => {
-            let mut sums = vec![0.0; len as usize];
-            for (bin, weight) in input.iter().zip(weights.to_f64s()) {
-                sums[*bin as usize] += weight;
-            }
-            out.write_f64s(&sums);
+    if let Some(weights) = call.args.opt_tensor(1)?.filter(|_| !input.is_empty()) {
+        let mut sums = vec![0.0; len as usize];
+        for (bin, weight) in input.iter().zip(weights.to_f64s()) {
+            sums[*bin as usize] += weight;
         }
-        None => {
-            let mut counts = vec![0i64; len as usize];
-            for bin in &input {
-                counts[*bin as usize] += 1;
-            }
-            out.write_i64s(&counts);
+        out.write_f64s(&sums);
+    } else {
+        let mut counts = vec![0i64; len as usize];
+        for bin in &input {
+            counts[*bin as usize] += 1;
         }
+        out.write_i64s(&counts);
     }
     Ok(out.into())
 }

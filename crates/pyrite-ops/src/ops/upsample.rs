@@ -297,16 +297,15 @@ struct Scale {
 impl Scale {
     fn read<T>(args: &Args<'_, T>, dims: usize) -> Result<Self, OpError> {
         let align_corners = args.schema.param("align_corners").map_or(Ok(false), |at| args.bool(at))?;
-        let factors = match args.schema.param("scale_factors") {
-            Some(at) => match args.opt_floats(at)? {
+        let factors = if let Some(at) = args.schema.param("scale_factors") {
+            match args.opt_floats(at)? {
                 Some(factors) if factors.len() == dims => factors.into_iter().map(Some).collect(),
                 Some(factors) => invalid!("{} scale factors for {dims} dimensions", factors.len()),
                 None => vec![None; dims],
-            },
-            None => {
-                let first = args.schema.params.len() - dims;
-                (first..first + dims).map(|at| args.opt_float(at)).collect::<Result<_, _>>()?
             }
+        } else {
+            let first = args.schema.params.len() - dims;
+            (first..first + dims).map(|at| args.opt_float(at)).collect::<Result<_, _>>()?
         };
         Ok(Self { align_corners, factors })
     }

@@ -311,13 +311,13 @@ pub const OPS: &[OpDef] = &[
     OpDef::view(
         "aten::hsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]",
         "`tensor_split` along the second dimension (the first of a vector).",
-        |a| split_along(a, |rank| if rank == 1 { 0 } else { 1 }),
+        |a| split_along(a, |rank| i64::from(rank != 1)),
     )
     .samples(&["f32[2, 4], 2", "f32[4], 2"]),
     OpDef::view(
         "aten::hsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]",
         "`tensor_split` along the second dimension (the first of a vector).",
-        |a| split_along(a, |rank| if rank == 1 { 0 } else { 1 }),
+        |a| split_along(a, |rank| i64::from(rank != 1)),
     )
     .samples(&["f32[2, 4], [1, 3]"]),
     OpDef::view(

@@ -263,7 +263,7 @@ pub fn airy_ai(x: f64) -> f64 {
     if x < -10.0 {
         return airy_far(-x);
     }
-    let (mut at, mut value, mut slope) = (0.0, 0.355_028_053_887_817_24, -0.258_819_403_792_806_8);
+    let (mut at, mut value, mut slope) = (0.0, 0.355_028_053_887_817_2, -0.258_819_403_792_806_8);
     while at != x {
         let step = (x - at).clamp(-1.0, 1.0);
         (value, slope) = airy_step(at, step, value, slope);
