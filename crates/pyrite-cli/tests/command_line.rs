@@ -225,7 +225,7 @@ fn inputs_come_from_storages_and_bad_storages_are_refused() {
             std::fs::write(folder.join("storages").join(&hash), b"PK\x03\x04 not a zip").unwrap();
             with_storage(folder, &hash, 24)
         }),
-        ("inputs::missing-storage", &|folder| with_storage(folder, "../../etc/passwd", 24)),
+        ("reader::load-args", &|folder| with_storage(folder, "../../etc/passwd", 24)),
     ];
     for (code, prepare) in cases {
         let (exit, out, err) = run(prepare);
