@@ -1,11 +1,11 @@
 //! The gradients of activation functions.
 
 use pyrite_ir::{Args, Call, Meta, OpDef, OpError, Value, invalid};
-use pyrite_tensor::{Complex64, Layout, Tensor};
+use pyrite_tensor::{Complex64, DType, Layout, Tensor};
 
 use super::activation::logistic;
 use crate::kernels::Pointwise;
-use crate::rules::{plain_pointwise, same_as, to_same, to_same_number, wrap_dim};
+use crate::rules::{operand_dtype, plain_pointwise, same_as, to_same, wrap_dim};
 
 const PAIRS: &[&str] = &["f32[3, 4], f32[3, 4]", "f64[5], f64[5]", "bf16[2, 3]<[1, 2], bf16[2, 3]", "f32[0], f32[0]"];
 const COMPLEX_PAIRS: &[&str] = &["f32[3, 4], f32[3, 4]", "bf16[2, 3]<[1, 2], bf16[2, 3]", "c64[3], c64[3]"];
@@ -13,7 +13,7 @@ const WITH_BOUND: &[&str] = &["f32[3, 4], f32[3, 4], 0.5", "bf16[3], bf16[3], 0"
 
 /// The table.
 pub const OPS: &[OpDef] = &[
-    plain_pointwise("aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor", "The gradient of `threshold`, and with threshold 0 of `relu`.", to_same_number, threshold_backward, &["f32[3, 4], f32[3, 4], 0", "f64[5], f64[5], 0.5", "bf16[2, 3]<[1, 2], bf16[2, 3], 0", "i64[3], i64[3], 0"]),
+    plain_pointwise("aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor", "The gradient of `threshold`, and with threshold 0 of `relu`.", self_first, threshold_backward, &["f32[3, 4], f32[3, 4], 0", "f64[5], f64[5], 0.5", "bf16[2, 3]<[1, 2], bf16[2, 3], 0", "i64[3], i64[3], 0"]),
     plain_pointwise("aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor", "The gradient of `tanh` from its result.", to_same, tanh_backward, COMPLEX_PAIRS),
     plain_pointwise("aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor", "The gradient of `sigmoid` from its result.", to_same, sigmoid_backward, COMPLEX_PAIRS),
     plain_pointwise("aten::silu_backward(Tensor grad_output, Tensor self) -> Tensor", "The gradient of `silu`.", to_same, silu_backward, COMPLEX_PAIRS),
@@ -23,19 +23,29 @@ pub const OPS: &[OpDef] = &[
     OpDef::kernel("aten::hardswish_backward(Tensor grad_output, Tensor self) -> Tensor", "The gradient of `hardswish`.", to_same, hardswish_backward).samples(PAIRS),
     OpDef::kernel("aten::hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor", "The gradient of `hardshrink`.", to_same, shrink_backward).samples(WITH_BOUND),
     OpDef::kernel("aten::softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor", "The gradient of `softshrink`.", to_same, shrink_backward).samples(WITH_BOUND),
-    OpDef::kernel("aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor", "The gradient of `leaky_relu`.", to_same, leaky_relu_backward).samples(&["f32[3, 4], f32[3, 4], 0.1, False", "f64[3], f64[3], 0.2, True"]),
+    OpDef::kernel("aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor", "The gradient of `leaky_relu`.", self_first, leaky_relu_backward).samples(&["f32[2, 3]<[1, 2], f32[2, 3], 0.1, False", "f64[3], f64[3], 0.2, True"]),
     OpDef::kernel("aten::elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result) -> Tensor", "The gradient of `elu`, from its argument or its result.", to_same, elu_backward).samples(&["f32[3, 4], 1, 1, 1, False, f32[3, 4]", "f64[3], 2, 0.5, 1.5, True, f64[3]"]),
     OpDef::kernel("aten::softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor", "The gradient of `softplus`.", to_same, softplus_backward).samples(&["f32[3, 4], f32[3, 4], 1, 20", "f64[3], f64[3], 2, 0.5"]),
-    OpDef::kernel("aten::log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor", "The gradient of `log_sigmoid`.", to_log_sigmoid_gradient, log_sigmoid_backward).samples(&["f32[3, 4], f32[3, 4], f32[0]", "f64[3], f64[3], f64[3]"]),
+    OpDef::kernel("aten::log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor", "The gradient of `log_sigmoid`.", to_same, log_sigmoid_backward).samples(&["f32[3, 4], f32[3, 4], f32[3, 4]{0..1}", "f64[3], f64[3], f64[3]{0..1}"]),
     plain_pointwise("aten::logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor", "The gradient of `logit`.", to_same, logit_backward, &["f32[3, 4], f32[3, 4]{0..1}", "f64[3], f64[3], 0.1"]),
     OpDef::kernel("aten::glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor", "The gradient of `glu`.", infer_glu_backward, glu_backward).samples(&["f32[3, 2], f32[3, 4], -1", "f64[2, 3], f64[4, 3], 0"]),
-    OpDef::kernel("aten::_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)", "The gradients of `_prelu_kernel`; that of the weight is not summed yet.", infer_prelu_backward, prelu_backward).samples(&["f32[3, 4], f32[3, 4], f32[1, 4]", "f64[5], f64[5], f64[5]"]),
-    OpDef::kernel("aten::rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool training, bool self_is_result) -> Tensor", "The gradient of `rrelu_with_noise`.", to_same, rrelu_backward).samples(&["f32[3], f32[3], f32[3], 0.1, 0.3, True, False", "f32[3], f32[3], f32[3], 0.1, 0.3, False, False"]),
+    OpDef::kernel("aten::_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)", "The gradients of `_prelu_kernel`; that of the weight is not summed yet.", infer_prelu_backward, prelu_backward).samples(&["f32[2, 3]<[1, 2], f32[2, 3], f32[1, 3]", "f64[5], f64[5], f64[5]"]),
+    OpDef::kernel("aten::rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool training, bool self_is_result) -> Tensor", "The gradient of `rrelu_with_noise`.", to_rrelu_gradient, rrelu_backward).samples(&["f32[2, 3]<[1, 2], f32[2, 3], f32[2, 3], 0.1, 0.3, True, False", "f32[3], f32[3], f32[3], 0.1, 0.3, False, False"]),
 ];
 
 /// A function of the incoming gradient and another float, in double precision.
 fn map(call: &Call<'_>, other: usize, f: impl Fn(f64, f64) -> f64 + Sync) -> Result<Value<Tensor>, OpError> {
     Pointwise::as_result(call, [call.args.tensor(0)?, call.args.tensor(other)?])?.f64(|[g, x]| f(g, x)).finish()
+}
+
+/// The common type, in the layout of the argument rather than of the gradient.
+fn self_first(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
+    let operands = [args.tensor(1)?.clone(), args.tensor(0)?.clone()];
+    let dtype = operand_dtype(&operands);
+    if dtype == DType::Bool {
+        invalid!("{} is not defined for bools", args.schema.name);
+    }
+    Ok(same_as(&operands, dtype)?.into())
 }
 
 fn threshold_backward(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
@@ -76,7 +86,7 @@ fn silu_backward(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
         })
         .c128(|[g, z]| {
             let s: Complex64 = (1.0 + (-z).exp()).inv();
-            g * (s * (1.0 + z * (1.0 - s))).conj()
+            g * s * (1.0 + z * (1.0 - s))
         })
         .finish()
 }
@@ -134,14 +144,14 @@ fn softplus_backward(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     map(call, 1, |g, x| if x * beta > threshold { g } else { g * logistic(x * beta) })
 }
 
-fn to_log_sigmoid_gradient(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
-    let (grad, x) = (args.tensor(0)?, args.tensor(1)?);
-    Ok(same_as(&[grad.clone(), x.clone()], x.dtype)?.into())
-}
-
-/// The buffer is not needed: the exponential is taken anew.
+/// The buffer holds `e^-|x|`.
 fn log_sigmoid_backward(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
-    map(call, 1, |g, x| g * logistic(-x))
+    Pointwise::as_result(call, [call.args.tensor(0)?, call.args.tensor(1)?, call.args.tensor(2)?])?
+        .f64(|[g, x, exp]| {
+            let part = exp / (1.0 + exp);
+            g * if x < 0.0 { 1.0 - part } else { part }
+        })
+        .finish()
 }
 
 fn logit_backward(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
@@ -184,8 +194,9 @@ fn glu_backward(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
 }
 
 fn infer_prelu_backward(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
-    let one = to_same(args)?;
-    Ok(Value::List(vec![one.clone(), one]))
+    let operands = [args.tensor(1)?.clone(), args.tensor(2)?.clone(), args.tensor(0)?.clone()];
+    let result = || same_as(&operands, operand_dtype(&operands)).map(Value::from);
+    Ok(Value::List(vec![result()?, result()?]))
 }
 
 fn prelu_backward(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
@@ -200,10 +211,22 @@ fn prelu_backward(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     Ok(Value::List(vec![of_input, of_weight]))
 }
 
+/// Whether slopes were drawn: with hardly any range they are not random, even in training.
+fn drawn<T>(args: &Args<'_, T>) -> Result<bool, OpError> {
+    Ok(args.bool(5)? && args.float(4)? - args.float(3)? > 1e-6)
+}
+
+fn to_rrelu_gradient(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
+    if !drawn(args)? {
+        return self_first(args);
+    }
+    let operands = [args.tensor(2)?.clone(), args.tensor(0)?.clone()];
+    Ok(same_as(&operands, operand_dtype(&operands))?.into())
+}
+
 fn rrelu_backward(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     let (lower, upper) = (call.args.float(3)?, call.args.float(4)?);
-    // With hardly any range the slope is not random, even in training.
-    if call.args.bool(5)? && upper - lower > 1e-6 {
+    if drawn(&call.args)? {
         return map(call, 2, |g, noise| g * noise);
     }
     let slope = 0.5 * (lower + upper);

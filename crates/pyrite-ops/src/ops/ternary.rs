@@ -1,6 +1,6 @@
 //! Pointwise functions of three and more operands.
 
-use pyrite_ir::{Args, Call, FromNumber, Meta, OpDef, OpError, Type, Value, invalid};
+use pyrite_ir::{Args, Call, FromNumber, Meta, OpDef, OpError, Value, invalid};
 use pyrite_tensor::{Complex64, DType, Tensor};
 
 use crate::kernels::{Pointwise, operand};
@@ -110,7 +110,7 @@ pub const OPS: &[OpDef] = &[
         "Raises what is below the bound to it.",
         to_clamped,
         clamp_min,
-        &["f32[3, 4], f32[4]", "i64[4], i64[4]"],
+        &["f32[3, 4], f32[4]", "i64[4], i64[4]", "b8[3], b8[3]"],
     ),
     in_place(
         "aten::clamp_min_(Tensor(a!) self, Scalar min) -> Tensor(a!)",
@@ -134,7 +134,7 @@ pub const OPS: &[OpDef] = &[
         "Lowers what is above the bound to it.",
         to_clamped,
         clamp_max,
-        &["f32[3, 4], f32[4]", "i64[4], i64[4]"],
+        &["f32[3, 4], f32[4]", "i64[4], i64[4]", "b8[3], b8[3]"],
     ),
     in_place(
         "aten::clamp_max_(Tensor(a!) self, Scalar max) -> Tensor(a!)",

@@ -2,7 +2,7 @@
 
 use std::f64::consts::{LN_2, LN_10, PI};
 
-use pyrite_ir::{Args, Call, Meta, OpDef, OpError, Tag, Value, invalid};
+use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, Tag, Value, args, invalid};
 use pyrite_tensor::{Complex64, DType, Tensor};
 
 use crate::kernels::{Pointwise, complex};
@@ -83,13 +83,13 @@ pub const OPS: &[OpDef] = &[
         |c| rounding(c, f64::ceil),
         REALS,
     ),
-    plain_pointwise(
+    OpDef::composite(
         "aten::conj_physical(Tensor self) -> Tensor",
-        "The complex conjugate, computed; a real tensor is copied.",
-        to_same,
-        conj,
-        ANY,
-    ),
+        "The complex conjugate, computed; a real tensor is itself.",
+        conj_physical,
+    )
+    .tags(&[Tag::Pointwise])
+    .samples(&["c64[2, 2]", "c128[2, 3]<[1, 2]"]),
     core_pointwise(
         "aten::cos(Tensor self) -> Tensor",
         "The cosine.",
@@ -427,9 +427,9 @@ fn angle(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     Pointwise::over(call, [x], x.dtype().to_inexact())?.f64(|[x]| of_real(x)).c128_to_f64(|[z]| z.arg()).finish()
 }
 
-fn conj(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
-    let x = call.args.tensor(0)?;
-    Pointwise::as_result(call, [x])?.f32(|[x]| x).f64(|[x]| x).i64(|[x]| x).c128(|[z]| z.conj()).finish()
+fn conj_physical(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpError> {
+    let x = *a.tensor(0)?;
+    if e.dtype(x).is_complex() { e.call("aten._conj_physical.default", args![x]) } else { Ok(x.into()) }
 }
 
 fn neg(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
@@ -507,8 +507,11 @@ fn logit(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     match call.args.opt_float(1)? {
         None => map.f64(|[x]| (x / (1.0 - x)).ln()),
         Some(eps) => map.f64(move |[x]| {
-            let inside = if x < eps { eps } else { x };
-            let inside = if inside > 1.0 - eps { 1.0 - eps } else { inside };
+            let inside = match x {
+                x if x < eps => eps,
+                x if x > 1.0 - eps => 1.0 - eps,
+                x => x,
+            };
             (inside / (1.0 - inside)).ln()
         }),
     }
