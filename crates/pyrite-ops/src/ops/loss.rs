@@ -149,6 +149,73 @@ pub const OPS: &[OpDef] = &[
         "f32[2, 4, 3], i64[2, 3]{0..4}, None, 0",
         "f32[2, 4, 3, 3], i64[2, 3, 3]{0..4}",
     ]),
+    OpDef::composite(
+        "aten::cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt \
+         ignore_index=-100, float label_smoothing=0.) -> Tensor",
+        "`nll_loss` of the logarithm of the softmax; targets are classes or a probability per class.",
+        cross_entropy,
+    )
+    .samples(&[
+        "f32[3, 4], i64[3]{0..4}",
+        "f32[2, 4, 3], i64[2, 3]{0..4}, f32[4]{0..1}, 0, 2, 0.1",
+        "f32[3, 4], f32[3, 4]{0..1}, f32[4]{0..1}, 1, -100, 0.1",
+        "f32[4], i64[]{0..4}, None, 2",
+    ]),
+    OpDef::composite(
+        "aten::l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+        "The absolute difference.",
+        l1,
+    )
+    .samples(&["f32[3, 4], f32[3, 4]", "f64[5], f64[5], 0"]),
+    OpDef::composite(
+        "aten::kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor",
+        "`target·(ln(target) - self)`, with targets that may be logarithms themselves.",
+        kl_div,
+    )
+    .samples(&["f32[3, 4], f32[3, 4]{0..1}", "f64[5], f64[5], 0, log_target=True"]),
+    OpDef::composite(
+        "aten::margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> \
+         Tensor",
+        "`max(0, -target·(input1 - input2) + margin)`.",
+        margin_ranking,
+    )
+    .samples(&["f32[5], f32[5], f32[5], 0.5"]),
+    OpDef::composite(
+        "aten::hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor",
+        "The input where the target is 1, `max(0, margin - input)` where it is -1.",
+        hinge_embedding,
+    )
+    .samples(&["f32[3, 4], i64[4]{-1..2}"]),
+    OpDef::composite(
+        "aten::poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> \
+         Tensor",
+        "The negative logarithm of the Poisson likelihood.",
+        poisson_nll,
+    )
+    .samples(&["f32[5], f32[5]{0..5}, True, True, 1e-8, 1", "f32[5]{0..1}, f32[5]{0..5}, False, False, 1e-8, 0"]),
+    OpDef::composite(
+        "aten::triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float p=2., \
+         float eps=9.9999999999999995e-07, bool swap=False, int reduction=1) -> Tensor",
+        "How much farther an anchor is from the positive than from the negative example, plus a margin.",
+        triplet_margin,
+    )
+    .samples(&["f32[3, 4], f32[3, 4], f32[3, 4]", "f64[3, 4], f64[3, 4], f64[3, 4], 1., 2., 1e-6, True, 0"]),
+    OpDef::composite(
+        "aten::pairwise_distance(Tensor x1, Tensor x2, float p=2., float eps=9.9999999999999995e-07, bool \
+         keepdim=False) -> Tensor",
+        "The norm of the difference over the last dimension.",
+        |e, a| {
+            let distance = distance(e, [*a.tensor(0)?, *a.tensor(1)?], a.float(2)?, a.float(3)?, a.bool(4)?)?;
+            Ok(distance.into())
+        },
+    )
+    .samples(&["f32[3, 4], f32[3, 4]", "f64[3, 4], f64[4], 1., 1e-6, True"]),
+    OpDef::composite(
+        "aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
+        "The cosine of the angle between vectors.",
+        cosine_similarity,
+    )
+    .samples(&["f32[3, 4], f32[3, 4]", "f64[3, 4], f64[4], -1, 1e-6"]),
 ];
 
 /// How values become one.
@@ -468,4 +535,195 @@ fn nll_nd(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpErr
             e.call("aten.view.default", args![loss, whole])
         }
     }
+}
+
+/// A loss per element, reduced.
+fn finish(e: &mut dyn Emit, loss: Handle, code: i64) -> Result<Value<Handle>, OpError> {
+    match reduction(code)? {
+        Reduction::None => Ok(loss.into()),
+        Reduction::Mean => e.call("aten.mean.default", args![loss]),
+        Reduction::Sum => e.call("aten.sum.default", args![loss]),
+    }
+}
+
+fn l1(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpError> {
+    let difference = e.one("aten.sub.Tensor", args![*a.tensor(0)?, *a.tensor(1)?])?;
+    let loss = e.one("aten.abs.default", args![difference])?;
+    finish(e, loss, a.int(2)?)
+}
+
+fn kl_div(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpError> {
+    let (input, target) = (*a.tensor(0)?, *a.tensor(1)?);
+    let loss = if a.bool(3)? {
+        let difference = e.one("aten.sub.Tensor", args![target, input])?;
+        let likelihood = e.one("aten.exp.default", args![target])?;
+        e.one("aten.mul.Tensor", args![likelihood, difference])?
+    } else {
+        let entropy = e.one("aten.xlogy.Tensor", args![target, target])?;
+        let cross = e.one("aten.mul.Tensor", args![target, input])?;
+        e.one("aten.sub.Tensor", args![entropy, cross])?
+    };
+    finish(e, loss, a.int(2)?)
+}
+
+fn margin_ranking(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpError> {
+    let difference = e.one("aten.sub.Tensor", args![*a.tensor(0)?, *a.tensor(1)?])?;
+    let opposite = e.one("aten.neg.default", args![*a.tensor(2)?])?;
+    let loss = e.one("aten.mul.Tensor", args![opposite, difference])?;
+    let loss = e.one("aten.add.Scalar", args![loss, a.float(3)?])?;
+    let loss = e.one("aten.clamp_min.default", args![loss, 0])?;
+    finish(e, loss, a.int(4)?)
+}
+
+fn hinge_embedding(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpError> {
+    let (input, target) = (*a.tensor(0)?, *a.tensor(1)?);
+    let zeros = e.one("aten.zeros_like.default", args![input])?;
+    let apart = e.one("aten.rsub.Scalar", args![input, a.float(2)?])?;
+    let apart = e.one("aten.clamp_min.default", args![apart, 0])?;
+    let unlike = e.one("aten.ne.Scalar", args![target, 1])?;
+    let alike = e.one("aten.ne.Scalar", args![target, -1])?;
+    let margin = e.one("aten.where.self", args![unlike, apart, zeros])?;
+    let own = e.one("aten.where.self", args![alike, input, zeros])?;
+    let loss = e.one("aten.add.Tensor", args![margin, own])?;
+    finish(e, loss, a.int(3)?)
+}
+
+fn poisson_nll(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpError> {
+    let (input, target, eps) = (*a.tensor(0)?, *a.tensor(1)?, a.float(4)?);
+    let mut loss = if a.bool(2)? {
+        let rate = e.one("aten.exp.default", args![input])?;
+        let fit = e.one("aten.mul.Tensor", args![target, input])?;
+        e.one("aten.sub.Tensor", args![rate, fit])?
+    } else {
+        let log = e.one("aten.add.Scalar", args![input, eps])?;
+        let log = e.one("aten.log.default", args![log])?;
+        let fit = e.one("aten.mul.Tensor", args![target, log])?;
+        e.one("aten.sub.Tensor", args![input, fit])?
+    };
+    if a.bool(3)? {
+        // Stirling's approximation of the factorial of what is above one.
+        let log = e.one("aten.log.default", args![target])?;
+        let power = e.one("aten.mul.Tensor", args![target, log])?;
+        let power = e.one("aten.sub.Tensor", args![power, target])?;
+        let root = e.one("aten.mul.Scalar", args![target, std::f64::consts::TAU])?;
+        let root = e.one("aten.log.default", args![root])?;
+        let root = e.one("aten.mul.Scalar", args![root, 0.5])?;
+        let stirling = e.one("aten.add.Tensor", args![power, root])?;
+        let small = e.one("aten.le.Scalar", args![target, 1])?;
+        let stirling = e.one("aten.masked_fill.Scalar", args![stirling, small, 0])?;
+        loss = e.one("aten.add.Tensor", args![loss, stirling])?;
+    }
+    finish(e, loss, a.int(5)?)
+}
+
+fn distance(e: &mut dyn Emit, [x, y]: [Handle; 2], p: f64, eps: f64, keep: bool) -> Result<Handle, OpError> {
+    let difference = e.one("aten.sub.Tensor", args![x, y])?;
+    let difference = e.one("aten.add.Scalar", args![difference, eps])?;
+    e.one("aten.linalg_vector_norm.default", args![difference, p, vec![-1i64], keep])
+}
+
+fn triplet_margin(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpError> {
+    let (anchor, positive, negative) = (*a.tensor(0)?, *a.tensor(1)?, *a.tensor(2)?);
+    let (p, eps) = (a.float(4)?, a.float(5)?);
+    let near = distance(e, [anchor, positive], p, eps, false)?;
+    let mut far = distance(e, [anchor, negative], p, eps, false)?;
+    if a.bool(6)? {
+        let swapped = distance(e, [positive, negative], p, eps, false)?;
+        far = e.one("aten.minimum.default", args![far, swapped])?;
+    }
+    let loss = e.one("aten.add.Scalar", args![near, a.float(3)?])?;
+    let loss = e.one("aten.sub.Tensor", args![loss, far])?;
+    let loss = e.one("aten.clamp_min.default", args![loss, 0])?;
+    finish(e, loss, a.int(7)?)
+}
+
+fn cosine_similarity(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpError> {
+    let (dim, eps) = (a.int(2)?, a.float(3)?);
+    let mut sides = [*a.tensor(0)?, *a.tensor(1)?];
+    // Both have the common shape, so that the dimension means the same in both.
+    let shape = crate::rules::broadcast(&[&e.shape(sides[0]), &e.shape(sides[1])])?.to_vec();
+    for side in &mut sides {
+        *side = e.one("aten.expand.default", args![*side, shape.clone()])?;
+        let norm = e.one("aten.linalg_vector_norm.default", args![*side, 2, vec![dim], true])?;
+        let norm = e.one("aten.clamp_min.default", args![norm, eps])?;
+        *side = e.one("aten.div.Tensor", args![*side, norm])?;
+    }
+    let product = e.one("aten.mul.Tensor", args![sides[0], sides[1]])?;
+    e.call("aten.sum.dim_IntList", args![product, vec![dim]])
+}
+
+fn cross_entropy(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpError> {
+    let (input, target, weight) = (*a.tensor(0)?, *a.tensor(1)?, a.opt_tensor(2)?.copied());
+    let (code, ignored, smoothing) = (a.int(3)?, a.sym(4)?, a.float(5)?);
+    let how = reduction(code)?;
+    if !(0.0..=1.0).contains(&smoothing) {
+        invalid!("label_smoothing must be between 0 and 1, it is {smoothing}");
+    }
+    let shape = e.shape(input);
+    if shape.is_empty() {
+        invalid!("cross_entropy_loss needs scores with a dimension of classes");
+    }
+    let dim = usize::from(shape.len() > 1);
+    let Some(classes) = shape[dim].hint() else { invalid!("a number of classes that is not known") };
+    let logs = e.one("aten._log_softmax.default", args![input, dim, false])?;
+    // One weight per class, in the place of the classes.
+    let spread = |e: &mut dyn Emit, weight: Handle| {
+        let sizes: Vec<SymInt> =
+            (0..shape.len()).map(|d| if d == dim { shape[dim].clone() } else { 1.into() }).collect();
+        e.one("aten.view.default", args![weight, sizes])
+    };
+    let weighted = match weight {
+        Some(weight) if smoothing > 0.0 || e.dtype(target).is_float() => {
+            let weight = spread(e, weight)?;
+            e.one("aten.mul.Tensor", args![logs, weight])?
+        }
+        _ => logs,
+    };
+    if e.dtype(target).is_float() && e.rank(target) == shape.len() {
+        expect_same_shape("cross_entropy_loss", &e.shape(target), &shape)?;
+        let mut wanted = target;
+        if smoothing > 0.0 {
+            wanted = e.one("aten.mul.Scalar", args![wanted, 1.0 - smoothing])?;
+            wanted = e.one("aten.add.Scalar", args![wanted, smoothing / classes as f64])?;
+        }
+        let each = e.one("aten.mul.Tensor", args![weighted, wanted])?;
+        if how == Reduction::None {
+            let sum = e.one("aten.sum.dim_IntList", args![each, vec![dim as i64]])?;
+            return e.call("aten.neg.default", args![sum]);
+        }
+        let sum = e.one("aten.sum.default", args![each])?;
+        let sum = e.one("aten.neg.default", args![sum])?;
+        if how == Reduction::Sum {
+            return Ok(sum.into());
+        }
+        let rows = shape.iter().enumerate().filter(|(d, _)| *d != dim).fold(SymInt::Int(1), |n, (_, s)| n * s);
+        return e.call("aten.div.Scalar", args![sum, rows]);
+    }
+    let loss = e.one("aten.nll_loss_nd.default", args![logs, target, weight, code, ignored.clone()])?;
+    if smoothing == 0.0 {
+        return Ok(loss.into());
+    }
+    let smooth = e.one("aten.sum.dim_IntList", args![weighted, vec![dim as i64]])?;
+    let smooth = e.one("aten.neg.default", args![smooth])?;
+    let hidden = e.one("aten.eq.Scalar", args![target, ignored])?;
+    let mut smooth = e.one("aten.masked_fill.Scalar", args![smooth, hidden, 0.0])?;
+    if how != Reduction::None {
+        smooth = e.one("aten.sum.default", args![smooth])?;
+    }
+    if how == Reduction::Mean {
+        let seen = e.one("aten.logical_not.default", args![hidden])?;
+        let count = match weight {
+            Some(weight) => {
+                let class = e.one("aten.masked_fill.Scalar", args![target, hidden, 0])?;
+                let each = e.one("aten.index.Tensor", &[weight.into(), Value::List(vec![class.into()])])?;
+                let each = e.one("aten.mul.Tensor", args![each, seen])?;
+                e.one("aten.sum.default", args![each])?
+            }
+            None => e.one("aten.sum.default", args![seen])?,
+        };
+        smooth = e.one("aten.div.Tensor", args![smooth, count])?;
+    }
+    let loss = e.one("aten.mul.Scalar", args![loss, 1.0 - smoothing])?;
+    let smooth = e.one("aten.mul.Scalar", args![smooth, smoothing / classes as f64])?;
+    e.call("aten.add.Tensor", args![loss, smooth])
 }
