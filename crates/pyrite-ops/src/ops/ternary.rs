@@ -1,6 +1,6 @@
 //! Pointwise functions of three and more operands.
 
-use pyrite_ir::{Args, Call, FromNumber, Meta, OpDef, OpError, Value, invalid};
+use pyrite_ir::{Args, Call, FromNumber, Meta, OpDef, OpError, Type, Value, invalid};
 use pyrite_tensor::{Complex64, DType, Tensor};
 
 use crate::kernels::{Pointwise, operand};
