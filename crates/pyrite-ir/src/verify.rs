@@ -1,7 +1,8 @@
 //! The verifier.
 //!
 //! A graph is well formed when
-//! 1. every name is a Python identifier, not a keyword, and belongs to one node;
+//! 1. every name is a Python identifier, not a keyword, not a name that the text form needs for itself (`torch`), and
+//!    belongs to one node;
 //! 2. every node uses only nodes that come before it: there is no cycle;
 //! 3. placeholders come first and have no arguments;
 //! 4. there is exactly one output, it is the last node, has one argument, and nobody uses it;
@@ -26,6 +27,9 @@ const KEYWORDS: [&str; 35] = [
     "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal",
     "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
+
+/// The names that printed graphs use for themselves; a node of that name would hide them.
+const RESERVED: [&str; 9] = ["torch", "operator", "math", "os", "self", "device", "tensor", "inf", "nan"];
 
 /// Whether a text can be a name in Python.
 pub fn is_identifier(name: &str) -> bool {
@@ -69,6 +73,13 @@ impl Check<'_> {
         for (id, node) in graph.nodes() {
             if !is_identifier(&node.name) {
                 self.report(node, "verify::bad-name", format!("`{}` is not a name in Python", node.name));
+            }
+            if RESERVED.contains(&node.name.as_str()) {
+                self.report(
+                    node,
+                    "verify::bad-name",
+                    format!("`{}` means something else in a graph's text", node.name),
+                );
             }
             if names.insert(&node.name, id).is_some() {
                 self.report(node, "verify::duplicate-name", format!("two nodes are named `{}`", node.name));
