@@ -10,8 +10,9 @@ use pyrite_tensor::{Complex64, DType, MemoryFormat, Scalar, Tensor};
 
 use crate::Device;
 
-/// An argument or a result; see the module's text.
-#[derive(Clone, Debug, PartialEq)]
+/// An argument or a result; see the module's text. Floats are equal when their bits are: NaN equals itself, and the
+/// two zeros differ.
+#[derive(Clone, Debug)]
 pub enum Value<T> {
     /// Nothing.
     None,
@@ -41,6 +42,30 @@ pub enum Value<T> {
     Slice(Box<[Value<T>; 3]>),
     /// A nested graph by its name in the graph that owns it.
     Graph(Arc<str>),
+}
+
+impl<T: PartialEq> PartialEq for Value<T> {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::None, Self::None) => true,
+            (Self::Tensor(a), Self::Tensor(b)) => a == b,
+            (Self::Bool(a), Self::Bool(b)) => a == b,
+            (Self::Int(a), Self::Int(b)) => a == b,
+            (Self::Float(a), Self::Float(b)) => a.to_bits() == b.to_bits(),
+            (Self::Complex(a), Self::Complex(b)) => {
+                (a.re.to_bits(), a.im.to_bits()) == (b.re.to_bits(), b.im.to_bits())
+            }
+            (Self::Str(a), Self::Str(b)) | (Self::Layout(a), Self::Layout(b)) | (Self::Graph(a), Self::Graph(b)) => {
+                a == b
+            }
+            (Self::DType(a), Self::DType(b)) => a == b,
+            (Self::Device(a), Self::Device(b)) => a == b,
+            (Self::MemoryFormat(a), Self::MemoryFormat(b)) => a == b,
+            (Self::List(a), Self::List(b)) => a == b,
+            (Self::Slice(a), Self::Slice(b)) => a == b,
+            _ => false,
+        }
+    }
 }
 
 impl<T> Value<T> {
@@ -182,5 +207,18 @@ from_tensor!(Tensor, crate::Meta, crate::Handle, crate::NodeId);
 impl<T, U: Into<Value<T>>> From<Option<U>> for Value<T> {
     fn from(value: Option<U>) -> Self {
         value.map_or(Self::None, Into::into)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn not_a_number_equals_itself_and_zeros_differ() {
+        let float = Value::<()>::Float;
+        assert_eq!(float(f64::NAN), float(f64::NAN));
+        assert_ne!(float(0.0), float(-0.0));
+        assert_ne!(float(1.0), Value::Int(1.into()));
     }
 }

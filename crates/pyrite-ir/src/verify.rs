@@ -9,7 +9,7 @@
 //! 5. a `get_attr` names a constant or a nested graph that the graph has;
 //! 6. a call of a known operator has one argument per parameter of its schema, each of the parameter's type, and none
 //!    by name;
-//! 7. a `getitem` has a node and an index; where the node's value is known to be a list, the index is inside it;
+//! 7. a `getitem` has a node and an index; where the node's value is known, it is a list and the index is inside it;
 //! 8. a nested graph that is passed to a call exists, and is well formed itself;
 //! 9. where metadata is known, a tensor has as many strides as sizes, none negative.
 //!
@@ -29,7 +29,7 @@ const KEYWORDS: [&str; 35] = [
 ];
 
 /// The names that printed graphs use for themselves; a node of that name would hide them.
-const RESERVED: [&str; 9] = ["torch", "operator", "math", "os", "self", "device", "tensor", "inf", "nan"];
+const RESERVED: [&str; 5] = ["torch", "operator", "math", "device", "self"];
 
 /// Whether a text can be a name in Python.
 pub fn is_identifier(name: &str) -> bool {
@@ -178,6 +178,13 @@ impl Check<'_> {
             Target::GetItem => match node.args.as_slice() {
                 [Value::Tensor(list), Value::Int(index)] => {
                     let meta = self.graph.get(*list).and_then(|n| n.meta.as_ref());
+                    if let Some(Value::Tensor(_)) = meta {
+                        self.report(
+                            node,
+                            "verify::bad-getitem",
+                            "getitem picks from lists, this is a tensor".to_owned(),
+                        );
+                    }
                     if let (Some(Value::List(items)), Some(index)) = (meta, index.as_int()) {
                         let len = items.len() as i64;
                         if !(-len..len).contains(&index) {

@@ -534,7 +534,7 @@ impl<'a> Forward<'a> {
             Expr::Tuple(tuple) => {
                 for (index, item) in tuple.elts.iter().enumerate() {
                     let want = if let Expr::Name(name) = item { Some(name.id.as_str()) } else { None };
-                    let part = self.item(&value, index as i64, want, target)?;
+                    let part = self.get_item(&value, index as i64, want, target)?;
                     self.bind_target(item, part)?;
                 }
                 Ok(())
