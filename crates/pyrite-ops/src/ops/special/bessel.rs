@@ -136,6 +136,9 @@ fn i_series(x: f64, order: f64) -> f64 {
 
 /// `√(2πx)·exp(-x)·I(x)` for large `x`; `order` is 0 or 1.
 fn i_far(x: f64, order: f64) -> f64 {
+    if x.is_nan() {
+        return x;
+    }
     let (mut sum, mut term, mut k) = (1.0, 1.0, 1.0);
     loop {
         let odd = 2.0 * k - 1.0;

@@ -59,15 +59,30 @@ pub fn digamma(x: f64) -> f64 {
     x.ln() - 0.5 / x - series - shift
 }
 
+/// The precision in which a reflection is computed; near a pole it decides what comes out.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Precision {
+    /// Of `f32` and the smaller types.
+    Single,
+    /// Of `f64`.
+    Double,
+}
+
 /// The derivative of digamma. Below one half by reflection, which makes it very large, not infinite, at negative
-/// integers.
-fn trigamma(x: f64) -> f64 {
+/// integers: as large as the precision allows.
+fn trigamma(x: f64, precision: Precision) -> f64 {
     if x == 0.0 {
         return f64::INFINITY;
     }
     if x < 0.5 {
-        let ratio = PI / (PI * x).sin();
-        return ratio * ratio - trigamma(1.0 - x);
+        let pole = match precision {
+            Precision::Double => (PI / (PI * x).sin()).powi(2),
+            Precision::Single => {
+                let (pi, sine) = (PI as f32, (PI as f32 * x as f32).sin());
+                f64::from(pi * pi / (sine * sine))
+            }
+        };
+        return pole - trigamma(1.0 - x, precision);
     }
     if x.is_infinite() {
         return 0.0;
@@ -76,10 +91,10 @@ fn trigamma(x: f64) -> f64 {
 }
 
 /// The n-th derivative of digamma.
-pub fn polygamma(n: i64, x: f64) -> f64 {
+pub fn polygamma(n: i64, x: f64, precision: Precision) -> f64 {
     match n {
         0 => digamma(x),
-        1 => trigamma(x),
+        1 => trigamma(x, precision),
         _ => {
             let order = n as f64;
             let sign = if n % 2 == 0 { -1.0 } else { 1.0 };

@@ -11,7 +11,7 @@ mod polynomial;
 use pyrite_ir::{Args, Call, Meta, OpDef, OpError, Tag, Value, invalid};
 use pyrite_tensor::{DType, Tensor};
 
-use self::gamma::Tail;
+use self::gamma::{Precision, Tail};
 use self::polynomial::{Chebyshev, Width, chebyshev, shifted_chebyshev};
 use crate::kernels::Pointwise;
 use crate::rules::to_float;
@@ -382,20 +382,59 @@ fn polygamma_infer(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
 }
 
 fn polygamma(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
-    check_type(call, Floats::All)?;
+    let double = check_type(call, Floats::All)? == DType::F64;
+    let precision = if double { Precision::Double } else { Precision::Single };
     let order = call.args.int(0)?;
-    Pointwise::as_result(call, [call.args.tensor(1)?])?.f64(|[x]| gamma::polygamma(order, x)).finish()
+    Pointwise::as_result(call, [call.args.tensor(1)?])?.f64(|[x]| gamma::polygamma(order, x, precision)).finish()
 }
 
+/// The result lies in order whatever the argument's layout: it is a sum over the dimensions of the function.
 fn mvlgamma_infer(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     if args.int(1)? < 1 {
         invalid!("mvlgamma of dimension {}, expected at least 1", args.int(1)?);
     }
-    to_float(args)
+    let meta = args.tensor(0)?;
+    Ok(meta.fresh(&meta.shape, meta.dtype.to_inexact()).into())
 }
 
 fn mvlgamma(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     check_type(call, Floats::All)?;
     let dimension = call.args.int(1)?;
     Pointwise::as_result(call, [call.args.tensor(0)?])?.f64(|[x]| gamma::mvlgamma(x, dimension)).finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{bessel, gamma, normal};
+
+    #[test]
+    fn every_function_answers_for_nan_and_infinity() {
+        let functions: [fn(f64) -> f64; 19] = [
+            bessel::i0,
+            bessel::i0e,
+            bessel::i1,
+            bessel::i1e,
+            bessel::j0,
+            bessel::j1,
+            bessel::y0,
+            bessel::y1,
+            bessel::k0,
+            bessel::k1,
+            bessel::k0e,
+            bessel::k1e,
+            bessel::spherical_j0,
+            bessel::airy_ai,
+            gamma::digamma,
+            normal::entr,
+            normal::erfcx,
+            normal::log_ndtr,
+            normal::ndtri,
+        ];
+        for (index, function) in functions.iter().enumerate() {
+            assert!(function(f64::NAN).is_nan(), "function {index} of NaN");
+            for x in [f64::INFINITY, f64::NEG_INFINITY, f64::MAX, f64::MIN_POSITIVE, 0.0, -0.0] {
+                function(x);
+            }
+        }
+    }
 }
