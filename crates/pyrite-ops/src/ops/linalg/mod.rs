@@ -188,5 +188,5 @@ pub const OPS: &[OpDef] = &[
         rules::rows_like_square,
         eval::matrix_exp,
     )
-    .samples(&["f32[2, 3, 3]", "c64[3, 3]", "f64[2, 0, 0]"]),
+    .samples(&["f32[2, 3, 3]", "c64[3, 3]", "f64[2, 0, 0]", "bf16[3, 3]"]),
 ];
