@@ -410,7 +410,7 @@ pub const OPS: &[OpDef] = &[
     in_place("aten::heaviside_(Tensor(a!) self, Tensor values) -> Tensor(a!)", "aten.heaviside.default", BOTH_IN_PLACE),
     OpDef::composite("aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor", "`self·2^other`.", ldexp)
         .tags(&[Tag::Pointwise])
-        .samples(&["f32[3, 4], i64[4]", "i64[3], i64[3]", "f64[2], f32[2]"]),
+        .samples(&["f32[3, 4], i64[4]", "i64[3], i64[3]", "f64[2], f32[2]", "bf16[5], i32[5]"]),
     in_place("aten::ldexp_(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.ldexp.Tensor", BOTH_IN_PLACE),
     plain_pointwise(
         "aten::gcd(Tensor self, Tensor other) -> Tensor",
@@ -877,8 +877,13 @@ fn heaviside(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
 }
 
 fn ldexp(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpError> {
-    let power = e.one("aten.pow.Scalar", args![2.0, *a.tensor(1)?])?;
-    e.call("aten.mul.Tensor", args![*a.tensor(0)?, power])
+    let (x, exponent) = (*a.tensor(0)?, *a.tensor(1)?);
+    let mut power = e.one("aten.pow.Scalar", args![2.0, exponent])?;
+    // An integer exponent does not widen the result.
+    if e.dtype(x).is_inexact() && e.dtype(exponent).is_integral() {
+        power = e.one("aten._to_copy.default", args![power, e.dtype(x)])?;
+    }
+    e.call("aten.mul.Tensor", args![x, power])
 }
 
 fn gcd(a: i64, b: i64) -> i64 {

@@ -529,12 +529,11 @@ fn ranged(
     let options = options(a, first, None, if integral { DType::I64 } else { DType::F32 })?;
     let whole = |v: &Value<Meta>| match v {
         Value::Int(v) => Some(v.clone()),
-        // A float bound of an integer range counts truncated.
         other => other.as_scalar().map(|s| SymInt::Int(s.to_i64())),
     };
     let [start, end, step] = bounds;
     let length = match (whole(start), whole(end), whole(step)) {
-        (Some(start), Some(end), Some(step)) if integral || options.0 == DType::I64 => {
+        (Some(start), Some(end), Some(step)) if integral => {
             let (distance, step) = if step.is_lt(0) { (&start - &end, -&step) } else { (&end - &start, step) };
             if step.is_eq(0) || distance.is_lt(0) {
                 invalid!("no range leads from {start} to {end} in steps of {step}");
@@ -600,8 +599,8 @@ fn space(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     let (start, end) = (number(&call.args, 0)?, number(&call.args, 1)?);
     let base = if is_log(&call.args) { Some(call.args.float(3)?) } else { None };
     let steps = out.numel();
-    // The bounds are rounded to the type of the result before the steps are taken.
-    let round = |v: Scalar| Tensor::scalar(v, out.dtype()).item();
+    // The bounds are rounded to the type of the result before steps are taken; a single number is computed as it is.
+    let round = |v: Scalar| if steps == 1 && base.is_some() { v } else { Tensor::scalar(v, out.dtype()).item() };
     let (start, end) = (round(start), round(end));
     if out.dtype().is_complex() {
         let (start, end) = (start.to_c128(), end.to_c128());

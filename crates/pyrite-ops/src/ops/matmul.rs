@@ -72,7 +72,11 @@ pub const OPS: &[OpDef] = &[
         addmm,
     )
     .tolerance(SUMS)
-    .samples(&["f32[2], f32[5, 3, 4], f32[5, 4, 2], beta=0.5, alpha=2", "f64[5, 3, 2], f64[5, 3, 4], f64[5, 4, 2]"]),
+    .samples(&[
+        "f32[5, 5, 10], f32[5, 5, 0], f32[5, 0, 10]",
+        "f32[2], f32[5, 3, 4], f32[5, 4, 2], beta=0.5, alpha=2",
+        "f64[5, 3, 2], f64[5, 3, 4], f64[5, 4, 2]",
+    ]),
     OpDef::kernel(
         "aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         "`beta·self + alpha·Σ(batch1 @ batch2)`, summed over the batch.",
