@@ -873,20 +873,15 @@ fn fractional_infer(args: &Args<'_, Meta>, dims: usize) -> Result<Value<Meta>, O
     Ok(with_places(x.fresh(&shape, x.dtype)))
 }
 
-/// Where `count` windows start that a random number spreads over `size`.
-fn fractional_axis(sample: f64, size: usize, count: usize, kernel: usize, single: bool) -> Axis {
+/// Where `count` windows start that a random number spreads over `size`, computed in the input's own type.
+fn fractional_axis(sample: f64, size: usize, count: usize, kernel: usize, dtype: DType) -> Axis {
     let window = |start: usize| Window { start, end: start + kernel, step: 1, full: kernel as i64 };
     let last = size - kernel;
-    let start = |i: usize| {
-        if single {
-            let alpha = last as f32 / (count - 1) as f32;
-            ((i as f32 + sample as f32) * alpha) as usize - (sample as f32 * alpha) as usize
-        } else {
-            let alpha = last as f64 / (count - 1) as f64;
-            ((i as f64 + sample) * alpha) as usize - (sample * alpha) as usize
-        }
-    };
-    (0..count).map(|i| window(if i + 1 == count { last } else { start(i).min(last) })).collect()
+    let round = |v: f64| Tensor::scalar(v.into(), dtype).item().to_f64();
+    let alpha = round(last as f64 / (count.max(2) - 1) as f64);
+    let place = |v: f64| round(v * alpha) as i64;
+    let start = |i: usize| (place(round(i as f64 + sample)) - place(sample)).clamp(0, last as i64) as usize;
+    (0..count).map(|i| window(if i + 1 == count { last } else { start(i) })).collect()
 }
 
 fn fractional_max_pool(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
@@ -895,12 +890,11 @@ fn fractional_max_pool(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     let kernel = per_dim("kernel_size", call.args.ints(1)?, &[], dims)?;
     let samples = call.args.tensor(3)?.to_f64s();
     let (input, output) = (spatial(x.shape(), dims), spatial(values.shape(), dims));
-    let single = x.dtype() != DType::F64;
     run_max(x, &values, Some(&places), dims, |plane| {
         axes(input, output, dims, |d, size, count| {
             // The numbers of two dimensions are in the opposite order.
             let which = if dims == 2 { 1 - d } else { d };
-            fractional_axis(samples[plane * dims + which], size, count, kernel[d] as usize, single)
+            fractional_axis(samples[plane * dims + which], size, count, kernel[d] as usize, x.dtype())
         })
     })?;
     Ok(vec![values, places].into())

@@ -227,7 +227,7 @@ fn histc(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
         }),
     )?;
     for x in values.into_iter().filter(|x| (low..=high).contains(x)) {
-        let bin = ((x - low) / (high - low) * bins as f64) as usize;
+        let bin = ((x - low) * bins as f64 / (high - low)) as usize;
         counts[bin.min(bins - 1)] += 1.0;
     }
     out.write_f64s(&counts);
