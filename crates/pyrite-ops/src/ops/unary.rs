@@ -507,9 +507,12 @@ fn logit(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     match call.args.opt_float(1)? {
         None => map.f64(|[x]| (x / (1.0 - x)).ln()),
         Some(eps) => map.f64(move |[x]| {
-            // The upper bound wins where the two cross.
-            let raised = if x < eps { eps } else { x };
-            let inside = if raised > 1.0 - eps { 1.0 - eps } else { raised };
+            // The lower bound wins where the two cross.
+            let inside = match x {
+                x if x < eps => eps,
+                x if x > 1.0 - eps => 1.0 - eps,
+                x => x,
+            };
             (inside / (1.0 - inside)).ln()
         }),
     }
