@@ -92,7 +92,7 @@ class Program:
     def __post_init__(self):
         self.text = self.module.print_readable(print_output=False, include_stride=True)
         self.overloads = sorted({str(node.target) for node in self.calls()})
-        self.random = any(torch.Tag.nondeterministic_seeded in node.target.tags for node in self.calls())
+        self.random = any(draws_numbers(node) for node in self.calls())
 
     def calls(self):
         for node in self.module.graph.nodes:
@@ -137,6 +137,15 @@ class Program:
             return wide.eager(wide.inputs)
         except Exception:
             return None
+
+
+def draws_numbers(node):
+    """Whether a call uses the generator. Attention does only where it drops something."""
+    if torch.Tag.nondeterministic_seeded not in node.target.tags:
+        return False
+    names = [argument.name for argument in node.target._schema.arguments]
+    given = {**dict(zip(names, node.args)), **node.kwargs}
+    return "attention" not in node.target._schema.name or given.get("dropout_p", 0.0) != 0.0
 
 
 def is_unset(node):
