@@ -15,7 +15,7 @@ const FUZZ_BINARY: &str = "fuzz-reader";
 
 /// Runs `pyrite demo`.
 pub fn demo(workspace: &Workspace) -> Result<()> {
-    build_cli(workspace)?;
+    build_release(workspace)?;
     process::run(Command::new(workspace.release_binary("pyrite")).arg("demo").current_dir(&workspace.root))
 }
 
@@ -45,14 +45,15 @@ pub fn fuzz(workspace: &Workspace, seconds: u64) -> Result<()> {
     if !has_fuzz_target(workspace) {
         bail!("the workspace has no binary `{FUZZ_BINARY}` in `{TESTING}`");
     }
-    process::run(&mut fuzz_command(workspace, seconds))
+    process::run(&mut fuzz_command(workspace, seconds)?)
 }
 
 /// The command behind [`fuzz`].
-pub fn fuzz_command(workspace: &Workspace, seconds: u64) -> Command {
-    let mut command = workspace.cargo(["run", "--release", "-p", TESTING, "--bin", FUZZ_BINARY, "--"]);
-    command.args(["--seconds", &seconds.to_string()]);
-    command
+pub fn fuzz_command(workspace: &Workspace, seconds: u64) -> Result<Command> {
+    build_release(workspace)?;
+    let mut command = Command::new(workspace.release_binary(FUZZ_BINARY));
+    command.args(["--seconds", &seconds.to_string()]).current_dir(&workspace.root);
+    Ok(command)
 }
 
 /// Whether there is something to fuzz.
@@ -71,12 +72,14 @@ pub fn python_with_pyrite<A: AsRef<OsStr>>(
     args: impl IntoIterator<Item = A>,
 ) -> Result<Command> {
     let interpreter = python::interpreter(workspace)?;
-    build_cli(workspace)?;
+    build_release(workspace)?;
     let mut command = Command::new(interpreter);
     command.args(args).current_dir(&workspace.root).env("PYRITE_BIN", workspace.release_binary("pyrite"));
     Ok(command)
 }
 
-fn build_cli(workspace: &Workspace) -> Result<()> {
-    process::run(&mut workspace.cargo(["build", "--release", "-p", "pyrite-cli"]))
+/// Builds the binaries of the release profile. Always both in one go: built apart, they would enable different features
+/// of shared dependencies, and those would be compiled twice.
+fn build_release(workspace: &Workspace) -> Result<()> {
+    process::run(&mut workspace.cargo(["build", "--release", "-p", "pyrite-cli", "-p", TESTING]))
 }

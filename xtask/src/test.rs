@@ -78,7 +78,7 @@ fn fuzz(workspace: &Workspace, seconds: u64) -> Result<Outcome> {
     if !programs::has_fuzz_target(workspace) {
         return Ok(Outcome::Skipped("there is no fuzz target"));
     }
-    measured(&mut programs::fuzz_command(workspace, seconds))
+    measured(&mut programs::fuzz_command(workspace, seconds)?)
 }
 
 /// Runs a program that is one check.
