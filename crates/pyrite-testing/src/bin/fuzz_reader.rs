@@ -16,6 +16,7 @@ fn main() {
     let seeds = seeds();
     let next = AtomicU64::new(start);
     let failed = AtomicU64::new(0);
+    let counts: [AtomicU64; 3] = Default::default();
     let deadline = Instant::now() + Duration::from_secs(seconds);
     std::panic::set_hook(Box::new(|_| {}));
     std::thread::scope(|scope| {
@@ -26,13 +27,18 @@ fn main() {
                 while Instant::now() < deadline {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let text = fuzz::case(&seeds, number);
-                    if let Err(panic) = std::panic::catch_unwind(|| fuzz::check(&text)) {
-                        let message = panic.downcast_ref::<String>().cloned();
-                        let message = message
-                            .or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string))
-                            .unwrap_or_default();
-                        eprintln!("case {number}: {message}\n{}\n", String::from_utf8_lossy(&text));
-                        failed.fetch_add(1, Ordering::Relaxed);
+                    match std::panic::catch_unwind(|| fuzz::check(&text)) {
+                        Ok(reading) => {
+                            counts[reading as usize].fetch_add(1, Ordering::Relaxed);
+                        }
+                        Err(panic) => {
+                            let text_of = panic.downcast_ref::<String>().cloned();
+                            let message = text_of
+                                .or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string))
+                                .unwrap_or_default();
+                            eprintln!("case {number}: {message}\n{}\n", String::from_utf8_lossy(&text));
+                            failed.fetch_add(1, Ordering::Relaxed);
+                        }
                     }
                 }
             });
@@ -41,7 +47,10 @@ fn main() {
     });
     let cases = next.load(Ordering::Relaxed) - start;
     let failed = failed.load(Ordering::Relaxed);
-    println!("fuzz-reader: {cases} cases in {seconds} s, {failed} panics");
+    let [refused, kept, changed] = counts.map(AtomicU64::into_inner);
+    println!(
+        "fuzz-reader: {cases} cases in {seconds} s ({refused} refused, {kept} round trips, {changed} changed), {failed} panics"
+    );
     std::process::exit(i32::from(failed > 0));
 }
 
