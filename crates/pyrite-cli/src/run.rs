@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use pyrite_compiler::{Executable, Options, backends, find};
 use pyrite_diag::{Code, Diagnostic, Location};
-use pyrite_interp::{Mode, RunError};
-use pyrite_ir::{OpError, Value};
+use pyrite_interp::Mode;
+use pyrite_ir::{NodeError, OpError, Value};
 use pyrite_tensor::formats::npz;
 use pyrite_tensor::{DType, Tensor};
 use serde_json::{Value as Json, json};
@@ -117,7 +117,7 @@ impl Run {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn failed(&self, error: &RunError) -> Failure {
+    fn failed(&self, error: &NodeError) -> Failure {
         let mut location = Location::in_file(&self.file);
         if let Some((line, column)) = error.span {
             location = location.line(line).column(column);
@@ -155,7 +155,7 @@ fn with_progress(
     nodes: u64,
     executable: &dyn Executable,
     inputs: Vec<Value<Tensor>>,
-) -> Result<Value<Tensor>, RunError> {
+) -> Result<Value<Tensor>, NodeError> {
     let start = Instant::now();
     let mut bar: Option<ProgressBar> = None;
     let mut done = 0;

@@ -1,7 +1,7 @@
 //! Backends: who runs a graph.
 
-use pyrite_interp::{Context, Interpreter, Mode, RunError};
-use pyrite_ir::{Graph, Node, NodeId, OpError, Value};
+use pyrite_interp::{Context, Interpreter, Mode};
+use pyrite_ir::{Graph, Node, NodeError, NodeId, OpError, Value};
 use pyrite_ops::registry;
 use pyrite_tensor::Tensor;
 
@@ -26,7 +26,7 @@ pub type Progress<'a> = dyn FnMut(NodeId, &Node) + 'a;
 /// A graph that is ready to run.
 pub trait Executable {
     /// Runs it on inputs, one per placeholder.
-    fn run(&self, inputs: Vec<Value<Tensor>>, progress: &mut Progress<'_>) -> Result<Value<Tensor>, RunError>;
+    fn run(&self, inputs: Vec<Value<Tensor>>, progress: &mut Progress<'_>) -> Result<Value<Tensor>, NodeError>;
 }
 
 /// A backend: a name, a line of help, and how it compiles.
@@ -59,7 +59,7 @@ struct Eager {
 }
 
 impl Executable for Eager {
-    fn run(&self, inputs: Vec<Value<Tensor>>, progress: &mut Progress<'_>) -> Result<Value<Tensor>, RunError> {
+    fn run(&self, inputs: Vec<Value<Tensor>>, progress: &mut Progress<'_>) -> Result<Value<Tensor>, NodeError> {
         let context = Context::new(registry(), self.options.seed);
         let interpreter = Interpreter { context: &context, mode: self.options.mode };
         interpreter.run_observed(&self.graph, inputs, &mut |id, node, _| progress(id, node))

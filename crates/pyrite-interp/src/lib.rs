@@ -7,4 +7,4 @@ pub mod call;
 pub mod run;
 
 pub use call::{Context, call};
-pub use run::{Interpreter, Mode, Observer, RunError};
+pub use run::{Interpreter, Mode, Observer};

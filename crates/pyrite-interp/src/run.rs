@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use pyrite_ir::infer::infer;
-use pyrite_ir::{Eval, Graph, Kind, Meta, Node, NodeId, OpError, Operator, Target, Value};
+use pyrite_ir::{Eval, Graph, Kind, Meta, Node, NodeError, NodeId, OpError, Operator, Target, Value};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Storage, Tensor};
 
@@ -28,33 +28,6 @@ pub enum Mode {
 /// Is told the value of every node right after it was computed.
 pub type Observer<'a> = dyn FnMut(NodeId, &Node, &Value<Tensor>) + 'a;
 
-/// Why a run ended early.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}{error}", node.as_ref().map(|n| format!("node `{n}`{}: ", op.as_ref().map(|o| format!(" ({o})")).unwrap_or_default())).unwrap_or_default())]
-pub struct RunError {
-    /// The node that failed, if it was one.
-    pub node: Option<String>,
-    /// The operator it calls.
-    pub op: Option<String>,
-    /// Where the node stands in the text it was read from.
-    pub span: Option<(u32, u32)>,
-    /// What went wrong.
-    pub error: OpError,
-}
-
-impl RunError {
-    fn at(node: &Node, error: OpError) -> Self {
-        let op = if let Kind::Call(target) = &node.kind { Some(target.name().to_owned()) } else { None };
-        Self { node: Some(node.name.clone()), op, span: node.span.map(|s| (s.line, s.column)), error }
-    }
-}
-
-impl From<OpError> for RunError {
-    fn from(error: OpError) -> Self {
-        Self { node: None, op: None, span: None, error }
-    }
-}
-
 /// Runs graphs.
 pub struct Interpreter<'a> {
     /// Operators and random generator.
@@ -65,7 +38,7 @@ pub struct Interpreter<'a> {
 
 impl Interpreter<'_> {
     /// Runs a graph on inputs, one per placeholder.
-    pub fn run(&self, graph: &Graph, inputs: Vec<Value<Tensor>>) -> Result<Value<Tensor>, RunError> {
+    pub fn run(&self, graph: &Graph, inputs: Vec<Value<Tensor>>) -> Result<Value<Tensor>, NodeError> {
         self.run_observed(graph, inputs, &mut |_, _, _| {})
     }
 
@@ -75,7 +48,7 @@ impl Interpreter<'_> {
         graph: &Graph,
         inputs: Vec<Value<Tensor>>,
         observe: &mut Observer<'_>,
-    ) -> Result<Value<Tensor>, RunError> {
+    ) -> Result<Value<Tensor>, NodeError> {
         let expected = graph.placeholders().count();
         if inputs.len() != expected {
             return Err(
@@ -96,7 +69,7 @@ impl Interpreter<'_> {
                 },
                 Kind::Call(target) => {
                     let args = Self::arguments(node, &values, &symbols)?;
-                    self.node(graph, node, target, args).map_err(|error| RunError::at(node, error))?
+                    self.node(graph, node, target, args).map_err(|error| NodeError::at(node, error))?
                 }
                 Kind::Output => {
                     let mut args = Self::arguments(node, &values, &symbols)?;
@@ -134,15 +107,15 @@ impl Interpreter<'_> {
         node: &Node,
         values: &[Option<Value<Tensor>>],
         symbols: &HashMap<Arc<str>, i64>,
-    ) -> Result<Vec<Value<Tensor>>, RunError> {
+    ) -> Result<Vec<Value<Tensor>>, NodeError> {
         let look_up = |id: &NodeId| {
             values[id.0 as usize]
                 .clone()
-                .ok_or_else(|| RunError::at(node, OpError::fault(format!("node {} has no value", id.0))))
+                .ok_or_else(|| NodeError::at(node, OpError::fault(format!("node {} has no value", id.0))))
         };
         node.args
             .iter()
-            .map(|arg| known_sizes(arg.try_map(&mut |id| look_up(id))?, symbols).map_err(|e| RunError::at(node, e)))
+            .map(|arg| known_sizes(arg.try_map(&mut |id| look_up(id))?, symbols).map_err(|e| NodeError::at(node, e)))
             .collect()
     }
 

@@ -1,6 +1,11 @@
 //! Why an operator cannot be inferred or computed.
 
+use std::sync::Arc;
+
 use pyrite_tensor::TensorError;
+
+use crate::graph::{Kind, Node};
+use crate::Origin;
 
 /// What went wrong with a call. The three kinds have different owners: the program, Pyrite's coverage, Pyrite's code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,6 +41,53 @@ impl OpError {
 impl From<TensorError> for OpError {
     fn from(error: TensorError) -> Self {
         Self::Invalid(error.to_string())
+    }
+}
+
+/// What went wrong, and at which node.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}{error}", node.as_ref().map(|n| format!("node `{n}`{}: ", op.as_ref().map(|o| format!(" ({o})")).unwrap_or_default())).unwrap_or_default())]
+pub struct NodeError {
+    /// The node, if it was one.
+    pub node: Option<String>,
+    /// The operator it calls.
+    pub op: Option<String>,
+    /// Where the node stands in the text it was read from.
+    pub span: Option<(u32, u32)>,
+    /// The user's stack where it was captured.
+    pub stack: Option<Arc<str>>,
+    /// What went wrong.
+    pub error: OpError,
+}
+
+impl NodeError {
+    /// An error of a node.
+    pub fn at(node: &Node, error: OpError) -> Self {
+        let op = if let Kind::Call(target) = &node.kind { Some(target.name().to_owned()) } else { None };
+        Self { op, ..Self::from_origin(&node.name, &Origin::of(node), error) }
+    }
+
+    /// An error of something that came from a node of that name.
+    pub fn from_origin(node: &str, origin: &Origin, error: OpError) -> Self {
+        Self {
+            node: Some(node.to_owned()),
+            op: None,
+            span: origin.span.map(|s| (s.line, s.column)),
+            stack: origin.stack.clone(),
+            error,
+        }
+    }
+
+    /// The error of the operator of that name.
+    #[must_use]
+    pub fn of_op(self, op: &str) -> Self {
+        Self { op: Some(op.to_owned()), ..self }
+    }
+}
+
+impl From<OpError> for NodeError {
+    fn from(error: OpError) -> Self {
+        Self { node: None, op: None, span: None, stack: None, error }
     }
 }
 

@@ -344,6 +344,15 @@ impl Builder {
         self.graph.set_meta(id, meta);
     }
 
+    /// Says where a node came from.
+    pub fn set_origin(&mut self, id: NodeId, origin: &crate::Origin) {
+        if let Some(Some(node)) = self.graph.nodes.get_mut(id.0 as usize) {
+            node.stack.clone_from(&origin.stack);
+            node.original.clone_from(&origin.original);
+            node.span = origin.span;
+        }
+    }
+
     /// The graph.
     pub fn finish(self) -> Graph {
         self.graph

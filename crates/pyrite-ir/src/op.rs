@@ -12,7 +12,7 @@ use pyrite_tensor::Tensor;
 use pyrite_tensor::random::TorchGenerator;
 
 use crate::schema::SchemaError;
-use crate::{Args, Emit, Handle, Meta, OpError, Schema, Value};
+use crate::{Args, Emit, Gradients, Handle, Meta, OpError, Pullback, Schema, Value};
 
 /// Shape, stride, type and aliasing of the results from those of the arguments.
 pub type InferFn = fn(&Args<'_, Meta>) -> Result<Value<Meta>, OpError>;
@@ -20,10 +20,8 @@ pub type InferFn = fn(&Args<'_, Meta>) -> Result<Value<Meta>, OpError>;
 pub type KernelFn = fn(&Call<'_>) -> Result<Value<Tensor>, OpError>;
 /// The results of a call by other operators.
 pub type DecomposeFn = fn(&mut dyn Emit, &Args<'_, Handle>) -> Result<Value<Handle>, OpError>;
-/// The gradients of a call's arguments from those of its results: one entry per parameter, `Value::None` where there
-/// is none. Takes the arguments, the results and the results' gradients.
-pub type VjpFn =
-    fn(&mut dyn Emit, &Args<'_, Handle>, &Value<Handle>, &[Value<Handle>]) -> Result<Vec<Value<Handle>>, OpError>;
+/// The gradients of a call's arguments from those of its results.
+pub type VjpFn = fn(&mut dyn Emit, &Pullback<'_>) -> Result<Gradients, OpError>;
 
 /// The expression of one element; `Expr::Input(i)` is the element of the i-th tensor among the arguments.
 pub type LowerFn = fn(&Args<'_, Meta>) -> Result<pyrite_loops::Expr, OpError>;
@@ -230,6 +228,18 @@ impl OpDef {
     #[must_use]
     pub const fn vjp(self, vjp: Vjp) -> Self {
         Self { vjp, ..self }
+    }
+
+    /// With a derivative rule.
+    #[must_use]
+    pub const fn derivative(self, rule: VjpFn) -> Self {
+        Self { vjp: Vjp::Rule(rule), ..self }
+    }
+
+    /// Without a derivative, for a reason.
+    #[must_use]
+    pub const fn no_derivative(self, reason: &'static str) -> Self {
+        Self { vjp: Vjp::NonDifferentiable(reason), ..self }
     }
 
     /// With a lowering.

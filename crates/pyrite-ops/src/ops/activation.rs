@@ -1,10 +1,11 @@
 //! Activation functions.
 
-use pyrite_ir::{Args, Call, Emit, Handle, Lower, Meta, OpDef, OpError, Tag, Value, Vjp, args, invalid};
+use pyrite_ir::{Args, Call, Emit, Handle, Lower, Meta, OpDef, OpError, Tag, Value, args, invalid};
 use pyrite_loops::{Expr, Unary};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{Layout, Tensor};
 
+use crate::derivatives::activation as d;
 use crate::kernels::Pointwise;
 use crate::rules::{core_pointwise, in_place, plain_pointwise, to_float, to_same, to_same_number, wrap_dim};
 
@@ -20,7 +21,7 @@ pub const OPS: &[OpDef] = &[
         gelu,
     )
     .tags(&[Tag::Core, Tag::Pointwise])
-    .vjp(Vjp::Rule(gelu_vjp))
+    .derivative(d::gelu)
     .lower(Lower::Pointwise(gelu_lower))
     .samples(&["f32[3, 4]", "f64[5], approximate='tanh'", "bf16[2, 3]<[1, 2]", "f32[0, 3]"]),
     OpDef::kernel(
@@ -31,8 +32,8 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4], f32[3, 4]", "f64[5], f64[5], approximate='tanh'"]),
-    core_pointwise("aten::relu(Tensor self) -> Tensor", "The element, or zero below zero.", to_same_number, relu, &["f32[3, 4]", "f64[5]<[2]", "bf16[2, 3]<[1, 2]", "i64[4]", "f32[0, 3]"]),
-    core_pointwise("aten::sigmoid(Tensor self) -> Tensor", "The logistic function `1 / (1 + e^-x)`.", to_float, sigmoid, &["f32[3, 4]", "f64[5]", "bf16[2, 3]<[1, 2]", "i64[4]", "c64[3]", "f32[0, 3]"]),
+    core_pointwise("aten::relu(Tensor self) -> Tensor", "The element, or zero below zero.", to_same_number, relu, &["f32[3, 4]", "f64[5]<[2]", "bf16[2, 3]<[1, 2]", "i64[4]", "f32[0, 3]"]).derivative(d::relu),
+    core_pointwise("aten::sigmoid(Tensor self) -> Tensor", "The logistic function `1 / (1 + e^-x)`.", to_float, sigmoid, &["f32[3, 4]", "f64[5]", "bf16[2, 3]<[1, 2]", "i64[4]", "c64[3]", "f32[0, 3]"]).derivative(d::sigmoid),
     plain_pointwise("aten::silu(Tensor self) -> Tensor", "`x·sigmoid(x)`.", to_same, silu, &["f32[3, 4]", "f64[5]", "bf16[2, 3]<[1, 2]", "c64[3]"]),
     core_pointwise("aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", "Linear above zero, `alpha·(e^x - 1)` below, both scaled.", to_same, elu, &["f32[3, 4]", "f64[5], 2, 0.5, 1.5", "bf16[2, 3]"]),
     plain_pointwise("aten::celu(Tensor self, Scalar alpha=1.) -> Tensor", "Linear above zero, `alpha·(e^(x/alpha) - 1)` below.", to_same, celu, &["f32[3, 4]", "f64[5], 2.0"]),
@@ -112,16 +113,6 @@ fn gelu_backward(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
         }),
     }
     .finish()
-}
-
-fn gelu_vjp(
-    e: &mut dyn Emit,
-    a: &Args<'_, Handle>,
-    _: &Value<Handle>,
-    grads: &[Value<Handle>],
-) -> Result<Vec<Value<Handle>>, OpError> {
-    let grad = e.one("aten.gelu_backward.default", &[grads[0].clone(), a.value(0).clone(), a.value(1).clone()])?;
-    Ok(vec![grad.into(), Value::None])
 }
 
 fn gelu_lower(a: &Args<'_, Meta>) -> Result<Expr, OpError> {

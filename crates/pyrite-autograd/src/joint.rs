@@ -1,0 +1,351 @@
+//! The joint graph: outputs and gradients in one.
+//!
+//! The functional graph is traced once more. Every call that a wanted gradient passes through is written on a tape;
+//! an operator that is differentiated through its decomposition is decomposed while it is traced, so that its parts
+//! are on the tape. Then the tape is walked backward: each call's derivative rule turns the gradients of its results
+//! into those of its arguments, which are brought to the argument's shape and type and added up.
+//!
+//! In: a graph without writes, one flat list of outputs; placeholders that want gradients say so in their metadata.
+//! Out: placeholders `primals_1…` then `tangents_1…`; outputs are the forward outputs, then one entry per primal, its
+//! gradient or `None`.
+//!
+//! A call without a derivative rule is an error only when a gradient reaches it.
+
+use pyrite_ir::{
+    Args, Decompose, Emit, Graph, Handle, Kind, Meta, Node, NodeError, NodeId, OpError, OpRef, Origin, Pullback,
+    Registry, StorageId, Target, Tracer, Value, Vjp,
+};
+use pyrite_sym::SymInt;
+use pyrite_tensor::DType;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// A joint graph; see the module's text.
+#[derive(Clone, Debug)]
+pub struct Joint {
+    /// The graph.
+    pub graph: Graph,
+    /// How many of its placeholders are inputs of the original graph; the rest are tangents.
+    pub primals: usize,
+    /// How many of its outputs are outputs of the original graph; the rest are gradients.
+    pub outputs: usize,
+    /// For each tangent, the output it is the gradient of.
+    pub tangents: Vec<usize>,
+}
+
+/// Differentiates a graph; see the module's text.
+pub fn joint(graph: &Graph, registry: &Registry) -> Result<Joint, NodeError> {
+    let mut tape = Tape { tracer: Tracer::new(registry), tracked: FxHashSet::default(), records: Vec::new(), node: "" };
+    let mut values: Vec<Value<Handle>> = vec![Value::None; graph.id_bound()];
+    // A node that is no tensor stands for its number, or for nothing.
+    let mut primals = Vec::new();
+    let mut output: &Value<NodeId> = &Value::None;
+    let mut grad_enabled = true;
+    for (id, node) in graph.nodes() {
+        tape.node = &node.name;
+        tape.tracer.origin = Origin::of(node);
+        let located = |error| NodeError::at(node, error);
+        values[id.0 as usize] = match &node.kind {
+            Kind::Placeholder => {
+                let name = format!("primals_{}", primals.len() + 1);
+                let value = tape.input(&name, node);
+                primals.push(value.as_tensor().copied());
+                value
+            }
+            Kind::GetAttr(name) => match graph.constants().get(name) {
+                Some(tensor) => Value::Tensor(tape.tracer.constant(name, tensor)),
+                None => Value::Graph(name.clone()),
+            },
+            Kind::Output => {
+                output = node.args.first().unwrap_or(&Value::None);
+                Value::None
+            }
+            Kind::Call(target) => {
+                let args = arguments(node, &values);
+                match target {
+                    Target::GetItem => item(&args).map_err(located)?,
+                    Target::Op(op) if op.name() == GRAD_MODE => {
+                        grad_enabled = !matches!(args.first(), Some(Value::Bool(false)));
+                        Value::None
+                    }
+                    Target::Op(op) if grad_enabled => tape.call_op(op, &args).map_err(located)?,
+                    Target::Op(op) => tape.tracer.call_op(op, &args).map_err(located)?,
+                    Target::Foreign(name) => {
+                        let what = format!("the derivative of {name}, an operator that Pyrite does not know");
+                        return Err(located(OpError::unsupported(what)));
+                    }
+                }
+            }
+        };
+    }
+    let Value::List(items) = output else {
+        return Err(OpError::fault("the joint graph wants one flat list of outputs").into());
+    };
+    let outputs: Vec<Value<Handle>> = items
+        .iter()
+        .map(|item| resolve(item, &values))
+        .collect();
+    tape.finish(&primals, outputs)
+}
+
+/// The operator that switches gradients on and off for what follows.
+const GRAD_MODE: &str = "pyrite.set_grad_enabled.default";
+
+struct Tape<'a> {
+    tracer: Tracer<'a>,
+    /// Whose gradients are wanted.
+    tracked: FxHashSet<Handle>,
+    records: Vec<Record>,
+    /// The node that is being traced.
+    node: &'a str,
+}
+
+/// A call on the tape.
+struct Record {
+    op: OpRef,
+    args: Vec<Value<Handle>>,
+    out: Value<Handle>,
+    node: String,
+    origin: Origin,
+}
+
+fn arguments(node: &Node, values: &[Value<Handle>]) -> Vec<Value<Handle>> {
+    node.args.iter().map(|arg| resolve(arg, values)).collect()
+}
+
+fn resolve(value: &Value<NodeId>, values: &[Value<Handle>]) -> Value<Handle> {
+    let resolved: Result<_, std::convert::Infallible> = value.try_map(&mut |id| Ok(values[id.0 as usize].clone()));
+    let Ok(value) = resolved;
+    value
+}
+
+fn item(args: &[Value<Handle>]) -> Result<Value<Handle>, OpError> {
+    let (Some(Value::List(items)), Some(index)) = (args.first(), args.get(1).and_then(Value::as_scalar)) else {
+        return Err(OpError::invalid("an item of what is no list"));
+    };
+    let (index, len) = (index.to_i64(), items.len() as i64);
+    let wrapped = if index < 0 { index + len } else { index };
+    let found = usize::try_from(wrapped).ok().and_then(|at| items.get(at));
+    found.cloned().ok_or_else(|| OpError::invalid(format!("item {index} of a list of {len}")))
+}
+
+/// Whether values of a type have derivatives.
+fn is_continuous(dtype: DType) -> bool {
+    dtype.is_float() || dtype.is_complex()
+}
+
+impl<'a> Tape<'a> {
+    fn input(&mut self, name: &str, node: &Node) -> Value<Handle> {
+        match &node.meta {
+            Some(Value::Tensor(meta)) => {
+                let handle = self.tracer.placeholder(name, meta.clone());
+                if meta.requires_grad && is_continuous(meta.dtype) {
+                    self.tracked.insert(handle);
+                }
+                Value::Tensor(handle)
+            }
+            other => {
+                self.tracer.plain_placeholder(name, other.clone());
+                let plain = other.as_ref().map_or(Ok(Value::None), |v| {
+                    v.try_map(&mut |_| Ok::<_, std::convert::Infallible>(Value::None))
+                });
+                let Ok(value) = plain;
+                value
+            }
+        }
+    }
+
+    fn is_tracked(&self, value: &Value<Handle>) -> bool {
+        let mut found = false;
+        value.each(&mut |h| found |= self.tracked.contains(h));
+        found
+    }
+
+    /// Calls an operator and writes it on the tape where a gradient passes through it.
+    fn call_op(&mut self, op: &OpRef, args: &[Value<Handle>]) -> Result<Value<Handle>, OpError> {
+        if !args.iter().any(|arg| self.is_tracked(arg)) {
+            return self.tracer.call_op(op, args);
+        }
+        match (op.def.vjp, op.def.decompose) {
+            (Vjp::ViaDecomposition, Decompose::Rule(rule)) => {
+                let args = self.tracer.with_number_handles(op, args);
+                rule(self, &Args { schema: &op.schema, values: &args })
+            }
+            (Vjp::NonDifferentiable(_), _) => self.tracer.call_op(op, args),
+            _ => {
+                let out = self.tracer.call_op(op, args)?;
+                out.each(&mut |h| {
+                    if is_continuous(self.tracer.meta(*h).dtype) {
+                        self.tracked.insert(*h);
+                    }
+                });
+                self.records.push(Record {
+                    op: op.clone(),
+                    args: args.to_vec(),
+                    out: out.clone(),
+                    node: self.node.to_owned(),
+                    origin: self.tracer.origin.clone(),
+                });
+                Ok(out)
+            }
+        }
+    }
+
+    /// Adds the backward half.
+    fn finish(mut self, primals: &[Option<Handle>], outputs: Vec<Value<Handle>>) -> Result<Joint, NodeError> {
+        let mut grads: FxHashMap<Handle, Handle> = FxHashMap::default();
+        let mut tangents = Vec::new();
+        self.tracer.origin = Origin::default();
+        for (index, output) in outputs.iter().enumerate() {
+            let Some(handle) = output.as_tensor().filter(|h| self.tracked.contains(h)).copied() else { continue };
+            let meta = tangent_of(self.tracer.meta(handle));
+            tangents.push(index);
+            let tangent = self.tracer.placeholder(&format!("tangents_{}", tangents.len()), meta);
+            accumulate(&mut self.tracer, &mut grads, handle, tangent)?;
+        }
+        for record in std::mem::take(&mut self.records).iter().rev() {
+            self.tracer.origin = record.origin.clone();
+            self.backward(record, &mut grads)
+                .map_err(|error| NodeError::from_origin(&record.node, &record.origin, error).of_op(record.op.name()))?;
+        }
+        let mut returned: Vec<Value<NodeId>> = outputs.iter().map(|value| self.tracer.lower(value)).collect();
+        for primal in primals {
+            let grad = primal.filter(|h| self.tracked.contains(h)).and_then(|h| grads.get(&h));
+            returned.push(grad.map_or(Value::None, |h| self.tracer.value(*h).clone()));
+        }
+        let graph = self.tracer.finish(Value::List(returned));
+        Ok(Joint { graph, primals: primals.len(), outputs: outputs.len(), tangents })
+    }
+
+    fn backward(&mut self, record: &Record, grads: &mut FxHashMap<Handle, Handle>) -> Result<(), OpError> {
+        let results: Vec<Option<Handle>> = match &record.out {
+            Value::List(items) => items.iter().map(|item| item.as_tensor().copied()).collect(),
+            one => vec![one.as_tensor().copied()],
+        };
+        let gradients: Vec<Option<Handle>> = results.iter().map(|r| r.and_then(|h| grads.get(&h).copied())).collect();
+        if gradients.iter().all(Option::is_none) {
+            return Ok(());
+        }
+        let Vjp::Rule(rule) = record.op.def.vjp else {
+            return Err(OpError::unsupported(format!("the derivative of {}", record.op.name())));
+        };
+        let wanted: Vec<bool> = record.args.iter().map(|arg| self.is_tracked(arg)).collect();
+        let pullback = Pullback {
+            args: Args { schema: &record.op.schema, values: &record.args },
+            out: &record.out,
+            grads: &gradients,
+            wanted: &wanted,
+        };
+        for (index, grad) in rule(&mut self.tracer, &pullback)? {
+            if wanted[index] {
+                self.distribute(&record.args[index], &grad, grads)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the gradients of an argument to those of the tensors in it.
+    fn distribute(
+        &mut self,
+        arg: &Value<Handle>,
+        grad: &Value<Handle>,
+        grads: &mut FxHashMap<Handle, Handle>,
+    ) -> Result<(), OpError> {
+        match (arg, grad) {
+            (Value::Tensor(arg), Value::Tensor(grad)) if self.tracked.contains(arg) => {
+                let fitted = fit(&mut self.tracer, *grad, *arg)?;
+                accumulate(&mut self.tracer, grads, *arg, fitted)
+            }
+            (Value::List(args), Value::List(parts)) => {
+                args.iter().zip(parts).try_for_each(|(arg, part)| self.distribute(arg, part, grads))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Emit for Tape<'_> {
+    fn call(&mut self, op: &str, args: &[Value<Handle>]) -> Result<Value<Handle>, OpError> {
+        let operator = self
+            .tracer
+            .registry()
+            .get(op)
+            .ok_or_else(|| OpError::fault(format!("a rule calls {op}, which does not exist")))?;
+        let bound = operator.schema.bind_in_order(args).map_err(|e| OpError::fault(e.to_string()))?;
+        self.call_op(operator, &bound)
+    }
+
+    fn meta(&self, handle: Handle) -> &Meta {
+        self.tracer.meta(handle)
+    }
+}
+
+/// What the gradient of an output looks like: as dense as the output, or else in the usual order.
+fn tangent_of(meta: &Meta) -> Meta {
+    let like = if meta.is_dense() {
+        Meta::strided(&meta.shape, &meta.stride, meta.dtype)
+    } else {
+        Meta::contiguous(&meta.shape, meta.dtype)
+    };
+    Meta { device: meta.device.clone(), storage: StorageId::fresh(), ..like }
+}
+
+fn accumulate(
+    e: &mut Tracer<'_>,
+    grads: &mut FxHashMap<Handle, Handle>,
+    of: Handle,
+    grad: Handle,
+) -> Result<(), OpError> {
+    let sum = match grads.get(&of) {
+        Some(old) => (e as &mut dyn Emit).one("aten.add.Tensor", &[(*old).into(), grad.into()])?,
+        None => grad,
+    };
+    grads.insert(of, sum);
+    Ok(())
+}
+
+/// A gradient with the shape and type of what it is the gradient of.
+fn fit(e: &mut dyn Emit, grad: Handle, like: Handle) -> Result<Handle, OpError> {
+    let target = e.meta(like).clone();
+    let mut grad = grad;
+    if e.dtype(grad).is_complex() && !target.dtype.is_complex() {
+        grad = e.one("aten.real.default", &[grad.into()])?;
+    }
+    grad = sum_to(e, grad, &target.shape)?;
+    if e.dtype(grad) != target.dtype {
+        grad = e.one("aten._to_copy.default", &[grad.into(), target.dtype.into()])?;
+    }
+    Ok(grad)
+}
+
+/// The sum over the dimensions along which a shape was broadcast.
+fn sum_to(e: &mut dyn Emit, grad: Handle, shape: &[SymInt]) -> Result<Handle, OpError> {
+    let from = e.shape(grad);
+    let same = |a: &[SymInt], b: &[SymInt]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is_eq(b));
+    if same(&from, shape) {
+        return Ok(grad);
+    }
+    if from.len() < shape.len() {
+        return e.one("aten.expand.default", &[grad.into(), shape.into()]);
+    }
+    let leading = from.len() - shape.len();
+    let mut dims: Vec<i64> = (0..leading as i64).collect();
+    for (index, size) in shape.iter().enumerate() {
+        if size.is_eq(1) && !from[leading + index].is_eq(1) {
+            dims.push((leading + index) as i64);
+        }
+    }
+    let mut summed = grad;
+    if !dims.is_empty() {
+        summed = e.one("aten.sum.dim_IntList", &[grad.into(), dims.into(), true.into()])?;
+    }
+    if same(&e.shape(summed), shape) {
+        return Ok(summed);
+    }
+    if leading > 0 {
+        summed = e.one("aten.view.default", &[summed.into(), shape.into()])?;
+    }
+    if same(&e.shape(summed), shape) {
+        return Ok(summed);
+    }
+    e.one("aten.expand.default", &[summed.into(), shape.into()])
+}

@@ -1,0 +1,213 @@
+//! Every derivative rule against finite differences, on the samples of its operator in double precision.
+//!
+//! For a call `y = f(x)`, random tangents `t` and a random direction `v`, the rule's gradient `g` must satisfy
+//! `⟨g, v⟩ = ⟨t, (f(x + hv) - f(x - hv)) / 2h⟩`, where `⟨a, b⟩` is the real part of `Σ conj(a)·b`.
+
+use pyrite_autograd::joint;
+use pyrite_interp::{Context, Interpreter, Mode};
+use pyrite_ir::{Builder, Meta, OpRef, Value, Vjp};
+use pyrite_ops::{registry, samples};
+use pyrite_tensor::random::CounterGenerator;
+use pyrite_tensor::{DType, Tensor};
+
+const STEP: f64 = 1e-6;
+
+/// In double precision.
+fn widened(tensor: &Tensor) -> Tensor {
+    match tensor.dtype() {
+        DType::F16 | DType::BF16 | DType::F32 => tensor.cast(DType::F64),
+        DType::C64 => tensor.cast(DType::C128),
+        _ => tensor.clone(),
+    }
+}
+
+fn is_continuous(tensor: &Tensor) -> bool {
+    matches!(tensor.dtype(), DType::F64 | DType::C128)
+}
+
+/// Random numbers of the shape and type of a tensor.
+fn random_like(tensor: &Tensor, stream: u64) -> Tensor {
+    let made = Tensor::empty(tensor.shape(), tensor.dtype()).unwrap();
+    let generator = CounterGenerator::new(0xd1f, stream);
+    let count = tensor.numel() as u64;
+    if tensor.dtype().is_complex() {
+        let pairs: Vec<_> = (0..count)
+            .map(|i| pyrite_tensor::Complex64::new(generator.normal(2 * i), generator.normal(2 * i + 1)))
+            .collect();
+        made.write_c128s(&pairs);
+    } else {
+        made.write_f64s(&(0..count).map(|i| generator.normal(i)).collect::<Vec<_>>());
+    }
+    made
+}
+
+/// `x + h·v`, keeping the strides of `x`.
+fn moved(x: &Tensor, v: &Tensor, h: f64) -> Tensor {
+    let to = Tensor::empty_strided(x.shape(), x.stride(), x.dtype()).unwrap();
+    if x.dtype().is_complex() {
+        let sums: Vec<_> = x.to_c128s().iter().zip(v.to_c128s()).map(|(x, v)| x + v * h).collect();
+        to.write_c128s(&sums);
+    } else {
+        to.write_f64s(&x.to_f64s().iter().zip(v.to_f64s()).map(|(x, v)| x + v * h).collect::<Vec<_>>());
+    }
+    to
+}
+
+/// The real part of `Σ conj(a)·b`.
+fn inner(a: &Tensor, b: &Tensor) -> f64 {
+    a.to_c128s().iter().zip(b.to_c128s()).map(|(a, b)| (a.conj() * b).re).sum()
+}
+
+fn size(a: &Tensor) -> f64 {
+    a.to_c128s().iter().map(|z| z.norm()).sum()
+}
+
+fn tensors(value: &Value<Tensor>) -> Vec<Tensor> {
+    let mut found = Vec::new();
+    value.each(&mut |t| found.push(t.clone()));
+    found
+}
+
+enum Outcome {
+    /// Gradient and differences agree.
+    Agrees,
+    /// The sample says nothing: no float argument, or values outside of the function's domain.
+    Silent,
+}
+
+fn check(op: &OpRef, text: &str) -> Result<Outcome, String> {
+    let args = samples::read(&op.schema, text).map_err(|e| e.to_string())?;
+    let mut inputs = Vec::new();
+    let mut builder = Builder::new();
+    let bound: Vec<_> = args
+        .iter()
+        .map(|arg| {
+            let arg = if let Value::DType(DType::F16 | DType::BF16 | DType::F32) = arg {
+                Value::DType(DType::F64)
+            } else {
+                arg.clone()
+            };
+            arg.map(&mut |tensor: &Tensor| {
+                let tensor = widened(tensor);
+                let meta = Meta { requires_grad: is_continuous(&tensor), ..Meta::of(&tensor) };
+                inputs.push(tensor);
+                builder.placeholder("x", Some(Value::Tensor(meta)))
+            })
+        })
+        .collect();
+    if !inputs.iter().any(is_continuous) {
+        return Ok(Outcome::Silent);
+    }
+    let result = builder.call(op, bound);
+    let run = |graph, inputs: Vec<Tensor>| -> Result<Vec<Value<Tensor>>, String> {
+        let context = Context::new(registry(), 7);
+        let interpreter = Interpreter { context: &context, mode: Mode::Eager };
+        let values = inputs.into_iter().map(Value::Tensor).collect();
+        match interpreter.run(graph, values).map_err(|e| e.to_string())? {
+            Value::List(items) => Ok(items),
+            other => Err(format!("a graph returned {}", other.kind())),
+        }
+    };
+    // How many tensors the call returns is known by calling it.
+    let probe = {
+        let mut probe = Builder::new();
+        let mut at = 0;
+        let args = args.iter().map(|a| {
+            let a = if let Value::DType(DType::F16 | DType::BF16 | DType::F32) = a { Value::DType(DType::F64) } else { a.clone() };
+            a.map(&mut |_: &Tensor| {
+                at += 1;
+                probe.placeholder("x", None)
+            })
+        }).collect();
+        let out = probe.call(op, args);
+        probe.output(Value::List(vec![Value::Tensor(out)]));
+        probe.finish()
+    };
+    let function = |inputs: &[Tensor]| -> Result<Vec<Tensor>, String> {
+        Ok(run(&probe, inputs.to_vec())?.iter().flat_map(tensors).collect())
+    };
+    let y = function(&inputs)?;
+    let single = run(&probe, inputs.clone())?.first().is_some_and(|v| v.as_tensor().is_some());
+    let outputs = if single {
+        vec![Value::Tensor(result)]
+    } else {
+        let Some(Value::List(items)) = run(&probe, inputs.clone())?.into_iter().next() else {
+            return Ok(Outcome::Silent);
+        };
+        (0..items.len())
+            .filter(|i| items[*i].as_tensor().is_some())
+            .map(|i| Value::Tensor(builder.get_item(result, i as i64)))
+            .collect()
+    };
+    builder.output(Value::List(outputs));
+    let made = joint(&builder.finish(), registry()).map_err(|e| e.to_string())?;
+    let tangents: Vec<Tensor> =
+        made.tangents.iter().map(|i| random_like(&y[*i], 1000 + *i as u64)).collect();
+    if tangents.is_empty() {
+        return Ok(Outcome::Silent);
+    }
+    let directions: Vec<Tensor> = inputs.iter().enumerate().map(|(i, x)| random_like(x, i as u64)).collect();
+    let mut all = inputs.clone();
+    all.extend(tangents.clone());
+    let results = run(&made.graph, all)?;
+    let mut by_rule = 0.0;
+    let mut scale = 1e-3;
+    for ((x, v), grad) in inputs.iter().zip(&directions).zip(&results[made.outputs..]) {
+        if let Value::Tensor(grad) = grad {
+            if grad.shape() != x.shape() || grad.dtype() != x.dtype() {
+                return Err(format!("the gradient is {:?} {} for {:?} {}", grad.shape(), grad.dtype(), x.shape(), x.dtype()));
+            }
+            by_rule += inner(grad, v);
+            scale += size(grad);
+        }
+    }
+    let at = |h: f64| {
+        let moved: Vec<Tensor> = inputs
+            .iter()
+            .zip(&directions)
+            .map(|(x, v)| if is_continuous(x) { moved(x, v, h) } else { x.clone() })
+            .collect();
+        function(&moved)
+    };
+    let (ahead, behind) = (at(STEP)?, at(-STEP)?);
+    let mut by_difference = 0.0;
+    for (t, i) in tangents.iter().zip(&made.tangents) {
+        by_difference += (inner(t, &ahead[*i]) - inner(t, &behind[*i])) / (2.0 * STEP);
+    }
+    if !by_difference.is_finite() {
+        return Ok(Outcome::Silent);
+    }
+    if (by_rule - by_difference).abs() <= 1e-5 * scale.max(by_difference.abs()) {
+        Ok(Outcome::Agrees)
+    } else {
+        Err(format!("the rule says {by_rule}, differences say {by_difference}"))
+    }
+}
+
+#[test]
+fn every_rule_agrees_with_finite_differences() {
+    // `PYRITE_TEST_OPS=gelu,relu` checks operators whose names contain one of these only.
+    let only = std::env::var("PYRITE_TEST_OPS").unwrap_or_default();
+    let only: Vec<&str> = only.split(',').filter(|s| !s.is_empty()).collect();
+    let mut problems = Vec::new();
+    let mut checked = 0;
+    for op in registry().iter().filter(|op| matches!(op.def.vjp, Vjp::Rule(_))) {
+        if !only.is_empty() && !only.iter().any(|name| op.name().contains(name)) {
+            continue;
+        }
+        let mut agreed = false;
+        for text in op.def.samples {
+            match check(op, text) {
+                Ok(Outcome::Agrees) => agreed = true,
+                Ok(Outcome::Silent) => {}
+                Err(error) => problems.push(format!("{} on ({text}): {error}", op.name())),
+            }
+        }
+        if !agreed {
+            problems.push(format!("{}: no sample tests the derivative; add a smooth one", op.name()));
+        }
+        checked += 1;
+    }
+    assert!(checked > 0);
+    assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
+}

@@ -1,0 +1,16 @@
+//! Derivative rules, a file per family of operators, named by the records in [`crate::ops`].
+//!
+//! A rule is a function `(emitter, pullback) -> gradients`; [`Pullback`](pyrite_ir::Pullback) says what it may rely on.
+//! In short: return `(parameter, gradient)` pairs; broadcasting, casting and adding up are done by the caller; conjugate
+//! the factors of products, so that complex arguments come out right (`e.conj` leaves real ones alone); a wanted
+//! gradient that the rule does not have is refused with [`Pullback::refuse`](pyrite_ir::Pullback::refuse), never left
+//! out; a result whose gradient is `None` contributes nothing. Use the call's results (`p.result(0)`) where that saves
+//! work or memory in the backward pass. Rules look at metadata only, so they serve graphs, eager runs and symbolic
+//! sizes alike.
+//!
+//! [`Calculus`] has the operators that rules are written with.
+
+pub mod activation;
+mod calculus;
+
+pub use calculus::{Calculus, Keep};
