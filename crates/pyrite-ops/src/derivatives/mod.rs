@@ -8,9 +8,14 @@
 //! work or memory in the backward pass. Rules look at metadata only, so they serve graphs, eager runs and symbolic
 //! sizes alike.
 //!
-//! [`Calculus`] has the operators that rules are written with.
+//! [`Calculus`] has the operators that rules are written with, and [`formula`] lets pointwise rules read like formulas.
 
 pub mod activation;
+pub mod binary;
 mod calculus;
+pub mod formula;
+mod macros;
+pub mod ternary;
+pub mod unary;
 
 pub use calculus::{Calculus, Keep};

@@ -4,6 +4,7 @@ use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, Tag, Value, args
 use pyrite_tensor::element::{BF16, F16};
 use pyrite_tensor::{Category, Complex64, DType, Scalar, Tensor};
 
+use crate::derivatives::binary as d;
 use crate::kernels::{Pointwise, complex, operand};
 use crate::rules::{
     core_pointwise, in_place, operand_dtype, operands, plain_pointwise, same_as, to_float, to_same, to_same_number,
@@ -59,14 +60,16 @@ pub const OPS: &[OpDef] = &[
         to_sum,
         add,
         ADDITIVE,
-    ),
+    )
+    .derivative(d::add),
     core_pointwise(
         "aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
         "`self + alpha·other`.",
         to_sum,
         add,
         &["f32[3, 4], 2.5", "i64[4], 2", "i64[4], 1.5, 2", "bf16[2], 1, alpha=3"],
-    ),
+    )
+    .derivative(d::add),
     in_place(
         "aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)",
         "aten.add.Tensor",
@@ -83,14 +86,16 @@ pub const OPS: &[OpDef] = &[
         to_difference,
         sub,
         SUBTRACTIVE,
-    ),
+    )
+    .derivative(d::sub),
     core_pointwise(
         "aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
         "`self - alpha·other`.",
         to_difference,
         sub,
         &["f32[3, 4], 2.5", "i64[4], 2", "i64[4], 1.5, 2", "bf16[2], 1, alpha=3"],
-    ),
+    )
+    .derivative(d::sub),
     in_place(
         "aten::sub_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)",
         "aten.sub.Tensor",
@@ -107,6 +112,7 @@ pub const OPS: &[OpDef] = &[
         to_difference,
         rsub,
     )
+    .derivative(d::rsub)
     .samples(SUBTRACTIVE),
     plain_pointwise(
         "aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
@@ -114,15 +120,18 @@ pub const OPS: &[OpDef] = &[
         to_difference,
         rsub,
         &["f32[3, 4], 2.5", "i64[4], 2", "bf16[2], 1, 3"],
-    ),
-    core_pointwise("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", "The product.", to_same, mul, ADDITIVE),
+    )
+    .derivative(d::rsub),
+    core_pointwise("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", "The product.", to_same, mul, ADDITIVE)
+        .derivative(d::mul),
     core_pointwise(
         "aten::mul.Scalar(Tensor self, Scalar other) -> Tensor",
         "The product with a number.",
         to_same,
         mul,
         WITH_NUMBER,
-    ),
+    )
+    .derivative(d::mul),
     in_place("aten::mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.mul.Tensor", BOTH_IN_PLACE),
     in_place("aten::mul_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.mul.Scalar", NUMBER_IN_PLACE),
     core_pointwise(
@@ -131,28 +140,32 @@ pub const OPS: &[OpDef] = &[
         to_float,
         div,
         ADDITIVE,
-    ),
+    )
+    .derivative(d::div),
     core_pointwise(
         "aten::div.Scalar(Tensor self, Scalar other) -> Tensor",
         "The quotient by a number; integers become floats.",
         to_float,
         div,
         WITH_NUMBER,
-    ),
+    )
+    .derivative(d::div),
     core_pointwise(
         "aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
         "The quotient, rounded down (`floor`), toward zero (`trunc`) or not at all.",
         to_quotient,
         div_mode,
         MODES,
-    ),
+    )
+    .derivative(d::div_mode),
     core_pointwise(
         "aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
         "The quotient by a number, rounded down (`floor`), toward zero (`trunc`) or not at all.",
         to_quotient,
         div_mode,
         &["f32[3, 4], 2, rounding_mode='floor'", "i64[3], -3, rounding_mode='trunc'", "i64[3], 3, rounding_mode=None"],
-    ),
+    )
+    .derivative(d::div_mode),
     in_place("aten::div_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.div.Tensor", BOTH_IN_PLACE),
     in_place("aten::div_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.div.Scalar", NUMBER_IN_PLACE),
     in_place(
@@ -195,21 +208,24 @@ pub const OPS: &[OpDef] = &[
         to_same_number,
         remainder,
         DIVISORS,
-    ),
+    )
+    .derivative(d::remainder),
     core_pointwise(
         "aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor",
         "The rest of a division rounded down; it has the sign of the divisor.",
         to_same_number,
         remainder,
         WITH_NUMBER,
-    ),
+    )
+    .derivative(d::remainder),
     plain_pointwise(
         "aten::remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
         "The rest of a division rounded down; it has the sign of the divisor.",
         to_same_number,
         remainder,
         &["7.5, f32[3, 4]", "7, i64[4]{1..9}"],
-    ),
+    )
+    .derivative(d::remainder),
     in_place(
         "aten::remainder_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten.remainder.Tensor",
@@ -226,14 +242,16 @@ pub const OPS: &[OpDef] = &[
         to_same_number,
         fmod,
         DIVISORS,
-    ),
+    )
+    .derivative(d::fmod),
     core_pointwise(
         "aten::fmod.Scalar(Tensor self, Scalar other) -> Tensor",
         "The rest of a division rounded toward zero; it has the sign of the dividend.",
         to_same_number,
         fmod,
         WITH_NUMBER,
-    ),
+    )
+    .derivative(d::fmod),
     in_place("aten::fmod_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.fmod.Tensor", BOTH_IN_PLACE),
     in_place("aten::fmod_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.fmod.Scalar", NUMBER_IN_PLACE),
     core_pointwise(
@@ -249,7 +267,8 @@ pub const OPS: &[OpDef] = &[
             "bf16[3]{0..2}, f32[]",
             "i32[3], f32[3]",
         ],
-    ),
+    )
+    .derivative(d::pow),
     core_pointwise(
         "aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
         "The base raised to the exponent.",
@@ -265,14 +284,16 @@ pub const OPS: &[OpDef] = &[
             "b8[3], 2",
             "i64[3], 0.5",
         ],
-    ),
+    )
+    .derivative(d::pow),
     core_pointwise(
         "aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
         "The base raised to the exponent.",
         to_same_number,
         pow,
         &["2, f32[3, 4]", "2.5, i64[4]", "2, i64[4]", "1, c64[2]"],
-    ),
+    )
+    .derivative(d::pow),
     in_place(
         "aten::pow_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)",
         "aten.pow.Tensor_Scalar",
@@ -289,70 +310,80 @@ pub const OPS: &[OpDef] = &[
         to_double,
         pow,
         &["f32[3, 4]{0..4}, f32[4]", "i64[4], i64[4]"],
-    ),
+    )
+    .derivative(d::pow),
     plain_pointwise(
         "aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
         "The base raised to the exponent, in double precision.",
         to_double,
         pow,
         &["f32[3, 4], 2", "c64[3], 2"],
-    ),
+    )
+    .derivative(d::pow),
     plain_pointwise(
         "aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor",
         "The base raised to the exponent, in double precision.",
         to_double,
         pow,
         &["2, f32[3, 4]"],
-    ),
+    )
+    .derivative(d::pow),
     core_pointwise(
         "aten::maximum(Tensor self, Tensor other) -> Tensor",
         "The larger of two; NaN if either is.",
         to_same,
         maximum,
         COMPARABLE,
-    ),
+    )
+    .derivative(d::maximum),
     core_pointwise(
         "aten::minimum(Tensor self, Tensor other) -> Tensor",
         "The smaller of two; NaN if either is.",
         to_same,
         minimum,
         COMPARABLE,
-    ),
+    )
+    .derivative(d::minimum),
     plain_pointwise(
         "aten::max.other(Tensor self, Tensor other) -> Tensor",
         "The larger of two; NaN if either is.",
         to_same,
         maximum,
         COMPARABLE,
-    ),
+    )
+    .derivative(d::maximum),
     plain_pointwise(
         "aten::min.other(Tensor self, Tensor other) -> Tensor",
         "The smaller of two; NaN if either is.",
         to_same,
         minimum,
         COMPARABLE,
-    ),
+    )
+    .derivative(d::minimum),
     plain_pointwise(
         "aten::fmax(Tensor self, Tensor other) -> Tensor",
         "The larger of two; a number rather than NaN.",
         to_same,
         |c| ordered(c, f64::max, std::cmp::Ord::max),
         COMPARABLE,
-    ),
+    )
+    .derivative(d::fmax),
     plain_pointwise(
         "aten::fmin(Tensor self, Tensor other) -> Tensor",
         "The smaller of two; a number rather than NaN.",
         to_same,
         |c| ordered(c, f64::min, std::cmp::Ord::min),
         COMPARABLE,
-    ),
+    )
+    .derivative(d::fmin),
     core_pointwise(
         "aten::atan2(Tensor self, Tensor other) -> Tensor",
         "The angle of the point (`other`, `self`).",
         to_float,
         |c| real(c, f64::atan2),
         COMPARABLE,
-    ),
+    )
+    .derivative(d::atan2),
     in_place(
         "aten::atan2.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
         "aten.atan2.default",
@@ -366,7 +397,8 @@ pub const OPS: &[OpDef] = &[
         to_same,
         |c| real(c, f64::hypot),
         FLOATS,
-    ),
+    )
+    .derivative(d::hypot),
     in_place("aten::hypot_(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.hypot.default", BOTH_IN_PLACE),
     plain_pointwise(
         "aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -374,14 +406,16 @@ pub const OPS: &[OpDef] = &[
         to_float,
         |c| real(c, f64::copysign),
         COMPARABLE,
-    ),
+    )
+    .derivative(d::copysign),
     plain_pointwise(
         "aten::copysign.Scalar(Tensor self, Scalar other) -> Tensor",
         "A tensor with the sign of a number.",
         to_float,
         |c| real(c, f64::copysign),
         WITH_NUMBER,
-    ),
+    )
+    .derivative(d::copysign),
     in_place(
         "aten::copysign_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten.copysign.Tensor",
@@ -398,7 +432,8 @@ pub const OPS: &[OpDef] = &[
         to_same,
         nextafter,
         FLOATS,
-    ),
+    )
+    .derivative(d::nextafter),
     in_place("aten::nextafter_(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.nextafter.default", BOTH_IN_PLACE),
     plain_pointwise(
         "aten::heaviside(Tensor self, Tensor values) -> Tensor",
@@ -418,7 +453,8 @@ pub const OPS: &[OpDef] = &[
         to_same_number,
         |c| integers(c, gcd),
         INTEGERS,
-    ),
+    )
+    .no_derivative("integers"),
     in_place("aten::gcd_(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.gcd.default", INTEGERS_IN_PLACE),
     plain_pointwise(
         "aten::lcm(Tensor self, Tensor other) -> Tensor",
@@ -426,7 +462,8 @@ pub const OPS: &[OpDef] = &[
         to_same_number,
         |c| integers(c, lcm),
         INTEGERS,
-    ),
+    )
+    .no_derivative("integers"),
     in_place("aten::lcm_(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.lcm.default", INTEGERS_IN_PLACE),
     plain_pointwise(
         "aten::logaddexp(Tensor self, Tensor other) -> Tensor",
@@ -434,56 +471,64 @@ pub const OPS: &[OpDef] = &[
         to_same,
         logaddexp,
         &["f32[3, 4], f32[4]", "f64[3], f64[3]", "bf16[2], bf16[2]", "c64[2], c64[2]"],
-    ),
+    )
+    .derivative(d::logaddexp),
     plain_pointwise(
         "aten::logaddexp2(Tensor self, Tensor other) -> Tensor",
         "As `logaddexp`, for base two.",
         to_same,
         |c| real(c, logaddexp2),
         FLOATS,
-    ),
+    )
+    .derivative(d::logaddexp2),
     plain_pointwise(
         "aten::xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
         "`x·ln y`, zero where x is.",
         to_float,
         |c| real(c, xlogy),
         COMPARABLE,
-    ),
+    )
+    .derivative(d::xlogy),
     plain_pointwise(
         "aten::xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor",
         "`x·ln y`, zero where x is.",
         to_float,
         |c| real(c, xlogy),
         WITH_NUMBER,
-    ),
+    )
+    .derivative(d::xlogy),
     plain_pointwise(
         "aten::xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor",
         "`x·ln y`, zero where x is.",
         to_float,
         |c| real(c, xlogy),
-        &["2, f32[3, 4]", "2.5, i64[4]"],
-    ),
+        &["2, f32[3, 4]", "2.5, i64[4]", "2.5, f64[4]{0.2..3}"],
+    )
+    .derivative(d::xlogy),
     plain_pointwise(
         "aten::special_xlog1py(Tensor self, Tensor other) -> Tensor",
         "`x·ln(1 + y)`, zero where x is.",
         to_float,
         |c| real(c, xlog1py),
         COMPARABLE,
-    ),
+    )
+    .derivative(d::xlog1py),
     plain_pointwise(
         "aten::special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor",
         "`x·ln(1 + y)`, zero where x is.",
         to_float,
         |c| real(c, xlog1py),
         WITH_NUMBER,
-    ),
+    )
+    .derivative(d::xlog1py),
     plain_pointwise(
         "aten::special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor",
         "`x·ln(1 + y)`, zero where x is.",
         to_float,
         |c| real(c, xlog1py),
-        &["2, f32[3, 4]", "2.5, i64[4]"],
-    ),
+        &["2, f32[3, 4]", "2.5, i64[4]", "2.5, f64[4]{0.2..3}"],
+    )
+    .derivative(d::xlog1py),
     in_place("aten::xlogy_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.xlogy.Tensor", BOTH_IN_PLACE),
     in_place(
         "aten::xlogy_.Scalar_Other(Tensor(a!) self, Scalar other) -> Tensor(a!)",
@@ -496,6 +541,7 @@ pub const OPS: &[OpDef] = &[
         to_complex,
         complex_parts,
     )
+    .derivative(d::complex)
     .samples(&["f32[3, 4], f32[4]", "f64[2], f64[2]", "f32[0], f32[0]"]),
     OpDef::kernel(
         "aten::polar(Tensor abs, Tensor angle) -> Tensor",
@@ -503,7 +549,8 @@ pub const OPS: &[OpDef] = &[
         to_complex,
         polar,
     )
-    .samples(&["f32[3, 4], f32[4]", "f64[2], f64[2]"]),
+    .derivative(d::polar)
+    .samples(&["f32[3, 4]{0.1..2}, f32[4]", "f64[2]{0.1..2}, f64[2]"]),
 ];
 
 /// The two operands.

@@ -3,6 +3,7 @@
 use pyrite_ir::{Args, Call, FromNumber, Meta, OpDef, OpError, Type, Value, invalid};
 use pyrite_tensor::{Complex64, DType, Tensor};
 
+use crate::derivatives::ternary as d;
 use crate::kernels::{Pointwise, operand};
 use crate::rules::{core_pointwise, in_place, operand_dtype, operands, plain_pointwise, same_as, to_same_number};
 
@@ -21,13 +22,15 @@ pub const OPS: &[OpDef] = &[
             "u8[3], bf16[3], bf16[3]",
             "b8[0], f32[0], f32[]",
         ],
-    ),
+    )
+    .derivative(d::choose),
     OpDef::kernel(
         "aten::where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor",
         "The first where the condition holds, else the second; numbers stand for tensors.",
         to_chosen,
         choose,
     )
+    .derivative(d::choose)
     .samples(&["b8[3, 4], f32[4], 2"]),
     OpDef::kernel(
         "aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
@@ -35,13 +38,15 @@ pub const OPS: &[OpDef] = &[
         to_chosen,
         choose,
     )
-    .samples(&["b8[3, 4], 2.0, i64[4]"]),
+    .derivative(d::choose)
+    .samples(&["b8[3, 4], 2.0, i64[4]", "b8[3, 4], 2, f32[4]"]),
     OpDef::kernel(
         "aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor",
         "The first where the condition holds, else the second; numbers stand for tensors.",
         to_chosen,
         choose,
     )
+    .no_derivative("numbers")
     .samples(&["b8[3, 4], 2, 1.5", "b8[2], 1, 0"]),
     core_pointwise(
         "aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
@@ -56,14 +61,16 @@ pub const OPS: &[OpDef] = &[
             "bf16[2, 3]<[1, 2], 0, 1",
             "f32[0], 1",
         ],
-    ),
+    )
+    .derivative(d::clamp),
     core_pointwise(
         "aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
         "Keeps elements between two bounds; where they cross, the upper one wins.",
         to_clamped,
         clamp,
         &["f32[3, 4], f32[4], f32[3, 1]", "i64[4], None, i64[4]", "i64[3], f32[3]"],
-    ),
+    )
+    .derivative(d::clamp),
     in_place(
         "aten::clamp_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)",
         "aten.clamp.default",
@@ -80,14 +87,16 @@ pub const OPS: &[OpDef] = &[
         to_clamped,
         clamp,
         &["f32[3, 4], -0.5, 0.5"],
-    ),
+    )
+    .derivative(d::clamp),
     plain_pointwise(
         "aten::clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
         "Another name of `clamp`.",
         to_clamped,
         clamp,
         &["f32[3, 4], f32[4], f32[3, 1]"],
-    ),
+    )
+    .derivative(d::clamp),
     in_place(
         "aten::clip_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)",
         "aten.clamp.default",
@@ -104,14 +113,16 @@ pub const OPS: &[OpDef] = &[
         to_clamped,
         clamp_min,
         &["f32[3, 4], 0.5", "i64[4], 0", "i64[4], 0.5", "bf16[2], 0"],
-    ),
+    )
+    .derivative(d::clamp_min),
     plain_pointwise(
         "aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
         "Raises what is below the bound to it.",
         to_clamped,
         clamp_min,
         &["f32[3, 4], f32[4]", "i64[4], i64[4]", "b8[3], b8[3]"],
-    ),
+    )
+    .derivative(d::clamp_min),
     in_place(
         "aten::clamp_min_(Tensor(a!) self, Scalar min) -> Tensor(a!)",
         "aten.clamp_min.default",
@@ -128,14 +139,16 @@ pub const OPS: &[OpDef] = &[
         to_clamped,
         clamp_max,
         &["f32[3, 4], 0.5", "i64[4], 0", "i64[4], 0.5", "bf16[2], 0"],
-    ),
+    )
+    .derivative(d::clamp_max),
     plain_pointwise(
         "aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
         "Lowers what is above the bound to it.",
         to_clamped,
         clamp_max,
         &["f32[3, 4], f32[4]", "i64[4], i64[4]", "b8[3], b8[3]"],
-    ),
+    )
+    .derivative(d::clamp_max),
     in_place(
         "aten::clamp_max_(Tensor(a!) self, Scalar max) -> Tensor(a!)",
         "aten.clamp_max.default",
@@ -152,14 +165,16 @@ pub const OPS: &[OpDef] = &[
         to_between,
         lerp,
         &["f32[3, 4], f32[4], 0.3", "f64[3], f64[3], 2", "c64[2], c64[2], 0.7", "bf16[2], bf16[2], 0.5"],
-    ),
+    )
+    .derivative(d::lerp),
     plain_pointwise(
         "aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
         "Moves from the first to the second by a weight.",
         to_between,
         lerp,
         &["f32[3, 4], f32[4], f32[3, 1]", "f64[3], f64[3], f64[]"],
-    ),
+    )
+    .derivative(d::lerp),
     in_place(
         "aten::lerp_.Scalar(Tensor(a!) self, Tensor end, Scalar weight) -> Tensor(a!)",
         "aten.lerp.Scalar",
@@ -181,7 +196,8 @@ pub const OPS: &[OpDef] = &[
             "f64[3], f32[3], f64[3], value=0.5",
             "c64[2], c64[2], c64[2]",
         ],
-    ),
+    )
+    .derivative(d::addcmul),
     in_place(
         "aten::addcmul_(Tensor(a!) self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor(a!)",
         "aten.addcmul.default",
@@ -193,7 +209,8 @@ pub const OPS: &[OpDef] = &[
         to_added_quotient,
         addcdiv,
         &["f32[3, 4], f32[4], f32[3, 1]", "f64[3], f64[3], f64[3], value=0.5", "c64[2], c64[2], c64[2]"],
-    ),
+    )
+    .derivative(d::addcdiv),
     in_place(
         "aten::addcdiv_(Tensor(a!) self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor(a!)",
         "aten.addcdiv.default",

@@ -5,6 +5,7 @@ use std::f64::consts::{LN_2, LN_10, PI};
 use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, Tag, Value, args, invalid};
 use pyrite_tensor::{Complex64, DType, Tensor};
 
+use crate::derivatives::unary as d;
 use crate::kernels::{Pointwise, complex};
 use crate::rules::{
     compare, core_pointwise, in_place, operand_dtype, operands, plain_pointwise, preserved_strides, same_as, to_float,
@@ -26,63 +27,72 @@ pub const OPS: &[OpDef] = &[
         to_real_number,
         abs,
         NUMBERS,
-    ),
+    )
+    .derivative(d::abs),
     core_pointwise(
         "aten::acos(Tensor self) -> Tensor",
         "The arc cosine.",
         to_float,
         |c| smooth(c, f64::acos, complex::acos),
         SMOOTH,
-    ),
+    )
+    .derivative(d::acos),
     core_pointwise(
         "aten::acosh(Tensor self) -> Tensor",
         "The inverse hyperbolic cosine.",
         to_float,
         |c| smooth(c, libm::acosh, complex::acosh),
         SMOOTH,
-    ),
+    )
+    .derivative(d::acosh),
     plain_pointwise(
         "aten::angle(Tensor self) -> Tensor",
         "The angle of a complex number; π for negative real ones.",
         to_angle,
         angle,
         SMOOTH,
-    ),
+    )
+    .derivative(d::angle),
     core_pointwise(
         "aten::asin(Tensor self) -> Tensor",
         "The arc sine.",
         to_float,
         |c| smooth(c, f64::asin, complex::asin),
         SMOOTH,
-    ),
+    )
+    .derivative(d::asin),
     core_pointwise(
         "aten::asinh(Tensor self) -> Tensor",
         "The inverse hyperbolic sine.",
         to_float,
         |c| smooth(c, libm::asinh, complex::asinh),
         SMOOTH,
-    ),
+    )
+    .derivative(d::asinh),
     core_pointwise(
         "aten::atan(Tensor self) -> Tensor",
         "The arc tangent.",
         to_float,
         |c| smooth(c, f64::atan, complex::atan),
         SMOOTH,
-    ),
+    )
+    .derivative(d::atan),
     core_pointwise(
         "aten::atanh(Tensor self) -> Tensor",
         "The inverse hyperbolic tangent.",
         to_float,
         |c| smooth(c, libm::atanh, complex::atanh),
         SMOOTH,
-    ),
+    )
+    .derivative(d::atanh),
     core_pointwise(
         "aten::ceil(Tensor self) -> Tensor",
         "The smallest integer not below.",
         to_same_number,
         |c| rounding(c, f64::ceil),
         REALS,
-    ),
+    )
+    .derivative(d::constant),
     OpDef::composite(
         "aten::conj_physical(Tensor self) -> Tensor",
         "The complex conjugate, computed; a real tensor is itself.",
@@ -96,223 +106,260 @@ pub const OPS: &[OpDef] = &[
         to_float,
         |c| smooth(c, f64::cos, num_complex::Complex::cos),
         SMOOTH,
-    ),
+    )
+    .derivative(d::cos),
     core_pointwise(
         "aten::cosh(Tensor self) -> Tensor",
         "The hyperbolic cosine.",
         to_float,
         |c| smooth(c, f64::cosh, num_complex::Complex::cosh),
         SMOOTH,
-    ),
+    )
+    .derivative(d::cosh),
     plain_pointwise(
         "aten::deg2rad(Tensor self) -> Tensor",
         "Degrees as radians.",
         to_float,
         |c| real(c, f64::to_radians),
         REALS,
-    ),
-    core_pointwise("aten::erf(Tensor self) -> Tensor", "The error function.", to_float, |c| real(c, libm::erf), REALS),
+    )
+    .derivative(d::deg2rad),
+    core_pointwise("aten::erf(Tensor self) -> Tensor", "The error function.", to_float, |c| real(c, libm::erf), REALS)
+        .derivative(d::erf),
     plain_pointwise(
         "aten::erfc(Tensor self) -> Tensor",
         "One minus the error function.",
         to_float,
         |c| real(c, libm::erfc),
         REALS,
-    ),
+    )
+    .derivative(d::erfc),
     plain_pointwise(
         "aten::erfinv(Tensor self) -> Tensor",
         "The inverse of the error function.",
         to_float,
         |c| real(c, erfinv),
         REALS,
-    ),
-    core_pointwise("aten::exp(Tensor self) -> Tensor", "The exponential function.", to_float, exp, SMOOTH),
+    )
+    .derivative(d::erfinv),
+    core_pointwise("aten::exp(Tensor self) -> Tensor", "The exponential function.", to_float, exp, SMOOTH)
+        .derivative(d::exp),
     plain_pointwise(
         "aten::exp2(Tensor self) -> Tensor",
         "Two to the power of each element.",
         to_float,
         |c| smooth(c, f64::exp2, |z| (z * LN_2).exp()),
         SMOOTH,
-    ),
+    )
+    .derivative(d::exp2),
     core_pointwise(
         "aten::expm1(Tensor self) -> Tensor",
         "The exponential function minus one, exact near zero.",
         to_float,
         |c| smooth(c, f64::exp_m1, complex::exp_m1),
         SMOOTH,
-    ),
+    )
+    .derivative(d::expm1),
     core_pointwise(
         "aten::floor(Tensor self) -> Tensor",
         "The largest integer not above.",
         to_same_number,
         |c| rounding(c, f64::floor),
         REALS,
-    ),
+    )
+    .derivative(d::constant),
     plain_pointwise(
         "aten::frac(Tensor self) -> Tensor",
         "The part behind the point, with the sign of the element.",
         to_same_number,
         |c| real(c, f64::fract),
         FLOATS,
-    ),
+    )
+    .derivative(d::frac),
     core_pointwise(
         "aten::isinf(Tensor self) -> Tensor",
         "Whether an element is infinite.",
         compare,
         |c| test(c, f64::is_infinite, |z| z.re.is_infinite() || z.im.is_infinite()),
         ANY,
-    ),
+    )
+    .no_derivative("a truth value"),
     core_pointwise(
         "aten::isnan(Tensor self) -> Tensor",
         "Whether an element is not a number.",
         compare,
         |c| test(c, f64::is_nan, |z| z.re.is_nan() || z.im.is_nan()),
         ANY,
-    ),
+    )
+    .no_derivative("a truth value"),
     plain_pointwise(
         "aten::isneginf(Tensor self) -> Tensor",
         "Whether an element is minus infinity.",
         compare,
         |c| real_test(c, |x| x == f64::NEG_INFINITY),
         REALS,
-    ),
+    )
+    .no_derivative("a truth value"),
     plain_pointwise(
         "aten::isposinf(Tensor self) -> Tensor",
         "Whether an element is plus infinity.",
         compare,
         |c| real_test(c, |x| x == f64::INFINITY),
         REALS,
-    ),
+    )
+    .no_derivative("a truth value"),
     core_pointwise(
         "aten::log(Tensor self) -> Tensor",
         "The natural logarithm.",
         to_float,
         |c| smooth(c, f64::ln, num_complex::Complex::ln),
         SMOOTH,
-    ),
+    )
+    .derivative(d::log),
     core_pointwise(
         "aten::log10(Tensor self) -> Tensor",
         "The logarithm of base ten.",
         to_float,
         |c| smooth(c, f64::log10, |z| z.ln() / LN_10),
         SMOOTH,
-    ),
+    )
+    .derivative(d::log10),
     core_pointwise(
         "aten::log1p(Tensor self) -> Tensor",
         "The logarithm of one plus each element, exact near zero.",
         to_float,
         |c| smooth(c, f64::ln_1p, complex::ln_1p),
         SMOOTH,
-    ),
+    )
+    .derivative(d::log1p),
     core_pointwise(
         "aten::log2(Tensor self) -> Tensor",
         "The logarithm of base two.",
         to_float,
         |c| smooth(c, f64::log2, |z| z.ln() / LN_2),
         SMOOTH,
-    ),
+    )
+    .derivative(d::log2),
     plain_pointwise(
         "aten::logit(Tensor self, float? eps=None) -> Tensor",
         "The inverse of `sigmoid`, with the argument kept `eps` away from 0 and 1.",
         to_float,
         logit,
         &["f32[3, 4]{0..1}", "f64[5]{-1..2}, 0.1", "i64[3]", "bf16[4]{0..1}, eps=0.01"],
-    ),
+    )
+    .derivative(d::logit),
     plain_pointwise(
         "aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
         "Replaces NaN by zero and infinities by the largest finite numbers, or by the numbers given.",
         to_same,
         nan_to_num,
         &["f32[3, 4]", "f64[2], 1.0, 2.0, 3.0", "i64[3]", "c64[2]", "bf16[0]"],
-    ),
-    core_pointwise("aten::neg(Tensor self) -> Tensor", "The negated number.", to_same_number, neg, NUMBERS),
+    )
+    .derivative(d::nan_to_num),
+    core_pointwise("aten::neg(Tensor self) -> Tensor", "The negated number.", to_same_number, neg, NUMBERS)
+        .derivative(d::neg),
     plain_pointwise(
         "aten::rad2deg(Tensor self) -> Tensor",
         "Radians as degrees.",
         to_float,
         |c| real(c, f64::to_degrees),
         REALS,
-    ),
+    )
+    .derivative(d::rad2deg),
     core_pointwise(
         "aten::reciprocal(Tensor self) -> Tensor",
         "One divided by each element.",
         to_float,
         |c| smooth(c, f64::recip, |z| z.inv()),
         SMOOTH,
-    ),
+    )
+    .derivative(d::reciprocal),
     core_pointwise(
         "aten::round(Tensor self) -> Tensor",
         "The nearest integer, halves to the even one.",
         to_same_number,
         |c| rounding(c, f64::round_ties_even),
         REALS,
-    ),
+    )
+    .derivative(d::constant),
     plain_pointwise(
         "aten::round.decimals(Tensor self, *, int decimals) -> Tensor",
         "Rounds to a number of decimal places, halves to even.",
         to_same_number,
         round_decimals,
         &["f32[3, 4], decimals=1", "f64[5]{-900..900}, decimals=-2", "bf16[3], decimals=0"],
-    ),
-    core_pointwise("aten::rsqrt(Tensor self) -> Tensor", "One divided by the square root.", to_float, rsqrt, SMOOTH),
+    )
+    .derivative(d::constant),
+    core_pointwise("aten::rsqrt(Tensor self) -> Tensor", "One divided by the square root.", to_float, rsqrt, SMOOTH)
+        .derivative(d::rsqrt),
     plain_pointwise(
         "aten::sgn(Tensor self) -> Tensor",
         "The sign; the direction of a complex number.",
         to_same,
         sgn,
         ANY,
-    ),
+    )
+    .derivative(d::sgn),
     core_pointwise(
         "aten::sign(Tensor self) -> Tensor",
         "The sign: -1, 0 or 1.",
         to_same,
         sign,
         &["f32[3, 4]", "i64[4]", "b8[3]", "u8[2]", "bf16[2, 3]<[1, 2]"],
-    ),
+    )
+    .derivative(d::constant),
     plain_pointwise(
         "aten::signbit(Tensor self) -> Tensor",
         "Whether the sign is minus; minus zero has one.",
         compare,
         signbit,
         REALS,
-    ),
+    )
+    .no_derivative("a truth value"),
     core_pointwise(
         "aten::sin(Tensor self) -> Tensor",
         "The sine.",
         to_float,
         |c| smooth(c, f64::sin, num_complex::Complex::sin),
         SMOOTH,
-    ),
-    plain_pointwise("aten::sinc(Tensor self) -> Tensor", "`sin(πx) / (πx)`, one at zero.", to_float, sinc, SMOOTH),
+    )
+    .derivative(d::sin),
+    plain_pointwise("aten::sinc(Tensor self) -> Tensor", "`sin(πx) / (πx)`, one at zero.", to_float, sinc, SMOOTH)
+        .derivative(d::sinc),
     core_pointwise(
         "aten::sinh(Tensor self) -> Tensor",
         "The hyperbolic sine.",
         to_float,
         |c| smooth(c, f64::sinh, num_complex::Complex::sinh),
         SMOOTH,
-    ),
-    core_pointwise("aten::sqrt(Tensor self) -> Tensor", "The square root.", to_float, sqrt, SMOOTH),
+    )
+    .derivative(d::sinh),
+    core_pointwise("aten::sqrt(Tensor self) -> Tensor", "The square root.", to_float, sqrt, SMOOTH).derivative(d::sqrt),
     core_pointwise(
         "aten::tan(Tensor self) -> Tensor",
         "The tangent.",
         to_float,
         |c| smooth(c, f64::tan, complex::tan),
         SMOOTH,
-    ),
-    core_pointwise("aten::tanh(Tensor self) -> Tensor", "The hyperbolic tangent.", to_float, tanh, SMOOTH),
+    )
+    .derivative(d::tan),
+    core_pointwise("aten::tanh(Tensor self) -> Tensor", "The hyperbolic tangent.", to_float, tanh, SMOOTH)
+        .derivative(d::tanh),
     core_pointwise(
         "aten::trunc(Tensor self) -> Tensor",
         "The integer part, toward zero.",
         to_same_number,
         |c| rounding(c, f64::trunc),
         REALS,
-    ),
+    )
+    .derivative(d::constant),
     OpDef::kernel(
         "aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",
         "Mantissas between a half and one, and the powers of two that belong to them.",
         infer_frexp,
         frexp,
     )
+    .derivative(d::frexp)
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4]", "f64[5]", "bf16[2, 3]<[1, 2]", "f32[0]"]),
     in_place("aten::abs_(Tensor(a!) self) -> Tensor(a!)", "aten.abs.default", IN_PLACE),
