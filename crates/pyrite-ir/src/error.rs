@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use pyrite_tensor::TensorError;
 
-use crate::graph::{Kind, Node};
 use crate::Origin;
+use crate::graph::{Kind, Node};
 
 /// What went wrong with a call. The three kinds have different owners: the program, Pyrite's coverage, Pyrite's code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

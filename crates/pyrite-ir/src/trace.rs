@@ -162,8 +162,7 @@ impl<'a> Tracer<'a> {
 
     /// Arguments with a handle for every number where the schema wants a tensor, as rules expect them.
     pub fn with_number_handles(&mut self, op: &OpRef, args: &[Value<Handle>]) -> Vec<Value<Handle>> {
-        let mut numbered: Vec<Value<Numbered>> =
-            args.iter().map(|v| v.map(&mut |h| Numbered::Handle(*h))).collect();
+        let mut numbered: Vec<Value<Numbered>> = args.iter().map(|v| v.map(&mut |h| Numbered::Handle(*h))).collect();
         tensors_from_numbers(&op.schema, &mut numbered);
         numbered
             .iter()

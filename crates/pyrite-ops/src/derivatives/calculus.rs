@@ -127,6 +127,11 @@ pub trait Calculus {
         self.emitter().one("aten.sum.dim_IntList", &[a.into(), dims.into(), (keep == Keep::Dims).into()])
     }
 
+    /// In reverse order along a dimension.
+    fn flip(&mut self, a: Handle, dim: usize) -> Result<Handle, OpError> {
+        self.emitter().one("aten.flip.default", &[a.into(), vec![dim as i64].into()])
+    }
+
     /// The same elements in another shape, copied where they cannot be viewed.
     fn reshape(&mut self, a: Handle, shape: &[SymInt]) -> Result<Handle, OpError> {
         self.emitter().one("aten.reshape.default", &[a.into(), shape.into()])

@@ -13,9 +13,12 @@
 pub mod activation;
 pub mod binary;
 mod calculus;
+pub mod copy;
 pub mod formula;
 mod macros;
+pub mod reduce;
 pub mod ternary;
 pub mod unary;
+pub mod view;
 
 pub use calculus::{Calculus, Keep};

@@ -1,9 +1,10 @@
 //! Copies: of whole tensors, of views, into parts of tensors.
 
-use pyrite_ir::{Args, Call, Emit, Eval, Handle, Meta, OpDef, OpError, Tag, Value, Vjp, args, invalid, unsupported};
+use pyrite_ir::{Args, Call, Emit, Eval, Handle, Meta, OpDef, OpError, Tag, Value, args, invalid, unsupported};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, MemoryFormat, Scalar, Storage, Tensor};
 
+use crate::derivatives::copy as d;
 use crate::kernels::fill_with;
 use crate::rules::{expect_same_shape, format_strides, preserved_strides, views, wrap_dim};
 
@@ -16,6 +17,7 @@ pub const OPS: &[OpDef] = &[
         converted,
     )
     .tags(&[Tag::Core])
+    .derivative(d::converted)
     .samples(&[
         "f32[2, 3]<[1, 2]",
         "f32[2, 3]<[0, 1]",
@@ -39,6 +41,7 @@ pub const OPS: &[OpDef] = &[
         converted,
     )
     .tags(&[Tag::Core])
+    .derivative(d::converted)
     .samples(&["f32[2, 3]<[1, 2], dtype=f64", "f64[3], dtype=i32", "f32[3], dtype=b8", "c64[3], dtype=f32", "bf16[2, 3]"]),
     OpDef::composite(
         "aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
@@ -81,6 +84,7 @@ pub const OPS: &[OpDef] = &[
         },
         converted,
     )
+    .derivative(d::converted)
     .samples(&["f32[2, 3]<[1, 2], f64"]),
     OpDef::composite(
         "prims::device_put(Tensor a, Device device, bool non_blocking=False) -> Tensor",
@@ -103,6 +107,7 @@ pub const OPS: &[OpDef] = &[
         },
     )
     .tags(&[Tag::Core])
+    .derivative(d::copy)
     .samples(&["f32[2, 3], f32[3]", "i64[2, 3]<[1, 2], f32[2, 3]", "f32[2], 5"]),
     OpDef { eval: Eval::Kernel(copy_in_place), ..OpDef::written(
         "aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
@@ -122,6 +127,7 @@ pub const OPS: &[OpDef] = &[
         |a| in_format(a.tensor(0)?, a.tensor(0)?.dtype, None),
         converted,
     )
+    .derivative(d::converted)
     .samples(&["f32[2, 3]", "i64[]"]),
     copy_of("aten::alias_copy(Tensor self) -> Tensor", &["f32[2, 3]<[1, 2]"]),
     copy_of("aten::detach_copy(Tensor self) -> Tensor", &["f32[2, 3]<[1, 2]"]),
@@ -171,6 +177,7 @@ pub const OPS: &[OpDef] = &[
         scatter,
     )
     .tags(&[Tag::Core])
+    .derivative(d::select_scatter)
     .samples(&["f32[2, 3], f32[2], 1, -1", "f32[2, 3]<[1, 2], f64[3], 0, 0", "f32[2, 3]<[0, 1], f32[3], 0, 1"]),
     OpDef::kernel(
         "aten::slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
@@ -179,6 +186,7 @@ pub const OPS: &[OpDef] = &[
         scatter,
     )
     .tags(&[Tag::Core])
+    .derivative(d::slice_scatter)
     .samples(&["f32[5, 3], f32[2, 3], 0, 1, None, 2", "f32[5], f32[5]", "i64[2, 3]<[1, 2], i64[2, 1], 1, -1"]),
     OpDef::kernel(
         "aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
@@ -186,6 +194,7 @@ pub const OPS: &[OpDef] = &[
         scattered,
         scatter,
     )
+    .derivative(d::diagonal_scatter)
     .samples(&["f32[3, 4], f32[3]", "f32[2, 3, 4], f32[2, 3], 1, 1, 2"]),
     OpDef::kernel(
         "aten::as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
@@ -193,6 +202,7 @@ pub const OPS: &[OpDef] = &[
         scattered,
         scatter,
     )
+    .derivative(d::as_strided_scatter)
     .samples(&["f32[2, 3], f32[2, 2], [2, 2], [1, 2], 1"]),
     OpDef::kernel(
         "aten::select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor",
@@ -200,6 +210,7 @@ pub const OPS: &[OpDef] = &[
         padded_grad,
         scatter_grad,
     )
+    .derivative(d::select_backward)
     .samples(&["f32[3], [2, 3], 0, 1"]),
     OpDef::kernel(
         "aten::slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) -> Tensor",
@@ -207,6 +218,7 @@ pub const OPS: &[OpDef] = &[
         padded_grad,
         scatter_grad,
     )
+    .derivative(d::slice_backward)
     .samples(&["f32[2, 3], [5, 3], 0, 1, 9223372036854775807, 2"]),
     OpDef::kernel(
         "aten::diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) -> Tensor",
@@ -214,6 +226,7 @@ pub const OPS: &[OpDef] = &[
         padded_grad,
         scatter_grad,
     )
+    .derivative(d::diagonal_backward)
     .samples(&["f32[3], [3, 4], 0, 0, 1"]),
     OpDef::kernel(
         "aten::unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor",
@@ -226,7 +239,7 @@ pub const OPS: &[OpDef] = &[
         },
         unfold_backward,
     )
-    .vjp(Vjp::Unwritten)
+    .derivative(d::unfold_backward)
     .samples(&["f32[3, 2, 3], [5, 2], 0, 3, 1", "f64[2, 2], [5], 0, 2, 2"]),
 ];
 

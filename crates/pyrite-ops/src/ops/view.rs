@@ -14,6 +14,7 @@ use pyrite_ir::{Args, Call, Emit, Eval, Handle, Meta, OpDef, OpError, Tag, Value
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Layout, MemoryFormat, Storage, Tensor};
 
+use crate::derivatives::view as d;
 use crate::kernels::Pointwise;
 use crate::rules::{format_strides, views, wrap_dim, wrap_dims};
 
@@ -25,12 +26,14 @@ pub const OPS: &[OpDef] = &[
         |a| Ok(views::reshaped(a.tensor(0)?, &a.syms(1)?)?.into()),
     )
     .tags(&[Tag::Core])
+    .derivative(d::reshaped)
     .samples(&["f32[2, 3, 4], [6, -1]", "f32[2, 6]<[1, 2], [2, 2, 3]", "f32[0, 3], [3, 0]", "i64[], [1, 1]"]),
     OpDef::view(
         "aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
         "The same memory read as elements of another type.",
         |a| Ok(views::retyped(a.tensor(0)?, wanted(a, 1)?)?.into()),
     )
+    .no_derivative("the bits are read anew")
     .samples(&["f32[2, 4], i32", "f32[2, 4], u8", "f32[2, 4], f64", "c64[3], f32"]),
     OpDef::composite(
         "aten::_unsafe_view(Tensor self, SymInt[] size) -> Tensor",
@@ -43,6 +46,7 @@ pub const OPS: &[OpDef] = &[
         "`view` with the strides given.",
         |a| Ok(views::strided(a.tensor(0)?, &a.syms(1)?, &a.syms(2)?, None)?.into()),
     )
+    .derivative(d::reshaped)
     .samples(&["f32[2, 3], [3, 2], [2, 1]"]),
     OpDef::composite(
         "aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)",
@@ -84,6 +88,7 @@ pub const OPS: &[OpDef] = &[
         "One dimension divided into several.",
         unflatten,
     )
+    .derivative(d::reshaped)
     .samples(&["f32[2, 6], 1, [2, -1]", "f32[6, 2]<[1, 6], 0, [3, 2]"]),
     OpDef::view(
         "aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
@@ -91,6 +96,7 @@ pub const OPS: &[OpDef] = &[
         |a| Ok(views::expanded(a.tensor(0)?, &a.syms(1)?)?.into()),
     )
     .tags(&[Tag::Core])
+    .derivative(d::same)
     .samples(&["f32[3, 1], [2, -1, 4]", "f32[], [2]", "f32[1, 3], [0, 3]"]),
     OpDef::composite(
         "aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a)",
@@ -106,6 +112,7 @@ pub const OPS: &[OpDef] = &[
         "`expand` under its other name.",
         |a| Ok(views::expanded(a.tensor(0)?, &a.syms(1)?)?.into()),
     )
+    .derivative(d::same)
     .samples(&["f32[3], [2, 3]"]),
     OpDef::view(
         "aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)",
@@ -113,33 +120,40 @@ pub const OPS: &[OpDef] = &[
         |a| Ok(views::permuted(a.tensor(0)?, &a.ints(1)?)?.into()),
     )
     .tags(&[Tag::Core])
+    .derivative(d::permute)
     .samples(&["f32[2, 3, 4], [2, 0, -2]", "f32[], []"]),
     OpDef::view("aten::t(Tensor(a) self) -> Tensor(a)", "A matrix transposed; vectors stay as they are.", t)
+        .derivative(d::involution)
         .samples(&["f32[2, 3]", "f32[3]", "f32[]"]),
     OpDef::view(
         "aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
         "Two dimensions exchanged.",
         transpose,
     )
+    .derivative(d::involution)
     .samples(&["f32[2, 3, 4], 0, -1", "f32[], 0, -1"]),
     OpDef::view(
         "aten::swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
         "`transpose` under its other name.",
         transpose,
     )
+    .derivative(d::involution)
     .samples(&["f32[2, 3], 0, 1"]),
     OpDef::view(
         "aten::swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
         "`transpose` under its other name.",
         transpose,
     )
+    .derivative(d::involution)
     .samples(&["f32[2, 3], 0, 1"]),
     OpDef::view("aten::numpy_T(Tensor(a) self) -> Tensor(a)", "All dimensions in reverse order.", |a| {
         let order: Vec<i64> = (0..a.tensor(0)?.rank() as i64).rev().collect();
         Ok(views::permuted(a.tensor(0)?, &order)?.into())
     })
+    .derivative(d::involution)
     .samples(&["f32[2, 3, 4]"]),
     OpDef::view("aten::mT(Tensor(a) self) -> Tensor(a)", "The last two dimensions exchanged.", matrix_transpose)
+        .derivative(d::involution)
         .samples(&["f32[2, 3, 4]"]),
     OpDef::composite("aten::adjoint(Tensor(a) self) -> Tensor(a)", "The conjugate transpose of matrices.", adjoint)
         .samples(&["f32[2, 3, 4]", "c64[2, 3]"]),
@@ -150,24 +164,28 @@ pub const OPS: &[OpDef] = &[
         "One dimension moved to another place.",
         move_one,
     )
+    .derivative(d::movedim)
     .samples(&["f32[2, 3, 4], 0, -1", "f32[], 0, 0"]),
     OpDef::view(
         "aten::movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
         "Dimensions moved to other places.",
         move_many,
     )
+    .derivative(d::movedim)
     .samples(&["f32[2, 3, 4], [0, 1], [-1, 0]"]),
     OpDef::view(
         "aten::moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
         "`movedim` under its other name.",
         move_one,
     )
+    .derivative(d::movedim)
     .samples(&["f32[2, 3, 4], 0, -1"]),
     OpDef::view(
         "aten::moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
         "`movedim` under its other name.",
         move_many,
     )
+    .derivative(d::movedim)
     .samples(&["f32[2, 3, 4], [0, 1], [-1, 0]"]),
     OpDef::view(
         "aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
@@ -175,6 +193,7 @@ pub const OPS: &[OpDef] = &[
         |a| Ok(views::selected(a.tensor(0)?, a.int(1)?, &a.sym(2)?)?.into()),
     )
     .tags(&[Tag::Core])
+    .derivative(d::select)
     .samples(&["f32[2, 3], 1, -1", "f32[2, 0], 0, 1"]),
     OpDef::view(
         "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
@@ -185,14 +204,17 @@ pub const OPS: &[OpDef] = &[
         },
     )
     .tags(&[Tag::Core])
+    .derivative(d::slice)
     .samples(&["f32[5, 3], 0, 1, 9223372036854775807, 2", "f32[5], 0, -3, -1", "f32[5], 0, 4, 2", "f32[5]"]),
     OpDef::view(
         "aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",
         "A number of indices of a dimension from a start.",
         |a| Ok(views::narrowed(a.tensor(0)?, a.int(1)?, &a.sym(2)?, &a.sym(3)?)?.into()),
     )
+    .derivative(d::narrow)
     .samples(&["f32[5, 3], 0, 1, 2", "f32[5], 0, -2, 2", "f32[5], 0, 5, 0"]),
     OpDef::view("aten::squeeze(Tensor(a) self) -> Tensor(a)", "Without the dimensions of size one.", squeeze)
+        .derivative(d::squeeze)
         .samples(&["f32[1, 3, 1]", "f32[]"]),
     OpDef::view(
         "aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)",
@@ -200,6 +222,7 @@ pub const OPS: &[OpDef] = &[
         squeeze_dim,
     )
     .tags(&[Tag::Core])
+    .derivative(d::squeeze)
     .samples(&["f32[1, 3, 1], -1", "f32[2, 3], 0", "f32[], 0"]),
     OpDef::view(
         "aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)",
@@ -207,6 +230,7 @@ pub const OPS: &[OpDef] = &[
         squeeze_dims,
     )
     .tags(&[Tag::Core])
+    .derivative(d::squeeze)
     .samples(&["f32[1, 3, 1], [0, 1]", "f32[1, 3, 1], []"]),
     OpDef::view(
         "aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a)",
@@ -214,6 +238,7 @@ pub const OPS: &[OpDef] = &[
         unsqueeze,
     )
     .tags(&[Tag::Core])
+    .derivative(d::unsqueeze)
     .samples(&["f32[2, 3], 1", "f32[2, 3]<[1, 2], -1", "f32[], 0"]),
     OpDef::view(
         "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
@@ -221,6 +246,7 @@ pub const OPS: &[OpDef] = &[
         as_strided,
     )
     .tags(&[Tag::Core])
+    .derivative(d::as_strided)
     .samples(&["f32[2, 3], [2, 2], [1, 2], 1", "f32[6], [3, 2], [1, 1]"]),
     OpDef::view(
         "aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
@@ -228,21 +254,25 @@ pub const OPS: &[OpDef] = &[
         |a| Ok(views::diagonal(a.tensor(0)?, a.int(1)?, a.int(2)?, a.int(3)?)?.into()),
     )
     .tags(&[Tag::Core])
+    .derivative(d::diagonal)
     .samples(&["f32[3, 4]", "f32[2, 3, 4], -1, 1, 2", "f32[3, 4], 9"]),
     OpDef::view(
         "aten::linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)",
         "`diagonal` of the last two dimensions.",
         |a| Ok(views::diagonal(a.tensor(0)?, a.int(1)?, a.int(2)?, a.int(3)?)?.into()),
     )
+    .derivative(d::diagonal)
     .samples(&["f32[2, 3, 4]"]),
     OpDef::view(
         "aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
         "Windows along a dimension, each as a new last dimension.",
         |a| Ok(views::unfolded(a.tensor(0)?, a.int(1)?, a.int(2)?, a.int(3)?)?.into()),
     )
+    .derivative(d::unfold)
     .samples(&["f32[5, 2], 0, 3, 1", "f32[], 0, 1, 1", "f32[5], 0, 2, 2"]),
     OpDef::view("aten::alias(Tensor(a) self) -> Tensor(a)", "The tensor itself.", same)
         .tags(&[Tag::Core])
+        .derivative(d::same)
         .samples(&["f32[2, 3]<[1, 2]"]),
     OpDef::view("aten::detach(Tensor(a) self) -> Tensor(a)", "The tensor, cut off from its gradient.", |a| {
         let mut view = a.tensor(0)?.clone();
@@ -250,20 +280,24 @@ pub const OPS: &[OpDef] = &[
         view.number = false;
         Ok(view.into())
     })
+    .no_derivative("it is there to have none")
     .samples(&["f32[2, 3]<[1, 2]"]),
     OpDef::view("aten::lift_fresh(Tensor(a) self) -> Tensor(a)", "A constant of the program, as it is.", same)
+        .derivative(d::same)
         .samples(&["f32[2, 3]"]),
     OpDef::view(
         "aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
         "Parts of equal size along a dimension, the last maybe smaller.",
         |a| Ok(views::split_by_size(a.tensor(0)?, &a.sym(1)?, a.int(2)?)?.into()),
     )
+    .derivative(d::split)
     .samples(&["f32[5, 2], 2", "f32[2, 3], 2, 1", "f32[0], 0"]),
     OpDef::view(
         "aten::split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]",
         "Parts of the given sizes along a dimension.",
         split_with_sizes,
     )
+    .derivative(d::split)
     .samples(&["f32[5, 2], [2, 3]"]),
     OpDef::view(
         "aten::split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
@@ -271,6 +305,7 @@ pub const OPS: &[OpDef] = &[
         split_with_sizes,
     )
     .tags(&[Tag::Core])
+    .derivative(d::split)
     .samples(&["f32[5, 2], [2, 0, 3]"]),
     OpDef::composite(
         "aten::unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
@@ -289,6 +324,7 @@ pub const OPS: &[OpDef] = &[
         "At most the given number of parts along a dimension.",
         |a| Ok(views::chunked(a.tensor(0)?, a.int(1)?, a.int(2)?)?.into()),
     )
+    .derivative(d::split)
     .samples(&["f32[5, 2], 2", "f32[5, 2], 4", "f32[0], 3"]),
     OpDef::composite(
         "aten::unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
@@ -301,72 +337,84 @@ pub const OPS: &[OpDef] = &[
         "Parts along a dimension whose sizes differ by at most one.",
         |a| Ok(views::split_evenly(a.tensor(0)?, a.int(1)?, a.int(2)?)?.into()),
     )
+    .derivative(d::tensor_split)
     .samples(&["f32[5, 2], 3", "f32[2], 3"]),
     OpDef::view(
         "aten::tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]",
         "Parts along a dimension between indices.",
         |a| Ok(views::split_at(a.tensor(0)?, &a.syms(1)?, a.int(2)?)?.into()),
     )
+    .derivative(d::tensor_split)
     .samples(&["f32[5, 2], [1, 3]", "f32[5], [3, 1, -1, 9]"]),
     OpDef::view(
         "aten::hsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]",
         "`tensor_split` along the second dimension (the first of a vector).",
         |a| split_along(a, |rank| i64::from(rank != 1)),
     )
+    .derivative(d::hsplit)
     .samples(&["f32[2, 4], 2", "f32[4], 2"]),
     OpDef::view(
         "aten::hsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]",
         "`tensor_split` along the second dimension (the first of a vector).",
         |a| split_along(a, |rank| i64::from(rank != 1)),
     )
+    .derivative(d::hsplit)
     .samples(&["f32[2, 4], [1, 3]"]),
     OpDef::view(
         "aten::vsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]",
         "`tensor_split` along the first dimension.",
         |a| split_along(a, |rank| if rank < 2 { -9 } else { 0 }),
     )
+    .derivative(d::vsplit)
     .samples(&["f32[4, 2], 2"]),
     OpDef::view(
         "aten::vsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]",
         "`tensor_split` along the first dimension.",
         |a| split_along(a, |rank| if rank < 2 { -9 } else { 0 }),
     )
+    .derivative(d::vsplit)
     .samples(&["f32[4, 2], [1, 3]"]),
     OpDef::view(
         "aten::dsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]",
         "`tensor_split` along the third dimension.",
         |a| split_along(a, |_| 2),
     )
+    .derivative(d::dsplit)
     .samples(&["f32[1, 2, 4], 2"]),
     OpDef::view(
         "aten::dsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]",
         "`tensor_split` along the third dimension.",
         |a| split_along(a, |_| 2),
     )
+    .derivative(d::dsplit)
     .samples(&["f32[1, 2, 4], [1, 3]"]),
     OpDef::view(
         "aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
         "Every index of a dimension as a tensor of its own.",
         |a| Ok(views::unbound(a.tensor(0)?, a.int(1)?)?.into()),
     )
+    .derivative(d::unbind)
     .samples(&["f32[3, 2]", "f32[3, 2], -1", "f32[0, 2]"]),
     OpDef::view(
         "aten::view_as_real(Tensor(a) self) -> Tensor(a)",
         "Complex numbers as pairs of real ones in a new last dimension.",
         |a| Ok(parts(a.tensor(0)?)?.into()),
     )
+    .derivative(d::view_as_real)
     .samples(&["c64[2, 3]", "c128[]", "c64[2, 3]<[1, 2]"]),
     OpDef::view(
         "aten::view_as_complex(Tensor(a) self) -> Tensor(a)",
         "Pairs of real numbers in the last dimension as complex ones.",
         view_as_complex,
     )
+    .derivative(d::view_as_complex)
     .samples(&["f32[3, 2]", "f64[2]"]),
     OpDef::view(
         "aten::real(Tensor(a) self) -> Tensor(a)",
         "The real part; a real tensor itself.",
         |a| part(a.tensor(0)?, 0),
     )
+    .derivative(d::same)
     .samples(&["c64[2, 3]", "f32[3]"]),
     OpDef::view("aten::imag(Tensor(a) self) -> Tensor(a)", "The imaginary part.", |a| {
         if !a.tensor(0)?.dtype.is_complex() {
@@ -374,8 +422,10 @@ pub const OPS: &[OpDef] = &[
         }
         part(a.tensor(0)?, 1)
     })
+    .derivative(d::imag)
     .samples(&["c64[2, 3]"]),
     OpDef::kernel("aten::_conj(Tensor(a) self) -> Tensor(a)", "The complex conjugate.", computed_view, conj)
+        .derivative(d::conj)
         .samples(&["c64[2, 3]", "c64[2, 3]<[1, 2]", "f32[3]"]),
     OpDef::kernel(
         "aten::_neg_view(Tensor(a) self) -> Tensor(a)",
@@ -386,6 +436,7 @@ pub const OPS: &[OpDef] = &[
             Pointwise::as_result(call, [x])?.f64(|[x]| -x).i64(|[x]| x.wrapping_neg()).c128(|[x]| -x).finish()
         },
     )
+    .derivative(d::neg)
     .samples(&["f32[2, 3]", "c64[2, 3]<[1, 2]"]),
     OpDef::composite("aten::conj(Tensor(a) self) -> Tensor(a)", "The complex conjugate; a real tensor itself.", |e, a| {
         let x = *a.tensor(0)?;
@@ -393,8 +444,10 @@ pub const OPS: &[OpDef] = &[
     })
     .samples(&["c64[2, 3]", "f32[3]"]),
     OpDef::view("aten::resolve_conj(Tensor(a) self) -> Tensor(a)", "The tensor itself: conjugates are computed.", same)
+        .derivative(d::same)
         .samples(&["c64[2]"]),
     OpDef::view("aten::resolve_neg(Tensor(a) self) -> Tensor(a)", "The tensor itself: negatives are computed.", same)
+        .derivative(d::same)
         .samples(&["f32[2]"]),
     OpDef::composite(
         "aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)",

@@ -4,6 +4,7 @@ use pyrite_ir::{Args, Call, Meta, OpDef, OpError, Tag, Value, Vjp, invalid};
 use pyrite_tensor::{DType, Tensor};
 
 use super::{expect_elements, list, listed, one_or_all, reduced};
+use crate::derivatives::reduce as d;
 use crate::kernels::Carrier;
 use crate::kernels::lanes::reduce;
 use crate::rules::{wrap_dim, wrap_dims};
@@ -20,6 +21,7 @@ pub const OPS: &[OpDef] = &[
         |c| extreme(c, &listed(&c.args, 1, c.args.tensor(0)?.rank())?, Side::Max),
     )
     .tags(&[Tag::Core])
+    .derivative(d::extreme)
     .samples(&[
         "f32[3, 4], [1], True",
         "i64[2, 3, 4], [0, 2]",
@@ -35,6 +37,7 @@ pub const OPS: &[OpDef] = &[
         |c| extreme(c, &listed(&c.args, 1, c.args.tensor(0)?.rank())?, Side::Min),
     )
     .tags(&[Tag::Core])
+    .derivative(d::extreme)
     .samples(&["f32[3, 4], [1], True", "i64[2, 3, 4], [0, 2]", "b8[4]"]),
     OpDef::kernel(
         "aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
@@ -42,6 +45,7 @@ pub const OPS: &[OpDef] = &[
         aminmax_meta,
         aminmax,
     )
+    .derivative(d::aminmax)
     .samples(&["f32[3, 4]", "f32[3, 4], dim=1, keepdim=True", "i32[5], dim=0", "f32[], dim=0, keepdim=True"]),
     OpDef::kernel(
         "aten::max(Tensor self) -> Tensor",
@@ -49,6 +53,7 @@ pub const OPS: &[OpDef] = &[
         |a| whole_meta(a, "max"),
         |c| whole(c, Side::Max),
     )
+    .derivative(d::whole_extreme)
     .samples(&["f32[3, 4]", "i64[3]", "b8[2]"]),
     OpDef::kernel(
         "aten::min(Tensor self) -> Tensor",
@@ -56,6 +61,7 @@ pub const OPS: &[OpDef] = &[
         |a| whole_meta(a, "min"),
         |c| whole(c, Side::Min),
     )
+    .derivative(d::whole_extreme)
     .samples(&["f32[3, 4]", "i64[3]", "b8[2]"]),
     OpDef::kernel(
         "aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
@@ -64,6 +70,7 @@ pub const OPS: &[OpDef] = &[
         |c| placed(c, Side::Max),
     )
     .tags(&[Tag::Core])
+    .derivative(d::indexed)
     .samples(&["f32[3, 4], 1", "i64[3, 4], 0, True", "b8[4], 0", "f64[2, 3]<[1, 2], -1", "f32[], 0"]),
     OpDef::kernel(
         "aten::min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
@@ -72,6 +79,7 @@ pub const OPS: &[OpDef] = &[
         |c| placed(c, Side::Min),
     )
     .tags(&[Tag::Core])
+    .derivative(d::indexed)
     .samples(&["f32[3, 4], 1", "i64[3, 4], 0, True", "bf16[4], 0"]),
     OpDef::kernel(
         "aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",

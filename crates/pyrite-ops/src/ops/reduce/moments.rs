@@ -5,6 +5,7 @@ use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, Tag, Value, inva
 use pyrite_tensor::{DType, Tensor};
 
 use super::{list, listed, reduced};
+use crate::derivatives::reduce as d;
 use crate::kernels::lanes::{accumulate, reduce};
 
 /// The table.
@@ -16,6 +17,7 @@ pub const OPS: &[OpDef] = &[
         |c| mean(c, &(0..c.args.tensor(0)?.rank()).collect::<Vec<_>>()),
     )
     .tags(&[Tag::Core])
+    .derivative(d::mean)
     .samples(&["f32[3, 4]", "i64[4], dtype=f32", "c64[3]", "f32[0]", "bf16[2, 2]"]),
     OpDef::kernel(
         "aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
@@ -24,6 +26,7 @@ pub const OPS: &[OpDef] = &[
         |c| mean(c, &listed(&c.args, 1, c.args.tensor(0)?.rank())?),
     )
     .tags(&[Tag::Core])
+    .derivative(d::mean_dim)
     .samples(&[
         "f32[3, 4], [1], True",
         "f32[2, 3, 4, 5]<[60, 1, 15, 3], [-1, -2], True",
@@ -38,6 +41,7 @@ pub const OPS: &[OpDef] = &[
         |c| moment(c, Spread::Variance, Form::One),
     )
     .tags(&[Tag::Core])
+    .derivative(d::var)
     .samples(&[
         "f32[3, 4], [1]",
         "f64[2, 3, 4], [0, 2], correction=0, keepdim=True",
@@ -51,6 +55,7 @@ pub const OPS: &[OpDef] = &[
         |a| moment_meta(a, Form::One),
         |c| moment(c, Spread::Deviation, Form::One),
     )
+    .derivative(d::std)
     .samples(&["f32[3, 4], [1]", "f64[2, 3], correction=0, keepdim=True", "c64[5]"]),
     OpDef::kernel(
         "aten::var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
@@ -58,6 +63,7 @@ pub const OPS: &[OpDef] = &[
         |a| moment_meta(a, Form::WithMean),
         |c| moment(c, Spread::Variance, Form::WithMean),
     )
+    .derivative(d::var_mean)
     .samples(&["f32[3, 4], [1]", "f64[2, 3], correction=0, keepdim=True", "c64[5]"]),
     OpDef::kernel(
         "aten::std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
@@ -65,6 +71,7 @@ pub const OPS: &[OpDef] = &[
         |a| moment_meta(a, Form::WithMean),
         |c| moment(c, Spread::Deviation, Form::WithMean),
     )
+    .derivative(d::std_mean)
     .samples(&["f32[3, 4], [1]", "f64[2, 3], correction=0, keepdim=True"]),
     OpDef::composite("aten::var(Tensor self, bool unbiased=True) -> Tensor", "The variance of all elements.", |e, a| {
         unbiased(e, a, "aten.var.correction", Dims::All)

@@ -5,6 +5,7 @@ use pyrite_ir::{Args, Call, Meta, OpDef, OpError, Tag, Value, Vjp, invalid, unsu
 use pyrite_tensor::{DType, Tensor};
 
 use super::{listed, one_or_all, reduced, sum_dtype};
+use crate::derivatives::reduce as d;
 use crate::kernels::lanes::{accumulate, reduce};
 use crate::rules::wrap_dim;
 
@@ -16,6 +17,7 @@ pub const OPS: &[OpDef] = &[
         |a| sum_meta(a, &all(a)?, false, 1),
         |c| sum(c, &all(&c.args)?),
     )
+    .derivative(d::sum)
     .samples(&[
         "f32[3, 4]",
         "b8[5]",
@@ -32,6 +34,7 @@ pub const OPS: &[OpDef] = &[
         |c| sum(c, &dims(&c.args)?),
     )
     .tags(&[Tag::Core])
+    .derivative(d::sum_dim)
     .samples(&[
         "f32[2, 3, 4, 5], [1]",
         "f32[2, 3, 4, 5]<[60, 1, 15, 3], [0, 2, 3], True",
@@ -54,6 +57,7 @@ pub const OPS: &[OpDef] = &[
         },
         |c| nansum(c, &dims(&c.args)?),
     )
+    .derivative(d::nansum)
     .samples(&["f32[3, 4], [1], True", "i32[4]", "f64[2, 3], dtype=f32"]),
     OpDef::kernel(
         "aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
@@ -62,6 +66,7 @@ pub const OPS: &[OpDef] = &[
         |c| prod(c, &all(&c.args)?),
     )
     .tags(&[Tag::Core])
+    .derivative(d::prod)
     .samples(&["f32[3, 4]", "b8[5]", "c64[4]", "f32[0]"]),
     OpDef::kernel(
         "aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
@@ -70,6 +75,7 @@ pub const OPS: &[OpDef] = &[
         |c| prod(c, &[wrap_dim(c.args.int(1)?, c.args.tensor(0)?.rank())?]),
     )
     .tags(&[Tag::Core])
+    .derivative(d::prod_dim)
     .samples(&["f32[3, 4], 1", "i16[3, 4], 0, True", "f32[], 0", "bf16[2, 3], -1, dtype=f32"]),
     OpDef::kernel(
         "aten::count_nonzero(Tensor self, int? dim=None) -> Tensor",
@@ -88,6 +94,7 @@ pub const OPS: &[OpDef] = &[
     .vjp(Vjp::NonDifferentiable("a count is an integer"))
     .samples(&["f32[3, 4], [0]", "b8[2, 3, 4], [0, 2]", "i64[2, 2], []"]),
     OpDef::kernel("aten::trace(Tensor self) -> Tensor", "The sum of a matrix's diagonal.", trace_meta, trace)
+        .derivative(d::trace)
         .samples(&["f32[3, 4]", "i32[2, 2]", "c64[3, 3]", "f32[0, 2]"]),
 ];
 
