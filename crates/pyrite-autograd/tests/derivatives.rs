@@ -21,6 +21,15 @@ fn widened(tensor: &Tensor) -> Tensor {
     }
 }
 
+/// An argument that is a type, in double precision.
+fn widened_type(arg: &Value<Tensor>) -> Value<Tensor> {
+    match arg {
+        Value::DType(DType::F16 | DType::BF16 | DType::F32) => Value::DType(DType::F64),
+        Value::DType(DType::C64) => Value::DType(DType::C128),
+        other => other.clone(),
+    }
+}
+
 fn is_continuous(tensor: &Tensor) -> bool {
     matches!(tensor.dtype(), DType::F64 | DType::C128)
 }
@@ -82,11 +91,7 @@ fn check(op: &OpRef, text: &str) -> Result<Outcome, String> {
     let bound: Vec<_> = args
         .iter()
         .map(|arg| {
-            let arg = if let Value::DType(DType::F16 | DType::BF16 | DType::F32) = arg {
-                Value::DType(DType::F64)
-            } else {
-                arg.clone()
-            };
+            let arg = widened_type(arg);
             arg.map(&mut |tensor: &Tensor| {
                 let tensor = widened(tensor);
                 let meta = Meta { requires_grad: is_continuous(&tensor), ..Meta::of(&tensor) };
@@ -113,8 +118,7 @@ fn check(op: &OpRef, text: &str) -> Result<Outcome, String> {
         let mut probe = Builder::new();
         let mut at = 0;
         let args = args.iter().map(|a| {
-            let a = if let Value::DType(DType::F16 | DType::BF16 | DType::F32) = a { Value::DType(DType::F64) } else { a.clone() };
-            a.map(&mut |_: &Tensor| {
+            widened_type(a).map(&mut |_: &Tensor| {
                 at += 1;
                 probe.placeholder("x", None)
             })
