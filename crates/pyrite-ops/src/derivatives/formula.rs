@@ -60,6 +60,11 @@ impl<'e> Sheet<'e> {
         Term { sheet: self, at: self.note(Entry::Plain(value.into())) }
     }
 
+    /// An operator of any arguments, by its full name.
+    pub fn call(&self, op: &str, args: &[Value<Handle>]) -> Term<'_> {
+        Term { sheet: self, at: Scribe::call(self, op, args) }
+    }
+
     /// The gradient of the first result.
     pub fn grad(&self, p: &Pullback<'_>) -> Term<'_> {
         self.try_term(p.grad().map(Value::from))
@@ -116,7 +121,7 @@ impl Scribe for Sheet<'_> {
         match self.entry(at) {
             Entry::Plain(value) => value,
             Entry::Conjugate(handle) => {
-                let conjugated = self.call("aten._conj.default", &[handle.into()]);
+                let conjugated = Scribe::call(self, "aten._conj.default", &[handle.into()]);
                 let value = self.read(conjugated);
                 // The next reader finds it emitted.
                 self.entries.borrow_mut()[at] = Entry::Plain(value.clone());

@@ -34,4 +34,48 @@ macro_rules! binary_rules {
     )*};
 }
 
-pub(super) use {binary_rules, unary_rules};
+/// Rules of functions of one tensor whose gradient is an operator of the registry: its name and its arguments, from the
+/// gradient `g` and the pullback.
+macro_rules! backward_rules {
+    ($($(#[$doc:meta])* $name:ident |$g:ident, $p:ident| $op:literal [$($arg:expr),*];)*) => {$(
+        #[doc = concat!("`", stringify!($name), "`.\n")]
+        $(#[$doc])*
+        pub fn $name(
+            e: &mut dyn ::pyrite_ir::Emit,
+            $p: &::pyrite_ir::Pullback<'_>,
+        ) -> Result<::pyrite_ir::Gradients, ::pyrite_ir::OpError> {
+            let $g = $p.grad()?;
+            Ok(vec![(0, e.call($op, ::pyrite_ir::args![$($arg),*])?)])
+        }
+    )*};
+}
+
+/// Rules of operators `g·f'(x)`, where `x` is the parameter of the number given: the second derivative of `f`, from
+/// `x` (conjugated) and the pullback.
+macro_rules! curved_rules {
+    ($($(#[$doc:meta])* $name:ident $index:literal |$x:ident, $p:pat_param| $curvature:expr;)*) => {$(
+        #[doc = concat!("`", stringify!($name), "`.\n")]
+        $(#[$doc])*
+        pub fn $name(
+            e: &mut dyn ::pyrite_ir::Emit,
+            p: &::pyrite_ir::Pullback<'_>,
+        ) -> Result<::pyrite_ir::Gradients, ::pyrite_ir::OpError> {
+            let s = $crate::derivatives::formula::Sheet::new(e);
+            let (h, g, $x) = (s.grad(p), s.argument(p, 0), s.argument(p, $index));
+            let $p = p;
+            let same = || {
+                let mut rest = p.args.values[1..].to_vec();
+                rest[$index - 1] = $crate::derivatives::formula::Operand::value($x);
+                h.of(&p.args.schema.name, &rest)
+            };
+            let mut found = s.gradients(p, &[(0, &same)])?;
+            if p.wants($index) {
+                let curvature = $curvature;
+                found.extend(s.gradients(p, &[($index, &|| h * g * curvature)])?);
+            }
+            Ok(found)
+        }
+    )*};
+}
+
+pub(super) use {backward_rules, binary_rules, curved_rules, unary_rules};

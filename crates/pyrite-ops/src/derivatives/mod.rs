@@ -11,6 +11,7 @@
 //! [`Calculus`] has the operators that rules are written with, and [`formula`] lets pointwise rules read like formulas.
 
 pub mod activation;
+pub mod activation_backward;
 pub mod binary;
 mod calculus;
 pub mod copy;

@@ -5,7 +5,7 @@ use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10, PI};
 use pyrite_ir::{Emit, Gradients, OpError, Pullback};
 
 use super::formula::{Sheet, Term};
-use super::macros::unary_rules;
+use super::macros::{backward_rules, unary_rules};
 
 unary_rules! {
     /// The length of a complex number grows along the number.
@@ -72,16 +72,9 @@ fn across<'s>(g: Term<'s>, x: Term<'s>, y: Term<'s>) -> Term<'s> {
     (g / length - (g / y).real() * y / length).except(length.eq(0.0))
 }
 
-/// `tanh`, by the operator PyTorch has for it.
-pub fn tanh(e: &mut dyn Emit, p: &Pullback<'_>) -> Result<Gradients, OpError> {
-    let grad = e.one("aten.tanh_backward.default", &[p.grad()?.into(), p.result(0)?.into()])?;
-    Ok(vec![(0, grad.into())])
-}
-
-/// `logit`.
-pub fn logit(e: &mut dyn Emit, p: &Pullback<'_>) -> Result<Gradients, OpError> {
-    let grad = e.one("aten.logit_backward.default", &[p.grad()?.into(), p.value(0), p.value(1)])?;
-    Ok(vec![(0, grad.into())])
+backward_rules! {
+    logit |g, p| "aten.logit_backward.default" [g, p.value(0), p.value(1)];
+    tanh |g, p| "aten.tanh_backward.default" [g, p.result(0)?];
 }
 
 /// The mantissa of a number is the number over a power of two.

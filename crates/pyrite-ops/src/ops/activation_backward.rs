@@ -4,6 +4,7 @@ use pyrite_ir::{Args, Call, Meta, OpDef, OpError, Value, invalid};
 use pyrite_tensor::{Complex64, DType, Layout, Tensor};
 
 use super::activation::logistic;
+use crate::derivatives::activation_backward as d;
 use crate::kernels::Pointwise;
 use crate::rules::{operand_dtype, plain_pointwise, same_as, to_same, wrap_dim};
 
@@ -13,24 +14,24 @@ const WITH_BOUND: &[&str] = &["f32[3, 4], f32[3, 4], 0.5", "bf16[3], bf16[3], 0"
 
 /// The table.
 pub const OPS: &[OpDef] = &[
-    plain_pointwise("aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor", "The gradient of `threshold`, and with threshold 0 of `relu`.", self_first, threshold_backward, &["f32[3, 4], f32[3, 4], 0", "f64[5], f64[5], 0.5", "bf16[2, 3]<[1, 2], bf16[2, 3], 0", "i64[3], i64[3], 0"]),
-    plain_pointwise("aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor", "The gradient of `tanh` from its result.", to_same, tanh_backward, COMPLEX_PAIRS),
-    plain_pointwise("aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor", "The gradient of `sigmoid` from its result.", to_same, sigmoid_backward, COMPLEX_PAIRS),
-    plain_pointwise("aten::silu_backward(Tensor grad_output, Tensor self) -> Tensor", "The gradient of `silu`.", to_same, silu_backward, COMPLEX_PAIRS),
-    OpDef::kernel("aten::mish_backward(Tensor grad_output, Tensor self) -> Tensor", "The gradient of `mish`.", to_same, mish_backward).samples(PAIRS),
-    OpDef::kernel("aten::hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor", "The gradient of `hardtanh`.", to_same, hardtanh_backward).samples(&["f32[3, 4], f32[3, 4], -1, 1", "bf16[3], bf16[3], 0, 6"]),
-    OpDef::kernel("aten::hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor", "The gradient of `hardsigmoid`.", to_same, hardsigmoid_backward).samples(PAIRS),
-    OpDef::kernel("aten::hardswish_backward(Tensor grad_output, Tensor self) -> Tensor", "The gradient of `hardswish`.", to_same, hardswish_backward).samples(PAIRS),
-    OpDef::kernel("aten::hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor", "The gradient of `hardshrink`.", to_same, shrink_backward).samples(WITH_BOUND),
-    OpDef::kernel("aten::softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor", "The gradient of `softshrink`.", to_same, shrink_backward).samples(WITH_BOUND),
-    OpDef::kernel("aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor", "The gradient of `leaky_relu`.", self_first, leaky_relu_backward).samples(&["f32[2, 3]<[1, 2], f32[2, 3], 0.1, False", "f64[3], f64[3], 0.2, True"]),
-    OpDef::kernel("aten::elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result) -> Tensor", "The gradient of `elu`, from its argument or its result.", to_same, elu_backward).samples(&["f32[3, 4], 1, 1, 1, False, f32[3, 4]", "f64[3], 2, 0.5, 1.5, True, f64[3]"]),
-    OpDef::kernel("aten::softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor", "The gradient of `softplus`.", to_same, softplus_backward).samples(&["f32[3, 4], f32[3, 4], 1, 20", "f64[3], f64[3], 2, 0.5"]),
-    OpDef::kernel("aten::log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor", "The gradient of `log_sigmoid`.", to_same, log_sigmoid_backward).samples(&["f32[3, 4], f32[3, 4], f32[3, 4]{0..1}", "f64[3], f64[3], f64[3]{0..1}"]),
-    plain_pointwise("aten::logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor", "The gradient of `logit`.", to_same, logit_backward, &["f32[3, 4], f32[3, 4]{0..1}", "f64[3], f64[3], 0.1"]),
-    OpDef::kernel("aten::glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor", "The gradient of `glu`.", infer_glu_backward, glu_backward).samples(&["f32[3, 2], f32[3, 4], -1", "f64[2, 3], f64[4, 3], 0"]),
-    OpDef::kernel("aten::_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)", "The gradients of `_prelu_kernel`; that of the weight is not summed yet.", infer_prelu_backward, prelu_backward).samples(&["f32[2, 3]<[1, 2], f32[2, 3], f32[1, 3]", "f64[5], f64[5], f64[5]"]),
-    OpDef::kernel("aten::rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool training, bool self_is_result) -> Tensor", "The gradient of `rrelu_with_noise`.", to_rrelu_gradient, rrelu_backward).samples(&["f32[2, 3]<[1, 2], f32[2, 3], f32[2, 3], 0.1, 0.3, True, False", "f32[3], f32[3], f32[3], 0.1, 0.3, False, False"]),
+    plain_pointwise("aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor", "The gradient of `threshold`, and with threshold 0 of `relu`.", self_first, threshold_backward, &["f32[3, 4], f32[3, 4], 0", "f64[5], f64[5], 0.5", "bf16[2, 3]<[1, 2], bf16[2, 3], 0", "i64[3], i64[3], 0"]).derivative(d::straight),
+    plain_pointwise("aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor", "The gradient of `tanh` from its result.", to_same, tanh_backward, COMPLEX_PAIRS).derivative(d::tanh_backward),
+    plain_pointwise("aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor", "The gradient of `sigmoid` from its result.", to_same, sigmoid_backward, COMPLEX_PAIRS).derivative(d::sigmoid_backward),
+    plain_pointwise("aten::silu_backward(Tensor grad_output, Tensor self) -> Tensor", "The gradient of `silu`.", to_same, silu_backward, COMPLEX_PAIRS).derivative(d::silu_backward),
+    OpDef::kernel("aten::mish_backward(Tensor grad_output, Tensor self) -> Tensor", "The gradient of `mish`.", to_same, mish_backward).derivative(d::mish_backward).samples(PAIRS),
+    OpDef::kernel("aten::hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor", "The gradient of `hardtanh`.", to_same, hardtanh_backward).derivative(d::straight).samples(&["f32[3, 4], f32[3, 4], -1, 1", "bf16[3], bf16[3], 0, 6"]),
+    OpDef::kernel("aten::hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor", "The gradient of `hardsigmoid`.", to_same, hardsigmoid_backward).derivative(d::straight).samples(PAIRS),
+    OpDef::kernel("aten::hardswish_backward(Tensor grad_output, Tensor self) -> Tensor", "The gradient of `hardswish`.", to_same, hardswish_backward).derivative(d::hardswish_backward).samples(PAIRS),
+    OpDef::kernel("aten::hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor", "The gradient of `hardshrink`.", to_same, shrink_backward).derivative(d::straight).samples(WITH_BOUND),
+    OpDef::kernel("aten::softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor", "The gradient of `softshrink`.", to_same, shrink_backward).derivative(d::straight).samples(WITH_BOUND),
+    OpDef::kernel("aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor", "The gradient of `leaky_relu`.", self_first, leaky_relu_backward).derivative(d::straight).samples(&["f32[2, 3]<[1, 2], f32[2, 3], 0.1, False", "f64[3], f64[3], 0.2, True"]),
+    OpDef::kernel("aten::elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result) -> Tensor", "The gradient of `elu`, from its argument or its result.", to_same, elu_backward).derivative(d::elu_backward).samples(&["f32[3, 4], 1, 1, 1, False, f32[3, 4]", "f64[3], 2, 0.5, 1.5, True, f64[3]"]),
+    OpDef::kernel("aten::softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor", "The gradient of `softplus`.", to_same, softplus_backward).derivative(d::softplus_backward).samples(&["f32[3, 4], f32[3, 4], 1, 20", "f64[3], f64[3], 2, 0.5"]),
+    OpDef::kernel("aten::log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor", "The gradient of `log_sigmoid`.", to_same, log_sigmoid_backward).derivative(d::log_sigmoid_backward).samples(&["f32[3, 4], f32[3, 4], f32[3, 4]{0..1}", "f64[3], f64[3], f64[3]{0..1}"]),
+    plain_pointwise("aten::logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor", "The gradient of `logit`.", to_same, logit_backward, &["f32[3, 4], f32[3, 4]{0..1}", "f64[3], f64[3], 0.1"]).derivative(d::logit_backward),
+    OpDef::kernel("aten::glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor", "The gradient of `glu`.", infer_glu_backward, glu_backward).derivative(d::glu_backward).samples(&["f32[3, 2], f32[3, 4], -1", "f64[2, 3], f64[4, 3], 0"]),
+    OpDef::kernel("aten::_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)", "The gradients of `_prelu_kernel`; that of the weight is not summed yet.", infer_prelu_backward, prelu_backward).derivative(d::prelu_backward).samples(&["f32[2, 3]<[1, 2], f32[2, 3], f32[1, 3]", "f64[5], f64[5], f64[5]"]),
+    OpDef::kernel("aten::rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool training, bool self_is_result) -> Tensor", "The gradient of `rrelu_with_noise`.", to_rrelu_gradient, rrelu_backward).derivative(d::rrelu_with_noise_backward).samples(&["f32[2, 3]<[1, 2], f32[2, 3], f32[2, 3], 0.1, 0.3, True, False", "f32[3], f32[3], f32[3], 0.1, 0.3, False, False"]),
 ];
 
 /// A function of the incoming gradient and another float, in double precision.

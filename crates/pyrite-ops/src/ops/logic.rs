@@ -34,14 +34,16 @@ pub const OPS: &[OpDef] = &[
         compare,
         eq,
         EQUATED,
-    ),
+    )
+    .no_derivative("truth values"),
     core_pointwise(
         "aten::eq.Scalar(Tensor self, Scalar other) -> Tensor",
         "Whether elements are equal.",
         compare,
         eq,
         WITH_NUMBER,
-    ),
+    )
+    .no_derivative("truth values"),
     in_place("aten::eq_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.eq.Tensor", BOTH_IN_PLACE),
     in_place("aten::eq_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.eq.Scalar", NUMBER_IN_PLACE),
     core_pointwise(
@@ -50,14 +52,16 @@ pub const OPS: &[OpDef] = &[
         compare,
         ne,
         EQUATED,
-    ),
+    )
+    .no_derivative("truth values"),
     core_pointwise(
         "aten::ne.Scalar(Tensor self, Scalar other) -> Tensor",
         "Whether elements differ.",
         compare,
         ne,
         WITH_NUMBER,
-    ),
+    )
+    .no_derivative("truth values"),
     in_place("aten::ne_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.ne.Tensor", BOTH_IN_PLACE),
     in_place("aten::ne_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.ne.Scalar", NUMBER_IN_PLACE),
     core_pointwise(
@@ -66,14 +70,16 @@ pub const OPS: &[OpDef] = &[
         compare,
         |c| ordered(c, |a, b| a < b, |a, b| a < b),
         COMPARED,
-    ),
+    )
+    .no_derivative("truth values"),
     core_pointwise(
         "aten::lt.Scalar(Tensor self, Scalar other) -> Tensor",
         "Whether the first is less.",
         compare,
         |c| ordered(c, |a, b| a < b, |a, b| a < b),
         WITH_NUMBER,
-    ),
+    )
+    .no_derivative("truth values"),
     in_place("aten::lt_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.lt.Tensor", BOTH_IN_PLACE),
     in_place("aten::lt_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.lt.Scalar", NUMBER_IN_PLACE),
     core_pointwise(
@@ -82,14 +88,16 @@ pub const OPS: &[OpDef] = &[
         compare,
         |c| ordered(c, |a, b| a <= b, |a, b| a <= b),
         COMPARED,
-    ),
+    )
+    .no_derivative("truth values"),
     core_pointwise(
         "aten::le.Scalar(Tensor self, Scalar other) -> Tensor",
         "Whether the first is at most the second.",
         compare,
         |c| ordered(c, |a, b| a <= b, |a, b| a <= b),
         WITH_NUMBER,
-    ),
+    )
+    .no_derivative("truth values"),
     in_place("aten::le_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.le.Tensor", BOTH_IN_PLACE),
     in_place("aten::le_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.le.Scalar", NUMBER_IN_PLACE),
     core_pointwise(
@@ -98,14 +106,16 @@ pub const OPS: &[OpDef] = &[
         compare,
         |c| ordered(c, |a, b| a > b, |a, b| a > b),
         COMPARED,
-    ),
+    )
+    .no_derivative("truth values"),
     core_pointwise(
         "aten::gt.Scalar(Tensor self, Scalar other) -> Tensor",
         "Whether the first is greater.",
         compare,
         |c| ordered(c, |a, b| a > b, |a, b| a > b),
         WITH_NUMBER,
-    ),
+    )
+    .no_derivative("truth values"),
     in_place("aten::gt_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.gt.Tensor", BOTH_IN_PLACE),
     in_place("aten::gt_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.gt.Scalar", NUMBER_IN_PLACE),
     core_pointwise(
@@ -114,14 +124,16 @@ pub const OPS: &[OpDef] = &[
         compare,
         |c| ordered(c, |a, b| a >= b, |a, b| a >= b),
         COMPARED,
-    ),
+    )
+    .no_derivative("truth values"),
     core_pointwise(
         "aten::ge.Scalar(Tensor self, Scalar other) -> Tensor",
         "Whether the first is at least the second.",
         compare,
         |c| ordered(c, |a, b| a >= b, |a, b| a >= b),
         WITH_NUMBER,
-    ),
+    )
+    .no_derivative("truth values"),
     in_place("aten::ge_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.ge.Tensor", BOTH_IN_PLACE),
     in_place("aten::ge_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.ge.Scalar", NUMBER_IN_PLACE),
     core_pointwise(
@@ -130,7 +142,8 @@ pub const OPS: &[OpDef] = &[
         compare,
         |c| logical(c, |a, b| a && b),
         EQUATED,
-    ),
+    )
+    .no_derivative("truth values"),
     in_place(
         "aten::logical_and_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten.logical_and.default",
@@ -142,7 +155,8 @@ pub const OPS: &[OpDef] = &[
         compare,
         |c| logical(c, |a, b| a || b),
         EQUATED,
-    ),
+    )
+    .no_derivative("truth values"),
     in_place(
         "aten::logical_or_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten.logical_or.default",
@@ -154,7 +168,8 @@ pub const OPS: &[OpDef] = &[
         compare,
         |c| logical(c, |a, b| a != b),
         EQUATED,
-    ),
+    )
+    .no_derivative("truth values"),
     in_place(
         "aten::logical_xor_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten.logical_xor.default",
@@ -166,7 +181,8 @@ pub const OPS: &[OpDef] = &[
         compare,
         logical_not,
         &["f32[3, 4]", "b8[3]", "i64[3]", "c64[2]"],
-    ),
+    )
+    .no_derivative("truth values"),
     in_place("aten::logical_not_(Tensor(a!) self) -> Tensor(a!)", "aten.logical_not.default", &["f32[3, 4]", "b8[3]"]),
     core_pointwise(
         "aten::bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -174,21 +190,24 @@ pub const OPS: &[OpDef] = &[
         to_bits,
         |c| bits(c, |a, b| a & b),
         BITS,
-    ),
+    )
+    .no_derivative("integers"),
     core_pointwise(
         "aten::bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor",
         "The bits that both have.",
         to_bits,
         |c| bits(c, |a, b| a & b),
         BITS_NUMBER,
-    ),
+    )
+    .no_derivative("integers"),
     plain_pointwise(
         "aten::bitwise_and.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
         "The bits that both have.",
         to_bits,
         |c| bits(c, |a, b| a & b),
         &["5, i64[3]", "1, u8[2]"],
-    ),
+    )
+    .no_derivative("integers"),
     in_place(
         "aten::bitwise_and_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten.bitwise_and.Tensor",
@@ -205,21 +224,24 @@ pub const OPS: &[OpDef] = &[
         to_bits,
         |c| bits(c, |a, b| a | b),
         BITS,
-    ),
+    )
+    .no_derivative("integers"),
     core_pointwise(
         "aten::bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor",
         "The bits that either has.",
         to_bits,
         |c| bits(c, |a, b| a | b),
         BITS_NUMBER,
-    ),
+    )
+    .no_derivative("integers"),
     plain_pointwise(
         "aten::bitwise_or.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
         "The bits that either has.",
         to_bits,
         |c| bits(c, |a, b| a | b),
         &["5, i64[3]", "1, u8[2]"],
-    ),
+    )
+    .no_derivative("integers"),
     in_place(
         "aten::bitwise_or_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten.bitwise_or.Tensor",
@@ -236,21 +258,24 @@ pub const OPS: &[OpDef] = &[
         to_bits,
         |c| bits(c, |a, b| a ^ b),
         BITS,
-    ),
+    )
+    .no_derivative("integers"),
     core_pointwise(
         "aten::bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor",
         "The bits that exactly one has.",
         to_bits,
         |c| bits(c, |a, b| a ^ b),
         BITS_NUMBER,
-    ),
+    )
+    .no_derivative("integers"),
     plain_pointwise(
         "aten::bitwise_xor.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
         "The bits that exactly one has.",
         to_bits,
         |c| bits(c, |a, b| a ^ b),
         &["5, i64[3]", "1, u8[2]"],
-    ),
+    )
+    .no_derivative("integers"),
     in_place(
         "aten::bitwise_xor_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten.bitwise_xor.Tensor",
@@ -267,7 +292,8 @@ pub const OPS: &[OpDef] = &[
         to_bits,
         bitwise_not,
         &["i64[3]", "u8[4]", "b8[2, 2]"],
-    ),
+    )
+    .no_derivative("integers"),
     in_place("aten::bitwise_not_(Tensor(a!) self) -> Tensor(a!)", "aten.bitwise_not.default", &["i64[3]", "b8[3]"]),
     plain_pointwise(
         "aten::bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -275,21 +301,24 @@ pub const OPS: &[OpDef] = &[
         to_bits,
         shift_left,
         SHIFTED,
-    ),
+    )
+    .no_derivative("integers"),
     plain_pointwise(
         "aten::bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor",
         "The bits moved up; zero when moved out.",
         to_bits,
         shift_left,
         SHIFTED_BY,
-    ),
+    )
+    .no_derivative("integers"),
     plain_pointwise(
         "aten::bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
         "The bits moved up; zero when moved out.",
         to_bits,
         shift_left,
         &["3, i64[4]{0..9}"],
-    ),
+    )
+    .no_derivative("integers"),
     in_place(
         "aten::bitwise_left_shift_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten.bitwise_left_shift.Tensor",
@@ -306,14 +335,16 @@ pub const OPS: &[OpDef] = &[
         to_bits,
         shift_left,
         SHIFTED,
-    ),
+    )
+    .no_derivative("integers"),
     plain_pointwise(
         "aten::__lshift__.Scalar(Tensor self, Scalar other) -> Tensor",
         "The bits moved up; zero when moved out.",
         to_bits,
         shift_left,
         SHIFTED_BY,
-    ),
+    )
+    .no_derivative("integers"),
     in_place(
         "aten::__ilshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten.__lshift__.Tensor",
@@ -330,21 +361,24 @@ pub const OPS: &[OpDef] = &[
         to_bits,
         shift_right,
         SHIFTED,
-    ),
+    )
+    .no_derivative("integers"),
     plain_pointwise(
         "aten::bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor",
         "The bits moved down; the sign fills.",
         to_bits,
         shift_right,
         SHIFTED_BY,
-    ),
+    )
+    .no_derivative("integers"),
     plain_pointwise(
         "aten::bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
         "The bits moved down; the sign fills.",
         to_bits,
         shift_right,
         &["3, i64[4]{0..9}"],
-    ),
+    )
+    .no_derivative("integers"),
     in_place(
         "aten::bitwise_right_shift_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten.bitwise_right_shift.Tensor",
@@ -361,14 +395,16 @@ pub const OPS: &[OpDef] = &[
         to_bits,
         shift_right,
         SHIFTED,
-    ),
+    )
+    .no_derivative("integers"),
     plain_pointwise(
         "aten::__rshift__.Scalar(Tensor self, Scalar other) -> Tensor",
         "The bits moved down; the sign fills.",
         to_bits,
         shift_right,
         SHIFTED_BY,
-    ),
+    )
+    .no_derivative("integers"),
     in_place(
         "aten::__irshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten.__rshift__.Tensor",
@@ -385,6 +421,7 @@ pub const OPS: &[OpDef] = &[
         known_when_run,
         equal,
     )
+    .no_derivative("truth values")
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3], f32[3]", "f32[2], f32[3]", "i64[0], i64[0]"]),
     OpDef::kernel(
@@ -393,6 +430,7 @@ pub const OPS: &[OpDef] = &[
         known_when_run,
         allclose,
     )
+    .no_derivative("truth values")
     .samples(&["f32[3], f32[3]", "f64[3, 2], f64[2], rtol=10.0"]),
     OpDef::kernel(
         "aten::isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",
@@ -400,6 +438,7 @@ pub const OPS: &[OpDef] = &[
         to_close,
         isclose,
     )
+    .no_derivative("truth values")
     .samples(&[
         "f32[3], f32[3]",
         "f64[3, 2], f64[2], rtol=10.0",

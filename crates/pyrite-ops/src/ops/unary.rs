@@ -183,7 +183,7 @@ pub const OPS: &[OpDef] = &[
         |c| test(c, f64::is_infinite, |z| z.re.is_infinite() || z.im.is_infinite()),
         ANY,
     )
-    .no_derivative("a truth value"),
+    .no_derivative("truth values"),
     core_pointwise(
         "aten::isnan(Tensor self) -> Tensor",
         "Whether an element is not a number.",
@@ -191,7 +191,7 @@ pub const OPS: &[OpDef] = &[
         |c| test(c, f64::is_nan, |z| z.re.is_nan() || z.im.is_nan()),
         ANY,
     )
-    .no_derivative("a truth value"),
+    .no_derivative("truth values"),
     plain_pointwise(
         "aten::isneginf(Tensor self) -> Tensor",
         "Whether an element is minus infinity.",
@@ -199,7 +199,7 @@ pub const OPS: &[OpDef] = &[
         |c| real_test(c, |x| x == f64::NEG_INFINITY),
         REALS,
     )
-    .no_derivative("a truth value"),
+    .no_derivative("truth values"),
     plain_pointwise(
         "aten::isposinf(Tensor self) -> Tensor",
         "Whether an element is plus infinity.",
@@ -207,7 +207,7 @@ pub const OPS: &[OpDef] = &[
         |c| real_test(c, |x| x == f64::INFINITY),
         REALS,
     )
-    .no_derivative("a truth value"),
+    .no_derivative("truth values"),
     core_pointwise(
         "aten::log(Tensor self) -> Tensor",
         "The natural logarithm.",
@@ -315,7 +315,7 @@ pub const OPS: &[OpDef] = &[
         signbit,
         REALS,
     )
-    .no_derivative("a truth value"),
+    .no_derivative("truth values"),
     core_pointwise(
         "aten::sin(Tensor self) -> Tensor",
         "The sine.",
