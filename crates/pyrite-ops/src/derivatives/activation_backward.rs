@@ -38,7 +38,7 @@ curved_rules! {
         }
     };
     mish_backward 1 |x, _| {
-        let (sigmoid, tanh) = (x.sigmoid(), x.of("aten.softplus.default", &[]).tanh());
+        let (sigmoid, tanh) = (x.sigmoid(), x.softplus().tanh());
         (1.0 - tanh.square()) * sigmoid * (x * (1.0 - sigmoid - tanh * sigmoid * 2.0) + 2.0)
     };
     silu_backward 1 |x, _| {

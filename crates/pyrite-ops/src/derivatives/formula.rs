@@ -161,8 +161,9 @@ macro_rules! unary_operators {
 }
 
 unary_operators! {
-    abs cos cosh erf erfc exp exp2 imag isnan log logical_not ones_like real reciprocal rsqrt sgn sigmoid sin sinh sqrt tanh
-    zeros_like
+    abs cos cosh digamma exp exp2 i0 imag isinf isnan lgamma log logical_not ones_like real reciprocal rsqrt sgn sigmoid
+    sin sinh softplus special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1 special_erfcx special_i0e
+    special_i1 special_i1e special_modified_bessel_k0 special_modified_bessel_k1 tanh zeros_like
 }
 
 /// Comparisons with a tensor or a number, by the names of their operators and of those with exchanged operands.

@@ -18,6 +18,7 @@ pub mod copy;
 pub mod formula;
 mod macros;
 pub mod reduce;
+pub mod special;
 pub mod ternary;
 pub mod unary;
 pub mod view;

@@ -39,7 +39,7 @@ unary_rules! {
     log1p |g, x, _| g / (x + 1.0);
     log2 |g, x, _| g / (x * LN_2);
     /// Where there is a number to begin with.
-    nan_to_num |g, x, _| g * x.of("aten.isinf.default", &[]).or(x.isnan()).logical_not();
+    nan_to_num |g, x, _| g * x.isinf().or(x.isnan()).logical_not();
     neg |g, _, _| -g;
     rad2deg |g, _, _| g * (180.0 / PI);
     reciprocal |g, _, y| -g * y.square();

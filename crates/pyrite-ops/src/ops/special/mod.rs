@@ -13,6 +13,7 @@ use pyrite_tensor::{DType, Tensor};
 
 use self::gamma::{Precision, Tail};
 use self::polynomial::{Chebyshev, Width, chebyshev, shifted_chebyshev};
+use crate::derivatives::special as d;
 use crate::kernels::Pointwise;
 use crate::rules::to_float;
 
@@ -21,11 +22,13 @@ pub const OPS: &[OpDef] = &[
     OpDef::kernel("aten::lgamma(Tensor self) -> Tensor", "`ln |Γ(x)|`.", to_float, |call| {
         map(call, Floats::All, libm::lgamma)
     })
+    .derivative(d::lgamma)
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4]", "f64[5]{-30..30}", "i64[4]", "bf16[2, 3]<[1, 2]", "f32[0, 2]"]),
     OpDef::kernel("aten::digamma(Tensor self) -> Tensor", "The derivative of `ln Γ(x)`.", to_float, |call| {
         map(call, Floats::All, gamma::digamma)
     })
+    .derivative(d::digamma)
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4]", "f64[5]{-30..30}", "i64[4]", "bf16[2, 3]<[1, 2]", "f32[0, 2]"]),
     OpDef::kernel(
@@ -34,6 +37,7 @@ pub const OPS: &[OpDef] = &[
         polygamma_infer,
         polygamma,
     )
+    .derivative(d::polygamma)
     .tags(&[Tag::Pointwise])
     .samples(&["0, f32[4]", "1, f64[5]{-3..9}", "3, bf16[2, 3]", "2, i64[4]"]),
     OpDef::kernel(
@@ -42,6 +46,7 @@ pub const OPS: &[OpDef] = &[
         mvlgamma_infer,
         mvlgamma,
     )
+    .derivative(d::mvlgamma)
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4]{3..9}, 3", "f64[5]{3..9}, 1", "i64[4]{3..9}, 2"]),
     OpDef::kernel(
@@ -50,11 +55,13 @@ pub const OPS: &[OpDef] = &[
         to_float,
         |call| map(call, Floats::All, bessel::i0),
     )
+    .derivative(d::i0)
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4]", "f64[5]{-30..30}", "i64[4]", "bf16[2, 3]<[1, 2]", "f32[0, 2]"]),
     OpDef::kernel("aten::special_i0e(Tensor self) -> Tensor", "`i0(x)·exp(-|x|)`.", to_float, |call| {
         map(call, Floats::All, bessel::i0e)
     })
+    .derivative(d::i0e)
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4]", "f64[5]{-30..30}", "i64[4]", "bf16[2, 3]<[1, 2]", "f32[0, 2]"]),
     OpDef::kernel(
@@ -63,11 +70,13 @@ pub const OPS: &[OpDef] = &[
         to_float,
         |call| map(call, Floats::All, bessel::i1),
     )
+    .derivative(d::i1)
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4]", "f64[5]{-30..30}", "i64[4]", "bf16[2, 3]<[1, 2]", "f32[0, 2]"]),
     OpDef::kernel("aten::special_i1e(Tensor self) -> Tensor", "`i1(x)·exp(-|x|)`.", to_float, |call| {
         map(call, Floats::All, bessel::i1e)
     })
+    .derivative(d::i1e)
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4]", "f64[5]{-30..30}", "i64[4]", "bf16[2, 3]<[1, 2]", "f32[0, 2]"]),
     OpDef::kernel(
@@ -76,11 +85,13 @@ pub const OPS: &[OpDef] = &[
         to_float,
         |call| map2(call, Floats::All, |a, x, _| gamma::incomplete_gamma(a, x, Tail::Lower)),
     )
+    .derivative(d::igamma)
     .tags(&[Tag::Pointwise])
     .samples(&[
         "f32[3, 4]{0..9}, f32[4]{0..9}",
         "f64[40]{0..300}, f64[40]{0..300}",
         "bf16[3]{0..5}, bf16[3]{0..5}",
+        "i64[4]{1..9}, f64[4]{0.5..9}",
     ]),
     OpDef::kernel(
         "aten::igammac(Tensor self, Tensor other) -> Tensor",
@@ -88,11 +99,13 @@ pub const OPS: &[OpDef] = &[
         to_float,
         |call| map2(call, Floats::All, |a, x, _| gamma::incomplete_gamma(a, x, Tail::Upper)),
     )
+    .derivative(d::igammac)
     .tags(&[Tag::Pointwise])
     .samples(&[
         "f32[3, 4]{0..9}, f32[4]{0..9}",
         "f64[40]{0..300}, f64[40]{0..300}",
         "bf16[3]{0..5}, bf16[3]{0..5}",
+        "i64[4]{1..9}, f64[4]{0.5..9}",
     ]),
     OpDef::kernel(
         "aten::special_zeta(Tensor self, Tensor other) -> Tensor",
@@ -100,14 +113,21 @@ pub const OPS: &[OpDef] = &[
         to_float,
         |call| map2(call, Floats::Wide, |x, q, _| gamma::zeta(x, q)),
     )
+    .derivative(d::zeta)
     .tags(&[Tag::Pointwise])
-    .samples(&["f32[3, 4]{1..9}, f32[4]{0..9}", "f64[5]{1..9}, f64[5]", "i64[3]{2..5}, i64[3]{1..5}"]),
+    .samples(&[
+        "f32[3, 4]{1..9}, f32[4]{0..9}",
+        "f64[5]{1..9}, f64[5]",
+        "i64[3]{2..5}, i64[3]{1..5}",
+        "i64[3]{2..5}, f64[3]{1..5}",
+    ]),
     OpDef::kernel(
         "aten::special_bessel_j0(Tensor self) -> Tensor",
         "The Bessel function of the first kind of order 0.",
         to_float,
         |call| map(call, Floats::Wide, bessel::j0),
     )
+    .derivative(d::bessel_j0)
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4]", "f64[5]{-30..30}", "i64[4]", "f32[2, 3]<[1, 2]", "f32[0, 2]"]),
     OpDef::kernel(
@@ -116,6 +136,7 @@ pub const OPS: &[OpDef] = &[
         to_float,
         |call| map(call, Floats::Wide, bessel::j1),
     )
+    .derivative(d::bessel_j1)
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4]", "f64[5]{-30..30}", "i64[4]", "f32[2, 3]<[1, 2]", "f32[0, 2]"]),
     OpDef::kernel(
@@ -124,6 +145,7 @@ pub const OPS: &[OpDef] = &[
         to_float,
         |call| map(call, Floats::Wide, bessel::y0),
     )
+    .derivative(d::bessel_y0)
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4]", "f64[5]{-30..30}", "i64[4]", "f32[2, 3]<[1, 2]", "f32[0, 2]"]),
     OpDef::kernel(
@@ -132,6 +154,7 @@ pub const OPS: &[OpDef] = &[
         to_float,
         |call| map(call, Floats::Wide, bessel::y1),
     )
+    .derivative(d::bessel_y1)
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4]", "f64[5]{-30..30}", "i64[4]", "f32[2, 3]<[1, 2]", "f32[0, 2]"]),
     OpDef::kernel(
@@ -140,6 +163,7 @@ pub const OPS: &[OpDef] = &[
         to_float,
         |call| map(call, Floats::Wide, bessel::i0),
     )
+    .derivative(d::i0)
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4]", "f64[5]{-30..30}", "i64[4]", "f32[2, 3]<[1, 2]", "f32[0, 2]"]),
     OpDef::kernel(
@@ -148,6 +172,7 @@ pub const OPS: &[OpDef] = &[
         to_float,
         |call| map(call, Floats::Wide, bessel::i1),
     )
+    .derivative(d::i1)
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4]", "f64[5]{-30..30}", "i64[4]", "f32[2, 3]<[1, 2]", "f32[0, 2]"]),
     OpDef::kernel(
@@ -156,6 +181,7 @@ pub const OPS: &[OpDef] = &[
         to_float,
         |call| map(call, Floats::Wide, bessel::k0),
     )
+    .derivative(d::bessel_k0)
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4]", "f64[5]{-30..30}", "i64[4]", "f32[2, 3]<[1, 2]", "f32[0, 2]"]),
     OpDef::kernel(
@@ -164,16 +190,19 @@ pub const OPS: &[OpDef] = &[
         to_float,
         |call| map(call, Floats::Wide, bessel::k1),
     )
+    .derivative(d::bessel_k1)
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4]", "f64[5]{-30..30}", "i64[4]", "f32[2, 3]<[1, 2]", "f32[0, 2]"]),
     OpDef::kernel("aten::special_entr(Tensor self) -> Tensor", "`-x·ln x`.", to_float, |call| {
         map(call, Floats::All, normal::entr)
     })
+    .derivative(d::entr)
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4]", "f64[5]{-30..30}", "i64[4]", "bf16[2, 3]<[1, 2]", "f32[0, 2]"]),
     OpDef::kernel("aten::special_erfcx(Tensor self) -> Tensor", "`exp(x²)·erfc(x)`.", to_float, |call| {
         map(call, Floats::Wide, normal::erfcx)
     })
+    .derivative(d::erfcx)
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4]", "f64[5]{-30..30}", "i64[4]", "f32[2, 3]<[1, 2]", "f32[0, 2]"]),
     OpDef::kernel(
@@ -182,6 +211,7 @@ pub const OPS: &[OpDef] = &[
         to_float,
         |call| map(call, Floats::Wide, normal::log_ndtr),
     )
+    .derivative(d::log_ndtr)
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4]", "f64[5]{-30..30}", "i64[4]", "f32[2, 3]<[1, 2]", "f32[0, 2]"]),
     OpDef::kernel(
@@ -190,6 +220,7 @@ pub const OPS: &[OpDef] = &[
         to_float,
         |call| map(call, Floats::Wide, normal::ndtri),
     )
+    .derivative(d::ndtri)
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4]", "f64[5]{-30..30}", "i64[4]", "f32[2, 3]<[1, 2]", "f32[0, 2]"]),
     OpDef::kernel(
@@ -198,6 +229,7 @@ pub const OPS: &[OpDef] = &[
         to_float,
         |call| map(call, Floats::Wide, bessel::k0e),
     )
+    .no_derivative("PyTorch has none")
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4]", "f64[5]{-30..30}", "i64[4]", "f32[2, 3]<[1, 2]", "f32[0, 2]"]),
     OpDef::kernel(
@@ -206,6 +238,7 @@ pub const OPS: &[OpDef] = &[
         to_float,
         |call| map(call, Floats::Wide, bessel::k1e),
     )
+    .no_derivative("PyTorch has none")
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4]", "f64[5]{-30..30}", "i64[4]", "f32[2, 3]<[1, 2]", "f32[0, 2]"]),
     OpDef::kernel(
@@ -214,11 +247,13 @@ pub const OPS: &[OpDef] = &[
         to_float,
         |call| map(call, Floats::Wide, bessel::spherical_j0),
     )
+    .no_derivative("PyTorch has none")
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4]", "f64[5]{-30..30}", "i64[4]", "f32[2, 3]<[1, 2]", "f32[0, 2]"]),
     OpDef::kernel("aten::special_airy_ai(Tensor x) -> Tensor", "The Airy function Ai.", to_float, |call| {
         map(call, Floats::Wide, bessel::airy_ai)
     })
+    .no_derivative("PyTorch has none")
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4]", "f64[5]{-30..30}", "i64[4]", "f32[2, 3]<[1, 2]", "f32[0, 2]"]),
     OpDef::kernel(
@@ -227,6 +262,7 @@ pub const OPS: &[OpDef] = &[
         to_float,
         |call| map2(call, Floats::Wide, |x, n, width| chebyshev(Chebyshev::T, x, n, width)),
     )
+    .no_derivative("PyTorch has none")
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4], i64[4]{0..15}", "f64[40]{-3..3}, f64[40]{0..30}", "i64[3], i64[3]{-2..5}"]),
     OpDef::kernel(
@@ -235,6 +271,7 @@ pub const OPS: &[OpDef] = &[
         to_float,
         |call| map2(call, Floats::Wide, |x, n, width| chebyshev(Chebyshev::U, x, n, width)),
     )
+    .no_derivative("PyTorch has none")
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4], i64[4]{0..15}", "f64[40]{-3..3}, f64[40]{0..30}", "i64[3], i64[3]{-2..5}"]),
     OpDef::kernel(
@@ -243,6 +280,7 @@ pub const OPS: &[OpDef] = &[
         to_float,
         |call| map2(call, Floats::Wide, |x, n, width| chebyshev(Chebyshev::V, x, n, width)),
     )
+    .no_derivative("PyTorch has none")
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4], i64[4]{0..15}", "f64[40]{-3..3}, f64[40]{0..30}", "i64[3], i64[3]{-2..5}"]),
     OpDef::kernel(
@@ -251,6 +289,7 @@ pub const OPS: &[OpDef] = &[
         to_float,
         |call| map2(call, Floats::Wide, |x, n, width| chebyshev(Chebyshev::W, x, n, width)),
     )
+    .no_derivative("PyTorch has none")
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4], i64[4]{0..15}", "f64[40]{-3..3}, f64[40]{0..30}", "i64[3], i64[3]{-2..5}"]),
     OpDef::kernel(
@@ -259,6 +298,7 @@ pub const OPS: &[OpDef] = &[
         to_float,
         |call| map2(call, Floats::Wide, |x, n, width| shifted_chebyshev(Chebyshev::T, x, n, width)),
     )
+    .no_derivative("PyTorch has none")
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4], i64[4]{0..15}", "f64[40]{-3..3}, f64[40]{0..30}", "i64[3], i64[3]{-2..5}"]),
     OpDef::kernel(
@@ -267,6 +307,7 @@ pub const OPS: &[OpDef] = &[
         to_float,
         |call| map2(call, Floats::Wide, |x, n, width| shifted_chebyshev(Chebyshev::U, x, n, width)),
     )
+    .no_derivative("PyTorch has none")
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4], i64[4]{0..15}", "f64[40]{-3..3}, f64[40]{0..30}", "i64[3], i64[3]{-2..5}"]),
     OpDef::kernel(
@@ -275,6 +316,7 @@ pub const OPS: &[OpDef] = &[
         to_float,
         |call| map2(call, Floats::Wide, |x, n, width| shifted_chebyshev(Chebyshev::V, x, n, width)),
     )
+    .no_derivative("PyTorch has none")
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4], i64[4]{0..15}", "f64[40]{-3..3}, f64[40]{0..30}", "i64[3], i64[3]{-2..5}"]),
     OpDef::kernel(
@@ -283,6 +325,7 @@ pub const OPS: &[OpDef] = &[
         to_float,
         |call| map2(call, Floats::Wide, |x, n, width| shifted_chebyshev(Chebyshev::W, x, n, width)),
     )
+    .no_derivative("PyTorch has none")
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4], i64[4]{0..15}", "f64[40]{-3..3}, f64[40]{0..30}", "i64[3], i64[3]{-2..5}"]),
     OpDef::kernel(
@@ -291,6 +334,7 @@ pub const OPS: &[OpDef] = &[
         to_float,
         |call| map2(call, Floats::Wide, polynomial::hermite_h),
     )
+    .no_derivative("PyTorch has none")
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4], i64[4]{0..15}", "f64[40]{-3..3}, f64[40]{0..30}", "i64[3], i64[3]{-2..5}"]),
     OpDef::kernel(
@@ -299,6 +343,7 @@ pub const OPS: &[OpDef] = &[
         to_float,
         |call| map2(call, Floats::Wide, polynomial::hermite_he),
     )
+    .no_derivative("PyTorch has none")
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4], i64[4]{0..15}", "f64[40]{-3..3}, f64[40]{0..30}", "i64[3], i64[3]{-2..5}"]),
     OpDef::kernel(
@@ -307,6 +352,7 @@ pub const OPS: &[OpDef] = &[
         to_float,
         |call| map2(call, Floats::Wide, polynomial::laguerre),
     )
+    .no_derivative("PyTorch has none")
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4], i64[4]{0..15}", "f64[40]{-3..3}, f64[40]{0..30}", "i64[3], i64[3]{-2..5}"]),
     OpDef::kernel(
@@ -315,6 +361,7 @@ pub const OPS: &[OpDef] = &[
         to_float,
         |call| map2(call, Floats::Wide, polynomial::legendre),
     )
+    .no_derivative("PyTorch has none")
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3, 4], i64[4]{0..15}", "f64[40]{-3..3}, f64[40]{0..30}", "i64[3], i64[3]{-2..5}"]),
     OpDef::written("aten::lgamma_(Tensor(a!) self) -> Tensor(a!)", "`lgamma` in place.", "aten.lgamma.default")
