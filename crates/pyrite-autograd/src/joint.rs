@@ -17,7 +17,7 @@ use pyrite_ir::{
 };
 use pyrite_sym::SymInt;
 use pyrite_tensor::DType;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 /// A joint graph; see the module's text.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ pub struct Joint {
 
 /// Differentiates a graph; see the module's text.
 pub fn joint(graph: &Graph, registry: &Registry) -> Result<Joint, NodeError> {
-    let mut tape = Tape { tracer: Tracer::new(registry), tracked: FxHashSet::default(), records: Vec::new(), node: "" };
+    let mut tape = Tape { tracer: Tracer::new(registry), tracked: FxHashMap::default(), records: Vec::new(), node: "" };
     let mut values: Vec<Value<Handle>> = vec![Value::None; graph.id_bound()];
     // A node that is no tensor stands for its number, or for nothing.
     let mut primals = Vec::new();
@@ -92,8 +92,8 @@ const GRAD_MODE: &str = "pyrite.set_grad_enabled.default";
 
 struct Tape<'a> {
     tracer: Tracer<'a>,
-    /// Whose gradients are wanted.
-    tracked: FxHashSet<Handle>,
+    /// Whose gradients are wanted, with metadata that says so to decompositions.
+    tracked: FxHashMap<Handle, Meta>,
     records: Vec<Record>,
     /// The node that is being traced.
     node: &'a str,
@@ -138,8 +138,8 @@ impl<'a> Tape<'a> {
         match &node.meta {
             Some(Value::Tensor(meta)) => {
                 let handle = self.tracer.placeholder(name, meta.clone());
-                if meta.requires_grad && is_continuous(meta.dtype) {
-                    self.tracked.insert(handle);
+                if meta.requires_grad {
+                    self.track(handle);
                 }
                 Value::Tensor(handle)
             }
@@ -154,9 +154,18 @@ impl<'a> Tape<'a> {
         }
     }
 
+    /// Wants the gradient of a tensor, if its values have derivatives.
+    fn track(&mut self, handle: Handle) {
+        let meta = self.tracer.meta(handle);
+        if is_continuous(meta.dtype) {
+            let meta = Meta { requires_grad: true, ..meta.clone() };
+            self.tracked.insert(handle, meta);
+        }
+    }
+
     fn is_tracked(&self, value: &Value<Handle>) -> bool {
         let mut found = false;
-        value.each(&mut |h| found |= self.tracked.contains(h));
+        value.each(&mut |h| found |= self.tracked.contains_key(h));
         found
     }
 
@@ -173,11 +182,12 @@ impl<'a> Tape<'a> {
             (Vjp::NonDifferentiable(_), _) => self.tracer.call_op(op, args),
             _ => {
                 let out = self.tracer.call_op(op, args)?;
-                out.each(&mut |h| {
-                    if is_continuous(self.tracer.meta(*h).dtype) {
-                        self.tracked.insert(*h);
+                let results = if let Value::List(items) = &out { items } else { std::slice::from_ref(&out) };
+                for (index, result) in results.iter().enumerate() {
+                    if !op.def.constants.contains(&index) {
+                        result.each(&mut |h| self.track(*h));
                     }
-                });
+                }
                 self.records.push(Record {
                     op: op.clone(),
                     args: args.to_vec(),
@@ -196,7 +206,7 @@ impl<'a> Tape<'a> {
         let mut tangents = Vec::new();
         self.tracer.origin = Origin::default();
         for (index, output) in outputs.iter().enumerate() {
-            let Some(handle) = output.as_tensor().filter(|h| self.tracked.contains(h)).copied() else { continue };
+            let Some(handle) = output.as_tensor().filter(|h| self.tracked.contains_key(h)).copied() else { continue };
             let meta = tangent_of(self.tracer.meta(handle));
             tangents.push(index);
             let tangent = self.tracer.placeholder(&format!("tangents_{}", tangents.len()), meta);
@@ -209,7 +219,7 @@ impl<'a> Tape<'a> {
         }
         let mut returned: Vec<Value<NodeId>> = outputs.iter().map(|value| self.tracer.lower(value)).collect();
         for primal in primals {
-            let grad = primal.filter(|h| self.tracked.contains(h)).and_then(|h| grads.get(&h));
+            let grad = primal.filter(|h| self.tracked.contains_key(h)).and_then(|h| grads.get(&h));
             returned.push(grad.map_or(Value::None, |h| self.tracer.value(*h).clone()));
         }
         let graph = self.tracer.finish(Value::List(returned));
@@ -251,7 +261,7 @@ impl<'a> Tape<'a> {
         grads: &mut FxHashMap<Handle, Handle>,
     ) -> Result<(), OpError> {
         match (arg, grad) {
-            (Value::Tensor(arg), Value::Tensor(grad)) if self.tracked.contains(arg) => {
+            (Value::Tensor(arg), Value::Tensor(grad)) if self.tracked.contains_key(arg) => {
                 let fitted = fit(&mut self.tracer, *grad, *arg)?;
                 accumulate(&mut self.tracer, grads, *arg, fitted)
             }
@@ -275,7 +285,7 @@ impl Emit for Tape<'_> {
     }
 
     fn meta(&self, handle: Handle) -> &Meta {
-        self.tracer.meta(handle)
+        self.tracked.get(&handle).unwrap_or_else(|| self.tracer.meta(handle))
     }
 }
 

@@ -140,6 +140,8 @@ pub struct OpDef {
     pub eval: Eval,
     /// Derivative.
     pub vjp: Vjp,
+    /// Positions of results that are not differentiated, such as statistics that the backward pass reads.
+    pub constants: &'static [usize],
     /// Loops.
     pub lower: Lower,
     /// Simpler operators.
@@ -160,6 +162,7 @@ impl OpDef {
             infer: Infer::Rule(infer),
             eval: Eval::Kernel(eval),
             vjp: Vjp::Unwritten,
+            constants: &[],
             lower: Lower::Unwritten,
             decompose: Decompose::Primitive,
             tolerance: Tolerance::Usual,
@@ -199,6 +202,7 @@ impl OpDef {
             infer: Infer::Written,
             eval: Eval::WriteBack(functional),
             vjp: Vjp::Unwritten,
+            constants: &[],
             lower: Lower::Unwritten,
             decompose: Decompose::Primitive,
             tolerance: Tolerance::Usual,
@@ -234,6 +238,12 @@ impl OpDef {
     #[must_use]
     pub const fn derivative(self, rule: VjpFn) -> Self {
         Self { vjp: Vjp::Rule(rule), ..self }
+    }
+
+    /// With results at some positions that are not differentiated.
+    #[must_use]
+    pub const fn constants(self, constants: &'static [usize]) -> Self {
+        Self { constants, ..self }
     }
 
     /// Without a derivative, for a reason.

@@ -12,15 +12,24 @@
 
 pub mod activation;
 pub mod activation_backward;
+pub mod attention;
+mod backward;
 pub mod binary;
 mod calculus;
+pub mod convolution;
 pub mod copy;
 pub mod formula;
+pub mod loss;
 mod macros;
+pub mod matmul;
+pub mod norm;
+pub mod pool;
 pub mod reduce;
+pub mod softmax;
 pub mod special;
 pub mod ternary;
 pub mod unary;
+pub mod upsample;
 pub mod view;
 
 pub use calculus::{Calculus, Keep};

@@ -10,6 +10,7 @@ use pyrite_tensor::tensor::broadcast_strides;
 use pyrite_tensor::{DType, Tensor, layout};
 use rayon::prelude::*;
 
+use crate::derivatives::attention as d;
 use crate::kernels::Carrier;
 use crate::kernels::gemm::{Factor, Matrix, Onto, Shape, multiply};
 use crate::rules::{preserved_strides, to_float, wrap_dim};
@@ -24,6 +25,8 @@ pub const OPS: &[OpDef] = &[
         flash,
     )
     .tolerance(Tolerance::Times(4.0))
+    .derivative(d::flash_attention)
+    .constants(&[1])
     .samples(&[
         "f32[2, 4, 6, 8], f32[2, 4, 5, 8], f32[2, 4, 5, 8]",
         "f32[2, 4, 6, 8]<[192, 8, 32, 1], f32[2, 2, 5, 8], f32[2, 2, 5, 8], is_causal=True",
@@ -51,6 +54,7 @@ pub const OPS: &[OpDef] = &[
         infer_safe_softmax,
         safe_softmax,
     )
+    .derivative(crate::derivatives::softmax::softmax)
     .samples(&["f32[3, 4], -1", "f64[3, 4]<[1, 3], 0", "bf16[0, 4], 1", "f32[3], 0, dtype=f64"]),
 ];
 

@@ -10,6 +10,7 @@ use pyrite_tensor::{DType, MemoryFormat, Tensor};
 use rayon::prelude::*;
 
 use crate::carried;
+use crate::derivatives::convolution as d;
 use crate::kernels::gemm::{Factor, Matrix, Onto, Shape, multiply};
 use crate::kernels::{Carrier, dense};
 use crate::rules::{image_strides, suggests_channels_last};
@@ -24,6 +25,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .tolerance(Tolerance::Times(8.0))
+    .derivative(d::convolution)
     .samples(&[
         "f32[2, 3, 8, 8], f32[4, 3, 3, 3], f32[4], [1, 1], [1, 1], [1, 1], False, [0, 0], 1",
         "f32[2, 4, 8, 7], f32[6, 2, 3, 2], None, [2, 1], [0, 1], [1, 2], False, [0, 0], 2",
@@ -42,6 +44,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .tolerance(Tolerance::Times(8.0))
+    .derivative(d::convolution_backward)
     .samples(&[
         "f32[2, 4, 8, 8], f32[2, 3, 8, 8], f32[4, 3, 3, 3], [4], [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [True, True, True]",
         "f64[2, 6, 3, 7], f64[2, 4, 8, 7], f64[6, 2, 3, 2], None, [2, 1], [0, 1], [1, 2], False, [0, 0], 2, [True, True, False]",

@@ -7,6 +7,7 @@ use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, SymDims, Value, 
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Tensor};
 
+use crate::derivatives::loss as d;
 use crate::kernels::Pointwise;
 use crate::rules::{expect_same_shape, operand_dtype, preserved_strides, same_as};
 
@@ -18,6 +19,7 @@ pub const OPS: &[OpDef] = &[
         |a| infer_pair(a, 2),
         |call| pair(call, 2, |x, y| (x - y) * (x - y)),
     )
+    .derivative(d::symmetric)
     .samples(&["f32[3, 4], f32[3, 4]", "f64[3, 4]<[1, 3], f64[4], 0", "bf16[5], bf16[5], 2", "f32[0], f32[0]"]),
     OpDef::kernel(
         "aten::mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
@@ -32,6 +34,7 @@ pub const OPS: &[OpDef] = &[
         |a| infer_pair(a, 2),
         smooth_l1,
     )
+    .derivative(d::symmetric)
     .samples(&["f32[3, 4], f32[3, 4]", "f64[5], f64[5], 0, 0.5", "f32[5], f32[5], 2, 0."]),
     OpDef::kernel(
         "aten::smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> \
@@ -47,6 +50,7 @@ pub const OPS: &[OpDef] = &[
         |a| infer_pair(a, 2),
         huber,
     )
+    .derivative(d::symmetric)
     .samples(&["f32[3, 4], f32[3, 4]", "f64[5], f64[5], 0, 0.5"]),
     OpDef::kernel(
         "aten::huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> \
@@ -62,6 +66,7 @@ pub const OPS: &[OpDef] = &[
         |a| infer_pair(a, 2),
         |call| pair(call, 2, |x, y| (-y * x).exp().ln_1p()),
     )
+    .derivative(d::symmetric)
     .samples(&["f32[3, 4], f32[3, 4]", "f64[5], f64[5], 0"]),
     OpDef::kernel(
         "aten::soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
@@ -76,7 +81,19 @@ pub const OPS: &[OpDef] = &[
         infer_cross,
         cross,
     )
+    .derivative(d::binary_cross_entropy)
     .samples(&["f32[3, 4]{0..1}, f32[3, 4]{0..1}", "f64[3, 4]{0..1}, f64[3, 4]{0..1}, f64[4], 0"]),
+    OpDef::kernel(
+        "aten::binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int \
+         reduction=1) -> Tensor",
+        "The gradient of `binary_cross_entropy`.",
+        infer_cross_backward,
+        cross_backward,
+    )
+    .samples(&[
+        "f32[], f32[3, 4]{0.1..0.9}, f32[3, 4]{0..1}",
+        "f64[3, 4], f64[3, 4]{0.1..0.9}, f64[3, 4]{0..1}, f64[4], 0",
+    ]),
     OpDef::kernel(
         "aten::binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? \
          pos_weight=None, int reduction=1) -> Tensor",
@@ -84,6 +101,7 @@ pub const OPS: &[OpDef] = &[
         infer_cross_logits,
         cross_logits,
     )
+    .derivative(d::binary_cross_entropy_with_logits)
     .samples(&["f32[3, 4], f32[3, 4]{0..1}", "f64[3, 4], f64[3, 4]{0..1}, f64[4], f64[4]{0..2}, 0"]),
     OpDef::kernel(
         "aten::nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> \
@@ -92,6 +110,8 @@ pub const OPS: &[OpDef] = &[
         infer_nll,
         nll,
     )
+    .derivative(d::nll)
+    .constants(&[1])
     .samples(&[
         "f32[3, 4], i64[3]{0..4}, None, 1, -100",
         "f64[3, 4], i64[3]{0..4}, f64[4], 0, 2",
@@ -104,6 +124,8 @@ pub const OPS: &[OpDef] = &[
         infer_nll,
         nll,
     )
+    .derivative(d::nll)
+    .constants(&[1])
     .samples(&[
         "f32[2, 4, 3, 3], i64[2, 3, 3]{0..4}, None, 1, -100",
         "f64[2, 4, 3, 3]<[36, 1, 12, 4], i64[2, 3, 3]{0..4}, f64[4], 0, 2",
@@ -115,7 +137,8 @@ pub const OPS: &[OpDef] = &[
         infer_nll_backward,
         nll_backward,
     )
-    .samples(&["f32[], f32[3, 4], i64[3]{0..4}, None, 1, -100, f32[]{3..4}"]),
+    .derivative(d::nll_backward)
+    .samples(&["f32[], f32[3, 4], i64[3]{0..4}, None, 1, -100, f32[]{3..3}"]),
     OpDef::kernel(
         "aten::nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, \
          SymInt ignore_index, Tensor total_weight) -> Tensor",
@@ -123,6 +146,7 @@ pub const OPS: &[OpDef] = &[
         infer_nll_backward,
         nll_backward,
     )
+    .derivative(d::nll_backward)
     .samples(&["f32[2, 3, 3], f32[2, 4, 3, 3], i64[2, 3, 3]{0..4}, None, 0, -100, f32[]{3..4}"]),
     OpDef::composite(
         "aten::nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> \
@@ -353,6 +377,22 @@ fn cross(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     elementwise(call, [x, y, weight.unwrap_or(&unit)], 3, |[x, y, w]| {
         w * ((y - 1.0) * (-x).ln_1p().max(-100.0) - y * x.ln().max(-100.0))
     })
+}
+
+fn infer_cross_backward(a: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
+    let x = a.tensor(1)?;
+    expect_same_shape("binary_cross_entropy", &x.shape, &a.tensor(2)?.shape)?;
+    Ok(Meta { device: x.device.clone(), ..Meta::strided(&x.shape, &preserved_strides(x), x.dtype) }.into())
+}
+
+fn cross_backward(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
+    let (grad, x, y) = (call.args.tensor(0)?, call.args.tensor(1)?, call.args.tensor(2)?);
+    let (weight, unit) = (call.args.opt_tensor(3)?, one());
+    let mean = reduction(call.args.int(4)?)? == Reduction::Mean;
+    let scale = if mean { 1.0 / x.numel() as f64 } else { 1.0 };
+    Pointwise::as_result(call, [grad, x, y, weight.unwrap_or(&unit)])?
+        .f64(|[g, x, y, w]| g * scale * w * (x - y) / ((1.0 - x) * x).max(1e-12))
+        .finish()
 }
 
 fn infer_cross_logits(a: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {

@@ -12,6 +12,7 @@ use pyrite_sym::SymInt;
 use pyrite_tensor::walk::Walk;
 use pyrite_tensor::{DType, Layout, Scalar, Tensor};
 
+use crate::derivatives::matmul as d;
 use crate::kernels::Pointwise;
 use crate::kernels::gemm::{Factor, multiply_tensors};
 use crate::rules::{broadcast, operand_dtype, wrap_dims};
@@ -23,6 +24,7 @@ pub const OPS: &[OpDef] = &[
     OpDef::kernel("aten::mm(Tensor self, Tensor mat2) -> Tensor", "The product of two matrices.", infer_mm, mm)
         .tags(&[Tag::Core])
         .tolerance(SUMS)
+        .derivative(d::mm)
         .samples(&[
             "f32[3, 4], f32[4, 2]",
             "f64[3, 4]<[1, 3], f64[4, 2]<[1, 4]",
@@ -42,6 +44,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .tolerance(SUMS)
+    .derivative(d::bmm)
     .samples(&[
         "f32[5, 3, 4], f32[5, 4, 2]",
         "f32[5, 3, 4]<[0, 4, 1], f32[5, 4, 2]<[8, 1, 4]",
@@ -58,6 +61,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .tolerance(SUMS)
+    .derivative(d::addmm)
     .samples(&[
         "f32[2], f32[3, 4], f32[4, 2]",
         "f64[3, 1], f64[3, 4], f64[4, 2], beta=0.5, alpha=2",
@@ -72,6 +76,7 @@ pub const OPS: &[OpDef] = &[
         addmm,
     )
     .tolerance(SUMS)
+    .derivative(d::baddbmm)
     .samples(&[
         "f32[5, 5, 10], f32[5, 5, 0], f32[5, 0, 10]",
         "f32[2], f32[5, 3, 4], f32[5, 4, 2], beta=0.5, alpha=2",
@@ -84,9 +89,11 @@ pub const OPS: &[OpDef] = &[
         addbmm,
     )
     .tolerance(SUMS)
+    .derivative(d::addbmm)
     .samples(&["f32[3, 2], f32[5, 3, 4], f32[5, 4, 2], beta=0.5, alpha=2", "i64[2], i64[0, 3, 4], i64[0, 4, 2]"]),
     OpDef::kernel("aten::mv(Tensor self, Tensor vec) -> Tensor", "The product of a matrix and a vector.", infer_mv, mv)
         .tolerance(SUMS)
+        .derivative(d::mv)
         .samples(&["f32[3, 4], f32[4]", "f64[3, 4]<[1, 3], f64[4]<[2]", "i64[3, 0], i64[0]"]),
     OpDef::kernel(
         "aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
@@ -95,6 +102,7 @@ pub const OPS: &[OpDef] = &[
         addmv,
     )
     .tolerance(SUMS)
+    .derivative(d::addmv)
     .samples(&["f32[3], f32[3, 4], f32[4], beta=0.5, alpha=2", "i64[1], i64[3, 4], i64[4], beta=0"]),
     OpDef::kernel(
         "aten::dot(Tensor self, Tensor tensor) -> Tensor",
@@ -103,6 +111,7 @@ pub const OPS: &[OpDef] = &[
         |call| dot(call, |value| value),
     )
     .tolerance(SUMS)
+    .derivative(d::dot)
     .samples(&["f32[5], f32[5]", "i32[5]<[2], i32[5]", "c64[3], c64[3]", "f64[0], f64[0]"]),
     OpDef::kernel(
         "aten::vdot(Tensor self, Tensor other) -> Tensor",
@@ -111,6 +120,7 @@ pub const OPS: &[OpDef] = &[
         |call| dot(call, |value| value.conj()),
     )
     .tolerance(SUMS)
+    .derivative(d::vdot)
     .samples(&["f32[5], f32[5]", "c128[3], c128[3]"]),
     OpDef::kernel(
         "aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
@@ -118,6 +128,7 @@ pub const OPS: &[OpDef] = &[
         infer_addr,
         addr,
     )
+    .derivative(d::addr)
     .samples(&[
         "f32[3, 2], f32[3], f32[2]",
         "f32[3, 2]<[1, 3], f32[3], f32[2], beta=0.5, alpha=2",
@@ -181,6 +192,7 @@ pub const OPS: &[OpDef] = &[
         trilinear,
     )
     .tolerance(SUMS)
+    .derivative(d::trilinear)
     .samples(&["f32[3, 4], f32[2, 4, 5], f32[3, 5], [1, 3], [0], [1, 2], [2, 3]"]),
     OpDef::written(
         "aten::addmm_(Tensor(a!) self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)",

@@ -11,6 +11,7 @@ use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Tensor};
 use rayon::prelude::*;
 
+use crate::derivatives::pool as d;
 use crate::kernels::gemm::Factor;
 use crate::kernels::{Carrier, dense};
 use crate::rules::{expect_same_shape, image_like, suggests_channels_last};
@@ -24,6 +25,7 @@ pub const OPS: &[OpDef] = &[
         avg_pool,
     )
     .tags(&[Tag::Core])
+    .derivative(d::average_1d)
     .samples(&["f32[2, 3, 8], [3], [2], [1]", "f64[3, 8]<[1, 3], [2], [2], [0], True", "f32[2, 3, 8]<[24, 1, 3], [2]"]),
     OpDef::kernel(
         "aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
@@ -32,6 +34,7 @@ pub const OPS: &[OpDef] = &[
         avg_pool,
     )
     .tags(&[Tag::Core])
+    .derivative(d::average)
     .samples(&[
         "f32[2, 3, 8, 8], [3, 3], [2, 2], [1, 1]",
         "bf16[3, 7, 8], [2, 3], [2, 2], [1, 1], True, False",
@@ -46,6 +49,7 @@ pub const OPS: &[OpDef] = &[
         avg_pool,
     )
     .tags(&[Tag::Core])
+    .derivative(d::average)
     .samples(&["f32[2, 3, 4, 5, 6], [2, 2, 2]", "f32[3, 4, 5, 6], [2, 3, 2], [1, 2, 1], [1, 1, 0], True, False"]),
     OpDef::kernel(
         "aten::avg_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor",
@@ -54,6 +58,7 @@ pub const OPS: &[OpDef] = &[
         avg_pool_backward,
     )
     .tags(&[Tag::Core])
+    .derivative(d::average_backward)
     .samples(&["f32[2, 3, 4, 4], f32[2, 3, 8, 8], [3, 3], [2, 2], [1, 1], False, True, None", "f64[3, 4, 4], f64[3, 8, 8], [2, 2], [2, 2], [0, 0], True, False, 3"]),
     OpDef::kernel(
         "aten::avg_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor",
@@ -61,6 +66,7 @@ pub const OPS: &[OpDef] = &[
         |args| backward_infer(args, 3),
         avg_pool_backward,
     )
+    .derivative(d::average_backward)
     .samples(&["f32[2, 3, 2, 2, 2], f32[2, 3, 4, 4, 4], [2, 2, 2], [2, 2, 2], [0, 0, 0], False, True, None"]),
     OpDef::kernel(
         "aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
@@ -69,6 +75,7 @@ pub const OPS: &[OpDef] = &[
         adaptive_avg_pool,
     )
     .tags(&[Tag::Core])
+    .derivative(d::adaptive_average)
     .samples(&["f32[2, 3, 8, 7], [3, 2]", "bf16[3, 8, 7], [1, 1]", "f64[2, 3, 8, 7]<[168, 1, 21, 3], [9, 7]"]),
     OpDef::kernel(
         "aten::_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor",
@@ -77,6 +84,7 @@ pub const OPS: &[OpDef] = &[
         adaptive_avg_pool,
     )
     .tags(&[Tag::Core])
+    .derivative(d::adaptive_average)
     .samples(&["f32[2, 3, 4, 5, 6], [3, 2, 2]", "f32[3, 4, 5, 6], [1, 1, 1]"]),
     OpDef::kernel(
         "aten::adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor",
@@ -85,6 +93,7 @@ pub const OPS: &[OpDef] = &[
         adaptive_avg_pool,
     )
     .tags(&[Tag::Core])
+    .derivative(d::adaptive_average_1d)
     .samples(&["f32[2, 3, 8], [3]", "f32[3, 8], [1]", "f32[2, 3, 8]<[24, 1, 3], [5]"]),
     OpDef::kernel(
         "aten::_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor",
@@ -93,6 +102,7 @@ pub const OPS: &[OpDef] = &[
         adaptive_avg_pool_backward,
     )
     .tags(&[Tag::Core])
+    .derivative(d::adaptive_average_backward)
     .samples(&["f32[2, 3, 3, 2], f32[2, 3, 8, 7]", "f64[3, 1, 1], f64[3, 8, 7]"]),
     OpDef::kernel(
         "aten::_adaptive_avg_pool3d_backward(Tensor grad_output, Tensor self) -> Tensor",
@@ -100,6 +110,7 @@ pub const OPS: &[OpDef] = &[
         |args| backward_infer(args, 3),
         adaptive_avg_pool_backward,
     )
+    .derivative(d::adaptive_average_backward)
     .samples(&["f32[2, 3, 3, 2, 2], f32[2, 3, 4, 5, 6]"]),
     OpDef::composite(
         "aten::adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
@@ -121,6 +132,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .tolerance(Tolerance::Exact)
+    .derivative(d::maximum)
     .samples(&[
         "f32[2, 3, 8, 8], [3, 3], [2, 2], [1, 1]",
         "bf16[3, 7, 8], [2, 3], [2, 2], [1, 1], [2, 1], True",
@@ -135,6 +147,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .tolerance(Tolerance::Exact)
+    .derivative(d::maximum)
     .samples(&["f32[2, 3, 4, 5, 6], [2, 2, 2]", "f64[3, 4, 5, 6], [2, 3, 2], [1, 2, 1], [1, 1, 0], [1, 1, 2], True"]),
     OpDef::kernel(
         "aten::max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> Tensor",
@@ -147,6 +160,7 @@ pub const OPS: &[OpDef] = &[
         max_pool1d,
     )
     .tolerance(Tolerance::Exact)
+    .decompose(|e, a| first(e, "aten.max_pool1d_with_indices.default", a)).vjp(Vjp::ViaDecomposition)
     .samples(&["f32[2, 3, 8], [3], [2], [1]", "f32[3, 8]<[1, 3], [2]"]),
     OpDef::kernel(
         "aten::max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> (Tensor, Tensor)",
@@ -155,6 +169,7 @@ pub const OPS: &[OpDef] = &[
         max_pool,
     )
     .tolerance(Tolerance::Exact)
+    .derivative(d::maximum_1d)
     .samples(&["f32[2, 3, 8], [3], [2], [1]", "f32[2, 3, 8]<[24, 1, 3], [2]"]),
     OpDef::composite(
         "aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor",
@@ -175,6 +190,7 @@ pub const OPS: &[OpDef] = &[
         |call| spread(call, 7),
     )
     .tags(&[Tag::Core])
+    .derivative(d::maximum_backward)
     .samples(&["f32[2, 3, 4, 4], f32[2, 3, 8, 8], [3, 3], [2, 2], [1, 1], [1, 1], False, i64[2, 3, 4, 4]{0..64}"]),
     OpDef::kernel(
         "aten::max_pool3d_with_indices_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, int[3] dilation, bool ceil_mode, Tensor indices) -> Tensor",
@@ -182,6 +198,7 @@ pub const OPS: &[OpDef] = &[
         max3d_backward_infer,
         |call| spread(call, 7),
     )
+    .derivative(d::maximum_backward)
     .samples(&["f32[2, 3, 2, 2, 2], f32[2, 3, 4, 4, 4], [2, 2, 2], [2, 2, 2], [0, 0, 0], [1, 1, 1], False, i64[2, 3, 2, 2, 2]{0..64}"]),
     OpDef::kernel(
         "aten::adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)",
@@ -190,6 +207,7 @@ pub const OPS: &[OpDef] = &[
         adaptive_max_pool,
     )
     .tolerance(Tolerance::Exact)
+    .derivative(d::adaptive_maximum_1d)
     .samples(&["f32[2, 3, 8], [3]", "f32[2, 3, 8]<[24, 1, 3], [5]"]),
     OpDef::kernel(
         "aten::adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)",
@@ -198,6 +216,7 @@ pub const OPS: &[OpDef] = &[
         adaptive_max_pool,
     )
     .tolerance(Tolerance::Exact)
+    .derivative(d::adaptive_maximum)
     .samples(&["f32[2, 3, 8, 7], [3, 2]", "bf16[3, 8, 7], [1, 1]"]),
     OpDef::kernel(
         "aten::adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)",
@@ -206,6 +225,7 @@ pub const OPS: &[OpDef] = &[
         adaptive_max_pool,
     )
     .tolerance(Tolerance::Exact)
+    .derivative(d::adaptive_maximum)
     .samples(&["f32[2, 3, 4, 5, 6], [3, 2, 2]"]),
     OpDef::kernel(
         "aten::adaptive_max_pool2d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",
@@ -213,6 +233,7 @@ pub const OPS: &[OpDef] = &[
         |args| backward_infer(args, 2),
         |call| spread(call, 2),
     )
+    .derivative(d::maximum_backward)
     .samples(&["f32[2, 3, 3, 2], f32[2, 3, 8, 7], i64[2, 3, 3, 2]{0..56}"]),
     OpDef::kernel(
         "aten::adaptive_max_pool3d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",
@@ -220,6 +241,7 @@ pub const OPS: &[OpDef] = &[
         |args| backward_infer(args, 3),
         |call| spread(call, 2),
     )
+    .derivative(d::maximum_backward)
     .samples(&["f32[2, 3, 3, 2, 2], f32[2, 3, 4, 5, 6], i64[2, 3, 3, 2, 2]{0..120}"]),
     OpDef::kernel(
         "aten::fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> (Tensor, Tensor)",
@@ -228,6 +250,7 @@ pub const OPS: &[OpDef] = &[
         fractional_max_pool,
     )
     .tolerance(Tolerance::Exact)
+    .derivative(d::fractional)
     .samples(&["f32[2, 3, 8, 7], [2, 2], [3, 4], f32[2, 3, 2]{0..1}", "f64[3, 8, 7], [2, 3], [3, 1], f64[1, 3, 2]{0..1}"]),
     OpDef::kernel(
         "aten::fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor random_samples) -> (Tensor, Tensor)",
@@ -236,6 +259,7 @@ pub const OPS: &[OpDef] = &[
         fractional_max_pool,
     )
     .tolerance(Tolerance::Exact)
+    .derivative(d::fractional)
     .samples(&["f32[2, 3, 4, 5, 6], [2, 2, 2], [3, 2, 2], f32[2, 3, 3]{0..1}"]),
     OpDef::kernel(
         "aten::fractional_max_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] output_size, Tensor indices) -> Tensor",
@@ -243,6 +267,7 @@ pub const OPS: &[OpDef] = &[
         |args| Ok(args.tensor(1)?.fresh(&args.tensor(1)?.shape, args.tensor(1)?.dtype).into()),
         |call| spread(call, 4),
     )
+    .derivative(d::maximum_backward)
     .samples(&["f32[2, 3, 3, 4], f32[2, 3, 8, 7], [2, 2], [3, 4], i64[2, 3, 3, 4]{0..56}"]),
     OpDef::kernel(
         "aten::fractional_max_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] output_size, Tensor indices) -> Tensor",
@@ -250,6 +275,7 @@ pub const OPS: &[OpDef] = &[
         |args| Ok(args.tensor(1)?.fresh(&args.tensor(1)?.shape, args.tensor(1)?.dtype).into()),
         |call| spread(call, 4),
     )
+    .derivative(d::maximum_backward)
     .samples(&["f32[2, 3, 3, 2, 2], f32[2, 3, 4, 5, 6], [2, 2, 2], [3, 2, 2], i64[2, 3, 3, 2, 2]{0..120}"]),
     OpDef::kernel(
         "aten::max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor",
@@ -258,7 +284,8 @@ pub const OPS: &[OpDef] = &[
         max_unpool,
     )
     .tolerance(Tolerance::Exact)
-    .samples(&["f32[2, 3, 2, 2], i64[2, 3, 2, 2]{0..16}, [4, 4]", "f64[3, 2, 2], i64[3, 2, 2]{0..20}, [4, 5]"]),
+    .derivative(d::unpool_2d)
+    .samples(&["f32[2, 3, 1, 2], i64[2, 3, 1, 2]{0..64}, [8, 8]", "f64[3, 2, 1], i64[3, 2, 1]{0..40}, [8, 5]"]),
     OpDef::kernel(
         "aten::max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor",
         "Zeros with elements put back to where a pooling over three dimensions found them.",
@@ -266,7 +293,8 @@ pub const OPS: &[OpDef] = &[
         max_unpool,
     )
     .tolerance(Tolerance::Exact)
-    .samples(&["f32[2, 3, 2, 2, 2], i64[2, 3, 2, 2, 2]{0..64}, [4, 4, 4], [2, 2, 2], [0, 0, 0]"]),
+    .derivative(d::unpool_3d)
+    .samples(&["f32[2, 3, 1, 2, 1], i64[2, 3, 1, 2, 1]{0..64}, [4, 4, 4], [2, 2, 2], [0, 0, 0]"]),
     OpDef::kernel(
         "prims::_low_memory_max_pool_with_offsets(Tensor self, SymInt[] kernel_size, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool ceil_mode) -> (Tensor, Tensor)",
         "Maxima over windows, and where in their window they lie, as bytes.",
@@ -274,6 +302,7 @@ pub const OPS: &[OpDef] = &[
         max_pool_offsets,
     )
     .tolerance(Tolerance::Exact)
+    .derivative(d::maximum_with_offsets)
     .samples(&["f32[2, 3, 8, 8], [3, 3], [2, 2], [1, 1], [1, 1], False", "f32[2, 3, 4, 5, 6], [2, 2, 2], [2, 2, 2], [0, 0, 0], [1, 1, 1], False"]),
     OpDef::kernel(
         "prims::_low_memory_max_pool_offsets_to_indices(Tensor self, SymInt[] kernel_size, SymInt[] input_size, SymInt[] stride, SymInt[] padding, SymInt[] dilation) -> Tensor",

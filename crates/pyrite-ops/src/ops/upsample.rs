@@ -7,6 +7,7 @@ use pyrite_ir::{Args, Call, Meta, OpDef, OpError, SymDims, Tag, Value, invalid, 
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Tensor};
 
+use crate::derivatives::upsample as d;
 use crate::rules::{expect_same_shape, image_like};
 
 /// The table.
@@ -17,6 +18,7 @@ pub const OPS: &[OpDef] = &[
         |args| infer(args, 1),
         |call| resize(call, 1, Kind::Nearest),
     )
+    .derivative(d::resize)
     .samples(&["f32[2, 3, 5], [8]", "f32[2, 3, 5], [3]", "f32[2, 3, 5], [8], 1.7"]),
     OpDef::kernel(
         "aten::upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
@@ -24,6 +26,7 @@ pub const OPS: &[OpDef] = &[
         |args| infer(args, 1),
         |call| resize(call, 1, Kind::Nearest),
     )
+    .derivative(d::resize)
     .samples(&["f32[2, 3, 5], [8], None", "f32[2, 3, 5], None, [1.5]"]),
     OpDef::kernel(
         "aten::upsample_nearest1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, float? scales=None) -> Tensor",
@@ -31,6 +34,7 @@ pub const OPS: &[OpDef] = &[
         |args| backward_infer(args, 1),
         |call| backward(call, 1, Kind::Nearest),
     )
+    .derivative(d::resize_backward)
     .samples(&["f32[2, 3, 8], [8], [2, 3, 5]"]),
     OpDef::kernel(
         "aten::_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor",
@@ -38,6 +42,7 @@ pub const OPS: &[OpDef] = &[
         |args| infer(args, 1),
         |call| resize(call, 1, Kind::NearestExact),
     )
+    .derivative(d::resize)
     .samples(&["f32[2, 3, 5], [8]", "f32[2, 3, 5], [3]", "f32[2, 3, 5], [8], 1.7"]),
     OpDef::kernel(
         "aten::_upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
@@ -45,6 +50,7 @@ pub const OPS: &[OpDef] = &[
         |args| infer(args, 1),
         |call| resize(call, 1, Kind::NearestExact),
     )
+    .derivative(d::resize)
     .samples(&["f32[2, 3, 5], [8], None", "f32[2, 3, 5], None, [1.5]"]),
     OpDef::kernel(
         "aten::_upsample_nearest_exact1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, float? scales=None) -> Tensor",
@@ -52,6 +58,7 @@ pub const OPS: &[OpDef] = &[
         |args| backward_infer(args, 1),
         |call| backward(call, 1, Kind::NearestExact),
     )
+    .derivative(d::resize_backward)
     .samples(&["f32[2, 3, 8], [8], [2, 3, 5]"]),
     OpDef::kernel(
         "aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
@@ -59,6 +66,7 @@ pub const OPS: &[OpDef] = &[
         |args| infer(args, 2),
         |call| resize(call, 2, Kind::Nearest),
     )
+    .derivative(d::resize)
     .samples(&["f32[2, 3, 5, 4], [8, 8]", "f32[2, 3, 5, 4], [3, 9]", "f32[2, 3, 5, 4], [8, 8], 1.7, 1.7", "f32[2, 3, 5, 4]<[60, 1, 12, 3], [8, 8]"]),
     OpDef::kernel(
         "aten::upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
@@ -67,6 +75,7 @@ pub const OPS: &[OpDef] = &[
         |call| resize(call, 2, Kind::Nearest),
     )
     .tags(&[Tag::Core])
+    .derivative(d::resize)
     .samples(&["f32[2, 3, 5, 4], [8, 8], None", "f32[2, 3, 5, 4], None, [1.5, 1.5]"]),
     OpDef::kernel(
         "aten::upsample_nearest2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, float? scales_h=None, float? scales_w=None) -> Tensor",
@@ -74,6 +83,7 @@ pub const OPS: &[OpDef] = &[
         |args| backward_infer(args, 2),
         |call| backward(call, 2, Kind::Nearest),
     )
+    .derivative(d::resize_backward)
     .samples(&["f32[2, 3, 8, 8], [8, 8], [2, 3, 5, 4]"]),
     OpDef::kernel(
         "aten::_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
@@ -81,6 +91,7 @@ pub const OPS: &[OpDef] = &[
         |args| infer(args, 2),
         |call| resize(call, 2, Kind::NearestExact),
     )
+    .derivative(d::resize)
     .samples(&["f32[2, 3, 5, 4], [8, 8]", "f32[2, 3, 5, 4], [3, 9]", "f32[2, 3, 5, 4], [8, 8], 1.7, 1.7", "f32[2, 3, 5, 4]<[60, 1, 12, 3], [8, 8]"]),
     OpDef::kernel(
         "aten::_upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
@@ -88,6 +99,7 @@ pub const OPS: &[OpDef] = &[
         |args| infer(args, 2),
         |call| resize(call, 2, Kind::NearestExact),
     )
+    .derivative(d::resize)
     .samples(&["f32[2, 3, 5, 4], [8, 8], None", "f32[2, 3, 5, 4], None, [1.5, 1.5]"]),
     OpDef::kernel(
         "aten::_upsample_nearest_exact2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, float? scales_h=None, float? scales_w=None) -> Tensor",
@@ -95,6 +107,7 @@ pub const OPS: &[OpDef] = &[
         |args| backward_infer(args, 2),
         |call| backward(call, 2, Kind::NearestExact),
     )
+    .derivative(d::resize_backward)
     .samples(&["f32[2, 3, 8, 8], [8, 8], [2, 3, 5, 4]"]),
     OpDef::kernel(
         "aten::upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
@@ -102,6 +115,7 @@ pub const OPS: &[OpDef] = &[
         |args| infer(args, 3),
         |call| resize(call, 3, Kind::Nearest),
     )
+    .derivative(d::resize)
     .samples(&["f32[1, 2, 3, 4, 3], [5, 8, 2]", "f32[1, 2, 3, 4, 3], [5, 8, 2], 1.7, 1.7, 1.7"]),
     OpDef::kernel(
         "aten::upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
@@ -109,6 +123,7 @@ pub const OPS: &[OpDef] = &[
         |args| infer(args, 3),
         |call| resize(call, 3, Kind::Nearest),
     )
+    .derivative(d::resize)
     .samples(&["f32[1, 2, 3, 4, 3], [5, 8, 2], None", "f32[1, 2, 3, 4, 3], None, [1.5, 1.5, 1.5]"]),
     OpDef::kernel(
         "aten::upsample_nearest3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
@@ -116,6 +131,7 @@ pub const OPS: &[OpDef] = &[
         |args| backward_infer(args, 3),
         |call| backward(call, 3, Kind::Nearest),
     )
+    .derivative(d::resize_backward)
     .samples(&["f32[1, 2, 5, 8, 2], [5, 8, 2], [1, 2, 3, 4, 3]"]),
     OpDef::kernel(
         "aten::_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
@@ -123,6 +139,7 @@ pub const OPS: &[OpDef] = &[
         |args| infer(args, 3),
         |call| resize(call, 3, Kind::NearestExact),
     )
+    .derivative(d::resize)
     .samples(&["f32[1, 2, 3, 4, 3], [5, 8, 2]", "f32[1, 2, 3, 4, 3], [5, 8, 2], 1.7, 1.7, 1.7"]),
     OpDef::kernel(
         "aten::_upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
@@ -130,6 +147,7 @@ pub const OPS: &[OpDef] = &[
         |args| infer(args, 3),
         |call| resize(call, 3, Kind::NearestExact),
     )
+    .derivative(d::resize)
     .samples(&["f32[1, 2, 3, 4, 3], [5, 8, 2], None", "f32[1, 2, 3, 4, 3], None, [1.5, 1.5, 1.5]"]),
     OpDef::kernel(
         "aten::_upsample_nearest_exact3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
@@ -137,6 +155,7 @@ pub const OPS: &[OpDef] = &[
         |args| backward_infer(args, 3),
         |call| backward(call, 3, Kind::NearestExact),
     )
+    .derivative(d::resize_backward)
     .samples(&["f32[1, 2, 5, 8, 2], [5, 8, 2], [1, 2, 3, 4, 3]"]),
     OpDef::kernel(
         "aten::upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None) -> Tensor",
@@ -144,6 +163,7 @@ pub const OPS: &[OpDef] = &[
         |args| infer(args, 1),
         |call| resize(call, 1, Kind::Linear),
     )
+    .derivative(d::resize)
     .samples(&["f32[2, 3, 5], [8], False", "f32[2, 3, 5], [3], False", "f64[2, 3, 5], [8], True", "f32[2, 3, 5], [8], False, 1.7"]),
     OpDef::kernel(
         "aten::upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
@@ -151,6 +171,7 @@ pub const OPS: &[OpDef] = &[
         |args| infer(args, 1),
         |call| resize(call, 1, Kind::Linear),
     )
+    .derivative(d::resize)
     .samples(&["f32[2, 3, 5], [8], False, None", "f32[2, 3, 5], None, False, [1.5]"]),
     OpDef::kernel(
         "aten::upsample_linear1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, bool align_corners, float? scales=None) -> Tensor",
@@ -158,6 +179,7 @@ pub const OPS: &[OpDef] = &[
         |args| backward_infer(args, 1),
         |call| backward(call, 1, Kind::Linear),
     )
+    .derivative(d::resize_backward)
     .samples(&["f32[2, 3, 8], [8], [2, 3, 5], False"]),
     OpDef::kernel(
         "aten::upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
@@ -165,6 +187,7 @@ pub const OPS: &[OpDef] = &[
         |args| infer(args, 2),
         |call| resize(call, 2, Kind::Linear),
     )
+    .derivative(d::resize)
     .samples(&["f32[2, 3, 5, 4], [8, 8], False", "f32[2, 3, 5, 4], [3, 9], False", "f64[2, 3, 5, 4], [8, 8], True", "f32[2, 3, 5, 4], [8, 8], False, 1.7, 1.7", "f32[2, 3, 5, 4]<[60, 1, 12, 3], [8, 8], False"]),
     OpDef::kernel(
         "aten::upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
@@ -173,6 +196,7 @@ pub const OPS: &[OpDef] = &[
         |call| resize(call, 2, Kind::Linear),
     )
     .tags(&[Tag::Core])
+    .derivative(d::resize)
     .samples(&["f32[2, 3, 5, 4], [8, 8], False, None", "f32[2, 3, 5, 4], None, False, [1.5, 1.5]"]),
     OpDef::kernel(
         "aten::upsample_bilinear2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
@@ -180,6 +204,7 @@ pub const OPS: &[OpDef] = &[
         |args| backward_infer(args, 2),
         |call| backward(call, 2, Kind::Linear),
     )
+    .derivative(d::resize_backward)
     .samples(&["f32[2, 3, 8, 8], [8, 8], [2, 3, 5, 4], False"]),
     OpDef::kernel(
         "aten::upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
@@ -187,6 +212,7 @@ pub const OPS: &[OpDef] = &[
         |args| infer(args, 3),
         |call| resize(call, 3, Kind::Linear),
     )
+    .derivative(d::resize)
     .samples(&["f32[1, 2, 3, 4, 3], [5, 8, 2], False", "f64[1, 2, 3, 4, 3], [5, 8, 2], True", "f32[1, 2, 3, 4, 3], [5, 8, 2], False, 1.7, 1.7, 1.7"]),
     OpDef::kernel(
         "aten::upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
@@ -194,6 +220,7 @@ pub const OPS: &[OpDef] = &[
         |args| infer(args, 3),
         |call| resize(call, 3, Kind::Linear),
     )
+    .derivative(d::resize)
     .samples(&["f32[1, 2, 3, 4, 3], [5, 8, 2], False, None", "f32[1, 2, 3, 4, 3], None, False, [1.5, 1.5, 1.5]"]),
     OpDef::kernel(
         "aten::upsample_trilinear3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
@@ -201,6 +228,7 @@ pub const OPS: &[OpDef] = &[
         |args| backward_infer(args, 3),
         |call| backward(call, 3, Kind::Linear),
     )
+    .derivative(d::resize_backward)
     .samples(&["f32[1, 2, 5, 8, 2], [5, 8, 2], [1, 2, 3, 4, 3], False"]),
     OpDef::kernel(
         "aten::upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
@@ -208,6 +236,7 @@ pub const OPS: &[OpDef] = &[
         |args| infer(args, 2),
         |call| resize(call, 2, Kind::Cubic),
     )
+    .derivative(d::resize)
     .samples(&["f32[2, 3, 5, 4], [8, 8], False", "f32[2, 3, 5, 4], [3, 9], False", "f64[2, 3, 5, 4], [8, 8], True", "f32[2, 3, 5, 4], [8, 8], False, 1.7, 1.7", "f32[2, 3, 5, 4]<[60, 1, 12, 3], [8, 8], False"]),
     OpDef::kernel(
         "aten::upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
@@ -215,6 +244,7 @@ pub const OPS: &[OpDef] = &[
         |args| infer(args, 2),
         |call| resize(call, 2, Kind::Cubic),
     )
+    .derivative(d::resize)
     .samples(&["f32[2, 3, 5, 4], [8, 8], False, None", "f32[2, 3, 5, 4], None, False, [1.5, 1.5]"]),
     OpDef::kernel(
         "aten::upsample_bicubic2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
@@ -222,6 +252,7 @@ pub const OPS: &[OpDef] = &[
         |args| backward_infer(args, 2),
         |call| backward(call, 2, Kind::Cubic),
     )
+    .derivative(d::resize_backward)
     .samples(&["f32[2, 3, 8, 8], [8, 8], [2, 3, 5, 4], False"]),
     OpDef::kernel(
         "aten::_upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
@@ -229,6 +260,7 @@ pub const OPS: &[OpDef] = &[
         |args| infer(args, 2),
         |call| resize(call, 2, Kind::LinearWide),
     )
+    .derivative(d::resize)
     .samples(&["f32[2, 3, 5, 4], [8, 8], False", "f32[2, 3, 5, 4], [3, 9], False", "f64[2, 3, 5, 4], [8, 8], True", "f32[2, 3, 5, 4], [8, 8], False, 1.7, 1.7", "f32[2, 3, 5, 4]<[60, 1, 12, 3], [8, 8], False"]),
     OpDef::kernel(
         "aten::_upsample_bilinear2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
@@ -236,6 +268,7 @@ pub const OPS: &[OpDef] = &[
         |args| infer(args, 2),
         |call| resize(call, 2, Kind::LinearWide),
     )
+    .derivative(d::resize)
     .samples(&["f32[2, 3, 5, 4], [8, 8], False, None", "f32[2, 3, 5, 4], None, False, [1.5, 1.5]"]),
     OpDef::kernel(
         "aten::_upsample_bilinear2d_aa_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
@@ -243,6 +276,7 @@ pub const OPS: &[OpDef] = &[
         |args| backward_infer(args, 2),
         |call| backward(call, 2, Kind::LinearWide),
     )
+    .derivative(d::resize_backward)
     .samples(&["f32[2, 3, 8, 8], [8, 8], [2, 3, 5, 4], False"]),
     OpDef::kernel(
         "aten::_upsample_bicubic2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
@@ -250,6 +284,7 @@ pub const OPS: &[OpDef] = &[
         |args| infer(args, 2),
         |call| resize(call, 2, Kind::CubicWide),
     )
+    .derivative(d::resize)
     .samples(&["f32[2, 3, 5, 4], [8, 8], False", "f32[2, 3, 5, 4], [3, 9], False", "f64[2, 3, 5, 4], [8, 8], True", "f32[2, 3, 5, 4], [8, 8], False, 1.7, 1.7", "f32[2, 3, 5, 4]<[60, 1, 12, 3], [8, 8], False"]),
     OpDef::kernel(
         "aten::_upsample_bicubic2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
@@ -257,6 +292,7 @@ pub const OPS: &[OpDef] = &[
         |args| infer(args, 2),
         |call| resize(call, 2, Kind::CubicWide),
     )
+    .derivative(d::resize)
     .samples(&["f32[2, 3, 5, 4], [8, 8], False, None", "f32[2, 3, 5, 4], None, False, [1.5, 1.5]"]),
     OpDef::kernel(
         "aten::_upsample_bicubic2d_aa_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
@@ -264,6 +300,7 @@ pub const OPS: &[OpDef] = &[
         |args| backward_infer(args, 2),
         |call| backward(call, 2, Kind::CubicWide),
     )
+    .derivative(d::resize_backward)
     .samples(&["f32[2, 3, 8, 8], [8, 8], [2, 3, 5, 4], False"]),
 ];
 

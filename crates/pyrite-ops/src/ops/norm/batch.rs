@@ -9,6 +9,7 @@ use pyrite_tensor::{DType, Element, Tensor};
 use rayon::prelude::*;
 
 use super::{expect_float, mask, parameter, statistic_dtype, wanted};
+use crate::derivatives::norm as d;
 use crate::kernels::Carrier;
 use crate::kernels::lanes::{Block, PARALLEL, elements, fill};
 use crate::rules::image_like;
@@ -21,6 +22,8 @@ pub const OPS: &[OpDef] = &[
         |a| forward_meta(a, &LEGIT),
         |c| forward(c, &LEGIT),
     )
+    .derivative(d::batch_norm)
+    .constants(&[1, 2])
     .samples(&[
         "f32[2, 4, 3, 5], f32[4], f32[4], None, None, True, 0.1, 1e-5",
         "f64[2, 4], None, None, f64[4], f64[4]{0.5..1.5}, False, 0.1, 1e-5",
@@ -33,6 +36,8 @@ pub const OPS: &[OpDef] = &[
         |c| forward(c, &LEGIT),
     )
     .tags(&[Tag::Core])
+    .derivative(d::batch_norm)
+    .constants(&[1, 2])
     .samples(&[
         "f32[2, 4, 3, 5], f32[4], f32[4], f32[4], f32[4]{0.5..1.5}, True, 0.1, 1e-5",
         "f32[2, 4, 3, 5]<[60, 1, 20, 4], f32[4], f32[4], f32[4], f32[4]{0.5..1.5}, True, 0.1, 1e-5",
@@ -46,6 +51,8 @@ pub const OPS: &[OpDef] = &[
         |c| forward(c, &NO_STATS),
     )
     .tags(&[Tag::Core])
+    .derivative(d::batch_norm_no_stats)
+    .constants(&[1, 2])
     .samples(&["f32[2, 4, 3], f32[4], f32[4], True, 0.1, 1e-5"]),
     OpDef::kernel(
         "aten::_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
@@ -54,6 +61,8 @@ pub const OPS: &[OpDef] = &[
         |c| forward(c, &NO_TRAINING),
     )
     .tags(&[Tag::Core])
+    .derivative(d::batch_norm_by_running)
+    .constants(&[1, 2])
     .samples(&[
         "f32[2, 4, 3], f32[4], f32[4], f32[4], f32[4]{0.5..1.5}, 0.1, 1e-5",
         "f16[2, 4], None, None, f16[4], f16[4]{0.5..1.5}, 0.1, 1e-5",
@@ -64,6 +73,8 @@ pub const OPS: &[OpDef] = &[
         |a| forward_meta(a, &LEGIT_FUNCTIONAL),
         |c| forward(c, &LEGIT_FUNCTIONAL),
     )
+    .derivative(d::batch_norm)
+    .constants(&[1, 2, 3, 4])
     .samples(&[
         "f32[2, 4, 3], f32[4], f32[4], f32[4], f32[4]{0.5..1.5}, True, 0.1, 1e-5",
         "f32[2, 4, 3], f32[4], f32[4], f32[4], f32[4]{0.5..1.5}, False, 0.1, 1e-5",
@@ -74,6 +85,8 @@ pub const OPS: &[OpDef] = &[
         |a| forward_meta(a, &WITH_UPDATE),
         |c| forward(c, &WITH_UPDATE),
     )
+    .derivative(d::batch_norm_by_batch)
+    .constants(&[1, 2, 3])
     .samples(&["f32[2, 4, 3], f32[4], f32[4], f32[4], f32[4]{0.5..1.5}, 0.1, 1e-5"]),
     OpDef::kernel(
         "aten::_batch_norm_with_update_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)",
@@ -81,6 +94,8 @@ pub const OPS: &[OpDef] = &[
         |a| forward_meta(a, &WITH_UPDATE_FUNCTIONAL),
         |c| forward(c, &WITH_UPDATE_FUNCTIONAL),
     )
+    .derivative(d::batch_norm_by_batch)
+    .constants(&[1, 2, 3, 4, 5])
     .samples(&["f32[2, 4, 3], f32[4], f32[4], f32[4], f32[4]{0.5..1.5}, 0.1, 1e-5"]),
     OpDef::kernel(
         "aten::_batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
@@ -88,6 +103,8 @@ pub const OPS: &[OpDef] = &[
         |a| forward_meta(a, &NO_UPDATE),
         |c| forward(c, &NO_UPDATE),
     )
+    .derivative(d::batch_norm_by_running)
+    .constants(&[1, 2, 3])
     .samples(&["f32[2, 4, 3], f32[4], f32[4], f32[4], f32[4]{0.5..1.5}, 0.1, 1e-5"]),
     OpDef::kernel(
         "aten::native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",

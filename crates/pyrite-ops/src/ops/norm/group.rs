@@ -6,6 +6,7 @@ use pyrite_tensor::{DType, Element, Tensor};
 use rayon::prelude::*;
 
 use super::{expect_float, mask, parameter, statistic_dtype, wanted};
+use crate::derivatives::norm as d;
 use crate::kernels::Carrier;
 use crate::kernels::lanes::{elements, fill};
 use crate::rules::image_like;
@@ -29,6 +30,8 @@ pub const OPS: &[OpDef] = &[
         },
     )
     .tags(&[Tag::Core])
+    .derivative(d::group_norm)
+    .constants(&[1, 2])
     .samples(&[
         "f32[2, 4, 3, 5], f32[4], f32[4], 2, 4, 15, 2, 1e-5",
         "f64[2, 4, 3, 5]<[60, 1, 20, 4], None, None, 2, 4, 15, 4, 1e-5",

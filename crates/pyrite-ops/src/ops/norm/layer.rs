@@ -6,6 +6,7 @@ use pyrite_tensor::{DType, Element, Tensor};
 use rayon::prelude::*;
 
 use super::{expect_float, mask, parameter, statistic_dtype, wanted};
+use crate::derivatives::norm as d;
 use crate::kernels::Carrier;
 use crate::kernels::lanes::{PARALLEL, elements, fill};
 
@@ -26,6 +27,8 @@ pub const OPS: &[OpDef] = &[
         },
     )
     .tags(&[Tag::Core])
+    .derivative(d::layer_norm)
+    .constants(&[1, 2])
     .samples(&[
         "f32[2, 3, 8], [8], f32[8], f32[8], 1e-5",
         "f64[2, 3, 4], [3, 4], None, None, 1e-5",
@@ -63,6 +66,8 @@ pub const OPS: &[OpDef] = &[
             _ => rms_forward::<f32>(c),
         },
     )
+    .derivative(d::rms_norm)
+    .constants(&[1])
     .samples(&["f32[2, 3, 8], [8], f32[8], 1e-5", "f64[2, 3], [3], None, None", "bf16[2, 4], [4], None, 1e-5"]),
     OpDef::kernel(
         "aten::_fused_rms_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor rstd, Tensor? weight, bool[2] output_mask) -> (Tensor, Tensor)",
