@@ -13,8 +13,9 @@
 
 use pyrite_ir::{
     Args, Decompose, Emit, Graph, Handle, Kind, Meta, Node, NodeError, NodeId, OpError, OpRef, Origin, Pullback,
-    Registry, StorageId, Target, Tracer, Value, Vjp,
+    Registry, StorageId, Switch, Target, Tracer, Value, Vjp,
 };
+use pyrite_passes::replay::{arguments, item, placeholder, resolve};
 use pyrite_sym::SymInt;
 use pyrite_tensor::DType;
 use rustc_hash::FxHashMap;
@@ -32,8 +33,13 @@ pub struct Joint {
     pub tangents: Vec<usize>,
 }
 
-/// Differentiates a graph; see the module's text.
+/// Differentiates a graph with respect to all of its outputs; see the module's text.
 pub fn joint(graph: &Graph, registry: &Registry) -> Result<Joint, NodeError> {
+    joint_of(graph, registry, &|_| true)
+}
+
+/// Differentiates a graph with respect to the outputs that are chosen by their position.
+pub fn joint_of(graph: &Graph, registry: &Registry, chosen: &dyn Fn(usize) -> bool) -> Result<Joint, NodeError> {
     let mut tape = Tape { tracer: Tracer::new(registry), tracked: FxHashMap::default(), records: Vec::new(), node: "" };
     let mut values: Vec<Value<Handle>> = vec![Value::None; graph.id_bound()];
     // A node that is no tensor stands for its number, or for nothing.
@@ -63,12 +69,14 @@ pub fn joint(graph: &Graph, registry: &Registry) -> Result<Joint, NodeError> {
                 let args = arguments(node, &values);
                 match target {
                     Target::GetItem => item(&args).map_err(located)?,
-                    Target::Op(op) if op.name() == GRAD_MODE => {
-                        grad_enabled = !matches!(args.first(), Some(Value::Bool(false)));
-                        Value::None
-                    }
                     Target::Op(op) if grad_enabled => tape.call_op(op, &args).map_err(located)?,
                     Target::Op(op) => tape.tracer.call_op(op, &args).map_err(located)?,
+                    Target::Foreign(_) if let Some(switch) = Switch::of(node) => {
+                        if let Switch::Grad(enabled) = switch {
+                            grad_enabled = enabled;
+                        }
+                        Value::None
+                    }
                     Target::Foreign(name) => {
                         let what = format!("the derivative of {name}, an operator that Pyrite does not know");
                         return Err(located(OpError::unsupported(what)));
@@ -80,15 +88,9 @@ pub fn joint(graph: &Graph, registry: &Registry) -> Result<Joint, NodeError> {
     let Value::List(items) = output else {
         return Err(OpError::fault("the joint graph wants one flat list of outputs").into());
     };
-    let outputs: Vec<Value<Handle>> = items
-        .iter()
-        .map(|item| resolve(item, &values))
-        .collect();
-    tape.finish(&primals, outputs)
+    let outputs: Vec<Value<Handle>> = items.iter().map(|item| resolve(item, &values)).collect();
+    tape.finish(&primals, outputs, chosen)
 }
-
-/// The operator that switches gradients on and off for what follows.
-const GRAD_MODE: &str = "pyrite.set_grad_enabled.default";
 
 struct Tape<'a> {
     tracer: Tracer<'a>,
@@ -108,26 +110,6 @@ struct Record {
     origin: Origin,
 }
 
-fn arguments(node: &Node, values: &[Value<Handle>]) -> Vec<Value<Handle>> {
-    node.args.iter().map(|arg| resolve(arg, values)).collect()
-}
-
-fn resolve(value: &Value<NodeId>, values: &[Value<Handle>]) -> Value<Handle> {
-    let resolved: Result<_, std::convert::Infallible> = value.try_map(&mut |id| Ok(values[id.0 as usize].clone()));
-    let Ok(value) = resolved;
-    value
-}
-
-fn item(args: &[Value<Handle>]) -> Result<Value<Handle>, OpError> {
-    let (Some(Value::List(items)), Some(index)) = (args.first(), args.get(1).and_then(Value::as_scalar)) else {
-        return Err(OpError::invalid("an item of what is no list"));
-    };
-    let (index, len) = (index.to_i64(), items.len() as i64);
-    let wrapped = if index < 0 { index + len } else { index };
-    let found = usize::try_from(wrapped).ok().and_then(|at| items.get(at));
-    found.cloned().ok_or_else(|| OpError::invalid(format!("item {index} of a list of {len}")))
-}
-
 /// Whether values of a type have derivatives.
 fn is_continuous(dtype: DType) -> bool {
     dtype.is_float() || dtype.is_complex()
@@ -135,23 +117,13 @@ fn is_continuous(dtype: DType) -> bool {
 
 impl<'a> Tape<'a> {
     fn input(&mut self, name: &str, node: &Node) -> Value<Handle> {
-        match &node.meta {
-            Some(Value::Tensor(meta)) => {
-                let handle = self.tracer.placeholder(name, meta.clone());
-                if meta.requires_grad {
-                    self.track(handle);
-                }
-                Value::Tensor(handle)
-            }
-            other => {
-                self.tracer.plain_placeholder(name, other.clone());
-                let plain = other.as_ref().map_or(Ok(Value::None), |v| {
-                    v.try_map(&mut |_| Ok::<_, std::convert::Infallible>(Value::None))
-                });
-                let Ok(value) = plain;
-                value
+        let value = placeholder(&mut self.tracer, node, name);
+        if let (Value::Tensor(handle), Some(Value::Tensor(meta))) = (&value, &node.meta) {
+            if meta.requires_grad {
+                self.track(*handle);
             }
         }
+        value
     }
 
     /// Wants the gradient of a tensor, if its values have derivatives.
@@ -201,12 +173,18 @@ impl<'a> Tape<'a> {
     }
 
     /// Adds the backward half.
-    fn finish(mut self, primals: &[Option<Handle>], outputs: Vec<Value<Handle>>) -> Result<Joint, NodeError> {
+    fn finish(
+        mut self,
+        primals: &[Option<Handle>],
+        outputs: Vec<Value<Handle>>,
+        chosen: &dyn Fn(usize) -> bool,
+    ) -> Result<Joint, NodeError> {
         let mut grads: FxHashMap<Handle, Handle> = FxHashMap::default();
         let mut tangents = Vec::new();
         self.tracer.origin = Origin::default();
         for (index, output) in outputs.iter().enumerate() {
-            let Some(handle) = output.as_tensor().filter(|h| self.tracked.contains_key(h)).copied() else { continue };
+            let tracked = output.as_tensor().filter(|h| self.tracked.contains_key(h) && chosen(index));
+            let Some(handle) = tracked.copied() else { continue };
             let meta = tangent_of(self.tracer.meta(handle));
             tangents.push(index);
             let tangent = self.tracer.placeholder(&format!("tangents_{}", tangents.len()), meta);

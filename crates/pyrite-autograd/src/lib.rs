@@ -5,4 +5,4 @@
 
 pub mod joint;
 
-pub use joint::{Joint, joint};
+pub use joint::{Joint, joint, joint_of};

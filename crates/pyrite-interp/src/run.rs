@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use pyrite_ir::infer::infer;
-use pyrite_ir::{Eval, Graph, Kind, Meta, Node, NodeError, NodeId, OpError, Operator, Target, Value};
+use pyrite_ir::{Eval, Graph, Kind, Meta, Node, NodeError, NodeId, OpError, Operator, Switch, Target, Value};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Storage, Tensor};
 
@@ -138,6 +138,8 @@ impl Interpreter<'_> {
                 }
                 (other, _) => Err(OpError::invalid(format!("an item of {}", other.kind()))),
             },
+            // Autocast is a rewrite of the graph; gradients are no matter of a plain run.
+            Target::Foreign(_) if matches!(Switch::of(node), Some(Switch::Grad(_))) => Ok(Value::None),
             Target::Foreign(name) => Err(OpError::unsupported(format!(
                 "{name} is not an operator that Pyrite can run; use a backend that knows it"
             ))),

@@ -3,7 +3,7 @@
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, MemoryFormat, Scalar, Tensor};
 
-use crate::{Device, Meta, OpError, Schema, Type, Value};
+use crate::{Device, Handle, Meta, OpError, Schema, Type, Value};
 
 /// What can stand for a Python number where a tensor is wanted.
 pub trait FromNumber: Sized {
@@ -244,6 +244,38 @@ impl<'a, T> Args<'a, T> {
 pub fn tensors_from_numbers<T: FromNumber>(schema: &Schema, values: &mut [Value<T>]) {
     for (param, value) in schema.params.iter().zip(values) {
         replace_numbers(&param.ty, value);
+    }
+}
+
+/// Arguments with a handle for every number where the schema wants a tensor, as rules expect them; `make` makes them.
+pub fn with_number_handles(
+    schema: &Schema,
+    args: &[Value<Handle>],
+    make: &mut dyn FnMut(Scalar) -> Handle,
+) -> Vec<Value<Handle>> {
+    let mut numbered: Vec<Value<Numbered>> = args.iter().map(|v| v.map(&mut |h| Numbered::Handle(*h))).collect();
+    tensors_from_numbers(schema, &mut numbered);
+    numbered
+        .iter()
+        .map(|v| {
+            v.map(&mut |n| match n {
+                Numbered::Handle(handle) => *handle,
+                Numbered::Number(scalar) => make(*scalar),
+            })
+        })
+        .collect()
+}
+
+/// A tensor, or a number where a rule wants one.
+#[derive(Clone, Copy)]
+enum Numbered {
+    Handle(Handle),
+    Number(Scalar),
+}
+
+impl FromNumber for Numbered {
+    fn from_number(value: Scalar) -> Self {
+        Self::Number(value)
     }
 }
 

@@ -200,6 +200,31 @@ impl Graph {
         counts
     }
 
+    /// The graph of the nodes that are kept, whose inputs must be kept too.
+    #[must_use]
+    pub fn filtered(&self, keep: &dyn Fn(NodeId) -> bool) -> Self {
+        let mut graph = self.clone();
+        graph.order.retain(|id| keep(*id));
+        for (index, node) in graph.nodes.iter_mut().enumerate() {
+            if !keep(NodeId(index as u32)) {
+                *node = None;
+            }
+        }
+        graph
+    }
+
+    /// The graph with every use of a node replaced by a use of the node that `instead` names, an earlier one.
+    #[must_use]
+    pub fn renamed(&self, instead: &dyn Fn(NodeId) -> NodeId) -> Self {
+        let mut graph = self.clone();
+        for node in graph.nodes.iter_mut().flatten() {
+            for value in node.args.iter_mut().chain(node.kwargs.iter_mut().map(|(_, v)| v)) {
+                *value = value.map(&mut |id| instead(*id));
+            }
+        }
+        graph
+    }
+
     /// Sets what is known of a node's value. Metadata describes a graph and does not change it.
     pub fn set_meta(&mut self, id: NodeId, meta: Value<Meta>) {
         if let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) {
@@ -342,6 +367,13 @@ impl Builder {
     /// Sets what is known of a node's value.
     pub fn set_meta(&mut self, id: NodeId, meta: Value<Meta>) {
         self.graph.set_meta(id, meta);
+    }
+
+    /// Takes over what a graph has besides its nodes: its name, nested graphs and the symbols of its sizes.
+    pub fn copy_surroundings(&mut self, graph: &Graph) {
+        self.graph.name.clone_from(&graph.name);
+        self.graph.subgraphs.clone_from(&graph.subgraphs);
+        self.graph.env = graph.env.clone();
     }
 
     /// Says where a node came from.

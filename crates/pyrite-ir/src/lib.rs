@@ -18,6 +18,7 @@ pub mod patch;
 pub mod print;
 pub mod pullback;
 pub mod schema;
+pub mod switch;
 pub mod trace;
 pub mod value;
 pub mod verify;
@@ -32,5 +33,6 @@ pub use op::{Call, Decompose, Eval, Infer, Lower, OpDef, OpRef, Operator, Regist
 pub use patch::Patch;
 pub use pullback::{Gradients, Pullback};
 pub use schema::{Schema, Type};
+pub use switch::Switch;
 pub use trace::{Origin, Tracer};
 pub use value::Value;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::args::{FromNumber, tensors_from_numbers};
+use crate::args::tensors_from_numbers;
 use crate::graph::Span;
 use crate::infer::infer;
 use crate::{Builder, Emit, Graph, Handle, Meta, Node, NodeId, OpError, OpRef, Registry, Tag, Value};
@@ -51,19 +51,6 @@ pub struct Tracer<'a> {
 struct Entry {
     value: Value<NodeId>,
     meta: Meta,
-}
-
-/// A number that a rule wants as a tensor: its type, and the literal it stays in the graph.
-#[derive(Clone)]
-enum Numbered {
-    Handle(Handle),
-    Number(Scalar),
-}
-
-impl FromNumber for Numbered {
-    fn from_number(value: Scalar) -> Self {
-        Self::Number(value)
-    }
 }
 
 impl<'a> Tracer<'a> {
@@ -162,17 +149,12 @@ impl<'a> Tracer<'a> {
 
     /// Arguments with a handle for every number where the schema wants a tensor, as rules expect them.
     pub fn with_number_handles(&mut self, op: &OpRef, args: &[Value<Handle>]) -> Vec<Value<Handle>> {
-        let mut numbered: Vec<Value<Numbered>> = args.iter().map(|v| v.map(&mut |h| Numbered::Handle(*h))).collect();
-        tensors_from_numbers(&op.schema, &mut numbered);
-        numbered
-            .iter()
-            .map(|v| {
-                v.map(&mut |n| match n {
-                    Numbered::Handle(handle) => *handle,
-                    Numbered::Number(scalar) => self.keep(Value::from(*scalar), Meta::number(*scalar)),
-                })
-            })
-            .collect()
+        crate::args::with_number_handles(&op.schema, args, &mut |scalar| self.number(scalar))
+    }
+
+    /// A handle for a number, which stays a literal in the graph.
+    pub fn number(&mut self, scalar: Scalar) -> Handle {
+        self.keep(Value::from(scalar), Meta::number(scalar))
     }
 
     /// Calls an operator with bound arguments.

@@ -16,7 +16,7 @@ use pyrite_ir::args::tensors_from_numbers;
 use pyrite_ir::infer::infer;
 use pyrite_ir::print::is_variadic;
 use pyrite_ir::schema::BindError;
-use pyrite_ir::{Infer, Kind, Meta, Node, OpError, OpRef, Schema, Target, Type, Value};
+use pyrite_ir::{Infer, Kind, Meta, Node, OpError, OpRef, Schema, Switch, Target, Type, Value};
 use ruff_python_ast::{Expr, ExprCall, ModModule, Stmt, StmtFunctionDef};
 use ruff_python_parser::{Parsed, parse_module};
 use ruff_text_size::Ranged;
@@ -786,7 +786,7 @@ fn is_passed_on(name: &str) -> bool {
         ["torch", "ops", namespace, _] | ["torch", "ops", namespace, _, _] => {
             !namespace.starts_with('_') || *namespace == "_c10d_functional"
         }
-        ["torch", "_C", "_set_grad_enabled"] => true,
+        _ if Switch::is_name(name) => true,
         ["torch", function] => {
             let private = function.starts_with('_')
                 && !["_foreach", "_check", "_assert", "_sym", "_scaled", "_grouped", "_int_mm", "_weight", "_dyn"]

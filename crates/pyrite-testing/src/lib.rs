@@ -6,3 +6,4 @@
 pub mod filetest;
 pub mod fuzz;
 pub mod random;
+pub mod writes;

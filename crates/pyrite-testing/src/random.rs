@@ -39,8 +39,7 @@ const IN_PLACE: &[&str] = &["aten.relu_.default", "aten.tanh_.default", "aten.ne
 
 /// The graph of a number.
 pub fn graph(number: u64) -> Case {
-    let mut maker =
-        Maker { random: CounterGenerator::new(number, 1), drawn: 0, builder: Builder::new(), live: Vec::new() };
+    let mut maker = Maker::new(number);
     let inputs = maker.inputs(number);
     for _ in 0..3 + maker.draw(10) {
         maker.step();
@@ -50,20 +49,26 @@ pub fn graph(number: u64) -> Case {
     Case { graph: maker.builder.finish(), inputs }
 }
 
-struct Maker {
+/// Makes a graph step by step from random draws.
+pub(crate) struct Maker {
     random: CounterGenerator,
     drawn: u64,
-    builder: Builder,
-    live: Vec<NodeId>,
+    pub(crate) builder: Builder,
+    /// The tensors so far.
+    pub(crate) live: Vec<NodeId>,
 }
 
 impl Maker {
-    fn draw(&mut self, bound: usize) -> usize {
+    pub(crate) fn new(number: u64) -> Self {
+        Self { random: CounterGenerator::new(number, 1), drawn: 0, builder: Builder::new(), live: Vec::new() }
+    }
+
+    pub(crate) fn draw(&mut self, bound: usize) -> usize {
         self.drawn += 1;
         self.random.integer(self.drawn, 0, bound.max(1) as i64) as usize
     }
 
-    fn inputs(&mut self, number: u64) -> Vec<Tensor> {
+    pub(crate) fn inputs(&mut self, number: u64) -> Vec<Tensor> {
         let count = 1 + self.draw(3);
         (0..count)
             .map(|index| {
@@ -81,12 +86,12 @@ impl Maker {
             .collect()
     }
 
-    fn pick(&mut self) -> NodeId {
+    pub(crate) fn pick(&mut self) -> NodeId {
         let at = self.draw(self.live.len());
         self.live[at]
     }
 
-    fn meta(&self, id: NodeId) -> Meta {
+    pub(crate) fn meta(&self, id: NodeId) -> Meta {
         match &self.builder.node(id).meta {
             Some(Value::Tensor(meta)) => meta.clone(),
             other => unreachable!("only tensors are live, not {other:?}"),
@@ -94,7 +99,7 @@ impl Maker {
     }
 
     /// Adds a call if the operator exists and takes these arguments; `None` when it refuses.
-    fn call(&mut self, op: &str, args: &[Value<NodeId>]) -> Option<NodeId> {
+    pub(crate) fn call(&mut self, op: &str, args: &[Value<NodeId>]) -> Option<NodeId> {
         let op = registry().get(op)?;
         let bound = op.schema.bind_in_order(args).ok()?;
         let metas: Vec<Value<Meta>> = bound.iter().map(|v| v.map(&mut |id| self.meta(*id))).collect();
@@ -178,7 +183,7 @@ pub fn check(case: &Case) -> Result<(), String> {
 }
 
 /// A copy with the same strides.
-fn copy(tensor: &Tensor) -> Tensor {
+pub(crate) fn copy(tensor: &Tensor) -> Tensor {
     let fresh =
         Tensor::empty_strided(tensor.shape(), tensor.stride(), tensor.dtype()).expect("a copy of a small tensor");
     fresh.write_from(tensor);

@@ -1,0 +1,689 @@
+//! The state of a trace: bases with their current values, and the program's tensors as views of them.
+
+use std::sync::Arc;
+
+use pyrite_ir::{
+    Args, Decompose, Emit, Eval, Graph, Handle, Kind, Meta, Node, NodeId, OpError, OpRef, Origin, Registry, Switch,
+    Target, Tracer, Value, Vjp,
+};
+use pyrite_tensor::{Scalar, Tensor};
+use rustc_hash::FxHashMap;
+
+use super::{Functional, Plan, Produced, Source, forms, inverse, plain};
+use crate::decompose::{Decomposing, Table};
+use crate::replay::{item, resolve};
+
+/// Handles of the new graph. The program's tensors are plain [`Handle`]s, numbered by their place in `slots`.
+pub(super) type Pure = Handle;
+
+/// A storage of the program.
+struct Base {
+    /// The program's tensor that is all of it.
+    root: Handle,
+    /// How often it was written.
+    generation: u32,
+    /// What it is.
+    origin: BaseOrigin,
+}
+
+#[derive(Clone, PartialEq)]
+enum BaseOrigin {
+    /// An input of the functional graph, by its position.
+    Input(usize),
+    Constant(Arc<str>),
+    Fresh,
+}
+
+/// A view operator applied to a tensor.
+#[derive(Clone)]
+pub(super) struct Step {
+    pub(super) op: OpRef,
+    /// The arguments; tensors among them are the program's.
+    pub(super) args: Vec<Value<Handle>>,
+    /// Which argument is viewed.
+    pub(super) viewed: usize,
+    /// Which of several results it is.
+    pub(super) item: Option<usize>,
+}
+
+/// A tensor of the program, or a number that stands for one.
+struct Slot {
+    meta: Meta,
+    place: Place,
+}
+
+enum Place {
+    Number(Scalar),
+    /// A base, or a view of another tensor. The pure value is right while the base has the generation it was made in.
+    Tensor {
+        base: usize,
+        parent: Option<(Handle, Step)>,
+        pure: Pure,
+        generation: u32,
+    },
+}
+
+pub(super) struct State<'a> {
+    pub(super) tracer: Tracer<'a>,
+    registry: &'a Registry,
+    slots: Vec<Slot>,
+    bases: Vec<Base>,
+    /// Tensors whose shape was changed in place, with what they are now.
+    rebound: FxHashMap<Handle, Handle>,
+    /// Whether gradients pass through what is traced; some decompositions ask.
+    grad_enabled: bool,
+}
+
+impl<'a> State<'a> {
+    pub(super) fn new(registry: &'a Registry, graph: &Graph) -> Self {
+        let mut tracer = Tracer::new(registry);
+        tracer.builder().copy_surroundings(graph);
+        Self {
+            tracer,
+            registry,
+            slots: Vec::new(),
+            bases: Vec::new(),
+            rebound: FxHashMap::default(),
+            grad_enabled: true,
+        }
+    }
+
+    /// What follows comes from this node.
+    pub(super) fn at(&mut self, node: &Node) {
+        self.tracer.origin = Origin::of(node);
+    }
+
+    fn slot(&mut self, meta: Meta, place: Place) -> Handle {
+        self.slots.push(Slot { meta, place });
+        Handle(self.slots.len() as u32 - 1)
+    }
+
+    fn root(&mut self, pure: Pure, meta: Meta, origin: BaseOrigin) -> Handle {
+        let base = self.bases.len();
+        let root = self.slot(meta, Place::Tensor { base, parent: None, pure, generation: 0 });
+        self.bases.push(Base { root, generation: 0, origin });
+        root
+    }
+
+    pub(super) fn input(&mut self, name: &str, meta: Meta, position: usize) -> Handle {
+        let pure = self.tracer.placeholder(name, meta.clone());
+        self.root(pure, meta, BaseOrigin::Input(position))
+    }
+
+    pub(super) fn plain_input(&mut self, node: &Node) -> Value<Handle> {
+        self.tracer.plain_placeholder(&node.name, node.meta.clone());
+        plain(node.meta.as_ref())
+    }
+
+    pub(super) fn constant(&mut self, name: &Arc<str>, tensor: &Tensor) -> Handle {
+        let pure = self.tracer.constant(name, tensor);
+        let meta = self.tracer.meta(pure).clone();
+        self.root(pure, meta, BaseOrigin::Constant(name.clone()))
+    }
+
+    /// An input as a view of the memory that it shares with others.
+    pub(super) fn view_of_whole(&mut self, whole: Handle, meta: &Meta) -> Result<Value<Handle>, OpError> {
+        let op = self.operator("aten.as_strided.default")?;
+        let args = vec![whole.into(), (&*meta.shape).into(), (&*meta.stride).into(), (&meta.offset).into()];
+        self.view(&op, &args)
+    }
+
+    fn operator(&self, name: &str) -> Result<OpRef, OpError> {
+        let found = self.registry.get(name).cloned();
+        found.ok_or_else(|| OpError::fault(format!("functionalization needs {name}, which does not exist")))
+    }
+
+    /// A node that switches a state is kept where it stands.
+    pub(super) fn switch(&mut self, node: &Node) -> Value<Handle> {
+        if let Some(Switch::Grad(enabled)) = Switch::of(node) {
+            self.grad_enabled = enabled;
+        }
+        self.tracer.append(node.clone());
+        Value::None
+    }
+
+    /// An operator that is not known reads the current values of its arguments. Whether it writes cannot be known.
+    pub(super) fn foreign(
+        &mut self,
+        node: &Node,
+        _: &[Value<Handle>],
+        values: &[Value<Handle>],
+    ) -> Result<Value<Handle>, OpError> {
+        let Some(meta) = node.meta.clone() else {
+            return Err(OpError::unsupported(format!(
+                "{} is an operator that Pyrite does not know, and nothing is known of its result",
+                if let Kind::Call(target) = &node.kind { target.name() } else { "it" }
+            )));
+        };
+        let mut lower = |value: &Value<NodeId>| -> Result<Value<NodeId>, OpError> {
+            let pure = self.pure(&resolve(value, values))?;
+            Ok(self.tracer.lower(&pure))
+        };
+        let args = node.args.iter().map(&mut lower).collect::<Result<_, _>>()?;
+        let kwargs =
+            node.kwargs.iter().map(|(k, v)| Ok((k.clone(), lower(v)?))).collect::<Result<Vec<_>, OpError>>()?;
+        let id = self.tracer.append(Node { args, kwargs, ..node.clone() });
+        let pure = self.tracer.results(id, &meta);
+        Ok(self.fresh(&pure))
+    }
+
+    /// A call of the program.
+    pub(super) fn node(
+        &mut self,
+        graph: &Graph,
+        node: &Node,
+        op: &OpRef,
+        args: &[Value<Handle>],
+    ) -> Result<Value<Handle>, OpError> {
+        if !matches!(op.def.eval, Eval::HigherOrder) {
+            return self.call_op(op, args);
+        }
+        if let ("higher_order.invoke_subgraph.default", Some(Value::Graph(name)), Some(Value::List(operands))) =
+            (op.name(), args.first(), args.get(2))
+        {
+            let nested = graph.subgraphs().get(name);
+            let nested = nested.ok_or_else(|| OpError::invalid(format!("there is no nested graph `{name}`")))?;
+            return self.inline(nested, operands);
+        }
+        if graph.subgraphs().values().any(writes) {
+            return Err(OpError::unsupported(format!("{} with a nested graph that writes", op.name())));
+        }
+        let meta = node.meta.clone().ok_or_else(|| OpError::fault("a nested call without metadata"))?;
+        let pure: Vec<Value<Pure>> = args.iter().map(|v| self.pure(v)).collect::<Result<_, _>>()?;
+        let lowered = pure.iter().map(|v| self.tracer.lower(v)).collect();
+        let result = self.tracer.append_call(op, lowered, meta);
+        Ok(self.fresh(&result))
+    }
+
+    /// A nested graph in place of its call.
+    fn inline(&mut self, nested: &Graph, operands: &[Value<Handle>]) -> Result<Value<Handle>, OpError> {
+        let mut values: Vec<Value<Handle>> = vec![Value::None; nested.id_bound()];
+        let mut operands = operands.iter();
+        let outer = self.tracer.origin.clone();
+        let mut result = Value::None;
+        for (id, node) in nested.nodes() {
+            if node.stack.is_some() {
+                self.at(node);
+            }
+            let args: Vec<Value<Handle>> = node.args.iter().map(|arg| resolve(arg, &values)).collect();
+            values[id.0 as usize] = match &node.kind {
+                Kind::Placeholder => operands.next().cloned().unwrap_or(Value::None),
+                Kind::GetAttr(name) => match nested.constants().get(name) {
+                    Some(tensor) => Value::Tensor(self.constant(name, tensor)),
+                    None => Value::Graph(name.clone()),
+                },
+                Kind::Output => {
+                    result = args.first().cloned().unwrap_or(Value::None);
+                    Value::None
+                }
+                Kind::Call(Target::GetItem) => item(&args)?,
+                Kind::Call(Target::Op(op)) => self.node(nested, node, op, &args)?,
+                Kind::Call(Target::Foreign(_)) => self.foreign(node, &args, &values)?,
+            };
+        }
+        self.tracer.origin = outer;
+        Ok(result)
+    }
+
+    /// What a tensor is now.
+    fn current(&self, handle: Handle) -> Handle {
+        let mut handle = handle;
+        while let Some(now) = self.rebound.get(&handle) {
+            handle = *now;
+        }
+        handle
+    }
+
+    /// Calls an operator of the program with bound arguments.
+    fn call_op(&mut self, op: &OpRef, args: &[Value<Handle>]) -> Result<Value<Handle>, OpError> {
+        let args: Vec<Value<Handle>> = args.iter().map(|v| v.map(&mut |h| self.current(*h))).collect();
+        if let (Eval::ViaDecomposition, Decompose::Rule(rule)) = (op.def.eval, op.def.decompose) {
+            let args = self.with_number_handles(op, &args);
+            return rule(self, &Args { schema: &op.schema, values: &args });
+        }
+        if let Some(form) = forms::functional_form(op, &args) {
+            return self.write_back(op, &form, &args);
+        }
+        match op.def.eval {
+            Eval::View if op.schema.is_mutable() => {
+                let name = forms::view_of_in_place(op)?;
+                let viewed = args.first().and_then(Value::as_tensor).copied();
+                let result = self.view(&self.operator(&name)?, &args)?;
+                if let (Some(viewed), Value::Tensor(now)) = (viewed, &result) {
+                    self.rebound.insert(viewed, *now);
+                }
+                Ok(result)
+            }
+            Eval::View => self.view(op, &args),
+            _ if op.schema.is_mutable() => {
+                Err(OpError::unsupported(format!("{} writes to its argument and has no functional form", op.name())))
+            }
+            _ => {
+                let pure: Vec<Value<Pure>> = args.iter().map(|v| self.pure(v)).collect::<Result<_, _>>()?;
+                let result = self.tracer.call_op(op, &pure)?;
+                let result = self.fresh(&result);
+                if self.grad_enabled && !matches!(op.def.vjp, Vjp::NonDifferentiable(_)) && self.wants_grad(&args) {
+                    result.each(&mut |h| {
+                        let meta = &mut self.slots[h.0 as usize].meta;
+                        meta.requires_grad = meta.dtype.is_float() || meta.dtype.is_complex();
+                    });
+                }
+                Ok(result)
+            }
+        }
+    }
+
+    /// Whether a gradient is wanted of a tensor among the arguments.
+    fn wants_grad(&self, args: &[Value<Handle>]) -> bool {
+        let mut wanted = false;
+        for arg in args {
+            arg.each(&mut |h| wanted |= self.slots[h.0 as usize].meta.requires_grad);
+        }
+        wanted
+    }
+
+    fn with_number_handles(&mut self, op: &OpRef, args: &[Value<Handle>]) -> Vec<Value<Handle>> {
+        let schema = op.schema.clone();
+        pyrite_ir::args::with_number_handles(&schema, args, &mut |scalar| {
+            self.slot(Meta::number(scalar), Place::Number(scalar))
+        })
+    }
+
+    /// New tensors of the program for pure results.
+    fn fresh(&mut self, pure: &Value<Pure>) -> Value<Handle> {
+        pure.map(&mut |h| {
+            let meta = self.tracer.meta(*h).clone();
+            self.root(*h, meta, BaseOrigin::Fresh)
+        })
+    }
+
+    /// A view operator: its results are windows on the storage of its argument.
+    fn view(&mut self, op: &OpRef, args: &[Value<Handle>]) -> Result<Value<Handle>, OpError> {
+        let viewed = forms::viewed(op, args)?;
+        let Some(Value::Tensor(of)) = args.get(viewed) else {
+            return Err(OpError::invalid(format!("{} is a view of no tensor", op.name())));
+        };
+        let mut args = args.to_vec();
+        let mut of = *of;
+        if op.name() == "aten.as_strided.default" {
+            // Its sizes and offset are those of the storage, whatever view it is called on.
+            let base = self.base_of(of)?;
+            let offset = if args[3] == Value::None {
+                self.slots[of.0 as usize].meta.offset.clone().into()
+            } else {
+                args[3].clone()
+            };
+            args[3] = offset;
+            of = self.bases[base].root;
+            args[0] = of.into();
+        }
+        let step = Step { op: op.clone(), args, viewed, item: None };
+        let parent = self.read(of)?;
+        let base = self.base_of(of)?;
+        let generation = self.bases[base].generation;
+        let pure = self.step(&step, parent)?;
+        let mut at = 0;
+        let single = matches!(pure, Value::Tensor(_));
+        Ok(pure.map(&mut |h| {
+            let step = Step { item: (!single).then_some(at), ..step.clone() };
+            at += 1;
+            let meta = self.tracer.meta(*h).clone();
+            // The pure graph may hold the value in other memory; the program's window is where the program has it.
+            let requires_grad = self.slots[of.0 as usize].meta.requires_grad && op.name() != "aten.detach.default";
+            let meta = Meta { offset: self.offset_of(of, parent, &meta), requires_grad, ..meta };
+            self.slot(meta, Place::Tensor { base, parent: Some((of, step)), pure: *h, generation })
+        }))
+    }
+
+    /// Where a view of a tensor begins in the program's storage, from where it begins in the pure value.
+    fn offset_of(&self, of: Handle, parent: Pure, view: &Meta) -> pyrite_sym::SymInt {
+        let (program, pure) = (&self.slots[of.0 as usize].meta, self.tracer.meta(parent));
+        &view.offset - &pure.offset + &program.offset
+    }
+
+    fn base_of(&self, handle: Handle) -> Result<usize, OpError> {
+        match &self.slots[handle.0 as usize].place {
+            Place::Tensor { base, .. } => Ok(*base),
+            Place::Number(_) => Err(OpError::invalid("a number has no memory")),
+        }
+    }
+
+    /// Applies a view to a pure value.
+    fn step(&mut self, step: &Step, parent: Pure) -> Result<Value<Pure>, OpError> {
+        let mut args: Vec<Value<Pure>> = Vec::with_capacity(step.args.len());
+        for (index, arg) in step.args.iter().enumerate() {
+            args.push(if index == step.viewed { parent.into() } else { self.pure(arg)? });
+        }
+        if step.op.name() == "aten.as_strided.default" {
+            // The pure value of a base that was written begins elsewhere than the base itself.
+            let base = self.base_of(*step.args[0].as_tensor().ok_or_else(|| OpError::fault("a view of nothing"))?)?;
+            let root = &self.slots[self.bases[base].root.0 as usize].meta;
+            if let Value::Int(offset) = &args[3] {
+                args[3] = (offset - &root.offset + &self.tracer.meta(parent).offset).into();
+            }
+        }
+        self.tracer.call_op(&step.op, &args)
+    }
+
+    /// The pure value that a tensor has now.
+    pub(super) fn read(&mut self, handle: Handle) -> Result<Pure, OpError> {
+        let handle = self.current(handle);
+        let (base, parent, pure, generation) = match &self.slots[handle.0 as usize].place {
+            Place::Number(scalar) => {
+                let scalar = *scalar;
+                return Ok(self.tracer.number(scalar));
+            }
+            Place::Tensor { base, parent, pure, generation } => (*base, parent.clone(), *pure, *generation),
+        };
+        if generation == self.bases[base].generation {
+            return Ok(pure);
+        }
+        let Some((of, step)) = parent else {
+            return Err(OpError::fault("the current value of a base is out of date"));
+        };
+        let parent = self.read(of)?;
+        let result = self.step(&step, parent)?;
+        let picked = match (&result, step.item) {
+            (Value::Tensor(h), _) => Some(*h),
+            (Value::List(items), Some(at)) => items.get(at).and_then(Value::as_tensor).copied(),
+            _ => None,
+        };
+        let pure = picked.ok_or_else(|| OpError::fault(format!("{} returned something else", step.op.name())))?;
+        self.remember(handle, pure);
+        Ok(pure)
+    }
+
+    fn remember(&mut self, handle: Handle, now: Pure) {
+        if let Place::Tensor { base, pure, generation, .. } = &mut self.slots[handle.0 as usize].place {
+            *pure = now;
+            *generation = self.bases[*base].generation;
+        }
+    }
+
+    /// A value with every tensor as it is now.
+    fn pure(&mut self, value: &Value<Handle>) -> Result<Value<Pure>, OpError> {
+        value.try_map(&mut |h| match &self.slots[h.0 as usize].place {
+            Place::Number(scalar) => Ok(Value::from(*scalar)),
+            Place::Tensor { .. } => Ok(Value::Tensor(self.read(*h)?)),
+        })
+    }
+
+    /// Runs the functional form of an operator and writes its results.
+    fn write_back(&mut self, op: &OpRef, form: &forms::Form, args: &[Value<Handle>]) -> Result<Value<Handle>, OpError> {
+        let functional = self.operator(&form.name)?;
+        let passed: Vec<Value<Handle>> = form.passed.iter().map(|index| args[*index].clone()).collect();
+        let bound = functional.schema.bind_in_order(&passed).map_err(|e| OpError::fault(e.to_string()))?;
+        let result = self.call_op(&functional, &bound)?;
+        let mut results = match result {
+            Value::List(items) => items,
+            one => vec![one],
+        };
+        let contents = results.split_off(form.kept.min(results.len()));
+        for (index, content) in form.written.iter().zip(&contents) {
+            self.write_all(op, &args[*index], content)?;
+        }
+        if form.kept > 0 {
+            return Ok(if results.len() == 1 { results.remove(0) } else { Value::List(results) });
+        }
+        Ok(pyrite_ir::infer::written(op, args))
+    }
+
+    fn write_all(&mut self, op: &OpRef, to: &Value<Handle>, content: &Value<Handle>) -> Result<(), OpError> {
+        match (to, content) {
+            (Value::Tensor(to), Value::Tensor(content)) => self.write_checked(op, *to, *content),
+            (Value::List(to), Value::List(content)) => {
+                to.iter().zip(content).try_for_each(|(to, content)| self.write_all(op, to, content))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn write_checked(&mut self, op: &OpRef, to: Handle, content: Handle) -> Result<(), OpError> {
+        let to = self.current(to);
+        let pure = self.read(content)?;
+        let (target, found) = (self.slots[to.0 as usize].meta.clone(), self.tracer.meta(pure).clone());
+        let same =
+            target.shape.len() == found.shape.len() && target.shape.iter().zip(&found.shape).all(|(a, b)| a.is_eq(b));
+        if !same {
+            return Err(OpError::Invalid(format!("{} cannot write a result {found} into {target}", op.name())));
+        }
+        if found.dtype.category() > target.dtype.category() {
+            return Err(OpError::Invalid(format!(
+                "{} cannot write a result of type {} into a tensor of type {}",
+                op.name(),
+                found.dtype,
+                target.dtype
+            )));
+        }
+        let empty = target.shape.iter().any(|size| size.is_eq(0));
+        if !empty && target.shape.iter().zip(&target.stride).any(|(size, stride)| stride.is_eq(0) && size.is_gt(1)) {
+            return Err(OpError::Invalid(format!(
+                "{} writes to a tensor some of whose elements share memory ({target}); clone it first",
+                op.name()
+            )));
+        }
+        if self.slots[content.0 as usize].meta.requires_grad && !target.requires_grad {
+            let written = self.base_of(to)?;
+            for slot in &mut self.slots {
+                if matches!(slot.place, Place::Tensor { base, .. } if base == written) {
+                    slot.meta.requires_grad = true;
+                }
+            }
+        }
+        let mut pure = pure;
+        if found.dtype != target.dtype {
+            pure = self.call_pure("aten._to_copy.default", &[pure.into(), target.dtype.into()])?;
+        }
+        self.write(to, pure)
+    }
+
+    /// Makes a pure value the content of a tensor, and with it of the base it is a view of.
+    fn write(&mut self, to: Handle, content: Pure) -> Result<(), OpError> {
+        let (base, parent) = match &self.slots[to.0 as usize].place {
+            Place::Tensor { base, parent, .. } => (*base, parent.clone()),
+            Place::Number(_) => return Err(OpError::invalid("a number cannot be written")),
+        };
+        if let Some((of, step)) = parent {
+            let before = self.read(of)?;
+            let whole = inverse::undo(self, &step, before, content)?;
+            self.write(of, whole)?;
+        } else {
+            let content = self.laid_out(to, content)?;
+            self.bases[base].generation += 1;
+            self.remember(to, content);
+            return Ok(());
+        }
+        // The value just written is the view's value, unless it lies otherwise in memory.
+        let (target, found) = (&self.slots[to.0 as usize].meta, self.tracer.meta(content));
+        if target.stride.iter().zip(&found.stride).all(|(a, b)| a.is_eq(b)) {
+            self.remember(to, content);
+        }
+        Ok(())
+    }
+
+    /// A value with the strides of the base whose content it becomes.
+    fn laid_out(&mut self, root: Handle, content: Pure) -> Result<Pure, OpError> {
+        let (target, found) = (self.slots[root.0 as usize].meta.clone(), self.tracer.meta(content).clone());
+        if target.stride.iter().zip(&found.stride).all(|(a, b)| a.is_eq(b)) {
+            return Ok(content);
+        }
+        let aligned = target
+            .shape
+            .iter()
+            .zip(target.stride.iter().zip(&found.stride))
+            .all(|(size, (a, b))| a.is_eq(b) || size.is_eq(1) || size.is_eq(0));
+        if aligned {
+            // Only strides that address nothing differ.
+            let args = [content.into(), (&*target.shape).into(), (&*target.stride).into(), (&found.offset).into()];
+            return self.call_pure("aten.as_strided.default", &args);
+        }
+        let before = self.read(root)?;
+        if target.is_dense() {
+            return self.call_pure("aten.copy.default", &[before.into(), content.into()]);
+        }
+        let offset = self.tracer.meta(before).offset.clone();
+        let args = [before.into(), content.into(), (&*target.shape).into(), (&*target.stride).into(), offset.into()];
+        self.call_pure("aten.as_strided_scatter.default", &args)
+    }
+
+    /// Calls an operator on pure values.
+    pub(super) fn call_pure(&mut self, op: &str, args: &[Value<Pure>]) -> Result<Pure, OpError> {
+        let mut emitter = Decomposing { tracer: &mut self.tracer, table: Table::Composite };
+        (&mut emitter as &mut dyn Emit).one(op, args)
+    }
+
+    /// What a view of a pure value looks like, without adding it to the graph.
+    pub(super) fn view_meta(&self, step: &Step, before: Pure) -> Result<Meta, OpError> {
+        let viewed = self.tracer.meta(before).clone();
+        let args: Vec<Value<Meta>> = step
+            .args
+            .iter()
+            .enumerate()
+            .map(|(index, arg)| match index == step.viewed {
+                true => Value::Tensor(viewed.clone()),
+                false => arg.map(&mut |h| self.slots[h.0 as usize].meta.clone()),
+            })
+            .collect();
+        let result = pyrite_ir::infer::infer(self.registry, &step.op, &args)?;
+        let found = match (&result, step.item) {
+            (Value::Tensor(meta), _) => Some(meta),
+            (Value::List(items), Some(at)) => items.get(at).and_then(Value::as_tensor),
+            _ => None,
+        };
+        found.cloned().ok_or_else(|| OpError::fault(format!("{} returns no view", step.op.name())))
+    }
+
+    /// What another plan would have needed: constants that were written, and storages of several inputs that were.
+    pub(super) fn missed(&self, inputs: &[(NodeId, &Node)], plan: &Plan) -> Plan {
+        let mut missed = Plan::default();
+        for base in self.bases.iter().filter(|base| base.generation > 0) {
+            match &base.origin {
+                BaseOrigin::Constant(name) if !missed.lifted.contains(name) => missed.lifted.push(name.clone()),
+                BaseOrigin::Input(_) => {
+                    let storage = self.slots[base.root.0 as usize].meta.storage;
+                    let sharing = inputs
+                        .iter()
+                        .filter(|(_, node)| matches!(&node.meta, Some(Value::Tensor(m)) if m.storage == storage))
+                        .count();
+                    if sharing > 1 && !plan.shared.contains(&storage) && !missed.shared.contains(&storage) {
+                        missed.shared.push(storage);
+                    }
+                }
+                _ => {}
+            }
+        }
+        missed
+    }
+
+    /// The graph and what surrounds it.
+    pub(super) fn finish(mut self, output: &Value<Handle>, sources: Vec<Source>) -> Result<Functional, OpError> {
+        let mut returned: Vec<Value<Pure>> = Vec::new();
+        let mut written = Vec::new();
+        for base in 0..self.bases.len() {
+            if let (BaseOrigin::Input(position), true) = (&self.bases[base].origin, self.bases[base].generation > 0) {
+                written.push(*position);
+                let root = self.bases[base].root;
+                returned.push(self.read(root)?.into());
+            }
+        }
+        let mut leaves = Vec::new();
+        let structure = flatten(output, &mut leaves);
+        let tensors: Vec<Option<Handle>> =
+            leaves.iter().map(|leaf| leaf.as_tensor().map(|h| self.current(*h))).collect();
+        let base_of = |state: &Self, handle: Handle| state.base_of(handle).ok();
+        let mut uses: FxHashMap<usize, usize> = FxHashMap::default();
+        for base in tensors.iter().flatten().filter_map(|h| base_of(&self, *h)) {
+            *uses.entry(base).or_default() += 1;
+        }
+        // Bases of several outputs: where the base itself is returned.
+        let mut homes: FxHashMap<usize, usize> = FxHashMap::default();
+        let mut produced: Vec<Produced> = Vec::new();
+        let mut hidden: Vec<(usize, usize)> = Vec::new();
+        for (leaf, tensor) in leaves.iter().zip(&tensors) {
+            let Some(handle) = tensor else {
+                let plain: Result<_, std::convert::Infallible> = leaf.try_map(&mut |_| Ok(Value::None));
+                let Ok(plain) = plain;
+                produced.push(match leaf {
+                    // A symbolic number is computed by the graph.
+                    Value::Int(size) if size.as_int().is_none() => {
+                        returned.push(leaf.clone());
+                        Produced::Value(returned.len() - 1)
+                    }
+                    _ => Produced::Plain(plain),
+                });
+                continue;
+            };
+            let pure = self.pure(&Value::Tensor(*handle))?;
+            let Some(base) = base_of(&self, *handle) else {
+                let number: Result<_, std::convert::Infallible> = pure.try_map(&mut |_| Ok(Value::None));
+                let Ok(number) = number;
+                produced.push(Produced::Plain(number));
+                continue;
+            };
+            let is_root = self.bases[base].root == *handle;
+            let meta = self.slots[handle.0 as usize].meta.clone();
+            returned.push(pure);
+            let position = returned.len() - 1;
+            produced.push(match &self.bases[base].origin {
+                BaseOrigin::Input(input) if is_root => Produced::Input(*input),
+                BaseOrigin::Input(input) => Produced::ViewOfInput(*input, meta),
+                _ if uses[&base] < 2 => Produced::Value(position),
+                _ if is_root => match homes.get(&base) {
+                    Some(home) => Produced::ViewOfValue(*home, meta),
+                    None => {
+                        homes.insert(base, position);
+                        Produced::Value(position)
+                    }
+                },
+                _ => {
+                    hidden.push((produced.len(), base));
+                    Produced::ViewOfValue(usize::MAX, meta)
+                }
+            });
+        }
+        for (index, base) in hidden {
+            let home = match homes.get(&base) {
+                Some(home) => *home,
+                None => {
+                    let root = self.bases[base].root;
+                    returned.push(self.read(root)?.into());
+                    homes.insert(base, returned.len() - 1);
+                    returned.len() - 1
+                }
+            };
+            if let Produced::ViewOfValue(of, _) = &mut produced[index] {
+                *of = home;
+            }
+        }
+        let output = returned.iter().map(|value| self.tracer.lower(value)).collect();
+        let graph = self.tracer.finish(Value::List(output));
+        Ok(Functional { graph, sources, written, produced, structure })
+    }
+}
+
+impl Emit for State<'_> {
+    fn call(&mut self, op: &str, args: &[Value<Handle>]) -> Result<Value<Handle>, OpError> {
+        let operator = self.operator(op)?;
+        let bound = operator.schema.bind_in_order(args).map_err(|e| OpError::fault(e.to_string()))?;
+        self.call_op(&operator, &bound)
+    }
+
+    fn meta(&self, handle: Handle) -> &Meta {
+        &self.slots[self.current(handle).0 as usize].meta
+    }
+}
+
+/// The leaves of a value in order, and its structure over their positions.
+fn flatten(value: &Value<Handle>, leaves: &mut Vec<Value<Handle>>) -> Value<usize> {
+    if let Value::List(items) = value {
+        return Value::List(items.iter().map(|item| flatten(item, leaves)).collect());
+    }
+    leaves.push(value.clone());
+    Value::Tensor(leaves.len() - 1)
+}
+
+/// Whether a graph contains a call that writes.
+fn writes(graph: &Graph) -> bool {
+    graph.nodes().any(|(_, node)| matches!(&node.kind, Kind::Call(Target::Op(op)) if op.schema.is_mutable()))
+        || graph.subgraphs().values().any(writes)
+}

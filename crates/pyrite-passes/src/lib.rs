@@ -1,0 +1,16 @@
+//! Rewrites of graphs.
+//!
+//! [`functionalize`](functionalize()) removes every write, [`decompose`](decompose()) expresses operators by simpler
+//! ones, [`cleanup`] removes what is not needed. Each takes a graph and returns another: a pass traces the graph anew,
+//! so that metadata and the origin of every node come out right by construction. Optional rewrites ask a [`Gate`]
+//! first, which numbers them and can be told to stop: what is numbered can be bisected.
+
+pub mod cleanup;
+pub mod decompose;
+pub mod functionalize;
+pub mod gate;
+pub mod replay;
+
+pub use decompose::{Table, decompose};
+pub use functionalize::{Functional, functionalize};
+pub use gate::Gate;
