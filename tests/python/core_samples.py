@@ -8,7 +8,8 @@ import operator
 
 import torch
 import torch.utils._pytree as pytree
-from conformance import SEED, Case, Program, plain_input
+from harness import Case
+from programs import SEED, Program, plain_input
 from worker import DTYPES
 
 FLOATS = ["f32", "f64", "bf16"]

@@ -8,6 +8,7 @@ import sys
 import warnings
 
 import torch
+import torch.utils._pytree as pytree
 from worker import Encoder, Untransportable, decode_storages, decode_value
 
 FAULTS = {
@@ -19,6 +20,8 @@ FAULTS = {
     "alias": "returns a copy where a view of an input is due",
     "mutation": "loses what the graph did to its inputs",
     "missing": "drops the last output",
+    "gradient": "changes the first gradient by 1 part in 10,000",
+    "lost": "has no first gradient",
     "crash": "ends without an answer",
     "hang": "never answers",
 }
@@ -48,6 +51,21 @@ def spoil(fault, output):
     return output
 
 
+def differentiate(function, inputs, wants, tangents, fault):
+    """The outputs and the gradients of the inputs, None where there is none."""
+    inputs = [value.detach().requires_grad_() if want else value for value, want in zip(inputs, wants)]
+    outputs = list(function(*inputs))
+    pairs = [(value, tangent) for value, tangent in zip(outputs, tangents) if tangent is not None and value.requires_grad]
+    wanted = [value for value, want in zip(inputs, wants) if want]
+    found = torch.autograd.grad([v for v, _ in pairs], wanted, [t for _, t in pairs], allow_unused=True)
+    if fault in ("gradient", "lost"):
+        first = next(k for k, gradient in enumerate(found) if gradient is not None)
+        found = [*found[:first], found[first] * 1.0001 if fault == "gradient" else None, *found[first + 1 :]]
+    # A gradient may be zeros without memory, which cannot travel.
+    gradients = iter([gradient if gradient is None else gradient.clone() for gradient in found])
+    return [spoil(fault, outputs), [next(gradients) if want else None for want in wants]]
+
+
 def answer(request, blob, fault):
     storages = decode_storages(request["storages"], blob)
     inputs = [decode_value(value, storages) for value in request["inputs"]]
@@ -55,8 +73,12 @@ def answer(request, blob, fault):
     exec(request["graph"], scope)
     if "seed" in request:
         torch.manual_seed(request["seed"])
-    output = spoil(fault, scope["Repro"]()(*inputs))
-    output = [v.resolve_conj().resolve_neg() if isinstance(v, torch.Tensor) else v for v in output]
+    function = scope["Repro"]()
+    if request["cmd"] == "grad":
+        output = differentiate(function, inputs, request["wants"], [decode_value(value, storages) for value in request["tangents"]], fault)
+    else:
+        output = spoil(fault, function(*inputs))
+    output = pytree.tree_map(lambda v: v.detach().resolve_conj().resolve_neg() if isinstance(v, torch.Tensor) else v, output)
     if fault == "mutation":
         for storage, before in zip(storages, decode_storages(request["storages"], blob)):
             storage.copy_(before)

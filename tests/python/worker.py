@@ -165,12 +165,26 @@ class Worker:
     def run(self, graph, inputs, seed=None, mode="eager"):
         """Runs the text of an FX module. The inputs are only read; what a run did to them is in the answer's storages."""
         encoder = Encoder()
-        values = [encoder.value(value) for value in inputs]
+        request = {"cmd": "run", "graph": graph, "inputs": [encoder.value(value) for value in inputs], "mode": mode}
+        return self.ask_with(encoder, request, seed)
+
+    def grad(self, graph, inputs, wants, tangents, seed=None, mode="eager"):
+        """The outputs of an FX module and the gradients of its inputs: `wants` says of which, `tangents` has one per output or None."""
+        encoder = Encoder()
+        request = {
+            "cmd": "grad",
+            "graph": graph,
+            "inputs": [encoder.value(value) for value in inputs],
+            "wants": wants,
+            "tangents": [encoder.value(value) for value in tangents],
+            "mode": mode,
+        }
+        return self.ask_with(encoder, request, seed)
+
+    def ask_with(self, encoder, request, seed):
         table, blob = encoder.blob()
-        request = {"cmd": "run", "graph": graph, "inputs": values, "storages": table, "mode": mode}
-        if seed is not None:
-            request["seed"] = seed
-        return self.ask(request, blob)
+        seeded = {} if seed is None else {"seed": seed}
+        return self.ask({**request, **seeded, "storages": table}, blob)
 
     def ask(self, request, blob=b""):
         self.next_id += 1

@@ -18,6 +18,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use crate::counts::Counts;
+use crate::programs::Conformance;
 use crate::test::Scope;
 use crate::workspace::Workspace;
 
@@ -47,7 +48,10 @@ enum Task {
     },
     /// Compare the operators with PyTorch's, on PyTorch's own samples
     Conformance {
-        /// Arguments for tests/python/conformance.py
+        /// Compare gradients instead of results
+        #[arg(long)]
+        gradients: bool,
+        /// Arguments for tests/python/conformance.py or gradients.py
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },
@@ -55,7 +59,7 @@ enum Task {
     Tidy,
     /// Rewrite the expectations of the filetests
     Bless,
-    /// Run the tests, the whole conformance suite and a long fuzz run
+    /// Run the tests, the whole conformance suites and a long fuzz run
     Nightly,
     /// Install the Python environment if it is missing, and print its interpreter
     Python,
@@ -91,7 +95,10 @@ fn run(task: Task) -> Result<ExitCode> {
         }
         Task::Demo => programs::demo(workspace)?,
         Task::Bench { args } => programs::bench(workspace, &args)?,
-        Task::Conformance { args } => programs::conformance(workspace, &args)?,
+        Task::Conformance { gradients, args } => {
+            let what = if gradients { Conformance::Gradients } else { Conformance::Results };
+            programs::conformance(workspace, what, &args)?;
+        }
         Task::Bless => programs::bless(workspace)?,
         Task::Fuzz { seconds } => programs::fuzz(workspace, seconds)?,
         Task::Python => println!("{}", python::interpreter(workspace)?.display()),

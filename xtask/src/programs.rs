@@ -24,14 +24,27 @@ pub fn bench(workspace: &Workspace, args: &[OsString]) -> Result<()> {
     process::run(python_with_pyrite(workspace, ["tests/python/bench.py"])?.args(args))
 }
 
+/// What is compared with PyTorch's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conformance {
+    /// The operators' results.
+    Results,
+    /// Their gradients.
+    Gradients,
+}
+
 /// Runs the operators against PyTorch's.
-pub fn conformance(workspace: &Workspace, args: &[OsString]) -> Result<()> {
-    process::run(conformance_command(workspace)?.args(args))
+pub fn conformance(workspace: &Workspace, what: Conformance, args: &[OsString]) -> Result<()> {
+    process::run(conformance_command(workspace, what)?.args(args))
 }
 
 /// The command behind [`conformance`].
-pub fn conformance_command(workspace: &Workspace) -> Result<Command> {
-    python_with_pyrite(workspace, ["tests/python/conformance.py"])
+pub fn conformance_command(workspace: &Workspace, what: Conformance) -> Result<Command> {
+    let script = match what {
+        Conformance::Results => "tests/python/conformance.py",
+        Conformance::Gradients => "tests/python/gradients.py",
+    };
+    python_with_pyrite(workspace, [script])
 }
 
 /// Rewrites the expectations of the filetests.

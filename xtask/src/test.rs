@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use crate::counts::Counts;
+use crate::programs::Conformance;
 use crate::workspace::Workspace;
 use crate::{process, programs, tidy};
 
@@ -24,7 +25,7 @@ pub enum Scope {
     Fast,
     /// Everything that decides over a change.
     Full,
-    /// Also the whole conformance suite, and a long fuzz run in place of the short one.
+    /// Also the whole conformance suites, and a long fuzz run in place of the short one.
     Nightly,
 }
 
@@ -57,7 +58,8 @@ pub fn run(workspace: &Workspace, scope: Scope) -> Counts {
         });
     }
     if scope == Scope::Nightly {
-        report.step("conformance", || measured(&mut programs::conformance_command(workspace)?));
+        report.step("conformance", || measured(&mut programs::conformance_command(workspace, Conformance::Results)?));
+        report.step("gradients", || measured(&mut programs::conformance_command(workspace, Conformance::Gradients)?));
     }
     report.print();
     report.total()

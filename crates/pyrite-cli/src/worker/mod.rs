@@ -1,9 +1,10 @@
 //! `pyrite worker`: answers requests on standard input until it ends.
 //!
 //! A message is one line of JSON followed by as many raw bytes as its field `blob` says. Requests: `call` runs one
-//! operator, `run` a graph given as text. The answer's first storages are those of the request after the run, so that
-//! the caller sees what was written and what is shared; further ones are fresh.
+//! operator, `run` a graph given as text, `grad` such a graph and its derivative. The answer's first storages are those of
+//! the request after the run, so that the caller sees what was written and what is shared; further ones are fresh.
 
+mod gradient;
 mod protocol;
 
 use std::io::{BufRead, Read, Write};
@@ -14,7 +15,7 @@ use anyhow::{Context as _, anyhow};
 use pyrite_diag::{Colour, TextRenderer};
 use pyrite_interp::{Context, Interpreter, Mode, call};
 use pyrite_ir::verify::verify;
-use pyrite_ir::{Kind, OpError, Target, Value};
+use pyrite_ir::{Graph, Kind, NodeError, OpError, Target, Value};
 use pyrite_ops::registry;
 use pyrite_reader::{ReadOptions, codes, read_text};
 use pyrite_tensor::Tensor;
@@ -72,6 +73,10 @@ impl Refusal {
         Self { kind, message: error.to_string(), op }
     }
 
+    fn at(error: &NodeError) -> Self {
+        Self { message: error.to_string(), ..Self::of(&error.error, error.op.clone()) }
+    }
+
     fn bad_request(message: impl ToString) -> Self {
         Self { kind: "invalid", message: message.to_string(), op: None }
     }
@@ -83,6 +88,7 @@ fn answer(request: &Json, blob: &[u8]) -> (Json, Vec<u8>) {
         let result = match request["cmd"].as_str() {
             Some("call") => one_call(request, &decoder)?,
             Some("run") => run(request, &decoder)?,
+            Some("grad") => gradient::answer(request, &decoder)?,
             other => return Err(Refusal::bad_request(format!("unknown request {other:?}"))),
         };
         Ok(Encoder::encode(&decoder, &result))
@@ -126,7 +132,8 @@ fn one_call(request: &Json, decoder: &Decoder) -> Result<Value<Tensor>, Refusal>
     call(&context, op, bound).map_err(|error| Refusal::of(&error, Some(name.to_owned())))
 }
 
-fn run(request: &Json, decoder: &Decoder) -> Result<Value<Tensor>, Refusal> {
+/// The graph of a request, with operators that are all known.
+fn graph(request: &Json) -> Result<Graph, Refusal> {
     let text = request["graph"].as_str().ok_or_else(|| Refusal::bad_request("a request without a graph"))?;
     let read = read_text(text, None, registry(), &ReadOptions::default()).map_err(|diagnostics| {
         let renderer = TextRenderer::new(Colour::Plain).unnamed_source(text);
@@ -148,13 +155,19 @@ fn run(request: &Json, decoder: &Decoder) -> Result<Value<Tensor>, Refusal> {
     if let Some(problem) = verify(&read.graph, None).first() {
         return Err(Refusal::bad_request(problem));
     }
+    Ok(read.graph)
+}
+
+fn run(request: &Json, decoder: &Decoder) -> Result<Value<Tensor>, Refusal> {
     let inputs = decoder.values(&request["inputs"]).map_err(Refusal::bad_request)?;
+    interpret(request, &graph(request)?, inputs)
+}
+
+/// Runs a graph in the request's mode with the request's seed.
+fn interpret(request: &Json, graph: &Graph, inputs: Vec<Value<Tensor>>) -> Result<Value<Tensor>, Refusal> {
     let context = Context::new(registry(), seed(request));
     let interpreter = Interpreter { context: &context, mode: mode(request)? };
-    interpreter.run(&read.graph, inputs).map_err(|error| {
-        let refusal = Refusal::of(&error.error, error.op.clone());
-        Refusal { message: error.to_string(), ..refusal }
-    })
+    interpreter.run(graph, inputs).map_err(|error| Refusal::at(&error))
 }
 
 fn mode(request: &Json) -> Result<Mode, Refusal> {
