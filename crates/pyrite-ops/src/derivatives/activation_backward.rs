@@ -50,8 +50,6 @@ curved_rules! {
         let sigmoid = (x * beta).sigmoid();
         (sigmoid * (1.0 - sigmoid) * beta).only((x * beta).lt(threshold))
     };
-    /// Functions of straight pieces.
-    straight 1 |x, _| x.zeros_like();
 }
 
 fn tanh_gelu_curvature(x: Term<'_>) -> Term<'_> {
@@ -59,6 +57,13 @@ fn tanh_gelu_curvature(x: Term<'_>) -> Term<'_> {
     let tanh = (x * (square * TANH_CUBIC + 1.0) * TANH_SCALE).tanh();
     let slope = (square * (3.0 * TANH_CUBIC) + 1.0) * TANH_SCALE;
     (1.0 - tanh.square()) * (slope + x * (x * (3.0 * TANH_CUBIC * TANH_SCALE) - tanh * slope.square()))
+}
+
+/// Functions of straight pieces.
+pub fn straight(e: &mut dyn Emit, p: &Pullback<'_>) -> Result<Gradients, OpError> {
+    let s = Sheet::new(e);
+    let (h, x) = (s.grad(p), s.argument(p, 1));
+    s.gradients(p, &[(0, &|| h.of(&p.args.schema.name, &p.args.values[1..])), (1, &|| x.zeros_like())])
 }
 
 /// `tanh_backward`: `g·conj(1 - y²)`, which is linear in `g` and in the conjugate of what follows it.

@@ -19,6 +19,8 @@ pub struct Sheet<'e> {
     emitter: RefCell<&'e mut dyn Emit>,
     /// What terms stand for, by their number.
     entries: RefCell<Vec<Entry>>,
+    /// The calls that were made and what they returned; a formula may say the same thing twice.
+    calls: RefCell<Vec<(String, Vec<Value<Handle>>, usize)>>,
     failed: RefCell<Option<OpError>>,
 }
 
@@ -52,7 +54,12 @@ trait Scribe {
 impl<'e> Sheet<'e> {
     /// An empty sheet.
     pub fn new(emitter: &'e mut dyn Emit) -> Self {
-        Self { emitter: RefCell::new(emitter), entries: RefCell::default(), failed: RefCell::default() }
+        Self {
+            emitter: RefCell::new(emitter),
+            entries: RefCell::default(),
+            calls: RefCell::default(),
+            failed: RefCell::default(),
+        }
     }
 
     /// A tensor, a number, or an argument as it was given.
@@ -131,18 +138,23 @@ impl Scribe for Sheet<'_> {
     }
 
     fn call(&self, op: &str, args: &[Value<Handle>]) -> usize {
+        if let Some(made) = self.calls.borrow().iter().find(|made| made.0 == op && made.1 == args) {
+            return made.2;
+        }
         let value = if self.failed.borrow().is_some() {
             Value::None
         } else {
             self.emitter.borrow_mut().one(op, args).map_or_else(
                 |error| {
-                    self.failed.borrow_mut().get_or_insert(error);
+                    *self.failed.borrow_mut() = Some(error);
                     Value::None
                 },
                 Value::from,
             )
         };
-        self.note(Entry::Plain(value))
+        let at = self.note(Entry::Plain(value));
+        self.calls.borrow_mut().push((op.to_owned(), args.to_vec(), at));
+        at
     }
 
     fn dtype(&self, handle: Handle) -> DType {

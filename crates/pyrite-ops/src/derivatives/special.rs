@@ -38,8 +38,8 @@ fn beside_zero<'s>(x: Term<'s>, formula: impl FnOnce(Term<'s>) -> Term<'s>) -> T
         Some(DType::F32) => f32::EPSILON.into(),
         _ => f64::EPSILON,
     };
-    let large = x.abs().gt(smallest);
-    large.select(formula(large.select(x, smallest)), SLOPE_AT_ZERO)
+    let small = x.abs().le(smallest);
+    small.select(SLOPE_AT_ZERO, formula(small.select(smallest, x)))
 }
 
 /// `polygamma(n, x)`.

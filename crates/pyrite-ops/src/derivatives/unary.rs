@@ -7,20 +7,21 @@ use pyrite_ir::{Emit, Gradients, OpError, Pullback};
 use super::formula::{Sheet, Term};
 use super::macros::{backward_rules, unary_rules};
 
+// Roots are conjugated after they are taken: on their branch cut the order matters.
 unary_rules! {
     /// The length of a complex number grows along the number.
     abs |g, x, _| g * x.conj().sgn();
-    acos |g, x, _| g * -(1.0 - x.square()).rsqrt();
+    acos |g, x, _| g * -(1.0 - x.conj().square()).rsqrt().conj();
     /// One root serves where the argument is real and hence positive.
     acosh |g, x, _| if x.is_complex() {
-        g * ((x + 1.0).rsqrt() * (x - 1.0).rsqrt())
+        g * ((x.conj() + 1.0).rsqrt() * (x.conj() - 1.0).rsqrt()).conj()
     } else {
         g * (x.square() - 1.0).rsqrt()
     };
     /// Perpendicular to the number; the angle of a real one does not move.
     angle |g, x, _| if x.is_complex() { perpendicular(g, x.conj()) } else { g.zeros_like() };
-    asin |g, x, _| g * (1.0 - x.square()).rsqrt();
-    asinh |g, x, _| g * (x.square() + 1.0).rsqrt();
+    asin |g, x, _| g * (1.0 - x.conj().square()).rsqrt().conj();
+    asinh |g, x, _| g * (x.conj().square() + 1.0).rsqrt().conj();
     atan |g, x, _| g / (x.square() + 1.0);
     atanh |g, x, _| g / (1.0 - x.square());
     cos |g, x, _| g * -x.sin();
