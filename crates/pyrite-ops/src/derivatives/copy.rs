@@ -1,11 +1,9 @@
 //! Derivatives of copies, of copies into parts of tensors, and of the gradients of views, which are linear in turn.
 
-use pyrite_ir::{Emit, Gradients, Handle, OpError, Pullback, Value, args};
+use pyrite_ir::{Emit, Handle, OpError, Pullback, Value, args};
 
-use super::Calculus;
 use super::view::may_overlap;
-
-type Rule = Result<Gradients, OpError>;
+use super::{Calculus, Rule};
 
 /// `clone` and conversions: the gradient passes, back to the device of the argument.
 pub fn converted(e: &mut dyn Emit, p: &Pullback<'_>) -> Rule {

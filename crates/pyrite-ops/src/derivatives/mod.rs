@@ -18,18 +18,38 @@ pub mod binary;
 mod calculus;
 pub mod convolution;
 pub mod copy;
+pub mod create;
+pub mod embedding;
 pub mod formula;
+pub mod index;
+pub mod join;
 pub mod loss;
 mod macros;
 pub mod matmul;
 pub mod norm;
+pub mod pad;
 pub mod pool;
+pub mod random;
 pub mod reduce;
+pub mod scan;
+pub mod scatter;
 pub mod softmax;
+pub mod sort;
 pub mod special;
+pub mod statistics;
 pub mod ternary;
 pub mod unary;
 pub mod upsample;
 pub mod view;
 
 pub use calculus::{Calculus, Keep};
+
+use pyrite_ir::{Gradients, Handle, OpError};
+
+/// What a rule returns.
+type Rule = Result<Gradients, OpError>;
+
+/// The gradient of the first argument alone.
+fn first(grad: Handle) -> Rule {
+    Ok(vec![(0, grad.into())])
+}

@@ -2,19 +2,12 @@
 //!
 //! `expand` needs no rule of its own beyond [`same`]: whoever asks for a gradient sums it down to the argument's shape.
 
-use pyrite_ir::{Emit, Gradients, Handle, Meta, OpError, Pullback, Value, args};
+use pyrite_ir::{Emit, Handle, Meta, OpError, Pullback, Value, args};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{Complex64, DType, MemoryFormat};
 
-use super::Calculus;
+use super::{Calculus, Rule, first};
 use crate::rules::{wrap_dim, wrap_dims};
-
-type Rule = Result<Gradients, OpError>;
-
-/// The gradient of the first argument alone.
-fn first(grad: Handle) -> Rule {
-    Ok(vec![(0, grad.into())])
-}
 
 /// Operators that leave elements as they are: the gradient passes.
 pub fn same(_: &mut dyn Emit, p: &Pullback<'_>) -> Rule {
@@ -37,8 +30,8 @@ pub fn permute(e: &mut dyn Emit, p: &Pullback<'_>) -> Rule {
     first(e.one("aten.permute.default", args![p.grad()?, back])?)
 }
 
-/// `transpose`, and everything else that undoes itself when it is applied with the same arguments.
-pub fn involution(e: &mut dyn Emit, p: &Pullback<'_>) -> Rule {
+/// `transpose`, `flip`, `tril` and other linear operators that are their own adjoints.
+pub fn self_adjoint(e: &mut dyn Emit, p: &Pullback<'_>) -> Rule {
     let mut values = p.args.values.to_vec();
     values[0] = p.grad()?.into();
     first(e.one(&p.args.schema.name, &values)?)

@@ -11,6 +11,7 @@ use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, MemoryFormat, Scalar, Tensor};
 
 use super::copy::expect_strided;
+use crate::derivatives::{create as d, view::self_adjoint};
 use crate::kernels::fill_with;
 use crate::rules::{format_strides, operand_dtype, preserved_strides, views, wrap_dim, wrap_dims};
 
@@ -168,6 +169,7 @@ pub const OPS: &[OpDef] = &[
         fill,
     )
     .tags(&[Tag::Core])
+    .derivative(d::fill)
     .samples(&["f32[2, 3]<[1, 2], 2.5", "i64[2], 7"]),
     OpDef::kernel(
         "aten::fill.Tensor(Tensor self, Tensor value) -> Tensor",
@@ -181,6 +183,7 @@ pub const OPS: &[OpDef] = &[
         },
         fill,
     )
+    .derivative(d::fill)
     .samples(&["f32[2, 3]<[1, 2], f64[]", "i64[2], 7"]),
     OpDef { eval: Eval::Kernel(fill_in_place), ..OpDef::written(
         "aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)",
@@ -204,6 +207,7 @@ pub const OPS: &[OpDef] = &[
             Ok(out.into())
         },
     )
+    .derivative(d::fill)
     .samples(&["f32[2, 3]<[1, 2]"]),
     OpDef { eval: Eval::Kernel(|call| {
         let x = call.args.tensor(0)?;
@@ -321,6 +325,7 @@ pub const OPS: &[OpDef] = &[
         triangle,
         |call| keep_where(call, |row, column, diagonal| column - row <= diagonal),
     )
+    .derivative(self_adjoint)
     .samples(&["f32[3, 4]", "f32[2, 3, 3]<[1, 2, 6], -1", "b8[2, 2], 1", "c64[0, 3]"]),
     OpDef::kernel(
         "aten::triu(Tensor self, SymInt diagonal=0) -> Tensor",
@@ -328,6 +333,7 @@ pub const OPS: &[OpDef] = &[
         triangle,
         |call| keep_where(call, |row, column, diagonal| column - row >= diagonal),
     )
+    .derivative(self_adjoint)
     .samples(&["f32[3, 4]", "f32[2, 3, 3]<[1, 2, 6], -1"]),
     OpDef::written("aten::tril_(Tensor(a!) self, SymInt diagonal=0) -> Tensor(a!)", "`tril` in place.", "aten.tril.default")
         .samples(&["f32[3, 4]"]),
@@ -375,6 +381,7 @@ pub const OPS: &[OpDef] = &[
             Ok(out.into())
         },
     )
+    .derivative(d::diag_embed)
     .samples(&["f32[2, 3]", "f32[3], 1", "f32[2, 3], -1, 0, 2", "i64[0]"]),
     OpDef::composite("aten::diag(Tensor self, int diagonal=0) -> Tensor", "A vector as a diagonal matrix, or a matrix's diagonal.", |e, a| {
         let x = *a.tensor(0)?;
@@ -415,6 +422,7 @@ pub const OPS: &[OpDef] = &[
             Ok(out.into())
         },
     )
+    .derivative(d::block_diag)
     .samples(&["[f32[2, 3], f32[1, 2]]", "[f32[3], i64[], f64[2, 2]]", "[f32[2, 0], f32[1, 1]]"]),
 ];
 

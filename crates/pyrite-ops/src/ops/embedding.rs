@@ -6,6 +6,7 @@ use pyrite_tensor::{DType, Tensor};
 
 use super::index::pick;
 use crate::carried;
+use crate::derivatives::embedding as d;
 use crate::kernels::dense;
 use crate::kernels::gemm::Factor;
 use crate::kernels::indexing::{Negative, bounded};
@@ -20,6 +21,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .tolerance(Tolerance::Exact)
+    .derivative(d::embedding)
     .samples(&["f32[5, 4], i64[2, 3]{0..5}", "bf16[5, 4]<[1, 5], i32[3]{0..5}, 2", "f32[5, 4], i64[]{0..5}", "f32[5, 4], i64[0]"]),
     OpDef::kernel(
         "aten::embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor",
@@ -28,6 +30,7 @@ pub const OPS: &[OpDef] = &[
         embedding_backward,
     )
     .tags(&[Tag::Core])
+    .derivative(d::embedding_dense_backward)
     .samples(&["f32[2, 3, 4], i64[2, 3]{0..5}, 5, -1, False", "f64[6, 4], i64[6]{0..3}, 5, 1, True", "bf16[0, 4], i64[0], 5, -1, False"]),
     OpDef::kernel(
         "aten::embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
@@ -53,6 +56,7 @@ pub const OPS: &[OpDef] = &[
         embedding_bag,
     )
     .tags(&[Tag::Core])
+    .derivative(d::embedding_bag)
     .samples(&[
         "f32[5, 4], i64[6]{0..5}, i64[3]{0..1}",
         "f32[5, 4], i64[6]{0..5}, i64[3]{0..1}, False, 1, False, None, False, 2",

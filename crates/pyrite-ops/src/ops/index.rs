@@ -5,6 +5,7 @@ use pyrite_sym::{SymEnv, SymInt};
 use pyrite_tensor::{DType, Scalar, Tensor};
 
 use super::scatter::{excluded, fill_where};
+use crate::derivatives::index as d;
 use crate::kernels::indexing::{self, Negative, Plan, along, lead};
 use crate::moved;
 use crate::rules::{broadcast, pointwise_strides, wrap_dim};
@@ -21,6 +22,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core, Tag::DataDependentShape])
     .tolerance(Tolerance::Exact)
+    .derivative(d::index)
     .samples(&[
         "f32[4, 3], [i64[5]{-4..4}]",
         "f32[4, 3, 2], [None, i64[2, 2]{0..3}]",
@@ -38,6 +40,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::DataDependentShape])
     .tolerance(Tolerance::Exact)
+    .derivative(d::index)
     .samples(&["f32[4, 3], [i64[5]{0..4}, None]"]),
     OpDef::kernel(
         "aten::_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor",
@@ -46,6 +49,7 @@ pub const OPS: &[OpDef] = &[
         masked_index,
     )
     .tolerance(Tolerance::Exact)
+    .derivative(d::masked_index)
     .samples(&[
         "f32[4], b8[5], [i64[5]], 7",
         "f64[4, 3], b8[5], [i64[5], i64[5]], 0.5",
@@ -59,6 +63,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .tolerance(Tolerance::Exact)
+    .derivative(d::index_select)
     .samples(&[
         "f32[4, 3], 1, i64[5]{0..3}",
         "b8[4, 3]<[1, 4], 0, i32[2]{0..4}",
@@ -73,6 +78,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .tolerance(Tolerance::Exact)
+    .derivative(d::gather)
     .samples(&[
         "f32[4, 3], 1, i64[2, 5]{0..3}",
         "i16[4, 3]<[1, 4], 0, i64[6, 2]{0..4}",
@@ -86,6 +92,7 @@ pub const OPS: &[OpDef] = &[
         take,
     )
     .tolerance(Tolerance::Exact)
+    .derivative(d::take)
     .samples(&["f32[4, 3], i64[2, 2]{-12..12}", "c64[3, 2]<[1, 3], i64[4]{0..6}"]),
     OpDef::composite(
         "aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
@@ -101,6 +108,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::DataDependentShape])
     .tolerance(Tolerance::Exact)
+    .derivative(d::masked_select)
     .samples(&["f32[4, 3], b8[4, 3]", "i64[3]<[2], b8[4, 1]", "f32[], b8[]"]),
     OpDef::kernel(
         "aten::nonzero(Tensor self) -> Tensor",

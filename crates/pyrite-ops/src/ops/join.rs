@@ -4,6 +4,7 @@ use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, SymDims, Tag, Va
 use pyrite_sym::{SymEnv, SymInt};
 use pyrite_tensor::{DType, Layout, MemoryFormat, Tensor};
 
+use crate::derivatives::{join as d, view::self_adjoint};
 use crate::kernels::remap;
 use crate::rules::{
     broadcast, format_strides, operand_dtype, preserved_strides, suggested_format, wrap_dim, wrap_dims,
@@ -18,6 +19,7 @@ pub const OPS: &[OpDef] = &[
         cat,
     )
     .tags(&[Tag::Core])
+    .derivative(d::cat)
     .samples(&[
         "[f32[2, 3], f32[1, 3]]",
         "[f32[2, 3], i64[2, 1]], -1",
@@ -95,6 +97,7 @@ pub const OPS: &[OpDef] = &[
         repeat,
     )
     .tags(&[Tag::Core])
+    .derivative(d::repeat)
     .samples(&["f32[2, 3], [2, 1, 2]", "i64[2, 3]<[1, 2], [1, 2]", "f32[], [3]", "f32[2], [0]"]),
     OpDef::composite("aten::tile(Tensor self, SymInt[] dims) -> Tensor", "`repeat`, with ones in front where repeats are missing.", |e, a| {
         let (x, mut repeats) = (*a.tensor(0)?, a.syms(1)?);
@@ -135,6 +138,7 @@ pub const OPS: &[OpDef] = &[
         },
     )
     .tags(&[Tag::DataDependentShape])
+    .no_derivative("indices are integers")
     .samples(&["i64[4]{0..3}", "i32[0]"]),
     OpDef::composite(
         "aten::repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
@@ -194,6 +198,7 @@ pub const OPS: &[OpDef] = &[
         Ok(out.into())
     })
     .tags(&[Tag::Core])
+    .derivative(self_adjoint)
     .samples(&["f32[2, 3], [1]", "i64[2, 3]<[1, 2], [0, 1]", "b8[0, 2], [0]", "c64[3], []", "f32[], []"]),
     OpDef::composite("aten::fliplr(Tensor self) -> Tensor", "Columns in reverse.", |e, a| {
         e.call("aten.flip.default", args![*a.tensor(0)?, vec![1i64]])
@@ -244,6 +249,7 @@ pub const OPS: &[OpDef] = &[
             Ok(out.into())
         },
     )
+    .derivative(d::channel_shuffle)
     .samples(&["f32[1, 4, 2, 2], 2", "f32[2, 6, 3], 3", "f32[1, 4, 2, 2]<[16, 1, 8, 4], 2"]),
     OpDef::composite("aten::native_channel_shuffle(Tensor self, SymInt groups) -> Tensor", "`channel_shuffle` under its other name.", |e, a| {
         e.call("aten.channel_shuffle.default", a.values)
@@ -271,6 +277,7 @@ pub const OPS: &[OpDef] = &[
             Ok(out.into())
         },
     )
+    .derivative(d::pixel_shuffle)
     .samples(&["f32[1, 4, 2, 2], 2", "i64[8, 1, 3], 2", "f32[1, 4, 2, 2]<[16, 1, 8, 4], 2"]),
     OpDef::kernel(
         "aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
@@ -295,6 +302,7 @@ pub const OPS: &[OpDef] = &[
             Ok(out.into())
         },
     )
+    .derivative(d::pixel_unshuffle)
     .samples(&["f32[1, 1, 4, 4], 2", "f32[2, 2, 4], 2"]),
     OpDef::composite("aten::meshgrid(Tensor[] tensors) -> Tensor[]", "Vectors as the axes of a grid.", |e, a| grid(e, a, "ij"))
         .samples(&["[f32[2], f32[3], f32[]]"]),

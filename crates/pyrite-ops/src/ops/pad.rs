@@ -5,6 +5,7 @@ use pyrite_ir::{Args, Emit, Handle, Meta, OpDef, OpError, SymDims, Tag, Value, a
 use pyrite_sym::SymInt;
 use pyrite_tensor::{Element, Tensor};
 
+use crate::derivatives::pad as d;
 use crate::kernels::{accumulate, fill_with, remap};
 use crate::rules::{expect_same_shape, format_strides, preserved_strides, suggested_format, views};
 
@@ -39,6 +40,7 @@ pub const OPS: &[OpDef] = &[
         },
     )
     .tags(&[Tag::Core])
+    .derivative(d::constant_pad)
     .samples(&["f32[2, 3], [1, 2]", "i64[2, 3], [0, 1, -1, 1], 7", "f32[3], [-1, -1], 1.5", "b8[0, 2], [1, 1], True"]),
     padding("aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", REFLECT, &["f32[2, 4], [1, 2]"]).tags(&[Tag::Core]),
     padding("aten::reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", REFLECT, &["f32[1, 2, 3, 4], [1, 2, 0, 1]"])
@@ -93,6 +95,7 @@ pub const OPS: &[OpDef] = &[
             Ok(out.into())
         },
     )
+    .derivative(d::pad_circular)
     .samples(&["f32[1, 2, 4], [1, 2]", "f32[1, 2, 3, 4], [1, 1, -1, 2]"]),
     OpDef::composite(
         "aten::pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor",
@@ -130,6 +133,7 @@ pub const OPS: &[OpDef] = &[
             Ok(out.into())
         },
     )
+    .derivative(d::im2col)
     .samples(&["f32[1, 2, 4, 5], [2, 3], [1, 1], [0, 1], [1, 2]", "f64[2, 4, 5], 2, 2, 0, 1"]),
     OpDef::kernel(
         "aten::col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
@@ -163,6 +167,7 @@ pub const OPS: &[OpDef] = &[
         },
     )
     .tags(&[Tag::Core])
+    .derivative(d::col2im)
     .samples(&["f32[1, 12, 9], [4, 5], [2, 3], [1, 1], [0, 1], [1, 2]", "f64[8, 8], [4, 6], 2, 2, 0, 1"]),
 ];
 
@@ -208,6 +213,7 @@ const fn padding(schema: &'static str, doc: &'static str, samples: &'static [&'s
             Ok(out.into())
         },
     )
+    .derivative(d::padding)
     .samples(samples)
 }
 
@@ -232,6 +238,7 @@ const fn padding_grad(schema: &'static str, samples: &'static [&'static str]) ->
             Ok(out.into())
         },
     )
+    .derivative(d::padding_backward)
     .samples(samples)
 }
 

@@ -8,6 +8,7 @@ use pyrite_sym::SymInt;
 use pyrite_tensor::random::{RandomError, TorchGenerator};
 use pyrite_tensor::{DType, Tensor};
 
+use crate::derivatives::{create::fill, random as d};
 use crate::kernels::Pointwise;
 use crate::rules::{broadcast, format_strides, preserved_strides, same_as};
 
@@ -122,7 +123,7 @@ pub const OPS: &[OpDef] = &[
         |call| fresh(call, |g, out| Ok(g.uniform(out, call.args.float(1)?, call.args.float(2)?)?)),
     )
     .tags(RANDOM)
-    .vjp(DRAWN)
+    .derivative(fill)
     .samples(&["f32[20]", "f64[3, 4]<[1, 3], 2., 5.", "c64[3]", "bf16[0]"]),
     OpDef::kernel(
         "aten::exponential_(Tensor(a!) self, float lambd=1., *, Generator? generator=None) -> Tensor(a!)",
@@ -139,7 +140,7 @@ pub const OPS: &[OpDef] = &[
         |call| fresh(call, |g, out| Ok(g.exponential(out, call.args.float(1)?)?)),
     )
     .tags(RANDOM)
-    .vjp(DRAWN)
+    .derivative(fill)
     .samples(&["f32[20]", "f64[3, 4], 2."]),
     OpDef::kernel(
         "aten::geometric_(Tensor(a!) self, float p, *, Generator? generator=None) -> Tensor(a!)",
@@ -156,7 +157,7 @@ pub const OPS: &[OpDef] = &[
         |call| fresh(call, |g, out| Ok(g.geometric(out, call.args.float(1)?)?)),
     )
     .tags(RANDOM)
-    .vjp(DRAWN)
+    .derivative(fill)
     .samples(&["f32[20], 0.5", "i64[4], 0.3"]),
     OpDef::kernel(
         "aten::cauchy_(Tensor(a!) self, float median=0., float sigma=1., *, Generator? generator=None) -> Tensor(a!)",
@@ -173,7 +174,7 @@ pub const OPS: &[OpDef] = &[
         |call| fresh(call, |g, out| Ok(g.cauchy(out, call.args.float(1)?, call.args.float(2)?)?)),
     )
     .tags(RANDOM)
-    .vjp(DRAWN)
+    .derivative(fill)
     .samples(&["f32[20]", "f64[4], 1., 2."]),
     OpDef::kernel(
         "aten::log_normal_(Tensor(a!) self, float mean=1., float std=2., *, Generator? generator=None) -> Tensor(a!)",
@@ -190,7 +191,7 @@ pub const OPS: &[OpDef] = &[
         |call| fresh(call, |g, out| Ok(g.log_normal(out, call.args.float(1)?, call.args.float(2)?)?)),
     )
     .tags(RANDOM)
-    .vjp(DRAWN)
+    .derivative(fill)
     .samples(&["f32[20]", "f64[4], 0., 0.5"]),
     OpDef::kernel(
         "aten::normal_(Tensor(a!) self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor(a!)",
@@ -207,7 +208,7 @@ pub const OPS: &[OpDef] = &[
         |call| fresh(call, |g, out| Ok(g.normal(out, call.args.float(1)?, call.args.float(2)?)?)),
     )
     .tags(RANDOM)
-    .vjp(DRAWN)
+    .derivative(fill)
     .samples(&["f32[20]", "f64[3, 4]<[1, 3], 2., 5.", "c64[3]"]),
     OpDef::kernel(
         "aten::normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor",
@@ -216,6 +217,7 @@ pub const OPS: &[OpDef] = &[
         |call| normal(call, Parameter::Each(call.args.tensor(0)?), Parameter::Each(call.args.tensor(1)?)),
     )
     .tags(RANDOM)
+    .derivative(d::normal)
     .samples(&["f32[20], f32[20]{0..2}", "f64[3, 1], f64[4]{0..2}"]),
     OpDef::kernel(
         "aten::normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor",
@@ -224,6 +226,7 @@ pub const OPS: &[OpDef] = &[
         |call| normal(call, Parameter::Each(call.args.tensor(0)?), Parameter::All(call.args.float(1)?)),
     )
     .tags(RANDOM)
+    .derivative(d::normal)
     .samples(&["f32[20], 2."]),
     OpDef::kernel(
         "aten::normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
@@ -232,6 +235,7 @@ pub const OPS: &[OpDef] = &[
         |call| normal(call, Parameter::All(call.args.float(0)?), Parameter::Each(call.args.tensor(1)?)),
     )
     .tags(RANDOM)
+    .derivative(d::normal)
     .samples(&["2., f32[20]{0..2}"]),
     OpDef::kernel(
         "aten::normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, ScalarType? \
@@ -250,7 +254,7 @@ pub const OPS: &[OpDef] = &[
         |call| fresh(call, |g, out| Ok(g.bernoulli_tensor(out, call.args.tensor(0)?)?)),
     )
     .tags(RANDOM)
-    .vjp(DRAWN)
+    .derivative(fill)
     .samples(&["f32[20]{0..1}", "f64[3, 4]<[1, 3]{0..1}"]),
     OpDef::kernel(
         "aten::bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor",
@@ -259,7 +263,7 @@ pub const OPS: &[OpDef] = &[
         |call| fresh(call, |g, out| Ok(g.bernoulli_scalar(out, call.args.float(1)?)?)),
     )
     .tags(RANDOM)
-    .vjp(DRAWN)
+    .derivative(fill)
     .samples(&["f32[20], 0.5", "i64[3], 0.1"]),
     OpDef::kernel(
         "aten::bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)",
@@ -318,6 +322,7 @@ pub const OPS: &[OpDef] = &[
         native_dropout,
     )
     .tags(CORE)
+    .derivative(d::native_dropout)
     .samples(&["f32[4, 5], 0.5, True", "f64[4, 5]<[1, 4], 0.2, None", "f32[3], 0.5, False", "f32[3], 1., True"]),
     OpDef::kernel(
         "aten::native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
@@ -326,6 +331,7 @@ pub const OPS: &[OpDef] = &[
         native_dropout_backward,
     )
     .tags(&[Tag::Pointwise])
+    .derivative(d::native_dropout_backward)
     .samples(&["f32[4, 5], b8[4, 5], 2."]),
 ];
 

@@ -6,6 +6,7 @@ use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Tensor};
 
 use super::reduce::sum_dtype;
+use crate::derivatives::scan as d;
 use crate::kernels::Carrier;
 use crate::kernels::lanes::{Block, elements};
 use crate::rules::wrap_dim;
@@ -19,6 +20,7 @@ pub const OPS: &[OpDef] = &[
         |c| running(c, |a, b| a + b, i64::wrapping_add, |a, b| a + b),
     )
     .tags(&[Tag::Core])
+    .derivative(d::cumsum)
     .samples(&[
         "f32[3, 4], 1",
         "i32[3, 4], 0",
@@ -33,6 +35,7 @@ pub const OPS: &[OpDef] = &[
         running_meta,
         |c| running(c, |a, b| a * b, i64::wrapping_mul, |a, b| a * b),
     )
+    .derivative(d::cumprod)
     .samples(&["f32[3, 4], 1", "i32[3, 4], 0", "c64[3], 0", "bf16[0, 3], 0"]),
     OpDef::written(
         "aten::cumsum_(Tensor(a!) self, int dim, *, ScalarType? dtype=None) -> Tensor(a!)",
@@ -52,6 +55,7 @@ pub const OPS: &[OpDef] = &[
         |a| extreme_meta(a, "cummax"),
         |c| extreme(c, Side::Max),
     )
+    .derivative(d::extreme)
     .samples(&["f32[3, 4], 1", "i64[3, 4], 0", "b8[4], 0", "f32[], 0"]),
     OpDef::kernel(
         "aten::cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)",
@@ -59,6 +63,7 @@ pub const OPS: &[OpDef] = &[
         |a| extreme_meta(a, "cummin"),
         |c| extreme(c, Side::Min),
     )
+    .derivative(d::extreme)
     .samples(&["f32[3, 4], 1", "i64[3, 4], 0", "bf16[4], 0"]),
     OpDef::kernel(
         "aten::logcumsumexp(Tensor self, int dim) -> Tensor",
@@ -73,6 +78,7 @@ pub const OPS: &[OpDef] = &[
         },
         logcumsumexp,
     )
+    .derivative(d::logcumsumexp)
     .samples(&["f32[3, 4], 1", "f64[3, 4], 0", "c64[4], 0"]),
     OpDef::composite(
         "aten::diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",

@@ -7,6 +7,7 @@ use pyrite_tensor::{Category, DType, Tensor, layout};
 
 use super::index::check_along;
 use crate::carried;
+use crate::derivatives::scatter as d;
 use crate::kernels::gemm::Factor;
 use crate::kernels::indexing::{Negative, Plan, along, bounded};
 use crate::kernels::{Carrier, dense};
@@ -21,6 +22,7 @@ pub const OPS: &[OpDef] = &[
         index_put,
     )
     .tags(&[Tag::Core])
+    .derivative(d::index_put)
     .samples(&[
         "f32[4, 3], [i64[5]{-4..4}], f32[5, 3], True",
         "i64[4, 3], [b8[4, 3]], i64[]",
@@ -34,6 +36,7 @@ pub const OPS: &[OpDef] = &[
         index_put_infer,
         index_put,
     )
+    .derivative(d::index_put)
     .samples(&["f32[4, 3], [i64[5]{0..4}], f32[5, 3], True"]),
     OpDef::written(
         "aten::index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!)",
@@ -47,6 +50,7 @@ pub const OPS: &[OpDef] = &[
         |args| Ok(preserved(args.tensor(0)?)),
         masked_index_put,
     )
+    .derivative(d::masked_index_put)
     .samples(&["f32[4], b8[5], [i64[5]], f32[5]", "f64[4, 3], b8[5, 1], [i64[5]], f64[5, 3]"]),
     OpDef::kernel(
         "aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
@@ -54,6 +58,7 @@ pub const OPS: &[OpDef] = &[
         index_dim_infer,
         index_add,
     )
+    .derivative(d::index_add)
     .samples(&["f32[4, 3], 0, i64[2]{0..4}, f32[2, 3], alpha=2", "i32[4, 3], 1, i64[2]{0..3}, i32[4, 2]", "f32[], 0, i64[1]{0..1}, f32[1]"]),
     OpDef::written(
         "aten::index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor(a!)",
@@ -68,6 +73,7 @@ pub const OPS: &[OpDef] = &[
         index_copy,
     )
     .tolerance(Tolerance::Exact)
+    .derivative(d::index_copy)
     .samples(&["f32[4, 3], 0, i64[2]{0..4}, f32[2, 3]", "b8[4, 3]<[1, 4], 1, i64[2]{0..3}, b8[4, 2]"]),
     OpDef::written(
         "aten::index_copy_(Tensor(a!) self, int dim, Tensor index, Tensor source) -> Tensor(a!)",
@@ -82,6 +88,7 @@ pub const OPS: &[OpDef] = &[
         index_fill,
     )
     .tolerance(Tolerance::Exact)
+    .derivative(d::index_fill)
     .samples(&["f32[4, 3], 0, i64[2]{-4..4}, 2.5", "i64[4, 3]<[1, 4], 1, i64[2]{0..3}, 7"]),
     OpDef::kernel(
         "aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
@@ -90,6 +97,7 @@ pub const OPS: &[OpDef] = &[
         index_fill,
     )
     .tolerance(Tolerance::Exact)
+    .derivative(d::index_fill)
     .samples(&["f32[4, 3], 0, i64[2]{0..4}, f32[]"]),
     OpDef::written(
         "aten::index_fill_.int_Scalar(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)",
@@ -109,6 +117,7 @@ pub const OPS: &[OpDef] = &[
         index_dim_infer,
         index_reduce,
     )
+    .derivative(d::index_reduce)
     .samples(&[
         "f32[4, 3], 0, i64[5]{0..4}, f32[5, 3], 'prod'",
         "f32[4, 3], 0, i64[5]{0..4}, f32[5, 3], 'mean', include_self=False",
@@ -129,7 +138,13 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .tolerance(Tolerance::Exact)
-    .samples(&["f32[4, 3], 1, i64[2, 2]{0..3}, f32[2, 3]", "f32[], 0, i64[]{0..1}, f32[]", "i64[4, 3], 0, i64[0, 3], i64[2, 3]"]),
+    .derivative(d::scatter)
+    .samples(&[
+        "f32[4, 3], 1, i64[2, 1]{0..3}, f32[2, 3]",
+        "i64[4, 3], 1, i64[2, 2]{0..3}, i64[2, 3]",
+        "f32[], 0, i64[]{0..1}, f32[]",
+        "i64[4, 3], 0, i64[0, 3], i64[2, 3]",
+    ]),
     OpDef::kernel(
         "aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
         "A copy with a number written to the places along a dimension that an index tensor names.",
@@ -138,6 +153,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .tolerance(Tolerance::Exact)
+    .derivative(d::scatter_value)
     .samples(&["f32[4, 3], 1, i64[4, 1]{0..3}, 2.5", "i64[4, 3], 0, i64[1, 3]{0..4}, 1"]),
     OpDef::kernel(
         "aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
@@ -145,6 +161,7 @@ pub const OPS: &[OpDef] = &[
         scatter_infer,
         |call| scatter(call, old_reduce(call.args.str(4)?)?, Start::Own),
     )
+    .derivative(d::scatter_old_reduce)
     .samples(&["f32[4, 3], 1, i64[2, 2]{0..3}, f32[2, 3], reduce='add'", "f32[4, 3], 1, i64[2, 2]{0..3}, f32[2, 3], reduce='multiply'"]),
     OpDef::kernel(
         "aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
@@ -152,6 +169,7 @@ pub const OPS: &[OpDef] = &[
         scatter_infer,
         |call| scatter(call, old_reduce(call.args.str(4)?)?, Start::Own),
     )
+    .derivative(d::scatter_value_reduce)
     .samples(&["f32[4, 3], 1, i64[2, 2]{0..3}, 3, reduce='multiply'"]),
     OpDef::written(
         "aten::scatter_.src(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)",
@@ -184,6 +202,7 @@ pub const OPS: &[OpDef] = &[
         |call| scatter(call, Combine::Sum, Start::Own),
     )
     .tags(&[Tag::Core])
+    .derivative(d::scatter_add)
     .samples(&["f32[4, 3], 1, i64[4, 5]{0..3}, f32[4, 5]", "bf16[4], 0, i64[9]{0..4}, bf16[9]", "c64[4], 0, i64[9]{0..4}, c64[9]"]),
     OpDef::written(
         "aten::scatter_add_(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)",
@@ -198,6 +217,7 @@ pub const OPS: &[OpDef] = &[
         scatter_reduce,
     )
     .tags(&[Tag::Core])
+    .derivative(d::scatter_reduce)
     .samples(&[
         "f32[4, 3], 1, i64[4, 5]{0..3}, f32[4, 5], 'sum'",
         "f32[4, 3], 1, i64[4, 5]{0..3}, f32[4, 5], 'mean', include_self=False",
@@ -219,6 +239,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Pointwise])
     .tolerance(Tolerance::Exact)
+    .derivative(d::masked_fill)
     .samples(&["f32[4, 3], b8[4, 3], -inf", "i64[3]<[2], b8[4, 1], 7", "bf16[], b8[2], 0.5"]),
     OpDef::kernel(
         "aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
@@ -228,6 +249,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Pointwise])
     .tolerance(Tolerance::Exact)
+    .derivative(d::masked_fill)
     .samples(&["f32[4, 3], b8[4, 3], f32[]"]),
     OpDef::written(
         "aten::masked_fill_.Scalar(Tensor(a!) self, Tensor mask, Scalar value) -> Tensor(a!)",
@@ -251,6 +273,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .tolerance(Tolerance::Exact)
+    .derivative(d::masked_scatter)
     .samples(&["f32[4, 3], b8[4, 3], f32[12]", "i64[3], b8[2, 1], i64[6]"]),
     OpDef::written(
         "aten::masked_scatter_(Tensor(a!) self, Tensor mask, Tensor source) -> Tensor(a!)",
@@ -264,7 +287,12 @@ pub const OPS: &[OpDef] = &[
         put_infer,
         put,
     )
-    .samples(&["f32[4, 3], i64[5]{-12..12}, f32[5]", "i64[4, 3]<[1, 4], i64[2, 2]{0..12}, i64[4], True"]),
+    .derivative(d::put)
+    .samples(&[
+        "f32[4, 3], i64[1]{-12..12}, f32[1]",
+        "i64[4, 3], i64[5]{-12..12}, i64[5]",
+        "f32[4, 3]<[1, 4], i64[2, 2]{0..12}, f32[4], True",
+    ]),
     OpDef::written(
         "aten::put_(Tensor(a!) self, Tensor index, Tensor source, bool accumulate=False) -> Tensor(a!)",
         "`put` in place.",

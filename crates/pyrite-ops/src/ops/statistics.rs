@@ -4,6 +4,7 @@ use pyrite_ir::{Args, Call, Meta, OpDef, OpError, SymDims, Tag, Value, Vjp, inva
 use pyrite_sym::{SymEnv, SymInt};
 use pyrite_tensor::{DType, Tensor};
 
+use crate::derivatives::statistics as d;
 use crate::kernels::lanes::Block;
 use crate::rules::wrap_dim;
 
@@ -18,7 +19,7 @@ pub const OPS: &[OpDef] = &[
         bincount,
     )
     .tags(&[Tag::DataDependentShape])
-    .vjp(NO_SLOPE)
+    .derivative(d::bincount)
     .samples(&["i64[9]{0..5}", "i32[9]{0..5}, f32[9]", "i64[0], None, 3", "u8[4]{0..3}, i64[4], 9"]),
     OpDef::kernel(
         "aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
@@ -119,10 +120,15 @@ pub const OPS: &[OpDef] = &[
         segment_meta,
         segment_reduce,
     )
+    .derivative(d::segment_reduce)
     .samples(&[
         "f32[5, 2], 'sum', offsets=i64[1]{0..1}",
         "f32[0, 2], 'mean', lengths=i64[3]{0..1}",
         "f64[2, 0], 'max', lengths=i64[2, 3]{0..1}, axis=1, initial=1",
+        "f64[6, 2], 'sum', lengths=i64[2]{3..4}",
+        "f64[2, 6, 2], 'mean', lengths=i64[2, 3]{2..3}, axis=1",
+        "f64[6], 'max', lengths=i64[2]{3..4}, initial=0.1",
+        "f32[6, 2], 'prod', lengths=i64[3]{2..3}, initial=0.5",
     ]),
 ];
 

@@ -123,37 +123,37 @@ pub const OPS: &[OpDef] = &[
     .derivative(d::permute)
     .samples(&["f32[2, 3, 4], [2, 0, -2]", "f32[], []"]),
     OpDef::view("aten::t(Tensor(a) self) -> Tensor(a)", "A matrix transposed; vectors stay as they are.", t)
-        .derivative(d::involution)
+        .derivative(d::self_adjoint)
         .samples(&["f32[2, 3]", "f32[3]", "f32[]"]),
     OpDef::view(
         "aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
         "Two dimensions exchanged.",
         transpose,
     )
-    .derivative(d::involution)
+    .derivative(d::self_adjoint)
     .samples(&["f32[2, 3, 4], 0, -1", "f32[], 0, -1"]),
     OpDef::view(
         "aten::swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
         "`transpose` under its other name.",
         transpose,
     )
-    .derivative(d::involution)
+    .derivative(d::self_adjoint)
     .samples(&["f32[2, 3], 0, 1"]),
     OpDef::view(
         "aten::swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
         "`transpose` under its other name.",
         transpose,
     )
-    .derivative(d::involution)
+    .derivative(d::self_adjoint)
     .samples(&["f32[2, 3], 0, 1"]),
     OpDef::view("aten::numpy_T(Tensor(a) self) -> Tensor(a)", "All dimensions in reverse order.", |a| {
         let order: Vec<i64> = (0..a.tensor(0)?.rank() as i64).rev().collect();
         Ok(views::permuted(a.tensor(0)?, &order)?.into())
     })
-    .derivative(d::involution)
+    .derivative(d::self_adjoint)
     .samples(&["f32[2, 3, 4]"]),
     OpDef::view("aten::mT(Tensor(a) self) -> Tensor(a)", "The last two dimensions exchanged.", matrix_transpose)
-        .derivative(d::involution)
+        .derivative(d::self_adjoint)
         .samples(&["f32[2, 3, 4]"]),
     OpDef::composite("aten::adjoint(Tensor(a) self) -> Tensor(a)", "The conjugate transpose of matrices.", adjoint)
         .samples(&["f32[2, 3, 4]", "c64[2, 3]"]),

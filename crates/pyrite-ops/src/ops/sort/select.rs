@@ -6,6 +6,10 @@ use pyrite_tensor::{DType, Tensor};
 use rayon::prelude::*;
 
 use super::Ordered;
+use crate::derivatives::{
+    reduce::{indexed, whole_extreme},
+    sort as d,
+};
 use crate::kernels::lanes::{Block, elements};
 use crate::rules::{preserved_strides, reduced_shape, wrap_dim};
 
@@ -18,6 +22,7 @@ pub const OPS: &[OpDef] = &[
         |c| sort(c, 1),
     )
     .tags(&[Tag::Core])
+    .derivative(d::sort)
     .samples(&["f32[3, 4]", "i64[3, 4], 0, True", "b8[5]", "f32[2, 3]<[1, 2]", "f32[]", "bf16[0, 3], 0"]),
     OpDef::kernel(
         "aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
@@ -25,6 +30,7 @@ pub const OPS: &[OpDef] = &[
         |a| sort_meta(a, 2),
         |c| sort(c, 2),
     )
+    .derivative(d::sort_second)
     .samples(&["f32[3, 4], stable=True", "i64[3, 4], stable=False, dim=0, descending=True"]),
     OpDef::composite("aten::msort(Tensor self) -> Tensor", "The elements in order along the first dimension.", |e, a| {
         Ok(e.many("aten.sort.default", args![*a.tensor(0)?, 0, false])?[0].into())
@@ -52,6 +58,7 @@ pub const OPS: &[OpDef] = &[
         topk,
     )
     .tags(&[Tag::Core])
+    .derivative(d::sort_second)
     .samples(&["f32[3, 4], 2", "i64[5, 3], 2, 0, False", "f32[3], 0", "bf16[2, 3]<[1, 2], 3"]),
     OpDef::kernel(
         "aten::kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
@@ -59,6 +66,7 @@ pub const OPS: &[OpDef] = &[
         kth_meta,
         kth,
     )
+    .derivative(d::kthvalue)
     .samples(&["f32[3, 4], 2", "i64[5, 3], 2, 0, True", "f32[], 1"]),
     OpDef::kernel(
         "aten::median(Tensor self) -> Tensor",
@@ -66,6 +74,7 @@ pub const OPS: &[OpDef] = &[
         whole_meta,
         |c| whole(c, Nan::Wins),
     )
+    .derivative(whole_extreme)
     .samples(&["f32[3, 4]", "i64[4]", "f32[0]"]),
     OpDef::kernel(
         "aten::nanmedian(Tensor self) -> Tensor",
@@ -73,6 +82,7 @@ pub const OPS: &[OpDef] = &[
         whole_meta,
         |c| whole(c, Nan::Ignored),
     )
+    .derivative(whole_extreme)
     .samples(&["f32[3, 4]", "i64[4]"]),
     OpDef::kernel(
         "aten::median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
@@ -80,6 +90,7 @@ pub const OPS: &[OpDef] = &[
         |a| picked_meta(a, 1, "median"),
         |c| median(c, Nan::Wins),
     )
+    .derivative(indexed)
     .samples(&["f32[3, 4], 1", "i64[4, 3], 0, True", "f32[], 0"]),
     OpDef::kernel(
         "aten::nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
@@ -87,6 +98,7 @@ pub const OPS: &[OpDef] = &[
         |a| picked_meta(a, 1, "nanmedian"),
         |c| median(c, Nan::Ignored),
     )
+    .derivative(indexed)
     .samples(&["f32[3, 4], 1", "i64[4, 3], 0, True"]),
     OpDef::kernel(
         "aten::mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
@@ -94,6 +106,7 @@ pub const OPS: &[OpDef] = &[
         |a| picked_meta(a, 1, "mode"),
         |c| picked(c, 1, Pick::Mode),
     )
+    .derivative(indexed)
     .samples(&["f32[3, 4]", "i64[9, 3], 0, True", "b8[5]", "f32[]"]),
 ];
 
