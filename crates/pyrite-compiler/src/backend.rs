@@ -1,98 +1,206 @@
 //! Backends: who runs a graph.
+//!
+//! A [`Backend`] is a name, a line of help and one function that makes a graph ready to run. [`register`] adds one. What
+//! comes out is an [`Executable`]: it runs forward and, where something wants a gradient, hands out the [`Backward`]
+//! that turns gradients of the outputs into gradients of the inputs.
 
-use pyrite_interp::{Context, Interpreter, Mode};
-use pyrite_ir::{Graph, Node, NodeError, NodeId, OpError, Value};
-use pyrite_ops::registry;
+use std::sync::{Arc, OnceLock, RwLock};
+
+use pyrite_interp::Mode;
+use pyrite_ir::{Graph, Node, NodeError, Operator, Value};
+use pyrite_passes::Gate;
 use pyrite_tensor::Tensor;
 
+
+/// Is told every call as it is done, with its value.
+pub type Observer<'a> = dyn FnMut(&Node, &Value<Tensor>) + 'a;
+
+/// Which calls a cross-reference looks at.
+#[derive(Clone, Default)]
+pub struct CrossReference {
+    /// Only operators outside of PyTorch's own namespaces.
+    pub custom_only: bool,
+    /// Operators to leave out.
+    pub ignore: Option<Arc<dyn Fn(&Operator) -> bool + Send + Sync>>,
+}
+
+/// A mode that wraps a run: it is told every operator call of forward and backward.
+pub type CallMode = Arc<dyn Fn(&Node, &Value<Tensor>) + Send + Sync>;
+
 /// What every backend can be told.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Options {
     /// The seed of the program's random generator, as `torch.manual_seed` takes it.
     pub seed: u64,
     /// What the interpreter does beyond computing, for backends that interpret.
     pub mode: Mode,
+    /// Whether the backward half is compiled where something wants a gradient.
+    pub direction: Direction,
+    /// How much memory the min-cut partitioner may use; see [`pyrite_autograd::MinCut`].
+    pub memory_budget: f64,
+    /// Which calls are cross-referenced, by backends that do.
+    pub cross_reference: CrossReference,
+    /// The mode that wraps forward and backward, for backends that take one.
+    pub call_mode: Option<CallMode>,
+    /// How many optional rewrites may be made; all when `None`.
+    pub rewrites: Option<u64>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { seed: 0, mode: Mode::Eager }
+        Self {
+            seed: 0,
+            mode: Mode::Eager,
+            direction: Direction::ForwardAndBackward,
+            memory_budget: 1.0,
+            cross_reference: CrossReference::default(),
+            call_mode: None,
+            rewrites: None,
+        }
     }
 }
 
-/// Is told each node as it is done.
-pub type Progress<'a> = dyn FnMut(NodeId, &Node) + 'a;
+impl Options {
+    /// The gate for optional rewrites.
+    pub fn gate(&self) -> Gate {
+        self.rewrites.map_or_else(Gate::open, Gate::up_to)
+    }
+}
+
+/// How far a program is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Forward only.
+    Forward,
+    /// Backward too, where something wants a gradient.
+    ForwardAndBackward,
+}
+
+/// What a forward run gives.
+pub struct Forward {
+    /// The program's outputs.
+    pub outputs: Value<Tensor>,
+    /// The backward half, where something wants a gradient.
+    pub backward: Option<Box<dyn Backward>>,
+}
+
+/// The gradients of a program's inputs and parameters.
+#[derive(Clone, Debug, Default)]
+pub struct InputGradients {
+    /// One per input, `None` where it has none.
+    pub inputs: Vec<Option<Tensor>>,
+    /// One per parameter, by its name.
+    pub parameters: Vec<(Arc<str>, Option<Tensor>)>,
+}
+
+/// The backward half of a run. It can be run once: what it needs is freed on the way.
+pub trait Backward {
+    /// Which outputs, nested lists opened, have gradients.
+    fn wanted(&self) -> Vec<usize>;
+
+    /// The gradients of the inputs from those of the wanted outputs, in their order.
+    fn run(self: Box<Self>, tangents: Vec<Tensor>, observe: &mut Observer<'_>) -> Result<InputGradients, NodeError>;
+}
 
 /// A graph that is ready to run.
 pub trait Executable {
-    /// Runs it on inputs, one per placeholder.
-    fn run(&self, inputs: Vec<Value<Tensor>>, progress: &mut Progress<'_>) -> Result<Value<Tensor>, NodeError>;
+    /// Runs it on inputs, one per placeholder. Inputs are dropped at their last use.
+    fn run(&self, inputs: Vec<Value<Tensor>>, observe: &mut Observer<'_>) -> Result<Forward, NodeError>;
+
+    /// The graphs it runs, with their names, for whoever wants to see them.
+    fn graphs(&self) -> Vec<(String, Graph)> {
+        Vec::new()
+    }
 }
+
+/// Makes a graph ready to run. Placeholders have metadata, which says whose gradients are wanted.
+pub type CompileFn = Arc<dyn Fn(Graph, &Options) -> Result<Box<dyn Executable>, NodeError> + Send + Sync>;
 
 /// A backend: a name, a line of help, and how it compiles.
+#[derive(Clone)]
 pub struct Backend {
     /// Its name on the command line.
-    pub name: &'static str,
+    pub name: Arc<str>,
     /// What it does, in a line.
-    pub help: &'static str,
+    pub help: Arc<str>,
     /// Makes a graph ready to run.
-    pub compile: fn(Graph, &Options) -> Result<Box<dyn Executable>, OpError>,
+    pub compile: CompileFn,
 }
 
-/// All backends in the order they are listed.
-pub fn backends() -> &'static [Backend] {
-    &[Backend { name: "eager", help: "runs every operator as it comes, by its reference kernel", compile: eager }]
+impl Backend {
+    /// A backend of one function.
+    pub fn new(
+        name: &str,
+        help: &str,
+        compile: impl Fn(Graph, &Options) -> Result<Box<dyn Executable>, NodeError> + Send + Sync + 'static,
+    ) -> Self {
+        Self { name: name.into(), help: help.into(), compile: Arc::new(compile) }
+    }
+}
+
+fn table() -> &'static RwLock<Vec<Backend>> {
+    static TABLE: OnceLock<RwLock<Vec<Backend>>> = OnceLock::new();
+    TABLE.get_or_init(|| RwLock::new(crate::backends::built_in()))
+}
+
+/// All backends in the order they are listed: the built-in ones, then those that were registered.
+pub fn backends() -> Vec<Backend> {
+    table().read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
 }
 
 /// The backend of that name.
-pub fn find(name: &str) -> Option<&'static Backend> {
-    backends().iter().find(|backend| backend.name == name)
+pub fn find(name: &str) -> Option<Backend> {
+    backends().into_iter().find(|backend| &*backend.name == name)
 }
 
-fn eager(graph: Graph, options: &Options) -> Result<Box<dyn Executable>, OpError> {
-    Ok(Box::new(Eager { graph, options: options.clone() }))
-}
-
-struct Eager {
-    graph: Graph,
-    options: Options,
-}
-
-impl Executable for Eager {
-    fn run(&self, inputs: Vec<Value<Tensor>>, progress: &mut Progress<'_>) -> Result<Value<Tensor>, NodeError> {
-        let context = Context::new(registry(), self.options.seed);
-        let interpreter = Interpreter { context: &context, mode: self.options.mode };
-        interpreter.run_observed(&self.graph, inputs, &mut |id, node, _| progress(id, node))
-    }
+/// Adds a backend; one of the same name is replaced.
+pub fn register(backend: Backend) {
+    let mut table = table().write().unwrap_or_else(std::sync::PoisonError::into_inner);
+    table.retain(|known| known.name != backend.name);
+    table.push(backend);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pyrite_ir::Builder;
+    use pyrite_ir::{Builder, OpError};
+    use pyrite_ops::registry;
+
+    fn gelu_graph() -> Graph {
+        let op = registry().get("aten.gelu.default").unwrap();
+        let mut builder = Builder::new();
+        let x = builder.placeholder("x", None);
+        let y = builder.call(op, vec![x.into(), "none".into()]);
+        builder.output(vec![y].into());
+        builder.finish()
+    }
 
     #[test]
     fn names_are_unique_and_found() {
-        for backend in backends() {
-            assert_eq!(backends().iter().filter(|b| b.name == backend.name).count(), 1);
-            assert!(find(backend.name).is_some() && !backend.help.is_empty());
+        let all = backends();
+        for backend in &all {
+            assert_eq!(all.iter().filter(|b| b.name == backend.name).count(), 1);
+            assert!(find(&backend.name).is_some() && !backend.help.is_empty());
         }
         assert!(find("no such backend").is_none());
     }
 
     #[test]
     fn eager_runs_a_graph_and_reports_every_node() {
-        let op = registry().get("aten.gelu.default").unwrap();
-        let mut builder = Builder::new();
-        let x = builder.placeholder("x", None);
-        let y = builder.call(op, vec![x.into(), "none".into()]);
-        builder.output(vec![y].into());
-        let program = (find("eager").unwrap().compile)(builder.finish(), &Options::default()).unwrap();
+        let program = (find("eager").unwrap().compile)(gelu_graph(), &Options::default()).unwrap();
         let mut seen = 0;
-        let result = program.run(vec![Tensor::from_slice(&[0.0f32, 1.0], &[2]).into()], &mut |_, _| seen += 1).unwrap();
-        let Value::List(items) = result else { panic!("the graph returns a list") };
+        let input = Tensor::from_slice(&[0.0f32, 1.0], &[2]);
+        let result = program.run(vec![input.into()], &mut |_, _| seen += 1).unwrap();
+        let Value::List(items) = result.outputs else { panic!("the graph returns a list") };
         let values = items[0].as_tensor().unwrap().to_f64s();
         assert_eq!((values[0], seen), (0.0, 3));
         assert!((values[1] - 0.841_344_7).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_backend_of_ones_own_takes_one_function() {
+        register(Backend::new("refusing", "refuses everything", |_, _| Err(OpError::unsupported("anything").into())));
+        let refused = (find("refusing").unwrap().compile)(gelu_graph(), &Options::default());
+        assert!(matches!(refused.err().unwrap().error, OpError::Unsupported(_)));
     }
 }

@@ -14,12 +14,19 @@ pub struct Context<'a> {
     pub registry: &'a Registry,
     /// The program's random generator.
     pub rng: RefCell<TorchGenerator>,
+    /// Operators that modes which check every call leave alone.
+    pub unchecked: Option<&'a dyn Fn(&Operator) -> bool>,
 }
 
 impl<'a> Context<'a> {
     /// A context with a seeded generator.
     pub fn new(registry: &'a Registry, seed: u64) -> Self {
-        Self { registry, rng: RefCell::new(TorchGenerator::new(seed)) }
+        Self::with_generator(registry, TorchGenerator::new(seed))
+    }
+
+    /// A context that goes on drawing from a generator.
+    pub fn with_generator(registry: &'a Registry, generator: TorchGenerator) -> Self {
+        Self { registry, rng: RefCell::new(generator), unchecked: None }
     }
 }
 

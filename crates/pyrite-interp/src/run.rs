@@ -155,7 +155,11 @@ impl Interpreter<'_> {
                         }
                     }
                 }
-                match self.mode {
+                let mode = match self.context.unchecked {
+                    Some(unchecked) if unchecked(op) => Mode::Eager,
+                    _ => self.mode,
+                };
+                match mode {
                     Mode::SchemaCheck => self.checked_call(op, args),
                     Mode::CrossReference => self.cross_referenced(op, args, node),
                     Mode::Eager | Mode::Fp64 => call(self.context, op, args),

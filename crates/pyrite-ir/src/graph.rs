@@ -4,7 +4,7 @@
 //! call, or the output. Every node has one value; a call with several results has a list, of which `getitem` nodes
 //! pick. A graph is made by a [`Builder`] and changed by a [`crate::Patch`], by nothing else.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -124,6 +124,7 @@ pub struct Graph {
     pub(crate) nodes: Vec<Option<Node>>,
     pub(crate) order: Vec<NodeId>,
     pub(crate) constants: BTreeMap<Arc<str>, Tensor>,
+    pub(crate) parameters: BTreeSet<Arc<str>>,
     pub(crate) subgraphs: BTreeMap<Arc<str>, Graph>,
     /// The symbols of its sizes.
     pub env: SymEnv,
@@ -186,6 +187,11 @@ impl Graph {
         &self.constants
     }
 
+    /// The names of the constants whose gradients are wanted.
+    pub fn parameters(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.parameters.iter()
+    }
+
     /// The nested graphs by name.
     pub fn subgraphs(&self) -> &BTreeMap<Arc<str>, Graph> {
         &self.subgraphs
@@ -223,6 +229,16 @@ impl Graph {
             }
         }
         graph
+    }
+
+    /// Takes the constants of another graph for those of the same name.
+    pub fn share_constants(&mut self, from: &Self) {
+        for (name, tensor) in &mut self.constants {
+            if let Some(other) = from.constants.get(name) {
+                *tensor = other.clone();
+            }
+        }
+        self.parameters.clone_from(&from.parameters);
     }
 
     /// Sets what is known of a node's value. Metadata describes a graph and does not change it.
@@ -343,6 +359,11 @@ impl Builder {
         self.graph.constants.insert(name.into(), tensor);
     }
 
+    /// Wants the gradient of a constant.
+    pub fn add_parameter(&mut self, name: &str) {
+        self.graph.parameters.insert(name.into());
+    }
+
     /// The constants added so far.
     pub fn constants(&self) -> &BTreeMap<Arc<str>, Tensor> {
         &self.graph.constants
@@ -374,6 +395,7 @@ impl Builder {
         self.graph.name.clone_from(&graph.name);
         self.graph.subgraphs.clone_from(&graph.subgraphs);
         self.graph.env = graph.env.clone();
+        self.graph.parameters.clone_from(&graph.parameters);
     }
 
     /// Says where a node came from.

@@ -75,6 +75,8 @@ pub struct Meta {
     pub device: Device,
     /// Whether gradients are wanted for it.
     pub requires_grad: bool,
+    /// Whether it is a leaf of the autograd graph that the program was captured in.
+    pub is_leaf: bool,
     /// Which storage it is a view of.
     pub storage: StorageId,
     /// Whether it stands for a Python number.
@@ -108,6 +110,7 @@ impl Meta {
             dtype,
             device: Device::Cpu,
             requires_grad: false,
+            is_leaf: true,
             storage: StorageId::fresh(),
             number: false,
         }
@@ -133,6 +136,7 @@ impl Meta {
             dtype: tensor.dtype(),
             device: Device::Cpu,
             requires_grad: false,
+            is_leaf: true,
             storage: StorageId::of(tensor),
             number: tensor.is_number(),
         }

@@ -5,6 +5,7 @@
 //! so that metadata and the origin of every node come out right by construction. Optional rewrites ask a [`Gate`]
 //! first, which numbers them and can be told to stop: what is numbered can be bisected.
 
+pub mod autocast;
 pub mod cleanup;
 pub mod decompose;
 pub mod functionalize;

@@ -315,6 +315,7 @@ impl<'a> Forward<'a> {
                     let mut meta = Meta::strided(&t.shape, &t.stride, t.dtype);
                     meta.offset = t.offset.clone();
                     meta.requires_grad = t.requires_grad;
+                    meta.is_leaf = t.is_leaf || !t.requires_grad;
                     if let Some(storage) = spec.storages.get(t.storage) {
                         meta.device = storage.device.clone();
                     }

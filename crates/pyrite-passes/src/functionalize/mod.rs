@@ -69,21 +69,23 @@ pub struct Functional {
     pub written: Vec<usize>,
     /// For each output of the program, nested lists opened, what it is.
     pub produced: Vec<Produced>,
+    /// For each output of the program, where the graph returns its value; `None` for what is no tensor. The graph
+    /// returns values of inputs and views too: gradients flow through them.
+    pub positions: Vec<Option<usize>>,
     /// How the outputs are nested: each leaf is the position of an output.
     pub structure: Value<usize>,
 }
 
 impl Functional {
-    /// Which outputs of the graph the program returns, and so can have gradients.
-    pub fn returned(&self) -> Vec<usize> {
-        let mut returned: Vec<usize> = self
-            .produced
-            .iter()
-            .filter_map(|p| if let Produced::Value(position) = p { Some(*position) } else { None })
-            .collect();
-        returned.sort_unstable();
-        returned.dedup();
-        returned
+    /// The outputs of the graph that are outputs of the program, and so can have gradients.
+    pub fn differentiable(&self) -> Vec<usize> {
+        self.positions.iter().flatten().copied().collect()
+    }
+
+    /// Which outputs of the program some outputs of the graph are.
+    pub fn leaves_of(&self, outputs: &[usize]) -> Vec<usize> {
+        let leaf = |output: &usize| self.positions.iter().position(|position| position.as_ref() == Some(output));
+        outputs.iter().filter_map(leaf).collect()
     }
 }
 
@@ -196,6 +198,9 @@ fn trace(
 fn whole_storage<'a>(meta: &Meta, sharing: impl Iterator<Item = &'a Meta>) -> Result<Meta, OpError> {
     let mut end = 0;
     for other in sharing {
+        if other.requires_grad {
+            return Err(OpError::unsupported("inputs share memory, one of them is written, and a gradient is wanted"));
+        }
         if other.dtype != meta.dtype {
             return Err(OpError::unsupported("inputs of different types share memory, and one of them is written"));
         }

@@ -507,11 +507,9 @@ impl<'a> State<'a> {
         if target.stride.iter().zip(&found.stride).all(|(a, b)| a.is_eq(b)) {
             return Ok(content);
         }
-        let aligned = target
-            .shape
-            .iter()
-            .zip(target.stride.iter().zip(&found.stride))
-            .all(|(size, (a, b))| a.is_eq(b) || size.is_eq(1) || size.is_eq(0));
+        let empty = target.shape.iter().any(|size| size.is_eq(0));
+        let mut strides = target.shape.iter().zip(target.stride.iter().zip(&found.stride));
+        let aligned = empty || strides.all(|(size, (a, b))| a.is_eq(b) || size.is_eq(1));
         if aligned {
             // Only strides that address nothing differ.
             let args = [content.into(), (&*target.shape).into(), (&*target.stride).into(), (&found.offset).into()];
@@ -598,8 +596,10 @@ impl<'a> State<'a> {
         // Bases of several outputs: where the base itself is returned.
         let mut homes: FxHashMap<usize, usize> = FxHashMap::default();
         let mut produced: Vec<Produced> = Vec::new();
+        let mut positions: Vec<Option<usize>> = Vec::new();
         let mut hidden: Vec<(usize, usize)> = Vec::new();
         for (leaf, tensor) in leaves.iter().zip(&tensors) {
+            positions.push(None);
             let Some(handle) = tensor else {
                 let plain: Result<_, std::convert::Infallible> = leaf.try_map(&mut |_| Ok(Value::None));
                 let Ok(plain) = plain;
@@ -624,6 +624,8 @@ impl<'a> State<'a> {
             let meta = self.slots[handle.0 as usize].meta.clone();
             returned.push(pure);
             let position = returned.len() - 1;
+            positions.pop();
+            positions.push(Some(position));
             produced.push(match &self.bases[base].origin {
                 BaseOrigin::Input(input) if is_root => Produced::Input(*input),
                 BaseOrigin::Input(input) => Produced::ViewOfInput(*input, meta),
@@ -657,7 +659,7 @@ impl<'a> State<'a> {
         }
         let output = returned.iter().map(|value| self.tracer.lower(value)).collect();
         let graph = self.tracer.finish(Value::List(output));
-        Ok(Functional { graph, sources, written, produced, structure })
+        Ok(Functional { graph, sources, written, produced, positions, structure })
     }
 }
 

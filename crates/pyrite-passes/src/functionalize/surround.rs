@@ -40,6 +40,19 @@ impl Functional {
             .collect()
     }
 
+    /// The inputs of the graph that are needed after it ran; `None` for the others, so that they can be freed.
+    pub fn keeps(&self, inputs: &[Value<Tensor>]) -> Vec<Value<Tensor>> {
+        let referred = |position: usize| {
+            self.written.contains(&position)
+                || self.produced.iter().any(|p| match p {
+                    Produced::Input(of) | Produced::ViewOfInput(of, _) => *of == position,
+                    _ => false,
+                })
+        };
+        let kept = |(position, value): (usize, &Value<Tensor>)| if referred(position) { value.clone() } else { Value::None };
+        inputs.iter().enumerate().map(kept).collect()
+    }
+
     /// Gives written inputs their new contents and returns the program's outputs.
     pub fn leave(&self, inputs: &[Value<Tensor>], results: Vec<Value<Tensor>>) -> Result<Value<Tensor>, OpError> {
         let mut contents = Vec::new();

@@ -1,0 +1,281 @@
+//! The partition that saves the fewest bytes.
+//!
+//! **The problem as a flow.** Every value that does not depend on a tangent is an edge, from the value as it is computed
+//! to the value as it is used, with its bytes as the capacity: cutting the edge means saving the value. A value flows
+//! unhindered into what is computed from it, from the source into the primals and into every value that must not be
+//! computed twice, and from every value that the backward half reads into the sink. A cut between source and sink
+//! then says for each value that the backward half needs that it, or enough of what it is computed from, is saved;
+//! the minimum cut saves the fewest bytes. Among cuts of equal size the one nearest to the sink is taken: it
+//! recomputes least.
+//!
+//! **What must not be computed twice.** Operators whose work is more than reading and writing memory once
+//! ([`is_costly`]), and operators that draw random numbers: a second draw would be another mask. With a memory budget
+//! below 1, costly values are released from this rule, those first that free most bytes for their work, until the
+//! budget holds or only random values are left.
+
+use petgraph::algo::dinics;
+use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::visit::EdgeRef;
+use pyrite_ir::{Kind, Node, NodeId, Tag, Target, Value};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{Partition, Roles, bytes_of, has_effect, split};
+use crate::Joint;
+
+/// How the min-cut partitioner trades memory for work.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MinCut {
+    /// How many bytes may be saved, as a part of what is saved without recomputing anything costly: at 1, nothing
+    /// costly is recomputed; at 0, everything that can be.
+    pub memory_budget: f64,
+}
+
+impl Default for MinCut {
+    fn default() -> Self {
+        Self { memory_budget: 1.0 }
+    }
+}
+
+/// More than any graph saves.
+const UNBOUNDED: u64 = 1 << 52;
+
+/// Saves as few bytes as the options allow.
+pub fn min_cut_partition(joint: &Joint, options: MinCut) -> Partition {
+    let roles = Roles::of(joint);
+    let problem = Problem::of(joint, &roles);
+    let mut released = FxHashSet::default();
+    let (mut saved, mut bytes) = problem.solve(&released);
+    let allowed = (options.memory_budget.clamp(0.0, 1.0) * bytes as f64) as u64;
+    while bytes > allowed {
+        // Work is counted in bytes read and written, times the depth of a product's sum.
+        let Some(next) = problem.most_worthwhile(&saved, &released) else { break };
+        released.insert(next);
+        (saved, bytes) = problem.solve(&released);
+    }
+    split(joint, &roles, saved)
+}
+
+struct Problem<'a> {
+    joint: &'a Joint,
+    /// Values that the cut can choose: needed by the backward half and independent of tangents.
+    candidates: Vec<NodeId>,
+    /// The candidates that the backward half reads.
+    read: FxHashSet<NodeId>,
+}
+
+impl<'a> Problem<'a> {
+    fn of(joint: &'a Joint, roles: &Roles) -> Self {
+        let graph = &joint.graph;
+        let mut read = FxHashSet::default();
+        for (id, node) in graph.nodes() {
+            if roles.needed_backward[id.0 as usize] && roles.tangent[id.0 as usize] {
+                node.each_input(&mut |input| {
+                    if !roles.tangent[input.0 as usize] {
+                        read.insert(input);
+                    }
+                });
+            }
+        }
+        read.extend(roles.gradients.iter().filter(|id| !roles.tangent[id.0 as usize]));
+        let mut needed = vec![false; graph.id_bound()];
+        read.iter().for_each(|id| super::mark(graph, *id, &mut needed));
+        let candidates = graph.nodes().map(|(id, _)| id).filter(|id| needed[id.0 as usize]).collect();
+        Self { joint, candidates, read }
+    }
+
+    fn node(&self, id: NodeId) -> &Node {
+        self.joint.graph.node(id)
+    }
+
+    /// The values of the minimum cut, in order, and their bytes.
+    fn solve(&self, released: &FxHashSet<NodeId>) -> (Vec<NodeId>, u64) {
+        let mut flow: DiGraph<(), u64> = DiGraph::with_capacity(2 * self.candidates.len() + 2, 4 * self.candidates.len());
+        let (source, sink) = (flow.add_node(()), flow.add_node(()));
+        let mut ends: FxHashMap<NodeId, (NodeIndex, NodeIndex)> = FxHashMap::default();
+        for id in &self.candidates {
+            let (made, used) = (flow.add_node(()), flow.add_node(()));
+            ends.insert(*id, (made, used));
+            let node = self.node(*id);
+            flow.add_edge(made, used, self.capacity(node));
+            let constant = matches!(node.kind, Kind::GetAttr(_));
+            if constant {
+                continue;
+            }
+            if node.kind == Kind::Placeholder || (is_pinned(node) && !released.contains(id)) || has_effect(node) {
+                flow.add_edge(source, made, UNBOUNDED);
+            }
+            if self.read.contains(id) {
+                flow.add_edge(used, sink, UNBOUNDED);
+            }
+        }
+        for id in &self.candidates {
+            let (made, _) = ends[id];
+            self.node(*id).each_input(&mut |input| {
+                if let Some((_, used)) = ends.get(&input) {
+                    flow.add_edge(*used, made, UNBOUNDED);
+                }
+            });
+        }
+        let (_, flows) = dinics(&flow, source, sink);
+        // What still reaches the sink in the residual graph is computed by the backward half.
+        let mut reaches = vec![false; flow.node_count()];
+        let mut stack = vec![sink];
+        reaches[sink.index()] = true;
+        while let Some(node) = stack.pop() {
+            for edge in flow.edges_directed(node, petgraph::Direction::Incoming) {
+                if flows[edge.id().index()] < *edge.weight() && !reaches[edge.source().index()] {
+                    reaches[edge.source().index()] = true;
+                    stack.push(edge.source());
+                }
+            }
+            for edge in flow.edges(node) {
+                if flows[edge.id().index()] > 0 && !reaches[edge.target().index()] {
+                    reaches[edge.target().index()] = true;
+                    stack.push(edge.target());
+                }
+            }
+        }
+        let saved: Vec<NodeId> = self
+            .candidates
+            .iter()
+            .copied()
+            .filter(|id| !reaches[ends[id].0.index()] && reaches[ends[id].1.index()])
+            .collect();
+        let bytes = saved.iter().map(|id| bytes_of(self.node(*id).meta.as_ref())).sum();
+        (saved, bytes)
+    }
+
+    /// What saving a value costs.
+    fn capacity(&self, node: &Node) -> u64 {
+        match &node.meta {
+            // A list is saved by its items.
+            Some(Value::List(_)) => UNBOUNDED,
+            Some(Value::Tensor(_)) => bytes_of(node.meta.as_ref()).max(1),
+            // Numbers travel beside the tensors.
+            _ => 1,
+        }
+    }
+
+    /// The saved value that frees most bytes for the work of computing it again.
+    fn most_worthwhile(&self, saved: &[NodeId], released: &FxHashSet<NodeId>) -> Option<NodeId> {
+        let mut best: Option<(f64, NodeId)> = None;
+        for id in saved {
+            let maker = self.maker(*id);
+            let node = self.node(maker);
+            if released.contains(&maker) || !is_pinned(node) || draws(node) {
+                continue;
+            }
+            let freed = bytes_of(self.node(*id).meta.as_ref()) as f64;
+            let worth = freed / self.work(node);
+            if best.is_none_or(|(most, _)| worth > most) {
+                best = Some((worth, maker));
+            }
+        }
+        best.map(|(_, id)| id)
+    }
+
+    /// The node that computes a value: for an item, the call that returned the list.
+    fn maker(&self, id: NodeId) -> NodeId {
+        let mut id = id;
+        while let (Kind::Call(Target::GetItem), Some(Value::Tensor(list))) =
+            (&self.node(id).kind, self.node(id).args.first())
+        {
+            id = *list;
+        }
+        id
+    }
+
+    /// Bytes read and written, and for products the bytes of an operand again for each column of the result.
+    fn work(&self, node: &Node) -> f64 {
+        let mut bytes = bytes_of(node.meta.as_ref()) as f64;
+        let mut depth = 1.0f64;
+        node.each_input(&mut |input| {
+            let meta = self.node(input).meta.as_ref();
+            bytes += bytes_of(meta) as f64;
+            if let Some(Value::Tensor(meta)) = meta {
+                let last = meta.shape.last().and_then(pyrite_sym::SymInt::hint).unwrap_or(1);
+                depth = depth.max(last as f64);
+            }
+        });
+        if is_product(node) { bytes * depth } else { bytes }.max(1.0)
+    }
+}
+
+/// Whether a value is not to be computed again unless the budget asks for it.
+fn is_pinned(node: &Node) -> bool {
+    match &node.kind {
+        Kind::Call(Target::Op(op)) => is_costly(op.name()) || op.has(Tag::Random) || op.has(Tag::DataDependentShape),
+        Kind::Call(Target::Foreign(_)) => true,
+        _ => false,
+    }
+}
+
+fn draws(node: &Node) -> bool {
+    matches!(&node.kind, Kind::Call(Target::Op(op)) if op.has(Tag::Random) || op.has(Tag::DataDependentShape))
+        || matches!(&node.kind, Kind::Call(Target::Foreign(_)))
+}
+
+fn is_product(node: &Node) -> bool {
+    matches!(&node.kind, Kind::Call(Target::Op(op)) if PRODUCTS.contains(&stem(op.name())))
+}
+
+/// Products of matrices, convolutions, attention.
+const PRODUCTS: &[&str] = &[
+    "mm",
+    "bmm",
+    "addmm",
+    "baddbmm",
+    "addbmm",
+    "addmv",
+    "addr",
+    "mv",
+    "dot",
+    "vdot",
+    "linear",
+    "matmul",
+    "convolution",
+    "convolution_backward",
+    "_scaled_dot_product_flash_attention_for_cpu",
+    "_scaled_dot_product_attention_math",
+    "scaled_dot_product_attention",
+    "_trilinear",
+    "_cdist_forward",
+    "_euclidean_dist",
+];
+
+/// Other operators that do more work than reading and writing memory once.
+const SLOW: &[&str] = &[
+    "sort",
+    "topk",
+    "kthvalue",
+    "median",
+    "mode",
+    "cumsum",
+    "cumprod",
+    "cummax",
+    "cummin",
+    "logcumsumexp",
+    "max_pool2d_with_indices",
+    "max_pool3d_with_indices",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
+    "index_put",
+    "scatter",
+    "scatter_add",
+    "scatter_reduce",
+    "grid_sampler_2d",
+    "grid_sampler_3d",
+    "unique",
+    "_unique2",
+    "embedding_dense_backward",
+];
+
+/// Whether an operator does more work than reading its arguments and writing its result once.
+pub fn is_costly(name: &str) -> bool {
+    let stem = stem(name);
+    PRODUCTS.contains(&stem) || SLOW.contains(&stem) || stem.contains("linalg") || stem.starts_with("_fft")
+}
+
+fn stem(name: &str) -> &str {
+    name.split('.').nth(1).unwrap_or(name)
+}

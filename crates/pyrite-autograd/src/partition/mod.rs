@@ -1,0 +1,263 @@
+//! Splitting a joint graph into a forward and a backward graph.
+//!
+//! The forward graph returns the outputs and the values that the backward graph needs (the *saved* values); the
+//! backward graph takes the saved values and the tangents and returns the gradients. Which values are saved is the
+//! partitioner's choice: [`default_partition`] saves what the backward half reads; [`min_cut_partition`] saves as few
+//! bytes as it can and recomputes the rest.
+//!
+//! Invariants: the two graphs together compute what the joint graph does; random numbers are drawn once, in the
+//! forward graph; the backward graph computes a recomputed value right before its first use, so that few of them live
+//! at a time.
+
+mod min_cut;
+
+use pyrite_ir::{Builder, Graph, Kind, Meta, Node, NodeId, Switch, Tag, Target, Value};
+
+use crate::Joint;
+pub use min_cut::{MinCut, min_cut_partition};
+
+/// A joint graph in two; see the module's text.
+#[derive(Clone, Debug)]
+pub struct Partition {
+    /// Takes the primals; returns the outputs, then the saved values.
+    pub forward: Graph,
+    /// Takes the saved values, then the tangents; returns a gradient or `None` for each primal.
+    pub backward: Graph,
+    /// How many outputs of the forward graph are outputs of the program.
+    pub outputs: usize,
+    /// For each tangent, the output it is the gradient of.
+    pub tangents: Vec<usize>,
+    /// How many bytes are saved, where sizes are known.
+    pub saved_bytes: u64,
+}
+
+/// Saves every value of the forward half that the backward half reads.
+pub fn default_partition(joint: &Joint) -> Partition {
+    let roles = Roles::of(joint);
+    let mut saved = Vec::new();
+    for (id, node) in joint.graph.nodes() {
+        if !roles.needed_backward[id.0 as usize] || roles.forward[id.0 as usize] {
+            continue;
+        }
+        node.each_input(&mut |input| {
+            if roles.forward[input.0 as usize] && !saved.contains(&input) {
+                saved.push(input);
+            }
+        });
+    }
+    for gradient in &roles.gradients {
+        if roles.forward[gradient.0 as usize] && !saved.contains(gradient) {
+            saved.push(*gradient);
+        }
+    }
+    let saved = roles.savable(joint, saved);
+    split(joint, &roles, saved)
+}
+
+/// Which half of a joint graph its nodes belong to.
+struct Roles {
+    /// The outputs of the forward half, in order.
+    outputs: Vec<Value<NodeId>>,
+    /// The gradients, in order.
+    returned: Vec<Value<NodeId>>,
+    /// The nodes that are gradients.
+    gradients: Vec<NodeId>,
+    /// Needed for the outputs.
+    forward: Vec<bool>,
+    /// Depends on a tangent.
+    tangent: Vec<bool>,
+    /// Needed for a gradient.
+    needed_backward: Vec<bool>,
+}
+
+impl Roles {
+    fn of(joint: &Joint) -> Self {
+        let graph = &joint.graph;
+        let items = if let Value::List(items) = graph.output() { items.clone() } else { Vec::new() };
+        let (outputs, returned) = items.split_at(joint.outputs.min(items.len()));
+        let mut gradients = Vec::new();
+        returned.iter().for_each(|value| value.each(&mut |id| gradients.push(*id)));
+        let mut tangent = vec![false; graph.id_bound()];
+        for (id, _) in graph.placeholders().skip(joint.primals) {
+            tangent[id.0 as usize] = true;
+        }
+        for (id, node) in graph.nodes() {
+            if node.kind != Kind::Output {
+                node.each_input(&mut |input| tangent[id.0 as usize] |= tangent[input.0 as usize]);
+            }
+        }
+        let needed = |roots: &[Value<NodeId>]| {
+            let mut needed = vec![false; graph.id_bound()];
+            roots.iter().for_each(|value| value.each(&mut |id| needed[id.0 as usize] = true));
+            let nodes: Vec<(NodeId, &Node)> = graph.nodes().collect();
+            for (id, node) in nodes.iter().rev() {
+                if needed[id.0 as usize] {
+                    node.each_input(&mut |input| needed[input.0 as usize] = true);
+                }
+            }
+            needed
+        };
+        let mut forward = needed(outputs);
+        // What draws random numbers or asserts something is part of the program, wherever its value goes.
+        for (id, node) in graph.nodes() {
+            if has_effect(node) && !tangent[id.0 as usize] {
+                mark(graph, id, &mut forward);
+            }
+        }
+        let needed_backward = needed(returned);
+        Self { outputs: outputs.to_vec(), returned: returned.to_vec(), gradients, forward, tangent, needed_backward }
+    }
+
+    /// Lists cannot be saved: their items are.
+    fn savable(&self, joint: &Joint, wanted: Vec<NodeId>) -> Vec<NodeId> {
+        let is_list = |id: NodeId| matches!(joint.graph.node(id).meta, Some(Value::List(_)));
+        let mut saved: Vec<NodeId> = wanted.iter().copied().filter(|id| !is_list(*id)).collect();
+        for (id, node) in joint.graph.nodes() {
+            let of_list = matches!(node.kind, Kind::Call(Target::GetItem))
+                && matches!(node.args.first(), Some(Value::Tensor(list)) if wanted.contains(list));
+            if of_list && self.needed_backward[id.0 as usize] && !saved.contains(&id) {
+                saved.push(id);
+            }
+        }
+        saved.sort_unstable();
+        saved
+    }
+}
+
+fn has_effect(node: &Node) -> bool {
+    match &node.kind {
+        Kind::Call(Target::Op(op)) => op.has(Tag::Random) || op.schema.returns.is_empty(),
+        Kind::Call(Target::Foreign(_)) => Switch::of(node).is_none(),
+        _ => false,
+    }
+}
+
+/// Marks a node and all it depends on.
+fn mark(graph: &Graph, id: NodeId, marks: &mut [bool]) {
+    let mut stack = vec![id];
+    while let Some(id) = stack.pop() {
+        if !std::mem::replace(&mut marks[id.0 as usize], true) {
+            graph.node(id).each_input(&mut |input| stack.push(input));
+        }
+    }
+}
+
+/// The bytes of a value, if its sizes are known; a size that is not counts as its hint.
+pub(crate) fn bytes_of(meta: Option<&Value<Meta>>) -> u64 {
+    let mut bytes = 0u64;
+    if let Some(meta) = meta {
+        meta.each(&mut |m: &Meta| {
+            let count = m.shape.iter().map(|d| d.hint().unwrap_or(1).max(0) as u64).product::<u64>();
+            bytes += count * m.dtype.size() as u64;
+        });
+    }
+    bytes
+}
+
+/// The two graphs for a choice of saved values, each in the order of the joint graph.
+fn split(joint: &Joint, roles: &Roles, saved: Vec<NodeId>) -> Partition {
+    let graph = &joint.graph;
+    let mut needed = roles.forward.clone();
+    for id in &saved {
+        mark(graph, *id, &mut needed);
+    }
+    let mut forward = Copier::new(graph);
+    for (id, _) in graph.placeholders().take(joint.primals) {
+        forward.copy(id);
+    }
+    for (id, node) in graph.nodes() {
+        if needed[id.0 as usize] && node.kind != Kind::Placeholder {
+            forward.copy(id);
+        }
+    }
+    let returned = roles.outputs.iter().map(|v| forward.value(v)).chain(saved.iter().map(|id| forward.node(*id)));
+    let returned = Value::List(returned.collect());
+    let forward = forward.finish(returned);
+
+    let mut backward = Copier::new(graph);
+    for id in &saved {
+        backward.input(*id);
+    }
+    for (id, _) in graph.placeholders().skip(joint.primals) {
+        backward.input(id);
+    }
+    for (id, node) in graph.nodes() {
+        if roles.needed_backward[id.0 as usize] && roles.tangent[id.0 as usize] && node.kind != Kind::Placeholder {
+            backward.copy_with_inputs(id);
+        }
+    }
+    for id in &roles.gradients {
+        backward.copy_with_inputs(*id);
+    }
+    let returned = Value::List(roles.returned.iter().map(|v| backward.value(v)).collect());
+    let backward = backward.finish(returned);
+    let saved_bytes = saved.iter().map(|id| bytes_of(graph.node(*id).meta.as_ref())).sum();
+    Partition { forward, backward, outputs: joint.outputs, tangents: joint.tangents.clone(), saved_bytes }
+}
+
+/// Copies nodes of a graph into a new one.
+struct Copier<'a> {
+    from: &'a Graph,
+    builder: Builder,
+    copies: Vec<Option<NodeId>>,
+}
+
+impl<'a> Copier<'a> {
+    fn new(from: &'a Graph) -> Self {
+        let mut builder = Builder::new();
+        builder.copy_surroundings(from);
+        Self { from, builder, copies: vec![None; from.id_bound()] }
+    }
+
+    fn value(&self, value: &Value<NodeId>) -> Value<NodeId> {
+        value.map(&mut |id| self.copies[id.0 as usize].expect("what a kept node uses is kept"))
+    }
+
+    fn node(&self, id: NodeId) -> Value<NodeId> {
+        self.value(&Value::Tensor(id))
+    }
+
+    fn copy(&mut self, id: NodeId) {
+        let node = self.from.node(id);
+        let args = node.args.iter().map(|v| self.value(v)).collect();
+        let kwargs = node.kwargs.iter().map(|(k, v)| (k.clone(), self.value(v))).collect();
+        if let Kind::GetAttr(name) = &node.kind {
+            if let Some(tensor) = self.from.constants().get(name) {
+                self.builder.add_constant(name, tensor.clone());
+            }
+        }
+        self.copies[id.0 as usize] = Some(self.builder.push(Node { args, kwargs, ..node.clone() }));
+    }
+
+    /// Copies a node after what it uses, in a stack of its own: graphs may be deep.
+    fn copy_with_inputs(&mut self, id: NodeId) {
+        let mut stack = vec![(id, false)];
+        while let Some((id, ready)) = stack.pop() {
+            if self.copies[id.0 as usize].is_some() {
+                continue;
+            }
+            if ready {
+                self.copy(id);
+                continue;
+            }
+            stack.push((id, true));
+            let mut inputs = Vec::new();
+            self.from.node(id).each_input(&mut |input| inputs.push(input));
+            stack.extend(inputs.into_iter().rev().map(|input| (input, false)));
+        }
+    }
+
+    /// Makes a node an input.
+    fn input(&mut self, id: NodeId) {
+        let node = self.from.node(id);
+        if self.copies[id.0 as usize].is_none() {
+            let placeholder = Node { meta: node.meta.clone(), ..Node::new(node.name.clone(), Kind::Placeholder, Vec::new()) };
+            self.copies[id.0 as usize] = Some(self.builder.push(placeholder));
+        }
+    }
+
+    fn finish(mut self, returned: Value<NodeId>) -> Graph {
+        self.builder.output(returned);
+        self.builder.finish()
+    }
+}

@@ -1,0 +1,300 @@
+//! Ahead-of-time autograd: the pipeline from a captured program to compiled forward and backward graphs.
+//!
+//! ```text
+//! program ──autocast──▶ ──functionalize──▶ ──joint──▶ ──decompose──▶ ──partition──▶ forward ──fw_compiler──▶
+//!                                                                                   backward ──bw_compiler──▶
+//! ```
+//!
+//! [`AotAutograd`] is the builder that backends are made with: it takes the two compilers, the partitioner and the table
+//! of decompositions. A program that wants no gradient has no backward half: its functional graph goes to the forward
+//! compiler as it is.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pyrite_autograd::{Joint, MinCut, Partition, default_partition, joint_of, min_cut_partition};
+use pyrite_ir::{Graph, NodeError, OpError, Value};
+use pyrite_ops::registry;
+use pyrite_passes::{Functional, Table, autocast, cleanup, decompose, functionalize};
+use pyrite_tensor::Tensor;
+
+use crate::backends::gradients as gradients_of;
+use crate::backend::{Backend, Backward, Direction, Executable, Forward, InputGradients, Observer, Options};
+
+/// A functional graph that is ready to run: it takes its inputs by value and returns a flat list.
+pub trait Compiled: Send + Sync {
+    /// Runs it. Inputs are dropped at their last use; random numbers come from the generator.
+    fn run(
+        &self,
+        inputs: Vec<Value<Tensor>>,
+        random: &mut pyrite_tensor::random::TorchGenerator,
+        observe: &mut Observer<'_>,
+    ) -> Result<Vec<Value<Tensor>>, NodeError>;
+}
+
+/// Compiles a functional graph.
+pub type GraphCompiler = Arc<dyn Fn(Graph, &Options) -> Result<Arc<dyn Compiled>, NodeError> + Send + Sync>;
+/// Splits a joint graph.
+pub type Partitioner = Arc<dyn Fn(&Joint, &Options) -> Partition + Send + Sync>;
+
+/// How a program is differentiated and compiled; see the module's text.
+#[derive(Clone)]
+pub struct AotAutograd {
+    /// Compiles the forward graph, and the graph of a program without gradients.
+    pub fw_compiler: GraphCompiler,
+    /// Compiles the backward graph.
+    pub bw_compiler: GraphCompiler,
+    /// Splits the joint graph.
+    pub partition_fn: Partitioner,
+    /// Which operators are decomposed.
+    pub decompositions: Table,
+    /// Whether, without gradients, the writes to inputs stay in the graph instead of being done after it.
+    pub keep_inference_input_mutations: bool,
+}
+
+/// Saves what the backward half reads.
+pub fn partition_by_default() -> Partitioner {
+    Arc::new(|joint, _| default_partition(joint))
+}
+
+/// Saves as little as it can.
+pub fn partition_by_min_cut() -> Partitioner {
+    Arc::new(|joint, options| min_cut_partition(joint, MinCut { memory_budget: options.memory_budget }))
+}
+
+/// A backend that differentiates ahead of time and compiles both halves with one compiler.
+pub fn aot_autograd(compiler: GraphCompiler) -> AotAutograd {
+    AotAutograd {
+        fw_compiler: compiler.clone(),
+        bw_compiler: compiler,
+        partition_fn: partition_by_min_cut(),
+        decompositions: Table::Composite,
+        keep_inference_input_mutations: false,
+    }
+}
+
+impl AotAutograd {
+    /// With another compiler for the backward graph.
+    #[must_use]
+    pub fn bw_compiler(self, bw_compiler: GraphCompiler) -> Self {
+        Self { bw_compiler, ..self }
+    }
+
+    /// With another partitioner.
+    #[must_use]
+    pub fn partition_fn(self, partition_fn: Partitioner) -> Self {
+        Self { partition_fn, ..self }
+    }
+
+    /// With a table of decompositions.
+    #[must_use]
+    pub fn decompositions(self, decompositions: Table) -> Self {
+        Self { decompositions, ..self }
+    }
+
+    /// With writes to inputs kept in the graph where there is no backward half.
+    #[must_use]
+    pub fn keep_inference_input_mutations(self, keep: bool) -> Self {
+        Self { keep_inference_input_mutations: keep, ..self }
+    }
+
+    /// The backend of this pipeline.
+    pub fn backend(self, name: &str, help: &str) -> Backend {
+        Backend::new(name, help, move |graph, options| self.compile(&graph, options))
+    }
+
+    /// Compiles a program.
+    pub fn compile(&self, graph: &Graph, options: &Options) -> Result<Box<dyn Executable>, NodeError> {
+        let stages = Stages::of(graph, &self.partition_fn, self.decompositions, options)?;
+        let constants = graph.constants().clone();
+        let (forward, backward) = match stages.partition {
+            Some(partition) => {
+                let forward = (self.fw_compiler)(partition.forward.clone(), options)?;
+                let backward = (self.bw_compiler)(partition.backward.clone(), options)?;
+                (forward, Some(Arc::new(Half { compiled: backward, partition })))
+            }
+            None if self.keep_inference_input_mutations => {
+                let written = with_writes(&stages.functional)?;
+                ((self.fw_compiler)(written, options)?, None)
+            }
+            None => ((self.fw_compiler)(stages.functional.graph.clone(), options)?, None),
+        };
+        let parameters = graph.parameters().cloned().collect();
+        Ok(Box::new(AotExecutable {
+            functional: Arc::new(stages.functional),
+            forward,
+            backward,
+            constants,
+            parameters,
+            seed: options.seed,
+        }))
+    }
+}
+
+/// The graphs of the pipeline, for compiling and for showing.
+pub struct Stages {
+    /// The program without writes. With a backward half its graph is that of the program before decomposition.
+    pub functional: Functional,
+    /// Outputs and gradients in one, decomposed, where a gradient is wanted.
+    pub joint: Option<Joint>,
+    /// The joint graph in two.
+    pub partition: Option<Partition>,
+    /// How long each stage took, in order.
+    pub times: Vec<(&'static str, Duration)>,
+}
+
+impl Stages {
+    /// Takes a program through the pipeline.
+    pub fn of(
+        graph: &Graph,
+        partition_fn: &Partitioner,
+        decompositions: Table,
+        options: &Options,
+    ) -> Result<Self, NodeError> {
+        let mut times = Vec::new();
+        let mut timed = Timer { times: &mut times };
+        let mut gate = options.gate();
+        let graph = timed.run("autocast", || autocast::lower(graph, registry()))?;
+        let parameters: Vec<Arc<str>> = graph.parameters().cloned().collect();
+        let mut functional = timed.run("functionalize", || functionalize(&graph, registry(), &parameters))?;
+        functional.graph = timed.run("dead-code", || Ok(cleanup::dead_code(&functional.graph)))?;
+        let wants = functional.graph.placeholders().any(|(_, node)| {
+            matches!(&node.meta, Some(Value::Tensor(meta)) if meta.requires_grad)
+        });
+        if !wants || options.direction == Direction::Forward {
+            functional.graph =
+                timed.run("decompose", || decompose(&functional.graph, registry(), decompositions, &mut gate))?;
+            functional.graph = timed.run("clean-up", || Ok(cleaned(&functional.graph, &mut gate)))?;
+            return Ok(Self { functional, joint: None, partition: None, times });
+        }
+        let returned = functional.differentiable();
+        let mut joint =
+            timed.run("joint", || joint_of(&functional.graph, registry(), &|output| returned.contains(&output)))?;
+        if joint.tangents.is_empty() {
+            functional.graph =
+                timed.run("decompose", || decompose(&functional.graph, registry(), decompositions, &mut gate))?;
+            return Ok(Self { functional, joint: None, partition: None, times });
+        }
+        joint.graph = timed.run("decompose", || decompose(&joint.graph, registry(), decompositions, &mut gate))?;
+        joint.graph = timed.run("clean-up", || Ok(cleaned(&joint.graph, &mut gate)))?;
+        let partition = timed.run("partition", || Ok(partition_fn(&joint, options)))?;
+        Ok(Self { functional, joint: Some(joint), partition: Some(partition), times })
+    }
+}
+
+fn cleaned(graph: &Graph, gate: &mut pyrite_passes::Gate) -> Graph {
+    cleanup::dead_code(&cleanup::common_subexpressions(&cleanup::dead_code(graph), gate))
+}
+
+struct Timer<'a> {
+    times: &'a mut Vec<(&'static str, Duration)>,
+}
+
+impl Timer<'_> {
+    fn run<T>(&mut self, name: &'static str, f: impl FnOnce() -> Result<T, NodeError>) -> Result<T, NodeError> {
+        let start = Instant::now();
+        let result = f();
+        self.times.push((name, start.elapsed()));
+        result
+    }
+}
+
+/// The functional graph with a copy into each written input at its end.
+fn with_writes(functional: &Functional) -> Result<Graph, NodeError> {
+    let copy = registry().get("aten.copy_.default").ok_or_else(|| OpError::fault("aten.copy_ is missing"))?;
+    let mut patch = pyrite_ir::Patch::new(&functional.graph, "input-writes");
+    let graph = &functional.graph;
+    let inputs: Vec<_> = graph.placeholders().map(|(id, _)| id).collect();
+    let Some((end, _)) = graph.nodes().last() else { return Ok(graph.clone()) };
+    let Value::List(returned) = graph.output() else { return Ok(graph.clone()) };
+    for (position, content) in functional.written.iter().zip(returned) {
+        let args = vec![Value::Tensor(inputs[*position]), content.clone(), false.into()];
+        let node = pyrite_ir::Node {
+            meta: graph.node(inputs[*position]).meta.clone(),
+            ..pyrite_ir::Node::new("copy_", pyrite_ir::Kind::Call(pyrite_ir::Target::Op(copy.clone())), args)
+        };
+        patch.insert_before(end, node);
+    }
+    let mut written = graph.clone();
+    written.apply(&patch).map_err(|error| OpError::fault(error.to_string()))?;
+    Ok(written)
+}
+
+/// The backward half, compiled.
+struct Half {
+    compiled: Arc<dyn Compiled>,
+    partition: Partition,
+}
+
+struct AotExecutable {
+    functional: Arc<Functional>,
+    forward: Arc<dyn Compiled>,
+    backward: Option<Arc<Half>>,
+    constants: BTreeMap<Arc<str>, Tensor>,
+    parameters: Vec<Arc<str>>,
+    seed: u64,
+}
+
+impl Executable for AotExecutable {
+    fn run(&self, inputs: Vec<Value<Tensor>>, observe: &mut Observer<'_>) -> Result<Forward, NodeError> {
+        let mut random = pyrite_tensor::random::TorchGenerator::new(self.seed);
+        let count = inputs.len();
+        let entered = self.functional.enter(&inputs, &self.constants)?;
+        drop(inputs);
+        let keep = self.functional.keeps(&entered);
+        let mut results = self.forward.run(entered, &mut random, observe)?;
+        let Some(half) = &self.backward else {
+            let outputs = self.functional.leave(&keep, results)?;
+            return Ok(Forward { outputs, backward: None });
+        };
+        let saved = results.split_off(half.partition.outputs);
+        let outputs = self.functional.leave(&keep, results)?;
+        let backward = AotBackward {
+            half: half.clone(),
+            functional: self.functional.clone(),
+            saved,
+            random,
+            inputs: count,
+            parameters: self.parameters.clone(),
+        };
+        Ok(Forward { outputs, backward: Some(Box::new(backward)) })
+    }
+
+    fn graphs(&self) -> Vec<(String, Graph)> {
+        match &self.backward {
+            Some(half) => vec![
+                ("forward".to_owned(), half.partition.forward.clone()),
+                ("backward".to_owned(), half.partition.backward.clone()),
+            ],
+            None => vec![("forward".to_owned(), self.functional.graph.clone())],
+        }
+    }
+}
+
+struct AotBackward {
+    half: Arc<Half>,
+    functional: Arc<Functional>,
+    saved: Vec<Value<Tensor>>,
+    random: pyrite_tensor::random::TorchGenerator,
+    inputs: usize,
+    parameters: Vec<Arc<str>>,
+}
+
+impl Backward for AotBackward {
+    fn wanted(&self) -> Vec<usize> {
+        self.functional.leaves_of(&self.half.partition.tangents)
+    }
+
+    fn run(
+        mut self: Box<Self>,
+        tangents: Vec<Tensor>,
+        observe: &mut Observer<'_>,
+    ) -> Result<InputGradients, NodeError> {
+        let mut inputs = std::mem::take(&mut self.saved);
+        inputs.extend(tangents.into_iter().map(Value::Tensor));
+        let gradients = self.half.compiled.run(inputs, &mut self.random, observe)?;
+        Ok(gradients_of(&self.functional, &self.parameters, self.inputs, &gradients))
+    }
+}
+
