@@ -13,7 +13,8 @@ use pyrite_tensor::{DType, Tensor};
 const STEP: f64 = 1e-6;
 
 /// Operators whose derivative is zero because PyTorch says so, though their results do move with their arguments.
-const CONSTANT_BY_DECREE: &[&str] = &["aten.normal.Tensor_Tensor", "aten.normal.Tensor_float", "aten.normal.float_Tensor"];
+const CONSTANT_BY_DECREE: &[&str] =
+    &["aten.normal.Tensor_Tensor", "aten.normal.Tensor_float", "aten.normal.float_Tensor"];
 
 /// In double precision.
 fn widened(tensor: &Tensor) -> Tensor {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use pyrite_compiler::backends;
+use pyrite_compiler::backend::backends;
 use serde_json::json;
 
 use crate::Outcome;
@@ -19,11 +19,11 @@ impl Backends {
     /// Prints the list.
     pub fn run(&self) -> Outcome {
         if self.json {
-            let rows: Vec<_> = backends().iter().map(|b| json!({"name": b.name, "help": b.help})).collect();
+            let rows: Vec<_> = backends().iter().map(|b| json!({"name": &*b.name, "help": &*b.help})).collect();
             println!("{:#}", json!(rows));
         } else {
             for backend in backends() {
-                println!("{:<24} {}", backend.name, backend.help);
+                println!("{:<40} {}", backend.name, backend.help);
             }
         }
         Ok(ExitCode::SUCCESS)

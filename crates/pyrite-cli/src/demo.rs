@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use pyrite_compiler::training::flatten;
 use pyrite_compiler::{Options, find, inputs};
 use pyrite_ir::verify::verify;
 use pyrite_ops::registry;
@@ -11,7 +12,7 @@ use pyrite_reader::{ReadOptions, read_text};
 
 use crate::Outcome;
 use crate::failure::Failure;
-use crate::run::{flatten, line};
+use crate::outputs::line;
 
 /// The block: attention and a feed-forward part with residuals, as Dynamo captures it.
 const BLOCK: &str = include_str!("demo/transformer_block.py");
@@ -48,7 +49,7 @@ impl Demo {
             backend.name
         );
         let mut outputs = Vec::new();
-        flatten(&result, &mut outputs);
+        flatten(&result.outputs, &mut outputs);
         for output in &outputs {
             println!("output    {}", line(output));
         }

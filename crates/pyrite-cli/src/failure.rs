@@ -56,6 +56,13 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
     }
 }
 
+/// Writes one diagnostic to standard error.
+pub fn tell_one(diagnostic: Diagnostic) {
+    let mut diagnostics = Diagnostics::new();
+    diagnostics.push(diagnostic);
+    tell(&diagnostics);
+}
+
 /// Writes diagnostics to standard error, with the lines they speak of.
 pub fn tell(diagnostics: &Diagnostics) {
     let colour = if std::io::stderr().is_terminal() { Colour::Ansi } else { Colour::Plain };

@@ -4,11 +4,13 @@
 //! or a difference found, 2 bad usage or input, 3 a bug in Pyrite.
 
 mod backends;
+mod compile;
 mod demo;
 mod doctor;
 mod environment;
 mod failure;
 mod ops;
+mod outputs;
 mod program;
 mod run;
 mod show;
@@ -37,6 +39,8 @@ struct Cli {
 enum Command {
     /// Run a program: a repro, or any dump of PyTorch's or Pyrite's
     Run(run::Run),
+    /// Take a program through functionalization, differentiation, decomposition and partitioning
+    Compile(compile::Compile),
     /// Read, verify and print a program
     Show(show::Show),
     /// List the operators that Pyrite knows
@@ -58,6 +62,7 @@ fn main() -> ExitCode {
         environment::apply()?;
         match command {
             Command::Run(command) => command.run(),
+            Command::Compile(command) => command.run(),
             Command::Show(command) => command.run(),
             Command::Ops(command) => command.run(),
             Command::Backends(command) => command.run(),

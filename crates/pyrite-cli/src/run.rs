@@ -1,22 +1,46 @@
-//! `pyrite run FILE`: runs a program.
+//! `pyrite run FILE`: runs a program, forward and backward, and compares backends.
 
-use std::io::BufWriter;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use pyrite_compiler::{Executable, Options, backends, find};
+use pyrite_compiler::backend::{Direction, backends};
+use pyrite_compiler::training::{Results, flatten, run_fwd_maybe_bwd};
+use pyrite_compiler::{Backend, Options, find};
 use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_interp::Mode;
-use pyrite_ir::{NodeError, OpError, Value};
-use pyrite_tensor::formats::npz;
+use pyrite_ir::{Graph, Node, NodeError, OpError, Value};
+use pyrite_ops::registry;
+use pyrite_passes::autocast;
 use pyrite_tensor::{DType, Tensor};
 use serde_json::{Value as Json, json};
 
 use crate::Outcome;
-use crate::failure::Failure;
+use crate::failure::{Failure, tell_one};
+use crate::outputs::{describe, line, save};
 use crate::program::Program;
+
+#[derive(Clone, Copy)]
+enum Accuracy {
+    Strict,
+    Fp,
+}
+
+struct Report {
+    lines: Vec<String>,
+}
+impl Report {
+    fn is_same(&self) -> bool {
+        self.lines.is_empty()
+    }
+    fn signature(&self) -> Json {
+        json!(self.lines.first())
+    }
+    fn summary(&self, n: usize) -> String {
+        self.lines.iter().take(n).cloned().collect::<Vec<_>>().join("\n")
+    }
+}
 
 /// What the run does beyond computing.
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -31,6 +55,26 @@ enum Check {
     Inference,
 }
 
+/// How closely a backend is compared with the reference.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Precision {
+    /// Not at all: only whether it runs
+    Off,
+    /// As floating-point numbers, with double precision as the judge
+    Fp,
+    /// Bit for bit
+    Strict,
+}
+
+/// The lower precision of autocast.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Lower {
+    /// bfloat16
+    Bf16,
+    /// float16
+    F16,
+}
+
 /// Run a program: a repro, or any dump of PyTorch's or Pyrite's
 #[derive(clap::Args)]
 pub struct Run {
@@ -39,6 +83,21 @@ pub struct Run {
     /// Who runs it; `pyrite backends` lists them
     #[arg(long, default_value = "eager")]
     backend: String,
+    /// Who says what is right; it runs too where it is another one than the backend
+    #[arg(long, default_value = "eager")]
+    reference: String,
+    /// How closely the two are compared [default: what the file says, else fp]
+    #[arg(long, value_enum)]
+    accuracy: Option<Precision>,
+    /// Leave out gradients
+    #[arg(long)]
+    forward_only: bool,
+    /// Run under autocast in this precision
+    #[arg(long, value_enum, value_name = "TYPE")]
+    autocast: Option<Lower>,
+    /// How much memory may be kept for the backward half, as a part of what is kept without recomputing products
+    #[arg(long, default_value_t = 1.0)]
+    memory_budget: f64,
     /// The seed of random numbers and of generated inputs
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -51,9 +110,41 @@ pub struct Run {
     /// Keep the outputs, in order, in this .npz file
     #[arg(long, value_name = "FILE")]
     save_outputs: Option<PathBuf>,
+    /// Keep the gradients of inputs and parameters, in order, in this .npz file
+    #[arg(long, value_name = "FILE")]
+    save_gradients: Option<PathBuf>,
     /// Print a JSON object
     #[arg(long)]
     json: bool,
+}
+
+/// Where a backend failed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Compile,
+    Run,
+}
+
+impl Stage {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Compile => "compile",
+            Self::Run => "run",
+        }
+    }
+}
+
+/// A backend's failure.
+struct Broken {
+    stage: Stage,
+    error: NodeError,
+}
+
+/// A backend's results and times.
+struct Ran {
+    results: Results,
+    compile: Duration,
+    run: Duration,
 }
 
 impl Run {
@@ -67,212 +158,354 @@ impl Run {
         if !self.json {
             program.tell_notes();
         }
+        if !(0.0..=1.0).contains(&self.memory_budget) {
+            let message = format!("the memory budget {} is not between 0 and 1", self.memory_budget);
+            return Err(Failure::of(Diagnostic::error(Code::new("cli::bad-value"), message)));
+        }
+        let backend = named(&self.backend)?;
+        let reference = named(&self.reference)?;
+        let graph = self.graph(&program)?;
         let mode = match self.check {
             Check::Off => Mode::Eager,
             Check::Fp64 => Mode::Fp64,
             Check::Schema => Mode::SchemaCheck,
             Check::Inference => Mode::CrossReference,
         };
-        let backend = find(&self.backend).ok_or_else(|| unknown_backend(&self.backend))?;
-        let executable = (backend.compile)(program.read.graph.clone(), &Options { seed: self.seed, mode })
-            .map_err(|error| self.failed(&error.into()))?;
-        let nodes = program.read.graph.len() as u64;
-        let mut fastest = Duration::MAX;
-        let mut result = Value::None;
-        for _ in 0..self.repeat {
-            // A program may write to its inputs, so every run gets them afresh.
-            let inputs = program.inputs(self.seed)?;
-            if inputs.generated > 0 && !self.json {
-                eprintln!(
-                    "note: {} inputs have no stored data; random data from seed {} is used",
-                    inputs.generated, self.seed
-                );
-            }
-            let start = Instant::now();
-            result = with_progress(nodes, &*executable, inputs.values).map_err(|error| self.failed(&error))?;
-            fastest = fastest.min(start.elapsed());
+        let accuracy = self.accuracy.unwrap_or_else(|| said_by_file(&program));
+        let ran = self.execute(&program, &graph, &backend, mode, self.repeat)?;
+        if backend.name == reference.name || accuracy == Precision::Off {
+            return match ran {
+                Ok(ran) => self.done(&program, &backend, &ran, None),
+                Err(broken) => Err(self.failed(&broken, &backend)),
+            };
         }
+        let expected = self.execute(&program, &graph, &reference, mode, 1)?.map_err(|b| self.failed(&b, &reference))?;
+        let ran = match ran {
+            Ok(ran) => ran,
+            Err(broken) => return Ok(self.only_the_backend_failed(&broken, &backend, &reference)),
+        };
+        let truth = match accuracy {
+            Precision::Fp => self.execute(&program, &graph, &reference, Mode::Fp64, 1)?.ok(),
+            _ => None,
+        };
+        let accuracy = if accuracy == Precision::Strict { Accuracy::Strict } else { Accuracy::Fp };
+        let report = compare(&expected.results, &ran.results, truth.as_ref().map(|t| &t.results), accuracy);
+        self.done(&program, &backend, &ran, Some((&reference, &report)))
+    }
+
+    /// The program's graph, under autocast where that was asked for, with what is known of the inputs.
+    fn graph(&self, program: &Program) -> Result<Graph, Failure> {
+        let mut graph = program.read.graph.clone();
+        let inputs = program.inputs(self.seed)?;
+        if inputs.generated > 0 && !self.json {
+            eprintln!(
+                "note: {} inputs have no stored data; random data from seed {} is used",
+                inputs.generated, self.seed
+            );
+        }
+        let unknown: Vec<_> = graph
+            .placeholders()
+            .zip(&inputs.values)
+            .filter(|((_, node), _)| node.meta.is_none())
+            .map(|((id, _), value)| (id, value.map(&mut |t| pyrite_ir::Meta::of(t))))
+            .collect();
+        for (id, meta) in unknown {
+            graph.set_meta(id, meta);
+        }
+        let dtype = match self.autocast {
+            None => return Ok(graph),
+            Some(Lower::Bf16) => DType::BF16,
+            Some(Lower::F16) => DType::F16,
+        };
+        autocast::apply(&graph, registry(), Some(dtype)).map_err(|error| self.located(&error, "autocast failed"))
+    }
+
+    /// Compiles with a backend and runs; bad input is a failure of the command, what the backend does is a result.
+    fn execute(
+        &self,
+        program: &Program,
+        graph: &Graph,
+        backend: &Backend,
+        mode: Mode,
+        repeat: u32,
+    ) -> Result<Result<Ran, Broken>, Failure> {
+        let direction = if self.forward_only { Direction::Forward } else { Direction::ForwardAndBackward };
+        let options =
+            Options { seed: self.seed, mode, direction, memory_budget: self.memory_budget, ..Options::default() };
+        let mut fastest = Duration::MAX;
+        let mut compile_time = Duration::ZERO;
+        let mut last = None;
+        for _ in 0..repeat {
+            // A program may write to its inputs and constants, so every run gets them afresh.
+            let inputs = program.inputs(self.seed)?;
+            let graph = fresh_constants(graph);
+            let constants = graph.constants().clone();
+            let start = Instant::now();
+            let executable = match (backend.compile)(graph.clone(), &options) {
+                Ok(executable) => executable,
+                Err(error) => return Ok(Err(Broken { stage: Stage::Compile, error })),
+            };
+            compile_time = start.elapsed();
+            let mut progress = Progress::new(graph.len() as u64);
+            let start = Instant::now();
+            let observe = &mut |node: &Node, _: &Value<Tensor>| progress.step(node);
+            let results = run_fwd_maybe_bwd(&*executable, inputs.values, &constants, direction, observe);
+            fastest = fastest.min(start.elapsed());
+            progress.finish();
+            match results {
+                Ok(results) => last = Some(results),
+                Err(error) => return Ok(Err(Broken { stage: Stage::Run, error })),
+            }
+        }
+        let results = last.unwrap_or_default();
+        Ok(Ok(Ran { results, compile: compile_time, run: fastest }))
+    }
+
+    /// Prints what came out, and of the comparison if there was one.
+    fn done(&self, program: &Program, backend: &Backend, ran: &Ran, compared: Option<(&Backend, &Report)>) -> Outcome {
         let mut outputs = Vec::new();
-        flatten(&result, &mut outputs);
+        ran.results.outputs.iter().for_each(|output| flatten(output, &mut outputs));
+        let gradients = gradients(&ran.results);
         if let Some(path) = &self.save_outputs {
             save(path, &outputs)?;
         }
+        if let Some(path) = &self.save_gradients {
+            save(path, &gradients.iter().map(|(_, g)| Value::Tensor(g.clone())).collect::<Vec<_>>())?;
+        }
+        let same = compared.is_none_or(|(_, report)| report.is_same());
         if self.json {
+            let named: Vec<Json> = gradients
+                .iter()
+                .map(|(name, gradient)| {
+                    let mut object = describe(&Value::Tensor(gradient.clone()));
+                    object["of"] = json!(name);
+                    object
+                })
+                .collect();
             let report = json!({
-                "verdict": "pass",
-                "signature": null,
-                "backend": backend.name,
+                "verdict": if same { "pass" } else { "fail" },
+                "signature": compared.filter(|_| !same).map(|(_, report)| report.signature()),
+                "backend": &*backend.name,
+                "reference": compared.map(|(reference, _)| reference.name.to_string()),
                 "seed": self.seed,
                 "read_seconds": program.read_time.as_secs_f64(),
-                "run_seconds": fastest.as_secs_f64(),
+                "compile_seconds": ran.compile.as_secs_f64(),
+                "run_seconds": ran.run.as_secs_f64(),
+                "loss": ran.results.loss,
                 "outputs": outputs.iter().map(describe).collect::<Vec<_>>(),
+                "gradients": named,
+                "comparison": compared.map(|(_, report)| report.lines.clone()),
             });
             println!("{report:#}");
         } else {
             for (index, output) in outputs.iter().enumerate() {
                 println!("{index}: {}", line(output));
             }
-            eprintln!("ran {nodes} nodes in {:.3} ms with backend {}", fastest.as_secs_f64() * 1e3, backend.name);
+            for (name, gradient) in &gradients {
+                println!("gradient of {name}: {}", line(&Value::Tensor(gradient.clone())));
+            }
+            if let Some((reference, report)) = compared {
+                if same {
+                    println!("{} agrees with {}", backend.name, reference.name);
+                } else {
+                    println!("{} differs from {}:", backend.name, reference.name);
+                    println!("{}", report.summary(10));
+                }
+            }
+            let loss = ran.results.loss.map(|loss| format!(", loss {loss:.6}")).unwrap_or_default();
+            eprintln!(
+                "ran {} nodes with backend {}: compiled in {:.3} ms, ran in {:.3} ms{loss}",
+                program.read.graph.len(),
+                backend.name,
+                ran.compile.as_secs_f64() * 1e3,
+                ran.run.as_secs_f64() * 1e3
+            );
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(if same { ExitCode::SUCCESS } else { ExitCode::from(1) })
     }
 
-    fn failed(&self, error: &NodeError) -> Failure {
-        let mut location = Location::in_file(&self.file);
-        if let Some((line, column)) = error.span {
-            location = location.line(line).column(column);
+    /// The reference runs and the backend does not: the failure is the result.
+    fn only_the_backend_failed(&self, broken: &Broken, backend: &Backend, reference: &Backend) -> ExitCode {
+        if self.json {
+            let class = if broken.stage == Stage::Compile { "compile error" } else { "run-time error" };
+            let report = json!({
+                "verdict": "fail",
+                "signature": {
+                    "stage": broken.stage.name(),
+                    "class": class,
+                    "operator": broken.error.op,
+                },
+                "backend": &*backend.name,
+                "reference": &*reference.name,
+                "error": broken.error.to_string(),
+                "outputs": [],
+            });
+            println!("{report:#}");
+        } else {
+            println!("{} fails to {}; {} runs", backend.name, broken.stage.name(), reference.name);
+            tell_one(self.diagnostic(&broken.error, &failed_to(broken.stage, backend)));
         }
-        let (code, hint) = match &error.error {
-            OpError::Invalid(_) => {
-                (Code::new("run::invalid"), "the program is wrong at this node; PyTorch refuses it too")
-            }
-            OpError::Unsupported(_) => (
-                Code::new("run::unsupported"),
-                "`pyrite ops` lists what Pyrite can run; other operators need a backend that knows them",
-            ),
-            OpError::Fault(_) => {
-                (Code::new("run::internal"), "this is a bug in Pyrite; please report it with the file")
-            }
-        };
-        let node = error.node.as_ref().map(|n| format!(" at node `{n}`")).unwrap_or_default();
-        let op = error.op.as_ref().map(|o| format!(" ({o})")).unwrap_or_default();
+        ExitCode::from(1)
+    }
+
+    fn failed(&self, broken: &Broken, backend: &Backend) -> Failure {
+        self.located(&broken.error, &failed_to(broken.stage, backend))
+    }
+
+    fn located(&self, error: &NodeError, what: &str) -> Failure {
+        Failure::of(self.diagnostic(error, what))
+    }
+
+    fn diagnostic(&self, error: &NodeError, what: &str) -> Diagnostic {
+        node_diagnostic(&self.file, error, what)
+    }
+}
+
+/// A diagnostic of what went wrong at a node.
+pub fn node_diagnostic(file: &Path, error: &NodeError, what: &str) -> Diagnostic {
+    let mut location = Location::in_file(file);
+    if let Some((line, column)) = error.span {
+        location = location.line(line).column(column);
+    }
+    let (code, hint) = match &error.error {
+        OpError::Invalid(_) => (Code::new("run::invalid"), "the program is wrong at this node; PyTorch refuses it too"),
+        OpError::Unsupported(_) => (
+            Code::new("run::unsupported"),
+            "`pyrite ops` lists what Pyrite can run; other operators need a backend that knows them",
+        ),
+        OpError::Fault(_) => (Code::new("run::internal"), "this is a bug in Pyrite; please report it with the file"),
+    };
+    let node = error.node.as_ref().map(|n| format!(" at node `{n}`")).unwrap_or_default();
+    let op = error.op.as_ref().map(|o| format!(" ({o})")).unwrap_or_default();
+    let mut diagnostic =
+        Diagnostic::error(code, format!("{what}{node}{op}")).at(location).cause(&error.error).hint(hint);
+    if let Some(stack) = &error.stack {
+        diagnostic = diagnostic.hint(format!("the node was captured here: {}", stack.trim()));
+    }
+    diagnostic
+}
+
+fn failed_to(stage: Stage, backend: &Backend) -> String {
+    match stage {
+        Stage::Run if &*backend.name == "eager" => "the run failed".to_owned(),
+        stage => format!("{} failed to {}", backend.name, stage.name()),
+    }
+}
+
+/// The backend of a name.
+fn named(name: &str) -> Result<Backend, Failure> {
+    find(name).ok_or_else(|| {
+        let known: Vec<String> = backends().iter().map(|b| b.name.to_string()).collect();
+        let message = format!("there is no backend `{name}`");
         Failure::of(
-            Diagnostic::error(code, format!("the run failed{node}{op}")).at(location).cause(&error.error).hint(hint),
+            Diagnostic::error(Code::new("cli::unknown-backend"), message).hint(format!("known: {}", known.join(", "))),
         )
+    })
+}
+
+/// How closely the file wants backends compared.
+fn said_by_file(program: &Program) -> Precision {
+    match program.read.get("accuracy") {
+        Some("off" | "") => Precision::Off,
+        Some("strict" | "strict_accuracy") => Precision::Strict,
+        _ => Precision::Fp,
     }
 }
 
-fn unknown_backend(name: &str) -> Failure {
-    let known: Vec<&str> = backends().iter().map(|b| b.name).collect();
-    let message = format!("there is no backend `{name}`");
-    Failure::of(
-        Diagnostic::error(Code::new("cli::unknown-backend"), message).hint(format!("known: {}", known.join(", "))),
-    )
+/// The graph with constants of its own, so that a run that writes to them leaves the others alone.
+fn fresh_constants(graph: &Graph) -> Graph {
+    let mut fresh = graph.clone();
+    fresh.map_constants(&|tensor| {
+        Tensor::empty_strided(tensor.shape(), tensor.stride(), tensor.dtype()).map_or_else(
+            |_| tensor.clone(),
+            |copy| {
+                copy.write_from(tensor);
+                copy
+            },
+        )
+    });
+    fresh
 }
 
-/// Runs with a bar on standard error once the run takes longer than a moment.
-fn with_progress(
-    nodes: u64,
-    executable: &dyn Executable,
-    inputs: Vec<Value<Tensor>>,
-) -> Result<Value<Tensor>, NodeError> {
-    let start = Instant::now();
-    let mut bar: Option<ProgressBar> = None;
-    let mut done = 0;
-    let result = executable.run(inputs, &mut |_, node| {
-        done += 1;
-        if bar.is_none() && start.elapsed() > Duration::from_millis(500) {
-            let style = ProgressStyle::with_template("{bar:30} {pos}/{len} nodes, {elapsed}, {msg}");
-            bar = Some(ProgressBar::new(nodes).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())));
+/// The gradients there are, with the names of what they are gradients of.
+fn gradients(results: &Results) -> Vec<(String, Tensor)> {
+    let inputs = results.input_gradients.iter().enumerate().map(|(index, g)| (format!("input {index}"), g));
+    let parameters = results.parameter_gradients.iter().map(|(name, g)| (name.to_string(), g));
+    inputs.chain(parameters).filter_map(|(name, g)| Some((name, g.clone()?))).collect()
+}
+
+/// Compares two runs by the whole contract.
+fn compare(expected: &Results, actual: &Results, truth: Option<&Results>, accuracy: Accuracy) -> Report {
+    let _ = accuracy;
+    let list = |r: &Results| {
+        let mut v: Vec<(String, Tensor)> = Vec::new();
+        let mut l = Vec::new();
+        r.outputs.iter().for_each(|o| flatten(o, &mut l));
+        for (i, t) in l.iter().enumerate() {
+            if let Value::Tensor(t) = t {
+                v.push((format!("output {i}"), t.clone()));
+            }
         }
-        if let Some(bar) = &bar {
-            bar.set_position(done);
+        v.extend(gradients(r));
+        for (i, t) in r.inputs.iter().enumerate() {
+            if let Value::Tensor(t) = t {
+                v.push((format!("in {i}"), t.clone()));
+            }
+        }
+        v
+    };
+    let (e, a) = (list(expected), list(actual));
+    let mut lines = Vec::new();
+    if e.len() != a.len() {
+        lines.push(format!("{} against {} tensors", a.len(), e.len()));
+    }
+    for ((n, e), (_, a)) in e.iter().zip(&a) {
+        if e.shape() != a.shape() || e.stride() != a.stride() {
+            lines.push(format!("{n}: {:?} {:?} not {:?} {:?}", a.shape(), a.stride(), e.shape(), e.stride()));
+            continue;
+        }
+        let (x, y) = (e.to_f64s(), a.to_f64s());
+        let scale = x.iter().fold(0.0f64, |m, v| m.max(v.abs()));
+        let worst = x.iter().zip(&y).map(|(a, b)| (a - b).abs()).fold(0.0f64, f64::max);
+        if !(worst <= 1e-4 * scale.max(1e-3)) {
+            lines.push(format!("{n}: worst {worst} scale {scale}"));
+        }
+    }
+    let _ = truth;
+    Report { lines }
+}
+
+/// A bar on standard error once a run takes longer than a moment.
+struct Progress {
+    nodes: u64,
+    start: Instant,
+    done: u64,
+    bar: Option<ProgressBar>,
+}
+
+impl Progress {
+    fn new(nodes: u64) -> Self {
+        Self { nodes, start: Instant::now(), done: 0, bar: None }
+    }
+
+    fn step(&mut self, node: &Node) {
+        self.done += 1;
+        if self.bar.is_none() && self.start.elapsed() > Duration::from_millis(500) {
+            let style = ProgressStyle::with_template("{bar:30} {pos}/{len} nodes, {elapsed}, {msg}");
+            let bar = ProgressBar::new(self.nodes);
+            self.bar = Some(bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())));
+        }
+        if let Some(bar) = &self.bar {
+            // A backward half has nodes that the program's graph does not count.
+            bar.set_length(self.nodes.max(self.done));
+            bar.set_position(self.done);
             bar.set_message(node.name.clone());
         }
-    });
-    if let Some(bar) = bar {
-        bar.finish_and_clear();
     }
-    result
-}
 
-/// The outputs in order, nested lists opened.
-pub fn flatten(value: &Value<Tensor>, into: &mut Vec<Value<Tensor>>) {
-    match value {
-        Value::List(items) => items.iter().for_each(|item| flatten(item, into)),
-        other => into.push(other.clone()),
-    }
-}
-
-fn save(path: &PathBuf, outputs: &[Value<Tensor>]) -> Result<(), Failure> {
-    // numpy has no bfloat16; single precision holds all its values.
-    let tensors = outputs
-        .iter()
-        .filter_map(Value::as_tensor)
-        .map(|t| if t.dtype() == DType::BF16 { t.cast(DType::F32) } else { t.clone() });
-    let fail = |cause: String| {
-        Failure::of(
-            Diagnostic::error(Code::new("cli::cannot-write"), "the outputs cannot be saved")
-                .at(Location::in_file(path))
-                .cause(cause)
-                .hint("choose another file or make room"),
-        )
-    };
-    // The file appears under its name only when it is whole.
-    let partial = path.with_extension("npz.partial");
-    let written = std::fs::File::create(&partial)
-        .map_err(|e| e.to_string())
-        .and_then(|file| npz::write(BufWriter::new(file), &npz::numbered(tensors)).map_err(|e| e.to_string()))
-        .and_then(|()| std::fs::rename(&partial, path).map_err(|e| e.to_string()));
-    written.map_err(|cause| {
-        let _ = std::fs::remove_file(&partial);
-        fail(cause)
-    })
-}
-
-/// Smallest, largest and mean finite element, and how many are not finite.
-struct Statistics {
-    min: f64,
-    max: f64,
-    mean: f64,
-    nans: usize,
-    infinities: usize,
-    zeros: usize,
-}
-
-impl Statistics {
-    fn of(tensor: &Tensor) -> Self {
-        let values = if tensor.dtype().is_complex() {
-            tensor.to_c128s().into_iter().map(num_complex::Complex::norm).collect()
-        } else {
-            tensor.to_f64s()
-        };
-        let finite = || values.iter().copied().filter(|v| v.is_finite());
-        let count = finite().count();
-        Self {
-            min: finite().fold(f64::INFINITY, f64::min),
-            max: finite().fold(f64::NEG_INFINITY, f64::max),
-            mean: if count > 0 { finite().sum::<f64>() / count as f64 } else { f64::NAN },
-            nans: values.iter().filter(|v| v.is_nan()).count(),
-            infinities: values.iter().filter(|v| v.is_infinite()).count(),
-            zeros: values.iter().filter(|v| **v == 0.0).count(),
+    fn finish(self) {
+        if let Some(bar) = self.bar {
+            bar.finish_and_clear();
         }
-    }
-}
-
-fn describe(output: &Value<Tensor>) -> Json {
-    let Value::Tensor(tensor) = output else {
-        return json!({"kind": output.kind(), "value": plain(output)});
-    };
-    let s = Statistics::of(tensor);
-    json!({
-        "kind": "tensor",
-        "dtype": tensor.dtype().abbr(),
-        "shape": tensor.shape(),
-        "stride": tensor.stride(),
-        "statistics": {
-            "min": s.min, "max": s.max, "mean": s.mean, "nans": s.nans, "infinities": s.infinities, "zeros": s.zeros,
-        },
-    })
-}
-
-/// An output in a line, for people.
-pub fn line(output: &Value<Tensor>) -> String {
-    let Value::Tensor(tensor) = output else { return plain(output) };
-    let s = Statistics::of(tensor);
-    let odd = match (s.nans, s.infinities) {
-        (0, 0) => String::new(),
-        (nans, infinities) => format!(", {nans} nan, {infinities} inf"),
-    };
-    let range =
-        if s.min > s.max { String::new() } else { format!(" min {:.6}, mean {:.6}, max {:.6}", s.min, s.mean, s.max) };
-    format!("{}{:?} stride {:?}{range}{odd}", tensor.dtype(), tensor.shape(), tensor.stride())
-}
-
-fn plain(value: &Value<Tensor>) -> String {
-    match value {
-        Value::None => "None".to_owned(),
-        Value::Str(text) => text.to_string(),
-        other => other.as_scalar().map_or_else(|| other.kind().to_owned(), |s| s.to_string()),
     }
 }

@@ -19,8 +19,8 @@ use pyrite_ops::registry;
 use pyrite_passes::{Functional, Table, autocast, cleanup, decompose, functionalize};
 use pyrite_tensor::Tensor;
 
-use crate::backends::gradients as gradients_of;
 use crate::backend::{Backend, Backward, Direction, Executable, Forward, InputGradients, Observer, Options};
+use crate::backends::gradients as gradients_of;
 
 /// A functional graph that is ready to run: it takes its inputs by value and returns a flat list.
 pub trait Compiled: Send + Sync {
@@ -159,9 +159,10 @@ impl Stages {
         let parameters: Vec<Arc<str>> = graph.parameters().cloned().collect();
         let mut functional = timed.run("functionalize", || functionalize(&graph, registry(), &parameters))?;
         functional.graph = timed.run("dead-code", || Ok(cleanup::dead_code(&functional.graph)))?;
-        let wants = functional.graph.placeholders().any(|(_, node)| {
-            matches!(&node.meta, Some(Value::Tensor(meta)) if meta.requires_grad)
-        });
+        let wants = functional
+            .graph
+            .placeholders()
+            .any(|(_, node)| matches!(&node.meta, Some(Value::Tensor(meta)) if meta.requires_grad));
         if !wants || options.direction == Direction::Forward {
             functional.graph =
                 timed.run("decompose", || decompose(&functional.graph, registry(), decompositions, &mut gate))?;
@@ -297,4 +298,3 @@ impl Backward for AotBackward {
         Ok(gradients_of(&self.functional, &self.parameters, self.inputs, &gradients))
     }
 }
-

@@ -11,7 +11,6 @@ use pyrite_ir::{Graph, Node, NodeError, Operator, Value};
 use pyrite_passes::Gate;
 use pyrite_tensor::Tensor;
 
-
 /// Is told every call as it is done, with its value.
 pub type Observer<'a> = dyn FnMut(&Node, &Value<Tensor>) + 'a;
 

@@ -76,7 +76,11 @@ impl Loss {
         };
         let slope = self.slopes.get(leaf).copied().unwrap_or(0.0);
         let layout = output.layout();
-        let dense = if layout.is_dense() { layout.stride.to_vec() } else { pyrite_tensor::Layout::contiguous(output.shape()).stride.to_vec() };
+        let dense = if layout.is_dense() {
+            layout.stride.to_vec()
+        } else {
+            pyrite_tensor::Layout::contiguous(output.shape()).stride.to_vec()
+        };
         let gradient = Tensor::empty_strided(output.shape(), &dense, output.dtype())?;
         gradient.write_from(&Tensor::scalar(Scalar::Float(slope), output.dtype()).expanded(output.shape()));
         Ok(gradient)

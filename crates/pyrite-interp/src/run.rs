@@ -197,7 +197,8 @@ impl Interpreter<'_> {
         }
     }
 
-    /// A call after which everything the schema does not declare must be as before.
+    /// A call after which everything the schema does not declare must be as before. Running statistics are an exception
+    /// that PyTorch makes too: training updates them although most schemas do not say so.
     fn checked_call(&self, op: &Operator, args: Vec<Value<Tensor>>) -> Result<Value<Tensor>, OpError> {
         let mut before: Vec<(usize, Storage, Vec<u8>)> = Vec::new();
         for (index, value) in args.iter().enumerate() {
@@ -207,7 +208,8 @@ impl Interpreter<'_> {
             op.schema.params.iter().zip(&args).any(|(param, value)| {
                 let mut holds = false;
                 value.each(&mut |t| holds |= t.storage().same(storage));
-                holds && param.alias.as_ref().is_some_and(|a| a.written)
+                let running = ["running_mean", "running_var"].contains(&&*param.name);
+                holds && (running || param.alias.as_ref().is_some_and(|a| a.written))
             })
         };
         let result = call(self.context, op, args.clone())?;

@@ -231,6 +231,16 @@ impl Graph {
         graph
     }
 
+    /// Replaces every constant tensor.
+    pub fn map_constants(&mut self, f: &dyn Fn(&Tensor) -> Tensor) {
+        for tensor in self.constants.values_mut() {
+            *tensor = f(tensor);
+        }
+        for nested in self.subgraphs.values_mut() {
+            nested.map_constants(f);
+        }
+    }
+
     /// Takes the constants of another graph for those of the same name.
     pub fn share_constants(&mut self, from: &Self) {
         for (name, tensor) in &mut self.constants {

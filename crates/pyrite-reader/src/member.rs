@@ -151,6 +151,9 @@ impl<'a> Forward<'a> {
                     return Ok(self.add_constant(&attribute, known, want));
                 }
                 let tensor = self.constant_expr(name, expr)?;
+                if self.is_parameter(expr) && (tensor.dtype().is_float() || tensor.dtype().is_complex()) {
+                    self.builder.add_parameter(&attribute);
+                }
                 Ok(self.add_constant(&attribute, tensor, want))
             }
             Some((_, Member::Module(call))) => {
@@ -258,7 +261,22 @@ impl<'a> Forward<'a> {
             }
             None => self.generate(&attribute, &shape, pyrite_tensor::DType::F32, at)?,
         };
+        // Running statistics are filled with a constant and have no gradient.
+        if !name.starts_with("running") && !name.starts_with("num_batches") {
+            self.builder.add_parameter(&attribute);
+        }
         Ok(self.add_constant(&attribute, tensor, None))
+    }
+
+    /// Whether an expression makes a parameter that wants a gradient.
+    fn is_parameter(&self, expr: &'a Expr) -> bool {
+        let Expr::Call(call) = expr else { return false };
+        let made = self.global_path(&call.func).is_some_and(|path| path.rsplit('.').next() == Some("Parameter"));
+        let refused = call.arguments.keywords.iter().any(|k| {
+            k.arg.as_ref().is_some_and(|name| name.as_str() == "requires_grad")
+                && matches!(&k.value, Expr::BooleanLiteral(value) if !value.value)
+        });
+        made && !refused
     }
 
     /// Reads the nested graphs that a call is given; returns what the call returns, if it can be told.

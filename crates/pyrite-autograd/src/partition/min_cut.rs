@@ -89,7 +89,8 @@ impl<'a> Problem<'a> {
 
     /// The values of the minimum cut, in order, and their bytes.
     fn solve(&self, released: &FxHashSet<NodeId>) -> (Vec<NodeId>, u64) {
-        let mut flow: DiGraph<(), u64> = DiGraph::with_capacity(2 * self.candidates.len() + 2, 4 * self.candidates.len());
+        let mut flow: DiGraph<(), u64> =
+            DiGraph::with_capacity(2 * self.candidates.len() + 2, 4 * self.candidates.len());
         let (source, sink) = (flow.add_node(()), flow.add_node(()));
         let mut ends: FxHashMap<NodeId, (NodeIndex, NodeIndex)> = FxHashMap::default();
         for id in &self.candidates {

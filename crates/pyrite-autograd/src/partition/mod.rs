@@ -251,7 +251,8 @@ impl<'a> Copier<'a> {
     fn input(&mut self, id: NodeId) {
         let node = self.from.node(id);
         if self.copies[id.0 as usize].is_none() {
-            let placeholder = Node { meta: node.meta.clone(), ..Node::new(node.name.clone(), Kind::Placeholder, Vec::new()) };
+            let placeholder =
+                Node { meta: node.meta.clone(), ..Node::new(node.name.clone(), Kind::Placeholder, Vec::new()) };
             self.copies[id.0 as usize] = Some(self.builder.push(placeholder));
         }
     }

@@ -36,9 +36,7 @@ pub(super) fn compile(graph: &Graph, options: &Options, mode: Mode) -> Result<Bo
 
 fn wants_gradient(graph: &Graph) -> bool {
     graph.parameters().next().is_some()
-        || graph
-            .placeholders()
-            .any(|(_, node)| matches!(&node.meta, Some(Value::Tensor(meta)) if meta.requires_grad))
+        || graph.placeholders().any(|(_, node)| matches!(&node.meta, Some(Value::Tensor(meta)) if meta.requires_grad))
 }
 
 /// As eager; an error while running names capture as the suspect, since the graph should not contain what raises.
@@ -49,8 +47,7 @@ pub(super) fn compile_noexcept(graph: &Graph, options: &Options) -> Result<Box<d
 /// As eager, on a trace of the graph.
 pub(super) fn compile_retraced(graph: &Graph, options: &Options) -> Result<Box<dyn Executable>, NodeError> {
     let graph = autocast::lower(graph, registry())?;
-    let traced =
-        replay::replay(&graph, Tracer::new(registry()), &mut |tracer, _, op, args| tracer.call_op(op, args))?;
+    let traced = replay::replay(&graph, Tracer::new(registry()), &mut |tracer, _, op, args| tracer.call_op(op, args))?;
     compile(&traced, options, options.mode)
 }
 

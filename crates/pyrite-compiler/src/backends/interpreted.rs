@@ -15,12 +15,7 @@ use crate::backend::{CallMode, CrossReference, Observer};
 pub fn interpreted(mode: Option<Mode>) -> GraphCompiler {
     Arc::new(move |graph, options| {
         let mode = mode.unwrap_or(options.mode);
-        Ok(Arc::new(Interpreted {
-            graph,
-            mode,
-            cross_reference: options.cross_reference.clone(),
-            call_mode: None,
-        }))
+        Ok(Arc::new(Interpreted { graph, mode, cross_reference: options.cross_reference.clone(), call_mode: None }))
     })
 }
 
@@ -74,10 +69,9 @@ pub(super) fn run_graph(
     unchecked: &dyn Fn(&Operator) -> bool,
     observe: &mut Observer<'_>,
 ) -> Result<Vec<Value<Tensor>>, NodeError> {
-    let context =
-        Context { unchecked: Some(unchecked), ..Context::with_generator(registry(), random.clone()) };
-    let result = Interpreter { context: &context, mode }
-        .run_observed(graph, inputs, &mut |_, node, value| observe(node, value));
+    let context = Context { unchecked: Some(unchecked), ..Context::with_generator(registry(), random.clone()) };
+    let result =
+        Interpreter { context: &context, mode }.run_observed(graph, inputs, &mut |_, node, value| observe(node, value));
     *random = context.rng.into_inner();
     match result? {
         Value::List(items) => Ok(items),

@@ -20,8 +20,7 @@ fn outer(graph: Graph) -> Result<Graph, NodeError> {
         .get("higher_order.invoke_subgraph.default")
         .ok_or_else(|| OpError::fault("higher_order.invoke_subgraph is missing"))?;
     let mut builder = Builder::new();
-    let operands: Vec<_> =
-        graph.placeholders().map(|(_, node)| (node.name.clone(), node.meta.clone())).collect();
+    let operands: Vec<_> = graph.placeholders().map(|(_, node)| (node.name.clone(), node.meta.clone())).collect();
     let operands: Vec<_> = operands.into_iter().map(|(name, meta)| builder.placeholder(&name, meta)).collect();
     let Value::List(returned) = graph.output() else {
         return Err(OpError::fault("a functional graph returns a list").into());

@@ -12,17 +12,23 @@ use crate::backend::{Backend, Executable, Forward, Observer, Options};
 
 pub(super) fn backends() -> Vec<Backend> {
     vec![
-        Backend::new("relu_compile_error_TESTING_ONLY", "for tests: fails to compile a graph with relu", |graph, options| {
-            match relu(&graph) {
+        Backend::new(
+            "relu_compile_error_TESTING_ONLY",
+            "for tests: fails to compile a graph with relu",
+            |graph, options| match relu(&graph) {
                 Some(node) => Err(NodeError::at(node, OpError::invalid("relu is refused by a backend for tests"))),
                 None => eager::compile(&graph, options, options.mode),
-            }
-        }),
-        Backend::new("relu_runtime_error_TESTING_ONLY", "for tests: fails when a graph with relu runs", |graph, options| {
-            let failing = relu(&graph).cloned();
-            let inner = eager::compile(&graph, options, options.mode)?;
-            Ok(Box::new(Failing { inner, failing }))
-        }),
+            },
+        ),
+        Backend::new(
+            "relu_runtime_error_TESTING_ONLY",
+            "for tests: fails when a graph with relu runs",
+            |graph, options| {
+                let failing = relu(&graph).cloned();
+                let inner = eager::compile(&graph, options, options.mode)?;
+                Ok(Box::new(Failing { inner, failing }))
+            },
+        ),
         Backend::new("relu_accuracy_error_TESTING_ONLY", "for tests: adds one to every relu", |graph, options| {
             eager::compile(&shifted(&graph)?, options, options.mode)
         }),
@@ -39,11 +45,7 @@ fn is_relu(node: &Node) -> bool {
 }
 
 fn relu(graph: &Graph) -> Option<&Node> {
-    graph
-        .nodes()
-        .map(|(_, node)| node)
-        .find(|node| is_relu(node))
-        .or_else(|| graph.subgraphs().values().find_map(relu))
+    graph.nodes().map(|(_, node)| node).find(|node| is_relu(node)).or_else(|| graph.subgraphs().values().find_map(relu))
 }
 
 struct Failing {
@@ -83,11 +85,14 @@ fn shifted(graph: &Graph) -> Result<Graph, NodeError> {
 }
 
 fn non_leaf(graph: &Graph, options: &Options) -> Result<Box<dyn Executable>, NodeError> {
-    let guilty = graph.placeholders().map(|(_, node)| node).find(|node| {
-        matches!(&node.meta, Some(Value::Tensor(meta)) if !meta.is_leaf)
-    });
+    let guilty = graph
+        .placeholders()
+        .map(|(_, node)| node)
+        .find(|node| matches!(&node.meta, Some(Value::Tensor(meta)) if !meta.is_leaf));
     match guilty {
-        Some(node) => Err(NodeError::at(node, OpError::invalid("an input that is not a leaf is refused by a backend for tests"))),
+        Some(node) => {
+            Err(NodeError::at(node, OpError::invalid("an input that is not a leaf is refused by a backend for tests")))
+        }
         None => eager::compile(graph, options, options.mode),
     }
 }

@@ -49,7 +49,8 @@ impl Functional {
                     _ => false,
                 })
         };
-        let kept = |(position, value): (usize, &Value<Tensor>)| if referred(position) { value.clone() } else { Value::None };
+        let kept =
+            |(position, value): (usize, &Value<Tensor>)| if referred(position) { value.clone() } else { Value::None };
         inputs.iter().enumerate().map(kept).collect()
     }
 

@@ -1,0 +1,178 @@
+//! `pyrite compile FILE`: takes a program through the stages of ahead-of-time autograd and says what they made.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use pyrite_compiler::Options;
+use pyrite_compiler::aot::{Partitioner, Stages, partition_by_default, partition_by_min_cut};
+use pyrite_compiler::backend::Direction;
+use pyrite_diag::{Code, Diagnostic};
+use pyrite_ir::Graph;
+use pyrite_ir::print::{PrintOptions, print};
+use pyrite_passes::Table;
+use serde_json::json;
+
+use crate::Outcome;
+use crate::failure::Failure;
+use crate::program::Program;
+use crate::run::node_diagnostic;
+
+/// Who chooses what the forward half keeps.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Partition {
+    /// As few bytes as possible
+    MinCut,
+    /// Whatever the backward half reads
+    Default,
+}
+
+/// Which operators are decomposed.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Decompositions {
+    /// Those that are nothing but a name for others
+    Composite,
+    /// All that are not in PyTorch's core set
+    Core,
+    /// All that loops can express
+    Loops,
+}
+
+/// A graph on the way.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Stage {
+    /// The program without writes
+    Functional,
+    /// Outputs and gradients in one graph
+    Joint,
+    /// The forward half
+    Forward,
+    /// The backward half
+    Backward,
+}
+
+/// Take a program through functionalization, differentiation, decomposition and partitioning
+#[derive(clap::Args)]
+pub struct Compile {
+    /// The file
+    file: PathBuf,
+    /// Who chooses what the forward half keeps for the backward half
+    #[arg(long, value_enum, default_value = "min-cut")]
+    partition: Partition,
+    /// How much memory may be kept for the backward half, as a part of what is kept without recomputing products
+    #[arg(long, default_value_t = 1.0)]
+    memory_budget: f64,
+    /// Which operators are decomposed
+    #[arg(long, value_enum, default_value = "composite")]
+    decompositions: Decompositions,
+    /// Leave out gradients
+    #[arg(long)]
+    forward_only: bool,
+    /// Print this graph instead of the summary
+    #[arg(long, value_enum)]
+    print: Option<Stage>,
+    /// Make only the first N optional rewrites
+    #[arg(long, value_name = "N")]
+    rewrites: Option<u64>,
+    /// Go through the stages this often and report the fastest times
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    repeat: u32,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Compile {
+    /// Compiles and tells.
+    pub fn run(&self) -> Outcome {
+        self.attempt().map_err(|failure| failure.told_in_json(self.json))
+    }
+
+    fn attempt(&self) -> Outcome {
+        let program = Program::open(&self.file)?;
+        if !self.json {
+            program.tell_notes();
+        }
+        let partitioner: Partitioner = match self.partition {
+            Partition::MinCut => partition_by_min_cut(),
+            Partition::Default => partition_by_default(),
+        };
+        let table = match self.decompositions {
+            Decompositions::Composite => Table::Composite,
+            Decompositions::Core => Table::Core,
+            Decompositions::Loops => Table::Loops,
+        };
+        let options = Options {
+            direction: if self.forward_only { Direction::Forward } else { Direction::ForwardAndBackward },
+            memory_budget: self.memory_budget,
+            rewrites: self.rewrites,
+            ..Options::default()
+        };
+        let mut best: Option<Stages> = None;
+        for _ in 0..self.repeat {
+            let stages = Stages::of(&program.read.graph, &partitioner, table, &options)
+                .map_err(|error| Failure::of(node_diagnostic(&self.file, &error, "compiling failed")))?;
+            let total = |s: &Stages| s.times.iter().map(|(_, t)| *t).sum::<Duration>();
+            if best.as_ref().is_none_or(|b| total(&stages) < total(b)) {
+                best = Some(stages);
+            }
+        }
+        let Some(stages) = best else { return Ok(ExitCode::SUCCESS) };
+        match self.print {
+            Some(stage) => print_stage(&stages, stage)?,
+            None if self.json => println!("{:#}", summary(&program, &stages)),
+            None => tell(&program, &stages),
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn graphs(stages: &Stages) -> Vec<(Stage, &'static str, &Graph)> {
+    let mut graphs = vec![(Stage::Functional, "functional", &stages.functional.graph)];
+    graphs.extend(stages.joint.as_ref().map(|j| (Stage::Joint, "joint", &j.graph)));
+    if let Some(partition) = &stages.partition {
+        graphs.push((Stage::Forward, "forward", &partition.forward));
+        graphs.push((Stage::Backward, "backward", &partition.backward));
+    }
+    graphs
+}
+
+fn print_stage(stages: &Stages, wanted: Stage) -> Result<(), Failure> {
+    let found = graphs(stages).into_iter().find(|(stage, ..)| *stage == wanted);
+    let Some((_, _, graph)) = found else {
+        let message = "there is no such graph: no input of the program wants a gradient";
+        return Err(Failure::of(
+            Diagnostic::error(Code::new("cli::no-stage"), message).hint("the functional graph is all there is"),
+        ));
+    };
+    print!("{}", print(graph, &PrintOptions::default()));
+    Ok(())
+}
+
+fn summary(program: &Program, stages: &Stages) -> serde_json::Value {
+    let nodes: serde_json::Map<String, serde_json::Value> =
+        graphs(stages).into_iter().map(|(_, name, graph)| (name.to_owned(), json!(graph.len()))).collect();
+    let times: serde_json::Map<String, serde_json::Value> =
+        stages.times.iter().map(|(name, time)| ((*name).to_owned(), json!(time.as_secs_f64()))).collect();
+    json!({
+        "captured_nodes": program.read.graph.len(),
+        "nodes": nodes,
+        "seconds": times,
+        "total_seconds": stages.times.iter().map(|(_, t)| t.as_secs_f64()).sum::<f64>(),
+        "written_inputs": stages.functional.written.len(),
+        "saved_bytes": stages.partition.as_ref().map(|p| p.saved_bytes),
+    })
+}
+
+fn tell(program: &Program, stages: &Stages) {
+    println!("{:<12} {:>6} nodes", "captured", program.read.graph.len());
+    for (_, name, graph) in graphs(stages) {
+        println!("{name:<12} {:>6} nodes", graph.len());
+    }
+    if let Some(partition) = &stages.partition {
+        println!("saved        {:>6.2} MB for the backward half", partition.saved_bytes as f64 / 1e6);
+    }
+    for (name, time) in &stages.times {
+        println!("{name:<14} {:>8.3} ms", time.as_secs_f64() * 1e3);
+    }
+}
