@@ -8,7 +8,8 @@ use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Tensor};
 use rayon::prelude::*;
 
-use crate::rules::broadcast;
+use crate::derivatives::distance as d;
+use crate::rules::{broadcast, expect_same_shape};
 
 /// The table.
 pub const OPS: &[OpDef] = &[
@@ -19,6 +20,7 @@ pub const OPS: &[OpDef] = &[
         cdist,
     )
     .tags(&[Tag::Core])
+    .derivative(d::cdist)
     .samples(&[
         "f32[3, 4], f32[5, 4], 2.0, None",
         "f64[2, 1, 3, 4], f64[3, 5, 4], 1.0, 0",
@@ -33,7 +35,20 @@ pub const OPS: &[OpDef] = &[
         euclidean_infer,
         |call| pairs(call, 2.0),
     )
+    .derivative(d::euclidean)
     .samples(&["f32[3, 4], f32[5, 4]", "f64[2, 3, 4], f64[2, 5, 4]"]),
+    OpDef::kernel(
+        "aten::_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor",
+        "The gradient of `_cdist_forward` for its first argument.",
+        cdist_backward_infer,
+        cdist_backward,
+    )
+    .samples(&[
+        "f32[3, 5], f32[3, 4], f32[5, 4], 2.0, f32[3, 5]{1..2}",
+        "f64[2, 3, 5], f64[2, 3, 4], f64[5, 4], 1.0, f64[2, 3, 5]{1..2}",
+        "f64[3, 5], f64[3, 4], f64[5, 4], 3.0, f64[3, 5]{1..2}",
+        "f64[3, 5], f64[3, 4], f64[5, 4], 0.0, f64[3, 5]{1..2}",
+    ]),
     OpDef::composite(
         "aten::cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor",
         "The distances between all pairs of rows of two batches of matrices.",
@@ -47,7 +62,18 @@ pub const OPS: &[OpDef] = &[
         pdist,
     )
     .tags(&[Tag::Core])
+    .derivative(d::pdist)
     .samples(&["f32[5, 3]", "f64[4, 3]<[1, 4], 1.0", "f64[4, 3], inf", "f32[1, 3], 0.0", "f32[0, 3]", "f32[3, 0]"]),
+    OpDef::kernel(
+        "aten::_pdist_backward(Tensor grad, Tensor self, float p, Tensor pdist) -> Tensor",
+        "The gradient of `_pdist_forward`.",
+        |args| {
+            let points = args.tensor(1)?;
+            Ok(points.fresh(&points.shape, points.dtype).into())
+        },
+        pdist_backward,
+    )
+    .samples(&["f32[10], f32[5, 3], 2.0, f32[10]{1..2}", "f64[6], f64[4, 3], 1.5, f64[6]{1..2}"]),
     OpDef::composite(
         "aten::pdist(Tensor self, float p=2) -> Tensor",
         "The distances between all pairs of different rows of a matrix, each pair once.",
@@ -172,6 +198,103 @@ fn pdist(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     let mut result = Vec::with_capacity(out.numel());
     for i in 0..rows {
         result.extend((i + 1..rows).map(|j| distance(point(i), point(j), p, Nan::Spreads)));
+    }
+    out.write_f64s(&result);
+    Ok(out.into())
+}
+
+/// The derivative of a distance by one coordinate's difference. Where points coincide it is 0.
+fn slope(difference: f64, p: f64, distance: f64) -> f64 {
+    let sign = if difference == 0.0 { 0.0 } else { difference.signum() };
+    if p == 0.0 {
+        0.0
+    } else if p == 1.0 {
+        sign
+    } else if p.is_infinite() {
+        // Every coordinate with the largest difference counts.
+        if difference.abs() == distance { sign } else { 0.0 }
+    } else if distance == 0.0 || difference == 0.0 {
+        0.0
+    } else if p == 2.0 {
+        difference / distance
+    } else {
+        sign * (difference.abs() / distance).powf(p - 1.0)
+    }
+}
+
+fn cdist_backward_infer(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
+    let (grad, left, right) = (args.tensor(0)?, args.tensor(1)?, args.tensor(2)?);
+    check_order(args.float(3)?)?;
+    if left.rank() < 2 || right.rank() < 2 {
+        invalid!("distances need matrices, not shapes {:?} and {:?}", left.shape, right.shape);
+    }
+    let (l, r) = (left.rank() - 2, right.rank() - 2);
+    let batch = broadcast(&[&left.shape[..l], &right.shape[..r]])?;
+    let mut whole = batch.clone();
+    whole.extend([left.shape[l].clone(), right.shape[r].clone()]);
+    expect_same_shape("the gradient of distances", &grad.shape, &whole)?;
+    // Without distances there is nothing to expand to.
+    if grad.numel().is_eq(0) || left.numel().is_eq(0) {
+        return Ok(left.fresh(&left.shape, left.dtype).into());
+    }
+    let mut shape = batch;
+    shape.extend(left.shape[l..].iter().cloned());
+    Ok(left.fresh(&shape, left.dtype).into())
+}
+
+fn cdist_backward(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
+    let (grad, left, right) = (call.args.tensor(0)?, call.args.tensor(1)?, call.args.tensor(2)?);
+    let (p, distances) = (call.args.float(3)?, call.args.tensor(4)?.to_f64s());
+    let out = call.allocate(0)?;
+    let batch = &grad.shape()[..grad.rank() - 2];
+    let points = |t: &Tensor| {
+        let shape: Vec<i64> = batch.iter().chain(&t.shape()[t.rank() - 2..]).copied().collect();
+        t.expanded(&shape).to_f64s()
+    };
+    let (rows, cols) = (grad.shape()[grad.rank() - 2] as usize, grad.shape()[grad.rank() - 1] as usize);
+    let size = left.shape()[left.rank() - 1] as usize;
+    let (grad, left, right) = (grad.to_f64s(), points(left), points(right));
+    let mut result = vec![0.0; out.numel()];
+    if distances.len() != grad.len() {
+        invalid!("{} distances for {} gradients", distances.len(), grad.len());
+    }
+    if size > 0 && !grad.is_empty() {
+        result.par_chunks_mut(size).enumerate().for_each(|(index, to)| {
+            let a = &left[index * size..(index + 1) * size];
+            let others = &right[index / rows * cols * size..];
+            for j in 0..cols {
+                let (g, distance) = (grad[index * cols + j], distances[index * cols + j]);
+                for ((to, a), b) in to.iter_mut().zip(a).zip(&others[j * size..]) {
+                    *to += g * slope(a - b, p, distance);
+                }
+            }
+        });
+    }
+    out.write_f64s(&result);
+    Ok(out.into())
+}
+
+fn pdist_backward(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
+    let (grad, input, p) = (call.args.tensor(0)?.to_f64s(), call.args.tensor(1)?, call.args.float(2)?);
+    let distances = call.args.tensor(3)?.to_f64s();
+    let out = call.allocate(0)?;
+    let (rows, size) = (input.shape()[0] as usize, input.shape()[1] as usize);
+    let pairs = rows * rows.saturating_sub(1) / 2;
+    if grad.len() != pairs || distances.len() != pairs {
+        invalid!("{} gradients and {} distances for {pairs} pairs", grad.len(), distances.len());
+    }
+    let points = input.to_f64s();
+    let mut result = vec![0.0; points.len()];
+    let mut pairs = grad.iter().zip(&distances);
+    for i in 0..rows {
+        for (j, (g, distance)) in (i + 1..rows).zip(&mut pairs) {
+            for c in 0..size {
+                let (at, other) = (i * size + c, j * size + c);
+                let change = g * slope(points[at] - points[other], p, *distance);
+                result[at] += change;
+                result[other] -= change;
+            }
+        }
     }
     out.write_f64s(&result);
     Ok(out.into())
