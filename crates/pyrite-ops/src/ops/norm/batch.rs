@@ -23,7 +23,6 @@ pub const OPS: &[OpDef] = &[
         |c| forward(c, &LEGIT),
     )
     .derivative(d::batch_norm)
-    .constants(&[1, 2])
     .samples(&[
         "f32[2, 4, 3, 5], f32[4], f32[4], None, None, True, 0.1, 1e-5",
         "f64[2, 4], None, None, f64[4], f64[4]{0.5..1.5}, False, 0.1, 1e-5",
@@ -37,7 +36,6 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .derivative(d::batch_norm)
-    .constants(&[1, 2])
     .samples(&[
         "f32[2, 4, 3, 5], f32[4], f32[4], f32[4], f32[4]{0.5..1.5}, True, 0.1, 1e-5",
         "f32[2, 4, 3, 5]<[60, 1, 20, 4], f32[4], f32[4], f32[4], f32[4]{0.5..1.5}, True, 0.1, 1e-5",
@@ -52,7 +50,6 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .derivative(d::batch_norm_no_stats)
-    .constants(&[1, 2])
     .samples(&["f32[2, 4, 3], f32[4], f32[4], True, 0.1, 1e-5"]),
     OpDef::kernel(
         "aten::_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
@@ -62,7 +59,6 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .derivative(d::batch_norm_by_running)
-    .constants(&[1, 2])
     .samples(&[
         "f32[2, 4, 3], f32[4], f32[4], f32[4], f32[4]{0.5..1.5}, 0.1, 1e-5",
         "f16[2, 4], None, None, f16[4], f16[4]{0.5..1.5}, 0.1, 1e-5",
@@ -74,7 +70,7 @@ pub const OPS: &[OpDef] = &[
         |c| forward(c, &LEGIT_FUNCTIONAL),
     )
     .derivative(d::batch_norm)
-    .constants(&[1, 2, 3, 4])
+    .constants(&[3, 4])
     .samples(&[
         "f32[2, 4, 3], f32[4], f32[4], f32[4], f32[4]{0.5..1.5}, True, 0.1, 1e-5",
         "f32[2, 4, 3], f32[4], f32[4], f32[4], f32[4]{0.5..1.5}, False, 0.1, 1e-5",
@@ -86,7 +82,6 @@ pub const OPS: &[OpDef] = &[
         |c| forward(c, &WITH_UPDATE),
     )
     .derivative(d::batch_norm_by_batch)
-    .constants(&[1, 2, 3])
     .samples(&["f32[2, 4, 3], f32[4], f32[4], f32[4], f32[4]{0.5..1.5}, 0.1, 1e-5"]),
     OpDef::kernel(
         "aten::_batch_norm_with_update_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)",
@@ -95,7 +90,7 @@ pub const OPS: &[OpDef] = &[
         |c| forward(c, &WITH_UPDATE_FUNCTIONAL),
     )
     .derivative(d::batch_norm_by_batch)
-    .constants(&[1, 2, 3, 4, 5])
+    .constants(&[4, 5])
     .samples(&["f32[2, 4, 3], f32[4], f32[4], f32[4], f32[4]{0.5..1.5}, 0.1, 1e-5"]),
     OpDef::kernel(
         "aten::_batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
@@ -104,7 +99,6 @@ pub const OPS: &[OpDef] = &[
         |c| forward(c, &NO_UPDATE),
     )
     .derivative(d::batch_norm_by_running)
-    .constants(&[1, 2, 3])
     .samples(&["f32[2, 4, 3], f32[4], f32[4], f32[4], f32[4]{0.5..1.5}, 0.1, 1e-5"]),
     OpDef::kernel(
         "aten::native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
@@ -112,6 +106,7 @@ pub const OPS: &[OpDef] = &[
         backward_meta,
         backward,
     )
+    .derivative(d::batch_norm_backward)
     .samples(&[
         "f32[2, 4, 3], f32[2, 4, 3], f32[4], f32[4], f32[4], f32[4], f32[4], True, 1e-5, [True, True, True]",
         "f32[2, 4, 3, 5]<[60, 1, 20, 4], f32[2, 4, 3, 5]<[60, 1, 20, 4], f32[4], f32[4], f32[4], f32[4], f32[4], True, 1e-5, [True, True, True]",
@@ -123,6 +118,7 @@ pub const OPS: &[OpDef] = &[
         backward_meta,
         backward,
     )
+    .derivative(d::batch_norm_backward)
     .samples(&[
         "f32[2, 4, 3], f32[2, 4, 3], f32[4], f32[4], f32[4], f32[4], f32[4], True, 1e-5, [True, True, True], u8[0]",
     ]),

@@ -31,7 +31,6 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .derivative(d::group_norm)
-    .constants(&[1, 2])
     .samples(&[
         "f32[2, 4, 3, 5], f32[4], f32[4], 2, 4, 15, 2, 1e-5",
         "f64[2, 4, 3, 5]<[60, 1, 20, 4], None, None, 2, 4, 15, 4, 1e-5",
@@ -48,6 +47,7 @@ pub const OPS: &[OpDef] = &[
         },
     )
     .tags(&[Tag::Core])
+    .derivative(d::group_norm_backward)
     .samples(&[
         "f32[2, 4, 3], f32[2, 4, 3], f32[2, 2], f32[2, 2], f32[4], 2, 4, 3, 2, [True, True, True]",
         "f64[2, 4, 3], f64[2, 4, 3], f64[2, 2], f64[2, 2], None, 2, 4, 3, 2, [True, False, False]",
