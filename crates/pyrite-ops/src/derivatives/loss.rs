@@ -5,6 +5,7 @@ use pyrite_sym::SymInt;
 
 use super::Calculus;
 use super::backward::{gradients, packet};
+use super::formula::{Sheet, Term};
 use crate::rules::broadcast;
 
 /// Two tensors in their common shape.
@@ -131,4 +132,76 @@ pub fn nll_backward(e: &mut dyn Emit, p: &Pullback<'_>) -> Result<Gradients, OpE
     let op = packet(p).replace("_backward", ".default");
     let args: Vec<Value<Handle>> = [vec![p.grad()?.into()], (2..6).map(|index| p.value(index)).collect()].concat();
     gradients(e, &op, &args, &[0])
+}
+
+/// The loss of one element of a pair as its backward operator sees it: the slope `f` of the loss, and the derivatives of
+/// `f` by input and target.
+type Slopes = for<'s> fn(Term<'s>, Term<'s>, &Pullback<'_>) -> [Term<'s>; 3];
+
+/// Backward operators of losses of a pair, `grad·f(self, target)`, divided by the number of elements for the mean.
+fn pair_backward(e: &mut dyn Emit, p: &Pullback<'_>, slopes: Slopes) -> Result<Gradients, OpError> {
+    let count = e.shape(p.tensor(1)?).iter().fold(SymInt::Int(1), |n, d| n * d);
+    let s = Sheet::new(e);
+    let (t, g, x, y) = (s.grad(p), s.argument(p, 0), s.argument(p, 1), s.argument(p, 2));
+    let t = if p.args.int(3)? == 1 { t / s.term(count) } else { t };
+    let [f, by_input, by_target] = slopes(x, y, p);
+    s.gradients(p, &[(0, &|| t * f), (1, &|| t * g * by_input), (2, &|| t * g * by_target)])
+}
+
+/// `mse_loss_backward`.
+pub fn mse_backward(e: &mut dyn Emit, p: &Pullback<'_>) -> Result<Gradients, OpError> {
+    pair_backward(e, p, |x, y, _| {
+        let two = x.ones_like() * 2.0;
+        [(x - y) * 2.0, two, -two]
+    })
+}
+
+/// `smooth_l1_loss_backward`.
+pub fn smooth_l1_backward(e: &mut dyn Emit, p: &Pullback<'_>) -> Result<Gradients, OpError> {
+    pair_backward(e, p, |x, y, p| {
+        let (beta, z) = (p.args.float(4).unwrap_or(0.0), x - y);
+        let curved = z.abs().lt(beta);
+        let slope = curved.select(1.0 / beta, 0.0);
+        [curved.select(z / beta, z.sgn()), slope, -slope]
+    })
+}
+
+/// `huber_loss_backward`.
+pub fn huber_backward(e: &mut dyn Emit, p: &Pullback<'_>) -> Result<Gradients, OpError> {
+    pair_backward(e, p, |x, y, p| {
+        let (delta, z) = (p.args.float(4).unwrap_or(0.0), x - y);
+        let curved = z.abs().le(delta);
+        let slope = curved.select(1.0, 0.0);
+        [curved.select(z, z.sgn() * delta), slope, -slope]
+    })
+}
+
+/// `soft_margin_loss_backward`: `f = -y·σ(-x·y)`.
+pub fn soft_margin_backward(e: &mut dyn Emit, p: &Pullback<'_>) -> Result<Gradients, OpError> {
+    pair_backward(e, p, |x, y, _| {
+        let weight = (-(x * y)).sigmoid();
+        let change = weight * (1.0 - weight);
+        [-(y * weight), y * y * change, x * y * change - weight]
+    })
+}
+
+/// `binary_cross_entropy_backward`: `w·(x - y)/(x·(1 - x))`, whose denominator has a floor.
+pub fn binary_cross_entropy_backward(e: &mut dyn Emit, p: &Pullback<'_>) -> Result<Gradients, OpError> {
+    p.refuse(3)?;
+    let count = e.shape(p.tensor(1)?).iter().fold(SymInt::Int(1), |n, d| n * d);
+    let s = Sheet::new(e);
+    let (mut t, g, x, y) = (s.grad(p), s.argument(p, 0), s.argument(p, 1), s.argument(p, 2));
+    if p.args.opt_tensor(3)?.is_some() {
+        t = t * s.argument(p, 3);
+    }
+    if p.args.int(4)? == 1 {
+        t = t / s.term(count);
+    }
+    let below = x * (1.0 - x);
+    let (flat, floor) = (below.lt(1e-12), below.of("aten.clamp_min.default", &[1e-12.into()]));
+    let by_input = || {
+        let curve = ((x - y) * (1.0 - x * 2.0) / floor).except(flat);
+        t * g * (1.0 - curve) / floor
+    };
+    s.gradients(p, &[(0, &|| t * (x - y) / floor), (1, &by_input), (2, &|| -(t * g / floor))])
 }

@@ -27,6 +27,7 @@ pub const OPS: &[OpDef] = &[
         infer_pair_backward,
         |call| pair_backward(call, 3, |x, y| 2.0 * (x - y)),
     )
+    .derivative(d::mse_backward)
     .samples(&["f32[], f32[3, 4], f32[3, 4], 1", "f64[5], f64[5], f64[5], 0"]),
     OpDef::kernel(
         "aten::smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor",
@@ -43,6 +44,7 @@ pub const OPS: &[OpDef] = &[
         infer_pair_backward,
         smooth_l1_backward,
     )
+    .derivative(d::smooth_l1_backward)
     .samples(&["f32[], f32[3, 4], f32[3, 4], 1, 1.", "f64[5], f64[5], f64[5], 0, 0."]),
     OpDef::kernel(
         "aten::huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor",
@@ -59,6 +61,7 @@ pub const OPS: &[OpDef] = &[
         infer_pair_backward,
         huber_backward,
     )
+    .derivative(d::huber_backward)
     .samples(&["f32[], f32[3, 4], f32[3, 4], 1, 1.", "f64[5], f64[5], f64[5], 0, 0.5"]),
     OpDef::kernel(
         "aten::soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
@@ -74,6 +77,7 @@ pub const OPS: &[OpDef] = &[
         infer_pair_backward,
         |call| pair_backward(call, 3, |x, y| -y / (1.0 + (y * x).exp())),
     )
+    .derivative(d::soft_margin_backward)
     .samples(&["f32[], f32[3, 4], f32[3, 4], 1"]),
     OpDef::kernel(
         "aten::binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
@@ -90,6 +94,7 @@ pub const OPS: &[OpDef] = &[
         infer_cross_backward,
         cross_backward,
     )
+    .derivative(d::binary_cross_entropy_backward)
     .samples(&[
         "f32[], f32[3, 4]{0.1..0.9}, f32[3, 4]{0..1}",
         "f64[3, 4], f64[3, 4]{0.1..0.9}, f64[3, 4]{0..1}, f64[4], 0",
