@@ -111,6 +111,13 @@ impl<'e> Sheet<'e> {
             None => Ok(found),
         }
     }
+
+    /// The gradients of arguments that were computed already; those that are not wanted are left out.
+    pub fn found(&self, p: &Pullback<'_>, terms: &[(usize, Term<'_>)]) -> Result<Gradients, OpError> {
+        let found = terms.iter().filter(|(index, _)| p.wants(*index));
+        let found = found.map(|(index, term)| (*index, self.read(term.at))).collect();
+        self.failed.take().map_or(Ok(found), Err)
+    }
 }
 
 impl Scribe for Sheet<'_> {

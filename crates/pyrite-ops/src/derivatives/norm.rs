@@ -7,8 +7,9 @@
 use pyrite_ir::{Emit, Gradients, Handle, OpError, Pullback, Value};
 use pyrite_sym::SymInt;
 
+use super::Calculus;
 use super::backward::{gradients, mask};
-use super::{Calculus, Keep};
+use super::formula::{Sheet, Term};
 
 /// How a normalisation lays out its tensors, so that they broadcast.
 struct Form {
@@ -58,16 +59,6 @@ impl Form {
         let (n, c, rest, groups) = (p.args.sym(at)?, p.args.sym(at + 1)?, p.args.sym(at + 2)?, p.args.sym(at + 3)?);
         let each = c.floor_div(&groups);
         Ok(Self::new(vec![n, groups, each, rest], &|d| d < 2, &|d| d == 1 || d == 2))
-    }
-
-    /// The mean over what statistics are taken over.
-    fn mean(&self, e: &mut dyn Emit, a: Handle) -> Result<Handle, OpError> {
-        e.one("aten.mean.dim", &[a.into(), self.over.as_slice().into(), true.into()])
-    }
-
-    /// The sum over what statistics are taken over.
-    fn sum(&self, e: &mut dyn Emit, a: Handle) -> Result<Handle, OpError> {
-        e.sum(a, &self.over, Keep::Dims)
     }
 
     /// The gradient that flows to the input through its statistics: with mean `m` and inverse deviation `r`, `dm/dx` is
@@ -233,111 +224,78 @@ struct Places {
     rstd: usize,
 }
 
+/// The mean over dimensions, which stay with size one.
+fn averaged<'s>(t: Term<'s>, dims: &[i64]) -> Term<'s> {
+    t.of("aten.mean.dim", &[dims.into(), true.into()])
+}
+
+/// The sum over dimensions, which stay with size one.
+fn summed<'s>(t: Term<'s>, dims: &[i64]) -> Term<'s> {
+    t.of("aten.sum.dim_IntList", &[dims.into(), true.into()])
+}
+
+/// In a larger shape.
+fn expanded<'s>(t: Term<'s>, shape: &[SymInt]) -> Term<'s> {
+    t.of("aten.expand.default", &[shape.into()])
+}
+
+/// The sum of those terms that there are.
+fn total<'s>(terms: impl IntoIterator<Item = Option<Term<'s>>>) -> Option<Term<'s>> {
+    terms.into_iter().flatten().reduce(|sum, term| sum + term)
+}
+
 /// The gradients of the arguments of a backward operator.
 ///
 /// With `n = (x - m)·r` and `u = g·w`, its results are `dx = r·(u - mean(u) - n·mean(u·n))`, `dw = Σg·n` and `db = Σg`.
-/// Let `a`, `b` and `c` be the gradients of these. As `u` and `a` stand alike in `Σa·dx`, the gradient of `u` is what
-/// the operator makes of `a`: `q = r·(a - mean(a) - n·mean(a·n))`. The gradient of `n` is
-/// `v = g·b - r·(a·mean(u·n) + u·mean(a·n))`, from which those of `x`, `m` and `r` follow.
+/// Let `a`, `b` and `c` be their gradients. In `Σa·dx`, `a` and `u` are interchangeable: it is `Σu·r·z` with
+/// `z = a - mean(a) - n·mean(a·n)`, which gives the gradients of `u` and of the factor `r`. What `n` gets is
+/// `v = g·b - r·(a·mean(u·n) + u·mean(a·n))`, from which the rest follows. Without a mean to subtract, those of `u` and
+/// `a` do not occur.
 fn backward(e: &mut dyn Emit, p: &Pullback<'_>, form: &Form, at: &Places) -> Result<Gradients, OpError> {
-    let (grad, input) = (p.tensor(0)?, p.tensor(1)?);
-    let (g, x) = (e.reshape(grad, &form.whole)?, e.reshape(input, &form.whole)?);
-    let rstd = p.tensor(at.rstd)?;
-    let r = e.reshape(rstd, &form.statistic)?;
-    let centred = match at.mean {
-        Some(mean) => {
-            let mean = e.reshape(p.tensor(mean)?, &form.statistic)?;
-            e.sub(x, mean)?
-        }
-        None => x,
-    };
-    let n = e.mul(centred, r)?;
-    let weight = p.args.opt_tensor(at.weight)?.copied();
-    let w = weight.map(|w| e.reshape(w, &form.parameter)).transpose()?;
-    let mut of_g: Vec<Handle> = Vec::new();
-    let mut of_n: Option<Handle> = None;
-    let mut of_r: Option<Handle> = None;
-    let mut found = Vec::new();
-    if let Some(a) = p.grad_of(0) {
-        let a = e.reshape(a, &form.whole)?;
-        let u = match w {
-            Some(w) => e.mul(g, w)?,
-            None => g,
-        };
-        let (un, an, au) = (e.mul(u, n)?, e.mul(a, n)?, e.mul(a, u)?);
-        let (mean_un, mean_an) = (form.mean(e, un)?, form.mean(e, an)?);
-        // `rest` is `q / r`, and `dot` is `Σa·dx / r`.
-        let along = e.mul(n, mean_an)?;
-        let mut rest = e.sub(a, along)?;
-        let (sum_au, sum_un) = (form.sum(e, au)?, form.sum(e, un)?);
-        let along = e.mul(sum_un, mean_an)?;
-        let mut dot = e.sub(sum_au, along)?;
-        if at.mean.is_some() {
-            let (mean_a, sum_u) = (form.mean(e, a)?, form.sum(e, u)?);
-            rest = e.sub(rest, mean_a)?;
-            let level = e.mul(mean_a, sum_u)?;
-            dot = e.sub(dot, level)?;
-        }
-        of_r = Some(dot);
-        let q = e.mul(rest, r)?;
-        of_g.push(match w {
-            Some(w) => e.mul(q, w)?,
-            None => q,
-        });
-        if let Some(weight) = weight.filter(|_| p.wants(at.weight)) {
-            let product = e.mul(g, q)?;
-            let sum = e.sum(product, &form.repeated, Keep::Dims)?;
-            let shape = e.shape(weight);
-            found.push((at.weight, e.reshape(sum, &shape)?.into()));
-        }
-        let (left, right) = (e.mul(a, mean_un)?, e.mul(u, mean_an)?);
-        let sum = e.add(left, right)?;
-        let sum = e.mul(sum, r)?;
-        of_n = Some(e.neg(sum)?);
-    }
-    if let Some(b) = p.grad_of(1) {
-        let b = e.reshape(b, &form.parameter)?;
-        of_g.push(e.mul(b, n)?);
-        let gb = e.mul(g, b)?;
-        of_n = Some(match of_n {
-            Some(v) => e.add(v, gb)?,
-            None => gb,
-        });
-    }
-    if let Some(c) = p.grad_of(2) {
-        let c = e.reshape(c, &form.parameter)?;
-        of_g.push(e.expand(c, &form.whole)?);
-    }
-    if p.wants(0) {
-        let mut terms = of_g.into_iter();
-        if let Some(first) = terms.next() {
-            let sum = terms.try_fold(first, |sum, term| e.add(sum, term))?;
-            let shape = e.shape(grad);
-            found.push((0, e.reshape(sum, &shape)?.into()));
-        }
-    }
-    let Some(v) = of_n else { return Ok(found) };
-    let vr = e.mul(v, r)?;
-    if p.wants(1) {
-        let shape = e.shape(input);
-        found.push((1, e.reshape(vr, &shape)?.into()));
-    }
-    if let Some(mean) = at.mean.filter(|index| p.wants(*index)) {
-        let sum = form.sum(e, vr)?;
-        let sum = e.neg(sum)?;
-        let shape = e.shape(p.tensor(mean)?);
-        found.push((mean, e.reshape(sum, &shape)?.into()));
-    }
-    if p.wants(at.rstd) {
-        let product = e.mul(v, centred)?;
-        let mut sum = form.sum(e, product)?;
-        if let Some(more) = of_r {
-            sum = e.add(sum, more)?;
-        }
-        let shape = e.shape(rstd);
-        found.push((at.rstd, e.reshape(sum, &shape)?.into()));
-    }
-    Ok(found)
+    let mut laid = |value: Option<Handle>, shape: &[SymInt]| value.map(|v| e.reshape(v, shape)).transpose();
+    let weight = laid(p.args.opt_tensor(at.weight)?.copied(), &form.parameter)?;
+    let mean = laid(at.mean.map(|index| p.tensor(index)).transpose()?, &form.statistic)?;
+    let r = laid(Some(p.tensor(at.rstd)?), &form.statistic)?;
+    let (g, x) = (laid(Some(p.tensor(0)?), &form.whole)?, laid(Some(p.tensor(1)?), &form.whole)?);
+    let a = laid(p.grad_of(0), &form.whole)?;
+    let (b, c) = (laid(p.grad_of(1), &form.parameter)?, laid(p.grad_of(2), &form.parameter)?);
+    let s = Sheet::new(e);
+    let [weight, mean, a, b, c] = [weight, mean, a, b, c].map(|value| value.map(|v| s.term(v)));
+    let [g, x, r] = [g, x, r].map(|value| s.term(value));
+    let (average, sum) = (|t| averaged(t, &form.over), |t, dims: &[i64]| summed(t, dims));
+
+    let centred = mean.map_or(x, |mean| x - mean);
+    let n = centred * r;
+    let u = weight.map_or(g, |weight| g * weight);
+    let z = a.map(|a| {
+        let across = a - n * average(a * n);
+        if mean.is_some() { across - average(a) } else { across }
+    });
+    let v = total([b.map(|b| g * b), a.map(|a| -((a * average(u * n) + u * average(a * n)) * r))]);
+
+    let of_grad = total([
+        z.map(|z| weight.map_or(z * r, |weight| z * r * weight)),
+        b.map(|b| n * b),
+        c.map(|c| expanded(c, &form.whole)),
+    ]);
+    let of_weight = z.filter(|_| weight.is_some()).map(|z| sum(g * z * r, &form.repeated));
+    let of_mean = v.map(|v| -sum(v * r, &form.over));
+    let of_rstd = total([v.map(|v| v * centred), z.map(|z| u * z)]).map(|t| sum(t, &form.over));
+    let of_input = v.map(|v| v * r);
+    let mut found = vec![(0, of_grad), (1, of_input), (at.weight, of_weight), (at.rstd, of_rstd)];
+    found.extend(at.mean.map(|index| (index, of_mean)));
+    let found: Vec<_> = found.into_iter().filter_map(|(index, term)| Some((index, term?))).collect();
+    let found = s.found(p, &found)?;
+    in_shape_of_arguments(e, p, found)
+}
+
+/// Gradients back from the form of a normalisation in the shapes of its arguments.
+fn in_shape_of_arguments(e: &mut dyn Emit, p: &Pullback<'_>, grads: Gradients) -> Result<Gradients, OpError> {
+    let shaped = grads.into_iter().map(|(index, grad)| {
+        let shape = e.shape(p.tensor(index)?);
+        Ok((index, e.one("aten.reshape.default", &[grad, shape.to_vec().into()])?.into()))
+    });
+    shaped.collect()
 }
 
 /// `native_layer_norm_backward`.
@@ -366,45 +324,21 @@ pub fn batch_norm_backward(e: &mut dyn Emit, p: &Pullback<'_>) -> Result<Gradien
     }
     p.refuse(3)?;
     p.refuse(4)?;
-    let (g, x) = (p.tensor(0)?, p.tensor(1)?);
-    let (mean, var) = (e.reshape(p.tensor(3)?, &form.statistic)?, e.reshape(p.tensor(4)?, &form.statistic)?);
-    let var = e.one("aten.add.Scalar", &[var.into(), p.value(8)])?;
-    let r = e.unary("rsqrt", var)?;
-    let weight = p.args.opt_tensor(2)?.copied();
-    let mut of_g = Vec::new();
-    let mut found = Vec::new();
-    if let Some(a) = p.grad_of(0) {
-        let ar = e.mul(a, r)?;
-        of_g.push(match weight {
-            Some(weight) => {
-                let w = e.reshape(weight, &form.parameter)?;
-                e.mul(ar, w)?
-            }
-            None => ar,
-        });
-        if let Some(weight) = weight.filter(|_| p.wants(2)) {
-            let product = e.mul(g, ar)?;
-            let sum = e.sum(product, &form.repeated, Keep::Dims)?;
-            let shape = e.shape(weight);
-            found.push((2, e.reshape(sum, &shape)?.into()));
-        }
-    }
-    if let Some(b) = p.grad_of(1) {
-        let b = e.reshape(b, &form.parameter)?;
-        let br = e.mul(b, r)?;
-        let centred = e.sub(x, mean)?;
-        of_g.push(e.mul(centred, br)?);
-        if p.wants(1) {
-            found.push((1, e.mul(g, br)?.into()));
-        }
-    }
-    if let Some(c) = p.grad_of(2) {
-        let c = e.reshape(c, &form.parameter)?;
-        of_g.push(e.expand(c, &form.whole)?);
-    }
-    let mut terms = of_g.into_iter();
-    if let Some(first) = terms.next().filter(|_| p.wants(0)) {
-        found.push((0, terms.try_fold(first, |sum, term| e.add(sum, term))?.into()));
-    }
-    Ok(found)
+    let mut laid = |value: Option<Handle>| value.map(|v| e.reshape(v, &form.parameter)).transpose();
+    let (mean, var) = (laid(Some(p.tensor(3)?))?, laid(Some(p.tensor(4)?))?);
+    let (weight, b, c) = (laid(p.args.opt_tensor(2)?.copied())?, laid(p.grad_of(1))?, laid(p.grad_of(2))?);
+    let s = Sheet::new(e);
+    let [weight, a, b, c] = [weight, p.grad_of(0), b, c].map(|value| value.map(|v| s.term(v)));
+    let (g, x, mean) = (s.term(p.tensor(0)?), s.term(p.tensor(1)?), s.term(mean));
+    let r = (s.term(var) + s.term(p.value(8))).rsqrt();
+    let of_grad = total([
+        a.map(|a| weight.map_or(a * r, |weight| a * r * weight)),
+        b.map(|b| (x - mean) * r * b),
+        c.map(|c| expanded(c, &form.whole)),
+    ]);
+    let of_weight = a.filter(|_| weight.is_some()).map(|a| summed(g * a * r, &form.repeated));
+    let found = [(0, of_grad), (1, b.map(|b| g * b * r)), (2, of_weight)];
+    let found: Vec<_> = found.into_iter().filter_map(|(index, term)| Some((index, term?))).collect();
+    let found = s.found(p, &found)?;
+    in_shape_of_arguments(e, p, found)
 }
