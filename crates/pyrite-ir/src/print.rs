@@ -294,8 +294,12 @@ impl Printer<'_> {
                 let _ = writeln!(self.text, "        self.{attribute} = {class}()");
             }
             for (constant, tensor) in graph.constants() {
-                let value = self.constant(tensor);
-                let _ = writeln!(self.text, "        self.register_buffer({}, {value})", quote(constant));
+                let (name, value) = (quote(constant), self.constant(tensor));
+                let _ = if graph.parameters.contains(constant) {
+                    writeln!(self.text, "        self.register_parameter({name}, torch.nn.Parameter({value}))")
+                } else {
+                    writeln!(self.text, "        self.register_buffer({name}, {value})")
+                };
             }
             self.text.push('\n');
         }

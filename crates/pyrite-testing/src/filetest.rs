@@ -17,13 +17,18 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use pyrite_compiler::inputs;
+use pyrite_compiler::aot::{Stages, partition_by_min_cut};
+use pyrite_compiler::backend::Direction;
+use pyrite_compiler::training::run_fwd_maybe_bwd;
+use pyrite_compiler::{Options, find, inputs};
 use pyrite_diag::{Colour, Diagnostics, TextRenderer};
 use pyrite_interp::{Context, Interpreter, Mode};
 use pyrite_ir::print::{PrintOptions, print};
 use pyrite_ir::verify::verify;
 use pyrite_ir::{Kind, Meta, Value};
 use pyrite_ops::registry;
+use pyrite_passes::Table;
+use pyrite_passes::functionalize::{Produced, Source};
 use pyrite_reader::{ReadOptions, ReadOutcome, read_text};
 use pyrite_tensor::Tensor;
 
@@ -45,6 +50,18 @@ pub const COMMANDS: &[Command] = &[
         doc: "the outputs, from inputs of seed 0, after a run that checks inference and schemas",
         run,
     },
+    Command { name: "functionalize", doc: "the program without writes, and what surrounds it", run: functionalized },
+    Command {
+        name: "joint",
+        doc: "the graph of outputs and gradients, every float input wanting one",
+        run: joint_graph,
+    },
+    Command {
+        name: "partition",
+        doc: "the forward and backward graph by min-cut, and the bytes between them",
+        run: partitioned,
+    },
+    Command { name: "gradients", doc: "the gradients of the mean of means, from inputs of seed 0", run: gradients },
     Command { name: "errors", doc: "the diagnostics of a file that is wrong", run: errors },
     Command { name: "round-trip", doc: "nothing; printing and reading must give an equal graph", run: round_trip },
 ];
@@ -200,6 +217,101 @@ fn numbers(tensor: &Tensor) -> String {
     let text: Vec<String> =
         values.iter().map(|v| if tensor.dtype().is_integral() { v.to_string() } else { format!("{v:.4e}") }).collect();
     format!("[{}]", text.join(", "))
+}
+
+/// The graph of a file with every float input wanting a gradient, unless its `load_args` says which do.
+fn wanting(text: &str, path: &Path) -> Result<ReadOutcome, String> {
+    let mut program = good(text, path)?;
+    if program.inputs.is_none() {
+        let inputs: Vec<_> = program.graph.placeholders().map(|(id, node)| (id, node.meta.clone())).collect();
+        for (id, meta) in inputs {
+            if let Some(Value::Tensor(meta)) = meta {
+                let requires_grad = meta.dtype.is_float() || meta.dtype.is_complex();
+                program.graph.set_meta(id, Value::Tensor(Meta { requires_grad, ..meta }));
+            }
+        }
+    }
+    Ok(program)
+}
+
+fn stages(text: &str, path: &Path, direction: Direction) -> Result<Stages, String> {
+    let program = wanting(text, path)?;
+    let options = Options { direction, ..Options::default() };
+    Stages::of(&program.graph, &partition_by_min_cut(), Table::Composite, &options).map_err(|e| e.to_string())
+}
+
+fn functionalized(text: &str, path: &Path) -> Result<String, String> {
+    let functional = stages(text, path, Direction::Forward)?.functional;
+    let mut output = print(&functional.graph, &PrintOptions::default());
+    for (source, number) in functional.sources.iter().zip(0..) {
+        match source {
+            Source::Input(input) if *input == number => {}
+            source => {
+                let _ = writeln!(output, "input {number} is {source:?}");
+            }
+        }
+    }
+    if !functional.written.is_empty() {
+        let _ = writeln!(output, "written inputs: {:?}", functional.written);
+    }
+    for (index, produced) in functional.produced.iter().enumerate() {
+        let _ = match produced {
+            Produced::Value(position) => writeln!(output, "output {index} is result {position}"),
+            Produced::Input(position) => writeln!(output, "output {index} is input {position}"),
+            Produced::ViewOfInput(position, meta) => {
+                writeln!(
+                    output,
+                    "output {index} is a view of input {position}: {}",
+                    describe(&Value::Tensor(meta.clone()))
+                )
+            }
+            Produced::ViewOfValue(position, meta) => {
+                writeln!(
+                    output,
+                    "output {index} is a view of result {position}: {}",
+                    describe(&Value::Tensor(meta.clone()))
+                )
+            }
+            Produced::Plain(value) => writeln!(output, "output {index} is {}", value.kind()),
+        };
+    }
+    Ok(output)
+}
+
+fn joint_graph(text: &str, path: &Path) -> Result<String, String> {
+    let joint = stages(text, path, Direction::ForwardAndBackward)?.joint;
+    Ok(print(&joint.ok_or("nothing wants a gradient")?.graph, &PrintOptions::default()))
+}
+
+fn partitioned(text: &str, path: &Path) -> Result<String, String> {
+    let partition = stages(text, path, Direction::ForwardAndBackward)?.partition.ok_or("nothing wants a gradient")?;
+    let shown = |graph| print(graph, &PrintOptions::default());
+    let (forward, backward) = (shown(&partition.forward), shown(&partition.backward));
+    Ok(format!("forward\n{forward}\nbackward, from {} saved bytes\n{backward}", partition.saved_bytes))
+}
+
+fn gradients(text: &str, path: &Path) -> Result<String, String> {
+    let program = wanting(text, path)?;
+    let mut results = Vec::new();
+    for name in ["eager", "aot_eager", "aot_eager_default_partitioner", "aot_eager_decomp_partition"] {
+        let inputs = match &program.inputs {
+            Some(spec) => inputs::load(spec, path, 0),
+            None => inputs::generate(&program.graph, path, 0),
+        }
+        .map_err(|e| e.to_string())?;
+        let backend = find(name).ok_or_else(|| format!("there is no backend {name}"))?;
+        let executable = (backend.compile)(program.graph.clone(), &Options::default()).map_err(|e| e.to_string())?;
+        let direction = Direction::ForwardAndBackward;
+        let constants = program.graph.constants();
+        let ran = run_fwd_maybe_bwd(&*executable, inputs.values, constants, direction, &mut |_, _| {})
+            .map_err(|e| format!("{name}: {e}"))?;
+        let tensors = ran.input_gradients.into_iter().chain(ran.parameter_gradients.into_iter().map(|(_, g)| g));
+        results.push(output_lines(&Value::List(tensors.map(|g| g.map_or(Value::None, Value::Tensor)).collect())));
+    }
+    if results.windows(2).any(|pair| pair[0] != pair[1]) {
+        return Err(format!("backends disagree:\n{}", results.join("---\n")));
+    }
+    Ok(results.pop().unwrap_or_default())
 }
 
 fn errors(text: &str, path: &Path) -> Result<String, String> {
