@@ -1,0 +1,114 @@
+//! A program with its inputs, and how large it is.
+
+use pyrite_interp::{Context, Interpreter, Mode};
+use pyrite_ir::print::{PrintOptions, print};
+use pyrite_ir::verify::verify;
+use pyrite_ir::{Graph, Kind, Target, Value};
+use pyrite_ops::registry;
+use pyrite_tensor::Tensor;
+use sha2::{Digest, Sha256};
+
+/// A program and an input for each placeholder.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The program.
+    pub graph: Graph,
+    /// The inputs.
+    pub inputs: Vec<Value<Tensor>>,
+}
+
+/// How large a candidate is: compared from the first field to the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Size {
+    /// Calls.
+    pub calls: usize,
+    /// All nodes, as FX counts them.
+    pub nodes: usize,
+    /// Inputs.
+    pub inputs: usize,
+    /// Elements of all inputs.
+    pub elements: usize,
+    /// Arguments that are not what the operator takes by default.
+    pub arguments: usize,
+    /// Elements of inputs that are neither zero nor one.
+    pub values: usize,
+}
+
+impl Candidate {
+    /// How large it is.
+    pub fn size(&self) -> Size {
+        let mut arguments = 0;
+        let mut calls = 0;
+        for (_, node) in self.graph.nodes() {
+            if let Kind::Call(target) = &node.kind {
+                calls += usize::from(!matches!(target, Target::GetItem));
+                if let Target::Op(op) = target {
+                    arguments += op
+                        .schema
+                        .params
+                        .iter()
+                        .zip(&node.args)
+                        .filter(|(param, arg)| {
+                            let plain = arg.try_map::<(), ()>(&mut |_| Err(()));
+                            param.default.is_some() && plain.as_ref().ok() != param.default.as_ref()
+                        })
+                        .count();
+                }
+            }
+        }
+        let mut elements = 0;
+        let mut values = 0;
+        for input in &self.inputs {
+            input.each(&mut |tensor| {
+                elements += tensor.numel();
+                values += tensor.to_c128s().iter().filter(|z| z.im != 0.0 || (z.re != 0.0 && z.re != 1.0)).count();
+            });
+        }
+        Size { calls, nodes: self.graph.len(), inputs: self.inputs.len(), elements, arguments, values }
+    }
+
+    /// A hash of the program's text and of its inputs.
+    pub fn key(&self) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        hash.update(print(&self.graph, &PrintOptions::default()));
+        for input in &self.inputs {
+            hash.update(input.kind());
+            input.each(&mut |tensor| {
+                hash.update(format!("{:?} {:?} {}", tensor.shape(), tensor.stride(), tensor.dtype()));
+                hash.update(tensor.contiguous().storage().to_bytes());
+            });
+            hash.update(input.as_scalar().map(|s| s.to_string()).unwrap_or_default());
+        }
+        hash.finalize().into()
+    }
+
+    /// Whether the graph is well formed and has an input for each placeholder.
+    pub fn is_program(&self) -> bool {
+        self.graph.placeholders().count() == self.inputs.len() && verify(&self.graph, None).is_empty()
+    }
+
+    /// The value of every node in an eager run, copied as it was right after it was computed; `None` when the program
+    /// cannot be run that way.
+    pub fn values(&self) -> Option<Vec<Option<Value<Tensor>>>> {
+        let mut values: Vec<Option<Value<Tensor>>> = vec![None; self.graph.id_bound()];
+        let context = Context::new(registry(), 0);
+        let inputs = self.inputs.iter().map(|v| v.map(&mut |t| copied(t))).collect();
+        let interpreter = Interpreter { context: &context, mode: Mode::Eager };
+        let ran = interpreter.run_observed(&self.graph, inputs, &mut |id, _, value| {
+            values[id.0 as usize] = Some(value.map(&mut |t| copied(t)));
+        });
+        ran.ok().map(|_| values)
+    }
+}
+
+/// A copy with the strides of the original, where these do not repeat elements.
+pub(crate) fn copied(tensor: &Tensor) -> Tensor {
+    let stride = if tensor.layout().may_overlap() {
+        pyrite_tensor::Layout::contiguous(tensor.shape()).stride.to_vec()
+    } else {
+        tensor.stride().to_vec()
+    };
+    let Ok(copy) = Tensor::empty_strided(tensor.shape(), &stride, tensor.dtype()) else { return tensor.clone() };
+    copy.write_from(tensor);
+    copy
+}

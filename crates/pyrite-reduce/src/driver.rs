@@ -1,0 +1,261 @@
+//! The search: asks the oracle about what passes propose, and keeps what still fails.
+
+use std::time::{Duration, Instant};
+
+use pyrite_oracle::{Oracle, Signature, Verdict};
+use rustc_hash::FxHashMap;
+
+use crate::passes::{PASSES, Pass};
+use crate::{Candidate, Size};
+
+/// How to search.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// How many candidates are judged side by side.
+    pub jobs: usize,
+    /// No new round of proposals is begun after this time.
+    pub time_budget: Option<Duration>,
+    /// No candidate is judged after this many.
+    pub max_queries: Option<u64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { jobs: 1, time_budget: None, max_queries: None }
+    }
+}
+
+/// Is told how a search goes.
+pub trait Progress {
+    /// A candidate was judged.
+    fn judged(&mut self, queries: u64, verdict: &Verdict) {
+        let _ = (queries, verdict);
+    }
+
+    /// A smaller candidate fails: it is the best so far. Whoever wants to keep it writes it down now.
+    fn improved(&mut self, pass: &str, best: &Candidate, size: Size) {
+        let _ = (pass, best, size);
+    }
+
+    /// A pass begins.
+    fn began(&mut self, pass: &str) {
+        let _ = pass;
+    }
+}
+
+/// Says nothing.
+pub struct Silent;
+
+impl Progress for Silent {}
+
+/// The start does not fail, so there is nothing to reduce.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NotReproduced(pub Verdict);
+
+/// What a search found.
+#[derive(Clone, Debug)]
+pub struct Reduction {
+    /// The smallest candidate that fails as the start does.
+    pub best: Candidate,
+    /// How the start fails.
+    pub signature: Signature,
+    /// How the best fails: the same where it is held, in detail maybe otherwise.
+    pub found: Signature,
+    /// How many candidates were judged and counted.
+    pub queries: u64,
+    /// The passes that have nothing smaller to propose that fails; all of them when the search came to its end.
+    pub minimal_for: Vec<&'static str>,
+    /// The largest candidate that passed although it is part of one that failed.
+    pub passing: Option<Candidate>,
+    /// Other failures that were met, the first of each kind.
+    pub others: Vec<(Signature, Candidate)>,
+}
+
+/// Reduces a candidate; see the crate's text.
+pub fn reduce(
+    start: Candidate,
+    oracle: &dyn Oracle<Candidate>,
+    options: Options,
+    progress: &mut dyn Progress,
+) -> Result<Reduction, NotReproduced> {
+    let verdict = oracle.judge(&start);
+    progress.judged(1, &verdict);
+    let Some(signature) = verdict.signature().cloned() else { return Err(NotReproduced(verdict)) };
+    let mut memo = FxHashMap::default();
+    memo.insert(start.key(), verdict);
+    let mut search = Search {
+        oracle,
+        options,
+        progress,
+        begun: Instant::now(),
+        size: start.size(),
+        best: start,
+        found: signature.clone(),
+        signature,
+        memo,
+        queries: 1,
+        passing: None,
+        others: Vec::new(),
+        pass: "",
+    };
+    // A pass that comes to its end has nothing more to propose until another one changes the candidate.
+    let mut done = vec![false; PASSES.len()];
+    while let Some(index) = done.iter().position(|done| !done) {
+        let Pass { name, propose, .. } = PASSES[index];
+        search.pass = name;
+        search.progress.began(name);
+        let before = search.size;
+        propose(&mut search);
+        if search.is_over() {
+            break;
+        }
+        if search.size < before {
+            done.fill(false);
+        }
+        done[index] = search.size == before || PASSES[index].exhausts;
+    }
+    let minimal_for = PASSES.iter().zip(&done).filter(|(_, done)| **done).map(|(pass, _)| pass.name).collect();
+    Ok(Reduction {
+        best: search.best,
+        signature: search.signature,
+        found: search.found,
+        queries: search.queries,
+        minimal_for,
+        passing: search.passing,
+        others: search.others,
+    })
+}
+
+/// The state of a search, as passes see it.
+pub struct Search<'a> {
+    oracle: &'a dyn Oracle<Candidate>,
+    options: Options,
+    progress: &'a mut dyn Progress,
+    begun: Instant,
+    best: Candidate,
+    size: Size,
+    signature: Signature,
+    found: Signature,
+    memo: FxHashMap<[u8; 32], Verdict>,
+    queries: u64,
+    passing: Option<Candidate>,
+    others: Vec<(Signature, Candidate)>,
+    pass: &'static str,
+}
+
+impl Search<'_> {
+    /// The smallest candidate so far.
+    pub fn best(&self) -> &Candidate {
+        &self.best
+    }
+
+    /// Whether time or queries are used up.
+    pub fn is_over(&self) -> bool {
+        self.options.time_budget.is_some_and(|budget| self.begun.elapsed() >= budget)
+            || self.options.max_queries.is_some_and(|most| self.queries >= most)
+    }
+
+    /// Judges proposals and accepts the first that fails as the start does and is smaller than the best; returns its
+    /// place.
+    pub fn first_failing(&mut self, proposals: Vec<Candidate>) -> Option<usize> {
+        self.first(proposals, Accept::Smaller)
+    }
+
+    /// Judges proposals that may be larger than the best; returns the first that fails as the start does, without
+    /// accepting it.
+    pub fn probe(&mut self, proposals: Vec<Candidate>) -> Option<usize> {
+        self.first(proposals, Accept::Nothing)
+    }
+
+    fn first(&mut self, proposals: Vec<Candidate>, accept: Accept) -> Option<usize> {
+        let mut at = 0;
+        while at < proposals.len() && !self.is_over() {
+            let end = (at + self.options.jobs.max(1)).min(proposals.len());
+            let batch = &proposals[at..end];
+            let verdicts = self.judge_all(batch, accept);
+            for (offset, verdict) in verdicts.into_iter().enumerate() {
+                let Some((verdict, fresh)) = verdict else { continue };
+                let candidate = &batch[offset];
+                if fresh {
+                    self.queries += 1;
+                    let queries = self.queries;
+                    self.progress.judged(queries, &verdict);
+                }
+                match &verdict {
+                    Verdict::Fail(found) | Verdict::Flaky { signature: found, .. } if self.signature.holds(found) => {
+                        if accept == Accept::Smaller {
+                            self.best = candidate.clone();
+                            self.size = self.best.size();
+                            self.found = found.clone();
+                            self.progress.improved(self.pass, &self.best, self.size);
+                        }
+                        return Some(at + offset);
+                    }
+                    Verdict::Fail(found) | Verdict::Flaky { signature: found, .. } => self.file(found, candidate),
+                    Verdict::Pass | Verdict::Noise => self.neighbour(candidate),
+                    Verdict::Invalid(_) => {}
+                }
+            }
+            at = end;
+        }
+        None
+    }
+
+    /// The verdicts of candidates, asked for side by side; `None` for what is no smaller program. The flag says whether
+    /// the verdict is new.
+    fn judge_all(&mut self, batch: &[Candidate], accept: Accept) -> Vec<Option<(Verdict, bool)>> {
+        let keys: Vec<Option<[u8; 32]>> = batch
+            .iter()
+            .map(|candidate| {
+                let wanted = accept == Accept::Nothing || candidate.size() < self.size;
+                (wanted && candidate.is_program()).then(|| candidate.key())
+            })
+            .collect();
+        let unknown: Vec<usize> =
+            (0..batch.len()).filter(|i| keys[*i].is_some_and(|key| !self.memo.contains_key(&key))).collect();
+        let oracle = self.oracle;
+        let verdicts: Vec<Verdict> = if unknown.len() == 1 {
+            vec![oracle.judge(&batch[unknown[0]])]
+        } else {
+            std::thread::scope(|scope| {
+                let asked: Vec<_> = unknown.iter().map(|i| scope.spawn(move || oracle.judge(&batch[*i]))).collect();
+                let panicked = |_| Verdict::Invalid("the oracle panicked".to_owned());
+                asked.into_iter().map(|asked| asked.join().unwrap_or_else(panicked)).collect()
+            })
+        };
+        let mut fresh = FxHashMap::default();
+        for (index, verdict) in unknown.iter().zip(verdicts) {
+            if let Some(key) = keys[*index] {
+                self.memo.insert(key, verdict);
+                fresh.insert(*index, ());
+            }
+        }
+        keys.iter()
+            .enumerate()
+            .map(|(index, key)| Some((self.memo.get(key.as_ref()?)?.clone(), fresh.contains_key(&index))))
+            .collect()
+    }
+
+    /// Keeps another failure, the first of its kind.
+    fn file(&mut self, found: &Signature, candidate: &Candidate) {
+        if !self.others.iter().any(|(known, _)| known.holds(found)) {
+            self.others.push((found.clone(), candidate.clone()));
+        }
+    }
+
+    /// Keeps the largest candidate that passes.
+    fn neighbour(&mut self, candidate: &Candidate) {
+        if self.passing.as_ref().is_none_or(|known| known.size() < candidate.size()) {
+            self.passing = Some(candidate.clone());
+        }
+    }
+}
+
+/// What to do with a candidate that fails.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Accept {
+    /// Make it the best if it is smaller.
+    Smaller,
+    /// Leave the best as it is.
+    Nothing,
+}

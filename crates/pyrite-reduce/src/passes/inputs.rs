@@ -1,0 +1,179 @@
+//! Passes over the inputs: smaller shapes, plainer values.
+
+use std::collections::BTreeSet;
+
+use pyrite_ir::{Builder, Kind, Meta, Node, NodeId, StorageId, Value};
+use pyrite_tensor::{Layout, Scalar, Tensor};
+
+use super::arguments::inferred;
+use crate::Candidate;
+use crate::candidate::copied;
+use crate::driver::Search;
+
+/// Gives every dimension of a size another size, throughout the graph: dimensions of one size mostly belong together,
+/// and sizes among the arguments follow.
+pub(super) fn shapes(search: &mut Search<'_>) {
+    while !search.is_over() {
+        let from = search.best().clone();
+        let mut sizes: BTreeSet<i64> = BTreeSet::new();
+        for input in &from.inputs {
+            input.each(&mut |tensor| sizes.extend(tensor.shape().iter().copied().filter(|size| *size > 1)));
+        }
+        let mut proposals = Vec::new();
+        for size in sizes.iter().rev() {
+            for smaller in [1, 2, 3, size / 4, size / 2, size - 1] {
+                if (1..*size).contains(&smaller) {
+                    proposals.extend(resized(&from, *size, smaller));
+                }
+            }
+        }
+        // A single input may be the only one that has to shrink.
+        for (index, input) in from.inputs.iter().enumerate() {
+            let Value::Tensor(tensor) = input else { continue };
+            for (dim, size) in tensor.shape().iter().enumerate() {
+                if *size > 1 {
+                    proposals.extend([1, size / 2].iter().filter_map(|smaller| narrowed(&from, index, dim, *smaller)));
+                }
+            }
+        }
+        if search.first_failing(proposals).is_none() {
+            return;
+        }
+    }
+}
+
+/// The candidate with a size replaced in inputs and arguments.
+fn resized(from: &Candidate, size: i64, smaller: i64) -> Option<Candidate> {
+    let inputs = from
+        .inputs
+        .iter()
+        .map(|input| input.map(&mut |tensor| corner(tensor, |s| if s == size { smaller } else { s })))
+        .collect();
+    rebuilt(from, inputs, &|value| if value == size { smaller } else { value })
+}
+
+/// The candidate with one dimension of one input smaller.
+fn narrowed(from: &Candidate, index: usize, dim: usize, smaller: i64) -> Option<Candidate> {
+    let mut inputs = from.inputs.clone();
+    if let Some(Value::Tensor(tensor)) = inputs.get(index) {
+        let mut at = 0;
+        let small = corner(tensor, |size| {
+            at += 1;
+            if at - 1 == dim { smaller } else { size }
+        });
+        inputs[index] = Value::Tensor(small);
+    }
+    rebuilt(from, inputs, &|value| value)
+}
+
+/// The first elements along each dimension.
+fn corner(tensor: &Tensor, mut size: impl FnMut(i64) -> i64) -> Tensor {
+    let shape: Vec<i64> = tensor.shape().iter().map(|s| size(*s)).collect();
+    let view = tensor.view(tensor.dtype(), Layout::new(&shape, tensor.stride(), tensor.layout().offset));
+    let Ok(view) = view else { return tensor.clone() };
+    let dense = Tensor::empty(&shape, tensor.dtype());
+    match dense {
+        // The order of the dimensions in memory may matter, so it is kept where it was not the usual one.
+        Ok(dense) if tensor.layout().is_contiguous() => {
+            dense.write_from(&view);
+            dense
+        }
+        _ => {
+            let mut order: Vec<usize> = (0..shape.len()).collect();
+            order.sort_by_key(|d| std::cmp::Reverse(tensor.stride()[*d]));
+            let ordered: Vec<i64> = order.iter().map(|d| shape[*d]).collect();
+            let Ok(dense) = Tensor::empty(&ordered, tensor.dtype()) else { return copied(&view) };
+            let mut back = vec![0; shape.len()];
+            order.iter().enumerate().for_each(|(to, from)| back[*from] = to);
+            let permuted = dense.permuted(&back);
+            permuted.write_from(&view);
+            permuted
+        }
+    }
+}
+
+/// The candidate with other inputs and every whole number among the arguments replaced, if that is a program.
+fn rebuilt(from: &Candidate, inputs: Vec<Value<Tensor>>, number: &dyn Fn(i64) -> i64) -> Option<Candidate> {
+    let mut builder = Builder::new();
+    builder.copy_surroundings(&from.graph);
+    let mut copies: Vec<NodeId> = vec![NodeId(0); from.graph.id_bound()];
+    let mut given = inputs.iter();
+    for (id, node) in from.graph.nodes() {
+        let copy = match &node.kind {
+            Kind::Placeholder => {
+                let value = given.next()?;
+                let meta = value.as_tensor().map(|t| {
+                    let old = node.meta.as_ref().and_then(Value::as_tensor);
+                    Value::Tensor(Meta {
+                        storage: StorageId::fresh(),
+                        requires_grad: old.is_some_and(|m| m.requires_grad),
+                        is_leaf: old.is_none_or(|m| m.is_leaf),
+                        ..Meta::of(t)
+                    })
+                });
+                Node { meta: meta.or_else(|| node.meta.clone()), ..node.clone() }
+            }
+            Kind::GetAttr(name) => {
+                if let Some(tensor) = from.graph.constants().get(name) {
+                    builder.add_constant(name, tensor.clone());
+                }
+                node.clone()
+            }
+            _ => {
+                let args =
+                    node.args.iter().map(|v| renumbered(&v.map(&mut |id| copies[id.0 as usize]), number)).collect();
+                let kwargs =
+                    node.kwargs.iter().map(|(k, v)| (k.clone(), v.map(&mut |id| copies[id.0 as usize]))).collect();
+                Node { args, kwargs, ..node.clone() }
+            }
+        };
+        copies[id.0 as usize] = builder.push(copy);
+    }
+    inferred(Candidate { graph: builder.finish(), inputs })
+}
+
+/// Numbers inside of lists are sizes; numbers on their own are dimensions and the like.
+fn renumbered(value: &Value<NodeId>, number: &dyn Fn(i64) -> i64) -> Value<NodeId> {
+    match value {
+        Value::List(items) => Value::List(
+            items
+                .iter()
+                .map(|item| match item {
+                    Value::Int(size) => size.as_int().map_or_else(|| item.clone(), |v| number(v).into()),
+                    other => renumbered(other, number),
+                })
+                .collect(),
+        ),
+        other => other.clone(),
+    }
+}
+
+/// Plainer contents: zeros, ones, whole numbers.
+pub(super) fn values(search: &mut Search<'_>) {
+    while !search.is_over() {
+        let from = search.best().clone();
+        let mut proposals = Vec::new();
+        for (index, input) in from.inputs.iter().enumerate() {
+            let Value::Tensor(tensor) = input else { continue };
+            let mut propose = |content: Tensor| {
+                let mut inputs = from.inputs.clone();
+                inputs[index] = Value::Tensor(content);
+                proposals.push(Candidate { graph: from.graph.clone(), inputs });
+            };
+            for constant in [0i64, 1] {
+                let filled = copied(tensor);
+                filled.write_from(&Tensor::scalar(Scalar::Int(constant), tensor.dtype()).expanded(tensor.shape()));
+                propose(filled);
+            }
+            if tensor.dtype().is_float() {
+                let rounded = copied(tensor);
+                rounded
+                    .write_f64s(&tensor.to_f64s().iter().map(|v| v.round().clamp(-1.0, 1.0).abs()).collect::<Vec<_>>());
+                propose(rounded);
+            }
+        }
+        if search.first_failing(proposals).is_none() {
+            return;
+        }
+    }
+}

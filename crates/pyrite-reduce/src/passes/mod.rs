@@ -1,0 +1,55 @@
+//! What is tried, in the order it is tried.
+//!
+//! A pass only proposes; the [`Search`] judges and accepts. Passes that need the values of nodes take them from an eager
+//! run of the best candidate.
+
+mod arguments;
+mod bottom_up;
+mod inputs;
+mod structure;
+
+use crate::driver::Search;
+
+/// A pass.
+#[derive(Clone, Copy)]
+pub struct Pass {
+    /// Its name in reports.
+    pub name: &'static str,
+    /// What it tries, in a sentence.
+    pub doc: &'static str,
+    /// Whether it goes on by itself until it finds nothing more.
+    pub exhausts: bool,
+    pub(crate) propose: fn(&mut Search<'_>),
+}
+
+/// All passes in their order: those first that shrink most for a query.
+pub const PASSES: &[Pass] = &[
+    Pass {
+        name: "bottom-up",
+        doc: "cuts the graph at every node, feeds each from its eager value, and finds the part that fails",
+        exhausts: true,
+        propose: bottom_up::windows,
+    },
+    Pass { name: "outputs", doc: "returns fewer values", exhausts: true, propose: structure::outputs },
+    Pass { name: "truncate", doc: "ends earlier", exhausts: true, propose: structure::truncate },
+    Pass {
+        name: "delta",
+        doc: "replaces calls by inputs that hold their eager values, many at a time, then one at a time",
+        exhausts: true,
+        propose: structure::delta,
+    },
+    Pass { name: "bypass", doc: "uses an operand in place of a call", exhausts: true, propose: structure::bypass },
+    Pass { name: "arguments", doc: "gives arguments their defaults", exhausts: true, propose: arguments::defaults },
+    Pass {
+        name: "shapes",
+        doc: "makes dimensions smaller, throughout the graph",
+        exhausts: true,
+        propose: inputs::shapes,
+    },
+    Pass {
+        name: "values",
+        doc: "fills inputs with zeros, ones or whole numbers",
+        exhausts: true,
+        propose: inputs::values,
+    },
+];

@@ -1,0 +1,155 @@
+//! Passes over the structure of a graph.
+
+use pyrite_ir::{Kind, Meta, NodeId, Value};
+use pyrite_tensor::Tensor;
+
+use crate::Candidate;
+use crate::driver::Search;
+use crate::rebuild::Parts;
+
+/// Whether a value can be an input.
+pub(super) fn as_input(value: Option<&Value<Tensor>>) -> Option<&Tensor> {
+    value.and_then(Value::as_tensor)
+}
+
+fn outputs_of(candidate: &Candidate) -> Vec<NodeId> {
+    Parts::all(&candidate.graph).outputs
+}
+
+/// Returns fewer values: halves, then quarters, then single ones.
+pub(super) fn outputs(search: &mut Search<'_>) {
+    let mut chunk = outputs_of(search.best()).len().div_ceil(2);
+    while chunk >= 1 && !search.is_over() {
+        let all = outputs_of(search.best());
+        if all.len() < 2 {
+            return;
+        }
+        let chunk_now = chunk.min(all.len() - 1);
+        // First a chunk alone, then all but a chunk.
+        let alone = all.chunks(chunk_now).map(<[NodeId]>::to_vec);
+        let without = (0..all.len()).step_by(chunk_now).map(|start| {
+            let end = (start + chunk_now).min(all.len());
+            [&all[..start], &all[end..]].concat()
+        });
+        let proposals: Vec<Candidate> = alone
+            .chain(without)
+            .filter(|outputs| !outputs.is_empty() && outputs.len() < all.len())
+            .map(|outputs| Parts { outputs, ..Parts::default() }.build(search.best()))
+            .collect();
+        if search.first_failing(proposals).is_none() {
+            if chunk == 1 {
+                return;
+            }
+            chunk = chunk_now.div_ceil(2).max(1).min(chunk - 1);
+        }
+    }
+}
+
+/// Ends at an earlier node: by bisection, which is right where longer graphs fail whenever shorter ones do, and then
+/// one node at a time from the end.
+pub(super) fn truncate(search: &mut Search<'_>) {
+    let calls = |candidate: &Candidate| -> Vec<NodeId> {
+        let tensors = candidate
+            .graph
+            .nodes()
+            .filter(|(_, node)| matches!(node.kind, Kind::Call(_)) && matches!(node.meta, Some(Value::Tensor(_))));
+        tensors.map(|(id, _)| id).collect()
+    };
+    let from = search.best().clone();
+    let all = calls(&from);
+    let (mut low, mut high) = (0, all.len());
+    while low < high && !search.is_over() {
+        let middle = (low + high) / 2;
+        let ended = Parts { outputs: vec![all[middle]], ..Parts::default() }.build(&from);
+        if search.probe(vec![ended.clone()]).is_some() {
+            search.first_failing(vec![ended]);
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    // What each output alone needs, the last calls first.
+    loop {
+        let from = search.best().clone();
+        let current = outputs_of(&from);
+        let proposals = calls(&from)
+            .into_iter()
+            .rev()
+            .filter(|id| !current.contains(id))
+            .take(8)
+            .map(|id| Parts { outputs: vec![id], ..Parts::default() }.build(&from))
+            .collect();
+        if search.is_over() || search.first_failing(proposals).is_none() {
+            return;
+        }
+    }
+}
+
+/// Replaces calls by inputs: chunks of halving size, each chunk alone, starting over after a success.
+pub(super) fn delta(search: &mut Search<'_>) {
+    let mut chunk = usize::MAX;
+    while !search.is_over() {
+        let from = search.best().clone();
+        let Some(values) = from.values() else { return };
+        let calls: Vec<NodeId> = from
+            .graph
+            .nodes()
+            .filter(|(id, node)| {
+                matches!(node.kind, Kind::Call(_)) && as_input(values[id.0 as usize].as_ref()).is_some()
+            })
+            .map(|(id, _)| id)
+            .collect();
+        if calls.is_empty() {
+            return;
+        }
+        chunk = chunk.min(calls.len().next_power_of_two() / 2).max(1);
+        let proposals: Vec<Candidate> = calls
+            .chunks(chunk)
+            .map(|fed| {
+                let fed = fed
+                    .iter()
+                    .filter_map(|id| Some((*id, as_input(values[id.0 as usize].as_ref())?.clone())))
+                    .collect();
+                Parts { fed, ..Parts::all(&from.graph) }.build(&from)
+            })
+            .filter(has_calls)
+            .collect();
+        if search.first_failing(proposals).is_none() {
+            if chunk == 1 {
+                return;
+            }
+            chunk /= 2;
+        }
+    }
+}
+
+/// A program without a call computes nothing: a search never ends there.
+fn has_calls(candidate: &Candidate) -> bool {
+    candidate.graph.nodes().any(|(_, node)| matches!(node.kind, Kind::Call(_)))
+}
+
+/// Uses an operand of the same shape and type in place of a call.
+pub(super) fn bypass(search: &mut Search<'_>) {
+    while !search.is_over() {
+        let from = search.best().clone();
+        let meta =
+            |id: NodeId| -> Option<Meta> { from.graph.node(id).meta.as_ref().and_then(Value::as_tensor).cloned() };
+        let mut proposals = Vec::new();
+        for (id, node) in from.graph.nodes() {
+            let (Kind::Call(_), Some(own)) = (&node.kind, meta(id)) else { continue };
+            let mut operands = Vec::new();
+            node.each_input(&mut |input| operands.push(input));
+            for operand in operands {
+                if meta(operand).is_some_and(|m| m.shape == own.shape && m.dtype == own.dtype) {
+                    let mut parts = Parts::all(&from.graph);
+                    parts.instead.insert(id, operand);
+                    proposals.push(parts.build(&from));
+                }
+            }
+        }
+        proposals.retain(has_calls);
+        if search.first_failing(proposals).is_none() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Making a candidate from parts of another.
+
+use pyrite_ir::{Builder, Graph, Kind, Meta, Node, NodeId, Value};
+use pyrite_tensor::Tensor;
+use rustc_hash::FxHashMap;
+
+use crate::Candidate;
+
+/// What a new candidate is made of.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Parts {
+    /// What it returns.
+    pub(crate) outputs: Vec<NodeId>,
+    /// Nodes that become inputs, with their values.
+    pub(crate) fed: FxHashMap<NodeId, Tensor>,
+    /// Nodes whose uses become uses of another.
+    pub(crate) instead: FxHashMap<NodeId, NodeId>,
+    /// Nodes with other arguments.
+    pub(crate) args: FxHashMap<NodeId, Vec<Value<NodeId>>>,
+    /// For nodes of a list, inputs of their own for the nodes they use; see [`Parts::cut`].
+    pub(crate) cut: FxHashMap<(NodeId, NodeId), Tensor>,
+}
+
+impl Parts {
+    /// All of a graph.
+    pub(crate) fn all(graph: &Graph) -> Self {
+        let mut outputs = Vec::new();
+        graph.output().each(&mut |id| outputs.push(*id));
+        Self { outputs, ..Self::default() }
+    }
+
+    fn resolve(&self, id: NodeId) -> NodeId {
+        let mut id = id;
+        while let Some(next) = self.instead.get(&id) {
+            id = *next;
+        }
+        id
+    }
+
+    /// The candidate: the parts, and what they need.
+    pub(crate) fn build(&self, from: &Candidate) -> Candidate {
+        let graph = &from.graph;
+        let mut needed = vec![false; graph.id_bound()];
+        let mut stack: Vec<NodeId> = self.outputs.iter().map(|id| self.resolve(*id)).collect();
+        while let Some(id) = stack.pop() {
+            if std::mem::replace(&mut needed[id.0 as usize], true) || self.fed.contains_key(&id) {
+                continue;
+            }
+            self.each_use(graph, id, &mut |input| stack.push(input));
+        }
+        // What writes to a kept value matters, though nobody uses its result.
+        loop {
+            let mut grown = false;
+            for (id, node) in graph.nodes() {
+                let writes = matches!(&node.kind, Kind::Call(pyrite_ir::Target::Op(op)) if op.schema.is_mutable());
+                if !writes || needed[id.0 as usize] || self.fed.contains_key(&id) || self.instead.contains_key(&id) {
+                    continue;
+                }
+                let mut touches = false;
+                node.each_input(&mut |input| touches |= needed[input.0 as usize] && !self.fed.contains_key(&input));
+                if touches && self.cut.is_empty() {
+                    stack.push(id);
+                    while let Some(id) = stack.pop() {
+                        if std::mem::replace(&mut needed[id.0 as usize], true) || self.fed.contains_key(&id) {
+                            continue;
+                        }
+                        self.each_use(graph, id, &mut |input| stack.push(input));
+                    }
+                    grown = true;
+                }
+            }
+            if !grown {
+                break;
+            }
+        }
+        let mut builder = Builder::new();
+        builder.copy_surroundings(graph);
+        let mut copies: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+        let mut inputs = Vec::new();
+        for ((id, node), value) in graph.placeholders().zip(&from.inputs) {
+            if needed[id.0 as usize] {
+                let copy = builder.push(Node { args: Vec::new(), ..node.clone() });
+                copies.insert(id, copy);
+                inputs.push(value.clone());
+            }
+        }
+        let mut edges: FxHashMap<(NodeId, NodeId), NodeId> = FxHashMap::default();
+        let input = |builder: &mut Builder, name: &str, tensor: &Tensor| {
+            let meta = Meta { storage: pyrite_ir::StorageId::fresh(), ..Meta::of(tensor) };
+            builder.placeholder(name, Some(Value::Tensor(meta)))
+        };
+        // Inputs come first, so those that stand for nodes are made before any call.
+        for (id, node) in graph.nodes() {
+            if needed[id.0 as usize] {
+                if let Some(tensor) = self.fed.get(&id) {
+                    copies.insert(id, input(&mut builder, &node.name, tensor));
+                    inputs.push(Value::Tensor(tensor.clone()));
+                    continue;
+                }
+                let mut uses = Vec::new();
+                node.each_input(&mut |used| uses.push(used));
+                for used in uses {
+                    if let (Some(tensor), false) = (self.cut.get(&(id, used)), edges.contains_key(&(id, used))) {
+                        edges.insert((id, used), input(&mut builder, &graph.node(used).name, tensor));
+                        inputs.push(Value::Tensor(tensor.clone()));
+                    }
+                }
+            }
+        }
+        for (id, node) in graph.nodes() {
+            let skipped = matches!(node.kind, Kind::Placeholder | Kind::Output) || copies.contains_key(&id);
+            if !needed[id.0 as usize] || skipped {
+                continue;
+            }
+            if let Kind::GetAttr(name) = &node.kind {
+                if let Some(tensor) = graph.constants().get(name) {
+                    builder.add_constant(name, tensor.clone());
+                }
+            }
+            let place = |used: &NodeId| {
+                edges.get(&(id, *used)).or_else(|| copies.get(&self.resolve(*used))).copied().unwrap_or(*used)
+            };
+            let args = self.args.get(&id).unwrap_or(&node.args).iter().map(|v| v.map(&mut |u| place(u))).collect();
+            let kwargs = node.kwargs.iter().map(|(k, v)| (k.clone(), v.map(&mut |u| place(u)))).collect();
+            let name = builder.unique_name(&node.name);
+            let copy = builder.push(Node { name, args, kwargs, ..node.clone() });
+            copies.insert(id, copy);
+        }
+        let outputs: Vec<NodeId> =
+            self.outputs.iter().filter_map(|id| copies.get(&self.resolve(*id)).copied()).collect();
+        builder.output(outputs.into());
+        Candidate { graph: builder.finish(), inputs }
+    }
+
+    /// The nodes that a node uses in the new candidate.
+    fn each_use(&self, graph: &Graph, id: NodeId, f: &mut dyn FnMut(NodeId)) {
+        let node = graph.node(id);
+        let args = self.args.get(&id).unwrap_or(&node.args);
+        for value in args.iter().chain(node.kwargs.iter().map(|(_, v)| v)) {
+            value.each(&mut |used| {
+                if !self.cut.contains_key(&(id, *used)) {
+                    f(self.resolve(*used));
+                }
+            });
+        }
+    }
+}
