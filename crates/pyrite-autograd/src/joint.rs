@@ -147,9 +147,9 @@ impl<'a> Tape<'a> {
             return self.tracer.call_op(op, args);
         }
         match (op.def.vjp, op.def.decompose) {
-            (Vjp::ViaDecomposition, Decompose::Rule(rule)) => {
+            (Vjp::ViaDecomposition, Decompose::Rule(_)) => {
                 let args = self.tracer.with_number_handles(op, args);
-                rule(self, &Args { schema: &op.schema, values: &args })
+                op.decomposed(self, &args)
             }
             (Vjp::NonDifferentiable(_), _) => self.tracer.call_op(op, args),
             _ => {

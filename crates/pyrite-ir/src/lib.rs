@@ -9,6 +9,7 @@
 pub mod args;
 pub mod emit;
 pub mod error;
+mod fit;
 pub mod graph;
 pub mod infer;
 pub mod inputs;

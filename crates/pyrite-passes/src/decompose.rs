@@ -4,7 +4,7 @@
 //! theirs. What a decomposition calls is decomposed in turn.
 
 use pyrite_ir::{
-    Args, Decompose, Emit, Eval, Graph, Handle, Meta, NodeError, OpError, OpRef, Operator, Registry, Tag, Tracer, Value,
+    Decompose, Emit, Eval, Graph, Handle, Meta, NodeError, OpError, OpRef, Operator, Registry, Tag, Tracer, Value,
 };
 
 use crate::gate::Gate;
@@ -60,9 +60,9 @@ impl Decomposing<'_, '_> {
     /// Calls an operator with bound arguments.
     pub fn call_op(&mut self, op: &OpRef, args: &[Value<Handle>]) -> Result<Value<Handle>, OpError> {
         match op.def.decompose {
-            Decompose::Rule(rule) if self.table.covers(op) => {
+            Decompose::Rule(_) if self.table.covers(op) => {
                 let args = self.tracer.with_number_handles(op, args);
-                rule(self, &Args { schema: &op.schema, values: &args })
+                op.decomposed(self, &args)
             }
             _ => self.tracer.call_op(op, args),
         }

@@ -1,4 +1,4 @@
-//! Derivative rules that read like formulas.
+//! Rules that read like formulas: derivatives and decompositions.
 //!
 //! A [`Sheet`] is an emitter to write formulas on: a [`Term`] is a tensor or a number on it, and the arithmetic of terms
 //! calls operators at once. The first call that fails is remembered, what follows it is skipped, and the sheet
@@ -11,7 +11,7 @@
 use std::cell::RefCell;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-use pyrite_ir::{Emit, Gradients, Handle, OpError, Pullback, Value};
+use pyrite_ir::{Emit, Gradients, Handle, Meta, OpError, Pullback, Value};
 use pyrite_tensor::{DType, Scalar};
 
 /// See the module's text.
@@ -48,7 +48,7 @@ trait Scribe {
     fn entry(&self, at: usize) -> Entry;
     /// Calls an operator with one result.
     fn call(&self, op: &str, args: &[Value<Handle>]) -> usize;
-    fn dtype(&self, handle: Handle) -> DType;
+    fn meta(&self, handle: Handle) -> Meta;
 }
 
 impl<'e> Sheet<'e> {
@@ -85,6 +85,18 @@ impl<'e> Sheet<'e> {
     /// A result, conjugated.
     pub fn result(&self, p: &Pullback<'_>, index: usize) -> Term<'_> {
         self.try_term(p.result(index).map(Value::from)).conj()
+    }
+
+    /// Terms as the results of a decomposition; nothing in the place of a result that is not wanted.
+    pub fn results<'s>(&'s self, terms: &[Option<Term<'s>>]) -> Result<Value<Handle>, OpError> {
+        let found = terms.iter().map(|term| term.map_or(Value::None, Term::read)).collect();
+        self.failed.take().map_or(Ok(Value::List(found)), Err)
+    }
+
+    /// A term as the result of a decomposition.
+    pub fn result_of<'s>(&'s self, term: Term<'s>) -> Result<Value<Handle>, OpError> {
+        let found = term.read();
+        self.failed.take().map_or(Ok(found), Err)
     }
 
     fn try_term(&self, value: Result<Value<Handle>, OpError>) -> Term<'_> {
@@ -164,8 +176,8 @@ impl Scribe for Sheet<'_> {
         at
     }
 
-    fn dtype(&self, handle: Handle) -> DType {
-        self.emitter.borrow().dtype(handle)
+    fn meta(&self, handle: Handle) -> Meta {
+        self.emitter.borrow().meta(handle).clone()
     }
 }
 
@@ -180,9 +192,9 @@ macro_rules! unary_operators {
 }
 
 unary_operators! {
-    abs cos cosh digamma exp exp2 i0 imag isinf isnan lgamma log logical_not ones_like real reciprocal rsqrt sgn sigmoid
+    abs any ceil cos cosh digamma erf exp exp2 expm1 floor i0 imag isinf isnan lgamma log log1p logical_not ones_like real reciprocal rsqrt sgn sigmoid sign
     sin sinh softplus special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1 special_erfcx special_i0e
-    special_i1 special_i1e special_modified_bessel_k0 special_modified_bessel_k1 tanh zeros_like
+    special_i1 special_i1e special_modified_bessel_k0 special_modified_bessel_k1 sqrt tanh trunc zeros_like
 }
 
 /// Comparisons with a tensor or a number, by the names of their operators and of those with exchanged operands.
@@ -241,7 +253,9 @@ impl<'s> Term<'s> {
     pub fn conj(self) -> Self {
         let entry = match self.sheet.entry(self.at) {
             Entry::Conjugate(handle) => Entry::Plain(handle.into()),
-            Entry::Plain(Value::Tensor(handle)) if self.sheet.dtype(handle).is_complex() => Entry::Conjugate(handle),
+            Entry::Plain(Value::Tensor(handle)) if self.sheet.meta(handle).dtype.is_complex() => {
+                Entry::Conjugate(handle)
+            }
             Entry::Plain(Value::Complex(number)) => Entry::Plain(Value::Complex(number.conj())),
             real @ Entry::Plain(_) => real,
         };
@@ -260,8 +274,14 @@ impl<'s> Term<'s> {
     /// Its element type, if it is a tensor.
     #[must_use]
     pub fn dtype(self) -> Option<DType> {
+        self.meta().map(|meta| meta.dtype)
+    }
+
+    /// What is known of it, if it is a tensor.
+    #[must_use]
+    pub fn meta(self) -> Option<Meta> {
         match self.sheet.entry(self.at) {
-            Entry::Plain(Value::Tensor(handle)) | Entry::Conjugate(handle) => Some(self.sheet.dtype(handle)),
+            Entry::Plain(Value::Tensor(handle)) | Entry::Conjugate(handle) => Some(self.sheet.meta(handle)),
             Entry::Plain(_) => None,
         }
     }

@@ -5,6 +5,7 @@ use pyrite_loops::{Expr, Unary};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{Layout, Tensor};
 
+use crate::decompositions::activation as by;
 use crate::derivatives::{activation as d, activation_backward as second};
 use crate::kernels::Pointwise;
 use crate::rules::{core_pointwise, in_place, plain_pointwise, to_float, to_same, to_same_number, wrap_dim};
@@ -23,6 +24,7 @@ pub const OPS: &[OpDef] = &[
     .tags(&[Tag::Core, Tag::Pointwise])
     .derivative(d::gelu)
     .lower(Lower::Pointwise(gelu_lower))
+    .decompose(by::gelu)
     .samples(&["f32[3, 4]", "f64[5], approximate='tanh'", "bf16[2, 3]<[1, 2]", "f32[0, 3]"]),
     OpDef::kernel(
         "aten::gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
@@ -32,27 +34,28 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Pointwise])
     .derivative(second::gelu_backward)
+    .decompose(by::gelu_backward)
     .samples(&["f32[3, 4], f32[3, 4]", "f64[5], f64[5], approximate='tanh'"]),
     core_pointwise("aten::relu(Tensor self) -> Tensor", "The element, or zero below zero.", to_same_number, relu, &["f32[3, 4]", "f64[5]<[2]", "bf16[2, 3]<[1, 2]", "i64[4]", "f32[0, 3]"]).derivative(d::relu),
     core_pointwise("aten::sigmoid(Tensor self) -> Tensor", "The logistic function `1 / (1 + e^-x)`.", to_float, sigmoid, &["f32[3, 4]", "f64[5]", "bf16[2, 3]<[1, 2]", "i64[4]", "c64[3]", "f32[0, 3]"]).derivative(d::sigmoid),
-    plain_pointwise("aten::silu(Tensor self) -> Tensor", "`x·sigmoid(x)`.", to_same, silu, &["f32[3, 4]", "f64[5]", "bf16[2, 3]<[1, 2]", "c64[3]"]).derivative(d::silu),
-    core_pointwise("aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", "Linear above zero, `alpha·(e^x - 1)` below, both scaled.", to_same, elu, &["f32[3, 4]", "f64[5], 2, 0.5, 1.5", "bf16[2, 3]"]).derivative(d::elu),
-    plain_pointwise("aten::celu(Tensor self, Scalar alpha=1.) -> Tensor", "Linear above zero, `alpha·(e^(x/alpha) - 1)` below.", to_same, celu, &["f32[3, 4]", "f64[5], 2.0"]).derivative(d::celu),
+    plain_pointwise("aten::silu(Tensor self) -> Tensor", "`x·sigmoid(x)`.", to_same, silu, &["f32[3, 4]", "f64[5]", "bf16[2, 3]<[1, 2]", "c64[3]"]).derivative(d::silu).decompose(by::silu),
+    core_pointwise("aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", "Linear above zero, `alpha·(e^x - 1)` below, both scaled.", to_same, elu, &["f32[3, 4]", "f64[5], 2, 0.5, 1.5", "bf16[2, 3]"]).derivative(d::elu).decompose(by::elu),
+    plain_pointwise("aten::celu(Tensor self, Scalar alpha=1.) -> Tensor", "Linear above zero, `alpha·(e^(x/alpha) - 1)` below.", to_same, celu, &["f32[3, 4]", "f64[5], 2.0"]).derivative(d::celu).decompose(by::celu),
     OpDef::composite("aten::selu(Tensor self) -> Tensor", "`elu` with the constants that keep mean and variance.", selu).tags(&[Tag::Pointwise]).samples(FLOATS),
-    core_pointwise("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", "The element, scaled below zero.", to_same, leaky_relu, &["f32[3, 4]", "f64[5], 0.5", "bf16[2, 3], -1"]).derivative(d::leaky_relu),
-    core_pointwise("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", "The element, kept between two bounds.", to_same_number, hardtanh, &["f32[3, 4]", "f64[5], -0.5, 0.25", "bf16[2, 3]", "i64[4], 0, 6"]).derivative(d::hardtanh),
+    core_pointwise("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", "The element, scaled below zero.", to_same, leaky_relu, &["f32[3, 4]", "f64[5], 0.5", "bf16[2, 3], -1"]).derivative(d::leaky_relu).decompose(by::leaky_relu),
+    core_pointwise("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", "The element, kept between two bounds.", to_same_number, hardtanh, &["f32[3, 4]", "f64[5], -0.5, 0.25", "bf16[2, 3]", "i64[4], 0, 6"]).derivative(d::hardtanh).decompose(by::hardtanh),
     OpDef::composite("aten::relu6(Tensor self) -> Tensor", "The element, kept between zero and six.", relu6).tags(&[Tag::Pointwise]).samples(FLOATS),
-    plain_pointwise("aten::hardsigmoid(Tensor self) -> Tensor", "A straight line from 0 at -3 to 1 at 3.", to_same, hardsigmoid, FLOATS).derivative(d::hardsigmoid),
-    OpDef::kernel("aten::hardswish(Tensor self) -> Tensor", "`x·hardsigmoid(x)`.", to_same, hardswish).derivative(d::hardswish).samples(FLOATS),
-    plain_pointwise("aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", "The element, or zero near zero.", to_same, hardshrink, &["f32[3, 4]", "f64[5], 0.1"]).derivative(d::hardshrink),
-    plain_pointwise("aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", "The element moved toward zero, stopping there.", to_shrunk, softshrink, &["f32[3, 4]", "f64[5], 0.1"]).derivative(d::softshrink),
-    plain_pointwise("aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", "`ln(1 + e^(beta·x)) / beta`, linear above the threshold.", to_same, softplus, &["f32[3, 4]", "f64[5], 2, 0.5", "bf16[3]"]).derivative(d::softplus),
-    plain_pointwise("aten::mish(Tensor self) -> Tensor", "`x·tanh(softplus(x))`.", to_same, mish, FLOATS).derivative(d::mish),
-    plain_pointwise("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", "The element, or a value where it is not above the threshold.", to_same_number, threshold, &["f32[3, 4], 0.1, 20", "i64[4], 0, 5", "bf16[3], 0, 1"]).derivative(d::threshold),
-    OpDef::kernel("aten::log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)", "The logarithm of `sigmoid`, and a buffer for its gradient.", infer_log_sigmoid, log_sigmoid_forward).derivative(d::log_sigmoid_forward).samples(&["f32[3, 4]", "f64[5]", "bf16[2, 3]<[1, 2]"]),
+    plain_pointwise("aten::hardsigmoid(Tensor self) -> Tensor", "A straight line from 0 at -3 to 1 at 3.", to_same, hardsigmoid, FLOATS).derivative(d::hardsigmoid).decompose(by::hardsigmoid),
+    OpDef::kernel("aten::hardswish(Tensor self) -> Tensor", "`x·hardsigmoid(x)`.", to_same, hardswish).derivative(d::hardswish).decompose(by::hardswish).samples(FLOATS),
+    plain_pointwise("aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", "The element, or zero near zero.", to_same, hardshrink, &["f32[3, 4]", "f64[5], 0.1"]).derivative(d::hardshrink).decompose(by::hardshrink),
+    plain_pointwise("aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", "The element moved toward zero, stopping there.", to_shrunk, softshrink, &["f32[3, 4]", "f64[5], 0.1"]).derivative(d::softshrink).decompose(by::softshrink),
+    plain_pointwise("aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", "`ln(1 + e^(beta·x)) / beta`, linear above the threshold.", to_same, softplus, &["f32[3, 4]", "f64[5], 2, 0.5", "bf16[3]"]).derivative(d::softplus).decompose(by::softplus),
+    plain_pointwise("aten::mish(Tensor self) -> Tensor", "`x·tanh(softplus(x))`.", to_same, mish, FLOATS).derivative(d::mish).decompose(by::mish),
+    plain_pointwise("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", "The element, or a value where it is not above the threshold.", to_same_number, threshold, &["f32[3, 4], 0.1, 20", "i64[4], 0, 5", "bf16[3], 0, 1"]).derivative(d::threshold).decompose(by::threshold),
+    OpDef::kernel("aten::log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)", "The logarithm of `sigmoid`, and a buffer for its gradient.", infer_log_sigmoid, log_sigmoid_forward).derivative(d::log_sigmoid_forward).decompose(by::log_sigmoid_forward).samples(&["f32[3, 4]", "f64[5]", "bf16[2, 3]<[1, 2]"]),
     OpDef::composite("aten::log_sigmoid(Tensor self) -> Tensor", "The logarithm of `sigmoid`.", log_sigmoid).samples(FLOATS),
-    OpDef::kernel("aten::glu(Tensor self, int dim=-1) -> Tensor", "The first half of a dimension, weighted by `sigmoid` of the second.", infer_glu, glu).derivative(d::glu).samples(&["f32[3, 4]", "f64[4, 3], 0", "f32[2, 4, 3]<[1, 2, 8], 1", "bf16[6]", "f32[0, 4]"]),
-    OpDef::kernel("aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor", "The element, scaled below zero by a weight.", to_same, prelu).derivative(d::prelu).samples(&["f32[3, 4], f32[1, 4]", "f64[5], f64[5]", "bf16[2, 3], bf16[1, 3]"]),
+    OpDef::kernel("aten::glu(Tensor self, int dim=-1) -> Tensor", "The first half of a dimension, weighted by `sigmoid` of the second.", infer_glu, glu).derivative(d::glu).decompose(by::glu).samples(&["f32[3, 4]", "f64[4, 3], 0", "f32[2, 4, 3]<[1, 2, 8], 1", "bf16[6]", "f32[0, 4]"]),
+    OpDef::kernel("aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor", "The element, scaled below zero by a weight.", to_same, prelu).derivative(d::prelu).decompose(by::prelu).samples(&["f32[3, 4], f32[1, 4]", "f64[5], f64[5]", "bf16[2, 3], bf16[1, 3]"]),
     OpDef::kernel("aten::rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> Tensor", "`leaky_relu` with a slope that is random in training, kept in `noise`, and the middle of its range otherwise.", infer_rrelu, rrelu).derivative(d::rrelu_with_noise).tags(&[Tag::Random]).samples(&["f32[2, 3]<[1, 2], f32[2, 3]", "f64[5], f64[5], 0.1, 0.3, training=True", "bf16[4], bf16[4], training=True"]),
     in_place("aten::relu_(Tensor(a!) self) -> Tensor(a!)", "aten.relu.default", IN_PLACE),
     in_place("aten::sigmoid_(Tensor(a!) self) -> Tensor(a!)", "aten.sigmoid.default", IN_PLACE),

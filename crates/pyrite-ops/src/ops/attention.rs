@@ -10,6 +10,7 @@ use pyrite_tensor::tensor::broadcast_strides;
 use pyrite_tensor::{DType, Tensor, layout};
 use rayon::prelude::*;
 
+use crate::decompositions::softmax as by;
 use crate::derivatives::attention as d;
 use crate::kernels::Carrier;
 use crate::kernels::gemm::{Factor, Matrix, Onto, Shape, multiply};
@@ -55,6 +56,7 @@ pub const OPS: &[OpDef] = &[
         safe_softmax,
     )
     .derivative(crate::derivatives::softmax::softmax)
+    .decompose(by::safe_softmax)
     .samples(&["f32[3, 4], -1", "f64[3, 4]<[1, 3], 0", "bf16[0, 4], 1", "f32[3], 0, dtype=f64"]),
 ];
 

@@ -7,6 +7,7 @@ use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, SymDims, Value, 
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Tensor};
 
+use crate::decompositions::loss as by;
 use crate::derivatives::loss as d;
 use crate::kernels::Pointwise;
 use crate::rules::{expect_same_shape, operand_dtype, preserved_strides, same_as};
@@ -20,6 +21,7 @@ pub const OPS: &[OpDef] = &[
         |call| pair(call, 2, |x, y| (x - y) * (x - y)),
     )
     .derivative(d::symmetric)
+    .decompose(by::mse)
     .samples(&["f32[3, 4], f32[3, 4]", "f64[3, 4]<[1, 3], f64[4], 0", "bf16[5], bf16[5], 2", "f32[0], f32[0]"]),
     OpDef::kernel(
         "aten::mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
@@ -28,6 +30,7 @@ pub const OPS: &[OpDef] = &[
         |call| pair_backward(call, 3, |x, y| 2.0 * (x - y)),
     )
     .derivative(d::mse_backward)
+    .decompose(by::mse_backward)
     .samples(&["f32[], f32[3, 4], f32[3, 4], 1", "f64[5], f64[5], f64[5], 0"]),
     OpDef::kernel(
         "aten::smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor",
@@ -36,6 +39,7 @@ pub const OPS: &[OpDef] = &[
         smooth_l1,
     )
     .derivative(d::symmetric)
+    .decompose(by::smooth_l1)
     .samples(&["f32[3, 4], f32[3, 4]", "f64[5], f64[5], 0, 0.5", "f32[5], f32[5], 2, 0."]),
     OpDef::kernel(
         "aten::smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> \
@@ -45,6 +49,7 @@ pub const OPS: &[OpDef] = &[
         smooth_l1_backward,
     )
     .derivative(d::smooth_l1_backward)
+    .decompose(by::smooth_l1_backward)
     .samples(&["f32[], f32[3, 4], f32[3, 4], 1, 1.", "f64[5], f64[5], f64[5], 0, 0."]),
     OpDef::kernel(
         "aten::huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor",
@@ -53,6 +58,7 @@ pub const OPS: &[OpDef] = &[
         huber,
     )
     .derivative(d::symmetric)
+    .decompose(by::huber)
     .samples(&["f32[3, 4], f32[3, 4]", "f64[5], f64[5], 0, 0.5"]),
     OpDef::kernel(
         "aten::huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> \
@@ -62,6 +68,7 @@ pub const OPS: &[OpDef] = &[
         huber_backward,
     )
     .derivative(d::huber_backward)
+    .decompose(by::huber_backward)
     .samples(&["f32[], f32[3, 4], f32[3, 4], 1, 1.", "f64[5], f64[5], f64[5], 0, 0.5"]),
     OpDef::kernel(
         "aten::soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
@@ -70,6 +77,7 @@ pub const OPS: &[OpDef] = &[
         |call| pair(call, 2, |x, y| (-y * x).exp().ln_1p()),
     )
     .derivative(d::symmetric)
+    .decompose(by::soft_margin)
     .samples(&["f32[3, 4], f32[3, 4]", "f64[5], f64[5], 0"]),
     OpDef::kernel(
         "aten::soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
@@ -78,6 +86,7 @@ pub const OPS: &[OpDef] = &[
         |call| pair_backward(call, 3, |x, y| -y / (1.0 + (y * x).exp())),
     )
     .derivative(d::soft_margin_backward)
+    .decompose(by::soft_margin_backward)
     .samples(&["f32[], f32[3, 4], f32[3, 4], 1"]),
     OpDef::kernel(
         "aten::binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
@@ -86,6 +95,7 @@ pub const OPS: &[OpDef] = &[
         cross,
     )
     .derivative(d::binary_cross_entropy)
+    .decompose(by::binary_cross_entropy)
     .samples(&["f32[3, 4]{0..1}, f32[3, 4]{0..1}", "f64[3, 4]{0..1}, f64[3, 4]{0..1}, f64[4], 0"]),
     OpDef::kernel(
         "aten::binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int \
@@ -95,6 +105,7 @@ pub const OPS: &[OpDef] = &[
         cross_backward,
     )
     .derivative(d::binary_cross_entropy_backward)
+    .decompose(by::binary_cross_entropy_backward)
     .samples(&[
         "f32[], f32[3, 4]{0.1..0.9}, f32[3, 4]{0..1}",
         "f64[3, 4], f64[3, 4]{0.1..0.9}, f64[3, 4]{0..1}, f64[4], 0",
@@ -107,6 +118,7 @@ pub const OPS: &[OpDef] = &[
         cross_logits,
     )
     .derivative(d::binary_cross_entropy_with_logits)
+    .decompose(by::binary_cross_entropy_with_logits)
     .samples(&["f32[3, 4], f32[3, 4]{0..1}", "f64[3, 4], f64[3, 4]{0..1}, f64[4], f64[4]{0..2}, 0"]),
     OpDef::kernel(
         "aten::nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> \
@@ -117,6 +129,7 @@ pub const OPS: &[OpDef] = &[
     )
     .derivative(d::nll)
     .constants(&[1])
+    .decompose(by::nll)
     .samples(&[
         "f32[3, 4], i64[3]{0..4}, None, 1, -100",
         "f64[3, 4], i64[3]{0..4}, f64[4], 0, 2",
@@ -131,6 +144,7 @@ pub const OPS: &[OpDef] = &[
     )
     .derivative(d::nll)
     .constants(&[1])
+    .decompose(by::nll)
     .samples(&[
         "f32[2, 4, 3, 3], i64[2, 3, 3]{0..4}, None, 1, -100",
         "f64[2, 4, 3, 3]<[36, 1, 12, 4], i64[2, 3, 3]{0..4}, f64[4], 0, 2",
@@ -143,6 +157,7 @@ pub const OPS: &[OpDef] = &[
         nll_backward,
     )
     .derivative(d::nll_backward)
+    .decompose(by::nll_backward)
     .samples(&["f32[], f32[3, 4], i64[3]{0..4}, None, 1, -100, f32[]{3..3}"]),
     OpDef::kernel(
         "aten::nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, \
@@ -152,6 +167,7 @@ pub const OPS: &[OpDef] = &[
         nll_backward,
     )
     .derivative(d::nll_backward)
+    .decompose(by::nll_backward)
     .samples(&["f32[2, 3, 3], f32[2, 4, 3, 3], i64[2, 3, 3]{0..4}, None, 0, -100, f32[]{3..4}"]),
     OpDef::composite(
         "aten::nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> \

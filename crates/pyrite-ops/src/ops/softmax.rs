@@ -7,6 +7,7 @@ use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, Tag, Value, args
 use pyrite_tensor::{DType, Tensor};
 use rayon::prelude::*;
 
+use crate::decompositions::softmax as by;
 use crate::derivatives::softmax as d;
 use crate::kernels::Carrier;
 use crate::kernels::lanes::{Block, PARALLEL, elements, fill};
@@ -22,6 +23,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .derivative(d::softmax)
+    .decompose(by::softmax)
     .samples(&[
         "f32[3, 4], 1, False",
         "f64[3, 4], 0, False",
@@ -39,6 +41,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .derivative(d::log_softmax)
+    .decompose(by::log_softmax)
     .samples(&["f32[3, 4], 1, False", "f64[3, 4], 0, False", "f16[2, 5], -1, False", "f32[3, 4, 2], 1, False"]),
     OpDef::kernel(
         "aten::_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
@@ -47,6 +50,7 @@ pub const OPS: &[OpDef] = &[
         |c| backward(c, Form::Plain),
     )
     .derivative(d::softmax_backward)
+    .decompose(by::softmax_backward)
     .samples(&["f32[3, 4], f32[3, 4], 1, f32", "f64[3, 4, 2], f64[3, 4, 2], 1, f64", "bf16[2, 3], bf16[2, 3], -1, bf16"]),
     OpDef::kernel(
         "aten::_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
@@ -55,6 +59,7 @@ pub const OPS: &[OpDef] = &[
         |c| backward(c, Form::Log),
     )
     .derivative(d::log_softmax_backward)
+    .decompose(by::log_softmax_backward)
     .samples(&["f32[3, 4], f32[3, 4], 1, f32", "f64[3, 4, 2], f64[3, 4, 2], 1, f64", "f32[], f32[], 0, f32"]),
     OpDef::composite(
         "aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",

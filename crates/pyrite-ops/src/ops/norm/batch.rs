@@ -9,6 +9,7 @@ use pyrite_tensor::{DType, Element, Tensor};
 use rayon::prelude::*;
 
 use super::{expect_float, mask, parameter, statistic_dtype, wanted};
+use crate::decompositions::norm as by;
 use crate::derivatives::norm as d;
 use crate::kernels::Carrier;
 use crate::kernels::lanes::{Block, PARALLEL, elements, fill};
@@ -23,6 +24,7 @@ pub const OPS: &[OpDef] = &[
         |c| forward(c, &LEGIT),
     )
     .derivative(d::batch_norm)
+    .decompose(by::batch_norm)
     .samples(&[
         "f32[2, 4, 3, 5], f32[4], f32[4], None, None, True, 0.1, 1e-5",
         "f64[2, 4], None, None, f64[4], f64[4]{0.5..1.5}, False, 0.1, 1e-5",
@@ -36,6 +38,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .derivative(d::batch_norm)
+    .decompose(by::batch_norm)
     .samples(&[
         "f32[2, 4, 3, 5], f32[4], f32[4], f32[4], f32[4]{0.5..1.5}, True, 0.1, 1e-5",
         "f32[2, 4, 3, 5]<[60, 1, 20, 4], f32[4], f32[4], f32[4], f32[4]{0.5..1.5}, True, 0.1, 1e-5",
@@ -50,6 +53,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .derivative(d::batch_norm_no_stats)
+    .decompose(by::batch_norm_no_stats)
     .samples(&["f32[2, 4, 3], f32[4], f32[4], True, 0.1, 1e-5"]),
     OpDef::kernel(
         "aten::_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
@@ -59,6 +63,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .derivative(d::batch_norm_by_running)
+    .decompose(by::batch_norm_no_training)
     .samples(&[
         "f32[2, 4, 3], f32[4], f32[4], f32[4], f32[4]{0.5..1.5}, 0.1, 1e-5",
         "f16[2, 4], None, None, f16[4], f16[4]{0.5..1.5}, 0.1, 1e-5",
@@ -71,6 +76,7 @@ pub const OPS: &[OpDef] = &[
     )
     .derivative(d::batch_norm)
     .constants(&[3, 4])
+    .decompose(by::batch_norm_functional)
     .samples(&[
         "f32[2, 4, 3], f32[4], f32[4], f32[4], f32[4]{0.5..1.5}, True, 0.1, 1e-5",
         "f32[2, 4, 3], f32[4], f32[4], f32[4], f32[4]{0.5..1.5}, False, 0.1, 1e-5",
@@ -82,6 +88,7 @@ pub const OPS: &[OpDef] = &[
         |c| forward(c, &WITH_UPDATE),
     )
     .derivative(d::batch_norm_by_batch)
+    .decompose(by::batch_norm_with_update)
     .samples(&["f32[2, 4, 3], f32[4], f32[4], f32[4], f32[4]{0.5..1.5}, 0.1, 1e-5"]),
     OpDef::kernel(
         "aten::_batch_norm_with_update_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)",
@@ -91,6 +98,7 @@ pub const OPS: &[OpDef] = &[
     )
     .derivative(d::batch_norm_by_batch)
     .constants(&[4, 5])
+    .decompose(by::batch_norm_with_update_functional)
     .samples(&["f32[2, 4, 3], f32[4], f32[4], f32[4], f32[4]{0.5..1.5}, 0.1, 1e-5"]),
     OpDef::kernel(
         "aten::_batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
@@ -99,6 +107,7 @@ pub const OPS: &[OpDef] = &[
         |c| forward(c, &NO_UPDATE),
     )
     .derivative(d::batch_norm_by_running)
+    .decompose(by::batch_norm_no_update)
     .samples(&["f32[2, 4, 3], f32[4], f32[4], f32[4], f32[4]{0.5..1.5}, 0.1, 1e-5"]),
     OpDef::kernel(
         "aten::native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
@@ -107,6 +116,7 @@ pub const OPS: &[OpDef] = &[
         backward,
     )
     .derivative(d::batch_norm_backward)
+    .decompose(by::batch_norm_backward)
     .samples(&[
         "f32[2, 4, 3], f32[2, 4, 3], f32[4], f32[4], f32[4], f32[4], f32[4], True, 1e-5, [True, True, True]",
         "f32[2, 4, 3, 5]<[60, 1, 20, 4], f32[2, 4, 3, 5]<[60, 1, 20, 4], f32[4], f32[4], f32[4], f32[4], f32[4], True, 1e-5, [True, True, True]",
@@ -119,6 +129,7 @@ pub const OPS: &[OpDef] = &[
         backward,
     )
     .derivative(d::batch_norm_backward)
+    .decompose(by::batch_norm_backward)
     .samples(&[
         "f32[2, 4, 3], f32[2, 4, 3], f32[4], f32[4], f32[4], f32[4], f32[4], True, 1e-5, [True, True, True], u8[0]",
     ]),

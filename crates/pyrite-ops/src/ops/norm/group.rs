@@ -6,6 +6,7 @@ use pyrite_tensor::{DType, Element, Tensor};
 use rayon::prelude::*;
 
 use super::{expect_float, mask, parameter, statistic_dtype, wanted};
+use crate::decompositions::norm as by;
 use crate::derivatives::norm as d;
 use crate::kernels::Carrier;
 use crate::kernels::lanes::{elements, fill};
@@ -31,6 +32,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .derivative(d::group_norm)
+    .decompose(by::group_norm)
     .samples(&[
         "f32[2, 4, 3, 5], f32[4], f32[4], 2, 4, 15, 2, 1e-5",
         "f64[2, 4, 3, 5]<[60, 1, 20, 4], None, None, 2, 4, 15, 4, 1e-5",
@@ -48,6 +50,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .derivative(d::group_norm_backward)
+    .decompose(by::group_norm_backward)
     .samples(&[
         "f32[2, 4, 3], f32[2, 4, 3], f32[2, 2], f32[2, 2], f32[4], 2, 4, 3, 2, [True, True, True]",
         "f64[2, 4, 3], f64[2, 4, 3], f64[2, 2], f64[2, 2], None, 2, 4, 3, 2, [True, False, False]",

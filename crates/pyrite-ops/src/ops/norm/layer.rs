@@ -6,6 +6,7 @@ use pyrite_tensor::{DType, Element, Tensor};
 use rayon::prelude::*;
 
 use super::{expect_float, mask, parameter, statistic_dtype, wanted};
+use crate::decompositions::norm as by;
 use crate::derivatives::norm as d;
 use crate::kernels::Carrier;
 use crate::kernels::lanes::{PARALLEL, elements, fill};
@@ -28,6 +29,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .derivative(d::layer_norm)
+    .decompose(by::layer_norm)
     .samples(&[
         "f32[2, 3, 8], [8], f32[8], f32[8], 1e-5",
         "f64[2, 3, 4], [3, 4], None, None, 1e-5",
@@ -47,6 +49,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .derivative(d::layer_norm_backward)
+    .decompose(by::layer_norm_backward)
     .samples(&[
         "f32[2, 3, 8], f32[2, 3, 8], [8], f32[2, 3, 1], f32[2, 3, 1], f32[8], f32[8], [True, True, True]",
         "f64[4, 3], f64[4, 3], [3], f64[4, 1], f64[4, 1], f64[3], None, [True, False, False]",
@@ -67,6 +70,7 @@ pub const OPS: &[OpDef] = &[
         },
     )
     .derivative(d::rms_norm)
+    .decompose(by::rms_norm)
     .samples(&["f32[2, 3, 8], [8], f32[8], 1e-5", "f64[2, 3], [3], None, None", "bf16[2, 4], [4], None, 1e-5"]),
     OpDef::kernel(
         "aten::_fused_rms_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor rstd, Tensor? weight, bool[2] output_mask) -> (Tensor, Tensor)",
@@ -88,6 +92,7 @@ pub const OPS: &[OpDef] = &[
         },
     )
     .derivative(d::rms_norm_backward)
+    .decompose(by::rms_norm_backward)
     .samples(&["f32[4, 3], f32[4, 3], [3], f32[4, 1], f32[3], [True, True]"]),
 ];
 
