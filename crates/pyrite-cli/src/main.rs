@@ -9,6 +9,7 @@ mod demo;
 mod doctor;
 mod environment;
 mod failure;
+mod minify;
 mod ops;
 mod outputs;
 mod program;
@@ -43,6 +44,8 @@ enum Command {
     Compile(compile::Compile),
     /// Read, verify and print a program
     Show(show::Show),
+    /// Find the smallest program that still fails
+    Minify(minify::Minify),
     /// List the operators that Pyrite knows
     Ops(ops::Ops),
     /// List the backends that can run a program
@@ -53,7 +56,11 @@ enum Command {
     Demo(demo::Demo),
     /// Answer requests on standard input (internal)
     #[command(hide = true)]
-    Worker,
+    Worker {
+        /// How many bytes of address space the worker may have
+        #[arg(long)]
+        memory_limit: Option<u64>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -64,11 +71,12 @@ fn main() -> ExitCode {
             Command::Run(command) => command.run(),
             Command::Compile(command) => command.run(),
             Command::Show(command) => command.run(),
+            Command::Minify(command) => command.run(),
             Command::Ops(command) => command.run(),
             Command::Backends(command) => command.run(),
             Command::Doctor(command) => command.run(),
             Command::Demo(command) => command.run(),
-            Command::Worker => worker::serve(),
+            Command::Worker { memory_limit } => worker::serve(memory_limit),
         }
     }));
     match outcome {

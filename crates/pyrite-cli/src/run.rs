@@ -5,13 +5,16 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use pyrite_compare::{Options as CompareOptions, Report, compare};
 use pyrite_compiler::backend::{Direction, backends};
-use pyrite_compiler::training::{Results, flatten, run_fwd_maybe_bwd};
+use pyrite_compiler::training::{Results, flatten};
 use pyrite_compiler::{Backend, Options, find};
 use pyrite_diag::{Code, Diagnostic, Location};
+use pyrite_debug::{Broken, Precision as Accuracy, Ran, compared, execute, signature_of};
 use pyrite_interp::Mode;
 use pyrite_ir::{Graph, Node, NodeError, OpError, Value};
 use pyrite_ops::registry;
+use pyrite_oracle::Stage;
 use pyrite_passes::autocast;
 use pyrite_tensor::{DType, Tensor};
 use serde_json::{Value as Json, json};
@@ -20,27 +23,6 @@ use crate::Outcome;
 use crate::failure::{Failure, tell_one};
 use crate::outputs::{describe, line, save};
 use crate::program::Program;
-
-#[derive(Clone, Copy)]
-enum Accuracy {
-    Strict,
-    Fp,
-}
-
-struct Report {
-    lines: Vec<String>,
-}
-impl Report {
-    fn is_same(&self) -> bool {
-        self.lines.is_empty()
-    }
-    fn signature(&self) -> Json {
-        json!(self.lines.first())
-    }
-    fn summary(&self, n: usize) -> String {
-        self.lines.iter().take(n).cloned().collect::<Vec<_>>().join("\n")
-    }
-}
 
 /// What the run does beyond computing.
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -57,7 +39,7 @@ enum Check {
 
 /// How closely a backend is compared with the reference.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Precision {
+pub enum Precision {
     /// Not at all: only whether it runs
     Off,
     /// As floating-point numbers, with double precision as the judge
@@ -118,33 +100,14 @@ pub struct Run {
     json: bool,
 }
 
-/// Where a backend failed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Compile,
-    Run,
-}
-
-impl Stage {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Compile => "compile",
-            Self::Run => "run",
+impl From<Precision> for Accuracy {
+    fn from(precision: Precision) -> Self {
+        match precision {
+            Precision::Off => Self::Off,
+            Precision::Fp => Self::Fp,
+            Precision::Strict => Self::Strict,
         }
     }
-}
-
-/// A backend's failure.
-struct Broken {
-    stage: Stage,
-    error: NodeError,
-}
-
-/// A backend's results and times.
-struct Ran {
-    results: Results,
-    compile: Duration,
-    run: Duration,
 }
 
 impl Run {
@@ -188,8 +151,10 @@ impl Run {
             Precision::Fp => self.execute(&program, &graph, &reference, Mode::Fp64, 1)?.ok(),
             _ => None,
         };
-        let accuracy = if accuracy == Precision::Strict { Accuracy::Strict } else { Accuracy::Fp };
-        let report = compare(&expected.results, &ran.results, truth.as_ref().map(|t| &t.results), accuracy);
+        let exact = if accuracy == Precision::Strict { pyrite_compare::Accuracy::Strict } else { pyrite_compare::Accuracy::Fp };
+        let truth = truth.map(|truth| compared(&truth.results));
+        let (wanted, found) = (compared(&expected.results), compared(&ran.results));
+        let report = compare(&wanted, &found, truth.as_ref(), &CompareOptions::new(exact));
         self.done(&program, &backend, &ran, Some((&reference, &report)))
     }
 
@@ -232,37 +197,30 @@ impl Run {
         let direction = if self.forward_only { Direction::Forward } else { Direction::ForwardAndBackward };
         let options =
             Options { seed: self.seed, mode, direction, memory_budget: self.memory_budget, ..Options::default() };
-        let mut fastest = Duration::MAX;
-        let mut compile_time = Duration::ZERO;
-        let mut last = None;
+        let mut best: Option<Ran> = None;
         for _ in 0..repeat {
-            // A program may write to its inputs and constants, so every run gets them afresh.
             let inputs = program.inputs(self.seed)?;
-            let graph = fresh_constants(graph);
-            let constants = graph.constants().clone();
-            let start = Instant::now();
-            let executable = match (backend.compile)(graph.clone(), &options) {
-                Ok(executable) => executable,
-                Err(error) => return Ok(Err(Broken { stage: Stage::Compile, error })),
-            };
-            compile_time = start.elapsed();
             let mut progress = Progress::new(graph.len() as u64);
-            let start = Instant::now();
             let observe = &mut |node: &Node, _: &Value<Tensor>| progress.step(node);
-            let results = run_fwd_maybe_bwd(&*executable, inputs.values, &constants, direction, observe);
-            fastest = fastest.min(start.elapsed());
+            let ran = execute(graph, &inputs.values, backend, &options, &mut |_| {}, observe);
             progress.finish();
-            match results {
-                Ok(results) => last = Some(results),
-                Err(error) => return Ok(Err(Broken { stage: Stage::Run, error })),
+            match ran {
+                Ok(ran) if best.as_ref().is_none_or(|best| ran.run < best.run) => best = Some(ran),
+                Ok(_) => {}
+                Err(broken) => return Ok(Err(broken)),
             }
         }
-        let results = last.unwrap_or_default();
-        Ok(Ok(Ran { results, compile: compile_time, run: fastest }))
+        best.map(Ok).ok_or_else(|| anyhow::anyhow!("nothing was run").into())
     }
 
     /// Prints what came out, and of the comparison if there was one.
-    fn done(&self, program: &Program, backend: &Backend, ran: &Ran, compared: Option<(&Backend, &Report)>) -> Outcome {
+    fn done(
+        &self,
+        program: &Program,
+        backend: &Backend,
+        ran: &Ran,
+        compared: Option<(&Backend, &Report)>,
+    ) -> Outcome {
         let mut outputs = Vec::new();
         ran.results.outputs.iter().for_each(|output| flatten(output, &mut outputs));
         let gradients = gradients(&ran.results);
@@ -272,7 +230,7 @@ impl Run {
         if let Some(path) = &self.save_gradients {
             save(path, &gradients.iter().map(|(_, g)| Value::Tensor(g.clone())).collect::<Vec<_>>())?;
         }
-        let same = compared.is_none_or(|(_, report)| report.is_same());
+        let same = compared.is_none_or(|(_, report)| report.agrees());
         if self.json {
             let named: Vec<Json> = gradients
                 .iter()
@@ -284,7 +242,7 @@ impl Run {
                 .collect();
             let report = json!({
                 "verdict": if same { "pass" } else { "fail" },
-                "signature": compared.filter(|_| !same).map(|(_, report)| report.signature()),
+                "signature": compared.filter(|_| !same).map(|(_, report)| signature_of(report)),
                 "backend": &*backend.name,
                 "reference": compared.map(|(reference, _)| reference.name.to_string()),
                 "seed": self.seed,
@@ -294,7 +252,7 @@ impl Run {
                 "loss": ran.results.loss,
                 "outputs": outputs.iter().map(describe).collect::<Vec<_>>(),
                 "gradients": named,
-                "comparison": compared.map(|(_, report)| report.lines.clone()),
+                "comparison": compared.map(|(_, report)| report),
             });
             println!("{report:#}");
         } else {
@@ -327,14 +285,9 @@ impl Run {
     /// The reference runs and the backend does not: the failure is the result.
     fn only_the_backend_failed(&self, broken: &Broken, backend: &Backend, reference: &Backend) -> ExitCode {
         if self.json {
-            let class = if broken.stage == Stage::Compile { "compile error" } else { "run-time error" };
             let report = json!({
                 "verdict": "fail",
-                "signature": {
-                    "stage": broken.stage.name(),
-                    "class": class,
-                    "operator": broken.error.op,
-                },
+                "signature": broken.signature(),
                 "backend": &*backend.name,
                 "reference": &*reference.name,
                 "error": broken.error.to_string(),
@@ -342,7 +295,7 @@ impl Run {
             });
             println!("{report:#}");
         } else {
-            println!("{} fails to {}; {} runs", backend.name, broken.stage.name(), reference.name);
+            println!("{} fails to {}; {} runs", backend.name, stage_name(broken.stage), reference.name);
             tell_one(self.diagnostic(&broken.error, &failed_to(broken.stage, backend)));
         }
         ExitCode::from(1)
@@ -368,12 +321,16 @@ pub fn node_diagnostic(file: &Path, error: &NodeError, what: &str) -> Diagnostic
         location = location.line(line).column(column);
     }
     let (code, hint) = match &error.error {
-        OpError::Invalid(_) => (Code::new("run::invalid"), "the program is wrong at this node; PyTorch refuses it too"),
+        OpError::Invalid(_) => {
+            (Code::new("run::invalid"), "the program is wrong at this node; PyTorch refuses it too")
+        }
         OpError::Unsupported(_) => (
             Code::new("run::unsupported"),
             "`pyrite ops` lists what Pyrite can run; other operators need a backend that knows them",
         ),
-        OpError::Fault(_) => (Code::new("run::internal"), "this is a bug in Pyrite; please report it with the file"),
+        OpError::Fault(_) => {
+            (Code::new("run::internal"), "this is a bug in Pyrite; please report it with the file")
+        }
     };
     let node = error.node.as_ref().map(|n| format!(" at node `{n}`")).unwrap_or_default();
     let op = error.op.as_ref().map(|o| format!(" ({o})")).unwrap_or_default();
@@ -387,13 +344,23 @@ pub fn node_diagnostic(file: &Path, error: &NodeError, what: &str) -> Diagnostic
 
 fn failed_to(stage: Stage, backend: &Backend) -> String {
     match stage {
-        Stage::Run if &*backend.name == "eager" => "the run failed".to_owned(),
-        stage => format!("{} failed to {}", backend.name, stage.name()),
+        Stage::Forward if &*backend.name == "eager" => "the run failed".to_owned(),
+        stage => format!("{} failed to {}", backend.name, stage_name(stage)),
+    }
+}
+
+/// What a backend fails to do.
+fn stage_name(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Capture => "capture",
+        Stage::Compile => "compile",
+        Stage::Forward => "run",
+        Stage::Backward => "run backward",
     }
 }
 
 /// The backend of a name.
-fn named(name: &str) -> Result<Backend, Failure> {
+pub fn named(name: &str) -> Result<Backend, Failure> {
     find(name).ok_or_else(|| {
         let known: Vec<String> = backends().iter().map(|b| b.name.to_string()).collect();
         let message = format!("there is no backend `{name}`");
@@ -404,7 +371,7 @@ fn named(name: &str) -> Result<Backend, Failure> {
 }
 
 /// How closely the file wants backends compared.
-fn said_by_file(program: &Program) -> Precision {
+pub fn said_by_file(program: &Program) -> Precision {
     match program.read.get("accuracy") {
         Some("off" | "") => Precision::Off,
         Some("strict" | "strict_accuracy") => Precision::Strict,
@@ -412,67 +379,11 @@ fn said_by_file(program: &Program) -> Precision {
     }
 }
 
-/// The graph with constants of its own, so that a run that writes to them leaves the others alone.
-fn fresh_constants(graph: &Graph) -> Graph {
-    let mut fresh = graph.clone();
-    fresh.map_constants(&|tensor| {
-        Tensor::empty_strided(tensor.shape(), tensor.stride(), tensor.dtype()).map_or_else(
-            |_| tensor.clone(),
-            |copy| {
-                copy.write_from(tensor);
-                copy
-            },
-        )
-    });
-    fresh
-}
-
 /// The gradients there are, with the names of what they are gradients of.
 fn gradients(results: &Results) -> Vec<(String, Tensor)> {
     let inputs = results.input_gradients.iter().enumerate().map(|(index, g)| (format!("input {index}"), g));
     let parameters = results.parameter_gradients.iter().map(|(name, g)| (name.to_string(), g));
     inputs.chain(parameters).filter_map(|(name, g)| Some((name, g.clone()?))).collect()
-}
-
-/// Compares two runs by the whole contract.
-fn compare(expected: &Results, actual: &Results, truth: Option<&Results>, accuracy: Accuracy) -> Report {
-    let _ = accuracy;
-    let list = |r: &Results| {
-        let mut v: Vec<(String, Tensor)> = Vec::new();
-        let mut l = Vec::new();
-        r.outputs.iter().for_each(|o| flatten(o, &mut l));
-        for (i, t) in l.iter().enumerate() {
-            if let Value::Tensor(t) = t {
-                v.push((format!("output {i}"), t.clone()));
-            }
-        }
-        v.extend(gradients(r));
-        for (i, t) in r.inputs.iter().enumerate() {
-            if let Value::Tensor(t) = t {
-                v.push((format!("in {i}"), t.clone()));
-            }
-        }
-        v
-    };
-    let (e, a) = (list(expected), list(actual));
-    let mut lines = Vec::new();
-    if e.len() != a.len() {
-        lines.push(format!("{} against {} tensors", a.len(), e.len()));
-    }
-    for ((n, e), (_, a)) in e.iter().zip(&a) {
-        if e.shape() != a.shape() || e.stride() != a.stride() {
-            lines.push(format!("{n}: {:?} {:?} not {:?} {:?}", a.shape(), a.stride(), e.shape(), e.stride()));
-            continue;
-        }
-        let (x, y) = (e.to_f64s(), a.to_f64s());
-        let scale = x.iter().fold(0.0f64, |m, v| m.max(v.abs()));
-        let worst = x.iter().zip(&y).map(|(a, b)| (a - b).abs()).fold(0.0f64, f64::max);
-        if !(worst <= 1e-4 * scale.max(1e-3)) {
-            lines.push(format!("{n}: worst {worst} scale {scale}"));
-        }
-    }
-    let _ = truth;
-    Report { lines }
 }
 
 /// A bar on standard error once a run takes longer than a moment.

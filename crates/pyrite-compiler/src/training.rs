@@ -29,27 +29,42 @@ pub struct Results {
     pub buffers: Vec<(Arc<str>, Tensor)>,
 }
 
-/// Runs an executable forward and, where the direction says so and anything wants a gradient, backward.
+/// What a run is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Running forward.
+    Forward,
+    /// Running backward.
+    Backward,
+}
+
+/// Runs an executable forward and, where the direction says so and anything wants a gradient, backward. `began` hears
+/// of each phase; an error says in which phase it was.
 pub fn run_fwd_maybe_bwd(
     executable: &dyn Executable,
     inputs: Vec<Value<Tensor>>,
     constants: &BTreeMap<Arc<str>, Tensor>,
     direction: Direction,
+    began: &mut dyn FnMut(Phase),
     observe: &mut Observer<'_>,
-) -> Result<Results, NodeError> {
+) -> Result<Results, (Phase, NodeError)> {
     let kept = inputs.clone();
-    let forward = executable.run(inputs, observe)?;
+    began(Phase::Forward);
+    let forward = executable.run(inputs, observe).map_err(|error| (Phase::Forward, error))?;
     let mut results = Results { outputs: vec![forward.outputs], ..Results::default() };
     if let (Some(backward), Direction::ForwardAndBackward) = (forward.backward, direction) {
+        began(Phase::Backward);
+        let failed = |error: NodeError| (Phase::Backward, error);
         let mut leaves = Vec::new();
         flatten(&results.outputs[0], &mut leaves);
-        let loss = reduce_to_scalar_loss(&results.outputs[0])?;
+        let loss = reduce_to_scalar_loss(&results.outputs[0]).map_err(|e| failed(e.into()))?;
         let tangents = backward
             .wanted()
             .iter()
             .map(|leaf| loss.gradient(*leaf, leaves.get(*leaf)))
-            .collect::<Result<Vec<_>, OpError>>()?;
-        let gradients = backward.run(tangents, observe)?;
+            .collect::<Result<Vec<_>, OpError>>()
+            .map_err(|e| failed(e.into()))?;
+        let gradients = backward.run(tangents, observe).map_err(failed)?;
         results.loss = Some(loss.value);
         results.input_gradients = gradients.inputs;
         results.parameter_gradients = gradients.parameters;

@@ -303,8 +303,8 @@ fn gradients(text: &str, path: &Path) -> Result<String, String> {
         let executable = (backend.compile)(program.graph.clone(), &Options::default()).map_err(|e| e.to_string())?;
         let direction = Direction::ForwardAndBackward;
         let constants = program.graph.constants();
-        let ran = run_fwd_maybe_bwd(&*executable, inputs.values, constants, direction, &mut |_, _| {})
-            .map_err(|e| format!("{name}: {e}"))?;
+        let ran = run_fwd_maybe_bwd(&*executable, inputs.values, constants, direction, &mut |_| {}, &mut |_, _| {})
+            .map_err(|(_, e)| format!("{name}: {e}"))?;
         let tensors = ran.input_gradients.into_iter().chain(ran.parameter_gradients.into_iter().map(|(_, g)| g));
         results.push(output_lines(&Value::List(tensors.map(|g| g.map_or(Value::None, Value::Tensor)).collect())));
     }

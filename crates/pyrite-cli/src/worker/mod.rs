@@ -1,7 +1,8 @@
 //! `pyrite worker`: answers requests on standard input until it ends.
 //!
 //! A message is one line of JSON followed by as many raw bytes as its field `blob` says. Requests: `call` runs one
-//! operator, `run` a graph given as text, `grad` such a graph and its derivative. The answer's first storages are those of
+//! operator, `run` a graph given as text, `grad` such a graph and its derivative, `judge`
+//! compares two backends on a file. The answer's first storages are those of
 //! the request after the run, so that the caller sees what was written and what is shared; further ones are fresh.
 
 mod gradient;
@@ -9,14 +10,17 @@ mod protocol;
 
 use std::io::{BufRead, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow};
+use pyrite_debug::{Question, judge_file};
 use pyrite_diag::{Colour, TextRenderer};
 use pyrite_interp::{Context, Interpreter, Mode, call};
 use pyrite_ir::verify::verify;
 use pyrite_ir::{Graph, Kind, NodeError, OpError, Target, Value};
 use pyrite_ops::registry;
+use pyrite_oracle::{Stage, Verdict};
 use pyrite_reader::{ReadOptions, codes, read_text};
 use pyrite_tensor::Tensor;
 use serde_json::{Value as Json, json};
@@ -28,7 +32,11 @@ use protocol::{Decoder, Encoder};
 const MAX_BLOB: u64 = 8 << 30;
 
 /// Answers until the end of input.
-pub fn serve() -> Outcome {
+pub fn serve(memory_limit: Option<u64>) -> Outcome {
+    if let Some(bytes) = memory_limit {
+        let limit = rustix::process::Rlimit { current: Some(bytes), maximum: Some(bytes) };
+        rustix::process::setrlimit(rustix::process::Resource::As, limit).context("limiting memory")?;
+    }
     let mut input = std::io::stdin().lock();
     let mut output = std::io::stdout().lock();
     // A panic is reported in the answer; its text on standard error would only be noise there.
@@ -46,6 +54,12 @@ pub fn serve() -> Outcome {
         }
         let mut blob = vec![0; size as usize];
         input.read_exact(&mut blob).context("reading a request's bytes")?;
+        if request["cmd"] == "judge" {
+            let answer = judge(&request, &mut output)?;
+            writeln!(output, "{answer}")?;
+            output.flush()?;
+            continue;
+        }
         let (mut answer, blob) = answer(&request, &blob);
         answer["id"] = request["id"].clone();
         answer["blob"] = json!(blob.len());
@@ -54,6 +68,21 @@ pub fn serve() -> Outcome {
         output.write_all(&blob)?;
         output.flush()?;
     }
+}
+
+/// Judges a backend on a file. Every stage is told before it begins, so that the caller knows where a crash happened.
+fn judge(request: &Json, output: &mut impl Write) -> anyhow::Result<Json> {
+    let question: Question = serde_json::from_value(request["question"].clone()).context("a question is not one")?;
+    let path = request["file"].as_str().context("a question without a file")?;
+    let mut tell = |stage: Stage| {
+        // A caller that is gone is noticed when the answer is written.
+        let _ = writeln!(output, "{}", json!({"stage": stage})).and_then(|()| output.flush());
+    };
+    let verdict = catch_unwind(AssertUnwindSafe(|| judge_file(Path::new(path), &question, &mut tell)));
+    Ok(match verdict {
+        Ok(verdict) => json!({"verdict": verdict}),
+        Err(_) => json!({"verdict": Verdict::Invalid("the worker panicked".to_owned())}),
+    })
 }
 
 /// Why a request has no result.

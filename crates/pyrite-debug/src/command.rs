@@ -1,0 +1,75 @@
+//! An oracle that asks any program.
+//!
+//! The program gets the path of a repro file as its last argument. Exit code 0: the failure is not there; 1: it is;
+//! 125: cannot tell. A signal, the time limit and every other code are failures of their own class.
+
+use std::process::Command as Program;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use pyrite_oracle::{Class, Oracle, Signature, Stage, Verdict};
+use pyrite_reduce::Candidate;
+
+use crate::process::{Heard, Process};
+use crate::repro::{Folder, RepoError};
+
+/// Asks a program; see the module's text.
+pub struct Command {
+    words: Vec<String>,
+    time: Duration,
+    scratch: Mutex<Folder>,
+    _place: tempfile::TempDir,
+    asked: AtomicU64,
+}
+
+impl Command {
+    /// A program with its arguments, separated by blanks.
+    pub fn new(line: &str, time: Duration) -> Result<Self, RepoError> {
+        let place = tempfile::tempdir()
+            .map_err(|e| RepoError::Io { path: std::env::temp_dir(), cause: e.to_string() })?;
+        Ok(Self {
+            words: line.split_whitespace().map(str::to_owned).collect(),
+            time,
+            scratch: Mutex::new(Folder::open(place.path())?),
+            _place: place,
+            asked: AtomicU64::new(0),
+        })
+    }
+
+    fn run(&self, path: &std::path::Path) -> Verdict {
+        let Some((program, args)) = self.words.split_first() else {
+            return Verdict::Invalid("there is no command to ask".to_owned());
+        };
+        let mut process = match Process::start(Program::new(program).args(args).arg(path)) {
+            Ok(process) => process,
+            Err(error) => return Verdict::Invalid(format!("{program} cannot be started: {error}")),
+        };
+        drop(process.input.take());
+        let until = Instant::now() + self.time;
+        while let Heard::Line(_) = process.hear(until) {}
+        let Some(status) = process.wait(until) else {
+            return Verdict::Fail(Signature::new(Stage::Forward, Class::Hang));
+        };
+        match status.code() {
+            Some(0) => Verdict::Pass,
+            Some(125) => Verdict::Invalid("the command cannot tell".to_owned()),
+            Some(1) => Verdict::Fail(Signature::new(Stage::Forward, Class::Exit(1))),
+            _ => Verdict::Fail(Signature::new(Stage::Forward, process.class(status))),
+        }
+    }
+}
+
+impl Oracle<Candidate> for Command {
+    fn judge(&self, candidate: &Candidate) -> Verdict {
+        let number = self.asked.fetch_add(1, Ordering::Relaxed);
+        let written = {
+            let folder = self.scratch.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            folder.write(&format!("candidate_{number}.py"), candidate, &[])
+        };
+        match written {
+            Ok(path) => self.run(&path),
+            Err(error) => Verdict::Invalid(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! An oracle that asks worker processes.
+//!
+//! Workers are warm: one answers many questions. When a candidate ends it, or takes too long and is ended, that is the
+//! verdict, and the next question goes to a new worker. A worker says which stage it has come to, so a crash knows
+//! where it happened.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use pyrite_oracle::{Class, Detail, Oracle, Signature, Stage, Verdict};
+use pyrite_reduce::Candidate;
+use serde_json::{Value as Json, json};
+
+use crate::Question;
+use crate::process::{Heard, Process};
+use crate::repro::{Folder, RepoError};
+
+/// What a candidate may use.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// How long it may take.
+    pub time: Duration,
+    /// How many bytes of address space it may have.
+    pub memory: Option<u64>,
+}
+
+/// Asks workers; see the module's text.
+pub struct Isolated {
+    program: PathBuf,
+    question: Question,
+    limits: Mutex<Limits>,
+    scratch: Mutex<Scratch>,
+    idle: Mutex<Vec<Process>>,
+    asked: AtomicU64,
+}
+
+/// Where candidates are written for workers to read.
+struct Scratch {
+    folder: Folder,
+    _place: tempfile::TempDir,
+}
+
+// The folder's cache of storages is used under the lock alone.
+impl Isolated {
+    /// Workers of a program (the `pyrite` command) for a question.
+    pub fn new(program: &Path, question: Question, limits: Limits) -> Result<Self, RepoError> {
+        let place = tempfile::tempdir()
+            .map_err(|e| RepoError::Io { path: std::env::temp_dir(), cause: e.to_string() })?;
+        let folder = Folder::open(place.path())?;
+        Ok(Self {
+            program: program.to_owned(),
+            question,
+            limits: Mutex::new(limits),
+            scratch: Mutex::new(Scratch { folder, _place: place }),
+            idle: Mutex::default(),
+            asked: AtomicU64::new(0),
+        })
+    }
+
+    /// Gives later candidates other limits.
+    pub fn set_limits(&self, limits: Limits) {
+        *lock(&self.limits) = limits;
+    }
+
+    fn worker(&self, limits: Limits) -> std::io::Result<Process> {
+        if let Some(worker) = lock(&self.idle).pop() {
+            return Ok(worker);
+        }
+        let mut command = Command::new(&self.program);
+        command.arg("worker");
+        if let Some(memory) = limits.memory {
+            command.arg("--memory-limit").arg(memory.to_string());
+        }
+        Process::start(&mut command)
+    }
+
+    /// Asks about a file that is written already.
+    pub fn judge_path(&self, path: &Path) -> Verdict {
+        let limits = *lock(&self.limits);
+        let mut worker = match self.worker(limits) {
+            Ok(worker) => worker,
+            Err(error) => return Verdict::Invalid(format!("no worker can be started: {error}")),
+        };
+        let request = json!({"cmd": "judge", "file": path, "question": self.question, "blob": 0});
+        let until = Instant::now() + limits.time;
+        let sent = worker.input.as_mut().map(|input| writeln!(input, "{request}").and_then(|()| input.flush()));
+        let mut stage = Stage::Compile;
+        if matches!(sent, Some(Ok(()))) {
+            loop {
+                match worker.hear(until) {
+                    Heard::Line(line) => match answer(&line) {
+                        Said::Stage(now) => stage = now,
+                        Said::Verdict(verdict) => {
+                            lock(&self.idle).push(worker);
+                            return verdict;
+                        }
+                        Said::Garbage => {
+                            let detail = Detail { message: Some(line), ..Detail::default() };
+                            return Verdict::Fail(Signature::new(stage, Class::Garbage).detailed(detail));
+                        }
+                    },
+                    Heard::Ended => break,
+                    Heard::TimeIsUp => return Verdict::Fail(Signature::new(stage, Class::Hang)),
+                }
+            }
+        }
+        let class = match worker.wait(Instant::now() + Duration::from_secs(2)) {
+            Some(status) => worker.class(status),
+            None => Class::Garbage,
+        };
+        let message = worker.errors();
+        let detail = Detail { message: (!message.is_empty()).then_some(message), ..Detail::default() };
+        Verdict::Fail(Signature::new(stage, class).detailed(detail))
+    }
+}
+
+impl Oracle<Candidate> for Isolated {
+    fn judge(&self, candidate: &Candidate) -> Verdict {
+        let number = self.asked.fetch_add(1, Ordering::Relaxed);
+        let written = lock(&self.scratch).folder.write(&format!("candidate_{number}.py"), candidate, &[]);
+        match written {
+            Ok(path) => {
+                let verdict = self.judge_path(&path);
+                let _ = std::fs::remove_file(path);
+                verdict
+            }
+            Err(error) => Verdict::Invalid(error.to_string()),
+        }
+    }
+}
+
+enum Said {
+    Stage(Stage),
+    Verdict(Verdict),
+    Garbage,
+}
+
+fn answer(line: &str) -> Said {
+    let Ok(json) = serde_json::from_str::<Json>(line) else { return Said::Garbage };
+    if let Ok(stage) = serde_json::from_value::<Stage>(json["stage"].clone()) {
+        return Said::Stage(stage);
+    }
+    match serde_json::from_value::<Verdict>(json["verdict"].clone()) {
+        Ok(verdict) => Said::Verdict(verdict),
+        Err(_) => match json["message"].as_str() {
+            Some(message) => Said::Verdict(Verdict::Invalid(message.to_owned())),
+            None => Said::Garbage,
+        },
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

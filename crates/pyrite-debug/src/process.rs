@@ -1,0 +1,115 @@
+//! Processes under limits: started in a group of their own, heard by threads, ended as a group.
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use pyrite_oracle::Class;
+
+/// A process whose lines are heard as they come.
+pub(crate) struct Process {
+    child: Child,
+    pub(crate) input: Option<ChildStdin>,
+    lines: Receiver<String>,
+    errors: Arc<Mutex<Vec<u8>>>,
+}
+
+/// How much of what a process says on standard error is kept.
+const KEPT: usize = 1 << 16;
+
+/// What a process did within its time.
+pub(crate) enum Heard {
+    Line(String),
+    /// It closed its output or ended.
+    Ended,
+    TimeIsUp,
+}
+
+impl Process {
+    pub(crate) fn start(command: &mut Command) -> std::io::Result<Self> {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()?;
+        let (send, lines) = channel();
+        if let Some(output) = child.stdout.take() {
+            std::thread::spawn(move || {
+                for line in BufReader::new(output).lines() {
+                    let Ok(line) = line else { break };
+                    if send.send(line).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        let errors = Arc::new(Mutex::new(Vec::new()));
+        if let Some(mut output) = child.stderr.take() {
+            let errors = errors.clone();
+            std::thread::spawn(move || {
+                let mut buffer = [0; 4096];
+                while let Ok(count @ 1..) = output.read(&mut buffer) {
+                    let mut kept = errors.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                    kept.extend_from_slice(&buffer[..count]);
+                    let excess = kept.len().saturating_sub(KEPT);
+                    kept.drain(..excess);
+                }
+            });
+        }
+        let input = child.stdin.take();
+        Ok(Self { child, input, lines, errors })
+    }
+
+    /// The next line, if it comes in time.
+    pub(crate) fn hear(&self, until: Instant) -> Heard {
+        match self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(line) => Heard::Line(line),
+            Err(RecvTimeoutError::Disconnected) => Heard::Ended,
+            Err(RecvTimeoutError::Timeout) => Heard::TimeIsUp,
+        }
+    }
+
+    /// Waits for the end, up to a time.
+    pub(crate) fn wait(&mut self, until: Instant) -> Option<ExitStatus> {
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Some(status),
+                Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(2)),
+                _ => return None,
+            }
+        }
+    }
+
+    /// What it said last on standard error.
+    pub(crate) fn errors(&self) -> String {
+        let kept = self.errors.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        String::from_utf8_lossy(&kept).into_owned()
+    }
+
+    /// How a process that ended by itself failed.
+    pub(crate) fn class(&self, status: ExitStatus) -> Class {
+        let errors = self.errors();
+        let out_of_memory = errors.contains("memory allocation of") || errors.contains("Cannot allocate memory");
+        match (status.signal(), status.code()) {
+            (Some(6), _) if out_of_memory => Class::OutOfMemory,
+            // Nobody here sent it: the system does, when memory is short.
+            (Some(9), _) => Class::OutOfMemory,
+            (Some(signal), _) => Class::Signal(signal),
+            (None, code) => Class::Exit(code.unwrap_or(-1)),
+        }
+    }
+}
+
+/// Ends the process and everything it started.
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Some(group) = rustix::process::Pid::from_raw(self.child.id() as i32) {
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
+        let _ = self.child.wait();
+    }
+}

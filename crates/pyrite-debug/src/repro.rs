@@ -1,0 +1,167 @@
+//! Programs as files: `repro.py` and the storages beside it.
+
+use std::cell::RefCell;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use pyrite_compiler::inputs;
+use pyrite_ir::inputs::{InputArg, InputSpec, InputValue, StorageSpec, TensorSpec};
+use pyrite_ir::print::{Constants, PrintOptions, ReproInfo, print_repro};
+use pyrite_ir::verify::verify;
+use pyrite_ir::{Device, Meta, Value};
+use pyrite_ops::registry;
+use pyrite_reader::{ReadOptions, read_path};
+use pyrite_reduce::Candidate;
+use pyrite_tensor::formats::{storage_hash, torch_zip};
+use pyrite_tensor::{Storage, Tensor};
+use rustc_hash::FxHashMap;
+
+/// Why a program cannot be written down.
+#[derive(Debug, thiserror::Error)]
+pub enum RepoError {
+    /// The disk says no.
+    #[error("{path} cannot be written: {cause}")]
+    Io {
+        /// What was to be written.
+        path: PathBuf,
+        /// Why it was not.
+        cause: String,
+    },
+}
+
+/// A folder of repro files that share their storages. A file appears under its name only when it is whole.
+pub struct Folder {
+    path: PathBuf,
+    /// The names of storages that were written, with the storage: while it is held, its address is its own.
+    known: RefCell<FxHashMap<usize, (Storage, String)>>,
+}
+
+impl Folder {
+    /// A folder, made if it is not there.
+    pub fn open(path: &Path) -> Result<Self, RepoError> {
+        let storages = path.join("storages");
+        fs::create_dir_all(&storages).map_err(|e| RepoError::Io { path: storages, cause: e.to_string() })?;
+        Ok(Self { path: path.to_owned(), known: RefCell::default() })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes a program under a name and returns the path.
+    pub fn write(&self, name: &str, candidate: &Candidate, metadata: &[(String, String)]) -> Result<PathBuf, RepoError> {
+        let inputs = self.inputs(candidate)?;
+        for tensor in candidate.graph.constants().values() {
+            self.store(tensor.storage())?;
+        }
+        let stored = |tensor: &Tensor| self.store(tensor.storage()).unwrap_or_default();
+        let info = ReproInfo { metadata: metadata.to_vec(), inputs: Some(inputs) };
+        let options = PrintOptions { constants: Constants::Stored(&stored), ..PrintOptions::default() };
+        let path = self.path.join(name);
+        write_whole(&path, print_repro(&candidate.graph, &info, &options).as_bytes())?;
+        Ok(path)
+    }
+
+    /// Writes a storage and returns its name, the hash of its bytes.
+    fn store(&self, storage: &Storage) -> Result<String, RepoError> {
+        if let Some((_, name)) = self.known.borrow().get(&storage.id()) {
+            return Ok(name.clone());
+        }
+        let bytes = storage.to_bytes();
+        let name = storage_hash(&bytes);
+        let path = self.path.join("storages").join(&name);
+        if !path.exists() {
+            let mut file = std::io::Cursor::new(Vec::new());
+            torch_zip::write_storage(&mut file, &name, &bytes)
+                .map_err(|e| RepoError::Io { path: path.clone(), cause: e.to_string() })?;
+            write_whole(&path, &file.into_inner())?;
+        }
+        self.known.borrow_mut().insert(storage.id(), (storage.clone(), name.clone()));
+        Ok(name)
+    }
+
+    /// What `load_args` says.
+    fn inputs(&self, candidate: &Candidate) -> Result<InputSpec, RepoError> {
+        let mut spec = InputSpec::default();
+        let mut places: FxHashMap<usize, usize> = FxHashMap::default();
+        for ((_, node), value) in candidate.graph.placeholders().zip(&candidate.inputs) {
+            let meta = node.meta.as_ref();
+            let value = match value {
+                Value::Tensor(tensor) => {
+                    let storage = match places.get(&tensor.storage().id()) {
+                        Some(place) => *place,
+                        None => {
+                            spec.storages.push(StorageSpec {
+                                name: Some(self.store(tensor.storage())?),
+                                nbytes: (tensor.storage().nbytes() as i64).into(),
+                                device: Device::Cpu,
+                                dtype_hint: tensor.dtype(),
+                            });
+                            places.insert(tensor.storage().id(), spec.storages.len() - 1);
+                            spec.storages.len() - 1
+                        }
+                    };
+                    let known = meta.and_then(Value::as_tensor);
+                    let own = Meta::of(tensor);
+                    InputValue::Tensor(TensorSpec {
+                        storage,
+                        shape: own.shape,
+                        stride: own.stride,
+                        offset: own.offset,
+                        dtype: own.dtype,
+                        requires_grad: known.is_some_and(|m| m.requires_grad),
+                        is_leaf: known.is_none_or(|m| m.is_leaf),
+                    })
+                }
+                Value::Int(size) => InputValue::Int {
+                    value: size.hint().unwrap_or_default(),
+                    expr: match meta {
+                        Some(Value::Int(symbol)) if symbol.as_int().is_none() => Some(symbol.to_string()),
+                        _ => None,
+                    },
+                },
+                Value::Float(number) => InputValue::Float(*number),
+                Value::Bool(truth) => InputValue::Bool(*truth),
+                _ => InputValue::None,
+            };
+            spec.args.push(InputArg { name: Some(node.name.clone()), value });
+        }
+        Ok(spec)
+    }
+}
+
+/// Writes beside the place and moves it there, so that nobody sees half a file.
+fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), RepoError> {
+    let fail = |e: std::io::Error| RepoError::Io { path: path.to_owned(), cause: e.to_string() };
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
+    std::io::Write::write_all(&mut file, bytes).map_err(fail)?;
+    file.as_file().sync_data().map_err(fail)?;
+    file.persist(path).map_err(|e| fail(e.error))?;
+    Ok(())
+}
+
+/// The program of a repro file with its inputs: loaded, or generated from the seed where there is no data.
+pub fn candidate_of(path: &Path, seed: u64) -> Result<Candidate, String> {
+    let read = read_path(path, registry(), &ReadOptions::default()).map_err(|problems| problems.to_string())?;
+    if let Some(problem) = verify(&read.graph, Some(path)).first() {
+        return Err(problem.to_string());
+    }
+    let inputs = match &read.inputs {
+        Some(spec) => inputs::load(spec, path, seed),
+        None => inputs::generate(&read.graph, path, seed),
+    }
+    .map_err(|problem| problem.to_string())?;
+    let mut graph = read.graph;
+    let unknown: Vec<_> = graph
+        .placeholders()
+        .zip(&inputs.values)
+        .filter(|((_, node), _)| node.meta.is_none())
+        .map(|((id, _), value)| (id, value.map(&mut |t| Meta::of(t))))
+        .collect();
+    for (id, meta) in unknown {
+        graph.set_meta(id, meta);
+    }
+    Ok(Candidate { graph, inputs: inputs.values })
+}
