@@ -85,8 +85,13 @@ impl Parts {
             }
         }
         let mut edges: FxHashMap<(NodeId, NodeId), NodeId> = FxHashMap::default();
+        // Where a program has gradients, those of its parts are wanted too.
+        let differentiates = graph
+            .placeholders()
+            .any(|(_, node)| matches!(&node.meta, Some(Value::Tensor(meta)) if meta.requires_grad));
         let input = |builder: &mut Builder, name: &str, tensor: &Tensor| {
-            let meta = Meta { storage: pyrite_ir::StorageId::fresh(), ..Meta::of(tensor) };
+            let requires_grad = differentiates && (tensor.dtype().is_float() || tensor.dtype().is_complex());
+            let meta = Meta { storage: pyrite_ir::StorageId::fresh(), requires_grad, ..Meta::of(tensor) };
             builder.placeholder(name, Some(Value::Tensor(meta)))
         };
         // Inputs come first, so those that stand for nodes are made before any call.
