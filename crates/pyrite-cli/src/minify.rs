@@ -75,9 +75,10 @@ impl Minify {
             named(backend)?;
         }
         named(&self.reference)?;
-        let start = candidate_of(&self.file, self.seed)
-            .map_err(|why| self.failed("the program cannot be loaded", why))?;
-        let folder = Folder::open(&self.folder()).map_err(|error| self.failed("the result cannot be written", error))?;
+        let start =
+            candidate_of(&self.file, self.seed).map_err(|why| self.failed("the program cannot be loaded", why))?;
+        let folder =
+            Folder::open(&self.folder()).map_err(|error| self.failed("the result cannot be written", error))?;
         let question = Question {
             backend: self.backend.clone().unwrap_or_default(),
             reference: self.reference.clone(),
@@ -306,7 +307,8 @@ impl Progress for Teller<'_> {
     }
 
     fn improved(&mut self, pass: &str, best: &Candidate, size: Size) {
-        self.bar.set_message(format!("{pass}: {} nodes, {} elements, {} queries", size.nodes, size.elements, self.queries));
+        self.bar
+            .set_message(format!("{pass}: {} nodes, {} elements, {} queries", size.nodes, size.elements, self.queries));
         if let Err(error) = self.folder.write("repro.py", best, &self.metadata) {
             self.failed = Some(error.to_string());
         }

@@ -9,8 +9,8 @@ use pyrite_compare::{Options as CompareOptions, Report, compare};
 use pyrite_compiler::backend::{Direction, backends};
 use pyrite_compiler::training::{Results, flatten};
 use pyrite_compiler::{Backend, Options, find};
-use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_debug::{Broken, Precision as Accuracy, Ran, compared, execute, signature_of};
+use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_interp::Mode;
 use pyrite_ir::{Graph, Node, NodeError, OpError, Value};
 use pyrite_ops::registry;
@@ -151,7 +151,8 @@ impl Run {
             Precision::Fp => self.execute(&program, &graph, &reference, Mode::Fp64, 1)?.ok(),
             _ => None,
         };
-        let exact = if accuracy == Precision::Strict { pyrite_compare::Accuracy::Strict } else { pyrite_compare::Accuracy::Fp };
+        let exact =
+            if accuracy == Precision::Strict { pyrite_compare::Accuracy::Strict } else { pyrite_compare::Accuracy::Fp };
         let truth = truth.map(|truth| compared(&truth.results));
         let (wanted, found) = (compared(&expected.results), compared(&ran.results));
         let report = compare(&wanted, &found, truth.as_ref(), &CompareOptions::new(exact));
@@ -214,13 +215,7 @@ impl Run {
     }
 
     /// Prints what came out, and of the comparison if there was one.
-    fn done(
-        &self,
-        program: &Program,
-        backend: &Backend,
-        ran: &Ran,
-        compared: Option<(&Backend, &Report)>,
-    ) -> Outcome {
+    fn done(&self, program: &Program, backend: &Backend, ran: &Ran, compared: Option<(&Backend, &Report)>) -> Outcome {
         let mut outputs = Vec::new();
         ran.results.outputs.iter().for_each(|output| flatten(output, &mut outputs));
         let gradients = gradients(&ran.results);
@@ -321,16 +316,12 @@ pub fn node_diagnostic(file: &Path, error: &NodeError, what: &str) -> Diagnostic
         location = location.line(line).column(column);
     }
     let (code, hint) = match &error.error {
-        OpError::Invalid(_) => {
-            (Code::new("run::invalid"), "the program is wrong at this node; PyTorch refuses it too")
-        }
+        OpError::Invalid(_) => (Code::new("run::invalid"), "the program is wrong at this node; PyTorch refuses it too"),
         OpError::Unsupported(_) => (
             Code::new("run::unsupported"),
             "`pyrite ops` lists what Pyrite can run; other operators need a backend that knows them",
         ),
-        OpError::Fault(_) => {
-            (Code::new("run::internal"), "this is a bug in Pyrite; please report it with the file")
-        }
+        OpError::Fault(_) => (Code::new("run::internal"), "this is a bug in Pyrite; please report it with the file"),
     };
     let node = error.node.as_ref().map(|n| format!(" at node `{n}`")).unwrap_or_default();
     let op = error.op.as_ref().map(|o| format!(" ({o})")).unwrap_or_default();

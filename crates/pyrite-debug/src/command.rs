@@ -26,8 +26,8 @@ pub struct Command {
 impl Command {
     /// A program with its arguments, separated by blanks.
     pub fn new(line: &str, time: Duration) -> Result<Self, RepoError> {
-        let place = tempfile::tempdir()
-            .map_err(|e| RepoError::Io { path: std::env::temp_dir(), cause: e.to_string() })?;
+        let place =
+            tempfile::tempdir().map_err(|e| RepoError::Io { path: std::env::temp_dir(), cause: e.to_string() })?;
         Ok(Self {
             words: line.split_whitespace().map(str::to_owned).collect(),
             time,

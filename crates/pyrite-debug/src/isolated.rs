@@ -48,8 +48,8 @@ struct Scratch {
 impl Isolated {
     /// Workers of a program (the `pyrite` command) for a question.
     pub fn new(program: &Path, question: Question, limits: Limits) -> Result<Self, RepoError> {
-        let place = tempfile::tempdir()
-            .map_err(|e| RepoError::Io { path: std::env::temp_dir(), cause: e.to_string() })?;
+        let place =
+            tempfile::tempdir().map_err(|e| RepoError::Io { path: std::env::temp_dir(), cause: e.to_string() })?;
         let folder = Folder::open(place.path())?;
         Ok(Self {
             program: program.to_owned(),

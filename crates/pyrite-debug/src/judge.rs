@@ -98,8 +98,7 @@ pub fn execute(
     let constants = graph.constants().clone();
     tell(Stage::Compile);
     let start = Instant::now();
-    let executable =
-        (backend.compile)(graph, options).map_err(|error| Broken { stage: Stage::Compile, error })?;
+    let executable = (backend.compile)(graph, options).map_err(|error| Broken { stage: Stage::Compile, error })?;
     let compile = start.elapsed();
     let start = Instant::now();
     let mut began = |phase: Phase| tell(stage_of(phase));
@@ -125,7 +124,9 @@ pub fn fresh_inputs(inputs: &[Value<Tensor>]) -> Vec<Value<Tensor>> {
             input.map(&mut |tensor| {
                 let count = (tensor.storage().nbytes() / tensor.dtype().size()) as i64;
                 let whole = storages.entry(tensor.storage().id()).or_insert_with(|| {
-                    tensor.view(tensor.dtype(), Layout::contiguous(&[count])).map_or_else(|_| tensor.clone(), |t| copied(&t))
+                    tensor
+                        .view(tensor.dtype(), Layout::contiguous(&[count]))
+                        .map_or_else(|_| tensor.clone(), |t| copied(&t))
                 });
                 whole.view(tensor.dtype(), tensor.layout().clone()).unwrap_or_else(|_| copied(tensor))
             })

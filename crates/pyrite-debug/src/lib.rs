@@ -13,5 +13,7 @@ mod repro;
 
 pub use command::Command;
 pub use isolated::{Isolated, Limits};
-pub use judge::{Broken, Judged, Precision, Question, Ran, compared, execute, fresh_inputs, judge, judge_file, signature_of};
+pub use judge::{
+    Broken, Judged, Precision, Question, Ran, compared, execute, fresh_inputs, judge, judge_file, signature_of,
+};
 pub use repro::{Folder, RepoError, candidate_of};

@@ -30,12 +30,8 @@ pub(crate) enum Heard {
 
 impl Process {
     pub(crate) fn start(command: &mut Command) -> std::io::Result<Self> {
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .spawn()?;
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()?;
         let (send, lines) = channel();
         if let Some(output) = child.stdout.take() {
             std::thread::spawn(move || {

@@ -50,7 +50,12 @@ impl Folder {
     }
 
     /// Writes a program under a name and returns the path.
-    pub fn write(&self, name: &str, candidate: &Candidate, metadata: &[(String, String)]) -> Result<PathBuf, RepoError> {
+    pub fn write(
+        &self,
+        name: &str,
+        candidate: &Candidate,
+        metadata: &[(String, String)],
+    ) -> Result<PathBuf, RepoError> {
         let inputs = self.inputs(candidate)?;
         for tensor in candidate.graph.constants().values() {
             self.store(tensor.storage())?;

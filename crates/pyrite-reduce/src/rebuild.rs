@@ -86,9 +86,8 @@ impl Parts {
         }
         let mut edges: FxHashMap<(NodeId, NodeId), NodeId> = FxHashMap::default();
         // Where a program has gradients, those of its parts are wanted too.
-        let differentiates = graph
-            .placeholders()
-            .any(|(_, node)| matches!(&node.meta, Some(Value::Tensor(meta)) if meta.requires_grad));
+        let differentiates =
+            graph.placeholders().any(|(_, node)| matches!(&node.meta, Some(Value::Tensor(meta)) if meta.requires_grad));
         let input = |builder: &mut Builder, name: &str, tensor: &Tensor| {
             let requires_grad = differentiates && (tensor.dtype().is_float() || tensor.dtype().is_complex());
             let meta = Meta { storage: pyrite_ir::StorageId::fresh(), requires_grad, ..Meta::of(tensor) };
