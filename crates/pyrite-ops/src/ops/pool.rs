@@ -39,6 +39,7 @@ pub const OPS: &[OpDef] = &[
         "f32[2, 3, 8, 8], [3, 3], [2, 2], [1, 1]",
         "bf16[3, 7, 8], [2, 3], [2, 2], [1, 1], True, False",
         "f64[2, 3, 8, 8]<[192, 1, 24, 3], [2, 2], [], 0, False, True, 3",
+        "f64[3, 8, 8], [2, 2], [], 0, False, True, -2",
         "i64[1, 1, 4, 4], [2, 2]",
         "f32[0, 3, 8, 8], [2, 2]",
     ]),
@@ -59,7 +60,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .derivative(d::average_backward)
-    .samples(&["f32[2, 3, 4, 4], f32[2, 3, 8, 8], [3, 3], [2, 2], [1, 1], False, True, None", "f64[3, 4, 4], f64[3, 8, 8], [2, 2], [2, 2], [0, 0], True, False, 3"]),
+    .samples(&["f32[2, 3, 4, 4], f32[2, 3, 8, 8], [3, 3], [2, 2], [1, 1], False, True, None", "f64[3, 4, 4], f64[3, 8, 8], [2, 2], [2, 2], [0, 0], True, False, 3", "f64[3, 4, 4], f64[3, 8, 8], [2, 2], [2, 2], [0, 0], False, True, -3"]),
     OpDef::kernel(
         "aten::avg_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor",
         "The gradient of `avg_pool3d`.",
@@ -642,7 +643,11 @@ fn average<T: Pooled>(x: &[T], y: &mut [T], input: [usize; 3], axes: &[Axis; 3],
 fn average_backward<T: Pooled>(dy: &[T], dx: &mut [T], input: [usize; 3], axes: &[Axis; 3], divisor: Divisor) {
     dx.fill(T::ZERO);
     each_window(axes, |at, [d, h, w]| {
-        let share = dy[at].shared(divisor.of([d, h, w]).max(1));
+        // A window without elements has no divisor and shares nothing.
+        let share = match divisor.of([d, h, w]) {
+            0 => return,
+            divisor => dy[at].shared(divisor),
+        };
         for i in d.start..d.end {
             for j in h.start..h.end {
                 let row = (i * input[1] + j) * input[2];
