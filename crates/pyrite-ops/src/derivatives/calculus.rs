@@ -31,6 +31,7 @@ pub trait Calculus {
     }
 
     /// `number - a`
+    #[expect(clippy::wrong_self_convention, reason = "it is read as `number - a`, no conversion")]
     fn from_number(&mut self, number: impl Into<Scalar>, a: Handle) -> Result<Handle, OpError> {
         let negative = self.neg(a)?;
         let number: Scalar = number.into();
