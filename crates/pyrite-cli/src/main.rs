@@ -3,12 +3,14 @@
 //! Results go to standard output, talk and progress to standard error. Exit codes: 0 fine, 1 a failure was reproduced
 //! or a difference found, 2 bad usage or input, 3 a bug in Pyrite.
 
+mod analyze;
 mod backends;
 mod compile;
 mod demo;
 mod doctor;
 mod environment;
 mod failure;
+mod get_args;
 mod minify;
 mod ops;
 mod outputs;
@@ -46,6 +48,10 @@ enum Command {
     Show(show::Show),
     /// Find the smallest program that still fails
     Minify(minify::Minify),
+    /// Say, node by node, where a backend and the reference part
+    Analyze(analyze::Analyze),
+    /// Load the inputs of a program and say what they are
+    GetArgs(get_args::GetArgs),
     /// List the operators that Pyrite knows
     Ops(ops::Ops),
     /// List the backends that can run a program
@@ -72,6 +78,8 @@ fn main() -> ExitCode {
             Command::Compile(command) => command.run(),
             Command::Show(command) => command.run(),
             Command::Minify(command) => command.run(),
+            Command::Analyze(command) => command.run(),
+            Command::GetArgs(command) => command.run(),
             Command::Ops(command) => command.run(),
             Command::Backends(command) => command.run(),
             Command::Doctor(command) => command.run(),

@@ -82,9 +82,12 @@ impl Candidate {
         hash.finalize().into()
     }
 
-    /// Whether the graph is well formed and has an input for each placeholder.
+    /// Whether the graph is well formed, returns something, and has an input for each placeholder. A search never ends
+    /// at a program that returns nothing, whatever the oracle says of it.
     pub fn is_program(&self) -> bool {
-        self.graph.placeholders().count() == self.inputs.len() && verify(&self.graph, None).is_empty()
+        let mut returns = false;
+        self.graph.output().each(&mut |_| returns = true);
+        returns && self.graph.placeholders().count() == self.inputs.len() && verify(&self.graph, None).is_empty()
     }
 
     /// The value of every node in an eager run, copied as it was right after it was computed; `None` when the program

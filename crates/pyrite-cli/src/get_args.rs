@@ -1,0 +1,58 @@
+//! `pyrite get-args FILE`: the inputs of a program.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use crate::Outcome;
+use crate::outputs::{describe, line, save};
+use crate::program::Program;
+
+/// Load the inputs of a program and say what they are
+#[derive(clap::Args)]
+pub struct GetArgs {
+    /// The file
+    file: PathBuf,
+    /// The seed of generated inputs
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Keep the inputs, in order, in this .npz file
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+    /// Print a JSON array of objects
+    #[arg(long)]
+    json: bool,
+}
+
+impl GetArgs {
+    /// Prints the inputs.
+    pub fn run(&self) -> Outcome {
+        let program = Program::open(&self.file).map_err(|failure| failure.told_in_json(self.json))?;
+        let inputs = program.inputs(self.seed).map_err(|failure| failure.told_in_json(self.json))?;
+        if let Some(path) = &self.save {
+            save(path, &inputs.values)?;
+        }
+        let names: Vec<&str> = program.read.graph.placeholders().map(|(_, node)| node.name.as_str()).collect();
+        if self.json {
+            let rows: Vec<_> = names
+                .iter()
+                .zip(&inputs.values)
+                .map(|(name, value)| {
+                    let mut object = describe(value);
+                    object["name"] = json!(name);
+                    object
+                })
+                .collect();
+            println!("{:#}", json!(rows));
+        } else {
+            for (name, value) in names.iter().zip(&inputs.values) {
+                println!("{name}: {}", line(value));
+            }
+            if inputs.generated > 0 {
+                eprintln!("note: {} inputs have no stored data; they come from seed {}", inputs.generated, self.seed);
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,131 @@
+//! The commands that look for failures, run as a user runs them.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value as Json;
+
+const PROGRAM: &str = r#"
+class Repro(torch.nn.Module):
+    def forward(self, x : "f32[4, 6]", w : "f32[6, 6]"):
+        a = torch.sin(x)
+        b = a @ w
+        c = torch.cos(b)
+        d = torch.relu(c)
+        e = torch.sigmoid(d)
+        f = e.sum(-1)
+        g = torch.tanh(f)
+        h = g * 2.0
+        i = torch.exp(h)
+        return (i, a)
+"#;
+
+fn pyrite(folder: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_pyrite")).current_dir(folder).args(args).output().expect("pyrite runs")
+}
+
+fn json(output: &Output) -> Json {
+    let text = String::from_utf8_lossy(&output.stdout);
+    serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}\n{}", String::from_utf8_lossy(&output.stderr)))
+}
+
+fn folder(text: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("program.py"), text).expect("a file");
+    folder
+}
+
+#[test]
+fn a_failing_relu_is_all_that_is_left_and_proven() {
+    for (backend, stage, class) in [
+        ("relu_compile_error_TESTING_ONLY", "compile", "error"),
+        ("relu_runtime_error_TESTING_ONLY", "forward", "error"),
+        ("relu_accuracy_error_TESTING_ONLY", "forward", "value"),
+    ] {
+        let folder = folder(PROGRAM);
+        let output = pyrite(folder.path(), &["minify", "program.py", "--backend", backend, "--out", "found", "--json"]);
+        let report = json(&output);
+        assert_eq!(output.status.code(), Some(0), "{backend}: {report:#}");
+        assert_eq!(report["nodes_after"], 3, "{backend}");
+        assert_eq!(report["elements_after"], 1, "{backend}");
+        assert_eq!(report["proven"], true, "{backend}");
+        assert_eq!((&report["signature"]["stage"], &report["signature"]["class"]), (&stage.into(), &class.into()));
+        let again = pyrite(folder.path(), &["run", "found/repro.py", "--backend", backend, "--json"]);
+        assert_eq!(again.status.code(), Some(1), "{backend}: the repro fails as it says");
+        assert_eq!(json(&again)["verdict"], "fail");
+        assert!(folder.path().join("found/passing.py").exists(), "{backend}: the passing neighbour is kept");
+    }
+}
+
+#[test]
+fn a_program_that_does_not_fail_leaves_nothing_behind() {
+    let folder = folder(&PROGRAM.replace("relu", "sinh"));
+    let output =
+        pyrite(folder.path(), &["minify", "program.py", "--backend", "relu_accuracy_error_TESTING_ONLY", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(json(&output)["verdict"], "pass");
+    let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["program.py"]);
+}
+
+#[test]
+fn any_command_can_judge_and_two_operators_are_found_together() {
+    let folder = folder(PROGRAM);
+    let script = folder.path().join("check.sh");
+    fs::write(&script, "grep -q 'aten.relu' \"$1\" && grep -q 'aten.tanh' \"$1\" && exit 1\nexit 0\n").unwrap();
+    let check = format!("sh {}", script.display());
+    let output = pyrite(folder.path(), &["minify", "program.py", "--check", &check, "--out", "found", "--json"]);
+    let report = json(&output);
+    assert_eq!(output.status.code(), Some(0), "{report:#}");
+    let text = fs::read_to_string(folder.path().join("found/repro.py")).unwrap();
+    assert!(text.contains("aten.relu") && text.contains("aten.tanh"));
+    assert!(report["nodes_after"].as_u64().unwrap() <= 5, "{report:#}");
+}
+
+#[test]
+fn runs_do_not_overwrite_each_other() {
+    let folder = folder(PROGRAM);
+    for _ in 0..2 {
+        let args = ["minify", "program.py", "--backend", "relu_compile_error_TESTING_ONLY"];
+        assert_eq!(pyrite(folder.path(), &args).status.code(), Some(0));
+    }
+    for number in [1, 2] {
+        assert!(folder.path().join(format!("program-minified-{number}/repro.py")).exists());
+    }
+}
+
+#[test]
+fn analysis_names_the_first_value_that_differs() {
+    let folder = folder(PROGRAM);
+    let backend = ["--backend", "relu_accuracy_error_TESTING_ONLY", "--json"];
+    let output = pyrite(folder.path(), &[&["analyze", "program.py"][..], &backend].concat());
+    let report = json(&output);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(report["first"], "d", "{report:#}");
+    let agrees = pyrite(folder.path(), &["analyze", "program.py", "--backend", "aot_eager", "--json"]);
+    assert_eq!((agrees.status.code(), &json(&agrees)["verdict"]), (Some(0), &"pass".into()));
+}
+
+#[test]
+fn inputs_are_told_by_name() {
+    let folder = folder(PROGRAM);
+    let report = json(&pyrite(folder.path(), &["get-args", "program.py", "--json"]));
+    assert_eq!(report[1]["name"], "w");
+    assert_eq!(report[1]["shape"], serde_json::json!([6, 6]));
+}
+
+#[test]
+fn bad_usage_is_told_and_nothing_is_written() {
+    let folder = folder(PROGRAM);
+    for args in [
+        &["minify", "program.py", "--backend", "no-such-backend"][..],
+        &["minify", "missing.py", "--backend", "aot_eager"],
+        &["minify", "program.py"],
+        &["run", "program.py", "--memory-budget", "7"],
+    ] {
+        let output = pyrite(folder.path(), args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
