@@ -27,21 +27,19 @@ pub fn compare(pairs: &[Pair<'_>], options: &Options, report: &mut Report) {
 
     for (index, pair) in pairs.iter().enumerate() {
         let (e, a) = (expected[index], actual[index]);
-        let (rule, described) = if e != a {
-            let text = |first: usize| match first {
+        let (rule, described) = if e == a {
+            let distance = |tensor: &Tensor, first: &Tensor| byte_offset(tensor) - byte_offset(first);
+            let distances = [distance(pair.expected, pairs[e].expected), distance(pair.actual, pairs[a].actual)];
+            if distances[0] == distances[1] {
+                continue;
+            }
+            (Rule::Offset, distances.map(|bytes| format!("{bytes} bytes after {}", pairs[e].place)))
+        } else {
+            let owner = |first: usize| match first {
                 _ if first == index => "memory of its own".to_owned(),
                 _ => format!("the memory of {}", pairs[first].place),
             };
-            (Rule::Sharing, [text(e), text(a)])
-        } else {
-            let distance = |tensor: &Tensor, first: &Tensor| byte_offset(tensor) - byte_offset(first);
-            let e = distance(pair.expected, pairs[e].expected);
-            let a = distance(pair.actual, pairs[a].actual);
-            if e == a {
-                continue;
-            }
-            let text = |bytes: i64| format!("{bytes} bytes after {}", pairs[expected[index]].place);
-            (Rule::Offset, [text(e), text(a)])
+            (Rule::Sharing, [e, a].map(owner))
         };
         let [expected, actual] = described;
         let place = pair.place.clone();

@@ -99,7 +99,8 @@ pub fn same_bytes(a: &Tensor, b: &Tensor) -> bool {
         return false;
     }
     let same_order = a.stride() == b.stride() && a.layout().is_dense();
-    if !same_order && !(a.layout().is_contiguous() && b.layout().is_contiguous()) {
+    let both_contiguous = a.layout().is_contiguous() && b.layout().is_contiguous();
+    if !(same_order || both_contiguous) {
         return false;
     }
     let (size, elements) = (a.dtype().size(), a.numel());

@@ -137,6 +137,7 @@ impl Carrier for f64 {
 
     /// Without branches, so that it becomes vector code. A bound that is not finite accepts nothing: it stems from an
     /// infinite expected element, which only its equal matches.
+    #[expect(clippy::needless_bitwise_bool, reason = "lazy operators would be branches")]
     fn all_close(expected: &[Self], actual: &[Self], tolerance: Tolerance, nans: Nans) -> bool {
         let equal_nans = nans == Nans::Equal;
         let mut all = true;

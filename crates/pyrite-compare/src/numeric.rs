@@ -244,8 +244,12 @@ impl<C: Carrier> Tally<C> {
         self.differing += 1;
         let (nans, tolerance) = (self.measure.nans(), self.measure.tolerance());
         let meeting = C::meet(e, a, nans);
-        let judged_by_truth = t.is_some_and(|t| t.is_finite()) && a.is_finite();
-        if meeting != Meeting::Agree {
+        let judged_by_truth = t.is_some_and(C::is_finite) && a.is_finite();
+        if meeting == Meeting::Agree {
+            let ratio = excess_ratio(C::distance(e, a), tolerance.bound(e.magnitude()));
+            self.against_expected.offer(ratio, index, e, a, t);
+            self.unjudged += usize::from(!judged_by_truth);
+        } else {
             let excused = !e.is_finite()
                 && t.is_some_and(|t| judged_by_truth || !t.is_finite() && C::meet(t, a, nans) == Meeting::Agree);
             if !excused {
@@ -255,15 +259,6 @@ impl<C: Carrier> Tally<C> {
                 }
                 self.misplaced.offer(0.0, index, e, a, t);
             }
-        } else {
-            self.against_expected.offer(
-                excess_ratio(C::distance(e, a), tolerance.bound(e.magnitude())),
-                index,
-                e,
-                a,
-                t,
-            );
-            self.unjudged += usize::from(!judged_by_truth);
         }
         if let Some(t) = t.filter(|_| judged_by_truth) {
             let excess = C::distance(t, a) - tolerance.bound(t.magnitude());

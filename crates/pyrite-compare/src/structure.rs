@@ -27,7 +27,7 @@ pub fn compare<'a>(
     let mut comparison = Comparison { options, report, role: Role::Outputs, pairs: Vec::new() };
     for group in &expected.groups {
         match actual.group(&group.name) {
-            Some(other) => comparison.group(group, other, truth.map(|truth| truth.group(&group.name))),
+            Some(other) => comparison.group(group, other, truth),
             None => comparison.whole_group(group, Rule::Missing),
         }
     }
@@ -104,7 +104,7 @@ struct Comparison<'a, 'o> {
 }
 
 impl<'a> Comparison<'a, '_> {
-    fn group(&mut self, expected: &'a Group, actual: &'a Group, truth: Option<Option<&'a Group>>) {
+    fn group(&mut self, expected: &'a Group, actual: &'a Group, truth: Option<&'a Results>) {
         self.role = expected.role;
         let aligned = expected.values.iter().map(|(name, _)| name).eq(actual.values.iter().map(|(name, _)| name));
         for (index, (name, value)) in expected.values.iter().enumerate() {
@@ -117,7 +117,7 @@ impl<'a> Comparison<'a, '_> {
             };
             let truth = match truth {
                 None => Truth::NotRun,
-                Some(group) => Truth::found(group.and_then(lookup)),
+                Some(run) => Truth::found(run.group(&expected.name).and_then(lookup)),
             };
             match lookup(actual) {
                 Some(other) => self.value(&place, value, other, truth),
