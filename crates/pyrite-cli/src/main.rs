@@ -19,21 +19,48 @@ mod run;
 mod show;
 mod worker;
 
+use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 use clap::{Parser, Subcommand};
 
 use failure::Failure;
+use pyrite_debug::torch::Python;
 
 /// Reading makes many small values; this allocator is a fifth faster at that than the system's.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Where torch is, as this process was told; workers that it starts are told the same.
+static PYTHON: OnceLock<Python> = OnceLock::new();
+
+/// The Python modules that are imported first.
+fn python_imports() -> impl Iterator<Item = String> {
+    PYTHON.get().map(|python| python.imports.clone()).unwrap_or_default().into_iter()
+}
+
+/// The arguments that tell a worker where torch is.
+fn python_arguments() -> Vec<OsString> {
+    let Some(python) = PYTHON.get() else { return Vec::new() };
+    let mut arguments = vec!["--python".into(), python.interpreter.clone().into_os_string()];
+    for module in &python.imports {
+        arguments.extend(["--import".into(), module.into()]);
+    }
+    arguments
+}
+
 /// Captures, runs and debugs tensor programs.
 #[derive(Parser)]
 #[command(name = "pyrite", version, about)]
 struct Cli {
+    /// The Python interpreter that has torch, for backends `torch:NAME` [default: PYRITE_PYTHON, else python3]
+    #[arg(long, global = true, value_name = "PROGRAM")]
+    python: Option<std::path::PathBuf>,
+    /// A Python module to import first, for custom operators and backends; may be given several times
+    #[arg(long, global = true, value_name = "MODULE")]
+    import: Vec<String>,
     #[command(subcommand)]
     command: Command,
 }
@@ -70,7 +97,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let command = Cli::parse().command;
+    let Cli { python, import, command } = Cli::parse();
+    let python = Python { imports: import, ..Python::new(python) };
+    let _ = PYTHON.set(python.clone());
+    pyrite_debug::torch::register(python);
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         environment::apply()?;
         match command {

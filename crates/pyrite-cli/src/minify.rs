@@ -123,7 +123,7 @@ impl Minify {
         }
         let program = std::env::current_exe()?;
         let limits = Limits { time: time.unwrap_or(FIRST), memory: self.memory_limit.map(|mb| mb << 20) };
-        let isolated = Isolated::new(&program, question.clone(), limits)
+        let isolated = Isolated::new(&program, crate::python_arguments(), question.clone(), limits)
             .map_err(|e| self.failed("candidates cannot be written", e))?;
         Ok(Asked::Workers(Timed { isolated, limits, fixed: time.is_some(), first: std::sync::Mutex::new(None) }))
     }
@@ -147,6 +147,7 @@ impl Minify {
                 metadata.push(("reference".to_owned(), question.reference.clone()));
             }
         }
+        metadata.extend(crate::python_imports().map(|module| ("import".to_owned(), module)));
         metadata.push(("seed".to_owned(), self.seed.to_string()));
         metadata
     }

@@ -322,6 +322,9 @@ pub fn node_diagnostic(file: &Path, error: &NodeError, what: &str) -> Diagnostic
             "`pyrite ops` lists what Pyrite can run; other operators need a backend that knows them",
         ),
         OpError::Fault(_) => (Code::new("run::internal"), "this is a bug in Pyrite; please report it with the file"),
+        OpError::Outside { .. } => {
+            (Code::new("run::outside"), "`pyrite minify` finds the smallest program that does this")
+        }
     };
     let node = error.node.as_ref().map(|n| format!(" at node `{n}`")).unwrap_or_default();
     let op = error.op.as_ref().map(|o| format!(" ({o})")).unwrap_or_default();

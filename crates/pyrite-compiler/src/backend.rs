@@ -147,9 +147,28 @@ pub fn backends() -> Vec<Backend> {
     table().read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
 }
 
-/// The backend of that name.
+/// The backend of that name: one that is listed, or one of a family of names with a common prefix.
 pub fn find(name: &str) -> Option<Backend> {
-    backends().into_iter().find(|backend| &*backend.name == name)
+    let listed = backends().into_iter().find(|backend| &*backend.name == name);
+    listed.or_else(|| {
+        let families = families().read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        families.iter().find_map(|(prefix, make)| name.strip_prefix(&**prefix).and_then(|rest| make(rest)))
+    })
+}
+
+/// Makes the backend of a name without its prefix.
+type FamilyFn = Arc<dyn Fn(&str) -> Option<Backend> + Send + Sync>;
+
+fn families() -> &'static RwLock<Vec<(Arc<str>, FamilyFn)>> {
+    static FAMILIES: OnceLock<RwLock<Vec<(Arc<str>, FamilyFn)>>> = OnceLock::new();
+    FAMILIES.get_or_init(RwLock::default)
+}
+
+/// Adds a family of backends: all names that begin with a prefix, such as `torch:`.
+pub fn register_prefix(prefix: &str, make: impl Fn(&str) -> Option<Backend> + Send + Sync + 'static) {
+    let mut families = families().write().unwrap_or_else(std::sync::PoisonError::into_inner);
+    families.retain(|(known, _)| &**known != prefix);
+    families.push((prefix.into(), Arc::new(make)));
 }
 
 /// Adds a backend; one of the same name is replaced.

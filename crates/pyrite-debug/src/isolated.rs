@@ -4,6 +4,7 @@
 //! verdict, and the next question goes to a new worker. A worker says which stage it has come to, so a crash knows
 //! where it happened.
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -31,6 +32,7 @@ pub struct Limits {
 /// Asks workers; see the module's text.
 pub struct Isolated {
     program: PathBuf,
+    arguments: Vec<OsString>,
     question: Question,
     limits: Mutex<Limits>,
     scratch: Mutex<Scratch>,
@@ -46,13 +48,19 @@ struct Scratch {
 
 // The folder's cache of storages is used under the lock alone.
 impl Isolated {
-    /// Workers of a program (the `pyrite` command) for a question.
-    pub fn new(program: &Path, question: Question, limits: Limits) -> Result<Self, RepoError> {
+    /// Workers of a program (the `pyrite` command, with arguments before its sub-command) for a question.
+    pub fn new(
+        program: &Path,
+        arguments: Vec<OsString>,
+        question: Question,
+        limits: Limits,
+    ) -> Result<Self, RepoError> {
         let place =
             tempfile::tempdir().map_err(|e| RepoError::Io { path: std::env::temp_dir(), cause: e.to_string() })?;
         let folder = Folder::open(place.path())?;
         Ok(Self {
             program: program.to_owned(),
+            arguments,
             question,
             limits: Mutex::new(limits),
             scratch: Mutex::new(Scratch { folder, _place: place }),
@@ -71,7 +79,7 @@ impl Isolated {
             return Ok(worker);
         }
         let mut command = Command::new(&self.program);
-        command.arg("worker");
+        command.args(&self.arguments).arg("worker");
         if let Some(memory) = limits.memory {
             command.arg("--memory-limit").arg(memory.to_string());
         }

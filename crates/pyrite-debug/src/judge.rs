@@ -66,10 +66,32 @@ impl Broken {
             OpError::Invalid(_) => "invalid",
             OpError::Unsupported(_) => "unsupported",
             OpError::Fault(_) => "internal",
+            OpError::Outside { kind, place, message, stage } => {
+                return outside(kind, place.as_deref(), message, stage);
+            }
         };
         let detail = Detail { message: Some(self.error.to_string()), ..Detail::default() };
         Signature::new(self.stage, Class::Error).raised(kind, self.error.op.as_deref()).detailed(detail)
     }
+}
+
+/// The failure of a compiler outside of Pyrite.
+fn outside(kind: &str, place: Option<&str>, message: &str, stage: &str) -> Signature {
+    let stage = match stage {
+        "compile" => Stage::Compile,
+        "backward" => Stage::Backward,
+        _ => Stage::Forward,
+    };
+    let detail = Detail { message: Some(message.to_owned()), ..Detail::default() };
+    let number = |prefix: &str| kind.strip_prefix(prefix).and_then(|n| n.parse::<i32>().ok());
+    let class = match (number("signal "), number("exit ")) {
+        (Some(9), _) => Class::OutOfMemory,
+        (Some(signal), _) => Class::Signal(signal),
+        (None, Some(code)) => Class::Exit(code),
+        (None, None) if kind == "hang" => Class::Hang,
+        (None, None) => return Signature::new(stage, Class::Error).raised(kind, place).detailed(detail),
+    };
+    Signature::new(stage, class).detailed(detail)
 }
 
 /// A backend's results and times.

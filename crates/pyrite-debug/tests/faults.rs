@@ -40,7 +40,7 @@ fn verdict(body: &str) -> Verdict {
         seed: 0,
     };
     let limits = Limits { time: Duration::from_millis(1500), memory: None };
-    let oracle = Isolated::new(&script(folder.path(), body), question, limits).expect("workers");
+    let oracle = Isolated::new(&script(folder.path(), body), Vec::new(), question, limits).expect("workers");
     oracle.judge(&candidate())
 }
 
@@ -100,7 +100,7 @@ fn a_worker_that_cannot_be_started_makes_the_question_invalid() {
         seed: 0,
     };
     let limits = Limits { time: Duration::from_secs(1), memory: None };
-    let oracle = Isolated::new(Path::new("/no/such/program"), question, limits).expect("a folder");
+    let oracle = Isolated::new(Path::new("/no/such/program"), Vec::new(), question, limits).expect("a folder");
     assert!(matches!(oracle.judge(&candidate()), Verdict::Invalid(_)));
 }
 

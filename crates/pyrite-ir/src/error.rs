@@ -7,7 +7,8 @@ use pyrite_tensor::TensorError;
 use crate::Origin;
 use crate::graph::{Kind, Node};
 
-/// What went wrong with a call. The three kinds have different owners: the program, Pyrite's coverage, Pyrite's code.
+/// What went wrong with a call. The kinds have different owners: the program, Pyrite's coverage, Pyrite's code, and
+/// whoever is asked outside.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpError {
     /// The call is wrong; PyTorch refuses it too.
@@ -19,6 +20,18 @@ pub enum OpError {
     /// A bug in Pyrite.
     #[error("internal: {0}")]
     Fault(String),
+    /// Something outside of Pyrite failed: a compiler that is under test, a program that was asked.
+    #[error("{message}")]
+    Outside {
+        /// The type of its error, or how it ended: `RuntimeError`, `signal 11`, `hang`.
+        kind: String,
+        /// Where it was raised.
+        place: Option<String>,
+        /// What it said.
+        message: String,
+        /// The stage it had come to: `compile`, `forward` or `backward`.
+        stage: String,
+    },
 }
 
 impl OpError {

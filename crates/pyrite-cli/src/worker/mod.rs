@@ -6,7 +6,6 @@
 //! the request after the run, so that the caller sees what was written and what is shared; further ones are fresh.
 
 mod gradient;
-mod protocol;
 
 use std::io::{BufRead, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,7 +25,7 @@ use pyrite_tensor::Tensor;
 use serde_json::{Value as Json, json};
 
 use crate::Outcome;
-use protocol::{Decoder, Encoder};
+use pyrite_debug::protocol::{Decoder, Encoder};
 
 /// The largest message that is read; a larger one is a caller's mistake.
 const MAX_BLOB: u64 = 8 << 30;
@@ -97,7 +96,7 @@ impl Refusal {
         let kind = match error {
             OpError::Invalid(_) => "invalid",
             OpError::Unsupported(_) => "unsupported",
-            OpError::Fault(_) => "error",
+            OpError::Fault(_) | OpError::Outside { .. } => "error",
         };
         Self { kind, message: error.to_string(), op }
     }

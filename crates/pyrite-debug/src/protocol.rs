@@ -27,6 +27,19 @@ impl Decoder {
         Ok(Self { storages })
     }
 
+    /// The same over storages that are there already: the first ones of the table are these, and get their content.
+    pub fn over(request: &Json, blob: &[u8], own: &[Storage]) -> Result<Self> {
+        let mut decoder = Self::new(request, blob)?;
+        for (own, found) in own.iter().zip(&mut decoder.storages) {
+            if own.nbytes() != found.nbytes() {
+                bail!("a storage of {} bytes came back with {}", own.nbytes(), found.nbytes());
+            }
+            own.write::<u8>().copy_from_slice(&found.to_bytes());
+            *found = own.clone();
+        }
+        Ok(decoder)
+    }
+
     /// A list of values.
     pub fn values(&self, json: &Json) -> Result<Vec<Value<Tensor>>> {
         json.as_array().context("expected a list of values")?.iter().map(|v| self.value(v)).collect()
