@@ -537,9 +537,11 @@ impl<'a> State<'a> {
             .args
             .iter()
             .enumerate()
-            .map(|(index, arg)| match index == step.viewed {
-                true => Value::Tensor(viewed.clone()),
-                false => arg.map(&mut |h| self.slots[h.0 as usize].meta.clone()),
+            .map(|(index, arg)| {
+                if index == step.viewed {
+                    return Value::Tensor(viewed.clone());
+                }
+                arg.map(&mut |h| self.slots[h.0 as usize].meta.clone())
             })
             .collect();
         let result = pyrite_ir::infer::infer(self.registry, &step.op, &args)?;
@@ -630,13 +632,14 @@ impl<'a> State<'a> {
                 BaseOrigin::Input(input) if is_root => Produced::Input(*input),
                 BaseOrigin::Input(input) => Produced::ViewOfInput(*input, meta),
                 _ if uses[&base] < 2 => Produced::Value(position),
-                _ if is_root => match homes.get(&base) {
-                    Some(home) => Produced::ViewOfValue(*home, meta),
-                    None => {
+                _ if is_root => {
+                    if let Some(home) = homes.get(&base) {
+                        Produced::ViewOfValue(*home, meta)
+                    } else {
                         homes.insert(base, position);
                         Produced::Value(position)
                     }
-                },
+                }
                 _ => {
                     hidden.push((produced.len(), base));
                     Produced::ViewOfValue(usize::MAX, meta)
@@ -644,14 +647,13 @@ impl<'a> State<'a> {
             });
         }
         for (index, base) in hidden {
-            let home = match homes.get(&base) {
-                Some(home) => *home,
-                None => {
-                    let root = self.bases[base].root;
-                    returned.push(self.read(root)?.into());
-                    homes.insert(base, returned.len() - 1);
-                    returned.len() - 1
-                }
+            let home = if let Some(home) = homes.get(&base) {
+                *home
+            } else {
+                let root = self.bases[base].root;
+                returned.push(self.read(root)?.into());
+                homes.insert(base, returned.len() - 1);
+                returned.len() - 1
             };
             if let Produced::ViewOfValue(of, _) = &mut produced[index] {
                 *of = home;
