@@ -115,13 +115,13 @@ fn is_continuous(dtype: DType) -> bool {
     dtype.is_float() || dtype.is_complex()
 }
 
-impl<'a> Tape<'a> {
+impl Tape<'_> {
     fn input(&mut self, name: &str, node: &Node) -> Value<Handle> {
         let value = placeholder(&mut self.tracer, node, name);
-        if let (Value::Tensor(handle), Some(Value::Tensor(meta))) = (&value, &node.meta) {
-            if meta.requires_grad {
-                self.track(*handle);
-            }
+        if let (Value::Tensor(handle), Some(Value::Tensor(meta))) = (&value, &node.meta)
+            && meta.requires_grad
+        {
+            self.track(*handle);
         }
         value
     }

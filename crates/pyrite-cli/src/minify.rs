@@ -61,7 +61,7 @@ pub struct Minify {
 }
 
 /// How long the first run may take before anything is known of it.
-const FIRST: Duration = Duration::from_secs(300);
+const FIRST: Duration = Duration::from_mins(5);
 
 impl Minify {
     /// Reduces the program and proves the result.
@@ -140,12 +140,11 @@ impl Minify {
 
     fn metadata(&self, question: &Question) -> Vec<(String, String)> {
         let mut metadata = vec![("pyrite".to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
-        match &self.check {
-            Some(command) => metadata.push(("check".to_owned(), command.clone())),
-            None => {
-                metadata.push(("backend".to_owned(), question.backend.clone()));
-                metadata.push(("reference".to_owned(), question.reference.clone()));
-            }
+        if let Some(command) = &self.check {
+            metadata.push(("check".to_owned(), command.clone()))
+        } else {
+            metadata.push(("backend".to_owned(), question.backend.clone()));
+            metadata.push(("reference".to_owned(), question.reference.clone()));
         }
         metadata.extend(crate::python_imports().map(|module| ("import".to_owned(), module)));
         metadata.push(("seed".to_owned(), self.seed.to_string()));

@@ -171,7 +171,7 @@ mod tests {
             Value::Tensor(Tensor::from_slice(&[5i64], &[1])),
         ]);
         let loss = reduce_to_scalar_loss(&nested).unwrap();
-        assert_eq!(loss.value, (2.0 + (4.0 + 8.0) / 2.0) / 2.0);
+        assert_eq!(loss.value, f64::midpoint(2.0, f64::midpoint(4.0, 8.0)));
         assert_eq!(loss.slopes, [0.25, 0.25, 0.0, 0.0625, 0.0]);
     }
 

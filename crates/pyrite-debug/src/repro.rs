@@ -94,18 +94,17 @@ impl Folder {
             let meta = node.meta.as_ref();
             let value = match value {
                 Value::Tensor(tensor) => {
-                    let storage = match places.get(&tensor.storage().id()) {
-                        Some(place) => *place,
-                        None => {
-                            spec.storages.push(StorageSpec {
-                                name: Some(self.store(tensor.storage())?),
-                                nbytes: (tensor.storage().nbytes() as i64).into(),
-                                device: Device::Cpu,
-                                dtype_hint: tensor.dtype(),
-                            });
-                            places.insert(tensor.storage().id(), spec.storages.len() - 1);
-                            spec.storages.len() - 1
-                        }
+                    let storage = if let Some(place) = places.get(&tensor.storage().id()) {
+                        *place
+                    } else {
+                        spec.storages.push(StorageSpec {
+                            name: Some(self.store(tensor.storage())?),
+                            nbytes: (tensor.storage().nbytes() as i64).into(),
+                            device: Device::Cpu,
+                            dtype_hint: tensor.dtype(),
+                        });
+                        places.insert(tensor.storage().id(), spec.storages.len() - 1);
+                        spec.storages.len() - 1
                     };
                     let known = meta.and_then(Value::as_tensor);
                     let own = Meta::of(tensor);

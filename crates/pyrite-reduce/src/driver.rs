@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use pyrite_oracle::{Oracle, Signature, Verdict};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::passes::{PASSES, Pass};
 use crate::{Candidate, Size};
@@ -223,16 +223,16 @@ impl Search<'_> {
                 asked.into_iter().map(|asked| asked.join().unwrap_or_else(panicked)).collect()
             })
         };
-        let mut fresh = FxHashMap::default();
+        let mut fresh = FxHashSet::default();
         for (index, verdict) in unknown.iter().zip(verdicts) {
             if let Some(key) = keys[*index] {
                 self.memo.insert(key, verdict);
-                fresh.insert(*index, ());
+                fresh.insert(*index);
             }
         }
         keys.iter()
             .enumerate()
-            .map(|(index, key)| Some((self.memo.get(key.as_ref()?)?.clone(), fresh.contains_key(&index))))
+            .map(|(index, key)| Some((self.memo.get(key.as_ref()?)?.clone(), fresh.contains(&index))))
             .collect()
     }
 

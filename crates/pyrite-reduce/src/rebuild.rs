@@ -116,10 +116,10 @@ impl Parts {
             if !needed[id.0 as usize] || skipped {
                 continue;
             }
-            if let Kind::GetAttr(name) = &node.kind {
-                if let Some(tensor) = graph.constants().get(name) {
-                    builder.add_constant(name, tensor.clone());
-                }
+            if let Kind::GetAttr(name) = &node.kind
+                && let Some(tensor) = graph.constants().get(name)
+            {
+                builder.add_constant(name, tensor.clone());
             }
             let place = |used: &NodeId| {
                 edges.get(&(id, *used)).or_else(|| copies.get(&self.resolve(*used))).copied().unwrap_or(*used)

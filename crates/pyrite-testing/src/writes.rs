@@ -126,15 +126,14 @@ fn copies(inputs: &[Tensor]) -> Vec<Tensor> {
         .iter()
         .map(|tensor| {
             let known = storages.iter().find(|(old, _)| old.storage().same(tensor.storage()));
-            let whole = match known {
-                Some((_, copy)) => copy.clone(),
-                None => {
-                    let count = (tensor.storage().nbytes() / tensor.dtype().size()) as i64;
-                    let flat = tensor.view(tensor.dtype(), Layout::contiguous(&[count])).expect("all of a storage");
-                    let copy = crate::random::copy(&flat);
-                    storages.push((tensor.clone(), copy.clone()));
-                    copy
-                }
+            let whole = if let Some((_, copy)) = known {
+                copy.clone()
+            } else {
+                let count = (tensor.storage().nbytes() / tensor.dtype().size()) as i64;
+                let flat = tensor.view(tensor.dtype(), Layout::contiguous(&[count])).expect("all of a storage");
+                let copy = crate::random::copy(&flat);
+                storages.push((tensor.clone(), copy.clone()));
+                copy
             };
             whole.view(tensor.dtype(), tensor.layout().clone()).expect("the same view of a copy")
         })

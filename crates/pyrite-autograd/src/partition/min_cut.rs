@@ -97,7 +97,7 @@ impl<'a> Problem<'a> {
             let (made, used) = (flow.add_node(()), flow.add_node(()));
             ends.insert(*id, (made, used));
             let node = self.node(*id);
-            flow.add_edge(made, used, self.capacity(node));
+            flow.add_edge(made, used, capacity(node));
             let constant = matches!(node.kind, Kind::GetAttr(_));
             if constant {
                 continue;
@@ -146,17 +146,6 @@ impl<'a> Problem<'a> {
         (saved, bytes)
     }
 
-    /// What saving a value costs.
-    fn capacity(&self, node: &Node) -> u64 {
-        match &node.meta {
-            // A list is saved by its items.
-            Some(Value::List(_)) => UNBOUNDED,
-            Some(Value::Tensor(_)) => bytes_of(node.meta.as_ref()).max(1),
-            // Numbers travel beside the tensors.
-            _ => 1,
-        }
-    }
-
     /// The saved value that frees most bytes for the work of computing it again.
     fn most_worthwhile(&self, saved: &[NodeId], released: &FxHashSet<NodeId>) -> Option<NodeId> {
         let mut best: Option<(f64, NodeId)> = None;
@@ -199,6 +188,17 @@ impl<'a> Problem<'a> {
             }
         });
         if is_product(node) { bytes * depth } else { bytes }.max(1.0)
+    }
+}
+
+/// What saving a value costs.
+fn capacity(node: &Node) -> u64 {
+    match &node.meta {
+        // A list is saved by its items.
+        Some(Value::List(_)) => UNBOUNDED,
+        Some(Value::Tensor(_)) => bytes_of(node.meta.as_ref()).max(1),
+        // Numbers travel beside the tensors.
+        _ => 1,
     }
 }
 

@@ -221,10 +221,10 @@ impl<'a> Copier<'a> {
         let node = self.from.node(id);
         let args = node.args.iter().map(|v| self.value(v)).collect();
         let kwargs = node.kwargs.iter().map(|(k, v)| (k.clone(), self.value(v))).collect();
-        if let Kind::GetAttr(name) = &node.kind {
-            if let Some(tensor) = self.from.constants().get(name) {
-                self.builder.add_constant(name, tensor.clone());
-            }
+        if let Kind::GetAttr(name) = &node.kind
+            && let Some(tensor) = self.from.constants().get(name)
+        {
+            self.builder.add_constant(name, tensor.clone());
         }
         self.copies[id.0 as usize] = Some(self.builder.push(Node { args, kwargs, ..node.clone() }));
     }

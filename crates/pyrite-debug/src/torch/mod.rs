@@ -26,7 +26,7 @@ use crate::repro::Folder;
 const WORKER: &str = include_str!("worker.py");
 
 /// How long torch may take to be imported.
-const IMPORT: Duration = Duration::from_secs(120);
+const IMPORT: Duration = Duration::from_mins(2);
 
 /// Where torch is.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ impl Python {
         Self {
             interpreter: interpreter.or_else(named).unwrap_or_else(|| PathBuf::from("python3")),
             imports: Vec::new(),
-            time_limit: Duration::from_secs(300),
+            time_limit: Duration::from_mins(5),
         }
     }
 }
@@ -215,10 +215,11 @@ impl Program {
             named.push((name.clone(), gradient.as_tensor().cloned()));
         }
         for (name, tensor) in self.graph.constants() {
-            if let Ok(Value::Tensor(after)) = decoder.value(&header["buffers"][&**name]) {
-                if after.shape() == tensor.shape() && after.dtype() == tensor.dtype() {
-                    tensor.write_from(&after);
-                }
+            if let Ok(Value::Tensor(after)) = decoder.value(&header["buffers"][&**name])
+                && after.shape() == tensor.shape()
+                && after.dtype() == tensor.dtype()
+            {
+                tensor.write_from(&after);
             }
         }
         let gradients = InputGradients { parameters: named, ..gradients };

@@ -81,10 +81,10 @@ fn separate(from: &Candidate, values: &[Option<Value<Tensor>>], tiles: &[Vec<Nod
                 return;
             }
             // What is no tensor stays connected: lists have no form as inputs.
-            if let Some(tensor) = as_input(values[used.0 as usize].as_ref()) {
-                if !matches!(from.graph.node(used).kind, Kind::GetAttr(_)) {
-                    parts.cut.insert((id, used), tensor.clone());
-                }
+            if let Some(tensor) = as_input(values[used.0 as usize].as_ref())
+                && !matches!(from.graph.node(used).kind, Kind::GetAttr(_))
+            {
+                parts.cut.insert((id, used), tensor.clone());
             }
         });
     }

@@ -59,7 +59,7 @@ pub(super) fn truncate(search: &mut Search<'_>) {
     let all = calls(&from);
     let (mut low, mut high) = (0, all.len());
     while low < high && !search.is_over() {
-        let middle = (low + high) / 2;
+        let middle = usize::midpoint(low, high);
         let ended = Parts { outputs: vec![all[middle]], ..Parts::default() }.build(&from);
         if search.probe(vec![ended.clone()]).is_some() {
             search.first_failing(vec![ended]);
