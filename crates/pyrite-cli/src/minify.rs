@@ -107,7 +107,7 @@ impl Minify {
         let path = folder
             .write("repro.py", &reduction.best, &teller.metadata_for(&reduction.found))
             .map_err(|error| self.failed("the result cannot be written", error))?;
-        self.keep_beside(&folder, &reduction).map_err(|error| self.failed("the result cannot be written", error))?;
+        keep_beside(&folder, &reduction).map_err(|error| self.failed("the result cannot be written", error))?;
         // The written file, in a process that knows nothing of the search.
         let proof = self.oracle(&question)?.judge_path(&path, &reduction.best);
         let proven = proof.signature().is_some_and(|found| reduction.signature.holds(found));
@@ -125,7 +125,8 @@ impl Minify {
         let limits = Limits { time: time.unwrap_or(FIRST), memory: self.memory_limit.map(|mb| mb << 20) };
         let isolated = Isolated::new(&program, crate::python_arguments(), question.clone(), limits)
             .map_err(|e| self.failed("candidates cannot be written", e))?;
-        Ok(Asked::Workers(Timed { isolated, limits, fixed: time.is_some(), first: std::sync::Mutex::new(None) }))
+        let first = std::sync::Mutex::new(None);
+        Ok(Asked::Workers(Box::new(Timed { isolated, limits, fixed: time.is_some(), first })))
     }
 
     /// A folder that is not there yet.
@@ -135,13 +136,16 @@ impl Minify {
         }
         let stem = self.file.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
         let parent = self.file.parent().unwrap_or(Path::new(""));
-        (1..).map(|n| parent.join(format!("{stem}-minified-{n}"))).find(|path| !path.exists()).unwrap_or_default()
+        (1..=u32::MAX)
+            .map(|n| parent.join(format!("{stem}-minified-{n}")))
+            .find(|path| !path.exists())
+            .unwrap_or_default()
     }
 
     fn metadata(&self, question: &Question) -> Vec<(String, String)> {
         let mut metadata = vec![("pyrite".to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
         if let Some(command) = &self.check {
-            metadata.push(("check".to_owned(), command.clone()))
+            metadata.push(("check".to_owned(), command.clone()));
         } else {
             metadata.push(("backend".to_owned(), question.backend.clone()));
             metadata.push(("reference".to_owned(), question.reference.clone()));
@@ -149,19 +153,6 @@ impl Minify {
         metadata.extend(crate::python_imports().map(|module| ("import".to_owned(), module)));
         metadata.push(("seed".to_owned(), self.seed.to_string()));
         metadata
-    }
-
-    /// The passing neighbour, and other failures that were met.
-    fn keep_beside(&self, folder: &Folder, reduction: &Reduction) -> Result<(), pyrite_debug::RepoError> {
-        if let Some(passing) = &reduction.passing {
-            let metadata = vec![("verdict".to_owned(), "pass".to_owned())];
-            folder.write("passing.py", passing, &metadata)?;
-        }
-        for (number, (signature, candidate)) in reduction.others.iter().enumerate() {
-            let other = Folder::open(&folder.path().join(format!("other-{}", number + 1)))?;
-            other.write("repro.py", candidate, &[("signature".to_owned(), signature.to_string())])?;
-        }
-        Ok(())
     }
 
     fn tell(&self, reduction: &Reduction, before: (Size, usize), took: Duration, path: &Path, proven: bool) {
@@ -228,16 +219,29 @@ impl Minify {
     }
 }
 
+/// The passing neighbour, and other failures that were met.
+fn keep_beside(folder: &Folder, reduction: &Reduction) -> Result<(), pyrite_debug::RepoError> {
+    if let Some(passing) = &reduction.passing {
+        let metadata = vec![("verdict".to_owned(), "pass".to_owned())];
+        folder.write("passing.py", passing, &metadata)?;
+    }
+    for (number, (signature, candidate)) in reduction.others.iter().enumerate() {
+        let other = Folder::open(&folder.path().join(format!("other-{}", number + 1)))?;
+        other.write("repro.py", candidate, &[("signature".to_owned(), signature.to_string())])?;
+    }
+    Ok(())
+}
+
 /// Who is asked.
 enum Asked {
-    Workers(Timed),
+    Workers(Box<Timed>),
     Command(Command),
 }
 
 impl Asked {
     fn as_oracle(&self) -> &dyn Oracle<Candidate> {
         match self {
-            Self::Workers(workers) => workers,
+            Self::Workers(workers) => &**workers,
             Self::Command(command) => command,
         }
     }

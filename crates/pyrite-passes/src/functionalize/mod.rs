@@ -20,6 +20,7 @@
 
 mod forms;
 mod inverse;
+mod outcome;
 mod state;
 mod surround;
 

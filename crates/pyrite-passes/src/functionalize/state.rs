@@ -9,7 +9,7 @@ use pyrite_ir::{
 use pyrite_tensor::{Scalar, Tensor};
 use rustc_hash::FxHashMap;
 
-use super::{Functional, Plan, Produced, Source, forms, inverse, plain};
+use super::{forms, inverse, plain};
 use crate::decompose::{Decomposing, Table};
 use crate::replay::{item, resolve};
 
@@ -17,17 +17,17 @@ use crate::replay::{item, resolve};
 pub(super) type Pure = Handle;
 
 /// A storage of the program.
-struct Base {
+pub(super) struct Base {
     /// The program's tensor that is all of it.
-    root: Handle,
+    pub(super) root: Handle,
     /// How often it was written.
-    generation: u32,
+    pub(super) generation: u32,
     /// What it is.
-    origin: BaseOrigin,
+    pub(super) origin: BaseOrigin,
 }
 
 #[derive(Clone, PartialEq)]
-enum BaseOrigin {
+pub(super) enum BaseOrigin {
     /// An input of the functional graph, by its position.
     Input(usize),
     Constant(Arc<str>),
@@ -47,12 +47,12 @@ pub(super) struct Step {
 }
 
 /// A tensor of the program, or a number that stands for one.
-struct Slot {
-    meta: Meta,
+pub(super) struct Slot {
+    pub(super) meta: Meta,
     place: Place,
 }
 
-enum Place {
+pub(super) enum Place {
     Number(Scalar),
     /// A base, or a view of another tensor. The pure value is right while the base has the generation it was made in.
     Tensor {
@@ -66,8 +66,8 @@ enum Place {
 pub(super) struct State<'a> {
     pub(super) tracer: Tracer<'a>,
     registry: &'a Registry,
-    slots: Vec<Slot>,
-    bases: Vec<Base>,
+    pub(super) slots: Vec<Slot>,
+    pub(super) bases: Vec<Base>,
     /// Tensors whose shape was changed in place, with what they are now.
     rebound: FxHashMap<Handle, Handle>,
     /// Whether gradients pass through what is traced; some decompositions ask.
@@ -226,7 +226,7 @@ impl<'a> State<'a> {
     }
 
     /// What a tensor is now.
-    fn current(&self, handle: Handle) -> Handle {
+    pub(super) fn current(&self, handle: Handle) -> Handle {
         let mut handle = handle;
         while let Some(now) = self.rebound.get(&handle) {
             handle = *now;
@@ -341,7 +341,7 @@ impl<'a> State<'a> {
         &view.offset - &pure.offset + &program.offset
     }
 
-    fn base_of(&self, handle: Handle) -> Result<usize, OpError> {
+    pub(super) fn base_of(&self, handle: Handle) -> Result<usize, OpError> {
         match &self.slots[handle.0 as usize].place {
             Place::Tensor { base, .. } => Ok(*base),
             Place::Number(_) => Err(OpError::invalid("a number has no memory")),
@@ -401,7 +401,7 @@ impl<'a> State<'a> {
     }
 
     /// A value with every tensor as it is now.
-    fn pure(&mut self, value: &Value<Handle>) -> Result<Value<Pure>, OpError> {
+    pub(super) fn pure(&mut self, value: &Value<Handle>) -> Result<Value<Pure>, OpError> {
         value.try_map(&mut |h| match &self.slots[h.0 as usize].place {
             Place::Number(scalar) => Ok(Value::from(*scalar)),
             Place::Tensor { .. } => Ok(Value::Tensor(self.read(*h)?)),
@@ -552,117 +552,6 @@ impl<'a> State<'a> {
         };
         found.cloned().ok_or_else(|| OpError::fault(format!("{} returns no view", step.op.name())))
     }
-
-    /// What another plan would have needed: constants that were written, and storages of several inputs that were.
-    pub(super) fn missed(&self, inputs: &[(NodeId, &Node)], plan: &Plan) -> Plan {
-        let mut missed = Plan::default();
-        for base in self.bases.iter().filter(|base| base.generation > 0) {
-            match &base.origin {
-                BaseOrigin::Constant(name) if !missed.lifted.contains(name) => missed.lifted.push(name.clone()),
-                BaseOrigin::Input(_) => {
-                    let storage = self.slots[base.root.0 as usize].meta.storage;
-                    let sharing = inputs
-                        .iter()
-                        .filter(|(_, node)| matches!(&node.meta, Some(Value::Tensor(m)) if m.storage == storage))
-                        .count();
-                    if sharing > 1 && !plan.shared.contains(&storage) && !missed.shared.contains(&storage) {
-                        missed.shared.push(storage);
-                    }
-                }
-                _ => {}
-            }
-        }
-        missed
-    }
-
-    /// The graph and what surrounds it.
-    pub(super) fn finish(mut self, output: &Value<Handle>, sources: Vec<Source>) -> Result<Functional, OpError> {
-        let mut returned: Vec<Value<Pure>> = Vec::new();
-        let mut written = Vec::new();
-        for base in 0..self.bases.len() {
-            if let (BaseOrigin::Input(position), true) = (&self.bases[base].origin, self.bases[base].generation > 0) {
-                written.push(*position);
-                let root = self.bases[base].root;
-                returned.push(self.read(root)?.into());
-            }
-        }
-        let mut leaves = Vec::new();
-        let structure = flatten(output, &mut leaves);
-        let tensors: Vec<Option<Handle>> =
-            leaves.iter().map(|leaf| leaf.as_tensor().map(|h| self.current(*h))).collect();
-        let base_of = |state: &Self, handle: Handle| state.base_of(handle).ok();
-        let mut uses: FxHashMap<usize, usize> = FxHashMap::default();
-        for base in tensors.iter().flatten().filter_map(|h| base_of(&self, *h)) {
-            *uses.entry(base).or_default() += 1;
-        }
-        // Bases of several outputs: where the base itself is returned.
-        let mut homes: FxHashMap<usize, usize> = FxHashMap::default();
-        let mut produced: Vec<Produced> = Vec::new();
-        let mut positions: Vec<Option<usize>> = Vec::new();
-        let mut hidden: Vec<(usize, usize)> = Vec::new();
-        for (leaf, tensor) in leaves.iter().zip(&tensors) {
-            positions.push(None);
-            let Some(handle) = tensor else {
-                let plain: Result<_, std::convert::Infallible> = leaf.try_map(&mut |_| Ok(Value::None));
-                let Ok(plain) = plain;
-                produced.push(match leaf {
-                    // A symbolic number is computed by the graph.
-                    Value::Int(size) if size.as_int().is_none() => {
-                        returned.push(leaf.clone());
-                        Produced::Value(returned.len() - 1)
-                    }
-                    _ => Produced::Plain(plain),
-                });
-                continue;
-            };
-            let pure = self.pure(&Value::Tensor(*handle))?;
-            let Some(base) = base_of(&self, *handle) else {
-                let number: Result<_, std::convert::Infallible> = pure.try_map(&mut |_| Ok(Value::None));
-                let Ok(number) = number;
-                produced.push(Produced::Plain(number));
-                continue;
-            };
-            let is_root = self.bases[base].root == *handle;
-            let meta = self.slots[handle.0 as usize].meta.clone();
-            returned.push(pure);
-            let position = returned.len() - 1;
-            positions.pop();
-            positions.push(Some(position));
-            produced.push(match &self.bases[base].origin {
-                BaseOrigin::Input(input) if is_root => Produced::Input(*input),
-                BaseOrigin::Input(input) => Produced::ViewOfInput(*input, meta),
-                _ if uses[&base] < 2 => Produced::Value(position),
-                _ if is_root => {
-                    if let Some(home) = homes.get(&base) {
-                        Produced::ViewOfValue(*home, meta)
-                    } else {
-                        homes.insert(base, position);
-                        Produced::Value(position)
-                    }
-                }
-                _ => {
-                    hidden.push((produced.len(), base));
-                    Produced::ViewOfValue(usize::MAX, meta)
-                }
-            });
-        }
-        for (index, base) in hidden {
-            let home = if let Some(home) = homes.get(&base) {
-                *home
-            } else {
-                let root = self.bases[base].root;
-                returned.push(self.read(root)?.into());
-                homes.insert(base, returned.len() - 1);
-                returned.len() - 1
-            };
-            if let Produced::ViewOfValue(of, _) = &mut produced[index] {
-                *of = home;
-            }
-        }
-        let output = returned.iter().map(|value| self.tracer.lower(value)).collect();
-        let graph = self.tracer.finish(Value::List(output));
-        Ok(Functional { graph, sources, written, produced, positions, structure })
-    }
 }
 
 impl Emit for State<'_> {
@@ -675,15 +564,6 @@ impl Emit for State<'_> {
     fn meta(&self, handle: Handle) -> &Meta {
         &self.slots[self.current(handle).0 as usize].meta
     }
-}
-
-/// The leaves of a value in order, and its structure over their positions.
-fn flatten(value: &Value<Handle>, leaves: &mut Vec<Value<Handle>>) -> Value<usize> {
-    if let Value::List(items) = value {
-        return Value::List(items.iter().map(|item| flatten(item, leaves)).collect());
-    }
-    leaves.push(value.clone());
-    Value::Tensor(leaves.len() - 1)
 }
 
 /// Whether a graph contains a call that writes.
