@@ -43,7 +43,7 @@ fn without_padding(
     e.one("aten.masked_fill.Scalar", args![rows, mask, 0])
 }
 
-/// `_embedding_bag`.
+/// `_embedding_bag`, also as it is called where no gradient was expected.
 pub fn embedding_bag(e: &mut dyn Emit, p: &Pullback<'_>) -> Rule {
     let Some(grad) = p.grad_of(0) else { return Ok(Vec::new()) };
     let (weight, indices) = (p.tensor(0)?, p.tensor(1)?);

@@ -69,6 +69,7 @@ pub const OPS: &[OpDef] = &[
         |args| bag_infer(args, Sizes::WithLastOffset),
         embedding_bag,
     )
+    .derivative(d::embedding_bag)
     .samples(&["f32[5, 4], i64[6]{0..5}, i64[3]{0..1}", "f32[5, 4], i64[6]{0..5}, i64[3]{0..1}, False, 1"]),
 ];
 
