@@ -22,6 +22,9 @@ from worker import DTYPES
 ALL_DTYPES = ["f64", "c128"]
 TOLERANCE = {"rtol": 1e-6, "atol": 1e-8}
 
+# OpInfos whose gradients torch itself has wrong: it gives the gradient to the elements that were overwritten, none to those that were kept.
+WRONG_IN_TORCH = {"as_strided_scatter"}
+
 
 @dataclass
 class Options(harness.Options):
@@ -151,7 +154,7 @@ run = functools.partial(harness.run, run_one)
 
 
 def select(patterns):
-    return harness.matching([name for name, op in opinfos().items() if op.supports_autograd], patterns)
+    return harness.matching([name for name, op in opinfos().items() if op.supports_autograd and name not in WRONG_IN_TORCH], patterns)
 
 
 def main(arguments=None):
