@@ -4,9 +4,12 @@
 //! gradient that flows into it, or null for zeros). Out: the list of outputs and the list of gradients, one per input,
 //! null where an input has none.
 
-use pyrite_autograd::{Joint, joint};
-use pyrite_ir::{Graph, Kind, Meta, NodeError, NodeId, OpError, Patch, Value};
+use pyrite_autograd::{Joint, joint_of};
+use pyrite_compiler::training::flatten;
+use pyrite_ir::{Graph, Meta, NodeError, NodeId, OpError, Value};
 use pyrite_ops::registry;
+use pyrite_passes::functionalize::Source;
+use pyrite_passes::{Functional, functionalize};
 use pyrite_tensor::Tensor;
 use serde_json::Value as Json;
 
@@ -15,28 +18,41 @@ use super::{Decoder, Refusal, graph, interpret};
 /// Answers the request.
 pub fn answer(request: &Json, decoder: &Decoder) -> Result<Value<Tensor>, Refusal> {
     let mut graph = graph(request)?;
-    let mut inputs = decoder.values(&request["inputs"]).map_err(Refusal::bad_request)?;
+    let inputs = decoder.values(&request["inputs"]).map_err(Refusal::bad_request)?;
     let tangents = decoder.values(&request["tangents"]).map_err(Refusal::bad_request)?;
     describe_inputs(&mut graph, &inputs, &request["wants"])?;
-    let joint = differentiate(graph).map_err(|error| Refusal::at(&error))?;
-    for ((_, placeholder), output) in joint.graph.placeholders().skip(joint.primals).zip(&joint.tangents) {
+    let (functional, joint) = differentiate(&graph).map_err(|error| Refusal::at(&error))?;
+    let refused = |error: OpError| Refusal::of(&error, None);
+    let mut given = functional.enter(&inputs, graph.constants()).map_err(refused)?;
+    let kept = functional.keeps(&given);
+    let leaves = functional.leaves_of(&joint.tangents);
+    for ((_, placeholder), leaf) in joint.graph.placeholders().skip(joint.primals).zip(leaves) {
         let Some(Value::Tensor(meta)) = &placeholder.meta else {
-            return Err(Refusal::of(&OpError::fault("a tangent without metadata"), None));
+            return Err(refused(OpError::fault("a tangent without metadata")));
         };
-        let given = tangents.get(*output).and_then(Value::as_tensor);
-        inputs.push(Value::Tensor(tangent(meta, given).map_err(|error| Refusal::of(&error, None))?));
+        given.push(Value::Tensor(tangent(meta, tangents.get(leaf).and_then(Value::as_tensor)).map_err(refused)?));
     }
-    let Value::List(mut outputs) = interpret(request, &joint.graph, inputs)? else {
-        return Err(Refusal::of(&OpError::fault("a joint graph without a list of outputs"), None));
+    let Value::List(mut results) = interpret(request, &joint.graph, given)? else {
+        return Err(refused(OpError::fault("a joint graph without a list of outputs")));
     };
-    let gradients = outputs.split_off(joint.outputs);
+    let found = results.split_off(joint.outputs);
+    let mut gradients = vec![Value::None; inputs.len()];
+    for (source, gradient) in functional.sources.iter().zip(found) {
+        if let Source::Input(index) = source {
+            gradients[*index] = gradient;
+        }
+    }
+    let mut outputs = Vec::new();
+    flatten(&functional.leave(&kept, results).map_err(refused)?, &mut outputs);
     Ok(Value::List(vec![Value::List(outputs), Value::List(gradients)]))
 }
 
-/// The joint graph of a graph as it was captured.
-fn differentiate(mut graph: Graph) -> Result<Joint, NodeError> {
-    flatten_outputs(&mut graph)?;
-    joint(&graph, registry())
+/// The functional and the joint graph of a graph as it was captured.
+fn differentiate(graph: &Graph) -> Result<(Functional, Joint), NodeError> {
+    let functional = functionalize(graph, registry(), &[])?;
+    let returned = functional.differentiable();
+    let joint = joint_of(&functional.graph, registry(), &|output| returned.contains(&output))?;
+    Ok((functional, joint))
 }
 
 /// Gives the placeholders the metadata of the inputs, with `requires_grad` where a gradient is wanted.
@@ -51,24 +67,6 @@ fn describe_inputs(graph: &mut Graph, inputs: &[Value<Tensor>], wants: &Json) ->
         graph.set_meta(place, input.map(&mut |tensor| Meta { requires_grad, ..Meta::of(tensor) }));
     }
     Ok(())
-}
-
-/// Makes the graph return one flat list.
-fn flatten_outputs(graph: &mut Graph) -> Result<(), OpError> {
-    fn flatten(value: &Value<NodeId>, into: &mut Vec<Value<NodeId>>) {
-        match value {
-            Value::List(items) => items.iter().for_each(|item| flatten(item, into)),
-            other => into.push(other.clone()),
-        }
-    }
-    let mut flat = Vec::new();
-    flatten(graph.output(), &mut flat);
-    let Some((id, _)) = graph.nodes().find(|(_, node)| node.kind == Kind::Output) else {
-        return Err(OpError::invalid("a graph without an output has no derivative"));
-    };
-    let mut patch = Patch::new(graph, "flatten-outputs");
-    patch.set_args(id, vec![Value::List(flat)]);
-    graph.apply(&patch).map_err(|error| OpError::fault(error.to_string()))
 }
 
 /// A tangent laid out as the joint graph expects it; zeros where none was given.
