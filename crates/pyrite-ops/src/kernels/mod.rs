@@ -10,6 +10,8 @@ pub mod indexing;
 pub mod lanes;
 pub mod pointwise;
 pub mod remap;
+pub mod simd;
+pub mod vector_math;
 
 pub use carrier::Carrier;
 pub use fill::fill_with;

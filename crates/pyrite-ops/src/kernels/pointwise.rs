@@ -79,6 +79,13 @@ impl<const N: usize> Pointwise<N> {
         self.run(f)
     }
 
+    /// The function for single and half precision, of whole slices: for one that computes many elements at a time
+    /// ([`super::vector_math`]).
+    #[must_use]
+    pub fn f32_slices(self, f: impl Fn([&[f32]; N], &mut [f32]) + Sync) -> Self {
+        self.run_slices(f)
+    }
+
     /// The function for double precision, and for the smaller floats when they have none of their own.
     #[must_use]
     pub fn f64(self, f: impl Fn([f64; N]) -> f64 + Sync) -> Self {
@@ -136,7 +143,11 @@ impl<const N: usize> Pointwise<N> {
         }
     }
 
-    fn run<T: Carrier, U: Element>(mut self, f: impl Fn([T; N]) -> U + Sync) -> Self {
+    fn run<T: Carrier, U: Element>(self, f: impl Fn([T; N]) -> U + Sync) -> Self {
+        self.run_slices(|parts, to| dense(parts, to, &f))
+    }
+
+    fn run_slices<T: Carrier, U: Element>(mut self, f: impl Fn([&[T]; N], &mut [U]) + Sync) -> Self {
         if self.done == Ok(false) && T::carries(self.compute) {
             self.done = self.fill(&f).map(|()| true);
         }
@@ -144,7 +155,7 @@ impl<const N: usize> Pointwise<N> {
     }
 
     /// Computes every element, in the order in which the result lies in memory.
-    fn fill<T: Carrier, U: Element>(&self, f: &(impl Fn([T; N]) -> U + Sync)) -> Result<(), OpError> {
+    fn fill<T: Carrier, U: Element>(&self, f: &(impl Fn([&[T]; N], &mut [U]) + Sync)) -> Result<(), OpError> {
         let mut order: Vec<usize> = (0..self.result.rank()).collect();
         order.sort_by_key(|d| std::cmp::Reverse(self.result.stride()[*d]));
         let inputs = self.inputs.each_ref().map(|t| {
@@ -164,7 +175,11 @@ impl<const N: usize> Pointwise<N> {
 }
 
 /// Computes a dense output row by row, on several threads when it is large.
-fn rows<T: Element, U: Element, const N: usize>(inputs: &[Tensor; N], out: &Tensor, f: &(impl Fn([T; N]) -> U + Sync)) {
+fn rows<T: Element, U: Element, const N: usize>(
+    inputs: &[Tensor; N],
+    out: &Tensor,
+    f: &(impl Fn([&[T]; N], &mut [U]) + Sync),
+) {
     let read: [_; N] = inputs.each_ref().map(|t| t.storage().read::<T>());
     let data: [&[T]; N] = read.each_ref().map(|guard| &**guard);
     let bases = inputs.each_ref().map(|t| t.layout().offset);
@@ -219,10 +234,10 @@ fn row<T: Element, U, const N: usize>(
     starts: [usize; N],
     steps: [usize; N],
     to: &mut [U],
-    f: &impl Fn([T; N]) -> U,
+    f: &impl Fn([&[T]; N], &mut [U]),
 ) {
     if steps.iter().all(|s| *s == 1) {
-        return dense(std::array::from_fn(|i| &data[i][starts[i]..starts[i] + to.len()]), to, f);
+        return f(std::array::from_fn(|i| &data[i][starts[i]..starts[i] + to.len()]), to);
     }
     let mut buffers = [[T::from_i64(0); BLOCK]; N];
     for i in 0..N {
@@ -241,7 +256,7 @@ fn row<T: Element, U, const N: usize>(
         let parts: [&[T]; N] = std::array::from_fn(|i| {
             if steps[i] == 1 { &data[i][from[i]..from[i] + to.len()] } else { &buffers[i][..to.len()] }
         });
-        dense(parts, to, f);
+        f(parts, to);
     }
 }
 

@@ -7,7 +7,7 @@ use pyrite_tensor::{Layout, Tensor};
 
 use crate::decompositions::activation as by;
 use crate::derivatives::{activation as d, activation_backward as second};
-use crate::kernels::Pointwise;
+use crate::kernels::{Pointwise, vector_math};
 use crate::rules::{core_pointwise, in_place, plain_pointwise, to_float, to_same, to_same_number, wrap_dim};
 
 const FLOATS: &[&str] = &["f32[3, 4]", "f64[5]", "bf16[2, 3]<[1, 2]", "f32[0, 3]"];
@@ -95,9 +95,11 @@ fn gelu(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     let map = Pointwise::as_result(call, [call.args.tensor(0)?])?;
     match approximate(call.args.str(1)?)? {
         Approximate::None => map
-            .f32(|[x]| x * 0.5 * (1.0 + libm::erff(x * std::f32::consts::FRAC_1_SQRT_2)))
+            .f32_slices(vector_math::gelu)
             .f64(|[x]| x * 0.5 * (1.0 + libm::erf(x * std::f64::consts::FRAC_1_SQRT_2))),
-        Approximate::Tanh => map.f64(|[x]| 0.5 * x * (1.0 + (TANH_SCALE * (x + TANH_CUBIC * x * x * x)).tanh())),
+        Approximate::Tanh => map
+            .f32_slices(vector_math::gelu_tanh)
+            .f64(|[x]| 0.5 * x * (1.0 + (TANH_SCALE * (x + TANH_CUBIC * x * x * x)).tanh())),
     }
     .finish()
 }
@@ -151,7 +153,7 @@ pub(super) fn logistic(x: f64) -> f64 {
 
 fn sigmoid(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     Pointwise::as_result(call, [call.args.tensor(0)?])?
-        .f32(|[x]| 1.0 / (1.0 + (-x).exp()))
+        .f32_slices(vector_math::sigmoid)
         .f64(|[x]| logistic(x))
         .c128(|[z]| (1.0 + (-z).exp()).inv())
         .finish()
@@ -159,7 +161,7 @@ fn sigmoid(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
 
 fn silu(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     Pointwise::as_result(call, [call.args.tensor(0)?])?
-        .f32(|[x]| x / (1.0 + (-x).exp()))
+        .f32_slices(vector_math::silu)
         .f64(|[x]| x / (1.0 + (-x).exp()))
         .c128(|[z]| z / (1.0 + (-z).exp()))
         .finish()

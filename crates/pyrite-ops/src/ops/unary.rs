@@ -6,7 +6,7 @@ use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, Tag, Value, args
 use pyrite_tensor::{Complex64, DType, Tensor};
 
 use crate::derivatives::unary as d;
-use crate::kernels::{Pointwise, complex};
+use crate::kernels::{Pointwise, complex, vector_math};
 use crate::rules::{
     compare, core_pointwise, in_place, operand_dtype, operands, plain_pointwise, preserved_strides, same_as, to_float,
     to_real, to_same, to_same_number,
@@ -124,8 +124,7 @@ pub const OPS: &[OpDef] = &[
         REALS,
     )
     .derivative(d::deg2rad),
-    core_pointwise("aten::erf(Tensor self) -> Tensor", "The error function.", to_float, |c| real(c, libm::erf), REALS)
-        .derivative(d::erf),
+    core_pointwise("aten::erf(Tensor self) -> Tensor", "The error function.", to_float, erf, REALS).derivative(d::erf),
     plain_pointwise(
         "aten::erfc(Tensor self) -> Tensor",
         "One minus the error function.",
@@ -506,15 +505,19 @@ fn rsqrt(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
 
 fn exp(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     Pointwise::as_result(call, [call.args.tensor(0)?])?
-        .f32(|[x]| x.exp())
+        .f32_slices(vector_math::exp)
         .f64(|[x]| x.exp())
         .c128(|[z]| z.exp())
         .finish()
 }
 
+fn erf(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
+    Pointwise::as_result(call, [call.args.tensor(0)?])?.f32_slices(vector_math::erf).f64(|[x]| libm::erf(x)).finish()
+}
+
 fn tanh(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     Pointwise::as_result(call, [call.args.tensor(0)?])?
-        .f32(|[x]| x.tanh())
+        .f32_slices(vector_math::tanh)
         .f64(|[x]| x.tanh())
         .c128(|[z]| complex::tanh(z))
         .finish()
