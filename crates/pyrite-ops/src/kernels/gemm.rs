@@ -5,7 +5,7 @@
 //! crate; integers have a loop of their own that wraps, so they are exact modulo the width of their type; half
 //! precision is multiplied in `f32` and rounded once.
 //!
-//! This is the only place of the crate that is `unsafe`: `gemm` takes pointers. Every pointer comes from a slice, and
+//! `unsafe` is needed because `gemm` takes pointers. Every pointer comes from a slice, and
 //! [`Shape::check`] makes sure that sizes and strides stay within it.
 
 use gemm::Parallelism;
@@ -15,7 +15,12 @@ use pyrite_tensor::{DType, Element, Scalar, Tensor};
 use rayon::prelude::*;
 
 /// Products with fewer multiplications than this stay on one thread.
-const PARALLEL: usize = 1 << 16;
+const PARALLEL: usize = 1 << 18;
+/// Products of `f32` with at most this many multiplications are summed in double precision: that takes no longer, and
+/// results that come out of cancellation, as in attention, are as good as can be.
+const TINY: usize = 1 << 12;
+/// Copies of fewer elements than this stay on one thread.
+const PARALLEL_COPY: usize = 1 << 14;
 /// From this many multiplications on, one product is worth all threads; smaller ones of a batch get a thread each.
 const LARGE: usize = 1 << 24;
 
@@ -203,15 +208,87 @@ fn in_blocks<T: Factor>(
     threads: Parallelism,
 ) {
     let depth = lhs.shape.cols;
+    if T::DTYPE == DType::F32 && work(shape, depth) <= TINY {
+        return in_double((out, shape), lhs, rhs, scale, onto);
+    }
     // Double precision needs no such care.
     let block = if T::DTYPE == DType::F32 && depth > BLOCK + BLOCK / 2 { BLOCK } else { depth };
+    // `gemm` reads rows of `rhs` and would turn one that lies in columns by itself, slowly and on one thread.
+    let turn = shape.col_stride == 1 && shape.rows > 1 && rhs.shape.row_stride == 1 && rhs.shape.cols > 1;
+    let mut turned = vec![T::ZERO; if turn { block * rhs.shape.cols } else { 0 }];
     for start in (0..depth).step_by(block) {
         let part = block.min(depth - start);
         let left = Matrix { data: &lhs.data[start * lhs.shape.col_stride..], shape: Shape { cols: part, ..lhs.shape } };
-        let right =
+        let mut right =
             Matrix { data: &rhs.data[start * rhs.shape.row_stride..], shape: Shape { rows: part, ..rhs.shape } };
+        if turn {
+            let turned = &mut turned[..part * rhs.shape.cols];
+            turn_columns(right, turned, threads);
+            right = Matrix { data: turned, shape: Shape::rows_first(part, rhs.shape.cols) };
+        }
         by_gemm((&mut *out, shape), left, right, scale, onto, threads);
         onto = Onto::Scaled(T::from_i64(1));
+    }
+}
+
+/// The product summed in double precision and rounded once.
+fn in_double<T: Factor>(
+    (out, shape): (&mut [T], Shape),
+    lhs: Matrix<'_, T>,
+    rhs: Matrix<'_, T>,
+    scale: T,
+    onto: Onto<T>,
+) {
+    let mut sums = vec![0.0; shape.cols];
+    for i in 0..shape.rows {
+        sums.fill(0.0);
+        for k in 0..lhs.shape.cols {
+            let left = lhs.data[i * lhs.shape.row_stride + k * lhs.shape.col_stride].to_f64();
+            let row = &rhs.data[k * rhs.shape.row_stride..];
+            for (j, sum) in sums.iter_mut().enumerate() {
+                *sum += left * row[j * rhs.shape.col_stride].to_f64();
+            }
+        }
+        for (j, sum) in sums.iter().enumerate() {
+            let out = &mut out[i * shape.row_stride + j * shape.col_stride];
+            let kept = match onto {
+                Onto::Nothing => 0.0,
+                Onto::Scaled(factor) => factor.to_f64() * out.to_f64(),
+            };
+            *out = <T as Element>::from_f64(kept + scale.to_f64() * sum);
+        }
+    }
+}
+
+/// Copies a matrix whose columns are dense into rows.
+fn turn_columns<T: Factor>(from: Matrix<'_, T>, to: &mut [T], threads: Parallelism) {
+    /// A square of this many rows and columns is turned at a time: the rows that are written stay in the cache.
+    const SIDE: usize = 16;
+    let (cols, stride) = (from.shape.cols, from.shape.col_stride);
+    let band = |(n, to): (usize, &mut [T])| {
+        let first = n * SIDE;
+        let mut done = 0;
+        if to.len() == SIDE * cols {
+            for at in (0..cols / SIDE).map(|square| square * SIDE) {
+                let square: [&[T]; SIDE] = std::array::from_fn(|j| &from.data[(at + j) * stride + first..][..SIDE]);
+                for (i, row) in to.chunks_exact_mut(cols).enumerate() {
+                    for (to, column) in row[at..at + SIDE].iter_mut().zip(&square) {
+                        *to = column[i];
+                    }
+                }
+                done = at + SIDE;
+            }
+        }
+        for (i, row) in to.chunks_exact_mut(cols).enumerate() {
+            for (j, to) in row.iter_mut().enumerate().skip(done) {
+                *to = from.data[j * stride + first + i];
+            }
+        }
+    };
+    if to.len() >= PARALLEL_COPY && !matches!(threads, Parallelism::None) {
+        to.par_chunks_mut(SIDE * cols).enumerate().for_each(band);
+    } else {
+        to.chunks_mut(SIDE * cols).enumerate().for_each(band);
     }
 }
 
@@ -283,6 +360,9 @@ fn product<T: Factor>(
     if lhs.shape.cols == 0 || scale == T::ZERO {
         keep(out, shape, onto);
     } else {
+        shape.check(out.len());
+        lhs.shape.check(lhs.data.len());
+        rhs.shape.check(rhs.data.len());
         T::product((out, shape), lhs, rhs, scale, onto, threads);
     }
 }
@@ -535,6 +615,28 @@ mod tests {
             let worst = out.to_f64s().iter().zip(&expected).map(|(x, y)| (x - y).abs()).fold(0.0, f64::max);
             assert!(worst <= if dtype == DType::F16 { 4.0 } else { 0.0 }, "{dtype}: {worst}");
         }
+    }
+
+    #[test]
+    fn a_right_hand_side_that_lies_in_columns_gives_the_same_product() {
+        for (m, n, k) in [(3, 5, 4), (37, 53, 300), (64, 48, 129), (2, 200, 700)] {
+            let (a, b) = (numbers(m * k), numbers(k * n));
+            let lhs = Tensor::from_slice(&a, &[m as i64, k as i64]).cast(DType::F32);
+            let turned: Vec<f64> = (0..n * k).map(|i| b[i % k * n + i / k]).collect();
+            let rhs = Tensor::from_slice(&turned, &[n as i64, k as i64]).cast(DType::F32).permuted(&[1, 0]);
+            let out = Tensor::empty(&[m as i64, n as i64], DType::F32).unwrap();
+            multiply_tensors(&out, &lhs, &rhs, Scalar::Int(1), None).unwrap();
+            assert_eq!(out.to_f64s(), naive(&a, &b, (m, n, k)));
+        }
+    }
+
+    #[test]
+    fn small_products_of_single_precision_are_rounded_once() {
+        let lhs = Tensor::from_slice(&[1e8f32, 1.0, -1e8], &[1, 3]);
+        let rhs = Tensor::from_slice(&[1.0f32, 0.5, 1.0], &[3, 1]);
+        let out = Tensor::from_slice(&[2.0f32], &[1, 1]);
+        multiply_tensors(&out, &lhs, &rhs, Scalar::Int(2), Some(Scalar::Int(3))).unwrap();
+        assert_eq!(out.to_f64s(), [7.0]);
     }
 
     #[test]
