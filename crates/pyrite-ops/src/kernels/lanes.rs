@@ -210,15 +210,15 @@ pub fn accumulate(
     sums
 }
 
-/// The sum of a row in several independent chains.
-fn sum_row(row: &[f32], term: impl Fn(f64) -> f64) -> f64 {
+/// The sum of `term(x)` over a row, in several independent chains.
+pub fn sum_row<T: Element>(row: &[T], term: impl Fn(f64) -> f64) -> f64 {
     let mut chains = [0.0; 8];
     let chunks = row.chunks_exact(8);
     let rest = chunks.remainder();
     for chunk in chunks {
         for (chain, x) in chains.iter_mut().zip(chunk) {
-            *chain += term(f64::from(*x));
+            *chain += term(x.to_f64());
         }
     }
-    chains.iter().sum::<f64>() + rest.iter().map(|x| term(f64::from(*x))).sum::<f64>()
+    chains.iter().sum::<f64>() + rest.iter().map(|x| term(x.to_f64())).sum::<f64>()
 }

@@ -9,7 +9,7 @@ use super::{expect_float, mask, parameter, statistic_dtype, wanted};
 use crate::decompositions::norm as by;
 use crate::derivatives::norm as d;
 use crate::kernels::Carrier;
-use crate::kernels::lanes::{PARALLEL, elements, fill};
+use crate::kernels::lanes::{PARALLEL, elements, fill, sum_row};
 
 /// The table.
 pub const OPS: &[OpDef] = &[
@@ -154,9 +154,8 @@ fn forward<T: Carrier>(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     fill::<T>(&out, |to| {
         statistics = each_row(to, row, |n, to| {
             let from = &from[n * row..(n + 1) * row];
-            let mean = from.iter().map(|x| x.to_f64()).sum::<f64>() / row as f64;
-            let square = |x: &T| (x.to_f64() - mean) * (x.to_f64() - mean);
-            let rstd = 1.0 / (from.iter().map(square).sum::<f64>() / row as f64 + eps).sqrt();
+            let mean = sum_row(from, |x| x) / row as f64;
+            let rstd = 1.0 / (sum_row(from, |x| (x - mean) * (x - mean)) / row as f64 + eps).sqrt();
             for (((to, x), w), b) in to.iter_mut().zip(from).zip(&weight).zip(&bias) {
                 *to = <T as Element>::from_f64((x.to_f64() - mean) * rstd * w + b);
             }
@@ -289,7 +288,7 @@ fn rms_forward<T: Carrier>(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
         fill::<T>(&out, |to| {
             roots = each_row(to, row, |n, to| {
                 let from = &from[n * row..(n + 1) * row];
-                let rstd = 1.0 / (from.iter().map(|x| x.to_f64() * x.to_f64()).sum::<f64>() / row as f64 + eps).sqrt();
+                let rstd = 1.0 / (sum_row(from, |x| x * x) / row as f64 + eps).sqrt();
                 for ((to, x), w) in to.iter_mut().zip(from).zip(&weight) {
                     *to = <T as Element>::from_f64(x.to_f64() * rstd * w);
                 }
