@@ -16,14 +16,17 @@ pub fn value(name: &str) -> Option<String> {
 
 /// Applies what concerns the whole process.
 pub fn apply() -> Result<(), Failure> {
-    if let Some(text) = value("PYRITE_NUM_THREADS") {
-        let threads = text.parse::<usize>().ok().filter(|n| (1..=1024).contains(n)).ok_or_else(|| {
+    let threads = match value("PYRITE_NUM_THREADS") {
+        // One per core.
+        None => 0,
+        Some(text) => text.parse::<usize>().ok().filter(|n| (1..=1024).contains(n)).ok_or_else(|| {
             let message = format!("PYRITE_NUM_THREADS is `{text}`, expected a number from 1 to 1024");
             Failure::of(
                 Diagnostic::error(Code::new("environment::bad-value"), message).hint("unset it to use every core"),
             )
-        })?;
-        rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
-    }
+        })?,
+    };
+    // This thread does its share of the work: handing a small product over and waiting costs more than the product.
+    rayon::ThreadPoolBuilder::new().num_threads(threads).use_current_thread().build_global()?;
     Ok(())
 }
