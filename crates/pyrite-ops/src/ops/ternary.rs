@@ -258,9 +258,9 @@ fn to_clamped(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
         invalid!("{}: at least one bound is needed", args.schema.name);
     }
     let dtype = operand_dtype(&operands);
-    // With bounds that are tensors it is a maximum and a minimum, which bools have.
-    let by_tensors = *args.schema.params[1].ty.required() == Type::Tensor;
-    if (dtype == DType::Bool && !by_tensors) || dtype.is_complex() {
+    // With one bound that is a tensor it is a maximum or a minimum, which bools have.
+    let by_tensor = *args.schema.params[1].ty.required() == Type::Tensor && operands.len() == 2;
+    if (dtype == DType::Bool && !by_tensor) || dtype.is_complex() {
         invalid!("{} is not defined for {dtype}", args.schema.name);
     }
     Ok(same_as(&operands, dtype)?.into())
