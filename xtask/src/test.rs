@@ -60,6 +60,9 @@ pub fn run(workspace: &Workspace, scope: Scope) -> Counts {
     if scope == Scope::Nightly {
         report.step("conformance", || measured(&mut programs::conformance_command(workspace, Conformance::Results)?));
         report.step("gradients", || measured(&mut programs::conformance_command(workspace, Conformance::Gradients)?));
+        report.step("convolutions", || {
+            measured(&mut programs::python_with_pyrite(workspace, ["tests/python/convolutions.py"])?)
+        });
     }
     report.print();
     report.total()

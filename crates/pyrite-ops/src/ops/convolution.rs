@@ -170,7 +170,7 @@ fn check(x: &Meta, weight: &Meta) -> Result<usize, OpError> {
 }
 
 /// Whether PyTorch's kernels for these operands answer channels-last with channels-last.
-fn channels_last(x: &Meta, weight: &Meta) -> bool {
+fn channels_last(x: &Meta, weight: &Meta, options: &Options) -> bool {
     if x.numel().is_eq(0) || weight.numel().is_eq(0) {
         return false;
     }
@@ -183,9 +183,13 @@ fn channels_last(x: &Meta, weight: &Meta) -> bool {
             suggests_channels_last(&weight.view(&shape, &stride, SymInt::Int(0)))
         }
         4 => suggests_channels_last(x) || suggests_channels_last(weight),
-        // Volumes of other types go to a kernel that knows no channels-last.
+        // Volumes of other types, or with much output padding, go to a kernel that knows no channels-last.
         _ => {
-            matches!(x.dtype, DType::F32 | DType::BF16) && (suggests_channels_last(x) || suggests_channels_last(weight))
+            let padded =
+                options.output_padding.iter().zip(&options.stride).any(|(padding, stride)| !padding.is_lt(stride));
+            matches!(x.dtype, DType::F32 | DType::BF16)
+                && !(options.transposed && padded)
+                && (suggests_channels_last(x) || suggests_channels_last(weight))
         }
     }
 }
@@ -245,7 +249,7 @@ fn convolution_infer(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
         }
         shape.push(out);
     }
-    let stride = strides(&shape, channels_last(x, weight));
+    let stride = strides(&shape, channels_last(x, weight, &options));
     Ok(Meta { device: x.device.clone(), ..Meta::strided(&shape, &stride, x.dtype) }.into())
 }
 
@@ -498,7 +502,8 @@ fn convolution(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     if x.dtype() == DType::Bool {
         invalid!("a convolution of bools");
     }
-    carried!(x.dtype(), T => {
+    let products = out.numel().max(x.numel()).saturating_mul(weight.numel() / (weight.shape()[0] as usize).max(1));
+    carried!(carrier(x.dtype(), products), T => {
         let bias = bias.map(T::load);
         dense::read::<T, _>(x, |x_values| dense::read::<T, _>(weight, |w| dense::fill::<T, _>(&out, |y| {
             if options.transposed {
@@ -515,6 +520,12 @@ fn convolution(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
         })))?;
     });
     Ok(out.into())
+}
+
+/// The type to compute in. A convolution of few products, about this many, is summed in double precision: it costs
+/// little, and the order of summation then does not matter.
+fn carrier(dtype: DType, products: usize) -> DType {
+    if dtype.is_float() && products <= 1 << 20 { DType::F64 } else { dtype }
 }
 
 fn add_bias<T: Factor>(y: &mut [T], bias: &[T], plane: usize) {
@@ -538,8 +549,8 @@ fn mask<T>(args: &Args<'_, T>) -> Result<[bool; 3], OpError> {
 fn backward_infer(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     let (grad, x, weight) = (args.tensor(0)?, args.tensor(1)?, args.tensor(2)?);
     let dims = check(x, weight)?;
-    Options::read(args, 4, dims)?;
-    let last = channels_last(x, weight);
+    let options = Options::read(args, 4, dims)?;
+    let last = channels_last(x, weight, &options);
     let like = |meta: &Meta| Meta {
         device: x.device.clone(),
         ..Meta::strided(&meta.shape, &strides(&meta.shape, last), x.dtype)
@@ -567,7 +578,8 @@ fn backward(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     if !fits(small, g.channels.1, g.planes().1) || !fits(large, g.channels.0, g.planes().0) {
         invalid!("the shapes {:?}, {:?} and {:?} are of no convolution", grad.shape(), x.shape(), weight.shape());
     }
-    carried!(x.dtype(), T => {
+    let products = grad.numel().max(x.numel()).saturating_mul(weight.numel() / (weight.shape()[0] as usize).max(1));
+    carried!(carrier(x.dtype(), products), T => {
         dense::read::<T, _>(grad, |dy| {
             if let Some(to) = &to_x {
                 dense::read::<T, _>(weight, |w| dense::fill::<T, _>(to, |dx| {
