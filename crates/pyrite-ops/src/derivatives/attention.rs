@@ -1,6 +1,8 @@
 //! Derivatives of attention.
 
-use pyrite_ir::{Emit, Gradients, Handle, OpError, Pullback};
+use pyrite_ir::{Emit, Gradients, Handle, OpError, Pullback, Value, args};
+use pyrite_sym::SymInt;
+use pyrite_tensor::DType;
 
 use super::backward::gradients;
 use super::{Calculus, Keep};
@@ -31,12 +33,16 @@ pub fn flash_attention(e: &mut dyn Emit, p: &Pullback<'_>) -> Result<Gradients, 
 /// `P = exp(scores - logsumexp)`. For plain heads only.
 fn of_mask(e: &mut dyn Emit, p: &Pullback<'_>) -> Result<Handle, OpError> {
     let (query, key, value, mask) = (p.tensor(0)?, p.tensor(1)?, p.tensor(2)?, p.tensor(5)?);
-    let width = e.shape(query)[3].as_int();
-    let scale = p.args.opt_float(6)?.or(width.map(|width| 1.0 / (width as f64).sqrt()));
-    let Some(scale) = scale.filter(|_| e.shape(query)[1].is_eq(&e.shape(key)[1]) && !p.args.bool(4).unwrap_or(true))
-    else {
+    if !e.shape(query)[1].is_eq(&e.shape(key)[1]) || p.args.bool(4)? {
         p.refuse(5)?;
-        return Ok(mask);
+    }
+    let scale: Value<Handle> = match (p.args.opt_float(6)?, &e.shape(query)[3]) {
+        (Some(scale), _) => scale.into(),
+        (None, SymInt::Int(width)) => (1.0 / (*width as f64).sqrt()).into(),
+        (None, width) => {
+            let width = e.one("aten.scalar_tensor.default", args![width, DType::F64])?;
+            e.unary("rsqrt", width)?.into()
+        }
     };
     let (grad, output) = (p.grad()?, p.result(0)?);
     let (keys, values) = (e.transpose(key, -2, -1)?, e.transpose(value, -2, -1)?);
