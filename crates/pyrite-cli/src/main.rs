@@ -5,7 +5,9 @@
 
 mod analyze;
 mod backends;
+mod bisect;
 mod compile;
+mod debug;
 mod demo;
 mod doctor;
 mod environment;
@@ -73,6 +75,10 @@ enum Command {
     Compile(compile::Compile),
     /// Read, verify and print a program
     Show(show::Show),
+    /// Confirm, classify, bisect, minify and prove a failure
+    Debug(debug::Debug),
+    /// Find the stage, and the single rewrite, that makes a program fail
+    Bisect(bisect::Bisect),
     /// Find the smallest program that still fails
     Minify(minify::Minify),
     /// Say, node by node, where a backend and the reference part
@@ -107,6 +113,8 @@ fn main() -> ExitCode {
             Command::Run(command) => command.run(),
             Command::Compile(command) => command.run(),
             Command::Show(command) => command.run(),
+            Command::Debug(command) => command.run(),
+            Command::Bisect(command) => command.run(),
             Command::Minify(command) => command.run(),
             Command::Analyze(command) => command.run(),
             Command::GetArgs(command) => command.run(),

@@ -64,6 +64,45 @@ pub struct Minify {
 const FIRST: Duration = Duration::from_mins(5);
 
 impl Minify {
+    /// The usual reduction of a file.
+    pub fn of(file: PathBuf, backend: String, reference: String, accuracy: Precision) -> Self {
+        Self {
+            file,
+            backend: Some(backend),
+            reference,
+            accuracy: Some(accuracy),
+            check: None,
+            forward_only: false,
+            seed: 0,
+            jobs: 2,
+            time_budget: None,
+            time_limit: None,
+            memory_limit: None,
+            out: None,
+            json: false,
+        }
+    }
+
+    /// With another seed.
+    pub fn seeded(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+
+    /// With a limit of time.
+    pub fn limited(self, time_budget: Option<f64>) -> Self {
+        Self { time_budget, ..self }
+    }
+
+    /// With a folder for the result.
+    pub fn into_folder(self, out: Option<PathBuf>) -> Self {
+        Self { out, ..self }
+    }
+
+    /// With a report for programs.
+    pub fn in_json(self, json: bool) -> Self {
+        Self { json, ..self }
+    }
+
     /// Reduces the program and proves the result.
     pub fn run(&self) -> Outcome {
         self.attempt().map_err(|failure| failure.told_in_json(self.json))
@@ -85,6 +124,7 @@ impl Minify {
             accuracy: self.accuracy.unwrap_or_else(|| said_by_file(&program)).into(),
             forward_only: self.forward_only,
             seed: self.seed,
+            rewrites: None,
         };
         let begun = Instant::now();
         let mut teller = Teller::new(&folder, self.metadata(&question), self.json);

@@ -129,3 +129,29 @@ fn bad_usage_is_told_and_nothing_is_written() {
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
+
+#[test]
+fn bisection_says_with_which_stage_a_failure_begins() {
+    let folder = folder(PROGRAM);
+    let args = ["bisect", "program.py", "--backend", "relu_accuracy_error_TESTING_ONLY", "--json"];
+    let output = pyrite(folder.path(), &args);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(json(&output)["stage"], "the backend itself");
+    let fine = pyrite(folder.path(), &["bisect", "program.py", "--backend", "aot_eager_decomp_partition", "--json"]);
+    assert_eq!((fine.status.code(), &json(&fine)["verdict"]), (Some(1), &"pass".into()));
+}
+
+#[test]
+fn one_command_confirms_bisects_minifies_and_proves() {
+    let folder = folder(PROGRAM);
+    let args = ["debug", "program.py", "--backend", "relu_accuracy_error_TESTING_ONLY", "--out", "found"];
+    let output = pyrite(folder.path(), &args);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    for part in ["3 of 3 runs", "wrong results", "the backend itself", "3 nodes", "proven in a fresh process"] {
+        assert!(text.contains(part), "{part} is missing:\n{text}");
+    }
+    let fine = pyrite(folder.path(), &["debug", "program.py", "--backend", "aot_eager"]);
+    assert_eq!(fine.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&fine.stdout).contains("fine"));
+}

@@ -142,6 +142,8 @@ pub struct Stages {
     pub partition: Option<Partition>,
     /// How long each stage took, in order.
     pub times: Vec<(&'static str, Duration)>,
+    /// The optional rewrites that were made, in order.
+    pub rewrites: Vec<String>,
 }
 
 impl Stages {
@@ -154,7 +156,7 @@ impl Stages {
     ) -> Result<Self, NodeError> {
         let mut times = Vec::new();
         let mut timed = Timer { times: &mut times };
-        let mut gate = options.gate();
+        let mut gate = options.gate().logged();
         let graph = timed.run("autocast", || autocast::lower(graph, registry()))?;
         let parameters: Vec<Arc<str>> = graph.parameters().cloned().collect();
         let mut functional = timed.run("functionalize", || functionalize(&graph, registry(), &parameters))?;
@@ -167,7 +169,7 @@ impl Stages {
             functional.graph =
                 timed.run("decompose", || decompose(&functional.graph, registry(), decompositions, &mut gate))?;
             functional.graph = timed.run("clean-up", || Ok(cleaned(&functional.graph, &mut gate)))?;
-            return Ok(Self { functional, joint: None, partition: None, times });
+            return Ok(Self { functional, joint: None, partition: None, times, rewrites: gate.into_log() });
         }
         let returned = functional.differentiable();
         let mut joint =
@@ -175,12 +177,12 @@ impl Stages {
         if joint.tangents.is_empty() {
             functional.graph =
                 timed.run("decompose", || decompose(&functional.graph, registry(), decompositions, &mut gate))?;
-            return Ok(Self { functional, joint: None, partition: None, times });
+            return Ok(Self { functional, joint: None, partition: None, times, rewrites: gate.into_log() });
         }
         joint.graph = timed.run("decompose", || decompose(&joint.graph, registry(), decompositions, &mut gate))?;
         joint.graph = timed.run("clean-up", || Ok(cleaned(&joint.graph, &mut gate)))?;
         let partition = timed.run("partition", || Ok(partition_fn(&joint, options)))?;
-        Ok(Self { functional, joint: Some(joint), partition: Some(partition), times })
+        Ok(Self { functional, joint: Some(joint), partition: Some(partition), times, rewrites: gate.into_log() })
     }
 }
 

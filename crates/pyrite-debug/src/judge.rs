@@ -42,6 +42,9 @@ pub struct Question {
     pub forward_only: bool,
     /// The seed of random numbers.
     pub seed: u64,
+    /// How many optional rewrites the backend may make; all when `None`.
+    #[serde(default)]
+    pub rewrites: Option<u64>,
 }
 
 impl Question {
@@ -218,12 +221,18 @@ pub fn judge(
         (Ok(backend), Ok(reference)) => (backend, reference),
         (Err(why), _) | (_, Err(why)) => return Judged::invalid(why),
     };
-    let options = |mode| Options { seed: question.seed, mode, direction: question.direction(), ..Options::default() };
-    let mut run = |backend: &Backend, mode: Mode, tell: &mut dyn FnMut(Stage)| {
-        execute(graph, inputs, backend, &options(mode), tell, observe)
+    let options = |mode, rewrites| Options {
+        seed: question.seed,
+        mode,
+        direction: question.direction(),
+        rewrites,
+        ..Options::default()
     };
-    let expected = run(&reference, Mode::Eager, &mut |_| {});
-    let actual = run(&backend, Mode::Eager, tell);
+    let mut run = |backend: &Backend, mode: Mode, rewrites: Option<u64>, tell: &mut dyn FnMut(Stage)| {
+        execute(graph, inputs, backend, &options(mode, rewrites), tell, observe)
+    };
+    let expected = run(&reference, Mode::Eager, None, &mut |_| {});
+    let actual = run(&backend, Mode::Eager, question.rewrites, tell);
     let expected = match (expected, &actual) {
         (Ok(expected), _) => expected,
         (Err(broken), _) => {
@@ -247,7 +256,7 @@ pub fn judge(
     let mut report = compare(&wanted, &found, None, &options);
     if !report.agrees() && accuracy == Accuracy::Fp {
         // Only what is not close needs double precision to judge it.
-        let truth = run(&reference, Mode::Fp64, &mut |_| {}).ok().map(|truth| compared(&truth.results));
+        let truth = run(&reference, Mode::Fp64, None, &mut |_| {}).ok().map(|truth| compared(&truth.results));
         report = compare(&wanted, &found, truth.as_ref(), &options);
     }
     let verdict = match report.outcome() {

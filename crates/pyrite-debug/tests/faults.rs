@@ -38,6 +38,7 @@ fn verdict(body: &str) -> Verdict {
         accuracy: Precision::Fp,
         forward_only: false,
         seed: 0,
+        rewrites: None,
     };
     let limits = Limits { time: Duration::from_millis(1500), memory: None };
     let oracle = Isolated::new(&script(folder.path(), body), Vec::new(), question, limits).expect("workers");
@@ -98,6 +99,7 @@ fn a_worker_that_cannot_be_started_makes_the_question_invalid() {
         accuracy: Precision::Fp,
         forward_only: false,
         seed: 0,
+        rewrites: None,
     };
     let limits = Limits { time: Duration::from_secs(1), memory: None };
     let oracle = Isolated::new(Path::new("/no/such/program"), Vec::new(), question, limits).expect("a folder");

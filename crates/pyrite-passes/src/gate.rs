@@ -45,6 +45,11 @@ impl Gate {
         self.asked
     }
 
+    /// The rewrites that were let through, taken out of the gate.
+    pub fn into_log(self) -> Vec<String> {
+        self.log.unwrap_or_default()
+    }
+
     /// The rewrites that were let through, if they were to be remembered.
     pub fn log(&self) -> &[String] {
         self.log.as_deref().unwrap_or_default()
