@@ -9,9 +9,6 @@ use crate::{Outcome, environment};
 /// Say what works on this machine and what is missing
 #[derive(clap::Args)]
 pub struct Doctor {
-    /// The Python interpreter to ask for torch
-    #[arg(long, default_value = "python3")]
-    python: String,
     /// Print a JSON array of objects
     #[arg(long)]
     json: bool,
@@ -52,7 +49,8 @@ impl Doctor {
     fn torch(&self) -> Finding {
         let script = "import sys, torch; print(f'torch {torch.__version__} with Python {sys.version.split()[0]}')";
         let name = "torch";
-        match Command::new(&self.python).args(["-c", script]).output() {
+        let interpreter = crate::python_interpreter();
+        match Command::new(&interpreter).args(["-c", script]).output() {
             Ok(output) if output.status.success() => {
                 Finding { name, state: State::Fine, text: String::from_utf8_lossy(&output.stdout).trim().to_owned() }
             }
@@ -61,7 +59,7 @@ impl Doctor {
                 state: State::Missing,
                 text: format!(
                     "{} has no torch; only needed to compare with PyTorch: `pip install torch`, or name another with --python",
-                    self.python
+                    interpreter.display()
                 ),
             },
             Err(error) => Finding {
@@ -69,7 +67,7 @@ impl Doctor {
                 state: State::Missing,
                 text: format!(
                     "{} cannot be started ({error}); only needed to compare with PyTorch: name an interpreter with --python",
-                    self.python
+                    interpreter.display()
                 ),
             },
         }

@@ -23,6 +23,7 @@ mod worker;
 
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
@@ -37,6 +38,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Where torch is, as this process was told; workers that it starts are told the same.
 static PYTHON: OnceLock<Python> = OnceLock::new();
+
+/// The Python interpreter that should have torch.
+fn python_interpreter() -> PathBuf {
+    PYTHON.get().map_or_else(|| PathBuf::from("python3"), |python| python.interpreter.clone())
+}
 
 /// The Python modules that are imported first.
 fn python_imports() -> impl Iterator<Item = String> {
@@ -59,7 +65,7 @@ fn python_arguments() -> Vec<OsString> {
 struct Cli {
     /// The Python interpreter that has torch, for backends `torch:NAME` [default: PYRITE_PYTHON, else python3]
     #[arg(long, global = true, value_name = "PROGRAM")]
-    python: Option<std::path::PathBuf>,
+    python: Option<PathBuf>,
     /// A Python module to import first, for custom operators and backends; may be given several times
     #[arg(long, global = true, value_name = "MODULE")]
     import: Vec<String>,
@@ -102,7 +108,19 @@ enum Command {
     },
 }
 
+/// A reader that has seen enough, such as `head`, is no bug.
+fn end_quietly_on_a_closed_pipe() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if info.payload_as_str().is_some_and(|text| text.contains("Broken pipe")) {
+            std::process::exit(0);
+        }
+        usual(info);
+    }));
+}
+
 fn main() -> ExitCode {
+    end_quietly_on_a_closed_pipe();
     let Cli { python, import, command } = Cli::parse();
     let python = Python { imports: import, ..Python::new(python) };
     let _ = PYTHON.set(python.clone());
