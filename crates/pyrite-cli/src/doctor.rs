@@ -30,7 +30,7 @@ struct Finding {
 impl Doctor {
     /// Prints the findings. What is missing is optional, so the exit code is 0 unless a check itself fails.
     pub fn run(&self) -> Outcome {
-        let findings = [version(), cpu(), threads(), operators(), self.torch(), temporary_folder(), variables()];
+        let findings = [version(), cpu(), threads(), operators(), torch(), temporary_folder(), variables()];
         if self.json {
             let rows: Vec<_> = findings
                 .iter()
@@ -45,8 +45,10 @@ impl Doctor {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
 
-    fn torch(&self) -> Finding {
+/// Whether there is a torch to compare with.
+    fn torch() -> Finding {
         let script = "import sys, torch; print(f'torch {torch.__version__} with Python {sys.version.split()[0]}')";
         let name = "torch";
         let interpreter = crate::python_interpreter();
@@ -130,4 +132,3 @@ fn variables() -> Finding {
         .collect();
     let text = if set.is_empty() { "none of Pyrite's variables is set".to_owned() } else { set.join(" ") };
     Finding { name: "environment", state: State::Fine, text }
-}
