@@ -48,31 +48,30 @@ impl Doctor {
 }
 
 /// Whether there is a torch to compare with.
-    fn torch() -> Finding {
-        let script = "import sys, torch; print(f'torch {torch.__version__} with Python {sys.version.split()[0]}')";
-        let name = "torch";
-        let interpreter = crate::python_interpreter();
-        match Command::new(&interpreter).args(["-c", script]).output() {
-            Ok(output) if output.status.success() => {
-                Finding { name, state: State::Fine, text: String::from_utf8_lossy(&output.stdout).trim().to_owned() }
-            }
-            Ok(_) => Finding {
-                name,
-                state: State::Missing,
-                text: format!(
-                    "{} has no torch; only needed to compare with PyTorch: `pip install torch`, or name another with --python",
-                    interpreter.display()
-                ),
-            },
-            Err(error) => Finding {
-                name,
-                state: State::Missing,
-                text: format!(
-                    "{} cannot be started ({error}); only needed to compare with PyTorch: name an interpreter with --python",
-                    interpreter.display()
-                ),
-            },
+fn torch() -> Finding {
+    let script = "import sys, torch; print(f'torch {torch.__version__} with Python {sys.version.split()[0]}')";
+    let name = "torch";
+    let interpreter = crate::python_interpreter();
+    match Command::new(&interpreter).args(["-c", script]).output() {
+        Ok(output) if output.status.success() => {
+            Finding { name, state: State::Fine, text: String::from_utf8_lossy(&output.stdout).trim().to_owned() }
         }
+        Ok(_) => Finding {
+            name,
+            state: State::Missing,
+            text: format!(
+                "{} has no torch; only needed to compare with PyTorch: `pip install torch`, or name another with --python",
+                interpreter.display()
+            ),
+        },
+        Err(error) => Finding {
+            name,
+            state: State::Missing,
+            text: format!(
+                "{} cannot be started ({error}); only needed to compare with PyTorch: name an interpreter with --python",
+                interpreter.display()
+            ),
+        },
     }
 }
 
