@@ -131,3 +131,4 @@ fn variables() -> Finding {
         .collect();
     let text = if set.is_empty() { "none of Pyrite's variables is set".to_owned() } else { set.join(" ") };
     Finding { name: "environment", state: State::Fine, text }
+}
