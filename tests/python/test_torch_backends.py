@@ -1,0 +1,65 @@
+"""Backends of torch.compile under Pyrite's debugger, through `torch:NAME`."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+PROGRAM = """
+class Repro(torch.nn.Module):
+    def forward(self, x : "f32[4, 6]", w : "f32[6, 6]"):
+        a = torch.sin(x)
+        b = a @ w
+        c = torch.cos(b)
+        d = torch.relu(c)
+        e = torch.log1p(d)
+        f = e.sum(-1)
+        g = torch.tanh(f)
+        return (g, a)
+"""
+
+
+@pytest.fixture
+def debug(tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+
+    def run(*args, bug=None):
+        environment = {**os.environ, "PYTHONPATH": str(HERE)}
+        more = []
+        if bug:
+            environment["PYRITE_TEST_BUG"] = bug
+            more = ["--import", "inductor_bug"]
+        python = [] if "--python" in args else ["--python", sys.executable]
+        command = [os.environ["PYRITE_BIN"], args[0], "program.py", "--json", *python, *args[1:], *more]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.stdout, done.stderr
+        return done.returncode, json.loads(done.stdout)
+
+    return run
+
+
+def test_torch_eager_agrees_with_ours(debug):
+    code, report = debug("run", "--backend", "torch:eager")
+    assert (code, report["verdict"]) == (0, "pass"), report
+
+
+@pytest.mark.parametrize(
+    ("bug", "stage", "class_", "operator"),
+    [("relu:accuracy", "forward", "value", "relu"), ("relu:compile_error", "compile", "error", "relu")],
+)
+def test_a_bug_in_inductor_is_reduced_to_its_operator_and_proven(debug, tmp_path, bug, stage, class_, operator):
+    code, report = debug("minify", "--backend", "torch:inductor", "--out", "found", bug=bug)
+    assert code == 0 and report["proven"], report
+    assert report["nodes_after"] == 3 and report["elements_after"] == 1
+    assert (report["signature"]["stage"], report["signature"]["class"]) == (stage, class_)
+    assert f"aten.{operator}" in (tmp_path / "found" / "repro.py").read_text()
+
+
+def test_a_python_without_torch_is_told(debug):
+    code, report = debug("run", "--backend", "torch:eager", "--python", "/bin/false")
+    assert code == 1 and "torch" in json.dumps(report), report
