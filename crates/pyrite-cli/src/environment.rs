@@ -5,8 +5,10 @@ use pyrite_diag::{Code, Diagnostic};
 use crate::failure::Failure;
 
 /// Name and meaning of every variable.
-pub const VARIABLES: &[(&str, &str)] =
-    &[("PYRITE_NUM_THREADS", "how many threads kernels use; by default one per core")];
+pub const VARIABLES: &[(&str, &str)] = &[
+    ("PYRITE_NUM_THREADS", "how many threads kernels use; by default one per core"),
+    ("PYRITE_PYTHON", "the Python interpreter that has torch, for backends `torch:NAME`; by default python3"),
+];
 
 /// The value of a variable that is set and not empty.
 pub fn value(name: &str) -> Option<String> {

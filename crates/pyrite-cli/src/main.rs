@@ -122,6 +122,7 @@ fn end_quietly_on_a_closed_pipe() {
 fn main() -> ExitCode {
     end_quietly_on_a_closed_pipe();
     let Cli { python, import, command } = Cli::parse();
+    let python = python.or_else(|| environment::value("PYRITE_PYTHON").map(PathBuf::from));
     let python = Python { imports: import, ..Python::new(python) };
     let _ = PYTHON.set(python.clone());
     pyrite_debug::torch::register(python);

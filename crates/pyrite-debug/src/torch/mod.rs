@@ -40,11 +40,10 @@ pub struct Python {
 }
 
 impl Python {
-    /// An interpreter; by default that of `PYRITE_PYTHON`, else `python3`.
+    /// An interpreter; by default `python3`.
     pub fn new(interpreter: Option<PathBuf>) -> Self {
-        let named = || std::env::var_os("PYRITE_PYTHON").filter(|v| !v.is_empty()).map(PathBuf::from);
         Self {
-            interpreter: interpreter.or_else(named).unwrap_or_else(|| PathBuf::from("python3")),
+            interpreter: interpreter.unwrap_or_else(|| PathBuf::from("python3")),
             imports: Vec::new(),
             time_limit: Duration::from_mins(5),
         }
