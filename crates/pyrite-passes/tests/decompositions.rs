@@ -47,8 +47,11 @@ fn program(op: &OpRef, args: &[Value<Tensor>], meta: &mut dyn FnMut(&Tensor) -> 
     (builder.finish(), inputs)
 }
 
+/// A result, and which input's memory it shares.
+type Seen = Option<(Tensor, Option<usize>)>;
+
 /// What a graph returns, and its inputs after it ran.
-fn run(graph: &Graph, inputs: &[Tensor]) -> Result<Vec<Option<Tensor>>, String> {
+fn run(graph: &Graph, inputs: &[Tensor]) -> Result<Vec<Seen>, String> {
     let own: Vec<Tensor> = inputs.iter().map(copied).collect();
     let context = Context::new(registry(), 3);
     let values = own.iter().cloned().map(Value::Tensor).collect();
@@ -57,8 +60,9 @@ fn run(graph: &Graph, inputs: &[Tensor]) -> Result<Vec<Option<Tensor>>, String> 
         .map_err(|e| format!("{e}\n{}", text(graph)))?;
     let mut found = Vec::new();
     flatten(&result, &mut found);
-    found.extend(own.into_iter().map(Some));
-    Ok(found)
+    found.extend(own.iter().cloned().map(Some));
+    let home = |t: &Tensor| own.iter().position(|input| input.storage().id() == t.storage().id());
+    Ok(found.into_iter().map(|t| t.map(|t| (t.clone(), home(&t)))).collect())
 }
 
 fn text(graph: &Graph) -> String {
@@ -84,7 +88,14 @@ fn flatten(value: &Value<Tensor>, found: &mut Vec<Option<Tensor>>) {
 }
 
 /// How two results differ. Strides of dimensions with at most one element say nothing.
-fn difference(op: &OpRef, want: &Tensor, have: &Tensor) -> Option<String> {
+fn difference(
+    op: &OpRef,
+    (want, home): &(Tensor, Option<usize>),
+    (have, at): &(Tensor, Option<usize>),
+) -> Option<String> {
+    if home != at {
+        return Some(format!("memory of input {at:?} against {home:?}"));
+    }
     let strides = |t: &Tensor| -> Vec<i64> {
         t.shape().iter().zip(t.stride()).map(|(size, stride)| if *size == 1 { 0 } else { *stride }).collect()
     };
@@ -171,13 +182,13 @@ fn in_type(args: &[Value<Tensor>], dtype: DType) -> Option<Vec<Value<Tensor>>> {
     Some(retyped.collect())
 }
 
-/// Operators with a kernel and a decomposition; `PYRITE_TEST_OPS=gelu,relu` picks those whose names contain one of these.
+/// Operators with a decomposition beside their kernel or view; `PYRITE_TEST_OPS=gelu,relu` picks those whose names contain one of these.
 fn operators() -> impl Iterator<Item = &'static OpRef> {
     let only = std::env::var("PYRITE_TEST_OPS").unwrap_or_default();
     registry().iter().filter(move |op| {
         let mut names = only.split(',').filter(|name| !name.is_empty()).peekable();
         let picked = names.peek().is_none() || names.any(|name| op.name().contains(name));
-        picked && matches!((op.def.eval, op.def.decompose), (Eval::Kernel(_), Decompose::Rule(_)))
+        picked && matches!((op.def.eval, op.def.decompose), (Eval::Kernel(_) | Eval::View, Decompose::Rule(_)))
     })
 }
 

@@ -10,10 +10,18 @@
 
 pub mod activation;
 pub mod activation_backward;
+pub mod copy;
+pub mod create;
+pub mod image;
+pub mod index;
 pub mod loss;
+pub mod matmul;
 pub mod norm;
+pub mod pointwise;
+pub mod reduce;
 pub mod softmax;
 mod terms;
+pub mod view;
 
 use pyrite_ir::{Args, Handle, OpError, Value};
 

@@ -117,6 +117,12 @@ impl Term<'_> {
         self.reduced("aten.amax.default", dims, true)
     }
 
+    /// The smallest element over dimensions, which stay with size one.
+    #[must_use]
+    pub fn amin(self, dims: &[usize]) -> Self {
+        self.reduced("aten.amin.default", dims, true)
+    }
+
     /// The same elements in another shape.
     #[must_use]
     pub fn reshape(self, shape: &[SymInt]) -> Self {
@@ -151,6 +157,12 @@ impl Term<'_> {
     #[must_use]
     pub fn slice(self, dim: usize, start: impl Into<Value<Handle>>, end: impl Into<Value<Handle>>) -> Self {
         self.of("aten.slice.Tensor", &[dim.into(), start.into(), end.into()])
+    }
+
+    /// The slices along a dimension that a vector names.
+    #[must_use]
+    pub fn pick(self, dim: usize, index: Self) -> Self {
+        self.of("aten.index_select.default", &[dim.into(), index.value()])
     }
 
     /// The halves of a dimension.

@@ -4,6 +4,7 @@ use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, Tag, Value, args
 use pyrite_tensor::element::{BF16, F16};
 use pyrite_tensor::{Category, Complex64, DType, Scalar, Tensor};
 
+use crate::decompositions::pointwise as by;
 use crate::derivatives::binary as d;
 use crate::kernels::{Pointwise, complex, operand};
 use crate::rules::{
@@ -113,6 +114,7 @@ pub const OPS: &[OpDef] = &[
         rsub,
     )
     .derivative(d::rsub)
+    .decompose(by::rsub)
     .samples(SUBTRACTIVE),
     plain_pointwise(
         "aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
@@ -121,7 +123,8 @@ pub const OPS: &[OpDef] = &[
         rsub,
         &["f32[3, 4], 2.5", "i64[4], 2", "bf16[2], 1, 3"],
     )
-    .derivative(d::rsub),
+    .derivative(d::rsub)
+    .decompose(by::rsub),
     core_pointwise("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", "The product.", to_same, mul, ADDITIVE)
         .derivative(d::mul),
     core_pointwise(
@@ -184,6 +187,7 @@ pub const OPS: &[OpDef] = &[
         to_same_number,
         floor_divide,
     )
+    .decompose(by::floor_divide)
     .samples(DIVISORS),
     OpDef::kernel(
         "aten::floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
@@ -191,6 +195,7 @@ pub const OPS: &[OpDef] = &[
         to_same_number,
         floor_divide,
     )
+    .decompose(by::floor_divide)
     .samples(WITH_NUMBER),
     in_place(
         "aten::floor_divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
@@ -225,7 +230,8 @@ pub const OPS: &[OpDef] = &[
         remainder,
         &["7.5, f32[3, 4]", "7, i64[4]{1..9}"],
     )
-    .derivative(d::remainder),
+    .derivative(d::remainder)
+    .decompose(by::remainder),
     in_place(
         "aten::remainder_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten.remainder.Tensor",
@@ -311,7 +317,8 @@ pub const OPS: &[OpDef] = &[
         pow,
         &["f32[3, 4]{0..4}, f32[4]", "i64[4], i64[4]"],
     )
-    .derivative(d::pow),
+    .derivative(d::pow)
+    .decompose(by::float_power),
     plain_pointwise(
         "aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
         "The base raised to the exponent, in double precision.",
@@ -319,7 +326,8 @@ pub const OPS: &[OpDef] = &[
         pow,
         &["f32[3, 4], 2", "c64[3], 2"],
     )
-    .derivative(d::pow),
+    .derivative(d::pow)
+    .decompose(by::float_power),
     plain_pointwise(
         "aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor",
         "The base raised to the exponent, in double precision.",
@@ -327,7 +335,8 @@ pub const OPS: &[OpDef] = &[
         pow,
         &["2, f32[3, 4]"],
     )
-    .derivative(d::pow),
+    .derivative(d::pow)
+    .decompose(by::float_power),
     core_pointwise(
         "aten::maximum(Tensor self, Tensor other) -> Tensor",
         "The larger of two; NaN if either is.",
@@ -351,7 +360,8 @@ pub const OPS: &[OpDef] = &[
         maximum,
         COMPARABLE,
     )
-    .derivative(d::maximum),
+    .derivative(d::maximum)
+    .decompose(by::maximum),
     plain_pointwise(
         "aten::min.other(Tensor self, Tensor other) -> Tensor",
         "The smaller of two; NaN if either is.",
@@ -359,7 +369,8 @@ pub const OPS: &[OpDef] = &[
         minimum,
         COMPARABLE,
     )
-    .derivative(d::minimum),
+    .derivative(d::minimum)
+    .decompose(by::minimum),
     plain_pointwise(
         "aten::fmax(Tensor self, Tensor other) -> Tensor",
         "The larger of two; a number rather than NaN.",
@@ -367,7 +378,8 @@ pub const OPS: &[OpDef] = &[
         |c| ordered(c, f64::max, std::cmp::Ord::max),
         COMPARABLE,
     )
-    .derivative(d::fmax),
+    .derivative(d::fmax)
+    .decompose(by::fmax),
     plain_pointwise(
         "aten::fmin(Tensor self, Tensor other) -> Tensor",
         "The smaller of two; a number rather than NaN.",
@@ -375,7 +387,8 @@ pub const OPS: &[OpDef] = &[
         |c| ordered(c, f64::min, std::cmp::Ord::min),
         COMPARABLE,
     )
-    .derivative(d::fmin),
+    .derivative(d::fmin)
+    .decompose(by::fmin),
     core_pointwise(
         "aten::atan2(Tensor self, Tensor other) -> Tensor",
         "The angle of the point (`other`, `self`).",
@@ -398,7 +411,8 @@ pub const OPS: &[OpDef] = &[
         |c| real(c, f64::hypot),
         FLOATS,
     )
-    .derivative(d::hypot),
+    .derivative(d::hypot)
+    .decompose(by::hypot),
     in_place("aten::hypot_(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.hypot.default", BOTH_IN_PLACE),
     plain_pointwise(
         "aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -407,7 +421,8 @@ pub const OPS: &[OpDef] = &[
         |c| real(c, f64::copysign),
         COMPARABLE,
     )
-    .derivative(d::copysign),
+    .derivative(d::copysign)
+    .decompose(by::copysign),
     plain_pointwise(
         "aten::copysign.Scalar(Tensor self, Scalar other) -> Tensor",
         "A tensor with the sign of a number.",
@@ -415,7 +430,8 @@ pub const OPS: &[OpDef] = &[
         |c| real(c, f64::copysign),
         WITH_NUMBER,
     )
-    .derivative(d::copysign),
+    .derivative(d::copysign)
+    .decompose(by::copysign),
     in_place(
         "aten::copysign_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten.copysign.Tensor",
@@ -441,7 +457,8 @@ pub const OPS: &[OpDef] = &[
         to_step,
         heaviside,
         &["f32[3, 4], f32[4]", "i64[4], i64[4]", "b8[3], b8[3]"],
-    ),
+    )
+    .decompose(by::heaviside),
     in_place("aten::heaviside_(Tensor(a!) self, Tensor values) -> Tensor(a!)", "aten.heaviside.default", BOTH_IN_PLACE),
     OpDef::composite("aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor", "`self·2^other`.", ldexp)
         .tags(&[Tag::Pointwise])
@@ -472,7 +489,8 @@ pub const OPS: &[OpDef] = &[
         logaddexp,
         &["f32[3, 4], f32[4]", "f64[3], f64[3]", "bf16[2], bf16[2]", "c64[2], c64[2]"],
     )
-    .derivative(d::logaddexp),
+    .derivative(d::logaddexp)
+    .decompose(by::logaddexp),
     plain_pointwise(
         "aten::logaddexp2(Tensor self, Tensor other) -> Tensor",
         "As `logaddexp`, for base two.",
@@ -480,7 +498,8 @@ pub const OPS: &[OpDef] = &[
         |c| real(c, logaddexp2),
         FLOATS,
     )
-    .derivative(d::logaddexp2),
+    .derivative(d::logaddexp2)
+    .decompose(by::logaddexp2),
     plain_pointwise(
         "aten::xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
         "`x·ln y`, zero where x is.",
@@ -488,7 +507,8 @@ pub const OPS: &[OpDef] = &[
         |c| real(c, xlogy),
         COMPARABLE,
     )
-    .derivative(d::xlogy),
+    .derivative(d::xlogy)
+    .decompose(by::xlogy),
     plain_pointwise(
         "aten::xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor",
         "`x·ln y`, zero where x is.",
@@ -496,7 +516,8 @@ pub const OPS: &[OpDef] = &[
         |c| real(c, xlogy),
         WITH_NUMBER,
     )
-    .derivative(d::xlogy),
+    .derivative(d::xlogy)
+    .decompose(by::xlogy),
     plain_pointwise(
         "aten::xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor",
         "`x·ln y`, zero where x is.",
@@ -504,7 +525,8 @@ pub const OPS: &[OpDef] = &[
         |c| real(c, xlogy),
         &["2, f32[3, 4]", "2.5, i64[4]", "2.5, f64[4]{0.2..3}"],
     )
-    .derivative(d::xlogy),
+    .derivative(d::xlogy)
+    .decompose(by::xlogy),
     plain_pointwise(
         "aten::special_xlog1py(Tensor self, Tensor other) -> Tensor",
         "`x·ln(1 + y)`, zero where x is.",
@@ -512,7 +534,8 @@ pub const OPS: &[OpDef] = &[
         |c| real(c, xlog1py),
         COMPARABLE,
     )
-    .derivative(d::xlog1py),
+    .derivative(d::xlog1py)
+    .decompose(by::xlog1py),
     plain_pointwise(
         "aten::special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor",
         "`x·ln(1 + y)`, zero where x is.",
@@ -520,7 +543,8 @@ pub const OPS: &[OpDef] = &[
         |c| real(c, xlog1py),
         WITH_NUMBER,
     )
-    .derivative(d::xlog1py),
+    .derivative(d::xlog1py)
+    .decompose(by::xlog1py),
     plain_pointwise(
         "aten::special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor",
         "`x·ln(1 + y)`, zero where x is.",
@@ -528,7 +552,8 @@ pub const OPS: &[OpDef] = &[
         |c| real(c, xlog1py),
         &["2, f32[3, 4]", "2.5, i64[4]", "2.5, f64[4]{0.2..3}"],
     )
-    .derivative(d::xlog1py),
+    .derivative(d::xlog1py)
+    .decompose(by::xlog1py),
     in_place("aten::xlogy_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.xlogy.Tensor", BOTH_IN_PLACE),
     in_place(
         "aten::xlogy_.Scalar_Other(Tensor(a!) self, Scalar other) -> Tensor(a!)",
@@ -550,6 +575,7 @@ pub const OPS: &[OpDef] = &[
         polar,
     )
     .derivative(d::polar)
+    .decompose(by::polar)
     .samples(&["f32[3, 4]{0.1..2}, f32[4]", "f64[2]{0.1..2}, f64[2]"]),
 ];
 

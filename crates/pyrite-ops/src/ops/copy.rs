@@ -4,6 +4,8 @@ use pyrite_ir::{Args, Call, Emit, Eval, Handle, Meta, OpDef, OpError, Tag, Value
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, MemoryFormat, Scalar, Storage, Tensor};
 
+use crate::decompositions::copy as by;
+use crate::decompositions::create as by_creation;
 use crate::derivatives::copy as d;
 use crate::kernels::fill_with;
 use crate::rules::{expect_same_shape, format_strides, preserved_strides, views, wrap_dim};
@@ -85,6 +87,7 @@ pub const OPS: &[OpDef] = &[
         converted,
     )
     .derivative(d::converted)
+    .decompose(by_creation::converted)
     .samples(&["f32[2, 3]<[1, 2], f64"]),
     OpDef::composite(
         "prims::device_put(Tensor a, Device device, bool non_blocking=False) -> Tensor",
@@ -128,6 +131,7 @@ pub const OPS: &[OpDef] = &[
         converted,
     )
     .derivative(d::converted)
+    .decompose(by_creation::copied)
     .samples(&["f32[2, 3]", "i64[]"]),
     copy_of("aten::alias_copy(Tensor self) -> Tensor", &["f32[2, 3]<[1, 2]"]),
     copy_of("aten::detach_copy(Tensor self) -> Tensor", &["f32[2, 3]<[1, 2]"]),
@@ -211,6 +215,7 @@ pub const OPS: &[OpDef] = &[
         scatter_grad,
     )
     .derivative(d::select_backward)
+    .decompose(by::select_backward)
     .samples(&["f32[3], [2, 3], 0, 1"]),
     OpDef::kernel(
         "aten::slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) -> Tensor",
@@ -219,6 +224,7 @@ pub const OPS: &[OpDef] = &[
         scatter_grad,
     )
     .derivative(d::slice_backward)
+    .decompose(by::slice_backward)
     .samples(&["f32[2, 3], [5, 3], 0, 1, 9223372036854775807, 2"]),
     OpDef::kernel(
         "aten::diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) -> Tensor",
@@ -227,6 +233,7 @@ pub const OPS: &[OpDef] = &[
         scatter_grad,
     )
     .derivative(d::diagonal_backward)
+    .decompose(by::diagonal_backward)
     .samples(&["f32[3], [3, 4], 0, 0, 1"]),
     OpDef::kernel(
         "aten::unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor",
@@ -240,6 +247,7 @@ pub const OPS: &[OpDef] = &[
         unfold_backward,
     )
     .derivative(d::unfold_backward)
+    .decompose(by::unfold_backward)
     .samples(&["f32[3, 2, 3], [5, 2], 0, 3, 1", "f64[2, 2], [5], 0, 2, 2"]),
 ];
 

@@ -11,6 +11,7 @@ use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, MemoryFormat, Scalar, Tensor};
 
 use super::copy::expect_strided;
+use crate::decompositions::create as by;
 use crate::derivatives::{create as d, view::self_adjoint};
 use crate::kernels::fill_with;
 use crate::rules::{format_strides, operand_dtype, preserved_strides, views, wrap_dim, wrap_dims};
@@ -71,6 +72,7 @@ pub const OPS: &[OpDef] = &[
         |a| like(a, 1),
         |call| repeated(call, Scalar::Int(0)),
     )
+    .decompose(by::zeros_like)
     .samples(&["f32[2, 3]<[1, 2]", "f32[2, 3]<[0, 1], dtype=i32"]),
     constant(
         "aten::ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
@@ -78,6 +80,7 @@ pub const OPS: &[OpDef] = &[
         |a| like(a, 1),
         |call| repeated(call, Scalar::Int(1)),
     )
+    .decompose(by::ones_like)
     .samples(&["f32[2, 3]<[1, 2]", "c64[2, 3], dtype=b8"]),
     constant(
         "aten::full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
@@ -110,6 +113,7 @@ pub const OPS: &[OpDef] = &[
         |a| new(a, 2),
         |call| repeated(call, Scalar::Int(0)),
     )
+    .decompose(by::new_zeros)
     .samples(&["f64[2], [3, 2]", "f64[2], [0], dtype=i64"]),
     constant(
         "aten::new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
@@ -117,6 +121,7 @@ pub const OPS: &[OpDef] = &[
         |a| new(a, 2),
         |call| repeated(call, Scalar::Int(1)),
     )
+    .decompose(by::new_ones)
     .samples(&["f64[2], [3, 2]"]),
     constant(
         "aten::new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
@@ -124,6 +129,7 @@ pub const OPS: &[OpDef] = &[
         |a| new(a, 3),
         |call| repeated(call, call.args.scalar(2)?),
     )
+    .decompose(by::new_full)
     .samples(&["f64[2], [3, 2], 1.5", "i64[2], [3], 1.5"]),
     constant(
         "aten::zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
@@ -131,6 +137,7 @@ pub const OPS: &[OpDef] = &[
         |a| Ok(sized(a, 0, options(a, 1, None, DType::F32)?)?.into()),
         |call| repeated(call, Scalar::Int(0)),
     )
+    .decompose(by::zeros)
     .samples(&["[2, 3]", "[], dtype=i64"]),
     constant(
         "aten::_efficientzerotensor(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
@@ -138,6 +145,7 @@ pub const OPS: &[OpDef] = &[
         |a| Ok(sized(a, 0, options(a, 1, None, DType::F32)?)?.into()),
         |call| repeated(call, Scalar::Int(0)),
     )
+    .decompose(by::zeros)
     .samples(&["[2, 3]"]),
     constant(
         "aten::ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
@@ -145,6 +153,7 @@ pub const OPS: &[OpDef] = &[
         |a| Ok(sized(a, 0, options(a, 1, None, DType::F32)?)?.into()),
         |call| repeated(call, Scalar::Int(1)),
     )
+    .decompose(by::ones)
     .samples(&["[2, 3]", "[0, 2], dtype=b8"]),
     constant(
         "aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
@@ -184,6 +193,7 @@ pub const OPS: &[OpDef] = &[
         fill,
     )
     .derivative(d::fill)
+    .decompose(by::fill)
     .samples(&["f32[2, 3]<[1, 2], f64[]", "i64[2], 7"]),
     OpDef { eval: Eval::Kernel(fill_in_place), ..OpDef::written(
         "aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)",
@@ -208,6 +218,7 @@ pub const OPS: &[OpDef] = &[
         },
     )
     .derivative(d::fill)
+    .decompose(by::zero)
     .samples(&["f32[2, 3]<[1, 2]"]),
     OpDef { eval: Eval::Kernel(|call| {
         let x = call.args.tensor(0)?;
@@ -226,6 +237,7 @@ pub const OPS: &[OpDef] = &[
         |call| range(call, Scalar::Int(0), Scalar::Int(1)),
     )
     .vjp(CONSTANT)
+    .decompose(by::arange)
     .samples(&["5", "2.5", "0", "4, dtype=f16"]),
     OpDef::kernel(
         "aten::arange.start(Scalar start, Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
@@ -234,6 +246,7 @@ pub const OPS: &[OpDef] = &[
         |call| range(call, call.args.scalar(0)?, Scalar::Int(1)),
     )
     .vjp(CONSTANT)
+    .decompose(by::arange_start)
     .samples(&["2, 5", "-1.5, 2.5"]),
     OpDef::kernel(
         "aten::arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
@@ -258,6 +271,7 @@ pub const OPS: &[OpDef] = &[
         |call| range(call, call.args.scalar(1)?, call.args.scalar(2)?),
     )
     .vjp(CONSTANT)
+    .decompose(by::iota)
     .samples(&["5, start=2, step=3, dtype=i64, device='cpu', requires_grad=False"]),
     OpDef::kernel(
         "aten::range.step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
@@ -310,6 +324,7 @@ pub const OPS: &[OpDef] = &[
         eye,
     )
     .vjp(CONSTANT)
+    .decompose(by::eye)
     .samples(&["3", "0", "2, dtype=b8"]),
     OpDef::kernel(
         "aten::eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
@@ -318,6 +333,7 @@ pub const OPS: &[OpDef] = &[
         eye,
     )
     .vjp(CONSTANT)
+    .decompose(by::eye_m)
     .samples(&["3, 2", "2, 4, dtype=i64"]),
     OpDef::kernel(
         "aten::tril(Tensor self, SymInt diagonal=0) -> Tensor",
@@ -326,6 +342,7 @@ pub const OPS: &[OpDef] = &[
         |call| keep_where(call, |row, column, diagonal| column - row <= diagonal),
     )
     .derivative(self_adjoint)
+    .decompose(by::tril)
     .samples(&["f32[3, 4]", "f32[2, 3, 3]<[1, 2, 6], -1", "b8[2, 2], 1", "c64[0, 3]"]),
     OpDef::kernel(
         "aten::triu(Tensor self, SymInt diagonal=0) -> Tensor",
@@ -334,6 +351,7 @@ pub const OPS: &[OpDef] = &[
         |call| keep_where(call, |row, column, diagonal| column - row >= diagonal),
     )
     .derivative(self_adjoint)
+    .decompose(by::triu)
     .samples(&["f32[3, 4]", "f32[2, 3, 3]<[1, 2, 6], -1"]),
     OpDef::written("aten::tril_(Tensor(a!) self, SymInt diagonal=0) -> Tensor(a!)", "`tril` in place.", "aten.tril.default")
         .samples(&["f32[3, 4]"]),
@@ -382,6 +400,7 @@ pub const OPS: &[OpDef] = &[
         },
     )
     .derivative(d::diag_embed)
+    .decompose(by::diag_embed)
     .samples(&["f32[2, 3]", "f32[3], 1", "f32[2, 3], -1, 0, 2", "i64[0]"]),
     OpDef::composite("aten::diag(Tensor self, int diagonal=0) -> Tensor", "A vector as a diagonal matrix, or a matrix's diagonal.", |e, a| {
         let x = *a.tensor(0)?;
@@ -423,6 +442,7 @@ pub const OPS: &[OpDef] = &[
         },
     )
     .derivative(d::block_diag)
+    .decompose(by::block_diag)
     .samples(&["[f32[2, 3], f32[1, 2]]", "[f32[3], i64[], f64[2, 2]]", "[f32[2, 0], f32[1, 1]]"]),
 ];
 

@@ -5,6 +5,7 @@ use pyrite_sym::{SymEnv, SymInt};
 use pyrite_tensor::{DType, Scalar, Tensor};
 
 use super::scatter::{excluded, fill_where};
+use crate::decompositions::index as by;
 use crate::derivatives::index as d;
 use crate::kernels::indexing::{self, Negative, Plan, along, lead};
 use crate::moved;
@@ -41,6 +42,7 @@ pub const OPS: &[OpDef] = &[
     .tags(&[Tag::DataDependentShape])
     .tolerance(Tolerance::Exact)
     .derivative(d::index)
+    .decompose(by::unsafe_index)
     .samples(&["f32[4, 3], [i64[5]{0..4}, None]"]),
     OpDef::kernel(
         "aten::_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor",
@@ -93,6 +95,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tolerance(Tolerance::Exact)
     .derivative(d::take)
+    .decompose(by::take)
     .samples(&["f32[4, 3], i64[2, 2]{-12..12}", "c64[3, 2]<[1, 3], i64[4]{0..6}"]),
     OpDef::composite(
         "aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",

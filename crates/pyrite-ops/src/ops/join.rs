@@ -4,6 +4,7 @@ use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, SymDims, Tag, Va
 use pyrite_sym::{SymEnv, SymInt};
 use pyrite_tensor::{DType, Layout, MemoryFormat, Tensor};
 
+use crate::decompositions::image as by;
 use crate::derivatives::{join as d, view::self_adjoint};
 use crate::kernels::remap;
 use crate::rules::{
@@ -98,6 +99,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .derivative(d::repeat)
+    .decompose(by::repeat)
     .samples(&["f32[2, 3], [2, 1, 2]", "i64[2, 3]<[1, 2], [1, 2]", "f32[], [3]", "f32[2], [0]"]),
     OpDef::composite("aten::tile(Tensor self, SymInt[] dims) -> Tensor", "`repeat`, with ones in front where repeats are missing.", |e, a| {
         let (x, mut repeats) = (*a.tensor(0)?, a.syms(1)?);
@@ -250,6 +252,7 @@ pub const OPS: &[OpDef] = &[
         },
     )
     .derivative(d::channel_shuffle)
+    .decompose(by::channel_shuffle)
     .samples(&["f32[1, 4, 2, 2], 2", "f32[2, 6, 3], 3", "f32[1, 4, 2, 2]<[16, 1, 8, 4], 2"]),
     OpDef::composite("aten::native_channel_shuffle(Tensor self, SymInt groups) -> Tensor", "`channel_shuffle` under its other name.", |e, a| {
         e.call("aten.channel_shuffle.default", a.values)
@@ -278,6 +281,7 @@ pub const OPS: &[OpDef] = &[
         },
     )
     .derivative(d::pixel_shuffle)
+    .decompose(by::pixel_shuffle)
     .samples(&["f32[1, 4, 2, 2], 2", "i64[8, 1, 3], 2", "f32[1, 4, 2, 2]<[16, 1, 8, 4], 2"]),
     OpDef::kernel(
         "aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
@@ -303,6 +307,7 @@ pub const OPS: &[OpDef] = &[
         },
     )
     .derivative(d::pixel_unshuffle)
+    .decompose(by::pixel_unshuffle)
     .samples(&["f32[1, 1, 4, 4], 2", "f32[2, 2, 4], 2"]),
     OpDef::composite("aten::meshgrid(Tensor[] tensors) -> Tensor[]", "Vectors as the axes of a grid.", |e, a| grid(e, a, "ij"))
         .samples(&["[f32[2], f32[3], f32[]]"]),

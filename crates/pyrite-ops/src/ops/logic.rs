@@ -3,6 +3,7 @@
 use pyrite_ir::{Args, Call, Meta, OpDef, OpError, Tag, Value, invalid};
 use pyrite_tensor::{Complex64, DType, Tensor};
 
+use crate::decompositions::pointwise as by;
 use crate::kernels::{Pointwise, common_dtype, operand};
 use crate::rules::{compare, core_pointwise, in_place, operand_dtype, operands, plain_pointwise, same_as};
 
@@ -207,7 +208,8 @@ pub const OPS: &[OpDef] = &[
         |c| bits(c, |a, b| a & b),
         &["5, i64[3]", "1, u8[2]"],
     )
-    .no_derivative("integers"),
+    .no_derivative("integers")
+    .decompose(by::bitwise_and),
     in_place(
         "aten::bitwise_and_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten.bitwise_and.Tensor",
@@ -241,7 +243,8 @@ pub const OPS: &[OpDef] = &[
         |c| bits(c, |a, b| a | b),
         &["5, i64[3]", "1, u8[2]"],
     )
-    .no_derivative("integers"),
+    .no_derivative("integers")
+    .decompose(by::bitwise_or),
     in_place(
         "aten::bitwise_or_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten.bitwise_or.Tensor",
@@ -275,7 +278,8 @@ pub const OPS: &[OpDef] = &[
         |c| bits(c, |a, b| a ^ b),
         &["5, i64[3]", "1, u8[2]"],
     )
-    .no_derivative("integers"),
+    .no_derivative("integers")
+    .decompose(by::bitwise_xor),
     in_place(
         "aten::bitwise_xor_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten.bitwise_xor.Tensor",
@@ -310,7 +314,8 @@ pub const OPS: &[OpDef] = &[
         shift_left,
         SHIFTED_BY,
     )
-    .no_derivative("integers"),
+    .no_derivative("integers")
+    .decompose(by::left_shift),
     plain_pointwise(
         "aten::bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
         "The bits moved up; zero when moved out.",
@@ -318,7 +323,8 @@ pub const OPS: &[OpDef] = &[
         shift_left,
         &["3, i64[4]{0..9}"],
     )
-    .no_derivative("integers"),
+    .no_derivative("integers")
+    .decompose(by::left_shift),
     in_place(
         "aten::bitwise_left_shift_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten.bitwise_left_shift.Tensor",
@@ -336,7 +342,8 @@ pub const OPS: &[OpDef] = &[
         shift_left,
         SHIFTED,
     )
-    .no_derivative("integers"),
+    .no_derivative("integers")
+    .decompose(by::left_shift),
     plain_pointwise(
         "aten::__lshift__.Scalar(Tensor self, Scalar other) -> Tensor",
         "The bits moved up; zero when moved out.",
@@ -344,7 +351,8 @@ pub const OPS: &[OpDef] = &[
         shift_left,
         SHIFTED_BY,
     )
-    .no_derivative("integers"),
+    .no_derivative("integers")
+    .decompose(by::left_shift),
     in_place(
         "aten::__ilshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten.__lshift__.Tensor",
@@ -370,7 +378,8 @@ pub const OPS: &[OpDef] = &[
         shift_right,
         SHIFTED_BY,
     )
-    .no_derivative("integers"),
+    .no_derivative("integers")
+    .decompose(by::right_shift),
     plain_pointwise(
         "aten::bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
         "The bits moved down; the sign fills.",
@@ -378,7 +387,8 @@ pub const OPS: &[OpDef] = &[
         shift_right,
         &["3, i64[4]{0..9}"],
     )
-    .no_derivative("integers"),
+    .no_derivative("integers")
+    .decompose(by::right_shift),
     in_place(
         "aten::bitwise_right_shift_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten.bitwise_right_shift.Tensor",
@@ -396,7 +406,8 @@ pub const OPS: &[OpDef] = &[
         shift_right,
         SHIFTED,
     )
-    .no_derivative("integers"),
+    .no_derivative("integers")
+    .decompose(by::right_shift),
     plain_pointwise(
         "aten::__rshift__.Scalar(Tensor self, Scalar other) -> Tensor",
         "The bits moved down; the sign fills.",
@@ -404,7 +415,8 @@ pub const OPS: &[OpDef] = &[
         shift_right,
         SHIFTED_BY,
     )
-    .no_derivative("integers"),
+    .no_derivative("integers")
+    .decompose(by::right_shift),
     in_place(
         "aten::__irshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten.__rshift__.Tensor",
@@ -439,6 +451,7 @@ pub const OPS: &[OpDef] = &[
         isclose,
     )
     .no_derivative("truth values")
+    .decompose(by::isclose)
     .samples(&[
         "f32[3], f32[3]",
         "f64[3, 2], f64[2], rtol=10.0",

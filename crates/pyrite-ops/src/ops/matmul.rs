@@ -12,6 +12,7 @@ use pyrite_sym::SymInt;
 use pyrite_tensor::walk::Walk;
 use pyrite_tensor::{DType, Layout, Scalar, Tensor};
 
+use crate::decompositions::matmul as by;
 use crate::derivatives::matmul as d;
 use crate::kernels::Pointwise;
 use crate::kernels::gemm::{Factor, multiply_tensors};
@@ -77,6 +78,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tolerance(SUMS)
     .derivative(d::baddbmm)
+    .decompose(by::baddbmm)
     .samples(&[
         "f32[5, 5, 10], f32[5, 5, 0], f32[5, 0, 10]",
         "f32[2], f32[5, 3, 4], f32[5, 4, 2], beta=0.5, alpha=2",
@@ -90,10 +92,12 @@ pub const OPS: &[OpDef] = &[
     )
     .tolerance(SUMS)
     .derivative(d::addbmm)
+    .decompose(by::addbmm)
     .samples(&["f32[3, 2], f32[5, 3, 4], f32[5, 4, 2], beta=0.5, alpha=2", "i64[2], i64[0, 3, 4], i64[0, 4, 2]"]),
     OpDef::kernel("aten::mv(Tensor self, Tensor vec) -> Tensor", "The product of a matrix and a vector.", infer_mv, mv)
         .tolerance(SUMS)
         .derivative(d::mv)
+        .decompose(by::mv)
         .samples(&["f32[3, 4], f32[4]", "f64[3, 4]<[1, 3], f64[4]<[2]", "i64[3, 0], i64[0]"]),
     OpDef::kernel(
         "aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
@@ -103,6 +107,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tolerance(SUMS)
     .derivative(d::addmv)
+    .decompose(by::addmv)
     .samples(&["f32[3], f32[3, 4], f32[4], beta=0.5, alpha=2", "i64[1], i64[3, 4], i64[4], beta=0"]),
     OpDef::kernel(
         "aten::dot(Tensor self, Tensor tensor) -> Tensor",
@@ -112,6 +117,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tolerance(SUMS)
     .derivative(d::dot)
+    .decompose(by::dot)
     .samples(&["f32[5], f32[5]", "i32[5]<[2], i32[5]", "c64[3], c64[3]", "f64[0], f64[0]"]),
     OpDef::kernel(
         "aten::vdot(Tensor self, Tensor other) -> Tensor",
@@ -121,6 +127,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tolerance(SUMS)
     .derivative(d::vdot)
+    .decompose(by::vdot)
     .samples(&["f32[5], f32[5]", "c128[3], c128[3]"]),
     OpDef::kernel(
         "aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
@@ -129,6 +136,7 @@ pub const OPS: &[OpDef] = &[
         addr,
     )
     .derivative(d::addr)
+    .decompose(by::addr)
     .samples(&[
         "f32[3, 2], f32[3], f32[2]",
         "f32[3, 2]<[1, 3], f32[3], f32[2], beta=0.5, alpha=2",

@@ -5,6 +5,7 @@ use pyrite_ir::{Args, Emit, Handle, Meta, OpDef, OpError, SymDims, Tag, Value, a
 use pyrite_sym::SymInt;
 use pyrite_tensor::{Element, Tensor};
 
+use crate::decompositions::image as by;
 use crate::derivatives::pad as d;
 use crate::kernels::{accumulate, fill_with, remap};
 use crate::rules::{expect_same_shape, format_strides, preserved_strides, suggested_format, views};
@@ -42,40 +43,46 @@ pub const OPS: &[OpDef] = &[
     .tags(&[Tag::Core])
     .derivative(d::constant_pad)
     .samples(&["f32[2, 3], [1, 2]", "i64[2, 3], [0, 1, -1, 1], 7", "f32[3], [-1, -1], 1.5", "b8[0, 2], [1, 1], True"]),
-    padding("aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", REFLECT, &["f32[2, 4], [1, 2]"]).tags(&[Tag::Core]),
+    padding("aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", REFLECT, &["f32[2, 4], [1, 2]"]).tags(&[Tag::Core]).decompose(by::reflection_pad),
     padding("aten::reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", REFLECT, &["f32[1, 2, 3, 4], [1, 2, 0, 1]"])
-        .tags(&[Tag::Core]),
+        .tags(&[Tag::Core]).decompose(by::reflection_pad),
     padding("aten::reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor", REFLECT, &["f32[1, 2, 2, 3, 4], 1"])
-        .tags(&[Tag::Core]),
-    padding("aten::replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor", REPLICATE, &["f32[2, 4], [1, 6]"]),
+        .tags(&[Tag::Core]).decompose(by::reflection_pad),
+    padding("aten::replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor", REPLICATE, &["f32[2, 4], [1, 6]"]).decompose(by::replication_pad),
     padding("aten::replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor", REPLICATE, &["f32[1, 2, 3, 4], [1, 2, 0, 5]"])
-        .tags(&[Tag::Core]),
+        .tags(&[Tag::Core]).decompose(by::replication_pad),
     padding("aten::replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor", REPLICATE, &["f32[1, 2, 2, 3, 4], 1"])
-        .tags(&[Tag::Core]),
+        .tags(&[Tag::Core]).decompose(by::replication_pad),
     padding_grad(
         "aten::reflection_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor",
         &["f32[2, 7], f32[2, 4], [1, 2]"],
-    ),
+    )
+    .decompose(by::reflection_pad_backward),
     padding_grad(
         "aten::reflection_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor",
         &["f32[1, 2, 4, 7], f32[1, 2, 3, 4], [1, 2, 0, 1]"],
-    ),
+    )
+    .decompose(by::reflection_pad_backward),
     padding_grad(
         "aten::reflection_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor",
         &["f32[1, 2, 4, 5, 6], f32[1, 2, 2, 3, 4], 1"],
-    ),
+    )
+    .decompose(by::reflection_pad_backward),
     padding_grad(
         "aten::replication_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor",
         &["f32[2, 7], f32[2, 4], [1, 2]"],
-    ),
+    )
+    .decompose(by::replication_pad_backward),
     padding_grad(
         "aten::replication_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor",
         &["f32[1, 2, 4, 7], f32[1, 2, 3, 4], [1, 2, 0, 1]"],
-    ),
+    )
+    .decompose(by::replication_pad_backward),
     padding_grad(
         "aten::replication_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor",
         &["f32[1, 2, 4, 5, 6], f32[1, 2, 2, 3, 4], 1"],
-    ),
+    )
+    .decompose(by::replication_pad_backward),
     OpDef::kernel(
         "aten::_pad_circular(Tensor self, SymInt[] pad) -> Tensor",
         "A tensor continued periodically.",
@@ -96,6 +103,7 @@ pub const OPS: &[OpDef] = &[
         },
     )
     .derivative(d::pad_circular)
+    .decompose(by::pad_circular)
     .samples(&["f32[1, 2, 4], [1, 2]", "f32[1, 2, 3, 4], [1, 1, -1, 2]"]),
     OpDef::composite(
         "aten::pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor",

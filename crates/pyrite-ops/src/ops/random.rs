@@ -8,6 +8,8 @@ use pyrite_sym::SymInt;
 use pyrite_tensor::random::{RandomError, TorchGenerator};
 use pyrite_tensor::{DType, Tensor};
 
+use crate::decompositions::copy as by;
+use crate::decompositions::pointwise as by_formula;
 use crate::derivatives::{create::fill, random as d};
 use crate::kernels::Pointwise;
 use crate::rules::{broadcast, format_strides, preserved_strides, same_as};
@@ -323,6 +325,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(CORE)
     .derivative(d::native_dropout)
+    .decompose(by::native_dropout)
     .samples(&["f32[4, 5], 0.5, True", "f64[4, 5]<[1, 4], 0.2, None", "f32[3], 0.5, False", "f32[3], 1., True"]),
     OpDef::kernel(
         "aten::native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
@@ -332,6 +335,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Pointwise])
     .derivative(d::native_dropout_backward)
+    .decompose(by_formula::native_dropout_backward)
     .samples(&["f32[4, 5], b8[4, 5], 2."]),
 ];
 

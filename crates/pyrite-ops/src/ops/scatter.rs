@@ -7,6 +7,8 @@ use pyrite_tensor::{Category, DType, Tensor, layout};
 
 use super::index::check_along;
 use crate::carried;
+use crate::decompositions::index as by;
+use crate::decompositions::pointwise as by_formula;
 use crate::derivatives::scatter as d;
 use crate::kernels::gemm::Factor;
 use crate::kernels::indexing::{Negative, Plan, along, bounded};
@@ -37,6 +39,7 @@ pub const OPS: &[OpDef] = &[
         index_put,
     )
     .derivative(d::index_put)
+    .decompose(by::unsafe_index_put)
     .samples(&["f32[4, 3], [i64[5]{0..4}], f32[5, 3], True"]),
     OpDef::written(
         "aten::index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!)",
@@ -59,6 +62,7 @@ pub const OPS: &[OpDef] = &[
         index_add,
     )
     .derivative(d::index_add)
+    .decompose(by::index_add)
     .samples(&["f32[4, 3], 0, i64[2]{0..4}, f32[2, 3], alpha=2", "i32[4, 3], 1, i64[2]{0..3}, i32[4, 2]", "f32[], 0, i64[1]{0..1}, f32[1]"]),
     OpDef::written(
         "aten::index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor(a!)",
@@ -74,6 +78,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tolerance(Tolerance::Exact)
     .derivative(d::index_copy)
+    .decompose(by::index_copy)
     .samples(&["f32[4, 3], 0, i64[2]{0..4}, f32[2, 3]", "b8[4, 3]<[1, 4], 1, i64[2]{0..3}, b8[4, 2]"]),
     OpDef::written(
         "aten::index_copy_(Tensor(a!) self, int dim, Tensor index, Tensor source) -> Tensor(a!)",
@@ -89,6 +94,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tolerance(Tolerance::Exact)
     .derivative(d::index_fill)
+    .decompose(by::index_fill)
     .samples(&["f32[4, 3], 0, i64[2]{-4..4}, 2.5", "i64[4, 3]<[1, 4], 1, i64[2]{0..3}, 7"]),
     OpDef::kernel(
         "aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
@@ -98,6 +104,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tolerance(Tolerance::Exact)
     .derivative(d::index_fill)
+    .decompose(by::index_fill)
     .samples(&["f32[4, 3], 0, i64[2]{0..4}, f32[]"]),
     OpDef::written(
         "aten::index_fill_.int_Scalar(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)",
@@ -162,6 +169,7 @@ pub const OPS: &[OpDef] = &[
         |call| scatter(call, old_reduce(call.args.str(4)?)?, Start::Own),
     )
     .derivative(d::scatter_old_reduce)
+    .decompose(by::scatter_reduce)
     .samples(&["f32[4, 3], 1, i64[2, 2]{0..3}, f32[2, 3], reduce='add'", "f32[4, 3], 1, i64[2, 2]{0..3}, f32[2, 3], reduce='multiply'"]),
     OpDef::kernel(
         "aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
@@ -170,6 +178,7 @@ pub const OPS: &[OpDef] = &[
         |call| scatter(call, old_reduce(call.args.str(4)?)?, Start::Own),
     )
     .derivative(d::scatter_value_reduce)
+    .decompose(by::scatter_value_reduce)
     .samples(&["f32[4, 3], 1, i64[2, 2]{0..3}, 3, reduce='multiply'"]),
     OpDef::written(
         "aten::scatter_.src(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)",
@@ -240,6 +249,7 @@ pub const OPS: &[OpDef] = &[
     .tags(&[Tag::Pointwise])
     .tolerance(Tolerance::Exact)
     .derivative(d::masked_fill)
+    .decompose(by_formula::masked_fill)
     .samples(&["f32[4, 3], b8[4, 3], -inf", "i64[3]<[2], b8[4, 1], 7", "bf16[], b8[2], 0.5"]),
     OpDef::kernel(
         "aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
@@ -250,6 +260,7 @@ pub const OPS: &[OpDef] = &[
     .tags(&[Tag::Pointwise])
     .tolerance(Tolerance::Exact)
     .derivative(d::masked_fill)
+    .decompose(by_formula::masked_fill)
     .samples(&["f32[4, 3], b8[4, 3], f32[]"]),
     OpDef::written(
         "aten::masked_fill_.Scalar(Tensor(a!) self, Tensor mask, Scalar value) -> Tensor(a!)",
@@ -288,6 +299,7 @@ pub const OPS: &[OpDef] = &[
         put,
     )
     .derivative(d::put)
+    .decompose(by::put)
     .samples(&[
         "f32[4, 3], i64[1]{-12..12}, f32[1]",
         "i64[4, 3], i64[5]{-12..12}, i64[5]",

@@ -3,6 +3,7 @@
 use pyrite_ir::{Args, Call, FromNumber, Meta, OpDef, OpError, Type, Value, invalid};
 use pyrite_tensor::{Complex64, DType, Tensor};
 
+use crate::decompositions::pointwise as by;
 use crate::derivatives::ternary as d;
 use crate::kernels::{Pointwise, operand};
 use crate::rules::{core_pointwise, in_place, operand_dtype, operands, plain_pointwise, same_as, to_same_number};
@@ -31,6 +32,7 @@ pub const OPS: &[OpDef] = &[
         choose,
     )
     .derivative(d::choose)
+    .decompose(by::choose)
     .samples(&["b8[3, 4], f32[4], 2"]),
     OpDef::kernel(
         "aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
@@ -39,6 +41,7 @@ pub const OPS: &[OpDef] = &[
         choose,
     )
     .derivative(d::choose)
+    .decompose(by::choose)
     .samples(&["b8[3, 4], 2.0, i64[4]", "b8[3, 4], 2, f32[4]"]),
     OpDef::kernel(
         "aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor",
@@ -47,6 +50,7 @@ pub const OPS: &[OpDef] = &[
         choose,
     )
     .no_derivative("numbers")
+    .decompose(by::choose)
     .samples(&["b8[3, 4], 2, 1.5", "b8[2], 1, 0"]),
     core_pointwise(
         "aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
@@ -88,7 +92,8 @@ pub const OPS: &[OpDef] = &[
         clamp,
         &["f32[3, 4], -0.5, 0.5"],
     )
-    .derivative(d::clamp),
+    .derivative(d::clamp)
+    .decompose(by::clip),
     plain_pointwise(
         "aten::clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
         "Another name of `clamp`.",
@@ -96,7 +101,8 @@ pub const OPS: &[OpDef] = &[
         clamp,
         &["f32[3, 4], f32[4], f32[3, 1]"],
     )
-    .derivative(d::clamp),
+    .derivative(d::clamp)
+    .decompose(by::clip_tensor),
     in_place(
         "aten::clip_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)",
         "aten.clamp.default",
@@ -114,7 +120,8 @@ pub const OPS: &[OpDef] = &[
         clamp_min,
         &["f32[3, 4], 0.5", "i64[4], 0", "i64[4], 0.5", "bf16[2], 0"],
     )
-    .derivative(d::clamp_min),
+    .derivative(d::clamp_min)
+    .decompose(by::clamp_min),
     plain_pointwise(
         "aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
         "Raises what is below the bound to it.",
@@ -122,7 +129,8 @@ pub const OPS: &[OpDef] = &[
         clamp_min,
         &["f32[3, 4], f32[4]", "i64[4], i64[4]", "b8[3], b8[3]"],
     )
-    .derivative(d::clamp_min),
+    .derivative(d::clamp_min)
+    .decompose(by::clamp_min_tensor),
     in_place(
         "aten::clamp_min_(Tensor(a!) self, Scalar min) -> Tensor(a!)",
         "aten.clamp_min.default",
@@ -140,7 +148,8 @@ pub const OPS: &[OpDef] = &[
         clamp_max,
         &["f32[3, 4], 0.5", "i64[4], 0", "i64[4], 0.5", "bf16[2], 0"],
     )
-    .derivative(d::clamp_max),
+    .derivative(d::clamp_max)
+    .decompose(by::clamp_max),
     plain_pointwise(
         "aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
         "Lowers what is above the bound to it.",
@@ -148,7 +157,8 @@ pub const OPS: &[OpDef] = &[
         clamp_max,
         &["f32[3, 4], f32[4]", "i64[4], i64[4]", "b8[3], b8[3]"],
     )
-    .derivative(d::clamp_max),
+    .derivative(d::clamp_max)
+    .decompose(by::clamp_max_tensor),
     in_place(
         "aten::clamp_max_(Tensor(a!) self, Scalar max) -> Tensor(a!)",
         "aten.clamp_max.default",
@@ -166,7 +176,8 @@ pub const OPS: &[OpDef] = &[
         lerp,
         &["f32[3, 4], f32[4], 0.3", "f64[3], f64[3], 2", "c64[2], c64[2], 0.7", "bf16[2], bf16[2], 0.5"],
     )
-    .derivative(d::lerp),
+    .derivative(d::lerp)
+    .decompose(by::lerp),
     plain_pointwise(
         "aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
         "Moves from the first to the second by a weight.",
@@ -174,7 +185,8 @@ pub const OPS: &[OpDef] = &[
         lerp,
         &["f32[3, 4], f32[4], f32[3, 1]", "f64[3], f64[3], f64[]"],
     )
-    .derivative(d::lerp),
+    .derivative(d::lerp)
+    .decompose(by::lerp),
     in_place(
         "aten::lerp_.Scalar(Tensor(a!) self, Tensor end, Scalar weight) -> Tensor(a!)",
         "aten.lerp.Scalar",
@@ -197,7 +209,8 @@ pub const OPS: &[OpDef] = &[
             "c64[2], c64[2], c64[2]",
         ],
     )
-    .derivative(d::addcmul),
+    .derivative(d::addcmul)
+    .decompose(by::addcmul),
     in_place(
         "aten::addcmul_(Tensor(a!) self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor(a!)",
         "aten.addcmul.default",
@@ -210,7 +223,8 @@ pub const OPS: &[OpDef] = &[
         addcdiv,
         &["f32[3, 4], f32[4], f32[3, 1]", "f64[3], f64[3], f64[3], value=0.5", "c64[2], c64[2], c64[2]"],
     )
-    .derivative(d::addcdiv),
+    .derivative(d::addcdiv)
+    .decompose(by::addcdiv),
     in_place(
         "aten::addcdiv_(Tensor(a!) self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor(a!)",
         "aten.addcdiv.default",

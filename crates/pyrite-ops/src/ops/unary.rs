@@ -5,6 +5,7 @@ use std::f64::consts::{LN_2, LN_10, PI};
 use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, Tag, Value, args, invalid};
 use pyrite_tensor::{Complex64, DType, Tensor};
 
+use crate::decompositions::pointwise as by;
 use crate::derivatives::unary as d;
 use crate::kernels::{Pointwise, complex, vector_math};
 use crate::rules::{
@@ -52,7 +53,8 @@ pub const OPS: &[OpDef] = &[
         angle,
         SMOOTH,
     )
-    .derivative(d::angle),
+    .derivative(d::angle)
+    .decompose(by::angle),
     core_pointwise(
         "aten::asin(Tensor self) -> Tensor",
         "The arc sine.",
@@ -123,7 +125,8 @@ pub const OPS: &[OpDef] = &[
         |c| real(c, f64::to_radians),
         REALS,
     )
-    .derivative(d::deg2rad),
+    .derivative(d::deg2rad)
+    .decompose(by::deg2rad),
     core_pointwise("aten::erf(Tensor self) -> Tensor", "The error function.", to_float, erf, REALS).derivative(d::erf),
     plain_pointwise(
         "aten::erfc(Tensor self) -> Tensor",
@@ -150,7 +153,8 @@ pub const OPS: &[OpDef] = &[
         |c| smooth(c, f64::exp2, |z| (z * LN_2).exp()),
         SMOOTH,
     )
-    .derivative(d::exp2),
+    .derivative(d::exp2)
+    .decompose(by::exp2),
     core_pointwise(
         "aten::expm1(Tensor self) -> Tensor",
         "The exponential function minus one, exact near zero.",
@@ -174,7 +178,8 @@ pub const OPS: &[OpDef] = &[
         |c| real(c, f64::fract),
         FLOATS,
     )
-    .derivative(d::frac),
+    .derivative(d::frac)
+    .decompose(by::frac),
     core_pointwise(
         "aten::isinf(Tensor self) -> Tensor",
         "Whether an element is infinite.",
@@ -198,7 +203,8 @@ pub const OPS: &[OpDef] = &[
         |c| real_test(c, |x| x == f64::NEG_INFINITY),
         REALS,
     )
-    .no_derivative("truth values"),
+    .no_derivative("truth values")
+    .decompose(by::isneginf),
     plain_pointwise(
         "aten::isposinf(Tensor self) -> Tensor",
         "Whether an element is plus infinity.",
@@ -206,7 +212,8 @@ pub const OPS: &[OpDef] = &[
         |c| real_test(c, |x| x == f64::INFINITY),
         REALS,
     )
-    .no_derivative("truth values"),
+    .no_derivative("truth values")
+    .decompose(by::isposinf),
     core_pointwise(
         "aten::log(Tensor self) -> Tensor",
         "The natural logarithm.",
@@ -246,7 +253,8 @@ pub const OPS: &[OpDef] = &[
         logit,
         &["f32[3, 4]{0..1}", "f64[5]{-1..2}, 0.1", "i64[3]", "bf16[4]{0..1}, eps=0.01"],
     )
-    .derivative(d::logit),
+    .derivative(d::logit)
+    .decompose(by::logit),
     plain_pointwise(
         "aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
         "Replaces NaN by zero and infinities by the largest finite numbers, or by the numbers given.",
@@ -254,7 +262,8 @@ pub const OPS: &[OpDef] = &[
         nan_to_num,
         &["f32[3, 4]", "f64[2], 1.0, 2.0, 3.0", "i64[3]", "c64[2]", "bf16[0]"],
     )
-    .derivative(d::nan_to_num),
+    .derivative(d::nan_to_num)
+    .decompose(by::nan_to_num),
     core_pointwise("aten::neg(Tensor self) -> Tensor", "The negated number.", to_same_number, neg, NUMBERS)
         .derivative(d::neg),
     plain_pointwise(
@@ -264,7 +273,8 @@ pub const OPS: &[OpDef] = &[
         |c| real(c, f64::to_degrees),
         REALS,
     )
-    .derivative(d::rad2deg),
+    .derivative(d::rad2deg)
+    .decompose(by::rad2deg),
     core_pointwise(
         "aten::reciprocal(Tensor self) -> Tensor",
         "One divided by each element.",
@@ -288,7 +298,8 @@ pub const OPS: &[OpDef] = &[
         round_decimals,
         &["f32[3, 4], decimals=1", "f64[5]{-900..900}, decimals=-2", "bf16[3], decimals=0"],
     )
-    .derivative(d::constant),
+    .derivative(d::constant)
+    .decompose(by::round_decimals),
     core_pointwise("aten::rsqrt(Tensor self) -> Tensor", "One divided by the square root.", to_float, rsqrt, SMOOTH)
         .derivative(d::rsqrt),
     plain_pointwise(
@@ -298,7 +309,8 @@ pub const OPS: &[OpDef] = &[
         sgn,
         ANY,
     )
-    .derivative(d::sgn),
+    .derivative(d::sgn)
+    .decompose(by::sgn),
     core_pointwise(
         "aten::sign(Tensor self) -> Tensor",
         "The sign: -1, 0 or 1.",
@@ -324,7 +336,8 @@ pub const OPS: &[OpDef] = &[
     )
     .derivative(d::sin),
     plain_pointwise("aten::sinc(Tensor self) -> Tensor", "`sin(πx) / (πx)`, one at zero.", to_float, sinc, SMOOTH)
-        .derivative(d::sinc),
+        .derivative(d::sinc)
+        .decompose(by::sinc),
     core_pointwise(
         "aten::sinh(Tensor self) -> Tensor",
         "The hyperbolic sine.",

@@ -7,6 +7,7 @@ use pyrite_ir::{Args, Call, Meta, OpDef, OpError, SymDims, Tag, Value, invalid, 
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Tensor};
 
+use crate::decompositions::image as by;
 use crate::derivatives::upsample as d;
 use crate::rules::{expect_same_shape, image_like};
 
@@ -19,6 +20,7 @@ pub const OPS: &[OpDef] = &[
         |call| resize(call, 1, Kind::Nearest),
     )
     .derivative(d::resize)
+    .decompose(by::nearest)
     .samples(&["f32[2, 3, 5], [8]", "f32[2, 3, 5], [3]", "f32[2, 3, 5], [8], 1.7"]),
     OpDef::kernel(
         "aten::upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
@@ -27,6 +29,7 @@ pub const OPS: &[OpDef] = &[
         |call| resize(call, 1, Kind::Nearest),
     )
     .derivative(d::resize)
+    .decompose(by::nearest)
     .samples(&["f32[2, 3, 5], [8], None", "f32[2, 3, 5], None, [1.5]"]),
     OpDef::kernel(
         "aten::upsample_nearest1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, float? scales=None) -> Tensor",
@@ -35,6 +38,7 @@ pub const OPS: &[OpDef] = &[
         |call| backward(call, 1, Kind::Nearest),
     )
     .derivative(d::resize_backward)
+    .decompose(by::nearest_backward)
     .samples(&["f32[2, 3, 8], [8], [2, 3, 5]"]),
     OpDef::kernel(
         "aten::_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor",
@@ -43,6 +47,7 @@ pub const OPS: &[OpDef] = &[
         |call| resize(call, 1, Kind::NearestExact),
     )
     .derivative(d::resize)
+    .decompose(by::nearest_exact)
     .samples(&["f32[2, 3, 5], [8]", "f32[2, 3, 5], [3]", "f32[2, 3, 5], [8], 1.7"]),
     OpDef::kernel(
         "aten::_upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
@@ -51,6 +56,7 @@ pub const OPS: &[OpDef] = &[
         |call| resize(call, 1, Kind::NearestExact),
     )
     .derivative(d::resize)
+    .decompose(by::nearest_exact)
     .samples(&["f32[2, 3, 5], [8], None", "f32[2, 3, 5], None, [1.5]"]),
     OpDef::kernel(
         "aten::_upsample_nearest_exact1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, float? scales=None) -> Tensor",
@@ -59,6 +65,7 @@ pub const OPS: &[OpDef] = &[
         |call| backward(call, 1, Kind::NearestExact),
     )
     .derivative(d::resize_backward)
+    .decompose(by::nearest_exact_backward)
     .samples(&["f32[2, 3, 8], [8], [2, 3, 5]"]),
     OpDef::kernel(
         "aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
@@ -67,6 +74,7 @@ pub const OPS: &[OpDef] = &[
         |call| resize(call, 2, Kind::Nearest),
     )
     .derivative(d::resize)
+    .decompose(by::nearest)
     .samples(&["f32[2, 3, 5, 4], [8, 8]", "f32[2, 3, 5, 4], [3, 9]", "f32[2, 3, 5, 4], [8, 8], 1.7, 1.7", "f32[2, 3, 5, 4]<[60, 1, 12, 3], [8, 8]"]),
     OpDef::kernel(
         "aten::upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
@@ -76,6 +84,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .derivative(d::resize)
+    .decompose(by::nearest)
     .samples(&["f32[2, 3, 5, 4], [8, 8], None", "f32[2, 3, 5, 4], None, [1.5, 1.5]"]),
     OpDef::kernel(
         "aten::upsample_nearest2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, float? scales_h=None, float? scales_w=None) -> Tensor",
@@ -84,6 +93,7 @@ pub const OPS: &[OpDef] = &[
         |call| backward(call, 2, Kind::Nearest),
     )
     .derivative(d::resize_backward)
+    .decompose(by::nearest_backward)
     .samples(&["f32[2, 3, 8, 8], [8, 8], [2, 3, 5, 4]"]),
     OpDef::kernel(
         "aten::_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
@@ -92,6 +102,7 @@ pub const OPS: &[OpDef] = &[
         |call| resize(call, 2, Kind::NearestExact),
     )
     .derivative(d::resize)
+    .decompose(by::nearest_exact)
     .samples(&["f32[2, 3, 5, 4], [8, 8]", "f32[2, 3, 5, 4], [3, 9]", "f32[2, 3, 5, 4], [8, 8], 1.7, 1.7", "f32[2, 3, 5, 4]<[60, 1, 12, 3], [8, 8]"]),
     OpDef::kernel(
         "aten::_upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
@@ -100,6 +111,7 @@ pub const OPS: &[OpDef] = &[
         |call| resize(call, 2, Kind::NearestExact),
     )
     .derivative(d::resize)
+    .decompose(by::nearest_exact)
     .samples(&["f32[2, 3, 5, 4], [8, 8], None", "f32[2, 3, 5, 4], None, [1.5, 1.5]"]),
     OpDef::kernel(
         "aten::_upsample_nearest_exact2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, float? scales_h=None, float? scales_w=None) -> Tensor",
@@ -108,6 +120,7 @@ pub const OPS: &[OpDef] = &[
         |call| backward(call, 2, Kind::NearestExact),
     )
     .derivative(d::resize_backward)
+    .decompose(by::nearest_exact_backward)
     .samples(&["f32[2, 3, 8, 8], [8, 8], [2, 3, 5, 4]"]),
     OpDef::kernel(
         "aten::upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
@@ -116,6 +129,7 @@ pub const OPS: &[OpDef] = &[
         |call| resize(call, 3, Kind::Nearest),
     )
     .derivative(d::resize)
+    .decompose(by::nearest)
     .samples(&["f32[1, 2, 3, 4, 3], [5, 8, 2]", "f32[1, 2, 3, 4, 3], [5, 8, 2], 1.7, 1.7, 1.7"]),
     OpDef::kernel(
         "aten::upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
@@ -124,6 +138,7 @@ pub const OPS: &[OpDef] = &[
         |call| resize(call, 3, Kind::Nearest),
     )
     .derivative(d::resize)
+    .decompose(by::nearest)
     .samples(&["f32[1, 2, 3, 4, 3], [5, 8, 2], None", "f32[1, 2, 3, 4, 3], None, [1.5, 1.5, 1.5]"]),
     OpDef::kernel(
         "aten::upsample_nearest3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
@@ -132,6 +147,7 @@ pub const OPS: &[OpDef] = &[
         |call| backward(call, 3, Kind::Nearest),
     )
     .derivative(d::resize_backward)
+    .decompose(by::nearest_backward)
     .samples(&["f32[1, 2, 5, 8, 2], [5, 8, 2], [1, 2, 3, 4, 3]"]),
     OpDef::kernel(
         "aten::_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
@@ -140,6 +156,7 @@ pub const OPS: &[OpDef] = &[
         |call| resize(call, 3, Kind::NearestExact),
     )
     .derivative(d::resize)
+    .decompose(by::nearest_exact)
     .samples(&["f32[1, 2, 3, 4, 3], [5, 8, 2]", "f32[1, 2, 3, 4, 3], [5, 8, 2], 1.7, 1.7, 1.7"]),
     OpDef::kernel(
         "aten::_upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
@@ -148,6 +165,7 @@ pub const OPS: &[OpDef] = &[
         |call| resize(call, 3, Kind::NearestExact),
     )
     .derivative(d::resize)
+    .decompose(by::nearest_exact)
     .samples(&["f32[1, 2, 3, 4, 3], [5, 8, 2], None", "f32[1, 2, 3, 4, 3], None, [1.5, 1.5, 1.5]"]),
     OpDef::kernel(
         "aten::_upsample_nearest_exact3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
@@ -156,6 +174,7 @@ pub const OPS: &[OpDef] = &[
         |call| backward(call, 3, Kind::NearestExact),
     )
     .derivative(d::resize_backward)
+    .decompose(by::nearest_exact_backward)
     .samples(&["f32[1, 2, 5, 8, 2], [5, 8, 2], [1, 2, 3, 4, 3]"]),
     OpDef::kernel(
         "aten::upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None) -> Tensor",
@@ -164,6 +183,7 @@ pub const OPS: &[OpDef] = &[
         |call| resize(call, 1, Kind::Linear),
     )
     .derivative(d::resize)
+    .decompose(by::linear)
     .samples(&["f32[2, 3, 5], [8], False", "f32[2, 3, 5], [3], False", "f64[2, 3, 5], [8], True", "f32[2, 3, 5], [8], False, 1.7"]),
     OpDef::kernel(
         "aten::upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
@@ -172,6 +192,7 @@ pub const OPS: &[OpDef] = &[
         |call| resize(call, 1, Kind::Linear),
     )
     .derivative(d::resize)
+    .decompose(by::linear)
     .samples(&["f32[2, 3, 5], [8], False, None", "f32[2, 3, 5], None, False, [1.5]"]),
     OpDef::kernel(
         "aten::upsample_linear1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, bool align_corners, float? scales=None) -> Tensor",
@@ -180,6 +201,7 @@ pub const OPS: &[OpDef] = &[
         |call| backward(call, 1, Kind::Linear),
     )
     .derivative(d::resize_backward)
+    .decompose(by::linear_backward)
     .samples(&["f32[2, 3, 8], [8], [2, 3, 5], False"]),
     OpDef::kernel(
         "aten::upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
@@ -188,6 +210,7 @@ pub const OPS: &[OpDef] = &[
         |call| resize(call, 2, Kind::Linear),
     )
     .derivative(d::resize)
+    .decompose(by::linear)
     .samples(&["f32[2, 3, 5, 4], [8, 8], False", "f32[2, 3, 5, 4], [3, 9], False", "f64[2, 3, 5, 4], [8, 8], True", "f32[2, 3, 5, 4], [8, 8], False, 1.7, 1.7", "f32[2, 3, 5, 4]<[60, 1, 12, 3], [8, 8], False"]),
     OpDef::kernel(
         "aten::upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
@@ -197,6 +220,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .derivative(d::resize)
+    .decompose(by::linear)
     .samples(&["f32[2, 3, 5, 4], [8, 8], False, None", "f32[2, 3, 5, 4], None, False, [1.5, 1.5]"]),
     OpDef::kernel(
         "aten::upsample_bilinear2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
@@ -205,6 +229,7 @@ pub const OPS: &[OpDef] = &[
         |call| backward(call, 2, Kind::Linear),
     )
     .derivative(d::resize_backward)
+    .decompose(by::linear_backward)
     .samples(&["f32[2, 3, 8, 8], [8, 8], [2, 3, 5, 4], False"]),
     OpDef::kernel(
         "aten::upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
@@ -213,6 +238,7 @@ pub const OPS: &[OpDef] = &[
         |call| resize(call, 3, Kind::Linear),
     )
     .derivative(d::resize)
+    .decompose(by::linear)
     .samples(&["f32[1, 2, 3, 4, 3], [5, 8, 2], False", "f64[1, 2, 3, 4, 3], [5, 8, 2], True", "f32[1, 2, 3, 4, 3], [5, 8, 2], False, 1.7, 1.7, 1.7"]),
     OpDef::kernel(
         "aten::upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
@@ -221,6 +247,7 @@ pub const OPS: &[OpDef] = &[
         |call| resize(call, 3, Kind::Linear),
     )
     .derivative(d::resize)
+    .decompose(by::linear)
     .samples(&["f32[1, 2, 3, 4, 3], [5, 8, 2], False, None", "f32[1, 2, 3, 4, 3], None, False, [1.5, 1.5, 1.5]"]),
     OpDef::kernel(
         "aten::upsample_trilinear3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
@@ -229,6 +256,7 @@ pub const OPS: &[OpDef] = &[
         |call| backward(call, 3, Kind::Linear),
     )
     .derivative(d::resize_backward)
+    .decompose(by::linear_backward)
     .samples(&["f32[1, 2, 5, 8, 2], [5, 8, 2], [1, 2, 3, 4, 3], False"]),
     OpDef::kernel(
         "aten::upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
@@ -237,6 +265,7 @@ pub const OPS: &[OpDef] = &[
         |call| resize(call, 2, Kind::Cubic),
     )
     .derivative(d::resize)
+    .decompose(by::cubic_convolution)
     .samples(&["f32[2, 3, 5, 4], [8, 8], False", "f32[2, 3, 5, 4], [3, 9], False", "f64[2, 3, 5, 4], [8, 8], True", "f32[2, 3, 5, 4], [8, 8], False, 1.7, 1.7", "f32[2, 3, 5, 4]<[60, 1, 12, 3], [8, 8], False"]),
     OpDef::kernel(
         "aten::upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
@@ -245,6 +274,7 @@ pub const OPS: &[OpDef] = &[
         |call| resize(call, 2, Kind::Cubic),
     )
     .derivative(d::resize)
+    .decompose(by::cubic_convolution)
     .samples(&["f32[2, 3, 5, 4], [8, 8], False, None", "f32[2, 3, 5, 4], None, False, [1.5, 1.5]"]),
     OpDef::kernel(
         "aten::upsample_bicubic2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
@@ -253,6 +283,7 @@ pub const OPS: &[OpDef] = &[
         |call| backward(call, 2, Kind::Cubic),
     )
     .derivative(d::resize_backward)
+    .decompose(by::cubic_convolution_backward)
     .samples(&["f32[2, 3, 8, 8], [8, 8], [2, 3, 5, 4], False"]),
     OpDef::kernel(
         "aten::_upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",

@@ -14,6 +14,7 @@ use pyrite_ir::{Args, Call, Emit, Eval, Handle, Meta, OpDef, OpError, Tag, Value
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Layout, MemoryFormat, Storage, Tensor};
 
+use crate::decompositions::view as by;
 use crate::derivatives::view as d;
 use crate::kernels::Pointwise;
 use crate::rules::{format_strides, views, wrap_dim, wrap_dims};
@@ -89,6 +90,7 @@ pub const OPS: &[OpDef] = &[
         unflatten,
     )
     .derivative(d::reshaped)
+    .decompose(by::unflatten)
     .samples(&["f32[2, 6], 1, [2, -1]", "f32[6, 2]<[1, 6], 0, [3, 2]"]),
     OpDef::view(
         "aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
@@ -113,6 +115,7 @@ pub const OPS: &[OpDef] = &[
         |a| Ok(views::expanded(a.tensor(0)?, &a.syms(1)?)?.into()),
     )
     .derivative(d::same)
+    .decompose(by::broadcast_to)
     .samples(&["f32[3], [2, 3]"]),
     OpDef::view(
         "aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)",
@@ -124,6 +127,7 @@ pub const OPS: &[OpDef] = &[
     .samples(&["f32[2, 3, 4], [2, 0, -2]", "f32[], []"]),
     OpDef::view("aten::t(Tensor(a) self) -> Tensor(a)", "A matrix transposed; vectors stay as they are.", t)
         .derivative(d::self_adjoint)
+        .decompose(by::t)
         .samples(&["f32[2, 3]", "f32[3]", "f32[]"]),
     OpDef::view(
         "aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
@@ -131,6 +135,7 @@ pub const OPS: &[OpDef] = &[
         transpose,
     )
     .derivative(d::self_adjoint)
+    .decompose(by::transpose)
     .samples(&["f32[2, 3, 4], 0, -1", "f32[], 0, -1"]),
     OpDef::view(
         "aten::swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
@@ -138,6 +143,7 @@ pub const OPS: &[OpDef] = &[
         transpose,
     )
     .derivative(d::self_adjoint)
+    .decompose(by::transpose)
     .samples(&["f32[2, 3], 0, 1"]),
     OpDef::view(
         "aten::swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
@@ -145,15 +151,18 @@ pub const OPS: &[OpDef] = &[
         transpose,
     )
     .derivative(d::self_adjoint)
+    .decompose(by::transpose)
     .samples(&["f32[2, 3], 0, 1"]),
     OpDef::view("aten::numpy_T(Tensor(a) self) -> Tensor(a)", "All dimensions in reverse order.", |a| {
         let order: Vec<i64> = (0..a.tensor(0)?.rank() as i64).rev().collect();
         Ok(views::permuted(a.tensor(0)?, &order)?.into())
     })
     .derivative(d::self_adjoint)
+    .decompose(by::t)
     .samples(&["f32[2, 3, 4]"]),
     OpDef::view("aten::mT(Tensor(a) self) -> Tensor(a)", "The last two dimensions exchanged.", matrix_transpose)
         .derivative(d::self_adjoint)
+        .decompose(by::matrix_transpose)
         .samples(&["f32[2, 3, 4]"]),
     OpDef::composite("aten::adjoint(Tensor(a) self) -> Tensor(a)", "The conjugate transpose of matrices.", adjoint)
         .samples(&["f32[2, 3, 4]", "c64[2, 3]"]),
@@ -165,6 +174,7 @@ pub const OPS: &[OpDef] = &[
         move_one,
     )
     .derivative(d::movedim)
+    .decompose(by::movedim)
     .samples(&["f32[2, 3, 4], 0, -1", "f32[], 0, 0"]),
     OpDef::view(
         "aten::movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
@@ -172,6 +182,7 @@ pub const OPS: &[OpDef] = &[
         move_many,
     )
     .derivative(d::movedim)
+    .decompose(by::movedims)
     .samples(&["f32[2, 3, 4], [0, 1], [-1, 0]"]),
     OpDef::view(
         "aten::moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
@@ -179,6 +190,7 @@ pub const OPS: &[OpDef] = &[
         move_one,
     )
     .derivative(d::movedim)
+    .decompose(by::movedim)
     .samples(&["f32[2, 3, 4], 0, -1"]),
     OpDef::view(
         "aten::moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
@@ -186,6 +198,7 @@ pub const OPS: &[OpDef] = &[
         move_many,
     )
     .derivative(d::movedim)
+    .decompose(by::movedims)
     .samples(&["f32[2, 3, 4], [0, 1], [-1, 0]"]),
     OpDef::view(
         "aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
@@ -212,9 +225,11 @@ pub const OPS: &[OpDef] = &[
         |a| Ok(views::narrowed(a.tensor(0)?, a.int(1)?, &a.sym(2)?, &a.sym(3)?)?.into()),
     )
     .derivative(d::narrow)
+    .decompose(by::narrow)
     .samples(&["f32[5, 3], 0, 1, 2", "f32[5], 0, -2, 2", "f32[5], 0, 5, 0"]),
     OpDef::view("aten::squeeze(Tensor(a) self) -> Tensor(a)", "Without the dimensions of size one.", squeeze)
         .derivative(d::squeeze)
+        .decompose(by::squeeze)
         .samples(&["f32[1, 3, 1]", "f32[]"]),
     OpDef::view(
         "aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)",
@@ -262,6 +277,7 @@ pub const OPS: &[OpDef] = &[
         |a| Ok(views::diagonal(a.tensor(0)?, a.int(1)?, a.int(2)?, a.int(3)?)?.into()),
     )
     .derivative(d::diagonal)
+    .decompose(by::linalg_diagonal)
     .samples(&["f32[2, 3, 4]"]),
     OpDef::view(
         "aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
@@ -281,9 +297,11 @@ pub const OPS: &[OpDef] = &[
         Ok(view.into())
     })
     .no_derivative("it is there to have none")
+    .decompose(by::itself)
     .samples(&["f32[2, 3]<[1, 2]"]),
     OpDef::view("aten::lift_fresh(Tensor(a) self) -> Tensor(a)", "A constant of the program, as it is.", same)
         .derivative(d::same)
+        .decompose(by::itself)
         .samples(&["f32[2, 3]"]),
     OpDef::view(
         "aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
@@ -291,6 +309,7 @@ pub const OPS: &[OpDef] = &[
         |a| Ok(views::split_by_size(a.tensor(0)?, &a.sym(1)?, a.int(2)?)?.into()),
     )
     .derivative(d::split)
+    .decompose(by::split)
     .samples(&["f32[5, 2], 2", "f32[2, 3], 2, 1", "f32[0], 0"]),
     OpDef::view(
         "aten::split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]",
@@ -298,6 +317,7 @@ pub const OPS: &[OpDef] = &[
         split_with_sizes,
     )
     .derivative(d::split)
+    .decompose(by::split_sizes)
     .samples(&["f32[5, 2], [2, 3]"]),
     OpDef::view(
         "aten::split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
@@ -325,6 +345,7 @@ pub const OPS: &[OpDef] = &[
         |a| Ok(views::chunked(a.tensor(0)?, a.int(1)?, a.int(2)?)?.into()),
     )
     .derivative(d::split)
+    .decompose(by::chunk)
     .samples(&["f32[5, 2], 2", "f32[5, 2], 4", "f32[0], 3"]),
     OpDef::composite(
         "aten::unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
@@ -394,6 +415,7 @@ pub const OPS: &[OpDef] = &[
         |a| Ok(views::unbound(a.tensor(0)?, a.int(1)?)?.into()),
     )
     .derivative(d::unbind)
+    .decompose(by::unbind)
     .samples(&["f32[3, 2]", "f32[3, 2], -1", "f32[0, 2]"]),
     OpDef::view(
         "aten::view_as_real(Tensor(a) self) -> Tensor(a)",
@@ -445,9 +467,11 @@ pub const OPS: &[OpDef] = &[
     .samples(&["c64[2, 3]", "f32[3]"]),
     OpDef::view("aten::resolve_conj(Tensor(a) self) -> Tensor(a)", "The tensor itself: conjugates are computed.", same)
         .derivative(d::same)
+        .decompose(by::itself)
         .samples(&["c64[2]"]),
     OpDef::view("aten::resolve_neg(Tensor(a) self) -> Tensor(a)", "The tensor itself: negatives are computed.", same)
         .derivative(d::same)
+        .decompose(by::itself)
         .samples(&["f32[2]"]),
     OpDef::composite(
         "aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)",

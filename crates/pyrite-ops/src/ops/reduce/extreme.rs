@@ -4,6 +4,7 @@ use pyrite_ir::{Args, Call, Meta, OpDef, OpError, Tag, Value, Vjp, invalid};
 use pyrite_tensor::{DType, Tensor};
 
 use super::{expect_elements, list, listed, one_or_all, reduced};
+use crate::decompositions::reduce as by;
 use crate::derivatives::reduce as d;
 use crate::kernels::Carrier;
 use crate::kernels::lanes::reduce;
@@ -46,6 +47,7 @@ pub const OPS: &[OpDef] = &[
         aminmax,
     )
     .derivative(d::aminmax)
+    .decompose(by::aminmax)
     .samples(&["f32[3, 4]", "f32[3, 4], dim=1, keepdim=True", "i32[5], dim=0", "f32[], dim=0, keepdim=True"]),
     OpDef::kernel(
         "aten::max(Tensor self) -> Tensor",
@@ -54,6 +56,7 @@ pub const OPS: &[OpDef] = &[
         |c| whole(c, Side::Max),
     )
     .derivative(d::whole_extreme)
+    .decompose(by::max)
     .samples(&["f32[3, 4]", "i64[3]", "b8[2]"]),
     OpDef::kernel(
         "aten::min(Tensor self) -> Tensor",
@@ -62,6 +65,7 @@ pub const OPS: &[OpDef] = &[
         |c| whole(c, Side::Min),
     )
     .derivative(d::whole_extreme)
+    .decompose(by::min)
     .samples(&["f32[3, 4]", "i64[3]", "b8[2]"]),
     OpDef::kernel(
         "aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
@@ -106,6 +110,7 @@ pub const OPS: &[OpDef] = &[
         |c| truth(c, &whole_rank(c.args.tensor(0)?.rank()), Truth::All),
     )
     .vjp(NO_TRUTH_SLOPE)
+    .decompose(by::all)
     .samples(&["b8[3, 4]", "f32[2]", "u8[3]", "f32[0]"]),
     OpDef::kernel(
         "aten::all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
@@ -114,6 +119,7 @@ pub const OPS: &[OpDef] = &[
         |c| truth(c, &[wrap_dim(c.args.int(1)?, c.args.tensor(0)?.rank())?], Truth::All),
     )
     .vjp(NO_TRUTH_SLOPE)
+    .decompose(by::all_dim)
     .samples(&["b8[3, 4], 1", "f32[2, 3], 0, True", "u8[3], 0"]),
     OpDef::kernel(
         "aten::all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
@@ -122,6 +128,7 @@ pub const OPS: &[OpDef] = &[
         |c| truth(c, &truth_dims(&c.args, c.args.tensor(0)?.rank())?, Truth::All),
     )
     .vjp(NO_TRUTH_SLOPE)
+    .decompose(by::all_dims)
     .samples(&["b8[3, 4], [1]", "f32[2, 3], None", "f32[2, 3], []"]),
     OpDef::kernel(
         "aten::any(Tensor self) -> Tensor",

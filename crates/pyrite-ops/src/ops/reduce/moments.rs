@@ -5,6 +5,7 @@ use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, Tag, Value, inva
 use pyrite_tensor::{DType, Tensor};
 
 use super::{list, listed, reduced};
+use crate::decompositions::reduce as by;
 use crate::derivatives::reduce as d;
 use crate::kernels::lanes::{accumulate, reduce};
 
@@ -42,6 +43,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .derivative(d::var)
+    .decompose(by::var)
     .samples(&[
         "f32[3, 4], [1]",
         "f64[2, 3, 4], [0, 2], correction=0, keepdim=True",
@@ -56,6 +58,7 @@ pub const OPS: &[OpDef] = &[
         |c| moment(c, Spread::Deviation, Form::One),
     )
     .derivative(d::std)
+    .decompose(by::std)
     .samples(&["f32[3, 4], [1]", "f64[2, 3], correction=0, keepdim=True", "c64[5]"]),
     OpDef::kernel(
         "aten::var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
@@ -64,6 +67,7 @@ pub const OPS: &[OpDef] = &[
         |c| moment(c, Spread::Variance, Form::WithMean),
     )
     .derivative(d::var_mean)
+    .decompose(by::var_mean)
     .samples(&["f32[3, 4], [1]", "f64[2, 3], correction=0, keepdim=True", "c64[5]"]),
     OpDef::kernel(
         "aten::std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
@@ -72,6 +76,7 @@ pub const OPS: &[OpDef] = &[
         |c| moment(c, Spread::Deviation, Form::WithMean),
     )
     .derivative(d::std_mean)
+    .decompose(by::std_mean)
     .samples(&["f32[3, 4], [1]", "f64[2, 3], correction=0, keepdim=True"]),
     OpDef::composite("aten::var(Tensor self, bool unbiased=True) -> Tensor", "The variance of all elements.", |e, a| {
         unbiased(e, a, "aten.var.correction", Dims::All)

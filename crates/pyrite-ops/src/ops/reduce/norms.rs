@@ -5,6 +5,7 @@ use pyrite_ir::{Args, Call, Meta, OpDef, OpError, Value, args, invalid};
 use pyrite_tensor::{DType, Tensor};
 
 use super::{expect_elements, listed, reduced};
+use crate::decompositions::reduce as by;
 use crate::derivatives::reduce as d;
 use crate::kernels::lanes::{accumulate, reduce};
 use crate::rules::wrap_dim;
@@ -18,6 +19,7 @@ pub const OPS: &[OpDef] = &[
         vector_norm,
     )
     .derivative(d::vector_norm)
+    .decompose(by::vector_norm)
     .samples(&[
         "f32[3, 4]",
         "f32[3, 4], 1, [1], True",
@@ -83,6 +85,7 @@ pub const OPS: &[OpDef] = &[
         logsumexp,
     )
     .derivative(d::logsumexp)
+    .decompose(by::logsumexp)
     .samples(&["f32[3, 4], [1]", "f64[2, 3, 4], [0, 2], True", "i64[3], [0]", "c64[3], [0]", "f32[0, 2], [0]"]),
     OpDef::composite(
         "aten::special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
@@ -97,6 +100,7 @@ pub const OPS: &[OpDef] = &[
         renorm,
     )
     .derivative(d::renorm)
+    .decompose(by::renorm)
     .samples(&["f32[3, 4], 2, 0, 1", "f64[2, 3, 4], 1, 1, 0.5", "c64[2, 3], inf, -1, 1", "bf16[2, 3], 2, 0, 1"]),
     OpDef::written(
         "aten::renorm_(Tensor(a!) self, Scalar p, int dim, Scalar maxnorm) -> Tensor(a!)",

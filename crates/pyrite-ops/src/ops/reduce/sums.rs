@@ -5,6 +5,7 @@ use pyrite_ir::{Args, Call, Meta, OpDef, OpError, Tag, Value, Vjp, invalid, unsu
 use pyrite_tensor::{DType, Tensor};
 
 use super::{listed, one_or_all, reduced, sum_dtype};
+use crate::decompositions::reduce as by;
 use crate::derivatives::reduce as d;
 use crate::kernels::lanes::{accumulate, reduce};
 use crate::rules::wrap_dim;
@@ -18,6 +19,7 @@ pub const OPS: &[OpDef] = &[
         |c| sum(c, &all(&c.args)?),
     )
     .derivative(d::sum)
+    .decompose(by::sum)
     .samples(&[
         "f32[3, 4]",
         "b8[5]",
@@ -58,6 +60,7 @@ pub const OPS: &[OpDef] = &[
         |c| nansum(c, &dims(&c.args)?),
     )
     .derivative(d::nansum)
+    .decompose(by::nansum)
     .samples(&["f32[3, 4], [1], True", "i32[4]", "f64[2, 3], dtype=f32"]),
     OpDef::kernel(
         "aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
@@ -84,6 +87,7 @@ pub const OPS: &[OpDef] = &[
         |c| count(c, &one_or_all(&c.args, 1, c.args.tensor(0)?.rank())?),
     )
     .vjp(Vjp::NonDifferentiable("a count is an integer"))
+    .decompose(by::count_nonzero)
     .samples(&["f32[3, 4]", "b8[3, 4], 1", "i64[0]", "c64[3]"]),
     OpDef::kernel(
         "aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
@@ -92,9 +96,11 @@ pub const OPS: &[OpDef] = &[
         |c| count(c, &dims(&c.args)?),
     )
     .vjp(Vjp::NonDifferentiable("a count is an integer"))
+    .decompose(by::count_nonzero_dims)
     .samples(&["f32[3, 4], [0]", "b8[2, 3, 4], [0, 2]", "i64[2, 2], []"]),
     OpDef::kernel("aten::trace(Tensor self) -> Tensor", "The sum of a matrix's diagonal.", trace_meta, trace)
         .derivative(d::trace)
+        .decompose(by::trace)
         .samples(&["f32[3, 4]", "i32[2, 2]", "c64[3, 3]", "f32[0, 2]"]),
 ];
 

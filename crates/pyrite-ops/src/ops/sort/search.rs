@@ -4,6 +4,7 @@ use pyrite_ir::{Args, Call, Meta, OpDef, OpError, Value, Vjp, invalid};
 use pyrite_tensor::{DType, Tensor};
 
 use super::{Keys, Ordered};
+use crate::decompositions::index as by;
 use crate::rules::operand_dtype;
 
 const NO_SLOPE: Vjp = Vjp::NonDifferentiable("a place is an integer");
@@ -49,6 +50,7 @@ pub const OPS: &[OpDef] = &[
         isin,
     )
     .vjp(NO_SLOPE)
+    .decompose(by::isin)
     .samples(&["i64[3, 4], i64[5]", "f32[3], i64[2], invert=True", "i64[2], i64[0]"]),
     OpDef::kernel(
         "aten::isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) -> Tensor",
@@ -57,6 +59,7 @@ pub const OPS: &[OpDef] = &[
         isin,
     )
     .vjp(NO_SLOPE)
+    .decompose(by::isin)
     .samples(&["i64[3, 4], 3"]),
     OpDef::kernel(
         "aten::isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor",
@@ -65,6 +68,7 @@ pub const OPS: &[OpDef] = &[
         isin,
     )
     .vjp(NO_SLOPE)
+    .decompose(by::isin)
     .samples(&["3, i64[3, 4]"]),
 ];
 

@@ -13,6 +13,7 @@ use pyrite_tensor::{DType, Tensor};
 
 use self::gamma::{Precision, Tail};
 use self::polynomial::{Chebyshev, Width, chebyshev, shifted_chebyshev};
+use crate::decompositions::pointwise as by;
 use crate::derivatives::special as d;
 use crate::kernels::Pointwise;
 use crate::rules::to_float;
@@ -48,6 +49,7 @@ pub const OPS: &[OpDef] = &[
     )
     .derivative(d::mvlgamma)
     .tags(&[Tag::Pointwise])
+    .decompose(by::mvlgamma)
     .samples(&["f32[3, 4]{3..9}, 3", "f64[5]{3..9}, 1", "i64[4]{3..9}, 2"]),
     OpDef::kernel(
         "aten::i0(Tensor self) -> Tensor",
@@ -198,6 +200,7 @@ pub const OPS: &[OpDef] = &[
     })
     .derivative(d::entr)
     .tags(&[Tag::Pointwise])
+    .decompose(by::entr)
     .samples(&["f32[3, 4]", "f64[5]{-30..30}", "i64[4]", "bf16[2, 3]<[1, 2]", "f32[0, 2]"]),
     OpDef::kernel("aten::special_erfcx(Tensor self) -> Tensor", "`exp(x²)·erfc(x)`.", to_float, |call| {
         map(call, Floats::Wide, normal::erfcx)
