@@ -40,14 +40,13 @@ pub fn joint(graph: &Graph, registry: &Registry) -> Result<Joint, NodeError> {
 
 /// Differentiates a graph with respect to the outputs that are chosen by their position.
 pub fn joint_of(graph: &Graph, registry: &Registry, chosen: &dyn Fn(usize) -> bool) -> Result<Joint, NodeError> {
-    let mut tape = Tape { tracer: Tracer::new(registry), tracked: FxHashMap::default(), records: Vec::new(), node: "" };
+    let mut tape = Tape { tracer: Tracer::new(registry), tracked: FxHashMap::default(), records: Vec::new() };
     let mut values: Vec<Value<Handle>> = vec![Value::None; graph.id_bound()];
     // A node that is no tensor stands for its number, or for nothing.
     let mut primals = Vec::new();
     let mut output: &Value<NodeId> = &Value::None;
     let mut grad_enabled = true;
     for (id, node) in graph.nodes() {
-        tape.node = &node.name;
         tape.tracer.origin = Origin::of(node);
         let located = |error| NodeError::at(node, error);
         values[id.0 as usize] = match &node.kind {
@@ -97,8 +96,6 @@ struct Tape<'a> {
     /// Whose gradients are wanted, with metadata that says so to decompositions.
     tracked: FxHashMap<Handle, Meta>,
     records: Vec<Record>,
-    /// The node that is being traced.
-    node: &'a str,
 }
 
 /// A call on the tape.
@@ -106,7 +103,6 @@ struct Record {
     op: OpRef,
     args: Vec<Value<Handle>>,
     out: Value<Handle>,
-    node: String,
     origin: Origin,
 }
 
@@ -164,7 +160,6 @@ impl Tape<'_> {
                     op: op.clone(),
                     args: args.to_vec(),
                     out: out.clone(),
-                    node: self.node.to_owned(),
                     origin: self.tracer.origin.clone(),
                 });
                 Ok(out)
@@ -193,7 +188,7 @@ impl Tape<'_> {
         for record in std::mem::take(&mut self.records).iter().rev() {
             self.tracer.origin = record.origin.clone();
             self.backward(record, &mut grads)
-                .map_err(|error| NodeError::from_origin(&record.node, &record.origin, error).of_op(record.op.name()))?;
+                .map_err(|error| NodeError::from_origin(&record.origin, error).of_op(record.op.name()))?;
         }
         let mut returned: Vec<Value<NodeId>> = outputs.iter().map(|value| self.tracer.lower(value)).collect();
         for primal in primals {

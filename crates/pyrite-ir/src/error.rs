@@ -77,13 +77,13 @@ impl NodeError {
     /// An error of a node.
     pub fn at(node: &Node, error: OpError) -> Self {
         let op = if let Kind::Call(target) = &node.kind { Some(target.name().to_owned()) } else { None };
-        Self { op, ..Self::from_origin(&node.name, &Origin::of(node), error) }
+        Self { op, ..Self::from_origin(&Origin::of(node), error) }
     }
 
-    /// An error of something that came from a node of that name.
-    pub fn from_origin(node: &str, origin: &Origin, error: OpError) -> Self {
+    /// An error of something that came from a node of the user's program; it is called by the name it has there.
+    pub fn from_origin(origin: &Origin, error: OpError) -> Self {
         Self {
-            node: Some(node.to_owned()),
+            node: origin.original.as_ref().map(ToString::to_string),
             op: None,
             span: origin.span.map(|s| (s.line, s.column)),
             stack: origin.stack.clone(),

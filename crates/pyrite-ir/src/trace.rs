@@ -30,9 +30,10 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// The origin of a node.
+    /// The origin of a node. A node that came from no other is its own original.
     pub fn of(node: &Node) -> Self {
-        Self { stack: node.stack.clone(), original: node.original.clone(), span: node.span }
+        let original = node.original.clone().unwrap_or_else(|| node.name.as_str().into());
+        Self { stack: node.stack.clone(), original: Some(original), span: node.span }
     }
 }
 
