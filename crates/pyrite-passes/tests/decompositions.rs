@@ -182,6 +182,26 @@ fn in_type(args: &[Value<Tensor>], dtype: DType) -> Option<Vec<Value<Tensor>>> {
     Some(retyped.collect())
 }
 
+/// A sample whose floats begin with numbers at which functions do something special, each tensor in another order.
+fn at_edges(args: &[Value<Tensor>]) -> Vec<Value<Tensor>> {
+    const EDGES: [f64; 7] = [0.0, f64::INFINITY, -1.0, f64::NAN, f64::NEG_INFINITY, 1.0, -0.0];
+    let mut tensors = 0;
+    let edged = args.iter().map(|arg| {
+        arg.map(&mut |t: &Tensor| {
+            if !t.dtype().is_float() {
+                return t.clone();
+            }
+            tensors += 1;
+            let mut values = t.to_f64s();
+            values.iter_mut().enumerate().for_each(|(at, value)| *value = EDGES[at * tensors % EDGES.len()]);
+            let to = Tensor::empty_strided(t.shape(), t.stride(), t.dtype()).unwrap();
+            to.write_f64s(&values);
+            to
+        })
+    });
+    edged.collect()
+}
+
 /// Operators with a decomposition beside their kernel or view; `PYRITE_TEST_OPS=gelu,relu` picks those whose names contain one of these.
 fn operators() -> impl Iterator<Item = &'static OpRef> {
     let only = std::env::var("PYRITE_TEST_OPS").unwrap_or_default();
@@ -202,6 +222,11 @@ fn every_decomposition_computes_what_the_kernel_does() {
             checked += 1;
             if let Err(problem) = check(op, &args) {
                 problems.push(format!("{} on ({sample}): {problem}", op.name()));
+            }
+            if op.has(Tag::Pointwise)
+                && let Err(problem) = check(op, &at_edges(&args))
+            {
+                problems.push(format!("{} at the edges of ({sample}): {problem}", op.name()));
             }
             for dtype in FLOATS {
                 // Types that the operator does not take are no samples.
