@@ -8,7 +8,7 @@ use pyrite_interp::{Context, Interpreter, Mode};
 use pyrite_ir::{Builder, Meta, OpRef, Value, Vjp};
 use pyrite_ops::{registry, samples};
 use pyrite_tensor::random::CounterGenerator;
-use pyrite_tensor::{DType, Tensor};
+use pyrite_tensor::{Complex64, DType, Tensor};
 
 const STEP: f64 = 1e-6;
 
@@ -44,9 +44,8 @@ fn random_like(tensor: &Tensor, stream: u64) -> Tensor {
     let generator = CounterGenerator::new(0xd1f, stream);
     let count = tensor.numel() as u64;
     if tensor.dtype().is_complex() {
-        let pairs: Vec<_> = (0..count)
-            .map(|i| pyrite_tensor::Complex64::new(generator.normal(2 * i), generator.normal(2 * i + 1)))
-            .collect();
+        let pairs: Vec<_> =
+            (0..count).map(|i| Complex64::new(generator.normal(2 * i), generator.normal(2 * i + 1))).collect();
         made.write_c128s(&pairs);
     } else {
         made.write_f64s(&(0..count).map(|i| generator.normal(i)).collect::<Vec<_>>());
@@ -81,6 +80,68 @@ fn tensors(value: &Value<Tensor>) -> Vec<Tensor> {
     found
 }
 
+/// Matrices of which PyTorch's derivatives are those, wherever else the operator is defined.
+#[derive(Clone, Copy)]
+enum Domain {
+    Hermitian,
+    Lower,
+    Upper,
+}
+
+impl Domain {
+    /// The domain of a parameter, where it has one.
+    fn of(op: &OpRef, args: &[Value<Tensor>], param: usize) -> Option<Self> {
+        let flag = |index: usize| matches!(args[index], Value::Bool(true));
+        let triangle = |upper: bool| if upper { Self::Upper } else { Self::Lower };
+        match (op.name(), param) {
+            (
+                "aten._linalg_eigh.default" | "aten.linalg_cholesky_ex.default" | "aten.linalg_matrix_sqrth.default",
+                0,
+            ) => Some(Self::Hermitian),
+            ("aten.linalg_pinv.atol_rtol_tensor", 0) if flag(3) => Some(Self::Hermitian),
+            ("aten.cholesky_inverse.default", 0) => Some(triangle(flag(1))),
+            ("aten.cholesky_solve.default", 1) => Some(triangle(flag(2))),
+            _ => None,
+        }
+    }
+
+    /// Makes matrices of this domain: `x·xᴴ + 1`, or one triangle.
+    fn point(self, x: &Tensor) -> Tensor {
+        self.changed(x, |m, n, i, j| {
+            let product: Complex64 = (0..n).map(|k| m[i * n + k] * m[j * n + k].conj()).sum();
+            product + if i == j { 1.0 } else { 0.0 }
+        })
+    }
+
+    /// Makes directions that stay in this domain.
+    fn direction(self, v: &Tensor) -> Tensor {
+        self.changed(v, |m, n, i, j| (m[i * n + j] + m[j * n + i].conj()) / 2.0)
+    }
+
+    fn changed(self, x: &Tensor, hermitian: impl Fn(&[Complex64], usize, usize, usize) -> Complex64) -> Tensor {
+        let n = x.shape().last().map_or(0, |n| *n as usize);
+        let mut data = Vec::new();
+        for m in x.to_c128s().chunks((n * n).max(1)) {
+            data.extend((0..n * n).map(|at| {
+                let (i, j) = (at / n, at % n);
+                match self {
+                    Self::Hermitian => hermitian(m, n, i, j),
+                    Self::Lower if i >= j => m[at],
+                    Self::Upper if i <= j => m[at],
+                    _ => Complex64::new(0.0, 0.0),
+                }
+            }));
+        }
+        let made = Tensor::empty(x.shape(), x.dtype()).unwrap();
+        if x.dtype().is_complex() {
+            made.write_c128s(&data);
+        } else {
+            made.write_f64s(&data.iter().map(|z| z.re).collect::<Vec<_>>());
+        }
+        made
+    }
+}
+
 enum Outcome {
     /// Gradient and differences agree.
     Agrees,
@@ -106,6 +167,7 @@ fn check_all_but(op: &OpRef, text: &str, fixed: &[usize]) -> Result<Outcome, Str
     let args = samples::read(&op.schema, text).map_err(|e| e.to_string())?;
     let mut inputs = Vec::new();
     let mut moves = Vec::new();
+    let mut domains = Vec::new();
     let mut builder = Builder::new();
     let bound: Vec<_> = args
         .iter()
@@ -113,7 +175,10 @@ fn check_all_but(op: &OpRef, text: &str, fixed: &[usize]) -> Result<Outcome, Str
         .map(|(index, arg)| {
             let arg = widened_type(arg);
             arg.map(&mut |tensor: &Tensor| {
+                let domain = Domain::of(op, &args, index);
                 let tensor = widened(tensor);
+                let tensor = domain.map_or(tensor.clone(), |domain| domain.point(&tensor));
+                domains.push(domain);
                 let requires_grad = is_continuous(&tensor) && !fixed.contains(&index);
                 let meta = Meta { requires_grad, ..Meta::of(&tensor) };
                 inputs.push(tensor);
@@ -174,7 +239,11 @@ fn check_all_but(op: &OpRef, text: &str, fixed: &[usize]) -> Result<Outcome, Str
     if tangents.is_empty() {
         return Ok(Outcome::Silent);
     }
-    let directions: Vec<Tensor> = inputs.iter().enumerate().map(|(i, x)| random_like(x, i as u64)).collect();
+    let direction = |(i, x): (usize, &Tensor)| {
+        let any = random_like(x, i as u64);
+        domains[i].map_or(any.clone(), |domain| domain.direction(&any))
+    };
+    let directions: Vec<Tensor> = inputs.iter().enumerate().map(direction).collect();
     let mut all = inputs.clone();
     all.extend(tangents.clone());
     let results = run(&made.graph, all)?;

@@ -9,6 +9,7 @@ use pyrite_ir::{Args, Call, Meta, OpDef, OpError, SymDims, Tag, Value, invalid, 
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Tensor};
 
+use crate::derivatives::fft as d;
 use crate::kernels::fourier::{Direction, along};
 use crate::rules::{preserved_strides, wrap_dims};
 
@@ -20,6 +21,7 @@ pub const OPS: &[OpDef] = &[
         c2c_infer,
         c2c,
     )
+    .derivative(d::c2c)
     .samples(&[
         "c64[3, 4], [0], 0, True",
         "c128[2, 3, 5], [2, 0], 1, False",
@@ -33,6 +35,7 @@ pub const OPS: &[OpDef] = &[
         r2c_infer,
         r2c,
     )
+    .derivative(d::r2c)
     .tags(&[Tag::Core])
     .samples(&[
         "f32[3, 4], [1], 0, True",
@@ -46,6 +49,7 @@ pub const OPS: &[OpDef] = &[
         c2r_infer,
         c2r,
     )
+    .derivative(d::c2r)
     .tags(&[Tag::Core])
     .samples(&[
         "c64[3, 4], [1], 0, 6",

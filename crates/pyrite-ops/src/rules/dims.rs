@@ -71,3 +71,8 @@ pub fn specialized(size: &SymInt) -> Result<i64, OpError> {
         _ => unsupported!("a call whose number of results depends on the size {size}, which only a run can tell"),
     }
 }
+
+/// Whether the right-hand side of systems with these matrices holds one vector per matrix.
+pub fn is_vector(matrices: &[SymInt], rhs: &[SymInt]) -> bool {
+    rhs.len() == 1 || (rhs.len() + 1 == matrices.len() && matrices.iter().zip(rhs).all(|(x, y)| x.is_eq(y)))
+}

@@ -7,7 +7,7 @@ use pyrite_tensor::{DType, Tensor};
 
 use super::factor::{self, Diagonal, Lu, Triangle};
 use super::matrix::{Matrix, Number, load, load_as, store};
-use super::{rules, spectral};
+use super::spectral;
 
 type Evaluated = Result<Value<Tensor>, OpError>;
 
@@ -215,7 +215,7 @@ fn store_lu<T: Number>(factors: &[Lu<T>], lu: &Tensor, pivots: &Tensor) {
 fn solve_ex_of<T: Number>(call: &Call<'_>) -> Evaluated {
     let (a, b) = (call.args.tensor(0)?, call.args.tensor(1)?);
     let [out, lu, pivots, info] = [call.allocate(0)?, call.allocate(1)?, call.allocate(2)?, call.allocate(3)?];
-    let vector = rules::is_vector(&Meta::of(a).shape, &Meta::of(b).shape);
+    let vector = crate::rules::is_vector(&Meta::of(a).shape, &Meta::of(b).shape);
     let matrices = |t: &Tensor| {
         let mut layout = t.layout().clone();
         if vector {
@@ -444,13 +444,14 @@ fn hermitian_of<T: Number>(matrices: &[Matrix<T>], upper: bool) -> Vec<Matrix<T>
 }
 
 fn eigh_of<T: Number>(call: &Call<'_>) -> Evaluated {
-    if call.args.bool(2)? {
-        unsupported!("{} with eigenvectors, whose signs depend on the implementation", call.args.schema.name);
-    }
     let (values, vectors) = (call.allocate(0)?, call.allocate(1)?);
     let matrices = hermitian_of(&load::<T>(call.args.tensor(0)?), matches!(call.args.str(1)?, "U" | "u"));
     check_finite(call, &matrices)?;
-    values.write_f64s(&matrices.into_iter().flat_map(|a| spectral::eigh(a).0).collect::<Vec<_>>());
+    let found: Vec<(Vec<f64>, Matrix<T>)> = matrices.into_iter().map(spectral::eigh).collect();
+    values.write_f64s(&found.iter().flat_map(|(values, _)| values.iter().copied()).collect::<Vec<_>>());
+    if call.args.bool(2)? {
+        store(&vectors, found.iter().map(|(_, vectors)| vectors));
+    }
     Ok(vec![values, vectors].into())
 }
 
@@ -460,13 +461,27 @@ fn tall<T: Number>(a: &Matrix<T>) -> Matrix<T> {
 }
 
 fn svd_of<T: Number>(call: &Call<'_>) -> Evaluated {
-    if call.args.bool(2)? {
-        unsupported!("{} with singular vectors, whose signs depend on the implementation", call.args.schema.name);
-    }
     let [u, s, vh] = [call.allocate(0)?, call.allocate(1)?, call.allocate(2)?];
     let matrices = load::<T>(call.args.tensor(0)?);
     check_finite(call, &matrices)?;
-    s.write_f64s(&matrices.iter().flat_map(|a| spectral::svd(&tall(a)).s).collect::<Vec<_>>());
+    let (full, vectors) = (call.args.bool(1)?, call.args.bool(2)?);
+    let (mut values, mut lefts, mut rights) = (Vec::new(), Vec::new(), Vec::new());
+    for a in &matrices {
+        let found = spectral::svd(&tall(a));
+        if vectors {
+            let longest = a.rows.max(a.cols);
+            let long = spectral::completed(&found.u, &found.s, if full { longest } else { found.s.len() });
+            let (left, right) = if a.rows < a.cols { (found.v, long) } else { (long, found.v) };
+            lefts.push(left);
+            rights.push(right.adjoint());
+        }
+        values.extend(found.s);
+    }
+    s.write_f64s(&values);
+    if vectors {
+        store(&u, &lefts);
+        store(&vh, &rights);
+    }
     Ok(vec![u, s, vh].into())
 }
 

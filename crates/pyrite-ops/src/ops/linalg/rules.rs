@@ -7,7 +7,7 @@ use pyrite_ir::{Args, Meta, OpError, SymDims, Value, invalid};
 use pyrite_sym::SymInt;
 use pyrite_tensor::DType;
 
-use crate::rules::broadcast;
+use crate::rules::{broadcast, is_vector};
 
 type Inferred = Result<Value<Meta>, OpError>;
 
@@ -125,11 +125,6 @@ pub fn triangular_solve(args: &Args<'_, Meta>) -> Inferred {
     let n = size(a).0;
     let clone = shaped(&shape[..shape.len() - 2], &[&n, &n]);
     Ok(vec![columns(a, &shape, a.dtype), columns(a, &clone, a.dtype)].into())
-}
-
-/// Whether the right-hand side holds one vector per matrix.
-pub fn is_vector(a: &[SymInt], b: &[SymInt]) -> bool {
-    b.len() == 1 || (b.len() + 1 == a.len() && a.iter().zip(b).all(|(x, y)| x.is_eq(y)))
 }
 
 pub fn solve_ex(args: &Args<'_, Meta>) -> Inferred {

@@ -1,8 +1,8 @@
 //! Eigenvalues of Hermitian matrices and singular values, by Jacobi rotations.
 //!
 //! Rotations converge to full relative precision and are simple. The vectors that they give are right, yet not the ones
-//! that LAPACK gives (each may differ by a factor of modulus one), so only what does not depend on that is returned to
-//! programs.
+//! that LAPACK gives: each may differ by a factor of modulus one, and those of equal values by a rotation. The factors
+//! are chosen so that the largest element of each vector (of `V`) is a positive real number.
 
 use super::matrix::{Matrix, Number};
 
@@ -48,15 +48,53 @@ pub fn svd<T: Number>(a: &Matrix<T>) -> Svd<T> {
     let norms: Vec<f64> = (0..n).map(|j| u.column(j).iter().fold(0.0, |sum: f64, x| sum.hypot(x.modulus()))).collect();
     let mut order: Vec<usize> = (0..n).collect();
     order.sort_by(|a, b| norms[*b].total_cmp(&norms[*a]));
+    let phases = phases(&v);
     let unit = |i: usize, j: usize| {
         let norm = norms[order[j]];
-        if norm == 0.0 { T::ZERO } else { u[(i, order[j])] / T::real(norm) }
+        if norm == 0.0 { T::ZERO } else { u[(i, order[j])] * phases[order[j]] / T::real(norm) }
     };
     Svd {
         u: Matrix::from_fn(u.rows, n, unit),
         s: order.iter().map(|j| norms[*j]).collect(),
-        v: Matrix::from_fn(n, n, |i, j| v[(i, order[j])]),
+        v: Matrix::from_fn(n, n, |i, j| v[(i, order[j])] * phases[order[j]]),
     }
+}
+
+/// The first columns of `U`, as many as asked for, all orthonormal: those whose value is too small to tell their
+/// direction, and those that are missing, are chosen orthogonal to the others.
+pub fn completed<T: Number>(u: &Matrix<T>, s: &[f64], cols: usize) -> Matrix<T> {
+    let norm = |column: &[T]| column.iter().fold(0.0, |sum: f64, x| sum.hypot(x.modulus()));
+    let rows = u.rows;
+    let smallest = s.first().map_or(0.0, |largest| largest * f64::EPSILON * rows as f64);
+    let is_known = |j: usize| s.get(j).is_some_and(|value| *value > smallest);
+    let mut columns: Vec<Option<Vec<T>>> = (0..cols).map(|j| is_known(j).then(|| u.column(j).to_vec())).collect();
+    while let Some(at) = columns.iter().position(Option::is_none) {
+        // Of the unit vectors, the one that the columns so far reach least.
+        let reached = |i: usize| columns.iter().flatten().map(|c| c[i].modulus().powi(2)).sum::<f64>();
+        let unit = (0..rows).min_by(|x, y| reached(*x).total_cmp(&reached(*y))).unwrap_or(0);
+        let mut made: Vec<T> = (0..rows).map(|i| if i == unit { T::ONE } else { T::ZERO }).collect();
+        // Twice, so that rounding errors of the first time are taken off too.
+        for _ in 0..2 {
+            for column in columns.iter().flatten() {
+                let dot = column.iter().zip(&made).fold(T::ZERO, |sum, (x, y)| sum + x.conj() * *y);
+                made.iter_mut().zip(column).for_each(|(x, y)| *x = *x - *y * dot);
+            }
+        }
+        let length = T::real(norm(&made));
+        columns[at] = Some(made.iter().map(|x| *x / length).collect());
+    }
+    Matrix { rows, cols, data: columns.into_iter().flatten().flatten().collect() }
+}
+
+/// For each column, the factor that makes its largest element a positive real number.
+fn phases<T: Number>(v: &Matrix<T>) -> Vec<T> {
+    let phase = |column: &[T]| {
+        // Of elements that are as good as equal, the first one: it is the same one after a small change.
+        let larger = |most: T, x: &T| if x.modulus() > most.modulus() * (1.0 + 1e-8) { *x } else { most };
+        let most = column.iter().fold(T::ZERO, larger);
+        if most == T::ZERO { T::ONE } else { most.conj() / T::real(most.modulus()) }
+    };
+    (0..v.cols).map(|j| phase(v.column(j))).collect()
 }
 
 /// Turns columns `p` and `q` by an angle with cosine `c` and sine `s`, after taking the phase off column `q`.
@@ -107,7 +145,9 @@ pub fn eigh<T: Number>(mut a: Matrix<T>) -> (Vec<f64>, Matrix<T>) {
     }
     let mut order: Vec<usize> = (0..n).collect();
     order.sort_by(|x, y| a[(*x, *x)].re().total_cmp(&a[(*y, *y)].re()));
-    (order.iter().map(|j| a[(*j, *j)].re()).collect(), Matrix::from_fn(n, n, |i, j| v[(i, order[j])]))
+    let phases = phases(&v);
+    let vectors = Matrix::from_fn(n, n, |i, j| v[(i, order[j])] * phases[order[j]]);
+    (order.iter().map(|j| a[(*j, *j)].re()).collect(), vectors)
 }
 
 /// The whole Hermitian matrix of which one triangle is stored.
