@@ -45,10 +45,14 @@ fn differentiate(op: &OpRef, text: &str, env: Option<&SymEnv>) -> Result<(), Str
     joint(&builder.finish(), registry()).map(|_| ()).map_err(|e| e.to_string())
 }
 
+/// Operators whose derivative has a part for each of as many reflections as a size says: there is no graph for a symbol.
+const UNROLLED: &[&str] = &["aten.linalg_householder_product.default", "aten.ormqr.default"];
+
 #[test]
 fn rules_serve_symbolic_sizes() {
     let (mut problems, mut checked) = (Vec::new(), 0);
-    for op in registry().iter().filter(|op| matches!(op.def.vjp, Vjp::Rule(_))) {
+    let rules = registry().iter().filter(|op| matches!(op.def.vjp, Vjp::Rule(_)));
+    for op in rules.filter(|op| !UNROLLED.contains(&op.name())) {
         for text in op.def.samples {
             if differentiate(op, text, None).is_err() {
                 continue;

@@ -5,6 +5,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use pyrite_oracle::Class;
@@ -15,6 +16,7 @@ pub(crate) struct Process {
     pub(crate) input: Option<ChildStdin>,
     lines: Receiver<String>,
     errors: Arc<Mutex<Vec<u8>>>,
+    listener: Option<JoinHandle<()>>,
 }
 
 /// How much of what a process says on standard error is kept.
@@ -44,9 +46,10 @@ impl Process {
             });
         }
         let errors = Arc::new(Mutex::new(Vec::new()));
+        let mut listener = None;
         if let Some(mut output) = child.stderr.take() {
             let errors = errors.clone();
-            std::thread::spawn(move || {
+            listener = Some(std::thread::spawn(move || {
                 let mut buffer = [0; 4096];
                 while let Ok(count @ 1..) = output.read(&mut buffer) {
                     let mut kept = errors.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -54,10 +57,10 @@ impl Process {
                     let excess = kept.len().saturating_sub(KEPT);
                     kept.drain(..excess);
                 }
-            });
+            }));
         }
         let input = child.stdin.take();
-        Ok(Self { child, input, lines, errors })
+        Ok(Self { child, input, lines, errors, listener })
     }
 
     /// The next line, if it comes in time.
@@ -73,10 +76,21 @@ impl Process {
     pub(crate) fn wait(&mut self, until: Instant) -> Option<ExitStatus> {
         loop {
             match self.child.try_wait() {
-                Ok(Some(status)) => return Some(status),
+                Ok(Some(status)) => {
+                    self.settle();
+                    return Some(status);
+                }
                 Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(2)),
                 _ => return None,
             }
+        }
+    }
+
+    /// Lets the last words of a process that ended be heard. What it started may hold its output open: nobody waits long.
+    fn settle(&self) {
+        let until = Instant::now() + Duration::from_millis(500);
+        while self.listener.as_ref().is_some_and(|l| !l.is_finished()) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 
