@@ -20,6 +20,8 @@ backward_rules! {
     relu |g, p| "aten.threshold_backward.default" [g, p.result(0)?, 0i64];
     rrelu_with_noise |g, p| "aten.rrelu_with_noise_backward.default"
         [g, p.value(0), p.value(1), p.value(2), p.value(3), p.value(4), false];
+    rrelu_with_noise_functional |g, p| "aten.rrelu_with_noise_backward.default"
+        [g, p.value(0), p.result(1)?, p.value(2), p.value(3), p.value(4), false];
     sigmoid |g, p| "aten.sigmoid_backward.default" [g, p.result(0)?];
     softplus |g, p| "aten.softplus_backward.default" [g, p.value(0), p.value(1), p.value(2)];
     softshrink |g, p| "aten.softshrink_backward.default" [g, p.value(0), p.value(1)];

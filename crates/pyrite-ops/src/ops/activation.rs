@@ -8,7 +8,9 @@ use pyrite_tensor::{Layout, Tensor};
 use crate::decompositions::activation as by;
 use crate::derivatives::{activation as d, activation_backward as second};
 use crate::kernels::{Pointwise, vector_math};
-use crate::rules::{core_pointwise, in_place, plain_pointwise, to_float, to_same, to_same_number, wrap_dim};
+use crate::rules::{
+    core_pointwise, in_place, plain_pointwise, preserved_strides, to_float, to_same, to_same_number, wrap_dim,
+};
 
 const FLOATS: &[&str] = &["f32[3, 4]", "f64[5]", "bf16[2, 3]<[1, 2]", "f32[0, 3]"];
 const IN_PLACE: &[&str] = &["f32[3, 4]", "f64[2, 3]<[1, 4]"];
@@ -57,6 +59,7 @@ pub const OPS: &[OpDef] = &[
     OpDef::kernel("aten::glu(Tensor self, int dim=-1) -> Tensor", "The first half of a dimension, weighted by `sigmoid` of the second.", infer_glu, glu).derivative(d::glu).decompose(by::glu).samples(&["f32[3, 4]", "f64[4, 3], 0", "f32[2, 4, 3]<[1, 2, 8], 1", "bf16[6]", "f32[0, 4]"]),
     OpDef::kernel("aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor", "The element, scaled below zero by a weight.", to_same, prelu).derivative(d::prelu).decompose(by::prelu).samples(&["f32[3, 4], f32[1, 4]", "f64[5], f64[5]", "bf16[2, 3], bf16[1, 3]"]),
     OpDef::kernel("aten::rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> Tensor", "`leaky_relu` with a slope that is random in training, kept in `noise`, and the middle of its range otherwise.", infer_rrelu, rrelu).derivative(d::rrelu_with_noise).tags(&[Tag::Random]).samples(&["f32[2, 3]<[1, 2], f32[2, 3]", "f64[5], f64[5], 0.1, 0.3, training=True", "bf16[4], bf16[4], training=True"]),
+    OpDef::kernel("aten::rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> (Tensor, Tensor noise_out)", "`rrelu_with_noise`, and the noise as it is afterwards.", infer_rrelu_functional, rrelu_functional).derivative(d::rrelu_with_noise_functional).constants(&[1]).tags(&[Tag::Random]).samples(&["f32[2, 3]<[1, 2], f32[2, 3]<[1, 2]", "f64[5], f64[5], 0.1, 0.3, training=True"]),
     in_place("aten::relu_(Tensor(a!) self) -> Tensor(a!)", "aten.relu.default", IN_PLACE),
     in_place("aten::sigmoid_(Tensor(a!) self) -> Tensor(a!)", "aten.sigmoid.default", IN_PLACE),
     in_place("aten::silu_(Tensor(a!) self) -> Tensor(a!)", "aten.silu.default", IN_PLACE),
@@ -349,22 +352,39 @@ fn infer_rrelu(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
 }
 
 fn rrelu(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
-    let (x, noise) = (call.args.tensor(0)?, call.args.tensor(1)?);
+    Ok(rrelu_into(call, call.args.tensor(1)?)?.into())
+}
+
+/// The result; in training, the slopes are written into `noise`.
+fn rrelu_into(call: &Call<'_>, noise: &Tensor) -> Result<Tensor, OpError> {
+    let x = call.args.tensor(0)?;
     let (lower, upper) = (call.args.float(2)?, call.args.float(3)?);
+    let (result, values) = (call.allocate(0)?, x.to_f64s());
     if !call.args.bool(4)? {
         let slope = 0.5 * (lower + upper);
-        return map(call, |x| if x > 0.0 { x } else { x * slope });
+        result.write_f64s(&values.iter().map(|x| if *x > 0.0 { *x } else { x * slope }).collect::<Vec<_>>());
+        return Ok(result);
     }
     if noise.shape() != x.shape() {
         invalid!("rrelu: noise has shape {:?}, the tensor {:?}", noise.shape(), x.shape());
     }
     let mut generator = call.rng.borrow_mut();
-    let values = x.to_f64s();
     // Only elements that need a slope draw one, in order.
     let slopes: Vec<f64> =
         values.iter().map(|x| if *x <= 0.0 { lower + generator.next_f64() * (upper - lower) } else { 1.0 }).collect();
     noise.write_f64s(&slopes);
-    let result = call.allocate(0)?;
     result.write_f64s(&values.iter().zip(&slopes).map(|(x, slope)| x * slope).collect::<Vec<_>>());
-    Ok(result.into())
+    Ok(result)
+}
+
+fn infer_rrelu_functional(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
+    let noise = args.tensor(1)?;
+    let strided = Meta::strided(&noise.shape, &preserved_strides(noise), noise.dtype);
+    Ok(Value::List(vec![infer_rrelu(args)?, Meta { device: noise.device.clone(), ..strided }.into()]))
+}
+
+fn rrelu_functional(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
+    let noise = call.allocate(1)?;
+    noise.write_from(call.args.tensor(1)?);
+    Ok(vec![rrelu_into(call, &noise)?, noise].into())
 }
