@@ -95,6 +95,9 @@ pub struct Run {
     /// Keep the gradients of inputs and parameters, in order, in this .npz file
     #[arg(long, value_name = "FILE")]
     save_gradients: Option<PathBuf>,
+    /// Keep the inputs as the run left them, in order, in this .npz file
+    #[arg(long, value_name = "FILE")]
+    save_inputs: Option<PathBuf>,
     /// Print a JSON object
     #[arg(long)]
     json: bool,
@@ -224,6 +227,9 @@ impl Run {
         }
         if let Some(path) = &self.save_gradients {
             save(path, &gradients.iter().map(|(_, g)| Value::Tensor(g.clone())).collect::<Vec<_>>())?;
+        }
+        if let Some(path) = &self.save_inputs {
+            save(path, &ran.results.inputs)?;
         }
         let same = compared.is_none_or(|(_, report)| report.agrees());
         if self.json {
