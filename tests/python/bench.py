@@ -122,8 +122,10 @@ BLOCK = """
 def blocks(directory, count):
     """A program of so many blocks, whose inputs all want gradients."""
     body = "".join(BLOCK.format(k=k, next=k + 1) for k in range(count))
-    inputs = [((8, 16), "x_0"), ((16, 16), "weight"), ((16,), "bias")]
-    lines = [f"    reader.tensor(reader.storage(None, 1024), {shape}, requires_grad=True, is_leaf=True)  # {name}" for shape, name in inputs]
+    lines = []
+    for k, (shape, size) in enumerate([((8, 16), 512), ((16, 16), 1024), ((16,), 64)]):
+        lines.append(f"    buf{k} = reader.storage(None, {size})")
+        lines.append(f"    reader.tensor(buf{k}, {shape}, requires_grad=True, is_leaf=True)")
     path = directory / f"blocks_{count}.py"
     path.write_text(
         f"""import torch
@@ -141,9 +143,10 @@ load_args._version = 0
 
 
 def bench_growth(directory, factor, threads):
-    small, large = [
-        pyrite_json("compile", blocks(directory, count), "--repeat", 5, threads=threads)["total_seconds"] for count in (10, 10 * factor)
-    ]
+    def measured(count):
+        return pyrite_json("compile", blocks(directory, count), "--repeat", max(5, 1000 // count), threads=threads)["total_seconds"]
+
+    small, large = measured(10), measured(10 * factor)
     return {"name": f"growth {factor} times as large", "pyrite": large, "torch": None, "ratio": large / (factor * small), "bar": GROWTH_BAR}
 
 

@@ -10,8 +10,9 @@
 //!
 //! **What must not be computed twice.** Operators whose work is more than reading and writing memory once
 //! ([`is_costly`]), and operators that draw random numbers: a second draw would be another mask. With a memory budget
-//! below 1, costly values are released from this rule, those first that free most bytes for their work, until the
-//! budget holds or only random values are left.
+//! below 1, costly values are released from this rule, those first that free most bytes for their work, and as few as
+//! the budget allows. Releasing more never saves more, so the number is found by halving: a program of `n` values takes
+//! `log n` cuts.
 
 use petgraph::algo::dinics;
 use petgraph::graph::{DiGraph, NodeIndex};
@@ -43,14 +44,23 @@ const UNBOUNDED: u64 = 1 << 52;
 pub fn min_cut_partition(joint: &Joint, options: MinCut) -> Partition {
     let roles = Roles::of(joint);
     let problem = Problem::of(joint, &roles);
-    let mut released = FxHashSet::default();
-    let (mut saved, mut bytes) = problem.solve(&released);
+    let (mut saved, bytes) = problem.solve(&FxHashSet::default());
     let allowed = (options.memory_budget.clamp(0.0, 1.0) * bytes as f64) as u64;
-    while bytes > allowed {
-        // Work is counted in bytes read and written, times the depth of a product's sum.
-        let Some(next) = problem.most_worthwhile(&saved, &released) else { break };
-        released.insert(next);
-        (saved, bytes) = problem.solve(&released);
+    if bytes > allowed {
+        let costly = problem.costly();
+        let release = |count: usize| problem.solve(&costly[..count].iter().copied().collect());
+        // Fewer than `low` are too few; `high` are enough, or all there are.
+        let (mut low, mut high) = (1, costly.len());
+        saved = release(high).0;
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            let (cut, bytes) = release(middle);
+            if bytes <= allowed {
+                (saved, high) = (cut, middle);
+            } else {
+                low = middle + 1;
+            }
+        }
     }
     split(joint, &roles, saved)
 }
@@ -146,33 +156,17 @@ impl<'a> Problem<'a> {
         (saved, bytes)
     }
 
-    /// The saved value that frees most bytes for the work of computing it again.
-    fn most_worthwhile(&self, saved: &[NodeId], released: &FxHashSet<NodeId>) -> Option<NodeId> {
-        let mut best: Option<(f64, NodeId)> = None;
-        for id in saved {
-            let maker = self.maker(*id);
-            let node = self.node(maker);
-            if released.contains(&maker) || !is_pinned(node) || draws(node) {
-                continue;
-            }
-            let freed = bytes_of(self.node(*id).meta.as_ref()) as f64;
-            let worth = freed / self.work(node);
-            if best.is_none_or(|(most, _)| worth > most) {
-                best = Some((worth, maker));
-            }
-        }
-        best.map(|(_, id)| id)
-    }
-
-    /// The node that computes a value: for an item, the call that returned the list.
-    fn maker(&self, id: NodeId) -> NodeId {
-        let mut id = id;
-        while let (Kind::Call(Target::GetItem), Some(Value::Tensor(list))) =
-            (&self.node(id).kind, self.node(id).args.first())
-        {
-            id = *list;
-        }
-        id
+    /// The calls that may be released, those first that free most bytes for the work of computing them again.
+    fn costly(&self) -> Vec<NodeId> {
+        let releasable = |id: &NodeId| is_pinned(self.node(*id)) && !draws(self.node(*id));
+        let mut ranked: Vec<(f64, NodeId)> = self
+            .candidates
+            .iter()
+            .filter(|id| releasable(id))
+            .map(|id| (bytes_of(self.node(*id).meta.as_ref()) as f64 / self.work(self.node(*id)), *id))
+            .collect();
+        ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        ranked.into_iter().map(|(_, id)| id).collect()
     }
 
     /// Bytes read and written, and for products the bytes of an operand again for each column of the result.

@@ -34,23 +34,16 @@ pub struct Partition {
 /// Saves every value of the forward half that the backward half reads.
 pub fn default_partition(joint: &Joint) -> Partition {
     let roles = Roles::of(joint);
-    let mut saved = Vec::new();
+    let mut wanted = vec![false; joint.graph.id_bound()];
     for (id, node) in joint.graph.nodes() {
-        if !roles.needed_backward[id.0 as usize] || roles.forward[id.0 as usize] {
-            continue;
+        if roles.needed_backward[id.0 as usize] && !roles.forward[id.0 as usize] {
+            node.each_input(&mut |input| wanted[input.0 as usize] |= roles.forward[input.0 as usize]);
         }
-        node.each_input(&mut |input| {
-            if roles.forward[input.0 as usize] && !saved.contains(&input) {
-                saved.push(input);
-            }
-        });
     }
     for gradient in &roles.gradients {
-        if roles.forward[gradient.0 as usize] && !saved.contains(gradient) {
-            saved.push(*gradient);
-        }
+        wanted[gradient.0 as usize] |= roles.forward[gradient.0 as usize];
     }
-    let saved = roles.savable(joint, saved);
+    let saved = roles.savable(joint, &wanted);
     split(joint, &roles, saved)
 }
 
@@ -108,18 +101,17 @@ impl Roles {
         Self { outputs: outputs.to_vec(), returned: returned.to_vec(), gradients, forward, tangent, needed_backward }
     }
 
-    /// Lists cannot be saved: their items are.
-    fn savable(&self, joint: &Joint, wanted: Vec<NodeId>) -> Vec<NodeId> {
-        let is_list = |id: NodeId| matches!(joint.graph.node(id).meta, Some(Value::List(_)));
-        let mut saved: Vec<NodeId> = wanted.iter().copied().filter(|id| !is_list(*id)).collect();
+    /// The wanted values that can be saved, in order. Lists cannot: their items are.
+    fn savable(&self, joint: &Joint, wanted: &[bool]) -> Vec<NodeId> {
+        let mut saved = Vec::new();
         for (id, node) in joint.graph.nodes() {
-            let of_list = matches!(node.kind, Kind::Call(Target::GetItem))
-                && matches!(node.args.first(), Some(Value::Tensor(list)) if wanted.contains(list));
-            if of_list && self.needed_backward[id.0 as usize] && !saved.contains(&id) {
+            let is_list = matches!(node.meta, Some(Value::List(_)));
+            let of_wanted_list = matches!(node.kind, Kind::Call(Target::GetItem))
+                && matches!(node.args.first(), Some(Value::Tensor(list)) if wanted[list.0 as usize]);
+            if (wanted[id.0 as usize] && !is_list) || (of_wanted_list && self.needed_backward[id.0 as usize]) {
                 saved.push(id);
             }
         }
-        saved.sort_unstable();
         saved
     }
 }
