@@ -20,7 +20,7 @@ use pyrite_passes::{Functional, Table, autocast, cleanup, decompose, functionali
 use pyrite_tensor::Tensor;
 
 use crate::backend::{Backend, Backward, Direction, Executable, Forward, InputGradients, Observer, Options};
-use crate::backends::gradients as gradients_of;
+use crate::backends::{copied, gradients as gradients_of};
 
 /// A functional graph that is ready to run: it takes its inputs by value and returns a flat list.
 pub trait Compiled: Send + Sync {
@@ -251,7 +251,10 @@ impl Executable for AotExecutable {
             let outputs = self.functional.leave(&keep, results)?;
             return Ok(Forward { outputs, backward: None });
         };
-        let saved = results.split_off(half.partition.outputs);
+        let saved =
+            self.functional.written.iter().try_fold(results.split_off(half.partition.outputs), |saved, position| {
+                unwritten(saved, &keep[*position])
+            })?;
         let outputs = self.functional.leave(&keep, results)?;
         let backward = AotBackward {
             half: half.clone(),
@@ -273,6 +276,16 @@ impl Executable for AotExecutable {
             None => vec![("forward".to_owned(), self.functional.graph.clone())],
         }
     }
+}
+
+/// Values that a write to a tensor leaves alone: those that share its memory are copied.
+fn unwritten(values: Vec<Value<Tensor>>, written: &Value<Tensor>) -> Result<Vec<Value<Tensor>>, OpError> {
+    let Value::Tensor(written) = written else { return Ok(values) };
+    let apart = |value: Value<Tensor>| match value {
+        Value::Tensor(tensor) if tensor.storage().same(written.storage()) => Ok(Value::Tensor(copied(&tensor)?)),
+        other => Ok(other),
+    };
+    values.into_iter().map(apart).collect()
 }
 
 struct AotBackward {

@@ -99,7 +99,7 @@ impl Executable for Eager {
 }
 
 /// A copy in the same place of memory of its own.
-fn copied(tensor: &Tensor) -> Result<Tensor, OpError> {
+pub(crate) fn copied(tensor: &Tensor) -> Result<Tensor, OpError> {
     let count = (tensor.storage().nbytes() / tensor.dtype().size()) as i64;
     let whole = tensor.view(tensor.dtype(), Layout::contiguous(&[count]))?;
     let copy = Tensor::empty(&[count], tensor.dtype())?;

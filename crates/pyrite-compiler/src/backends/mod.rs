@@ -7,7 +7,7 @@ mod serial;
 mod testing;
 
 pub use eager::EagerCallable;
-pub(crate) use eager::gradients;
+pub(crate) use eager::{copied, gradients};
 pub use interpreted::interpreted;
 
 use pyrite_interp::Mode;
