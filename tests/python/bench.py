@@ -4,7 +4,7 @@
     run      Pyrite's interpreter, against torch eager with the same number of threads, on the dumps of the five models: at most 4
     save     bytes kept for the backward half by Pyrite's min-cut partitioner, against PyTorch's on the same graph: at most 1
     compile  functionalization, joint graph and partition, against AOTAutograd's on the same graph: at most 1/20
-    growth   the same in Pyrite for a program of 100 times as many blocks, against 100 times the time: at most 2
+    growth   the same in Pyrite for a program of 100 times as many blocks, against 100 times the time: at most 3
 
 Times are the smallest of several, which is the one that other work on the machine disturbs least. The exit code is 1 when a bar is missed.
 """
@@ -31,7 +31,7 @@ READ_BAR = 0.25
 RUN_BAR = 4.0
 SAVE_BAR = 1.0
 COMPILE_BAR = 1 / 20
-GROWTH_BAR = 2.0
+GROWTH_BAR = 3.0
 MEASURES = ["read", "run", "save", "compile", "growth"]
 FILES = ["dynamo_repro.py", "aot_forward_repro.py", "aot_backward_repro.py"]
 

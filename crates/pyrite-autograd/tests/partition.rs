@@ -40,7 +40,7 @@ impl Dice {
 const UNARY: &[&str] = &["aten.sin.default", "aten.tanh.default", "aten.relu.default", "aten.sigmoid.default"];
 const BINARY: &[&str] = &["aten.add.Tensor", "aten.mul.Tensor", "aten.sub.Tensor", "aten.maximum.default"];
 
-/// A program of square matrices.
+/// A program of square matrices; those of even seeds draw random numbers.
 fn program(seed: u64, length: usize) -> Graph {
     let mut dice = Dice::new(seed);
     let mut tracer = Tracer::new(registry());
@@ -59,7 +59,7 @@ fn program(seed: u64, length: usize) -> Graph {
             4 => e.one("aten.mm.default", &[a.into(), b.into()]),
             5 => e.one("aten._softmax.default", &[a.into(), 1i64.into(), false.into()]),
             6 => e.one("aten.t.default", &[a.into()]),
-            7 => {
+            7 if seed.is_multiple_of(2) => {
                 e.many("aten.native_dropout.default", &[a.into(), 0.5f64.into(), true.into()]).map(|results| results[0])
             }
             _ => e.one("aten.sum.dim_IntList", &[a.into(), vec![0i64].into(), true.into()]).and_then(|sum| {
@@ -159,6 +159,20 @@ fn the_minimum_cut_saves_no_more_than_the_default_and_a_smaller_budget_no_more_t
         let by_default = default_partition(&joint).saved_bytes;
         assert!(bytes[2] <= by_default, "seed {seed}: {} against {by_default}", bytes[2]);
     }
+}
+
+#[test]
+fn without_a_budget_only_inputs_and_random_numbers_are_saved() {
+    let mut checked = 0;
+    for seed in 0..SEEDS {
+        let Some(joint) = random_joint(seed) else { continue };
+        if count(&joint.graph, is_random) == 0 {
+            let inputs = joint.primals as u64 * (SIZE * SIZE) as u64 * 8;
+            assert!(min_cut_partition(&joint, budget(0.0)).saved_bytes <= inputs, "seed {seed}");
+            checked += 1;
+        }
+    }
+    assert!(checked > 10);
 }
 
 #[test]

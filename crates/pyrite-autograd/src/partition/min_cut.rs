@@ -49,9 +49,10 @@ pub fn min_cut_partition(joint: &Joint, options: MinCut) -> Partition {
     if bytes > allowed {
         let costly = problem.costly();
         let release = |count: usize| problem.solve(&costly[..count].iter().copied().collect());
+        let least;
+        (saved, least) = release(costly.len());
         // Fewer than `low` are too few; `high` are enough, or all there are.
-        let (mut low, mut high) = (1, costly.len());
-        saved = release(high).0;
+        let (mut low, mut high) = (if least > allowed { costly.len() } else { 1 }, costly.len());
         while low < high {
             let middle = usize::midpoint(low, high);
             let (cut, bytes) = release(middle);
