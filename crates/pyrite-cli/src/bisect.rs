@@ -75,7 +75,7 @@ impl Bisect {
             backend: self.backend.clone(),
             reference: self.reference.clone(),
             accuracy: self.accuracy.unwrap_or_else(|| said_by_file(&program)).into(),
-            forward_only: self.forward_only,
+            forward_only: self.forward_only || program.is_differentiated(),
             seed: self.seed,
             rewrites: None,
         };

@@ -103,7 +103,11 @@ impl Compile {
             Decompositions::Loops => Table::Loops,
         };
         let options = Options {
-            direction: if self.forward_only { Direction::Forward } else { Direction::ForwardAndBackward },
+            direction: if self.forward_only || program.is_differentiated() {
+                Direction::Forward
+            } else {
+                Direction::ForwardAndBackward
+            },
             memory_budget: self.memory_budget,
             rewrites: self.rewrites,
             ..Options::default()

@@ -65,7 +65,7 @@ impl Debug {
             backend: backend.clone(),
             reference: self.reference.clone(),
             accuracy: precision.into(),
-            forward_only: false,
+            forward_only: program.is_differentiated(),
             seed: self.seed,
             rewrites: None,
         };

@@ -122,7 +122,7 @@ impl Minify {
             backend: self.backend.clone().unwrap_or_default(),
             reference: self.reference.clone(),
             accuracy: self.accuracy.unwrap_or_else(|| said_by_file(&program)).into(),
-            forward_only: self.forward_only,
+            forward_only: self.forward_only || program.is_differentiated(),
             seed: self.seed,
             rewrites: None,
         };

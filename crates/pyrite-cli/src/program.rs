@@ -52,6 +52,12 @@ impl Program {
         Ok(Self { path: path.to_owned(), read, read_time })
     }
 
+    /// Whether the graph comes from after PyTorch's own differentiation: what it returns is not differentiated again.
+    pub fn is_differentiated(&self) -> bool {
+        // Only PyTorch's dumps from after AOTAutograd say whether they are for inference.
+        self.read.get("is_inference").is_some()
+    }
+
     /// Says what the reader noticed.
     pub fn tell_notes(&self) {
         let mut notes = Diagnostics::new();

@@ -198,7 +198,11 @@ impl Run {
         mode: Mode,
         repeat: u32,
     ) -> Result<Result<Ran, Broken>, Failure> {
-        let direction = if self.forward_only { Direction::Forward } else { Direction::ForwardAndBackward };
+        let direction = if self.forward_only || program.is_differentiated() {
+            Direction::Forward
+        } else {
+            Direction::ForwardAndBackward
+        };
         let options =
             Options { seed: self.seed, mode, direction, memory_budget: self.memory_budget, ..Options::default() };
         let mut best: Option<Ran> = None;
