@@ -179,12 +179,12 @@ impl<'a> Forward<'a> {
             return self.member(&member, want, call);
         }
         let callee = self.resolve(&path);
+        let (args, kwargs) = self.arguments(call)?;
         if let Callee::Constant(name) = callee.as_ref()
-            && let Some(value) = constant::from_call(self, name, call)?
+            && let Some(value) = constant::from_arguments(self, name, &args, &kwargs, call)?
         {
             return self.fresh_constant(value, want, call);
         }
-        let (args, kwargs) = self.arguments(call)?;
         self.invoke(&callee, args, kwargs, want, call)
     }
 

@@ -12,7 +12,6 @@ use ruff_python_ast::{Expr, ExprCall};
 use ruff_text_size::Ranged;
 
 use crate::forward::{Forward, V};
-use crate::literal;
 use crate::problems::{Res, codes};
 
 /// Whether a function makes a tensor of its arguments.
@@ -67,14 +66,15 @@ fn flatten(value: &V, shape: &[i64], out: &mut Vec<Scalar>) -> Option<()> {
     }
 }
 
-/// The tensor that `torch.tensor(…)` in a `forward` makes; `None` when its data are not all literals.
-pub(crate) fn from_call<'a>(forward: &mut Forward<'a>, name: &str, call: &'a ExprCall) -> Res<Option<Tensor>> {
-    let literal = call.arguments.args.first().is_some_and(is_literal);
-    if !literal {
-        return Ok(None);
-    }
-    let (args, kwargs) = forward.arguments(call)?;
-    let Some(data) = args.first() else { return Ok(None) };
+/// The tensor that `torch.tensor(…)` in a `forward` makes; `None` when its data are not all known numbers.
+pub(crate) fn from_arguments(
+    forward: &Forward<'_>,
+    name: &str,
+    args: &[V],
+    kwargs: &[(String, V)],
+    call: &ExprCall,
+) -> Res<Option<Tensor>> {
+    let Some(data) = args.first().filter(|data| is_known(data)) else { return Ok(None) };
     let dtype = match kwargs.iter().find(|(key, _)| key == "dtype").map(|(_, v)| v).or(args.get(1)) {
         Some(Value::DType(dtype)) => Some(*dtype),
         _ => None,
@@ -87,18 +87,11 @@ pub(crate) fn from_call<'a>(forward: &mut Forward<'a>, name: &str, call: &'a Exp
     }
 }
 
-fn is_literal(expr: &Expr) -> bool {
-    match expr {
-        Expr::NumberLiteral(_) | Expr::BooleanLiteral(_) => true,
-        Expr::UnaryOp(unary) => is_literal(&unary.operand),
-        Expr::List(list) => list.elts.iter().all(is_literal),
-        Expr::Tuple(tuple) => tuple.elts.iter().all(is_literal),
-        Expr::Name(name) => matches!(name.id.as_str(), "inf" | "nan"),
-        Expr::Call(call) => {
-            literal::path(&call.func).is_some_and(|p| p == "float" || p == "complex")
-                && call.arguments.args.iter().all(|a| is_literal(a) || matches!(a, Expr::StringLiteral(_)))
-        }
-        _ => false,
+/// Whether a value is a number or nested lists of numbers, however the text wrote them.
+fn is_known(value: &V) -> bool {
+    match value {
+        Value::List(items) => items.iter().all(is_known),
+        other => other.as_scalar().is_some(),
     }
 }
 
