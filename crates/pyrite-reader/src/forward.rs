@@ -12,7 +12,7 @@ use pyrite_ir::graph::Span;
 use pyrite_ir::inputs::{InputSpec, InputValue};
 use pyrite_ir::{Builder, Graph, Kind, Meta, Node, NodeId, Target, Value};
 use pyrite_tensor::tensor::MAX_BYTES;
-use ruff_python_ast::{Expr, Stmt, StmtClassDef, StmtFunctionDef};
+use ruff_python_ast::{Expr, ParameterWithDefault, Stmt, StmtClassDef, StmtFunctionDef};
 use ruff_text_size::{Ranged, TextRange};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -91,6 +91,15 @@ pub(crate) fn find(class: &StmtClassDef) -> Option<&StmtFunctionDef> {
         Stmt::FunctionDef(function) if function.name.as_str() == "forward" => Some(function),
         _ => None,
     })
+}
+
+/// The parameters of a `forward` that are inputs: all but `self`.
+pub(crate) fn inputs(function: &StmtFunctionDef) -> impl Iterator<Item = &ParameterWithDefault> {
+    let parameters = &function.parameters;
+    let all = parameters.posonlyargs.iter().chain(&parameters.args).chain(&parameters.kwonlyargs);
+    let of_self =
+        |(position, p): &(usize, &ParameterWithDefault)| *position == 0 && p.parameter.name.as_str() == "self";
+    all.enumerate().filter(move |entry| !of_self(entry)).map(|(_, parameter)| parameter)
 }
 
 /// Reads a class.
@@ -252,13 +261,9 @@ impl<'a> Forward<'a> {
             return self.fail(codes::UNSUPPORTED, variadic.as_ref(), "inputs of unknown number", hint);
         }
         let mut failed = Ok(());
-        let all = parameters.posonlyargs.iter().chain(&parameters.args).chain(&parameters.kwonlyargs);
         let mut index = 0;
-        for (position, parameter) in all.enumerate() {
+        for parameter in self::inputs(function) {
             let name = parameter.parameter.name.as_str();
-            if position == 0 && name == "self" {
-                continue;
-            }
             self.statement = parameter.range();
             self.span = Some(self.cx.source.span(parameter.range().start().to_usize()));
             if self.locals.contains_key(name) {

@@ -294,7 +294,7 @@ impl<'a> Forward<'a> {
                     let message = format!("no nested graph is called `{name}`");
                     return self.fail(codes::UNKNOWN_NAME, at, message, "is a class missing in the file?");
                 };
-                let count = forward::find(class).map_or(0, |f| f.parameters.args.len().saturating_sub(1));
+                let count = forward::find(class).map_or(0, |f| forward::inputs(f).count());
                 let known: &[Option<Value<Meta>>] = if count == operands.len() { &operands } else { &[] };
                 let graph = forward::read_class(self.cx, class, &Inputs::Operands(known), self.depth + 1)?;
                 self.subgraphs.insert(name.to_string(), graph);
