@@ -183,12 +183,19 @@ fn channels_last(x: &Meta, weight: &Meta, options: &Options) -> bool {
             suggests_channels_last(&weight.view(&shape, &stride, SymInt::Int(0)))
         }
         4 => suggests_channels_last(x) || suggests_channels_last(weight),
-        // Volumes of other types, or with much output padding, go to a kernel that knows no channels-last.
+        // Volumes of other types, with much output padding or with little to do go to a kernel that knows no
+        // channels-last.
         _ => {
             let padded =
                 options.output_padding.iter().zip(&options.stride).any(|(padding, stride)| !padding.is_lt(stride));
+            let small = x.dtype == DType::F32
+                && options.groups.is_eq(1)
+                && x.shape[0].is_lt(2)
+                && weight.shape[3..].iter().any(|k| k.is_lt(4))
+                && x.shape[1..4].iter().fold(SymInt::Int(1), |n, d| n * d).is_lt(20_481);
             matches!(x.dtype, DType::F32 | DType::BF16)
                 && !(options.transposed && padded)
+                && !small
                 && (suggests_channels_last(x) || suggests_channels_last(weight))
         }
     }
