@@ -1,5 +1,6 @@
 //! How a backend does on a program, compared with a reference.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -8,10 +9,10 @@ use pyrite_compare::{Accuracy, Options as CompareOptions, Outcome, Report, Resul
 use pyrite_compiler::backend::{Backend, Direction, Observer};
 use pyrite_compiler::training::{Phase, Results, flatten, run_fwd_maybe_bwd};
 use pyrite_compiler::{Options, find};
-use pyrite_interp::Mode;
+use pyrite_interp::{Mode, in_double};
 use pyrite_ir::{Graph, NodeError, OpError, Value};
 use pyrite_oracle::{Class, Detail, Signature, Stage, Verdict};
-use pyrite_tensor::{Layout, Tensor};
+use pyrite_tensor::{Storage, Tensor};
 use serde::{Deserialize, Serialize};
 
 use crate::repro::candidate_of;
@@ -117,9 +118,7 @@ pub fn execute(
     tell: &mut dyn FnMut(Stage),
     observe: &mut Observer<'_>,
 ) -> Result<Ran, Broken> {
-    // A program may write to its inputs and constants, so every run gets them afresh.
-    let mut graph = graph.clone();
-    graph.map_constants(&copied);
+    let (graph, inputs) = prepared(graph, inputs, options.mode);
     let constants = graph.constants().clone();
     tell(Stage::Compile);
     let start = Instant::now();
@@ -127,9 +126,8 @@ pub fn execute(
     let compile = start.elapsed();
     let start = Instant::now();
     let mut began = |phase: Phase| tell(stage_of(phase));
-    let results =
-        run_fwd_maybe_bwd(&*executable, fresh_inputs(inputs), &constants, options.direction, &mut began, observe)
-            .map_err(|(phase, error)| Broken { stage: stage_of(phase), error })?;
+    let results = run_fwd_maybe_bwd(&*executable, inputs, &constants, options.direction, &mut began, observe)
+        .map_err(|(phase, error)| Broken { stage: stage_of(phase), error })?;
     Ok(Ran { results, compile, run: start.elapsed() })
 }
 
@@ -140,34 +138,38 @@ fn stage_of(phase: Phase) -> Stage {
     }
 }
 
-/// Copies of inputs that share memory as the inputs do.
-pub fn fresh_inputs(inputs: &[Value<Tensor>]) -> Vec<Value<Tensor>> {
-    let mut storages: BTreeMap<usize, Tensor> = BTreeMap::new();
-    inputs
-        .iter()
-        .map(|input| {
-            input.map(&mut |tensor| {
-                let count = (tensor.storage().nbytes() / tensor.dtype().size()) as i64;
-                let whole = storages.entry(tensor.storage().id()).or_insert_with(|| {
-                    tensor
-                        .view(tensor.dtype(), Layout::contiguous(&[count]))
-                        .map_or_else(|_| tensor.clone(), |t| copied(&t))
-                });
-                whole.view(tensor.dtype(), tensor.layout().clone()).unwrap_or_else(|_| copied(tensor))
-            })
-        })
-        .collect()
+/// A program and its inputs for one run: a run may write to inputs and constants, so each gets them afresh, in double
+/// precision where the mode says so. Tensors share memory as before.
+fn prepared(graph: &Graph, inputs: &[Value<Tensor>], mode: Mode) -> (Graph, Vec<Value<Tensor>>) {
+    let mut graph = graph.clone();
+    let mut copies = Copies::default();
+    let mut inputs: Vec<_> = inputs.iter().map(|input| input.map(&mut |tensor| copies.of(tensor))).collect();
+    let copies = RefCell::new(copies);
+    graph.map_constants(&|tensor| copies.borrow_mut().of(tensor));
+    if mode == Mode::Fp64 {
+        in_double(&mut graph, &mut inputs);
+    }
+    (graph, inputs)
 }
 
-fn copied(tensor: &Tensor) -> Tensor {
-    let copy = Tensor::empty_strided(tensor.shape(), tensor.stride(), tensor.dtype());
-    copy.map_or_else(
-        |_| tensor.clone(),
-        |copy| {
-            copy.write_from(tensor);
-            copy
-        },
-    )
+/// Copies of inputs that share memory as the inputs do.
+pub fn fresh_inputs(inputs: &[Value<Tensor>]) -> Vec<Value<Tensor>> {
+    let mut copies = Copies::default();
+    inputs.iter().map(|input| input.map(&mut |tensor| copies.of(tensor))).collect()
+}
+
+/// Copies of storages, each made once.
+#[derive(Default)]
+struct Copies {
+    storages: BTreeMap<usize, Storage>,
+}
+
+impl Copies {
+    fn of(&mut self, tensor: &Tensor) -> Tensor {
+        let storage = tensor.storage();
+        let copy = self.storages.entry(storage.id()).or_insert_with(|| Storage::from_slice(&storage.read::<u8>()));
+        Tensor::new(copy.clone(), tensor.dtype(), tensor.layout().clone()).unwrap_or_else(|_| tensor.clone())
+    }
 }
 
 /// What a run left behind, in the groups that are compared.

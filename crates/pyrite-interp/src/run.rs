@@ -11,13 +11,15 @@ use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Storage, Tensor};
 
 use crate::call::{Context, call, metas};
+use crate::double::Doubles;
 
 /// What a run does beyond computing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// Nothing.
     Eager,
-    /// Floating-point inputs and constants are cast to double precision first.
+    /// Floating-point inputs and constants are cast to double precision first: what the run writes to them stays in
+    /// the casts. [`in_double`](crate::in_double) casts beforehand, for who wants to see it.
     Fp64,
     /// After every call, arguments that changed or are shared with a result are compared with what the schema declares.
     SchemaCheck,
@@ -56,7 +58,12 @@ impl Interpreter<'_> {
             );
         }
         let symbols = bind_symbols(graph, &inputs)?;
-        let mut inputs = inputs.into_iter().map(|v| self.cast(v));
+        let mut doubles = Doubles::default();
+        if self.mode == Mode::Fp64 {
+            inputs.iter().for_each(|value| value.each(&mut |tensor| doubles.expect(tensor)));
+            graph.constants().values().for_each(|tensor| doubles.expect(tensor));
+        }
+        let mut inputs = inputs.into_iter().map(|value| doubles.value(&value)).collect::<Vec<_>>().into_iter();
         let mut left = graph.use_counts();
         let mut values: Vec<Option<Value<Tensor>>> = vec![None; graph.id_bound()];
         let mut result = Value::None;
@@ -64,7 +71,7 @@ impl Interpreter<'_> {
             let value = match &node.kind {
                 Kind::Placeholder => inputs.next().unwrap_or(Value::None),
                 Kind::GetAttr(name) => match graph.constants().get(name) {
-                    Some(tensor) => self.cast(Value::Tensor(tensor.clone())),
+                    Some(tensor) => Value::Tensor(doubles.tensor(tensor)),
                     None => Value::Graph(name.clone()),
                 },
                 Kind::Call(target) => {
@@ -90,17 +97,6 @@ impl Interpreter<'_> {
             }
         }
         Ok(result)
-    }
-
-    fn cast(&self, value: Value<Tensor>) -> Value<Tensor> {
-        if self.mode != Mode::Fp64 {
-            return value;
-        }
-        value.map(&mut |t| match t.dtype() {
-            DType::F16 | DType::BF16 | DType::F32 => t.cast(DType::F64),
-            DType::C64 => t.cast(DType::C128),
-            _ => t.clone(),
-        })
     }
 
     fn arguments(

@@ -9,10 +9,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use pyrite_sym::SymEnv;
-use pyrite_tensor::Tensor;
+use pyrite_tensor::{DType, Tensor};
 use rustc_hash::FxHashMap;
 
-use crate::{Meta, OpRef, Value};
+use crate::{Meta, OpRef, Switch, Value};
 
 /// A node by its number; numbers are not reused within a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -238,6 +238,29 @@ impl Graph {
         }
         for nested in self.subgraphs.values_mut() {
             nested.map_constants(f);
+        }
+    }
+
+    /// Replaces every element type that arguments and metadata name. Constants keep theirs.
+    pub fn map_dtypes(&mut self, f: &dyn Fn(DType) -> DType) {
+        fn rename(value: &mut Value<NodeId>, f: &dyn Fn(DType) -> DType) {
+            match value {
+                Value::DType(dtype) => *dtype = f(*dtype),
+                Value::List(items) => items.iter_mut().for_each(|item| rename(item, f)),
+                _ => {}
+            }
+        }
+        for node in self.nodes.iter_mut().flatten() {
+            // Autocast's own type is a setting, not that of a value.
+            if Switch::of(node).is_none() {
+                node.args.iter_mut().for_each(|arg| rename(arg, f));
+            }
+            if let Some(meta) = &mut node.meta {
+                *meta = meta.map(&mut |m| Meta { dtype: f(m.dtype), ..m.clone() });
+            }
+        }
+        for nested in self.subgraphs.values_mut() {
+            nested.map_dtypes(f);
         }
     }
 

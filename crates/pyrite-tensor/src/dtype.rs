@@ -162,6 +162,16 @@ impl DType {
         }
     }
 
+    /// The type of its category in double precision, for inexact types; itself otherwise.
+    #[must_use]
+    pub fn to_double(self) -> Self {
+        match self {
+            Self::F16 | Self::BF16 | Self::F32 => Self::F64,
+            Self::C64 => Self::C128,
+            other => other,
+        }
+    }
+
     /// The type that arithmetic on half precision accumulates in; itself for the others.
     #[must_use]
     pub fn to_compute(self) -> Self {
