@@ -15,6 +15,7 @@ use serde_json::json;
 use crate::Outcome;
 use crate::failure::Failure;
 use crate::run::{Precision, named, node_diagnostic};
+use crate::switches::Comparing;
 
 /// Say, node by node, where a backend and the reference part
 #[derive(clap::Args)]
@@ -33,6 +34,8 @@ pub struct Analyze {
     /// The seed of random numbers and of generated inputs
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    #[command(flatten)]
+    comparing: Comparing,
     /// Print a JSON object
     #[arg(long)]
     json: bool,
@@ -72,7 +75,7 @@ impl Analyze {
             &compared(&expected.results),
             &compared(&actual.results),
             truth.as_ref(),
-            &pyrite_compare::Options::new(exact),
+            &self.comparing.switches().options(exact),
         );
         let mut parted: Vec<(usize, &pyrite_compare::Difference)> = report
             .differences

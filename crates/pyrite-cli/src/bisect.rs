@@ -18,6 +18,7 @@ use crate::Outcome;
 use crate::failure::Failure;
 use crate::program::Program;
 use crate::run::{Precision, named, said_by_file};
+use crate::switches::Comparing;
 
 /// Find the stage, and the single rewrite, that makes a program fail
 #[derive(clap::Args)]
@@ -42,6 +43,8 @@ pub struct Bisect {
     /// How many seconds a run may take
     #[arg(long, value_name = "SECONDS", default_value_t = 300.0)]
     time_limit: f64,
+    #[command(flatten)]
+    comparing: Comparing,
     /// Print a JSON object
     #[arg(long)]
     json: bool,
@@ -78,6 +81,7 @@ impl Bisect {
             forward_only: self.forward_only || program.is_differentiated(),
             seed: self.seed,
             rewrites: None,
+            switches: self.comparing.switches(),
         };
         let candidate = load(&self.file, self.seed)?;
         let found = bisect(&candidate, &question, Duration::from_secs_f64(self.time_limit))?;

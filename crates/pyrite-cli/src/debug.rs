@@ -16,6 +16,7 @@ use crate::bisect::{bisect, load};
 use crate::minify::Minify;
 use crate::program::Program;
 use crate::run::{Precision, named, said_by_file};
+use crate::switches::Comparing;
 
 /// Confirm, classify, bisect, minify and prove a failure
 #[derive(clap::Args)]
@@ -43,6 +44,8 @@ pub struct Debug {
     /// Where the result is written [default: a new folder beside the file]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    comparing: Comparing,
     /// Print JSON objects, one for each step
     #[arg(long)]
     json: bool,
@@ -68,6 +71,7 @@ impl Debug {
             forward_only: program.is_differentiated(),
             seed: self.seed,
             rewrites: None,
+            switches: self.comparing.switches(),
         };
         let candidate = load(&self.file, self.seed)?;
         let limits = Limits { time: Duration::from_mins(5), memory: None };
@@ -120,6 +124,7 @@ impl Debug {
             .seeded(self.seed)
             .limited(self.time_budget)
             .into_folder(self.out.clone())
+            .comparing(self.comparing.clone())
             .in_json(self.json)
             .run()
     }

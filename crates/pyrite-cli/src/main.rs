@@ -19,6 +19,7 @@ mod outputs;
 mod program;
 mod run;
 mod show;
+mod switches;
 mod worker;
 
 use std::ffi::OsString;
@@ -26,6 +27,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
@@ -126,6 +128,7 @@ fn main() -> ExitCode {
     let python = Python { imports: import, ..Python::new(python) };
     let _ = PYTHON.set(python.clone());
     pyrite_debug::torch::register(python);
+    pyrite_debug::commanded::register(Duration::from_mins(5));
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         environment::apply()?;
         match command {

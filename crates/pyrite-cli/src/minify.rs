@@ -15,6 +15,7 @@ use crate::Outcome;
 use crate::failure::Failure;
 use crate::program::Program;
 use crate::run::{Precision, named, said_by_file};
+use crate::switches::Comparing;
 
 /// Find the smallest program that still fails
 #[derive(clap::Args)]
@@ -55,6 +56,8 @@ pub struct Minify {
     /// Where the result is written [default: a new folder beside the file]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    comparing: Comparing,
     /// Print a JSON object
     #[arg(long)]
     json: bool,
@@ -79,6 +82,7 @@ impl Minify {
             time_limit: None,
             memory_limit: None,
             out: None,
+            comparing: Comparing::default(),
             json: false,
         }
     }
@@ -91,6 +95,11 @@ impl Minify {
     /// With a limit of time.
     pub fn limited(self, time_budget: Option<f64>) -> Self {
         Self { time_budget, ..self }
+    }
+
+    /// With what the comparison overlooks.
+    pub fn comparing(self, comparing: Comparing) -> Self {
+        Self { comparing, ..self }
     }
 
     /// With a folder for the result.
@@ -125,6 +134,7 @@ impl Minify {
             forward_only: self.forward_only || program.is_differentiated(),
             seed: self.seed,
             rewrites: None,
+            switches: self.comparing.switches(),
         };
         let begun = Instant::now();
         let mut teller = Teller::new(&folder, self.metadata(&question), self.json);

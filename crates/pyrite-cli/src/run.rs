@@ -5,16 +5,16 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use pyrite_compare::{Options as CompareOptions, Report, compare};
+use pyrite_compare::Report;
 use pyrite_compiler::backend::{Direction, backends};
 use pyrite_compiler::training::{Results, flatten};
 use pyrite_compiler::{Backend, Options, find};
-use pyrite_debug::{Broken, Precision as Accuracy, Ran, compared, execute, signature_of};
+use pyrite_debug::{Again, Broken, Precision as Accuracy, Ran, Settled, execute, nudged, settle};
 use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_interp::Mode;
 use pyrite_ir::{Graph, Node, NodeError, OpError, Value};
 use pyrite_ops::registry;
-use pyrite_oracle::Stage;
+use pyrite_oracle::{Stage, Verdict};
 use pyrite_passes::autocast;
 use pyrite_tensor::{DType, Tensor};
 use serde_json::{Value as Json, json};
@@ -23,6 +23,7 @@ use crate::Outcome;
 use crate::failure::{Failure, tell_one};
 use crate::outputs::{describe, line, save};
 use crate::program::Program;
+use crate::switches::Comparing;
 
 /// What the run does beyond computing.
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -98,6 +99,8 @@ pub struct Run {
     /// Keep the inputs as the run left them, in order, in this .npz file
     #[arg(long, value_name = "FILE")]
     save_inputs: Option<PathBuf>,
+    #[command(flatten)]
+    comparing: Comparing,
     /// Print a JSON object
     #[arg(long)]
     json: bool,
@@ -145,21 +148,37 @@ impl Run {
                 Err(broken) => Err(self.failed(&broken, &backend)),
             };
         }
-        let expected = self.execute(&program, &graph, &reference, mode, 1)?.map_err(|b| self.failed(&b, &reference))?;
+        let expected = match (self.execute(&program, &graph, &reference, mode, 1)?, &ran) {
+            (Ok(expected), _) => expected,
+            (Err(raised), Err(broken)) if broken.died() && !raised.died() => {
+                return Ok(self.only_the_backend_failed(broken, &backend, &reference));
+            }
+            (Err(raised), _) => return Err(self.failed(&raised, &reference)),
+        };
         let ran = match ran {
             Ok(ran) => ran,
             Err(broken) => return Ok(self.only_the_backend_failed(&broken, &backend, &reference)),
         };
-        let truth = match accuracy {
-            Precision::Fp => self.execute(&program, &graph, &reference, Mode::Fp64, 1)?.ok(),
-            _ => None,
+        let switches = self.comparing.switches();
+        let mut failed = None;
+        let mut again = |again: Again| {
+            let outcome = match again {
+                Again::Same => self.execute(&program, &graph, &reference, mode, 1),
+                Again::Double => self.execute(&program, &graph, &reference, Mode::Fp64, 1),
+                Again::Nudged(seed) => program
+                    .inputs(self.seed)
+                    .map(|inputs| nudged(&graph, &inputs.values, &reference, &self.options(&program, mode), seed)),
+            };
+            outcome.unwrap_or_else(|failure| {
+                failed = Some(failure);
+                Err(Broken { stage: Stage::Forward, error: OpError::fault("the inputs are gone").into() })
+            })
         };
-        let exact =
-            if accuracy == Precision::Strict { pyrite_compare::Accuracy::Strict } else { pyrite_compare::Accuracy::Fp };
-        let truth = truth.map(|truth| compared(&truth.results));
-        let (wanted, found) = (compared(&expected.results), compared(&ran.results));
-        let report = compare(&wanted, &found, truth.as_ref(), &CompareOptions::new(exact));
-        self.done(&program, &backend, &ran, Some((&reference, &report)))
+        let settled = settle(&expected.results, &ran.results, accuracy.into(), &switches, &mut again);
+        if let Some(failure) = failed {
+            return Err(failure);
+        }
+        self.done(&program, &backend, &ran, Some((&reference, &settled)))
     }
 
     /// The program's graph, under autocast where that was asked for, with what is known of the inputs.
@@ -189,6 +208,15 @@ impl Run {
         autocast::apply(&graph, registry(), Some(dtype)).map_err(|error| self.located(&error, "autocast failed"))
     }
 
+    fn options(&self, program: &Program, mode: Mode) -> Options {
+        let direction = if self.forward_only || program.is_differentiated() {
+            Direction::Forward
+        } else {
+            Direction::ForwardAndBackward
+        };
+        Options { seed: self.seed, mode, direction, memory_budget: self.memory_budget, ..Options::default() }
+    }
+
     /// Compiles with a backend and runs; bad input is a failure of the command, what the backend does is a result.
     fn execute(
         &self,
@@ -198,13 +226,7 @@ impl Run {
         mode: Mode,
         repeat: u32,
     ) -> Result<Result<Ran, Broken>, Failure> {
-        let direction = if self.forward_only || program.is_differentiated() {
-            Direction::Forward
-        } else {
-            Direction::ForwardAndBackward
-        };
-        let options =
-            Options { seed: self.seed, mode, direction, memory_budget: self.memory_budget, ..Options::default() };
+        let options = self.options(program, mode);
         let mut best: Option<Ran> = None;
         for _ in 0..repeat {
             let inputs = program.inputs(self.seed)?;
@@ -222,7 +244,7 @@ impl Run {
     }
 
     /// Prints what came out, and of the comparison if there was one.
-    fn done(&self, program: &Program, backend: &Backend, ran: &Ran, compared: Option<(&Backend, &Report)>) -> Outcome {
+    fn done(&self, program: &Program, backend: &Backend, ran: &Ran, compared: Option<(&Backend, &Settled)>) -> Outcome {
         let mut outputs = Vec::new();
         ran.results.outputs.iter().for_each(|output| flatten(output, &mut outputs));
         let gradients = gradients(&ran.results);
@@ -235,7 +257,8 @@ impl Run {
         if let Some(path) = &self.save_inputs {
             save(path, &ran.results.inputs)?;
         }
-        let same = compared.is_none_or(|(_, report)| report.agrees());
+        let verdict = compared.map_or(Verdict::Pass, |(_, settled)| settled.verdict.clone());
+        let report = compared.and_then(|(_, settled)| settled.report.as_ref());
         if self.json {
             let named: Vec<Json> = gradients
                 .iter()
@@ -246,8 +269,9 @@ impl Run {
                 })
                 .collect();
             let report = json!({
-                "verdict": if same { "pass" } else { "fail" },
-                "signature": compared.filter(|_| !same).map(|(_, report)| signature_of(report)),
+                "verdict": verdict.name(),
+                "signature": verdict.signature(),
+                "reason": if let Verdict::Invalid(why) = &verdict { Some(why) } else { None },
                 "backend": &*backend.name,
                 "reference": compared.map(|(reference, _)| reference.name.to_string()),
                 "seed": self.seed,
@@ -257,7 +281,7 @@ impl Run {
                 "loss": ran.results.loss,
                 "outputs": outputs.iter().map(describe).collect::<Vec<_>>(),
                 "gradients": named,
-                "comparison": compared.map(|(_, report)| report),
+                "comparison": report,
             });
             println!("{report:#}");
         } else {
@@ -267,13 +291,8 @@ impl Run {
             for (name, gradient) in &gradients {
                 println!("gradient of {name}: {}", line(&Value::Tensor(gradient.clone())));
             }
-            if let Some((reference, report)) = compared {
-                if same {
-                    println!("{} agrees with {}", backend.name, reference.name);
-                } else {
-                    println!("{} differs from {}:", backend.name, reference.name);
-                    println!("{}", report.summary(10));
-                }
+            if let Some((reference, _)) = compared {
+                tell_verdict(&verdict, report, backend, reference);
             }
             let loss = ran.results.loss.map(|loss| format!(", loss {loss:.6}")).unwrap_or_default();
             eprintln!(
@@ -284,7 +303,10 @@ impl Run {
                 ran.run.as_secs_f64() * 1e3
             );
         }
-        Ok(if same { ExitCode::SUCCESS } else { ExitCode::from(1) })
+        Ok(match verdict {
+            Verdict::Pass | Verdict::Noise => ExitCode::SUCCESS,
+            Verdict::Fail(_) | Verdict::Flaky { .. } | Verdict::Invalid(_) => ExitCode::from(1),
+        })
     }
 
     /// The reference runs and the backend does not: the failure is the result.
@@ -300,7 +322,7 @@ impl Run {
             });
             println!("{report:#}");
         } else {
-            println!("{} fails to {}; {} runs", backend.name, stage_name(broken.stage), reference.name);
+            println!("{} fails to {}; {} does not fail so", backend.name, stage_name(broken.stage), reference.name);
             tell_one(self.diagnostic(&broken.error, &failed_to(broken.stage, backend)));
         }
         ExitCode::from(1)
@@ -316,6 +338,22 @@ impl Run {
 
     fn diagnostic(&self, error: &NodeError, what: &str) -> Diagnostic {
         node_diagnostic(&self.file, error, what)
+    }
+}
+
+/// Says how two backends compare.
+fn tell_verdict(verdict: &Verdict, report: Option<&Report>, backend: &Backend, reference: &Backend) {
+    let (backend, reference) = (&backend.name, &reference.name);
+    match verdict {
+        Verdict::Pass => println!("{backend} agrees with {reference}"),
+        Verdict::Noise => println!("{backend} differs from {reference} by no more than rounding explains:"),
+        Verdict::Invalid(why) => println!("{backend} cannot be compared with {reference}: {why}"),
+        Verdict::Fail(_) | Verdict::Flaky { .. } => println!("{backend} differs from {reference}:"),
+    }
+    let Some(report) = report else { return };
+    print!("{}", report.summary(10));
+    for note in report.notes.iter().take(10) {
+        println!("{note}");
     }
 }
 

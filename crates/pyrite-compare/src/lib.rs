@@ -30,11 +30,15 @@ mod numeric;
 mod options;
 mod report;
 mod results;
+mod spread;
 mod structure;
 
-pub use options::{Accuracy, Judgement, Nans, Options, Strides, Tolerance, Tolerances, Weight};
-pub use report::{Class, Difference, Note, Numbers, Outcome, Place, Quantiles, Real, Remark, Report, Rule, Worst};
+pub use options::{Accuracy, Judgement, Nans, Options, SmallTensors, Strides, Tolerance, Tolerances, Weight};
+pub use report::{
+    Class, Difference, Note, Numbers, Outcome, Place, Quantiles, Real, Remark, Report, Rule, Spread, Worst,
+};
 pub use results::{Group, Results, Role};
+pub use spread::excuse;
 
 /// Compares what a program gave with what the reference gave; `truth` is the reference in double precision.
 pub fn compare(expected: &Results, actual: &Results, truth: Option<&Results>, options: &Options) -> Report {

@@ -10,6 +10,7 @@
 //! - no `|a - t|` is more than `tol(t)` above `w m max |e - t|`,
 //!
 //! with `m` and `w` from [`Judgement`](crate::Judgement). An element for which `t` is not finite has to be close to `e`.
+//! Where the options name a cosine, a direction that is near enough passes too.
 
 use std::ops::ControlFlow;
 
@@ -286,6 +287,8 @@ impl<C: Carrier> Tally<C> {
             Some(Rule::Exact)
         } else if matches!(self.measure, Measure::Bits { .. }) {
             Some(Rule::Bitwise)
+        } else if options.cosine.is_some_and(|least| self.cosine().is_some_and(|cosine| cosine >= least)) {
+            None
         } else if !has_truth || self.unjudged > 0 {
             Some(Rule::Tolerance)
         } else if !(actual_rmse <= rmse_limit && rmse_limit.is_finite()) {
@@ -310,7 +313,6 @@ impl<C: Carrier> Tally<C> {
             Some(_) => [&self.against_expected, &self.misplaced],
         };
         let (index, e, a, t) = extremes.into_iter().find_map(|extreme| extreme.found).unwrap_or_default();
-        let norm = (self.expected_square * self.actual_square).sqrt();
         let numbers = Box::new(Numbers {
             elements: self.elements,
             differing: self.differing,
@@ -325,7 +327,8 @@ impl<C: Carrier> Tally<C> {
             max_rel: Real(self.max_rel),
             quantiles: self.quantiles(),
             passing_tolerance: Real(self.passing),
-            cosine: (norm > 0.0).then(|| Real(self.product / norm)),
+            cosine: self.cosine().map(Real),
+            spread: None,
             expected_rmse: has_truth.then_some(Real(expected_rmse)),
             actual_rmse: has_truth.then_some(Real(actual_rmse)),
             severity: Real(severity),
@@ -334,6 +337,12 @@ impl<C: Carrier> Tally<C> {
             Some(rule) => Verdict::Broken(rule, numbers),
             None => Verdict::Noise(numbers),
         }
+    }
+
+    /// The cosine of the angle between both sides; nothing when one of them is zero.
+    fn cosine(&self) -> Option<f64> {
+        let norm = (self.expected_square * self.actual_square).sqrt();
+        (norm > 0.0).then(|| self.product / norm)
     }
 
     fn quantiles(&self) -> Quantiles {

@@ -147,11 +147,24 @@ pub struct Judgement {
     pub few: usize,
     /// The worst element's error may be this multiple of the reference's worst, times the multiplier above.
     pub worst: f64,
+    /// How much more a small tensor may scatter.
+    pub small: SmallTensors,
+}
+
+/// How the mean errors of small tensors are judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SmallTensors {
+    /// By the lenient multiplier.
+    #[default]
+    Usual,
+    /// As PyTorch's `use_larger_multiplier_for_smaller_tensor`: ten times for up to ten elements, eight times for few.
+    Lenient,
 }
 
 impl Default for Judgement {
     fn default() -> Self {
-        Self { multiplier: 2.0, lenient_multiplier: 3.0, few: 1000, worst: 4.0 }
+        Self { multiplier: 2.0, lenient_multiplier: 3.0, few: 1000, worst: 4.0, small: SmallTensors::Usual }
     }
 }
 
@@ -159,6 +172,9 @@ impl Judgement {
     /// The multiple of the reference's root mean square error that a value may have.
     pub fn multiplier_for(&self, dtype: DType, elements: usize) -> f64 {
         let half = matches!(dtype, DType::F16 | DType::BF16);
+        if self.small == SmallTensors::Lenient && elements < self.few {
+            return if elements <= 10 { 10.0 } else { 8.0 };
+        }
         if half || elements < self.few { self.lenient_multiplier } else { self.multiplier }
     }
 }
@@ -184,6 +200,9 @@ pub struct Options {
     pub aliasing: Weight,
     /// How much other integers and truth values count.
     pub non_floats: Weight,
+    /// Where set, floats that are not close pass when the cosine of the angle between both is at least this.
+    #[serde(default)]
+    pub cosine: Option<f64>,
 }
 
 impl Options {

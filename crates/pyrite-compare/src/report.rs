@@ -221,6 +221,22 @@ pub struct Numbers {
     pub actual_rmse: Option<Real>,
     /// By how much the rule is broken: 1 is the border.
     pub severity: Real,
+    /// How far rounding alone moves the value, where that was tried.
+    #[serde(default)]
+    pub spread: Option<Spread>,
+}
+
+/// How far the reference moves when it rounds and sums otherwise: the error model's bound for one value.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// How many runs with other rounding it was found by.
+    pub samples: usize,
+    /// The largest root mean square distance of those runs from the reference.
+    pub rmse: Real,
+    /// The largest distance of one element.
+    pub worst: Real,
+    /// The root mean square distance of the other side from the reference.
+    pub actual_rmse: Real,
 }
 
 /// One broken part of the contract of one value.
@@ -261,6 +277,13 @@ impl fmt::Display for Numbers {
         write!(f, "; abs {}, rel {}", self.max_abs, self.max_rel)?;
         if let (Some(expected), Some(actual)) = (self.expected_rmse, self.actual_rmse) {
             write!(f, ", rmse {actual} against {expected}")?;
+        }
+        if let Some(spread) = &self.spread {
+            let Spread { samples, rmse, worst, actual_rmse } = spread;
+            write!(
+                f,
+                ", rms distance {actual_rmse} where {samples} runs with other rounding move by {rmse}, at worst {worst}"
+            )?;
         }
         Ok(())
     }

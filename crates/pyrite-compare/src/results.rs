@@ -3,6 +3,8 @@
 use pyrite_ir::Value;
 use pyrite_tensor::Tensor;
 
+use crate::report::Place;
+
 /// What the values of a group are to the program; it decides which class a difference belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -55,6 +57,19 @@ impl Results {
         let values = values.into_iter().map(|(name, value)| (name.into(), value)).collect();
         self.groups.push(Group { name: name.to_owned(), role, values });
         self
+    }
+
+    /// The tensor at a place; of equal names, the first.
+    pub fn tensor(&self, place: &Place) -> Option<&Tensor> {
+        let (_, value) = self.group(&place.group)?.values.iter().find(|(name, _)| *name == place.name)?;
+        place
+            .path
+            .iter()
+            .try_fold(value, |value, index| match value {
+                Value::List(items) => items.get(*index),
+                _ => None,
+            })?
+            .as_tensor()
     }
 
     /// The group of that name.

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use pyrite_compare::{Accuracy, Options as CompareOptions, Outcome, Report, Results as Compared, Role, compare};
+use pyrite_compare::Report;
 use pyrite_compiler::backend::{Backend, Direction, Observer};
-use pyrite_compiler::training::{Phase, Results, flatten, run_fwd_maybe_bwd};
+use pyrite_compiler::training::{Phase, Results, run_fwd_maybe_bwd};
 use pyrite_compiler::{Options, find};
 use pyrite_interp::{Mode, in_double};
 use pyrite_ir::{Graph, NodeError, OpError, Value};
@@ -15,7 +15,11 @@ use pyrite_oracle::{Class, Detail, Signature, Stage, Verdict};
 use pyrite_tensor::{Storage, Tensor};
 use serde::{Deserialize, Serialize};
 
+use crate::commanded::CANNOT_TELL;
+use crate::nudge::Nudge;
 use crate::repro::candidate_of;
+use crate::settle::{Again, Settled, settle};
+use crate::switches::{Cloning, Switches};
 
 /// How closely a backend is compared with the reference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +35,7 @@ pub enum Precision {
 }
 
 /// What is asked about a program.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Question {
     /// Who is under test.
     pub backend: String,
@@ -46,6 +50,9 @@ pub struct Question {
     /// How many optional rewrites the backend may make; all when `None`.
     #[serde(default)]
     pub rewrites: Option<u64>,
+    /// What the comparison overlooks and insists on.
+    #[serde(default)]
+    pub switches: Switches,
 }
 
 impl Question {
@@ -64,6 +71,16 @@ pub struct Broken {
 }
 
 impl Broken {
+    /// Whether it never came to an answer: a signal, a hang, an exit, no memory.
+    pub fn died(&self) -> bool {
+        self.signature().class != Class::Error
+    }
+
+    /// Whether a program that was asked has no answer.
+    fn cannot_tell(&self) -> bool {
+        matches!(&self.error.error, OpError::Outside { kind, .. } if kind == CANNOT_TELL)
+    }
+
     /// The failure as what a search holds.
     pub fn signature(&self) -> Signature {
         let kind = match &self.error.error {
@@ -119,6 +136,18 @@ pub fn execute(
     observe: &mut Observer<'_>,
 ) -> Result<Ran, Broken> {
     let (graph, inputs) = prepared(graph, inputs, options.mode);
+    execute_shared(graph, inputs, backend, options, tell, observe)
+}
+
+/// The same on the inputs and constants themselves, which the run may write to.
+pub fn execute_shared(
+    graph: Graph,
+    inputs: Vec<Value<Tensor>>,
+    backend: &Backend,
+    options: &Options,
+    tell: &mut dyn FnMut(Stage),
+    observe: &mut Observer<'_>,
+) -> Result<Ran, Broken> {
     let constants = graph.constants().clone();
     tell(Stage::Compile);
     let start = Instant::now();
@@ -172,28 +201,6 @@ impl Copies {
     }
 }
 
-/// What a run left behind, in the groups that are compared.
-pub fn compared(results: &Results) -> Compared {
-    let mut outputs = Vec::new();
-    results.outputs.iter().for_each(|output| flatten(output, &mut outputs));
-    let gradient = |g: &Option<Tensor>| g.clone().map_or(Value::None, Value::Tensor);
-    let numbered = |values: Vec<Value<Tensor>>| values.into_iter().enumerate().map(|(i, v)| (i.to_string(), v));
-    Compared::new()
-        .with("outputs", Role::Outputs, numbered(outputs))
-        .with("input gradients", Role::Gradients, numbered(results.input_gradients.iter().map(gradient).collect()))
-        .with(
-            "parameter gradients",
-            Role::Gradients,
-            results.parameter_gradients.iter().map(|(name, g)| (name.to_string(), gradient(g))),
-        )
-        .with("inputs", Role::Inputs, numbered(results.inputs.clone()))
-        .with(
-            "buffers",
-            Role::Inputs,
-            results.buffers.iter().map(|(name, t)| (name.to_string(), Value::Tensor(t.clone()))),
-        )
-}
-
 /// The answer, with what it rests on.
 pub struct Judged {
     /// The answer.
@@ -211,6 +218,9 @@ impl Judged {
 }
 
 /// Judges a backend on a program. `tell` hears of each stage of the backend under test as it begins.
+///
+/// A program on which the reference raises an ordinary error is no valid question, unless the backend does not even
+/// come to an answer there: dying where an error belongs is a failure.
 pub fn judge(
     graph: &Graph,
     inputs: &[Value<Tensor>],
@@ -230,66 +240,59 @@ pub fn judge(
         rewrites,
         ..Options::default()
     };
-    let mut run = |backend: &Backend, mode: Mode, rewrites: Option<u64>, tell: &mut dyn FnMut(Stage)| {
-        execute(graph, inputs, backend, &options(mode, rewrites), tell, observe)
-    };
-    let expected = run(&reference, Mode::Eager, None, &mut |_| {});
-    let actual = run(&backend, Mode::Eager, question.rewrites, tell);
-    let expected = match (expected, &actual) {
-        (Ok(expected), _) => expected,
-        (Err(broken), _) => {
-            let why = format!("the reference {} fails: {}", question.reference, broken.error);
-            return Judged { verdict: Verdict::Invalid(why), actual: Some(actual), report: None };
+    let shared = question.switches.cloning == Cloning::Shared;
+    let run = |backend: &Backend,
+               mode: Mode,
+               rewrites: Option<u64>,
+               tell: &mut dyn FnMut(Stage),
+               observe: &mut Observer<'_>| {
+        let options = options(mode, rewrites);
+        if shared && mode == Mode::Eager {
+            execute_shared(graph.clone(), inputs.to_vec(), backend, &options, tell, observe)
+        } else {
+            execute(graph, inputs, backend, &options, tell, observe)
         }
     };
-    let ran = match &actual {
-        Ok(ran) => ran,
-        Err(broken) => {
-            return Judged { verdict: Verdict::Fail(broken.signature()), actual: Some(actual), report: None };
+    let expected = run(&reference, Mode::Eager, None, &mut |_| {}, observe);
+    let actual = run(&backend, Mode::Eager, question.rewrites, tell, observe);
+    let verdict = match (&expected, &actual) {
+        (_, Err(broken)) if broken.cannot_tell() => Some(Verdict::Invalid(broken.error.to_string())),
+        (Ok(_), Err(broken)) => Some(Verdict::Fail(broken.signature())),
+        (Err(raised), Err(broken)) if broken.died() && !raised.died() => Some(Verdict::Fail(broken.signature())),
+        (Err(raised), _) => {
+            Some(Verdict::Invalid(format!("the reference {} fails: {}", question.reference, raised.error)))
         }
+        (Ok(_), Ok(_)) => None,
     };
-    let accuracy = match question.accuracy {
-        Precision::Off => return Judged { verdict: Verdict::Pass, actual: Some(actual), report: None },
-        Precision::Fp => Accuracy::Fp,
-        Precision::Strict => Accuracy::Strict,
+    let settled = match (verdict, &expected, &actual) {
+        (Some(verdict), ..) => Settled { verdict, report: None },
+        (None, Ok(expected), Ok(actual)) => {
+            let mut again = |again: Again| match again {
+                Again::Same => run(&reference, Mode::Eager, None, &mut |_| {}, &mut |_, _| {}),
+                Again::Double => run(&reference, Mode::Fp64, None, &mut |_| {}, &mut |_, _| {}),
+                Again::Nudged(seed) => nudged(graph, inputs, &reference, &options(Mode::Eager, None), seed),
+            };
+            settle(&expected.results, &actual.results, question.accuracy, &question.switches, &mut again)
+        }
+        (None, ..) => return Judged::invalid("nothing was run".to_owned()),
     };
-    let (wanted, found) = (compared(&expected.results), compared(&ran.results));
-    let options = CompareOptions::new(accuracy);
-    let mut report = compare(&wanted, &found, None, &options);
-    if !report.agrees() && accuracy == Accuracy::Fp {
-        // Only what is not close needs double precision to judge it.
-        let truth = run(&reference, Mode::Fp64, None, &mut |_| {}).ok().map(|truth| compared(&truth.results));
-        report = compare(&wanted, &found, truth.as_ref(), &options);
-    }
-    let verdict = match report.outcome() {
-        Outcome::Same => Verdict::Pass,
-        Outcome::Noise => Verdict::Noise,
-        Outcome::Different => Verdict::Fail(signature_of(&report)),
-    };
-    Judged { verdict, actual: Some(actual), report: Some(report) }
+    Judged { verdict: settled.verdict, actual: Some(actual), report: settled.report }
 }
 
-/// The signature of a difference: by the worst one.
-pub fn signature_of(report: &Report) -> Signature {
-    use pyrite_compare::Class as Broken;
-    let Some(worst) = report.differences.first() else { return Signature::new(Stage::Forward, Class::Value) };
-    let backward = report.differences.iter().all(|difference| difference.place.group.contains("gradients"));
-    let class = match worst.class {
-        Broken::Structure | Broken::Kind => Class::Structure,
-        Broken::Dtype => Class::Dtype,
-        Broken::Shape => Class::Shape,
-        Broken::Stride => Class::Stride,
-        Broken::Aliasing => Class::Aliasing,
-        Broken::Mutation => Class::Mutation,
-        Broken::NanPosition | Broken::Value => Class::Value,
-    };
-    let detail = Detail {
-        value: Some(worst.place.to_string()),
-        rule: Some(worst.class.name().to_owned()),
-        magnitude: worst.numbers.as_ref().map(|numbers| numbers.max_abs.0),
-        message: Some(worst.to_string()),
-    };
-    Signature::new(if backward { Stage::Backward } else { Stage::Forward }, class).detailed(detail)
+/// Runs the reference with other rounding. Only what Pyrite interprets can be made to round otherwise.
+pub fn nudged(
+    graph: &Graph,
+    inputs: &[Value<Tensor>],
+    reference: &Backend,
+    options: &Options,
+    seed: u64,
+) -> Result<Ran, Broken> {
+    if reference.name.contains(':') {
+        let error = OpError::unsupported(format!("{} cannot be told to round otherwise", reference.name)).into();
+        return Err(Broken { stage: Stage::Forward, error });
+    }
+    let mut nudge = Nudge::new(seed);
+    execute(graph, inputs, reference, options, &mut |_| {}, &mut |node, value| nudge.apply(node, value))
 }
 
 /// Judges a backend on the program of a repro file.

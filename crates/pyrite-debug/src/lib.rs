@@ -2,21 +2,28 @@
 //!
 //! [`judge`](judge()) answers, in this process, how a backend does on a program compared with a reference. [`Isolated`]
 //! asks the same question of worker processes with limits of time and memory, so that a crash, a hang or running out
-//! of memory is a verdict and not the end; [`Command`] asks any program. [`torch`] makes the backends of torch.compile
+//! of memory is a verdict and not the end; [`Command`] asks any program, which
+//! [`commanded`] makes a backend `cmd:PROGRAM`. [`torch`] makes the backends of torch.compile
 //! backends of Pyrite. [`Folder`] writes programs down as repro files
 //! with their storages, whole or not at all.
 
 mod command;
+pub mod commanded;
 mod isolated;
 mod judge;
+mod nudge;
 mod process;
 pub mod protocol;
 mod repro;
+mod settle;
+mod switches;
 pub mod torch;
 
 pub use command::Command;
 pub use isolated::{Isolated, Limits};
 pub use judge::{
-    Broken, Judged, Precision, Question, Ran, compared, execute, fresh_inputs, judge, judge_file, signature_of,
+    Broken, Judged, Precision, Question, Ran, execute, execute_shared, fresh_inputs, judge, judge_file, nudged,
 };
 pub use repro::{Folder, RepoError, candidate_of};
+pub use settle::{Again, Settled, compared, settle, signature_of};
+pub use switches::{Cloning, Fp64, Switches};

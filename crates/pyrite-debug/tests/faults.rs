@@ -39,6 +39,7 @@ fn verdict(body: &str) -> Verdict {
         forward_only: false,
         seed: 0,
         rewrites: None,
+        switches: pyrite_debug::Switches::default(),
     };
     let limits = Limits { time: Duration::from_millis(1500), memory: None };
     let oracle = Isolated::new(&script(folder.path(), body), Vec::new(), question, limits).expect("workers");
@@ -100,6 +101,7 @@ fn a_worker_that_cannot_be_started_makes_the_question_invalid() {
         forward_only: false,
         seed: 0,
         rewrites: None,
+        switches: pyrite_debug::Switches::default(),
     };
     let limits = Limits { time: Duration::from_secs(1), memory: None };
     let oracle = Isolated::new(Path::new("/no/such/program"), Vec::new(), question, limits).expect("a folder");

@@ -1,0 +1,73 @@
+//! The options of every command that compares results.
+
+use pyrite_compare::{Nans, SmallTensors, Weight};
+use pyrite_debug::{Cloning, Fp64, Switches};
+
+/// What a comparison overlooks and insists on
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Comparing")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
+pub struct Comparing {
+    /// The tolerance, relative and absolute, of all floats [default: one for each element type]
+    #[arg(long, value_name = "TOLERANCE", value_parser = tolerance)]
+    tol: Option<f64>,
+    /// A NaN equals nothing, not even a NaN
+    #[arg(long)]
+    unequal_nan: bool,
+    /// Another element type is only noted
+    #[arg(long)]
+    ignore_dtype: bool,
+    /// Other integers and truth values are only noted
+    #[arg(long)]
+    ignore_non_float: bool,
+    /// A Python number and a tensor without dimensions are the same
+    #[arg(long)]
+    relaxed_numbers: bool,
+    /// Do not ask double precision, nor what rounding does: the tolerance alone decides
+    #[arg(long, conflicts_with = "require_fp64")]
+    no_fp64: bool,
+    /// A program that cannot be run in double precision is an error
+    #[arg(long)]
+    require_fp64: bool,
+    /// Small tensors may be eight to ten times as far from double precision as the reference is
+    #[arg(long)]
+    larger_multiplier: bool,
+    /// Floats whose direction is this near pass in any case
+    #[arg(long, value_name = "COSINE", num_args = 0..=1, default_missing_value = "0.99", value_parser = cosine)]
+    cosine_similarity: Option<f64>,
+    /// Give all runs the same memory, for programs that write to none of their inputs
+    #[arg(long)]
+    no_clone_inputs: bool,
+}
+
+impl Comparing {
+    /// As the library takes them.
+    pub fn switches(&self) -> Switches {
+        let noted = |yes: bool| if yes { Weight::Note } else { Weight::Difference };
+        Switches {
+            tolerance: self.tol,
+            nans: if self.unequal_nan { Nans::Unequal } else { Nans::Equal },
+            dtypes: noted(self.ignore_dtype),
+            non_floats: noted(self.ignore_non_float),
+            kinds: noted(self.relaxed_numbers),
+            fp64: match (self.no_fp64, self.require_fp64) {
+                (true, _) => Fp64::Unused,
+                (_, true) => Fp64::Required,
+                _ => Fp64::Used,
+            },
+            small: if self.larger_multiplier { SmallTensors::Lenient } else { SmallTensors::Usual },
+            cosine: self.cosine_similarity,
+            cloning: if self.no_clone_inputs { Cloning::Shared } else { Cloning::Cloned },
+        }
+    }
+}
+
+fn tolerance(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "expected a number".to_owned())?;
+    if number >= 0.0 && number.is_finite() { Ok(number) } else { Err("expected a number from 0".to_owned()) }
+}
+
+fn cosine(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "expected a number".to_owned())?;
+    if (0.0..=1.0).contains(&number) { Ok(number) } else { Err("expected a number from 0 to 1".to_owned()) }
+}

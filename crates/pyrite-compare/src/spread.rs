@@ -1,0 +1,153 @@
+//! The error model: how far apart do results get by rounding alone?
+//!
+//! Somebody runs the reference a few times with other rounding and another order of summation. How far those *samples*
+//! are from the reference says what noise is for this program and these inputs, whatever the element type. Write `d(s)`
+//! for the distances of a sample from the reference, element by element, and `d(a)` for those of the other side. A
+//! difference of numbers is noise when
+//!
+//! - the root mean square of `d(a)` is at most [`MEAN`] times the largest root mean square of a `d(s)`,
+//! - the largest of `d(a)` is at most [`WORST`] times the largest of all `d(s)`, and
+//! - the part of `d(a)` along the reference, which a wrong factor leaves and rounding does not, is at most [`ALONG`]
+//!   times that of the samples.
+//!
+//! Only rules about how near numbers are can be excused so: never a shape, a place of a NaN or an integer. A value that
+//! no sample moves is exact, and nothing excuses it.
+
+use std::ops::ControlFlow;
+
+use pyrite_tensor::{Complex64, Tensor};
+
+use crate::block::each_block;
+use crate::carrier::Carrier;
+use crate::report::{Note, Real, Remark, Report, Rule, Spread};
+use crate::results::Results;
+
+/// A sample moves every value by up to a whole unit in the last place, which is more than two roundings differ by.
+const MEAN: f64 = 1.0;
+
+/// The worst of few samples is not the worst there is.
+const WORST: f64 = 2.0;
+
+/// Nor is the part along the reference, which is a sum of random signs.
+const ALONG: f64 = 4.0;
+
+/// Turns differences that rounding explains into notes of noise; the others learn how far rounding goes.
+pub fn excuse(report: &mut Report, expected: &Results, actual: &Results, samples: &[Results]) {
+    let differences = std::mem::take(&mut report.differences);
+    for mut difference in differences {
+        let near = matches!(difference.rule, Rule::Tolerance | Rule::RootMeanSquare | Rule::WorstElement);
+        let (true, Some(numbers)) = (near, &mut difference.numbers) else {
+            report.differences.push(difference);
+            continue;
+        };
+        let at = |results: &Results| results.tensor(&difference.place).cloned();
+        let found = at(expected).zip(at(actual)).and_then(|(expected, actual)| {
+            let own = Distance::of(&expected, &actual)?;
+            let moved: Vec<Distance> = samples.iter().filter_map(|run| Distance::of(&expected, &at(run)?)).collect();
+            let most = |part: fn(&Distance) -> f64| moved.iter().map(part).fold(0.0, f64::max);
+            let spread = Distance { rms: most(|d| d.rms), worst: most(|d| d.worst), along: most(|d| d.along) };
+            (moved.len() == samples.len()).then_some((own, spread))
+        });
+        let Some((own, spread)) = found else {
+            report.differences.push(difference);
+            continue;
+        };
+        numbers.spread = Some(Spread {
+            samples: samples.len(),
+            rmse: Real(spread.rms),
+            worst: Real(spread.worst),
+            actual_rmse: Real(own.rms),
+        });
+        if own.rms <= MEAN * spread.rms && own.worst <= WORST * spread.worst && own.along <= ALONG * spread.along {
+            report.notes.push(Note { place: difference.place, remark: Remark::Noise(numbers.clone()) });
+        } else {
+            report.differences.push(difference);
+        }
+    }
+}
+
+/// How far two tensors of one shape are apart, over the elements that are finite in both.
+struct Distance {
+    rms: f64,
+    worst: f64,
+    /// How much longer or shorter the second is in the direction of the first, as a part of its length.
+    along: f64,
+}
+
+impl Distance {
+    fn of(a: &Tensor, b: &Tensor) -> Option<Self> {
+        if a.shape() != b.shape() {
+            return None;
+        }
+        let complex = a.dtype().is_complex() || b.dtype().is_complex();
+        Some(if complex { Self::as_carrier::<Complex64>(a, b) } else { Self::as_carrier::<f64>(a, b) })
+    }
+
+    fn as_carrier<C: Carrier>(a: &Tensor, b: &Tensor) -> Self {
+        let (mut square, mut worst, mut count) = (0.0, 0.0f64, 0u64);
+        let (mut along, mut length) = (0.0, 0.0);
+        each_block::<C, 2>([a, b], |_, [a, b]| {
+            for (a, b) in a.iter().zip(b) {
+                if a.is_finite() && b.is_finite() {
+                    let distance = C::distance(*a, *b);
+                    square += distance * distance;
+                    worst = worst.max(distance);
+                    count += 1;
+                    along += C::product(*a, *b) - C::product(*a, *a);
+                    length += C::product(*a, *a);
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        let part = |sum: f64, of: f64| if of > 0.0 { sum / of } else { 0.0 };
+        Self { rms: part(square, count as f64).sqrt(), worst, along: part(along, length).abs() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pyrite_ir::Value;
+
+    use super::*;
+    use crate::{Options, Outcome, compare};
+
+    fn results(values: &[f32]) -> Results {
+        Results::outputs([Value::Tensor(Tensor::from_slice(values, &[values.len() as i64]))])
+    }
+
+    fn outcome(expected: &[f32], actual: &[f32], samples: &[&[f32]]) -> Outcome {
+        let (expected, actual) = (results(expected), results(actual));
+        let samples: Vec<Results> = samples.iter().map(|values| results(values)).collect();
+        let mut report = compare(&expected, &actual, None, &Options::default());
+        excuse(&mut report, &expected, &actual, &samples);
+        report.outcome()
+    }
+
+    #[test]
+    fn what_other_rounding_does_too_is_noise() {
+        let moved: [&[f32]; 2] = [&[1.01, 2.0, 3.01], &[1.0, 2.01, 2.99]];
+        assert_eq!(outcome(&[1.0, 2.0, 3.0], &[1.0, 2.0, 3.01], &moved), Outcome::Noise);
+        assert_eq!(outcome(&[1.0, 2.0, 3.0], &[1.0, 2.0, 3.2], &moved), Outcome::Different);
+    }
+
+    #[test]
+    fn a_wrong_factor_is_no_noise_however_small() {
+        let expected: Vec<f32> = (1..100).map(|i| i as f32).collect();
+        let sign = |i: usize| if i.is_multiple_of(2) { 1.0 } else { -1.0 };
+        let moved: Vec<f32> = expected.iter().enumerate().map(|(i, v)| v * (1.0 + 0.02 * sign(i))).collect();
+        let scaled: Vec<f32> = expected.iter().map(|v| v * 1.01).collect();
+        assert_eq!(outcome(&expected, &scaled, &[&moved]), Outcome::Different);
+        let other: Vec<f32> = expected.iter().enumerate().map(|(i, v)| v * (1.0 - 0.01 * sign(i))).collect();
+        assert_eq!(outcome(&expected, &other, &[&moved]), Outcome::Noise);
+    }
+
+    #[test]
+    fn what_rounding_does_not_move_is_exact() {
+        assert_eq!(outcome(&[1.0, 2.0], &[1.0, 2.001], &[&[1.0, 2.0], &[1.0, 2.0]]), Outcome::Different);
+    }
+
+    #[test]
+    fn a_nan_is_never_noise() {
+        assert_eq!(outcome(&[1.0, 2.0], &[1.0, f32::NAN], &[&[9.0, 9.0]]), Outcome::Different);
+    }
+}

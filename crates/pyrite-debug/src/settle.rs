@@ -1,0 +1,171 @@
+//! From two runs to a verdict.
+//!
+//! Results that are close settle it. Otherwise the reference is asked again, each time for a reason: in double precision,
+//! to see which side is nearer to the truth; as it is, to see whether it agrees with itself; with other rounding, to see
+//! how far rounding alone moves the results. Only what none of these explains is a failure.
+
+use pyrite_compare::{
+    Accuracy, Class as Part, Note, Outcome, Place, Remark, Report, Results as Compared, Role, Rule, compare, excuse,
+};
+use pyrite_compiler::training::{Results, flatten};
+use pyrite_ir::Value;
+use pyrite_oracle::{Class, Detail, Signature, Stage, Verdict};
+use pyrite_tensor::Tensor;
+
+use crate::judge::{Broken, Precision, Ran};
+use crate::switches::{Fp64, Switches};
+
+/// How the reference is asked once more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// As before.
+    Same,
+    /// In double precision.
+    Double,
+    /// With other rounding, as this seed has it.
+    Nudged(u64),
+}
+
+/// The answer, and the comparison if there was one.
+pub struct Settled {
+    /// The answer.
+    pub verdict: Verdict,
+    /// What was found.
+    pub report: Option<Report>,
+}
+
+/// How many runs with other rounding the error model takes.
+const SAMPLES: u64 = 3;
+
+/// How many times as far as one sample a result must be for more samples to be pointless.
+const HOPELESS: f64 = 20.0;
+
+/// What becomes of a backend's results beside the reference's. `again` runs the reference once more.
+pub fn settle(
+    expected: &Results,
+    actual: &Results,
+    accuracy: Precision,
+    switches: &Switches,
+    again: &mut dyn FnMut(Again) -> Result<Ran, Broken>,
+) -> Settled {
+    let exact = match accuracy {
+        Precision::Off => return Settled { verdict: Verdict::Pass, report: None },
+        Precision::Fp => Accuracy::Fp,
+        Precision::Strict => Accuracy::Strict,
+    };
+    let options = switches.options(exact);
+    let (expected, actual) = (compared(expected), compared(actual));
+    let mut report = compare(&expected, &actual, None, &options);
+    let fp64 = if accuracy == Precision::Fp { switches.fp64 } else { Fp64::Unused };
+    let invalid = |why: String| Settled { verdict: Verdict::Invalid(why), report: None };
+    if fp64 == Fp64::Required || fp64 == Fp64::Used && !report.agrees() {
+        match again(Again::Double) {
+            Ok(truth) => report = compare(&expected, &actual, Some(&compared(&truth.results)), &options),
+            Err(broken) if fp64 == Fp64::Required => {
+                return invalid(format!("fp64 was required and cannot be computed: {}", broken.error));
+            }
+            Err(broken) => {
+                let place = Place { group: "results".to_owned(), name: String::new(), path: Vec::new() };
+                report.notes.push(Note { place, remark: Remark::NoTruth(broken.error.to_string()) });
+            }
+        }
+    }
+    if !report.agrees() {
+        if let Ok(second) = again(Again::Same) {
+            let itself = compare(&expected, &compared(&second.results), None, &options);
+            if let Some(worst) = itself.differences.first() {
+                return invalid(format!("unstable reference: run twice, it differs from itself at {worst}"));
+            }
+        }
+        if fp64 != Fp64::Unused {
+            excuse_rounding(&mut report, &expected, &actual, again);
+        }
+    }
+    let verdict = match report.outcome() {
+        Outcome::Same => Verdict::Pass,
+        Outcome::Noise => Verdict::Noise,
+        Outcome::Different => Verdict::Fail(signature_of(&report, accuracy)),
+    };
+    Settled { verdict, report: Some(report) }
+}
+
+/// Asks how far rounding moves the results, as long as that may explain them.
+fn excuse_rounding(
+    report: &mut Report,
+    expected: &Compared,
+    actual: &Compared,
+    again: &mut dyn FnMut(Again) -> Result<Ran, Broken>,
+) {
+    let numeric = |rule: Rule| matches!(rule, Rule::Tolerance | Rule::RootMeanSquare | Rule::WorstElement);
+    if !report.differences.iter().all(|difference| numeric(difference.rule)) {
+        return;
+    }
+    let mut samples = Vec::new();
+    for seed in 1..=SAMPLES {
+        let Ok(sample) = again(Again::Nudged(seed)) else { return };
+        samples.push(compared(&sample.results));
+        let mut tried = report.clone();
+        excuse(&mut tried, expected, actual, &samples);
+        let hopeless = tried
+            .differences
+            .iter()
+            .filter_map(|difference| difference.numbers.as_ref()?.spread)
+            .any(|spread| spread.actual_rmse.0 > HOPELESS * spread.rmse.0);
+        if tried.agrees() || hopeless || seed == SAMPLES {
+            *report = tried;
+            return;
+        }
+    }
+}
+
+/// What a run left behind, in the groups that are compared.
+pub fn compared(results: &Results) -> Compared {
+    let mut outputs = Vec::new();
+    results.outputs.iter().for_each(|output| flatten(output, &mut outputs));
+    let gradient = |g: &Option<Tensor>| g.clone().map_or(Value::None, Value::Tensor);
+    let numbered = |values: Vec<Value<Tensor>>| values.into_iter().enumerate().map(|(i, v)| (i.to_string(), v));
+    Compared::new()
+        .with("outputs", Role::Outputs, numbered(outputs))
+        .with("input gradients", Role::Gradients, numbered(results.input_gradients.iter().map(gradient).collect()))
+        .with(
+            "parameter gradients",
+            Role::Gradients,
+            results.parameter_gradients.iter().map(|(name, g)| (name.to_string(), gradient(g))),
+        )
+        .with("inputs", Role::Inputs, numbered(results.inputs.clone()))
+        .with(
+            "buffers",
+            Role::Inputs,
+            results.buffers.iter().map(|(name, t)| (name.to_string(), Value::Tensor(t.clone()))),
+        )
+}
+
+/// The signature of a difference: by the worst one. Unless every bit counts, a difference of floats is another one than
+/// a difference of integers: a search for the first does not end at a comparison that tips over because of it.
+pub fn signature_of(report: &Report, accuracy: Precision) -> Signature {
+    let Some(mut worst) = report.differences.first() else { return Signature::new(Stage::Forward, Class::Value) };
+    let backward = report.differences.iter().all(|difference| difference.place.group.contains("gradients"));
+    if worst.class == Part::Value && worst.rule == Rule::Exact {
+        worst = report.differences.iter().find(|d| d.class == Part::Value && d.rule != Rule::Exact).unwrap_or(worst);
+    }
+    let class = match worst.class {
+        Part::Structure | Part::Kind => Class::Structure,
+        Part::Dtype => Class::Dtype,
+        Part::Shape => Class::Shape,
+        Part::Stride => Class::Stride,
+        Part::Aliasing => Class::Aliasing,
+        Part::Mutation => Class::Mutation,
+        Part::NanPosition | Part::Value => Class::Value,
+    };
+    let detail = Detail {
+        value: Some(worst.place.to_string()),
+        rule: Some(worst.class.name().to_owned()),
+        magnitude: worst.numbers.as_ref().map(|numbers| numbers.max_abs.0),
+        message: Some(worst.to_string()),
+    };
+    let signature = Signature::new(if backward { Stage::Backward } else { Stage::Forward }, class).detailed(detail);
+    if class == Class::Value && worst.rule == Rule::Exact && accuracy != Precision::Strict {
+        return signature.raised("of integers", None);
+    }
+    signature
+}
