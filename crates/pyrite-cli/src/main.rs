@@ -6,6 +6,7 @@
 mod analyze;
 mod backends;
 mod bisect;
+mod compare;
 mod compile;
 mod debug;
 mod demo;
@@ -91,6 +92,8 @@ enum Command {
     Minify(minify::Minify),
     /// Say, node by node, where a backend and the reference part
     Analyze(analyze::Analyze),
+    /// Compare two files of results, or the results of two programs
+    Compare(compare::Compare),
     /// Load the inputs of a program and say what they are
     GetArgs(get_args::GetArgs),
     /// List the operators that Pyrite knows
@@ -139,6 +142,7 @@ fn main() -> ExitCode {
             Command::Bisect(command) => command.run(),
             Command::Minify(command) => command.run(),
             Command::Analyze(command) => command.run(),
+            Command::Compare(command) => command.run(),
             Command::GetArgs(command) => command.run(),
             Command::Ops(command) => command.run(),
             Command::Backends(command) => command.run(),
