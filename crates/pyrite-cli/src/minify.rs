@@ -118,15 +118,12 @@ impl Minify {
     }
 
     fn attempt(&self) -> Outcome {
+        let begun = Instant::now();
         let program = Program::open(&self.file)?;
         if let Some(backend) = &self.backend {
             named(backend)?;
         }
         named(&self.reference)?;
-        let start =
-            candidate_of(&self.file, self.seed).map_err(|why| self.failed("the program cannot be loaded", why))?;
-        let folder =
-            Folder::open(&self.folder()).map_err(|error| self.failed("the result cannot be written", error))?;
         let question = Question {
             backend: self.backend.clone().unwrap_or_default(),
             reference: self.reference.clone(),
@@ -136,9 +133,15 @@ impl Minify {
             rewrites: None,
             switches: self.comparing.switches(),
         };
-        let begun = Instant::now();
-        let mut teller = Teller::new(&folder, self.metadata(&question), self.json);
         let oracle = self.oracle(&question)?;
+        oracle.prepare(self.jobs as usize);
+        let start =
+            candidate_of(&self.file, self.seed).map_err(|why| self.failed("the program cannot be loaded", why))?;
+        let folder =
+            Folder::open(&self.folder()).map_err(|error| self.failed("the result cannot be written", error))?;
+        // The written file is judged at the end by a worker that has seen nothing of the search. It gets ready meanwhile.
+        let prover = self.oracle(&question)?;
+        let mut teller = Teller::new(&folder, self.metadata(&question), self.json, &prover);
         let options = Options {
             jobs: self.jobs as usize,
             time_budget: self.time_budget.map(Duration::from_secs_f64),
@@ -158,8 +161,7 @@ impl Minify {
             .write("repro.py", &reduction.best, &teller.metadata_for(&reduction.found))
             .map_err(|error| self.failed("the result cannot be written", error))?;
         keep_beside(&folder, &reduction).map_err(|error| self.failed("the result cannot be written", error))?;
-        // The written file, in a process that knows nothing of the search.
-        let proof = self.oracle(&question)?.judge_path(&path, &reduction.best);
+        let proof = prover.judge_path(&path, &reduction.best);
         let proven = proof.signature().is_some_and(|found| reduction.signature.holds(found));
         self.tell(&reduction, before, begun.elapsed(), &path, proven);
         Ok(if proven { ExitCode::SUCCESS } else { ExitCode::from(1) })
@@ -296,6 +298,13 @@ impl Asked {
         }
     }
 
+    /// Starts workers ahead of the first question.
+    fn prepare(&self, workers: usize) {
+        if let Self::Workers(asked) = self {
+            asked.isolated.prepare(workers);
+        }
+    }
+
     fn judge_path(&self, path: &Path, candidate: &Candidate) -> Verdict {
         match self {
             Self::Workers(workers) => workers.isolated.judge_path(path),
@@ -333,14 +342,16 @@ struct Teller<'a> {
     bar: ProgressBar,
     queries: u64,
     failed: Option<String>,
+    prover: &'a Asked,
+    proving: bool,
 }
 
 impl<'a> Teller<'a> {
-    fn new(folder: &'a Folder, metadata: Vec<(String, String)>, quiet: bool) -> Self {
+    fn new(folder: &'a Folder, metadata: Vec<(String, String)>, quiet: bool, prover: &'a Asked) -> Self {
         let bar = if quiet { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
         let style = ProgressStyle::with_template("{spinner} {elapsed} {msg}");
         let bar = bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-        Self { folder, metadata, bar, queries: 0, failed: None }
+        Self { folder, metadata, bar, queries: 0, failed: None, prover, proving: false }
     }
 
     fn metadata_for(&self, signature: &Signature) -> Vec<(String, String)> {
@@ -361,6 +372,10 @@ impl Progress for Teller<'_> {
     }
 
     fn improved(&mut self, pass: &str, best: &Candidate, size: Size) {
+        // From here on candidates are small, and a core is free for the worker that will prove the result.
+        if !std::mem::replace(&mut self.proving, true) {
+            self.prover.prepare(1);
+        }
         self.bar
             .set_message(format!("{pass}: {} nodes, {} elements, {} queries", size.nodes, size.elements, self.queries));
         if let Err(error) = self.folder.write("repro.py", best, &self.metadata) {

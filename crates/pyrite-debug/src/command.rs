@@ -31,7 +31,7 @@ impl Command {
         Ok(Self {
             words: line.split_whitespace().map(str::to_owned).collect(),
             time,
-            scratch: Mutex::new(Folder::open(place.path())?),
+            scratch: Mutex::new(Folder::scratch(place.path())?),
             _place: place,
             asked: AtomicU64::new(0),
         })

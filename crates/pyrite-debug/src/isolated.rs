@@ -57,7 +57,7 @@ impl Isolated {
     ) -> Result<Self, RepoError> {
         let place =
             tempfile::tempdir().map_err(|e| RepoError::Io { path: std::env::temp_dir(), cause: e.to_string() })?;
-        let folder = Folder::open(place.path())?;
+        let folder = Folder::scratch(place.path())?;
         Ok(Self {
             program: program.to_owned(),
             arguments,
@@ -86,6 +86,18 @@ impl Isolated {
         Process::start(&mut command)
     }
 
+    /// Starts workers ahead of the first question, so that they import what they need while there is other work. What
+    /// goes wrong with them is told by the question that needs them.
+    pub fn prepare(&self, workers: usize) {
+        let limits = *lock(&self.limits);
+        let request = json!({"cmd": "prepare", "question": self.question, "blob": 0});
+        let mut started: Vec<Process> = (0..workers).filter_map(|_| self.worker(limits).ok()).collect();
+        for worker in &mut started {
+            let _ = worker.input.as_mut().map(|input| writeln!(input, "{request}").and_then(|()| input.flush()));
+        }
+        lock(&self.idle).append(&mut started);
+    }
+
     /// Asks about a file that is written already.
     pub fn judge_path(&self, path: &Path) -> Verdict {
         let limits = *lock(&self.limits);
@@ -102,6 +114,7 @@ impl Isolated {
                 match worker.hear(until) {
                     Heard::Line(line) => match answer(&line) {
                         Said::Stage(now) => stage = now,
+                        Said::Prepared => {}
                         Said::Verdict(verdict) => {
                             lock(&self.idle).push(worker);
                             return verdict;
@@ -143,6 +156,7 @@ impl Oracle<Candidate> for Isolated {
 
 enum Said {
     Stage(Stage),
+    Prepared,
     Verdict(Verdict),
     Garbage,
 }
@@ -151,6 +165,9 @@ fn answer(line: &str) -> Said {
     let Ok(json) = serde_json::from_str::<Json>(line) else { return Said::Garbage };
     if let Ok(stage) = serde_json::from_value::<Stage>(json["stage"].clone()) {
         return Said::Stage(stage);
+    }
+    if json["prepared"] == true {
+        return Said::Prepared;
     }
     match serde_json::from_value::<Verdict>(json["verdict"].clone()) {
         Ok(verdict) => Said::Verdict(verdict),

@@ -32,16 +32,35 @@ pub enum RepoError {
 /// A folder of repro files that share their storages. A file appears under its name only when it is whole.
 pub struct Folder {
     path: PathBuf,
+    lasting: Lasting,
     /// The names of storages that were written, with the storage: while it is held, its address is its own.
     known: RefCell<FxHashMap<usize, (Storage, String)>>,
 }
 
+/// Whether files have to outlive the machine's next crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lasting {
+    /// Each is on disk before it appears.
+    Synced,
+    /// They are read once, by another process, and thrown away.
+    Scratch,
+}
+
 impl Folder {
-    /// A folder, made if it is not there.
+    /// A folder, made if it is not there. What is written there is on disk when it appears.
     pub fn open(path: &Path) -> Result<Self, RepoError> {
+        Self::made(path, Lasting::Synced)
+    }
+
+    /// A folder for files that are thrown away soon.
+    pub fn scratch(path: &Path) -> Result<Self, RepoError> {
+        Self::made(path, Lasting::Scratch)
+    }
+
+    fn made(path: &Path, lasting: Lasting) -> Result<Self, RepoError> {
         let storages = path.join("storages");
         fs::create_dir_all(&storages).map_err(|e| RepoError::Io { path: storages, cause: e.to_string() })?;
-        Ok(Self { path: path.to_owned(), known: RefCell::default() })
+        Ok(Self { path: path.to_owned(), lasting, known: RefCell::default() })
     }
 
     /// Where it is.
@@ -64,7 +83,7 @@ impl Folder {
         let info = ReproInfo { metadata: metadata.to_vec(), inputs: Some(inputs) };
         let options = PrintOptions { constants: Constants::Stored(&stored), ..PrintOptions::default() };
         let path = self.path.join(name);
-        write_whole(&path, print_repro(&candidate.graph, &info, &options).as_bytes())?;
+        self.write_whole(&path, print_repro(&candidate.graph, &info, &options).as_bytes())?;
         Ok(path)
     }
 
@@ -80,10 +99,23 @@ impl Folder {
             let mut file = std::io::Cursor::new(Vec::new());
             torch_zip::write_storage(&mut file, &name, &bytes)
                 .map_err(|e| RepoError::Io { path: path.clone(), cause: e.to_string() })?;
-            write_whole(&path, &file.into_inner())?;
+            self.write_whole(&path, &file.into_inner())?;
         }
         self.known.borrow_mut().insert(storage.id(), (storage.clone(), name.clone()));
         Ok(name)
+    }
+
+    /// Writes beside the place and moves it there, so that nobody sees half a file.
+    fn write_whole(&self, path: &Path, bytes: &[u8]) -> Result<(), RepoError> {
+        let fail = |e: std::io::Error| RepoError::Io { path: path.to_owned(), cause: e.to_string() };
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
+        std::io::Write::write_all(&mut file, bytes).map_err(fail)?;
+        if self.lasting == Lasting::Synced {
+            file.as_file().sync_data().map_err(fail)?;
+        }
+        file.persist(path).map_err(|e| fail(e.error))?;
+        Ok(())
     }
 
     /// What `load_args` says.
@@ -133,17 +165,6 @@ impl Folder {
         }
         Ok(spec)
     }
-}
-
-/// Writes beside the place and moves it there, so that nobody sees half a file.
-fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), RepoError> {
-    let fail = |e: std::io::Error| RepoError::Io { path: path.to_owned(), cause: e.to_string() };
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
-    std::io::Write::write_all(&mut file, bytes).map_err(fail)?;
-    file.as_file().sync_data().map_err(fail)?;
-    file.persist(path).map_err(|e| fail(e.error))?;
-    Ok(())
 }
 
 /// The program of a repro file with its inputs: loaded, or generated from the seed where there is no data.

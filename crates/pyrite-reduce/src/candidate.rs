@@ -1,5 +1,7 @@
 //! A program with its inputs, and how large it is.
 
+use std::cmp::Ordering;
+
 use pyrite_interp::{Context, Interpreter, Mode};
 use pyrite_ir::print::{PrintOptions, print};
 use pyrite_ir::verify::verify;
@@ -37,6 +39,21 @@ pub struct Size {
 impl Candidate {
     /// How large it is.
     pub fn size(&self) -> Size {
+        Size { values: self.plain_values(), ..self.outline() }
+    }
+
+    /// Whether it is smaller. The contents of inputs are looked at only where all else is equal.
+    pub fn is_smaller_than(&self, size: &Size) -> bool {
+        let outline = self.outline();
+        match outline.cmp(&Size { values: 0, ..*size }) {
+            Ordering::Less => true,
+            Ordering::Greater => false,
+            Ordering::Equal => self.plain_values() < size.values,
+        }
+    }
+
+    /// How large it is but for the contents of its inputs.
+    fn outline(&self) -> Size {
         let mut arguments = 0;
         let mut calls = 0;
         for (_, node) in self.graph.nodes() {
@@ -57,14 +74,20 @@ impl Candidate {
             }
         }
         let mut elements = 0;
+        for input in &self.inputs {
+            input.each(&mut |tensor| elements += tensor.numel());
+        }
+        Size { calls, nodes: self.graph.len(), inputs: self.inputs.len(), elements, arguments, values: 0 }
+    }
+
+    fn plain_values(&self) -> usize {
         let mut values = 0;
         for input in &self.inputs {
             input.each(&mut |tensor| {
-                elements += tensor.numel();
                 values += tensor.to_c128s().iter().filter(|z| z.im != 0.0 || (z.re != 0.0 && z.re != 1.0)).count();
             });
         }
-        Size { calls, nodes: self.graph.len(), inputs: self.inputs.len(), elements, arguments, values }
+        values
     }
 
     /// A hash of the program's text and of its inputs.

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use pyrite_oracle::{Oracle, Signature, Verdict};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
-use crate::passes::{PASSES, Pass};
+use crate::passes::{PASSES, Pass, bottom_up};
 use crate::{Candidate, Size};
 
 /// How to search.
@@ -78,11 +78,11 @@ pub fn reduce(
     options: Options,
     progress: &mut dyn Progress,
 ) -> Result<Reduction, NotReproduced> {
-    let verdict = oracle.judge(&start);
+    let mut memo = FxHashMap::default();
+    let verdict = judge_start(&start, oracle, options.jobs, &mut memo);
     progress.judged(1, &verdict);
     let Some(signature) = verdict.signature().cloned() else { return Err(NotReproduced(verdict)) };
-    let mut memo = FxHashMap::default();
-    memo.insert(start.key(), verdict);
+    memo.insert(start.key(), Known { verdict, counted: true });
     let mut search = Search {
         oracle,
         options,
@@ -126,6 +126,36 @@ pub fn reduce(
     })
 }
 
+/// The verdict on the start. Where there are jobs for it, the first question of the search is asked beside it: it takes
+/// as long, and only a start that does not fail asks it in vain.
+fn judge_start(
+    start: &Candidate,
+    oracle: &dyn Oracle<Candidate>,
+    jobs: usize,
+    memo: &mut FxHashMap<[u8; 32], Known>,
+) -> Verdict {
+    if jobs < 2 {
+        return oracle.judge(start);
+    }
+    std::thread::scope(|scope| {
+        let beside = scope.spawn(|| {
+            let first = bottom_up::first_question(start).filter(Candidate::is_program)?;
+            Some((first.key(), Known { verdict: oracle.judge(&first), counted: false }))
+        });
+        let verdict = oracle.judge(start);
+        if let Ok(Some((key, known))) = beside.join() {
+            memo.insert(key, known);
+        }
+        verdict
+    })
+}
+
+/// A verdict, and whether the search has come to it. One that was asked for ahead of its turn counts in its turn.
+struct Known {
+    verdict: Verdict,
+    counted: bool,
+}
+
 /// The state of a search, as passes see it.
 pub struct Search<'a> {
     oracle: &'a dyn Oracle<Candidate>,
@@ -136,7 +166,7 @@ pub struct Search<'a> {
     size: Size,
     signature: Signature,
     found: Signature,
-    memo: FxHashMap<[u8; 32], Verdict>,
+    memo: FxHashMap<[u8; 32], Known>,
     queries: u64,
     passing: Option<Candidate>,
     others: Vec<(Signature, Candidate)>,
@@ -158,40 +188,39 @@ impl Search<'_> {
     /// Judges proposals and accepts the first that fails as the start does and is smaller than the best; returns its
     /// place.
     pub fn first_failing(&mut self, proposals: Vec<Candidate>) -> Option<usize> {
-        self.first(proposals, Accept::Smaller)
+        self.first(&proposals, Accept::Smaller).map(|(place, _)| place)
     }
 
-    /// Judges proposals that may be larger than the best; returns the first that fails as the start does, without
-    /// accepting it.
-    pub fn probe(&mut self, proposals: Vec<Candidate>) -> Option<usize> {
+    /// Judges proposals that may be larger than the best; returns the first that fails as the start does and how,
+    /// without accepting it.
+    pub fn probe(&mut self, proposals: &[Candidate]) -> Option<(usize, Signature)> {
         self.first(proposals, Accept::Nothing)
     }
 
-    fn first(&mut self, proposals: Vec<Candidate>, accept: Accept) -> Option<usize> {
+    fn first(&mut self, proposals: &[Candidate], accept: Accept) -> Option<(usize, Signature)> {
         let mut at = 0;
         while at < proposals.len() && !self.is_over() {
             let end = (at + self.options.jobs.max(1)).min(proposals.len());
             let batch = &proposals[at..end];
-            let verdicts = self.judge_all(batch, accept);
-            for (offset, verdict) in verdicts.into_iter().enumerate() {
-                let Some((verdict, fresh)) = verdict else { continue };
-                let candidate = &batch[offset];
-                if fresh {
+            let keys = self.judge_all(batch, accept);
+            for (offset, (candidate, key)) in batch.iter().zip(keys).enumerate() {
+                let Some(known) = key.and_then(|key| self.memo.get_mut(&key)) else { continue };
+                let verdict = known.verdict.clone();
+                if !std::mem::replace(&mut known.counted, true) {
                     self.queries += 1;
-                    let queries = self.queries;
-                    self.progress.judged(queries, &verdict);
+                    self.progress.judged(self.queries, &verdict);
                 }
-                match &verdict {
-                    Verdict::Fail(found) | Verdict::Flaky { signature: found, .. } if self.signature.holds(found) => {
+                match verdict {
+                    Verdict::Fail(found) | Verdict::Flaky { signature: found, .. } if self.signature.holds(&found) => {
                         if accept == Accept::Smaller {
                             self.best = candidate.clone();
                             self.size = self.best.size();
                             self.found = found.clone();
                             self.progress.improved(self.pass, &self.best, self.size);
                         }
-                        return Some(at + offset);
+                        return Some((at + offset, found));
                     }
-                    Verdict::Fail(found) | Verdict::Flaky { signature: found, .. } => self.file(found, candidate),
+                    Verdict::Fail(found) | Verdict::Flaky { signature: found, .. } => self.file(&found, candidate),
                     Verdict::Pass | Verdict::Noise => self.neighbour(candidate),
                     Verdict::Invalid(_) => {}
                 }
@@ -201,39 +230,38 @@ impl Search<'_> {
         None
     }
 
-    /// The verdicts of candidates, asked for side by side; `None` for what is no smaller program. The flag says whether
-    /// the verdict is new.
-    fn judge_all(&mut self, batch: &[Candidate], accept: Accept) -> Vec<Option<(Verdict, bool)>> {
+    /// Asks for the verdicts of candidates side by side, and returns under which keys they are known; `None` for what is
+    /// no smaller program.
+    fn judge_all(&mut self, batch: &[Candidate], accept: Accept) -> Vec<Option<[u8; 32]>> {
         let keys: Vec<Option<[u8; 32]>> = batch
             .iter()
             .map(|candidate| {
-                let wanted = accept == Accept::Nothing || candidate.size() < self.size;
+                let wanted = accept == Accept::Nothing || candidate.is_smaller_than(&self.size);
                 (wanted && candidate.is_program()).then(|| candidate.key())
             })
             .collect();
-        let unknown: Vec<usize> =
-            (0..batch.len()).filter(|i| keys[*i].is_some_and(|key| !self.memo.contains_key(&key))).collect();
-        let oracle = self.oracle;
-        let verdicts: Vec<Verdict> = if unknown.len() == 1 {
-            vec![oracle.judge(&batch[unknown[0]])]
-        } else {
-            std::thread::scope(|scope| {
-                let asked: Vec<_> = unknown.iter().map(|i| scope.spawn(move || oracle.judge(&batch[*i]))).collect();
-                let panicked = |_| Verdict::Invalid("the oracle panicked".to_owned());
-                asked.into_iter().map(|asked| asked.join().unwrap_or_else(panicked)).collect()
-            })
-        };
-        let mut fresh = FxHashSet::default();
-        for (index, verdict) in unknown.iter().zip(verdicts) {
-            if let Some(key) = keys[*index] {
-                self.memo.insert(key, verdict);
-                fresh.insert(*index);
+        let mut asked: Vec<([u8; 32], &Candidate)> = Vec::new();
+        for (key, candidate) in keys.iter().zip(batch) {
+            if let Some(key) = key
+                && !self.memo.contains_key(key)
+                && !asked.iter().any(|(known, _)| known == key)
+            {
+                asked.push((*key, candidate));
             }
         }
-        keys.iter()
-            .enumerate()
-            .map(|(index, key)| Some((self.memo.get(key.as_ref()?)?.clone(), fresh.contains(&index))))
-            .collect()
+        let oracle = self.oracle;
+        let verdicts: Vec<Verdict> = match asked.as_slice() {
+            [(_, candidate)] => vec![oracle.judge(candidate)],
+            _ => std::thread::scope(|scope| {
+                let running: Vec<_> = asked.iter().map(|(_, c)| scope.spawn(move || oracle.judge(c))).collect();
+                let panicked = |_| Verdict::Invalid("the oracle panicked".to_owned());
+                running.into_iter().map(|asked| asked.join().unwrap_or_else(panicked)).collect()
+            }),
+        };
+        for ((key, _), verdict) in asked.iter().zip(verdicts) {
+            self.memo.insert(*key, Known { verdict, counted: false });
+        }
+        keys
     }
 
     /// Keeps another failure, the first of its kind.

@@ -82,6 +82,7 @@ fn results_fail_verify_are_minimal_and_do_not_depend_on_jobs() {
         assert_eq!(again.best.size(), one.best.size(), "graph {number}: the result is not minimal");
         let three = run(3).expect("it fails");
         assert_eq!(three.best.key(), one.best.key(), "graph {number}: the result depends on the jobs");
+        assert_eq!(three.queries, one.queries, "graph {number}: the count depends on the jobs");
     }
     assert!(reduced > 60, "only {reduced} graphs failed");
 }

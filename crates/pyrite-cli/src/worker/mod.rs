@@ -2,7 +2,7 @@
 //!
 //! A message is one line of JSON followed by as many raw bytes as its field `blob` says. Requests: `call` runs one
 //! operator, `run` a graph given as text, `grad` such a graph and its derivative, `judge`
-//! compares two backends on a file. The answer's first storages are those of
+//! compares two backends on a file, and `prepare` loads what such a question needs. The answer's first storages are those of
 //! the request after the run, so that the caller sees what was written and what is shared; further ones are fresh.
 
 mod gradient;
@@ -53,8 +53,15 @@ pub fn serve(memory_limit: Option<u64>) -> Outcome {
         }
         let mut blob = vec![0; size as usize];
         input.read_exact(&mut blob).context("reading a request's bytes")?;
-        if request["cmd"] == "judge" {
-            let answer = judge(&request, &mut output)?;
+        if request["cmd"] == "judge" || request["cmd"] == "prepare" {
+            let question: Question =
+                serde_json::from_value(request["question"].clone()).context("a question is not one")?;
+            let answer = if request["cmd"] == "judge" {
+                judge(&request, &question, &mut output)?
+            } else {
+                prepare(&question);
+                json!({"prepared": true})
+            };
             writeln!(output, "{answer}")?;
             output.flush()?;
             continue;
@@ -69,15 +76,22 @@ pub fn serve(memory_limit: Option<u64>) -> Outcome {
     }
 }
 
+/// Loads what a question will need. What fails here fails again, with its reason, when the question is asked.
+fn prepare(question: &Question) {
+    let _ = registry();
+    for backend in [&question.backend, &question.reference] {
+        pyrite_debug::torch::prepare(backend);
+    }
+}
+
 /// Judges a backend on a file. Every stage is told before it begins, so that the caller knows where a crash happened.
-fn judge(request: &Json, output: &mut impl Write) -> anyhow::Result<Json> {
-    let question: Question = serde_json::from_value(request["question"].clone()).context("a question is not one")?;
+fn judge(request: &Json, question: &Question, output: &mut impl Write) -> anyhow::Result<Json> {
     let path = request["file"].as_str().context("a question without a file")?;
     let mut tell = |stage: Stage| {
         // A caller that is gone is noticed when the answer is written.
         let _ = writeln!(output, "{}", json!({"stage": stage})).and_then(|()| output.flush());
     };
-    let verdict = catch_unwind(AssertUnwindSafe(|| judge_file(Path::new(path), &question, &mut tell)));
+    let verdict = catch_unwind(AssertUnwindSafe(|| judge_file(Path::new(path), question, &mut tell)));
     Ok(match verdict {
         Ok(verdict) => json!({"verdict": verdict}),
         Err(_) => json!({"verdict": Verdict::Invalid("the worker panicked".to_owned())}),

@@ -50,8 +50,19 @@ impl Python {
     }
 }
 
+static REGISTERED: OnceLock<Python> = OnceLock::new();
+
+/// Starts the Python process for a backend, if it is one of torch's, so that its first program need not wait.
+pub fn prepare(backend: &str) {
+    if let (Some(name), Some(python)) = (backend.strip_prefix("torch:"), REGISTERED.get()) {
+        // The first program starts it again, and tells what is wrong.
+        let _ = zygote(python, name);
+    }
+}
+
 /// Makes `torch:NAME` a backend for every name.
 pub fn register(python: Python) {
+    let _ = REGISTERED.set(python.clone());
     register_prefix("torch:", move |name| {
         let python = python.clone();
         let inner = name.to_owned();
@@ -124,7 +135,7 @@ impl Executable for Program {
     fn run(&self, inputs: Vec<Value<Tensor>>, _: &mut Observer<'_>) -> Result<Forward, NodeError> {
         let fault = |what: String| NodeError::from(OpError::fault(what));
         let place = tempfile::tempdir().map_err(|e| fault(format!("no temporary folder: {e}")))?;
-        let folder = Folder::open(place.path()).map_err(|e| fault(e.to_string()))?;
+        let folder = Folder::scratch(place.path()).map_err(|e| fault(e.to_string()))?;
         let candidate = Candidate { graph: self.graph.clone(), inputs: inputs.clone() };
         folder.write("program.py", &candidate, &[]).map_err(|e| fault(e.to_string()))?;
         let forward_only = self.options.direction == Direction::Forward;

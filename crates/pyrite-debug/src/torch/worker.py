@@ -227,9 +227,36 @@ def stage_of(folder):
         return file.read()
 
 
+def prepare_inductor():
+    """What Inductor does before its first program, once for all forks: it imports, hashes torch's sources, and traces its
+    patterns with fake tensors, so no operator runs. Where a version of torch has none of this, each fork does it for itself."""
+    from torch._inductor import codecache
+    from torch._inductor.codegen import common
+    from torch._inductor.fx_passes import joint_graph, post_grad
+
+    for step in (
+        codecache.torch_key,
+        codecache.CacheBase.get_system,
+        common.init_backend_registration,
+        joint_graph.lazy_init,
+        post_grad.lazy_init,
+        torch._dynamo.list_backends,
+        lambda: importlib.import_module("torch.utils.cpp_extension"),
+        lambda: importlib.import_module("sympy.tensor.tensor"),
+    ):
+        try:
+            step()
+        except Exception:
+            pass
+
+
 def main():
     for module in sys.argv[1:]:
-        importlib.import_module("torch._inductor.compile_fx" if module == "inductor" else module)
+        if module != "inductor":
+            importlib.import_module(module)
+        else:
+            importlib.import_module("torch._inductor.compile_fx")
+            prepare_inductor()
     print(json.dumps({"ready": torch.__version__}), flush=True)
     for line in sys.stdin:
         print(json.dumps(answer(json.loads(line))), flush=True)

@@ -1,11 +1,15 @@
 //! From the bottom up: which few nodes fail on their own?
 //!
 //! Every node is fed from the eager values of what it uses and returns its value: one graph of unconnected parts, one
-//! query. Where the failure survives that, the part that fails is found by halving. Where it does not, it needs nodes
-//! together: windows of two, four, eight … neighbouring nodes are tried in the same way, in two tilings so that no pair
-//! of neighbours is always torn apart.
+//! query. Where the failure survives that, the verdict mostly says which output differs, and so which part to try alone;
+//! where it does not say, the part is found by halving. Where the failure does not survive, it needs nodes together:
+//! windows of two, four, eight … neighbouring nodes are tried in the same way, in two tilings so that no pair of
+//! neighbours is always torn apart.
+//!
+//! Models repeat themselves. Of calls that differ in nothing but the contents of their operands the first query has one
+//! each; all of them follow only if that passes.
 
-use pyrite_ir::{Kind, NodeId, Value};
+use pyrite_ir::{Graph, Kind, Node, NodeId, Value};
 use pyrite_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -17,24 +21,44 @@ use crate::rebuild::Parts;
 /// Graphs with fewer calls are reduced as fast from the top.
 const SMALL: usize = 8;
 
+/// A part of the graph that is connected inside.
+type Tile = Vec<NodeId>;
+
+/// The first thing that is asked about a start, if the search begins from the bottom.
+pub(crate) fn first_question(start: &Candidate) -> Option<Candidate> {
+    let calls = calls_of(&start.graph);
+    if calls.len() < SMALL {
+        return None;
+    }
+    let values = start.values()?;
+    let tiles =
+        representatives(&start.graph, &calls).unwrap_or_else(|| calls.chunks(1).map(<[NodeId]>::to_vec).collect());
+    Some(separate(start, &values, &tiles).0)
+}
+
 pub(super) fn windows(search: &mut Search<'_>) {
     let from = search.best().clone();
-    let calls: Vec<NodeId> =
-        from.graph.nodes().filter(|(_, node)| matches!(node.kind, Kind::Call(_))).map(|(id, _)| id).collect();
+    let calls = calls_of(&from.graph);
     if calls.len() < SMALL {
         return;
     }
     let Some(values) = from.values() else { return };
+    if let Some(tiles) = representatives(&from.graph, &calls)
+        && let Some(tile) = guilty(search, &from, &values, tiles)
+    {
+        search.first_failing(vec![separate(&from, &values, &[tile]).0]);
+        return;
+    }
     let mut width = 1;
     while width <= calls.len() / 2 && !search.is_over() {
         for offset in [0, width / 2] {
-            let mut tiles: Vec<Vec<NodeId>> = Vec::new();
+            let mut tiles: Vec<Tile> = Vec::new();
             if offset > 0 {
                 tiles.push(calls[..offset].to_vec());
             }
             tiles.extend(calls[offset..].chunks(width).map(<[NodeId]>::to_vec));
             if let Some(tile) = guilty(search, &from, &values, tiles) {
-                search.first_failing(vec![separate(&from, &values, &[tile])]);
+                search.first_failing(vec![separate(&from, &values, &[tile]).0]);
                 return;
             }
             if width == 1 {
@@ -45,28 +69,71 @@ pub(super) fn windows(search: &mut Search<'_>) {
     }
 }
 
+fn calls_of(graph: &Graph) -> Vec<NodeId> {
+    graph.nodes().filter(|(_, node)| matches!(node.kind, Kind::Call(_))).map(|(id, _)| id).collect()
+}
+
+/// One call of each kind, where that is at most half of them.
+fn representatives(graph: &Graph, calls: &[NodeId]) -> Option<Vec<Tile>> {
+    let mut seen: FxHashSet<String> = FxHashSet::default();
+    let tiles: Vec<Tile> =
+        calls.iter().filter(|id| seen.insert(likeness(graph, graph.node(**id)))).map(|id| vec![*id]).collect();
+    (tiles.len() <= calls.len() / 2).then_some(tiles)
+}
+
+/// What calls of one kind have in common: the operator, plain arguments, and the form of operands.
+fn likeness(graph: &Graph, node: &Node) -> String {
+    let Kind::Call(target) = &node.kind else { return String::new() };
+    let form = |value: &Value<NodeId>| {
+        let formed = value.map(&mut |id| match &graph.node(*id).meta {
+            Some(Value::Tensor(meta)) => {
+                format!("{:?} {:?} {:?} {}", meta.dtype, meta.shape, meta.stride, meta.requires_grad)
+            }
+            // What is no tensor stays connected, so nothing stands for it.
+            _ => format!("%{}", id.0),
+        });
+        format!("{formed:?}")
+    };
+    let args: Vec<String> = node.args.iter().map(form).collect();
+    let kwargs: Vec<String> = node.kwargs.iter().map(|(name, value)| format!("{name}={}", form(value))).collect();
+    format!("{} {} {}", target.name(), args.join(", "), kwargs.join(", "))
+}
+
 /// The tile that fails on its own, if all of them together do.
 fn guilty(
     search: &mut Search<'_>,
     from: &Candidate,
     values: &[Option<Value<Tensor>>],
-    tiles: Vec<Vec<NodeId>>,
-) -> Option<Vec<NodeId>> {
-    search.probe(vec![separate(from, values, &tiles)])?;
+    tiles: Vec<Tile>,
+) -> Option<Tile> {
+    let (together, homes) = separate(from, values, &tiles);
+    let (_, found) = search.probe(std::slice::from_ref(&together))?;
+    let named = found.detail.value.as_deref().and_then(output_of).and_then(|output| homes.get(output));
+    if let Some(tile) = named
+        && tiles.len() > 1
+        && search.probe(&[separate(from, values, &tiles[*tile..=*tile]).0]).is_some()
+    {
+        return Some(tiles[*tile].clone());
+    }
     let mut tiles = tiles;
     while tiles.len() > 1 {
         let half = tiles.len().div_ceil(2);
-        let halves: Vec<Vec<Vec<NodeId>>> = tiles.chunks(half).map(<[Vec<NodeId>]>::to_vec).collect();
-        let proposals = halves.iter().map(|half| separate(from, values, half)).collect();
+        let halves: Vec<Vec<Tile>> = tiles.chunks(half).map(<[Tile]>::to_vec).collect();
+        let proposals: Vec<Candidate> = halves.iter().map(|half| separate(from, values, half).0).collect();
         // Both halves are asked about at once where there are jobs for it; the first that fails is followed.
-        let found = search.probe(proposals)?;
+        let (found, _) = search.probe(&proposals)?;
         tiles.clone_from(&halves[found]);
     }
     tiles.pop()
 }
 
-/// The graph of tiles that are connected inside and fed from eager values outside.
-fn separate(from: &Candidate, values: &[Option<Value<Tensor>>], tiles: &[Vec<NodeId>]) -> Candidate {
+/// The output that the detail of a signature names, as in `outputs[3]`.
+fn output_of(place: &str) -> Option<usize> {
+    place.strip_prefix("outputs[")?.split(']').next()?.parse().ok()
+}
+
+/// The graph of tiles that are connected inside and fed from eager values outside, and the tile of each output.
+fn separate(from: &Candidate, values: &[Option<Value<Tensor>>], tiles: &[Tile]) -> (Candidate, Vec<usize>) {
     let mut home: FxHashMap<NodeId, usize> = FxHashMap::default();
     for (index, tile) in tiles.iter().enumerate() {
         home.extend(tile.iter().map(|id| (*id, index)));
@@ -88,13 +155,15 @@ fn separate(from: &Candidate, values: &[Option<Value<Tensor>>], tiles: &[Vec<Nod
             }
         });
     }
-    for tile in tiles {
+    let mut homes = Vec::new();
+    for (index, tile) in tiles.iter().enumerate() {
         for id in tile {
             let tensor = as_input(values[id.0 as usize].as_ref()).is_some();
             if tensor && !used_inside.contains(id) {
                 parts.outputs.push(*id);
+                homes.push(index);
             }
         }
     }
-    parts.build(from)
+    (parts.build(from), homes)
 }

@@ -4,7 +4,7 @@
 //! run of the best candidate.
 
 mod arguments;
-mod bottom_up;
+pub(crate) mod bottom_up;
 mod inputs;
 mod structure;
 

@@ -61,7 +61,7 @@ pub(super) fn truncate(search: &mut Search<'_>) {
     while low < high && !search.is_over() {
         let middle = usize::midpoint(low, high);
         let ended = Parts { outputs: vec![all[middle]], ..Parts::default() }.build(&from);
-        if search.probe(vec![ended.clone()]).is_some() {
+        if search.probe(std::slice::from_ref(&ended)).is_some() {
             search.first_failing(vec![ended]);
             high = middle;
         } else {
