@@ -1,9 +1,28 @@
-//! The loop IR.
+//! The loop IR: what operators become before they become machine code.
 //!
-//! What the native compiler lowers operators to. So far it holds the innermost part: the scalar expression that gives
-//! one element of a result from the elements of its operands at the same place. Loop nests and memory dependencies
-//! join it with the native compiler.
+//! A [`Kernel`] computes one or more buffers from others. It runs over *rows*, the axes that all of its parts share,
+//! and for every row runs its *phases* in order. A phase has axes of its own, runs its scalar code for each of their
+//! positions, and may reduce values over them; what it reduced is a number that later phases of the row can use.
+//!
+//! ```text
+//! for each position of the rows            softmax:  rows [n]
+//!     for each phase                                 phase [m]: r0 = max(x)
+//!         for each position of its axes              phase [m]: e = exp(x - r0), r1 = sum(e)
+//!             load, compute, store, reduce           phase [m]: store e / r1
+//! ```
+//!
+//! A pointwise operator is a kernel of one phase without axes of its own; a reduction has one phase over what it
+//! reduces and one that stores. Fusing two kernels is making their rows the same, and listing the phases of both.
+//!
+//! Memory is read and written through [`Access`]es: a buffer, an offset, and a step for every axis, all of them
+//! symbolic. So views cost nothing, and a size that is not known yet is an argument of the compiled kernel.
 
-mod scalar;
+mod code;
+mod kernel;
+mod print;
+mod verify;
 
-pub use scalar::{Binary, Expr, Unary};
+pub use code::{Binary, Block, Compare, Inst, Number, Type, Unary, Val, Write};
+pub use kernel::{Access, AccessId, Axis, AxisId, BufferId, Direction, Kernel, Lanes, Phase, Reduce, Reduction, ResultId};
+pub use print::dependencies;
+pub use verify::{Problem, verify};

@@ -1,0 +1,36 @@
+//! Kernels that are ready to run.
+
+/// What a call of a kernel gets. Several threads share the work of a kernel by calls for parts of an axis.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// For each access the address of the element at which this call begins: that of the buffer, moved by the offset
+    /// and by the indices at which axes begin.
+    pub bases: &'a [*mut u8],
+    /// How many positions of each axis are run; zero runs nothing along it.
+    pub extents: &'a [i64],
+    /// The index at which each axis begins, for code that computes with indices.
+    pub begins: &'a [i64],
+    /// How many elements a step along each axis is, for the first access, then for the second, and so on.
+    pub steps: &'a [i64],
+    /// The numbers of the kernel.
+    pub numbers: &'a [i64],
+}
+
+/// Why a call failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// An index read from memory is outside of its buffer.
+    #[error("an index is out of bounds")]
+    OutOfBounds,
+}
+
+/// A kernel that is ready to run, for all sizes.
+pub trait Code: Send + Sync {
+    /// Runs it.
+    ///
+    /// # Safety
+    /// Every element that an access reaches from its base within the extents lies in memory that the caller owns, and
+    /// nothing else writes to what is read or accesses what is written. Gathers and scatters stay within their buffer
+    /// when their index is bounded.
+    unsafe fn run(&self, call: &Call<'_>) -> Result<(), Fault>;
+}
