@@ -12,7 +12,7 @@ use pyrite_tensor::Tensor;
 use pyrite_tensor::random::TorchGenerator;
 
 use crate::schema::SchemaError;
-use crate::{Args, Emit, Gradients, Handle, Meta, OpError, Pullback, Schema, Value};
+use crate::{Args, Emit, Gradients, Handle, Lowering, Meta, OpError, Pullback, Schema, Value};
 
 /// Shape, stride, type and aliasing of the results from those of the arguments.
 pub type InferFn = fn(&Args<'_, Meta>) -> Result<Value<Meta>, OpError>;
@@ -23,8 +23,8 @@ pub type DecomposeFn = fn(&mut dyn Emit, &Args<'_, Handle>) -> Result<Value<Hand
 /// The gradients of a call's arguments from those of its results.
 pub type VjpFn = fn(&mut dyn Emit, &Pullback<'_>) -> Result<Gradients, OpError>;
 
-/// The expression of one element; `Expr::Input(i)` is the element of the i-th tensor among the arguments.
-pub type LowerFn = fn(&Args<'_, Meta>) -> Result<pyrite_loops::Expr, OpError>;
+/// A call as kernels of the loop IR.
+pub type LowerFn = fn(&mut Lowering<'_>) -> Result<(), OpError>;
 
 /// How metadata is inferred.
 #[derive(Clone, Copy, Debug)]
@@ -79,14 +79,14 @@ pub enum Vjp {
 /// How it becomes loops.
 #[derive(Clone, Copy, Debug)]
 pub enum Lower {
-    /// One scalar expression per element.
-    Pointwise(LowerFn),
+    /// By a rule.
+    Rule(LowerFn),
     /// By lowering its decomposition.
     ViaDecomposition,
+    /// Not at all: its results are other ways through its argument's buffer.
+    View,
     /// As a call of its kernel.
     Extern,
-    /// The rule is still to be written.
-    Unwritten,
 }
 
 /// A property that passes ask for.
@@ -163,7 +163,7 @@ impl OpDef {
             eval: Eval::Kernel(eval),
             vjp: Vjp::Unwritten,
             constants: &[],
-            lower: Lower::Unwritten,
+            lower: Lower::Extern,
             decompose: Decompose::Primitive,
             tolerance: Tolerance::Usual,
             samples: &[],
@@ -175,6 +175,7 @@ impl OpDef {
         Self {
             infer: Infer::Rule(infer),
             eval: Eval::View,
+            lower: Lower::View,
             tolerance: Tolerance::Exact,
             ..Self::written(schema, doc, "")
         }
@@ -203,7 +204,7 @@ impl OpDef {
             eval: Eval::WriteBack(functional),
             vjp: Vjp::Unwritten,
             constants: &[],
-            lower: Lower::Unwritten,
+            lower: Lower::Extern,
             decompose: Decompose::Primitive,
             tolerance: Tolerance::Usual,
             samples: &[],
@@ -219,7 +220,11 @@ impl OpDef {
     /// With a decomposition beside its kernel.
     #[must_use]
     pub const fn decompose(self, rule: DecomposeFn) -> Self {
-        Self { decompose: Decompose::Rule(rule), ..self }
+        let lower = match self.lower {
+            Lower::Extern => Lower::ViaDecomposition,
+            given => given,
+        };
+        Self { decompose: Decompose::Rule(rule), lower, ..self }
     }
 
     /// With its own inference, for a composite that is inferred more cheaply than through its parts.
@@ -254,8 +259,8 @@ impl OpDef {
 
     /// With a lowering.
     #[must_use]
-    pub const fn lower(self, lower: Lower) -> Self {
-        Self { lower, ..self }
+    pub const fn lower(self, rule: LowerFn) -> Self {
+        Self { lower: Lower::Rule(rule), ..self }
     }
 
     /// With another tolerance.

@@ -271,9 +271,7 @@ impl Inst {
             Self::Const(..) | Self::Load(_) | Self::Index(_) | Self::Size(_) | Self::Result(_) => *self,
             Self::Gather { access, at } => Self::Gather { access, at: f(at) },
             Self::Store { access, value } => Self::Store { access, value: f(value) },
-            Self::Scatter { access, at, value, write } => {
-                Self::Scatter { access, at: f(at), value: f(value), write }
-            }
+            Self::Scatter { access, at, value, write } => Self::Scatter { access, at: f(at), value: f(value), write },
             Self::Unary(op, a) => Self::Unary(op, f(a)),
             Self::Binary(op, a, b) => Self::Binary(op, f(a), f(b)),
             Self::Compare(op, a, b) => Self::Compare(op, f(a), f(b)),

@@ -23,6 +23,8 @@ mod print;
 mod verify;
 
 pub use code::{Binary, Block, Compare, Inst, Number, Type, Unary, Val, Write};
-pub use kernel::{Access, AccessId, Axis, AxisId, BufferId, Direction, Kernel, Lanes, Phase, Reduce, Reduction, ResultId};
+pub use kernel::{
+    Access, AccessId, Axis, AxisId, BufferId, Direction, Kernel, Lanes, Phase, Reduce, Reduction, ResultId,
+};
 pub use print::dependencies;
 pub use verify::{Problem, verify};

@@ -109,8 +109,7 @@ pub fn dependencies(kernel: &Kernel, name: &dyn Fn(BufferId) -> String, computed
             .collect();
         let comma = if sizes.len() == 1 { "," } else { "" };
         let buffer = name(access.buffer);
-        let text =
-            format!("MemoryDep(name='{buffer}', index={}, size=({}{comma}))", index(access), sizes.join(", "));
+        let text = format!("MemoryDep(name='{buffer}', index={}, size=({}{comma}))", index(access), sizes.join(", "));
         match direction {
             Direction::Write => writes.insert(text),
             Direction::Read if computed(access.buffer) => unmet.insert(text),

@@ -85,14 +85,7 @@ pub fn verify(kernel: &Kernel) -> Vec<Problem> {
     problems
 }
 
-fn wrong(
-    kernel: &Kernel,
-    phase: &Phase,
-    reduced: &[bool],
-    axes: &[bool],
-    value: Val,
-    inst: &Inst,
-) -> Option<String> {
+fn wrong(kernel: &Kernel, phase: &Phase, reduced: &[bool], axes: &[bool], value: Val, inst: &Inst) -> Option<String> {
     let mut late = None;
     inst.each_operand(|used| {
         if used >= value {

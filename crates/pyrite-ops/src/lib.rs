@@ -21,6 +21,7 @@
 pub mod decompositions;
 pub mod derivatives;
 pub mod kernels;
+mod lowerings;
 mod ops;
 pub mod rules;
 pub mod samples;

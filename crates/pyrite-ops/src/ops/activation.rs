@@ -1,13 +1,13 @@
 //! Activation functions.
 
-use pyrite_ir::{Args, Call, Emit, Handle, Lower, Meta, OpDef, OpError, Tag, Value, args, invalid};
-use pyrite_loops::{Expr, Unary};
+use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, Tag, Value, args, invalid};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{Layout, Tensor};
 
 use crate::decompositions::activation as by;
 use crate::derivatives::{activation as d, activation_backward as second};
 use crate::kernels::{Pointwise, vector_math};
+use crate::lowerings as to_loops;
 use crate::rules::{
     core_pointwise, in_place, plain_pointwise, preserved_strides, to_float, to_same, to_same_number, wrap_dim,
 };
@@ -25,7 +25,6 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core, Tag::Pointwise])
     .derivative(d::gelu)
-    .lower(Lower::Pointwise(gelu_lower))
     .decompose(by::gelu)
     .samples(&["f32[3, 4]", "f64[5], approximate='tanh'", "bf16[2, 3]<[1, 2]", "f32[0, 3]"]),
     OpDef::kernel(
@@ -38,8 +37,8 @@ pub const OPS: &[OpDef] = &[
     .derivative(second::gelu_backward)
     .decompose(by::gelu_backward)
     .samples(&["f32[3, 4], f32[3, 4]", "f64[5], f64[5], approximate='tanh'"]),
-    core_pointwise("aten::relu(Tensor self) -> Tensor", "The element, or zero below zero.", to_same_number, relu, &["f32[3, 4]", "f64[5]<[2]", "bf16[2, 3]<[1, 2]", "i64[4]", "f32[0, 3]"]).derivative(d::relu),
-    core_pointwise("aten::sigmoid(Tensor self) -> Tensor", "The logistic function `1 / (1 + e^-x)`.", to_float, sigmoid, &["f32[3, 4]", "f64[5]", "bf16[2, 3]<[1, 2]", "i64[4]", "c64[3]", "f32[0, 3]"]).derivative(d::sigmoid),
+    core_pointwise("aten::relu(Tensor self) -> Tensor", "The element, or zero below zero.", to_same_number, relu, &["f32[3, 4]", "f64[5]<[2]", "bf16[2, 3]<[1, 2]", "i64[4]", "f32[0, 3]"]).lower(to_loops::pointwise::relu).derivative(d::relu),
+    core_pointwise("aten::sigmoid(Tensor self) -> Tensor", "The logistic function `1 / (1 + e^-x)`.", to_float, sigmoid, &["f32[3, 4]", "f64[5]", "bf16[2, 3]<[1, 2]", "i64[4]", "c64[3]", "f32[0, 3]"]).lower(to_loops::pointwise::sigmoid).derivative(d::sigmoid),
     plain_pointwise("aten::silu(Tensor self) -> Tensor", "`x·sigmoid(x)`.", to_same, silu, &["f32[3, 4]", "f64[5]", "bf16[2, 3]<[1, 2]", "c64[3]"]).derivative(d::silu).decompose(by::silu),
     core_pointwise("aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", "Linear above zero, `alpha·(e^x - 1)` below, both scaled.", to_same, elu, &["f32[3, 4]", "f64[5], 2, 0.5, 1.5", "bf16[2, 3]"]).derivative(d::elu).decompose(by::elu),
     plain_pointwise("aten::celu(Tensor self, Scalar alpha=1.) -> Tensor", "Linear above zero, `alpha·(e^(x/alpha) - 1)` below.", to_same, celu, &["f32[3, 4]", "f64[5], 2.0"]).derivative(d::celu).decompose(by::celu),
@@ -122,17 +121,6 @@ fn gelu_backward(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
         }),
     }
     .finish()
-}
-
-fn gelu_lower(a: &Args<'_, Meta>) -> Result<Expr, OpError> {
-    let x = || Expr::Input(0);
-    Ok(match approximate(a.str(1)?)? {
-        Approximate::None => x() * 0.5 * ((x() * std::f64::consts::FRAC_1_SQRT_2).unary(Unary::Erf) + 1.0),
-        Approximate::Tanh => {
-            let inner = (x() + x() * x() * x() * TANH_CUBIC) * TANH_SCALE;
-            x() * 0.5 * (inner.unary(Unary::Tanh) + 1.0)
-        }
-    })
 }
 
 /// A function of one float, in double precision.

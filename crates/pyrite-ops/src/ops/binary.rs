@@ -7,6 +7,7 @@ use pyrite_tensor::{Category, Complex64, DType, Scalar, Tensor};
 use crate::decompositions::pointwise as by;
 use crate::derivatives::binary as d;
 use crate::kernels::{Pointwise, complex, operand};
+use crate::lowerings as to_loops;
 use crate::rules::{
     core_pointwise, in_place, operand_dtype, operands, plain_pointwise, same_as, to_float, to_same, to_same_number,
 };
@@ -62,6 +63,7 @@ pub const OPS: &[OpDef] = &[
         add,
         ADDITIVE,
     )
+    .lower(to_loops::pointwise::add)
     .derivative(d::add),
     core_pointwise(
         "aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
@@ -70,6 +72,7 @@ pub const OPS: &[OpDef] = &[
         add,
         &["f32[3, 4], 2.5", "i64[4], 2", "i64[4], 1.5, 2", "bf16[2], 1, alpha=3"],
     )
+    .lower(to_loops::pointwise::add)
     .derivative(d::add),
     in_place(
         "aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)",
@@ -88,6 +91,7 @@ pub const OPS: &[OpDef] = &[
         sub,
         SUBTRACTIVE,
     )
+    .lower(to_loops::pointwise::sub)
     .derivative(d::sub),
     core_pointwise(
         "aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
@@ -96,6 +100,7 @@ pub const OPS: &[OpDef] = &[
         sub,
         &["f32[3, 4], 2.5", "i64[4], 2", "i64[4], 1.5, 2", "bf16[2], 1, alpha=3"],
     )
+    .lower(to_loops::pointwise::sub)
     .derivative(d::sub),
     in_place(
         "aten::sub_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)",
@@ -126,6 +131,7 @@ pub const OPS: &[OpDef] = &[
     .derivative(d::rsub)
     .decompose(by::rsub),
     core_pointwise("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", "The product.", to_same, mul, ADDITIVE)
+        .lower(to_loops::pointwise::mul)
         .derivative(d::mul),
     core_pointwise(
         "aten::mul.Scalar(Tensor self, Scalar other) -> Tensor",
@@ -134,6 +140,7 @@ pub const OPS: &[OpDef] = &[
         mul,
         WITH_NUMBER,
     )
+    .lower(to_loops::pointwise::mul)
     .derivative(d::mul),
     in_place("aten::mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.mul.Tensor", BOTH_IN_PLACE),
     in_place("aten::mul_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.mul.Scalar", NUMBER_IN_PLACE),
@@ -144,6 +151,7 @@ pub const OPS: &[OpDef] = &[
         div,
         ADDITIVE,
     )
+    .lower(to_loops::pointwise::div)
     .derivative(d::div),
     core_pointwise(
         "aten::div.Scalar(Tensor self, Scalar other) -> Tensor",
@@ -152,6 +160,7 @@ pub const OPS: &[OpDef] = &[
         div,
         WITH_NUMBER,
     )
+    .lower(to_loops::pointwise::div)
     .derivative(d::div),
     core_pointwise(
         "aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
@@ -160,6 +169,7 @@ pub const OPS: &[OpDef] = &[
         div_mode,
         MODES,
     )
+    .lower(to_loops::pointwise::div_mode)
     .derivative(d::div_mode),
     core_pointwise(
         "aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
@@ -168,6 +178,7 @@ pub const OPS: &[OpDef] = &[
         div_mode,
         &["f32[3, 4], 2, rounding_mode='floor'", "i64[3], -3, rounding_mode='trunc'", "i64[3], 3, rounding_mode=None"],
     )
+    .lower(to_loops::pointwise::div_mode)
     .derivative(d::div_mode),
     in_place("aten::div_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.div.Tensor", BOTH_IN_PLACE),
     in_place("aten::div_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.div.Scalar", NUMBER_IN_PLACE),
@@ -214,6 +225,7 @@ pub const OPS: &[OpDef] = &[
         remainder,
         DIVISORS,
     )
+    .lower(to_loops::pointwise::remainder)
     .derivative(d::remainder),
     core_pointwise(
         "aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor",
@@ -222,6 +234,7 @@ pub const OPS: &[OpDef] = &[
         remainder,
         WITH_NUMBER,
     )
+    .lower(to_loops::pointwise::remainder)
     .derivative(d::remainder),
     plain_pointwise(
         "aten::remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
@@ -249,6 +262,7 @@ pub const OPS: &[OpDef] = &[
         fmod,
         DIVISORS,
     )
+    .lower(to_loops::pointwise::fmod)
     .derivative(d::fmod),
     core_pointwise(
         "aten::fmod.Scalar(Tensor self, Scalar other) -> Tensor",
@@ -257,6 +271,7 @@ pub const OPS: &[OpDef] = &[
         fmod,
         WITH_NUMBER,
     )
+    .lower(to_loops::pointwise::fmod)
     .derivative(d::fmod),
     in_place("aten::fmod_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.fmod.Tensor", BOTH_IN_PLACE),
     in_place("aten::fmod_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.fmod.Scalar", NUMBER_IN_PLACE),
@@ -274,6 +289,7 @@ pub const OPS: &[OpDef] = &[
             "i32[3], f32[3]",
         ],
     )
+    .lower(to_loops::pointwise::pow)
     .derivative(d::pow),
     core_pointwise(
         "aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
@@ -291,6 +307,7 @@ pub const OPS: &[OpDef] = &[
             "i64[3], 0.5",
         ],
     )
+    .lower(to_loops::pointwise::pow_scalar)
     .derivative(d::pow),
     core_pointwise(
         "aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
@@ -299,6 +316,7 @@ pub const OPS: &[OpDef] = &[
         pow,
         &["2, f32[3, 4]", "2.5, i64[4]", "2, i64[4]", "1, c64[2]"],
     )
+    .lower(to_loops::pointwise::pow)
     .derivative(d::pow),
     in_place(
         "aten::pow_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)",
@@ -344,6 +362,7 @@ pub const OPS: &[OpDef] = &[
         maximum,
         COMPARABLE,
     )
+    .lower(to_loops::pointwise::maximum)
     .derivative(d::maximum),
     core_pointwise(
         "aten::minimum(Tensor self, Tensor other) -> Tensor",
@@ -352,6 +371,7 @@ pub const OPS: &[OpDef] = &[
         minimum,
         COMPARABLE,
     )
+    .lower(to_loops::pointwise::minimum)
     .derivative(d::minimum),
     plain_pointwise(
         "aten::max.other(Tensor self, Tensor other) -> Tensor",
@@ -396,6 +416,7 @@ pub const OPS: &[OpDef] = &[
         |c| real(c, f64::atan2),
         COMPARABLE,
     )
+    .lower(to_loops::pointwise::atan2)
     .derivative(d::atan2),
     in_place(
         "aten::atan2.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",

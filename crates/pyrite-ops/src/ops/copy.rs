@@ -8,6 +8,7 @@ use crate::decompositions::copy as by;
 use crate::decompositions::create as by_creation;
 use crate::derivatives::copy as d;
 use crate::kernels::fill_with;
+use crate::lowerings as to_loops;
 use crate::rules::{expect_same_shape, format_strides, preserved_strides, views, wrap_dim};
 
 /// The table.
@@ -18,7 +19,7 @@ pub const OPS: &[OpDef] = &[
         |a| in_format(a.tensor(0)?, a.tensor(0)?.dtype, a.memory_format(1)?),
         converted,
     )
-    .tags(&[Tag::Core])
+    .lower(to_loops::copy::copied).tags(&[Tag::Core])
     .derivative(d::converted)
     .samples(&[
         "f32[2, 3]<[1, 2]",
@@ -42,7 +43,7 @@ pub const OPS: &[OpDef] = &[
         },
         converted,
     )
-    .tags(&[Tag::Core])
+    .lower(to_loops::copy::copied).tags(&[Tag::Core])
     .derivative(d::converted)
     .samples(&["f32[2, 3]<[1, 2], dtype=f64", "f64[3], dtype=i32", "f32[3], dtype=b8", "c64[3], dtype=f32", "bf16[2, 3]"]),
     OpDef::composite(
@@ -109,7 +110,7 @@ pub const OPS: &[OpDef] = &[
             Ok(out.into())
         },
     )
-    .tags(&[Tag::Core])
+    .lower(to_loops::copy::copy).tags(&[Tag::Core])
     .derivative(d::copy)
     .samples(&["f32[2, 3], f32[3]", "i64[2, 3]<[1, 2], f32[2, 3]", "f32[2], 5"]),
     OpDef { eval: Eval::Kernel(copy_in_place), ..OpDef::written(
@@ -180,7 +181,7 @@ pub const OPS: &[OpDef] = &[
         scattered,
         scatter,
     )
-    .tags(&[Tag::Core])
+    .lower(to_loops::copy::select_scatter).tags(&[Tag::Core])
     .derivative(d::select_scatter)
     .samples(&["f32[2, 3], f32[2], 1, -1", "f32[2, 3]<[1, 2], f64[3], 0, 0", "f32[2, 3]<[0, 1], f32[3], 0, 1"]),
     OpDef::kernel(
@@ -189,7 +190,7 @@ pub const OPS: &[OpDef] = &[
         scattered,
         scatter,
     )
-    .tags(&[Tag::Core])
+    .lower(to_loops::copy::slice_scatter).tags(&[Tag::Core])
     .derivative(d::slice_scatter)
     .samples(&["f32[5, 3], f32[2, 3], 0, 1, None, 2", "f32[5], f32[5]", "i64[2, 3]<[1, 2], i64[2, 1], 1, -1"]),
     OpDef::kernel(

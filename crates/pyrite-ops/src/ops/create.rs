@@ -14,6 +14,7 @@ use super::copy::expect_strided;
 use crate::decompositions::create as by;
 use crate::derivatives::{create as d, view::self_adjoint};
 use crate::kernels::fill_with;
+use crate::lowerings as to_loops;
 use crate::rules::{format_strides, operand_dtype, preserved_strides, views, wrap_dim, wrap_dims};
 
 const CONSTANT: Vjp = Vjp::NonDifferentiable("its result does not depend on the values of tensors");
@@ -88,7 +89,7 @@ pub const OPS: &[OpDef] = &[
         |a| like(a, 2),
         |call| repeated(call, call.args.scalar(1)?),
     )
-    .tags(&[Tag::Core])
+    .lower(to_loops::create::full).tags(&[Tag::Core])
     .samples(&["f32[2, 3]<[1, 2], 2.5", "i64[2], 7, dtype=bf16", "f32[1, 2, 3, 2], True, memory_format=channels_last"]),
     constant(
         "aten::new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
@@ -161,7 +162,7 @@ pub const OPS: &[OpDef] = &[
         |a| Ok(sized(a, 0, options(a, 2, None, default_type(a.value(1)))?)?.into()),
         |call| repeated(call, call.args.scalar(1)?),
     )
-    .tags(&[Tag::Core])
+    .lower(to_loops::create::full).tags(&[Tag::Core])
     .samples(&["[2, 3], 2.5", "[2], 7", "[], True", "[2], -inf, dtype=f16"]),
     constant(
         "aten::scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
@@ -169,7 +170,7 @@ pub const OPS: &[OpDef] = &[
         |a| Ok(shaped(&[], options(a, 1, None, DType::F32)?).into()),
         |call| repeated(call, call.args.scalar(0)?),
     )
-    .tags(&[Tag::Core])
+    .lower(to_loops::create::scalar_tensor).tags(&[Tag::Core])
     .samples(&["2.5", "7, dtype=i64", "True, dtype=b8"]),
     OpDef::kernel(
         "aten::fill.Scalar(Tensor self, Scalar value) -> Tensor",
@@ -177,7 +178,7 @@ pub const OPS: &[OpDef] = &[
         filled,
         fill,
     )
-    .tags(&[Tag::Core])
+    .lower(to_loops::create::full).tags(&[Tag::Core])
     .derivative(d::fill)
     .samples(&["f32[2, 3]<[1, 2], 2.5", "i64[2], 7"]),
     OpDef::kernel(
@@ -254,7 +255,7 @@ pub const OPS: &[OpDef] = &[
         |a| ranged(a, Some(a.value(0)), a.value(1), Some(a.value(2)), 3),
         |call| range(call, call.args.scalar(0)?, call.args.scalar(2)?),
     )
-    .tags(&[Tag::Core])
+    .lower(to_loops::create::arange).tags(&[Tag::Core])
     .vjp(CONSTANT)
     .samples(&["0, 10, 3", "5, 0, -2", "0, 1, 0.25", "1, 4, 1, dtype=f64"]),
     OpDef::kernel(

@@ -10,6 +10,7 @@ use crate::derivatives::embedding as d;
 use crate::kernels::dense;
 use crate::kernels::gemm::Factor;
 use crate::kernels::indexing::{Negative, bounded};
+use crate::lowerings as to_loops;
 
 /// The table.
 pub const OPS: &[OpDef] = &[
@@ -19,7 +20,7 @@ pub const OPS: &[OpDef] = &[
         embedding_infer,
         embedding,
     )
-    .tags(&[Tag::Core])
+    .lower(to_loops::index::embedding).tags(&[Tag::Core])
     .tolerance(Tolerance::Exact)
     .derivative(d::embedding)
     .samples(&["f32[5, 4], i64[2, 3]{0..5}", "bf16[5, 4]<[1, 5], i32[3]{0..5}, 2", "f32[5, 4], i64[]{0..5}", "f32[5, 4], i64[0]"]),

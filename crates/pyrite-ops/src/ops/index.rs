@@ -8,6 +8,7 @@ use super::scatter::{excluded, fill_where};
 use crate::decompositions::index as by;
 use crate::derivatives::index as d;
 use crate::kernels::indexing::{self, Negative, Plan, along, lead};
+use crate::lowerings as to_loops;
 use crate::moved;
 use crate::rules::{broadcast, pointwise_strides, wrap_dim};
 
@@ -21,6 +22,7 @@ pub const OPS: &[OpDef] = &[
         index_infer,
         index,
     )
+    .lower(to_loops::index::index)
     .tags(&[Tag::Core, Tag::DataDependentShape])
     .tolerance(Tolerance::Exact)
     .derivative(d::index)
@@ -63,6 +65,7 @@ pub const OPS: &[OpDef] = &[
         index_select_infer,
         index_select,
     )
+    .lower(to_loops::index::index_select)
     .tags(&[Tag::Core])
     .tolerance(Tolerance::Exact)
     .derivative(d::index_select)
@@ -78,6 +81,7 @@ pub const OPS: &[OpDef] = &[
         gather_infer,
         gather,
     )
+    .lower(to_loops::index::gather)
     .tags(&[Tag::Core])
     .tolerance(Tolerance::Exact)
     .derivative(d::gather)

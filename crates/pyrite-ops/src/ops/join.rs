@@ -7,6 +7,7 @@ use pyrite_tensor::{DType, Layout, MemoryFormat, Tensor};
 use crate::decompositions::image as by;
 use crate::derivatives::{join as d, view::self_adjoint};
 use crate::kernels::remap;
+use crate::lowerings as to_loops;
 use crate::rules::{
     broadcast, format_strides, operand_dtype, preserved_strides, suggested_format, wrap_dim, wrap_dims,
 };
@@ -19,7 +20,7 @@ pub const OPS: &[OpDef] = &[
         cat_rule,
         cat,
     )
-    .tags(&[Tag::Core])
+    .lower(to_loops::copy::cat).tags(&[Tag::Core])
     .derivative(d::cat)
     .samples(&[
         "[f32[2, 3], f32[1, 3]]",
@@ -199,7 +200,7 @@ pub const OPS: &[OpDef] = &[
         remap(x, &out, &(0..x.rank()).map(table).collect::<Vec<_>>());
         Ok(out.into())
     })
-    .tags(&[Tag::Core])
+    .lower(to_loops::copy::flip).tags(&[Tag::Core])
     .derivative(self_adjoint)
     .samples(&["f32[2, 3], [1]", "i64[2, 3]<[1, 2], [0, 1]", "b8[0, 2], [0]", "c64[3], []", "f32[], []"]),
     OpDef::composite("aten::fliplr(Tensor self) -> Tensor", "Columns in reverse.", |e, a| {

@@ -5,6 +5,7 @@ use pyrite_tensor::{Complex64, DType, Tensor};
 
 use crate::decompositions::pointwise as by;
 use crate::kernels::{Pointwise, common_dtype, operand};
+use crate::lowerings as to_loops;
 use crate::rules::{compare, core_pointwise, in_place, operand_dtype, operands, plain_pointwise, same_as};
 
 const COMPARED: &[&str] = &[
@@ -36,6 +37,7 @@ pub const OPS: &[OpDef] = &[
         eq,
         EQUATED,
     )
+    .lower(to_loops::pointwise::eq)
     .no_derivative("truth values"),
     core_pointwise(
         "aten::eq.Scalar(Tensor self, Scalar other) -> Tensor",
@@ -44,6 +46,7 @@ pub const OPS: &[OpDef] = &[
         eq,
         WITH_NUMBER,
     )
+    .lower(to_loops::pointwise::eq)
     .no_derivative("truth values"),
     in_place("aten::eq_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.eq.Tensor", BOTH_IN_PLACE),
     in_place("aten::eq_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.eq.Scalar", NUMBER_IN_PLACE),
@@ -54,6 +57,7 @@ pub const OPS: &[OpDef] = &[
         ne,
         EQUATED,
     )
+    .lower(to_loops::pointwise::ne)
     .no_derivative("truth values"),
     core_pointwise(
         "aten::ne.Scalar(Tensor self, Scalar other) -> Tensor",
@@ -62,6 +66,7 @@ pub const OPS: &[OpDef] = &[
         ne,
         WITH_NUMBER,
     )
+    .lower(to_loops::pointwise::ne)
     .no_derivative("truth values"),
     in_place("aten::ne_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.ne.Tensor", BOTH_IN_PLACE),
     in_place("aten::ne_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.ne.Scalar", NUMBER_IN_PLACE),
@@ -72,6 +77,7 @@ pub const OPS: &[OpDef] = &[
         |c| ordered(c, |a, b| a < b, |a, b| a < b),
         COMPARED,
     )
+    .lower(to_loops::pointwise::lt)
     .no_derivative("truth values"),
     core_pointwise(
         "aten::lt.Scalar(Tensor self, Scalar other) -> Tensor",
@@ -80,6 +86,7 @@ pub const OPS: &[OpDef] = &[
         |c| ordered(c, |a, b| a < b, |a, b| a < b),
         WITH_NUMBER,
     )
+    .lower(to_loops::pointwise::lt)
     .no_derivative("truth values"),
     in_place("aten::lt_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.lt.Tensor", BOTH_IN_PLACE),
     in_place("aten::lt_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.lt.Scalar", NUMBER_IN_PLACE),
@@ -90,6 +97,7 @@ pub const OPS: &[OpDef] = &[
         |c| ordered(c, |a, b| a <= b, |a, b| a <= b),
         COMPARED,
     )
+    .lower(to_loops::pointwise::le)
     .no_derivative("truth values"),
     core_pointwise(
         "aten::le.Scalar(Tensor self, Scalar other) -> Tensor",
@@ -98,6 +106,7 @@ pub const OPS: &[OpDef] = &[
         |c| ordered(c, |a, b| a <= b, |a, b| a <= b),
         WITH_NUMBER,
     )
+    .lower(to_loops::pointwise::le)
     .no_derivative("truth values"),
     in_place("aten::le_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.le.Tensor", BOTH_IN_PLACE),
     in_place("aten::le_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.le.Scalar", NUMBER_IN_PLACE),
@@ -108,6 +117,7 @@ pub const OPS: &[OpDef] = &[
         |c| ordered(c, |a, b| a > b, |a, b| a > b),
         COMPARED,
     )
+    .lower(to_loops::pointwise::gt)
     .no_derivative("truth values"),
     core_pointwise(
         "aten::gt.Scalar(Tensor self, Scalar other) -> Tensor",
@@ -116,6 +126,7 @@ pub const OPS: &[OpDef] = &[
         |c| ordered(c, |a, b| a > b, |a, b| a > b),
         WITH_NUMBER,
     )
+    .lower(to_loops::pointwise::gt)
     .no_derivative("truth values"),
     in_place("aten::gt_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.gt.Tensor", BOTH_IN_PLACE),
     in_place("aten::gt_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.gt.Scalar", NUMBER_IN_PLACE),
@@ -126,6 +137,7 @@ pub const OPS: &[OpDef] = &[
         |c| ordered(c, |a, b| a >= b, |a, b| a >= b),
         COMPARED,
     )
+    .lower(to_loops::pointwise::ge)
     .no_derivative("truth values"),
     core_pointwise(
         "aten::ge.Scalar(Tensor self, Scalar other) -> Tensor",
@@ -134,6 +146,7 @@ pub const OPS: &[OpDef] = &[
         |c| ordered(c, |a, b| a >= b, |a, b| a >= b),
         WITH_NUMBER,
     )
+    .lower(to_loops::pointwise::ge)
     .no_derivative("truth values"),
     in_place("aten::ge_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.ge.Tensor", BOTH_IN_PLACE),
     in_place("aten::ge_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.ge.Scalar", NUMBER_IN_PLACE),
@@ -144,6 +157,7 @@ pub const OPS: &[OpDef] = &[
         |c| logical(c, |a, b| a && b),
         EQUATED,
     )
+    .lower(to_loops::pointwise::logical_and)
     .no_derivative("truth values"),
     in_place(
         "aten::logical_and_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
@@ -157,6 +171,7 @@ pub const OPS: &[OpDef] = &[
         |c| logical(c, |a, b| a || b),
         EQUATED,
     )
+    .lower(to_loops::pointwise::logical_or)
     .no_derivative("truth values"),
     in_place(
         "aten::logical_or_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
@@ -170,6 +185,7 @@ pub const OPS: &[OpDef] = &[
         |c| logical(c, |a, b| a != b),
         EQUATED,
     )
+    .lower(to_loops::pointwise::logical_xor)
     .no_derivative("truth values"),
     in_place(
         "aten::logical_xor_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
@@ -183,6 +199,7 @@ pub const OPS: &[OpDef] = &[
         logical_not,
         &["f32[3, 4]", "b8[3]", "i64[3]", "c64[2]"],
     )
+    .lower(to_loops::pointwise::logical_not)
     .no_derivative("truth values"),
     in_place("aten::logical_not_(Tensor(a!) self) -> Tensor(a!)", "aten.logical_not.default", &["f32[3, 4]", "b8[3]"]),
     core_pointwise(
@@ -192,6 +209,7 @@ pub const OPS: &[OpDef] = &[
         |c| bits(c, |a, b| a & b),
         BITS,
     )
+    .lower(to_loops::pointwise::bitwise_and)
     .no_derivative("integers"),
     core_pointwise(
         "aten::bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor",
@@ -200,6 +218,7 @@ pub const OPS: &[OpDef] = &[
         |c| bits(c, |a, b| a & b),
         BITS_NUMBER,
     )
+    .lower(to_loops::pointwise::bitwise_and)
     .no_derivative("integers"),
     plain_pointwise(
         "aten::bitwise_and.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
@@ -227,6 +246,7 @@ pub const OPS: &[OpDef] = &[
         |c| bits(c, |a, b| a | b),
         BITS,
     )
+    .lower(to_loops::pointwise::bitwise_or)
     .no_derivative("integers"),
     core_pointwise(
         "aten::bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor",
@@ -235,6 +255,7 @@ pub const OPS: &[OpDef] = &[
         |c| bits(c, |a, b| a | b),
         BITS_NUMBER,
     )
+    .lower(to_loops::pointwise::bitwise_or)
     .no_derivative("integers"),
     plain_pointwise(
         "aten::bitwise_or.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
@@ -262,6 +283,7 @@ pub const OPS: &[OpDef] = &[
         |c| bits(c, |a, b| a ^ b),
         BITS,
     )
+    .lower(to_loops::pointwise::bitwise_xor)
     .no_derivative("integers"),
     core_pointwise(
         "aten::bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor",
@@ -270,6 +292,7 @@ pub const OPS: &[OpDef] = &[
         |c| bits(c, |a, b| a ^ b),
         BITS_NUMBER,
     )
+    .lower(to_loops::pointwise::bitwise_xor)
     .no_derivative("integers"),
     plain_pointwise(
         "aten::bitwise_xor.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
@@ -297,6 +320,7 @@ pub const OPS: &[OpDef] = &[
         bitwise_not,
         &["i64[3]", "u8[4]", "b8[2, 2]"],
     )
+    .lower(to_loops::pointwise::bitwise_not)
     .no_derivative("integers"),
     in_place("aten::bitwise_not_(Tensor(a!) self) -> Tensor(a!)", "aten.bitwise_not.default", &["i64[3]", "b8[3]"]),
     plain_pointwise(

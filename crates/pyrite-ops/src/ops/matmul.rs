@@ -5,8 +5,7 @@
 
 use num_complex::Complex64;
 use pyrite_ir::{
-    Args, Call, Emit, Handle, Lower, Meta, OpDef, OpError, SymDims, Tag, Tolerance, Value, Vjp, args, invalid,
-    unsupported,
+    Args, Call, Emit, Handle, Meta, OpDef, OpError, SymDims, Tag, Tolerance, Value, Vjp, args, invalid, unsupported,
 };
 use pyrite_sym::SymInt;
 use pyrite_tensor::walk::Walk;
@@ -151,7 +150,6 @@ pub const OPS: &[OpDef] = &[
     )
     .decompose(decompose_linear)
     .vjp(Vjp::ViaDecomposition)
-    .lower(Lower::ViaDecomposition)
     .tolerance(SUMS)
     .samples(&[
         "f32[3, 4], f32[2, 4], f32[2]",
@@ -169,7 +167,6 @@ pub const OPS: &[OpDef] = &[
     )
     .decompose(decompose_matmul)
     .vjp(Vjp::ViaDecomposition)
-    .lower(Lower::ViaDecomposition)
     .tolerance(SUMS)
     .samples(&[
         "f32[3], f32[3]",

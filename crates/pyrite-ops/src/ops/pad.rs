@@ -8,6 +8,7 @@ use pyrite_tensor::{Element, Tensor};
 use crate::decompositions::image as by;
 use crate::derivatives::pad as d;
 use crate::kernels::{accumulate, fill_with, remap};
+use crate::lowerings as to_loops;
 use crate::rules::{expect_same_shape, format_strides, preserved_strides, suggested_format, views};
 
 /// The table.
@@ -40,7 +41,7 @@ pub const OPS: &[OpDef] = &[
             Ok(out.into())
         },
     )
-    .tags(&[Tag::Core])
+    .lower(to_loops::copy::constant_pad_nd).tags(&[Tag::Core])
     .derivative(d::constant_pad)
     .samples(&["f32[2, 3], [1, 2]", "i64[2, 3], [0, 1, -1, 1], 7", "f32[3], [-1, -1], 1.5", "b8[0, 2], [1, 1], True"]),
     padding("aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", REFLECT, &["f32[2, 4], [1, 2]"]).tags(&[Tag::Core]).decompose(by::reflection_pad),

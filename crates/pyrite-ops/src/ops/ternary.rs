@@ -6,6 +6,7 @@ use pyrite_tensor::{Complex64, DType, Tensor};
 use crate::decompositions::pointwise as by;
 use crate::derivatives::ternary as d;
 use crate::kernels::{Pointwise, operand};
+use crate::lowerings as to_loops;
 use crate::rules::{core_pointwise, in_place, operand_dtype, operands, plain_pointwise, same_as, to_same_number};
 
 /// The table.
@@ -24,6 +25,7 @@ pub const OPS: &[OpDef] = &[
             "b8[0], f32[0], f32[]",
         ],
     )
+    .lower(to_loops::pointwise::where_self)
     .derivative(d::choose),
     OpDef::kernel(
         "aten::where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor",
@@ -66,6 +68,7 @@ pub const OPS: &[OpDef] = &[
             "f32[0], 1",
         ],
     )
+    .lower(to_loops::pointwise::clamp)
     .derivative(d::clamp),
     core_pointwise(
         "aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
@@ -74,6 +77,7 @@ pub const OPS: &[OpDef] = &[
         clamp,
         &["f32[3, 4], f32[4], f32[3, 1]", "i64[4], None, i64[4]", "i64[3], f32[3]"],
     )
+    .lower(to_loops::pointwise::clamp)
     .derivative(d::clamp),
     in_place(
         "aten::clamp_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)",

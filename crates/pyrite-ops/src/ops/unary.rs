@@ -8,6 +8,7 @@ use pyrite_tensor::{Complex64, DType, Tensor};
 use crate::decompositions::pointwise as by;
 use crate::derivatives::unary as d;
 use crate::kernels::{Pointwise, complex, vector_math};
+use crate::lowerings as to_loops;
 use crate::rules::{
     compare, core_pointwise, in_place, operand_dtype, operands, plain_pointwise, preserved_strides, same_as, to_float,
     to_real, to_same, to_same_number,
@@ -29,6 +30,7 @@ pub const OPS: &[OpDef] = &[
         abs,
         NUMBERS,
     )
+    .lower(to_loops::pointwise::abs)
     .derivative(d::abs),
     core_pointwise(
         "aten::acos(Tensor self) -> Tensor",
@@ -37,6 +39,7 @@ pub const OPS: &[OpDef] = &[
         |c| smooth(c, f64::acos, complex::acos),
         SMOOTH,
     )
+    .lower(to_loops::pointwise::acos)
     .derivative(d::acos),
     core_pointwise(
         "aten::acosh(Tensor self) -> Tensor",
@@ -45,6 +48,7 @@ pub const OPS: &[OpDef] = &[
         |c| smooth(c, libm::acosh, complex::acosh),
         SMOOTH,
     )
+    .lower(to_loops::pointwise::acosh)
     .derivative(d::acosh),
     plain_pointwise(
         "aten::angle(Tensor self) -> Tensor",
@@ -62,6 +66,7 @@ pub const OPS: &[OpDef] = &[
         |c| smooth(c, f64::asin, complex::asin),
         SMOOTH,
     )
+    .lower(to_loops::pointwise::asin)
     .derivative(d::asin),
     core_pointwise(
         "aten::asinh(Tensor self) -> Tensor",
@@ -70,6 +75,7 @@ pub const OPS: &[OpDef] = &[
         |c| smooth(c, libm::asinh, complex::asinh),
         SMOOTH,
     )
+    .lower(to_loops::pointwise::asinh)
     .derivative(d::asinh),
     core_pointwise(
         "aten::atan(Tensor self) -> Tensor",
@@ -78,6 +84,7 @@ pub const OPS: &[OpDef] = &[
         |c| smooth(c, f64::atan, complex::atan),
         SMOOTH,
     )
+    .lower(to_loops::pointwise::atan)
     .derivative(d::atan),
     core_pointwise(
         "aten::atanh(Tensor self) -> Tensor",
@@ -86,6 +93,7 @@ pub const OPS: &[OpDef] = &[
         |c| smooth(c, libm::atanh, complex::atanh),
         SMOOTH,
     )
+    .lower(to_loops::pointwise::atanh)
     .derivative(d::atanh),
     core_pointwise(
         "aten::ceil(Tensor self) -> Tensor",
@@ -94,6 +102,7 @@ pub const OPS: &[OpDef] = &[
         |c| rounding(c, f64::ceil),
         REALS,
     )
+    .lower(to_loops::pointwise::ceil)
     .derivative(d::constant),
     OpDef::composite(
         "aten::conj_physical(Tensor self) -> Tensor",
@@ -109,6 +118,7 @@ pub const OPS: &[OpDef] = &[
         |c| smooth(c, f64::cos, num_complex::Complex::cos),
         SMOOTH,
     )
+    .lower(to_loops::pointwise::cos)
     .derivative(d::cos),
     core_pointwise(
         "aten::cosh(Tensor self) -> Tensor",
@@ -117,6 +127,7 @@ pub const OPS: &[OpDef] = &[
         |c| smooth(c, f64::cosh, num_complex::Complex::cosh),
         SMOOTH,
     )
+    .lower(to_loops::pointwise::cosh)
     .derivative(d::cosh),
     plain_pointwise(
         "aten::deg2rad(Tensor self) -> Tensor",
@@ -127,7 +138,9 @@ pub const OPS: &[OpDef] = &[
     )
     .derivative(d::deg2rad)
     .decompose(by::deg2rad),
-    core_pointwise("aten::erf(Tensor self) -> Tensor", "The error function.", to_float, erf, REALS).derivative(d::erf),
+    core_pointwise("aten::erf(Tensor self) -> Tensor", "The error function.", to_float, erf, REALS)
+        .lower(to_loops::pointwise::erf)
+        .derivative(d::erf),
     plain_pointwise(
         "aten::erfc(Tensor self) -> Tensor",
         "One minus the error function.",
@@ -135,6 +148,7 @@ pub const OPS: &[OpDef] = &[
         |c| real(c, libm::erfc),
         REALS,
     )
+    .lower(to_loops::pointwise::erfc)
     .derivative(d::erfc),
     plain_pointwise(
         "aten::erfinv(Tensor self) -> Tensor",
@@ -145,6 +159,7 @@ pub const OPS: &[OpDef] = &[
     )
     .derivative(d::erfinv),
     core_pointwise("aten::exp(Tensor self) -> Tensor", "The exponential function.", to_float, exp, SMOOTH)
+        .lower(to_loops::pointwise::exp)
         .derivative(d::exp),
     plain_pointwise(
         "aten::exp2(Tensor self) -> Tensor",
@@ -162,6 +177,7 @@ pub const OPS: &[OpDef] = &[
         |c| smooth(c, f64::exp_m1, complex::exp_m1),
         SMOOTH,
     )
+    .lower(to_loops::pointwise::expm1)
     .derivative(d::expm1),
     core_pointwise(
         "aten::floor(Tensor self) -> Tensor",
@@ -170,6 +186,7 @@ pub const OPS: &[OpDef] = &[
         |c| rounding(c, f64::floor),
         REALS,
     )
+    .lower(to_loops::pointwise::floor)
     .derivative(d::constant),
     plain_pointwise(
         "aten::frac(Tensor self) -> Tensor",
@@ -187,6 +204,7 @@ pub const OPS: &[OpDef] = &[
         |c| test(c, f64::is_infinite, |z| z.re.is_infinite() || z.im.is_infinite()),
         ANY,
     )
+    .lower(to_loops::pointwise::isinf)
     .no_derivative("truth values"),
     core_pointwise(
         "aten::isnan(Tensor self) -> Tensor",
@@ -195,6 +213,7 @@ pub const OPS: &[OpDef] = &[
         |c| test(c, f64::is_nan, |z| z.re.is_nan() || z.im.is_nan()),
         ANY,
     )
+    .lower(to_loops::pointwise::isnan)
     .no_derivative("truth values"),
     plain_pointwise(
         "aten::isneginf(Tensor self) -> Tensor",
@@ -221,6 +240,7 @@ pub const OPS: &[OpDef] = &[
         |c| smooth(c, f64::ln, num_complex::Complex::ln),
         SMOOTH,
     )
+    .lower(to_loops::pointwise::log)
     .derivative(d::log),
     core_pointwise(
         "aten::log10(Tensor self) -> Tensor",
@@ -229,6 +249,7 @@ pub const OPS: &[OpDef] = &[
         |c| smooth(c, f64::log10, |z| z.ln() / LN_10),
         SMOOTH,
     )
+    .lower(to_loops::pointwise::log10)
     .derivative(d::log10),
     core_pointwise(
         "aten::log1p(Tensor self) -> Tensor",
@@ -237,6 +258,7 @@ pub const OPS: &[OpDef] = &[
         |c| smooth(c, f64::ln_1p, complex::ln_1p),
         SMOOTH,
     )
+    .lower(to_loops::pointwise::log1p)
     .derivative(d::log1p),
     core_pointwise(
         "aten::log2(Tensor self) -> Tensor",
@@ -245,6 +267,7 @@ pub const OPS: &[OpDef] = &[
         |c| smooth(c, f64::log2, |z| z.ln() / LN_2),
         SMOOTH,
     )
+    .lower(to_loops::pointwise::log2)
     .derivative(d::log2),
     plain_pointwise(
         "aten::logit(Tensor self, float? eps=None) -> Tensor",
@@ -265,6 +288,7 @@ pub const OPS: &[OpDef] = &[
     .derivative(d::nan_to_num)
     .decompose(by::nan_to_num),
     core_pointwise("aten::neg(Tensor self) -> Tensor", "The negated number.", to_same_number, neg, NUMBERS)
+        .lower(to_loops::pointwise::neg)
         .derivative(d::neg),
     plain_pointwise(
         "aten::rad2deg(Tensor self) -> Tensor",
@@ -282,6 +306,7 @@ pub const OPS: &[OpDef] = &[
         |c| smooth(c, f64::recip, |z| z.inv()),
         SMOOTH,
     )
+    .lower(to_loops::pointwise::reciprocal)
     .derivative(d::reciprocal),
     core_pointwise(
         "aten::round(Tensor self) -> Tensor",
@@ -290,6 +315,7 @@ pub const OPS: &[OpDef] = &[
         |c| rounding(c, f64::round_ties_even),
         REALS,
     )
+    .lower(to_loops::pointwise::round)
     .derivative(d::constant),
     plain_pointwise(
         "aten::round.decimals(Tensor self, *, int decimals) -> Tensor",
@@ -301,6 +327,7 @@ pub const OPS: &[OpDef] = &[
     .derivative(d::constant)
     .decompose(by::round_decimals),
     core_pointwise("aten::rsqrt(Tensor self) -> Tensor", "One divided by the square root.", to_float, rsqrt, SMOOTH)
+        .lower(to_loops::pointwise::rsqrt)
         .derivative(d::rsqrt),
     plain_pointwise(
         "aten::sgn(Tensor self) -> Tensor",
@@ -318,6 +345,7 @@ pub const OPS: &[OpDef] = &[
         sign,
         &["f32[3, 4]", "i64[4]", "b8[3]", "u8[2]", "bf16[2, 3]<[1, 2]"],
     )
+    .lower(to_loops::pointwise::sign)
     .derivative(d::constant),
     plain_pointwise(
         "aten::signbit(Tensor self) -> Tensor",
@@ -334,6 +362,7 @@ pub const OPS: &[OpDef] = &[
         |c| smooth(c, f64::sin, num_complex::Complex::sin),
         SMOOTH,
     )
+    .lower(to_loops::pointwise::sin)
     .derivative(d::sin),
     plain_pointwise("aten::sinc(Tensor self) -> Tensor", "`sin(πx) / (πx)`, one at zero.", to_float, sinc, SMOOTH)
         .derivative(d::sinc)
@@ -345,8 +374,11 @@ pub const OPS: &[OpDef] = &[
         |c| smooth(c, f64::sinh, num_complex::Complex::sinh),
         SMOOTH,
     )
+    .lower(to_loops::pointwise::sinh)
     .derivative(d::sinh),
-    core_pointwise("aten::sqrt(Tensor self) -> Tensor", "The square root.", to_float, sqrt, SMOOTH).derivative(d::sqrt),
+    core_pointwise("aten::sqrt(Tensor self) -> Tensor", "The square root.", to_float, sqrt, SMOOTH)
+        .lower(to_loops::pointwise::sqrt)
+        .derivative(d::sqrt),
     core_pointwise(
         "aten::tan(Tensor self) -> Tensor",
         "The tangent.",
@@ -354,8 +386,10 @@ pub const OPS: &[OpDef] = &[
         |c| smooth(c, f64::tan, complex::tan),
         SMOOTH,
     )
+    .lower(to_loops::pointwise::tan)
     .derivative(d::tan),
     core_pointwise("aten::tanh(Tensor self) -> Tensor", "The hyperbolic tangent.", to_float, tanh, SMOOTH)
+        .lower(to_loops::pointwise::tanh)
         .derivative(d::tanh),
     core_pointwise(
         "aten::trunc(Tensor self) -> Tensor",
@@ -364,6 +398,7 @@ pub const OPS: &[OpDef] = &[
         |c| rounding(c, f64::trunc),
         REALS,
     )
+    .lower(to_loops::pointwise::trunc)
     .derivative(d::constant),
     OpDef::kernel(
         "aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",

@@ -8,6 +8,7 @@ use crate::decompositions::reduce as by;
 use crate::derivatives::reduce as d;
 use crate::kernels::Carrier;
 use crate::kernels::lanes::reduce;
+use crate::lowerings as to_loops;
 use crate::rules::{wrap_dim, wrap_dims};
 
 const NO_SLOPE: Vjp = Vjp::NonDifferentiable("an index is an integer");
@@ -21,6 +22,7 @@ pub const OPS: &[OpDef] = &[
         |a| extreme_meta(a, "amax"),
         |c| extreme(c, &listed(&c.args, 1, c.args.tensor(0)?.rank())?, Side::Max),
     )
+    .lower(to_loops::reduce::amax)
     .tags(&[Tag::Core])
     .derivative(d::extreme)
     .samples(&[
@@ -37,6 +39,7 @@ pub const OPS: &[OpDef] = &[
         |a| extreme_meta(a, "amin"),
         |c| extreme(c, &listed(&c.args, 1, c.args.tensor(0)?.rank())?, Side::Min),
     )
+    .lower(to_loops::reduce::amin)
     .tags(&[Tag::Core])
     .derivative(d::extreme)
     .samples(&["f32[3, 4], [1], True", "i64[2, 3, 4], [0, 2]", "b8[4]"]),
@@ -73,6 +76,7 @@ pub const OPS: &[OpDef] = &[
         |a| placed_meta(a, "max"),
         |c| placed(c, Side::Max),
     )
+    .lower(to_loops::reduce::max_dim)
     .tags(&[Tag::Core])
     .derivative(d::indexed)
     .samples(&["f32[3, 4], 1", "i64[3, 4], 0, True", "b8[4], 0", "f64[2, 3]<[1, 2], -1", "f32[], 0"]),
@@ -82,6 +86,7 @@ pub const OPS: &[OpDef] = &[
         |a| placed_meta(a, "min"),
         |c| placed(c, Side::Min),
     )
+    .lower(to_loops::reduce::min_dim)
     .tags(&[Tag::Core])
     .derivative(d::indexed)
     .samples(&["f32[3, 4], 1", "i64[3, 4], 0, True", "bf16[4], 0"]),
@@ -91,6 +96,7 @@ pub const OPS: &[OpDef] = &[
         |a| place_meta(a, "argmax"),
         |c| place(c, Side::Max),
     )
+    .lower(to_loops::reduce::argmax)
     .tags(&[Tag::Core])
     .vjp(NO_SLOPE)
     .samples(&["f32[3, 4]", "f32[3, 4], 1, True", "i64[3, 4], 0", "f32[]", "f32[2, 3], None, True"]),
@@ -100,6 +106,7 @@ pub const OPS: &[OpDef] = &[
         |a| place_meta(a, "argmin"),
         |c| place(c, Side::Min),
     )
+    .lower(to_loops::reduce::argmin)
     .tags(&[Tag::Core])
     .vjp(NO_SLOPE)
     .samples(&["f32[3, 4]", "f32[3, 4], 1, True", "i64[3, 4], 0"]),
@@ -136,6 +143,7 @@ pub const OPS: &[OpDef] = &[
         |a| truth_meta(a, &whole_rank(a.tensor(0)?.rank()), false),
         |c| truth(c, &whole_rank(c.args.tensor(0)?.rank()), Truth::Any),
     )
+    .lower(to_loops::reduce::any)
     .tags(&[Tag::Core])
     .vjp(NO_TRUTH_SLOPE)
     .samples(&["b8[3, 4]", "f32[2]", "u8[3]", "f32[0]"]),
@@ -145,6 +153,7 @@ pub const OPS: &[OpDef] = &[
         |a| truth_meta(a, &[wrap_dim(a.int(1)?, a.tensor(0)?.rank())?], a.bool(2)?),
         |c| truth(c, &[wrap_dim(c.args.int(1)?, c.args.tensor(0)?.rank())?], Truth::Any),
     )
+    .lower(to_loops::reduce::any_dim)
     .tags(&[Tag::Core])
     .vjp(NO_TRUTH_SLOPE)
     .samples(&["b8[3, 4], 1", "f32[2, 3], 0, True", "c64[3], 0"]),
@@ -154,6 +163,7 @@ pub const OPS: &[OpDef] = &[
         |a| truth_meta(a, &truth_dims(a, a.tensor(0)?.rank())?, a.bool(2)?),
         |c| truth(c, &truth_dims(&c.args, c.args.tensor(0)?.rank())?, Truth::Any),
     )
+    .lower(to_loops::reduce::any_dim)
     .tags(&[Tag::Core])
     .vjp(NO_TRUTH_SLOPE)
     .samples(&["b8[3, 4], [1]", "f32[2, 3], None, True", "u8[2, 3], []"]),

@@ -8,6 +8,7 @@ use super::{list, listed, reduced};
 use crate::decompositions::reduce as by;
 use crate::derivatives::reduce as d;
 use crate::kernels::lanes::{accumulate, reduce};
+use crate::lowerings as to_loops;
 
 /// The table.
 pub const OPS: &[OpDef] = &[
@@ -17,7 +18,7 @@ pub const OPS: &[OpDef] = &[
         |a| mean_meta(a, &(0..a.tensor(0)?.rank()).collect::<Vec<_>>(), false, 1),
         |c| mean(c, &(0..c.args.tensor(0)?.rank()).collect::<Vec<_>>()),
     )
-    .tags(&[Tag::Core])
+    .lower(to_loops::reduce::mean).tags(&[Tag::Core])
     .derivative(d::mean)
     .samples(&["f32[3, 4]", "i64[4], dtype=f32", "c64[3]", "f32[0]", "bf16[2, 2]"]),
     OpDef::kernel(
@@ -26,7 +27,7 @@ pub const OPS: &[OpDef] = &[
         |a| mean_meta(a, &listed(a, 1, a.tensor(0)?.rank())?, a.bool(2)?, 3),
         |c| mean(c, &listed(&c.args, 1, c.args.tensor(0)?.rank())?),
     )
-    .tags(&[Tag::Core])
+    .lower(to_loops::reduce::mean_dim).tags(&[Tag::Core])
     .derivative(d::mean_dim)
     .samples(&[
         "f32[3, 4], [1], True",

@@ -8,6 +8,7 @@ use super::{listed, one_or_all, reduced, sum_dtype};
 use crate::decompositions::reduce as by;
 use crate::derivatives::reduce as d;
 use crate::kernels::lanes::{accumulate, reduce};
+use crate::lowerings as to_loops;
 use crate::rules::wrap_dim;
 
 /// The table.
@@ -35,6 +36,7 @@ pub const OPS: &[OpDef] = &[
         |a| sum_meta(a, &dims(a)?, a.bool(2)?, 3),
         |c| sum(c, &dims(&c.args)?),
     )
+    .lower(to_loops::reduce::sum_dim)
     .tags(&[Tag::Core])
     .derivative(d::sum_dim)
     .samples(&[
@@ -68,6 +70,7 @@ pub const OPS: &[OpDef] = &[
         |a| sum_meta(a, &all(a)?, false, 1),
         |c| prod(c, &all(&c.args)?),
     )
+    .lower(to_loops::reduce::prod)
     .tags(&[Tag::Core])
     .derivative(d::prod)
     .samples(&["f32[3, 4]", "b8[5]", "c64[4]", "f32[0]"]),
@@ -77,6 +80,7 @@ pub const OPS: &[OpDef] = &[
         |a| sum_meta(a, &[wrap_dim(a.int(1)?, a.tensor(0)?.rank())?], a.bool(2)?, 3),
         |c| prod(c, &[wrap_dim(c.args.int(1)?, c.args.tensor(0)?.rank())?]),
     )
+    .lower(to_loops::reduce::prod_dim)
     .tags(&[Tag::Core])
     .derivative(d::prod_dim)
     .samples(&["f32[3, 4], 1", "i16[3, 4], 0, True", "f32[], 0", "bf16[2, 3], -1, dtype=f32"]),

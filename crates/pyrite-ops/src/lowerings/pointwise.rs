@@ -1,0 +1,350 @@
+//! One value for each position.
+
+use pyrite_ir::lower::{Lowering, Point, register};
+use pyrite_ir::{Meta, OpError};
+use pyrite_loops::{Binary, Compare, Type, Unary, Val};
+
+use crate::rules::operand_dtype;
+
+type Lowered = Result<(), OpError>;
+
+/// The type in which the result's arithmetic is done: truth values count as integers.
+fn arithmetic(p: &Point<'_, '_>) -> Result<Type, OpError> {
+    Ok(match p.ty()? {
+        Type::Bool => Type::I32,
+        ty => ty,
+    })
+}
+
+/// The same where only floats are computed.
+fn floating(p: &Point<'_, '_>) -> Result<Type, OpError> {
+    let ty = p.ty()?;
+    if ty.is_float() { Ok(ty) } else { Err(OpError::unsupported("integers in this loop")) }
+}
+
+/// The register type in which two operands are compared.
+fn common(p: &Point<'_, '_>) -> Result<Type, OpError> {
+    let metas: Vec<Meta> = vec![p.lowering.meta(0)?, p.lowering.meta(1)?];
+    register(operand_dtype(&metas))
+}
+
+macro_rules! floats {
+    ($($name:ident $op:ident;)*) => {
+        $(
+            #[doc = concat!("`", stringify!($name), "` of a float.")]
+            pub fn $name(l: &mut Lowering<'_>) -> Lowered {
+                l.map(|p| {
+                    let ty = floating(p)?;
+                    let x = p.arg(0, ty)?;
+                    Ok(p.code().unary(Unary::$op, x))
+                })
+            }
+        )*
+    };
+}
+
+floats! {
+    acos Acos; acosh Acosh; asin Asin; asinh Asinh; atan Atan; atanh Atanh; cos Cos; cosh Cosh; erf Erf; erfc Erfc; exp Exp;
+    expm1 Expm1; log Log; log10 Log10; log1p Log1p; log2 Log2; rsqrt Rsqrt; sin Sin; sinh Sinh; sqrt Sqrt; tan Tan;
+    tanh Tanh;
+}
+
+macro_rules! rounding {
+    ($($name:ident $op:ident;)*) => {
+        $(
+            #[doc = concat!("`", stringify!($name), "`; integers are what they are.")]
+            pub fn $name(l: &mut Lowering<'_>) -> Lowered {
+                l.map(|p| {
+                    let ty = p.ty()?;
+                    let x = p.arg(0, ty)?;
+                    Ok(if ty.is_float() { p.code().unary(Unary::$op, x) } else { x })
+                })
+            }
+        )*
+    };
+}
+
+rounding! { ceil Ceil; floor Floor; round Round; trunc Trunc; }
+
+macro_rules! numbers {
+    ($($name:ident $op:ident;)*) => {
+        $(
+            #[doc = concat!("`", stringify!($name), "` of a number.")]
+            pub fn $name(l: &mut Lowering<'_>) -> Lowered {
+                l.map(|p| {
+                    let ty = arithmetic(p)?;
+                    let x = p.arg(0, ty)?;
+                    Ok(p.code().unary(Unary::$op, x))
+                })
+            }
+        )*
+    };
+}
+
+numbers! { abs Abs; neg Neg; sign Sign; }
+
+/// `1 / x`.
+pub fn reciprocal(l: &mut Lowering<'_>) -> Lowered {
+    l.map(|p| {
+        let ty = floating(p)?;
+        let x = p.arg(0, ty)?;
+        let one = p.code().number(1.0, ty);
+        Ok(p.code().binary(Binary::Div, one, x))
+    })
+}
+
+/// Negative numbers become zero; NaN stays.
+pub fn relu(l: &mut Lowering<'_>) -> Lowered {
+    l.map(|p| {
+        let ty = arithmetic(p)?;
+        let x = p.arg(0, ty)?;
+        let zero = p.code().number(0.0, ty);
+        let negative = p.code().compare(Compare::Le, x, zero);
+        Ok(p.code().select(negative, zero, x))
+    })
+}
+
+/// `1 / (1 + e^-x)`.
+pub fn sigmoid(l: &mut Lowering<'_>) -> Lowered {
+    l.map(|p| {
+        let ty = floating(p)?;
+        let x = p.arg(0, ty)?;
+        let code = p.code();
+        let negative = code.unary(Unary::Neg, x);
+        let power = code.unary(Unary::Exp, negative);
+        let one = code.number(1.0, ty);
+        let below = code.binary(Binary::Add, power, one);
+        Ok(code.binary(Binary::Div, one, below))
+    })
+}
+
+/// Whether a number is NaN.
+pub fn isnan(l: &mut Lowering<'_>) -> Lowered {
+    l.map(|p| {
+        let x = p.own(0)?;
+        Ok(p.code().compare(Compare::Ne, x, x))
+    })
+}
+
+/// Whether a number is infinite.
+pub fn isinf(l: &mut Lowering<'_>) -> Lowered {
+    l.map(|p| {
+        let x = p.own(0)?;
+        let ty = p.code().ty(x);
+        if !ty.is_float() {
+            return Ok(p.code().integer(0, Type::Bool));
+        }
+        let size = p.code().unary(Unary::Abs, x);
+        let infinity = p.code().number(f64::INFINITY, ty);
+        Ok(p.code().compare(Compare::Eq, size, infinity))
+    })
+}
+
+/// `a + alpha·b`.
+pub fn add(l: &mut Lowering<'_>) -> Lowered {
+    scaled_sum(l, Binary::Add)
+}
+
+/// `a - alpha·b`.
+pub fn sub(l: &mut Lowering<'_>) -> Lowered {
+    scaled_sum(l, Binary::Sub)
+}
+
+fn scaled_sum(l: &mut Lowering<'_>, op: Binary) -> Lowered {
+    let alpha = l.args.scalar(2)?;
+    l.map(|p| {
+        let ty = arithmetic(p)?;
+        let (a, mut b) = (p.arg(0, ty)?, p.arg(1, ty)?);
+        if alpha.to_f64() != 1.0 {
+            let factor = p.literal(alpha, ty)?;
+            b = p.code().binary(Binary::Mul, b, factor);
+        }
+        Ok(p.code().binary(op, a, b))
+    })
+}
+
+/// `a·b`.
+pub fn mul(l: &mut Lowering<'_>) -> Lowered {
+    two(l, Binary::Mul, arithmetic)
+}
+
+/// `a / b` of floats.
+pub fn div(l: &mut Lowering<'_>) -> Lowered {
+    two(l, Binary::Div, floating)
+}
+
+/// `a / b` of floats, rounded as asked.
+pub fn div_mode(l: &mut Lowering<'_>) -> Lowered {
+    let mode = l.args.opt_str(2)?;
+    l.map(|p| {
+        let ty = floating(p)?;
+        let (a, b) = (p.arg(0, ty)?, p.arg(1, ty)?);
+        let quotient = p.code().binary(Binary::Div, a, b);
+        match mode {
+            None => Ok(quotient),
+            Some("trunc") => Ok(p.code().unary(Unary::Trunc, quotient)),
+            Some(other) => Err(OpError::unsupported(format!("rounding mode {other} in loops"))),
+        }
+    })
+}
+
+/// The larger; NaN if one is.
+pub fn maximum(l: &mut Lowering<'_>) -> Lowered {
+    two(l, Binary::Max, arithmetic)
+}
+
+/// The smaller; NaN if one is.
+pub fn minimum(l: &mut Lowering<'_>) -> Lowered {
+    two(l, Binary::Min, arithmetic)
+}
+
+/// The angle of a point.
+pub fn atan2(l: &mut Lowering<'_>) -> Lowered {
+    two(l, Binary::Atan2, floating)
+}
+
+/// The remainder with the sign of the dividend.
+pub fn fmod(l: &mut Lowering<'_>) -> Lowered {
+    two(l, Binary::Fmod, floating)
+}
+
+fn two(l: &mut Lowering<'_>, op: Binary, ty: fn(&Point<'_, '_>) -> Result<Type, OpError>) -> Lowered {
+    l.map(|p| {
+        let ty = ty(p)?;
+        let (a, b) = (p.arg(0, ty)?, p.arg(1, ty)?);
+        Ok(p.code().binary(op, a, b))
+    })
+}
+
+/// The remainder with the sign of the divisor.
+pub fn remainder(l: &mut Lowering<'_>) -> Lowered {
+    l.map(|p| {
+        let ty = floating(p)?;
+        let (a, b) = (p.arg(0, ty)?, p.arg(1, ty)?);
+        let code = p.code();
+        let rest = code.binary(Binary::Fmod, a, b);
+        let zero = code.number(0.0, ty);
+        let some = code.compare(Compare::Ne, rest, zero);
+        let rest_is_negative = code.compare(Compare::Lt, rest, zero);
+        let divisor_is_negative = code.compare(Compare::Lt, b, zero);
+        let apart = code.binary(Binary::Xor, rest_is_negative, divisor_is_negative);
+        let apart = code.binary(Binary::And, some, apart);
+        let moved = code.binary(Binary::Add, rest, b);
+        Ok(code.select(apart, moved, rest))
+    })
+}
+
+/// A power.
+pub fn pow(l: &mut Lowering<'_>) -> Lowered {
+    two(l, Binary::Pow, floating)
+}
+
+/// A power with a number as exponent; small ones are products and roots.
+pub fn pow_scalar(l: &mut Lowering<'_>) -> Lowered {
+    let exponent = l.args.scalar(1)?.to_f64();
+    l.map(|p| {
+        let ty = p.ty()?;
+        let x = p.arg(0, ty)?;
+        let code = p.code();
+        if exponent == 1.0 {
+            return Ok(x);
+        }
+        if exponent == 2.0 || exponent == 3.0 {
+            let square = code.binary(Binary::Mul, x, x);
+            return Ok(if exponent == 2.0 { square } else { code.binary(Binary::Mul, square, x) });
+        }
+        if !ty.is_float() {
+            return Err(OpError::unsupported("powers of integers in loops"));
+        }
+        Ok(match exponent {
+            0.5 => code.unary(Unary::Sqrt, x),
+            -0.5 => code.unary(Unary::Rsqrt, x),
+            -1.0 => {
+                let one = code.number(1.0, ty);
+                code.binary(Binary::Div, one, x)
+            }
+            _ => {
+                let exponent = code.number(exponent, ty);
+                code.binary(Binary::Pow, x, exponent)
+            }
+        })
+    })
+}
+
+macro_rules! comparisons {
+    ($($name:ident $op:ident;)*) => {
+        $(
+            #[doc = concat!("`", stringify!($name), "`, in the common type of the operands.")]
+            pub fn $name(l: &mut Lowering<'_>) -> Lowered {
+                l.map(|p| {
+                    let ty = common(p)?;
+                    let (a, b) = (p.arg(0, ty)?, p.arg(1, ty)?);
+                    Ok(p.code().compare(Compare::$op, a, b))
+                })
+            }
+        )*
+    };
+}
+
+comparisons! { eq Eq; ne Ne; lt Lt; le Le; gt Gt; ge Ge; }
+
+macro_rules! logic {
+    ($($logical:ident $bitwise:ident $op:ident;)*) => {
+        $(
+            #[doc = concat!("`", stringify!($logical), "` of truth values.")]
+            pub fn $logical(l: &mut Lowering<'_>) -> Lowered {
+                two(l, Binary::$op, |_| Ok(Type::Bool))
+            }
+
+            #[doc = concat!("`", stringify!($bitwise), "` of integers or truth values.")]
+            pub fn $bitwise(l: &mut Lowering<'_>) -> Lowered {
+                two(l, Binary::$op, |p| p.ty())
+            }
+        )*
+    };
+}
+
+logic! { logical_and bitwise_and And; logical_or bitwise_or Or; logical_xor bitwise_xor Xor; }
+
+/// Whether a value is zero.
+pub fn logical_not(l: &mut Lowering<'_>) -> Lowered {
+    l.map(|p| {
+        let x = p.arg(0, Type::Bool)?;
+        Ok(p.code().unary(Unary::Not, x))
+    })
+}
+
+/// Every bit turned.
+pub fn bitwise_not(l: &mut Lowering<'_>) -> Lowered {
+    l.map(|p| {
+        let ty = p.ty()?;
+        let x = p.arg(0, ty)?;
+        Ok(p.code().unary(Unary::Not, x))
+    })
+}
+
+/// One of two by a condition.
+pub fn where_self(l: &mut Lowering<'_>) -> Lowered {
+    l.map(|p| {
+        let ty = p.ty()?;
+        let condition = p.arg(0, Type::Bool)?;
+        let (a, b) = (p.arg(1, ty)?, p.arg(2, ty)?);
+        Ok(p.code().select(condition, a, b))
+    })
+}
+
+/// Between two bounds.
+pub fn clamp(l: &mut Lowering<'_>) -> Lowered {
+    let given = [1, 2].map(|i| !matches!(l.args.value(i), pyrite_ir::Value::None));
+    l.map(|p| {
+        let ty = arithmetic(p)?;
+        let mut x = p.arg(0, ty)?;
+        for (index, op) in [(1, Binary::Max), (2, Binary::Min)] {
+            if given[index - 1] {
+                let bound: Val = p.arg(index, ty)?;
+                x = p.code().binary(op, x, bound);
+            }
+        }
+        Ok(x)
+    })
+}
