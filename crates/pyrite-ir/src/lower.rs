@@ -268,13 +268,11 @@ impl Nest {
 
     /// A size that may be known only when the program runs.
     pub fn size(&mut self, size: &SymInt) -> Val {
-        match size.as_int() {
-            Some(number) => self.code.integer(number, Type::I64),
-            None => {
-                let number = self.kernel.add_number(size.clone());
-                self.code.push(Inst::Size(number), Type::I64)
-            }
+        if let Some(number) = size.as_int() {
+            return self.code.integer(number, Type::I64);
         }
+        let number = self.kernel.add_number(size.clone());
+        self.code.push(Inst::Size(number), Type::I64)
     }
 
     /// The index along an axis.
@@ -355,13 +353,20 @@ impl Point<'_, '_> {
         }
     }
 
-    /// The same in a type; a literal is made in that type.
+    /// The same in a type; a literal is made in that type, and wraps around as the result's elements do.
     pub fn arg(&mut self, index: usize, ty: Type) -> Result<Val, OpError> {
         if let Some(scalar) = self.lowering.args.value(index).as_scalar() {
-            return self.literal(scalar, ty);
+            let dtype = self.lowering.result()?.meta.dtype;
+            return if register(dtype)? == ty { self.literal_of(scalar, dtype) } else { self.literal(scalar, ty) };
         }
         let value = self.own(index)?;
         Ok(self.code().cast(ty, value))
+    }
+
+    /// A literal as an element type can hold it; half precisions are not rounded.
+    pub fn literal_of(&mut self, scalar: Scalar, dtype: DType) -> Result<Val, OpError> {
+        let value = self.literal(scalar, register(dtype)?)?;
+        Ok(if dtype.is_float() { value } else { self.code().wrap(dtype, value) })
     }
 
     /// A literal in a type.

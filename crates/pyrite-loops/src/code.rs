@@ -314,7 +314,7 @@ impl Block {
     }
 
     /// The instructions with their values.
-    pub fn iter(&self) -> impl Iterator<Item = (Val, &Inst)> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (Val, &Inst)> + ExactSizeIterator {
         self.insts.iter().enumerate().map(|(i, inst)| (Val(i as u32), inst))
     }
 

@@ -18,9 +18,10 @@ impl fmt::Display for Kernel {
             writeln!(f, "  for {}", self.ranges(&phase.axes))?;
             for (value, inst) in phase.code.iter() {
                 let text = self.inst(phase, inst);
-                match inst.writes() {
-                    true => writeln!(f, "    {text}")?,
-                    false => writeln!(f, "    v{} = {text}", value.0)?,
+                if inst.writes() {
+                    writeln!(f, "    {text}")?;
+                } else {
+                    writeln!(f, "    v{} = {text}", value.0)?;
                 }
             }
             for reduce in &phase.reduces {

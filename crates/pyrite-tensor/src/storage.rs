@@ -114,6 +114,12 @@ impl Storage {
         self.0.nbytes
     }
 
+    /// The address of its first byte, the same as long as the storage lives. Whoever follows it makes sure that nobody
+    /// else reads or writes meanwhile.
+    pub fn as_mut_ptr(&self) -> *mut u8 {
+        self.0.bytes.write().as_mut_ptr()
+    }
+
     /// Whether both are the same block.
     pub fn same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -2,6 +2,7 @@
 
 mod eager;
 mod interpreted;
+mod native;
 mod nested;
 mod serial;
 mod testing;
@@ -9,6 +10,7 @@ mod testing;
 pub use eager::EagerCallable;
 pub(crate) use eager::{copied, gradients};
 pub use interpreted::interpreted;
+pub use native::{describe, native};
 
 use pyrite_interp::Mode;
 use pyrite_passes::Table;
@@ -58,6 +60,9 @@ pub(crate) fn built_in() -> Vec<Backend> {
             serial::compile(&graph, options)
         }),
         aot_autograd(serial::compiler()).backend("aot_ts", "as aot_eager, both halves written as text and read again"),
+        aot_autograd(native())
+            .decompositions(Table::Loops)
+            .backend("native", "differentiates ahead of time and compiles both halves to machine code"),
     ];
     all.extend(testing::backends());
     all

@@ -22,10 +22,16 @@ fn floating(p: &Point<'_, '_>) -> Result<Type, OpError> {
     if ty.is_float() { Ok(ty) } else { Err(OpError::unsupported("integers in this loop")) }
 }
 
-/// The register type in which two operands are compared.
-fn common(p: &Point<'_, '_>) -> Result<Type, OpError> {
+/// Two operands in the type in which they are compared.
+fn compared(p: &mut Point<'_, '_>) -> Result<(Val, Val), OpError> {
     let metas: Vec<Meta> = vec![p.lowering.meta(0)?, p.lowering.meta(1)?];
-    register(operand_dtype(&metas))
+    let dtype = operand_dtype(&metas);
+    let ty = register(dtype)?;
+    let mut operand = |index: usize| match p.lowering.args.value(index).as_scalar() {
+        Some(number) => p.literal_of(number, dtype),
+        None => p.arg(index, ty),
+    };
+    Ok((operand(0)?, operand(1)?))
 }
 
 macro_rules! floats {
@@ -277,8 +283,7 @@ macro_rules! comparisons {
             #[doc = concat!("`", stringify!($name), "`, in the common type of the operands.")]
             pub fn $name(l: &mut Lowering<'_>) -> Lowered {
                 l.map(|p| {
-                    let ty = common(p)?;
-                    let (a, b) = (p.arg(0, ty)?, p.arg(1, ty)?);
+                    let (a, b) = compared(p)?;
                     Ok(p.code().compare(Compare::$op, a, b))
                 })
             }

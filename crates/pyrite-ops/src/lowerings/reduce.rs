@@ -82,12 +82,11 @@ fn averaged(l: &mut Lowering<'_>, dims: &[usize]) -> Lowered {
         Reduction::Sum,
         |p| p.arg(0, ty),
         |nest, sum| {
-            let count = match count.as_int() {
-                Some(number) => nest.code.number(number as f64, ty),
-                None => {
-                    let count = nest.size(&count);
-                    nest.code.cast(ty, count)
-                }
+            let count = if let Some(number) = count.as_int() {
+                nest.code.number(number as f64, ty)
+            } else {
+                let count = nest.size(&count);
+                nest.code.cast(ty, count)
             };
             Ok(nest.code.binary(Binary::Div, sum, count))
         },
@@ -115,9 +114,12 @@ pub fn any(l: &mut Lowering<'_>) -> Lowered {
     l.reduce(&dims, Reduction::Any, |p| p.arg(0, Type::Bool), |_, value| Ok(value))
 }
 
-/// Whether one is true, over dimensions.
+/// Whether one is true, over dimensions; a list that names none reduces nothing.
 pub fn any_dim(l: &mut Lowering<'_>) -> Lowered {
-    let dims = dims(l, 1)?;
+    let dims = match l.args.value(1) {
+        Value::List(named) if named.is_empty() => Vec::new(),
+        _ => dims(l, 1)?,
+    };
     l.reduce(&dims, Reduction::Any, |p| p.arg(0, Type::Bool), |_, value| Ok(value))
 }
 

@@ -1,0 +1,307 @@
+//! The last touches to a kernel, when it is known who uses what it writes.
+//!
+//! What a row computes for itself alone is computed again where that is cheap, kept in a small buffer of the row where
+//! it is not, and stored nowhere in the end if nothing reads it. Then it is decided which positions a vector register
+//! holds.
+
+use pyrite_loops::{
+    Access, AccessId, AxisId, Binary, Block, BufferId, Direction, Inst, Kernel, Lanes, Phase, Unary, Val,
+};
+use pyrite_sym::SymInt;
+
+use crate::axes::{merge, with_access};
+use crate::code_map::{rebuilt, without_dead_code};
+use crate::fuse::drop_unused;
+
+/// Values that take no more than this are computed again rather than kept.
+const CHEAP: usize = 8;
+
+/// Finishes a kernel. `is_local` says of a buffer whether only this kernel uses it; `scratch` makes a buffer of a row.
+pub fn finish(
+    kernel: &mut Kernel,
+    is_local: &dyn Fn(BufferId) -> bool,
+    scratch: &mut dyn FnMut(BufferId, SymInt) -> BufferId,
+) {
+    for at in 1..kernel.phases.len() {
+        inline_loads(kernel, at, is_local);
+    }
+    drop_dead_stores(kernel, is_local);
+    merge(kernel);
+    choose_lanes(kernel);
+    if kernel.lanes == Lanes::Phase {
+        use_scratch(kernel, is_local, scratch);
+    }
+    drop_unused(kernel);
+}
+
+/// Computes again, in a phase, what earlier phases stored for the row, where that is cheap.
+fn inline_loads(kernel: &mut Kernel, at: usize, is_local: &dyn Fn(BufferId) -> bool) {
+    let later = kernel.phases[at].clone();
+    let mut code = Block::default();
+    let mut values: Vec<Val> = Vec::with_capacity(later.code.len());
+    for (value, inst) in later.code.iter() {
+        let again = match *inst {
+            Inst::Load(id) => stored_before(kernel, at, id).filter(|(earlier, stored, names)| {
+                let buffer = kernel.access(id).buffer;
+                let phase = &kernel.phases[*earlier];
+                let scalar = phase.axes.is_empty();
+                cost(&phase.code, *stored) <= if scalar { usize::MAX } else { CHEAP }
+                    && (scalar || is_local(buffer))
+                    && names.len() == phase.axes.len()
+            }),
+            _ => None,
+        };
+        values.push(match again {
+            Some((earlier, stored, names)) => copy_value(kernel, earlier, stored, &names, &mut code),
+            None => code.push(inst.map_operands(&mut |v| values[v.0 as usize]), later.code.ty(value)),
+        });
+    }
+    let phase = &mut kernel.phases[at];
+    phase.code = code;
+    for reduce in &mut phase.reduces {
+        reduce.value = values[reduce.value.0 as usize];
+        reduce.index = reduce.index.map(|v| values[v.0 as usize]);
+    }
+}
+
+/// The earlier phase that stored what a phase loads at the same position, the value, and which axis is which.
+fn stored_before(kernel: &Kernel, at: usize, load: AccessId) -> Option<(usize, Val, Vec<(AxisId, AxisId)>)> {
+    let read = kernel.access(load);
+    let later = &kernel.phases[at];
+    for earlier in (0..at).rev() {
+        let phase = &kernel.phases[earlier];
+        for inst in phase.code.insts() {
+            let Inst::Store { access, value } = *inst else { continue };
+            let write = kernel.access(access);
+            if write.buffer != read.buffer {
+                continue;
+            }
+            let rows = kernel.rows.iter().all(|axis| write.step(*axis) == read.step(*axis));
+            if !rows || write.offset != read.offset || write.dtype != read.dtype {
+                return None;
+            }
+            if phase.axes.is_empty() {
+                let still = later.axes.iter().all(|axis| read.step(*axis).as_int() == Some(0));
+                return still.then(|| (earlier, value, Vec::new()));
+            }
+            let same = phase.axes.len() == later.axes.len()
+                && phase
+                    .axes
+                    .iter()
+                    .zip(&later.axes)
+                    .all(|(a, b)| kernel.extent(*a) == kernel.extent(*b) && write.step(*a) == read.step(*b));
+            let names = phase.axes.iter().copied().zip(later.axes.iter().copied()).collect();
+            return same.then_some((earlier, value, names));
+        }
+    }
+    None
+}
+
+/// Roughly how many cycles the value takes, loads included.
+fn cost(code: &Block, value: Val) -> usize {
+    let mut needed = vec![false; code.len()];
+    needed[value.0 as usize] = true;
+    let mut sum = 0;
+    for (value, inst) in code.iter().rev() {
+        if !needed[value.0 as usize] {
+            continue;
+        }
+        inst.each_operand(|v| needed[v.0 as usize] = true);
+        sum += match inst {
+            Inst::Const(..) | Inst::Result(_) | Inst::Size(_) | Inst::Index(_) => 0,
+            Inst::Unary(Unary::Neg | Unary::Abs | Unary::Not, _) => 1,
+            Inst::Unary(..) | Inst::Gather { .. } => 20,
+            Inst::Binary(Binary::Div | Binary::Pow | Binary::Fmod | Binary::Atan2, ..) => 20,
+            Inst::Load(_) => 2,
+            _ => 1,
+        };
+    }
+    sum
+}
+
+/// Copies a value of an earlier phase, with all it needs, into the code of another.
+fn copy_value(kernel: &mut Kernel, earlier: usize, value: Val, names: &[(AxisId, AxisId)], into: &mut Block) -> Val {
+    let code = kernel.phases[earlier].code.clone();
+    let mut needed = vec![false; code.len()];
+    needed[value.0 as usize] = true;
+    for (value, inst) in code.iter().rev() {
+        if needed[value.0 as usize] {
+            inst.each_operand(|v| needed[v.0 as usize] = true);
+        }
+    }
+    let mut copies: Vec<Option<Val>> = vec![None; code.len()];
+    for (old, inst) in code.iter() {
+        if !needed[old.0 as usize] {
+            continue;
+        }
+        let inst = match *inst {
+            Inst::Index(axis) => Inst::Index(names.iter().find(|(from, _)| *from == axis).map_or(axis, |(_, to)| *to)),
+            inst => match inst.access() {
+                Some(id) => {
+                    let mut access = kernel.access(id).clone();
+                    for (from, to) in names {
+                        if from != to {
+                            let step = std::mem::replace(&mut access.steps[from.0 as usize], SymInt::Int(0));
+                            let slot = &mut access.steps[to.0 as usize];
+                            *slot = slot.clone() + step;
+                        }
+                    }
+                    let id = kernel.add_access(access);
+                    with_access(inst, &|_| id)
+                }
+                None => inst,
+            },
+        };
+        let inst = inst.map_operands(&mut |v| copies[v.0 as usize].unwrap_or(v));
+        copies[old.0 as usize] = Some(into.push(inst, code.ty(old)));
+    }
+    copies[value.0 as usize].unwrap_or(value)
+}
+
+/// Removes stores that nothing reads, and what was computed for them alone.
+fn drop_dead_stores(kernel: &mut Kernel, is_local: &dyn Fn(BufferId) -> bool) {
+    loop {
+        let read = kernel.read();
+        let before: usize = kernel.phases.iter().map(|phase| phase.code.len()).sum();
+        let accesses = kernel.accesses.clone();
+        for phase in &mut kernel.phases {
+            let code = rebuilt(&phase.code, &mut phase.reduces, &mut |inst| match inst {
+                Inst::Store { access, .. } => {
+                    let buffer = accesses[access.0 as usize].buffer;
+                    (!is_local(buffer) || read.contains(&buffer)).then_some(inst)
+                }
+                inst => Some(inst),
+            });
+            phase.code = code;
+        }
+        drop_dead_results(kernel);
+        for phase in &mut kernel.phases {
+            phase.code = without_dead_code(&phase.code, &mut phase.reduces);
+        }
+        kernel.phases.retain(|phase| !phase.code.is_empty());
+        if kernel.phases.iter().map(|phase| phase.code.len()).sum::<usize>() == before {
+            return;
+        }
+    }
+}
+
+/// Forgets reductions whose result nothing uses.
+fn drop_dead_results(kernel: &mut Kernel) {
+    let mut used = vec![false; kernel.results.len()];
+    for inst in kernel.phases.iter().flat_map(|phase| phase.code.insts()) {
+        if let Inst::Result(result) = inst {
+            used[result.0 as usize] = true;
+        }
+    }
+    for phase in &mut kernel.phases {
+        phase.reduces.retain(|reduce| used[reduce.result.0 as usize]);
+    }
+}
+
+/// Decides which positions go side by side, and gives pointwise phases the last row as an axis of their own.
+fn choose_lanes(kernel: &mut Kernel) {
+    let reduces = kernel.phases.iter().any(|phase| !phase.reduces.is_empty());
+    if !reduces && kernel.phases.iter().all(|phase| phase.axes.is_empty()) {
+        if let Some(last) = best_row(kernel) {
+            let axis = kernel.rows.remove(last);
+            for phase in &mut kernel.phases {
+                phase.axes.push(axis);
+            }
+        }
+        kernel.lanes = Lanes::Phase;
+        return;
+    }
+    let runs = |axis: AxisId, phase: &Phase| {
+        phase
+            .code
+            .insts()
+            .iter()
+            .filter_map(Inst::access)
+            .map(|id| match kernel.access(id).step(axis).as_int() {
+                Some(1) => 2,
+                Some(0) => 0,
+                _ => -4,
+            })
+            .sum::<i64>()
+    };
+    let along_phases: i64 =
+        kernel.phases.iter().filter_map(|phase| phase.axes.last().map(|axis| runs(*axis, phase))).sum();
+    let along_rows: i64 = match kernel.rows.last() {
+        Some(axis) => kernel.phases.iter().map(|phase| runs(*axis, phase)).sum(),
+        None => i64::MIN,
+    };
+    kernel.lanes = if along_rows > along_phases { Lanes::Rows } else { Lanes::Phase };
+}
+
+/// The row along which most accesses go element by element, writes above all; the last of equals.
+fn best_row(kernel: &Kernel) -> Option<usize> {
+    let score = |axis: &AxisId| {
+        let mut score = 0;
+        kernel.each_access(|id, direction| {
+            let weight = if direction == Direction::Write { 3 } else { 2 };
+            score += match kernel.access(id).step(*axis).as_int() {
+                Some(1) => weight,
+                Some(0) => 1,
+                _ => 0,
+            };
+        });
+        score
+    };
+    (0..kernel.rows.len()).max_by_key(|index| (score(&kernel.rows[*index]), *index))
+}
+
+/// Lets buffers that only this kernel uses hold one row.
+fn use_scratch(
+    kernel: &mut Kernel,
+    is_local: &dyn Fn(BufferId) -> bool,
+    scratch: &mut dyn FnMut(BufferId, SymInt) -> BufferId,
+) {
+    for buffer in kernel.written() {
+        if !is_local(buffer) {
+            continue;
+        }
+        // Every phase that touches the buffer must go through it in the same loops.
+        let users: Vec<(usize, AccessId)> = kernel
+            .phases
+            .iter()
+            .enumerate()
+            .flat_map(|(at, phase)| phase.code.insts().iter().map(move |inst| (at, inst)))
+            .filter(|(_, inst)| inst.access().is_some_and(|id| kernel.access(id).buffer == buffer))
+            .filter_map(|(at, inst)| Some((at, inst.access()?)))
+            .collect();
+        let Some((first, _)) = users.first().copied() else { continue };
+        let shape: Vec<SymInt> = kernel.phases[first].axes.iter().map(|axis| kernel.extent(*axis).clone()).collect();
+        let alike = users.iter().all(|(at, id)| {
+            let axes = &kernel.phases[*at].axes;
+            let access = kernel.access(*id);
+            axes.len() == shape.len()
+                && axes.iter().zip(&shape).all(|(axis, extent)| kernel.extent(*axis) == extent)
+                && axes.iter().all(|axis| access.step(*axis).as_int() != Some(0))
+        });
+        let direct = kernel.phases.iter().all(|phase| {
+            phase.code.insts().iter().all(|inst| {
+                let here = inst.access().is_some_and(|id| kernel.access(id).buffer == buffer);
+                !here || matches!(inst, Inst::Load(_) | Inst::Store { .. })
+            })
+        });
+        if !alike || !direct {
+            continue;
+        }
+        let size = shape.iter().fold(SymInt::Int(1), |n, extent| n * extent);
+        let small = scratch(buffer, size);
+        for (at, id) in users {
+            let mut steps = vec![SymInt::Int(0); kernel.axes.len()];
+            let mut step = SymInt::Int(1);
+            for axis in kernel.phases[at].axes.clone().iter().rev() {
+                steps[axis.0 as usize] = step.clone();
+                step = step * kernel.extent(*axis);
+            }
+            let access = Access { buffer: small, offset: SymInt::Int(0), steps, ..kernel.access(id).clone() };
+            let new = kernel.add_access(access);
+            let phase = &mut kernel.phases[at];
+            phase.code = rebuilt(&phase.code, &mut phase.reduces, &mut |inst| {
+                Some(if inst.access() == Some(id) { with_access(inst, &|_| new) } else { inst })
+            });
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Kernels of known sizes on buffers of bytes.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use pyrite_codegen::{Call, Code, Fault};
+use pyrite_loops::{Access, AccessId, AxisId, BufferId, Inst, Kernel, Phase, Type, Val, verify};
+use pyrite_tensor::DType;
+
+/// Runs a kernel of known sizes.
+pub fn run(code: &dyn Code, kernel: &Kernel, buffers: &mut [Vec<u8>]) -> Result<(), Fault> {
+    let problems: Vec<String> = verify(kernel).iter().map(ToString::to_string).collect();
+    assert!(problems.is_empty(), "{problems:?}\n{kernel}");
+    let pointers: Vec<*mut u8> = buffers.iter_mut().map(Vec::as_mut_ptr).collect();
+    let base = |access: &Access| {
+        let bytes = access.offset.as_int().unwrap() * access.dtype.size() as i64;
+        pointers[access.buffer.0 as usize].wrapping_offset(bytes as isize)
+    };
+    let bases: Vec<*mut u8> = kernel.accesses.iter().map(base).collect();
+    let extents: Vec<i64> = kernel.axes.iter().map(|a| a.extent.as_int().unwrap()).collect();
+    let steps: Vec<i64> = kernel.accesses.iter().flat_map(|a| a.steps.iter().map(|s| s.as_int().unwrap())).collect();
+    let numbers: Vec<i64> = kernel.numbers.iter().map(|n| n.as_int().unwrap()).collect();
+    let begins = vec![0; extents.len()];
+    // SAFETY: the tests make their buffers as large as their accesses reach.
+    unsafe { code.run(&Call { bases: &bases, extents: &extents, begins: &begins, steps: &steps, numbers: &numbers }) }
+}
+
+/// A buffer of numbers.
+pub fn bytes<T: Copy>(values: &[T]) -> Vec<u8> {
+    let len = size_of_val(values);
+    // SAFETY: numbers are plain bytes.
+    unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), len) }.to_vec()
+}
+
+/// The numbers of a buffer.
+pub fn numbers<T: Copy>(bytes: &[u8]) -> Vec<T> {
+    let read = |chunk: &[u8]| {
+        // SAFETY: the chunk has the size of a number, and any bytes are a number.
+        unsafe { chunk.as_ptr().cast::<T>().read_unaligned() }
+    };
+    bytes.chunks_exact(size_of::<T>()).map(read).collect()
+}
+
+/// Adds an access of constant steps.
+pub fn access(kernel: &mut Kernel, buffer: u32, dtype: DType, offset: i64, steps: &[i64]) -> AccessId {
+    kernel.add_access(Access {
+        buffer: BufferId(buffer),
+        dtype,
+        offset: offset.into(),
+        steps: steps.iter().map(|s| (*s).into()).collect(),
+    })
+}
+
+/// Loads the element of an access.
+pub fn load(kernel: &Kernel, phase: &mut Phase, access: AccessId) -> Val {
+    let ty = Type::of(kernel.access(access).dtype).unwrap();
+    phase.code.push(Inst::Load(access), ty)
+}
+
+/// Stores a value.
+pub fn store(phase: &mut Phase, access: AccessId, value: Val) {
+    let ty = phase.code.ty(value);
+    phase.code.push(Inst::Store { access, value }, ty);
+}
+
+/// A phase over some axes.
+pub fn phase(axes: &[AxisId]) -> Phase {
+    Phase { axes: axes.to_vec(), ..Phase::default() }
+}

@@ -1,0 +1,54 @@
+//! The native compiler as a compiler of graphs.
+
+use std::sync::Arc;
+
+use pyrite_codegen::{Generator, Program};
+use pyrite_interp::Mode;
+use pyrite_ir::{Graph, NodeError, OpError, Value};
+use pyrite_ops::registry;
+use pyrite_tensor::Tensor;
+use pyrite_tensor::random::TorchGenerator;
+
+use crate::aot::{Compiled, GraphCompiler};
+use crate::backend::Observer;
+
+/// Compiles graphs to machine code. Modes of the interpreter (double precision, checks) need the interpreter, and get
+/// it.
+pub fn native() -> GraphCompiler {
+    Arc::new(|graph, options| {
+        if options.mode != Mode::Eager {
+            return super::interpreted(None)(graph, options);
+        }
+        let mut gate = options.gate();
+        let program = Program::compile(&graph, registry(), Generator::best(), &mut gate);
+        match program {
+            Ok(program) => Ok(Arc::new(Native { program })),
+            // Data-dependent sizes and nested graphs are interpreted.
+            Err(NodeError { error: OpError::Unsupported(_), .. }) => super::interpreted(None)(graph, options),
+            Err(error) => Err(error),
+        }
+    })
+}
+
+struct Native {
+    program: Program,
+}
+
+impl Compiled for Native {
+    fn run(
+        &self,
+        inputs: Vec<Value<Tensor>>,
+        random: &mut TorchGenerator,
+        observe: &mut Observer<'_>,
+    ) -> Result<Vec<Value<Tensor>>, NodeError> {
+        match self.program.run(inputs, registry(), random, observe)? {
+            Value::List(items) => Ok(items),
+            other => Err(OpError::fault(format!("a functional graph returned {}", other.kind())).into()),
+        }
+    }
+}
+
+/// The graph's kernels and calls, for whoever wants to see them.
+pub fn describe(graph: &Graph) -> Result<Program, NodeError> {
+    Program::compile(graph, registry(), Generator::best(), &mut pyrite_passes::Gate::open())
+}
