@@ -6,14 +6,32 @@ use crate::failure::Failure;
 
 /// Name and meaning of every variable.
 pub const VARIABLES: &[(&str, &str)] = &[
+    ("PYRITE_DEBUG_DIR", "where repros are left; by default pyrite_debug in the current folder"),
     ("PYRITE_NUM_THREADS", "how many threads kernels use; by default one per core"),
     ("PYRITE_PYTHON", "the Python interpreter that has torch, for backends `torch:NAME`; by default python3"),
+    (
+        "PYRITE_REPRO_AFTER",
+        "`capture` or `aot`: which program a failing run leaves behind; `dynamo` is the same as `capture`",
+    ),
+    (
+        "PYRITE_REPRO_LEVEL",
+        "1 to 4: when a run leaves its program behind; by default 2 where PYRITE_REPRO_AFTER is set",
+    ),
 ];
 
 /// The value of a variable that is set and not empty.
 pub fn value(name: &str) -> Option<String> {
     debug_assert!(VARIABLES.iter().any(|(known, _)| *known == name), "{name} is not in the table");
     std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// What a variable stands for, or a failure that names it.
+pub fn parsed<T>(name: &str, expected: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, Failure> {
+    let Some(text) = value(name) else { return Ok(None) };
+    parse(&text).map(Some).ok_or_else(|| {
+        let message = format!("{name} is `{text}`, expected {expected}");
+        Failure::of(Diagnostic::error(Code::new("environment::bad-value"), message).hint("correct it or unset it"))
+    })
 }
 
 /// Applies what concerns the whole process.

@@ -14,6 +14,7 @@ mod doctor;
 mod environment;
 mod failure;
 mod get_args;
+mod leaving;
 mod minify;
 mod ops;
 mod outputs;

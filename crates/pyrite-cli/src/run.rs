@@ -21,6 +21,7 @@ use serde_json::{Value as Json, json};
 
 use crate::Outcome;
 use crate::failure::{Failure, tell_one};
+use crate::leaving::Leaving;
 use crate::outputs::{describe, line, save};
 use crate::program::Program;
 use crate::switches::Comparing;
@@ -101,6 +102,8 @@ pub struct Run {
     save_inputs: Option<PathBuf>,
     #[command(flatten)]
     comparing: Comparing,
+    #[command(flatten)]
+    leaving: Leaving,
     /// Print a JSON object
     #[arg(long)]
     json: bool,
@@ -141,6 +144,7 @@ impl Run {
             Check::Inference => Mode::CrossReference,
         };
         let accuracy = self.accuracy.unwrap_or_else(|| said_by_file(&program));
+        let backend = self.leaving.wrap(backend, &reference, accuracy.into(), self.comparing.switches())?;
         let ran = self.execute(&program, &graph, &backend, mode, self.repeat)?;
         if backend.name == reference.name || accuracy == Precision::Off {
             return match ran {

@@ -169,7 +169,7 @@ fn stage_of(phase: Phase) -> Stage {
 
 /// A program and its inputs for one run: a run may write to inputs and constants, so each gets them afresh, in double
 /// precision where the mode says so. Tensors share memory as before.
-fn prepared(graph: &Graph, inputs: &[Value<Tensor>], mode: Mode) -> (Graph, Vec<Value<Tensor>>) {
+pub(crate) fn prepared(graph: &Graph, inputs: &[Value<Tensor>], mode: Mode) -> (Graph, Vec<Value<Tensor>>) {
     let mut graph = graph.clone();
     let mut copies = Copies::default();
     let mut inputs: Vec<_> = inputs.iter().map(|input| input.map(&mut |tensor| copies.of(tensor))).collect();
@@ -233,6 +233,18 @@ pub fn judge(
         (Ok(backend), Ok(reference)) => (backend, reference),
         (Err(why), _) | (_, Err(why)) => return Judged::invalid(why),
     };
+    judge_backends(graph, inputs, [&backend, &reference], question, tell, observe)
+}
+
+/// The same for a backend and a reference that need not have the names of the question, nor be registered.
+pub fn judge_backends(
+    graph: &Graph,
+    inputs: &[Value<Tensor>],
+    [backend, reference]: [&Backend; 2],
+    question: &Question,
+    tell: &mut dyn FnMut(Stage),
+    observe: &mut Observer<'_>,
+) -> Judged {
     let options = |mode, rewrites| Options {
         seed: question.seed,
         mode,
@@ -253,24 +265,22 @@ pub fn judge(
             execute(graph, inputs, backend, &options, tell, observe)
         }
     };
-    let expected = run(&reference, Mode::Eager, None, &mut |_| {}, observe);
-    let actual = run(&backend, Mode::Eager, question.rewrites, tell, observe);
+    let expected = run(reference, Mode::Eager, None, &mut |_| {}, observe);
+    let actual = run(backend, Mode::Eager, question.rewrites, tell, observe);
     let verdict = match (&expected, &actual) {
         (_, Err(broken)) if broken.cannot_tell() => Some(Verdict::Invalid(broken.error.to_string())),
         (Ok(_), Err(broken)) => Some(Verdict::Fail(broken.signature())),
         (Err(raised), Err(broken)) if broken.died() && !raised.died() => Some(Verdict::Fail(broken.signature())),
-        (Err(raised), _) => {
-            Some(Verdict::Invalid(format!("the reference {} fails: {}", question.reference, raised.error)))
-        }
+        (Err(raised), _) => Some(Verdict::Invalid(format!("the reference {} fails: {}", reference.name, raised.error))),
         (Ok(_), Ok(_)) => None,
     };
     let settled = match (verdict, &expected, &actual) {
         (Some(verdict), ..) => Settled { verdict, report: None },
         (None, Ok(expected), Ok(actual)) => {
             let mut again = |again: Again| match again {
-                Again::Same => run(&reference, Mode::Eager, None, &mut |_| {}, &mut |_, _| {}),
-                Again::Double => run(&reference, Mode::Fp64, None, &mut |_| {}, &mut |_, _| {}),
-                Again::Nudged(seed) => nudged(graph, inputs, &reference, &options(Mode::Eager, None), seed),
+                Again::Same => run(reference, Mode::Eager, None, &mut |_| {}, &mut |_, _| {}),
+                Again::Double => run(reference, Mode::Fp64, None, &mut |_| {}, &mut |_, _| {}),
+                Again::Nudged(seed) => nudged(graph, inputs, reference, &options(Mode::Eager, None), seed),
             };
             settle(&expected.results, &actual.results, question.accuracy, &question.switches, &mut again)
         }

@@ -5,7 +5,8 @@
 //! of memory is a verdict and not the end; [`Command`] asks any program, which
 //! [`commanded`] makes a backend `cmd:PROGRAM`. [`torch`] makes the backends of torch.compile
 //! backends of Pyrite. [`Folder`] writes programs down as repro files
-//! with their storages, whole or not at all.
+//! with their storages, whole or not at all. [`wrap_compiler_debug`] makes a backend that leaves such files behind when it
+//! fails, and [`signals`] says which node was running when the process dies.
 
 mod command;
 pub mod commanded;
@@ -16,14 +17,18 @@ mod process;
 pub mod protocol;
 mod repro;
 mod settle;
+pub mod signals;
 mod switches;
 pub mod torch;
+mod wrapper;
 
 pub use command::Command;
 pub use isolated::{Isolated, Limits};
 pub use judge::{
-    Broken, Judged, Precision, Question, Ran, execute, execute_shared, fresh_inputs, judge, judge_file, nudged,
+    Broken, Judged, Precision, Question, Ran, execute, execute_shared, fresh_inputs, judge, judge_backends, judge_file,
+    nudged,
 };
 pub use repro::{Folder, RepoError, candidate_of};
 pub use settle::{Again, Settled, compared, settle, signature_of};
 pub use switches::{Cloning, Fp64, Switches};
+pub use wrapper::{Level, ReproAfter, WrapConfig, wrap_compiler_debug};

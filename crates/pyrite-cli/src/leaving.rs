@@ -1,0 +1,67 @@
+//! The options of commands that leave repros behind when a backend fails.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pyrite_compiler::Backend;
+use pyrite_debug::{Level, Precision, ReproAfter, Switches, WrapConfig, wrap_compiler_debug};
+
+use crate::environment;
+use crate::failure::Failure;
+
+/// What a failing run leaves behind
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Leaving repros")]
+pub struct Leaving {
+    /// Which program is left behind when the backend fails: the captured one, or each half after ahead-of-time
+    /// autograd [default: PYRITE_REPRO_AFTER]
+    #[arg(long, value_name = "STAGE", value_parser = ["capture", "dynamo", "aot"])]
+    repro_after: Option<String>,
+    /// When: 1 a repro on an error, 2 a file to minify on an error, 3 always before running, 4 minified where results
+    /// differ [default: PYRITE_REPRO_LEVEL, else 2]
+    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=4))]
+    repro_level: Option<u32>,
+    /// Only errors whose text contains this
+    #[arg(long, value_name = "TEXT")]
+    repro_filter: Option<String>,
+    /// Where [default: PYRITE_DEBUG_DIR, else pyrite_debug]
+    #[arg(long, value_name = "FOLDER")]
+    debug_dir: Option<PathBuf>,
+}
+
+impl Leaving {
+    /// The backend, wrapped if that was asked for, here or in the environment.
+    pub fn wrap(
+        &self,
+        backend: Backend,
+        reference: &Backend,
+        accuracy: Precision,
+        switches: Switches,
+    ) -> Result<Backend, Failure> {
+        let after = match &self.repro_after {
+            Some(name) => ReproAfter::from_name(name),
+            None => environment::parsed("PYRITE_REPRO_AFTER", "`capture` or `aot`", ReproAfter::from_name)?,
+        };
+        let level = match self.repro_level {
+            Some(number) => Level::from_number(number),
+            None => environment::parsed("PYRITE_REPRO_LEVEL", "a number from 1 to 4", |text| {
+                Level::from_number(text.parse().ok()?)
+            })?,
+        };
+        if after.is_none() && level.is_none() {
+            return Ok(backend);
+        }
+        let folder = self.debug_dir.clone().or_else(|| environment::value("PYRITE_DEBUG_DIR").map(PathBuf::from));
+        let config = WrapConfig {
+            after: after.unwrap_or(ReproAfter::Capture),
+            level: level.unwrap_or(Level::ReadyToMinify),
+            folder: folder.unwrap_or_else(|| PathBuf::from("pyrite_debug")),
+            only_errors_with: self.repro_filter.clone(),
+            reference: reference.clone(),
+            accuracy,
+            switches,
+            tell: Arc::new(|text| eprintln!("{text}")),
+        };
+        Ok(wrap_compiler_debug(&backend, &config))
+    }
+}
