@@ -14,6 +14,7 @@ mod doctor;
 mod environment;
 mod failure;
 mod get_args;
+mod interrupt;
 mod leaving;
 mod minify;
 mod ops;
@@ -21,6 +22,7 @@ mod outputs;
 mod program;
 mod run;
 mod show;
+mod supervise;
 mod switches;
 mod worker;
 
@@ -105,12 +107,25 @@ enum Command {
     Doctor(doctor::Doctor),
     /// Run an embedded transformer block
     Demo(demo::Demo),
+    /// Run a command that ends with its caller (internal)
+    #[command(hide = true)]
+    Supervise {
+        /// The process that asks
+        #[arg(long)]
+        parent: u32,
+        /// The command
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
     /// Answer requests on standard input (internal)
     #[command(hide = true)]
     Worker {
-        /// How many bytes of address space the worker may have
+        /// How many bytes of memory of its own the worker may have
         #[arg(long)]
         memory_limit: Option<u64>,
+        /// The process that asks; the worker ends with it
+        #[arg(long)]
+        parent: Option<u32>,
     },
 }
 
@@ -128,6 +143,9 @@ fn end_quietly_on_a_closed_pipe() {
 fn main() -> ExitCode {
     end_quietly_on_a_closed_pipe();
     let Cli { python, import, command } = Cli::parse();
+    if matches!(command, Command::Minify(_)) {
+        interrupt::hold();
+    }
     let python = python.or_else(|| environment::value("PYRITE_PYTHON").map(PathBuf::from));
     let python = Python { imports: import, ..Python::new(python) };
     let _ = PYTHON.set(python.clone());
@@ -149,7 +167,8 @@ fn main() -> ExitCode {
             Command::Backends(command) => command.run(),
             Command::Doctor(command) => command.run(),
             Command::Demo(command) => command.run(),
-            Command::Worker { memory_limit } => worker::serve(memory_limit),
+            Command::Supervise { parent, words } => supervise::supervise(parent, &words),
+            Command::Worker { memory_limit, parent } => worker::serve(memory_limit, parent),
         }
     }));
     match outcome {

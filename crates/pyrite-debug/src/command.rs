@@ -19,7 +19,7 @@ pub struct Command {
     words: Vec<String>,
     time: Duration,
     scratch: Mutex<Folder>,
-    _place: tempfile::TempDir,
+    place: tempfile::TempDir,
     asked: AtomicU64,
 }
 
@@ -32,9 +32,23 @@ impl Command {
             words: line.split_whitespace().map(str::to_owned).collect(),
             time,
             scratch: Mutex::new(Folder::scratch(place.path())?),
-            _place: place,
+            place,
             asked: AtomicU64::new(0),
         })
+    }
+
+    /// Where candidates are written.
+    pub fn scratch(&self) -> &std::path::Path {
+        self.place.path()
+    }
+
+    /// With a program that runs the command as its own arguments say, and ends it when this process is gone.
+    #[must_use]
+    pub fn supervised_by(mut self, program: &std::path::Path) -> Self {
+        let program = program.display().to_string();
+        let parent = std::process::id().to_string();
+        self.words.splice(..0, [program, "supervise".to_owned(), "--parent".to_owned(), parent, "--".to_owned()]);
+        self
     }
 
     fn run(&self, path: &std::path::Path) -> Verdict {

@@ -25,8 +25,19 @@ use crate::repro::{Folder, RepoError};
 pub struct Limits {
     /// How long it may take.
     pub time: Duration,
-    /// How many bytes of address space it may have.
+    /// How many bytes of memory of its own it may have.
     pub memory: Option<u64>,
+}
+
+impl Limits {
+    /// The memory a candidate may use where nobody says: three quarters of the machine's, so that what eats memory ends
+    /// before the machine does. `None` where the system does not say how much there is.
+    pub fn usual_memory() -> Option<u64> {
+        let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+        let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+        let kilobytes: u64 = total.trim().trim_end_matches("kB").trim().parse().ok()?;
+        Some(kilobytes * 1024 / 4 * 3)
+    }
 }
 
 /// Asks workers; see the module's text.
@@ -35,6 +46,7 @@ pub struct Isolated {
     arguments: Vec<OsString>,
     question: Question,
     limits: Mutex<Limits>,
+    place: PathBuf,
     scratch: Mutex<Scratch>,
     idle: Mutex<Vec<Process>>,
     asked: AtomicU64,
@@ -63,10 +75,16 @@ impl Isolated {
             arguments,
             question,
             limits: Mutex::new(limits),
+            place: place.path().to_owned(),
             scratch: Mutex::new(Scratch { folder, _place: place }),
             idle: Mutex::default(),
             asked: AtomicU64::new(0),
         })
+    }
+
+    /// Where candidates are written.
+    pub fn scratch(&self) -> &Path {
+        &self.place
     }
 
     /// Gives later candidates other limits.
@@ -79,7 +97,7 @@ impl Isolated {
             return Ok(worker);
         }
         let mut command = Command::new(&self.program);
-        command.args(&self.arguments).arg("worker");
+        command.args(&self.arguments).arg("worker").arg("--parent").arg(std::process::id().to_string());
         if let Some(memory) = limits.memory {
             command.arg("--memory-limit").arg(memory.to_string());
         }

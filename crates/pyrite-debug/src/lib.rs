@@ -20,6 +20,7 @@ mod settle;
 pub mod signals;
 mod switches;
 pub mod torch;
+mod verdicts;
 mod wrapper;
 
 pub use command::Command;
@@ -31,4 +32,5 @@ pub use judge::{
 pub use repro::{Folder, RepoError, candidate_of};
 pub use settle::{Again, Settled, compared, settle, signature_of};
 pub use switches::{Cloning, Fp64, Switches};
+pub use verdicts::{Asking, Remembering, Verdicts, VerdictsError};
 pub use wrapper::{Level, ReproAfter, WrapConfig, wrap_compiler_debug};

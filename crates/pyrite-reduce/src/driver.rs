@@ -37,6 +37,11 @@ pub trait Progress {
         let _ = (pass, best, size);
     }
 
+    /// Whether the search should end with what it has.
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+
     /// A pass begins.
     fn began(&mut self, pass: &str) {
         let _ = pass;
@@ -181,7 +186,8 @@ impl Search<'_> {
 
     /// Whether time or queries are used up.
     pub fn is_over(&self) -> bool {
-        self.options.time_budget.is_some_and(|budget| self.begun.elapsed() >= budget)
+        self.progress.is_cancelled()
+            || self.options.time_budget.is_some_and(|budget| self.begun.elapsed() >= budget)
             || self.options.max_queries.is_some_and(|most| self.queries >= most)
     }
 

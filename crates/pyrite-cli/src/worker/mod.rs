@@ -11,6 +11,7 @@ use std::io::{BufRead, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use pyrite_debug::{Question, judge_file};
@@ -25,16 +26,36 @@ use pyrite_tensor::Tensor;
 use serde_json::{Value as Json, json};
 
 use crate::Outcome;
+use crate::supervise::is_gone;
 use pyrite_debug::protocol::{Decoder, Encoder};
 
 /// The largest message that is read; a larger one is a caller's mistake.
 const MAX_BLOB: u64 = 8 << 30;
 
+/// How often a worker looks whether its parent is there.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Ends this process and its group when the parent is gone, also in the middle of an answer that nobody waits for.
+fn end_with(parent: u32) {
+    std::thread::spawn(move || {
+        while !is_gone(parent) {
+            std::thread::sleep(LOOK);
+        }
+        // A worker that Pyrite has started leads its group.
+        let own = rustix::process::getpid();
+        let _ = rustix::process::kill_process_group(own, rustix::process::Signal::KILL);
+        std::process::exit(1);
+    });
+}
+
 /// Answers until the end of input.
-pub fn serve(memory_limit: Option<u64>) -> Outcome {
+pub fn serve(memory_limit: Option<u64>, parent: Option<u32>) -> Outcome {
     if let Some(bytes) = memory_limit {
         let limit = rustix::process::Rlimit { current: Some(bytes), maximum: Some(bytes) };
-        rustix::process::setrlimit(rustix::process::Resource::As, limit).context("limiting memory")?;
+        rustix::process::setrlimit(rustix::process::Resource::Data, limit).context("limiting memory")?;
+    }
+    if let Some(parent) = parent {
+        end_with(parent);
     }
     let mut input = std::io::stdin().lock();
     let mut output = std::io::stdout().lock();

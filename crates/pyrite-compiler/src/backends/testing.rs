@@ -3,6 +3,8 @@
 //! Each fails at one stage where the program contains a relu (or, for the last, where an input is not a leaf of the
 //! autograd graph), and is `eager` otherwise.
 
+use std::hash::{BuildHasher, RandomState};
+
 use pyrite_ir::{Graph, Kind, Node, NodeError, OpError, Patch, Target, Value};
 use pyrite_ops::registry;
 use pyrite_tensor::Tensor;
@@ -33,6 +35,15 @@ pub(super) fn backends() -> Vec<Backend> {
             eager::compile(&shifted(&graph)?, options, options.mode)
         }),
         Backend::new(
+            "relu_flaky_error_TESTING_ONLY",
+            "for tests: fails one time in five when a graph with relu runs",
+            |graph, options| {
+                let failing = relu(&graph).filter(|_| one_time_in_five()).cloned();
+                let inner = eager::compile(&graph, options, options.mode)?;
+                Ok(Box::new(Failing { inner, failing }))
+            },
+        ),
+        Backend::new(
             "non_leaf_compile_error_TESTING_ONLY",
             "for tests: fails to compile where an input is not a leaf of the autograd graph",
             |graph, options| non_leaf(&graph, options),
@@ -46,6 +57,11 @@ fn is_relu(node: &Node) -> bool {
 
 fn relu(graph: &Graph) -> Option<&Node> {
     graph.nodes().map(|(_, node)| node).find(|node| is_relu(node)).or_else(|| graph.subgraphs().values().find_map(relu))
+}
+
+/// By the randomness that every hash map of the standard library is seeded with.
+fn one_time_in_five() -> bool {
+    RandomState::new().hash_one(0).is_multiple_of(5)
 }
 
 struct Failing {

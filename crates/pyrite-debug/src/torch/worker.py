@@ -193,11 +193,12 @@ def answer(request):
         child(request)
     deadline = time.monotonic() + request["time_limit"]
     pause = 0.0005
+    parent = os.getppid()
     while True:
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
             break
-        if time.monotonic() > deadline:
+        if time.monotonic() > deadline or os.getppid() != parent:
             for kill in (lambda: os.killpg(pid, signal.SIGKILL), lambda: os.kill(pid, signal.SIGKILL)):
                 try:
                     kill()

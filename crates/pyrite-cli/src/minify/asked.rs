@@ -1,0 +1,85 @@
+//! Who is asked about candidates.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use pyrite_debug::{Command, Isolated, Limits};
+use pyrite_oracle::{Oracle, Verdict};
+use pyrite_reduce::Candidate;
+
+/// Who is asked.
+pub(super) enum Asked {
+    Workers(Box<Timed>),
+    Command(Command),
+}
+
+impl Asked {
+    pub(super) fn as_oracle(&self) -> &dyn Oracle<Candidate> {
+        match self {
+            Self::Workers(workers) => &**workers,
+            Self::Command(command) => command,
+        }
+    }
+
+    /// Tells how long the first question took when it was asked by an earlier process.
+    pub(super) fn learn(&self, took: Duration) {
+        if let Self::Workers(asked) = self {
+            asked.learn(took);
+        }
+    }
+
+    /// Where candidates are written.
+    pub(super) fn scratch(&self) -> &Path {
+        match self {
+            Self::Workers(asked) => asked.isolated.scratch(),
+            Self::Command(command) => command.scratch(),
+        }
+    }
+
+    /// Starts workers ahead of the first question.
+    pub(super) fn prepare(&self, workers: usize) {
+        if let Self::Workers(asked) = self {
+            asked.isolated.prepare(workers);
+        }
+    }
+
+    pub(super) fn judge_path(&self, path: &Path, candidate: &Candidate) -> Verdict {
+        match self {
+            Self::Workers(workers) => workers.isolated.judge_path(path),
+            Self::Command(command) => command.judge(candidate),
+        }
+    }
+}
+
+/// Workers whose time limit follows from the first run: candidates are smaller, so ten times as long is a hang.
+pub(super) struct Timed {
+    isolated: Isolated,
+    limits: Limits,
+    fixed: bool,
+    first: Mutex<Option<Duration>>,
+}
+
+impl Timed {
+    /// Workers whose limit of time is given, or follows.
+    pub(super) fn new(isolated: Isolated, limits: Limits, time: Option<Duration>) -> Self {
+        Self { isolated, limits, fixed: time.is_some(), first: Mutex::new(None) }
+    }
+
+    fn learn(&self, took: Duration) {
+        let mut first = self.first.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if first.is_none() && !self.fixed {
+            *first = Some(took);
+            self.isolated.set_limits(Limits { time: (took * 10).max(Duration::from_secs(5)), ..self.limits });
+        }
+    }
+}
+
+impl Oracle<Candidate> for Timed {
+    fn judge(&self, candidate: &Candidate) -> Verdict {
+        let start = Instant::now();
+        let verdict = self.isolated.judge(candidate);
+        self.learn(start.elapsed());
+        verdict
+    }
+}

@@ -1,0 +1,479 @@
+//! `pyrite minify FILE`: finds the smallest program that still fails.
+//!
+//! A failure is first taken to come every time. A start that passes is run again, and a result is: where a run disagrees,
+//! the failure comes only sometimes, and the search begins anew with a sequential test for every candidate and for the
+//! proof.
+
+mod asked;
+mod teller;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use indicatif::ProgressBar;
+use pyrite_debug::{Asking, Command, Folder, Isolated, Limits, Question, Verdicts, VerdictsError, candidate_of};
+use pyrite_diag::{Code, Diagnostic, Location};
+use pyrite_oracle::{CONFIDENCE, Oracle, Sequential, Signature, Test, Verdict};
+use pyrite_reduce::{Candidate, NotReproduced, Options, Reduction, Size, reduce};
+use serde_json::json;
+
+use crate::Outcome;
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::program::Program;
+use crate::run::{Precision, named, said_by_file};
+use crate::switches::Comparing;
+use asked::{Asked, Timed};
+use teller::Teller;
+
+/// Find the smallest program that still fails
+#[derive(clap::Args)]
+pub struct Minify {
+    /// The file
+    file: PathBuf,
+    /// Who fails on it; `pyrite backends` lists them
+    #[arg(long, required_unless_present = "check")]
+    backend: Option<String>,
+    /// Who says what is right
+    #[arg(long, default_value = "eager")]
+    reference: String,
+    /// How closely the two are compared [default: what the file says, else fp]
+    #[arg(long, value_enum)]
+    accuracy: Option<Precision>,
+    /// Ask this command instead of a backend: it gets the path of a candidate and exits with 0 (fine), 1 (the failure is
+    /// there) or 125 (cannot tell)
+    #[arg(long, value_name = "CMD", conflicts_with = "backend")]
+    check: Option<String>,
+    /// Leave out gradients
+    #[arg(long)]
+    forward_only: bool,
+    /// The seed of random numbers and of generated inputs
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// How many candidates are tried at once
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
+    jobs: u32,
+    /// Stop after this many seconds with the best found so far
+    #[arg(long, value_name = "SECONDS")]
+    time_budget: Option<f64>,
+    /// How many seconds a candidate may take [default: ten times the first run, at least 5]
+    #[arg(long, value_name = "SECONDS")]
+    time_limit: Option<f64>,
+    /// How many megabytes a candidate may use [default: three quarters of the machine's]
+    #[arg(long, value_name = "MB")]
+    memory_limit: Option<u64>,
+    /// How often a program is run before it is believed to fail always or never
+    #[arg(long, default_value_t = RUNS, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// How sure a verdict is on what fails only sometimes
+    #[arg(long, default_value_t = CONFIDENCE, value_name = "P")]
+    confidence: f64,
+    /// Go on with the search in this folder
+    #[arg(long, value_name = "FOLDER", conflicts_with = "out")]
+    resume: Option<PathBuf>,
+    /// Where the result is written [default: a new folder beside the file]
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    comparing: Comparing,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// How often a program is run before it is believed, unless told otherwise.
+const RUNS: u32 = 5;
+
+/// How long the first run may take before anything is known of it.
+const FIRST: Duration = Duration::from_mins(5);
+
+impl Minify {
+    /// The usual reduction of a file.
+    pub fn of(file: PathBuf, backend: String, reference: String, accuracy: Precision) -> Self {
+        Self {
+            file,
+            backend: Some(backend),
+            reference,
+            accuracy: Some(accuracy),
+            check: None,
+            forward_only: false,
+            seed: 0,
+            jobs: 2,
+            time_budget: None,
+            time_limit: None,
+            memory_limit: None,
+            runs: RUNS,
+            confidence: CONFIDENCE,
+            resume: None,
+            out: None,
+            comparing: Comparing::default(),
+            json: false,
+        }
+    }
+
+    /// With another seed.
+    pub fn seeded(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+
+    /// With a limit of time.
+    pub fn limited(self, time_budget: Option<f64>) -> Self {
+        Self { time_budget, ..self }
+    }
+
+    /// With what the comparison overlooks.
+    pub fn comparing(self, comparing: Comparing) -> Self {
+        Self { comparing, ..self }
+    }
+
+    /// With a folder for the result.
+    pub fn into_folder(self, out: Option<PathBuf>) -> Self {
+        Self { out, ..self }
+    }
+
+    /// With a report for programs.
+    pub fn in_json(self, json: bool) -> Self {
+        Self { json, ..self }
+    }
+
+    /// Reduces the program and proves the result.
+    pub fn run(&self) -> Outcome {
+        self.attempt().map_err(|failure| failure.told_in_json(self.json))
+    }
+
+    fn attempt(&self) -> Outcome {
+        interrupt::hold();
+        let begun = Instant::now();
+        let program = Program::open(&self.file)?;
+        if let Some(backend) = &self.backend {
+            named(backend)?;
+        }
+        named(&self.reference)?;
+        let question = Question {
+            backend: self.backend.clone().unwrap_or_default(),
+            reference: self.reference.clone(),
+            accuracy: self.accuracy.unwrap_or_else(|| said_by_file(&program)).into(),
+            forward_only: self.forward_only || program.is_differentiated(),
+            seed: self.seed,
+            rewrites: None,
+            switches: self.comparing.switches(),
+        };
+        let oracle = self.oracle(&question)?;
+        oracle.prepare(self.jobs as usize);
+        let start =
+            candidate_of(&self.file, self.seed).map_err(|why| self.failed("the program cannot be loaded", why))?;
+        let folder =
+            Folder::open(&self.folder()?).map_err(|error| self.failed("the result cannot be written", error))?;
+        let verdicts = self.verdicts(&folder, &question, &start)?;
+        if let Some(took) = verdicts.first() {
+            oracle.learn(took);
+        }
+        // The written file is judged at the end by a worker that has seen nothing of the search. It gets ready meanwhile.
+        let prover = self.oracle(&question)?;
+        interrupt::watch(self.farewell(&folder, [oracle.scratch(), prover.scratch()]));
+        let bar = if self.json { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
+        let mut teller = Teller::new(&folder, self.metadata(&question), bar, &prover, &verdicts);
+        let before = (start.size(), start.graph.len());
+        let searched = self.search(&start, oracle.as_oracle(), &verdicts, &mut teller);
+        teller.bar.finish_and_clear();
+        if let Some(error) = teller.failed() {
+            return Err(self.failed("the result cannot be written", error));
+        }
+        let (reduction, flaky) = match searched {
+            Ok(found) => found,
+            Err(NotReproduced(verdict)) => return Ok(self.nothing_to_shrink(&folder, &verdict)),
+        };
+        let mut metadata = teller.metadata_for(&reduction.found);
+        metadata.extend(flaky.as_ref().map(|flaky| ("fails".to_owned(), flaky.to_string())));
+        let path = folder
+            .write("repro.py", &reduction.best, &metadata)
+            .map_err(|error| self.failed("the result cannot be written", error))?;
+        keep_beside(&folder, &reduction).map_err(|error| self.failed("the result cannot be written", error))?;
+        let prove = |best: &Candidate| prover.judge_path(&path, best);
+        let proof = match &flaky {
+            Some(flaky) => self.sequential(&prove, flaky, &reduction.signature).judge(&reduction.best),
+            None => prove(&reduction.best),
+        };
+        let proven = proof.signature().is_some_and(|found| reduction.signature.holds(found));
+        self.tell(&reduction, before, begun.elapsed(), &path, proven, flaky.as_ref());
+        Ok(if proven { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    }
+
+    /// Searches as if the failure came every time, and where it turns out not to, searches again with a test for every
+    /// candidate.
+    fn search(
+        &self,
+        start: &Candidate,
+        oracle: &dyn Oracle<Candidate>,
+        verdicts: &Verdicts,
+        teller: &mut Teller<'_>,
+    ) -> Result<(Reduction, Option<Flaky>), NotReproduced> {
+        let options = Options {
+            jobs: self.jobs as usize,
+            time_budget: self.time_budget.map(Duration::from_secs_f64),
+            max_queries: None,
+        };
+        let again = |candidate: &Candidate| -> Vec<Verdict> {
+            let numbers: Vec<u32> = (2..=self.runs).collect();
+            let ask = |n: u32| verdicts.over(oracle, Asking::Again(n)).judge(candidate);
+            let side_by_side = |batch: &[u32]| {
+                std::thread::scope(|scope| {
+                    let asked: Vec<_> = batch.iter().map(|n| scope.spawn(move || ask(*n))).collect();
+                    let panicked = |_| Verdict::Invalid("the oracle panicked".to_owned());
+                    asked.into_iter().map(|asked| asked.join().unwrap_or_else(panicked)).collect::<Vec<_>>()
+                })
+            };
+            numbers.chunks(options.jobs).flat_map(side_by_side).collect()
+        };
+        let once = verdicts.over(oracle, Asking::Once);
+        let (flaky, held) = match reduce(start.clone(), &once, options, teller) {
+            Err(NotReproduced(verdict @ Verdict::Invalid(_))) => return Err(NotReproduced(verdict)),
+            Err(NotReproduced(verdict)) => {
+                let more = again(start);
+                let failures: Vec<&Signature> = more.iter().filter_map(Verdict::signature).collect();
+                let Some(first) = failures.first() else { return Err(NotReproduced(verdict)) };
+                let failed = failures.iter().filter(|found| first.holds(found)).count() as u32;
+                (Flaky { failed, runs: self.runs }, (*first).clone())
+            }
+            Ok(found) => {
+                let more = again(&found.best);
+                let held = |v: &&Verdict| v.signature().is_some_and(|other| found.signature.holds(other));
+                let failed = 1 + more.iter().filter(held).count() as u32;
+                if failed == self.runs || more.iter().any(|v| matches!(v, Verdict::Invalid(_))) {
+                    return Ok((found, None));
+                }
+                (Flaky { failed, runs: self.runs }, found.signature)
+            }
+        };
+        teller.bar.println(format!("it fails only sometimes: {flaky}; every candidate is judged by many runs now"));
+        let sequential = self.sequential(oracle, &flaky, &held);
+        let sequential = verdicts.over(&sequential, Asking::Sequentially);
+        reduce(start.clone(), &sequential, options, teller).map(|found| (found, Some(flaky)))
+    }
+
+    fn sequential<'a>(
+        &self,
+        oracle: &'a dyn Oracle<Candidate>,
+        flaky: &Flaky,
+        held: &Signature,
+    ) -> Sequential<'a, Candidate> {
+        let test = Test::of(flaky.failed, flaky.runs, self.confidence);
+        Sequential { oracle, test, held: held.clone() }
+    }
+
+    /// The verdicts of this search in its folder: fresh ones, or those of the search that is resumed.
+    fn verdicts(&self, folder: &Folder, question: &Question, start: &Candidate) -> Result<Verdicts, Failure> {
+        let key: String = start.key().iter().map(|byte| format!("{byte:02x}")).collect();
+        let asked = json!({
+            "pyrite": env!("CARGO_PKG_VERSION"), "program": key, "question": question, "check": self.check,
+            "runs": self.runs, "confidence": self.confidence,
+        });
+        let verdicts = match &self.resume {
+            Some(_) => Verdicts::resume(folder.path(), &asked),
+            None => Verdicts::begin(folder.path(), &asked),
+        };
+        verdicts.map_err(|error| {
+            let hint = match error {
+                VerdictsError::Otherwise { .. } => "resume with the same file and options, or search in a new folder",
+                VerdictsError::Io { .. } => {
+                    "name a folder that can be written, and that a search began in if it is resumed"
+                }
+                VerdictsError::Broken { .. } => "remove this line and those after it, or search in a new folder",
+            };
+            Failure::of(
+                Diagnostic::error(Code::new("minify::verdicts"), "the verdicts of the search cannot be kept")
+                    .at(Location::in_file(&self.file))
+                    .cause(error.to_string())
+                    .hint(hint),
+            )
+        })
+    }
+
+    /// What is said when the search is interrupted.
+    fn farewell(&self, folder: &Folder, scratch: [&Path; 2]) -> impl FnOnce() + Send + 'static {
+        let scratch = scratch.map(Path::to_owned);
+        let (file, folder) = (self.file.clone(), folder.path().to_owned());
+        move || {
+            let best = folder.join("repro.py");
+            let found = if best.exists() {
+                format!("the best so far is {}", best.display())
+            } else {
+                "nothing smaller was found yet".to_owned()
+            };
+            eprintln!(
+                "interrupted: {found}; the same command with `--resume {}` instead of `--out` goes on with {}",
+                folder.display(),
+                file.display()
+            );
+            for place in scratch {
+                let _ = std::fs::remove_dir_all(place);
+            }
+        }
+    }
+
+    fn oracle(&self, question: &Question) -> Result<Asked, Failure> {
+        let time = self.time_limit.map(Duration::from_secs_f64);
+        if let Some(command) = &self.check {
+            let asked = Command::new(command, time.unwrap_or(FIRST))
+                .map_err(|e| self.failed("candidates cannot be written", e))?;
+            return Ok(Asked::Command(asked.supervised_by(&std::env::current_exe()?)));
+        }
+        let program = std::env::current_exe()?;
+        let memory = self.memory_limit.map(|mb| mb << 20).or_else(Limits::usual_memory);
+        let limits = Limits { time: time.unwrap_or(FIRST), memory };
+        let isolated = Isolated::new(&program, crate::python_arguments(), question.clone(), limits)
+            .map_err(|e| self.failed("candidates cannot be written", e))?;
+        Ok(Asked::Workers(Box::new(Timed::new(isolated, limits, time))))
+    }
+
+    /// The folder of the result: the one that is resumed, or one that holds no result yet.
+    fn folder(&self) -> Result<PathBuf, Failure> {
+        if let Some(resumed) = &self.resume {
+            if !Verdicts::are_in(resumed) {
+                let cause = format!("there is no {}", resumed.join("verdicts.jsonl").display());
+                return Err(self.failed("there is no search to resume", cause));
+            }
+            return Ok(resumed.clone());
+        }
+        if let Some(out) = &self.out {
+            if Verdicts::are_in(out) || out.join("repro.py").exists() {
+                let cause = format!("{} holds the result of another search", out.display());
+                return Err(Failure::of(
+                    Diagnostic::error(Code::new("minify::occupied"), "the result would overwrite another")
+                        .at(Location::in_file(&self.file))
+                        .cause(cause)
+                        .hint("name another folder with --out, or go on with that search by --resume"),
+                ));
+            }
+            return Ok(out.clone());
+        }
+        let stem = self.file.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+        let parent = self.file.parent().unwrap_or(Path::new(""));
+        for number in 1..=u32::MAX {
+            let path = parent.join(format!("{stem}-minified-{number}"));
+            match std::fs::create_dir(&path) {
+                Ok(()) => return Ok(path),
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => {
+                    let cause = format!("{}: {error}", path.display());
+                    return Err(self.failed("the result cannot be written", cause));
+                }
+            }
+        }
+        Err(self.failed("the result cannot be written", "all numbers are taken"))
+    }
+
+    fn metadata(&self, question: &Question) -> Vec<(String, String)> {
+        let mut metadata = vec![("pyrite".to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
+        if let Some(command) = &self.check {
+            metadata.push(("check".to_owned(), command.clone()));
+        } else {
+            metadata.push(("backend".to_owned(), question.backend.clone()));
+            metadata.push(("reference".to_owned(), question.reference.clone()));
+        }
+        metadata.extend(crate::python_imports().map(|module| ("import".to_owned(), module)));
+        metadata.push(("seed".to_owned(), self.seed.to_string()));
+        metadata
+    }
+
+    fn tell(
+        &self,
+        reduction: &Reduction,
+        before: (Size, usize),
+        took: Duration,
+        path: &Path,
+        proven: bool,
+        flaky: Option<&Flaky>,
+    ) {
+        let after = reduction.best.size();
+        if self.json {
+            let report = json!({
+                "verdict": if flaky.is_some() { "flaky" } else { "fail" },
+                "flaky": flaky.map(|f| json!({"failed": f.failed, "runs": f.runs, "confidence": self.confidence})),
+                "nodes_before": before.1,
+                "nodes_after": reduction.best.graph.len(),
+                "inputs_after": after.inputs,
+                "elements_before": before.0.elements,
+                "elements_after": after.elements,
+                "queries": reduction.queries,
+                "seconds": took.as_secs_f64(),
+                "signature": reduction.found,
+                "proven": proven,
+                "minimal_for": reduction.minimal_for,
+                "others": reduction.others.iter().map(|(s, _)| s.to_string()).collect::<Vec<_>>(),
+                "repro": path,
+            });
+            println!("{report:#}");
+            return;
+        }
+        println!("{}", reduction.found);
+        if let Some(flaky) = flaky {
+            println!("it fails only sometimes: {flaky}; judged with confidence {}", self.confidence);
+        }
+        println!(
+            "{} nodes, {} elements became {} nodes, {} elements in {} queries, {:.1} s",
+            before.1,
+            before.0.elements,
+            reduction.best.graph.len(),
+            after.elements,
+            reduction.queries,
+            took.as_secs_f64()
+        );
+        for (signature, _) in &reduction.others {
+            println!("met on the way, and kept aside: {signature}");
+        }
+        let proof = if proven { "proven in a fresh process" } else { "NOT proven: the written file did not fail so" };
+        println!("{}: {proof}", path.display());
+    }
+
+    fn nothing_to_shrink(&self, folder: &Folder, verdict: &Verdict) -> ExitCode {
+        if self.out.is_none() && self.resume.is_none() {
+            let _ = std::fs::remove_dir_all(folder.path());
+        }
+        let why = match verdict {
+            Verdict::Invalid(why) => why.clone(),
+            Verdict::Noise => "the results differ by no more than rounding explains".to_owned(),
+            _ => format!("the program does not fail in {} runs", self.runs),
+        };
+        if self.json {
+            println!("{:#}", json!({"verdict": verdict.name(), "reason": why, "proven": false}));
+        } else {
+            println!("nothing to shrink: {why}");
+        }
+        ExitCode::from(1)
+    }
+
+    fn failed(&self, what: &str, cause: impl ToString) -> Failure {
+        Failure::of(
+            Diagnostic::error(Code::new("minify::failed"), what)
+                .at(Location::in_file(&self.file))
+                .cause(cause.to_string()),
+        )
+    }
+}
+
+/// How often a failure came.
+struct Flaky {
+    failed: u32,
+    runs: u32,
+}
+
+impl std::fmt::Display for Flaky {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of {} runs", self.failed, self.runs)
+    }
+}
+
+/// The passing neighbour, and other failures that were met.
+fn keep_beside(folder: &Folder, reduction: &Reduction) -> Result<(), pyrite_debug::RepoError> {
+    if let Some(passing) = &reduction.passing {
+        let metadata = vec![("verdict".to_owned(), "pass".to_owned())];
+        folder.write("passing.py", passing, &metadata)?;
+    }
+    for (number, (signature, candidate)) in reduction.others.iter().enumerate() {
+        let other = Folder::open(&folder.path().join(format!("other-{}", number + 1)))?;
+        other.write("repro.py", candidate, &[("signature".to_owned(), signature.to_string())])?;
+    }
+    Ok(())
+}
