@@ -7,6 +7,7 @@ use std::time::Duration;
 use pyrite_compiler::Options;
 use pyrite_compiler::aot::{Partitioner, Stages, partition_by_default, partition_by_min_cut};
 use pyrite_compiler::backend::Direction;
+use pyrite_compiler::backends::compile_native;
 use pyrite_diag::{Code, Diagnostic};
 use pyrite_ir::Graph;
 use pyrite_ir::print::{PrintOptions, print};
@@ -49,6 +50,8 @@ enum Stage {
     Forward,
     /// The backward half
     Backward,
+    /// What the native compiler makes of the halves: loops and calls
+    Kernels,
 }
 
 /// Take a program through functionalization, differentiation, decomposition and partitioning
@@ -98,6 +101,7 @@ impl Compile {
             Partition::Default => partition_by_default(),
         };
         let table = match self.decompositions {
+            _ if self.print == Some(Stage::Kernels) => Table::Loops,
             Decompositions::Composite => Table::Composite,
             Decompositions::Core => Table::Core,
             Decompositions::Loops => Table::Loops,
@@ -123,11 +127,33 @@ impl Compile {
         }
         let Some(stages) = best else { return Ok(ExitCode::SUCCESS) };
         match self.print {
+            Some(Stage::Kernels) => self.print_kernels(&stages, &options)?,
             Some(stage) => print_stage(&stages, stage)?,
             None if self.json => println!("{:#}", summary(&program, &stages)),
             None => tell(&program, &stages),
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Prints the loops and calls of each graph that is compiled.
+    fn print_kernels(&self, stages: &Stages, options: &Options) -> Result<(), Failure> {
+        for (stage, name, graph) in graphs(stages) {
+            let last = match stage {
+                Stage::Functional => stages.partition.is_none(),
+                stage => stage != Stage::Joint,
+            };
+            if last {
+                let compiled = compile_native(graph, options)
+                    .map_err(|error| Failure::of(node_diagnostic(&self.file, &error, "compiling failed")))?;
+                let (kernels, calls) = (compiled.kernels().count(), compiled.calls());
+                println!(
+                    "# {name}: {kernels} kernels, {calls} calls, through reference kernels: {:?}\n",
+                    compiled.fallbacks()
+                );
+                print!("{compiled}");
+            }
+        }
+        Ok(())
     }
 }
 

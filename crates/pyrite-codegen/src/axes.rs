@@ -8,8 +8,8 @@ pub fn is_counted(kernel: &Kernel, axis: AxisId) -> bool {
     kernel.phases.iter().any(|phase| phase.code.insts().contains(&Inst::Index(axis)))
 }
 
-/// Brings a kernel to the form in which kernels are compared: no axes of one position, long runs of memory last,
-/// neighbouring axes merged where every access takes them as one.
+/// Brings a kernel to the form in which kernels are compared: no axes of one position, long runs of memory last. Axes
+/// stay those of the tensor: an axis that is gone cannot be matched.
 pub fn normalize(kernel: &mut Kernel) {
     for index in 0..kernel.axes.len() {
         let axis = AxisId(index as u32);
@@ -33,7 +33,6 @@ pub fn normalize(kernel: &mut Kernel) {
             kernel.phases[index].axes = axes;
         }
     }
-    merge(kernel);
 }
 
 /// The access that decides the order of rows: the last write.

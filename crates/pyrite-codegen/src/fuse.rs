@@ -7,7 +7,7 @@
 use pyrite_loops::{Access, AxisId, BufferId, Direction, Inst, Kernel, Phase, Val};
 use pyrite_sym::SymInt;
 
-use crate::axes::{append, merge, normalize, sink, split, with_access};
+use crate::axes::{append, normalize, sink, split, with_access};
 
 /// How much code a fused kernel may have.
 const MOST_CODE: usize = 400;
@@ -128,7 +128,6 @@ fn joined(first: &Kernel, second: &Kernel, common: usize) -> Option<Kernel> {
         }
     }
     drop_unused(&mut first);
-    merge(&mut first);
     Some(first)
 }
 

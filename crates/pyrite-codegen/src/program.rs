@@ -5,12 +5,13 @@
 //! the inputs of each call: the code is the same for all of them.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use pyrite_interp::{Context, call};
 use pyrite_ir::lower::Place;
 use pyrite_ir::{Graph, Meta, Node, NodeError, OpError, Registry, Value};
-use pyrite_loops::{AccessId, AxisId, BufferId, Inst, Kernel, Lanes};
+use pyrite_loops::{AccessId, AxisId, BufferId, Inst, Kernel, Lanes, dependencies};
 use pyrite_passes::Gate;
 use pyrite_sym::SymInt;
 use pyrite_tensor::random::TorchGenerator;
@@ -101,6 +102,11 @@ impl Program {
     /// The operators that run through their reference kernels, although they are no products.
     pub fn fallbacks(&self) -> &[String] {
         &self.fallbacks
+    }
+
+    /// How many operators are called.
+    pub fn calls(&self) -> usize {
+        self.steps.len() - self.kernels().count()
     }
 
     /// The kernels in the order they run.
@@ -302,6 +308,31 @@ impl Program {
             _ => run(None),
         };
         done.map_err(|fault| OpError::invalid(format!("{fault} in {}", kernel.name)))
+    }
+}
+
+/// The kernels with their memory dependencies, and the calls, in the order they run.
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |buffer: BufferId| match self.buffers[buffer.0 as usize].origin {
+            Origin::Input(number) => format!("input{number}"),
+            Origin::Constant(ref name) => name.to_string(),
+            Origin::Computed => format!("buf{}", buffer.0),
+            Origin::Scratch => format!("row{}", buffer.0),
+        };
+        let computed = |buffer: BufferId| self.buffers[buffer.0 as usize].origin == Origin::Computed;
+        for step in &self.steps {
+            match &step.action {
+                Action::Loops(loops) => writeln!(f, "{}", dependencies(&loops.kernel, &name, &computed))?,
+                Action::Outside(outside) => {
+                    let buffers = |value: &Value<Place>| places(value).into_iter().map(name).collect::<Vec<_>>();
+                    let read: Vec<String> = outside.args.iter().flat_map(buffers).collect();
+                    let written = buffers(&outside.results).join(", ");
+                    writeln!(f, "{written} = {}({})\n", outside.op.name(), read.join(", "))?;
+                }
+            }
+        }
+        Ok(())
     }
 }
 

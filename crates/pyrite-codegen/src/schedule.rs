@@ -16,8 +16,22 @@ use crate::pieces::{Buffer, Origin, Piece, Pieces};
 /// How many pieces back a partner is looked for.
 const REACH: usize = 64;
 
+/// How often all kernels are gone through: a kernel that grew may be able to join another one.
+const ROUNDS: usize = 3;
+
 /// Fuses the kernels of a program and finishes them.
 pub fn schedule(program: &mut Pieces, gate: &mut Gate) {
+    for _ in 0..ROUNDS {
+        let before = program.pieces.len();
+        fuse_all(program, gate);
+        if program.pieces.len() == before {
+            break;
+        }
+    }
+    finish_all(program);
+}
+
+fn fuse_all(program: &mut Pieces, gate: &mut Gate) {
     let mut placed: Vec<Piece> = Vec::new();
     // The last piece that writes each buffer, by position.
     let mut written: FxHashMap<BufferId, usize> = FxHashMap::default();
@@ -62,7 +76,6 @@ pub fn schedule(program: &mut Pieces, gate: &mut Gate) {
         }
     }
     program.pieces = placed;
-    finish_all(program);
 }
 
 /// The buffers that a piece fills.

@@ -31,6 +31,11 @@ pub trait Compiled: Send + Sync {
         random: &mut pyrite_tensor::random::TorchGenerator,
         observe: &mut Observer<'_>,
     ) -> Result<Vec<Value<Tensor>>, NodeError>;
+
+    /// The optional decisions that were made for it, in order.
+    fn rewrites(&self) -> &[String] {
+        &[]
+    }
 }
 
 /// Compiles a functional graph.
@@ -108,17 +113,25 @@ impl AotAutograd {
     pub fn compile(&self, graph: &Graph, options: &Options) -> Result<Box<dyn Executable>, NodeError> {
         let stages = Stages::of(graph, &self.partition_fn, self.decompositions, options)?;
         let constants = graph.constants().clone();
+        // Decisions are numbered through: the halves go on where the stages, and the other half, stopped.
+        let mut rewrites = stages.rewrites;
+        let mut compile = |compiler: &GraphCompiler, graph: Graph| {
+            let left = options.rewrites.map(|limit| limit.saturating_sub(rewrites.len() as u64));
+            let compiled = compiler(graph, &Options { rewrites: left, ..options.clone() })?;
+            rewrites.extend_from_slice(compiled.rewrites());
+            Ok::<_, NodeError>(compiled)
+        };
         let (forward, backward) = match stages.partition {
             Some(partition) => {
-                let forward = (self.fw_compiler)(partition.forward.clone(), options)?;
-                let backward = (self.bw_compiler)(partition.backward.clone(), options)?;
+                let forward = compile(&self.fw_compiler, partition.forward.clone())?;
+                let backward = compile(&self.bw_compiler, partition.backward.clone())?;
                 (forward, Some(Arc::new(Half { compiled: backward, partition })))
             }
             None if self.keep_inference_input_mutations => {
                 let written = with_writes(&stages.functional)?;
-                ((self.fw_compiler)(written, options)?, None)
+                (compile(&self.fw_compiler, written)?, None)
             }
-            None => ((self.fw_compiler)(stages.functional.graph.clone(), options)?, None),
+            None => (compile(&self.fw_compiler, stages.functional.graph.clone())?, None),
         };
         let parameters = graph.parameters().cloned().collect();
         Ok(Box::new(AotExecutable {
@@ -128,6 +141,7 @@ impl AotAutograd {
             constants,
             parameters,
             seed: options.seed,
+            rewrites,
         }))
     }
 }
@@ -237,6 +251,7 @@ struct AotExecutable {
     constants: BTreeMap<Arc<str>, Tensor>,
     parameters: Vec<Arc<str>>,
     seed: u64,
+    rewrites: Vec<String>,
 }
 
 impl Executable for AotExecutable {
@@ -265,6 +280,10 @@ impl Executable for AotExecutable {
             parameters: self.parameters.clone(),
         };
         Ok(Forward { outputs, backward: Some(Box::new(backward)) })
+    }
+
+    fn rewrites(&self) -> &[String] {
+        &self.rewrites
     }
 
     fn graphs(&self) -> Vec<(String, Graph)> {

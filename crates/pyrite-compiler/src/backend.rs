@@ -106,6 +106,12 @@ pub trait Executable {
     /// Runs it on inputs, one per placeholder. Inputs are dropped at their last use.
     fn run(&self, inputs: Vec<Value<Tensor>>, observe: &mut Observer<'_>) -> Result<Forward, NodeError>;
 
+    /// The optional decisions (rewrites, lowerings, fusions) that were made for it, in the order of their numbers:
+    /// `Options::rewrites` says how many of them may be made.
+    fn rewrites(&self) -> &[String] {
+        &[]
+    }
+
     /// The graphs it runs, with their names, for whoever wants to see them.
     fn graphs(&self) -> Vec<(String, Graph)> {
         Vec::new()

@@ -169,6 +169,21 @@ impl Nest {
         })
     }
 
+    /// A way through a tensor: a step along an axis is so many steps along a dimension, for each of the triples.
+    pub fn access_by(&mut self, place: &Place, moves: &[(usize, AxisId, SymInt)]) -> pyrite_loops::AccessId {
+        let mut steps = vec![SymInt::Int(0); self.kernel.axes.len()];
+        for (dim, axis, times) in moves {
+            let step = &mut steps[axis.0 as usize];
+            *step = step.clone() + place.meta.stride[*dim].clone() * times.clone();
+        }
+        self.kernel.add_access(Access {
+            buffer: place.buffer,
+            dtype: place.meta.dtype,
+            offset: place.meta.offset.clone(),
+            steps,
+        })
+    }
+
     /// The element of a tensor that is broadcast over axes.
     pub fn load(&mut self, place: &Place, axes: &[AxisId]) -> Result<Val, OpError> {
         let axes = broadcast(&place.meta, axes)?;

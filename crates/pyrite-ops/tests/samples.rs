@@ -62,6 +62,21 @@ fn every_operator_has_a_doc_and_samples() {
 }
 
 #[test]
+fn a_split_into_more_tensors_than_memory_holds_is_refused() {
+    let huge = Value::Tensor(Meta::of_shape(&[1 << 40], pyrite_tensor::DType::F32));
+    for (name, rest) in [
+        ("aten.split.Tensor", vec![1.into(), 0.into()]),
+        ("aten.unbind.int", vec![0.into()]),
+        ("aten.chunk.default", vec![(1i64 << 40).into(), 0.into()]),
+    ] {
+        let op = registry().get(name).unwrap();
+        let args: Vec<Value<Meta>> = std::iter::once(huge.clone()).chain(rest).collect();
+        let refused = infer(registry(), op, &args).unwrap_err();
+        assert!(refused.to_string().contains("cannot return"), "{name}: {refused}");
+    }
+}
+
+#[test]
 fn an_unknown_option_is_an_invalid_call() {
     let op = registry().get("aten.gelu.default").unwrap();
     let args = samples::read(&op.schema, "f32[2], approximate='other'").unwrap();

@@ -1,11 +1,16 @@
 //! The native compiler against the interpreter: operators on their samples, random graphs.
 
+use pyrite_codegen::{Generator, Program};
 use pyrite_debug::{Precision, Question, Switches, judge};
+use pyrite_interp::{Context, Interpreter, Mode};
 use pyrite_ir::print::{PrintOptions, print};
 use pyrite_ir::{Builder, Eval, Graph, Meta, Value};
 use pyrite_ops::{registry, samples};
 use pyrite_oracle::Verdict;
-use pyrite_tensor::Tensor;
+use pyrite_passes::Gate;
+use pyrite_sym::SymEnv;
+use pyrite_tensor::random::TorchGenerator;
+use pyrite_tensor::{DType, Tensor};
 use pyrite_testing::random;
 
 fn question() -> Question {
@@ -78,5 +83,44 @@ fn random_graphs_are_computed_alike() {
         if let Some(problem) = problem(&graph, &inputs) {
             panic!("graph {number}: {problem}\n{}", print(&graph, &PrintOptions::default()));
         }
+    }
+}
+
+#[test]
+fn a_program_compiled_once_runs_on_every_size() {
+    let op = |name: &str| registry().get(name).unwrap();
+    let env = SymEnv::new();
+    let shape = [env.size(5), env.size(8)];
+    let mut builder = Builder::new();
+    let meta = Meta::contiguous(&shape, DType::F32);
+    let x = builder.placeholder("x", Some(Value::Tensor(meta)));
+    let largest = builder.call(op("aten.amax.default"), vec![x.into(), Value::List(vec![1.into()]), true.into()]);
+    let below = builder.call(op("aten.sub.Tensor"), vec![x.into(), largest.into(), 1.into()]);
+    let power = builder.call(op("aten.exp.default"), vec![below.into()]);
+    let sum = vec![power.into(), Value::List(vec![1.into()]), true.into(), Value::None];
+    let sum = builder.call(op("aten.sum.dim_IntList"), sum);
+    let result = builder.call(op("aten.div.Tensor"), vec![power.into(), sum.into()]);
+    builder.output(vec![result].into());
+    let graph = builder.finish();
+    let program = Program::compile(&graph, registry(), Generator::best(), &mut Gate::open()).unwrap();
+    assert_eq!((program.kernels().count(), program.calls()), (1, 0), "{program}");
+    for (rows, columns) in [(5, 8), (1, 1), (3, 1000), (70, 33), (0, 4)] {
+        let input = Tensor::empty(&[rows, columns], DType::F32).unwrap();
+        input.write_f64s(&(0..rows * columns).map(|i| (i as f64 * 0.7).sin()).collect::<Vec<_>>());
+        let context = Context::new(registry(), 0);
+        let interpreter = Interpreter { context: &context, mode: Mode::Eager };
+        let mut plain = graph.clone();
+        let (id, _) = plain.placeholders().next().unwrap();
+        plain.set_meta(id, Value::Tensor(Meta::of(&input)));
+        let expected = interpreter.run(&plain, vec![input.clone().into()]).unwrap();
+        let found = program.run(vec![input.into()], registry(), &mut TorchGenerator::new(0), &mut |_, _| {}).unwrap();
+        let numbers = |value: &Value<Tensor>| {
+            let mut all = Vec::new();
+            value.each(&mut |t| all.extend(t.to_f64s()));
+            all
+        };
+        let (expected, found) = (numbers(&expected), numbers(&found));
+        assert_eq!(expected.len() as i64, rows * columns);
+        assert!(expected.iter().zip(&found).all(|(a, b)| (a - b).abs() < 1e-6), "{rows}x{columns}");
     }
 }

@@ -10,7 +10,7 @@ use pyrite_tensor::Tensor;
 use pyrite_tensor::random::TorchGenerator;
 
 use crate::aot::{Compiled, GraphCompiler};
-use crate::backend::Observer;
+use crate::backend::{Observer, Options};
 
 /// Compiles graphs to machine code. Modes of the interpreter (double precision, checks) need the interpreter, and get
 /// it.
@@ -19,10 +19,9 @@ pub fn native() -> GraphCompiler {
         if options.mode != Mode::Eager {
             return super::interpreted(None)(graph, options);
         }
-        let mut gate = options.gate();
-        let program = Program::compile(&graph, registry(), Generator::best(), &mut gate);
-        match program {
-            Ok(program) => Ok(Arc::new(Native { program })),
+        let mut gate = options.gate().logged();
+        match Program::compile(&graph, registry(), Generator::best(), &mut gate) {
+            Ok(program) => Ok(Arc::new(Native { program, rewrites: gate.into_log() })),
             // Data-dependent sizes and nested graphs are interpreted.
             Err(NodeError { error: OpError::Unsupported(_), .. }) => super::interpreted(None)(graph, options),
             Err(error) => Err(error),
@@ -32,6 +31,7 @@ pub fn native() -> GraphCompiler {
 
 struct Native {
     program: Program,
+    rewrites: Vec<String>,
 }
 
 impl Compiled for Native {
@@ -46,9 +46,13 @@ impl Compiled for Native {
             other => Err(OpError::fault(format!("a functional graph returned {}", other.kind())).into()),
         }
     }
+
+    fn rewrites(&self) -> &[String] {
+        &self.rewrites
+    }
 }
 
-/// The graph's kernels and calls, for whoever wants to see them.
-pub fn describe(graph: &Graph) -> Result<Program, NodeError> {
-    Program::compile(graph, registry(), Generator::best(), &mut pyrite_passes::Gate::open())
+/// What a graph becomes, for whoever wants to see it.
+pub fn compile_native(graph: &Graph, options: &Options) -> Result<Program, NodeError> {
+    Program::compile(graph, registry(), Generator::best(), &mut options.gate())
 }

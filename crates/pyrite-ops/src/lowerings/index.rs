@@ -2,7 +2,7 @@
 
 use pyrite_ir::lower::{Lowering, broadcast_axes};
 use pyrite_ir::{OpError, Value};
-use pyrite_loops::{Binary, Compare, Type};
+use pyrite_loops::{Binary, Compare, Type, Write};
 use pyrite_tensor::DType;
 
 use super::copy::dimension;
@@ -105,4 +105,32 @@ pub fn index(l: &mut Lowering<'_>) -> Lowered {
         let at = at.ok_or_else(|| OpError::fault("an index without indices"))?;
         p.nest.gather(source, &axes, at)
     })
+}
+
+/// The gradient of a table: rows of the gradient added where their indices say.
+pub fn embedding_dense_backward(l: &mut Lowering<'_>) -> Lowered {
+    let (gradient, indices, result) = (l.args.tensor(0)?, l.args.tensor(1)?, l.result()?);
+    let padding = l.args.int(3)?;
+    if l.args.bool(4)? {
+        return Err(OpError::unsupported("gradients scaled by frequency in loops"));
+    }
+    l.map(|p| {
+        let ty = p.ty()?;
+        Ok(p.code().number(0.0, ty))
+    })?;
+    let mut nest = l.nest();
+    let axes = nest.rows(&gradient.meta.shape);
+    let count = axes.len() - 1;
+    let value = nest.load(gradient, &axes)?;
+    let index = nest.load(indices, &axes[..count])?;
+    let index = nest.code.cast(Type::I64, index);
+    let skipped = nest.code.integer(padding, Type::I64);
+    let is_padding = nest.code.compare(Compare::Eq, index, skipped);
+    let (zero, first) = (nest.code.number(0.0, gradient.ty()?), nest.code.integer(0, Type::I64));
+    let value = nest.code.select(is_padding, zero, value);
+    let index = nest.code.select(is_padding, first, index);
+    let at = nest.bounded(index, &result.meta.shape[0], &result.meta.stride[0]);
+    nest.scatter(result, &[None, Some(axes[count])], at, value, Write::Add)?;
+    l.finish(nest);
+    Ok(())
 }

@@ -8,4 +8,5 @@ pub mod copy;
 pub mod create;
 pub mod index;
 pub mod pointwise;
+pub mod pool;
 pub mod reduce;

@@ -30,7 +30,7 @@ pub const OPS: &[OpDef] = &[
         embedding_backward_infer,
         embedding_backward,
     )
-    .tags(&[Tag::Core])
+    .lower(to_loops::index::embedding_dense_backward).tags(&[Tag::Core])
     .derivative(d::embedding_dense_backward)
     .samples(&["f32[2, 3, 4], i64[2, 3]{0..5}, 5, -1, False", "f64[6, 4], i64[6]{0..3}, 5, 1, True", "bf16[0, 4], i64[0], 5, -1, False"]),
     OpDef::kernel(

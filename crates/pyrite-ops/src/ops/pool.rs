@@ -14,6 +14,7 @@ use rayon::prelude::*;
 use crate::derivatives::pool as d;
 use crate::kernels::gemm::Factor;
 use crate::kernels::{Carrier, dense};
+use crate::lowerings as to_loops;
 use crate::rules::{expect_same_shape, image_like, suggests_channels_last};
 
 /// The table.
@@ -33,7 +34,7 @@ pub const OPS: &[OpDef] = &[
         |args| avg_infer(args, 2),
         avg_pool,
     )
-    .tags(&[Tag::Core])
+    .lower(to_loops::pool::avg_pool2d).tags(&[Tag::Core])
     .derivative(d::average)
     .samples(&[
         "f32[2, 3, 8, 8], [3, 3], [2, 2], [1, 1]",
@@ -75,7 +76,7 @@ pub const OPS: &[OpDef] = &[
         |args| Ok(adaptive_infer(args, 2)?.into()),
         adaptive_avg_pool,
     )
-    .tags(&[Tag::Core])
+    .lower(to_loops::pool::adaptive_avg_pool2d).tags(&[Tag::Core])
     .derivative(d::adaptive_average)
     .samples(&["f32[2, 3, 8, 7], [3, 2]", "bf16[3, 8, 7], [1, 1]", "f64[2, 3, 8, 7]<[168, 1, 21, 3], [9, 7]"]),
     OpDef::kernel(
@@ -102,7 +103,7 @@ pub const OPS: &[OpDef] = &[
         |args| backward_infer(args, 2),
         adaptive_avg_pool_backward,
     )
-    .tags(&[Tag::Core])
+    .lower(to_loops::pool::adaptive_avg_pool2d_backward).tags(&[Tag::Core])
     .derivative(d::adaptive_average_backward)
     .samples(&["f32[2, 3, 3, 2], f32[2, 3, 8, 7]", "f64[3, 1, 1], f64[3, 8, 7]"]),
     OpDef::kernel(
@@ -131,7 +132,7 @@ pub const OPS: &[OpDef] = &[
         |args| max_infer(args, 2),
         max_pool,
     )
-    .tags(&[Tag::Core])
+    .lower(to_loops::pool::max_pool2d_with_indices).tags(&[Tag::Core])
     .tolerance(Tolerance::Exact)
     .derivative(d::maximum)
     .samples(&[
@@ -190,7 +191,7 @@ pub const OPS: &[OpDef] = &[
         |args| backward_infer(args, 2),
         |call| spread(call, 7),
     )
-    .tags(&[Tag::Core])
+    .lower(to_loops::pool::max_pool2d_with_indices_backward).tags(&[Tag::Core])
     .derivative(d::maximum_backward)
     .samples(&["f32[2, 3, 4, 4], f32[2, 3, 8, 8], [3, 3], [2, 2], [1, 1], [1, 1], False, i64[2, 3, 4, 4]{0..64}"]),
     OpDef::kernel(

@@ -281,11 +281,21 @@ pub fn split_by_size(meta: &Meta, size: &SymInt, dim: i64) -> Result<Vec<Meta>, 
         invalid!("a dimension of size {total} does not split into parts of {size}");
     }
     let count = if size.is_eq(0) { 1 } else { specialized(&total.ceil_div(size))?.max(1) };
-    let mut sizes = vec![size.clone(); count as usize];
+    let mut sizes = vec![size.clone(); pieces(count)?];
     if let Some(last) = sizes.last_mut() {
         *last = total - size * (count - 1);
     }
     split_by_sizes(meta, &sizes, dim)
+}
+
+/// A number of tensors that a call may return. Each is a value of its own, so a huge number is a mistake, and would use
+/// up the memory before anybody could say so.
+fn pieces(count: i64) -> Result<usize, OpError> {
+    const MOST: i64 = 1 << 20;
+    if !(0..=MOST).contains(&count) {
+        invalid!("a call cannot return {count} tensors; at most {MOST} are possible");
+    }
+    Ok(count as usize)
 }
 
 /// At most `chunks` parts of a dimension, of equal size but for the last.
@@ -296,7 +306,7 @@ pub fn chunked(meta: &Meta, chunks: i64, dim: i64) -> Result<Vec<Meta>, OpError>
     let total = &meta.shape[wrap_dim(dim, meta.rank())?];
     let size = total.ceil_div(&chunks.into());
     if size.is_eq(0) {
-        return split_by_sizes(meta, &vec![SymInt::Int(0); chunks as usize], dim);
+        return split_by_sizes(meta, &vec![SymInt::Int(0); pieces(chunks)?], dim);
     }
     split_by_size(meta, &size, dim)
 }
@@ -308,7 +318,8 @@ pub fn split_evenly(meta: &Meta, sections: i64, dim: i64) -> Result<Vec<Meta>, O
     }
     let total = &meta.shape[wrap_dim(dim, meta.rank())?];
     let (small, larger) = (total.floor_div(&sections.into()), specialized(&total.modulo(&sections.into()))?);
-    let sizes: Vec<SymInt> = (0..sections).map(|i| if i < larger { &small + 1 } else { small.clone() }).collect();
+    let sizes: Vec<SymInt> =
+        (0..pieces(sections)? as i64).map(|i| if i < larger { &small + 1 } else { small.clone() }).collect();
     split_by_sizes(meta, &sizes, dim)
 }
 
@@ -330,7 +341,7 @@ pub fn unbound(meta: &Meta, dim: i64) -> Result<Vec<Meta>, OpError> {
         invalid!("a tensor without dimensions has nothing to unbind");
     }
     let count = specialized(&meta.shape[wrap_dim(dim, meta.rank())?])?;
-    (0..count).map(|index| selected(meta, dim, &index.into())).collect()
+    (0..pieces(count)? as i64).map(|index| selected(meta, dim, &index.into())).collect()
 }
 
 /// The elements at equal indices (but for `offset`) of two dimensions, as a new last dimension.
