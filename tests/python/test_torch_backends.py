@@ -63,3 +63,21 @@ def test_a_bug_in_inductor_is_reduced_to_its_operator_and_proven(debug, tmp_path
 def test_a_python_without_torch_is_told(debug):
     code, report = debug("run", "--backend", "torch:eager", "--python", "/bin/false")
     assert code == 1 and "torch" in json.dumps(report), report
+
+
+def test_a_bug_in_inductor_is_bisected_to_every_lowering_that_has_it(debug, tmp_path):
+    text = PROGRAM.replace("        return (g, a)", "        h = torch.relu(a)\n        return (g, h)")
+    (tmp_path / "program.py").write_text(text)
+    code, report = debug("bisect", "--backend", "torch:inductor", bug="relu:accuracy")
+    assert code == 0, report
+    assert (report["backend"], report["determinism"]) == ("torch:inductor", "same")
+    assert "lowerings" in report["part"]
+    assert [step.split(": ")[1] for step in report["culprits"]] == ["relu", "relu_1"]
+
+
+def test_settings_are_taken_from_the_name_of_a_backend(debug):
+    code, report = debug("run", "--backend", "torch:inductor?limit=lowerings:0", bug="relu:accuracy")
+    assert (code, report["verdict"]) == (0, "pass"), report
+    code, report = debug("run", "--backend", "torch:inductor?no_such_setting=1")
+    assert (code, report["verdict"]) == (1, "fail")
+    assert "no_such_setting" in report["error"]

@@ -4,7 +4,10 @@
 //! say whether the program fails then. [`first_guilty`] finds the step with which the failure begins; [`all_guilty`]
 //! finds every step that makes a program fail on its own, where steps can be left out one by one.
 //!
-//! [`stages`] has the rows of backends of which each does one thing more than the one before.
+//! [`culprits`] finds one guilty step after the other where steps can be left out by name.
+//!
+//! [`stages`] has the rows of backends of which each does one thing more than the one before; [`subsystems`] and
+//! [`switches`] what PyTorch's backends can be told to leave out.
 
 use pyrite_oracle::{Signature, Verdict};
 
@@ -50,6 +53,48 @@ pub fn first_guilty(steps: u64, judge: &mut dyn FnMut(u64) -> Verdict) -> Result
         }
     }
     Ok(Guilty { step: failing - 1, signature, queries })
+}
+
+/// Guilty steps one after the other: the first is found among all steps, then left out, and so on until the program no
+/// longer fails in that way, or this many are found. `steps(without)` names the steps that are taken when those are left
+/// out; `judge(n, without)` runs with the first `n` of them.
+pub fn culprits(
+    most: usize,
+    steps: &mut dyn FnMut(&[String]) -> Vec<String>,
+    judge: &mut dyn FnMut(u64, &[String]) -> Verdict,
+) -> Culprits {
+    let mut found = Culprits { names: Vec::new(), signature: None, queries: 0 };
+    while found.names.len() < most {
+        let row = steps(&found.names);
+        let without = found.names.clone();
+        let mut same = |n: u64| {
+            found.queries += 1;
+            let verdict = judge(n, &without);
+            match (&found.signature, verdict.signature()) {
+                // Another failure than the first is not followed.
+                (Some(held), Some(other)) if !held.holds(other) => Verdict::Pass,
+                _ => verdict,
+            }
+        };
+        let Ok(guilty) = first_guilty(row.len() as u64, &mut same) else { break };
+        found.signature.get_or_insert(guilty.signature);
+        match row.into_iter().nth(guilty.step as usize) {
+            Some(name) if !found.names.contains(&name) => found.names.push(name),
+            _ => break,
+        }
+    }
+    found
+}
+
+/// The steps that [`culprits`] found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Culprits {
+    /// Their names, in the order in which they were found.
+    pub names: Vec<String>,
+    /// How the program fails with the first.
+    pub signature: Option<Signature>,
+    /// How many questions it took.
+    pub queries: u64,
 }
 
 /// Every step without which the program does not fail, or that fails on its own: halves of the steps are tried alone, and
@@ -136,6 +181,55 @@ pub fn stages(backend: &str) -> Vec<(String, String)> {
     stages
 }
 
+/// A part of one of PyTorch's backends that is taken step by step, as its own bisector numbers them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subsystem {
+    /// Its name there.
+    pub name: &'static str,
+    /// What its steps do.
+    pub what: &'static str,
+}
+
+/// The parts of a backend whose steps can be left out, in the order in which they act.
+pub fn subsystems(backend: &str) -> &'static [Subsystem] {
+    match backend {
+        "torch:aot_eager_decomp_partition" => &[Subsystem { name: "decomposition", what: "decompositions" }],
+        "torch:inductor" => &[
+            Subsystem { name: "pre_grad_passes", what: "passes before differentiation" },
+            Subsystem { name: "joint_graph_passes", what: "passes on the joint graph" },
+            Subsystem { name: "post_grad_passes", what: "passes on each half" },
+            Subsystem { name: "lowerings", what: "lowerings of operators; without one, eager's kernel is called" },
+        ],
+        _ => &[],
+    }
+}
+
+/// A setting that leaves something out of one of PyTorch's backends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Switch {
+    /// As `torch:NAME?SETTING` takes it.
+    pub setting: &'static str,
+    /// What it leaves out.
+    pub what: &'static str,
+}
+
+/// The settings of a backend that are worth a try.
+pub fn switches(backend: &str) -> &'static [Switch] {
+    match backend {
+        "torch:inductor" => &[
+            Switch { setting: "max_fusion_size=1", what: "fusion of loops" },
+            Switch { setting: "epilogue_fusion=false", what: "fusion into the ends of products" },
+            Switch { setting: "cpp.simdlen=0", what: "vector instructions" },
+            Switch { setting: "pattern_matcher=false", what: "the pattern matcher" },
+            Switch { setting: "layout_optimization=false", what: "other layouts of convolutions" },
+            Switch { setting: "emulate_precision_casts=true", what: "higher precision between fused operators" },
+            Switch { setting: "fallback_random=true", what: "random numbers of its own" },
+            Switch { setting: "fx_graph_cache=false", what: "the cache of graphs" },
+        ],
+        _ => &[],
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,6 +276,20 @@ mod tests {
         let pair = all_guilty(64, &mut |set| verdict(set.contains(&3) && set.contains(&50)));
         assert_eq!(pair, [3, 50]);
         assert!(all_guilty(64, &mut |_| verdict(false)).is_empty());
+    }
+
+    #[test]
+    fn culprits_are_found_one_after_the_other_though_numbers_shift() {
+        let all: Vec<String> = (0..40).map(|n| format!("rewrite {n}")).collect();
+        let guilty = ["rewrite 7", "rewrite 8", "rewrite 31"];
+        let taken = |without: &[String]| all.iter().filter(|n| !without.contains(n)).cloned().collect::<Vec<_>>();
+        let found = culprits(8, &mut |without| taken(without), &mut |n, without| {
+            verdict(taken(without)[..n as usize].iter().any(|name| guilty.contains(&name.as_str())))
+        });
+        assert_eq!(found.names, guilty);
+        assert!(found.queries < 40, "{} queries", found.queries);
+        let one = culprits(1, &mut |without| taken(without), &mut |n, _| verdict(n > 7));
+        assert_eq!(one.names, ["rewrite 7"]);
     }
 
     #[test]

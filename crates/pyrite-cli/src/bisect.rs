@@ -4,13 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use pyrite_bisect::{NotFound, first_guilty, stages};
-use pyrite_compiler::Options;
-use pyrite_compiler::aot::{Stages, partition_by_min_cut};
-use pyrite_debug::{Isolated, Limits, Question, candidate_of};
+use pyrite_debug::{Determinism, Folder, Found, Isolated, Limits, Question, candidate_of};
 use pyrite_diag::{Code, Diagnostic, Location};
-use pyrite_oracle::{Oracle, Signature, Verdict};
-use pyrite_passes::Table;
+use pyrite_oracle::Verdict;
 use pyrite_reduce::Candidate;
 use serde_json::json;
 
@@ -23,7 +19,7 @@ use crate::switches::Comparing;
 /// Find the stage, and the single rewrite, that makes a program fail
 #[derive(clap::Args)]
 pub struct Bisect {
-    /// The file
+    /// The file, or a folder of programs
     file: PathBuf,
     /// Who fails on it
     #[arg(long)]
@@ -40,6 +36,9 @@ pub struct Bisect {
     /// The seed of random numbers and of generated inputs
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// How many guilty steps are looked for
+    #[arg(long, value_name = "COUNT", default_value_t = 4)]
+    culprits: usize,
     /// How many seconds a run may take
     #[arg(long, value_name = "SECONDS", default_value_t = 300.0)]
     time_limit: f64,
@@ -50,20 +49,6 @@ pub struct Bisect {
     json: bool,
 }
 
-/// What a bisection found.
-pub struct Found {
-    /// The backend with which the failure begins.
-    pub backend: String,
-    /// What that backend adds.
-    pub adds: String,
-    /// The rewrite with which it begins, where rewrites can be left out.
-    pub rewrite: Option<(u64, String)>,
-    /// How the program fails.
-    pub signature: Signature,
-    /// How many questions it took.
-    pub queries: u64,
-}
-
 impl Bisect {
     /// Searches stages, then rewrites.
     pub fn run(&self) -> Outcome {
@@ -71,57 +56,104 @@ impl Bisect {
     }
 
     fn attempt(&self) -> Outcome {
-        let program = Program::open(&self.file)?;
         named(&self.backend)?;
         named(&self.reference)?;
-        let question = Question {
-            backend: self.backend.clone(),
-            reference: self.reference.clone(),
-            accuracy: self.accuracy.unwrap_or_else(|| said_by_file(&program)).into(),
-            forward_only: self.forward_only || program.is_differentiated(),
-            seed: self.seed,
-            rewrites: None,
-            switches: self.comparing.switches(),
-        };
-        let candidate = load(&self.file, self.seed)?;
-        let found = bisect(&candidate, &question, Duration::from_secs_f64(self.time_limit))?;
-        Ok(self.tell(found))
-    }
-
-    fn tell(&self, found: Result<Found, Verdict>) -> ExitCode {
-        match found {
-            Ok(found) => {
-                if self.json {
-                    let rewrite = found.rewrite.as_ref().map(|(number, what)| json!({"number": number, "what": what}));
-                    let report = json!({
-                        "verdict": "fail",
-                        "signature": found.signature,
-                        "backend": found.backend,
-                        "stage": found.adds,
-                        "rewrite": rewrite,
-                        "queries": found.queries,
-                    });
-                    println!("{report:#}");
-                } else {
-                    println!("{}", found.signature);
-                    println!("it begins with {} ({})", found.adds, found.backend);
-                    if let Some((number, what)) = &found.rewrite {
-                        println!("the guilty rewrite is number {number}: {what}");
-                    }
-                    println!("{} queries", found.queries);
-                }
-                ExitCode::SUCCESS
-            }
-            Err(verdict) => {
-                if self.json {
-                    println!("{:#}", json!({"verdict": verdict.name()}));
-                } else {
-                    println!("nothing to bisect: the program does not fail ({})", verdict.name());
-                }
-                ExitCode::from(1)
+        let mut passed = None;
+        // Of several graphs the first that fails is the guilty one.
+        for file in self.files()? {
+            let program = Program::open(&file)?;
+            let question = Question {
+                backend: self.backend.clone(),
+                reference: self.reference.clone(),
+                accuracy: self.accuracy.unwrap_or_else(|| said_by_file(&program)).into(),
+                forward_only: self.forward_only || program.is_differentiated(),
+                seed: self.seed,
+                switches: self.comparing.switches(),
+                ..Question::default()
+            };
+            let candidate = load(&file, self.seed)?;
+            match bisect(&candidate, &question, self.culprits, Duration::from_secs_f64(self.time_limit))? {
+                Ok(found) => return Ok(self.tell(&file, &found)),
+                Err(verdict) => passed = Some(verdict),
             }
         }
+        let verdict = passed.unwrap_or(Verdict::Pass);
+        if self.json {
+            println!("{:#}", json!({"verdict": verdict.name()}));
+        } else {
+            println!("nothing to bisect: the program does not fail ({})", verdict.name());
+        }
+        Ok(ExitCode::from(1))
     }
+
+    /// The file, or the programs in the folder, in the order of their names.
+    fn files(&self) -> Result<Vec<PathBuf>, Failure> {
+        if !self.file.is_dir() {
+            return Ok(vec![self.file.clone()]);
+        }
+        let mut found = Vec::new();
+        let mut open = vec![self.file.clone()];
+        while let Some(folder) = open.pop() {
+            for entry in std::fs::read_dir(&folder)? {
+                let path = entry?.path();
+                if path.is_dir() && path.file_name().is_some_and(|name| name != "trace" && name != "storages") {
+                    open.push(path);
+                } else if path.extension().is_some_and(|extension| extension == "py") {
+                    found.push(path);
+                }
+            }
+        }
+        found.sort();
+        if found.is_empty() {
+            let problem = Diagnostic::error(Code::new("bisect::no-program"), "the folder holds no program");
+            return Err(Failure::of(problem.at(Location::in_file(&self.file)).hint("name a .py file or its folder")));
+        }
+        Ok(found)
+    }
+
+    fn tell(&self, file: &Path, found: &Found) -> ExitCode {
+        if self.json {
+            let rewrite = found.culprits.first().map(|what| json!({"what": what}));
+            let switches: Vec<_> = found.vanishes_with.iter().map(|switch| switch.setting).collect();
+            let report = json!({
+                "verdict": "fail",
+                "file": file,
+                "signature": found.signature,
+                "backend": found.backend,
+                "stage": found.adds,
+                "part": found.part,
+                "rewrite": rewrite,
+                "culprits": found.culprits,
+                "vanishes_with": switches,
+                "determinism": found.determinism,
+                "queries": found.queries,
+            });
+            println!("{report:#}");
+        } else {
+            println!("{}: {}", file.display(), found.signature);
+            lines(found).iter().for_each(|line| println!("{line}"));
+            println!("{} queries", found.queries);
+        }
+        ExitCode::SUCCESS
+    }
+}
+
+/// What was found, a sentence a line.
+pub fn lines(found: &Found) -> Vec<String> {
+    let mut lines = vec![format!("it begins with {} ({})", found.adds, found.backend)];
+    lines.extend(found.part.as_ref().map(|part| format!("the guilty part: {part}")));
+    lines.extend(found.culprits.iter().map(|step| format!("a guilty step: {step}")));
+    for switch in &found.vanishes_with {
+        lines.push(format!("it vanishes with {}, without {}", switch.setting, switch.what));
+    }
+    match found.determinism {
+        Determinism::Same => lines.push("compiled twice, the code is the same".to_owned()),
+        Determinism::Different => {
+            lines.push("compiled twice, the code is another: the compiler is not deterministic".into());
+        }
+        Determinism::Unknown => {}
+    }
+    lines
 }
 
 /// The program of a file.
@@ -135,62 +167,17 @@ pub fn load(file: &Path, seed: u64) -> Result<Candidate, Failure> {
     })
 }
 
-/// Finds the stage and the rewrite; the verdict where the program does not fail.
-pub fn bisect(candidate: &Candidate, question: &Question, time: Duration) -> Result<Result<Found, Verdict>, Failure> {
-    let row = stages(&question.backend);
-    let ask = |backend: &str, rewrites: Option<u64>| -> Result<Verdict, Failure> {
-        let question = Question { backend: backend.to_owned(), rewrites, ..question.clone() };
-        let limits = Limits { time, memory: None };
-        let program = std::env::current_exe()?;
-        let oracle = Isolated::new(&program, crate::python_arguments(), question, limits)?;
-        Ok(oracle.judge(candidate))
-    };
-    let mut queries = 0;
-    let whole = ask(&question.backend, None)?;
-    queries += 1;
-    let Some(signature) = whole.signature().cloned() else { return Ok(Err(whole)) };
-    // Stages are few, and each is a whole compiler: the first that fails is asked for in order.
-    let mut guilty = row.len() - 1;
-    for (index, (backend, _)) in row.iter().enumerate().take(row.len() - 1) {
-        queries += 1;
-        if ask(backend, None)?.signature().is_some_and(|found| signature.holds(found)) {
-            guilty = index;
-            break;
-        }
-    }
-    let (backend, adds) = row[guilty].clone();
-    let log = rewrites_of(candidate, &backend);
-    let mut rewrite = None;
-    if !log.is_empty() {
-        let mut failed = None;
-        let mut judge = |n: u64| {
-            ask(&backend, Some(n)).unwrap_or_else(|failure| {
-                failed = Some(failure);
-                Verdict::Invalid("the question could not be asked".to_owned())
-            })
-        };
-        match first_guilty(log.len() as u64, &mut judge) {
-            Ok(found) => {
-                queries += found.queries;
-                rewrite = log.get(found.step as usize).map(|what| (found.step, what.clone()));
-            }
-            Err(NotFound::Passes(_) | NotFound::FailsAtOnce(_)) => queries += 2,
-        }
-        if let Some(failure) = failed {
-            return Err(failure);
-        }
-    }
-    Ok(Ok(Found { backend, adds, rewrite, signature, queries }))
-}
-
-/// The optional rewrites that a backend makes of a program, in their order.
-fn rewrites_of(candidate: &Candidate, backend: &str) -> Vec<String> {
-    let table = match backend {
-        "aot_eager" | "aot_eager_default_partitioner" => Table::Composite,
-        name if name.starts_with("aot_eager_decomp_partition") => Table::Core,
-        _ => return Vec::new(),
-    };
-    Stages::of(&candidate.graph, &partition_by_min_cut(), table, &Options::default())
-        .map(|stages| stages.rewrites)
-        .unwrap_or_default()
+/// Finds where a failure begins, in workers; the verdict where the program does not fail.
+pub fn bisect(
+    candidate: &Candidate,
+    question: &Question,
+    most: usize,
+    time: Duration,
+) -> Result<Result<Found, Verdict>, Failure> {
+    let limits = Limits { time, memory: None };
+    let workers = Isolated::new(&std::env::current_exe()?, crate::python_arguments(), question.clone(), limits)?;
+    let scratch = tempfile::tempdir()?;
+    let path = Folder::scratch(scratch.path())?.write("program.py", candidate, &[])?;
+    let ask = |question: &Question| workers.judge_asked(&path, question);
+    Ok(pyrite_debug::bisect(candidate, question, most, scratch.path(), &ask))
 }

@@ -12,7 +12,7 @@ use pyrite_oracle::{Class, Oracle, Verdict};
 use serde_json::json;
 
 use crate::Outcome;
-use crate::bisect::{bisect, load};
+use crate::bisect::{bisect, lines, load};
 use crate::minify::Minify;
 use crate::program::Program;
 use crate::run::{Precision, named, said_by_file};
@@ -71,6 +71,7 @@ impl Debug {
             forward_only: program.is_differentiated(),
             seed: self.seed,
             rewrites: None,
+            refused: Vec::new(),
             switches: self.comparing.switches(),
         };
         let candidate = load(&self.file, self.seed)?;
@@ -105,19 +106,16 @@ impl Debug {
         if failed.is_empty() {
             return Ok(ExitCode::from(1));
         }
-        match bisect(&candidate, &question, limits.time)? {
-            Ok(found) => {
-                let rewrite = found.rewrite.as_ref().map(|(n, what)| format!(", by rewrite {n}: {what}"));
-                let text = format!("it begins with {} ({}){}", found.adds, found.backend, rewrite.unwrap_or_default());
-                self.say(
-                    "bisect",
-                    &text,
-                    json!({
-                        "backend": found.backend, "stage": found.adds, "queries": found.queries,
-                        "rewrite": found.rewrite.as_ref().map(|(_, what)| what),
-                    }),
-                );
-            }
+        match bisect(&candidate, &question, 4, limits.time)? {
+            Ok(found) => self.say(
+                "bisect",
+                &lines(&found).join("; "),
+                json!({
+                    "backend": found.backend, "stage": found.adds, "queries": found.queries, "part": found.part,
+                    "culprits": found.culprits, "determinism": found.determinism,
+                    "vanishes_with": found.vanishes_with.iter().map(|switch| switch.setting).collect::<Vec<_>>(),
+                }),
+            ),
             Err(verdict) => self.say("bisect", "the failure did not come again", json!({"verdict": verdict.name()})),
         }
         Minify::of(self.file.clone(), backend, self.reference.clone(), precision)

@@ -43,6 +43,8 @@ pub struct Options {
     pub call_mode: Option<CallMode>,
     /// How many optional rewrites may be made; all when `None`.
     pub rewrites: Option<u64>,
+    /// Optional rewrites that are not made, by their names.
+    pub refused: Vec<String>,
 }
 
 impl Default for Options {
@@ -55,6 +57,7 @@ impl Default for Options {
             cross_reference: CrossReference::default(),
             call_mode: None,
             rewrites: None,
+            refused: Vec::new(),
         }
     }
 }
@@ -62,7 +65,7 @@ impl Default for Options {
 impl Options {
     /// The gate for optional rewrites.
     pub fn gate(&self) -> Gate {
-        self.rewrites.map_or_else(Gate::open, Gate::up_to)
+        self.rewrites.map_or_else(Gate::open, Gate::up_to).refusing(&self.refused)
     }
 }
 

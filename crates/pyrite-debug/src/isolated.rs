@@ -118,12 +118,17 @@ impl Isolated {
 
     /// Asks about a file that is written already.
     pub fn judge_path(&self, path: &Path) -> Verdict {
+        self.judge_asked(path, &self.question)
+    }
+
+    /// Asks the same workers another question about such a file.
+    pub fn judge_asked(&self, path: &Path, question: &Question) -> Verdict {
         let limits = *lock(&self.limits);
         let mut worker = match self.worker(limits) {
             Ok(worker) => worker,
             Err(error) => return Verdict::Invalid(format!("no worker can be started: {error}")),
         };
-        let request = json!({"cmd": "judge", "file": path, "question": self.question, "blob": 0});
+        let request = json!({"cmd": "judge", "file": path, "question": question, "blob": 0});
         let until = Instant::now() + limits.time;
         let sent = worker.input.as_mut().map(|input| writeln!(input, "{request}").and_then(|()| input.flush()));
         let mut stage = Stage::Compile;

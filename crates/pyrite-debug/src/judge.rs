@@ -50,6 +50,9 @@ pub struct Question {
     /// How many optional rewrites the backend may make; all when `None`.
     #[serde(default)]
     pub rewrites: Option<u64>,
+    /// Optional rewrites that the backend does not make, by their names.
+    #[serde(default)]
+    pub refused: Vec<String>,
     /// What the comparison overlooks and insists on.
     #[serde(default)]
     pub switches: Switches,
@@ -250,6 +253,7 @@ pub fn judge_backends(
         mode,
         direction: question.direction(),
         rewrites,
+        refused: question.refused.clone(),
         ..Options::default()
     };
     let shared = question.switches.cloning == Cloning::Shared;

@@ -6,8 +6,10 @@
 //! [`commanded`] makes a backend `cmd:PROGRAM`. [`torch`] makes the backends of torch.compile
 //! backends of Pyrite. [`Folder`] writes programs down as repro files
 //! with their storages, whole or not at all. [`wrap_compiler_debug`] makes a backend that leaves such files behind when it
-//! fails, and [`signals`] says which node was running when the process dies.
+//! fails, and [`signals`] says which node was running when the process dies. [`bisect`](bisect()) finds the
+//! stage, the pass and the single steps that a failure begins with.
 
+mod bisection;
 mod command;
 pub mod commanded;
 mod isolated;
@@ -23,6 +25,7 @@ pub mod torch;
 mod verdicts;
 mod wrapper;
 
+pub use bisection::{Determinism, Found, bisect};
 pub use command::Command;
 pub use isolated::{Isolated, Limits};
 pub use judge::{

@@ -199,6 +199,7 @@ impl Debugged {
             forward_only: self.options.direction == Direction::Forward,
             seed: self.options.seed,
             rewrites: self.options.rewrites,
+            refused: self.options.refused.clone(),
             switches: self.config.switches.clone(),
         }
     }

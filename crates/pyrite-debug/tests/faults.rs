@@ -39,6 +39,7 @@ fn verdict(body: &str) -> Verdict {
         forward_only: false,
         seed: 0,
         rewrites: None,
+        refused: Vec::new(),
         switches: pyrite_debug::Switches::default(),
     };
     let limits = Limits { time: Duration::from_millis(1500), memory: None };
@@ -101,6 +102,7 @@ fn a_worker_that_cannot_be_started_makes_the_question_invalid() {
         forward_only: false,
         seed: 0,
         rewrites: None,
+        refused: Vec::new(),
         switches: pyrite_debug::Switches::default(),
     };
     let limits = Limits { time: Duration::from_secs(1), memory: None };

@@ -2,13 +2,14 @@
 //!
 //! Every optional rewrite asks the gate before it is made. The gate counts, remembers what was asked if told to, and
 //! refuses from a given number on. Running a compiler with limits 0, 1, 2, … finds the first rewrite that breaks a
-//! program.
+//! program; refusing that one by its name, which other refusals do not change, finds the next.
 
 /// Lets rewrites through; see the module's text.
 #[derive(Clone, Debug, Default)]
 pub struct Gate {
     asked: u64,
     limit: Option<u64>,
+    refused: Vec<String>,
     log: Option<Vec<String>>,
 }
 
@@ -23,6 +24,12 @@ impl Gate {
         Self { limit: Some(limit), ..Self::default() }
     }
 
+    /// Refuses rewrites of these names too.
+    #[must_use]
+    pub fn refusing(self, names: &[String]) -> Self {
+        Self { refused: names.to_vec(), ..self }
+    }
+
     /// Remembers what is asked.
     #[must_use]
     pub fn logged(self) -> Self {
@@ -33,10 +40,19 @@ impl Gate {
     pub fn allows(&mut self, what: impl FnOnce() -> String) -> bool {
         let number = self.asked;
         self.asked += 1;
-        let allowed = self.limit.is_none_or(|limit| number < limit);
-        if let (true, Some(log)) = (allowed, &mut self.log) {
-            log.push(what());
+        if self.limit.is_some_and(|limit| number >= limit) {
+            return false;
         }
+        if self.log.is_none() && self.refused.is_empty() {
+            return true;
+        }
+        let what = what();
+        let allowed = !self.refused.contains(&what);
+        if let (true, Some(log)) = (allowed, &mut self.log) {
+            log.push(what);
+        }
+        // A refused rewrite has no number: those that are made are numbered from 0 without a gap.
+        self.asked -= u64::from(!allowed);
         allowed
     }
 
@@ -66,5 +82,13 @@ mod tests {
         let let_through: Vec<bool> = (0..3).map(|n| gate.allows(|| format!("rewrite {n}"))).collect();
         assert_eq!(let_through, [true, true, false]);
         assert_eq!((gate.asked(), gate.log().len()), (3, 2));
+    }
+
+    #[test]
+    fn a_refused_rewrite_has_no_number() {
+        let mut gate = Gate::up_to(2).refusing(&["rewrite 1".to_owned()]).logged();
+        let let_through: Vec<bool> = (0..4).map(|n| gate.allows(|| format!("rewrite {n}"))).collect();
+        assert_eq!(let_through, [true, false, true, false]);
+        assert_eq!(gate.log(), ["rewrite 0", "rewrite 2"]);
     }
 }

@@ -21,6 +21,7 @@ fn question() -> Question {
         forward_only: true,
         seed: 0,
         rewrites: None,
+        refused: Vec::new(),
         switches: Switches::default(),
     }
 }

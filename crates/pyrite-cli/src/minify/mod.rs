@@ -157,6 +157,7 @@ impl Minify {
             forward_only: self.forward_only || program.is_differentiated(),
             seed: self.seed,
             rewrites: None,
+            refused: Vec::new(),
             switches: self.comparing.switches(),
         };
         let oracle = self.oracle(&question)?;

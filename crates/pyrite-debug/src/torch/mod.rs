@@ -2,7 +2,9 @@
 //!
 //! A Python process imports torch once and forks for every program, so a crash of a compiler under test ends a fork and
 //! nothing else. It gets the text that Pyrite prints of the parsed graph, never the text of a stranger's file, and hands
-//! back outputs, gradients and what the run left in its inputs.
+//! back outputs, gradients and what the run left in its inputs. A name may carry settings; `settings.rs` says which.
+
+mod settings;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -84,7 +86,7 @@ struct Program {
 fn zygote(python: &Python, backend: &str) -> Result<Arc<Mutex<Process>>, OpError> {
     static RUNNING: OnceLock<Mutex<BTreeMap<String, Arc<Mutex<Process>>>>> = OnceLock::new();
     let mut words: Vec<String> = python.imports.clone();
-    if backend == "inductor" {
+    if settings::base(backend) == "inductor" {
         words.push("inductor".to_owned());
     }
     let key = format!("{} {}", python.interpreter.display(), words.join(" "));
@@ -141,7 +143,8 @@ impl Executable for Program {
         let forward_only = self.options.direction == Direction::Forward;
         let request = json!({
             "folder": place.path(),
-            "backend": self.backend,
+            "backend": settings::base(&self.backend),
+            "settings": settings::settings(&self.backend),
             "seed": self.options.seed,
             "forward_only": forward_only,
             "time_limit": self.python.time_limit.as_secs_f64(),

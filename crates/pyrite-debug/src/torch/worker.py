@@ -120,7 +120,64 @@ def mark(folder, stage):
         file.write(stage)
 
 
+def number_steps(settings):
+    """Decides in the place of torch's own bisector which steps of a subsystem are taken, and keeps their names."""
+    from torch._inductor.compiler_bisector import CompilerBisector
+
+    limit, skip, steps = settings.get("limit"), settings.get("skip", []), []
+
+    def disabled(backend, subsystem, debug_info=None):
+        if subsystem != settings["subsystem"]:
+            return False
+        number = len(steps)
+        steps.append(str(debug_info()) if debug_info else f"step {number}")
+        return number in skip or (limit is not None and number >= limit[0])
+
+    CompilerBisector.disable_subsystem = disabled
+    return steps
+
+
+def apply_settings(settings):
+    """Settings of the compiler for this program alone; returns what is to be written down when it has run."""
+    import torch._functorch.config
+    import torch._inductor.config
+
+    for name, value in settings["config"].items():
+        *path, last = name.split(".")
+        place = torch._inductor.config
+        for part in path:
+            place = getattr(place, part)
+        if not hasattr(place, last):
+            raise ValueError(f"torch._inductor.config has no setting {name}")
+        setattr(place, last, value)
+    kept = {}
+    if "subsystem" in settings or "code" in settings:
+        # A graph that is taken from a cache was made with other steps. Kernels are found by their source.
+        torch._inductor.config.fx_graph_cache = False
+        torch._functorch.config.enable_autograd_cache = False
+    if "subsystem" in settings:
+        kept["steps"] = number_steps(settings)
+    if "code" in settings:
+        from torch._inductor.graph import GraphLowering
+
+        kept["code"] = []
+        GraphLowering.save_output_code = staticmethod(kept["code"].append)
+    return kept
+
+
 def run(request):
+    settings = request.get("settings") or {"config": {}}
+    kept = apply_settings(settings) if request.get("settings") else {}
+    try:
+        run_program(request)
+    finally:
+        for name, lines in kept.items():
+            if name in settings:
+                with open(settings[name], "w") as file:
+                    json.dump(lines, file)
+
+
+def run_program(request):
     folder = request["folder"]
     with open(os.path.join(folder, "program.py")) as file:
         text = file.read()

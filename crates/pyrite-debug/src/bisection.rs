@@ -1,0 +1,228 @@
+//! Where a failure begins: which stage, which part of it, which single steps.
+//!
+//! Stages are whole backends, each doing one thing more than the one before; the first that fails so is the guilty one.
+//! In it, steps are left out: Pyrite's numbered rewrites, or the steps that PyTorch's own bisector numbers. Every step
+//! that is found is left out before the next is looked for, so that several culprits come out. Settings that make the
+//! failure vanish are named too, and whether the compiler makes the same code twice.
+
+use std::cell::Cell;
+use std::path::Path;
+
+use pyrite_bisect::{Switch, culprits, stages, subsystems, switches};
+use pyrite_compiler::{Options, find};
+use pyrite_ir::print::{PrintOptions, print};
+use pyrite_oracle::{Signature, Verdict};
+use pyrite_reduce::Candidate;
+use serde::Serialize;
+
+use crate::judge::Question;
+
+/// Whether a compiler makes the same code of the same program twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Determinism {
+    /// It does.
+    Same,
+    /// It does not: what is found may not be found again.
+    Different,
+    /// It shows no code.
+    Unknown,
+}
+
+/// What a bisection found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The backend with which the failure begins.
+    pub backend: String,
+    /// What that backend adds.
+    pub adds: String,
+    /// The part of it whose steps are guilty, where steps can be left out.
+    pub part: Option<String>,
+    /// The guilty steps, the first first.
+    pub culprits: Vec<String>,
+    /// Settings of it that make the failure vanish.
+    pub vanishes_with: Vec<Switch>,
+    /// Whether it makes the same code twice.
+    pub determinism: Determinism,
+    /// How the program fails.
+    pub signature: Signature,
+    /// How many questions it took.
+    pub queries: u64,
+}
+
+/// How many steps are allowed where all are.
+const ALL: u64 = 1 << 40;
+
+/// Finds the stage, the part and the steps, at most this many; the verdict where the program does not fail. `ask` judges
+/// the candidate; `scratch` is a folder for what compilers write down.
+pub fn bisect(
+    candidate: &Candidate,
+    question: &Question,
+    most: usize,
+    scratch: &Path,
+    ask: &dyn Fn(&Question) -> Verdict,
+) -> Result<Found, Verdict> {
+    let queries = Cell::new(0);
+    let ask = |backend: &str, rewrites: Option<u64>, refused: &[String]| {
+        queries.set(queries.get() + 1);
+        ask(&Question { backend: backend.to_owned(), rewrites, refused: refused.to_vec(), ..question.clone() })
+    };
+    let whole = ask(&question.backend, None, &[]);
+    let Some(signature) = whole.signature().cloned() else { return Err(whole) };
+    let fails = |verdict: &Verdict| verdict.signature().is_some_and(|found| signature.holds(found));
+
+    // Stages are few, and each is a whole compiler: the first that fails is asked for in order.
+    let row = stages(question.backend.split('?').next().unwrap_or_default());
+    let last = row.len() - 1;
+    let guilty = (0..last).find(|index| fails(&ask(&row[*index].0, None, &[]))).unwrap_or(last);
+    let (name, adds) = row[guilty].clone();
+    let backend = if guilty == last { question.backend.clone() } else { name.clone() };
+
+    let search = Search { candidate, scratch, most, ask: &ask };
+    let (part, culprits) = if name.starts_with("torch:") {
+        search.parts_of_torch(&name, &backend)
+    } else {
+        (None, search.rewrites(&backend))
+    };
+    let vanishes_with = switches(&name)
+        .iter()
+        .filter(|switch| {
+            let verdict = ask(&with_setting(&backend, switch.setting), None, &[]);
+            matches!(verdict, Verdict::Pass | Verdict::Noise)
+        })
+        .copied()
+        .collect();
+    let determinism = search.determinism(&name, &backend);
+    Ok(Found { backend: name, adds, part, culprits, vanishes_with, determinism, signature, queries: queries.get() })
+}
+
+fn with_setting(backend: &str, setting: &str) -> String {
+    format!("{backend}{}{setting}", if backend.contains('?') { '&' } else { '?' })
+}
+
+struct Search<'a> {
+    candidate: &'a Candidate,
+    scratch: &'a Path,
+    most: usize,
+    ask: &'a dyn Fn(&str, Option<u64>, &[String]) -> Verdict,
+}
+
+impl Search<'_> {
+    /// Guilty rewrites of Pyrite's own pipeline.
+    fn rewrites(&self, backend: &str) -> Vec<String> {
+        let steps = &mut |without: &[String]| rewrites_of(self.candidate, backend, without);
+        if steps(&[]).is_empty() {
+            return Vec::new();
+        }
+        culprits(self.most, steps, &mut |n, without| (self.ask)(backend, Some(n), without)).names
+    }
+
+    /// The guilty part of one of torch's backends, and its guilty steps.
+    fn parts_of_torch(&self, name: &str, backend: &str) -> (Option<String>, Vec<String>) {
+        for subsystem in subsystems(name) {
+            let without = with_setting(backend, &format!("limit={}:0", subsystem.name));
+            if !matches!((self.ask)(&without, None, &[]), Verdict::Pass | Verdict::Noise) {
+                continue;
+            }
+            let file = self.scratch.join("steps.json");
+            let limited = |n: u64, without: &[String]| {
+                let numbers: Vec<&str> = without.iter().filter_map(|step| step.split(':').next()).collect();
+                let skip = if numbers.is_empty() { "-1".to_owned() } else { numbers.join(",") };
+                let setting = format!("limit={0}:{n}&skip={0}:{skip}&steps={1}", subsystem.name, file.display());
+                (self.ask)(&with_setting(backend, &setting), None, &[])
+            };
+            // Steps keep their numbers when others are left out, and those that are left out count.
+            let steps = &mut |without: &[String]| {
+                let _ = std::fs::remove_file(&file);
+                limited(ALL, without);
+                let text = std::fs::read_to_string(&file).unwrap_or_default();
+                let names: Vec<String> = serde_json::from_str(&text).unwrap_or_default();
+                names.iter().enumerate().map(|(number, name)| format!("{number}: {name}")).collect()
+            };
+            let found = culprits(self.most, steps, &mut |n, without| limited(n, without));
+            return (Some(format!("{} ({})", subsystem.what, subsystem.name)), found.names);
+        }
+        (None, Vec::new())
+    }
+
+    /// Compiles twice and compares the code.
+    fn determinism(&self, name: &str, backend: &str) -> Determinism {
+        let code = |number: u32| -> Option<String> {
+            if name == "torch:inductor" {
+                let file = self.scratch.join(format!("code_{number}.json"));
+                (self.ask)(&with_setting(backend, &format!("code={}", file.display())), None, &[]);
+                return std::fs::read_to_string(file).ok().filter(|code| code != "[]");
+            }
+            if name.contains(':') {
+                return None;
+            }
+            let executable = (find(backend)?.compile)(self.candidate.graph.clone(), &Options::default()).ok()?;
+            let text = executable.graphs().iter().map(|(_, graph)| print(graph, &PrintOptions::default())).collect();
+            Some(text).filter(|text: &String| !text.is_empty())
+        };
+        match (code(1), code(2)) {
+            (Some(first), Some(second)) if first == second => Determinism::Same,
+            (Some(_), Some(_)) => Determinism::Different,
+            _ => Determinism::Unknown,
+        }
+    }
+}
+
+/// The optional rewrites that a backend makes of a program, in their order.
+fn rewrites_of(candidate: &Candidate, backend: &str, refused: &[String]) -> Vec<String> {
+    let options = Options { refused: refused.to_vec(), ..Options::default() };
+    let compiled = find(backend).map(|backend| (backend.compile)(candidate.graph.clone(), &options));
+    compiled.and_then(Result::ok).map(|executable| executable.rewrites().to_vec()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pyrite_ir::{Builder, Meta, Value};
+    use pyrite_ops::registry;
+    use pyrite_oracle::{Class, Stage};
+    use pyrite_tensor::Tensor;
+
+    fn candidate() -> Candidate {
+        let input = Tensor::from_slice(&[0.5f32, 1.0, 2.0, 3.0], &[2, 2]);
+        let mut builder = Builder::new();
+        let mut value = builder.placeholder("x", Some(Value::Tensor(Meta::of(&input))));
+        for name in ["aten.silu.default", "aten.hardswish.default", "aten.silu.default", "aten.softplus.default"] {
+            let op = registry().get(name).expect("an operator");
+            let args = op.schema.bind_in_order(&[Value::Tensor(value)]).expect("arguments");
+            let meta = builder.node(value).meta.clone().expect("metadata");
+            value = builder.call(op, args);
+            builder.set_meta(value, meta);
+        }
+        builder.output(vec![value].into());
+        Candidate { graph: builder.finish(), inputs: vec![Value::Tensor(input)] }
+    }
+
+    #[test]
+    fn planted_rewrites_are_found_with_their_stage_several_at_once() {
+        let (candidate, name) = (candidate(), "aot_eager_decomp_partition");
+        let all = rewrites_of(&candidate, name, &[]);
+        let planted: Vec<String> = vec![all[1].clone(), all[all.len() - 1].clone()];
+        // A compiler that is wrong wherever one of the planted rewrites is made.
+        let ask = |question: &Question| {
+            let made: Vec<String> = match question.backend.as_str() {
+                name if name == "aot_eager_decomp_partition" => {
+                    let all = rewrites_of(&candidate, name, &question.refused);
+                    let limit = question.rewrites.map_or(all.len(), |n| (n as usize).min(all.len()));
+                    all[..limit].to_vec()
+                }
+                _ => Vec::new(),
+            };
+            match made.iter().any(|name| planted.contains(name)) {
+                true => Verdict::Fail(Signature::new(Stage::Forward, Class::Value)),
+                false => Verdict::Pass,
+            }
+        };
+        let question = Question { backend: name.to_owned(), reference: "eager".to_owned(), ..Question::default() };
+        let scratch = std::env::temp_dir();
+        let found = bisect(&candidate, &question, 8, &scratch, &ask).expect("a failure");
+        assert_eq!((found.backend.as_str(), &found.culprits), (name, &planted));
+        assert_eq!(found.determinism, Determinism::Same);
+        assert!(matches!(bisect(&candidate, &question, 8, &scratch, &|_| Verdict::Pass), Err(Verdict::Pass)));
+    }
+}

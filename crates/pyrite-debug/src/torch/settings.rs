@@ -1,0 +1,56 @@
+//! Settings in the name of a backend: `torch:inductor?max_fusion_size=1&limit=lowerings:12`.
+//!
+//! After the question mark come pairs of a name and a value. `limit=SUBSYSTEM:N` lets the first N steps of a part of the
+//! compiler be taken, as its own bisector numbers them, `skip=SUBSYSTEM:I,J` leaves single ones out, `steps=FILE` has the
+//! steps written there, and `code=FILE` the code that was generated. Every other name is a setting of Inductor's, with
+//! its value in JSON or as a plain word.
+
+use serde_json::{Map, Value as Json, json};
+
+/// The name without settings.
+pub fn base(backend: &str) -> &str {
+    backend.split_once('?').map_or(backend, |(name, _)| name)
+}
+
+/// The settings, as the Python process takes them.
+pub fn settings(backend: &str) -> Json {
+    let Some((_, pairs)) = backend.split_once('?') else { return Json::Null };
+    let (mut config, mut all) = (Map::new(), Map::new());
+    for pair in pairs.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, "true"));
+        match name {
+            "limit" | "skip" => {
+                let (subsystem, numbers) = value.split_once(':').unwrap_or((value, "0"));
+                let numbers: Vec<i64> = numbers.split(',').filter_map(|number| number.parse().ok()).collect();
+                all.insert("subsystem".to_owned(), json!(subsystem));
+                all.insert(name.to_owned(), json!(numbers));
+            }
+            "steps" | "code" => {
+                all.insert(name.to_owned(), json!(value));
+            }
+            _ => {
+                config.insert(name.to_owned(), serde_json::from_str(value).unwrap_or_else(|_| json!(value)));
+            }
+        }
+    }
+    all.insert("config".to_owned(), Json::Object(config));
+    Json::Object(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_read_off_the_name() {
+        let name = "inductor?max_fusion_size=1&cpp.simdlen=0&mode=max&limit=lowerings:12&skip=lowerings:3,7&steps=/a/b";
+        assert_eq!(base(name), "inductor");
+        let settings = settings(name);
+        assert_eq!(settings["config"], json!({"max_fusion_size": 1, "cpp.simdlen": 0, "mode": "max"}));
+        assert_eq!(
+            (&settings["subsystem"], &settings["limit"], &settings["skip"], &settings["steps"]),
+            (&json!("lowerings"), &json!([12]), &json!([3, 7]), &json!("/a/b"))
+        );
+        assert!(super::settings("inductor").is_null());
+    }
+}
