@@ -213,9 +213,10 @@ mod tests {
                 }
                 _ => Vec::new(),
             };
-            match made.iter().any(|name| planted.contains(name)) {
-                true => Verdict::Fail(Signature::new(Stage::Forward, Class::Value)),
-                false => Verdict::Pass,
+            if made.iter().any(|name| planted.contains(name)) {
+                Verdict::Fail(Signature::new(Stage::Forward, Class::Value))
+            } else {
+                Verdict::Pass
             }
         };
         let question = Question { backend: name.to_owned(), reference: "eager".to_owned(), ..Question::default() };
