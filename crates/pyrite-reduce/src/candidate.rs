@@ -5,10 +5,15 @@ use std::cmp::Ordering;
 use pyrite_interp::{Context, Interpreter, Mode};
 use pyrite_ir::print::{PrintOptions, print};
 use pyrite_ir::verify::verify;
-use pyrite_ir::{Graph, Kind, Target, Value};
+use pyrite_ir::{Graph, Kind, Node, OpRef, Target, Value};
 use pyrite_ops::registry;
 use pyrite_tensor::Tensor;
 use sha2::{Digest, Sha256};
+
+use crate::content::{self, Content};
+use crate::passes::dtypes::{each_dtype, usual};
+use crate::passes::nested::graphs_of;
+use crate::passes::operators::{cost, unknown};
 
 /// A program and an input for each placeholder.
 #[derive(Clone, Debug)]
@@ -22,17 +27,21 @@ pub struct Candidate {
 /// How large a candidate is: compared from the first field to the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size {
-    /// Calls.
+    /// Calls, those in nested graphs too.
     pub calls: usize,
     /// All nodes, as FX counts them.
     pub nodes: usize,
     /// Inputs.
     pub inputs: usize,
+    /// How complicated the operators are, added up.
+    pub operators: usize,
     /// Elements of all inputs.
     pub elements: usize,
+    /// Inputs, constants and arguments with an unusual element type.
+    pub dtypes: usize,
     /// Arguments that are not what the operator takes by default.
     pub arguments: usize,
-    /// Elements of inputs that are neither zero nor one.
+    /// How far the contents of inputs are from zeros and ones, added up over elements; see [`Content`].
     pub values: usize,
 }
 
@@ -54,40 +63,30 @@ impl Candidate {
 
     /// How large it is but for the contents of its inputs.
     fn outline(&self) -> Size {
-        let mut arguments = 0;
-        let mut calls = 0;
-        for (_, node) in self.graph.nodes() {
-            if let Kind::Call(target) = &node.kind {
-                calls += usize::from(!matches!(target, Target::GetItem));
-                if let Target::Op(op) = target {
-                    arguments += op
-                        .schema
-                        .params
-                        .iter()
-                        .zip(&node.args)
-                        .filter(|(param, arg)| {
-                            let plain = arg.try_map::<(), ()>(&mut |_| Err(()));
-                            param.default.is_some() && plain.as_ref().ok() != param.default.as_ref()
-                        })
-                        .count();
-                }
-            }
-        }
+        let Counted { calls, operators, arguments } = Counted::of(&self.graph);
         let mut elements = 0;
         for input in &self.inputs {
             input.each(&mut |tensor| elements += tensor.numel());
         }
-        Size { calls, nodes: self.graph.len(), inputs: self.inputs.len(), elements, arguments, values: 0 }
+        let mut dtypes = 0;
+        each_dtype(self, &mut |dtype| dtypes += usize::from(usual(dtype) != dtype));
+        let (nodes, inputs) = (self.graph.len(), self.inputs.len());
+        Size { calls, nodes, inputs, operators, elements, dtypes, arguments, values: 0 }
     }
 
     fn plain_values(&self) -> usize {
         let mut values = 0;
         for input in &self.inputs {
-            input.each(&mut |tensor| {
-                values += tensor.to_c128s().iter().filter(|z| z.im != 0.0 || (z.re != 0.0 && z.re != 1.0)).count();
-            });
+            input.each(&mut |tensor| values += content::cost(tensor));
         }
         values
+    }
+
+    /// Whether inputs or constants hold data of the user: anything that is neither small whole numbers nor generated.
+    pub fn has_user_data(&self) -> bool {
+        let mut found = self.graph.constants().values().any(|t| content::of(t) == Content::Data);
+        self.inputs.iter().for_each(|input| input.each(&mut |t| found |= content::of(t) == Content::Data));
+        found
     }
 
     /// A hash of the program's text and of its inputs.
@@ -125,6 +124,51 @@ impl Candidate {
         });
         ran.ok().map(|_| values)
     }
+}
+
+/// What is counted over a graph and the graphs nested in it.
+#[derive(Default)]
+struct Counted {
+    calls: usize,
+    operators: usize,
+    arguments: usize,
+}
+
+impl Counted {
+    fn of(graph: &Graph) -> Self {
+        let mut counted = Self::default();
+        counted.add(graph);
+        counted
+    }
+
+    fn add(&mut self, graph: &Graph) {
+        for (_, node) in graph.nodes() {
+            let Kind::Call(target) = &node.kind else { continue };
+            match target {
+                Target::GetItem => continue,
+                Target::Foreign(_) => self.operators += unknown(),
+                Target::Op(op) => {
+                    self.operators += cost(op);
+                    self.arguments += unusual_arguments(op, node);
+                }
+            }
+            self.calls += 1;
+            for nested in graphs_of(graph, node) {
+                if let Some(nested) = graph.subgraphs().get(&nested) {
+                    self.add(nested);
+                }
+            }
+        }
+    }
+}
+
+/// Arguments that are not what the operator takes by default.
+fn unusual_arguments(op: &OpRef, node: &Node) -> usize {
+    let unusual = op.schema.params.iter().zip(&node.args).filter(|(param, arg)| {
+        let plain = arg.try_map::<(), ()>(&mut |_| Err(()));
+        param.default.is_some() && plain.as_ref().ok() != param.default.as_ref()
+    });
+    unusual.count()
 }
 
 /// A copy with the strides of the original, where these do not repeat elements.

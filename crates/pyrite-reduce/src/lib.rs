@@ -12,10 +12,12 @@
 //! - no candidate is judged twice.
 
 mod candidate;
+mod content;
 mod driver;
 mod passes;
 mod rebuild;
 
 pub use candidate::{Candidate, Size};
+pub use content::{Content, SEED};
 pub use driver::{NotReproduced, Options, Progress, Reduction, Silent, reduce};
 pub use passes::{PASSES, Pass};

@@ -1,6 +1,6 @@
 //! Making a candidate from parts of another.
 
-use pyrite_ir::{Builder, Graph, Kind, Meta, Node, NodeId, Value};
+use pyrite_ir::{Builder, Graph, Kind, Meta, Node, NodeId, OpRef, Target, Value};
 use pyrite_tensor::Tensor;
 use rustc_hash::FxHashMap;
 
@@ -17,6 +17,8 @@ pub(crate) struct Parts {
     pub(crate) instead: FxHashMap<NodeId, NodeId>,
     /// Nodes with other arguments.
     pub(crate) args: FxHashMap<NodeId, Vec<Value<NodeId>>>,
+    /// Calls of other operators.
+    pub(crate) operators: FxHashMap<NodeId, OpRef>,
     /// For nodes of a list, inputs of their own for the nodes they use; see [`Parts::cut`].
     pub(crate) cut: FxHashMap<(NodeId, NodeId), Tensor>,
 }
@@ -52,7 +54,7 @@ impl Parts {
         loop {
             let mut grown = false;
             for (id, node) in graph.nodes() {
-                let writes = matches!(&node.kind, Kind::Call(pyrite_ir::Target::Op(op)) if op.schema.is_mutable());
+                let writes = matches!(&node.kind, Kind::Call(Target::Op(op)) if op.schema.is_mutable());
                 if !writes || needed[id.0 as usize] || self.fed.contains_key(&id) || self.instead.contains_key(&id) {
                     continue;
                 }
@@ -125,9 +127,13 @@ impl Parts {
                 edges.get(&(id, *used)).or_else(|| copies.get(&self.resolve(*used))).copied().unwrap_or(*used)
             };
             let args = self.args.get(&id).unwrap_or(&node.args).iter().map(|v| v.map(&mut |u| place(u))).collect();
-            let kwargs = node.kwargs.iter().map(|(k, v)| (k.clone(), v.map(&mut |u| place(u)))).collect();
+            let kwargs = match self.operators.get(&id) {
+                Some(_) => Vec::new(),
+                None => node.kwargs.iter().map(|(k, v)| (k.clone(), v.map(&mut |u| place(u)))).collect(),
+            };
+            let kind = self.operators.get(&id).map_or(node.kind.clone(), |op| Kind::Call(Target::Op(op.clone())));
             let name = builder.unique_name(&node.name);
-            let copy = builder.push(Node { name, args, kwargs, ..node.clone() });
+            let copy = builder.push(Node { name, kind, args, kwargs, ..node.clone() });
             copies.insert(id, copy);
         }
         let outputs: Vec<NodeId> =

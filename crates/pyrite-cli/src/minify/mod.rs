@@ -187,6 +187,8 @@ impl Minify {
         };
         let mut metadata = teller.metadata_for(&reduction.found);
         metadata.extend(flaky.as_ref().map(|flaky| ("fails".to_owned(), flaky.to_string())));
+        let data = if reduction.best.has_user_data() { "from the program" } else { "plain or generated" };
+        metadata.push(("data".to_owned(), data.to_owned()));
         let path = folder
             .write("repro.py", &reduction.best, &metadata)
             .map_err(|error| self.failed("the result cannot be written", error))?;
@@ -402,6 +404,7 @@ impl Minify {
                 "signature": reduction.found,
                 "proven": proven,
                 "minimal_for": reduction.minimal_for,
+                "user_data": reduction.best.has_user_data(),
                 "others": reduction.others.iter().map(|(s, _)| s.to_string()).collect::<Vec<_>>(),
                 "repro": path,
             });
@@ -420,6 +423,14 @@ impl Minify {
             after.elements,
             reduction.queries,
             took.as_secs_f64()
+        );
+        println!(
+            "{}",
+            if reduction.best.has_user_data() {
+                "it still holds numbers that came with the program"
+            } else {
+                "none of the program's data is left in it"
+            }
         );
         for (signature, _) in &reduction.others {
             println!("met on the way, and kept aside: {signature}");

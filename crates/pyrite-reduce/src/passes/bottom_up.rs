@@ -3,13 +3,13 @@
 //! Every node is fed from the eager values of what it uses and returns its value: one graph of unconnected parts, one
 //! query. Where the failure survives that, the verdict mostly says which output differs, and so which part to try alone;
 //! where it does not say, the part is found by halving. Where the failure does not survive, it needs nodes together:
-//! windows of two, four, eight … neighbouring nodes are tried in the same way, in two tilings so that no pair of
+//! first the groups that a compiler would probably fuse, then windows of two, four, eight … neighbouring nodes are tried in the same way, in two tilings so that no pair of
 //! neighbours is always torn apart.
 //!
 //! Models repeat themselves. Of calls that differ in nothing but the contents of their operands the first query has one
 //! each; all of them follow only if that passes.
 
-use pyrite_ir::{Graph, Kind, Node, NodeId, Value};
+use pyrite_ir::{Graph, Kind, Node, NodeId, Tag, Target, Value};
 use pyrite_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -49,6 +49,12 @@ pub(super) fn windows(search: &mut Search<'_>) {
         search.first_failing(vec![separate(&from, &values, &[tile]).0]);
         return;
     }
+    if let Some(tiles) = fusions(&from.graph, &calls)
+        && let Some(tile) = guilty(search, &from, &values, tiles)
+    {
+        search.first_failing(vec![separate(&from, &values, &[tile]).0]);
+        return;
+    }
     let mut width = 1;
     while width <= calls.len() / 2 && !search.is_over() {
         for offset in [0, width / 2] {
@@ -79,6 +85,35 @@ fn representatives(graph: &Graph, calls: &[NodeId]) -> Option<Vec<Tile>> {
     let tiles: Vec<Tile> =
         calls.iter().filter(|id| seen.insert(likeness(graph, graph.node(**id)))).map(|id| vec![*id]).collect();
     (tiles.len() <= calls.len() / 2).then_some(tiles)
+}
+
+/// What a compiler would probably fuse: pointwise calls that feed each other, and what they feed at last. Only where that
+/// joins calls, and leaves every group smaller than half of the graph.
+fn fusions(graph: &Graph, calls: &[NodeId]) -> Option<Vec<Tile>> {
+    let is_pointwise =
+        |id: NodeId| matches!(&graph.node(id).kind, Kind::Call(Target::Op(op)) if op.has(Tag::Pointwise));
+    let mut group: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+    let mut tiles: FxHashMap<NodeId, Tile> = FxHashMap::default();
+    for id in calls {
+        let mut home = *id;
+        tiles.insert(*id, vec![*id]);
+        group.insert(*id, *id);
+        let mut feeding = Vec::new();
+        graph.node(*id).each_input(&mut |input| feeding.extend(group.get(&input).filter(|_| is_pointwise(input))));
+        for other in feeding {
+            if other != home {
+                let (joined, kept) = (tiles.remove(&home)?, other);
+                group.extend(joined.iter().map(|id| (*id, kept)));
+                tiles.get_mut(&kept)?.extend(joined);
+                home = kept;
+            }
+        }
+    }
+    let mut tiles: Vec<Tile> = tiles.into_values().collect();
+    tiles.iter_mut().for_each(|tile| tile.sort_unstable());
+    tiles.sort_unstable();
+    let largest = tiles.iter().map(Vec::len).max()?;
+    (largest > 1 && largest <= calls.len() / 2).then_some(tiles)
 }
 
 /// What calls of one kind have in common: the operator, plain arguments, and the form of operands.

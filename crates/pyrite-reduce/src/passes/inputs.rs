@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use pyrite_ir::{Builder, Kind, Meta, Node, NodeId, StorageId, Value};
-use pyrite_tensor::{Layout, Scalar, Tensor};
+use pyrite_tensor::{Layout, Tensor};
 
 use super::arguments::inferred;
 use crate::Candidate;
 use crate::candidate::copied;
+use crate::content::{self, Content};
 use crate::driver::Search;
 
 /// Gives every dimension of a size another size, throughout the graph: dimensions of one size mostly belong together,
@@ -21,11 +22,7 @@ pub(super) fn shapes(search: &mut Search<'_>) {
         }
         let mut proposals = Vec::new();
         for size in sizes.iter().rev() {
-            for smaller in [1, 2, 3, size / 4, size / 2, size - 1] {
-                if (1..*size).contains(&smaller) {
-                    proposals.extend(resized(&from, *size, smaller));
-                }
-            }
+            proposals.extend(smaller_sizes(*size).into_iter().filter_map(|smaller| resized(&from, *size, smaller)));
         }
         // A single input may be the only one that has to shrink.
         for (index, input) in from.inputs.iter().enumerate() {
@@ -40,6 +37,14 @@ pub(super) fn shapes(search: &mut Search<'_>) {
             return;
         }
     }
+}
+
+/// The sizes to try in place of a size, the smallest first. What is left over when vectors of eight or sixteen have been
+/// taken off may be what matters, so it is among them, alone and with one vector.
+fn smaller_sizes(size: i64) -> BTreeSet<i64> {
+    let tails = [8, 16].into_iter().flat_map(|vector| [size % vector, vector + size % vector]);
+    let fractions = [1, 2, 3, size / 4, size / 2, size - 1];
+    fractions.into_iter().chain(tails).filter(|smaller| (1..size).contains(smaller)).collect()
 }
 
 /// The candidate with a size replaced in inputs and arguments.
@@ -148,32 +153,48 @@ fn renumbered(value: &Value<NodeId>, number: &dyn Fn(i64) -> i64) -> Value<NodeI
     }
 }
 
-/// Plainer contents: zeros, ones, whole numbers.
+/// Plainer contents, the plainest first.
 pub(super) fn values(search: &mut Search<'_>) {
     while !search.is_over() {
         let from = search.best().clone();
         let mut proposals = Vec::new();
         for (index, input) in from.inputs.iter().enumerate() {
             let Value::Tensor(tensor) = input else { continue };
-            let mut propose = |content: Tensor| {
+            for content in plainer(tensor) {
                 let mut inputs = from.inputs.clone();
                 inputs[index] = Value::Tensor(content);
                 proposals.push(Candidate { graph: from.graph.clone(), inputs });
-            };
-            for constant in [0i64, 1] {
-                let filled = copied(tensor);
-                filled.write_from(&Tensor::scalar(Scalar::Int(constant), tensor.dtype()).expanded(tensor.shape()));
-                propose(filled);
-            }
-            if tensor.dtype().is_float() {
-                let rounded = copied(tensor);
-                rounded
-                    .write_f64s(&tensor.to_f64s().iter().map(|v| v.round().clamp(-1.0, 1.0).abs()).collect::<Vec<_>>());
-                propose(rounded);
             }
         }
         if search.first_failing(proposals).is_none() {
             return;
         }
     }
+}
+
+/// Tensors of the same form with plainer contents than a tensor has.
+fn plainer(tensor: &Tensor) -> Vec<Tensor> {
+    let now = content::of(tensor);
+    let numbers = tensor.to_f64s();
+    let filled = |number: &dyn Fn(usize, f64) -> f64| {
+        let made = copied(tensor);
+        made.write_f64s(&numbers.iter().enumerate().map(|(at, v)| number(at, *v)).collect::<Vec<_>>());
+        made
+    };
+    let mut made = vec![filled(&|_, _| 0.0), filled(&|_, _| 1.0)];
+    if !tensor.dtype().is_float() {
+        return made;
+    }
+    let largest = numbers.iter().enumerate().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs())).map(|(at, _)| at);
+    if let Some(largest) = largest.filter(|_| numbers.len() > 1) {
+        made.push(filled(&|at, _| f64::from(u8::from(at == largest))));
+    }
+    made.push(filled(&|_, v| v.round().clamp(-1.0, 1.0).abs()));
+    if now > Content::Small {
+        made.push(filled(&|_, v| if v.is_nan() { 0.0 } else { v.round().clamp(-9.0, 9.0) }));
+    }
+    if now > Content::Generated {
+        made.extend(content::generated(tensor));
+    }
+    made
 }

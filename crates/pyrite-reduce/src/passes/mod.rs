@@ -5,7 +5,10 @@
 
 mod arguments;
 pub(crate) mod bottom_up;
+pub(crate) mod dtypes;
 mod inputs;
+pub(crate) mod nested;
+pub(crate) mod operators;
 mod structure;
 
 use crate::driver::Search;
@@ -39,6 +42,18 @@ pub const PASSES: &[Pass] = &[
         propose: structure::delta,
     },
     Pass { name: "bypass", doc: "uses an operand in place of a call", exhausts: true, propose: structure::bypass },
+    Pass {
+        name: "nested",
+        doc: "puts nested graphs in the place of their calls",
+        exhausts: true,
+        propose: nested::inline,
+    },
+    Pass {
+        name: "operators",
+        doc: "calls a simpler operator that gives a result of the same form",
+        exhausts: true,
+        propose: operators::simpler,
+    },
     Pass { name: "arguments", doc: "gives arguments their defaults", exhausts: true, propose: arguments::defaults },
     Pass {
         name: "shapes",
@@ -47,8 +62,14 @@ pub const PASSES: &[Pass] = &[
         propose: inputs::shapes,
     },
     Pass {
+        name: "dtypes",
+        doc: "gives numbers of unusual width the usual one, throughout the graph",
+        exhausts: true,
+        propose: dtypes::usual_types,
+    },
+    Pass {
         name: "values",
-        doc: "fills inputs with zeros, ones or whole numbers",
+        doc: "fills inputs with zeros, ones, small whole numbers, a single one, or numbers from a seed",
         exhausts: true,
         propose: inputs::values,
     },

@@ -1,0 +1,167 @@
+//! What single passes leave, on programs made for them.
+
+use pyrite_ir::{Kind, Target, Value};
+use pyrite_ops::registry;
+use pyrite_oracle::{Class, Signature, Stage, Verdict};
+use pyrite_reader::{ReadOptions, read_text};
+use pyrite_reduce::{Candidate, Options, Reduction, Silent, reduce};
+use pyrite_tensor::random::CounterGenerator;
+use pyrite_tensor::{DType, Tensor};
+
+/// A program from its text, with random inputs as its annotations say.
+fn program(text: &str) -> Candidate {
+    let graph = read_text(text, None, registry(), &ReadOptions::default()).expect("a program").graph;
+    let metas: Vec<_> = graph.placeholders().map(|(_, node)| node.meta.clone()).collect();
+    let inputs = metas.iter().enumerate().map(|(index, meta)| {
+        let meta = meta.as_ref().and_then(Value::as_tensor).expect("an annotation");
+        let layout = meta.layout().expect("a layout");
+        let tensor = Tensor::empty(&layout.shape, meta.dtype).expect("a tensor");
+        if meta.dtype.is_float() {
+            CounterGenerator::new(7, index as u64).fill_normal(&tensor);
+        } else {
+            tensor.write_f64s(&vec![1.0; tensor.numel()]);
+        }
+        Value::Tensor(tensor)
+    });
+    let inputs = inputs.collect();
+    Candidate { graph, inputs }
+}
+
+fn forward(parameters: &str, body: &str) -> Candidate {
+    program(&format!("class Repro(torch.nn.Module):\n    def forward(self, {parameters}):\n{body}"))
+}
+
+fn reduced(start: Candidate, fails: &(dyn Fn(&Candidate) -> bool + Sync)) -> Reduction {
+    let oracle = |c: &Candidate| {
+        if fails(c) { Verdict::Fail(Signature::new(Stage::Forward, Class::Value)) } else { Verdict::Pass }
+    };
+    reduce(start, &oracle, Options::default(), &mut Silent).expect("the start fails")
+}
+
+fn names(candidate: &Candidate) -> Vec<String> {
+    let calls = candidate.graph.nodes().filter_map(|(_, node)| match &node.kind {
+        Kind::Call(Target::GetItem) | Kind::Placeholder | Kind::GetAttr(_) | Kind::Output => None,
+        Kind::Call(target) => Some(target.name().to_owned()),
+    });
+    calls.collect()
+}
+
+fn tensor(candidate: &Candidate, index: usize) -> &Tensor {
+    candidate.inputs[index].as_tensor().expect("a tensor")
+}
+
+#[test]
+fn a_product_with_a_bias_becomes_one_without() {
+    let start = forward(
+        "bias : \"f32[5]\", a : \"f32[3, 4]\", b : \"f32[4, 5]\"",
+        "        out = torch.ops.aten.addmm.default(bias, a, b)\n        return (out,)\n",
+    );
+    let found = reduced(start, &|c| names(c).iter().any(|name| name.contains("mm")));
+    assert_eq!(names(&found.best), ["aten.mm.default"]);
+    assert_eq!(found.best.inputs.len(), 2);
+}
+
+#[test]
+fn any_call_will_do_where_only_the_number_of_calls_matters() {
+    let start = forward(
+        "x : \"f32[3, 4]\"",
+        "        y = torch.ops.aten._softmax.default(x, -1, False)\n        return (y,)\n",
+    );
+    let found = reduced(start, &|c| names(c).len() == 1);
+    let Some((_, call)) = found.best.graph.nodes().find(|(_, node)| matches!(node.kind, Kind::Call(_))) else {
+        panic!("the call is gone");
+    };
+    assert_ne!(names(&found.best), ["aten._softmax.default"]);
+    assert_eq!(call.args.len(), 1, "{call:?}");
+}
+
+#[test]
+fn unusual_types_become_usual_ones_together() {
+    let body = "        wide = torch.ops.aten._to_copy.default(x, dtype = torch.float64)\n        \
+                z = torch.ops.aten.mul.Tensor(wide, y)\n        return (z,)\n";
+    let start = || forward("x : \"f16[3]\", y : \"f64[3]\"", body);
+    let found = reduced(start(), &|c| names(c).contains(&"aten.mul.Tensor".to_owned()));
+    found.best.inputs.iter().for_each(|input| input.each(&mut |t| assert_eq!(t.dtype(), DType::F32)));
+    let needs_half = |c: &Candidate| c.inputs.iter().any(|v| v.as_tensor().is_some_and(|t| t.dtype() == DType::F16));
+    let found = reduced(start(), &needs_half);
+    assert!(needs_half(&found.best));
+}
+
+#[test]
+fn nested_graphs_are_opened_and_reduced_inside() {
+    let text = "class Inner(torch.nn.Module):\n    def forward(self, x):\n        a = x.sin()\n        b = a.relu()\n        \
+                c = b.cos()\n        return (c,)\n\nclass Repro(torch.nn.Module):\n    def __init__(self):\n        \
+                super().__init__()\n        self.inner = Inner()\n\n    def forward(self, flag : \"b8[]\", x : \"f32[2]\"):\n        \
+                cond = torch.ops.higher_order.cond(flag, self.inner, self.inner, (x,))\n        item = cond[0]\n        \
+                out = item.tanh()\n        return (out,)\n";
+    let has_relu = |c: &Candidate| {
+        let own = names(c).iter().any(|name| name.contains("relu"));
+        let used = names(c).iter().any(|name| name.contains("cond"));
+        own || used
+            && c.graph.subgraphs().values().any(|g| {
+                g.nodes().any(|(_, node)| matches!(&node.kind, Kind::Call(target) if target.name().contains("relu")))
+            })
+    };
+    let found = reduced(program(text), &has_relu);
+    assert_eq!(names(&found.best), ["aten.relu.default"]);
+    assert_eq!((found.best.graph.len(), found.best.size().elements), (3, 1));
+}
+
+#[test]
+fn an_odd_tail_is_kept_where_it_matters() {
+    let start = forward("x : \"f32[1037]\"", "        y = torch.sin(x)\n        return (y,)\n");
+    // As a kernel does that is wrong after its last whole vector.
+    let tail = |c: &Candidate| {
+        names(c).len() == 1
+            && c.inputs.first().and_then(Value::as_tensor).is_some_and(|t| t.numel() > 16 && t.numel() % 16 != 0)
+    };
+    let found = reduced(start, &tail);
+    assert_eq!(tensor(&found.best, 0).shape(), [17]);
+    assert!(found.queries <= 60, "{} queries", found.queries);
+}
+
+#[test]
+fn contents_become_as_plain_as_the_failure_allows() {
+    let start = || forward("x : \"f32[6]\"", "        y = torch.sin(x)\n        return (y,)\n");
+    let numbers = |c: &Candidate| c.inputs.first().and_then(Value::as_tensor).map(Tensor::to_f64s).unwrap_or_default();
+    assert!(start().has_user_data());
+
+    let found = reduced(start(), &|c| numbers(c).iter().any(|v| *v < 0.0));
+    assert!(!found.best.has_user_data(), "{:?}", numbers(&found.best));
+    assert!(numbers(&found.best).iter().all(|v| v.fract() == 0.0));
+
+    // One number that is not zero among several.
+    let found = reduced(start(), &|c| {
+        numbers(c).len() == 6 && numbers(c).iter().filter(|v| **v != 0.0).count() == 1
+            || numbers(c).iter().all(|v| v.fract() != 0.0) && numbers(c).len() == 6
+    });
+    assert_eq!(numbers(&found.best).iter().sum::<f64>(), 1.0);
+
+    // Numbers that are not whole: a seed makes them as well as anybody's data.
+    let found = reduced(start(), &|c| numbers(c).iter().any(|v| v.fract() != 0.0));
+    assert!(!found.best.has_user_data(), "{:?}", numbers(&found.best));
+}
+
+#[test]
+fn groups_that_would_be_fused_are_tried_together() {
+    // Products tear the graph into groups of pointwise calls; the failure needs a whole one.
+    let mut body = String::new();
+    let mut last = "x".to_owned();
+    for group in 0..6 {
+        let ops = if group == 4 { ["sin", "sigmoid", "tanh", "cos", "sin"] } else { ["sin"; 5] };
+        for (index, op) in ops.iter().enumerate() {
+            body += &format!("        v{group}_{index} = torch.{op}({last})\n");
+            last = format!("v{group}_{index}");
+        }
+        body += &format!("        m{group} = {last} @ w\n");
+        last = format!("m{group}");
+    }
+    body += &format!("        return ({last},)\n");
+    let start = forward("x : \"f32[4, 4]\", w : \"f32[4, 4]\"", &body);
+    let chain = |c: &Candidate| {
+        names(c).windows(3).any(|w| w[0].contains("sigmoid") && w[1].contains("tanh") && w[2].contains("cos"))
+    };
+    let found = reduced(start, &chain);
+    assert_eq!(names(&found.best).len(), 3);
+    assert!(found.queries <= 50, "{} queries", found.queries);
+}
