@@ -8,6 +8,8 @@
     minify   Pyrite's minifier against PyTorch's on resnet18 with a bug put into Inductor (see race.py): three nodes after at most 1/8 of its
              time, the proven end after at most 1/4; and a bug in a graph of 150 nodes with a backend that compiles at once, against half
              a second. Only when asked for: PyTorch's takes minutes
+    native   the native compiler against Inductor on the five models, kernels on programs of one kernel each (see native_bench.py). Only when
+             asked for: Inductor takes minutes
 
 Times are the smallest of several, which is the one that other work on the machine disturbs least. The exit code is 1 when a bar is missed.
 """
@@ -24,6 +26,7 @@ import time
 
 import dump_models
 import models
+import native_bench
 import race
 import torch
 import torch_aot
@@ -217,6 +220,13 @@ def main():
             add(bench_growth(directory, factor, chosen.threads))
     if "minify" in only:
         for row in bench_minify():
+            add(row)
+    if "native" in only:
+        for model in names:
+            for row in native_bench.model_rows(pyrite_json, directory, model, chosen.threads, chosen.repeat + 8):
+                add(row)
+    if "kernels" in only:
+        for row in native_bench.kernel_rows(pyrite_json, chosen.threads, chosen.repeat + 8):
             add(row)
     missed = [row["name"] for row in rows if row["bar"] and row["ratio"] > row["bar"]]
     for name in missed:

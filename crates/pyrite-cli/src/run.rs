@@ -9,7 +9,7 @@ use pyrite_compare::Report;
 use pyrite_compiler::backend::{Direction, backends};
 use pyrite_compiler::training::{Results, flatten};
 use pyrite_compiler::{Backend, Options, find};
-use pyrite_debug::{Again, Broken, Precision as Accuracy, Ran, Settled, execute, nudged, settle};
+use pyrite_debug::{Again, Broken, Precision as Accuracy, Ran, Settled, execute, nudged, settle, time_calls};
 use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_interp::Mode;
 use pyrite_ir::{Graph, Node, NodeError, OpError, Value};
@@ -88,7 +88,7 @@ pub struct Run {
     /// What to check on the way
     #[arg(long, value_enum, default_value = "off")]
     check: Check,
-    /// Run this often and report the fastest
+    /// Compile once, run this often, and report the fastest run of each half
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
     /// Keep the outputs, in order, in this .npz file
@@ -231,20 +231,18 @@ impl Run {
         repeat: u32,
     ) -> Result<Result<Ran, Broken>, Failure> {
         let options = self.options(program, mode);
-        let mut best: Option<Ran> = None;
-        for _ in 0..repeat {
-            let inputs = program.inputs(self.seed)?;
-            let mut progress = Progress::new(graph.len() as u64);
-            let observe = &mut |node: &Node, _: &Value<Tensor>| progress.step(node);
-            let ran = execute(graph, &inputs.values, backend, &options, &mut |_| {}, observe);
-            progress.finish();
-            match ran {
-                Ok(ran) if best.as_ref().is_none_or(|best| ran.run < best.run) => best = Some(ran),
-                Ok(_) => {}
-                Err(broken) => return Ok(Err(broken)),
-            }
+        let inputs = program.inputs(self.seed)?;
+        let mut progress = Progress::new(graph.len() as u64);
+        let observe = &mut |node: &Node, _: &Value<Tensor>| progress.step(node);
+        let ran = execute(graph, &inputs.values, backend, &options, &mut |_| {}, observe);
+        progress.finish();
+        let Ok(mut ran) = ran else { return Ok(ran) };
+        if repeat > 1 {
+            let times = time_calls(graph, &inputs.values, backend, &options, repeat)
+                .map_err(|error| self.located(&error, "a repeated run failed"))?;
+            (ran.compile, ran.run) = (times.compile.min(ran.compile), times.forward + times.backward);
         }
-        best.map(Ok).ok_or_else(|| anyhow::anyhow!("nothing was run").into())
+        Ok(Ok(ran))
     }
 
     /// Prints what came out, and of the comparison if there was one.

@@ -28,7 +28,25 @@ pub fn fused(first: &Kernel, second: &Kernel) -> Option<Kernel> {
     if overlap(&first.read(), &second.written()) {
         return None;
     }
+    if dependence(first, second).is_none() {
+        return side_by_side(first, second);
+    }
     by_order(first, second).or_else(|| by_steps(first, second))
+}
+
+/// Kernels that only read the same are fused where their rows are the same as they stand, and so is what they read:
+/// then it is loaded once.
+fn side_by_side(first: &Kernel, second: &Kernel) -> Option<Kernel> {
+    let rows = first.rows.len();
+    let alike = rows == second.rows.len()
+        && first.rows.iter().zip(&second.rows).all(|(a, b)| first.extent(*a) == second.extent(*b));
+    let shares = first.accesses.iter().any(|a| {
+        second.accesses.iter().any(|b| {
+            let steps = first.rows.iter().zip(&second.rows).all(|(x, y)| a.step(*x) == b.step(*y));
+            a.buffer == b.buffer && a.offset == b.offset && steps
+        })
+    });
+    if alike && shares { joined(first, second, rows) } else { None }
 }
 
 fn scatters(kernel: &Kernel) -> bool {

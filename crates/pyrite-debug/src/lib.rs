@@ -21,6 +21,7 @@ mod repro;
 mod settle;
 pub mod signals;
 mod switches;
+mod timing;
 pub mod torch;
 mod verdicts;
 mod wrapper;
@@ -35,5 +36,6 @@ pub use judge::{
 pub use repro::{Folder, RepoError, candidate_of};
 pub use settle::{Again, Settled, compared, settle, signature_of};
 pub use switches::{Cloning, Fp64, Switches};
+pub use timing::{Times, time_calls};
 pub use verdicts::{Asking, Remembering, Verdicts, VerdictsError};
 pub use wrapper::{Level, ReproAfter, WrapConfig, wrap_compiler_debug};
