@@ -9,7 +9,7 @@ use crate::Fault;
 
 /// One value for each lane.
 #[derive(Clone, Debug)]
-pub(super) enum Reg {
+pub(crate) enum Reg {
     Bool(Vec<bool>),
     I32(Vec<i32>),
     I64(Vec<i64>),
@@ -205,7 +205,7 @@ pub(super) fn select(condition: &Reg, a: &Reg, b: &Reg, out: &mut Reg, len: usiz
 }
 
 /// Towards zero, as x86 converts: what does not fit becomes the least integer.
-pub(crate) fn to_i32(x: f64) -> i32 {
+fn to_i32(x: f64) -> i32 {
     if x > -2_147_483_649.0 && x < 2_147_483_648.0 { x as i32 } else { i32::MIN }
 }
 

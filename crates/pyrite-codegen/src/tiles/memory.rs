@@ -7,11 +7,11 @@ use pyrite_tensor::DType;
 use super::eval::Reg;
 
 /// Where an access is at the first position of a tile, and how it goes on.
-pub(super) struct Place {
-    pub(super) pointer: *mut u8,
+pub(crate) struct Place {
+    pub(crate) pointer: *mut u8,
     /// How many elements lie between neighbours.
-    pub(super) step: i64,
-    pub(super) dtype: DType,
+    pub(crate) step: i64,
+    pub(crate) dtype: DType,
 }
 
 impl Place {
@@ -110,7 +110,7 @@ impl Place {
     ///
     /// # Safety
     /// The elements that the lanes reach are readable and writable.
-    pub(super) unsafe fn scatter(&self, at: &Reg, value: &Reg, write: Write, len: usize) {
+    pub(crate) unsafe fn scatter(&self, at: &Reg, value: &Reg, write: Write, len: usize) {
         // SAFETY: by the contract of this function.
         unsafe {
             match (self.dtype, value) {

@@ -10,13 +10,14 @@
 //! its indices tell, and back at the base when a loop has ended.
 
 mod eval;
-mod math;
+pub(crate) mod math;
 mod memory;
 mod reduce;
 
 use pyrite_loops::{AxisId, Inst, Kernel, Lanes, Phase, Type};
 
-use self::eval::Reg;
+pub(crate) use self::eval::{Reg, to_i64};
+pub(crate) use self::memory::Place;
 use self::reduce::Accumulator;
 use crate::{Call, Code, Fault};
 
@@ -188,7 +189,7 @@ impl<'a> Run<'a> {
             let index = id.0 as usize;
             let access = &self.kernel.accesses[index];
             let step = along.map_or(0, |a| self.call.steps[index * self.kernel.axes.len() + a.0 as usize]);
-            memory::Place { pointer: self.pointers[index], step, dtype: access.dtype }
+            Place { pointer: self.pointers[index], step, dtype: access.dtype }
         };
         match *inst {
             Inst::Const(..) | Inst::Size(_) | Inst::Result(_) => {}

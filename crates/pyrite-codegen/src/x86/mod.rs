@@ -1,1 +1,186 @@
-//! The x86-64 emitter.
+//! The x86-64 emitter: kernels as machine code with vectors of AVX2 or AVX-512.
+//!
+//! A kernel becomes one function. The code of each phase is lowered to vector operations ([`lower`], [`vector`]), these
+//! get registers ([`registers`]) and become instructions ([`operate`], [`memory`], [`calls`]) inside of the loops that
+//! [`nest`] and [`region`] build. What outlives the innermost loop of a phase is in the stack frame ([`layout`]).
+//!
+//! Memory of code is written first and made executable then; it is never both.
+
+mod calls;
+mod emitter;
+mod functions;
+mod layout;
+mod lower;
+mod memory;
+mod nest;
+mod operate;
+mod region;
+mod registers;
+mod vector;
+
+use pyrite_loops::{Inst, Kernel, Lanes};
+
+use self::calls::Errand;
+use self::emitter::Emitter;
+use self::layout::Layout;
+use self::lower::Shape;
+use crate::tiles::{self, Tiles};
+use crate::{Call, Code, Fault};
+
+/// Which vector instructions are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Width {
+    /// 256 bits: AVX2, FMA, F16C, BMI2.
+    Avx2,
+    /// 512 bits: AVX-512 F, BW, DQ, VL, and all of the former.
+    Avx512,
+}
+
+impl Width {
+    /// The widest that this processor has.
+    pub fn detect() -> Option<Self> {
+        [Self::Avx512, Self::Avx2].into_iter().find(|width| width.is_available())
+    }
+
+    /// Whether this processor has it.
+    pub fn is_available(self) -> bool {
+        let base = std::is_x86_feature_detected!("avx2")
+            && std::is_x86_feature_detected!("fma")
+            && std::is_x86_feature_detected!("f16c")
+            && std::is_x86_feature_detected!("bmi2");
+        base && (self == Self::Avx2
+            || std::is_x86_feature_detected!("avx512f")
+                && std::is_x86_feature_detected!("avx512bw")
+                && std::is_x86_feature_detected!("avx512dq")
+                && std::is_x86_feature_detected!("avx512vl"))
+    }
+
+    fn bytes(self) -> usize {
+        match self {
+            Self::Avx2 => 32,
+            Self::Avx512 => 64,
+        }
+    }
+}
+
+/// Why a kernel has no machine code.
+#[derive(Debug, thiserror::Error)]
+pub enum Unsupported {
+    /// The processor lacks the instructions.
+    #[error("the processor does not have these vector instructions")]
+    Processor,
+    /// One operation needs more registers than there are.
+    #[error("an operation needs more registers than there are")]
+    Registers,
+    /// The stack frame would be larger than is safe to take at once.
+    #[error("the kernel needs a stack frame of {0} bytes")]
+    Frame(u32),
+    /// An instruction could not be encoded.
+    #[error("an instruction could not be encoded: {0}")]
+    Encoding(#[from] iced_x86::IcedError),
+    /// Memory for the code could not be had.
+    #[error("no memory for code: {0}")]
+    Memory(#[from] std::io::Error),
+}
+
+/// The largest stack frame; threads have guard pages for less.
+const LARGEST_FRAME: u32 = 1 << 16;
+
+type Entry = unsafe extern "sysv64" fn(*const *mut u8, *const i64, *const i64, *const i64, *const i64) -> i64;
+
+/// A kernel as machine code.
+#[derive(Debug)]
+pub struct Machine {
+    code: memmap2::Mmap,
+    /// What called functions read by address.
+    #[expect(clippy::vec_box, reason = "the code holds their addresses")]
+    _errands: Vec<Box<Errand>>,
+    /// Accesses whose steps go into 32-bit lanes, with the axis.
+    narrow: Vec<usize>,
+    /// For calls with steps too large for that.
+    fallback: Tiles,
+    length: usize,
+}
+
+impl Machine {
+    /// The machine code, for people and disassemblers; data follows the instructions.
+    pub fn bytes(&self) -> &[u8] {
+        &self.code[..self.length]
+    }
+}
+
+/// Compiles a kernel.
+pub fn compile(kernel: &Kernel, width: Width) -> Result<Machine, Unsupported> {
+    if !width.is_available() {
+        return Err(Unsupported::Processor);
+    }
+    let fallback = tiles::compile(kernel);
+    let kernel = along_the_lanes(kernel);
+    let rows = kernel.rows.last().copied().filter(|_| kernel.lanes == Lanes::Rows);
+    let shape = Shape::new(&kernel, width, rows);
+    let layout = Layout::new(&kernel);
+    let narrow = strided(&kernel, rows);
+    let mut emitter = Emitter::new(&kernel, shape, layout)?;
+    emitter.kernel()?;
+    if emitter.deepest > LARGEST_FRAME {
+        return Err(Unsupported::Frame(emitter.deepest));
+    }
+    let code = emitter.asm.assemble(0)?;
+    let mut memory = memmap2::MmapOptions::new().len(code.len()).map_anon()?;
+    memory[..code.len()].copy_from_slice(&code);
+    let length = code.len();
+    Ok(Machine { code: memory.make_exec()?, _errands: emitter.errands, narrow, fallback, length })
+}
+
+/// A kernel whose only phase has no axes and reduces nothing is a loop along the last axis of its rows.
+fn along_the_lanes(kernel: &Kernel) -> Kernel {
+    let mut kernel = kernel.clone();
+    if let ([phase], Lanes::Rows) = (&mut kernel.phases[..], kernel.lanes)
+        && phase.axes.is_empty()
+        && phase.reduces.is_empty()
+        && let Some(last) = kernel.rows.pop()
+    {
+        phase.axes.push(last);
+        kernel.lanes = Lanes::Phase;
+    }
+    if kernel.rows.is_empty() {
+        kernel.lanes = Lanes::Phase;
+    }
+    kernel
+}
+
+/// The places among the steps of a call that have to fit 32-bit lanes.
+fn strided(kernel: &Kernel, rows: Option<pyrite_loops::AxisId>) -> Vec<usize> {
+    let mut found = Vec::new();
+    for phase in &kernel.phases {
+        let Some(lane) = rows.or(phase.axes.last().copied()) else { continue };
+        for inst in phase.code.insts() {
+            let (Inst::Load(access) | Inst::Store { access, .. }) = inst else { continue };
+            if !matches!(kernel.access(*access).step(lane).as_int(), Some(0 | 1)) {
+                found.push(access.0 as usize * kernel.axes.len() + lane.0 as usize);
+            }
+        }
+    }
+    found
+}
+
+impl Code for Machine {
+    unsafe fn run(&self, call: &Call<'_>) -> Result<(), Fault> {
+        if self.narrow.iter().any(|place| i32::try_from(call.steps[*place].saturating_mul(16)).is_err()) {
+            // SAFETY: by the contract of this function.
+            return unsafe { self.fallback.run(call) };
+        }
+        // SAFETY: the memory holds a function of this type, which keeps to the accesses of the kernel.
+        let status = unsafe {
+            let entry: Entry = std::mem::transmute::<*const u8, Entry>(self.code.as_ptr());
+            entry(
+                call.bases.as_ptr(),
+                call.extents.as_ptr(),
+                call.begins.as_ptr(),
+                call.steps.as_ptr(),
+                call.numbers.as_ptr(),
+            )
+        };
+        if status == 0 { Ok(()) } else { Err(Fault::OutOfBounds) }
+    }
+}

@@ -4,6 +4,7 @@
 
 use pyrite_codegen::{Call, Code, Fault};
 use pyrite_loops::{Access, AccessId, AxisId, BufferId, Inst, Kernel, Phase, Type, Val, verify};
+use pyrite_sym::SymInt;
 use pyrite_tensor::DType;
 
 /// Runs a kernel of known sizes.
@@ -16,9 +17,10 @@ pub fn run(code: &dyn Code, kernel: &Kernel, buffers: &mut [Vec<u8>]) -> Result<
         pointers[access.buffer.0 as usize].wrapping_offset(bytes as isize)
     };
     let bases: Vec<*mut u8> = kernel.accesses.iter().map(base).collect();
-    let extents: Vec<i64> = kernel.axes.iter().map(|a| a.extent.as_int().unwrap()).collect();
-    let steps: Vec<i64> = kernel.accesses.iter().flat_map(|a| a.steps.iter().map(|s| s.as_int().unwrap())).collect();
-    let numbers: Vec<i64> = kernel.numbers.iter().map(|n| n.as_int().unwrap()).collect();
+    let value = |n: &SymInt| n.as_int().or_else(|| n.hint()).unwrap();
+    let extents: Vec<i64> = kernel.axes.iter().map(|a| value(&a.extent)).collect();
+    let steps: Vec<i64> = kernel.accesses.iter().flat_map(|a| a.steps.iter().map(value)).collect();
+    let numbers: Vec<i64> = kernel.numbers.iter().map(value).collect();
     let begins = vec![0; extents.len()];
     // SAFETY: the tests make their buffers as large as their accesses reach.
     unsafe { code.run(&Call { bases: &bases, extents: &extents, begins: &begins, steps: &steps, numbers: &numbers }) }

@@ -1,0 +1,113 @@
+//! The stack frame of a kernel.
+//!
+//! All that outlives a region is in the frame: the arguments, the loop counters, where each access is, what was reduced.
+//! Vectors have 64 bytes each, at multiples of 64.
+
+use pyrite_loops::{Kernel, Reduction};
+
+use super::lower::reduced_type;
+use super::vector::Kind;
+
+pub(super) const BASES: u32 = 0;
+pub(super) const EXTENTS: u32 = 8;
+pub(super) const BEGINS: u32 = 16;
+pub(super) const STEPS: u32 = 24;
+pub(super) const NUMBERS: u32 = 32;
+/// How many lanes count.
+pub(super) const COUNT: u32 = 40;
+/// The stack pointer of the caller.
+pub(super) const CALLER: u32 = 48;
+/// Where general registers are kept during calls.
+pub(super) const SAVED: u32 = 64;
+/// Which lanes count, as 32-bit lanes.
+pub(super) const MASK32: u32 = 128;
+/// Which lanes count, as 64-bit lanes.
+pub(super) const MASK64: u32 = 192;
+/// The arguments of a routine and what it gives; also where elements are gathered one by one.
+pub(super) const FIRST: u32 = 256;
+pub(super) const SECOND: u32 = 320;
+pub(super) const GIVEN: u32 = 384;
+pub(super) const OPMASK: u32 = 448;
+/// Where vector registers are kept during calls, by their number.
+pub(super) const REGISTERS: u32 = 512;
+const FREE: u32 = REGISTERS + 32 * 64;
+
+/// The places of what outlives a region.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    /// The vector of each reduced number.
+    pub(super) results: Vec<u32>,
+    /// For each phase and each of its reductions the number of its first accumulator.
+    pub(super) accumulators: Vec<Vec<u32>>,
+    /// For each phase the vector and the kind of each accumulator.
+    pub(super) totals: Vec<Vec<(u32, Kind)>>,
+    /// The index of each axis.
+    pub(super) counters: Vec<u32>,
+    /// Where each access is.
+    pub(super) cursors: Vec<u32>,
+    /// The step of each access along each axis in bytes, where it is not known.
+    pub(super) steps: Vec<Vec<Option<u32>>>,
+    size: u32,
+}
+
+impl Layout {
+    pub(super) fn new(kernel: &Kernel) -> Self {
+        let mut layout = Self {
+            results: vec![0; kernel.results.len()],
+            accumulators: Vec::new(),
+            totals: Vec::new(),
+            counters: Vec::new(),
+            cursors: Vec::new(),
+            steps: Vec::new(),
+            size: FREE,
+        };
+        for phase in &kernel.phases {
+            let (mut firsts, mut totals) = (Vec::new(), Vec::new());
+            for reduce in &phase.reduces {
+                firsts.push(totals.len() as u32);
+                let kind = Kind::of(reduced_type(phase.code.ty(reduce.value)));
+                totals.push((layout.vector(), kind));
+                if matches!(reduce.op, Reduction::ArgMax | Reduction::ArgMin) {
+                    totals.push((layout.vector(), Kind::W64));
+                }
+                layout.results[reduce.result.0 as usize] = totals[totals.len() - 1].0;
+            }
+            layout.accumulators.push(firsts);
+            layout.totals.push(totals);
+        }
+        layout.counters = kernel.axes.iter().map(|_| layout.word()).collect();
+        layout.cursors = kernel.accesses.iter().map(|_| layout.word()).collect();
+        layout.steps = kernel
+            .accesses
+            .iter()
+            .map(|access| {
+                let known = |step: &pyrite_sym::SymInt| {
+                    step.as_int().is_some_and(|s| i32::try_from(s.saturating_mul(64 * 8)).is_ok())
+                };
+                access.steps.iter().map(|step| (!known(step)).then(|| layout.word())).collect()
+            })
+            .collect();
+        layout
+    }
+
+    /// A new vector.
+    pub(super) fn vector(&mut self) -> u32 {
+        self.size = self.size.next_multiple_of(64) + 64;
+        self.size - 64
+    }
+
+    fn word(&mut self) -> u32 {
+        self.size += 8;
+        self.size - 8
+    }
+
+    /// How many bytes the frame has.
+    pub(super) fn size(&self) -> u32 {
+        self.size.next_multiple_of(64)
+    }
+
+    /// Gives up the vectors that a region has taken since the frame was so long.
+    pub(super) fn truncate(&mut self, size: u32) {
+        self.size = size;
+    }
+}

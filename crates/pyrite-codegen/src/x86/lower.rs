@@ -1,0 +1,632 @@
+//! From the code of a phase to the vector code of a region.
+//!
+//! Values that are the same in all lanes (*uniform*) may be wider than their share of a register: a kernel of 32-bit
+//! values keeps all lanes of the widest registers even if it computes with 64-bit sizes and indices on the side. Such a
+//! value holds its number in every 64-bit lane that fits, and [`Op::Splat`] follows where it becomes narrow.
+
+use pyrite_loops::{
+    AccessId, AxisId, Binary, Compare, Inst, Kernel, Number, Phase, Reduce, Reduction, Type, Unary, Val,
+};
+use pyrite_tensor::DType;
+
+use super::Width;
+use super::functions;
+use super::layout::Layout;
+use super::vector::{Alu, Cond, Element, Kind, Logic, Moves, Op, Place, Region, Rounding, Routine, Shift, V};
+
+/// How many lanes a kernel has, and along what.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    pub(super) width: Width,
+    pub(super) lanes: usize,
+    /// The axis of the rows that lies along the lanes, if rows lie side by side.
+    pub(super) rows: Option<AxisId>,
+}
+
+impl Shape {
+    pub(super) fn new(kernel: &Kernel, width: Width, rows: Option<AxisId>) -> Self {
+        let wide = kernel.phases.iter().any(|phase| {
+            let lane = rows.or(phase.axes.last().copied());
+            needs_wide_lanes(kernel, phase, lane)
+        });
+        Self { width, lanes: width.bytes() / if wide { 8 } else { 4 }, rows }
+    }
+
+    /// How many bytes a value of a kind takes.
+    pub(super) fn bytes(&self, kind: Kind) -> usize {
+        match kind {
+            Kind::W64 => (self.lanes * 8).min(self.width.bytes()),
+            Kind::W32 | Kind::Mask => self.lanes * 4,
+        }
+    }
+
+    /// Whether a 64-bit value has fewer lanes than the kernel.
+    pub(super) fn is_narrow(&self, kind: Kind) -> bool {
+        kind == Kind::W64 && self.lanes * 8 > self.width.bytes()
+    }
+}
+
+/// Which values are the same in all lanes.
+fn uniform(kernel: &Kernel, phase: &Phase, lane: Option<AxisId>, rows: bool) -> Vec<bool> {
+    let mut uniform: Vec<bool> = Vec::with_capacity(phase.code.len());
+    for (_, inst) in phase.code.iter() {
+        let own = match *inst {
+            Inst::Load(access) | Inst::Gather { access, .. } => stays(kernel, access, lane),
+            Inst::Index(axis) => lane != Some(axis),
+            Inst::Result(_) => !rows,
+            Inst::Store { .. } | Inst::Scatter { .. } => false,
+            _ => true,
+        };
+        let mut all = own;
+        inst.each_operand(|v| all &= uniform[v.0 as usize]);
+        uniform.push(all);
+    }
+    uniform
+}
+
+/// Whether an access is at the same element in all positions of an axis.
+fn stays(kernel: &Kernel, access: AccessId, axis: Option<AxisId>) -> bool {
+    axis.is_none_or(|axis| kernel.access(access).step(axis).as_int() == Some(0))
+}
+
+fn needs_wide_lanes(kernel: &Kernel, phase: &Phase, lane: Option<AxisId>) -> bool {
+    let uniform = uniform(kernel, phase, lane, kernel.lanes == pyrite_loops::Lanes::Rows);
+    let wide = |v: Val| phase.code.ty(v).bytes() == 8;
+    let steps_by_one = |access: AccessId| lane.is_some_and(|a| kernel.access(access).step(a).as_int() == Some(1));
+    phase.code.iter().any(|(value, inst)| match *inst {
+        Inst::Scatter { .. } => true,
+        Inst::Store { access, .. } => wide(value) && !stays(kernel, access, lane),
+        Inst::Gather { access, at } => {
+            wide(value) && !uniform[value.0 as usize]
+                || !uniform[at.0 as usize]
+                || !(stays(kernel, access, lane) || steps_by_one(access))
+        }
+        _ => wide(value) && !uniform[value.0 as usize],
+    }) || phase.reduces.iter().any(|r| wide(r.value) || r.index.is_some())
+}
+
+/// Which lanes of a region count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Count {
+    /// All.
+    Full,
+    /// As many as are left.
+    Rest,
+}
+
+/// Builds the region of a phase.
+pub(super) fn region(kernel: &Kernel, number: usize, shape: &Shape, layout: &Layout, count: Count) -> Region {
+    let phase = &kernel.phases[number];
+    let lane = shape.rows.or(phase.axes.last().copied());
+    let axis = phase.axes.last().copied();
+    let mut lower = Lower {
+        kernel,
+        phase,
+        shape,
+        layout,
+        lane,
+        axis,
+        uniform: uniform(kernel, phase, lane, shape.rows.is_some()),
+        region: Region { axis, ..Region::default() },
+        values: Vec::new(),
+    };
+    for (value, inst) in phase.code.iter() {
+        let v = lower.inst(value, inst);
+        lower.values.push(v);
+    }
+    for (index, reduce) in phase.reduces.iter().enumerate() {
+        lower.reduce(number, index, reduce, count);
+    }
+    lower.region
+}
+
+struct Lower<'a> {
+    kernel: &'a Kernel,
+    phase: &'a Phase,
+    shape: &'a Shape,
+    layout: &'a Layout,
+    lane: Option<AxisId>,
+    axis: Option<AxisId>,
+    uniform: Vec<bool>,
+    region: Region,
+    values: Vec<V>,
+}
+
+impl Lower<'_> {
+    fn v(&self, value: Val) -> V {
+        self.values[value.0 as usize]
+    }
+
+    fn is_uniform(&self, value: Val) -> bool {
+        self.uniform[value.0 as usize]
+    }
+
+    /// The step along the lanes, where it is known.
+    fn lane_step(&self, access: AccessId) -> Option<i64> {
+        self.lane.map_or(Some(0), |axis| self.kernel.access(access).step(axis).as_int())
+    }
+
+    /// Whether what an access reads changes within the loop.
+    fn moves(&self, access: AccessId) -> Moves {
+        let buffer = self.kernel.access(access).buffer;
+        let written = self
+            .phase
+            .code
+            .insts()
+            .iter()
+            .any(|inst| inst.writes() && inst.access().is_some_and(|a| self.kernel.access(a).buffer == buffer));
+        if written || !stays(self.kernel, access, self.axis) { Moves::Always } else { Moves::Never }
+    }
+
+    fn inst(&mut self, value: Val, inst: &Inst) -> V {
+        let ty = self.phase.code.ty(value);
+        let of = |v: Val| self.phase.code.ty(v);
+        match *inst {
+            Inst::Const(number, _) => self.number(number, ty),
+            Inst::Load(access) => {
+                let element = element(self.kernel.access(access).dtype);
+                let place = match self.lane_step(access) {
+                    Some(0) => Place::Same,
+                    Some(1) => Place::Row,
+                    _ if element.size() >= 4 => Place::Steps(self.steps(access)),
+                    _ => Place::OneByOne,
+                };
+                self.load(access, place)
+            }
+            Inst::Gather { access, at } => {
+                let element = element(self.kernel.access(access).dtype);
+                let place = match (self.is_uniform(at), self.lane_step(access)) {
+                    (true, Some(0)) => Place::SameAt(self.v(at)),
+                    (true, Some(1)) => Place::RowAt(self.v(at)),
+                    (_, step) if element.size() >= 4 => {
+                        let mut further = self.v(at);
+                        if step != Some(0) {
+                            let by = self.region.pure(Op::LaneStepWide(access), Kind::W64);
+                            let lanes = self.region.pure(Op::Lanes(Kind::W64), Kind::W64);
+                            let by = self.mul64(by, lanes);
+                            further = self.region.alu(Alu::Add, Type::I64, further, by);
+                        }
+                        Place::At(further)
+                    }
+                    _ => Place::OneByOneAt(self.v(at)),
+                };
+                self.load(access, place)
+            }
+            Inst::Store { access, value } => self.store(access, value),
+            Inst::Scatter { access, at, value, write } => {
+                let ty = of(value);
+                let number = self.as_number(self.v(value), ty);
+                let op = Op::Scatter { access, at: self.v(at), value: number, ty, write };
+                self.region.add(op, Kind::Mask, Moves::Always)
+            }
+            Inst::Index(axis) => {
+                let first = self.region.pure(Op::Index(axis), Kind::W64);
+                if self.lane == Some(axis) {
+                    let lanes = self.region.pure(Op::Lanes(Kind::W64), Kind::W64);
+                    self.region.alu(Alu::Add, Type::I64, first, lanes)
+                } else {
+                    first
+                }
+            }
+            Inst::Size(number) => self.region.pure(Op::Number(number), Kind::W64),
+            Inst::Result(result) => {
+                let slot = self.layout.results[result.0 as usize];
+                let kind = if ty == Type::Bool { Kind::W32 } else { Kind::of(ty) };
+                let v = self.region.pure(Op::Slot(slot, kind), kind);
+                self.as_truth_if(ty == Type::Bool, v)
+            }
+            Inst::Unary(op, a) => self.unary(op, ty, self.v(a)),
+            Inst::Binary(op, a, b) => self.binary(op, ty, (a, self.v(a)), (b, self.v(b))),
+            Inst::Compare(op, a, b) => self.compare(op, of(a), self.v(a), self.v(b)),
+            Inst::Select(c, a, b) => {
+                let (c, a, b) = (self.v(c), self.v(a), self.v(b));
+                self.region.select(c, a, b)
+            }
+            Inst::Cast(to, a) => self.cast(of(a), to, self.v(a)),
+            Inst::Wrap(to, a) => self.wrap(to, self.v(a)),
+            Inst::Bounded { index, extent } => {
+                let (index, extent) = (self.v(index), self.v(extent));
+                let zero = self.region.int(0, Kind::W64);
+                let from_end = self.region.alu(Alu::Add, Type::I64, index, extent);
+                let negative = self.cmp(Cond::Lt, Type::I64, index, zero);
+                let index = self.region.select(negative, from_end, index);
+                let below = self.cmp(Cond::Lt, Type::I64, index, zero);
+                let above = self.cmp(Cond::Ge, Type::I64, index, extent);
+                let outside = self.region.logic(Logic::Or, below, above);
+                self.region.add(Op::Check(outside), Kind::Mask, Moves::Never);
+                index
+            }
+        }
+    }
+
+    fn number(&mut self, number: Number, ty: Type) -> V {
+        let (int, float) = match number {
+            Number::Int(n) => (n, n as f64),
+            Number::Float(x) => (x as i64, x),
+        };
+        match ty {
+            Type::Bool => self.region.int(i64::from(float != 0.0), Kind::Mask),
+            Type::I32 | Type::I64 => self.region.int(int, Kind::of(ty)),
+            Type::F32 | Type::F64 => self.region.float(float, ty),
+        }
+    }
+
+    /// How many elements away from the first each lane is, in 32 bits.
+    fn steps(&mut self, access: AccessId) -> V {
+        let lanes = self.region.pure(Op::Lanes(Kind::W32), Kind::W32);
+        let step = self.region.pure(Op::LaneStep(access), Kind::W32);
+        self.region.alu(Alu::Mul, Type::I32, lanes, step)
+    }
+
+    fn load(&mut self, access: AccessId, place: Place) -> V {
+        let dtype = self.kernel.access(access).dtype;
+        let element = element(dtype);
+        let loaded = self.region.add(Op::Load(access, element, place), element.kind(), self.moves(access));
+        match dtype {
+            DType::BF16 => self.region.shift(Shift::Left, loaded, 16),
+            _ => self.as_truth_if(dtype == DType::Bool, loaded),
+        }
+    }
+
+    fn store(&mut self, access: AccessId, value: Val) -> V {
+        let dtype = self.kernel.access(access).dtype;
+        let element = element(dtype);
+        let mut v = self.as_number(self.v(value), self.phase.code.ty(value));
+        if dtype == DType::BF16 {
+            if !matches!(self.phase.code.inst(value), Inst::Wrap(DType::BF16, _)) {
+                v = self.wrap(DType::BF16, v);
+            }
+            v = self.region.shift(Shift::Right, v, 16);
+        }
+        let place = match self.lane_step(access) {
+            Some(1) => Place::Row,
+            Some(0) if self.is_uniform(value) => Place::Same,
+            Some(0) => Place::OneByOne,
+            _ if element.size() >= 4 && self.shape.width == Width::Avx512 => Place::Steps(self.steps(access)),
+            _ => Place::OneByOne,
+        };
+        self.region.add(Op::Store(access, element, place, v), Kind::Mask, Moves::Always)
+    }
+
+    /// Truth as 0 or 1.
+    fn as_number(&mut self, v: V, ty: Type) -> V {
+        if ty != Type::Bool {
+            return v;
+        }
+        let (one, zero) = (self.region.int(1, Kind::W32), self.region.int(0, Kind::W32));
+        self.region.select(v, one, zero)
+    }
+
+    fn as_truth_if(&mut self, truth: bool, v: V) -> V {
+        if !truth {
+            return v;
+        }
+        let zero = self.region.int(0, Kind::W32);
+        self.region.cmp(Cond::Ne, Type::I32, v, zero)
+    }
+
+    /// A comparison; that of a narrow value holds for all lanes.
+    fn cmp(&mut self, cond: Cond, ty: Type, a: V, b: V) -> V {
+        let mask = self.region.cmp(cond, ty, a, b);
+        if self.shape.is_narrow(Kind::of(ty)) { self.region.pure(Op::Splat(mask), Kind::Mask) } else { mask }
+    }
+
+    fn compare(&mut self, op: Compare, ty: Type, a: V, b: V) -> V {
+        if ty == Type::Bool {
+            let r = &mut self.region;
+            return match op {
+                Compare::Ne => r.logic(Logic::Xor, a, b),
+                Compare::Eq => {
+                    let differ = r.logic(Logic::Xor, a, b);
+                    r.not(differ)
+                }
+                Compare::Lt => r.logic(Logic::AndNot, a, b),
+                Compare::Gt => r.logic(Logic::AndNot, b, a),
+                Compare::Le => {
+                    let above = r.logic(Logic::AndNot, b, a);
+                    r.not(above)
+                }
+                Compare::Ge => {
+                    let below = r.logic(Logic::AndNot, a, b);
+                    r.not(below)
+                }
+            };
+        }
+        let cond = match op {
+            Compare::Eq => Cond::Eq,
+            Compare::Ne => Cond::Ne,
+            Compare::Lt => Cond::Lt,
+            Compare::Le => Cond::Le,
+            Compare::Gt => Cond::Gt,
+            Compare::Ge => Cond::Ge,
+        };
+        self.cmp(cond, ty, a, b)
+    }
+
+    fn mul64(&mut self, a: V, b: V) -> V {
+        let r = &mut self.region;
+        if self.shape.width == Width::Avx512 {
+            return r.alu(Alu::Mul, Type::I64, a, b);
+        }
+        let (high_a, high_b) = (r.shift(Shift::Right, a, 32), r.shift(Shift::Right, b, 32));
+        let low = r.alu(Alu::MulLow, Type::I64, a, b);
+        let (x, y) = (r.alu(Alu::MulLow, Type::I64, high_a, b), r.alu(Alu::MulLow, Type::I64, a, high_b));
+        let high = r.alu(Alu::Add, Type::I64, x, y);
+        let high = r.shift(Shift::Left, high, 32);
+        r.alu(Alu::Add, Type::I64, low, high)
+    }
+
+    fn unary(&mut self, op: Unary, ty: Type, a: V) -> V {
+        let kind = Kind::of(ty);
+        match op {
+            Unary::Not => self.region.not(a),
+            Unary::Neg if ty.is_float() => {
+                let sign = sign_bit(&mut self.region, ty);
+                self.region.logic(Logic::Xor, a, sign)
+            }
+            Unary::Abs if ty.is_float() => {
+                let sign = sign_bit(&mut self.region, ty);
+                self.region.logic(Logic::AndNot, sign, a)
+            }
+            Unary::Neg => {
+                let zero = self.region.int(0, kind);
+                self.region.alu(Alu::Sub, ty, zero, a)
+            }
+            Unary::Abs => {
+                let zero = self.region.int(0, kind);
+                let negated = self.region.alu(Alu::Sub, ty, zero, a);
+                let negative = self.cmp(Cond::Lt, ty, a, zero);
+                self.region.select(negative, negated, a)
+            }
+            Unary::Sign => {
+                let zero = self.region.int(0, kind);
+                let (one, less) = if ty.is_float() {
+                    (self.region.float(1.0, ty), self.region.float(-1.0, ty))
+                } else {
+                    (self.region.int(1, kind), self.region.int(-1, kind))
+                };
+                let (above, below) = (self.cmp(Cond::Gt, ty, a, zero), self.cmp(Cond::Lt, ty, a, zero));
+                let rest = self.region.select(below, less, zero);
+                let sign = self.region.select(above, one, rest);
+                if !ty.is_float() {
+                    return sign;
+                }
+                let nan = self.cmp(Cond::Unordered, ty, a, a);
+                self.region.select(nan, a, sign)
+            }
+            Unary::Sqrt => self.region.pure(Op::Sqrt(ty, a), kind),
+            Unary::Rsqrt => {
+                let one = self.region.float(1.0, ty);
+                let root = self.region.pure(Op::Sqrt(ty, a), kind);
+                self.region.alu(Alu::Div, ty, one, root)
+            }
+            Unary::Floor => self.region.pure(Op::Round(ty, Rounding::Down, a), kind),
+            Unary::Ceil => self.region.pure(Op::Round(ty, Rounding::Up, a), kind),
+            Unary::Trunc => self.region.pure(Op::Round(ty, Rounding::Zero, a), kind),
+            Unary::Round => self.region.pure(Op::Round(ty, Rounding::Nearest, a), kind),
+            _ => functions::unary(&mut self.region, self.shape.width, op, ty, a)
+                .unwrap_or_else(|| self.region.pure(Op::Call { routine: Routine::Unary(op, ty), a, b: a }, kind)),
+        }
+    }
+
+    fn binary(&mut self, op: Binary, ty: Type, (x, a): (Val, V), (y, b): (Val, V)) -> V {
+        let kind = Kind::of(ty);
+        let alu = match op {
+            Binary::Add => Alu::Add,
+            Binary::Sub => Alu::Sub,
+            Binary::Mul if ty == Type::I64 => return self.mul64(a, b),
+            Binary::Mul => Alu::Mul,
+            Binary::Div => Alu::Div,
+            Binary::Max => return self.best(Alu::Max, ty, a, b),
+            Binary::Min => return self.best(Alu::Min, ty, a, b),
+            Binary::And => return self.region.logic(Logic::And, a, b),
+            Binary::Or => return self.region.logic(Logic::Or, a, b),
+            Binary::Xor => return self.region.logic(Logic::Xor, a, b),
+            Binary::Pow | Binary::Fmod | Binary::Atan2 => {
+                let exponent = match self.phase.code.inst(y) {
+                    Inst::Const(Number::Float(p), _) if op == Binary::Pow && x != y => Some(*p),
+                    _ => None,
+                };
+                let known = exponent.and_then(|p| functions::power(&mut self.region, ty, a, p));
+                return known
+                    .unwrap_or_else(|| self.region.pure(Op::Call { routine: Routine::Binary(op, ty), a, b }, kind));
+            }
+        };
+        self.region.alu(alu, ty, a, b)
+    }
+
+    /// The larger or the smaller, or NaN if one is.
+    fn best(&mut self, alu: Alu, ty: Type, a: V, b: V) -> V {
+        if ty.is_float() {
+            let best = self.region.alu(alu, ty, a, b);
+            let nan = self.cmp(Cond::Unordered, ty, a, a);
+            self.region.select(nan, a, best)
+        } else if ty == Type::I64 && self.shape.width == Width::Avx2 {
+            let above = self.cmp(Cond::Gt, ty, a, b);
+            let (first, second) = if alu == Alu::Max { (a, b) } else { (b, a) };
+            self.region.select(above, first, second)
+        } else {
+            self.region.alu(alu, ty, a, b)
+        }
+    }
+
+    fn cast(&mut self, from: Type, to: Type, a: V) -> V {
+        if from == to {
+            return a;
+        }
+        match (from, to) {
+            (_, Type::Bool) => {
+                let zero = self.region.int(0, Kind::of(from));
+                self.cmp(Cond::Ne, from, a, zero)
+            }
+            (Type::Bool, _) => {
+                let zero = self.region.int(0, Kind::of(to));
+                let one = if to.is_float() { self.region.float(1.0, to) } else { self.region.int(1, Kind::of(to)) };
+                self.region.select(a, one, zero)
+            }
+            _ => {
+                let (wide, other) = if Kind::of(from) == Kind::W64 { (from, to) } else { (to, from) };
+                let lacking = self.shape.width == Width::Avx2 && wide == Type::I64 && other.is_float()
+                    || self.shape.width == Width::Avx2 && (from, to) == (Type::F64, Type::I64);
+                let cast = if lacking {
+                    self.region.pure(Op::Call { routine: Routine::Cast(from, to), a, b: a }, Kind::of(to))
+                } else {
+                    self.region.convert(from, to, a)
+                };
+                let narrows = self.shape.is_narrow(Kind::of(from)) && Kind::of(to) == Kind::W32;
+                if narrows { self.region.pure(Op::Splat(cast), Kind::W32) } else { cast }
+            }
+        }
+    }
+
+    fn wrap(&mut self, to: DType, a: V) -> V {
+        let r = &mut self.region;
+        match to {
+            DType::F16 => r.pure(Op::ThroughHalf(a), Kind::W32),
+            DType::BF16 => {
+                let (bias, one) = (r.int(0x7fff, Kind::W32), r.int(1, Kind::W32));
+                let (high, quiet) = (r.int(0xffff_0000, Kind::W32), r.int(0x0040_0000, Kind::W32));
+                let odd = r.shift(Shift::Right, a, 16);
+                let odd = r.logic(Logic::And, odd, one);
+                let up = r.alu(Alu::Add, Type::I32, a, bias);
+                let up = r.alu(Alu::Add, Type::I32, up, odd);
+                let nan = r.logic(Logic::Or, a, quiet);
+                let is_nan = r.cmp(Cond::Unordered, Type::F32, a, a);
+                let rounded = r.select(is_nan, nan, up);
+                r.logic(Logic::And, rounded, high)
+            }
+            DType::U8 => {
+                let low = r.int(0xff, Kind::W32);
+                r.logic(Logic::And, a, low)
+            }
+            DType::I8 | DType::I16 => {
+                let by = if to == DType::I8 { 24 } else { 16 };
+                let a = r.shift(Shift::Left, a, by);
+                r.shift(Shift::RightSigned, a, by)
+            }
+            _ => a,
+        }
+    }
+
+    fn reduce(&mut self, phase: usize, number: usize, reduce: &Reduce, count: Count) {
+        let ty = reduced_type(self.phase.code.ty(reduce.value));
+        let accumulator = self.layout.accumulators[phase][number];
+        let mut v = self.as_number(self.v(reduce.value), self.phase.code.ty(reduce.value));
+        let neutral = neutral(&mut self.region, reduce.op, ty);
+        let mut index = reduce.index.map(|i| self.v(i));
+        if count == Count::Rest {
+            let active = self.region.pure(Op::Active, Kind::Mask);
+            v = self.region.select(active, v, neutral);
+            let last = self.region.int(i64::MAX, Kind::W64);
+            index = index.map(|i| self.region.select(active, i, last));
+        }
+        let old = self.region.add(Op::Acc(accumulator, Kind::of(ty)), Kind::of(ty), Moves::Always);
+        let old_index = index.map(|_| self.region.add(Op::Acc(accumulator + 1, Kind::W64), Kind::W64, Moves::Always));
+        let (new, new_index) = join(&mut self.region, self.shape.width, reduce.op, ty, (old, old_index), (v, index));
+        self.region.add(Op::SetAcc(accumulator, new), Kind::Mask, Moves::Always);
+        if let Some(index) = new_index {
+            self.region.add(Op::SetAcc(accumulator + 1, index), Kind::Mask, Moves::Always);
+        }
+    }
+}
+
+/// The type that values are reduced in.
+pub(super) fn reduced_type(ty: Type) -> Type {
+    if ty == Type::Bool { Type::I32 } else { ty }
+}
+
+/// What changes no result of a reduction.
+pub(super) fn neutral(region: &mut Region, op: Reduction, ty: Type) -> V {
+    let float = match op {
+        Reduction::Sum | Reduction::Any => 0.0,
+        Reduction::Prod | Reduction::All => 1.0,
+        Reduction::Max | Reduction::ArgMax => f64::NEG_INFINITY,
+        Reduction::Min | Reduction::ArgMin => f64::INFINITY,
+    };
+    if ty.is_float() {
+        return region.float(float, ty);
+    }
+    let limits = if ty == Type::I32 { (i64::from(i32::MIN), i64::from(i32::MAX)) } else { (i64::MIN, i64::MAX) };
+    let int = match op {
+        Reduction::Max | Reduction::ArgMax => limits.0,
+        Reduction::Min | Reduction::ArgMin => limits.1,
+        _ => float as i64,
+    };
+    region.int(int, Kind::of(ty))
+}
+
+/// Two reduced values, or values with their indices, as one.
+pub(super) fn join(
+    r: &mut Region,
+    width: Width,
+    op: Reduction,
+    ty: Type,
+    old: (V, Option<V>),
+    new: (V, Option<V>),
+) -> (V, Option<V>) {
+    let best = |r: &mut Region, alu: Alu| {
+        if ty.is_float() {
+            let best = r.alu(alu, ty, new.0, old.0);
+            let nan = r.cmp(Cond::Unordered, ty, new.0, new.0);
+            r.select(nan, new.0, best)
+        } else if ty == Type::I64 && width == Width::Avx2 {
+            let cond = if alu == Alu::Max { Cond::Gt } else { Cond::Lt };
+            let wins = r.cmp(cond, ty, new.0, old.0);
+            r.select(wins, new.0, old.0)
+        } else {
+            r.alu(alu, ty, new.0, old.0)
+        }
+    };
+    let value = match op {
+        Reduction::Sum => r.alu(Alu::Add, ty, old.0, new.0),
+        Reduction::Prod if ty == Type::I64 && width == Width::Avx2 => {
+            let (high_a, high_b) = (r.shift(Shift::Right, old.0, 32), r.shift(Shift::Right, new.0, 32));
+            let low = r.alu(Alu::MulLow, ty, old.0, new.0);
+            let (x, y) = (r.alu(Alu::MulLow, ty, high_a, new.0), r.alu(Alu::MulLow, ty, old.0, high_b));
+            let high = r.alu(Alu::Add, ty, x, y);
+            let high = r.shift(Shift::Left, high, 32);
+            r.alu(Alu::Add, ty, low, high)
+        }
+        Reduction::Prod => r.alu(Alu::Mul, ty, old.0, new.0),
+        Reduction::Max => best(r, Alu::Max),
+        Reduction::Min => best(r, Alu::Min),
+        Reduction::Any => r.logic(Logic::Or, old.0, new.0),
+        Reduction::All => r.logic(Logic::And, old.0, new.0),
+        Reduction::ArgMax | Reduction::ArgMin => {
+            let (Some(old_index), Some(new_index)) = (old.1, new.1) else { return (new.0, new.1) };
+            let cond = if op == Reduction::ArgMax { Cond::Gt } else { Cond::Lt };
+            let wins = r.cmp(cond, ty, new.0, old.0);
+            let mut even = r.cmp(Cond::Eq, ty, new.0, old.0);
+            let earlier = r.cmp(Cond::Lt, Type::I64, new_index, old_index);
+            let mut beats = wins;
+            if ty.is_float() {
+                let new_nan = r.cmp(Cond::Unordered, ty, new.0, new.0);
+                let old_nan = r.cmp(Cond::Unordered, ty, old.0, old.0);
+                let both = r.logic(Logic::And, new_nan, old_nan);
+                even = r.logic(Logic::Or, even, both);
+                let only = r.logic(Logic::AndNot, old_nan, new_nan);
+                beats = r.logic(Logic::Or, wins, only);
+            }
+            let first = r.logic(Logic::And, even, earlier);
+            let takes = r.logic(Logic::Or, beats, first);
+            return (r.select(takes, new.0, old.0), Some(r.select(takes, new_index, old_index)));
+        }
+    };
+    (value, None)
+}
+
+fn sign_bit(region: &mut Region, ty: Type) -> V {
+    region.float(-0.0, ty)
+}
+
+fn element(dtype: DType) -> Element {
+    match dtype {
+        DType::Bool | DType::U8 => Element::U8,
+        DType::I8 => Element::I8,
+        DType::I16 => Element::I16,
+        DType::BF16 => Element::U16,
+        DType::F16 => Element::F16,
+        DType::I32 | DType::F32 => Element::B32,
+        DType::I64 | DType::F64 | DType::C64 | DType::C128 => Element::B64,
+    }
+}

@@ -1,0 +1,401 @@
+//! The loops of a kernel: rows, phases, the axes of phases.
+//!
+//! Loops outside of regions keep their counters and the positions of accesses in the frame. A loop leaves every access
+//! where it found it.
+
+use iced_x86::code_asm::{
+    ptr, qword_ptr,
+    registers::{
+        gpr32::{eax, r11d},
+        gpr64::{r8, r10, r11, r12, r13, r14, r15, rax, rbp, rbx, rcx, rdi, rdx, rsi, rsp},
+    },
+};
+use pyrite_loops::{AxisId, Reduction};
+
+use super::emitter::{Done, Emitter, frame};
+use super::layout::{BASES, BEGINS, CALLER, EXTENTS, NUMBERS, STEPS};
+use super::lower::{self, Count, join, neutral, reduced_type};
+use super::region::{Plan, Run, weight};
+use super::vector::{Kind, Moves, Op, Region, V};
+
+/// After how many positions along the lanes a sum is put aside, so that no chain of additions gets long.
+const CHUNK: i32 = 1 << 14;
+/// The same, for positions that are taken one at a time.
+const STEP_CHUNK: i32 = 1 << 8;
+
+impl Emitter<'_> {
+    /// Emits the whole function.
+    pub(super) fn kernel(&mut self) -> Done {
+        let (mut enter, mut body) = (self.asm.create_label(), self.asm.create_label());
+        self.asm.jmp(enter)?;
+        self.asm.set_label(&mut body)?;
+        let rows = self.kernel.rows.clone();
+        match self.shape.rows {
+            None => self.loops(&rows, &mut |e| e.phases(Count::Full))?,
+            Some(lane) => self.loops(&rows[..rows.len() - 1], &mut |e| e.tiles(lane))?,
+        }
+        let (mut leave, mut fault) = (self.asm.create_label(), self.fault);
+        self.asm.xor(eax, eax)?;
+        self.asm.set_label(&mut leave)?;
+        self.asm.vzeroupper()?;
+        let caller = frame(CALLER);
+        self.asm.mov(rsp, caller)?;
+        for register in [r15, r14, r13, r12, rbp, rbx] {
+            self.asm.pop(register)?;
+        }
+        self.asm.ret()?;
+        self.asm.set_label(&mut fault)?;
+        self.asm.mov(rax, 1i64)?;
+        self.asm.jmp(leave)?;
+        self.asm.set_label(&mut enter)?;
+        self.enter()?;
+        self.asm.jmp(body)?;
+        self.place_data()
+    }
+
+    /// Builds the frame: the arguments, where accesses begin, steps in bytes.
+    fn enter(&mut self) -> Done {
+        for register in [rbx, rbp, r12, r13, r14, r15] {
+            self.asm.push(register)?;
+        }
+        self.asm.mov(rax, rsp)?;
+        self.asm.sub(rsp, self.deepest as i32)?;
+        self.asm.and(rsp, -64)?;
+        let arguments = [(CALLER, rax), (BASES, rdi), (EXTENTS, rsi), (BEGINS, rdx), (STEPS, rcx), (NUMBERS, r8)];
+        for (offset, register) in arguments {
+            let place = frame(offset);
+            self.asm.mov(place, register)?;
+        }
+        for index in 0..self.kernel.accesses.len() {
+            let cursor = frame(self.layout.cursors[index]);
+            self.asm.mov(rax, ptr(rdi + (index * 8) as i32))?;
+            self.asm.mov(cursor, rax)?;
+        }
+        let axes = self.kernel.axes.len();
+        for index in 0..self.kernel.accesses.len() {
+            let size = self.kernel.accesses[index].dtype.size() as i32;
+            for axis in 0..axes {
+                if let Some(offset) = self.layout.steps[index][axis] {
+                    let place = frame(offset);
+                    self.asm.imul_3(rax, qword_ptr(rcx + ((index * axes + axis) * 8) as i32), size)?;
+                    self.asm.mov(place, rax)?;
+                }
+            }
+        }
+        for axis in 0..axes {
+            let counter = frame(self.layout.counters[axis]);
+            self.asm.mov(qword_ptr(counter), 0)?;
+        }
+        Ok(())
+    }
+
+    /// The extent of an axis, in `rax`.
+    fn extent(&mut self, axis: AxisId) -> Done {
+        let extents = frame(EXTENTS);
+        self.asm.mov(rax, extents)?;
+        self.asm.mov(rax, ptr(rax + (axis.0 * 8) as i32))?;
+        Ok(())
+    }
+
+    /// Loops over axes, one position at a time.
+    fn loops(&mut self, axes: &[AxisId], inner: &mut dyn FnMut(&mut Self) -> Done) -> Done {
+        let Some((&axis, rest)) = axes.split_first() else { return inner(self) };
+        let counter = frame(self.layout.counters[axis.0 as usize]);
+        let (mut again, mut done) = (self.asm.create_label(), self.asm.create_label());
+        self.asm.mov(qword_ptr(counter), 0)?;
+        self.extent(axis)?;
+        self.asm.test(rax, rax)?;
+        self.asm.jle(done)?;
+        self.asm.set_label(&mut again)?;
+        self.loops(rest, inner)?;
+        self.move_cursors(axis, Steps::Forward(1))?;
+        self.extent(axis)?;
+        self.asm.mov(rcx, counter)?;
+        self.asm.inc(rcx)?;
+        self.asm.mov(counter, rcx)?;
+        self.asm.cmp(rcx, rax)?;
+        self.asm.jl(again)?;
+        self.move_cursors(axis, Steps::Back)?;
+        self.asm.set_label(&mut done)?;
+        self.asm.mov(qword_ptr(counter), 0)?;
+        Ok(())
+    }
+
+    /// Loops over the rows that lie side by side.
+    fn tiles(&mut self, axis: AxisId) -> Done {
+        let counter = frame(self.layout.counters[axis.0 as usize]);
+        let lanes = self.shape.lanes as i32;
+        let (mut again, mut rest, mut done) =
+            (self.asm.create_label(), self.asm.create_label(), self.asm.create_label());
+        self.asm.mov(qword_ptr(counter), 0)?;
+        self.asm.set_label(&mut again)?;
+        self.extent(axis)?;
+        self.asm.mov(rcx, counter)?;
+        self.asm.add(rcx, lanes)?;
+        self.asm.cmp(rcx, rax)?;
+        self.asm.jg(rest)?;
+        self.phases(Count::Full)?;
+        self.move_cursors(axis, Steps::Forward(lanes))?;
+        self.asm.add(qword_ptr(counter), lanes)?;
+        self.asm.jmp(again)?;
+        self.asm.set_label(&mut rest)?;
+        self.extent(axis)?;
+        self.asm.sub(rax, counter)?;
+        self.asm.test(rax, rax)?;
+        self.asm.jle(done)?;
+        self.set_count()?;
+        self.phases(Count::Rest)?;
+        self.asm.set_label(&mut done)?;
+        self.move_cursors(axis, Steps::Back)?;
+        self.asm.mov(qword_ptr(counter), 0)?;
+        Ok(())
+    }
+
+    /// Moves all accesses along an axis, forward by some positions or back by as many as its counter tells.
+    fn move_cursors(&mut self, axis: AxisId, steps: Steps) -> Done {
+        for index in 0..self.kernel.accesses.len() {
+            let access = &self.kernel.accesses[index];
+            let known = access.step(axis).as_int();
+            if known == Some(0) {
+                continue;
+            }
+            let size = access.dtype.size() as i32;
+            let cursor = frame(self.layout.cursors[index]);
+            match (steps, self.layout.steps[index][axis.0 as usize]) {
+                (Steps::Forward(times), None) => {
+                    self.asm.add(qword_ptr(cursor), known.unwrap_or(0) as i32 * size * times)?;
+                    continue;
+                }
+                (Steps::Forward(times), Some(_)) => {
+                    self.step_bytes(pyrite_loops::AccessId(index as u32), axis)?;
+                    if times != 1 {
+                        self.asm.imul_3(rcx, rcx, times)?;
+                    }
+                }
+                (Steps::Back, _) => {
+                    self.step_bytes(pyrite_loops::AccessId(index as u32), axis)?;
+                    let counter = frame(self.layout.counters[axis.0 as usize]);
+                    self.asm.imul_2(rcx, counter)?;
+                    self.asm.neg(rcx)?;
+                }
+            }
+            self.asm.add(cursor, rcx)?;
+        }
+        Ok(())
+    }
+
+    /// Runs all phases for a row, or for as many as lie side by side.
+    fn phases(&mut self, count: Count) -> Done {
+        for number in 0..self.kernel.phases.len() {
+            self.phase(number, count)?;
+        }
+        Ok(())
+    }
+
+    fn phase(&mut self, number: usize, count: Count) -> Done {
+        let phase = &self.kernel.phases[number];
+        self.start_totals(number)?;
+        match (self.shape.rows, phase.axes.split_last()) {
+            (None, None) => {
+                self.asm.mov(rax, 1i64)?;
+                self.set_count()?;
+                self.body(number, Run::Once, Count::Rest)?;
+            }
+            (Some(_), None) => self.body(number, Run::Once, count)?,
+            (rows, Some((&last, outer))) => {
+                let run = if rows.is_some() { Run::Steps } else { Run::Lanes };
+                self.loops(outer, &mut |e| e.innermost(number, last, run, count))?;
+            }
+        }
+        if self.shape.rows.is_none() {
+            self.join_lanes(number)?;
+        }
+        Ok(())
+    }
+
+    /// The innermost loop of a phase.
+    fn innermost(&mut self, number: usize, axis: AxisId, run: Run, count: Count) -> Done {
+        let counter = frame(self.layout.counters[axis.0 as usize]);
+        let phase = &self.kernel.phases[number];
+        let sums = phase
+            .reduces
+            .iter()
+            .any(|r| matches!(r.op, Reduction::Sum | Reduction::Prod) && phase.code.ty(r.value).is_float());
+        self.extent(axis)?;
+        self.asm.mov(r10, rax)?;
+        self.asm.xor(r11d, r11d)?;
+        if !sums {
+            return self.body(number, run, count);
+        }
+        let (mut again, mut done) = (self.asm.create_label(), self.asm.create_label());
+        self.asm.set_label(&mut again)?;
+        let chunk = if run == Run::Lanes { CHUNK } else { STEP_CHUNK };
+        self.extent(axis)?;
+        self.asm.lea(r10, ptr(r11 + chunk))?;
+        self.asm.cmp(r10, rax)?;
+        self.asm.cmovg(r10, rax)?;
+        self.asm.cmp(r11, r10)?;
+        self.asm.jge(done)?;
+        self.body(number, run, count)?;
+        self.asm.jmp(again)?;
+        self.asm.set_label(&mut done)?;
+        self.asm.mov(qword_ptr(counter), 0)?;
+        Ok(())
+    }
+
+    /// The regions of a phase: from `r11` to `r10`, or once.
+    fn body(&mut self, number: usize, run: Run, count: Count) -> Done {
+        let lane = self.shape.rows.or(self.kernel.phases[number].axes.last().copied());
+        let passes: Vec<(Count, bool)> = match run {
+            Run::Lanes => vec![(Count::Full, true), (Count::Rest, false)],
+            Run::Steps => vec![(count, true), (count, false)],
+            Run::Once => vec![(count, false)],
+        };
+        for (count, repeated) in passes {
+            let region = lower::region(self.kernel, number, &self.shape, &self.layout, count);
+            let copies = if repeated { self.copies(number, &region) } else { 1 };
+            self.pass(number, &region, Plan { run, count, copies, lane, accumulators: &[] }, repeated)?;
+        }
+        Ok(())
+    }
+
+    /// How many copies of its body a loop gets.
+    fn copies(&self, number: usize, region: &Region) -> usize {
+        let weight = weight(region);
+        let totals = self.layout.totals[number].len();
+        let calls = region.ops.iter().any(|op| matches!(op, Op::Call { .. } | Op::Scatter { .. }));
+        let registers = if self.is_wide() { 30 } else { 14 };
+        let wanted = match weight {
+            _ if calls => 1,
+            0..=12 => 4,
+            13..=32 => 2,
+            _ if totals > 0 && weight <= 64 => 2,
+            _ => 1,
+        };
+        let room = |copies: usize| totals * copies <= registers / 2;
+        [wanted, 2, 1].into_iter().find(|copies| *copies <= wanted && room(*copies)).unwrap_or(1)
+    }
+
+    /// A region with its accumulators. What takes many positions has its own, what takes the rest uses the totals.
+    fn pass(&mut self, number: usize, region: &Region, plan: Plan<'_>, repeated: bool) -> Done {
+        let size = self.layout.size();
+        let totals = self.layout.totals[number].clone();
+        if !repeated {
+            let accumulators: Vec<(Kind, Vec<u32>)> =
+                totals.into_iter().map(|(slot, kind)| (kind, vec![slot])).collect();
+            return self.region(region, &Plan { accumulators: &accumulators, ..plan });
+        }
+        let accumulators: Vec<(Kind, Vec<u32>)> = totals
+            .into_iter()
+            .map(|(_, kind)| (kind, (0..plan.copies).map(|_| self.layout.vector()).collect()))
+            .collect();
+        self.reset(number, &accumulators)?;
+        self.region(region, &Plan { accumulators: &accumulators, ..plan })?;
+        self.collect(number, &accumulators)?;
+        self.deepest = self.deepest.max(self.layout.size());
+        self.layout.truncate(size);
+        Ok(())
+    }
+
+    /// The neutral values of what a phase reduces, accumulator by accumulator.
+    fn neutrals(&self, number: usize, region: &mut Region) -> Vec<V> {
+        let phase = &self.kernel.phases[number];
+        let mut values = Vec::new();
+        for reduce in &phase.reduces {
+            values.push(neutral(region, reduce.op, reduced_type(phase.code.ty(reduce.value))));
+            if reduce.index.is_some() {
+                values.push(region.int(i64::MAX, Kind::W64));
+            }
+        }
+        values
+    }
+
+    fn start_totals(&mut self, number: usize) -> Done {
+        let mut region = Region::default();
+        let neutrals = self.neutrals(number, &mut region);
+        for ((slot, _), value) in self.layout.totals[number].iter().zip(neutrals) {
+            region.add(Op::SetSlot(*slot, value), Kind::Mask, Moves::Always);
+        }
+        self.straight(&region)
+    }
+
+    fn reset(&mut self, number: usize, accumulators: &[(Kind, Vec<u32>)]) -> Done {
+        let mut region = Region::default();
+        let neutrals = self.neutrals(number, &mut region);
+        for ((_, slots), value) in accumulators.iter().zip(neutrals) {
+            for slot in slots {
+                region.add(Op::SetSlot(*slot, value), Kind::Mask, Moves::Always);
+            }
+        }
+        self.straight(&region)
+    }
+
+    /// Joins the accumulators of a region into the totals of the phase.
+    fn collect(&mut self, number: usize, accumulators: &[(Kind, Vec<u32>)]) -> Done {
+        let phase = &self.kernel.phases[number];
+        let mut region = Region::default();
+        for (index, reduce) in phase.reduces.iter().enumerate() {
+            let first = self.layout.accumulators[number][index] as usize;
+            let ty = reduced_type(phase.code.ty(reduce.value));
+            let slot = |region: &mut Region, offset: u32, kind: Kind| region.pure(Op::Slot(offset, kind), kind);
+            let copies = accumulators[first].1.len();
+            let mut parts = vec![];
+            for copy in 0..copies {
+                let value = slot(&mut region, accumulators[first].1[copy], Kind::of(ty));
+                let index = reduce.index.map(|_| slot(&mut region, accumulators[first + 1].1[copy], Kind::W64));
+                parts.push((value, index));
+            }
+            let value = slot(&mut region, self.layout.totals[number][first].0, Kind::of(ty));
+            let index = reduce.index.map(|_| slot(&mut region, self.layout.totals[number][first + 1].0, Kind::W64));
+            let mut total = parts[0];
+            for part in &parts[1..] {
+                total = join(&mut region, self.shape.width, reduce.op, ty, total, *part);
+            }
+            total = join(&mut region, self.shape.width, reduce.op, ty, (value, index), total);
+            self.set_totals(&mut region, number, first, total);
+        }
+        self.straight(&region)
+    }
+
+    /// Joins the lanes of what a phase reduced; every lane then has the result.
+    fn join_lanes(&mut self, number: usize) -> Done {
+        let phase = &self.kernel.phases[number];
+        let mut region = Region::default();
+        for (index, reduce) in phase.reduces.iter().enumerate() {
+            let first = self.layout.accumulators[number][index] as usize;
+            let ty = reduced_type(phase.code.ty(reduce.value));
+            let kind = Kind::of(ty);
+            let value = region.pure(Op::Slot(self.layout.totals[number][first].0, kind), kind);
+            let index = reduce.index.map(|_| {
+                let slot = self.layout.totals[number][first + 1].0;
+                region.pure(Op::Slot(slot, Kind::W64), Kind::W64)
+            });
+            let mut total = (value, index);
+            let mut distance = self.shape.lanes as u32 / 2;
+            while distance > 0 {
+                let other = region.pure(Op::Swap(total.0, distance), kind);
+                let index = total.1.map(|i| region.pure(Op::Swap(i, distance), Kind::W64));
+                total = join(&mut region, self.shape.width, reduce.op, ty, total, (other, index));
+                distance /= 2;
+            }
+            self.set_totals(&mut region, number, first, total);
+        }
+        self.straight(&region)
+    }
+
+    fn set_totals(&self, region: &mut Region, number: usize, first: usize, total: (V, Option<V>)) {
+        let slot = self.layout.totals[number][first].0;
+        region.add(Op::SetSlot(slot, total.0), Kind::Mask, Moves::Always);
+        if let Some(index) = total.1 {
+            let slot = self.layout.totals[number][first + 1].0;
+            region.add(Op::SetSlot(slot, index), Kind::Mask, Moves::Always);
+        }
+    }
+}
+
+/// How far accesses are moved.
+#[derive(Clone, Copy)]
+enum Steps {
+    Forward(i32),
+    Back,
+}

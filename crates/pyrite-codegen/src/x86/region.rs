@@ -1,0 +1,377 @@
+//! A region as machine code: what is invariant first, then the loop.
+//!
+//! `r11` counts positions of the loop's axis and stays below `r10`. A region is entered only if its loop runs at least
+//! once, so that invariant loads and checks happen only where a position needs them. When a region has ended, `r11` is
+//! at the first position that it left, and its accumulators are in the frame.
+
+use iced_x86::code_asm::{
+    ptr,
+    registers::gpr64::{r10, r11, rax, rcx},
+};
+use pyrite_loops::{AccessId, AxisId};
+
+use super::emitter::{Done, Emitter, POINTERS, frame};
+use super::lower::Count;
+use super::registers::{Home, Registers};
+use super::vector::{Kind, Op, Region, V};
+
+/// Where an access is kept during a region.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Pointer {
+    /// In one of [`POINTERS`].
+    Register(usize),
+    Frame(u32),
+}
+
+/// What an operation is emitted for.
+pub(super) struct Context {
+    pub(super) count: Count,
+    /// Which copy of the loop's body it is.
+    pub(super) copy: usize,
+    /// How many positions of the loop a copy is for.
+    pub(super) stride: usize,
+    /// Whether rows of lanes are found with the help of `r11`.
+    pub(super) indexed: bool,
+    pub(super) lane: Option<AxisId>,
+    pub(super) pointers: Vec<Pointer>,
+    /// The vector in the frame of each accumulator, for each copy.
+    pub(super) accumulators: Vec<Vec<u32>>,
+    /// The accumulator that an operation may write to directly.
+    pub(super) hints: Vec<Option<u32>>,
+}
+
+/// How a region runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Run {
+    /// Along the lanes: each copy takes as many positions as there are lanes.
+    Lanes,
+    /// One position for each copy; the lanes are rows.
+    Steps,
+    /// No loop.
+    Once,
+}
+
+/// What a region is emitted as.
+pub(super) struct Plan<'a> {
+    pub(super) run: Run,
+    pub(super) count: Count,
+    /// How many copies of the body the loop has.
+    pub(super) copies: usize,
+    pub(super) lane: Option<AxisId>,
+    /// The kinds of the accumulators and the vector in the frame of each, for each copy.
+    pub(super) accumulators: &'a [(Kind, Vec<u32>)],
+}
+
+/// Which operations anything depends on.
+fn needed(region: &Region) -> Vec<bool> {
+    let mut needed: Vec<bool> = region.ops.iter().map(Op::is_effect).collect();
+    for index in (0..region.ops.len()).rev() {
+        if needed[index] {
+            region.ops[index].each_operand(|v| needed[v.0 as usize] = true);
+        }
+    }
+    needed
+}
+
+/// How many operations the body of a region has.
+pub(super) fn weight(region: &Region) -> usize {
+    let needed = needed(region);
+    (0..region.ops.len()).filter(|i| needed[*i] && !region.invariant[*i]).count()
+}
+
+/// How many vector registers the body needs at most for values of its own.
+fn pressure(region: &Region, needed: &[bool], wide: bool) -> usize {
+    let own = |i: usize| needed[i] && !region.invariant[i] && !(wide && region.kinds[i] == Kind::Mask);
+    let mut last = vec![0; region.ops.len()];
+    for (index, op) in region.ops.iter().enumerate() {
+        if needed[index] && !region.invariant[index] {
+            op.each_operand(|v| last[v.0 as usize] = index);
+        }
+    }
+    let (mut live, mut most) = (0usize, 0);
+    for (index, op) in region.ops.iter().enumerate() {
+        if !needed[index] || region.invariant[index] {
+            continue;
+        }
+        if own(index) && !op.is_effect() && !matches!(op, Op::Acc(..)) {
+            live += 1;
+            most = most.max(live);
+        }
+        let mut ended = Vec::new();
+        op.each_operand(|v| {
+            let i = v.0 as usize;
+            if own(i) && last[i] == index && !matches!(region.ops[i], Op::Acc(..)) && !ended.contains(&i) {
+                ended.push(i);
+            }
+        });
+        live -= ended.len().min(live);
+    }
+    most
+}
+
+impl Emitter<'_> {
+    /// Emits operations that run once, with nothing but the frame around them.
+    pub(super) fn straight(&mut self, region: &Region) -> Done {
+        let plan = Plan { run: Run::Once, count: Count::Full, copies: 1, lane: None, accumulators: &[] };
+        self.region(region, &plan)
+    }
+
+    /// Emits a region.
+    pub(super) fn region(&mut self, region: &Region, plan: &Plan<'_>) -> Done {
+        let size = self.layout.size();
+        let outcome = self.region_in_frame(region, plan);
+        self.deepest = self.deepest.max(self.layout.size());
+        self.layout.truncate(size);
+        outcome
+    }
+
+    fn region_in_frame(&mut self, region: &Region, plan: &Plan<'_>) -> Done {
+        let wide = self.is_wide();
+        let needed = needed(region);
+        let mut regs = Registers::new(region, wide);
+        let stride = if plan.run == Run::Lanes { self.shape.lanes } else { 1 };
+        let mut cx = Context {
+            count: plan.count,
+            copy: 0,
+            stride,
+            indexed: plan.run == Run::Lanes,
+            lane: plan.lane,
+            pointers: self.layout.cursors.iter().map(|offset| Pointer::Frame(*offset)).collect(),
+            accumulators: plan.accumulators.iter().map(|(_, slots)| slots.clone()).collect(),
+            hints: vec![None; region.ops.len()],
+        };
+        let mut skip = self.asm.create_label();
+        let ahead = (plan.copies * stride) as i32;
+        if plan.run != Run::Once {
+            if plan.run == Run::Lanes && plan.count == Count::Rest {
+                self.asm.cmp(r11, r10)?;
+                self.asm.jge(skip)?;
+            } else {
+                self.asm.lea(rax, ptr(r11 + ahead))?;
+                self.asm.cmp(rax, r10)?;
+                self.asm.jg(skip)?;
+            }
+        }
+        let advancing = self.place_pointers(region, plan, &mut cx)?;
+
+        let lifted = |i: usize| plan.run != Run::Once && region.invariant[i];
+        let mut wanted = vec![0usize; region.ops.len()];
+        for (index, op) in region.ops.iter().enumerate() {
+            if needed[index] && !lifted(index) {
+                op.each_operand(|v| wanted[v.0 as usize] += 1);
+            }
+        }
+        for index in 0..region.ops.len() {
+            if needed[index] && lifted(index) {
+                // Along the lanes, what is invariant is the same in all of them.
+                let count = if plan.run == Run::Lanes { Count::Full } else { plan.count };
+                let around = std::mem::replace(&mut cx.count, count);
+                self.operate(&mut regs, region, index, &cx)?;
+                cx.count = around;
+                if wanted[index] > 0 && regs.home[index] == Home::None && !region.ops[index].is_effect() {
+                    let slot = self.layout.vector();
+                    let v = V(index as u32);
+                    let register = self.source(&mut regs, region, v, index as u32)?;
+                    let place = frame(slot);
+                    self.put(region.kinds[index], place, register)?;
+                    regs.home[index] = Home::Frame(slot);
+                    self.release(&mut regs, region, index as u32);
+                }
+            }
+        }
+        regs.forget(region);
+
+        let mut in_registers: Vec<Vec<Option<u8>>> = Vec::new();
+        for (kind, slots) in plan.accumulators {
+            let mut own = Vec::new();
+            for slot in slots {
+                let register = if regs.free_vectors() > 6 { regs.pin() } else { None };
+                if let Some(register) = register {
+                    let place = frame(*slot);
+                    self.fetch(*kind, register as usize, place)?;
+                }
+                own.push(register);
+            }
+            in_registers.push(own);
+        }
+        if plan.run != Run::Once {
+            self.pin_invariants(&mut regs, region, &wanted, &needed)?;
+        }
+        hint(region, &regs, &mut cx.hints);
+
+        let mut again = self.asm.create_label();
+        if plan.run != Run::Once {
+            self.asm.set_label(&mut again)?;
+        }
+        if plan.run == Run::Lanes && plan.count == Count::Rest {
+            self.asm.mov(rax, r10)?;
+            self.asm.sub(rax, r11)?;
+            self.set_count()?;
+        }
+        for copy in 0..plan.copies {
+            cx.copy = copy;
+            regs.accumulators = in_registers.iter().map(|own| own[copy]).collect();
+            for (index, needed) in needed.iter().enumerate() {
+                if *needed && !lifted(index) {
+                    self.operate(&mut regs, region, index, &cx)?;
+                }
+            }
+            regs.forget(region);
+            for (access, axis) in &advancing {
+                self.advance(*access, *axis, stride as i32, &cx)?;
+            }
+        }
+        if plan.run != Run::Once {
+            self.asm.add(r11, ahead)?;
+            if plan.run == Run::Lanes && plan.count == Count::Rest {
+                self.asm.cmp(r11, r10)?;
+                self.asm.jl(again)?;
+            } else {
+                self.asm.lea(rax, ptr(r11 + ahead))?;
+                self.asm.cmp(rax, r10)?;
+                self.asm.jle(again)?;
+            }
+        }
+        for ((kind, slots), own) in plan.accumulators.iter().zip(&in_registers) {
+            for (slot, register) in slots.iter().zip(own) {
+                if let Some(register) = register {
+                    let place = frame(*slot);
+                    self.put(*kind, place, *register as usize)?;
+                }
+            }
+        }
+        if plan.run != Run::Once {
+            self.asm.set_label(&mut skip)?;
+            self.asm.nop()?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the invariant values that are used most in registers.
+    fn pin_invariants(&mut self, regs: &mut Registers, region: &Region, wanted: &[usize], needed: &[bool]) -> Done {
+        let spare = pressure(region, needed, self.is_wide()).max(3) + 1;
+        let mut candidates: Vec<usize> = (0..region.ops.len())
+            .filter(|i| {
+                let in_vector = !(self.is_wide() && region.kinds[*i] == Kind::Mask);
+                region.invariant[*i] && wanted[*i] > 0 && in_vector && !region.ops[*i].is_effect()
+            })
+            .collect();
+        candidates.sort_by_key(|i| std::cmp::Reverse(wanted[*i]));
+        for index in candidates {
+            if regs.free_vectors() <= spare {
+                break;
+            }
+            let Some(register) = regs.pin() else { break };
+            let v = V(index as u32);
+            self.load_home(regs, region, v, register as usize)?;
+            regs.hold(v, register);
+        }
+        Ok(())
+    }
+
+    /// Puts the accesses of a region in registers, at the present position; tells which move from copy to copy.
+    fn place_pointers(
+        &mut self,
+        region: &Region,
+        plan: &Plan<'_>,
+        cx: &mut Context,
+    ) -> Result<Vec<(AccessId, AxisId)>, super::Unsupported> {
+        let mut advancing = Vec::new();
+        let mut used: Vec<AccessId> = Vec::new();
+        for access in region.ops.iter().filter_map(Op::access) {
+            if !used.contains(&access) {
+                used.push(access);
+            }
+        }
+        for (number, access) in used.into_iter().enumerate() {
+            let index = access.0 as usize;
+            let cursor = frame(self.layout.cursors[index]);
+            let moves = match (plan.run, region.axis) {
+                (Run::Once, _) | (_, None) => None,
+                (Run::Lanes, Some(axis)) => {
+                    let known = self.kernel.access(access).step(axis).as_int();
+                    (!matches!(known, Some(0 | 1))).then_some(axis)
+                }
+                (Run::Steps, Some(axis)) => (self.kernel.access(access).step(axis).as_int() != Some(0)).then_some(axis),
+            };
+            if number >= POINTERS.len() && moves.is_none() {
+                continue;
+            }
+            self.asm.mov(rax, cursor)?;
+            if let Some(axis) = moves {
+                self.step_bytes(access, axis)?;
+                self.asm.imul_2(rcx, r11)?;
+                self.asm.add(rax, rcx)?;
+                advancing.push((access, axis));
+            }
+            if number < POINTERS.len() {
+                self.asm.mov(POINTERS[number], rax)?;
+                cx.pointers[index] = Pointer::Register(number);
+            } else {
+                let slot = self.layout.vector();
+                let place = frame(slot);
+                self.asm.mov(place, rax)?;
+                cx.pointers[index] = Pointer::Frame(slot);
+            }
+        }
+        Ok(advancing)
+    }
+
+    /// The step of an access along an axis in bytes, in `rcx`.
+    pub(super) fn step_bytes(&mut self, access: AccessId, axis: AxisId) -> Done {
+        if let Some(offset) = self.layout.steps[access.0 as usize][axis.0 as usize] {
+            self.asm.mov(rcx, frame(offset))?;
+        } else {
+            let access = self.kernel.access(access);
+            let step = access.step(axis).as_int().unwrap_or(0) * access.dtype.size() as i64;
+            self.asm.mov(rcx, step)?;
+        }
+        Ok(())
+    }
+
+    /// Moves an access along an axis.
+    fn advance(&mut self, access: AccessId, axis: AxisId, times: i32, cx: &Context) -> Done {
+        let known = self.layout.steps[access.0 as usize][axis.0 as usize].is_none();
+        if known && let Pointer::Register(number) = cx.pointers[access.0 as usize] {
+            let access = self.kernel.access(access);
+            let step = access.step(axis).as_int().unwrap_or(0) as i32 * access.dtype.size() as i32;
+            self.asm.add(POINTERS[number], step * times)?;
+            return Ok(());
+        }
+        self.step_bytes(access, axis)?;
+        if times != 1 {
+            self.asm.imul_3(rcx, rcx, times)?;
+        }
+        match cx.pointers[access.0 as usize] {
+            Pointer::Register(number) => self.asm.add(POINTERS[number], rcx)?,
+            Pointer::Frame(offset) => {
+                let place = frame(offset);
+                self.asm.add(place, rcx)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Finds operations whose value only becomes an accumulator that nothing reads any more.
+fn hint(region: &Region, regs: &Registers, hints: &mut [Option<u32>]) {
+    for (position, op) in region.ops.iter().enumerate() {
+        let Op::SetAcc(number, value) = *op else { continue };
+        let index = value.0 as usize;
+        let direct = !matches!(
+            region.ops[index],
+            Op::Load(..)
+                | Op::Call { .. }
+                | Op::Patch { .. }
+                | Op::Acc(..)
+                | Op::Const(..)
+                | Op::Lanes(_)
+                | Op::Slot(..)
+        );
+        let old = region.ops.iter().position(|o| matches!(o, Op::Acc(n, _) if *n == number));
+        let over = old.is_none_or(|old| regs.dies(V(old as u32), index as u32));
+        if direct && over && !region.invariant[index] && regs.only_use(value) == Some(position as u32) {
+            hints[index] = Some(number);
+        }
+    }
+}

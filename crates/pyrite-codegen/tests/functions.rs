@@ -1,0 +1,137 @@
+//! The functions of machine code against double precision: how far off they are, in units of the last place.
+
+mod harness;
+
+use harness::{access, bytes, load, numbers, phase, run, store};
+use pyrite_codegen::x86::{self, Width};
+use pyrite_codegen::{Code, tiles};
+use pyrite_loops::{Kernel, Lanes, Unary};
+use pyrite_tensor::DType;
+
+fn kernel(op: Unary, dtype: DType, len: usize) -> Kernel {
+    let mut kernel = Kernel { name: format!("{op:?}"), lanes: Lanes::Rows, ..Kernel::default() };
+    let axis = kernel.add_axis(len.into());
+    kernel.rows = vec![axis];
+    let (x, y) = (access(&mut kernel, 0, dtype, 0, &[1]), access(&mut kernel, 1, dtype, 0, &[1]));
+    let mut only = phase(&[]);
+    let value = load(&kernel, &mut only, x);
+    let value = only.code.unary(op, value);
+    store(&mut only, y, value);
+    kernel.phases = vec![only];
+    kernel
+}
+
+/// Numbers of all sizes and both signs, those near the places where functions change, and the special ones.
+fn inputs() -> Vec<f32> {
+    let mut inputs = vec![
+        0.0,
+        -0.0,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::NAN,
+        f32::MIN_POSITIVE,
+        -f32::MIN_POSITIVE,
+        f32::MAX,
+        f32::MIN,
+        1.0,
+        -1.0,
+        f32::from_bits(1),
+        -f32::from_bits(1),
+        f32::from_bits(0x007f_ffff),
+    ];
+    inputs.extend((0..=u32::MAX >> 13).map(|i| f32::from_bits(i << 13 | (i.wrapping_mul(2_654_435_761) >> 19))));
+    let mut state = 1u32;
+    for scale in [1e-3f32, 0.5, 1.0, 2.0, 4.0, 10.0, 90.0, 150.0, 1e4] {
+        for _ in 0..60_000 {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            inputs.push((state as f32 / u32::MAX as f32 * 2.0 - 1.0) * scale);
+        }
+    }
+    inputs
+}
+
+/// The distance between a result and the exact one in units of the last place of single precision.
+fn distance(got: f32, exact: f64) -> f64 {
+    let rounded = exact as f32;
+    if got.is_nan() || rounded.is_nan() {
+        return if got.is_nan() == rounded.is_nan() { 0.0 } else { f64::INFINITY };
+    }
+    if got == rounded {
+        return if got == 0.0 && got.is_sign_negative() != rounded.is_sign_negative() { f64::INFINITY } else { 0.0 };
+    }
+    if got.is_infinite() || rounded.is_infinite() {
+        let limit = f64::from(f32::MAX);
+        return if exact.abs() > limit * (1.0 - 1e-7) && got.abs() >= f32::MAX { 1.0 } else { f64::INFINITY };
+    }
+    let exponent = exact.abs().log2().floor().max(-126.0);
+    (f64::from(got) - exact).abs() / (exponent - 23.0).exp2()
+}
+
+fn worst(op: Unary, width: Width, inputs: &[f32]) -> (f64, f32, f32) {
+    let kernel = kernel(op, DType::F32, inputs.len());
+    let mut buffers = [bytes(inputs), bytes(&vec![0f32; inputs.len()])];
+    let code = x86::compile(&kernel, width).unwrap();
+    run(&code, &kernel, &mut buffers).unwrap();
+    let exact = exact(op, inputs);
+    let mut worst = (0.0, 0.0, 0.0);
+    for ((got, exact), x) in numbers::<f32>(&buffers[1]).into_iter().zip(exact).zip(inputs) {
+        let d = distance(got, exact);
+        if d > worst.0 {
+            worst = (d, *x, got);
+        }
+    }
+    worst
+}
+
+fn exact(op: Unary, inputs: &[f32]) -> Vec<f64> {
+    let kernel = kernel(op, DType::F64, inputs.len());
+    let wide: Vec<f64> = inputs.iter().map(|x| f64::from(*x)).collect();
+    let mut buffers = [bytes(&wide), bytes(&vec![0f64; inputs.len()])];
+    let code: Box<dyn Code> = Box::new(tiles::compile(&kernel));
+    run(&*code, &kernel, &mut buffers).unwrap();
+    numbers(&buffers[1])
+}
+
+#[test]
+fn functions_of_single_precision_are_near_enough() {
+    let bounds = [
+        (Unary::Sqrt, 0.5),
+        (Unary::Rsqrt, 1.5),
+        (Unary::Exp, 2.0),
+        (Unary::Exp2, 2.0),
+        (Unary::Expm1, 2.0),
+        (Unary::Log, 2.0),
+        (Unary::Log2, 2.0),
+        (Unary::Log10, 2.0),
+        (Unary::Log1p, 2.0),
+        (Unary::Sin, 2.0),
+        (Unary::Cos, 2.0),
+        (Unary::Tan, 4.0),
+        (Unary::Asin, 2.0),
+        (Unary::Acos, 2.0),
+        (Unary::Atan, 2.0),
+        (Unary::Sinh, 2.0),
+        (Unary::Cosh, 2.0),
+        (Unary::Tanh, 2.0),
+        (Unary::Asinh, 2.0),
+        (Unary::Acosh, 2.0),
+        (Unary::Atanh, 2.0),
+        (Unary::Erf, 4.0),
+        (Unary::Erfc, 4.0),
+    ];
+    let inputs = inputs();
+    let mut beyond = Vec::new();
+    for width in [Width::Avx2, Width::Avx512] {
+        if !width.is_available() {
+            continue;
+        }
+        for (op, bound) in bounds {
+            let (off, x, got) = worst(op, width, &inputs);
+            println!("{width:?} {op:?}: {off:.3} at {x:e}, which gives {got:e}");
+            if off > bound {
+                beyond.push(format!("{width:?} {op:?}: {off:.3} at {x:e}, which gives {got:e}"));
+            }
+        }
+    }
+    assert!(beyond.is_empty(), "{beyond:#?}");
+}

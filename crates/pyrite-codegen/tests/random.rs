@@ -1,0 +1,71 @@
+//! Random kernels: machine code of both widths against the tile interpreter, bit for bit.
+//!
+//! Kernels keep to what has one right answer in any order: sums are of small integers, products of ones. Every kernel
+//! comes from a seed, which a failure prints; `SEED=n` runs that one alone, `KERNELS=n` so many.
+
+mod generator;
+mod harness;
+
+use generator::Generated;
+use harness::run;
+use pyrite_codegen::x86::{self, Width};
+use pyrite_codegen::{Code, tiles};
+use pyrite_tensor::DType;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|text| text.parse().ok())
+}
+
+fn check(seed: u64) {
+    let Generated { kernel, buffers, dtypes } = generator::generate(seed);
+    let mut expected = buffers.clone();
+    let outcome = run(&tiles::compile(&kernel), &kernel, &mut expected);
+    for width in [Width::Avx2, Width::Avx512] {
+        if !width.is_available() {
+            continue;
+        }
+        let code: Box<dyn Code> = match x86::compile(&kernel, width) {
+            Ok(code) => Box::new(code),
+            Err(error) => panic!("seed {seed}, {width:?}: {error}\n{kernel}"),
+        };
+        let mut actual = buffers.clone();
+        let got = run(&*code, &kernel, &mut actual);
+        assert_eq!(got, outcome, "seed {seed}, {width:?}\n{kernel}");
+        if outcome.is_err() {
+            continue;
+        }
+        for (index, (actual, expected)) in actual.iter().zip(&expected).enumerate() {
+            if let Some(at) = first_difference(actual, expected, dtypes[index]) {
+                let size = dtypes[index].size();
+                panic!(
+                    "seed {seed}, {width:?}: buf{index}[{at}] of {} is {:x?}, not {:x?}\n{kernel}",
+                    dtypes[index],
+                    &actual[at * size..][..size],
+                    &expected[at * size..][..size],
+                );
+            }
+        }
+    }
+}
+
+/// Where two buffers differ; NaNs are equal.
+fn first_difference(a: &[u8], b: &[u8], dtype: DType) -> Option<usize> {
+    let size = dtype.size();
+    let float = |x: &[u8]| match dtype {
+        DType::F64 => f64::from_ne_bytes(x.try_into().unwrap()),
+        DType::F32 => f32::from_ne_bytes(x.try_into().unwrap()).into(),
+        DType::F16 => half::f16::from_ne_bytes(x.try_into().unwrap()).into(),
+        DType::BF16 => half::bf16::from_ne_bytes(x.try_into().unwrap()).into(),
+        _ => 0.0,
+    };
+    let differ = |(x, y): (&[u8], &[u8])| x != y && !(float(x).is_nan() && float(y).is_nan());
+    a.chunks_exact(size).zip(b.chunks_exact(size)).position(differ)
+}
+
+#[test]
+fn machine_code_computes_what_the_tile_interpreter_computes() {
+    match number("SEED") {
+        Some(seed) => check(seed),
+        None => (0..number("KERNELS").unwrap_or(400)).for_each(check),
+    }
+}
