@@ -7,6 +7,10 @@ use crate::failure::Failure;
 /// Name and meaning of every variable.
 pub const VARIABLES: &[(&str, &str)] = &[
     ("PYRITE_DEBUG_DIR", "where repros are left; by default pyrite_debug in the current folder"),
+    (
+        "PYRITE_CODEGEN",
+        "how the native backend runs loops: x86 (the default), avx2 (narrower vectors) or tiles (an interpreter)",
+    ),
     ("PYRITE_NUM_THREADS", "how many threads kernels use; by default one per core"),
     ("PYRITE_PYTHON", "the Python interpreter that has torch, for backends `torch:NAME`; by default python3"),
     (
@@ -36,6 +40,13 @@ pub fn parsed<T>(name: &str, expected: &str, parse: impl Fn(&str) -> Option<T>) 
 
 /// Applies what concerns the whole process.
 pub fn apply() -> Result<(), Failure> {
+    if let Some(name) = value("PYRITE_CODEGEN")
+        && pyrite_codegen::Generator::named(&name).is_none()
+    {
+        let known = pyrite_codegen::Generator::NAMES.join(", ");
+        let message = format!("PYRITE_CODEGEN is `{name}`, expected one of {known}");
+        return Err(Failure::of(Diagnostic::error(Code::new("environment::bad-value"), message)));
+    }
     let threads = match value("PYRITE_NUM_THREADS") {
         // One per core.
         None => 0,

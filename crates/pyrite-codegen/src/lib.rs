@@ -18,6 +18,7 @@ pub mod pieces;
 pub mod program;
 pub mod schedule;
 pub mod tiles;
+#[cfg(target_arch = "x86_64")]
 pub mod x86;
 
 use pyrite_ir::OpError;
@@ -31,21 +32,52 @@ pub use program::Program;
 pub enum Generator {
     /// The tile interpreter.
     Tiles,
+    /// The x86-64 emitter.
+    #[cfg(target_arch = "x86_64")]
+    X86(x86::Width),
 }
 
 impl Generator {
+    /// The names that [`Generator::named`] knows.
+    pub const NAMES: &[&str] = &["x86", "avx2", "tiles"];
+
     /// The best for this processor.
     pub fn best() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(width) = x86::Width::detect() {
+            return Self::X86(width);
+        }
         Self::Tiles
+    }
+
+    /// The generator of a name: `x86` is the best that there is, `avx2` narrower vectors, `tiles` the interpreter.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "x86" => Some(Self::best()),
+            #[cfg(target_arch = "x86_64")]
+            "avx2" => Some(Self::X86(x86::Width::Avx2)),
+            "tiles" => Some(Self::Tiles),
+            _ => None,
+        }
+    }
+
+    /// What `PYRITE_CODEGEN` names, else the best.
+    pub fn chosen() -> Self {
+        std::env::var("PYRITE_CODEGEN").ok().and_then(|name| Self::named(&name)).unwrap_or_else(Self::best)
     }
 }
 
-/// Makes code of a kernel.
+/// Makes code of a kernel. What the emitter cannot do is interpreted.
 pub fn generate(kernel: &Kernel, generator: Generator) -> Result<Box<dyn Code>, OpError> {
     if let Some(problem) = verify(kernel).first() {
         return Err(OpError::fault(format!("the kernel is wrong: {problem}\n{kernel}")));
     }
     match generator {
         Generator::Tiles => Ok(Box::new(tiles::compile(kernel))),
+        #[cfg(target_arch = "x86_64")]
+        Generator::X86(width) => match x86::compile(kernel, width) {
+            Ok(machine) => Ok(Box::new(machine)),
+            Err(_) => Ok(Box::new(tiles::compile(kernel))),
+        },
     }
 }

@@ -20,7 +20,7 @@ pub fn native() -> GraphCompiler {
             return super::interpreted(None)(graph, options);
         }
         let mut gate = options.gate().logged();
-        match Program::compile(&graph, registry(), Generator::best(), &mut gate) {
+        match Program::compile(&graph, registry(), Generator::chosen(), &mut gate) {
             Ok(program) => Ok(Arc::new(Native { program, rewrites: gate.into_log() })),
             // Data-dependent sizes and nested graphs are interpreted.
             Err(NodeError { error: OpError::Unsupported(_), .. }) => super::interpreted(None)(graph, options),
@@ -54,5 +54,5 @@ impl Compiled for Native {
 
 /// What a graph becomes, for whoever wants to see it.
 pub fn compile_native(graph: &Graph, options: &Options) -> Result<Program, NodeError> {
-    Program::compile(graph, registry(), Generator::best(), &mut options.gate())
+    Program::compile(graph, registry(), Generator::chosen(), &mut options.gate())
 }
