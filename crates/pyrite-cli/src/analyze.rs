@@ -1,8 +1,12 @@
 //! `pyrite analyze FILE`: where do a backend and the reference part, node by node?
+//!
+//! Both run with every value returned, and each value is compared; where double precision can be computed, it says how far
+//! either side is from it. The first value that differs is where to look; the worst is where it shows most.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use pyrite_compare::{Place, Report, Results};
 use pyrite_compiler::Options;
 use pyrite_compiler::backend::Direction;
 use pyrite_debug::{candidate_of, compared, execute};
@@ -10,6 +14,8 @@ use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_interp::Mode;
 use pyrite_ir::{Kind, NodeId, Patch, Value};
 use pyrite_reduce::Candidate;
+use pyrite_tensor::Tensor;
+use serde::Serialize;
 use serde_json::json;
 
 use crate::Outcome;
@@ -71,61 +77,135 @@ impl Analyze {
             Precision::Fp => pyrite_compare::Accuracy::Fp,
             Precision::Off => pyrite_compare::Accuracy::Off,
         };
-        let report = pyrite_compare::compare(
-            &compared(&expected.results),
-            &compared(&actual.results),
-            truth.as_ref(),
-            &self.comparing.switches().options(exact),
-        );
-        let mut parted: Vec<(usize, &pyrite_compare::Difference)> = report
-            .differences
-            .iter()
-            .filter(|d| d.place.group == "outputs")
-            .filter_map(|d| Some((d.place.name.parse().ok()?, d)))
-            .collect();
-        let worst = parted.first().map(|(index, _)| *index);
-        parted.sort_by_key(|(index, _)| *index);
-        let name = |index: usize| names.get(index).map_or("?", String::as_str);
+        let (expected, actual) = (compared(&expected.results), compared(&actual.results));
+        let options = self.comparing.switches().options(exact);
+        let report = pyrite_compare::compare(&expected, &actual, truth.as_ref(), &options);
+        let layers = layers(&names, &expected, &actual, truth.as_ref(), &report);
+        Ok(self.tell(&backend.name, &reference.name, &layers, truth.is_some()))
+    }
+
+    fn tell(&self, backend: &str, reference: &str, layers: &[Layer], judged: bool) -> ExitCode {
+        let parted: Vec<&Layer> = layers.iter().filter(|layer| layer.difference.is_some()).collect();
+        let first = parted.first().map(|layer| &layer.node);
+        let worst = parted.iter().max_by(|a, b| a.excess().total_cmp(&b.excess())).map(|layer| &layer.node);
+        let code = if parted.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) };
         if self.json {
             let rows: Vec<_> = parted
                 .iter()
-                .map(|(index, d)| json!({"node": name(*index), "class": d.class.name(), "difference": d.to_string()}))
+                .map(|layer| json!({"node": layer.node, "class": layer.class, "difference": layer.difference}))
                 .collect();
-            let first = parted.first().map(|(index, _)| name(*index));
             let object = json!({
                 "verdict": if parted.is_empty() { "pass" } else { "fail" },
-                "nodes": names.len(),
+                "nodes": layers.len(),
                 "first": first,
-                "worst": worst.map(name),
+                "worst": worst,
                 "differences": rows,
+                "layers": layers,
             });
             println!("{object:#}");
-        } else if parted.is_empty() {
-            println!("{} and {} agree at all {} values", backend.name, reference.name, names.len());
-        } else {
-            println!("{} values, {} and {} part at {}:", names.len(), backend.name, reference.name, parted.len());
-            for (index, difference) in parted.iter().take(20) {
-                println!("{}: {difference}", name(*index));
-            }
-            if parted.len() > 20 {
-                println!("and {} more", parted.len() - 20);
-            }
-            println!("first: {}, worst: {}", name(parted[0].0), worst.map_or("?", name));
+            return code;
         }
-        Ok(if parted.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+        if !judged {
+            println!("fp64 cannot be computed: the two are compared with each other");
+        }
+        if parted.is_empty() {
+            println!("{backend} and {reference} agree at all {} values", layers.len());
+            println!(
+                "if the program fails as a whole, it takes operators that are compiled together: see `pyrite minify`"
+            );
+            return code;
+        }
+        println!("{} values, {backend} and {reference} part at {}:", layers.len(), parted.len());
+        for layer in parted.iter().take(20) {
+            if let (Some(own), Some(other)) = (layer.reference_error, layer.backend_error) {
+                println!(
+                    "{} ({}): error against fp64 {other:.3e}, that of {reference} {own:.3e}",
+                    layer.node, layer.op
+                );
+            }
+            println!("{}: {}", layer.node, layer.difference.as_deref().unwrap_or_default());
+        }
+        if parted.len() > 20 {
+            println!("and {} more", parted.len() - 20);
+        }
+        if let (Some(first), Some(worst)) = (first, worst) {
+            println!("first: {first}, worst: {worst}");
+        }
+        code
     }
 }
 
+/// A value on the way, and how far both sides are from double precision there.
+#[derive(Serialize)]
+struct Layer {
+    node: String,
+    op: String,
+    /// The root mean square error of the reference, as a part of the value's own root mean square.
+    reference_error: Option<f64>,
+    /// That of the backend.
+    backend_error: Option<f64>,
+    class: Option<&'static str>,
+    difference: Option<String>,
+}
+
+impl Layer {
+    /// How much worse the backend is; what has no number is worst.
+    fn excess(&self) -> f64 {
+        match (self.reference_error, self.backend_error) {
+            (Some(own), Some(other)) => other / own.max(f64::EPSILON),
+            _ => f64::INFINITY,
+        }
+    }
+}
+
+fn layers(
+    names: &[(String, String)],
+    expected: &Results,
+    actual: &Results,
+    truth: Option<&Results>,
+    report: &Report,
+) -> Vec<Layer> {
+    let layer = |(index, (node, op)): (usize, &(String, String))| {
+        let place = Place { group: "outputs".to_owned(), name: index.to_string(), path: Vec::new() };
+        let error = |side: &Results| relative_error(truth?.tensor(&place)?, side.tensor(&place)?);
+        let difference = report.differences.iter().find(|difference| difference.place == place);
+        Layer {
+            node: node.clone(),
+            op: op.clone(),
+            reference_error: error(expected),
+            backend_error: error(actual),
+            class: difference.map(|difference| difference.class.name()),
+            difference: difference.map(ToString::to_string),
+        }
+    };
+    names.iter().enumerate().map(layer).collect()
+}
+
+/// The root mean square error as a part of the root mean square of the truth; over finite floats.
+fn relative_error(truth: &Tensor, value: &Tensor) -> Option<f64> {
+    if !truth.dtype().is_float() || !value.dtype().is_float() || truth.shape() != value.shape() {
+        return None;
+    }
+    let (mut error, mut size) = (0.0, 0.0);
+    for (t, v) in truth.to_f64s().into_iter().zip(value.to_f64s()) {
+        if t.is_finite() && v.is_finite() {
+            error += (v - t) * (v - t);
+            size += t * t;
+        }
+    }
+    Some(if size > 0.0 { (error / size).sqrt() } else { error.sqrt() })
+}
+
 /// The program with every tensor it computes returned, and their names.
-fn returning_all(whole: &Candidate) -> Option<(Candidate, Vec<String>)> {
+fn returning_all(whole: &Candidate) -> Option<(Candidate, Vec<(String, String)>)> {
     let mut graph = whole.graph.clone();
     let mut names = Vec::new();
     let mut values: Vec<NodeId> = Vec::new();
     let mut output = None;
     for (id, node) in whole.graph.nodes() {
         match (&node.kind, &node.meta) {
-            (Kind::Call(_), Some(Value::Tensor(_))) => {
-                names.push(node.name.clone());
+            (Kind::Call(target), Some(Value::Tensor(_))) => {
+                names.push((node.name.clone(), target.name().to_owned()));
                 values.push(id);
             }
             (Kind::Output, _) => output = Some(id),

@@ -1,22 +1,27 @@
 //! `pyrite debug FILE`: everything, without choices.
 //!
 //! Confirms the failure by running the program several times, says what kind it is, finds the stage it begins with,
-//! reduces the program, and proves the result in a fresh process.
+//! reduces the program, proves the result in a fresh process, and writes a report beside it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use pyrite_debug::{Isolated, Limits, Question};
-use pyrite_oracle::{Class, Oracle, Verdict};
+use pyrite_diag::{Code, Diagnostic, Location};
+use pyrite_oracle::{Class, Oracle, Signature, Verdict};
+use pyrite_reduce::Candidate;
 use serde_json::json;
 
 use crate::Outcome;
 use crate::bisect::{bisect, lines, load};
+use crate::failure::Failure;
 use crate::minify::Minify;
 use crate::program::Program;
 use crate::run::{Precision, named, said_by_file};
+use crate::story::Story;
 use crate::switches::Comparing;
+use crate::target::Target;
 
 /// Confirm, classify, bisect, minify and prove a failure
 #[derive(clap::Args)]
@@ -41,6 +46,12 @@ pub struct Debug {
     /// Stop reducing after this many seconds
     #[arg(long, value_name = "SECONDS")]
     time_budget: Option<f64>,
+    /// How many seconds a run may take before it is a hang
+    #[arg(long, value_name = "SECONDS", default_value_t = 300.0, value_parser = seconds)]
+    time_limit: f64,
+    /// Write a build target beside the repro
+    #[arg(long, value_enum)]
+    target: Option<Target>,
     /// Where the result is written [default: a new folder beside the file]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
@@ -70,44 +81,15 @@ impl Debug {
             accuracy: precision.into(),
             forward_only: program.is_differentiated(),
             seed: self.seed,
-            rewrites: None,
-            refused: Vec::new(),
             switches: self.comparing.switches(),
+            ..Question::default()
         };
         let candidate = load(&self.file, self.seed)?;
-        let limits = Limits { time: Duration::from_mins(5), memory: None };
-        let oracle = Isolated::new(&std::env::current_exe()?, crate::python_arguments(), question.clone(), limits)?;
-        let verdicts: Vec<Verdict> = (0..self.runs).map(|_| oracle.judge(&candidate)).collect();
-        let failed: Vec<_> = verdicts.iter().filter_map(Verdict::signature).collect();
-        let kind = match (failed.first(), &verdicts[0]) {
-            (None, Verdict::Noise) => "noise: the results differ by no more than rounding explains",
-            (None, Verdict::Invalid(_)) => "invalid: the question has no answer",
-            (None, _) => "fine: the program does what it should",
-            (Some(_), _) if failed.len() < verdicts.len() => "flaky: it fails in some of the runs",
-            (Some(signature), _) => match signature.class {
-                Class::Error => "an error that the reference does not raise",
-                Class::Hang => "a hang",
-                Class::Signal(_) | Class::Exit(_) | Class::Garbage => "a crash",
-                Class::OutOfMemory => "out of memory",
-                _ => "wrong results",
-            },
-        };
-        self.say(
-            "confirm",
-            &format!("{} of {} runs of {backend} fail: {kind}", failed.len(), self.runs),
-            json!({
-                "failed": failed.len(), "runs": self.runs, "backend": backend, "kind": kind,
-                "signature": failed.first(),
-            }),
-        );
-        if let Verdict::Invalid(why) = &verdicts[0] {
-            self.say("confirm", why, json!({"reason": why}));
-        }
-        if failed.is_empty() {
-            return Ok(ExitCode::from(1));
-        }
-        match bisect(&candidate, &question, 4, limits.time)? {
+        let mut story = Story::default();
+        let Some(signature) = self.confirm(&candidate, &question, &mut story)? else { return Ok(ExitCode::from(1)) };
+        match bisect(&candidate, &question, 4, self.time())? {
             Ok(found) => self.say(
+                &mut story,
                 "bisect",
                 &lines(&found).join("; "),
                 json!({
@@ -116,22 +98,126 @@ impl Debug {
                     "vanishes_with": found.vanishes_with.iter().map(|switch| switch.setting).collect::<Vec<_>>(),
                 }),
             ),
-            Err(verdict) => self.say("bisect", "the failure did not come again", json!({"verdict": verdict.name()})),
+            Err(verdict) => {
+                let object = json!({"verdict": verdict.name()});
+                self.say(&mut story, "bisect", "the failure did not come again", object);
+            }
         }
-        Minify::of(self.file.clone(), backend, self.reference.clone(), precision)
+        let folder = self.folder()?;
+        let code = Minify::of(self.file.clone(), backend.clone(), self.reference.clone(), precision)
             .seeded(self.seed)
             .limited(self.time_budget)
-            .into_folder(self.out.clone())
+            .into_folder(Some(folder.clone()))
             .comparing(self.comparing.clone())
             .in_json(self.json)
             .run()
+            .inspect_err(|_| {
+                // It goes only if nothing is in it.
+                let _ = std::fs::remove_dir(&folder);
+            })?;
+        let proven = code == ExitCode::SUCCESS;
+        let proof = if proven { "the repro fails so in a fresh process" } else { "the smallest program is not proven" };
+        story.tell("prove", proof);
+        if let Some(target) = self.target {
+            let path = target.write(&folder)?;
+            self.say(&mut story, "target", &path.display().to_string(), json!({"target": path}));
+        }
+        let path = folder.join("report.md");
+        std::fs::write(&path, story.markdown(&signature.to_string(), &self.file, &backend, &folder))?;
+        self.say(&mut story, "report", &path.display().to_string(), json!({"report": path}));
+        Ok(code)
     }
 
-    fn say(&self, step: &str, text: &str, object: serde_json::Value) {
+    /// Runs the program several times and says what kind of failure it is; nothing where it does not fail.
+    fn confirm(
+        &self,
+        candidate: &Candidate,
+        question: &Question,
+        story: &mut Story,
+    ) -> Result<Option<Signature>, Failure> {
+        let limits = Limits { time: self.time(), memory: None };
+        let oracle = Isolated::new(&std::env::current_exe()?, crate::python_arguments(), question.clone(), limits)?;
+        let verdicts: Vec<Verdict> = (0..self.runs).map(|_| oracle.judge(candidate)).collect();
+        let failed: Vec<&Signature> = verdicts.iter().filter_map(Verdict::signature).collect();
+        let (count, runs, backend) = (failed.len(), self.runs, &question.backend);
+        let invalid = verdicts.iter().find_map(|v| if let Verdict::Invalid(why) = v { Some(why) } else { None });
+        let kind = match (failed.first(), invalid) {
+            (None, Some(_)) => "invalid: the question has no answer".to_owned(),
+            (None, None) if verdicts.contains(&Verdict::Noise) => {
+                "noise: the results differ by no more than rounding explains".to_owned()
+            }
+            (None, None) => "fine: the program does what it should".to_owned(),
+            (Some(signature), _) => {
+                let kind = kind_of(signature.class);
+                if count < verdicts.len() {
+                    format!("flaky: {kind}, in {count} of {runs} runs")
+                } else {
+                    kind.to_owned()
+                }
+            }
+        };
+        let object = json!({
+            "failed": count, "runs": runs, "backend": backend, "kind": kind, "signature": failed.first(),
+        });
+        self.say(story, "confirm", &format!("{count} of {runs} runs of {backend} fail: {kind}"), object);
+        if let (None, Some(why)) = (failed.first(), invalid) {
+            self.say(story, "confirm", why, json!({"reason": why}));
+        }
+        if let Some(message) = failed.first().and_then(|signature| signature.detail.message.as_ref()) {
+            story.tell("detail", message.lines().next().unwrap_or_default());
+        }
+        Ok(failed.first().copied().cloned())
+    }
+
+    fn time(&self) -> Duration {
+        Duration::from_secs_f64(self.time_limit)
+    }
+
+    /// The folder for the result, of a name that is not taken.
+    fn folder(&self) -> Result<PathBuf, Failure> {
+        if let Some(out) = &self.out {
+            return Ok(out.clone());
+        }
+        let stem = self.file.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+        let parent = self.file.parent().unwrap_or(Path::new(""));
+        for number in 1..=u32::MAX {
+            let path = parent.join(format!("{stem}-debug-{number}"));
+            match std::fs::create_dir(&path) {
+                Ok(()) => return Ok(path),
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => {
+                    let problem = Diagnostic::error(Code::new("debug::cannot-write"), "the result cannot be written");
+                    let cause = format!("{}: {error}", path.display());
+                    let problem = problem.at(Location::in_file(&self.file)).cause(cause);
+                    return Err(Failure::of(problem.hint("name a folder with --out")));
+                }
+            }
+        }
+        Err(anyhow::anyhow!("no name is left for the result").into())
+    }
+
+    fn say(&self, story: &mut Story, step: &str, text: &str, object: serde_json::Value) {
+        story.tell(step, text);
         if self.json {
             println!("{}", json!({"step": step, "result": object}));
         } else {
             println!("{step}: {text}");
         }
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "expected a number".to_owned())?;
+    if number > 0.0 && number < 1e9 { Ok(number) } else { Err("expected a number above 0".to_owned()) }
+}
+
+/// A class of failures in plain words.
+fn kind_of(class: Class) -> &'static str {
+    match class {
+        Class::Error => "an error that the reference does not raise",
+        Class::Hang => "a hang",
+        Class::Signal(_) | Class::Exit(_) | Class::Garbage => "a crash",
+        Class::OutOfMemory => "out of memory",
+        _ => "wrong results",
     }
 }

@@ -30,7 +30,7 @@ struct Finding {
 impl Doctor {
     /// Prints the findings. What is missing is optional, so the exit code is 0 unless a check itself fails.
     pub fn run(&self) -> Outcome {
-        let findings = [version(), cpu(), threads(), operators(), torch(), temporary_folder(), variables()];
+        let findings = findings();
         if self.json {
             let rows: Vec<_> = findings
                 .iter()
@@ -45,6 +45,16 @@ impl Doctor {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+fn findings() -> [Finding; 7] {
+    [version(), cpu(), threads(), operators(), torch(), temporary_folder(), variables()]
+}
+
+/// Names and texts of what this machine is.
+pub fn environment() -> Vec<(&'static str, String)> {
+    let concerns_programs = |finding: &Finding| finding.name != "disk";
+    findings().into_iter().filter(concerns_programs).map(|finding| (finding.name, finding.text)).collect()
 }
 
 /// Whether there is a torch to compare with.

@@ -22,8 +22,10 @@ mod outputs;
 mod program;
 mod run;
 mod show;
+mod story;
 mod supervise;
 mod switches;
+mod target;
 mod worker;
 
 use std::ffi::OsString;

@@ -151,7 +151,51 @@ fn one_command_confirms_bisects_minifies_and_proves() {
     for part in ["3 of 3 runs", "wrong results", "the backend itself", "3 nodes", "proven in a fresh process"] {
         assert!(text.contains(part), "{part} is missing:\n{text}");
     }
+    let report = fs::read_to_string(folder.path().join("found/report.md")).expect("a report");
+    for part in ["# forward: values differ", "3 of 3 runs", "aten.relu", "## Environment", "- version: pyrite"] {
+        assert!(report.contains(part), "{part} is missing:\n{report}");
+    }
     let fine = pyrite(folder.path(), &["debug", "program.py", "--backend", "aot_eager"]);
     assert_eq!(fine.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&fine.stdout).contains("fine"));
+}
+
+#[test]
+fn a_build_target_lies_beside_the_repro_and_folders_are_never_reused() {
+    let folder = folder(PROGRAM);
+    for (target, file, folder_name) in
+        [("buck", "BUCK", "program-debug-1"), ("bazel", "BUILD.bazel", "program-debug-2")]
+    {
+        let args = ["debug", "program.py", "--backend", "relu_compile_error_TESTING_ONLY", "--target", target];
+        let output = pyrite(folder.path(), &args);
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = fs::read_to_string(folder.path().join(folder_name).join(file)).expect("a target");
+        assert!(text.contains("name = \"repro\"") && text.contains("repro.py"), "{text}");
+    }
+}
+
+#[test]
+fn a_question_without_an_answer_and_noise_are_told_apart_from_failures() {
+    let folder = folder(PROGRAM);
+    let invalid = pyrite(
+        folder.path(),
+        &["debug", "program.py", "--backend", "eager", "--reference", "relu_runtime_error_TESTING_ONLY"],
+    );
+    assert_eq!(invalid.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&invalid.stdout).contains("invalid"));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left behind");
+}
+
+#[test]
+fn analysis_says_how_far_each_side_is_from_fp64() {
+    let folder = folder(PROGRAM);
+    let output =
+        pyrite(folder.path(), &["analyze", "program.py", "--backend", "relu_accuracy_error_TESTING_ONLY", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let report = json(&output);
+    let layers = report["layers"].as_array().expect("layers");
+    let first = layers.iter().find(|layer| layer["node"] == report["first"]).expect("the first");
+    assert_eq!(first["op"], "aten.relu.default");
+    assert!(first["backend_error"].as_f64() > first["reference_error"].as_f64());
+    assert!(layers[0]["difference"].is_null());
 }

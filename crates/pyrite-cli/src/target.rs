@@ -1,0 +1,33 @@
+//! A build target beside a repro, for those whose Python runs under Buck or Bazel.
+
+use std::path::{Path, PathBuf};
+
+/// Who builds.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub enum Target {
+    /// Buck: a file BUCK
+    Buck,
+    /// Bazel: a file BUILD.bazel
+    Bazel,
+}
+
+impl Target {
+    /// Writes the target's file into the folder of a repro, and returns its path.
+    pub fn write(self, folder: &Path) -> std::io::Result<PathBuf> {
+        let (name, text) = match self {
+            Self::Buck => (
+                "BUCK",
+                "# The label of torch is your repository's.\npython_binary(\n    name = \"repro\",\n    main = \"repro.py\",\n    \
+                 resources = glob([\"storages/**\"]),\n    deps = [\"//third-party/python:torch\"],\n)\n",
+            ),
+            Self::Bazel => (
+                "BUILD.bazel",
+                "# The label of torch is your repository's.\npy_binary(\n    name = \"repro\",\n    srcs = [\"repro.py\"],\n    \
+                 data = glob([\"storages/**\"]),\n    deps = [\"@pypi//torch\"],\n)\n",
+            ),
+        };
+        let path = folder.join(name);
+        std::fs::write(&path, text)?;
+        Ok(path)
+    }
+}
