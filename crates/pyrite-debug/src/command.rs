@@ -21,6 +21,7 @@ pub struct Command {
     scratch: Mutex<Folder>,
     place: tempfile::TempDir,
     asked: AtomicU64,
+    failed: Mutex<Option<String>>,
 }
 
 impl Command {
@@ -34,7 +35,13 @@ impl Command {
             scratch: Mutex::new(Folder::scratch(place.path())?),
             place,
             asked: AtomicU64::new(0),
+            failed: Mutex::default(),
         })
+    }
+
+    /// Why a candidate could not be written, if one could not.
+    pub fn failed(&self) -> Option<String> {
+        self.failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
     /// Where candidates are written.
@@ -83,7 +90,11 @@ impl Oracle<Candidate> for Command {
         };
         match written {
             Ok(path) => self.run(&path),
-            Err(error) => Verdict::Invalid(error.to_string()),
+            Err(error) => {
+                let mut failed = self.failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                failed.get_or_insert(error.to_string());
+                Verdict::Invalid(error.to_string())
+            }
         }
     }
 }

@@ -50,6 +50,7 @@ pub struct Isolated {
     scratch: Mutex<Scratch>,
     idle: Mutex<Vec<Process>>,
     asked: AtomicU64,
+    failed: Mutex<Option<String>>,
 }
 
 /// Where candidates are written for workers to read.
@@ -79,7 +80,13 @@ impl Isolated {
             scratch: Mutex::new(Scratch { folder, _place: place }),
             idle: Mutex::default(),
             asked: AtomicU64::new(0),
+            failed: Mutex::default(),
         })
+    }
+
+    /// Why a candidate could not be written, if one could not.
+    pub fn failed(&self) -> Option<String> {
+        lock(&self.failed).clone()
     }
 
     /// Where candidates are written.
@@ -121,8 +128,16 @@ impl Isolated {
         self.judge_asked(path, &self.question)
     }
 
-    /// Asks the same workers another question about such a file.
+    /// Asks the same workers another question about such a file. A worker that was killed says nothing about the program
+    /// yet, because others kill too: the question is put once more, and what the system kills for its memory is killed
+    /// again.
     pub fn judge_asked(&self, path: &Path, question: &Question) -> Verdict {
+        let verdict = self.judge_once(path, question);
+        let killed = verdict.signature().is_some_and(|found| found.class == Class::OutOfMemory);
+        if killed { self.judge_once(path, question) } else { verdict }
+    }
+
+    fn judge_once(&self, path: &Path, question: &Question) -> Verdict {
         let limits = *lock(&self.limits);
         let mut worker = match self.worker(limits) {
             Ok(worker) => worker,
@@ -172,7 +187,10 @@ impl Oracle<Candidate> for Isolated {
                 let _ = std::fs::remove_file(path);
                 verdict
             }
-            Err(error) => Verdict::Invalid(error.to_string()),
+            Err(error) => {
+                lock(&self.failed).get_or_insert(error.to_string());
+                Verdict::Invalid(error.to_string())
+            }
         }
     }
 }

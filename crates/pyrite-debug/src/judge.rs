@@ -113,6 +113,7 @@ fn outside(kind: &str, place: Option<&str>, message: &str, stage: &str) -> Signa
         (Some(signal), _) => Class::Signal(signal),
         (None, Some(code)) => Class::Exit(code),
         (None, None) if kind == "hang" => Class::Hang,
+        (None, None) if kind == "out of memory" => Class::OutOfMemory,
         (None, None) => return Signature::new(stage, Class::Error).raised(kind, place).detailed(detail),
     };
     Signature::new(stage, class).detailed(detail)

@@ -123,3 +123,15 @@ fn a_command_answers_by_its_exit_code() {
     assert!(matches!(ask("kill -SEGV $$"), Verdict::Fail(signature) if signature.class == Class::Signal(11)));
     assert!(matches!(ask("sleep 30"), Verdict::Fail(signature) if signature.class == Class::Hang));
 }
+
+#[test]
+fn a_worker_that_somebody_kills_is_replaced_and_asked_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mark = folder.path().join("killed");
+    let body = format!(
+        "read line; test -f {mark} || {{ touch {mark}; kill -KILL $$; }}; echo '{{\"verdict\": \"pass\"}}'; read line",
+        mark = mark.display()
+    );
+    assert_eq!(verdict(&body), Verdict::Pass);
+    assert!(mark.exists(), "the first worker was killed");
+}

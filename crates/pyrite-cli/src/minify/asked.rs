@@ -29,6 +29,14 @@ impl Asked {
         }
     }
 
+    /// Why a candidate could not be written, if one could not.
+    pub(super) fn failed(&self) -> Option<String> {
+        match self {
+            Self::Workers(asked) => asked.isolated.failed(),
+            Self::Command(command) => command.failed(),
+        }
+    }
+
     /// Where candidates are written.
     pub(super) fn scratch(&self) -> &Path {
         match self {

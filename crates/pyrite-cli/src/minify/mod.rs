@@ -165,7 +165,7 @@ impl Minify {
         let start =
             candidate_of(&self.file, self.seed).map_err(|why| self.failed("the program cannot be loaded", why))?;
         let folder =
-            Folder::open(&self.folder()?).map_err(|error| self.failed("the result cannot be written", error))?;
+            Folder::open(&self.folder()?).map_err(|error| self.unwritten("the result cannot be written", error))?;
         let verdicts = self.verdicts(&folder, &question, &start)?;
         if let Some(took) = verdicts.first() {
             oracle.learn(took);
@@ -179,7 +179,10 @@ impl Minify {
         let searched = self.search(&start, oracle.as_oracle(), &verdicts, &mut teller);
         teller.bar.finish_and_clear();
         if let Some(error) = teller.failed() {
-            return Err(self.failed("the result cannot be written", error));
+            return Err(self.unwritten("the result cannot be written", error));
+        }
+        if let Some(error) = oracle.failed() {
+            return Err(self.unwritten("candidates cannot be written", error));
         }
         let (reduction, flaky) = match searched {
             Ok(found) => found,
@@ -191,8 +194,8 @@ impl Minify {
         metadata.push(("data".to_owned(), data.to_owned()));
         let path = folder
             .write("repro.py", &reduction.best, &metadata)
-            .map_err(|error| self.failed("the result cannot be written", error))?;
-        keep_beside(&folder, &reduction).map_err(|error| self.failed("the result cannot be written", error))?;
+            .map_err(|error| self.unwritten("the result cannot be written", error))?;
+        keep_beside(&folder, &reduction).map_err(|error| self.unwritten("the result cannot be written", error))?;
         let prove = |best: &Candidate| prover.judge_path(&path, best);
         let proof = match &flaky {
             Some(flaky) => self.sequential(&prove, flaky, &reduction.signature).judge(&reduction.best),
@@ -360,7 +363,7 @@ impl Minify {
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(error) => {
                     let cause = format!("{}: {error}", path.display());
-                    return Err(self.failed("the result cannot be written", cause));
+                    return Err(self.unwritten("the result cannot be written", cause));
                 }
             }
         }
@@ -454,6 +457,15 @@ impl Minify {
             println!("nothing to shrink: {why}");
         }
         ExitCode::from(1)
+    }
+
+    fn unwritten(&self, what: &str, cause: impl ToString) -> Failure {
+        Failure::of(
+            Diagnostic::error(Code::new("minify::unwritten"), what)
+                .at(Location::in_file(&self.file))
+                .cause(cause.to_string())
+                .hint("make room, or name another folder with --out (and another TMPDIR); --resume goes on from here"),
+        )
     }
 
     fn failed(&self, what: &str, cause: impl ToString) -> Failure {

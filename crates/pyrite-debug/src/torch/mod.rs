@@ -82,9 +82,11 @@ struct Program {
     options: Options,
 }
 
+/// The processes that fork, by interpreter and imports.
+static RUNNING: OnceLock<Mutex<BTreeMap<String, Arc<Mutex<Process>>>>> = OnceLock::new();
+
 /// The process that forks, one for each interpreter and set of imports; started at the first use.
 fn zygote(python: &Python, backend: &str) -> Result<Arc<Mutex<Process>>, OpError> {
-    static RUNNING: OnceLock<Mutex<BTreeMap<String, Arc<Mutex<Process>>>>> = OnceLock::new();
     let mut words: Vec<String> = python.imports.clone();
     if settings::base(backend) == "inductor" {
         words.push("inductor".to_owned());
@@ -163,6 +165,9 @@ impl Executable for Program {
             let text = |name: &str| error.get(name).and_then(Json::as_str);
             let compiling = error.get("compiling").and_then(Json::as_bool).unwrap_or(false);
             let stage = if compiling { "compile" } else { stage.as_str() };
+            if error.get("memory").and_then(Json::as_bool).unwrap_or(false) {
+                return Err(failed("out of memory", None, text("message").unwrap_or(""), stage));
+            }
             return Err(failed(
                 text("kind").unwrap_or("Exception"),
                 text("place"),
@@ -179,24 +184,39 @@ impl Executable for Program {
 }
 
 impl Program {
+    /// Asks the Python process. One that is gone, killed by whoever, is started anew once: its forks crash, it does not.
     fn ask(&self, request: &Json) -> Result<Json, NodeError> {
         let process = zygote(&self.python, &self.backend)?;
+        match self.ask_of(&mut lock(&process), request) {
+            Ok(answer) => return Ok(answer),
+            Err(Gone::Told(error)) => return Err(error),
+            Err(Gone::Ended) => {}
+        }
+        lock(RUNNING.get_or_init(Mutex::default)).retain(|_, known| !Arc::ptr_eq(known, &process));
+        let process = zygote(&self.python, &self.backend)?;
         let mut process = lock(&process);
-        let gone = |process: &Process| {
-            let said = process.errors();
-            let last = said.trim().lines().last().unwrap_or("it said nothing").to_owned();
-            NodeError::from(OpError::fault(format!("the Python process is gone: {last}")))
-        };
+        match self.ask_of(&mut process, request) {
+            Ok(answer) => Ok(answer),
+            Err(Gone::Told(error)) => Err(error),
+            Err(Gone::Ended) => {
+                let said = process.errors();
+                let last = said.trim().lines().last().unwrap_or("it said nothing").to_owned();
+                Err(OpError::fault(format!("the Python process is gone: {last}")).into())
+            }
+        }
+    }
+
+    fn ask_of(&self, process: &mut Process, request: &Json) -> Result<Json, Gone> {
         let sent = process.input.as_mut().map(|input| writeln!(input, "{request}").and_then(|()| input.flush()));
         if !matches!(sent, Some(Ok(()))) {
-            return Err(gone(&process));
+            return Err(Gone::Ended);
         }
         // The process keeps the time itself; it is given some more to say so.
         let until = Instant::now() + self.python.time_limit + Duration::from_secs(30);
         match process.hear(until) {
             Heard::Line(line) => serde_json::from_str(&line)
-                .map_err(|e| OpError::fault(format!("the Python process answered {line:?}: {e}")).into()),
-            Heard::Ended | Heard::TimeIsUp => Err(gone(&process)),
+                .map_err(|e| Gone::Told(OpError::fault(format!("the Python process answered {line:?}: {e}")).into())),
+            Heard::Ended | Heard::TimeIsUp => Err(Gone::Ended),
         }
     }
 
@@ -240,6 +260,14 @@ impl Program {
         let backward: Option<Box<dyn Backward>> = if any { Some(Box::new(Done { gradients })) } else { None };
         Ok(Forward { outputs, backward })
     }
+}
+
+/// Why the Python process gave no answer.
+enum Gone {
+    /// It ended, or is as good as ended.
+    Ended,
+    /// It said something else.
+    Told(NodeError),
 }
 
 /// Gradients that torch has computed already, with the same loss.

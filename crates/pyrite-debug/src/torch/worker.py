@@ -222,7 +222,8 @@ def describe(error):
     inner = getattr(error, "inner_exception", None) or error
     frames = traceback.extract_tb(inner.__traceback__) or traceback.extract_tb(error.__traceback__)
     place = f"{frames[-1].name} in {os.path.basename(frames[-1].filename)}" if frames else None
-    return {"compiling": compiling, "kind": type(inner).__name__, "place": place, "message": str(error)[:4000]}
+    memory = isinstance(inner, MemoryError) or "can't allocate memory" in str(inner)
+    return {"compiling": compiling, "kind": type(inner).__name__, "place": place, "memory": memory, "message": str(error)[:4000]}
 
 
 def child(request):
