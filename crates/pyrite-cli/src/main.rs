@@ -170,7 +170,11 @@ fn main() -> ExitCode {
             Command::Doctor(command) => command.run(),
             Command::Demo(command) => command.run(),
             Command::Supervise { parent, words } => supervise::supervise(parent, &words),
-            Command::Worker { memory_limit, parent } => worker::serve(memory_limit, parent),
+            Command::Worker { memory_limit, parent } => {
+                // Whoever asked hears which node a worker died at.
+                pyrite_debug::signals::install();
+                worker::serve(memory_limit, parent)
+            }
         }
     }));
     match outcome {

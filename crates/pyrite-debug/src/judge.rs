@@ -10,7 +10,7 @@ use pyrite_compiler::backend::{Backend, Direction, Observer};
 use pyrite_compiler::training::{Phase, Results, run_fwd_maybe_bwd};
 use pyrite_compiler::{Options, find};
 use pyrite_interp::{Mode, in_double};
-use pyrite_ir::{Graph, NodeError, OpError, Value};
+use pyrite_ir::{Graph, Node, NodeError, OpError, Value};
 use pyrite_oracle::{Class, Detail, Signature, Stage, Verdict};
 use pyrite_tensor::{Storage, Tensor};
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,9 @@ use serde::{Deserialize, Serialize};
 use crate::commanded::CANNOT_TELL;
 use crate::nudge::Nudge;
 use crate::repro::candidate_of;
+use crate::running::Running;
 use crate::settle::{Again, Settled, settle};
+use crate::signals;
 use crate::switches::{Cloning, Switches};
 
 /// How closely a backend is compared with the reference.
@@ -155,12 +157,28 @@ pub fn execute_shared(
     let constants = graph.constants().clone();
     tell(Stage::Compile);
     let start = Instant::now();
-    let executable = (backend.compile)(graph, options).map_err(|error| Broken { stage: Stage::Compile, error })?;
+    signals::running(&format!("the compiler {}", backend.name));
+    let captured = signals::are_heard().then(|| graph.clone());
+    let compiled = (backend.compile)(graph, options).map_err(|error| Broken { stage: Stage::Compile, error });
+    signals::running("");
+    let executable = compiled?;
     let compile = start.elapsed();
+    let mut running = captured.map(|graph| Running::new(&backend.name, &graph, &executable.graphs()));
+    if let Some(running) = &running {
+        running.say();
+    }
+    let observe = &mut |node: &Node, value: &Value<Tensor>| {
+        if let Some(running) = &mut running {
+            running.done(node);
+        }
+        observe(node, value);
+    };
     let start = Instant::now();
     let mut began = |phase: Phase| tell(stage_of(phase));
     let results = run_fwd_maybe_bwd(&*executable, inputs, &constants, options.direction, &mut began, observe)
-        .map_err(|(phase, error)| Broken { stage: stage_of(phase), error })?;
+        .map_err(|(phase, error)| Broken { stage: stage_of(phase), error });
+    signals::running("");
+    let results = results?;
     Ok(Ran { results, compile, run: start.elapsed() })
 }
 

@@ -18,6 +18,7 @@ mod nudge;
 mod process;
 pub mod protocol;
 mod repro;
+mod running;
 mod settle;
 pub mod signals;
 mod switches;

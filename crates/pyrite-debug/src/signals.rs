@@ -12,13 +12,14 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 
 /// As much as is kept of what is running.
 const LENGTH: usize = 512;
 
 static TEXT: [AtomicU8; LENGTH] = [const { AtomicU8::new(0) }; LENGTH];
 static USED: AtomicUsize = AtomicUsize::new(0);
+static SET: AtomicBool = AtomicBool::new(false);
 
 const SIGNALS: [(i32, &str); 5] = [
     (libc::SIGSEGV, "SIGSEGV"),
@@ -39,10 +40,16 @@ pub fn running(what: &str) {
     USED.store(length, Ordering::Release);
 }
 
+/// Whether the handler is set, so that somebody hears what is running.
+pub fn are_heard() -> bool {
+    SET.load(Ordering::Relaxed)
+}
+
 /// Sets the handler; doing so again changes nothing.
 pub fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
+        SET.store(true, Ordering::Relaxed);
         for (signal, _) in SIGNALS {
             // SAFETY: the structure is zeroed, which is a valid empty one, and `last_words` is async-signal-safe: it
             // allocates nothing and takes no lock.

@@ -22,7 +22,7 @@ use pyrite_compiler::aot::{Compiled, aot_autograd};
 use pyrite_compiler::backend::{Backend, Backward, Direction, Executable, Forward, InputGradients, Observer, Options};
 use pyrite_interp::Mode;
 use pyrite_ir::print::{PrintOptions, print};
-use pyrite_ir::{Graph, Kind, Node, NodeError, OpError, Value};
+use pyrite_ir::{Graph, NodeError, OpError, Value};
 use pyrite_oracle::{Signature, Stage, Verdict};
 use pyrite_passes::Table;
 use pyrite_reduce::{Candidate, Options as ReduceOptions, Silent, reduce};
@@ -31,6 +31,7 @@ use pyrite_tensor::random::TorchGenerator;
 
 use crate::judge::{Broken, Precision, Question, judge_backends, prepared};
 use crate::repro::{Folder, RepoError};
+use crate::running::Running;
 use crate::signals::{self, Trail};
 use crate::switches::Switches;
 
@@ -452,47 +453,5 @@ impl Backward for WrappedBackward {
         });
         signals::running("");
         gradients.inspect_err(|error| debugged.raised(Stage::Backward, error, &program, &graphs))
-    }
-}
-
-/// Which node is running: the one after the last that is done.
-struct Running {
-    backend: Arc<str>,
-    /// Graph, node and operator, in the order they run.
-    order: Vec<(String, String, String)>,
-    next: usize,
-    trail: Option<Trail>,
-}
-
-impl Running {
-    fn new(backend: &Arc<str>, graph: &Graph, graphs: &[(String, Graph)]) -> Self {
-        let captured = [("graph".to_owned(), graph.clone())];
-        let graphs = if graphs.is_empty() { &captured[..] } else { graphs };
-        let nodes = |(name, graph): &(String, Graph)| {
-            let row = |node: &Node| match &node.kind {
-                Kind::Call(target) => (name.clone(), node.name.clone(), target.name().to_owned()),
-                _ => (name.clone(), node.name.clone(), String::new()),
-            };
-            graph.nodes().map(|(_, node)| row(node)).collect::<Vec<_>>()
-        };
-        Self { backend: backend.clone(), order: graphs.iter().flat_map(nodes).collect(), next: 0, trail: None }
-    }
-
-    fn done(&mut self, node: &Node) {
-        if let Some(step) = self.order[self.next..].iter().position(|(_, name, _)| *name == node.name) {
-            self.next += step + 1;
-            self.say();
-        }
-    }
-
-    fn say(&self) {
-        let words = match self.order[self.next.min(self.order.len())..].iter().find(|(_, _, op)| !op.is_empty()) {
-            Some((graph, node, op)) => format!("node `{node}` ({op}) of graph `{graph}` with {}", self.backend),
-            None => format!("a graph with {}", self.backend),
-        };
-        signals::running(&words);
-        if let Some(trail) = &self.trail {
-            trail.running(&words);
-        }
     }
 }

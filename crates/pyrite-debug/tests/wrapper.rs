@@ -231,3 +231,20 @@ fn a_segfault_leaves_its_repro_and_the_name_of_the_node() {
     let trail = std::fs::read_to_string(folder.join("running")).expect("the trail stays");
     assert!(trail.contains("node `c`"), "{trail}");
 }
+
+#[test]
+fn a_process_that_is_heard_names_the_node_without_a_wrapper() {
+    const CHILD: &str = "PYRITE_TEST_WRAPPER_CHILD";
+    if std::env::var_os(CHILD).is_some() {
+        pyrite_debug::signals::install();
+        let _ = run(&deadly());
+        unreachable!("the backend has died");
+    }
+    let child = Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", "a_process_that_is_heard_names_the_node_without_a_wrapper", "--nocapture"])
+        .env(CHILD, "1")
+        .output()
+        .expect("this program runs");
+    let said = String::from_utf8_lossy(&child.stderr);
+    assert!(said.contains("SIGSEGV while running node `c` (aten.relu.default)"), "{said}");
+}
