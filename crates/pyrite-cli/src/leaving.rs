@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pyrite_compiler::Backend;
+use pyrite_compiler::{Backend, find};
 use pyrite_debug::{Level, Precision, ReproAfter, Switches, WrapConfig, wrap_compiler_debug};
 
 use crate::environment;
@@ -21,6 +21,9 @@ pub struct Leaving {
     /// differ [default: PYRITE_REPRO_LEVEL, else 2]
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=4))]
     repro_level: Option<u32>,
+    /// Have torch's backends compile everything anew
+    #[arg(long)]
+    fresh_caches: bool,
     /// Only errors whose text contains this
     #[arg(long, value_name = "TEXT")]
     repro_filter: Option<String>,
@@ -38,6 +41,7 @@ impl Leaving {
         accuracy: Precision,
         switches: Switches,
     ) -> Result<Backend, Failure> {
+        let backend = if self.fresh_caches { without_caches(backend) } else { backend };
         let after = match &self.repro_after {
             Some(name) => ReproAfter::from_name(name),
             None => environment::parsed("PYRITE_REPRO_AFTER", "`capture` or `aot`", ReproAfter::from_name)?,
@@ -64,4 +68,11 @@ impl Leaving {
         };
         Ok(wrap_compiler_debug(&backend, &config))
     }
+}
+
+/// One of torch's backends with its caches off; others have none.
+fn without_caches(backend: Backend) -> Backend {
+    let joint = if backend.name.contains('?') { '&' } else { '?' };
+    let name = format!("{}{joint}force_disable_caches=true", backend.name);
+    if backend.name.starts_with("torch:") { find(&name).unwrap_or(backend) } else { backend }
 }
