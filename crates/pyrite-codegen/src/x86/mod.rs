@@ -165,6 +165,7 @@ fn strided(kernel: &Kernel, rows: Option<pyrite_loops::AxisId>) -> Vec<usize> {
 }
 
 impl Code for Machine {
+    // SAFETY: what the trait asks of the caller is all that is relied on.
     unsafe fn run(&self, call: &Call<'_>) -> Result<(), Fault> {
         if self.narrow.iter().any(|place| i32::try_from(call.steps[*place].saturating_mul(16)).is_err()) {
             // SAFETY: by the contract of this function.
