@@ -51,6 +51,12 @@ fn inline_loads(kernel: &mut Kernel, at: usize, is_local: &dyn Fn(BufferId) -> b
             }),
             _ => None,
         };
+        if let (Inst::Gather { access, at: index }, true) = (*inst, later.axes.is_empty())
+            && let Some(value) = picked(kernel, at, access, values[index.0 as usize], &mut code)
+        {
+            values.push(value);
+            continue;
+        }
         values.push(match again {
             Some((earlier, stored, names)) => copy_value(kernel, earlier, stored, &names, &mut code),
             None => code.push(inst.map_operands(&mut |v| values[v.0 as usize]), later.code.ty(value)),
@@ -62,6 +68,56 @@ fn inline_loads(kernel: &mut Kernel, at: usize, is_local: &dyn Fn(BufferId) -> b
         reduce.value = values[reduce.value.0 as usize];
         reduce.index = reduce.index.map(|v| values[v.0 as usize]);
     }
+}
+
+/// Computes, for one position, what an earlier phase stored for a whole row: its loads become gathers.
+fn picked(kernel: &mut Kernel, at: usize, read: AccessId, index: Val, into: &mut Block) -> Option<Val> {
+    let buffer = kernel.access(read).buffer;
+    let (earlier, stored) = (0..at).rev().find_map(|earlier| {
+        let stored = kernel.phases[earlier].code.insts().iter().find_map(|inst| match *inst {
+            Inst::Store { access, value } if kernel.access(access).buffer == buffer => Some(value),
+            _ => None,
+        })?;
+        Some((earlier, stored))
+    })?;
+    let [axis] = kernel.phases[earlier].axes[..] else { return None };
+    let code = kernel.phases[earlier].code.clone();
+    let needed = needed_for(&code, stored);
+    let plain = code.iter().filter(|(value, _)| needed[value.0 as usize]).all(|(_, inst)| match *inst {
+        Inst::Load(access) => matches!(kernel.access(access).step(axis).as_int(), Some(0 | 1)),
+        Inst::Gather { .. } => false,
+        _ => true,
+    });
+    if !plain {
+        return None;
+    }
+    let mut copies: Vec<Option<Val>> = vec![None; code.len()];
+    for (old, inst) in code.iter().filter(|(value, _)| needed[value.0 as usize]) {
+        let copy = match *inst {
+            Inst::Index(own) if own == axis => index,
+            Inst::Load(id) if kernel.access(id).step(axis).as_int() == Some(1) => {
+                let mut access = kernel.access(id).clone();
+                access.steps[axis.0 as usize] = SymInt::Int(0);
+                let access = kernel.add_access(access);
+                into.push(Inst::Gather { access, at: index }, code.ty(old))
+            }
+            inst => into.push(inst.map_operands(&mut |v| copies[v.0 as usize].unwrap_or(v)), code.ty(old)),
+        };
+        copies[old.0 as usize] = Some(copy);
+    }
+    copies[stored.0 as usize]
+}
+
+/// Which values a value is computed from, itself included.
+fn needed_for(code: &Block, value: Val) -> Vec<bool> {
+    let mut needed = vec![false; code.len()];
+    needed[value.0 as usize] = true;
+    for (value, inst) in code.iter().rev() {
+        if needed[value.0 as usize] {
+            inst.each_operand(|v| needed[v.0 as usize] = true);
+        }
+    }
+    needed
 }
 
 /// The earlier phase that stored what a phase loads at the same position, the value, and which axis is which.
@@ -99,14 +155,9 @@ fn stored_before(kernel: &Kernel, at: usize, load: AccessId) -> Option<(usize, V
 
 /// Roughly how many cycles the value takes, loads included.
 fn cost(code: &Block, value: Val) -> usize {
-    let mut needed = vec![false; code.len()];
-    needed[value.0 as usize] = true;
+    let needed = needed_for(code, value);
     let mut sum = 0;
-    for (value, inst) in code.iter().rev() {
-        if !needed[value.0 as usize] {
-            continue;
-        }
-        inst.each_operand(|v| needed[v.0 as usize] = true);
+    for (_, inst) in code.iter().filter(|(value, _)| needed[value.0 as usize]) {
         sum += match inst {
             Inst::Const(..) | Inst::Result(_) | Inst::Size(_) | Inst::Index(_) => 0,
             Inst::Unary(Unary::Neg | Unary::Abs | Unary::Not, _) => 1,
@@ -122,13 +173,7 @@ fn cost(code: &Block, value: Val) -> usize {
 /// Copies a value of an earlier phase, with all it needs, into the code of another.
 fn copy_value(kernel: &mut Kernel, earlier: usize, value: Val, names: &[(AxisId, AxisId)], into: &mut Block) -> Val {
     let code = kernel.phases[earlier].code.clone();
-    let mut needed = vec![false; code.len()];
-    needed[value.0 as usize] = true;
-    for (value, inst) in code.iter().rev() {
-        if needed[value.0 as usize] {
-            inst.each_operand(|v| needed[v.0 as usize] = true);
-        }
-    }
+    let needed = needed_for(&code, value);
     let mut copies: Vec<Option<Val>> = vec![None; code.len()];
     for (old, inst) in code.iter() {
         if !needed[old.0 as usize] {

@@ -153,10 +153,17 @@ fn joined(first: &Kernel, second: &Kernel, common: usize) -> Option<Kernel> {
 fn is_row_local(first: &Kernel, second: &Kernel) -> bool {
     let mut local = true;
     for (writer, write) in writes(first) {
-        second_reads(second, write.buffer, &mut |phase, read, direct| {
+        second_reads(second, write.buffer, &mut |phase, inst, read| {
             let rows = first.rows.iter().zip(&second.rows).all(|(a, b)| write.step(*a) == read.step(*b));
-            let same = footprint(first, writer, write) == footprint(second, phase, read);
-            local &= direct && rows && same && write.offset == read.offset && write.dtype == read.dtype;
+            let touched = footprint(first, writer, write);
+            let within = match inst {
+                Inst::Load(_) => touched == footprint(second, phase, read),
+                Inst::Gather { at, .. } => {
+                    footprint(second, phase, read).is_empty() && is_bounded_by(second, phase, *at, &touched)
+                }
+                _ => false,
+            };
+            local &= within && rows && write.offset == read.offset && write.dtype == read.dtype;
         });
     }
     local
@@ -169,13 +176,24 @@ fn writes(kernel: &Kernel) -> impl Iterator<Item = (&Phase, &Access)> {
     })
 }
 
-fn second_reads(kernel: &Kernel, buffer: BufferId, f: &mut dyn FnMut(&Phase, &Access, bool)) {
+/// Whether a distance stays within a row that was written element by element.
+fn is_bounded_by(kernel: &Kernel, phase: &Phase, at: Val, touched: &[(SymInt, SymInt)]) -> bool {
+    let ([(extent, step)], Inst::Bounded { extent: bound, .. }) = (touched, phase.code.inst(at)) else { return false };
+    let bound = match phase.code.inst(*bound) {
+        Inst::Const(pyrite_loops::Number::Int(number), _) => SymInt::Int(*number),
+        Inst::Size(number) => kernel.numbers[*number as usize].clone(),
+        _ => return false,
+    };
+    step.as_int() == Some(1) && bound == *extent
+}
+
+fn second_reads(kernel: &Kernel, buffer: BufferId, f: &mut dyn FnMut(&Phase, &Inst, &Access)) {
     for phase in &kernel.phases {
         for inst in phase.code.insts() {
             if let (Some(id), false) = (inst.access(), inst.writes())
                 && kernel.access(id).buffer == buffer
             {
-                f(phase, kernel.access(id), matches!(inst, Inst::Load(_)));
+                f(phase, inst, kernel.access(id));
             }
         }
     }

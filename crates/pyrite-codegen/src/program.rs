@@ -23,7 +23,7 @@ use crate::schedule::{inputs_of, outputs_of, places, schedule};
 use crate::{Generator, generate};
 
 /// Work below this, in steps of code, is not shared among threads.
-const WORTH_SHARING: i64 = 1 << 18;
+const WORTH_SHARING: i64 = 1 << 20;
 
 /// Is told of every call of an operator, and of every kernel by a node of its name, as it is done.
 pub type Observer<'a> = dyn FnMut(&Node, &Value<Tensor>) + 'a;

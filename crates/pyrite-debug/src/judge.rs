@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 
 use pyrite_compare::Report;
 use pyrite_compiler::backend::{Backend, Direction, Observer};
+use pyrite_compiler::backends::interpreted;
 use pyrite_compiler::training::{Phase, Results, run_fwd_maybe_bwd};
-use pyrite_compiler::{Options, find};
+use pyrite_compiler::{Options, aot_autograd, find};
 use pyrite_interp::{Mode, in_double};
 use pyrite_ir::{Graph, Node, NodeError, OpError, Value};
 use pyrite_oracle::{Class, Detail, Signature, Stage, Verdict};
+use pyrite_passes::Table;
 use pyrite_tensor::{Storage, Tensor};
 use serde::{Deserialize, Serialize};
 
@@ -324,8 +326,14 @@ pub fn nudged(
         let error = OpError::unsupported(format!("{} cannot be told to round otherwise", reference.name)).into();
         return Err(Broken { stage: Stage::Forward, error });
     }
-    let mut nudge = Nudge::new(seed);
-    execute(graph, inputs, reference, options, &mut |_| {}, &mut |node, value| nudge.apply(node, value))
+    // A compiler rounds between the steps of an operator, such as those of a normalisation, where a kernel may not: so
+    // it is the steps that are moved. What has none is moved as it is.
+    let steps = aot_autograd(interpreted(None)).decompositions(Table::Loops).backend("steps", "the reference in steps");
+    let run = |backend: &Backend| {
+        let mut nudge = Nudge::new(seed);
+        execute(graph, inputs, backend, options, &mut |_| {}, &mut |node, value| nudge.apply(node, value))
+    };
+    run(&steps).or_else(|_| run(reference))
 }
 
 /// Judges a backend on the program of a repro file.
