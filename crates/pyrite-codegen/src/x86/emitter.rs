@@ -130,6 +130,8 @@ pub(super) struct Emitter<'a> {
     pub(super) shape: Shape,
     pub(super) layout: Layout,
     pub(super) fault: CodeLabel,
+    /// How many vectors of rows that lie side by side are taken together.
+    pub(super) blocks: usize,
     /// How much of the frame regions have used at most.
     pub(super) deepest: u32,
     data: Vec<(Datum, CodeLabel)>,
@@ -144,7 +146,7 @@ impl<'a> Emitter<'a> {
         asm.set_prefer_vex(shape.width == Width::Avx2);
         let fault = asm.create_label();
         let deepest = layout.size();
-        Ok(Self { asm, kernel, shape, layout, fault, deepest, data: Vec::new(), errands: Vec::new() })
+        Ok(Self { asm, kernel, shape, layout, fault, blocks: 1, deepest, data: Vec::new(), errands: Vec::new() })
     }
 
     pub(super) fn is_wide(&self) -> bool {

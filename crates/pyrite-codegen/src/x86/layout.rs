@@ -47,6 +47,8 @@ pub(super) struct Layout {
     pub(super) cursors: Vec<u32>,
     /// The step of each access along each axis in bytes, where it is not known.
     pub(super) steps: Vec<Vec<Option<u32>>>,
+    /// The vectors of results and totals for each block of rows that lie side by side.
+    blocks: Vec<(Vec<u32>, Vec<Vec<(u32, Kind)>>)>,
     size: u32,
 }
 
@@ -59,6 +61,7 @@ impl Layout {
             counters: Vec::new(),
             cursors: Vec::new(),
             steps: Vec::new(),
+            blocks: Vec::new(),
             size: FREE,
         };
         for phase in &kernel.phases {
@@ -88,6 +91,30 @@ impl Layout {
             })
             .collect();
         layout
+    }
+
+    /// Makes room for what some blocks of rows reduce.
+    pub(super) fn add_blocks(&mut self, kernel: &Kernel, blocks: usize) {
+        self.blocks.push((self.results.clone(), self.totals.clone()));
+        for _ in 1..blocks {
+            let mut totals = self.totals.clone();
+            totals.iter_mut().flatten().for_each(|(slot, _)| *slot = self.vector());
+            let mut results = self.results.clone();
+            for (phase, (firsts, totals)) in kernel.phases.iter().zip(self.accumulators.iter().zip(&totals)) {
+                for (reduce, first) in phase.reduces.iter().zip(firsts) {
+                    let own = *first as usize + usize::from(reduce.index.is_some());
+                    results[reduce.result.0 as usize] = totals[own].0;
+                }
+            }
+            self.blocks.push((results, totals));
+        }
+    }
+
+    /// Makes the vectors of a block the present ones.
+    pub(super) fn select_block(&mut self, block: usize) {
+        if let Some((results, totals)) = self.blocks.get(block) {
+            (self.results, self.totals) = (results.clone(), totals.clone());
+        }
     }
 
     /// A new vector.

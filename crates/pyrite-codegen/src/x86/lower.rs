@@ -94,8 +94,24 @@ pub(super) enum Count {
     Rest,
 }
 
+/// How rows that lie side by side are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rows {
+    /// A vector of them at a time.
+    Single,
+    /// Several vectors at each position: what is not the same for all of them is not invariant.
+    Blocks,
+}
+
 /// Builds the region of a phase.
-pub(super) fn region(kernel: &Kernel, number: usize, shape: &Shape, layout: &Layout, count: Count) -> Region {
+pub(super) fn region(
+    kernel: &Kernel,
+    number: usize,
+    shape: &Shape,
+    layout: &Layout,
+    count: Count,
+    rows: Rows,
+) -> Region {
     let phase = &kernel.phases[number];
     let lane = shape.rows.or(phase.axes.last().copied());
     let axis = phase.axes.last().copied();
@@ -106,6 +122,7 @@ pub(super) fn region(kernel: &Kernel, number: usize, shape: &Shape, layout: &Lay
         layout,
         lane,
         axis,
+        rows,
         uniform: uniform(kernel, phase, lane, shape.rows.is_some()),
         region: Region { axis, ..Region::default() },
         values: Vec::new(),
@@ -120,6 +137,17 @@ pub(super) fn region(kernel: &Kernel, number: usize, shape: &Shape, layout: &Lay
     lower.region
 }
 
+/// Whether a region can be emitted for several vectors of rows at each position.
+pub(super) fn takes_blocks(region: &Region, kernel: &Kernel, lane: AxisId) -> bool {
+    let by_row = |access: AccessId| matches!(kernel.access(access).step(lane).as_int(), Some(0 | 1));
+    region.ops.iter().all(|op| match *op {
+        Op::Load(access, _, Place::Row | Place::Same) | Op::Store(access, _, Place::Row, _) => by_row(access),
+        Op::Load(..) | Op::Store(..) | Op::Scatter { .. } | Op::Call { .. } | Op::Patch { .. } => false,
+        Op::Index(axis) => axis != lane,
+        _ => true,
+    })
+}
+
 struct Lower<'a> {
     kernel: &'a Kernel,
     phase: &'a Phase,
@@ -127,6 +155,7 @@ struct Lower<'a> {
     layout: &'a Layout,
     lane: Option<AxisId>,
     axis: Option<AxisId>,
+    rows: Rows,
     uniform: Vec<bool>,
     region: Region,
     values: Vec<V>,
@@ -155,7 +184,8 @@ impl Lower<'_> {
             .insts()
             .iter()
             .any(|inst| inst.writes() && inst.access().is_some_and(|a| self.kernel.access(a).buffer == buffer));
-        if written || !stays(self.kernel, access, self.axis) { Moves::Always } else { Moves::Never }
+        let differs = self.rows == Rows::Blocks && !stays(self.kernel, access, self.lane);
+        if written || differs || !stays(self.kernel, access, self.axis) { Moves::Always } else { Moves::Never }
     }
 
     fn inst(&mut self, value: Val, inst: &Inst) -> V {
@@ -212,7 +242,8 @@ impl Lower<'_> {
             Inst::Result(result) => {
                 let slot = self.layout.results[result.0 as usize];
                 let kind = if ty == Type::Bool { Kind::W32 } else { Kind::of(ty) };
-                let v = self.region.pure(Op::Slot(slot, kind), kind);
+                let moves = if self.rows == Rows::Blocks { Moves::Always } else { Moves::Never };
+                let v = self.region.add(Op::Slot(slot, kind), kind, moves);
                 self.as_truth_if(ty == Type::Bool, v)
             }
             Inst::Unary(op, a) => self.unary(op, ty, self.v(a)),

@@ -45,12 +45,17 @@ impl Emitter<'_> {
                 rdx
             }
         };
-        let indexed = cx.indexed && self.lane_step(access, cx) == Some(1);
-        let ahead = if indexed { (cx.copy * cx.stride * size) as i32 } else { 0 };
+        let in_row = self.lane_step(access, cx) == Some(1);
+        let indexed = cx.indexed && in_row;
+        let ahead = match in_row {
+            true if cx.blocks => (cx.copy * self.shape.lanes * size) as i32,
+            true if indexed => (cx.copy * cx.stride * size) as i32,
+            _ => 0,
+        };
         let scale = size as i32;
         Ok(match (indexed, further) {
-            (false, false) => ptr(base),
-            (false, true) => ptr(base + rax * scale),
+            (false, false) => ptr(base + ahead),
+            (false, true) => ptr(base + rax * scale + ahead),
             (true, false) => ptr(base + r11 * scale + ahead),
             (true, true) => {
                 self.asm.add(rax, r11)?;

@@ -14,7 +14,7 @@ use pyrite_loops::{AxisId, Reduction};
 
 use super::emitter::{Done, Emitter, frame};
 use super::layout::{BASES, BEGINS, CALLER, EXTENTS, NUMBERS, STEPS};
-use super::lower::{self, Count, join, neutral, reduced_type};
+use super::lower::{self, Count, Rows, join, neutral, reduced_type, takes_blocks};
 use super::region::{Plan, Run, weight};
 use super::vector::{Kind, Moves, Op, Region, V};
 
@@ -30,6 +30,10 @@ impl Emitter<'_> {
         self.asm.jmp(enter)?;
         self.asm.set_label(&mut body)?;
         let rows = self.kernel.rows.clone();
+        if let Some(lane) = self.shape.rows {
+            self.blocks = self.choose_blocks(lane);
+            self.layout.add_blocks(self.kernel, self.blocks);
+        }
         match self.shape.rows {
             None => self.loops(&rows, &mut |e| e.phases(Count::Full))?,
             Some(lane) => self.loops(&rows[..rows.len() - 1], &mut |e| e.tiles(lane))?,
@@ -128,6 +132,20 @@ impl Emitter<'_> {
         let (mut again, mut rest, mut done) =
             (self.asm.create_label(), self.asm.create_label(), self.asm.create_label());
         self.asm.mov(qword_ptr(counter), 0)?;
+        if self.blocks > 1 {
+            let all = lanes * self.blocks as i32;
+            let mut blocks = self.asm.create_label();
+            self.asm.set_label(&mut blocks)?;
+            self.extent(axis)?;
+            self.asm.mov(rcx, counter)?;
+            self.asm.add(rcx, all)?;
+            self.asm.cmp(rcx, rax)?;
+            self.asm.jg(again)?;
+            self.blocked_phases(axis)?;
+            self.move_cursors(axis, Steps::Forward(all))?;
+            self.asm.add(qword_ptr(counter), all)?;
+            self.asm.jmp(blocks)?;
+        }
         self.asm.set_label(&mut again)?;
         self.extent(axis)?;
         self.asm.mov(rcx, counter)?;
@@ -192,6 +210,89 @@ impl Emitter<'_> {
         Ok(())
     }
 
+    /// How many vectors of rows are taken together: more than one if a phase can reduce them side by side.
+    fn choose_blocks(&self, lane: AxisId) -> usize {
+        let registers = if self.is_wide() { 30 } else { 14 };
+        let mut blocks = 0;
+        for number in 0..self.kernel.phases.len() {
+            if let Some(most) = self.phase_blocks(number, lane) {
+                let room = registers / 2 / most.max(1);
+                let fits = [8, 4, 2].into_iter().find(|b| *b <= room).unwrap_or(1);
+                blocks = if blocks == 0 { fits } else { blocks.min(fits) };
+            }
+        }
+        blocks.max(1)
+    }
+
+    /// How many accumulators a phase has, if it can reduce several vectors of rows side by side.
+    fn phase_blocks(&self, number: usize, lane: AxisId) -> Option<usize> {
+        let phase = &self.kernel.phases[number];
+        if phase.axes.is_empty() || phase.reduces.is_empty() {
+            return None;
+        }
+        let region = lower::region(self.kernel, number, &self.shape, &self.layout, Count::Full, Rows::Blocks);
+        takes_blocks(&region, self.kernel, lane).then(|| self.layout.totals[number].len())
+    }
+
+    /// Runs all phases for several vectors of rows.
+    fn blocked_phases(&mut self, lane: AxisId) -> Done {
+        let counter = frame(self.layout.counters[lane.0 as usize]);
+        let (lanes, blocks) = (self.shape.lanes as i32, self.blocks);
+        for number in 0..self.kernel.phases.len() {
+            if self.phase_blocks(number, lane).is_some() {
+                for block in 0..blocks {
+                    self.layout.select_block(block);
+                    self.start_totals(number)?;
+                }
+                self.layout.select_block(0);
+                let axes = self.kernel.phases[number].axes.clone();
+                let (last, outer) = axes.split_last().expect("only phases with axes reduce blocks");
+                self.loops(outer, &mut |e| e.innermost(number, *last, Run::Blocks, Count::Full))?;
+                continue;
+            }
+            for block in 0..blocks {
+                self.layout.select_block(block);
+                self.phase(number, Count::Full)?;
+                self.move_cursors(lane, Steps::Forward(lanes))?;
+                self.asm.add(qword_ptr(counter), lanes)?;
+            }
+            self.layout.select_block(0);
+            self.move_cursors(lane, Steps::Forward(-lanes * blocks as i32))?;
+            self.asm.sub(qword_ptr(counter), lanes * blocks as i32)?;
+        }
+        Ok(())
+    }
+
+    /// The region of a phase that takes one position of all blocks at a time.
+    fn blocked_body(&mut self, number: usize, lane: Option<AxisId>) -> Done {
+        let size = self.layout.size();
+        let mut regions = Vec::new();
+        for block in 0..self.blocks {
+            self.layout.select_block(block);
+            regions.push(lower::region(self.kernel, number, &self.shape, &self.layout, Count::Full, Rows::Blocks));
+        }
+        self.layout.select_block(0);
+        let accumulators: Vec<(Kind, Vec<u32>)> = self.layout.totals[number]
+            .clone()
+            .into_iter()
+            .map(|(_, kind)| (kind, (0..self.blocks).map(|_| self.layout.vector()).collect()))
+            .collect();
+        self.reset(number, &accumulators)?;
+        let plan =
+            Plan { run: Run::Blocks, count: Count::Full, copies: self.blocks, lane, accumulators: &accumulators };
+        self.regions(&regions.iter().collect::<Vec<_>>(), &plan)?;
+        for block in 0..self.blocks {
+            self.layout.select_block(block);
+            let own: Vec<(Kind, Vec<u32>)> =
+                accumulators.iter().map(|(kind, slots)| (*kind, vec![slots[block]])).collect();
+            self.collect(number, &own)?;
+        }
+        self.layout.select_block(0);
+        self.deepest = self.deepest.max(self.layout.size());
+        self.layout.truncate(size);
+        Ok(())
+    }
+
     fn phase(&mut self, number: usize, count: Count) -> Done {
         let phase = &self.kernel.phases[number];
         self.start_totals(number)?;
@@ -246,13 +347,16 @@ impl Emitter<'_> {
     /// The regions of a phase: from `r11` to `r10`, or once.
     fn body(&mut self, number: usize, run: Run, count: Count) -> Done {
         let lane = self.shape.rows.or(self.kernel.phases[number].axes.last().copied());
+        if run == Run::Blocks {
+            return self.blocked_body(number, lane);
+        }
         let passes: Vec<(Count, bool)> = match run {
             Run::Lanes => vec![(Count::Full, true), (Count::Rest, false)],
             Run::Steps => vec![(count, true), (count, false)],
-            Run::Once => vec![(count, false)],
+            Run::Once | Run::Blocks => vec![(count, false)],
         };
         for (count, repeated) in passes {
-            let region = lower::region(self.kernel, number, &self.shape, &self.layout, count);
+            let region = lower::region(self.kernel, number, &self.shape, &self.layout, count, Rows::Single);
             let copies = if repeated { self.copies(number, &region) } else { 1 };
             self.pass(number, &region, Plan { run, count, copies, lane, accumulators: &[] }, repeated)?;
         }

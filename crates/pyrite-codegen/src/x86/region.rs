@@ -32,6 +32,8 @@ pub(super) struct Context {
     pub(super) stride: usize,
     /// Whether rows of lanes are found with the help of `r11`.
     pub(super) indexed: bool,
+    /// Whether copies are for neighbouring vectors of rows at one position.
+    pub(super) blocks: bool,
     pub(super) lane: Option<AxisId>,
     pub(super) pointers: Vec<Pointer>,
     /// The vector in the frame of each accumulator, for each copy.
@@ -47,6 +49,8 @@ pub(super) enum Run {
     Lanes,
     /// One position for each copy; the lanes are rows.
     Steps,
+    /// One position for all copies; each copy is for a vector of rows of its own.
+    Blocks,
     /// No loop.
     Once,
 }
@@ -118,15 +122,21 @@ impl Emitter<'_> {
 
     /// Emits a region.
     pub(super) fn region(&mut self, region: &Region, plan: &Plan<'_>) -> Done {
+        self.regions(&vec![region; plan.copies], plan)
+    }
+
+    /// Emits a region whose copies differ in the vectors of the frame that they read.
+    pub(super) fn regions(&mut self, regions: &[&Region], plan: &Plan<'_>) -> Done {
         let size = self.layout.size();
-        let outcome = self.region_in_frame(region, plan);
+        let outcome = self.region_in_frame(regions, plan);
         self.deepest = self.deepest.max(self.layout.size());
         self.layout.truncate(size);
         outcome
     }
 
-    fn region_in_frame(&mut self, region: &Region, plan: &Plan<'_>) -> Done {
+    fn region_in_frame(&mut self, regions: &[&Region], plan: &Plan<'_>) -> Done {
         let wide = self.is_wide();
+        let region = regions[0];
         let needed = needed(region);
         let mut regs = Registers::new(region, wide);
         let stride = if plan.run == Run::Lanes { self.shape.lanes } else { 1 };
@@ -135,13 +145,14 @@ impl Emitter<'_> {
             copy: 0,
             stride,
             indexed: plan.run == Run::Lanes,
+            blocks: plan.run == Run::Blocks,
             lane: plan.lane,
             pointers: self.layout.cursors.iter().map(|offset| Pointer::Frame(*offset)).collect(),
             accumulators: plan.accumulators.iter().map(|(_, slots)| slots.clone()).collect(),
             hints: vec![None; region.ops.len()],
         };
         let mut skip = self.asm.create_label();
-        let ahead = (plan.copies * stride) as i32;
+        let ahead = if plan.run == Run::Blocks { 1 } else { (plan.copies * stride) as i32 };
         if plan.run != Run::Once {
             if plan.run == Run::Lanes && plan.count == Count::Rest {
                 self.asm.cmp(r11, r10)?;
@@ -211,14 +222,17 @@ impl Emitter<'_> {
         for copy in 0..plan.copies {
             cx.copy = copy;
             regs.accumulators = in_registers.iter().map(|own| own[copy]).collect();
+            regs.forget(regions[copy]);
             for (index, needed) in needed.iter().enumerate() {
                 if *needed && !lifted(index) {
-                    self.operate(&mut regs, region, index, &cx)?;
+                    self.operate(&mut regs, regions[copy], index, &cx)?;
                 }
             }
             regs.forget(region);
-            for (access, axis) in &advancing {
-                self.advance(*access, *axis, stride as i32, &cx)?;
+            if plan.run != Run::Blocks || copy + 1 == plan.copies {
+                for (access, axis) in &advancing {
+                    self.advance(*access, *axis, stride as i32, &cx)?;
+                }
             }
         }
         if plan.run != Run::Once {
@@ -292,7 +306,9 @@ impl Emitter<'_> {
                     let known = self.kernel.access(access).step(axis).as_int();
                     (!matches!(known, Some(0 | 1))).then_some(axis)
                 }
-                (Run::Steps, Some(axis)) => (self.kernel.access(access).step(axis).as_int() != Some(0)).then_some(axis),
+                (Run::Steps | Run::Blocks, Some(axis)) => {
+                    (self.kernel.access(access).step(axis).as_int() != Some(0)).then_some(axis)
+                }
             };
             if number >= POINTERS.len() && moves.is_none() {
                 continue;
