@@ -14,6 +14,7 @@ mod lower;
 mod memory;
 mod nest;
 mod operate;
+mod reduce;
 mod region;
 mod registers;
 mod vector;

@@ -14,9 +14,9 @@ use pyrite_loops::{AxisId, Reduction};
 
 use super::emitter::{Done, Emitter, frame};
 use super::layout::{BASES, BEGINS, CALLER, EXTENTS, NUMBERS, STEPS};
-use super::lower::{self, Count, Rows, join, neutral, reduced_type, takes_blocks};
+use super::lower::{self, Count, Rows, takes_blocks};
 use super::region::{Plan, Run, weight};
-use super::vector::{Kind, Moves, Op, Region, V};
+use super::vector::{Kind, Op, Region};
 
 /// After how many positions along the lanes a sum is put aside, so that no chain of additions gets long.
 const CHUNK: i32 = 1 << 14;
@@ -277,17 +277,15 @@ impl Emitter<'_> {
             .into_iter()
             .map(|(_, kind)| (kind, (0..self.blocks).map(|_| self.layout.vector()).collect()))
             .collect();
-        self.reset(number, &accumulators)?;
-        let plan =
-            Plan { run: Run::Blocks, count: Count::Full, copies: self.blocks, lane, accumulators: &accumulators };
+        let plan = Plan {
+            run: Run::Blocks,
+            count: Count::Full,
+            copies: self.blocks,
+            lane,
+            accumulators: &accumulators,
+            totals: Some(number),
+        };
         self.regions(&regions.iter().collect::<Vec<_>>(), &plan)?;
-        for block in 0..self.blocks {
-            self.layout.select_block(block);
-            let own: Vec<(Kind, Vec<u32>)> =
-                accumulators.iter().map(|(kind, slots)| (*kind, vec![slots[block]])).collect();
-            self.collect(number, &own)?;
-        }
-        self.layout.select_block(0);
         self.deepest = self.deepest.max(self.layout.size());
         self.layout.truncate(size);
         Ok(())
@@ -358,7 +356,7 @@ impl Emitter<'_> {
         for (count, repeated) in passes {
             let region = lower::region(self.kernel, number, &self.shape, &self.layout, count, Rows::Single);
             let copies = if repeated { self.copies(number, &region) } else { 1 };
-            self.pass(number, &region, Plan { run, count, copies, lane, accumulators: &[] }, repeated)?;
+            self.pass(number, &region, Plan { run, count, copies, lane, accumulators: &[], totals: None }, repeated)?;
         }
         Ok(())
     }
@@ -393,107 +391,10 @@ impl Emitter<'_> {
             .into_iter()
             .map(|(_, kind)| (kind, (0..plan.copies).map(|_| self.layout.vector()).collect()))
             .collect();
-        self.reset(number, &accumulators)?;
-        self.region(region, &Plan { accumulators: &accumulators, ..plan })?;
-        self.collect(number, &accumulators)?;
+        self.region(region, &Plan { accumulators: &accumulators, totals: Some(number), ..plan })?;
         self.deepest = self.deepest.max(self.layout.size());
         self.layout.truncate(size);
         Ok(())
-    }
-
-    /// The neutral values of what a phase reduces, accumulator by accumulator.
-    fn neutrals(&self, number: usize, region: &mut Region) -> Vec<V> {
-        let phase = &self.kernel.phases[number];
-        let mut values = Vec::new();
-        for reduce in &phase.reduces {
-            values.push(neutral(region, reduce.op, reduced_type(phase.code.ty(reduce.value))));
-            if reduce.index.is_some() {
-                values.push(region.int(i64::MAX, Kind::W64));
-            }
-        }
-        values
-    }
-
-    fn start_totals(&mut self, number: usize) -> Done {
-        let mut region = Region::default();
-        let neutrals = self.neutrals(number, &mut region);
-        for ((slot, _), value) in self.layout.totals[number].iter().zip(neutrals) {
-            region.add(Op::SetSlot(*slot, value), Kind::Mask, Moves::Always);
-        }
-        self.straight(&region)
-    }
-
-    fn reset(&mut self, number: usize, accumulators: &[(Kind, Vec<u32>)]) -> Done {
-        let mut region = Region::default();
-        let neutrals = self.neutrals(number, &mut region);
-        for ((_, slots), value) in accumulators.iter().zip(neutrals) {
-            for slot in slots {
-                region.add(Op::SetSlot(*slot, value), Kind::Mask, Moves::Always);
-            }
-        }
-        self.straight(&region)
-    }
-
-    /// Joins the accumulators of a region into the totals of the phase.
-    fn collect(&mut self, number: usize, accumulators: &[(Kind, Vec<u32>)]) -> Done {
-        let phase = &self.kernel.phases[number];
-        let mut region = Region::default();
-        for (index, reduce) in phase.reduces.iter().enumerate() {
-            let first = self.layout.accumulators[number][index] as usize;
-            let ty = reduced_type(phase.code.ty(reduce.value));
-            let slot = |region: &mut Region, offset: u32, kind: Kind| region.pure(Op::Slot(offset, kind), kind);
-            let copies = accumulators[first].1.len();
-            let mut parts = vec![];
-            for copy in 0..copies {
-                let value = slot(&mut region, accumulators[first].1[copy], Kind::of(ty));
-                let index = reduce.index.map(|_| slot(&mut region, accumulators[first + 1].1[copy], Kind::W64));
-                parts.push((value, index));
-            }
-            let value = slot(&mut region, self.layout.totals[number][first].0, Kind::of(ty));
-            let index = reduce.index.map(|_| slot(&mut region, self.layout.totals[number][first + 1].0, Kind::W64));
-            let mut total = parts[0];
-            for part in &parts[1..] {
-                total = join(&mut region, self.shape.width, reduce.op, ty, total, *part);
-            }
-            total = join(&mut region, self.shape.width, reduce.op, ty, (value, index), total);
-            self.set_totals(&mut region, number, first, total);
-        }
-        self.straight(&region)
-    }
-
-    /// Joins the lanes of what a phase reduced; every lane then has the result.
-    fn join_lanes(&mut self, number: usize) -> Done {
-        let phase = &self.kernel.phases[number];
-        let mut region = Region::default();
-        for (index, reduce) in phase.reduces.iter().enumerate() {
-            let first = self.layout.accumulators[number][index] as usize;
-            let ty = reduced_type(phase.code.ty(reduce.value));
-            let kind = Kind::of(ty);
-            let value = region.pure(Op::Slot(self.layout.totals[number][first].0, kind), kind);
-            let index = reduce.index.map(|_| {
-                let slot = self.layout.totals[number][first + 1].0;
-                region.pure(Op::Slot(slot, Kind::W64), Kind::W64)
-            });
-            let mut total = (value, index);
-            let mut distance = self.shape.lanes as u32 / 2;
-            while distance > 0 {
-                let other = region.pure(Op::Swap(total.0, distance), kind);
-                let index = total.1.map(|i| region.pure(Op::Swap(i, distance), Kind::W64));
-                total = join(&mut region, self.shape.width, reduce.op, ty, total, (other, index));
-                distance /= 2;
-            }
-            self.set_totals(&mut region, number, first, total);
-        }
-        self.straight(&region)
-    }
-
-    fn set_totals(&self, region: &mut Region, number: usize, first: usize, total: (V, Option<V>)) {
-        let slot = self.layout.totals[number][first].0;
-        region.add(Op::SetSlot(slot, total.0), Kind::Mask, Moves::Always);
-        if let Some(index) = total.1 {
-            let slot = self.layout.totals[number][first + 1].0;
-            region.add(Op::SetSlot(slot, index), Kind::Mask, Moves::Always);
-        }
     }
 }
 

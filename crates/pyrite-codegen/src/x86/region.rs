@@ -64,6 +64,9 @@ pub(super) struct Plan<'a> {
     pub(super) lane: Option<AxisId>,
     /// The kinds of the accumulators and the vector in the frame of each, for each copy.
     pub(super) accumulators: &'a [(Kind, Vec<u32>)],
+    /// The phase whose totals the accumulators are joined into; they start neutral then. Without one they start from
+    /// the frame and go back there.
+    pub(super) totals: Option<usize>,
 }
 
 /// Which operations anything depends on.
@@ -116,8 +119,30 @@ fn pressure(region: &Region, needed: &[bool], wide: bool) -> usize {
 impl Emitter<'_> {
     /// Emits operations that run once, with nothing but the frame around them.
     pub(super) fn straight(&mut self, region: &Region) -> Done {
-        let plan = Plan { run: Run::Once, count: Count::Full, copies: 1, lane: None, accumulators: &[] };
+        let plan = Plan { run: Run::Once, count: Count::Full, copies: 1, lane: None, accumulators: &[], totals: None };
         self.region(region, &plan)
+    }
+
+    /// Emits operations that run once, with accumulators in registers.
+    pub(super) fn straight_after(&mut self, region: &Region, accumulators: Vec<Option<u8>>) -> Done {
+        let mut regs = Registers::new(region, self.is_wide());
+        accumulators.iter().flatten().for_each(|register| regs.reserve(*register));
+        regs.accumulators = accumulators;
+        let cx = Context {
+            count: Count::Full,
+            copy: 0,
+            stride: 1,
+            indexed: false,
+            blocks: false,
+            lane: None,
+            pointers: Vec::new(),
+            accumulators: Vec::new(),
+            hints: vec![None; region.ops.len()],
+        };
+        for index in 0..region.ops.len() {
+            self.operate(&mut regs, region, index, &cx)?;
+        }
+        Ok(())
     }
 
     /// Emits a region.
@@ -192,14 +217,20 @@ impl Emitter<'_> {
         }
         regs.forget(region);
 
+        let neutral = plan.totals.map(|number| self.neutral_bits(number));
         let mut in_registers: Vec<Vec<Option<u8>>> = Vec::new();
-        for (kind, slots) in plan.accumulators {
+        for (number, (kind, slots)) in plan.accumulators.iter().enumerate() {
             let mut own = Vec::new();
             for slot in slots {
                 let register = if regs.free_vectors() > 6 { regs.pin() } else { None };
-                if let Some(register) = register {
-                    let place = frame(*slot);
-                    self.fetch(*kind, register as usize, place)?;
+                // The emitter's own register 0 is the way to those that stay in the frame.
+                let d = register.map_or(0, usize::from);
+                match &neutral {
+                    Some(bits) => self.constant(bits[number], *kind, d)?,
+                    None => self.fetch(*kind, d, frame(*slot))?,
+                }
+                if register.is_none() {
+                    self.put(*kind, frame(*slot), d)?;
                 }
                 own.push(register);
             }
@@ -246,11 +277,15 @@ impl Emitter<'_> {
                 self.asm.jle(again)?;
             }
         }
-        for ((kind, slots), own) in plan.accumulators.iter().zip(&in_registers) {
-            for (slot, register) in slots.iter().zip(own) {
-                if let Some(register) = register {
-                    let place = frame(*slot);
-                    self.put(*kind, place, *register as usize)?;
+        match plan.totals {
+            Some(number) => self.join_copies(number, plan, &in_registers)?,
+            None => {
+                for ((kind, slots), own) in plan.accumulators.iter().zip(&in_registers) {
+                    for (slot, register) in slots.iter().zip(own) {
+                        if let Some(register) = register {
+                            self.put(*kind, frame(*slot), *register as usize)?;
+                        }
+                    }
                 }
             }
         }

@@ -97,6 +97,11 @@ impl Registers {
         Some(found as u8)
     }
 
+    /// Keeps a certain register out of the allocation.
+    pub(super) fn reserve(&mut self, register: u8) {
+        self.vectors.free[register as usize] = false;
+    }
+
     /// Says that a value is in a pinned register for good.
     pub(super) fn hold(&mut self, v: V, register: u8) {
         self.held[v.0 as usize] = Some(register);

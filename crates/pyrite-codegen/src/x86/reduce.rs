@@ -1,0 +1,141 @@
+//! What phases reduce: where accumulators start, how copies and lanes are joined.
+//!
+//! The totals of a phase are in the frame, one vector for each accumulator. Regions join what they accumulated into
+//! them; when a phase has ended and its lanes are of one row, the lanes are joined and each of them holds the result.
+
+use pyrite_loops::Type;
+
+use super::emitter::{Done, Emitter};
+use super::lower::{join, neutral, reduced_type};
+use super::region::{Plan, Run};
+use super::vector::{Kind, Moves, Op, Region, V};
+
+impl Emitter<'_> {
+    /// The neutral value of each accumulator of a phase, as bits.
+    pub(super) fn neutral_bits(&self, number: usize) -> Vec<u64> {
+        let mut region = Region::default();
+        let values = self.neutrals(number, &mut region);
+        let bits = |v: V| match region.ops[v.0 as usize] {
+            Op::Const(bits, _) => bits,
+            _ => unreachable!("neutral values are constants"),
+        };
+        values.into_iter().map(bits).collect()
+    }
+
+    fn neutrals(&self, number: usize, region: &mut Region) -> Vec<V> {
+        let phase = &self.kernel.phases[number];
+        let mut values = Vec::new();
+        for reduce in &phase.reduces {
+            values.push(neutral(region, reduce.op, reduced_type(phase.code.ty(reduce.value))));
+            if reduce.index.is_some() {
+                values.push(region.int(i64::MAX, Kind::W64));
+            }
+        }
+        values
+    }
+
+    /// Makes the totals of a phase neutral.
+    pub(super) fn start_totals(&mut self, number: usize) -> Done {
+        let mut region = Region::default();
+        let neutrals = self.neutrals(number, &mut region);
+        for ((slot, _), value) in self.layout.totals[number].iter().zip(neutrals) {
+            region.add(Op::SetSlot(*slot, value), Kind::Mask, Moves::Always);
+        }
+        self.straight(&region)
+    }
+
+    /// Joins the accumulators of a region into the totals of a phase: all copies, or each copy into those of its block.
+    pub(super) fn join_copies(&mut self, number: usize, plan: &Plan<'_>, held: &[Vec<Option<u8>>]) -> Done {
+        if plan.run != Run::Blocks {
+            return self.collect(number, plan, held, 0..plan.copies);
+        }
+        for block in 0..plan.copies {
+            self.layout.select_block(block);
+            self.collect(number, plan, held, block..block + 1)?;
+        }
+        self.layout.select_block(0);
+        Ok(())
+    }
+
+    fn collect(
+        &mut self,
+        number: usize,
+        plan: &Plan<'_>,
+        held: &[Vec<Option<u8>>],
+        copies: std::ops::Range<usize>,
+    ) -> Done {
+        let phase = &self.kernel.phases[number];
+        let mut region = Region::default();
+        let mut accumulators = Vec::new();
+        let mut part = |region: &mut Region, accumulator: usize, copy: usize| {
+            let (kind, slots) = &plan.accumulators[accumulator];
+            let op = match held[accumulator][copy] {
+                Some(register) => {
+                    accumulators.push(Some(register));
+                    Op::Acc(accumulators.len() as u32 - 1, *kind)
+                }
+                None => Op::Slot(slots[copy], *kind),
+            };
+            region.add(op, *kind, Moves::Always)
+        };
+        for (index, reduce) in phase.reduces.iter().enumerate() {
+            let first = self.layout.accumulators[number][index] as usize;
+            let ty = reduced_type(phase.code.ty(reduce.value));
+            let mut parts: Vec<(V, Option<V>)> = copies
+                .clone()
+                .map(|copy| {
+                    let value = part(&mut region, first, copy);
+                    (value, reduce.index.map(|_| part(&mut region, first + 1, copy)))
+                })
+                .collect();
+            parts.push(self.total(&mut region, number, first, ty, reduce.index.is_some()));
+            // Pairs are joined with pairs, so that no chain gets longer than it must.
+            while parts.len() > 1 {
+                parts = parts
+                    .chunks(2)
+                    .map(|pair| match pair {
+                        [a, b] => join(&mut region, self.shape.width, reduce.op, ty, *a, *b),
+                        _ => pair[0],
+                    })
+                    .collect();
+            }
+            self.set_totals(&mut region, number, first, parts[0]);
+        }
+        self.straight_after(&region, accumulators)
+    }
+
+    fn total(&self, region: &mut Region, number: usize, first: usize, ty: Type, picks: bool) -> (V, Option<V>) {
+        let totals = &self.layout.totals[number];
+        let value = region.pure(Op::Slot(totals[first].0, Kind::of(ty)), Kind::of(ty));
+        (value, picks.then(|| region.pure(Op::Slot(totals[first + 1].0, Kind::W64), Kind::W64)))
+    }
+
+    /// Joins the lanes of what a phase reduced; every lane then has the result.
+    pub(super) fn join_lanes(&mut self, number: usize) -> Done {
+        let phase = &self.kernel.phases[number];
+        let mut region = Region::default();
+        for (index, reduce) in phase.reduces.iter().enumerate() {
+            let first = self.layout.accumulators[number][index] as usize;
+            let ty = reduced_type(phase.code.ty(reduce.value));
+            let mut total = self.total(&mut region, number, first, ty, reduce.index.is_some());
+            let mut distance = self.shape.lanes as u32 / 2;
+            while distance > 0 {
+                let other = region.pure(Op::Swap(total.0, distance), Kind::of(ty));
+                let index = total.1.map(|i| region.pure(Op::Swap(i, distance), Kind::W64));
+                total = join(&mut region, self.shape.width, reduce.op, ty, total, (other, index));
+                distance /= 2;
+            }
+            self.set_totals(&mut region, number, first, total);
+        }
+        self.straight(&region)
+    }
+
+    fn set_totals(&self, region: &mut Region, number: usize, first: usize, total: (V, Option<V>)) {
+        let slot = self.layout.totals[number][first].0;
+        region.add(Op::SetSlot(slot, total.0), Kind::Mask, Moves::Always);
+        if let Some(index) = total.1 {
+            let slot = self.layout.totals[number][first + 1].0;
+            region.add(Op::SetSlot(slot, index), Kind::Mask, Moves::Always);
+        }
+    }
+}
