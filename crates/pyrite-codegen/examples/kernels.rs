@@ -8,7 +8,7 @@ mod harness;
 
 use std::time::{Duration, Instant};
 
-use harness::{access, bytes, load, phase, run, store};
+use harness::{Arguments, access, bytes, load, phase, store};
 use pyrite_codegen::x86::{self, Width};
 use pyrite_codegen::{Code, tiles};
 use pyrite_loops::{Binary, Inst, Kernel, Lanes, Reduce, Reduction, Type, Unary};
@@ -154,12 +154,26 @@ fn embedding(rows: i64, columns: i64) -> Case {
     (kernel, vec![bytes(&indices), data(len), data(len)], len as usize * 8)
 }
 
+/// A piece of memory that begins where a cache line does.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line([u8; 64]);
+
+fn lines(bytes: &[u8]) -> Vec<Line> {
+    let line = |chunk: &[u8]| {
+        let mut line = Line([0; 64]);
+        line.0[..chunk.len()].copy_from_slice(chunk);
+        line
+    };
+    bytes.chunks(64).map(line).collect()
+}
+
 /// The shortest time of a call.
-fn time(code: &dyn Code, kernel: &Kernel, buffers: &mut [Vec<u8>]) -> Duration {
+fn time(code: &dyn Code, arguments: &Arguments) -> Duration {
     let (mut best, begin) = (Duration::MAX, Instant::now());
-    while begin.elapsed() < Duration::from_millis(400) {
+    while begin.elapsed() < Duration::from_millis(300) {
         let start = Instant::now();
-        run(code, kernel, buffers).expect("indices are in bounds");
+        arguments.run(code).expect("indices are in bounds");
         best = best.min(start.elapsed());
     }
     best
@@ -170,7 +184,10 @@ fn main() {
     println!("{:<12} {:>14} {:>10} {:>22} {:>22} {:>12}", "kernel", "elements", "compile", "avx2", "avx512", "tiles");
     for (rows, columns) in [(64, 512), (16384, 1024)] {
         for make in [gelu, softmax, layer_norm, column_sum, embedding] {
-            let (kernel, mut buffers, moved) = make(rows, columns);
+            let (kernel, buffers, moved) = make(rows, columns);
+            let mut buffers: Vec<Vec<Line>> = buffers.iter().map(|b| lines(b)).collect();
+            let pointers: Vec<*mut u8> = buffers.iter_mut().map(|b| b.as_mut_ptr().cast()).collect();
+            let arguments = Arguments::new(&kernel, &pointers);
             let start = Instant::now();
             let narrow = x86::compile(&kernel, Width::Avx2);
             let compile = start.elapsed();
@@ -181,10 +198,10 @@ fn main() {
                     let path = format!("{folder}/{}-{}.bin", kernel.name, cells.len());
                     std::fs::write(path, machine.bytes()).expect("the folder can be written to");
                 }
-                let time = time(&machine, &kernel, &mut buffers);
+                let time = time(&machine, &arguments);
                 cells.push(format!("{time:>12.2?} {:5.1} GB/s", moved as f64 / time.as_secs_f64() / 1e9));
             }
-            cells.push(format!("{:>12.2?}", time(&tiles::compile(&kernel), &kernel, &mut buffers)));
+            cells.push(format!("{:>12.2?}", time(&tiles::compile(&kernel), &arguments)));
             println!("{:<12} {rows:>8}x{columns:<5} {compile:>10.2?} {}", kernel.name, cells.join(" "));
         }
     }

@@ -66,6 +66,6 @@ fn first_difference(a: &[u8], b: &[u8], dtype: DType) -> Option<usize> {
 fn machine_code_computes_what_the_tile_interpreter_computes() {
     match number("SEED") {
         Some(seed) => check(seed),
-        None => (0..number("KERNELS").unwrap_or(400)).for_each(check),
+        None => (0..number("KERNELS").unwrap_or(150)).for_each(check),
     }
 }

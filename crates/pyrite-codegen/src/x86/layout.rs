@@ -30,6 +30,8 @@ pub(super) const GIVEN: u32 = 384;
 pub(super) const OPMASK: u32 = 448;
 /// Where vector registers are kept during calls, by their number.
 pub(super) const REGISTERS: u32 = 512;
+/// How far behind a total there is what its roundings lost.
+pub(super) const LOST: u32 = 64;
 const FREE: u32 = REGISTERS + 32 * 64;
 
 /// The places of what outlives a region.
@@ -69,9 +71,9 @@ impl Layout {
             for reduce in &phase.reduces {
                 firsts.push(totals.len() as u32);
                 let kind = Kind::of(reduced_type(phase.code.ty(reduce.value)));
-                totals.push((layout.vector(), kind));
+                totals.push((layout.total(), kind));
                 if matches!(reduce.op, Reduction::ArgMax | Reduction::ArgMin) {
-                    totals.push((layout.vector(), Kind::W64));
+                    totals.push((layout.total(), Kind::W64));
                 }
                 layout.results[reduce.result.0 as usize] = totals[totals.len() - 1].0;
             }
@@ -98,7 +100,7 @@ impl Layout {
         self.blocks.push((self.results.clone(), self.totals.clone()));
         for _ in 1..blocks {
             let mut totals = self.totals.clone();
-            totals.iter_mut().flatten().for_each(|(slot, _)| *slot = self.vector());
+            totals.iter_mut().flatten().for_each(|(slot, _)| *slot = self.total());
             let mut results = self.results.clone();
             for (phase, (firsts, totals)) in kernel.phases.iter().zip(self.accumulators.iter().zip(&totals)) {
                 for (reduce, first) in phase.reduces.iter().zip(firsts) {
@@ -121,6 +123,14 @@ impl Layout {
     pub(super) fn vector(&mut self) -> u32 {
         self.size = self.size.next_multiple_of(64) + 64;
         self.size - 64
+    }
+
+    /// A new vector for a total, with one for what its roundings lost right behind.
+    fn total(&mut self) -> u32 {
+        let total = self.vector();
+        let lost = self.vector();
+        debug_assert_eq!(lost, total + LOST);
+        total
     }
 
     fn word(&mut self) -> u32 {

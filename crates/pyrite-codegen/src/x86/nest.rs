@@ -19,9 +19,9 @@ use super::region::{Plan, Run, weight};
 use super::vector::{Kind, Op, Region};
 
 /// After how many positions along the lanes a sum is put aside, so that no chain of additions gets long.
-const CHUNK: i32 = 1 << 14;
+const CHUNK: i32 = 1 << 12;
 /// The same, for positions that are taken one at a time.
-const STEP_CHUNK: i32 = 1 << 8;
+const STEP_CHUNK: i32 = 1 << 6;
 
 impl Emitter<'_> {
     /// Emits the whole function.
@@ -248,6 +248,11 @@ impl Emitter<'_> {
                 let axes = self.kernel.phases[number].axes.clone();
                 let (last, outer) = axes.split_last().expect("only phases with axes reduce blocks");
                 self.loops(outer, &mut |e| e.innermost(number, *last, Run::Blocks, Count::Full))?;
+                for block in 0..blocks {
+                    self.layout.select_block(block);
+                    self.settle(number)?;
+                }
+                self.layout.select_block(0);
                 continue;
             }
             for block in 0..blocks {
@@ -306,6 +311,7 @@ impl Emitter<'_> {
                 self.loops(outer, &mut |e| e.innermost(number, last, run, count))?;
             }
         }
+        self.settle(number)?;
         if self.shape.rows.is_none() {
             self.join_lanes(number)?;
         }

@@ -2,13 +2,16 @@
 //!
 //! The totals of a phase are in the frame, one vector for each accumulator. Regions join what they accumulated into
 //! them; when a phase has ended and its lanes are of one row, the lanes are joined and each of them holds the result.
+//! Sums of floats keep what the roundings of their totals lost, and get it back in the end: so a sum is as accurate as
+//! the short sums that regions make.
 
-use pyrite_loops::Type;
+use pyrite_loops::{Reduction, Type};
 
 use super::emitter::{Done, Emitter};
+use super::layout::LOST;
 use super::lower::{join, neutral, reduced_type};
 use super::region::{Plan, Run};
-use super::vector::{Kind, Moves, Op, Region, V};
+use super::vector::{Alu, Cond, Kind, Moves, Op, Region, V};
 
 impl Emitter<'_> {
     /// The neutral value of each accumulator of a phase, as bits.
@@ -41,7 +44,56 @@ impl Emitter<'_> {
         for ((slot, _), value) in self.layout.totals[number].iter().zip(neutrals) {
             region.add(Op::SetSlot(*slot, value), Kind::Mask, Moves::Always);
         }
+        for (first, ty) in self.sums(number) {
+            let zero = region.float(0.0, ty);
+            let slot = self.layout.totals[number][first].0 + LOST;
+            region.add(Op::SetSlot(slot, zero), Kind::Mask, Moves::Always);
+        }
         self.straight(&region)
+    }
+
+    /// The accumulators of a phase that are sums of floats, with their types.
+    fn sums(&self, number: usize) -> Vec<(usize, Type)> {
+        let phase = &self.kernel.phases[number];
+        let firsts = phase.reduces.iter().zip(&self.layout.accumulators[number]);
+        firsts
+            .filter(|(reduce, _)| reduce.op == Reduction::Sum && phase.code.ty(reduce.value).is_float())
+            .map(|(reduce, first)| (*first as usize, phase.code.ty(reduce.value)))
+            .collect()
+    }
+
+    /// Gives sums back what they lost.
+    pub(super) fn settle(&mut self, number: usize) -> Done {
+        let mut region = Region::default();
+        for (first, ty) in self.sums(number) {
+            let (total, _) = self.total(&mut region, number, first, ty, false);
+            let slot = self.layout.totals[number][first].0;
+            let lost = region.pure(Op::Slot(slot + LOST, Kind::of(ty)), Kind::of(ty));
+            let sum = region.alu(Alu::Add, ty, total, lost);
+            self.set_totals(&mut region, number, first, (sum, None));
+        }
+        self.straight(&region)
+    }
+
+    /// Adds a part to a total and what that loses to what was lost.
+    fn add_up(&self, region: &mut Region, number: usize, first: usize, ty: Type, part: V) {
+        let kind = Kind::of(ty);
+        let (total, _) = self.total(region, number, first, ty, false);
+        let slot = self.layout.totals[number][first].0;
+        let lost = region.pure(Op::Slot(slot + LOST, kind), kind);
+        let sum = region.alu(Alu::Add, ty, total, part);
+        let taken = region.alu(Alu::Sub, ty, sum, total);
+        let rest = region.alu(Alu::Sub, ty, part, taken);
+        let back = region.alu(Alu::Sub, ty, sum, taken);
+        let old = region.alu(Alu::Sub, ty, total, back);
+        let error = region.alu(Alu::Add, ty, rest, old);
+        // An infinite sum loses nothing.
+        let undefined = region.cmp(Cond::Unordered, ty, error, error);
+        let zero = region.float(0.0, ty);
+        let error = region.select(undefined, zero, error);
+        let lost = region.alu(Alu::Add, ty, lost, error);
+        region.add(Op::SetSlot(slot, sum), Kind::Mask, Moves::Always);
+        region.add(Op::SetSlot(slot + LOST, lost), Kind::Mask, Moves::Always);
     }
 
     /// Joins the accumulators of a region into the totals of a phase: all copies, or each copy into those of its block.
@@ -88,7 +140,10 @@ impl Emitter<'_> {
                     (value, reduce.index.map(|_| part(&mut region, first + 1, copy)))
                 })
                 .collect();
-            parts.push(self.total(&mut region, number, first, ty, reduce.index.is_some()));
+            let adds = reduce.op == Reduction::Sum && ty.is_float();
+            if !adds {
+                parts.push(self.total(&mut region, number, first, ty, reduce.index.is_some()));
+            }
             // Pairs are joined with pairs, so that no chain gets longer than it must.
             while parts.len() > 1 {
                 parts = parts
@@ -99,9 +154,13 @@ impl Emitter<'_> {
                     })
                     .collect();
             }
-            self.set_totals(&mut region, number, first, parts[0]);
+            if adds {
+                self.add_up(&mut region, number, first, ty, parts[0].0);
+            } else {
+                self.set_totals(&mut region, number, first, parts[0]);
+            }
         }
-        self.straight_after(&region, accumulators)
+        self.straight_after(&region, accumulators, held)
     }
 
     fn total(&self, region: &mut Region, number: usize, first: usize, ty: Type, picks: bool) -> (V, Option<V>) {

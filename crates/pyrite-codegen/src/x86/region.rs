@@ -123,10 +123,15 @@ impl Emitter<'_> {
         self.region(region, &plan)
     }
 
-    /// Emits operations that run once, with accumulators in registers.
-    pub(super) fn straight_after(&mut self, region: &Region, accumulators: Vec<Option<u8>>) -> Done {
+    /// Emits operations that run once, with accumulators in registers; those of `held` keep what they hold.
+    pub(super) fn straight_after(
+        &mut self,
+        region: &Region,
+        accumulators: Vec<Option<u8>>,
+        held: &[Vec<Option<u8>>],
+    ) -> Done {
         let mut regs = Registers::new(region, self.is_wide());
-        accumulators.iter().flatten().for_each(|register| regs.reserve(*register));
+        held.iter().flatten().flatten().for_each(|register| regs.reserve(*register));
         regs.accumulators = accumulators;
         let cx = Context {
             count: Count::Full,

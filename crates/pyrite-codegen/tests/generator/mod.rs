@@ -87,6 +87,14 @@ impl Source {
             let axis = self.axis();
             self.kernel.rows.push(axis);
         }
+        let few = self.extents.iter().map(|e| (*e).max(1)).product::<i64>() <= 8;
+        if self.kernel.lanes == Lanes::Rows && few && self.one_in(2) {
+            // Enough rows that several vectors of them are reduced side by side.
+            let extent = 130 + self.below(200) as i64;
+            self.extents.push(extent);
+            let axis = self.kernel.add_axis(extent.into());
+            self.kernel.rows.push(axis);
+        }
         let mut axes = Vec::new();
         let phases = 1 + self.below(3);
         for _ in 0..phases {
@@ -130,7 +138,7 @@ impl Source {
             if self.one_in(6) {
                 unit *= 2;
             }
-            let backwards = self.one_in(8);
+            let backwards = self.one_in(10);
             steps[axis.0 as usize] = if backwards { -unit } else { unit };
             if backwards {
                 low += unit * (extent - 1);

@@ -7,23 +7,46 @@ use pyrite_loops::{Access, AccessId, AxisId, BufferId, Inst, Kernel, Phase, Type
 use pyrite_sym::SymInt;
 use pyrite_tensor::DType;
 
+/// The arguments of a call.
+pub struct Arguments {
+    bases: Vec<*mut u8>,
+    extents: Vec<i64>,
+    begins: Vec<i64>,
+    steps: Vec<i64>,
+    numbers: Vec<i64>,
+}
+
+impl Arguments {
+    /// Those of a kernel of known sizes on buffers that are as large as its accesses reach.
+    pub fn new(kernel: &Kernel, buffers: &[*mut u8]) -> Self {
+        let problems: Vec<String> = verify(kernel).iter().map(ToString::to_string).collect();
+        assert!(problems.is_empty(), "{problems:?}\n{kernel}");
+        let value = |n: &SymInt| n.as_int().or_else(|| n.hint()).unwrap();
+        let base = |access: &Access| {
+            let bytes = access.offset.as_int().unwrap() * access.dtype.size() as i64;
+            buffers[access.buffer.0 as usize].wrapping_offset(bytes as isize)
+        };
+        Self {
+            bases: kernel.accesses.iter().map(base).collect(),
+            extents: kernel.axes.iter().map(|a| value(&a.extent)).collect(),
+            begins: vec![0; kernel.axes.len()],
+            steps: kernel.accesses.iter().flat_map(|a| a.steps.iter().map(value)).collect(),
+            numbers: kernel.numbers.iter().map(value).collect(),
+        }
+    }
+
+    /// Calls ready code.
+    pub fn run(&self, code: &dyn Code) -> Result<(), Fault> {
+        let Self { bases, extents, begins, steps, numbers } = self;
+        // SAFETY: the buffers are as large as the accesses reach.
+        unsafe { code.run(&Call { bases, extents, begins, steps, numbers }) }
+    }
+}
+
 /// Runs a kernel of known sizes.
 pub fn run(code: &dyn Code, kernel: &Kernel, buffers: &mut [Vec<u8>]) -> Result<(), Fault> {
-    let problems: Vec<String> = verify(kernel).iter().map(ToString::to_string).collect();
-    assert!(problems.is_empty(), "{problems:?}\n{kernel}");
     let pointers: Vec<*mut u8> = buffers.iter_mut().map(Vec::as_mut_ptr).collect();
-    let base = |access: &Access| {
-        let bytes = access.offset.as_int().unwrap() * access.dtype.size() as i64;
-        pointers[access.buffer.0 as usize].wrapping_offset(bytes as isize)
-    };
-    let bases: Vec<*mut u8> = kernel.accesses.iter().map(base).collect();
-    let value = |n: &SymInt| n.as_int().or_else(|| n.hint()).unwrap();
-    let extents: Vec<i64> = kernel.axes.iter().map(|a| value(&a.extent)).collect();
-    let steps: Vec<i64> = kernel.accesses.iter().flat_map(|a| a.steps.iter().map(value)).collect();
-    let numbers: Vec<i64> = kernel.numbers.iter().map(value).collect();
-    let begins = vec![0; extents.len()];
-    // SAFETY: the tests make their buffers as large as their accesses reach.
-    unsafe { code.run(&Call { bases: &bases, extents: &extents, begins: &begins, steps: &steps, numbers: &numbers }) }
+    Arguments::new(kernel, &pointers).run(code)
 }
 
 /// A buffer of numbers.
