@@ -1,4 +1,4 @@
-//! Functions as vector code, of single precision.
+//! Functions as vector code: single precision here, double precision in [`super::double`].
 //!
 //! Each is a reduction of its argument to a small interval and a polynomial there fitted at Chebyshev nodes. Zeros of either sign, infinities, NaN and subnormal numbers give what the
 //! function gives. Errors are at most 2 units in the last place, 4 for `tan` and `erf`.
@@ -7,8 +7,8 @@
 
 use pyrite_loops::{Type, Unary};
 
-use super::Width;
 use super::vector::{Alu, Cond, Kind, Logic, Op, Region, Rounding, Routine, Shift, V};
+use super::{Width, double};
 
 const F: Type = Type::F32;
 const I: Type = Type::I32;
@@ -80,7 +80,7 @@ const LARGEST_ANGLE: f64 = 1e5;
 /// A function of one value, where there is vector code for it.
 pub(super) fn unary(region: &mut Region, width: Width, op: Unary, ty: Type, x: V) -> Option<V> {
     if ty != F {
-        return None;
+        return double::unary(region, width, op, x);
     }
     let mut b = Builder { r: region, width };
     Some(match op {

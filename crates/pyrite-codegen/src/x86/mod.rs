@@ -7,6 +7,7 @@
 //! Memory of code is written first and made executable then; it is never both.
 
 mod calls;
+mod double;
 mod emitter;
 mod functions;
 mod layout;
