@@ -2,7 +2,7 @@
 
 mod harness;
 
-use harness::{access, bytes, load, numbers, phase, run, store};
+use harness::{Arguments, access, bytes, load, numbers, phase, run, store};
 use pyrite_codegen::x86::{self, Machine, Width};
 use pyrite_codegen::{Call, Code, Fault};
 use pyrite_loops::{Binary, Inst, Kernel, Lanes, Reduce, Reduction, Type, Unary, Val};
@@ -169,4 +169,30 @@ fn no_memory_is_writable_and_executable() {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     assert!(!maps.lines().any(|line| line.split(' ').nth(1).is_some_and(|flags| flags.starts_with("rwx"))));
     drop(machines);
+}
+
+#[test]
+fn results_that_go_past_the_caches_arrive() {
+    const LEN: usize = (1 << 22) + 37;
+    let mut kernel = Kernel { name: "stream".into(), lanes: Lanes::Rows, ..Kernel::default() };
+    let axis = kernel.add_axis(LEN.into());
+    kernel.rows = vec![axis];
+    let (x, y) = (access(&mut kernel, 0, DType::F32, 0, &[1]), access(&mut kernel, 1, DType::F32, 0, &[1]));
+    let mut only = phase(&[]);
+    let value = load(&kernel, &mut only, x);
+    let one = only.code.number(1.0, Type::F32);
+    let value = only.code.binary(Binary::Add, value, one);
+    store(&mut only, y, value);
+    kernel.phases = vec![only];
+    let mut from: Vec<f32> = (0..LEN).map(|i| (i % 1000) as f32).collect();
+    for machine in machines(&kernel) {
+        for shift in [0, 1] {
+            let mut to = vec![0f32; LEN + 32];
+            let begin = to.as_ptr().align_offset(64) + shift;
+            let pointers = [from.as_mut_ptr().cast(), to[begin..].as_mut_ptr().cast()];
+            Arguments::new(&kernel, &pointers).run(&machine).unwrap();
+            assert!(to[begin..begin + LEN].iter().zip(&from).all(|(y, x)| *y == x + 1.0));
+            assert!(to[begin + LEN..].iter().all(|y| *y == 0.0));
+        }
+    }
 }

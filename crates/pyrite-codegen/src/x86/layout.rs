@@ -17,6 +17,8 @@ pub(super) const NUMBERS: u32 = 32;
 pub(super) const COUNT: u32 = 40;
 /// The stack pointer of the caller.
 pub(super) const CALLER: u32 = 48;
+/// Whether results are too many to stay in the caches.
+pub(super) const STREAM: u32 = 56;
 /// Where general registers are kept during calls.
 pub(super) const SAVED: u32 = 64;
 /// Which lanes count, as 32-bit lanes.

@@ -19,7 +19,7 @@ use super::Unsupported;
 use super::emitter::{Done, Emitter, K, POINTERS, X, Y, Z, frame, mr, rm};
 use super::layout::{COUNT, FIRST, MASK32, MASK64, SECOND};
 use super::lower::Count;
-use super::region::{Context, Pointer};
+use super::region::{Context, Pointer, Stores};
 use super::registers::Registers;
 use super::vector::{Element, Kind, Place, Region, V};
 
@@ -263,6 +263,8 @@ impl Emitter<'_> {
                     let near = frame(FIRST);
                     self.store_row(element, near, s, Count::Full)?;
                     self.copy_lanes(Direction::Write, access, element, Along::Row, cx)?;
+                } else if cx.stores == Stores::Streamed && element.size() >= 4 {
+                    mr!(self, vmovntps, self.bytes(element.kind()), to, s);
                 } else {
                     self.store_row(element, to, s, cx.count)?;
                 }

@@ -88,7 +88,10 @@ pub enum Unsupported {
 /// The largest stack frame; threads have guard pages for less.
 const LARGEST_FRAME: u32 = 1 << 16;
 
-type Entry = unsafe extern "sysv64" fn(*const *mut u8, *const i64, *const i64, *const i64, *const i64) -> i64;
+/// From how many bytes on results go past the caches.
+const STREAMED: i64 = 1 << 24;
+
+type Entry = unsafe extern "sysv64" fn(*const *mut u8, *const i64, *const i64, *const i64, *const i64, i64) -> i64;
 
 /// A kernel as machine code.
 #[derive(Debug)]
@@ -99,12 +102,29 @@ pub struct Machine {
     _errands: Vec<Box<Errand>>,
     /// Accesses whose steps go into 32-bit lanes, with the axis.
     narrow: Vec<usize>,
-    /// For calls with steps too large for that.
+    /// Accesses whose stores may go past the caches, with the size of their elements.
+    streams: Vec<(usize, i64)>,
+    /// For calls with steps too large for 32-bit lanes.
     fallback: Tiles,
     length: usize,
 }
 
 impl Machine {
+    /// Whether a call writes so much, and where cache lines begin, that its results should go past the caches.
+    fn streams(&self, call: &Call<'_>) -> bool {
+        let axes = call.extents.len();
+        let large = |(access, size): &(usize, i64)| {
+            let steps = &call.steps[access * axes..][..axes];
+            let moving = steps.iter().zip(call.extents).filter(|(step, extent)| **step != 0 && **extent > 1);
+            let elements: i64 = moving.clone().map(|(_, extent)| extent).product();
+            // Every row has to begin where a cache line does; only the lanes go on element by element.
+            let aligned = moving.filter(|(step, _)| **step * size % 64 != 0).all(|(step, _)| *step == 1)
+                && steps.iter().zip(call.extents).filter(|(step, extent)| **step == 1 && **extent > 1).count() <= 1;
+            elements * size >= STREAMED && aligned && call.bases[*access].addr().is_multiple_of(64)
+        };
+        !self.streams.is_empty() && self.streams.iter().all(large)
+    }
+
     /// The machine code, for people and disassemblers; data follows the instructions.
     pub fn bytes(&self) -> &[u8] {
         &self.code[..self.length]
@@ -122,6 +142,11 @@ pub fn compile(kernel: &Kernel, width: Width) -> Result<Machine, Unsupported> {
     let shape = Shape::new(&kernel, width, rows);
     let layout = Layout::new(&kernel);
     let narrow = strided(&kernel, rows);
+    let streams = match rows {
+        None => (0..kernel.phases.len()).flat_map(|number| nest::streams(&kernel, number)).collect(),
+        Some(_) => Vec::new(),
+    };
+    let streams = streams.into_iter().map(|id| (id.0 as usize, kernel.access(id).dtype.size() as i64)).collect();
     let mut emitter = Emitter::new(&kernel, shape, layout)?;
     emitter.kernel()?;
     if emitter.deepest > LARGEST_FRAME {
@@ -131,7 +156,7 @@ pub fn compile(kernel: &Kernel, width: Width) -> Result<Machine, Unsupported> {
     let mut memory = memmap2::MmapOptions::new().len(code.len()).map_anon()?;
     memory[..code.len()].copy_from_slice(&code);
     let length = code.len();
-    Ok(Machine { code: memory.make_exec()?, _errands: emitter.errands, narrow, fallback, length })
+    Ok(Machine { code: memory.make_exec()?, _errands: emitter.errands, narrow, streams, fallback, length })
 }
 
 /// A kernel whose only phase has no axes and reduces nothing is a loop along the last axis of its rows.
@@ -182,6 +207,7 @@ impl Code for Machine {
                 call.begins.as_ptr(),
                 call.steps.as_ptr(),
                 call.numbers.as_ptr(),
+                i64::from(self.streams(call)),
             )
         };
         if status == 0 { Ok(()) } else { Err(Fault::OutOfBounds) }

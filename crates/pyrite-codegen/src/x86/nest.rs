@@ -7,15 +7,15 @@ use iced_x86::code_asm::{
     ptr, qword_ptr,
     registers::{
         gpr32::{eax, r11d},
-        gpr64::{r8, r10, r11, r12, r13, r14, r15, rax, rbp, rbx, rcx, rdi, rdx, rsi, rsp},
+        gpr64::{r8, r9, r10, r11, r12, r13, r14, r15, rax, rbp, rbx, rcx, rdi, rdx, rsi, rsp},
     },
 };
-use pyrite_loops::{AxisId, Reduction};
+use pyrite_loops::{AccessId, AxisId, Inst, Kernel, Reduction};
 
 use super::emitter::{Done, Emitter, frame};
-use super::layout::{BASES, BEGINS, CALLER, EXTENTS, NUMBERS, STEPS};
+use super::layout::{BASES, BEGINS, CALLER, EXTENTS, NUMBERS, STEPS, STREAM};
 use super::lower::{self, Count, Rows, takes_blocks};
-use super::region::{Plan, Run, weight};
+use super::region::{Plan, Run, Stores, weight};
 use super::vector::{Kind, Op, Region};
 
 /// After how many positions along the lanes a sum is put aside, so that no chain of additions gets long.
@@ -41,6 +41,9 @@ impl Emitter<'_> {
         let (mut leave, mut fault) = (self.asm.create_label(), self.fault);
         self.asm.xor(eax, eax)?;
         self.asm.set_label(&mut leave)?;
+        if (0..self.kernel.phases.len()).any(|number| !streams(self.kernel, number).is_empty()) {
+            self.asm.sfence()?;
+        }
         self.asm.vzeroupper()?;
         let caller = frame(CALLER);
         self.asm.mov(rsp, caller)?;
@@ -65,7 +68,8 @@ impl Emitter<'_> {
         self.asm.mov(rax, rsp)?;
         self.asm.sub(rsp, self.deepest as i32)?;
         self.asm.and(rsp, -64)?;
-        let arguments = [(CALLER, rax), (BASES, rdi), (EXTENTS, rsi), (BEGINS, rdx), (STEPS, rcx), (NUMBERS, r8)];
+        let arguments =
+            [(CALLER, rax), (BASES, rdi), (EXTENTS, rsi), (BEGINS, rdx), (STEPS, rcx), (NUMBERS, r8), (STREAM, r9)];
         for (offset, register) in arguments {
             let place = frame(offset);
             self.asm.mov(place, register)?;
@@ -289,6 +293,7 @@ impl Emitter<'_> {
             lane,
             accumulators: &accumulators,
             totals: Some(number),
+            stores: Stores::Cached,
         };
         self.regions(&regions.iter().collect::<Vec<_>>(), &plan)?;
         self.deepest = self.deepest.max(self.layout.size());
@@ -362,7 +367,27 @@ impl Emitter<'_> {
         for (count, repeated) in passes {
             let region = lower::region(self.kernel, number, &self.shape, &self.layout, count, Rows::Single);
             let copies = if repeated { self.copies(number, &region) } else { 1 };
-            self.pass(number, &region, Plan { run, count, copies, lane, accumulators: &[], totals: None }, repeated)?;
+            let streamed = run == Run::Lanes && repeated && !streams(self.kernel, number).is_empty();
+            if streamed {
+                let (mut cached, mut done) = (self.asm.create_label(), self.asm.create_label());
+                self.asm.cmp(qword_ptr(frame(STREAM)), 0)?;
+                self.asm.je(cached)?;
+                let plan = Plan { run, count, copies, lane, accumulators: &[], totals: None, stores: Stores::Streamed };
+                self.pass(number, &region, plan, repeated)?;
+                self.asm.jmp(done)?;
+                self.asm.set_label(&mut cached)?;
+                let plan = Plan { run, count, copies, lane, accumulators: &[], totals: None, stores: Stores::Cached };
+                self.pass(number, &region, plan, repeated)?;
+                self.asm.set_label(&mut done)?;
+                self.asm.nop()?;
+                continue;
+            }
+            self.pass(
+                number,
+                &region,
+                Plan { run, count, copies, lane, accumulators: &[], totals: None, stores: Stores::Cached },
+                repeated,
+            )?;
         }
         Ok(())
     }
@@ -402,6 +427,23 @@ impl Emitter<'_> {
         self.layout.truncate(size);
         Ok(())
     }
+}
+
+/// The accesses whose stores a phase may send past the caches, if all of its stores can go there: rows of 32-bit or
+/// 64-bit elements of buffers that the kernel does not read.
+pub(super) fn streams(kernel: &Kernel, number: usize) -> Vec<AccessId> {
+    let phase = &kernel.phases[number];
+    let read = kernel.read();
+    let mut found = Vec::new();
+    for inst in phase.code.insts().iter().filter(|inst| inst.writes()) {
+        let (Inst::Store { access: id, .. }, Some(lane)) = (inst, phase.axes.last()) else { return Vec::new() };
+        let access = kernel.access(*id);
+        if access.step(*lane).as_int() != Some(1) || access.dtype.size() < 4 || read.contains(&access.buffer) {
+            return Vec::new();
+        }
+        found.push(*id);
+    }
+    found
 }
 
 /// How far accesses are moved.

@@ -34,6 +34,7 @@ pub(super) struct Context {
     pub(super) indexed: bool,
     /// Whether copies are for neighbouring vectors of rows at one position.
     pub(super) blocks: bool,
+    pub(super) stores: Stores,
     pub(super) lane: Option<AxisId>,
     pub(super) pointers: Vec<Pointer>,
     /// The vector in the frame of each accumulator, for each copy.
@@ -67,6 +68,16 @@ pub(super) struct Plan<'a> {
     /// The phase whose totals the accumulators are joined into; they start neutral then. Without one they start from
     /// the frame and go back there.
     pub(super) totals: Option<usize>,
+    pub(super) stores: Stores,
+}
+
+/// How results go to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stores {
+    /// By way of the caches.
+    Cached,
+    /// Past the caches.
+    Streamed,
 }
 
 /// Which operations anything depends on.
@@ -119,7 +130,15 @@ fn pressure(region: &Region, needed: &[bool], wide: bool) -> usize {
 impl Emitter<'_> {
     /// Emits operations that run once, with nothing but the frame around them.
     pub(super) fn straight(&mut self, region: &Region) -> Done {
-        let plan = Plan { run: Run::Once, count: Count::Full, copies: 1, lane: None, accumulators: &[], totals: None };
+        let plan = Plan {
+            run: Run::Once,
+            count: Count::Full,
+            copies: 1,
+            lane: None,
+            accumulators: &[],
+            totals: None,
+            stores: Stores::Cached,
+        };
         self.region(region, &plan)
     }
 
@@ -139,6 +158,7 @@ impl Emitter<'_> {
             stride: 1,
             indexed: false,
             blocks: false,
+            stores: Stores::Cached,
             lane: None,
             pointers: Vec::new(),
             accumulators: Vec::new(),
@@ -176,6 +196,7 @@ impl Emitter<'_> {
             stride,
             indexed: plan.run == Run::Lanes,
             blocks: plan.run == Run::Blocks,
+            stores: plan.stores,
             lane: plan.lane,
             pointers: self.layout.cursors.iter().map(|offset| Pointer::Frame(*offset)).collect(),
             accumulators: plan.accumulators.iter().map(|(_, slots)| slots.clone()).collect(),
