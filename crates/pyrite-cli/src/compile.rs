@@ -1,16 +1,17 @@
 //! `pyrite compile FILE`: takes a program through the stages of ahead-of-time autograd and says what they made.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use pyrite_compiler::Options;
 use pyrite_compiler::aot::{Partitioner, Stages, partition_by_default, partition_by_min_cut};
 use pyrite_compiler::backend::Direction;
 use pyrite_compiler::backends::compile_native;
-use pyrite_diag::{Code, Diagnostic};
+use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_ir::Graph;
-use pyrite_ir::print::{PrintOptions, print};
+use pyrite_ir::print::{PrintOptions, ReproInfo, print, print_repro};
 use pyrite_passes::Table;
 use serde_json::json;
 
@@ -58,7 +59,15 @@ enum Stage {
 #[derive(clap::Args)]
 pub struct Compile {
     /// The file
-    file: PathBuf,
+    #[arg(required_unless_present = "load_args")]
+    file: Option<PathBuf>,
+    /// Keep what the compiler is given in this file: the program, its options, and of each tensor its metadata in place
+    /// of its data
+    #[arg(long, value_name = "FILE")]
+    save_args: Option<PathBuf>,
+    /// Compile what --save-args kept, with the options it was kept with
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "partition", "memory_budget", "decompositions", "forward_only"])]
+    load_args: Option<PathBuf>,
     /// Who chooses what the forward half keeps for the backward half
     #[arg(long, value_enum, default_value = "min-cut")]
     partition: Partition,
@@ -92,7 +101,71 @@ impl Compile {
     }
 
     fn attempt(&self) -> Outcome {
-        let program = Program::open(&self.file)?;
+        let Some(path) = self.load_args.as_ref().or(self.file.as_ref()) else {
+            return Err(Failure::of(Diagnostic::error(Code::new("cli::no-file"), "there is no file to compile")));
+        };
+        let program = Program::open(path)?;
+        if self.load_args.is_some() {
+            return self.with_kept_options(&program, path)?.compile(&program, path);
+        }
+        if let Some(kept) = &self.save_args {
+            self.keep(&program, kept)?;
+        }
+        self.compile(&program, path)
+    }
+
+    /// Writes the program with its options and without the data of its inputs.
+    fn keep(&self, program: &Program, path: &Path) -> Result<(), Failure> {
+        let mut inputs = program.read.inputs.clone();
+        if let Some(inputs) = &mut inputs {
+            inputs.storages.iter_mut().for_each(|storage| storage.name = None);
+        }
+        let name =
+            |value: Option<clap::builder::PossibleValue>| value.map_or_else(String::new, |v| v.get_name().to_owned());
+        let metadata = vec![
+            ("pyrite".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
+            ("partition".to_owned(), name(self.partition.to_possible_value())),
+            ("memory_budget".to_owned(), self.memory_budget.to_string()),
+            ("decompositions".to_owned(), name(self.decompositions.to_possible_value())),
+            ("forward_only".to_owned(), self.forward_only.to_string()),
+        ];
+        let text = print_repro(&program.read.graph, &ReproInfo { metadata, inputs }, &PrintOptions::default());
+        let written = tempfile::NamedTempFile::new_in(
+            path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")),
+        )
+        .and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()).map(|()| file))
+        .and_then(|file| file.persist(path).map_err(|error| error.error));
+        written.map(|_| ()).map_err(|error| {
+            let what = Diagnostic::error(Code::new("compile::cannot-write"), "the arguments cannot be kept");
+            Failure::of(what.at(Location::in_file(path)).cause(error.to_string()))
+        })
+    }
+
+    /// The command with the options that a file was kept with.
+    fn with_kept_options(&self, program: &Program, path: &Path) -> Result<Self, Failure> {
+        let missing = |key: &str| {
+            let message = format!("the file does not say its `{key}`");
+            let what = Diagnostic::error(Code::new("compile::not-kept"), message).at(Location::in_file(path));
+            Failure::of(what.hint("write it with `pyrite compile --save-args`"))
+        };
+        let said = |key: &'static str| program.read.get(key).ok_or_else(|| missing(key));
+        Ok(Self {
+            partition: Partition::from_str(said("partition")?, false).map_err(|_| missing("partition"))?,
+            memory_budget: said("memory_budget")?.parse().map_err(|_| missing("memory_budget"))?,
+            decompositions: Decompositions::from_str(said("decompositions")?, false)
+                .map_err(|_| missing("decompositions"))?,
+            forward_only: said("forward_only")?.parse().map_err(|_| missing("forward_only"))?,
+            file: None,
+            save_args: None,
+            load_args: self.load_args.clone(),
+            print: self.print,
+            rewrites: self.rewrites,
+            repeat: self.repeat,
+            json: self.json,
+        })
+    }
+
+    fn compile(&self, program: &Program, path: &Path) -> Outcome {
         if !self.json {
             program.tell_notes();
         }
@@ -119,7 +192,7 @@ impl Compile {
         let mut best: Option<Stages> = None;
         for _ in 0..self.repeat {
             let stages = Stages::of(&program.read.graph, &partitioner, table, &options)
-                .map_err(|error| Failure::of(node_diagnostic(&self.file, &error, "compiling failed")))?;
+                .map_err(|error| Failure::of(node_diagnostic(path, &error, "compiling failed")))?;
             let total = |s: &Stages| s.times.iter().map(|(_, t)| *t).sum::<Duration>();
             if best.as_ref().is_none_or(|b| total(&stages) < total(b)) {
                 best = Some(stages);
@@ -127,34 +200,32 @@ impl Compile {
         }
         let Some(stages) = best else { return Ok(ExitCode::SUCCESS) };
         match self.print {
-            Some(Stage::Kernels) => self.print_kernels(&stages, &options)?,
+            Some(Stage::Kernels) => print_kernels(path, &stages, &options)?,
             Some(stage) => print_stage(&stages, stage)?,
-            None if self.json => println!("{:#}", summary(&program, &stages)),
-            None => tell(&program, &stages),
+            None if self.json => println!("{:#}", summary(program, &stages)),
+            None => tell(program, &stages),
         }
         Ok(ExitCode::SUCCESS)
     }
+}
 
-    /// Prints the loops and calls of each graph that is compiled.
-    fn print_kernels(&self, stages: &Stages, options: &Options) -> Result<(), Failure> {
-        for (stage, name, graph) in graphs(stages) {
-            let last = match stage {
-                Stage::Functional => stages.partition.is_none(),
-                stage => stage != Stage::Joint,
-            };
-            if last {
-                let compiled = compile_native(graph, options)
-                    .map_err(|error| Failure::of(node_diagnostic(&self.file, &error, "compiling failed")))?;
-                let (kernels, calls) = (compiled.kernels().count(), compiled.calls());
-                println!(
-                    "# {name}: {kernels} kernels, {calls} calls, through reference kernels: {:?}\n",
-                    compiled.fallbacks()
-                );
-                print!("{compiled}");
-            }
+/// Prints the loops and calls of each graph that is compiled.
+fn print_kernels(path: &Path, stages: &Stages, options: &Options) -> Result<(), Failure> {
+    for (stage, name, graph) in graphs(stages) {
+        let last = match stage {
+            Stage::Functional => stages.partition.is_none(),
+            stage => stage != Stage::Joint,
+        };
+        if last {
+            let compiled = compile_native(graph, options)
+                .map_err(|error| Failure::of(node_diagnostic(path, &error, "compiling failed")))?;
+            let (kernels, calls) = (compiled.kernels().count(), compiled.calls());
+            let fallbacks = compiled.fallbacks();
+            println!("# {name}: {kernels} kernels, {calls} calls, through reference kernels: {fallbacks:?}\n");
+            print!("{compiled}");
         }
-        Ok(())
     }
+    Ok(())
 }
 
 fn graphs(stages: &Stages) -> Vec<(Stage, &'static str, &Graph)> {
