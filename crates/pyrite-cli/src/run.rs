@@ -152,6 +152,11 @@ impl Run {
                 Err(broken) => Err(self.failed(&broken, &backend)),
             };
         }
+        if let Err(broken) = &ran
+            && broken.cannot_tell()
+        {
+            return Err(self.failed(broken, &backend));
+        }
         let expected = match (self.execute(&program, &graph, &reference, mode, 1)?, &ran) {
             (Ok(expected), _) => expected,
             (Err(raised), Err(broken)) if broken.died() && !raised.died() => {
@@ -307,7 +312,8 @@ impl Run {
         }
         Ok(match verdict {
             Verdict::Pass | Verdict::Noise => ExitCode::SUCCESS,
-            Verdict::Fail(_) | Verdict::Flaky { .. } | Verdict::Invalid(_) => ExitCode::from(1),
+            Verdict::Fail(_) | Verdict::Flaky { .. } => ExitCode::from(1),
+            Verdict::Invalid(_) => ExitCode::from(2),
         })
     }
 

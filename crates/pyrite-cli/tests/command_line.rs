@@ -233,3 +233,35 @@ fn inputs_come_from_storages_and_bad_storages_are_refused() {
         assert!(out.is_empty() && err.contains(code), "expected {code} in\n{err}");
     }
 }
+
+#[test]
+fn switches_of_comparing_are_taken_and_checked() {
+    let program = GOOD.replace("gelu", "relu");
+    let compared = |more: &[&str]| {
+        let arguments = [&["--backend", "relu_accuracy_error_TESTING_ONLY"], more].concat();
+        on_file("run", program.as_bytes(), &arguments)
+    };
+    let (exit, out, _) = compared(&[]);
+    assert_eq!(exit, Some(1));
+    assert!(out.contains("other rounding moves it by"), "the verdict says the bound: {out}");
+    assert_eq!(compared(&["--tol", "2"]).0, Some(0));
+    assert_eq!(compared(&["--require-fp64"]).0, Some(1));
+    assert_eq!(compared(&["--no-fp64", "--cosine-similarity", "0.1"]).0, Some(0));
+    for wrong in [&["--tol", "-1"][..], &["--cosine-similarity", "2"], &["--no-fp64", "--require-fp64"]] {
+        assert_eq!(compared(wrong).0, Some(2), "{wrong:?}");
+    }
+}
+
+#[test]
+fn a_program_that_answers_by_its_exit_code_is_a_backend_of_run() {
+    let (exit, out, _) = on_file("run", GOOD.as_bytes(), &["--backend", "cmd:grep -q aten.gelu"]);
+    assert_eq!((exit, out.contains("agrees with eager")), (Some(0), true), "{out}");
+    let (exit, out, _) = on_file("run", GOOD.as_bytes(), &["--backend", "cmd:false"]);
+    assert_eq!(exit, Some(1), "{out}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = folder.path().join("cannot_tell.sh");
+    std::fs::write(&script, "exit 125\n").expect("a script");
+    let backend = format!("cmd:sh {}", script.display());
+    let (exit, out, err) = on_file("run", GOOD.as_bytes(), &["--backend", &backend]);
+    assert_eq!((exit, out.as_str()), (Some(2), ""), "{err}");
+}

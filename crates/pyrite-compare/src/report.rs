@@ -280,10 +280,8 @@ impl fmt::Display for Numbers {
         }
         if let Some(spread) = &self.spread {
             let Spread { samples, rmse, worst, actual_rmse } = spread;
-            write!(
-                f,
-                ", rms distance {actual_rmse} where {samples} runs with other rounding move by {rmse}, at worst {worst}"
-            )?;
+            let runs = if *samples == 1 { "one run".to_owned() } else { format!("{samples} runs") };
+            write!(f, ", rms distance {actual_rmse}; other rounding moves it by {rmse}, at worst {worst}, in {runs}")?;
         }
         Ok(())
     }

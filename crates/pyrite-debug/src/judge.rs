@@ -84,7 +84,7 @@ impl Broken {
     }
 
     /// Whether a program that was asked has no answer.
-    fn cannot_tell(&self) -> bool {
+    pub fn cannot_tell(&self) -> bool {
         matches!(&self.error.error, OpError::Outside { kind, .. } if kind == CANNOT_TELL)
     }
 
