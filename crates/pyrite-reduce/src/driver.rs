@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use pyrite_oracle::{Oracle, Signature, Verdict};
+use pyrite_oracle::{Class, Oracle, Signature, Verdict};
 use rustc_hash::FxHashMap;
 
 use crate::passes::{PASSES, Pass, bottom_up};
@@ -17,11 +17,24 @@ pub struct Options {
     pub time_budget: Option<Duration>,
     /// No candidate is judged after this many.
     pub max_queries: Option<u64>,
+    /// Which values of the program count.
+    pub follow: Follow,
+}
+
+/// Which values of a program count when parts of it are looked at alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Follow {
+    /// All, the first of the program first.
+    #[default]
+    Everything,
+    /// Those that reach a floating-point result through floating-point values, the worst first. A part whose error the
+    /// whole program hides behind a truth value is another failure.
+    Floats,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { jobs: 1, time_budget: None, max_queries: None }
+        Self { jobs: 1, time_budget: None, max_queries: None, follow: Follow::Everything }
     }
 }
 
@@ -84,7 +97,7 @@ pub fn reduce(
     progress: &mut dyn Progress,
 ) -> Result<Reduction, NotReproduced> {
     let mut memo = FxHashMap::default();
-    let verdict = judge_start(&start, oracle, options.jobs, &mut memo);
+    let verdict = judge_start(&start, oracle, options, &mut memo);
     progress.judged(1, &verdict);
     let Some(signature) = verdict.signature().cloned() else { return Err(NotReproduced(verdict)) };
     memo.insert(start.key(), Known { verdict, counted: true });
@@ -136,15 +149,15 @@ pub fn reduce(
 fn judge_start(
     start: &Candidate,
     oracle: &dyn Oracle<Candidate>,
-    jobs: usize,
+    options: Options,
     memo: &mut FxHashMap<[u8; 32], Known>,
 ) -> Verdict {
-    if jobs < 2 {
+    if options.jobs < 2 {
         return oracle.judge(start);
     }
     std::thread::scope(|scope| {
         let beside = scope.spawn(|| {
-            let first = bottom_up::first_question(start).filter(Candidate::is_program)?;
+            let first = bottom_up::first_question(start, options.follow).filter(Candidate::is_program)?;
             Some((first.key(), Known { verdict: oracle.judge(&first), counted: false }))
         });
         let verdict = oracle.judge(start);
@@ -182,6 +195,12 @@ impl Search<'_> {
     /// The smallest candidate so far.
     pub fn best(&self) -> &Candidate {
         &self.best
+    }
+
+    /// Which values count.
+    pub fn follow(&self) -> Follow {
+        // What does not even run is looked for everywhere.
+        if self.signature.class == Class::Value { self.options.follow } else { Follow::Everything }
     }
 
     /// Whether time or queries are used up.

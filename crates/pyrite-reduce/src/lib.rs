@@ -19,5 +19,5 @@ mod rebuild;
 
 pub use candidate::{Candidate, Size};
 pub use content::{Content, SEED};
-pub use driver::{NotReproduced, Options, Progress, Reduction, Silent, reduce};
+pub use driver::{Follow, NotReproduced, Options, Progress, Reduction, Silent, reduce};
 pub use passes::{PASSES, Pass};

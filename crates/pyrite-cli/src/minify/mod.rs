@@ -15,7 +15,7 @@ use indicatif::ProgressBar;
 use pyrite_debug::{Asking, Command, Folder, Isolated, Limits, Question, Verdicts, VerdictsError, candidate_of};
 use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_oracle::{CONFIDENCE, Oracle, Sequential, Signature, Test, Verdict};
-use pyrite_reduce::{Candidate, NotReproduced, Options, Reduction, Size, reduce};
+use pyrite_reduce::{Candidate, Follow, NotReproduced, Options, Reduction, Size, reduce};
 use serde_json::json;
 
 use crate::Outcome;
@@ -176,7 +176,11 @@ impl Minify {
         let bar = if self.json { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
         let mut teller = Teller::new(&folder, self.metadata(&question), bar, &prover, &verdicts);
         let before = (start.size(), start.graph.len());
-        let searched = self.search(&start, oracle.as_oracle(), &verdicts, &mut teller);
+        let follow = match (question.accuracy, &self.check) {
+            (pyrite_debug::Precision::Fp, None) => Follow::Floats,
+            _ => Follow::Everything,
+        };
+        let searched = self.search(&start, follow, oracle.as_oracle(), &verdicts, &mut teller);
         teller.bar.finish_and_clear();
         if let Some(error) = teller.failed() {
             return Err(self.unwritten("the result cannot be written", error));
@@ -211,6 +215,7 @@ impl Minify {
     fn search(
         &self,
         start: &Candidate,
+        follow: Follow,
         oracle: &dyn Oracle<Candidate>,
         verdicts: &Verdicts,
         teller: &mut Teller<'_>,
@@ -219,6 +224,7 @@ impl Minify {
             jobs: self.jobs as usize,
             time_budget: self.time_budget.map(Duration::from_secs_f64),
             max_queries: None,
+            follow,
         };
         let again = |candidate: &Candidate| -> Vec<Verdict> {
             let numbers: Vec<u32> = (2..=self.runs).collect();

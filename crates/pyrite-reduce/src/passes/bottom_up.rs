@@ -1,8 +1,8 @@
 //! From the bottom up: which few nodes fail on their own?
 //!
 //! Every node is fed from the eager values of what it uses and returns its value: one graph of unconnected parts, one
-//! query. Where the failure survives that, the verdict mostly says which output differs, and so which part to try alone;
-//! where it does not say, the part is found by halving. Where the failure does not survive, it needs nodes together:
+//! query. Where the failure survives that, the verdict may say which output differs most, and so which part to try alone;
+//! otherwise the first part that fails is found by halving. Where the failure does not survive, it needs nodes together:
 //! first the groups that a compiler would probably fuse, then windows of two, four, eight … neighbouring nodes are tried in the same way, in two tilings so that no pair of
 //! neighbours is always torn apart.
 //!
@@ -15,7 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::structure::as_input;
 use crate::Candidate;
-use crate::driver::Search;
+use crate::driver::{Follow, Search};
 use crate::rebuild::Parts;
 
 /// Graphs with fewer calls are reduced as fast from the top.
@@ -25,8 +25,8 @@ const SMALL: usize = 8;
 type Tile = Vec<NodeId>;
 
 /// The first thing that is asked about a start, if the search begins from the bottom.
-pub(crate) fn first_question(start: &Candidate) -> Option<Candidate> {
-    let calls = calls_of(&start.graph);
+pub(crate) fn first_question(start: &Candidate, follow: Follow) -> Option<Candidate> {
+    let calls = calls_of(&start.graph, follow);
     if calls.len() < SMALL {
         return None;
     }
@@ -38,7 +38,7 @@ pub(crate) fn first_question(start: &Candidate) -> Option<Candidate> {
 
 pub(super) fn windows(search: &mut Search<'_>) {
     let from = search.best().clone();
-    let calls = calls_of(&from.graph);
+    let calls = calls_of(&from.graph, search.follow());
     if calls.len() < SMALL {
         return;
     }
@@ -75,8 +75,38 @@ pub(super) fn windows(search: &mut Search<'_>) {
     }
 }
 
-fn calls_of(graph: &Graph) -> Vec<NodeId> {
-    graph.nodes().filter(|(_, node)| matches!(node.kind, Kind::Call(_))).map(|(id, _)| id).collect()
+/// The calls that count.
+fn calls_of(graph: &Graph, follow: Follow) -> Vec<NodeId> {
+    let all: Vec<NodeId> =
+        graph.nodes().filter(|(_, node)| matches!(node.kind, Kind::Call(_))).map(|(id, _)| id).collect();
+    match follow {
+        Follow::Everything => all,
+        Follow::Floats => {
+            let reaching = reaching_floats(graph);
+            all.into_iter().filter(|id| reaching.contains(id)).collect()
+        }
+    }
+}
+
+/// The nodes whose value reaches a floating-point result through floating-point values, or through what is no tensor; all
+/// nodes where there is no such result.
+pub(super) fn reaching_floats(graph: &Graph) -> FxHashSet<NodeId> {
+    let carries = |id: NodeId| match &graph.node(id).meta {
+        Some(Value::Tensor(meta)) => meta.dtype.is_float() || meta.dtype.is_complex(),
+        _ => true,
+    };
+    let mut stack = Vec::new();
+    graph.output().each(&mut |id| stack.extend(Some(*id).filter(|id| carries(*id))));
+    if stack.is_empty() {
+        return graph.nodes().map(|(id, _)| id).collect();
+    }
+    let mut reaching: FxHashSet<NodeId> = FxHashSet::default();
+    while let Some(id) = stack.pop() {
+        if reaching.insert(id) {
+            graph.node(id).each_input(&mut |input| stack.extend(Some(input).filter(|id| carries(*id))));
+        }
+    }
+    reaching
 }
 
 /// One call of each kind, where that is at most half of them.
@@ -145,6 +175,7 @@ fn guilty(
     let (_, found) = search.probe(std::slice::from_ref(&together))?;
     let named = found.detail.value.as_deref().and_then(output_of).and_then(|output| homes.get(output));
     if let Some(tile) = named
+        && search.follow() == Follow::Floats
         && tiles.len() > 1
         && search.probe(&[separate(from, values, &tiles[*tile..=*tile]).0]).is_some()
     {

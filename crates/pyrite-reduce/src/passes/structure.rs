@@ -3,8 +3,9 @@
 use pyrite_ir::{Kind, Meta, NodeId, Value};
 use pyrite_tensor::Tensor;
 
+use super::bottom_up::reaching_floats;
 use crate::Candidate;
-use crate::driver::Search;
+use crate::driver::{Follow, Search};
 use crate::rebuild::Parts;
 
 /// Whether a value can be an input.
@@ -48,11 +49,13 @@ pub(super) fn outputs(search: &mut Search<'_>) {
 /// Ends at an earlier node: by bisection, which is right where longer graphs fail whenever shorter ones do, and then
 /// one node at a time from the end.
 pub(super) fn truncate(search: &mut Search<'_>) {
+    let follow = search.follow();
     let calls = |candidate: &Candidate| -> Vec<NodeId> {
-        let tensors = candidate
-            .graph
-            .nodes()
-            .filter(|(_, node)| matches!(node.kind, Kind::Call(_)) && matches!(node.meta, Some(Value::Tensor(_))));
+        let reaching = (follow == Follow::Floats).then(|| reaching_floats(&candidate.graph));
+        let tensors = candidate.graph.nodes().filter(|(id, node)| {
+            let counts = reaching.as_ref().is_none_or(|reaching| reaching.contains(id));
+            counts && matches!(node.kind, Kind::Call(_)) && matches!(node.meta, Some(Value::Tensor(_)))
+        });
         tensors.map(|(id, _)| id).collect()
     };
     let from = search.best().clone();

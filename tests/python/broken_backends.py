@@ -1,0 +1,83 @@
+"""Backends of torch.compile that misbehave where a graph has a relu, for `--import broken_backends`."""
+
+import os
+import signal
+import sys
+
+import torch
+from torch._dynamo import register_backend
+
+
+def has_relu(module):
+    return any("relu" in str(node.target) for node in module.graph.nodes if node.op == "call_function")
+
+
+def broken(name):
+    """Registers a function as what happens when a compiled relu runs."""
+
+    def wrap(happens):
+        @register_backend(name=name)
+        def compiler(module, _example_inputs, **_options):
+            def run(*arguments):
+                if has_relu(module):
+                    happens()
+                return module.forward(*arguments)
+
+            return run
+
+        return happens
+
+    return wrap
+
+
+@register_backend
+def relu_compile_error(module, _example_inputs):
+    if has_relu(module):
+        raise ValueError("relu is refused")
+    return module.forward
+
+
+@register_backend
+def relu_accuracy_error(module, _example_inputs):
+    """PyTorch's backend of this kind knows `torch.relu` only; Pyrite's programs call the ATen operator."""
+    for node in module.graph.nodes:
+        if "relu" in str(node.target) and node.op == "call_function":
+            with module.graph.inserting_after(node):
+                wrong = module.graph.call_function(torch.add, (node, 1))
+            node.replace_all_uses_with(wrong)
+            wrong.args = (node, 1)
+    module.recompile()
+    return module.forward
+
+
+@broken("relu_runtime_error")
+def relu_runtime_error():
+    raise RuntimeError("relu is refused")
+
+
+@broken("garbage")
+def garbage():
+    print("\x00 what is this? }{", flush=True)
+    sys.stdout.flush()
+
+
+@broken("silent_exit")
+def silent_exit():
+    os._exit(0)
+
+
+@broken("segfault")
+def segfault():
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+@broken("hungry")
+def hungry():
+    kept = []
+    while True:
+        kept.append(torch.empty(1 << 32, dtype=torch.uint8))
+
+
+@broken("abort")
+def abort():
+    os.abort()

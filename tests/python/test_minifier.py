@@ -1,0 +1,124 @@
+"""PyTorch's own minifier scenarios, with its backends: the same results or smaller ones, and proven."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+
+def chain(length, middle="relu"):
+    """So many sines and cosines with another operator in the middle."""
+    names = [middle if k == length // 2 else ("sin" if k % 2 else "cos") for k in range(length)]
+    return "".join(f"        v{k + 1} = torch.{name}(v{k})\n" for k, name in enumerate(names)) + f"        return (v{length},)\n"
+
+
+@pytest.fixture
+def minify(tmp_path):
+    def run(parameters, body, *args, bug=None, imports=()):
+        (tmp_path / "program.py").write_text(f"class Repro(torch.nn.Module):\n    def forward(self, {parameters}):\n{body}")
+        environment = {**os.environ, "PYTHONPATH": str(HERE)}
+        if bug:
+            environment["PYRITE_TEST_BUG"] = bug
+            imports = ["inductor_bug", *imports]
+        more = [word for module in imports for word in ("--import", module)]
+        command = [os.environ["PYRITE_BIN"], "minify", "program.py", "--json", "--out", "found", "--python", sys.executable, *args, *more]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.stdout, done.stderr
+        repro = tmp_path / "found" / "repro.py"
+        return done.returncode, json.loads(done.stdout), repro.read_text() if repro.exists() else ""
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("kind", "length", "class_"), [("compile", 10, "error"), ("runtime", 20, "error"), ("accuracy", 20, "value")]
+)
+def test_relu_among_sines_and_cosines_is_left_alone(minify, kind, length, class_):
+    backend = f"torch:relu_{kind}_error"
+    code, report, repro = minify('v0 : "f32[10]"', chain(length), "--backend", backend, imports=["broken_backends"])
+    assert code == 0 and report["proven"], report
+    assert (report["nodes_after"], report["elements_after"]) == (3, 1)
+    assert report["signature"]["class"] == class_
+    assert "aten.relu" in repro
+
+
+def test_without_relu_there_is_nothing_to_shrink(minify):
+    backend = "torch:relu_accuracy_error"
+    code, report, _ = minify('v0 : "f32[10]"', chain(10, "sinh"), "--backend", backend, "--runs", "1", imports=["broken_backends"])
+    assert (code, report["verdict"]) == (1, "pass"), report
+
+
+@pytest.mark.parametrize(("bug", "class_"), [("relu:runtime_error", None), ("log1p:accuracy", "value")])
+def test_a_bug_put_into_inductor_is_reduced_to_its_operator(minify, bug, class_):
+    operator = bug.partition(":")[0]
+    code, report, repro = minify('v0 : "f32[10]"', chain(10, operator), "--backend", "torch:inductor", bug=bug)
+    assert code == 0 and report["proven"], report
+    assert (report["nodes_after"], report["elements_after"]) == (3, 1)
+    assert class_ is None or report["signature"]["class"] == class_
+    assert f"aten.{operator}" in repro
+
+
+HIDDEN = """        y = torch.log1p(x)
+        b = y > 0
+        c = torch.logical_not(b)
+        d = torch.logical_not(c)
+        z = torch.relu(x)
+        w = torch.where(d, z, z)
+        return (w,)
+"""
+
+
+@pytest.mark.parametrize(("accuracy", "culprit"), [("strict", "log1p"), ("fp", "relu")])
+def test_a_bug_behind_a_truth_value_counts_only_when_strict(minify, accuracy, culprit):
+    bug = "relu:accuracy,log1p:accuracy"
+    code, report, repro = minify('x : "f32[20]"', HIDDEN, "--backend", "torch:inductor", "--accuracy", accuracy, bug=bug)
+    assert code == 0 and report["proven"], report
+    assert report["nodes_after"] == 3 and f"aten.{culprit}" in repro, repro
+
+
+def test_a_constant_tensor_is_kept_or_fed(minify):
+    body = "        k = torch.tensor([2.0, 3.0])\n        a = x * k\n        b = torch.relu(a)\n        return (b,)\n"
+    code, report, repro = minify('x : "f32[2]"', body, "--backend", "torch:relu_compile_error", imports=["broken_backends"])
+    assert code == 0 and report["proven"], report
+    assert report["nodes_after"] == 3 and "aten.relu" in repro
+
+
+def test_an_input_that_is_no_leaf_is_kept_as_one(minify):
+    loading = (
+        "\ndef load_args(reader):\n    buf0 = reader.storage(None, 40)\n    reader.tensor(buf0, (10,), requires_grad=True, is_leaf=False)\n"
+        "load_args._version = 0\n"
+    )
+    code, report, repro = minify("v0", chain(10, "sinh") + loading, "--backend", "torch:non_leaf_compile_error_TESTING_ONLY")
+    assert code == 0 and report["proven"], report
+    assert report["nodes_after"] <= 3 and "is_leaf=True" not in repro
+
+
+@pytest.mark.parametrize(
+    ("backend", "class_"),
+    [("silent_exit", {"exit": 0}), ("segfault", {"signal": 11}), ("hungry", "out-of-memory")],
+)
+def test_a_backend_that_ends_the_process_is_reduced_and_proven(minify, backend, class_):
+    code, report, repro = minify('v0 : "f32[4]"', chain(5), "--backend", f"torch:{backend}", "--runs", "1", imports=["broken_backends"])
+    assert code == 0 and report["proven"], report
+    assert report["signature"]["class"] == class_
+    assert report["nodes_after"] == 3 and "aten.relu" in repro
+
+
+def test_what_a_backend_prints_is_no_answer(minify):
+    code, report, _ = minify('v0 : "f32[4]"', chain(5), "--backend", "torch:garbage", "--runs", "1", imports=["broken_backends"])
+    assert (code, report["verdict"]) == (1, "pass"), report
+
+
+def test_an_abort_where_eager_raises_is_reduced_and_proven(minify):
+    body = (
+        "        far = torch.ops.aten.full.default([1], 99, dtype=torch.int64)\n"
+        "        a = torch.relu(x)\n        b = torch.ops.aten.index_select.default(a, 0, far)\n        return (b,)\n"
+    )
+    code, report, repro = minify('x : "f32[4]"', body, "--backend", "torch:abort", "--runs", "1", imports=["broken_backends"])
+    assert code == 0 and report["proven"], report
+    assert report["signature"]["class"] == {"signal": 6} and "aten.relu" in repro
