@@ -12,6 +12,7 @@
 mod axes;
 pub mod code;
 mod code_map;
+pub mod decisions;
 mod finish;
 mod fuse;
 pub mod pieces;

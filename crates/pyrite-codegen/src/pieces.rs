@@ -10,12 +10,12 @@ use pyrite_ir::{
     Args, Eval, Graph, Kind, Lower, Meta, Node, NodeError, OpError, OpRef, Registry, StorageId, Switch, Target, Value,
 };
 use pyrite_loops::{BufferId, Kernel, verify};
-use pyrite_passes::Gate;
 use pyrite_sym::SymInt;
 use pyrite_tensor::DType;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
+use crate::decisions::Decisions;
 use crate::fuse::prepared;
 
 /// Where the content of a buffer comes from.
@@ -79,19 +79,19 @@ pub struct Pieces {
     pub fallbacks: Vec<String>,
 }
 
-struct Cutter<'a> {
+struct Cutter<'a, 'd> {
     registry: &'a Registry,
-    gate: &'a mut Gate,
+    decisions: &'a mut Decisions<'d>,
     pieces: Pieces,
     /// The buffer of each storage of metadata.
     storages: FxHashMap<StorageId, BufferId>,
 }
 
-/// Cuts a functional graph into pieces. Each lowering asks the gate.
-pub fn pieces(graph: &Graph, registry: &Registry, gate: &mut Gate) -> Result<Pieces, NodeError> {
+/// Cuts a functional graph into pieces. Each lowering is a decision.
+pub fn pieces(graph: &Graph, registry: &Registry, decisions: &mut Decisions<'_>) -> Result<Pieces, NodeError> {
     let mut cutter = Cutter {
         registry,
-        gate,
+        decisions,
         pieces: Pieces {
             buffers: Vec::new(),
             pieces: Vec::new(),
@@ -156,7 +156,7 @@ fn item(args: &[Value<Place>]) -> Result<Value<Place>, OpError> {
     found.cloned().ok_or_else(|| OpError::invalid(format!("item {index} of a list of {len}")))
 }
 
-impl Cutter<'_> {
+impl Cutter<'_, '_> {
     fn buffer(&mut self, origin: Origin, meta: &Meta) -> BufferId {
         let id = BufferId(self.pieces.buffers.len() as u32);
         self.pieces.buffers.push(Buffer { origin, dtype: meta.dtype, elements: extent(meta) });
@@ -232,14 +232,16 @@ impl Cutter<'_> {
                 _ => Err(OpError::unsupported(format!("{} in compiled programs", op.name()))),
             };
         }
+        let decision = format!("lower {} at {}", op.name(), node.name);
         if let Lower::Rule(rule) = op.def.lower
-            && self.gate.allows(|| format!("lower {} at {}", op.name(), node.name))
+            && self.decisions.allow(&decision)
         {
             let mut lowering = Lowering::new(Args { schema: &op.schema, values: &args }, &flat);
             match rule(&mut lowering) {
                 Ok(()) => {
                     for mut kernel in lowering.into_kernels() {
                         kernel.name.clone_from(&node.name);
+                        self.decisions.made(&decision, &mut kernel);
                         if let Some(problem) = verify(&kernel).first() {
                             return Err(OpError::fault(format!("the loops of {} are wrong: {problem}", op.name())));
                         }

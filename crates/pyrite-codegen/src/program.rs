@@ -18,6 +18,7 @@ use pyrite_tensor::random::TorchGenerator;
 use pyrite_tensor::{Layout, Storage, Tensor};
 
 use crate::code::{Call, Code};
+use crate::decisions::Decisions;
 use crate::pieces::{Buffer, Origin, Outside, Piece, Pieces, pieces};
 use crate::schedule::{inputs_of, outputs_of, places, schedule};
 use crate::{Generator, generate};
@@ -73,15 +74,25 @@ struct Tables {
 type Symbols = HashMap<Arc<str>, i64>;
 
 impl Program {
-    /// Compiles a functional graph. Lowerings and fusions ask the gate.
+    /// Compiles a functional graph. Decisions ask the gate.
     pub fn compile(
         graph: &Graph,
         registry: &Registry,
         generator: Generator,
         gate: &mut Gate,
     ) -> Result<Self, NodeError> {
-        let mut cut = pieces(graph, registry, gate)?;
-        schedule(&mut cut, gate);
+        Self::compile_by(graph, registry, generator, &mut Decisions::new(gate))
+    }
+
+    /// The same with decisions that may be spoiled.
+    pub fn compile_by(
+        graph: &Graph,
+        registry: &Registry,
+        generator: Generator,
+        decisions: &mut Decisions<'_>,
+    ) -> Result<Self, NodeError> {
+        let mut cut = pieces(graph, registry, decisions)?;
+        schedule(&mut cut, decisions);
         let Pieces { buffers, pieces, inputs, output, fallbacks } = cut;
         let frees = last_uses(&pieces, &output);
         let steps = pieces
@@ -90,7 +101,15 @@ impl Program {
             .map(|(piece, frees)| {
                 let action = match piece {
                     Piece::Outside(call) => Action::Outside(call),
-                    Piece::Loops(kernel) => Action::Loops(Box::new(Loops::new(kernel, generator)?)),
+                    Piece::Loops(mut kernel) => {
+                        let decision = format!("emit {}", kernel.name);
+                        let allowed = decisions.allow(&decision);
+                        if allowed {
+                            decisions.made(&decision, &mut kernel);
+                        }
+                        let generator = if allowed { generator } else { Generator::Tiles };
+                        Action::Loops(Box::new(Loops::new(kernel, generator)?))
+                    }
                 };
                 Ok(Step { action, frees })
             })

@@ -1,14 +1,14 @@
 //! Which kernels become one, and in which order pieces run.
 //!
 //! Pieces are taken in their order. A kernel joins an earlier one that it shares memory with, the one with which it
-//! shares most, if everything it reads is there by then; else it stays where it is. Every fusion asks the gate.
+//! shares most, if everything it reads is there by then; else it stays where it is. Every fusion is a decision.
 
 use pyrite_ir::Value;
 use pyrite_loops::{Access, BufferId, Direction, Kernel, Phase};
-use pyrite_passes::Gate;
 use pyrite_sym::SymInt;
 use rustc_hash::FxHashMap;
 
+use crate::decisions::Decisions;
 use crate::finish::finish;
 use crate::fuse::fused;
 use crate::pieces::{Buffer, Origin, Piece, Pieces};
@@ -20,10 +20,10 @@ const REACH: usize = 64;
 const ROUNDS: usize = 3;
 
 /// Fuses the kernels of a program and finishes them.
-pub fn schedule(program: &mut Pieces, gate: &mut Gate) {
+pub fn schedule(program: &mut Pieces, decisions: &mut Decisions<'_>) {
     for _ in 0..ROUNDS {
         let before = program.pieces.len();
-        fuse_all(program, gate);
+        fuse_all(program, decisions);
         if program.pieces.len() == before {
             break;
         }
@@ -31,7 +31,7 @@ pub fn schedule(program: &mut Pieces, gate: &mut Gate) {
     finish_all(program);
 }
 
-fn fuse_all(program: &mut Pieces, gate: &mut Gate) {
+fn fuse_all(program: &mut Pieces, decisions: &mut Decisions<'_>) {
     let mut placed: Vec<Piece> = Vec::new();
     // The last piece that writes each buffer, by position.
     let mut written: FxHashMap<BufferId, usize> = FxHashMap::default();
@@ -57,9 +57,11 @@ fn fuse_all(program: &mut Pieces, gate: &mut Gate) {
         let mut joined = false;
         for (_, at) in partners.into_iter().rev() {
             let Piece::Loops(earlier) = &placed[at] else { continue };
-            if let Some(both) = fused(earlier, &kernel)
-                && gate.allows(|| format!("fuse {} and {}", earlier.name, kernel.name))
+            let decision = format!("fuse {} and {}", earlier.name, kernel.name);
+            if let Some(mut both) = fused(earlier, &kernel)
+                && decisions.allow(&decision)
             {
+                decisions.made(&decision, &mut both);
                 for buffer in kernel.written() {
                     written.insert(buffer, at);
                 }

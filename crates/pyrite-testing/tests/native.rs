@@ -1,21 +1,35 @@
 //! The native compiler against the interpreter: operators on their samples, random graphs.
 
 use pyrite_codegen::{Generator, Program};
+use pyrite_compiler::backends::native_by;
+use pyrite_compiler::{aot_autograd, register};
 use pyrite_debug::{Precision, Question, Switches, judge};
 use pyrite_interp::{Context, Interpreter, Mode};
 use pyrite_ir::print::{PrintOptions, print};
 use pyrite_ir::{Builder, Eval, Graph, Meta, Value};
 use pyrite_ops::{registry, samples};
 use pyrite_oracle::Verdict;
-use pyrite_passes::Gate;
+use pyrite_passes::{Gate, Table};
 use pyrite_sym::SymEnv;
 use pyrite_tensor::random::TorchGenerator;
 use pyrite_tensor::{DType, Tensor};
 use pyrite_testing::random;
 
-fn question() -> Question {
+/// The names of the native backend with each generator of code that this processor has.
+fn backends() -> Vec<String> {
+    let generators = Generator::NAMES.iter().filter_map(|name| Some((name, Generator::named(name)?)));
+    generators
+        .map(|(name, generator)| {
+            let backend = format!("native by {name}");
+            register(aot_autograd(native_by(generator)).decompositions(Table::Loops).backend(&backend, "for tests"));
+            backend
+        })
+        .collect()
+}
+
+fn question(backend: &str) -> Question {
     Question {
-        backend: "native".to_owned(),
+        backend: backend.to_owned(),
         reference: "eager".to_owned(),
         accuracy: Precision::Fp,
         forward_only: true,
@@ -27,10 +41,10 @@ fn question() -> Question {
 }
 
 /// What is wrong with the native compiler's answer, if anything is that is not wrong before it.
-fn problem(graph: &Graph, inputs: &[Value<Tensor>]) -> Option<String> {
+fn problem(graph: &Graph, inputs: &[Value<Tensor>], backend: &str) -> Option<String> {
     let ask = |question| judge(graph, inputs, &question, &mut |_| {}, &mut |_, _| {}).verdict;
-    let verdict = ask(question());
-    let earlier = Question { backend: "aot_eager_decomp_partition".to_owned(), ..question() };
+    let verdict = ask(question(backend));
+    let earlier = question("aot_eager_decomp_partition");
     if verdict.signature().is_some() && ask(earlier).signature().is_some() {
         return None;
     }
@@ -43,6 +57,7 @@ fn problem(graph: &Graph, inputs: &[Value<Tensor>]) -> Option<String> {
 
 #[test]
 fn every_sample_of_every_operator_is_computed_alike() {
+    let backends = backends();
     let mut problems = Vec::new();
     let mut count = 0;
     for op in registry().iter().filter(|op| !matches!(op.def.eval, Eval::HigherOrder)) {
@@ -62,8 +77,11 @@ fn every_sample_of_every_operator_is_computed_alike() {
             let result = builder.call(op, bound);
             builder.output(Value::Tensor(result));
             count += 1;
-            if let Some(problem) = problem(&builder.finish(), &inputs) {
-                problems.push(format!("{} on ({text}): {problem}", op.name()));
+            let graph = builder.finish();
+            for backend in &backends {
+                if let Some(problem) = problem(&graph, &inputs, backend) {
+                    problems.push(format!("{backend}: {} on ({text}): {problem}", op.name()));
+                }
             }
         }
     }
@@ -73,6 +91,7 @@ fn every_sample_of_every_operator_is_computed_alike() {
 
 #[test]
 fn random_graphs_are_computed_alike() {
+    let backends = backends();
     for number in 0..300 {
         let case = random::graph(number);
         let mut graph = case.graph;
@@ -81,8 +100,10 @@ fn random_graphs_are_computed_alike() {
             graph.set_meta(id, Value::Tensor(meta));
         }
         let inputs: Vec<Value<Tensor>> = case.inputs.into_iter().map(Value::Tensor).collect();
-        if let Some(problem) = problem(&graph, &inputs) {
-            panic!("graph {number}: {problem}\n{}", print(&graph, &PrintOptions::default()));
+        for backend in &backends {
+            if let Some(problem) = problem(&graph, &inputs, backend) {
+                panic!("{backend}: graph {number}: {problem}\n{}", print(&graph, &PrintOptions::default()));
+            }
         }
     }
 }

@@ -15,12 +15,17 @@ use crate::backend::{Observer, Options};
 /// Compiles graphs to machine code. Modes of the interpreter (double precision, checks) need the interpreter, and get
 /// it.
 pub fn native() -> GraphCompiler {
-    Arc::new(|graph, options| {
+    native_by(Generator::chosen())
+}
+
+/// The same with a certain generator of code.
+pub fn native_by(generator: Generator) -> GraphCompiler {
+    Arc::new(move |graph, options| {
         if options.mode != Mode::Eager {
             return super::interpreted(None)(graph, options);
         }
         let mut gate = options.gate().logged();
-        match Program::compile(&graph, registry(), Generator::chosen(), &mut gate) {
+        match Program::compile(&graph, registry(), generator, &mut gate) {
             Ok(program) => Ok(Arc::new(Native { program, rewrites: gate.into_log() })),
             // Data-dependent sizes and nested graphs are interpreted.
             Err(NodeError { error: OpError::Unsupported(_), .. }) => super::interpreted(None)(graph, options),
