@@ -8,7 +8,7 @@ use pyrite_loops::Kernel;
 
 use super::calls::Errand;
 use super::layout::Layout;
-use super::lower::Shape;
+use super::shape::Shape;
 use super::vector::Kind;
 use super::{Unsupported, Width};
 

@@ -5,7 +5,7 @@
 
 use pyrite_loops::{Kernel, Reduction};
 
-use super::lower::reduced_type;
+use super::reduce::reduced_type;
 use super::vector::Kind;
 
 pub(super) const BASES: u32 = 0;

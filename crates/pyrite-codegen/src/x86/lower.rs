@@ -4,86 +4,15 @@
 //! values keeps all lanes of the widest registers even if it computes with 64-bit sizes and indices on the side. Such a
 //! value holds its number in every 64-bit lane that fits, and [`Op::Splat`] follows where it becomes narrow.
 
-use pyrite_loops::{
-    AccessId, AxisId, Binary, Compare, Inst, Kernel, Number, Phase, Reduce, Reduction, Type, Unary, Val,
-};
+use pyrite_loops::{AccessId, AxisId, Binary, Compare, Inst, Kernel, Number, Phase, Reduce, Type, Unary, Val};
 use pyrite_tensor::DType;
 
 use super::Width;
 use super::functions;
 use super::layout::Layout;
+use super::reduce::{join, neutral, reduced_type};
+use super::shape::{Shape, stays, uniform};
 use super::vector::{Alu, Cond, Element, Kind, Logic, Moves, Op, Place, Region, Rounding, Routine, Shift, V};
-
-/// How many lanes a kernel has, and along what.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
-    pub(super) width: Width,
-    pub(super) lanes: usize,
-    /// The axis of the rows that lies along the lanes, if rows lie side by side.
-    pub(super) rows: Option<AxisId>,
-}
-
-impl Shape {
-    pub(super) fn new(kernel: &Kernel, width: Width, rows: Option<AxisId>) -> Self {
-        let wide = kernel.phases.iter().any(|phase| {
-            let lane = rows.or(phase.axes.last().copied());
-            needs_wide_lanes(kernel, phase, lane)
-        });
-        Self { width, lanes: width.bytes() / if wide { 8 } else { 4 }, rows }
-    }
-
-    /// How many bytes a value of a kind takes.
-    pub(super) fn bytes(&self, kind: Kind) -> usize {
-        match kind {
-            Kind::W64 => (self.lanes * 8).min(self.width.bytes()),
-            Kind::W32 | Kind::Mask => self.lanes * 4,
-        }
-    }
-
-    /// Whether a 64-bit value has fewer lanes than the kernel.
-    pub(super) fn is_narrow(&self, kind: Kind) -> bool {
-        kind == Kind::W64 && self.lanes * 8 > self.width.bytes()
-    }
-}
-
-/// Which values are the same in all lanes.
-fn uniform(kernel: &Kernel, phase: &Phase, lane: Option<AxisId>, rows: bool) -> Vec<bool> {
-    let mut uniform: Vec<bool> = Vec::with_capacity(phase.code.len());
-    for (_, inst) in phase.code.iter() {
-        let own = match *inst {
-            Inst::Load(access) | Inst::Gather { access, .. } => stays(kernel, access, lane),
-            Inst::Index(axis) => lane != Some(axis),
-            Inst::Result(_) => !rows,
-            Inst::Store { .. } | Inst::Scatter { .. } => false,
-            _ => true,
-        };
-        let mut all = own;
-        inst.each_operand(|v| all &= uniform[v.0 as usize]);
-        uniform.push(all);
-    }
-    uniform
-}
-
-/// Whether an access is at the same element in all positions of an axis.
-fn stays(kernel: &Kernel, access: AccessId, axis: Option<AxisId>) -> bool {
-    axis.is_none_or(|axis| kernel.access(access).step(axis).as_int() == Some(0))
-}
-
-fn needs_wide_lanes(kernel: &Kernel, phase: &Phase, lane: Option<AxisId>) -> bool {
-    let uniform = uniform(kernel, phase, lane, kernel.lanes == pyrite_loops::Lanes::Rows);
-    let wide = |v: Val| phase.code.ty(v).bytes() == 8;
-    let steps_by_one = |access: AccessId| lane.is_some_and(|a| kernel.access(access).step(a).as_int() == Some(1));
-    phase.code.iter().any(|(value, inst)| match *inst {
-        Inst::Scatter { .. } => true,
-        Inst::Store { access, .. } => wide(value) && !stays(kernel, access, lane),
-        Inst::Gather { access, at } => {
-            wide(value) && !uniform[value.0 as usize]
-                || !uniform[at.0 as usize]
-                || !(stays(kernel, access, lane) || steps_by_one(access))
-        }
-        _ => wide(value) && !uniform[value.0 as usize],
-    }) || phase.reduces.iter().any(|r| wide(r.value) || r.index.is_some())
-}
 
 /// Which lanes of a region count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -559,91 +488,6 @@ impl Lower<'_> {
             self.region.add(Op::SetAcc(accumulator + 1, index), Kind::Mask, Moves::Always);
         }
     }
-}
-
-/// The type that values are reduced in.
-pub(super) fn reduced_type(ty: Type) -> Type {
-    if ty == Type::Bool { Type::I32 } else { ty }
-}
-
-/// What changes no result of a reduction.
-pub(super) fn neutral(region: &mut Region, op: Reduction, ty: Type) -> V {
-    let float = match op {
-        Reduction::Sum | Reduction::Any => 0.0,
-        Reduction::Prod | Reduction::All => 1.0,
-        Reduction::Max | Reduction::ArgMax => f64::NEG_INFINITY,
-        Reduction::Min | Reduction::ArgMin => f64::INFINITY,
-    };
-    if ty.is_float() {
-        return region.float(float, ty);
-    }
-    let limits = if ty == Type::I32 { (i64::from(i32::MIN), i64::from(i32::MAX)) } else { (i64::MIN, i64::MAX) };
-    let int = match op {
-        Reduction::Max | Reduction::ArgMax => limits.0,
-        Reduction::Min | Reduction::ArgMin => limits.1,
-        _ => float as i64,
-    };
-    region.int(int, Kind::of(ty))
-}
-
-/// Two reduced values, or values with their indices, as one.
-pub(super) fn join(
-    r: &mut Region,
-    width: Width,
-    op: Reduction,
-    ty: Type,
-    old: (V, Option<V>),
-    new: (V, Option<V>),
-) -> (V, Option<V>) {
-    let best = |r: &mut Region, alu: Alu| {
-        if ty.is_float() {
-            let best = r.alu(alu, ty, new.0, old.0);
-            let nan = r.cmp(Cond::Unordered, ty, new.0, new.0);
-            r.select(nan, new.0, best)
-        } else if ty == Type::I64 && width == Width::Avx2 {
-            let cond = if alu == Alu::Max { Cond::Gt } else { Cond::Lt };
-            let wins = r.cmp(cond, ty, new.0, old.0);
-            r.select(wins, new.0, old.0)
-        } else {
-            r.alu(alu, ty, new.0, old.0)
-        }
-    };
-    let value = match op {
-        Reduction::Sum => r.alu(Alu::Add, ty, old.0, new.0),
-        Reduction::Prod if ty == Type::I64 && width == Width::Avx2 => {
-            let (high_a, high_b) = (r.shift(Shift::Right, old.0, 32), r.shift(Shift::Right, new.0, 32));
-            let low = r.alu(Alu::MulLow, ty, old.0, new.0);
-            let (x, y) = (r.alu(Alu::MulLow, ty, high_a, new.0), r.alu(Alu::MulLow, ty, old.0, high_b));
-            let high = r.alu(Alu::Add, ty, x, y);
-            let high = r.shift(Shift::Left, high, 32);
-            r.alu(Alu::Add, ty, low, high)
-        }
-        Reduction::Prod => r.alu(Alu::Mul, ty, old.0, new.0),
-        Reduction::Max => best(r, Alu::Max),
-        Reduction::Min => best(r, Alu::Min),
-        Reduction::Any => r.logic(Logic::Or, old.0, new.0),
-        Reduction::All => r.logic(Logic::And, old.0, new.0),
-        Reduction::ArgMax | Reduction::ArgMin => {
-            let (Some(old_index), Some(new_index)) = (old.1, new.1) else { return (new.0, new.1) };
-            let cond = if op == Reduction::ArgMax { Cond::Gt } else { Cond::Lt };
-            let wins = r.cmp(cond, ty, new.0, old.0);
-            let mut even = r.cmp(Cond::Eq, ty, new.0, old.0);
-            let earlier = r.cmp(Cond::Lt, Type::I64, new_index, old_index);
-            let mut beats = wins;
-            if ty.is_float() {
-                let new_nan = r.cmp(Cond::Unordered, ty, new.0, new.0);
-                let old_nan = r.cmp(Cond::Unordered, ty, old.0, old.0);
-                let both = r.logic(Logic::And, new_nan, old_nan);
-                even = r.logic(Logic::Or, even, both);
-                let only = r.logic(Logic::AndNot, old_nan, new_nan);
-                beats = r.logic(Logic::Or, wins, only);
-            }
-            let first = r.logic(Logic::And, even, earlier);
-            let takes = r.logic(Logic::Or, beats, first);
-            return (r.select(takes, new.0, old.0), Some(r.select(takes, new_index, old_index)));
-        }
-    };
-    (value, None)
 }
 
 fn sign_bit(region: &mut Region, ty: Type) -> V {

@@ -18,6 +18,7 @@ mod operate;
 mod reduce;
 mod region;
 mod registers;
+mod shape;
 mod vector;
 
 use pyrite_loops::{Inst, Kernel, Lanes};
@@ -25,7 +26,7 @@ use pyrite_loops::{Inst, Kernel, Lanes};
 use self::calls::Errand;
 use self::emitter::Emitter;
 use self::layout::Layout;
-use self::lower::Shape;
+use self::shape::Shape;
 use crate::tiles::{self, Tiles};
 use crate::{Call, Code, Fault};
 

@@ -7,11 +7,11 @@
 
 use pyrite_loops::{Reduction, Type};
 
+use super::Width;
 use super::emitter::{Done, Emitter};
 use super::layout::LOST;
-use super::lower::{join, neutral, reduced_type};
 use super::region::{Plan, Run};
-use super::vector::{Alu, Cond, Kind, Moves, Op, Region, V};
+use super::vector::{Alu, Cond, Kind, Logic, Moves, Op, Region, Shift, V};
 
 impl Emitter<'_> {
     /// The neutral value of each accumulator of a phase, as bits.
@@ -197,4 +197,89 @@ impl Emitter<'_> {
             region.add(Op::SetSlot(slot, index), Kind::Mask, Moves::Always);
         }
     }
+}
+
+/// The type that values are reduced in.
+pub(super) fn reduced_type(ty: Type) -> Type {
+    if ty == Type::Bool { Type::I32 } else { ty }
+}
+
+/// What changes no result of a reduction.
+pub(super) fn neutral(region: &mut Region, op: Reduction, ty: Type) -> V {
+    let float = match op {
+        Reduction::Sum | Reduction::Any => 0.0,
+        Reduction::Prod | Reduction::All => 1.0,
+        Reduction::Max | Reduction::ArgMax => f64::NEG_INFINITY,
+        Reduction::Min | Reduction::ArgMin => f64::INFINITY,
+    };
+    if ty.is_float() {
+        return region.float(float, ty);
+    }
+    let limits = if ty == Type::I32 { (i64::from(i32::MIN), i64::from(i32::MAX)) } else { (i64::MIN, i64::MAX) };
+    let int = match op {
+        Reduction::Max | Reduction::ArgMax => limits.0,
+        Reduction::Min | Reduction::ArgMin => limits.1,
+        _ => float as i64,
+    };
+    region.int(int, Kind::of(ty))
+}
+
+/// Two reduced values, or values with their indices, as one.
+pub(super) fn join(
+    r: &mut Region,
+    width: Width,
+    op: Reduction,
+    ty: Type,
+    old: (V, Option<V>),
+    new: (V, Option<V>),
+) -> (V, Option<V>) {
+    let best = |r: &mut Region, alu: Alu| {
+        if ty.is_float() {
+            let best = r.alu(alu, ty, new.0, old.0);
+            let nan = r.cmp(Cond::Unordered, ty, new.0, new.0);
+            r.select(nan, new.0, best)
+        } else if ty == Type::I64 && width == Width::Avx2 {
+            let cond = if alu == Alu::Max { Cond::Gt } else { Cond::Lt };
+            let wins = r.cmp(cond, ty, new.0, old.0);
+            r.select(wins, new.0, old.0)
+        } else {
+            r.alu(alu, ty, new.0, old.0)
+        }
+    };
+    let value = match op {
+        Reduction::Sum => r.alu(Alu::Add, ty, old.0, new.0),
+        Reduction::Prod if ty == Type::I64 && width == Width::Avx2 => {
+            let (high_a, high_b) = (r.shift(Shift::Right, old.0, 32), r.shift(Shift::Right, new.0, 32));
+            let low = r.alu(Alu::MulLow, ty, old.0, new.0);
+            let (x, y) = (r.alu(Alu::MulLow, ty, high_a, new.0), r.alu(Alu::MulLow, ty, old.0, high_b));
+            let high = r.alu(Alu::Add, ty, x, y);
+            let high = r.shift(Shift::Left, high, 32);
+            r.alu(Alu::Add, ty, low, high)
+        }
+        Reduction::Prod => r.alu(Alu::Mul, ty, old.0, new.0),
+        Reduction::Max => best(r, Alu::Max),
+        Reduction::Min => best(r, Alu::Min),
+        Reduction::Any => r.logic(Logic::Or, old.0, new.0),
+        Reduction::All => r.logic(Logic::And, old.0, new.0),
+        Reduction::ArgMax | Reduction::ArgMin => {
+            let (Some(old_index), Some(new_index)) = (old.1, new.1) else { return (new.0, new.1) };
+            let cond = if op == Reduction::ArgMax { Cond::Gt } else { Cond::Lt };
+            let wins = r.cmp(cond, ty, new.0, old.0);
+            let mut even = r.cmp(Cond::Eq, ty, new.0, old.0);
+            let earlier = r.cmp(Cond::Lt, Type::I64, new_index, old_index);
+            let mut beats = wins;
+            if ty.is_float() {
+                let new_nan = r.cmp(Cond::Unordered, ty, new.0, new.0);
+                let old_nan = r.cmp(Cond::Unordered, ty, old.0, old.0);
+                let both = r.logic(Logic::And, new_nan, old_nan);
+                even = r.logic(Logic::Or, even, both);
+                let only = r.logic(Logic::AndNot, old_nan, new_nan);
+                beats = r.logic(Logic::Or, wins, only);
+            }
+            let first = r.logic(Logic::And, even, earlier);
+            let takes = r.logic(Logic::Or, beats, first);
+            return (r.select(takes, new.0, old.0), Some(r.select(takes, new_index, old_index)));
+        }
+    };
+    (value, None)
 }
