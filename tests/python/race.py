@@ -64,7 +64,8 @@ def nodes_of(path):
         return None
     module = next(node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef))
     forward = next(node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == "forward")
-    calls = [line for line in forward.body if isinstance(line, (ast.Assign, ast.AnnAssign)) and not isinstance(line.value, (ast.Constant, ast.Name))]
+    lines = [line for line in forward.body if isinstance(line, (ast.Assign, ast.AnnAssign))]
+    calls = [line for line in lines if not isinstance(line.value, (ast.Constant, ast.Name))]
     return len(forward.args.args) - 1 + len(calls) + 1
 
 
