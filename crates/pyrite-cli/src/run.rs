@@ -9,7 +9,7 @@ use pyrite_compare::Report;
 use pyrite_compiler::backend::{Direction, backends};
 use pyrite_compiler::training::{Results, flatten};
 use pyrite_compiler::{Backend, Options, find};
-use pyrite_debug::{Again, Broken, Precision as Accuracy, Ran, Settled, execute, nudged, settle, time_calls};
+use pyrite_debug::{Again, Bound, Broken, Precision as Accuracy, Ran, Settled, execute, nudged, settle, time_calls};
 use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_interp::Mode;
 use pyrite_ir::{Graph, Node, NodeError, OpError, Value};
@@ -183,7 +183,7 @@ impl Run {
                 Err(Broken { stage: Stage::Forward, error: OpError::fault("the inputs are gone").into() })
             })
         };
-        let settled = settle(&expected.results, &ran.results, accuracy.into(), &switches, &mut again);
+        let settled = settle(&expected.results, &ran.results, accuracy.into(), &switches, Bound::Always, &mut again);
         if let Some(failure) = failed {
             return Err(failure);
         }

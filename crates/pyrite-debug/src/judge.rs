@@ -21,7 +21,7 @@ use crate::commanded::CANNOT_TELL;
 use crate::nudge::Nudge;
 use crate::repro::candidate_of;
 use crate::running::Running;
-use crate::settle::{Again, Settled, settle};
+use crate::settle::{Again, Bound, Settled, settle};
 use crate::signals;
 use crate::switches::{Cloning, Switches};
 
@@ -307,7 +307,8 @@ pub fn judge_backends(
                 Again::Double => run(reference, Mode::Fp64, None, &mut |_| {}, &mut |_, _| {}),
                 Again::Nudged(seed) => nudged(graph, inputs, reference, &options(Mode::Eager, None), seed),
             };
-            settle(&expected.results, &actual.results, question.accuracy, &question.switches, &mut again)
+            let (accuracy, switches) = (question.accuracy, &question.switches);
+            settle(&expected.results, &actual.results, accuracy, switches, Bound::WhereItMayExcuse, &mut again)
         }
         (None, ..) => return Judged::invalid("nothing was run".to_owned()),
     };

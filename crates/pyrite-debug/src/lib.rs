@@ -35,7 +35,7 @@ pub use judge::{
     nudged,
 };
 pub use repro::{Folder, RepoError, candidate_of};
-pub use settle::{Again, Settled, compared, settle, signature_of};
+pub use settle::{Again, Bound, Settled, compared, settle, signature_of};
 pub use switches::{Cloning, Fp64, Switches};
 pub use timing::{Times, time_calls};
 pub use verdicts::{Asking, Remembering, Verdicts, VerdictsError};

@@ -5,7 +5,8 @@
 //! how far rounding alone moves the results. Only what none of these explains is a failure.
 
 use pyrite_compare::{
-    Accuracy, Class as Part, Note, Outcome, Place, Remark, Report, Results as Compared, Role, Rule, compare, excuse,
+    Accuracy, Class as Part, Note, Numbers, Outcome, Place, Remark, Report, Results as Compared, Role, Rule, compare,
+    excuse,
 };
 use pyrite_compiler::training::{Results, flatten};
 use pyrite_ir::Value;
@@ -40,12 +41,26 @@ const SAMPLES: u64 = 3;
 /// How many times as far as one sample a result must be for more samples to be pointless.
 const HOPELESS: f64 = 20.0;
 
+/// When the bound of the error model is found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// For every difference of numbers, so that the report says it.
+    Always,
+    /// Only where it may excuse a difference: a search asks often, and most failures are far from noise.
+    WhereItMayExcuse,
+}
+
+/// How far beyond what double precision allows a result must be for rounding not to be asked: the reference's own error
+/// is of the size of rounding, unless it is lucky, and nobody is that lucky.
+const GROSS: f64 = 100.0;
+
 /// What becomes of a backend's results beside the reference's. `again` runs the reference once more.
 pub fn settle(
     expected: &Results,
     actual: &Results,
     accuracy: Precision,
     switches: &Switches,
+    bound: Bound,
     again: &mut dyn FnMut(Again) -> Result<Ran, Broken>,
 ) -> Settled {
     let exact = match accuracy {
@@ -77,7 +92,9 @@ pub fn settle(
                 return invalid(format!("unstable reference: run twice, it differs from itself at {worst}"));
             }
         }
-        if fp64 != Fp64::Unused {
+        let gross = |numbers: &Numbers| numbers.expected_rmse.is_some() && numbers.severity.0 > GROSS;
+        let hopeless = report.differences.iter().any(|d| d.numbers.as_ref().is_some_and(|numbers| gross(numbers)));
+        if fp64 != Fp64::Unused && (bound == Bound::Always || !hopeless) {
             excuse_rounding(&mut report, &expected, &actual, again);
         }
     }
