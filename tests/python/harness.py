@@ -324,7 +324,7 @@ def add_arguments(parser, dtypes, known):
     parser.add_argument("--ops", help="only these OpInfos, by name, separated by commas; a prefix ends in *")
     parser.add_argument("--dtypes", default=",".join(dtypes), help="which of " + ",".join(known))
     parser.add_argument("--samples", type=int, help="at most this many samples per OpInfo and dtype")
-    parser.add_argument("--mode", default="crossref", help="how the worker runs: eager, crossref or schema")
+    parser.add_argument("--mode", default="crossref", help="how the worker runs: eager, crossref, schema or native")
     parser.add_argument("--jobs", type=int, default=1, help="processes that share the OpInfos")
     parser.add_argument("--time-limit", type=float, default=30.0, help="seconds per sample")
     parser.add_argument("--json", metavar="FILE", help="write the summary and every report there")

@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value as Json;
 
-const PROGRAM: &str = r#"class Repro(torch.nn.Module):
+const PROGRAM: &str = r"class Repro(torch.nn.Module):
     def forward(self, x):
         soft = torch.ops.aten._softmax.default(x, -1, False)
         twice = torch.ops.aten.mul.Tensor(soft, 2.0)
@@ -15,7 +15,7 @@ def load_args(reader):
     buf0 = reader.storage('absent', 240)
     reader.tensor(buf0, (6, 10), requires_grad=True, is_leaf=True)
 load_args._version = 0
-"#;
+";
 
 fn compile(folder: &Path, arguments: &[&str]) -> Output {
     let program = env!("CARGO_BIN_EXE_pyrite");

@@ -14,11 +14,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
+use pyrite_compiler::backend::Direction;
+use pyrite_compiler::{Options, find};
 use pyrite_debug::{Question, judge_file};
 use pyrite_diag::{Colour, TextRenderer};
 use pyrite_interp::{Context, Interpreter, Mode, call};
 use pyrite_ir::verify::verify;
-use pyrite_ir::{Graph, Kind, NodeError, OpError, Target, Value};
+use pyrite_ir::{Graph, Kind, Meta, NodeError, OpError, Target, Value};
 use pyrite_ops::registry;
 use pyrite_oracle::{Stage, Verdict};
 use pyrite_reader::{ReadOptions, codes, read_text};
@@ -228,9 +230,27 @@ fn run(request: &Json, decoder: &Decoder) -> Result<Value<Tensor>, Refusal> {
 
 /// Runs a graph in the request's mode with the request's seed.
 fn interpret(request: &Json, graph: &Graph, inputs: Vec<Value<Tensor>>) -> Result<Value<Tensor>, Refusal> {
+    if request["mode"].as_str() == Some("native") {
+        return compiled(request, graph, inputs);
+    }
     let context = Context::new(registry(), seed(request));
     let interpreter = Interpreter { context: &context, mode: mode(request)? };
     interpreter.run(graph, inputs).map_err(|error| Refusal::at(&error))
+}
+
+/// Compiles a graph natively and runs that.
+fn compiled(request: &Json, graph: &Graph, inputs: Vec<Value<Tensor>>) -> Result<Value<Tensor>, Refusal> {
+    let native = find("native").ok_or_else(|| Refusal::bad_request("there is no backend native"))?;
+    let options = Options { seed: seed(request), direction: Direction::Forward, ..Options::default() };
+    let mut graph = graph.clone();
+    let metas: Vec<_> =
+        graph.placeholders().map(|(id, _)| id).zip(&inputs).map(|(id, v)| (id, v.map(&mut Meta::of))).collect();
+    for (id, meta) in metas {
+        graph.set_meta(id, meta);
+    }
+    let executable = (native.compile)(graph, &options).map_err(|error| Refusal::at(&error))?;
+    let forward = executable.run(inputs, &mut |_, _| {}).map_err(|error| Refusal::at(&error))?;
+    Ok(forward.outputs)
 }
 
 fn mode(request: &Json) -> Result<Mode, Refusal> {
