@@ -55,6 +55,8 @@ formulas! {
     isposinf |s, a, [x]| x.eq(f64::INFINITY);
     /// The lower bound wins where the two cross.
     logit |s, a, [x]| {
+        // Truth values cannot be subtracted from one.
+        let x = if x.dtype().is_some_and(DType::is_inexact) { x } else { x * 1.0 };
         let x = a.opt_float(1)?.map_or(x, |eps| x.at_most(1.0 - eps).at_least(eps));
         (x / (1.0 - x)).log()
     };
