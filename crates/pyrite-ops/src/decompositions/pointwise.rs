@@ -56,7 +56,7 @@ formulas! {
     /// The lower bound wins where the two cross.
     logit |s, a, [x]| {
         // Truth values cannot be subtracted from one.
-        let x = if x.dtype().is_some_and(DType::is_inexact) { x } else { x * 1.0 };
+        let x = x.dtype().map_or(x, |dtype| x.to(dtype.to_inexact()));
         let x = a.opt_float(1)?.map_or(x, |eps| x.at_most(1.0 - eps).at_least(eps));
         (x / (1.0 - x)).log()
     };
