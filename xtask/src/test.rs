@@ -17,6 +17,8 @@ use crate::{process, programs, tidy};
 const FUZZ_SECONDS: u64 = 60;
 /// How long it runs in `nightly`.
 const NIGHTLY_FUZZ_SECONDS: u64 = 30 * 60;
+/// What tests of random programs read in `nightly`: how many there are.
+const NIGHTLY_TESTS: &[(&str, &str)] = &[("PYRITE_RANDOM_PROGRAMS", "10000"), ("KERNELS", "3000")];
 
 /// How much to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +43,7 @@ pub fn run(workspace: &Workspace, scope: Scope) -> Counts {
         let found = tidy::run(workspace)?;
         Ok(if found.has_errors() { Outcome::FAILED } else { Outcome::PASSED })
     });
-    report.step("tests", || rust_tests(workspace));
+    report.step("tests", || rust_tests(workspace, scope));
     report.step("doctests", || {
         let mut command = workspace.cargo(["test", "--workspace", "--doc", "--no-fail-fast"]);
         counted(&mut command, Counts::of_libtest)
@@ -59,6 +61,9 @@ pub fn run(workspace: &Workspace, scope: Scope) -> Counts {
     }
     if scope == Scope::Nightly {
         report.step("conformance", || measured(&mut programs::conformance_command(workspace, Conformance::Results)?));
+        report.step("conformance, native", || {
+            measured(programs::conformance_command(workspace, Conformance::Results)?.args(["--mode", "native"]))
+        });
         report.step("gradients", || measured(&mut programs::conformance_command(workspace, Conformance::Gradients)?));
         report.step("convolutions", || {
             measured(&mut programs::python_with_pyrite(workspace, ["tests/python/convolutions.py"])?)
@@ -69,14 +74,20 @@ pub fn run(workspace: &Workspace, scope: Scope) -> Counts {
 }
 
 /// The tests of all crates, with nextest where it is installed.
-fn rust_tests(workspace: &Workspace) -> Result<Outcome> {
+fn rust_tests(workspace: &Workspace, scope: Scope) -> Result<Outcome> {
+    let more = |mut command: Command| {
+        if scope == Scope::Nightly {
+            command.envs(NIGHTLY_TESTS.iter().copied());
+        }
+        command
+    };
     if programs::has_nextest(workspace) {
         let args = ["nextest", "run", "--workspace", "--no-fail-fast", "--no-tests=pass", "--color=never"];
-        return counted(&mut workspace.cargo(args), Counts::of_nextest);
+        return counted(&mut more(workspace.cargo(args)), Counts::of_nextest);
     }
     eprintln!("cargo-nextest is not installed: `cargo test` takes its place");
     let args = ["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"];
-    counted(&mut workspace.cargo(args), Counts::of_libtest)
+    counted(&mut more(workspace.cargo(args)), Counts::of_libtest)
 }
 
 fn fuzz(workspace: &Workspace, seconds: u64) -> Result<Outcome> {

@@ -9,7 +9,7 @@ use pyrite_loops::{
 };
 use pyrite_sym::SymInt;
 
-use crate::axes::{merge, with_access};
+use crate::axes::{merge, split, with_access};
 use crate::code_map::{rebuilt, without_dead_code};
 use crate::fuse::drop_unused;
 
@@ -248,6 +248,7 @@ fn choose_lanes(kernel: &mut Kernel) {
     let reduces = kernel.phases.iter().any(|phase| !phase.reduces.is_empty());
     if !reduces && kernel.phases.iter().all(|phase| phase.axes.is_empty()) {
         if let Some(last) = best_row(kernel) {
+            let last = in_blocks(kernel, last);
             let axis = kernel.rows.remove(last);
             for phase in &mut kernel.phases {
                 phase.axes.push(axis);
@@ -276,6 +277,28 @@ fn choose_lanes(kernel: &mut Kernel) {
         None => i64::MIN,
     };
     kernel.lanes = if along_rows > along_phases { Lanes::Rows } else { Lanes::Phase };
+}
+
+/// How many positions of the lanes' axis are run through before the next row, where something is read across.
+const BLOCK: i64 = 64;
+
+/// Cuts the axis of the lanes into blocks where an access goes element by element along another row: the rows of a
+/// block are then run through while what they read across is in the cache. Returns where the lanes' axis is now.
+fn in_blocks(kernel: &mut Kernel, lanes: usize) -> usize {
+    let axis = kernel.rows[lanes];
+    let across = |access: &Access| {
+        let far = access.step(axis).as_int().is_some_and(|step| step.abs() > 1);
+        let row = kernel.rows.iter().position(|row| access.step(*row).as_int() == Some(1));
+        if far { row } else { None }
+    };
+    let Some(row) = kernel.accesses.iter().find_map(across) else { return lanes };
+    let Some(extent) = kernel.extent(axis).as_int() else { return lanes };
+    if extent <= BLOCK || !split(kernel, lanes, extent / BLOCK) {
+        return lanes;
+    }
+    let blocks = kernel.rows.remove(lanes);
+    kernel.rows.insert(row, blocks);
+    kernel.rows.iter().position(|known| *known == axis).unwrap_or(lanes)
 }
 
 /// The row along which most accesses go element by element, writes above all; the last of equals.

@@ -75,7 +75,7 @@ pub struct Pieces {
     pub inputs: Vec<Value<Place>>,
     /// What is returned.
     pub output: Value<Place>,
-    /// The operators that stayed calls, though they are no products and the like.
+    /// The operators that stayed calls, though they are not meant to be.
     pub fallbacks: Vec<String>,
 }
 
@@ -253,7 +253,7 @@ impl Cutter<'_, '_> {
                 Err(other) => return Err(other),
             }
         }
-        if !is_product(op.name()) {
+        if !matches!(op.def.lower, Lower::Extern) {
             self.pieces.fallbacks.push(op.name().to_owned());
         }
         let outside = Outside { op: op.clone(), args, results: results.clone(), node: node.clone() };
@@ -267,13 +267,6 @@ fn depends_on_data(value: &Value<Meta>) -> bool {
     let mut found = matches!(value, Value::Int(size) if size.hint().is_none());
     value.each(&mut |meta| found |= meta.shape.iter().chain(&meta.stride).any(|size| size.hint().is_none()));
     found
-}
-
-/// Operators that are calls by design: a library of their own computes them.
-fn is_product(name: &str) -> bool {
-    ["mm", "bmm", "addmm", "convolution", "scaled_dot_product", "linear", "matmul"]
-        .iter()
-        .any(|word| name.contains(word))
 }
 
 /// How many elements a storage needs for a tensor.

@@ -118,7 +118,7 @@ impl Program {
         Ok(Self { steps, buffers, inputs, output, constants, fallbacks })
     }
 
-    /// The operators that run through their reference kernels, although they are no products.
+    /// The operators that run through their reference kernels without being meant to.
     pub fn fallbacks(&self) -> &[String] {
         &self.fallbacks
     }

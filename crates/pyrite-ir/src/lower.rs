@@ -186,7 +186,7 @@ impl Nest {
 
     /// The element of a tensor that is broadcast over axes.
     pub fn load(&mut self, place: &Place, axes: &[AxisId]) -> Result<Val, OpError> {
-        let axes = broadcast(&place.meta, axes)?;
+        let axes = broadcast_axes(&place.meta, axes)?;
         self.load_at(place, &axes)
     }
 
@@ -315,10 +315,6 @@ impl Nest {
 
 /// The axes that the dimensions of a tensor move along when it is broadcast over axes.
 pub fn broadcast_axes(meta: &Meta, axes: &[AxisId]) -> Result<Vec<Option<AxisId>>, OpError> {
-    broadcast(meta, axes)
-}
-
-fn broadcast(meta: &Meta, axes: &[AxisId]) -> Result<Vec<Option<AxisId>>, OpError> {
     let skipped = axes
         .len()
         .checked_sub(meta.rank())

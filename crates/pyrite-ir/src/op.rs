@@ -85,8 +85,10 @@ pub enum Lower {
     ViaDecomposition,
     /// Not at all: its results are other ways through its argument's buffer.
     View,
-    /// As a call of its kernel.
+    /// As a call of its kernel, because a library for such products computes it better than loops do.
     Extern,
+    /// The rule is still to be written; it is a call of its kernel until then.
+    Unwritten,
 }
 
 /// A property that passes ask for.
@@ -163,7 +165,7 @@ impl OpDef {
             eval: Eval::Kernel(eval),
             vjp: Vjp::Unwritten,
             constants: &[],
-            lower: Lower::Extern,
+            lower: Lower::Unwritten,
             decompose: Decompose::Primitive,
             tolerance: Tolerance::Usual,
             samples: &[],
@@ -204,7 +206,7 @@ impl OpDef {
             eval: Eval::WriteBack(functional),
             vjp: Vjp::Unwritten,
             constants: &[],
-            lower: Lower::Extern,
+            lower: Lower::Unwritten,
             decompose: Decompose::Primitive,
             tolerance: Tolerance::Usual,
             samples: &[],
@@ -221,7 +223,7 @@ impl OpDef {
     #[must_use]
     pub const fn decompose(self, rule: DecomposeFn) -> Self {
         let lower = match self.lower {
-            Lower::Extern => Lower::ViaDecomposition,
+            Lower::Unwritten => Lower::ViaDecomposition,
             given => given,
         };
         Self { decompose: Decompose::Rule(rule), lower, ..self }
@@ -261,6 +263,12 @@ impl OpDef {
     #[must_use]
     pub const fn lower(self, rule: LowerFn) -> Self {
         Self { lower: Lower::Rule(rule), ..self }
+    }
+
+    /// As a call of its kernel by design.
+    #[must_use]
+    pub const fn as_call(self) -> Self {
+        Self { lower: Lower::Extern, ..self }
     }
 
     /// With another tolerance.

@@ -25,6 +25,7 @@ pub const OPS: &[OpDef] = &[
         infer_flash,
         flash,
     )
+    .as_call()
     .tolerance(Tolerance::Times(4.0))
     .derivative(d::flash_attention)
     .constants(&[1])
@@ -42,6 +43,7 @@ pub const OPS: &[OpDef] = &[
         infer_flash_backward,
         flash_backward,
     )
+    .as_call()
     .tolerance(Tolerance::Times(4.0))
     .samples(&[
         "f32[2, 4, 6, 8], f32[2, 4, 6, 8], f32[2, 4, 5, 8], f32[2, 4, 5, 8], f32[2, 4, 6, 8], f32[2, 4, 6]{3..4}, 0., \

@@ -23,7 +23,7 @@ pub const OPS: &[OpDef] = &[
         convolution_infer,
         convolution,
     )
-    .tags(&[Tag::Core])
+    .as_call().tags(&[Tag::Core])
     .tolerance(Tolerance::Times(8.0))
     .derivative(d::convolution)
     .samples(&[
@@ -42,7 +42,7 @@ pub const OPS: &[OpDef] = &[
         backward_infer,
         backward,
     )
-    .tags(&[Tag::Core])
+    .as_call().tags(&[Tag::Core])
     .tolerance(Tolerance::Times(8.0))
     .derivative(d::convolution_backward)
     .samples(&[

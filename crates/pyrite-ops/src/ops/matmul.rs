@@ -22,6 +22,7 @@ const SUMS: Tolerance = Tolerance::Times(4.0);
 /// The table.
 pub const OPS: &[OpDef] = &[
     OpDef::kernel("aten::mm(Tensor self, Tensor mat2) -> Tensor", "The product of two matrices.", infer_mm, mm)
+        .as_call()
         .tags(&[Tag::Core])
         .tolerance(SUMS)
         .derivative(d::mm)
@@ -42,6 +43,7 @@ pub const OPS: &[OpDef] = &[
         infer_bmm,
         mm,
     )
+    .as_call()
     .tags(&[Tag::Core])
     .tolerance(SUMS)
     .derivative(d::bmm)
@@ -59,6 +61,7 @@ pub const OPS: &[OpDef] = &[
         infer_addmm,
         addmm,
     )
+    .as_call()
     .tags(&[Tag::Core])
     .tolerance(SUMS)
     .derivative(d::addmm)
