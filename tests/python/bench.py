@@ -22,7 +22,6 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-import time
 
 import dump_models
 import models
@@ -31,6 +30,7 @@ import race
 import torch
 import torch_aot
 from dumped import load_inputs, load_module
+from native_bench import fastest
 from torch._dynamo.repro.after_aot import save_graph_repro
 from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -74,19 +74,10 @@ def large_dump(directory):
     return path
 
 
-def smallest(function, repeat):
-    times = []
-    for _ in range(repeat):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
 def bench_read(directory, threads, repeat):
     path = large_dump(directory)
     text = path.read_text()
-    python = smallest(lambda: load_module(text, path.name), repeat)
+    python = fastest(lambda: load_module(text, path.name), repeat)
     pyrite = pyrite_json("show", path, "--repeat", repeat, threads=threads)["timings"]["read_seconds"]
     return {"name": f"read {path.name}", "pyrite": pyrite, "torch": python, "ratio": pyrite / python, "bar": READ_BAR}
 
@@ -96,7 +87,7 @@ def bench_run(directory, model, file, threads, repeat):
     module, load_args = load_module(path.read_text(), file)
     inputs = load_inputs(load_args, path.parent)
     with torch.no_grad():
-        eager = smallest(lambda: module(*inputs), repeat + 3)
+        eager = fastest(lambda: module(*inputs), repeat + 3)
     pyrite = pyrite_json("run", path, "--forward-only", "--repeat", repeat + 3, threads=threads)["run_seconds"]
     # The promise is about the five models themselves; the AOT graphs are there to be watched.
     bar = RUN_BAR if file == FILES[0] else None

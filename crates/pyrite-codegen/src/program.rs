@@ -16,6 +16,7 @@ use pyrite_passes::Gate;
 use pyrite_sym::SymInt;
 use pyrite_tensor::random::TorchGenerator;
 use pyrite_tensor::{Layout, Storage, Tensor};
+use rustc_hash::FxHashSet;
 
 use crate::code::{Call, Code};
 use crate::decisions::Decisions;
@@ -480,12 +481,11 @@ fn with_sizes(value: Value<Tensor>, symbols: &Symbols) -> Result<Value<Tensor>, 
 
 /// For each piece the buffers that nothing uses afterwards.
 fn last_uses(pieces: &[Piece], output: &Value<Place>) -> Vec<Vec<BufferId>> {
-    let mut seen = places(output);
+    let mut seen: FxHashSet<BufferId> = places(output).into_iter().collect();
     let mut frees = vec![Vec::new(); pieces.len()];
     for (piece, frees) in pieces.iter().zip(&mut frees).rev() {
         for buffer in inputs_of(piece).into_iter().chain(outputs_of(piece)) {
-            if !seen.contains(&buffer) {
-                seen.push(buffer);
+            if seen.insert(buffer) {
                 frees.push(buffer);
             }
         }

@@ -6,7 +6,7 @@
 use pyrite_ir::Value;
 use pyrite_loops::{Access, BufferId, Direction, Kernel, Phase};
 use pyrite_sym::SymInt;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::decisions::Decisions;
 use crate::finish::finish;
@@ -128,7 +128,7 @@ fn moved(kernel: &Kernel, access: &Access) -> i64 {
 /// Finishes every kernel, now that it is known which buffers only one of them uses.
 fn finish_all(program: &mut Pieces) {
     let mut users: FxHashMap<BufferId, (usize, bool)> = FxHashMap::default();
-    let returned = places(&program.output);
+    let returned: FxHashSet<BufferId> = places(&program.output).into_iter().collect();
     for (at, piece) in program.pieces.iter().enumerate() {
         for buffer in inputs_of(piece).into_iter().chain(outputs_of(piece)) {
             let entry = users.entry(buffer).or_insert((at, true));

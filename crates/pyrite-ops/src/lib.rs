@@ -11,9 +11,10 @@
 //!   and to rewrite graphs, so it looks at metadata only.
 //! - `OpDef::written(schema, doc, functional)`: in-place and out variants.
 //!
-//! followed by `.tags(..)`, `.derivative(..)`, `.decompose(..)`, `.samples(..)` and what else differs from the default.
-//! Derivative rules are in [`derivatives`], decompositions of operators that also have a kernel in [`decompositions`]. Rules for metadata that several
-//! operators share are in [`rules`], the loops that kernels share in [`kernels`].
+//! followed by `.tags(..)`, `.derivative(..)`, `.decompose(..)`, `.lower(..)`, `.samples(..)` and what else differs from the
+//! default. Derivative rules are in [`derivatives`], decompositions of operators that also have a kernel in
+//! [`decompositions`], the loops that the native compiler makes of the others in `lowerings`. Rules for metadata that
+//! several operators share are in [`rules`], the loops that kernels share in [`kernels`].
 //!
 //! Right means: close to PyTorch's eager result, or at least as close to the exact result. Kernels therefore compute in
 //! `f64` unless speed matters; where it does, they have an `f32` path too.

@@ -5,39 +5,16 @@ use std::sync::Arc;
 use pyrite_bisect::first_guilty;
 use pyrite_codegen::decisions::Decisions;
 use pyrite_codegen::{Generator, Program};
-use pyrite_compiler::aot::{Compiled, GraphCompiler};
-use pyrite_compiler::backend::{Backend, Observer, Options};
+use pyrite_compiler::aot::GraphCompiler;
+use pyrite_compiler::backend::{Backend, Options};
+use pyrite_compiler::backends::compiled;
 use pyrite_compiler::{aot_autograd, find, register};
 use pyrite_debug::{Precision, Question, Switches, judge};
-use pyrite_ir::{Builder, Graph, Meta, NodeError, OpError, Value};
+use pyrite_ir::{Builder, Graph, Meta, Value};
 use pyrite_loops::{Binary, Block, Inst, Kernel};
 use pyrite_ops::registry;
 use pyrite_passes::Table;
-use pyrite_tensor::random::TorchGenerator;
 use pyrite_tensor::{DType, Tensor};
-
-struct Spoiled {
-    program: Program,
-    rewrites: Vec<String>,
-}
-
-impl Compiled for Spoiled {
-    fn run(
-        &self,
-        inputs: Vec<Value<Tensor>>,
-        random: &mut TorchGenerator,
-        observe: &mut Observer<'_>,
-    ) -> Result<Vec<Value<Tensor>>, NodeError> {
-        match self.program.run(inputs, registry(), random, observe)? {
-            Value::List(items) => Ok(items),
-            other => Err(OpError::fault(format!("a graph returned {}", other.kind())).into()),
-        }
-    }
-
-    fn rewrites(&self) -> &[String] {
-        &self.rewrites
-    }
-}
 
 /// The native backend with a bug in the decision whose name contains a text.
 fn spoiled(name: &'static str, decision: &'static str) -> Backend {
@@ -50,7 +27,7 @@ fn spoiled(name: &'static str, decision: &'static str) -> Backend {
         };
         let decisions = &mut Decisions::spoiled(&mut gate, &mut spoil);
         let program = Program::compile_by(&graph, registry(), Generator::best(), decisions)?;
-        Ok(Arc::new(Spoiled { program, rewrites: gate.into_log() }))
+        Ok(compiled(program, gate.into_log()))
     });
     aot_autograd(compiler).decompositions(Table::Loops).backend(name, "has a bug")
 }

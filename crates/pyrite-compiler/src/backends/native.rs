@@ -26,12 +26,17 @@ pub fn native_by(generator: Generator) -> GraphCompiler {
         }
         let mut gate = options.gate().logged();
         match Program::compile(&graph, registry(), generator, &mut gate) {
-            Ok(program) => Ok(Arc::new(Native { program, rewrites: gate.into_log() })),
+            Ok(program) => Ok(compiled(program, gate.into_log())),
             // Data-dependent sizes and nested graphs are interpreted.
             Err(NodeError { error: OpError::Unsupported(_), .. }) => super::interpreted(None)(graph, options),
             Err(error) => Err(error),
         }
     })
+}
+
+/// A compiled program as a half of a backend, with the decisions that were made for it.
+pub fn compiled(program: Program, rewrites: Vec<String>) -> Arc<dyn Compiled> {
+    Arc::new(Native { program, rewrites })
 }
 
 struct Native {

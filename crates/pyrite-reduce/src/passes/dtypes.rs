@@ -3,10 +3,10 @@
 //! Numbers of another width become f32, i64 or c64 everywhere at once: in inputs, in constants and where an argument names
 //! a type. Operators would refuse a mixture.
 
-use pyrite_ir::{Builder, Kind, Meta, Node, NodeId, StorageId, Value};
+use pyrite_ir::{NodeId, Value};
 use pyrite_tensor::{DType, Tensor};
 
-use super::arguments::inferred;
+use super::inputs::rebuilt;
 use crate::Candidate;
 use crate::driver::Search;
 
@@ -78,41 +78,10 @@ fn converted(tensor: &Tensor, dtype: DType) -> Tensor {
 fn retyped(from: &Candidate, change: &dyn Fn(DType) -> DType) -> Option<Candidate> {
     let inputs: Vec<Value<Tensor>> =
         from.inputs.iter().map(|input| input.map(&mut |t| converted(t, change(t.dtype())))).collect();
-    let mut builder = Builder::new();
-    builder.copy_surroundings(&from.graph);
-    let mut copies: Vec<NodeId> = vec![NodeId(0); from.graph.id_bound()];
-    let mut given = inputs.iter();
-    for (id, node) in from.graph.nodes() {
-        let copy = match &node.kind {
-            Kind::Placeholder => {
-                let old = node.meta.as_ref().and_then(Value::as_tensor);
-                let meta = given.next()?.as_tensor().map(|tensor| {
-                    Value::Tensor(Meta {
-                        storage: StorageId::fresh(),
-                        requires_grad: old.is_some_and(|m| m.requires_grad),
-                        is_leaf: old.is_none_or(|m| m.is_leaf),
-                        ..Meta::of(tensor)
-                    })
-                });
-                Node { meta: meta.or_else(|| node.meta.clone()), ..node.clone() }
-            }
-            Kind::GetAttr(name) => {
-                if let Some(tensor) = from.graph.constants().get(name) {
-                    builder.add_constant(name, converted(tensor, change(tensor.dtype())));
-                }
-                node.clone()
-            }
-            _ => {
-                let mut renamed = |value: &Value<NodeId>| match value {
-                    Value::DType(dtype) => Value::DType(change(*dtype)),
-                    other => other.map(&mut |id| copies[id.0 as usize]),
-                };
-                let args = node.args.iter().map(&mut renamed).collect();
-                let kwargs = node.kwargs.iter().map(|(name, value)| (name.clone(), renamed(value))).collect();
-                Node { args, kwargs, ..node.clone() }
-            }
-        };
-        copies[id.0 as usize] = builder.push(copy);
-    }
-    inferred(Candidate { graph: builder.finish(), inputs })
+    let constant = |tensor: &Tensor| converted(tensor, change(tensor.dtype()));
+    let literal = |value: Value<NodeId>| match value {
+        Value::DType(dtype) => Value::DType(change(dtype)),
+        other => other,
+    };
+    rebuilt(from, inputs, &constant, &literal)
 }

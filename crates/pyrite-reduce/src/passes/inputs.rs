@@ -54,7 +54,7 @@ fn resized(from: &Candidate, size: i64, smaller: i64) -> Option<Candidate> {
         .iter()
         .map(|input| input.map(&mut |tensor| corner(tensor, |s| if s == size { smaller } else { s })))
         .collect();
-    rebuilt(from, inputs, &|value| if value == size { smaller } else { value })
+    with_sizes(from, inputs, &|value| if value == size { smaller } else { value })
 }
 
 /// The candidate with one dimension of one input smaller.
@@ -68,7 +68,7 @@ fn narrowed(from: &Candidate, index: usize, dim: usize, smaller: i64) -> Option<
         });
         inputs[index] = Value::Tensor(small);
     }
-    rebuilt(from, inputs, &|value| value)
+    with_sizes(from, inputs, &|value| value)
 }
 
 /// The first elements along each dimension.
@@ -98,7 +98,17 @@ fn corner(tensor: &Tensor, mut size: impl FnMut(i64) -> i64) -> Tensor {
 }
 
 /// The candidate with other inputs and every whole number among the arguments replaced, if that is a program.
-fn rebuilt(from: &Candidate, inputs: Vec<Value<Tensor>>, number: &dyn Fn(i64) -> i64) -> Option<Candidate> {
+fn with_sizes(from: &Candidate, inputs: Vec<Value<Tensor>>, number: &dyn Fn(i64) -> i64) -> Option<Candidate> {
+    rebuilt(from, inputs, &Tensor::clone, &|value| renumbered(&value, number))
+}
+
+/// The candidate with other inputs, and with every constant and every argument changed, if that is a program.
+pub(super) fn rebuilt(
+    from: &Candidate,
+    inputs: Vec<Value<Tensor>>,
+    constant: &dyn Fn(&Tensor) -> Tensor,
+    argument: &dyn Fn(Value<NodeId>) -> Value<NodeId>,
+) -> Option<Candidate> {
     let mut builder = Builder::new();
     builder.copy_surroundings(&from.graph);
     let mut copies: Vec<NodeId> = vec![NodeId(0); from.graph.id_bound()];
@@ -106,29 +116,27 @@ fn rebuilt(from: &Candidate, inputs: Vec<Value<Tensor>>, number: &dyn Fn(i64) ->
     for (id, node) in from.graph.nodes() {
         let copy = match &node.kind {
             Kind::Placeholder => {
-                let value = given.next()?;
-                let meta = value.as_tensor().map(|t| {
-                    let old = node.meta.as_ref().and_then(Value::as_tensor);
+                let old = node.meta.as_ref().and_then(Value::as_tensor);
+                let meta = given.next()?.as_tensor().map(|tensor| {
                     Value::Tensor(Meta {
                         storage: StorageId::fresh(),
                         requires_grad: old.is_some_and(|m| m.requires_grad),
                         is_leaf: old.is_none_or(|m| m.is_leaf),
-                        ..Meta::of(t)
+                        ..Meta::of(tensor)
                     })
                 });
                 Node { meta: meta.or_else(|| node.meta.clone()), ..node.clone() }
             }
             Kind::GetAttr(name) => {
                 if let Some(tensor) = from.graph.constants().get(name) {
-                    builder.add_constant(name, tensor.clone());
+                    builder.add_constant(name, constant(tensor));
                 }
                 node.clone()
             }
             _ => {
-                let args =
-                    node.args.iter().map(|v| renumbered(&v.map(&mut |id| copies[id.0 as usize]), number)).collect();
-                let kwargs =
-                    node.kwargs.iter().map(|(k, v)| (k.clone(), v.map(&mut |id| copies[id.0 as usize]))).collect();
+                let changed = |value: &Value<NodeId>| argument(value.map(&mut |id| copies[id.0 as usize]));
+                let args = node.args.iter().map(changed).collect();
+                let kwargs = node.kwargs.iter().map(|(name, value)| (name.clone(), changed(value))).collect();
                 Node { args, kwargs, ..node.clone() }
             }
         };
