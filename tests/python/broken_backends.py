@@ -81,3 +81,38 @@ def hungry():
 @broken("abort")
 def abort():
     os.abort()
+
+
+class Spoiled(torch.autograd.Function):
+    """What is given, with a wrong gradient."""
+
+    @staticmethod
+    def forward(_context, value):
+        return value.clone()
+
+    @staticmethod
+    def backward(_context, gradient):
+        return gradient + 1
+
+
+@register_backend
+def relu_backward_error(module, _example_inputs):
+    def run(*arguments):
+        results = module.forward(*arguments)
+        if not has_relu(module):
+            return results
+        return type(results)(Spoiled.apply(result) if result.requires_grad else result for result in results)
+
+    return run
+
+
+@register_backend
+def in_single(module, _example_inputs):
+    """Computes in single precision what is in half, and rounds at the end, as compilers do."""
+
+    def run(*arguments):
+        wide = [value.float() if value.dtype == torch.half else value for value in arguments]
+        results = module.forward(*wide)
+        return type(results)(result.half() for result in results)
+
+    return run

@@ -138,8 +138,8 @@ fn the_summary_has_the_worst_first_and_counts_the_rest() {
     assert_eq!(
         report.summary(2),
         "outputs[2]: shape: expected [1], got [2]\n\
-         outputs[1]: value: 1 of 2 elements differ, worst at [0]: expected 1.0, got 5.0; abs 4, rel 4 (elements are \
-         within the tolerance)\n\
+         outputs[1]: value: 1 of 2 elements differ, worst at [0]: expected 1.0, got 5.0; abs 4, rel 4; broken: elements are \
+         within the tolerance\n\
          and one more difference\n"
     );
     assert_eq!(report.summary(9).lines().count(), 3);

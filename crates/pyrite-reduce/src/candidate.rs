@@ -2,11 +2,9 @@
 
 use std::cmp::Ordering;
 
-use pyrite_interp::{Context, Interpreter, Mode};
 use pyrite_ir::print::{PrintOptions, print};
 use pyrite_ir::verify::verify;
 use pyrite_ir::{Graph, Kind, Node, OpRef, Target, Value};
-use pyrite_ops::registry;
 use pyrite_tensor::Tensor;
 use sha2::{Digest, Sha256};
 
@@ -110,19 +108,6 @@ impl Candidate {
         let mut returns = false;
         self.graph.output().each(&mut |_| returns = true);
         returns && self.graph.placeholders().count() == self.inputs.len() && verify(&self.graph, None).is_empty()
-    }
-
-    /// The value of every node in an eager run, copied as it was right after it was computed; `None` when the program
-    /// cannot be run that way.
-    pub fn values(&self) -> Option<Vec<Option<Value<Tensor>>>> {
-        let mut values: Vec<Option<Value<Tensor>>> = vec![None; self.graph.id_bound()];
-        let context = Context::new(registry(), 0);
-        let inputs = self.inputs.iter().map(|v| v.map(&mut |t| copied(t))).collect();
-        let interpreter = Interpreter { context: &context, mode: Mode::Eager };
-        let ran = interpreter.run_observed(&self.graph, inputs, &mut |id, _, value| {
-            values[id.0 as usize] = Some(value.map(&mut |t| copied(t)));
-        });
-        ran.ok().map(|_| values)
     }
 }
 

@@ -6,6 +6,7 @@ use pyrite_oracle::{Class, Oracle, Signature, Verdict};
 use rustc_hash::FxHashMap;
 
 use crate::passes::{PASSES, Pass, bottom_up};
+use crate::saved::{Keep, Saved};
 use crate::{Candidate, Size};
 
 /// How to search.
@@ -19,6 +20,8 @@ pub struct Options {
     pub max_queries: Option<u64>,
     /// Which values of the program count.
     pub follow: Follow,
+    /// Where the values of nodes are kept.
+    pub keep: Keep,
 }
 
 /// Which values of a program count when parts of it are looked at alone.
@@ -34,7 +37,7 @@ pub enum Follow {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { jobs: 1, time_budget: None, max_queries: None, follow: Follow::Everything }
+        Self { jobs: 1, time_budget: None, max_queries: None, follow: Follow::Everything, keep: Keep::InMemory }
     }
 }
 
@@ -152,7 +155,7 @@ fn judge_start(
     options: Options,
     memo: &mut FxHashMap<[u8; 32], Known>,
 ) -> Verdict {
-    if options.jobs < 2 {
+    if options.jobs < 2 || options.keep == Keep::OnDisk {
         return oracle.judge(start);
     }
     std::thread::scope(|scope| {
@@ -203,6 +206,16 @@ impl Search<'_> {
         if self.signature.class == Class::Value { self.options.follow } else { Follow::Everything }
     }
 
+    /// Where the values of nodes are kept.
+    pub fn keep(&self) -> Keep {
+        self.options.keep
+    }
+
+    /// The values of a candidate's nodes, if it can be run eagerly.
+    pub(crate) fn values_of(&self, candidate: &Candidate) -> Option<Saved> {
+        Saved::of(candidate, self.options.keep)
+    }
+
     /// Whether time or queries are used up.
     pub fn is_over(&self) -> bool {
         self.progress.is_cancelled()
@@ -211,9 +224,21 @@ impl Search<'_> {
     }
 
     /// Judges proposals and accepts the first that fails as the start does and is smaller than the best; returns its
-    /// place.
-    pub fn first_failing(&mut self, proposals: Vec<Candidate>) -> Option<usize> {
-        self.first(&proposals, Accept::Smaller).map(|(place, _)| place)
+    /// place. No more proposals are made at a time than are judged side by side.
+    pub fn first_failing(&mut self, proposals: impl IntoIterator<Item = Candidate>) -> Option<usize> {
+        let mut proposals = proposals.into_iter();
+        let mut before = 0;
+        while !self.is_over() {
+            let batch: Vec<Candidate> = proposals.by_ref().take(self.options.jobs.max(1)).collect();
+            if batch.is_empty() {
+                return None;
+            }
+            if let Some((place, _)) = self.first(&batch, Accept::Smaller) {
+                return Some(before + place);
+            }
+            before += batch.len();
+        }
+        None
     }
 
     /// Judges proposals that may be larger than the best; returns the first that fails as the start does and how,

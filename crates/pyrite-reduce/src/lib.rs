@@ -16,8 +16,10 @@ mod content;
 mod driver;
 mod passes;
 mod rebuild;
+mod saved;
 
 pub use candidate::{Candidate, Size};
 pub use content::{Content, SEED};
 pub use driver::{Follow, NotReproduced, Options, Progress, Reduction, Silent, reduce};
 pub use passes::{PASSES, Pass};
+pub use saved::Keep;

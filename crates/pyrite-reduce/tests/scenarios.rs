@@ -89,6 +89,17 @@ fn the_operator_that_makes_nan_of_clean_inputs_is_found() {
 }
 
 #[test]
+fn the_operator_that_makes_nan_is_found_through_a_module() {
+    let text = "class Repro(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n        \
+                self.relu = torch.nn.ReLU()\n\n    def forward(self, x : \"f32[3]\"):\n        y = self.relu(x)\n        \
+                zero = y - y\n        result = zero / zero\n        more = result + 3\n        return (more,)\n";
+    let graph = read_text(text, None, registry(), &ReadOptions::default()).expect("a program").graph;
+    let input = Tensor::from_slice(&[0.5f32, -1.5, 2.0], &[3]);
+    let found = reduced(Candidate { graph, inputs: vec![Value::Tensor(input)] }, &|c| verdict(makes_nan(c)));
+    assert_eq!(nodes_and_inputs(&found), (3, 1));
+}
+
+#[test]
 fn an_input_that_is_returned_is_all_that_is_left() {
     let start = program(&["a", "b", "c"], &["d = a.sin()", "e = c.cos()", "f = d * e", "return (d, b, e, f)"]);
     let returned = |candidate: &Candidate| {

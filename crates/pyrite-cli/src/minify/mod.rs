@@ -15,7 +15,7 @@ use indicatif::ProgressBar;
 use pyrite_debug::{Asking, Command, Folder, Isolated, Limits, Question, Verdicts, VerdictsError, candidate_of};
 use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_oracle::{CONFIDENCE, Oracle, Sequential, Signature, Test, Verdict};
-use pyrite_reduce::{Candidate, Follow, NotReproduced, Options, Reduction, Size, reduce};
+use pyrite_reduce::{Candidate, Follow, Keep, NotReproduced, Options, Reduction, Size, reduce};
 use serde_json::json;
 
 use crate::Outcome;
@@ -69,6 +69,9 @@ pub struct Minify {
     /// How sure a verdict is on what fails only sometimes
     #[arg(long, default_value_t = CONFIDENCE, value_name = "P")]
     confidence: f64,
+    /// Keep the values of nodes in temporary files, for programs whose values do not fit into memory
+    #[arg(long)]
+    offload_to_disk: bool,
     /// Go on with the search in this folder
     #[arg(long, value_name = "FOLDER", conflicts_with = "out")]
     resume: Option<PathBuf>,
@@ -105,6 +108,7 @@ impl Minify {
             memory_limit: None,
             runs: RUNS,
             confidence: CONFIDENCE,
+            offload_to_disk: false,
             resume: None,
             out: None,
             comparing: Comparing::default(),
@@ -225,6 +229,7 @@ impl Minify {
             time_budget: self.time_budget.map(Duration::from_secs_f64),
             max_queries: None,
             follow,
+            keep: if self.offload_to_disk { Keep::OnDisk } else { Keep::InMemory },
         };
         let again = |candidate: &Candidate| -> Vec<Verdict> {
             let numbers: Vec<u32> = (2..=self.runs).collect();

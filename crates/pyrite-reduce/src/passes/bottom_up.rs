@@ -10,13 +10,12 @@
 //! each; all of them follow only if that passes.
 
 use pyrite_ir::{Graph, Kind, Node, NodeId, Tag, Target, Value};
-use pyrite_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::structure::as_input;
 use crate::Candidate;
 use crate::driver::{Follow, Search};
 use crate::rebuild::Parts;
+use crate::saved::{Keep, Saved};
 
 /// Graphs with fewer calls are reduced as fast from the top.
 const SMALL: usize = 8;
@@ -30,7 +29,7 @@ pub(crate) fn first_question(start: &Candidate, follow: Follow) -> Option<Candid
     if calls.len() < SMALL {
         return None;
     }
-    let values = start.values()?;
+    let values = Saved::of(start, Keep::InMemory)?;
     let tiles =
         representatives(&start.graph, &calls).unwrap_or_else(|| calls.chunks(1).map(<[NodeId]>::to_vec).collect());
     Some(separate(start, &values, &tiles).0)
@@ -39,10 +38,11 @@ pub(crate) fn first_question(start: &Candidate, follow: Follow) -> Option<Candid
 pub(super) fn windows(search: &mut Search<'_>) {
     let from = search.best().clone();
     let calls = calls_of(&from.graph, search.follow());
-    if calls.len() < SMALL {
+    // What is kept on disk is too large to be fed to one question.
+    if calls.len() < SMALL || search.keep() == Keep::OnDisk {
         return;
     }
-    let Some(values) = from.values() else { return };
+    let Some(values) = search.values_of(&from) else { return };
     if let Some(tiles) = representatives(&from.graph, &calls)
         && let Some(tile) = guilty(search, &from, &values, tiles)
     {
@@ -165,12 +165,7 @@ fn likeness(graph: &Graph, node: &Node) -> String {
 }
 
 /// The tile that fails on its own, if all of them together do.
-fn guilty(
-    search: &mut Search<'_>,
-    from: &Candidate,
-    values: &[Option<Value<Tensor>>],
-    tiles: Vec<Tile>,
-) -> Option<Tile> {
+fn guilty(search: &mut Search<'_>, from: &Candidate, values: &Saved, tiles: Vec<Tile>) -> Option<Tile> {
     let (together, homes) = separate(from, values, &tiles);
     let (_, found) = search.probe(std::slice::from_ref(&together))?;
     let named = found.detail.value.as_deref().and_then(output_of).and_then(|output| homes.get(output));
@@ -199,7 +194,7 @@ fn output_of(place: &str) -> Option<usize> {
 }
 
 /// The graph of tiles that are connected inside and fed from eager values outside, and the tile of each output.
-fn separate(from: &Candidate, values: &[Option<Value<Tensor>>], tiles: &[Tile]) -> (Candidate, Vec<usize>) {
+fn separate(from: &Candidate, values: &Saved, tiles: &[Tile]) -> (Candidate, Vec<usize>) {
     let mut home: FxHashMap<NodeId, usize> = FxHashMap::default();
     for (index, tile) in tiles.iter().enumerate() {
         home.extend(tile.iter().map(|id| (*id, index)));
@@ -214,18 +209,17 @@ fn separate(from: &Candidate, values: &[Option<Value<Tensor>>], tiles: &[Tile]) 
                 return;
             }
             // What is no tensor stays connected: lists have no form as inputs.
-            if let Some(tensor) = as_input(values[used.0 as usize].as_ref())
-                && !matches!(from.graph.node(used).kind, Kind::GetAttr(_))
+            if !matches!(from.graph.node(used).kind, Kind::GetAttr(_))
+                && let Some(tensor) = values.tensor(used)
             {
-                parts.cut.insert((id, used), tensor.clone());
+                parts.cut.insert((id, used), tensor);
             }
         });
     }
     let mut homes = Vec::new();
     for (index, tile) in tiles.iter().enumerate() {
         for id in tile {
-            let tensor = as_input(values[id.0 as usize].as_ref()).is_some();
-            if tensor && !used_inside.contains(id) {
+            if values.has(*id) && !used_inside.contains(id) {
                 parts.outputs.push(*id);
                 homes.push(index);
             }

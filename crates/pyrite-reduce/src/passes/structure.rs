@@ -1,17 +1,11 @@
 //! Passes over the structure of a graph.
 
 use pyrite_ir::{Kind, Meta, NodeId, Value};
-use pyrite_tensor::Tensor;
 
 use super::bottom_up::reaching_floats;
 use crate::Candidate;
 use crate::driver::{Follow, Search};
 use crate::rebuild::Parts;
-
-/// Whether a value can be an input.
-pub(super) fn as_input(value: Option<&Value<Tensor>>) -> Option<&Tensor> {
-    value.and_then(Value::as_tensor)
-}
 
 fn outputs_of(candidate: &Candidate) -> Vec<NodeId> {
     Parts::all(&candidate.graph).outputs
@@ -75,7 +69,7 @@ pub(super) fn truncate(search: &mut Search<'_>) {
     loop {
         let from = search.best().clone();
         let current = outputs_of(&from);
-        let proposals = calls(&from)
+        let proposals: Vec<Candidate> = calls(&from)
             .into_iter()
             .rev()
             .filter(|id| !current.contains(id))
@@ -93,29 +87,21 @@ pub(super) fn delta(search: &mut Search<'_>) {
     let mut chunk = usize::MAX;
     while !search.is_over() {
         let from = search.best().clone();
-        let Some(values) = from.values() else { return };
+        let Some(values) = search.values_of(&from) else { return };
         let calls: Vec<NodeId> = from
             .graph
             .nodes()
-            .filter(|(id, node)| {
-                matches!(node.kind, Kind::Call(_)) && as_input(values[id.0 as usize].as_ref()).is_some()
-            })
+            .filter(|(id, node)| matches!(node.kind, Kind::Call(_)) && values.has(*id))
             .map(|(id, _)| id)
             .collect();
         if calls.is_empty() {
             return;
         }
         chunk = chunk.min(calls.len().next_power_of_two() / 2).max(1);
-        let proposals: Vec<Candidate> = calls
-            .chunks(chunk)
-            .map(|fed| {
-                let fed = fed
-                    .iter()
-                    .filter_map(|id| Some((*id, as_input(values[id.0 as usize].as_ref())?.clone())))
-                    .collect();
-                Parts { fed, ..Parts::all(&from.graph) }.build(&from)
-            })
-            .collect();
+        let proposals = calls.chunks(chunk).map(|fed| {
+            let fed = fed.iter().filter_map(|id| Some((*id, values.tensor(*id)?))).collect();
+            Parts { fed, ..Parts::all(&from.graph) }.build(&from)
+        });
         if search.first_failing(proposals).is_none() {
             if chunk == 1 {
                 return;
