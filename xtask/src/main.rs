@@ -4,6 +4,7 @@
 //! programs it starts; only what a caller would read (the interpreter's path, the final counts) goes to stdout.
 
 mod counts;
+mod package;
 mod process;
 mod programs;
 mod python;
@@ -61,7 +62,7 @@ enum Task {
     Bless,
     /// Run the tests, the whole conformance suites and a long fuzz run
     Nightly,
-    /// Install the Python environment if it is missing, and print its interpreter
+    /// Install the Python environment if it is missing, build the package, and print the interpreter that has both
     Python,
     /// Fuzz the reader and the verifier
     Fuzz {
@@ -101,7 +102,7 @@ fn run(task: Task) -> Result<ExitCode> {
         }
         Task::Bless => programs::bless(workspace)?,
         Task::Fuzz { seconds } => programs::fuzz(workspace, seconds)?,
-        Task::Python => println!("{}", python::interpreter(workspace)?.display()),
+        Task::Python => println!("{}", package::interpreter(workspace)?.display()),
     }
     Ok(ExitCode::SUCCESS)
 }

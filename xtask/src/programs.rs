@@ -1,12 +1,13 @@
 //! The tasks that build something and run it.
 
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Result, bail};
 
 use crate::workspace::Workspace;
-use crate::{process, python};
+use crate::{package, process, python};
 
 /// The package that holds the filetests and the fuzz target.
 const TESTING: &str = "pyrite-testing";
@@ -15,7 +16,7 @@ const FUZZ_BINARY: &str = "fuzz-reader";
 
 /// Runs `pyrite demo`.
 pub fn demo(workspace: &Workspace) -> Result<()> {
-    build_release(workspace)?;
+    build_binaries(workspace)?;
     process::run(Command::new(workspace.release_binary("pyrite")).arg("demo").current_dir(&workspace.root))
 }
 
@@ -63,7 +64,7 @@ pub fn fuzz(workspace: &Workspace, seconds: u64) -> Result<()> {
 
 /// The command behind [`fuzz`].
 pub fn fuzz_command(workspace: &Workspace, seconds: u64) -> Result<Command> {
-    build_release(workspace)?;
+    build_binaries(workspace)?;
     let mut command = Command::new(workspace.release_binary(FUZZ_BINARY));
     command.args(["--seconds", &seconds.to_string()]).current_dir(&workspace.root);
     Ok(command)
@@ -79,20 +80,31 @@ pub fn has_nextest(workspace: &Workspace) -> bool {
     process::succeeds(&mut workspace.cargo(["nextest", "--version"]))
 }
 
-/// The virtual environment's interpreter with `args`, which finds the freshly built binary in `PYRITE_BIN`.
+/// The interpreter that has torch and the package, with `args`; it finds the freshly built binary in `PYRITE_BIN`.
 pub fn python_with_pyrite<A: AsRef<OsStr>>(
     workspace: &Workspace,
     args: impl IntoIterator<Item = A>,
 ) -> Result<Command> {
-    let interpreter = python::interpreter(workspace)?;
-    build_release(workspace)?;
-    let mut command = Command::new(interpreter);
+    let mut command = Command::new(package::interpreter(workspace)?);
     command.args(args).current_dir(&workspace.root).env("PYRITE_BIN", workspace.release_binary("pyrite"));
+    Ok(command)
+}
+
+/// Cargo with `args`, able to build the extension module for the environment's Python.
+pub fn cargo_with_python<A: AsRef<OsStr>>(workspace: &Workspace, args: impl IntoIterator<Item = A>) -> Result<Command> {
+    let mut command = workspace.cargo(args);
+    command.env("PYO3_PYTHON", python::interpreter(workspace)?);
     Ok(command)
 }
 
 /// Builds the binaries of the release profile. Always both in one go: built apart, they would enable different features
 /// of shared dependencies, and those would be compiled twice.
-fn build_release(workspace: &Workspace) -> Result<()> {
+fn build_binaries(workspace: &Workspace) -> Result<()> {
     process::run(&mut workspace.cargo(["build", "--release", "-p", "pyrite-cli", "-p", TESTING]))
+}
+
+/// Builds the binaries and the extension module of the release profile.
+pub fn build_release(workspace: &Workspace, interpreter: &Path) -> Result<()> {
+    let args = ["build", "--release", "-p", "pyrite-cli", "-p", TESTING, "-p", "pyrite-python"];
+    process::run(workspace.cargo(args).env("PYO3_PYTHON", interpreter).stdout(std::io::stderr()))
 }

@@ -36,8 +36,11 @@ pub fn run(workspace: &Workspace, scope: Scope) -> Counts {
     let mut report = Report::default();
     report.step("fmt", || checked(&mut workspace.cargo(["fmt", "--all", "--check"])));
     report.step("clippy", || {
-        let args = ["clippy", "--workspace", "--all-targets", "--keep-going", "--", "-D", "warnings"];
-        checked(&mut workspace.cargo(args))
+        let lint = ["--all-targets", "--keep-going", "--", "-D", "warnings"];
+        if scope == Scope::Fast {
+            return checked(workspace.cargo(["clippy"]).args(lint));
+        }
+        checked(programs::cargo_with_python(workspace, ["clippy", "--workspace"])?.args(lint))
     });
     report.step("tidy", || {
         let found = tidy::run(workspace)?;
@@ -45,7 +48,7 @@ pub fn run(workspace: &Workspace, scope: Scope) -> Counts {
     });
     report.step("tests", || rust_tests(workspace, scope));
     report.step("doctests", || {
-        let mut command = workspace.cargo(["test", "--workspace", "--doc", "--no-fail-fast"]);
+        let mut command = workspace.cargo(["test", "--doc", "--no-fail-fast"]);
         counted(&mut command, Counts::of_libtest)
     });
     match scope {
@@ -73,7 +76,7 @@ pub fn run(workspace: &Workspace, scope: Scope) -> Counts {
     report.total()
 }
 
-/// The tests of all crates, with nextest where it is installed.
+/// The tests of all crates that need no Python, with nextest where it is installed.
 fn rust_tests(workspace: &Workspace, scope: Scope) -> Result<Outcome> {
     let more = |mut command: Command| {
         if scope == Scope::Nightly {
@@ -82,11 +85,11 @@ fn rust_tests(workspace: &Workspace, scope: Scope) -> Result<Outcome> {
         command
     };
     if programs::has_nextest(workspace) {
-        let args = ["nextest", "run", "--workspace", "--no-fail-fast", "--no-tests=pass", "--color=never"];
+        let args = ["nextest", "run", "--no-fail-fast", "--no-tests=pass", "--color=never"];
         return counted(&mut more(workspace.cargo(args)), Counts::of_nextest);
     }
     eprintln!("cargo-nextest is not installed: `cargo test` takes its place");
-    let args = ["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"];
+    let args = ["test", "--lib", "--bins", "--tests", "--no-fail-fast"];
     counted(&mut more(workspace.cargo(args)), Counts::of_libtest)
 }
 

@@ -18,6 +18,7 @@ use pyrite_ir::{Graph, NodeError, OpError, Value};
 use pyrite_ops::registry;
 use pyrite_passes::{Functional, Table, autocast, cleanup, decompose, functionalize};
 use pyrite_tensor::Tensor;
+use pyrite_tensor::random::TorchGenerator;
 
 use crate::backend::{Backend, Backward, Direction, Executable, Forward, InputGradients, Observer, Options};
 use crate::backends::{copied, gradients as gradients_of};
@@ -28,7 +29,7 @@ pub trait Compiled: Send + Sync {
     fn run(
         &self,
         inputs: Vec<Value<Tensor>>,
-        random: &mut pyrite_tensor::random::TorchGenerator,
+        random: &mut TorchGenerator,
         observe: &mut Observer<'_>,
     ) -> Result<Vec<Value<Tensor>>, NodeError>;
 
@@ -256,12 +257,20 @@ struct AotExecutable {
 
 impl Executable for AotExecutable {
     fn run(&self, inputs: Vec<Value<Tensor>>, observe: &mut Observer<'_>) -> Result<Forward, NodeError> {
-        let mut random = pyrite_tensor::random::TorchGenerator::new(self.seed);
+        self.run_drawing(inputs, &mut TorchGenerator::new(self.seed), observe)
+    }
+
+    fn run_drawing(
+        &self,
+        inputs: Vec<Value<Tensor>>,
+        random: &mut TorchGenerator,
+        observe: &mut Observer<'_>,
+    ) -> Result<Forward, NodeError> {
         let count = inputs.len();
         let entered = self.functional.enter(&inputs, &self.constants)?;
         drop(inputs);
         let keep = self.functional.keeps(&entered);
-        let mut results = self.forward.run(entered, &mut random, observe)?;
+        let mut results = self.forward.run(entered, random, observe)?;
         let Some(half) = &self.backward else {
             let outputs = self.functional.leave(&keep, results)?;
             return Ok(Forward { outputs, backward: None });
@@ -275,7 +284,7 @@ impl Executable for AotExecutable {
             half: half.clone(),
             functional: self.functional.clone(),
             saved,
-            random,
+            random: random.clone(),
             inputs: count,
             parameters: self.parameters.clone(),
         };
@@ -311,7 +320,7 @@ struct AotBackward {
     half: Arc<Half>,
     functional: Arc<Functional>,
     saved: Vec<Value<Tensor>>,
-    random: pyrite_tensor::random::TorchGenerator,
+    random: TorchGenerator,
     inputs: usize,
     parameters: Vec<Arc<str>>,
 }

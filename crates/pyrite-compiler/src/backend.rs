@@ -10,6 +10,7 @@ use pyrite_interp::Mode;
 use pyrite_ir::{Graph, Node, NodeError, Operator, Value};
 use pyrite_passes::Gate;
 use pyrite_tensor::Tensor;
+use pyrite_tensor::random::TorchGenerator;
 
 /// Is told every call as it is done, with its value.
 pub type Observer<'a> = dyn FnMut(&Node, &Value<Tensor>) + 'a;
@@ -96,7 +97,7 @@ pub struct InputGradients {
 }
 
 /// The backward half of a run. It can be run once: what it needs is freed on the way.
-pub trait Backward {
+pub trait Backward: Send {
     /// Which outputs, nested lists opened, have gradients.
     fn wanted(&self) -> Vec<usize>;
 
@@ -105,9 +106,20 @@ pub trait Backward {
 }
 
 /// A graph that is ready to run.
-pub trait Executable {
+pub trait Executable: Send + Sync {
     /// Runs it on inputs, one per placeholder. Inputs are dropped at their last use.
     fn run(&self, inputs: Vec<Value<Tensor>>, observe: &mut Observer<'_>) -> Result<Forward, NodeError>;
+
+    /// Runs it with random numbers from a generator instead of the options' seed. What runs in another process draws
+    /// from the generator there.
+    fn run_drawing(
+        &self,
+        inputs: Vec<Value<Tensor>>,
+        _random: &mut TorchGenerator,
+        observe: &mut Observer<'_>,
+    ) -> Result<Forward, NodeError> {
+        self.run(inputs, observe)
+    }
 
     /// The optional decisions (rewrites, lowerings, fusions) that were made for it, in the order of their numbers:
     /// `Options::rewrites` says how many of them may be made.

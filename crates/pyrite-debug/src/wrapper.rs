@@ -13,10 +13,10 @@
 //!   runs give the same names.
 //! - A program that runs while another wrapped one does is not wrapped again.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pyrite_compiler::aot::{Compiled, aot_autograd};
 use pyrite_compiler::backend::{Backend, Backward, Direction, Executable, Forward, InputGradients, Observer, Options};
@@ -184,7 +184,7 @@ struct Debugged {
 
 impl Debugged {
     fn compiled(self) -> Wrapped {
-        let wrapped = Wrapped { nested: INSIDE.get(), executable: OnceCell::new(), debugged: self };
+        let wrapped = Wrapped { nested: INSIDE.get(), executable: OnceLock::new(), debugged: self };
         if wrapped.debugged.config.level != Level::Always {
             let _inside = Inside::enter();
             let _ = wrapped.executable();
@@ -324,7 +324,7 @@ fn free(parent: &Path) -> Result<PathBuf, RepoError> {
 
 struct Wrapped {
     debugged: Debugged,
-    executable: OnceCell<Result<Box<dyn Executable>, NodeError>>,
+    executable: OnceLock<Result<Box<dyn Executable>, NodeError>>,
     nested: bool,
 }
 
@@ -360,11 +360,20 @@ impl Wrapped {
 
 impl Executable for Wrapped {
     fn run(&self, inputs: Vec<Value<Tensor>>, observe: &mut Observer<'_>) -> Result<Forward, NodeError> {
+        self.run_drawing(inputs, &mut TorchGenerator::new(self.debugged.options.seed), observe)
+    }
+
+    fn run_drawing(
+        &self,
+        inputs: Vec<Value<Tensor>>,
+        random: &mut TorchGenerator,
+        observe: &mut Observer<'_>,
+    ) -> Result<Forward, NodeError> {
         let debugged = &self.debugged;
         let inside = Inside::enter();
         if self.nested || inside.is_none() {
             return match self.executable() {
-                Ok(executable) => executable.run(inputs, observe),
+                Ok(executable) => executable.run_drawing(inputs, random, observe),
                 Err(error) => Err(error.clone()),
             };
         }
@@ -396,7 +405,7 @@ impl Executable for Wrapped {
         }
         let running = RefCell::new(running);
         running.borrow().say();
-        let forward = executable.run(inputs, &mut |node, value| {
+        let forward = executable.run_drawing(inputs, random, &mut |node, value| {
             running.borrow_mut().done(node);
             observe(node, value);
         });

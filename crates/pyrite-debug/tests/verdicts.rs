@@ -18,7 +18,7 @@ type Outputs = Value<Tensor>;
 struct Wrapped {
     inner: Box<dyn Executable>,
     before: fn(&Tensor) -> Tensor,
-    after: Box<dyn Fn(Outputs) -> Result<Outputs, NodeError>>,
+    after: Box<dyn Fn(Outputs) -> Result<Outputs, NodeError> + Send + Sync>,
 }
 
 impl Executable for Wrapped {

@@ -1,10 +1,14 @@
 //! Shared, aligned, recycled memory.
 //!
 //! A [`Storage`] is a reference-counted block of bytes behind a lock. Freed blocks go to a small per-thread cache by
-//! size, so that a program that runs again and again does not fault in fresh pages each time.
+//! size, so that a program that runs again and again does not fault in fresh pages each time. Memory that somebody else
+//! allocated can be a storage too, without a copy: [`Storage::foreign`].
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use aligned_vec::{AVec, ConstAlign};
@@ -60,14 +64,56 @@ fn give_back(block: Block) {
     });
 }
 
+/// Where the bytes are.
+enum Memory {
+    Own(Block),
+    Foreign(Foreign),
+}
+
+/// Memory of somebody else, which lives as long as its owner does.
+struct Foreign {
+    start: NonNull<u8>,
+    nbytes: usize,
+    _owner: Box<dyn Any + Send + Sync>,
+}
+
+// SAFETY: the pointer is reached through the storage's lock alone, and the owner may be dropped on any thread.
+unsafe impl Send for Foreign {}
+// SAFETY: as above; reading through a shared reference writes nothing.
+unsafe impl Sync for Foreign {}
+
+impl Deref for Memory {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Own(block) => block,
+            // SAFETY: whoever made the storage promised that so many bytes are there while the owner lives.
+            Self::Foreign(foreign) => unsafe { std::slice::from_raw_parts(foreign.start.as_ptr(), foreign.nbytes) },
+        }
+    }
+}
+
+impl DerefMut for Memory {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::Own(block) => block,
+            // SAFETY: as for reading; the lock is held for writing.
+            Self::Foreign(foreign) => unsafe { std::slice::from_raw_parts_mut(foreign.start.as_ptr(), foreign.nbytes) },
+        }
+    }
+}
+
 struct Inner {
-    bytes: RwLock<Block>,
+    bytes: RwLock<Memory>,
     nbytes: usize,
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        give_back(std::mem::replace(self.bytes.get_mut(), AVec::with_capacity(ALIGN, 0)));
+        if let Memory::Own(block) = self.bytes.get_mut() {
+            give_back(std::mem::replace(block, AVec::with_capacity(ALIGN, 0)));
+        }
     }
 }
 
@@ -81,12 +127,27 @@ pub type Reading<'a, T> = MappedRwLockReadGuard<'a, [T]>;
 pub type Writing<'a, T> = MappedRwLockWriteGuard<'a, [T]>;
 
 impl Storage {
+    fn own(block: Block, nbytes: usize) -> Self {
+        Self(Arc::new(Inner { bytes: RwLock::new(Memory::Own(block)), nbytes }))
+    }
+
+    /// Memory of somebody else, without a copy. The owner is dropped with the last clone.
+    ///
+    /// # Safety
+    /// While the owner lives, `start` points to `nbytes` bytes that are initialized and may be written, and nobody else
+    /// reads or writes them while they are read or written through the storage. `start` is aligned for every element
+    /// type that they are read as.
+    pub unsafe fn foreign(start: NonNull<u8>, nbytes: usize, owner: Box<dyn Any + Send + Sync>) -> Self {
+        let memory = Memory::Foreign(Foreign { start, nbytes, _owner: owner });
+        Self(Arc::new(Inner { bytes: RwLock::new(memory), nbytes }))
+    }
+
     /// A block of zeros.
     pub fn zeroed(nbytes: usize) -> Self {
         let mut block = take(nbytes).unwrap_or_else(|| AVec::with_capacity(ALIGN, size_class(nbytes)));
         block.clear();
         block.resize(nbytes, 0);
-        Self(Arc::new(Inner { bytes: RwLock::new(block), nbytes }))
+        Self::own(block, nbytes)
     }
 
     /// A block of unspecified content: what a recycled block last held, else zeros.
@@ -94,7 +155,7 @@ impl Storage {
         match take(nbytes) {
             Some(mut block) => {
                 block.resize(nbytes, 0);
-                Self(Arc::new(Inner { bytes: RwLock::new(block), nbytes }))
+                Self::own(block, nbytes)
             }
             None => Self::zeroed(nbytes),
         }
@@ -106,7 +167,7 @@ impl Storage {
         let mut block = take(bytes.len()).unwrap_or_else(|| AVec::with_capacity(ALIGN, size_class(bytes.len())));
         block.clear();
         block.extend_from_slice(bytes);
-        Self(Arc::new(Inner { nbytes: bytes.len(), bytes: RwLock::new(block) }))
+        Self::own(block, bytes.len())
     }
 
     /// Bytes in it.
@@ -154,7 +215,7 @@ impl Storage {
     }
 }
 
-fn typed<T: Element>(block: &Block) -> &[T] {
+fn typed<T: Element>(block: &[u8]) -> &[T] {
     let whole = block.len() / size_of::<T>() * size_of::<T>();
     bytemuck::cast_slice(&block[..whole])
 }
@@ -183,6 +244,20 @@ mod tests {
             assert_eq!(storage.read::<u8>().len(), nbytes);
             assert_eq!(storage.read::<u8>().as_ptr() as usize % ALIGN, 0);
         }
+    }
+
+    #[test]
+    fn foreign_memory_is_seen_and_its_owner_kept_until_the_last_clone_goes() {
+        let owner = Arc::new(parking_lot::Mutex::new([1i64, 2, 3]));
+        let start = NonNull::from(&mut owner.lock()[0]).cast();
+        // SAFETY: the owner has three numbers and is kept; the lock is free and nobody else looks.
+        let storage = unsafe { Storage::foreign(start, 24, Box::new(owner.clone())) };
+        let clone = storage.clone();
+        storage.write::<i64>()[1] = 7;
+        drop(storage);
+        assert_eq!((&*clone.read::<i64>(), Arc::strong_count(&owner)), (&[1, 7, 3][..], 2));
+        drop(clone);
+        assert_eq!((*owner.lock(), Arc::strong_count(&owner)), ([1, 7, 3], 1));
     }
 
     #[test]

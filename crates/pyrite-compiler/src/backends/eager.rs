@@ -67,7 +67,16 @@ struct Eager {
 
 impl Executable for Eager {
     fn run(&self, inputs: Vec<Value<Tensor>>, observe: &mut Observer<'_>) -> Result<Forward, NodeError> {
-        let context = Context::new(registry(), self.seed);
+        self.run_drawing(inputs, &mut TorchGenerator::new(self.seed), observe)
+    }
+
+    fn run_drawing(
+        &self,
+        inputs: Vec<Value<Tensor>>,
+        random: &mut TorchGenerator,
+        observe: &mut Observer<'_>,
+    ) -> Result<Forward, NodeError> {
+        let context = Context::with_generator(registry(), random.clone());
         let interpreter = Interpreter { context: &context, mode: self.mode };
         let backward: Option<Box<dyn Backward>> = match &self.derivative {
             Some(derivative) => {
@@ -82,13 +91,14 @@ impl Executable for Eager {
                     before,
                     count: inputs.len(),
                     mode: self.mode,
-                    random: TorchGenerator::new(self.seed),
+                    random: random.clone(),
                 }))
             }
             None => None,
         };
-        let outputs = interpreter.run_observed(&self.graph, inputs, &mut |_, node, value| observe(node, value))?;
-        Ok(Forward { outputs, backward })
+        let outputs = interpreter.run_observed(&self.graph, inputs, &mut |_, node, value| observe(node, value));
+        *random = context.rng.into_inner();
+        Ok(Forward { outputs: outputs?, backward })
     }
 
     fn graphs(&self) -> Vec<(String, Graph)> {
@@ -160,16 +170,30 @@ pub(crate) fn gradients(
     result
 }
 
+/// An error of running as one of capture.
+fn blamed(error: NodeError) -> NodeError {
+    NodeError {
+        error: OpError::fault(format!("the captured graph raised an error while running: {}", error.error)),
+        ..error
+    }
+}
+
 struct NoExcept {
     inner: Box<dyn Executable>,
 }
 
 impl Executable for NoExcept {
     fn run(&self, inputs: Vec<Value<Tensor>>, observe: &mut Observer<'_>) -> Result<Forward, NodeError> {
-        self.inner.run(inputs, observe).map_err(|error| NodeError {
-            error: OpError::fault(format!("the captured graph raised an error while running: {}", error.error)),
-            ..error
-        })
+        self.inner.run(inputs, observe).map_err(blamed)
+    }
+
+    fn run_drawing(
+        &self,
+        inputs: Vec<Value<Tensor>>,
+        random: &mut TorchGenerator,
+        observe: &mut Observer<'_>,
+    ) -> Result<Forward, NodeError> {
+        self.inner.run_drawing(inputs, random, observe).map_err(blamed)
     }
 
     fn graphs(&self) -> Vec<(String, Graph)> {

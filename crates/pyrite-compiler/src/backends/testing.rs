@@ -8,6 +8,7 @@ use std::hash::{BuildHasher, RandomState};
 use pyrite_ir::{Graph, Kind, Node, NodeError, OpError, Patch, Target, Value};
 use pyrite_ops::registry;
 use pyrite_tensor::Tensor;
+use pyrite_tensor::random::TorchGenerator;
 
 use super::eager;
 use crate::backend::{Backend, Executable, Forward, Observer, Options};
@@ -74,6 +75,18 @@ impl Executable for Failing {
         match &self.failing {
             Some(node) => Err(NodeError::at(node, OpError::invalid("relu is refused by a backend for tests"))),
             None => self.inner.run(inputs, observe),
+        }
+    }
+
+    fn run_drawing(
+        &self,
+        inputs: Vec<Value<Tensor>>,
+        random: &mut TorchGenerator,
+        observe: &mut Observer<'_>,
+    ) -> Result<Forward, NodeError> {
+        match &self.failing {
+            Some(_) => self.run(inputs, observe),
+            None => self.inner.run_drawing(inputs, random, observe),
         }
     }
 }

@@ -48,8 +48,8 @@ pub(super) fn require(holds: bool, function: &'static str, reason: impl FnOnce()
 /// tensor is the order of memory.
 #[derive(Clone)]
 pub struct TorchGenerator {
-    seed: u64,
-    engine: Mt19937,
+    pub(super) seed: u64,
+    pub(super) engine: Mt19937,
     /// The second number of the last pair of the scalar normal distribution.
     pub(super) cached_normal: Option<f64>,
 }

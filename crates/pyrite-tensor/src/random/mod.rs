@@ -15,9 +15,11 @@ mod integers;
 mod mt19937;
 mod multinomial;
 mod order;
+mod state;
 mod strided;
 
 pub use counter::CounterGenerator;
 pub use generator::{RandomError, TorchGenerator};
 pub use multinomial::Replacement;
+pub use state::STATE_BYTES;
 pub use strided::rand_strided;

@@ -1,9 +1,9 @@
 //! The Mersenne Twister of Matsumoto and Nishimura, 32-bit, as published.
 //!
-//! Takes a 32-bit seed and gives the same words as `init_genrand` and `genrand_int32` of the reference code.
+//! Takes a 32-bit seed, or the state of another engine, and gives the same words as `init_genrand` and `genrand_int32` of the reference code.
 
 /// Words of state.
-const N: usize = 624;
+pub(super) const N: usize = 624;
 /// Distance of the word that is mixed in.
 const M: usize = 397;
 
@@ -23,6 +23,16 @@ impl Mt19937 {
             state[i] = 1_812_433_253u32.wrapping_mul(last ^ (last >> 30)).wrapping_add(i as u32);
         }
         Self { state, next: N }
+    }
+
+    /// The engine with these words, of which so many are used up; `None` when that is more than there are.
+    pub(super) fn from_words(state: &[u32; N], used: usize) -> Option<Self> {
+        (used <= N).then_some(Self { state: *state, next: used })
+    }
+
+    /// The words, and how many of them are used up.
+    pub(super) fn words(&self) -> (&[u32; N], usize) {
+        (&self.state, self.next)
     }
 
     /// The next word.

@@ -1,0 +1,91 @@
+//! Graphs as Python sees them.
+
+use pyo3::prelude::*;
+use pyrite_ir::print::{PrintOptions, print};
+use pyrite_ir::{Kind, Target};
+use pyrite_ops::registry;
+use pyrite_reader::{ReadOptions, read_text};
+
+use crate::errors;
+
+/// A graph of tensor operators. Its text is Python that PyTorch runs too.
+#[pyclass(module = "pyrite._native", frozen)]
+pub struct Graph {
+    /// The graph itself.
+    pub graph: pyrite_ir::Graph,
+}
+
+/// A node of a graph: what FX calls its name, op and target.
+#[pyclass(module = "pyrite._native", frozen, get_all)]
+pub struct Node {
+    /// The name, unique in the graph.
+    pub name: String,
+    /// `placeholder`, `get_attr`, `call_function` or `output`.
+    pub op: &'static str,
+    /// What is called, or the name again for what calls nothing.
+    pub target: String,
+}
+
+#[pymethods]
+impl Graph {
+    /// Reads a graph from its text: Pyrite's, or what FX prints.
+    #[staticmethod]
+    fn from_text(text: &str) -> PyResult<Self> {
+        let read = read_text(text, None, registry(), &ReadOptions::default()).map_err(|e| errors::unreadable(&e))?;
+        Ok(Self { graph: read.graph })
+    }
+
+    /// The graph as Python text.
+    #[getter]
+    fn code(&self) -> String {
+        print(&self.graph, &PrintOptions { annotations: false, ..PrintOptions::default() })
+    }
+
+    /// The text with the type, shape and strides of every value, and the user's stacks.
+    fn print_readable(&self) -> String {
+        print(&self.graph, &PrintOptions { stacks: true, ..PrintOptions::default() })
+    }
+
+    /// The nodes in the order they run.
+    #[getter]
+    fn nodes(&self) -> Vec<Node> {
+        self.graph.nodes().map(|(_, node)| Node::of(node)).collect()
+    }
+
+    /// How many operators are called; picking an item of a list is not counted.
+    #[getter]
+    fn op_count(&self) -> usize {
+        self.graph.nodes().filter(|(_, node)| is_operator(&node.kind)).count()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<pyrite.Graph of {} nodes>", self.graph.len())
+    }
+
+    fn __str__(&self) -> String {
+        self.code()
+    }
+}
+
+fn is_operator(kind: &Kind) -> bool {
+    matches!(kind, Kind::Call(Target::Op(_) | Target::Foreign(_)))
+}
+
+impl Node {
+    fn of(node: &pyrite_ir::Node) -> Self {
+        let (op, target) = match &node.kind {
+            Kind::Placeholder => ("placeholder", node.name.clone()),
+            Kind::GetAttr(name) => ("get_attr", name.to_string()),
+            Kind::Call(target) => ("call_function", target.name().to_owned()),
+            Kind::Output => ("output", "output".to_owned()),
+        };
+        Self { name: node.name.clone(), op, target }
+    }
+}
+
+#[pymethods]
+impl Node {
+    fn __repr__(&self) -> String {
+        format!("<{} {} {}>", self.op, self.name, self.target)
+    }
+}
