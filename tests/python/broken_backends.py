@@ -5,6 +5,7 @@ import signal
 import sys
 
 import torch
+import torch._inductor.config
 from torch._dynamo import register_backend
 
 
@@ -116,3 +117,11 @@ def in_single(module, _example_inputs):
         return type(results)(result.half() for result in results)
 
     return run
+
+
+@register_backend
+def relu_error_unfused(module, _example_inputs):
+    """Refuses relu only where one of Inductor's settings is another than usual."""
+    if has_relu(module) and torch._inductor.config.max_fusion_size == 1:
+        raise ValueError("relu is refused where nothing is fused")
+    return module.forward

@@ -179,3 +179,11 @@ def test_values_offloaded_to_disk_lead_to_the_same_end(minify):
     assert code == 0 and report["proven"], report
     assert (report["nodes_after"], report["inputs_after"], report["elements_after"]) == (3, 1, 1)
     assert "aten.relu" in repro
+
+
+def test_only_settings_that_matter_are_left_in_the_name_of_the_backend(minify):
+    backend = "torch:relu_error_unfused?epilogue_fusion=false&max_fusion_size=1&cpp.simdlen=0"
+    code, report, repro = minify('v0 : "f32[4]"', chain(4), "--backend", backend, "--runs", "1", imports=["broken_backends"])
+    assert code == 0 and report["proven"], report
+    assert report["backend"] == "torch:relu_error_unfused?max_fusion_size=1"
+    assert "# pyrite: backend = torch:relu_error_unfused?max_fusion_size=1\n" in repro

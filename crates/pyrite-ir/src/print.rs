@@ -130,12 +130,41 @@ pub fn print_repro(graph: &Graph, info: &ReproInfo, options: &PrintOptions<'_>) 
         text.push_str(RUN_HEAD);
         match backend {
             Some(backend) => {
+                let (backend, settings) = backend.split_once('?').unwrap_or((backend, ""));
+                print_settings(&mut text, settings);
+                for (_, module) in info.metadata.iter().filter(|(key, name)| key == "import" && is_dotted(name)) {
+                    let _ = writeln!(text, "    import {module}");
+                }
                 let _ = write!(text, "    compiled = torch.compile(mod, backend={})\n{RUN_COMPARE}", quote(backend));
             }
             None => text.push_str("    print(mod(*args()))\n"),
         }
     }
     text
+}
+
+/// Settings of Inductor, as the name of a backend carries them. Those that only Pyrite's bisector knows are left out.
+fn print_settings(text: &mut String, settings: &str) {
+    let known = |name: &str| is_dotted(name) && !["limit", "skip", "steps", "code"].contains(&name);
+    let mut imported = false;
+    for (name, value) in settings.split('&').filter_map(|pair| pair.split_once('=')).filter(|(name, _)| known(name)) {
+        let value = match value {
+            "true" => "True".to_owned(),
+            "false" => "False".to_owned(),
+            "null" => "None".to_owned(),
+            number if number.parse::<f64>().is_ok_and(f64::is_finite) => number.to_owned(),
+            word => quote(word),
+        };
+        if !std::mem::replace(&mut imported, true) {
+            text.push_str("    import torch._inductor.config\n\n");
+        }
+        let _ = writeln!(text, "    torch._inductor.config.{name} = {value}");
+    }
+}
+
+/// Whether a text is a name with dots and nothing else, so that a file cannot smuggle code in.
+fn is_dotted(text: &str) -> bool {
+    text.split('.').all(is_identifier)
 }
 
 const STORED: &str = "\
@@ -696,6 +725,22 @@ mod tests {
             assert_eq!(float(value), text);
         }
         assert_eq!(short_float(f64::from(0.1f32)), "0.1");
+    }
+
+    #[test]
+    fn settings_become_lines_and_nothing_else_does() {
+        let mut text = String::new();
+        print_settings(&mut text, "cpp.simdlen=0&epilogue_fusion=false&limit=lowerings:3&mode=max&a();b=1");
+        let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        assert_eq!(
+            lines,
+            [
+                "import torch._inductor.config",
+                "torch._inductor.config.cpp.simdlen = 0",
+                "torch._inductor.config.epilogue_fusion = False",
+                "torch._inductor.config.mode = 'max'"
+            ]
+        );
     }
 
     #[test]

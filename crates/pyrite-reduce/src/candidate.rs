@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::content::{self, Content};
 use crate::passes::dtypes::{each_dtype, usual};
+use crate::passes::flags;
 use crate::passes::nested::graphs_of;
 use crate::passes::operators::{cost, unknown};
 
@@ -33,6 +34,8 @@ pub struct Size {
     pub inputs: usize,
     /// How complicated the operators are, added up.
     pub operators: usize,
+    /// Inputs that want gradients, and switches of autocast and gradients.
+    pub flags: usize,
     /// Elements of all inputs.
     pub elements: usize,
     /// Inputs, constants and arguments with an unusual element type.
@@ -69,7 +72,7 @@ impl Candidate {
         let mut dtypes = 0;
         each_dtype(self, &mut |dtype| dtypes += usize::from(usual(dtype) != dtype));
         let (nodes, inputs) = (self.graph.len(), self.inputs.len());
-        Size { calls, nodes, inputs, operators, elements, dtypes, arguments, values: 0 }
+        Size { calls, nodes, inputs, operators, flags: flags::count(self), elements, dtypes, arguments, values: 0 }
     }
 
     fn plain_values(&self) -> usize {
@@ -91,6 +94,11 @@ impl Candidate {
     pub fn key(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
         hash.update(print(&self.graph, &PrintOptions::default()));
+        for (_, node) in self.graph.placeholders() {
+            if let Some(Value::Tensor(meta)) = &node.meta {
+                hash.update([u8::from(meta.requires_grad), u8::from(meta.is_leaf)]);
+            }
+        }
         for input in &self.inputs {
             hash.update(input.kind());
             input.each(&mut |tensor| {

@@ -16,10 +16,13 @@ mod content;
 mod driver;
 mod passes;
 mod rebuild;
+mod regions;
 mod saved;
+mod settings;
 
 pub use candidate::{Candidate, Size};
 pub use content::{Content, SEED};
 pub use driver::{Follow, NotReproduced, Options, Progress, Reduction, Silent, reduce};
 pub use passes::{PASSES, Pass};
 pub use saved::Keep;
+pub use settings::necessary;

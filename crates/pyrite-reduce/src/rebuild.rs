@@ -2,9 +2,10 @@
 
 use pyrite_ir::{Builder, Graph, Kind, Meta, Node, NodeId, OpRef, Target, Value};
 use pyrite_tensor::Tensor;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Candidate;
+use crate::regions::live;
 
 /// What a new candidate is made of.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +20,8 @@ pub(crate) struct Parts {
     pub(crate) args: FxHashMap<NodeId, Vec<Value<NodeId>>>,
     /// Calls of other operators.
     pub(crate) operators: FxHashMap<NodeId, OpRef>,
+    /// Switches that are left out, though calls follow them.
+    pub(crate) dropped: FxHashSet<NodeId>,
     /// For nodes of a list, inputs of their own for the nodes they use; see [`Parts::cut`].
     pub(crate) cut: FxHashMap<(NodeId, NodeId), Tensor>,
 }
@@ -74,6 +77,9 @@ impl Parts {
             if !grown {
                 break;
             }
+        }
+        for switch in live(graph, &needed, &self.dropped) {
+            needed[switch.0 as usize] = true;
         }
         let mut builder = Builder::new();
         builder.copy_surroundings(graph);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use pyrite_debug::{Command, Isolated, Limits};
+use pyrite_debug::{Command, Isolated, Limits, Question};
 use pyrite_oracle::{Oracle, Verdict};
 use pyrite_reduce::Candidate;
 
@@ -52,9 +52,9 @@ impl Asked {
         }
     }
 
-    pub(super) fn judge_path(&self, path: &Path, candidate: &Candidate) -> Verdict {
+    pub(super) fn judge_path(&self, path: &Path, question: &Question, candidate: &Candidate) -> Verdict {
         match self {
-            Self::Workers(workers) => workers.isolated.judge_path(path),
+            Self::Workers(workers) => workers.isolated.judge_asked(path, question),
             Self::Command(command) => command.judge(candidate),
         }
     }

@@ -15,7 +15,7 @@ use indicatif::ProgressBar;
 use pyrite_debug::{Asking, Command, Folder, Isolated, Limits, Question, Verdicts, VerdictsError, candidate_of};
 use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_oracle::{CONFIDENCE, Oracle, Sequential, Signature, Test, Verdict};
-use pyrite_reduce::{Candidate, Follow, Keep, NotReproduced, Options, Reduction, Size, reduce};
+use pyrite_reduce::{Candidate, Follow, Keep, NotReproduced, Options, Reduction, Size, necessary, reduce};
 use serde_json::json;
 
 use crate::Outcome;
@@ -204,13 +204,29 @@ impl Minify {
             .write("repro.py", &reduction.best, &metadata)
             .map_err(|error| self.unwritten("the result cannot be written", error))?;
         keep_beside(&folder, &reduction).map_err(|error| self.unwritten("the result cannot be written", error))?;
-        let prove = |best: &Candidate| prover.judge_path(&path, best);
+        let question = match flaky {
+            Some(_) => question,
+            None => with_necessary_settings(&question, &|asked| {
+                let verdict = oracle.judge_path(&path, asked, &reduction.best);
+                verdict.signature().is_some_and(|found| reduction.signature.holds(found))
+            }),
+        };
+        if let Some((_, backend)) =
+            metadata.iter_mut().find(|(key, value)| key == "backend" && *value != question.backend)
+        {
+            backend.clone_from(&question.backend);
+            folder
+                .write("repro.py", &reduction.best, &metadata)
+                .map_err(|error| self.unwritten("the result cannot be written", error))?;
+        }
+        let prove = |best: &Candidate| prover.judge_path(&path, &question, best);
         let proof = match &flaky {
             Some(flaky) => self.sequential(&prove, flaky, &reduction.signature).judge(&reduction.best),
             None => prove(&reduction.best),
         };
         let proven = proof.signature().is_some_and(|found| reduction.signature.holds(found));
-        self.tell(&reduction, before, begun.elapsed(), &path, proven, flaky.as_ref());
+        let ended = Ended { question: &question, path: &path, proven, flaky: flaky.as_ref() };
+        self.tell(&reduction, before, begun.elapsed(), &ended);
         Ok(if proven { ExitCode::SUCCESS } else { ExitCode::from(1) })
     }
 
@@ -399,9 +415,7 @@ impl Minify {
         reduction: &Reduction,
         before: (Size, usize),
         took: Duration,
-        path: &Path,
-        proven: bool,
-        flaky: Option<&Flaky>,
+        &Ended { question, path, proven, flaky }: &Ended<'_>,
     ) {
         let after = reduction.best.size();
         if self.json {
@@ -417,6 +431,7 @@ impl Minify {
                 "seconds": took.as_secs_f64(),
                 "signature": reduction.found,
                 "proven": proven,
+                "backend": question.backend,
                 "minimal_for": reduction.minimal_for,
                 "user_data": reduction.best.has_user_data(),
                 "others": reduction.others.iter().map(|(s, _)| s.to_string()).collect::<Vec<_>>(),
@@ -486,6 +501,25 @@ impl Minify {
                 .cause(cause.to_string()),
         )
     }
+}
+
+/// The question with only those settings of the backend that the failure needs.
+fn with_necessary_settings(question: &Question, fails: &dyn Fn(&Question) -> bool) -> Question {
+    let Some((name, pairs)) = question.backend.split_once('?') else { return question.clone() };
+    let with = |pairs: &[&str]| {
+        let backend = if pairs.is_empty() { name.to_owned() } else { format!("{name}?{}", pairs.join("&")) };
+        Question { backend, ..question.clone() }
+    };
+    let pairs: Vec<&str> = pairs.split('&').filter(|pair| !pair.is_empty()).collect();
+    with(&necessary(&pairs, &mut |some| fails(&with(some))))
+}
+
+/// How a search ended.
+struct Ended<'a> {
+    question: &'a Question,
+    path: &'a Path,
+    proven: bool,
+    flaky: Option<&'a Flaky>,
 }
 
 /// How often a failure came.

@@ -4,8 +4,10 @@
 //! run of the best candidate.
 
 mod arguments;
+mod bodies;
 pub(crate) mod bottom_up;
 pub(crate) mod dtypes;
+pub(crate) mod flags;
 mod inputs;
 pub(crate) mod nested;
 pub(crate) mod operators;
@@ -49,12 +51,24 @@ pub const PASSES: &[Pass] = &[
         propose: nested::inline,
     },
     Pass {
+        name: "bodies",
+        doc: "makes nested graphs smaller where they stand, by what the other passes do to graphs",
+        exhausts: true,
+        propose: bodies::inside,
+    },
+    Pass {
         name: "operators",
         doc: "calls a simpler operator that gives a result of the same form",
         exhausts: true,
         propose: operators::simpler,
     },
     Pass { name: "arguments", doc: "gives arguments their defaults", exhausts: true, propose: arguments::defaults },
+    Pass {
+        name: "flags",
+        doc: "leaves out regions of autocast and gradients, and gradients of inputs",
+        exhausts: true,
+        propose: flags::needless,
+    },
     Pass {
         name: "shapes",
         doc: "makes dimensions smaller, throughout the graph",

@@ -29,7 +29,7 @@ pub(super) fn inline(search: &mut Search<'_>) {
 }
 
 /// What a call of nested graphs hands to them: its last argument.
-fn operands_of(node: &Node) -> Option<&[Value<NodeId>]> {
+pub(super) fn operands_of(node: &Node) -> Option<&[Value<NodeId>]> {
     match (&node.kind, node.args.last()) {
         (Kind::Call(Target::Op(op)), Some(Value::List(operands))) if op.name().starts_with("higher_order.") => {
             Some(operands)

@@ -17,8 +17,7 @@ use crate::rebuild::Parts;
 
 pub(super) fn simpler(search: &mut Search<'_>) {
     while !search.is_over() {
-        let from = search.best().clone();
-        let proposals: Vec<Candidate> = from.graph.nodes().flat_map(|(id, _)| replacements(&from, id)).collect();
+        let proposals = with_simpler(search.best());
         if search.first_failing(proposals).is_none() {
             return;
         }
@@ -26,6 +25,10 @@ pub(super) fn simpler(search: &mut Search<'_>) {
 }
 
 /// The candidates with a simpler operator in place of one call.
+pub(super) fn with_simpler(from: &Candidate) -> Vec<Candidate> {
+    from.graph.nodes().flat_map(|(id, _)| replacements(from, id)).collect()
+}
+
 fn replacements(from: &Candidate, id: NodeId) -> Vec<Candidate> {
     let node = from.graph.node(id);
     let (Kind::Call(Target::Op(own)), Some(Value::Tensor(wanted))) = (&node.kind, &node.meta) else {

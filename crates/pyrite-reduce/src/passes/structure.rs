@@ -6,6 +6,7 @@ use super::bottom_up::reaching_floats;
 use crate::Candidate;
 use crate::driver::{Follow, Search};
 use crate::rebuild::Parts;
+use crate::saved::Saved;
 
 fn outputs_of(candidate: &Candidate) -> Vec<NodeId> {
     Parts::all(&candidate.graph).outputs
@@ -82,26 +83,41 @@ pub(super) fn truncate(search: &mut Search<'_>) {
     }
 }
 
+/// The candidates with calls replaced by inputs that hold their values, the largest chunks first.
+pub(super) fn fed(from: &Candidate, values: &Saved) -> Vec<Candidate> {
+    let calls = feedable(from, values);
+    let mut found = Vec::new();
+    let mut chunk = calls.len().next_power_of_two() / 2;
+    while chunk >= 1 {
+        found.extend(calls.chunks(chunk).map(|chunk| with_fed(from, values, chunk)));
+        chunk /= 2;
+    }
+    found
+}
+
+/// The calls whose values can be inputs.
+fn feedable(from: &Candidate, values: &Saved) -> Vec<NodeId> {
+    let calls = from.graph.nodes().filter(|(id, node)| matches!(node.kind, Kind::Call(_)) && values.has(*id));
+    calls.map(|(id, _)| id).collect()
+}
+
+fn with_fed(from: &Candidate, values: &Saved, calls: &[NodeId]) -> Candidate {
+    let fed = calls.iter().filter_map(|id| Some((*id, values.tensor(*id)?))).collect();
+    Parts { fed, ..Parts::all(&from.graph) }.build(from)
+}
+
 /// Replaces calls by inputs: chunks of halving size, each chunk alone, starting over after a success.
 pub(super) fn delta(search: &mut Search<'_>) {
     let mut chunk = usize::MAX;
     while !search.is_over() {
         let from = search.best().clone();
         let Some(values) = search.values_of(&from) else { return };
-        let calls: Vec<NodeId> = from
-            .graph
-            .nodes()
-            .filter(|(id, node)| matches!(node.kind, Kind::Call(_)) && values.has(*id))
-            .map(|(id, _)| id)
-            .collect();
+        let calls = feedable(&from, &values);
         if calls.is_empty() {
             return;
         }
         chunk = chunk.min(calls.len().next_power_of_two() / 2).max(1);
-        let proposals = calls.chunks(chunk).map(|fed| {
-            let fed = fed.iter().filter_map(|id| Some((*id, values.tensor(*id)?))).collect();
-            Parts { fed, ..Parts::all(&from.graph) }.build(&from)
-        });
+        let proposals = calls.chunks(chunk).map(|chunk| with_fed(&from, &values, chunk));
         if search.first_failing(proposals).is_none() {
             if chunk == 1 {
                 return;
@@ -114,24 +130,28 @@ pub(super) fn delta(search: &mut Search<'_>) {
 /// Uses an operand of the same shape and type in place of a call.
 pub(super) fn bypass(search: &mut Search<'_>) {
     while !search.is_over() {
-        let from = search.best().clone();
-        let meta =
-            |id: NodeId| -> Option<Meta> { from.graph.node(id).meta.as_ref().and_then(Value::as_tensor).cloned() };
-        let mut proposals = Vec::new();
-        for (id, node) in from.graph.nodes() {
-            let (Kind::Call(_), Some(own)) = (&node.kind, meta(id)) else { continue };
-            let mut operands = Vec::new();
-            node.each_input(&mut |input| operands.push(input));
-            for operand in operands {
-                if meta(operand).is_some_and(|m| m.shape == own.shape && m.dtype == own.dtype) {
-                    let mut parts = Parts::all(&from.graph);
-                    parts.instead.insert(id, operand);
-                    proposals.push(parts.build(&from));
-                }
-            }
-        }
+        let proposals = bypassed(search.best());
         if search.first_failing(proposals).is_none() {
             return;
         }
     }
+}
+
+/// The candidates with an operand in place of one call.
+pub(super) fn bypassed(from: &Candidate) -> Vec<Candidate> {
+    let meta = |id: NodeId| -> Option<&Meta> { from.graph.node(id).meta.as_ref().and_then(Value::as_tensor) };
+    let mut found = Vec::new();
+    for (id, node) in from.graph.nodes() {
+        let (Kind::Call(_), Some(own)) = (&node.kind, meta(id)) else { continue };
+        let mut operands = Vec::new();
+        node.each_input(&mut |input| operands.push(input));
+        for operand in operands {
+            if meta(operand).is_some_and(|m| m.shape == own.shape && m.dtype == own.dtype) {
+                let mut parts = Parts::all(&from.graph);
+                parts.instead.insert(id, operand);
+                found.push(parts.build(from));
+            }
+        }
+    }
+    found
 }
