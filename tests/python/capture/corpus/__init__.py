@@ -1,0 +1,1 @@
+"""The corpus: one file for each part of the language, one function for each thing that it can do."""

@@ -1,0 +1,5 @@
+"""Cases and programs that Pyrite is known to get wrong, each with the reason. A fixed one is taken out of here."""
+
+CASES = {}
+
+PROGRAMS = {}

@@ -1,0 +1,92 @@
+"""`python -m capture.report`: the corpus through one compiler, and a table of what differs from plain Python.
+
+    python -m capture.report --compiler pyrite --cases 'breaks.*'
+    python -m capture.report --compiler dynamo --record
+
+Every case runs in a process of its own, so a crash is a line of the table. `--record` writes what TorchDynamo does with every case to
+`dynamo.json`: graphs, breaks, and where it differs from plain Python. `--json` prints rows of that form, one object, instead of the table.
+"""
+
+import argparse
+import fnmatch
+import json
+import logging
+import pathlib
+import sys
+import time
+import warnings
+
+from capture import harness, isolation
+from capture.cases import corpus
+
+RECORD = pathlib.Path(__file__).with_name("dynamo.json")
+TIME_LIMIT = 60
+
+
+def recorded():
+    """What TorchDynamo does with each case."""
+    return json.loads(RECORD.read_text()) if RECORD.exists() else {}
+
+
+def judge(case, compiler):
+    """One row of the table."""
+
+    def work():
+        parting = harness.check(case, compiler)
+        return parting, harness.count(case, compiler)
+
+    told, death = isolation.in_a_fork(work, TIME_LIMIT)
+    parting, counts = told or (death, None)
+    return {
+        "graphs": counts.graphs if counts else None,
+        "breaks": counts.breaks if counts else None,
+        "differs": parting,
+    }
+
+
+def write(rows):
+    lines = [f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in sorted(rows.items())]
+    RECORD.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def print_table(rows):
+    peer = recorded()
+    print(f"{'case':<55} {'graphs':>6} {'Dynamo':>6} {'breaks':>6} {'Dynamo':>6}  differs")
+    for name, row in rows.items():
+        other = peer.get(name, {})
+        shown = [row["graphs"], other.get("graphs"), row["breaks"], other.get("breaks")]
+        figures = " ".join(f"{'-' if figure is None else figure:>6}" for figure in shown)
+        print(f"{name:<55} {figures}  {(row['differs'] or '')[:200]}")
+    right = sum(row["differs"] is None for row in rows.values())
+    more = [name for name, row in rows.items() if (row["breaks"] or 0) > (peer.get(name, {}).get("breaks") or 0)]
+    print(f"{right} of {len(rows)} cases as in plain Python, {len(more)} with more breaks than Dynamo")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--compiler", choices=harness.COMPILERS, default="pyrite")
+    parser.add_argument("--cases", default="*", help="a pattern of names")
+    parser.add_argument("--record", action="store_true", help="write dynamo.json")
+    parser.add_argument("--json", action="store_true", help="print the rows as one JSON object")
+    options = parser.parse_args()
+    if options.record and (options.compiler != "dynamo" or options.cases != "*"):
+        parser.error("--record takes the whole corpus through --compiler dynamo")
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+    isolation.prepare()
+    compiler = harness.COMPILERS[options.compiler]()
+    start = time.perf_counter()
+    cases = {name: case for name, case in corpus().items() if fnmatch.fnmatch(name, options.cases)}
+    rows = {name: judge(case, compiler) for name, case in cases.items()}
+    if options.record:
+        write(rows)
+    if options.json:
+        print(json.dumps(rows))
+    else:
+        print_table(rows)
+    print(f"{time.perf_counter() - start:.1f} s", file=sys.stderr)
+    return 0 if all(row["differs"] is None for row in rows.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,221 @@
+"""The corpus and the hostile programs through Pyrite's capture, and the harness against compilers that are wrong on purpose."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+import torch
+from capture import harness, known
+from capture.cases import CASES, Case, Message, Reuse, corpus
+from capture.hostile import PROGRAMS
+
+TESTS = pathlib.Path(__file__).parents[1]
+
+needs_capture = pytest.mark.skipif(not harness.Pyrite.is_installed(), reason="this installation of pyrite has no `pyrite.compile`")
+
+
+def expected_to_fail(names, failures):
+    def marks(name):
+        return [pytest.mark.xfail(reason=failures[name], strict=False)] if name in failures else []
+
+    return [pytest.param(name, marks=marks(name)) for name in names]
+
+
+def run_module(*arguments):
+    """What a module of this package prints, as data. Its process may crash; the one of the tests does not."""
+    environment = {**os.environ, "PYTHONPATH": str(TESTS)}
+    done = subprocess.run([sys.executable, "-m", *arguments], cwd=TESTS, env=environment, capture_output=True, text=True, timeout=900)
+    assert done.stdout.startswith("{"), done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return run_module("capture.report", "--compiler", "pyrite", "--json")
+
+
+@pytest.fixture(scope="module")
+def programs():
+    return run_module("capture.hostile", "--compiler", "pyrite")
+
+
+@needs_capture
+@pytest.mark.parametrize("name", expected_to_fail(corpus(), known.CASES))
+def test_a_captured_function_does_what_plain_python_does(rows, name):
+    assert rows[name]["differs"] is None
+
+
+@needs_capture
+@pytest.mark.parametrize("name", expected_to_fail(PROGRAMS, known.PROGRAMS))
+def test_a_hostile_program_runs_as_without_capture(programs, name):
+    assert programs[name] is None
+
+
+def test_the_corpus_covers_the_language():
+    assert len(corpus()) >= 300
+    assert set(known.CASES) <= set(corpus()) and set(known.PROGRAMS) <= set(PROGRAMS)
+
+
+@pytest.fixture
+def one_thread():
+    """Small tensors gain nothing from more."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_every_case_agrees_with_itself_in_plain_python():
+    wrong = {name: harness.check(case, harness.Plain()) for name, case in corpus().items()}
+    assert {name: parting for name, parting in wrong.items() if parting} == {}
+
+
+LOG = []
+
+
+def subject(x, items):
+    """Has a result, an alias, side effects of three kinds, a gradient and random numbers."""
+    y = x.view(2, 3) * 2
+    items.append(y)
+    LOG.append(x.shape)
+    print("called")
+    if len(items) > 2:
+        raise ValueError("too many")
+    return {"y": y, "t": y.t(), "r": torch.rand(2), "n": len(items)}
+
+
+def inputs(*items):
+    return torch.randn(6, requires_grad=True), list(items)
+
+
+SUBJECT = Case("subject", subject, (inputs, lambda: inputs(1, 2)), ("LOG",), Message.EXACT, Reuse.REQUIRED)
+
+
+class Spoiled(harness.Plain):
+    """Plain Python, except for one mistake."""
+
+    def __init__(self, wrapper):
+        self.wrapper = wrapper
+
+    def compile(self, function):
+        return lambda *args: self.wrapper(function, *args)
+
+
+def changed(**replaced):
+    def wrapper(function, x, items):
+        result = function(x, items)
+        return {name: replaced.get(name, lambda value: value)(value) for name, value in result.items()}
+
+    return wrapper
+
+
+def without_printing(function, x, items):
+    import contextlib
+    import io
+
+    with contextlib.redirect_stdout(io.StringIO()):
+        return function(x, items)
+
+
+def without_side_effects_on_arguments(function, x, items):
+    return function(x, list(items))
+
+
+def without_side_effects_on_globals(function, x, items):
+    result = function(x, items)
+    LOG.clear()
+    return result
+
+
+def with_one_random_number_more(function, x, items):
+    result = function(x, items)
+    torch.rand(())
+    return result
+
+
+def with_another_exception(function, x, items):
+    try:
+        return function(x, items)
+    except ValueError as error:
+        raise RuntimeError(str(error)) from error.__cause__
+
+
+def with_another_message(function, x, items):
+    try:
+        return function(x, items)
+    except ValueError:
+        raise ValueError("a few too many") from None
+
+
+def without_gradients(function, x, items):
+    with torch.no_grad():
+        return function(x, items)
+
+
+def with_wrong_gradients(function, x, items):
+    result = function(x, items)
+    if x.grad_fn is None:
+        x.register_hook(lambda gradient: gradient * 2)
+    return result
+
+
+def with_grad_mode_left_off(function, x, items):
+    result = function(x, items)
+    torch.set_grad_enabled(False)
+    return result
+
+
+MISTAKES = {
+    "value": (changed(y=lambda y: y + 0.01), "result"),
+    "dtype": (changed(r=lambda r: r.double()), "torch.float64 instead of torch.float32"),
+    "stride": (changed(r=lambda r: torch.stack([r, r], 1)[:, 0]), "stride"),
+    "alias": (changed(t=lambda t: t.clone(memory_format=torch.preserve_format)), "storage"),
+    "identity": (changed(y=lambda y: y.view_as(y)), "an object of its own instead of object 1 again"),
+    "type": (changed(n=float), "float instead of a builtins.int"),
+    "stdout": (without_printing, "stdout"),
+    "arguments": (without_side_effects_on_arguments, "arguments"),
+    "globals": (without_side_effects_on_globals, "globals"),
+    "random": (with_one_random_number_more, "random"),
+    "exception": (with_another_exception, "exception is a builtins.RuntimeError"),
+    "message": (with_another_message, "message"),
+    "requires_grad": (without_gradients, "requires_grad"),
+    "gradient": (with_wrong_gradients, "gradient"),
+    "grad mode": (with_grad_mode_left_off, "settings"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_the_harness_notices_a_wrong(mistake):
+    wrapper, where = MISTAKES[mistake]
+    assert harness.check(SUBJECT, harness.Plain()) is None
+    assert where in harness.check(SUBJECT, Spoiled(wrapper))
+
+
+def test_the_harness_notices_a_second_compilation():
+    class Forgetful(harness.Plain):
+        compiled = 0
+
+        def compile(self, function):
+            def run(*args):
+                self.compiled += 1
+                return function(*args)
+
+            return run
+
+        def compilations(self):
+            return self.compiled
+
+    assert "second call: compiled 1 graphs again" == harness.check(SUBJECT, Forgetful())
+
+
+def test_a_case_is_declared_once():
+    name, case = next(iter(CASES.items()))
+    from capture.cases import case as declare
+
+    with pytest.raises(ValueError, match="declared twice"):
+        declare(*case.makers)(case.function)
+    assert CASES[name] is case
