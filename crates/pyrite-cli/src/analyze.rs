@@ -20,6 +20,7 @@ use serde_json::json;
 
 use crate::Outcome;
 use crate::failure::Failure;
+use crate::program::Program;
 use crate::run::{Precision, named, node_diagnostic};
 use crate::switches::Comparing;
 
@@ -37,9 +38,9 @@ pub struct Analyze {
     /// How closely the two are compared
     #[arg(long, value_enum, default_value = "fp")]
     accuracy: Precision,
-    /// The seed of random numbers and of generated inputs
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
+    /// The seed of random numbers and of generated inputs [default: what the file says, else 0]
+    #[arg(long)]
+    seed: Option<u64>,
     #[command(flatten)]
     comparing: Comparing,
     /// Print a JSON object
@@ -55,7 +56,8 @@ impl Analyze {
 
     fn attempt(&self) -> Outcome {
         let (backend, reference) = (named(&self.backend)?, named(&self.reference)?);
-        let whole = candidate_of(&self.file, self.seed).map_err(|why| {
+        let seed = Program::open(&self.file)?.seed(self.seed);
+        let whole = candidate_of(&self.file, seed).map_err(|why| {
             Failure::of(
                 Diagnostic::error(Code::new("analyze::failed"), "the program cannot be loaded")
                     .at(Location::in_file(&self.file))
@@ -65,7 +67,7 @@ impl Analyze {
         let (all, names) = returning_all(&whole)
             .ok_or_else(|| anyhow::anyhow!("the values of {} cannot be returned", self.file.display()))?;
         let run = |backend, mode| {
-            let options = Options { seed: self.seed, mode, direction: Direction::Forward, ..Options::default() };
+            let options = Options { seed, mode, direction: Direction::Forward, ..Options::default() };
             execute(&all.graph, &all.inputs, backend, &options, &mut |_| {}, &mut |_, _| {})
         };
         let failed = |what: &str, error: &pyrite_ir::NodeError| Failure::of(node_diagnostic(&self.file, error, what));
@@ -215,5 +217,5 @@ fn returning_all(whole: &Candidate) -> Option<(Candidate, Vec<(String, String)>)
     let mut patch = Patch::new(&graph, "return-all");
     patch.set_args(output?, vec![values.into()]);
     graph.apply(&patch).ok()?;
-    Some((Candidate { graph, inputs: whole.inputs.clone() }, names))
+    Some((Candidate { graph, ..whole.clone() }, names))
 }

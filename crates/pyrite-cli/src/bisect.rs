@@ -33,9 +33,9 @@ pub struct Bisect {
     /// Leave out gradients
     #[arg(long)]
     forward_only: bool,
-    /// The seed of random numbers and of generated inputs
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
+    /// The seed of random numbers and of generated inputs [default: what the file says, else 0]
+    #[arg(long)]
+    seed: Option<u64>,
     /// How many guilty steps are looked for
     #[arg(long, value_name = "COUNT", default_value_t = 4)]
     culprits: usize,
@@ -67,11 +67,11 @@ impl Bisect {
                 reference: self.reference.clone(),
                 accuracy: self.accuracy.unwrap_or_else(|| said_by_file(&program)).into(),
                 forward_only: self.forward_only || program.is_differentiated(),
-                seed: self.seed,
+                seed: program.seed(self.seed),
                 switches: self.comparing.switches(),
                 ..Question::default()
             };
-            let candidate = load(&file, self.seed)?;
+            let candidate = load(&file, question.seed)?;
             match bisect(&candidate, &question, self.culprits, Duration::from_secs_f64(self.time_limit))? {
                 Ok(found) => return Ok(self.tell(&file, &found)),
                 Err(verdict) => passed = Some(verdict),

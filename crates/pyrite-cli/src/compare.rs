@@ -45,9 +45,9 @@ pub struct Compare {
     /// Leave out the gradients of programs
     #[arg(long)]
     forward_only: bool,
-    /// The seed of random numbers and of generated inputs
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
+    /// The seed of random numbers and of generated inputs [default: what the file says, else 0]
+    #[arg(long)]
+    seed: Option<u64>,
     #[command(flatten)]
     comparing: Comparing,
     /// Print a JSON object
@@ -105,10 +105,10 @@ impl Compare {
     fn ran(&self, file: &Path) -> Result<Results, Failure> {
         let program = Program::open(file)?;
         let backend = named(&self.backend)?;
-        let candidate = load(file, self.seed)?;
+        let candidate = load(file, program.seed(self.seed))?;
         let forward_only = self.forward_only || program.is_differentiated();
         let direction = if forward_only { Direction::Forward } else { Direction::ForwardAndBackward };
-        let options = Options { seed: self.seed, mode: Mode::Eager, direction, ..Options::default() };
+        let options = Options { seed: candidate.seed, mode: Mode::Eager, direction, ..Options::default() };
         let ran = execute(&candidate.graph, &candidate.inputs, &backend, &options, &mut |_| {}, &mut |_, _| {});
         match ran {
             Ok(ran) => Ok(compared(&ran.results)),

@@ -40,9 +40,9 @@ pub struct Debug {
     /// How often the program is run to see whether it fails every time
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// The seed of random numbers and of generated inputs
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
+    /// The seed of random numbers and of generated inputs [default: what the file says, else 0]
+    #[arg(long)]
+    seed: Option<u64>,
     /// Stop reducing after this many seconds
     #[arg(long, value_name = "SECONDS")]
     time_budget: Option<f64>,
@@ -80,11 +80,11 @@ impl Debug {
             reference: self.reference.clone(),
             accuracy: precision.into(),
             forward_only: program.is_differentiated(),
-            seed: self.seed,
+            seed: program.seed(self.seed),
             switches: self.comparing.switches(),
             ..Question::default()
         };
-        let candidate = load(&self.file, self.seed)?;
+        let candidate = load(&self.file, question.seed)?;
         let mut story = Story::default();
         let Some(signature) = self.confirm(&candidate, &question, &mut story)? else { return Ok(ExitCode::from(1)) };
         match bisect(&candidate, &question, 4, self.time())? {
@@ -105,7 +105,7 @@ impl Debug {
         }
         let folder = self.folder()?;
         let code = Minify::of(self.file.clone(), backend.clone(), self.reference.clone(), precision)
-            .seeded(self.seed)
+            .seeded(question.seed)
             .limited(self.time_budget)
             .into_folder(Some(folder.clone()))
             .comparing(self.comparing.clone())

@@ -14,9 +14,9 @@ use crate::program::Program;
 pub struct GetArgs {
     /// The file
     file: PathBuf,
-    /// The seed of generated inputs
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
+    /// The seed of generated inputs [default: what the file says, else 0]
+    #[arg(long)]
+    seed: Option<u64>,
     /// Keep the inputs, in order, in this .npz file
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
@@ -50,7 +50,11 @@ impl GetArgs {
                 println!("{name}: {}", line(value));
             }
             if inputs.generated > 0 {
-                eprintln!("note: {} inputs have no stored data; they come from seed {}", inputs.generated, self.seed);
+                eprintln!(
+                    "note: {} inputs have no stored data; they come from seed {}",
+                    inputs.generated,
+                    program.seed(self.seed)
+                );
             }
         }
         Ok(ExitCode::SUCCESS)

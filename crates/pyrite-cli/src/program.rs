@@ -67,8 +67,14 @@ impl Program {
         tell(&notes);
     }
 
+    /// The seed that was asked for, else the one that the file names, else 0.
+    pub fn seed(&self, asked: Option<u64>) -> u64 {
+        asked.or_else(|| self.read.get("seed")?.parse().ok()).unwrap_or_default()
+    }
+
     /// Its inputs: loaded, or generated from the seed where the file has no data.
-    pub fn inputs(&self, seed: u64) -> Result<Inputs, Failure> {
+    pub fn inputs(&self, asked: Option<u64>) -> Result<Inputs, Failure> {
+        let seed = self.seed(asked);
         match &self.read.inputs {
             Some(spec) => inputs::load(spec, &self.path, seed),
             None => inputs::generate(&self.read.graph, &self.path, seed),

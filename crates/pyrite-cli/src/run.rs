@@ -82,9 +82,9 @@ pub struct Run {
     /// How much memory may be kept for the backward half, as a part of what is kept without recomputing products
     #[arg(long, default_value_t = 1.0)]
     memory_budget: f64,
-    /// The seed of random numbers and of generated inputs
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
+    /// The seed of random numbers and of generated inputs [default: what the file says, else 0]
+    #[arg(long)]
+    seed: Option<u64>,
     /// What to check on the way
     #[arg(long, value_enum, default_value = "off")]
     check: Check,
@@ -197,7 +197,8 @@ impl Run {
         if inputs.generated > 0 && !self.json {
             eprintln!(
                 "note: {} inputs have no stored data; random data from seed {} is used",
-                inputs.generated, self.seed
+                inputs.generated,
+                program.seed(self.seed)
             );
         }
         let unknown: Vec<_> = graph
@@ -223,7 +224,13 @@ impl Run {
         } else {
             Direction::ForwardAndBackward
         };
-        Options { seed: self.seed, mode, direction, memory_budget: self.memory_budget, ..Options::default() }
+        Options {
+            seed: program.seed(self.seed),
+            mode,
+            direction,
+            memory_budget: self.memory_budget,
+            ..Options::default()
+        }
     }
 
     /// Compiles with a backend and runs; bad input is a failure of the command, what the backend does is a result.
@@ -281,7 +288,7 @@ impl Run {
                 "reason": if let Verdict::Invalid(why) = &verdict { Some(why) } else { None },
                 "backend": &*backend.name,
                 "reference": compared.map(|(reference, _)| reference.name.to_string()),
-                "seed": self.seed,
+                "seed": program.seed(self.seed),
                 "read_seconds": program.read_time.as_secs_f64(),
                 "compile_seconds": ran.compile.as_secs_f64(),
                 "run_seconds": ran.run.as_secs_f64(),

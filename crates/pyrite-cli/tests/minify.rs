@@ -199,3 +199,29 @@ fn analysis_says_how_far_each_side_is_from_fp64() {
     assert!(first["backend_error"].as_f64() > first["reference_error"].as_f64());
     assert!(layers[0]["difference"].is_null());
 }
+
+#[test]
+fn inputs_that_the_seed_gives_are_not_stored() {
+    let folder = folder(PROGRAM);
+    // The failure needs numbers that are not whole, which no plain content gives.
+    let script = folder.path().join("check.sh");
+    let line = format!(
+        "{} get-args \"$1\" --json | grep -q '\"max\": -\\?[0-9]*\\.[0-9]*[1-9]' && grep -q aten.relu \"$1\" && exit 1\nexit 0\n",
+        env!("CARGO_BIN_EXE_pyrite")
+    );
+    fs::write(&script, line).unwrap();
+    let backend = format!("cmd:sh {}", script.display());
+    for seed in ["0", "5"] {
+        let args = ["minify", "program.py", "--backend", &backend, "--out", seed, "--seed", seed, "--json"];
+        let report = json(&pyrite(folder.path(), &args));
+        assert_eq!(report["proven"], true, "{report:#}");
+        assert_eq!(report["data"], format!("generated from seed {seed}"), "{report:#}");
+        assert_eq!(report["user_data"], false);
+        let text = fs::read_to_string(folder.path().join(seed).join("repro.py")).unwrap();
+        assert!(text.contains("reader.storage(None, 4)"), "{text}");
+        assert!(text.contains(&format!("torch.manual_seed({seed})")), "{text}");
+        // Without being told, the file's own seed is taken.
+        let again = pyrite(folder.path(), &["run", &format!("{seed}/repro.py"), "--backend", &backend, "--json"]);
+        assert_eq!((again.status.code(), &json(&again)["verdict"]), (Some(1), &"fail".into()));
+    }
+}

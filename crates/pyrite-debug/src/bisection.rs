@@ -195,7 +195,7 @@ mod tests {
             builder.set_meta(value, meta);
         }
         builder.output(vec![value].into());
-        Candidate { graph: builder.finish(), inputs: vec![Value::Tensor(input)] }
+        Candidate { graph: builder.finish(), inputs: vec![Value::Tensor(input)], seed: 0 }
     }
 
     #[test]

@@ -40,7 +40,7 @@ struct Asked {
 impl Executable for Asked {
     fn run(&self, inputs: Vec<Value<Tensor>>, observe: &mut Observer<'_>) -> Result<Forward, NodeError> {
         let command = Command::new(&self.line, self.time).map_err(|error| OpError::fault(error.to_string()))?;
-        let candidate = Candidate { graph: self.graph.clone(), inputs };
+        let candidate = Candidate { graph: self.graph.clone(), inputs, seed: self.options.seed };
         match command.judge(&candidate) {
             Verdict::Pass | Verdict::Noise => {
                 let eager = find("eager").ok_or_else(|| OpError::fault("eager is missing"))?;

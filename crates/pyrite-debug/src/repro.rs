@@ -14,7 +14,7 @@ use pyrite_reader::{ReadOptions, read_path};
 use pyrite_reduce::Candidate;
 use pyrite_tensor::formats::{storage_hash, torch_zip};
 use pyrite_tensor::{Storage, Tensor};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Why a program cannot be written down.
 #[derive(Debug, thiserror::Error)]
@@ -80,7 +80,11 @@ impl Folder {
             self.store(tensor.storage())?;
         }
         let stored = |tensor: &Tensor| self.store(tensor.storage()).unwrap_or_default();
-        let info = ReproInfo { metadata: metadata.to_vec(), inputs: Some(inputs) };
+        let mut metadata = metadata.to_vec();
+        if self.lasting == Lasting::Synced && !metadata.iter().any(|(key, _)| key == "seed") {
+            metadata.push(("seed".to_owned(), candidate.seed.to_string()));
+        }
+        let info = ReproInfo { metadata, inputs: Some(inputs) };
         let options = PrintOptions { constants: Constants::Stored(&stored), ..PrintOptions::default() };
         let path = self.path.join(name);
         self.write_whole(&path, print_repro(&candidate.graph, &info, &options).as_bytes())?;
@@ -121,16 +125,22 @@ impl Folder {
     /// What `load_args` says.
     fn inputs(&self, candidate: &Candidate) -> Result<InputSpec, RepoError> {
         let mut spec = InputSpec::default();
+        // What the seed gives need not be stored where the file says which seed that is.
+        let drawn = match self.lasting {
+            Lasting::Synced => pyrite_reduce::drawn(candidate),
+            Lasting::Scratch => FxHashSet::default(),
+        };
         let mut places: FxHashMap<usize, usize> = FxHashMap::default();
         for ((_, node), value) in candidate.graph.placeholders().zip(&candidate.inputs) {
             let meta = node.meta.as_ref();
             let value = match value {
                 Value::Tensor(tensor) => {
+                    let is_drawn = drawn.contains(&tensor.storage().id());
                     let storage = if let Some(place) = places.get(&tensor.storage().id()) {
                         *place
                     } else {
                         spec.storages.push(StorageSpec {
-                            name: Some(self.store(tensor.storage())?),
+                            name: if is_drawn { None } else { Some(self.store(tensor.storage())?) },
                             nbytes: (tensor.storage().nbytes() as i64).into(),
                             device: Device::Cpu,
                             dtype_hint: tensor.dtype(),
@@ -188,5 +198,5 @@ pub fn candidate_of(path: &Path, seed: u64) -> Result<Candidate, String> {
     for (id, meta) in unknown {
         graph.set_meta(id, meta);
     }
-    Ok(Candidate { graph, inputs: inputs.values })
+    Ok(Candidate { graph, inputs: inputs.values, seed })
 }

@@ -378,7 +378,7 @@ impl Executable for Wrapped {
             };
         }
         let (graph, before) = prepared(&debugged.graph, &inputs, Mode::Eager);
-        let program = Candidate { graph, inputs: before };
+        let program = Candidate { graph, inputs: before, seed: debugged.options.seed };
         let begun = self.begin(&program)?;
         let executable = match self.executable() {
             Ok(executable) => executable,

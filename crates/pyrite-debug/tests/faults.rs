@@ -19,7 +19,7 @@ fn candidate() -> Candidate {
     let op = registry().get("aten.relu.default").expect("relu");
     let y = builder.call(op, vec![x.into()]);
     builder.output(vec![y].into());
-    Candidate { graph: builder.finish(), inputs: vec![Value::Tensor(input)] }
+    Candidate { graph: builder.finish(), inputs: vec![Value::Tensor(input)], seed: 0 }
 }
 
 fn script(folder: &Path, body: &str) -> PathBuf {

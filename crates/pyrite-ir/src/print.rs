@@ -127,7 +127,8 @@ pub fn print_repro(graph: &Graph, info: &ReproInfo, options: &PrintOptions<'_>) 
     if let Some(inputs) = &info.inputs {
         print_load_args(&mut text, inputs);
         let backend = info.get("backend").and_then(|b| b.strip_prefix("torch:")).filter(|b| *b != "eager");
-        text.push_str(RUN_HEAD);
+        let seed = info.get("seed").and_then(|seed| seed.parse::<u64>().ok()).unwrap_or_default();
+        text.push_str(&RUN_HEAD.replace("SEED", &seed.to_string()));
         match backend {
             Some(backend) => {
                 let (backend, settings) = backend.split_once('?').unwrap_or((backend, ""));
@@ -181,7 +182,7 @@ if __name__ == '__main__':
     from torch._dynamo.debug_utils import InputReader
 
     def args():
-        torch.manual_seed(0)
+        torch.manual_seed(SEED)
         reader = InputReader(save_dir=os.path.dirname(os.path.abspath(__file__)))
         load_args(reader)
         return reader.args

@@ -21,6 +21,8 @@ pub struct Candidate {
     pub graph: Graph,
     /// The inputs.
     pub inputs: Vec<Value<Tensor>>,
+    /// The seed of random numbers, which inputs may be made of.
+    pub seed: u64,
 }
 
 /// How large a candidate is: compared from the first field to the last.
@@ -76,18 +78,31 @@ impl Candidate {
     }
 
     fn plain_values(&self) -> usize {
+        let drawn = content::drawn(self);
         let mut values = 0;
         for input in &self.inputs {
-            input.each(&mut |tensor| values += content::cost(tensor));
+            input.each(&mut |tensor| {
+                let cost = content::cost(tensor);
+                let is_drawn = drawn.contains(&tensor.storage().id());
+                values += if is_drawn { cost.min(2 * tensor.numel()) } else { cost };
+            });
         }
         values
     }
 
-    /// Whether inputs or constants hold data of the user: anything that is neither small whole numbers nor generated.
-    pub fn has_user_data(&self) -> bool {
-        let mut found = self.graph.constants().values().any(|t| content::of(t) == Content::Data);
-        self.inputs.iter().for_each(|input| input.each(&mut |t| found |= content::of(t) == Content::Data));
-        found
+    /// The least plain content of inputs and constants. What is neither small whole numbers nor from the seed is data that
+    /// came with the program.
+    pub fn content(&self) -> Content {
+        let drawn = content::drawn(self);
+        let mut worst = self.graph.constants().values().map(content::of).max().unwrap_or(Content::Bits);
+        for input in &self.inputs {
+            input.each(&mut |tensor| {
+                let own = content::of(tensor);
+                let is_drawn = drawn.contains(&tensor.storage().id());
+                worst = worst.max(if is_drawn { own.min(Content::Generated) } else { own });
+            });
+        }
+        worst
     }
 
     /// A hash of the program's text and of its inputs.

@@ -1,13 +1,16 @@
-//! What tensors hold: plain numbers, generated ones, or data.
+//! What tensors hold: plain numbers, numbers that the seed gives, or data.
 //!
 //! Plain contents say most about a failure. Data that came with the program may belong to somebody, so a result says
-//! whether any is left; numbers that a seed gives are nobody's.
+//! whether any is left; numbers that a seed gives are nobody's, and need not be stored. The seed gives the storages of
+//! inputs one after the other, normally distributed floats and zeros for everything else, as PyTorch's reader does for
+//! those that have no file: so which numbers those are depends on the inputs before.
 
-use pyrite_tensor::Tensor;
-use pyrite_tensor::random::CounterGenerator;
+use pyrite_ir::Value;
+use pyrite_tensor::random::{TorchGenerator, rand_strided};
+use pyrite_tensor::{DType, Storage, Tensor};
+use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The seed of generated contents.
-pub const SEED: u64 = 0;
+use crate::Candidate;
 
 /// The largest whole number that counts as small.
 const SMALL: f64 = 9.0;
@@ -19,19 +22,15 @@ pub enum Content {
     Bits,
     /// Small whole numbers.
     Small,
-    /// What [`generated`] gives.
+    /// What the seed gives.
     Generated,
     /// Anything else.
     Data,
 }
 
-/// What a tensor holds.
+/// What a tensor holds, whatever the seed gives.
 pub(crate) fn of(tensor: &Tensor) -> Content {
-    let worst = tensor.to_c128s().iter().map(|z| kind(z.re, z.im)).max().unwrap_or(Content::Bits);
-    let made = worst == Content::Data
-        && tensor.dtype().is_float()
-        && generated(tensor).is_some_and(|made| made.to_f64s() == tensor.to_f64s());
-    if made { Content::Generated } else { worst }
+    tensor.to_c128s().iter().map(|z| kind(z.re, z.im)).max().unwrap_or(Content::Bits)
 }
 
 fn kind(re: f64, im: f64) -> Content {
@@ -44,11 +43,8 @@ fn kind(re: f64, im: f64) -> Content {
     }
 }
 
-/// How far a tensor is from zeros and ones: small whole numbers count one each, generated ones two, data three.
+/// How far a tensor is from zeros and ones: small whole numbers count one each, data three.
 pub(crate) fn cost(tensor: &Tensor) -> usize {
-    if of(tensor) == Content::Generated {
-        return 2 * tensor.numel();
-    }
     let each = tensor.to_c128s();
     let costs = each.iter().map(|z| match kind(z.re, z.im) {
         Content::Bits => 0,
@@ -58,13 +54,58 @@ pub(crate) fn cost(tensor: &Tensor) -> usize {
     costs.sum()
 }
 
-/// A tensor of the same form with normally distributed numbers from the seed; `None` for what holds no floating-point
-/// numbers.
-pub(crate) fn generated(tensor: &Tensor) -> Option<Tensor> {
-    if !tensor.dtype().is_float() {
-        return None;
+/// The storages of a candidate's inputs in their order, each once, with the element type of the first tensor over it.
+fn storages(candidate: &Candidate) -> Vec<(Storage, DType)> {
+    let mut found: Vec<(Storage, DType)> = Vec::new();
+    let mut seen: FxHashSet<usize> = FxHashSet::default();
+    for input in &candidate.inputs {
+        if let Value::Tensor(tensor) = input
+            && seen.insert(tensor.storage().id())
+        {
+            found.push((tensor.storage().clone(), tensor.dtype()));
+        }
     }
-    let made = crate::candidate::copied(tensor);
-    CounterGenerator::new(SEED, 0).fill_normal(&made);
-    Some(made)
+    found
+}
+
+/// The next storage of a form that a generator gives; `None` where the size is no multiple of the element's.
+fn next(generator: &mut TorchGenerator, storage: &Storage, dtype: DType) -> Option<Storage> {
+    let count = storage.nbytes() / dtype.size();
+    let made = rand_strided(&[count as i64], &[1], dtype, generator).ok()?;
+    (made.storage().nbytes() == storage.nbytes()).then(|| made.storage().clone())
+}
+
+/// The ids of the storages that the candidate's seed gives.
+pub fn drawn(candidate: &Candidate) -> FxHashSet<usize> {
+    let mut generator = TorchGenerator::new(candidate.seed);
+    let mut found = FxHashSet::default();
+    for (storage, dtype) in storages(candidate) {
+        let mut ahead = generator.clone();
+        if next(&mut ahead, &storage, dtype).is_some_and(|made| *made.read::<u8>() == *storage.read::<u8>()) {
+            found.insert(storage.id());
+            generator = ahead;
+        }
+    }
+    found
+}
+
+/// The candidate with the contents of these storages from the seed, beside those that are from it already.
+pub(crate) fn redrawn(candidate: &Candidate, more: &FxHashSet<usize>) -> Candidate {
+    let already = drawn(candidate);
+    let mut generator = TorchGenerator::new(candidate.seed);
+    let mut made: FxHashMap<usize, Storage> = FxHashMap::default();
+    for (storage, dtype) in storages(candidate) {
+        if more.contains(&storage.id()) || already.contains(&storage.id()) {
+            made.extend(next(&mut generator, &storage, dtype).map(|new| (storage.id(), new)));
+        }
+    }
+    let inputs = candidate.inputs.iter().map(|input| {
+        input.map(&mut |tensor| match made.get(&tensor.storage().id()) {
+            Some(storage) => {
+                Tensor::new(storage.clone(), tensor.dtype(), tensor.layout().clone()).unwrap_or_else(|_| tensor.clone())
+            }
+            None => tensor.clone(),
+        })
+    });
+    Candidate { inputs: inputs.collect(), ..candidate.clone() }
 }

@@ -21,7 +21,7 @@ mod saved;
 mod settings;
 
 pub use candidate::{Candidate, Size};
-pub use content::{Content, SEED};
+pub use content::{Content, drawn};
 pub use driver::{Follow, NotReproduced, Options, Progress, Reduction, Silent, reduce};
 pub use passes::{PASSES, Pass};
 pub use saved::Keep;

@@ -145,7 +145,7 @@ impl Parts {
         let outputs: Vec<NodeId> =
             self.outputs.iter().filter_map(|id| copies.get(&self.resolve(*id)).copied()).collect();
         builder.output(outputs.into());
-        Candidate { graph: builder.finish(), inputs }
+        Candidate { graph: builder.finish(), inputs, seed: from.seed }
     }
 
     /// The nodes that a node uses in the new candidate.

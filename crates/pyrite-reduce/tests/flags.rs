@@ -25,7 +25,7 @@ fn program() -> Candidate {
         graph.set_meta(id, Value::Tensor(meta));
     }
     let input = |seed: f32| Value::Tensor(Tensor::from_slice(&[seed; 9], &[3, 3]));
-    Candidate { graph, inputs: vec![input(0.5), input(0.25)] }
+    Candidate { graph, inputs: vec![input(0.5), input(0.25)], seed: 0 }
 }
 
 fn called<'a>(graph: &'a Graph, name: &'a str) -> impl Iterator<Item = usize> + 'a {

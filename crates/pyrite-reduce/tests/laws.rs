@@ -10,7 +10,7 @@ use pyrite_testing::random;
 
 fn candidate(number: u64) -> Candidate {
     let case = random::graph(number);
-    Candidate { graph: case.graph, inputs: case.inputs.into_iter().map(pyrite_ir::Value::Tensor).collect() }
+    Candidate { graph: case.graph, inputs: case.inputs.into_iter().map(pyrite_ir::Value::Tensor).collect(), seed: 0 }
 }
 
 fn names(candidate: &Candidate) -> BTreeSet<String> {

@@ -21,7 +21,7 @@ enum By {
 fn nested(number: u64, by: By, depth: usize) -> Candidate {
     let case = random::graph(number);
     let inputs = case.inputs.into_iter().map(Value::Tensor).collect();
-    (0..depth).fold(Candidate { graph: case.graph, inputs }, |inner, _| wrapped(&inner, by))
+    (0..depth).fold(Candidate { graph: case.graph, inputs, seed: 0 }, |inner, _| wrapped(&inner, by))
 }
 
 fn wrapped(inner: &Candidate, by: By) -> Candidate {
@@ -58,7 +58,7 @@ fn wrapped(inner: &Candidate, by: By) -> Candidate {
         })
         .collect();
     builder.output(items.into());
-    Candidate { graph: builder.finish(), inputs }
+    Candidate { graph: builder.finish(), inputs, seed: 0 }
 }
 
 /// The operators inside of nested graphs at a depth, over all that are called.

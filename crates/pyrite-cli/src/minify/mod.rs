@@ -15,7 +15,7 @@ use indicatif::ProgressBar;
 use pyrite_debug::{Asking, Command, Folder, Isolated, Limits, Question, Verdicts, VerdictsError, candidate_of};
 use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_oracle::{CONFIDENCE, Oracle, Sequential, Signature, Test, Verdict};
-use pyrite_reduce::{Candidate, Follow, Keep, NotReproduced, Options, Reduction, Size, necessary, reduce};
+use pyrite_reduce::{Candidate, Content, Follow, Keep, NotReproduced, Options, Reduction, Size, necessary, reduce};
 use serde_json::json;
 
 use crate::Outcome;
@@ -48,9 +48,9 @@ pub struct Minify {
     /// Leave out gradients
     #[arg(long)]
     forward_only: bool,
-    /// The seed of random numbers and of generated inputs
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
+    /// The seed of random numbers and of generated inputs [default: what the file says, else 0]
+    #[arg(long)]
+    seed: Option<u64>,
     /// How many candidates are tried at once
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
     jobs: u32,
@@ -101,7 +101,7 @@ impl Minify {
             accuracy: Some(accuracy),
             check: None,
             forward_only: false,
-            seed: 0,
+            seed: None,
             jobs: 2,
             time_budget: None,
             time_limit: None,
@@ -118,7 +118,7 @@ impl Minify {
 
     /// With another seed.
     pub fn seeded(self, seed: u64) -> Self {
-        Self { seed, ..self }
+        Self { seed: Some(seed), ..self }
     }
 
     /// With a limit of time.
@@ -159,7 +159,7 @@ impl Minify {
             reference: self.reference.clone(),
             accuracy: self.accuracy.unwrap_or_else(|| said_by_file(&program)).into(),
             forward_only: self.forward_only || program.is_differentiated(),
-            seed: self.seed,
+            seed: program.seed(self.seed),
             rewrites: None,
             refused: Vec::new(),
             switches: self.comparing.switches(),
@@ -167,7 +167,7 @@ impl Minify {
         let oracle = self.oracle(&question)?;
         oracle.prepare(self.jobs as usize);
         let start =
-            candidate_of(&self.file, self.seed).map_err(|why| self.failed("the program cannot be loaded", why))?;
+            candidate_of(&self.file, question.seed).map_err(|why| self.failed("the program cannot be loaded", why))?;
         let folder =
             Folder::open(&self.folder()?).map_err(|error| self.unwritten("the result cannot be written", error))?;
         let verdicts = self.verdicts(&folder, &question, &start)?;
@@ -198,8 +198,7 @@ impl Minify {
         };
         let mut metadata = teller.metadata_for(&reduction.found);
         metadata.extend(flaky.as_ref().map(|flaky| ("fails".to_owned(), flaky.to_string())));
-        let data = if reduction.best.has_user_data() { "from the program" } else { "plain or generated" };
-        metadata.push(("data".to_owned(), data.to_owned()));
+        metadata.push(("data".to_owned(), data_in(&reduction.best)));
         let path = folder
             .write("repro.py", &reduction.best, &metadata)
             .map_err(|error| self.unwritten("the result cannot be written", error))?;
@@ -406,7 +405,7 @@ impl Minify {
             metadata.push(("reference".to_owned(), question.reference.clone()));
         }
         metadata.extend(crate::python_imports().map(|module| ("import".to_owned(), module)));
-        metadata.push(("seed".to_owned(), self.seed.to_string()));
+        metadata.push(("seed".to_owned(), question.seed.to_string()));
         metadata
     }
 
@@ -433,7 +432,8 @@ impl Minify {
                 "proven": proven,
                 "backend": question.backend,
                 "minimal_for": reduction.minimal_for,
-                "user_data": reduction.best.has_user_data(),
+                "user_data": reduction.best.content() == Content::Data,
+                "data": data_in(&reduction.best),
                 "others": reduction.others.iter().map(|(s, _)| s.to_string()).collect::<Vec<_>>(),
                 "repro": path,
             });
@@ -455,10 +455,9 @@ impl Minify {
         );
         println!(
             "{}",
-            if reduction.best.has_user_data() {
-                "it still holds numbers that came with the program"
-            } else {
-                "none of the program's data is left in it"
+            match reduction.best.content() {
+                Content::Data => "it still holds numbers that came with the program".to_owned(),
+                _ => format!("none of the program's data is left in it: {}", data_in(&reduction.best)),
             }
         );
         for (signature, _) in &reduction.others {
@@ -500,6 +499,15 @@ impl Minify {
                 .at(Location::in_file(&self.file))
                 .cause(cause.to_string()),
         )
+    }
+}
+
+/// Where the numbers in a program come from.
+fn data_in(program: &Candidate) -> String {
+    match program.content() {
+        Content::Bits | Content::Small => "small whole numbers".to_owned(),
+        Content::Generated => format!("generated from seed {}", program.seed),
+        Content::Data => "from the program".to_owned(),
     }
 }
 

@@ -140,7 +140,7 @@ impl Executable for Program {
         let fault = |what: String| NodeError::from(OpError::fault(what));
         let place = tempfile::tempdir().map_err(|e| fault(format!("no temporary folder: {e}")))?;
         let folder = Folder::scratch(place.path()).map_err(|e| fault(e.to_string()))?;
-        let candidate = Candidate { graph: self.graph.clone(), inputs: inputs.clone() };
+        let candidate = Candidate { graph: self.graph.clone(), inputs: inputs.clone(), seed: self.options.seed };
         folder.write("program.py", &candidate, &[]).map_err(|e| fault(e.to_string()))?;
         let forward_only = self.options.direction == Direction::Forward;
         let request = json!({

@@ -51,5 +51,5 @@ pub(super) fn inferred(candidate: Candidate) -> Option<Candidate> {
         tracer.call_op(op, args)
     });
     let graph = pyrite_passes::cleanup::dead_code(&tied(graph.ok()?, &candidate.graph));
-    Some(Candidate { graph, inputs: candidate.inputs })
+    Some(Candidate { graph, ..candidate })
 }

@@ -48,7 +48,7 @@ fn smaller(from: &Candidate, keep: Keep) -> Vec<Candidate> {
                 operands.iter().map(|operand| operand.try_map(&mut |id| value(id)).ok()).collect();
             let known = given.is_some();
             let inputs = given.unwrap_or_else(|| vec![Value::None; body.placeholders().count()]);
-            let body = annotated(Candidate { graph: body.clone(), inputs });
+            let body = annotated(Candidate { graph: body.clone(), inputs, seed: from.seed });
             let mut bodies = structure::bypassed(&body);
             bodies.extend(without_regions(&body));
             bodies.extend(operators::with_simpler(&body));
@@ -114,7 +114,11 @@ fn ended(from: &Candidate, call: NodeId, name: &Arc<str>, body: &Candidate) -> V
                 _ => false,
             };
             let (end, _) = graph.nodes().find(|(id, node)| fits(*id, node))?;
-            let whole = Candidate { graph: graph.clone(), inputs: vec![Value::None; graph.placeholders().count()] };
+            let whole = Candidate {
+                graph: graph.clone(),
+                inputs: vec![Value::None; graph.placeholders().count()],
+                seed: from.seed,
+            };
             let part = Parts { outputs: vec![end], ..Parts::default() }.build(&whole);
             let inputs = graph.placeholders().map(|(_, node)| node.clone()).collect();
             bodies.push((other.clone(), with_inputs(&part.graph, inputs)));
@@ -133,7 +137,7 @@ fn ended(from: &Candidate, call: NodeId, name: &Arc<str>, body: &Candidate) -> V
         let item = builder.get_item(*copies.get(&call)?, 0);
         builder.set_meta(item, Value::Tensor(form.clone()));
         builder.output(vec![item].into());
-        let ended = Candidate { graph: builder.finish(), inputs: from.inputs.clone() };
+        let ended = Candidate { graph: builder.finish(), inputs: from.inputs.clone(), seed: from.seed };
         // Inputs may come after the call only where they are used after it.
         let given = ended.graph.placeholders().count() == ended.inputs.len();
         given.then(|| Parts::all(&ended.graph).build(&ended))
@@ -183,7 +187,7 @@ fn put_back(from: &Candidate, name: &Arc<str>, old: &Candidate, new: &Candidate)
         }
         copies.insert(id, builder.push(copy));
     }
-    Some(Candidate { graph: builder.finish(), inputs })
+    Some(Candidate { graph: builder.finish(), inputs, seed: from.seed })
 }
 
 /// A node over the copies of what it uses; a constant comes along.
@@ -267,7 +271,7 @@ fn trimmed(from: &Candidate, group: &BTreeSet<Arc<str>>) -> Option<Candidate> {
         let outputs = kept_results.iter().map(|index| all.get(*index).copied()).collect::<Option<_>>()?;
         let inputs = vec![Value::None; body.placeholders().count()];
         let part = Parts { outputs, ..Parts::default() };
-        let smaller = part.build(&Candidate { graph: (*body).clone(), inputs }).graph;
+        let smaller = part.build(&Candidate { graph: (*body).clone(), inputs, seed: from.seed }).graph;
         for (index, (_, node)) in body.placeholders().enumerate() {
             used.extend(smaller.placeholders().any(|(_, other)| other.name == node.name).then_some(index));
         }
@@ -304,7 +308,7 @@ fn trimmed(from: &Candidate, group: &BTreeSet<Arc<str>>) -> Option<Candidate> {
         }
         copies.insert(id, builder.push(copy));
     }
-    let trimmed = Candidate { graph: builder.finish(), inputs: from.inputs.clone() };
+    let trimmed = Candidate { graph: builder.finish(), inputs: from.inputs.clone(), seed: from.seed };
     // What the call no longer takes may be used by nobody else.
     Some(Parts::all(&trimmed.graph).build(&trimmed))
 }

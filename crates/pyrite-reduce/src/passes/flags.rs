@@ -44,7 +44,7 @@ fn without_gradients(from: &Candidate, only: Option<usize>) -> Option<Candidate>
             changed = true;
         }
     }
-    changed.then(|| Candidate { graph, inputs: from.inputs.clone() })
+    changed.then(|| Candidate { graph, ..from.clone() })
 }
 
 /// The candidates without all switches, or without those of one region.

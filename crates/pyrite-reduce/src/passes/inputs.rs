@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use pyrite_ir::{Builder, Kind, Meta, Node, NodeId, StorageId, Value};
 use pyrite_tensor::{Layout, Tensor};
+use rustc_hash::FxHashSet;
 
 use super::arguments::inferred;
 use crate::Candidate;
@@ -142,7 +143,7 @@ pub(super) fn rebuilt(
         };
         copies[id.0 as usize] = builder.push(copy);
     }
-    inferred(Candidate { graph: builder.finish(), inputs })
+    inferred(Candidate { graph: builder.finish(), inputs, seed: from.seed })
 }
 
 /// Numbers inside of lists are sizes; numbers on their own are dimensions and the like.
@@ -161,7 +162,7 @@ fn renumbered(value: &Value<NodeId>, number: &dyn Fn(i64) -> i64) -> Value<NodeI
     }
 }
 
-/// Plainer contents, the plainest first.
+/// Plainer contents, the plainest first; then contents from the seed, of all data at once and of single inputs.
 pub(super) fn values(search: &mut Search<'_>) {
     while !search.is_over() {
         let from = search.best().clone();
@@ -171,9 +172,17 @@ pub(super) fn values(search: &mut Search<'_>) {
             for content in plainer(tensor) {
                 let mut inputs = from.inputs.clone();
                 inputs[index] = Value::Tensor(content);
-                proposals.push(Candidate { graph: from.graph.clone(), inputs });
+                proposals.push(Candidate { inputs, ..from.clone() });
             }
         }
+        let data = from.inputs.iter().filter_map(Value::as_tensor).filter(|t| content::of(t) == Content::Data);
+        let data: FxHashSet<usize> = data.map(|tensor| tensor.storage().id()).collect();
+        if !data.is_empty() {
+            proposals.push(content::redrawn(&from, &data));
+        }
+        let single = from.inputs.iter().filter_map(Value::as_tensor).map(|tensor| tensor.storage().id());
+        let single = single.filter(|id| data.contains(id)).map(|id| FxHashSet::from_iter([id]));
+        proposals.extend(single.map(|one| content::redrawn(&from, &one)));
         if search.first_failing(proposals).is_none() {
             return;
         }
@@ -182,7 +191,6 @@ pub(super) fn values(search: &mut Search<'_>) {
 
 /// Tensors of the same form with plainer contents than a tensor has.
 fn plainer(tensor: &Tensor) -> Vec<Tensor> {
-    let now = content::of(tensor);
     let numbers = tensor.to_f64s();
     let filled = |number: &dyn Fn(usize, f64) -> f64| {
         let made = copied(tensor);
@@ -198,11 +206,8 @@ fn plainer(tensor: &Tensor) -> Vec<Tensor> {
         made.push(filled(&|at, _| f64::from(u8::from(at == largest))));
     }
     made.push(filled(&|_, v| v.round().clamp(-1.0, 1.0).abs()));
-    if now > Content::Small {
+    if content::of(tensor) > Content::Small {
         made.push(filled(&|_, v| if v.is_nan() { 0.0 } else { v.round().clamp(-9.0, 9.0) }));
-    }
-    if now > Content::Generated {
-        made.extend(content::generated(tensor));
     }
     made
 }

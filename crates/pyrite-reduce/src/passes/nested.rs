@@ -88,7 +88,7 @@ fn inlined(from: &Candidate, call: NodeId, name: &str, operands: &[Value<NodeId>
         }
         copies.insert(call, result);
     }
-    inferred(Candidate { graph: builder.finish(), inputs: from.inputs.clone() })
+    inferred(Candidate { graph: builder.finish(), inputs: from.inputs.clone(), seed: from.seed })
 }
 
 /// A node's copy, over copies of what it uses; an item of a list that is known is that item.
