@@ -223,6 +223,8 @@ class Dynamo:
 
     def __init__(self):
         self.graphs = 0
+        # Forks of this process find everything imported.
+        self.compile(torch.sin)(torch.ones(1))
 
     def reset(self):
         torch._dynamo.reset()

@@ -46,6 +46,8 @@ def in_a_fork(work, time_limit):
 
 def answer(work, writer):
     """Runs the work in the child and never returns."""
+    # The first call after a fork renews torch's pool; two threads of autograd doing so at once would abort.
+    torch.set_num_threads(1)
     try:
         told = (work(), None)
     except BaseException as error:

@@ -1,7 +1,6 @@
 """The corpus and the hostile programs through Pyrite's capture, and the harness against compilers that are wrong on purpose."""
 
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -26,8 +25,7 @@ def expected_to_fail(names, failures):
 
 def run_module(*arguments):
     """What a module of this package prints, as data. Its process may crash; the one of the tests does not."""
-    environment = {**os.environ, "PYTHONPATH": str(TESTS)}
-    done = subprocess.run([sys.executable, "-m", *arguments], cwd=TESTS, env=environment, capture_output=True, text=True, timeout=900)
+    done = subprocess.run([sys.executable, "-m", *arguments], cwd=TESTS, capture_output=True, text=True, timeout=900)
     assert done.stdout.startswith("{"), done.stderr
     return json.loads(done.stdout)
 
