@@ -1,7 +1,29 @@
-"""torch.compile rebuilt in Rust: every stage can be stopped, dumped, replayed, compared and shrunk."""
+"""torch.compile rebuilt in Rust: every stage can be stopped, dumped, replayed, compared and shrunk.
 
-import torch  # noqa: F401  (loads the libraries that the extension module looks into)
+`torch.compile(m, backend="pyrite")` compiles what torch captured; `backend="pyrite_debug"` checks any backend as it runs.
+"""
 
-from pyrite._native import Graph, Node, __version__
+import importlib
 
-__all__ = ["Graph", "Node", "__version__"]
+from pyrite._native import AccuracyError, CompileError, Graph, Node, Program, __version__
+
+# Names that need torch are imported when they are first used: the command `pyrite` and its workers start without it.
+_LAZY = {
+    "FallbackWarning": "pyrite.torch_backend",
+    "list_backends": "pyrite.backends",
+    "register_backend": "pyrite.backends",
+}
+
+__all__ = ["AccuracyError", "CompileError", "Graph", "Node", "Program", "__version__", *_LAZY]
+
+
+def __getattr__(name):
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    if name in ("autograd", "backends", "config", "debug", "fx", "torch_backend"):
+        return importlib.import_module(f"pyrite.{name}")
+    raise AttributeError(f"module `pyrite` has no attribute `{name}`")
+
+
+def __dir__():
+    return sorted(__all__)

@@ -1,6 +1,16 @@
 """The Rust half of the package."""
 
+from typing import Any
+
+import torch
+
 __version__: str
+
+class CompileError(RuntimeError):
+    """A backend could not compile a program."""
+
+class AccuracyError(RuntimeError):
+    """A compiled program computed something else than the reference; the last line is the path of a repro."""
 
 class Node:
     """A node of a graph: what FX calls its name, op and target."""
@@ -13,8 +23,8 @@ class Graph:
     """A graph of tensor operators. Its text is Python that PyTorch runs too."""
 
     @staticmethod
-    def from_text(text: str) -> Graph:
-        """Reads a graph from its text: Pyrite's, or what FX prints."""
+    def from_text(text: str, hints: dict[str, int] | None = None) -> Graph:
+        """Reads a graph from its text: Pyrite's, or what FX prints. Hints are values of symbolic sizes."""
 
     code: str
     nodes: list[Node]
@@ -22,3 +32,63 @@ class Graph:
 
     def print_readable(self) -> str:
         """The text with the type, shape and strides of every value, and the user's stacks."""
+
+    def __call__(self, *arguments: Any) -> list[Any]:
+        """Runs the graph eagerly."""
+
+class Program:
+    """A compiled program: call it with one argument per placeholder, and it returns the list of the graph's outputs."""
+
+    backend: str
+    written: list[int]
+    returned: list[int]
+    rewrites: list[str]
+
+    def __call__(self, *arguments: Any) -> list[Any]: ...
+    def forward(self, *arguments: Any) -> Outcome:
+        """Runs the program and returns what autograd needs to know."""
+
+    def graphs(self) -> list[tuple[str, Graph]]:
+        """The graphs that the backend runs, with their names."""
+
+class Outcome:
+    """The leaves of a program's outputs, which of them lie in the memory of inputs, and the backward half."""
+
+    def values(self) -> list[Any]: ...
+    def aliases(self) -> list[tuple[int, tuple[list[int], list[int], int] | None] | None]: ...
+    def held(self) -> list[int]: ...
+    def held_inputs(self) -> list[int]: ...
+    def nest(self, leaves: list[Any]) -> list[Any]: ...
+    def tape(self) -> Tape | None: ...
+
+class Tape:
+    """The backward half of one run. It runs once: what it needs is freed on the way."""
+
+    wanted: list[int]
+
+    def run(self, gradients: list[torch.Tensor | None]) -> list[torch.Tensor | None]: ...
+
+def compile(
+    graph: Graph,
+    backend: str = "native",
+    options: dict[str, Any] | None = None,
+    example_inputs: tuple[Any, ...] | None = None,
+) -> Program:
+    """Compiles a graph with a backend of Pyrite's."""
+
+def compile_debugged(
+    graph: Graph,
+    backend: str,
+    options: dict[str, Any] | None = None,
+    example_inputs: tuple[Any, ...] | None = None,
+    *,
+    repro_after: str = "capture",
+    repro_level: int = 4,
+    debug_dir: str = "pyrite_debug",
+    reference: str = "eager",
+    accuracy: str = "fp",
+) -> Program:
+    """Compiles a graph with any backend, wrapped so that a failure leaves a repro in a folder."""
+
+def backends() -> list[tuple[str, str]]:
+    """Names and help of the backends of Pyrite's."""

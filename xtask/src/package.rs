@@ -35,7 +35,8 @@ pub fn interpreter(workspace: &Workspace) -> Result<PathBuf> {
         )?;
     }
     let (theirs, ours) = (site_packages(&shared)?, site_packages(&interpreter)?);
-    write(&ours.join("pyrite.pth"), &format!("import site; site.addsitedir({theirs:?})\n{}\n", modules.display()))?;
+    let (theirs, modules) = (theirs.display().to_string(), modules.display());
+    write(&ours.join("pyrite.pth"), &format!("import site; site.addsitedir({theirs:?})\n{modules}\n"))?;
     let script =
         format!("#!{}\nimport sys\nfrom pyrite.__main__ import main\nsys.exit(main())\n", interpreter.display());
     let command = environment.join("bin/pyrite");

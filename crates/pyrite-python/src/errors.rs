@@ -1,10 +1,39 @@
 //! Errors of the crates below as Python's exceptions.
 
 use pyo3::PyErr;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError, PyValueError};
 use pyrite_diag::Diagnostics;
+use pyrite_ir::{NodeError, OpError};
+
+pyo3::create_exception!(pyrite, CompileError, PyRuntimeError, "A backend could not compile a program.");
+pyo3::create_exception!(
+    pyrite,
+    AccuracyError,
+    PyRuntimeError,
+    "A compiled program computed something else than the reference; the last line is the path of a repro."
+);
 
 /// A text that cannot be read is a `ValueError` with all that was found in it.
 pub fn unreadable(found: &Diagnostics) -> PyErr {
     PyValueError::new_err(found.to_string())
+}
+
+/// An error of compiling.
+pub fn uncompiled(error: &NodeError) -> PyErr {
+    CompileError::new_err(error.to_string())
+}
+
+/// An error of running: what torch refuses too is the `RuntimeError` that torch raises. The path of a repro is its last
+/// line.
+pub fn failed(error: &NodeError, repro: Option<&str>) -> PyErr {
+    let mut text = error.to_string();
+    if let Some(path) = repro {
+        text += &format!("\n{path}");
+    }
+    match &error.error {
+        OpError::Outside { kind, message, .. } if kind == "AccuracyError" => AccuracyError::new_err(message.clone()),
+        OpError::Outside { stage, .. } if stage == "compile" => CompileError::new_err(text),
+        OpError::Unsupported(_) => PyNotImplementedError::new_err(text),
+        _ => PyRuntimeError::new_err(text),
+    }
 }

@@ -1,12 +1,16 @@
 //! Graphs as Python sees them.
 
+use std::collections::BTreeMap;
+
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use pyrite_ir::print::{PrintOptions, print};
 use pyrite_ir::{Kind, Target};
 use pyrite_ops::registry;
 use pyrite_reader::{ReadOptions, read_text};
 
 use crate::errors;
+use crate::program::compile_graph;
 
 /// A graph of tensor operators. Its text is Python that PyTorch runs too.
 #[pyclass(module = "pyrite._native", frozen)]
@@ -28,10 +32,12 @@ pub struct Node {
 
 #[pymethods]
 impl Graph {
-    /// Reads a graph from its text: Pyrite's, or what FX prints.
+    /// Reads a graph from its text: Pyrite's, or what FX prints. Hints are values of symbolic sizes.
     #[staticmethod]
-    fn from_text(text: &str) -> PyResult<Self> {
-        let read = read_text(text, None, registry(), &ReadOptions::default()).map_err(|e| errors::unreadable(&e))?;
+    #[pyo3(signature = (text, hints = None))]
+    fn from_text(text: &str, hints: Option<BTreeMap<String, i64>>) -> PyResult<Self> {
+        let options = ReadOptions { hints: hints.unwrap_or_default(), ..ReadOptions::default() };
+        let read = read_text(text, None, registry(), &options).map_err(|e| errors::unreadable(&e))?;
         Ok(Self { graph: read.graph })
     }
 
@@ -56,6 +62,13 @@ impl Graph {
     #[getter]
     fn op_count(&self) -> usize {
         self.graph.nodes().filter(|(_, node)| is_operator(&node.kind)).count()
+    }
+
+    /// Runs the graph eagerly.
+    #[pyo3(signature = (*arguments))]
+    fn __call__<'py>(&self, arguments: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        let program = compile_graph(arguments.py(), self, "eager", None, Some(arguments))?;
+        Bound::new(arguments.py(), program)?.call1(arguments.clone())
     }
 
     fn __repr__(&self) -> String {

@@ -1,16 +1,30 @@
 //! The extension module `pyrite._native`: what the Python package `pyrite` is made of in Rust.
 //!
-//! [`graph`] shows graphs to Python. Everything here converts and hands on; what can be said without Python is said in
+//! [`graph`] shows graphs to Python, [`program`] compiles and runs them, [`bridge`] takes torch's tensors in and out. Everything here converts and hands on; what can be said without Python is said in
 //! the crates below.
 
+mod bridge;
+mod debugged;
 mod errors;
 mod graph;
+mod options;
+mod outcome;
+mod program;
+mod threads;
 
 /// The Rust half of the package `pyrite`.
 #[pyo3::pymodule]
 mod _native {
     #[pymodule_export]
+    use crate::debugged::compile_debugged;
+    #[pymodule_export]
+    use crate::errors::{AccuracyError, CompileError};
+    #[pymodule_export]
     use crate::graph::{Graph, Node};
+    #[pymodule_export]
+    use crate::outcome::{Outcome, Tape};
+    #[pymodule_export]
+    use crate::program::{Program, backends, compile_graph};
 
     /// The version of Pyrite.
     #[pymodule_export]

@@ -196,6 +196,11 @@ impl Storage {
         Arc::strong_count(&self.0) == 1
     }
 
+    /// How many hold it.
+    pub fn holders(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
+
     /// All whole elements of a type, for reading.
     pub fn read<T: Element>(&self) -> Reading<'_, T> {
         RwLockReadGuard::map(self.0.bytes.read_recursive(), |block| typed(block))

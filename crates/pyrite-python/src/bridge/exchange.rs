@@ -1,0 +1,145 @@
+//! Pyrite's tensors as torch's, by DLPack's exchange interface.
+//!
+//! torch's class of tensors carries a table of C functions; one of them makes a tensor of a description whose memory
+//! stays ours until torch calls the deleter.
+
+use std::ffi::c_void;
+
+use pyo3::exceptions::PyImportError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyCapsule;
+use pyrite_tensor::{DType, Tensor};
+
+/// DLPack's version of the structures below.
+const VERSION: Version = Version { major: 1, minor: 3 };
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Version {
+    major: u32,
+    minor: u32,
+}
+
+#[repr(C)]
+struct Array {
+    data: *mut c_void,
+    device_type: i32,
+    device_id: i32,
+    rank: i32,
+    code: u8,
+    bits: u8,
+    lanes: u16,
+    shape: *mut i64,
+    strides: *mut i64,
+    byte_offset: u64,
+}
+
+#[repr(C)]
+struct Managed {
+    version: Version,
+    context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut Managed)>,
+    flags: u64,
+    array: Array,
+}
+
+type ToObject = unsafe extern "C" fn(*mut Managed, *mut *mut c_void) -> i32;
+
+#[repr(C)]
+struct Table {
+    version: Version,
+    previous: *const Table,
+    allocate: *const c_void,
+    from_object: *const c_void,
+    to_object: ToObject,
+}
+
+/// What torch holds while it uses our memory. The description points into the shape and the strides.
+struct Lent {
+    managed: Managed,
+    tensor: Tensor,
+    shape: Vec<i64>,
+    strides: Vec<i64>,
+}
+
+static TO_OBJECT: PyOnceLock<ToObject> = PyOnceLock::new();
+
+fn to_object(py: Python<'_>) -> PyResult<ToObject> {
+    TO_OBJECT
+        .get_or_try_init(py, || {
+            let found = py.import("torch")?.getattr("Tensor")?.getattr("__dlpack_c_exchange_api__")?;
+            let capsule = found.cast::<PyCapsule>()?;
+            let table = capsule.pointer_checked(Some(c"dlpack_exchange_api"))?.cast::<Table>();
+            // SAFETY: a capsule of that name holds such a table, which lives as long as torch does.
+            let table = unsafe { table.as_ref() };
+            if table.version.major != VERSION.major {
+                return Err(PyImportError::new_err("torch speaks another version of DLPack; pyrite needs torch 2.15"));
+            }
+            Ok(table.to_object)
+        })
+        .copied()
+}
+
+/// A torch tensor over the tensor's memory. It is no view and has no history.
+pub fn to_torch<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+    let make = to_object(py)?;
+    let (code, bits) = kind(tensor.dtype());
+    let (shape, strides) = (tensor.shape().to_vec(), tensor.stride().to_vec());
+    let offset = tensor.layout().offset as usize * tensor.dtype().size();
+    let empty = tensor.numel() == 0;
+    let array = Array {
+        data: if empty { std::ptr::null_mut() } else { tensor.storage().as_mut_ptr().wrapping_add(offset).cast() },
+        device_type: 1,
+        device_id: 0,
+        rank: shape.len() as i32,
+        code,
+        bits,
+        lanes: 1,
+        shape: std::ptr::null_mut(),
+        strides: std::ptr::null_mut(),
+        byte_offset: 0,
+    };
+    let managed =
+        Managed { version: VERSION, context: std::ptr::null_mut(), deleter: Some(give_back), flags: 0, array };
+    let lent = Box::leak(Box::new(Lent { managed, tensor: tensor.clone(), shape, strides }));
+    lent.managed.array.shape = lent.shape.as_mut_ptr();
+    lent.managed.array.strides = lent.strides.as_mut_ptr();
+    let lent: *mut Lent = lent;
+    lent_context(lent);
+    let mut object = std::ptr::null_mut();
+    // SAFETY: the description is complete and lives until the deleter is called; the interpreter is held.
+    let failed = unsafe { make(&raw mut (*lent).managed, &raw mut object) };
+    if failed != 0 || object.is_null() {
+        return Err(
+            PyErr::take(py).unwrap_or_else(|| pyo3::exceptions::PyRuntimeError::new_err("torch did not take a result"))
+        );
+    }
+    // SAFETY: the function returns a new reference.
+    Ok(unsafe { Bound::from_owned_ptr(py, object.cast()) })
+}
+
+fn lent_context(lent: *mut Lent) {
+    // SAFETY: the box was just leaked and nobody else has it.
+    unsafe { (*lent).managed.context = lent.cast() };
+}
+
+unsafe extern "C" fn give_back(managed: *mut Managed) {
+    // SAFETY: the context is the box that `to_torch` leaked, and torch calls this once.
+    let lent = unsafe { Box::from_raw((*managed).context.cast::<Lent>()) };
+    drop(lent.tensor);
+}
+
+/// DLPack's code and bits of an element type.
+fn kind(dtype: DType) -> (u8, u8) {
+    let bits = (dtype.size() * 8) as u8;
+    let code = match dtype {
+        DType::I8 | DType::I16 | DType::I32 | DType::I64 => 0,
+        DType::U8 => 1,
+        DType::F16 | DType::F32 | DType::F64 => 2,
+        DType::BF16 => 4,
+        DType::C64 | DType::C128 => 5,
+        DType::Bool => 6,
+    };
+    (code, bits)
+}

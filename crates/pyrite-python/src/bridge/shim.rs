@@ -1,0 +1,203 @@
+//! torch's C functions that say what a tensor is.
+//!
+//! libtorch exports them for programs that were compiled ahead of time, with a stable C interface; they are found in the
+//! library that torch has loaded. They take a pointer to the C++ tensor, which lies in the Python object behind its
+//! header.
+
+use std::ffi::{CStr, CString, c_void};
+
+use pyo3::exceptions::PyImportError;
+use pyo3::ffi::{PyObject, PyTypeObject};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyrite_tensor::DType;
+
+type GetI32 = unsafe extern "C" fn(*const c_void, *mut i32) -> i32;
+type GetI64 = unsafe extern "C" fn(*const c_void, *mut i64) -> i32;
+type GetDims = unsafe extern "C" fn(*const c_void, *mut *const i64) -> i32;
+type GetPointer = unsafe extern "C" fn(*const c_void, *mut *mut u8) -> i32;
+
+/// The functions, and the classes whose instances they are asked about.
+pub struct Shim {
+    dtype: GetI32,
+    device: GetI32,
+    layout: GetI32,
+    rank: GetI64,
+    offset: GetI64,
+    storage_bytes: GetI64,
+    sizes: GetDims,
+    strides: GetDims,
+    data: GetPointer,
+    tensor: usize,
+    parameter: usize,
+}
+
+/// What torch says of a tensor. The slices live as long as the tensor is not changed.
+pub struct Described<'a> {
+    /// Element type, as torch numbers it.
+    pub dtype: i32,
+    /// Size per dimension.
+    pub sizes: &'a [i64],
+    /// Stride per dimension.
+    pub strides: &'a [i64],
+    /// The first element, in elements from the storage's start.
+    pub offset: i64,
+    /// The address of the first element; null where there is none.
+    pub data: *mut u8,
+    /// Bytes of the storage.
+    pub storage_bytes: i64,
+}
+
+/// Why a tensor is not described.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// It is of another class.
+    Class,
+    /// It is not on the CPU.
+    Device,
+    /// It is sparse, quantized or otherwise not strided.
+    Layout,
+    /// It has no memory: it is fake, or wrapped by a transformation.
+    Memory,
+}
+
+/// The C++ tensor lies right behind the head of its Python object.
+const HEAD: usize = size_of::<PyObject>();
+
+static SHIM: PyOnceLock<Shim> = PyOnceLock::new();
+
+impl Shim {
+    /// The functions of the torch that is loaded.
+    pub fn get(py: Python<'_>) -> PyResult<&'static Self> {
+        SHIM.get_or_try_init(py, || Self::load(py))
+    }
+
+    fn load(py: Python<'_>) -> PyResult<Self> {
+        let torch = py.import("torch")?;
+        let folder: String = torch.getattr("__path__")?.get_item(0)?.extract()?;
+        let library = Library::open(&format!("{folder}/lib/libtorch_cpu.so"))?;
+        let class =
+            |module: &str, name: &str| -> PyResult<usize> { Ok(py.import(module)?.getattr(name)?.as_ptr() as usize) };
+        // SAFETY: the functions have these types in every torch that exports them.
+        let shim = unsafe {
+            Self {
+                dtype: std::mem::transmute::<*mut c_void, GetI32>(library.find(c"aoti_torch_get_dtype")?),
+                device: std::mem::transmute::<*mut c_void, GetI32>(library.find(c"aoti_torch_get_device_type")?),
+                layout: std::mem::transmute::<*mut c_void, GetI32>(library.find(c"aoti_torch_get_layout")?),
+                rank: std::mem::transmute::<*mut c_void, GetI64>(library.find(c"aoti_torch_get_dim")?),
+                offset: std::mem::transmute::<*mut c_void, GetI64>(library.find(c"aoti_torch_get_storage_offset")?),
+                storage_bytes: std::mem::transmute::<*mut c_void, GetI64>(
+                    library.find(c"aoti_torch_get_storage_size")?,
+                ),
+                sizes: std::mem::transmute::<*mut c_void, GetDims>(library.find(c"aoti_torch_get_sizes")?),
+                strides: std::mem::transmute::<*mut c_void, GetDims>(library.find(c"aoti_torch_get_strides")?),
+                data: std::mem::transmute::<*mut c_void, GetPointer>(library.find(c"aoti_torch_get_data_ptr")?),
+                tensor: class("torch", "Tensor")?,
+                parameter: class("torch.nn", "Parameter")?,
+            }
+        };
+        shim.agrees_with_python(&torch)?;
+        Ok(shim)
+    }
+
+    /// Whether what the functions say of a tensor is what Python says of it.
+    fn agrees_with_python(&self, torch: &Bound<'_, PyModule>) -> PyResult<()> {
+        let probe = torch.call_method1("empty", ((3, 5),))?.call_method0("t")?;
+        let address: usize = probe.call_method0("data_ptr")?.extract()?;
+        let agrees = self.describe(&probe).is_ok_and(|found| {
+            found.sizes == [5, 3] && found.strides == [1, 5] && found.data as usize == address && found.dtype == 6
+        });
+        if agrees {
+            return Ok(());
+        }
+        let version: String = torch.getattr("__version__")?.extract()?;
+        Err(PyImportError::new_err(format!(
+            "pyrite cannot read the tensors of torch {version}; it was made for torch 2.15"
+        )))
+    }
+
+    /// Whether an object is a tensor of any class.
+    pub fn is_plain(&self, class: *mut PyTypeObject) -> bool {
+        class as usize == self.tensor || class as usize == self.parameter
+    }
+
+    /// What torch says of a tensor.
+    pub fn describe<'a>(&self, tensor: &'a Bound<'_, PyAny>) -> Result<Described<'a>, Refused> {
+        if !self.is_plain(tensor.get_type_ptr()) {
+            return Err(Refused::Class);
+        }
+        let (mut dtype, mut device, mut layout) = (0, 0, 0);
+        let (mut rank, mut offset, mut storage_bytes) = (0, 0, 0);
+        let (mut sizes, mut strides, mut data) = (std::ptr::null(), std::ptr::null(), std::ptr::null_mut());
+        // SAFETY: the object is a tensor of torch's own class, so the C++ tensor lies behind its head; results are
+        // written to the variables given. Sizes and strides live in the tensor, which is borrowed.
+        unsafe {
+            let inner = tensor.as_ptr().cast::<u8>().add(HEAD).cast::<c_void>();
+            (self.device)(inner, &raw mut device);
+            if device != 0 {
+                return Err(Refused::Device);
+            }
+            (self.layout)(inner, &raw mut layout);
+            if layout != 0 {
+                return Err(Refused::Layout);
+            }
+            (self.dtype)(inner, &raw mut dtype);
+            (self.rank)(inner, &raw mut rank);
+            let failed = (self.sizes)(inner, &raw mut sizes)
+                | (self.strides)(inner, &raw mut strides)
+                | (self.offset)(inner, &raw mut offset)
+                | (self.storage_bytes)(inner, &raw mut storage_bytes)
+                | (self.data)(inner, &raw mut data);
+            if failed != 0 {
+                return Err(Refused::Memory);
+            }
+            let dims =
+                |start: *const i64| if rank == 0 { &[] } else { std::slice::from_raw_parts(start, rank as usize) };
+            Ok(Described { dtype, sizes: dims(sizes), strides: dims(strides), offset, data, storage_bytes })
+        }
+    }
+}
+
+/// The element type of torch's number for it.
+pub fn dtype_of(number: i32) -> Option<DType> {
+    Some(match number {
+        0 => DType::U8,
+        1 => DType::I8,
+        2 => DType::I16,
+        3 => DType::I32,
+        4 => DType::I64,
+        5 => DType::F16,
+        6 => DType::F32,
+        7 => DType::F64,
+        9 => DType::C64,
+        10 => DType::C128,
+        11 => DType::Bool,
+        15 => DType::BF16,
+        _ => return None,
+    })
+}
+
+/// A library that is loaded already.
+struct Library(*mut c_void, String);
+
+impl Library {
+    fn open(path: &str) -> PyResult<Self> {
+        let name = CString::new(path).map_err(|_| PyImportError::new_err("the path of torch has a zero in it"))?;
+        // SAFETY: the name ends with a zero; a library that is not loaded is not loaded by this.
+        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+        if handle.is_null() {
+            return Err(PyImportError::new_err(format!("torch has not loaded {path}")));
+        }
+        Ok(Self(handle, path.to_owned()))
+    }
+
+    fn find(&self, name: &CStr) -> PyResult<*mut c_void> {
+        // SAFETY: the handle is that of an open library.
+        let found = unsafe { libc::dlsym(self.0, name.as_ptr()) };
+        if found.is_null() {
+            let name = name.to_string_lossy();
+            return Err(PyImportError::new_err(format!("{} has no {name}; pyrite needs torch 2.15", self.1)));
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,245 @@
+//! What a run gave, on its way to torch.
+
+use parking_lot::Mutex;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+use pyrite_compiler::backend::Backward;
+use pyrite_ir::Value;
+use pyrite_tensor::{Scalar, Tensor};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::bridge::{Inputs, to_torch};
+use crate::errors;
+
+/// The leaves of a program's outputs, which of them lie in the memory of inputs, and the backward half.
+#[pyclass(module = "pyrite._native", frozen)]
+pub struct Outcome {
+    outputs: Vec<Value<Tensor>>,
+    leaves: Vec<Value<Tensor>>,
+    inputs: Vec<Option<Tensor>>,
+    backward: Mutex<Option<Box<dyn Backward>>>,
+    /// How many of the outputs, at the end, are inputs that were written.
+    appended: usize,
+}
+
+/// An input of whose memory an output is a view: its position and, unless the output is the input itself, the size, the
+/// stride and the offset of the view.
+type Alias = (usize, Option<(Vec<i64>, Vec<i64>, i64)>);
+
+impl Outcome {
+    pub(crate) fn new(
+        outputs: Value<Tensor>,
+        backward: Option<Box<dyn Backward>>,
+        inputs: Vec<Option<Tensor>>,
+        appended: usize,
+    ) -> Self {
+        let outputs = match outputs {
+            Value::List(items) => items,
+            other => vec![other],
+        };
+        let mut leaves = Vec::with_capacity(outputs.len());
+        outputs.iter().for_each(|output| pyrite_compiler::training::flatten(output, &mut leaves));
+        Self { outputs, leaves, inputs, backward: Mutex::new(backward), appended }
+    }
+
+    /// Which input a leaf lies in, if it lies in one. Other element types over the same memory are no view for torch.
+    fn alias(&self, leaf: &Tensor) -> Option<Alias> {
+        let sharing = || {
+            self.inputs.iter().enumerate().filter_map(|(index, input)| {
+                let input = input.as_ref()?;
+                (input.storage().same(leaf.storage()) && input.dtype() == leaf.dtype()).then_some((index, input))
+            })
+        };
+        if let Some((index, _)) = sharing().find(|(_, input)| input.layout() == leaf.layout()) {
+            return Some((index, None));
+        }
+        let (index, _) = sharing().next()?;
+        let layout = leaf.layout();
+        Some((index, Some((layout.shape.to_vec(), layout.stride.to_vec(), layout.offset))))
+    }
+
+    /// The outputs as torch has them, where no gradient is wanted.
+    pub(crate) fn into_list<'py>(self, arguments: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        let py = arguments.py();
+        let shown = self.outputs.len() - self.appended;
+        let shared: FxHashSet<usize> = self.inputs.iter().flatten().map(|input| input.storage().id()).collect();
+        let mut convert = |tensor: &Tensor| -> PyResult<Bound<'py, PyAny>> {
+            let alias = if shared.contains(&tensor.storage().id()) { self.alias(tensor) } else { None };
+            match alias {
+                Some((index, None)) => arguments.get_item(index),
+                Some((index, Some(view))) => arguments.get_item(index)?.call_method1("as_strided", view),
+                None => to_torch(py, tensor),
+            }
+        };
+        let items = self.outputs[..shown]
+            .iter()
+            .map(|value| to_python(py, value, &mut convert))
+            .collect::<PyResult<Vec<_>>>()?;
+        Ok(PyList::new(py, items)?.into_any())
+    }
+}
+
+/// A value as a Python object; tensors by a function.
+fn to_python<'py>(
+    py: Python<'py>,
+    value: &Value<Tensor>,
+    tensor: &mut dyn FnMut(&Tensor) -> PyResult<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    if let Value::Tensor(found) = value {
+        return tensor(found);
+    }
+    if let Value::List(items) = value {
+        let items = items.iter().map(|item| to_python(py, item, tensor)).collect::<PyResult<Vec<_>>>()?;
+        return Ok(PyTuple::new(py, items)?.into_any());
+    }
+    Ok(match value.as_scalar() {
+        Some(Scalar::Bool(number)) => number.into_pyobject(py)?.to_owned().into_any(),
+        Some(Scalar::Int(number)) => number.into_pyobject(py)?.into_any(),
+        Some(Scalar::Float(number)) => number.into_pyobject(py)?.into_any(),
+        Some(Scalar::Complex(number)) => pyo3::types::PyComplex::from_doubles(py, number.re, number.im).into_any(),
+        None => match value {
+            Value::Str(text) => text.into_pyobject(py)?.into_any(),
+            Value::None => py.None().into_bound(py),
+            other => {
+                return Err(PyRuntimeError::new_err(format!("a program returned {}", other.kind())));
+            }
+        },
+    })
+}
+
+#[pymethods]
+impl Outcome {
+    /// The leaves: a torch tensor for what is new, `None` for what lies in an input, plain values as they are.
+    fn values<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let mut convert = |tensor: &Tensor| match self.alias(tensor) {
+            Some(_) => Ok(py.None().into_bound(py)),
+            None => to_torch(py, tensor),
+        };
+        self.leaves.iter().map(|leaf| to_python(py, leaf, &mut convert)).collect()
+    }
+
+    /// For each leaf, which input it lies in, if it does.
+    fn aliases(&self) -> Vec<Option<Alias>> {
+        self.leaves.iter().map(|leaf| leaf.as_tensor().and_then(|tensor| self.alias(tensor))).collect()
+    }
+
+    /// The leaves that something else holds too, such as the backward half.
+    fn held(&self) -> Vec<usize> {
+        // The outputs and the leaves hold each tensor once each; a third holder is somebody else.
+        let mut counts: FxHashMap<usize, usize> = FxHashMap::default();
+        for leaf in self.leaves.iter().filter_map(Value::as_tensor) {
+            *counts.entry(leaf.storage().id()).or_default() += 2;
+        }
+        let holders = |tensor: &Tensor| counts.get(&tensor.storage().id()).copied().unwrap_or(0);
+        let leaves = self.leaves.iter().enumerate().filter_map(|(index, leaf)| Some((index, leaf.as_tensor()?)));
+        leaves.filter(|(_, tensor)| tensor.storage().holders() > holders(tensor)).map(|(index, _)| index).collect()
+    }
+
+    /// The inputs whose memory the backward half reads.
+    fn held_inputs(&self) -> Vec<usize> {
+        let mut counts: FxHashMap<usize, usize> = FxHashMap::default();
+        for input in self.inputs.iter().flatten() {
+            *counts.entry(input.storage().id()).or_default() += 1;
+        }
+        for leaf in self.leaves.iter().filter_map(Value::as_tensor) {
+            *counts.entry(leaf.storage().id()).or_default() += 2;
+        }
+        let held = |tensor: &Tensor| tensor.storage().holders() > counts[&tensor.storage().id()];
+        let inputs = self.inputs.iter().enumerate().filter_map(|(index, input)| Some((index, input.as_ref()?)));
+        inputs.filter(|(_, tensor)| held(tensor)).map(|(index, _)| index).collect()
+    }
+
+    /// The outputs, nested as the program nests them, made of other leaves.
+    fn nest<'py>(&self, py: Python<'py>, leaves: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        let mut next = leaves.into_iter();
+        let shown = &self.outputs[..self.outputs.len() - self.appended];
+        let items = shown.iter().map(|output| renest(py, output, &mut next)).collect::<PyResult<Vec<_>>>()?;
+        Ok(PyList::new(py, items)?.into_any())
+    }
+
+    /// The backward half, once; `None` where no output has a gradient.
+    fn tape(&self) -> Option<Tape> {
+        let backward = self.backward.lock().take()?;
+        let wanted = backward.wanted();
+        let like = wanted.iter().map(|leaf| self.leaves.get(*leaf).and_then(Value::as_tensor).cloned());
+        let like = like.map(|tensor| tensor.map(|tensor| (tensor.shape().to_vec(), tensor.dtype()))).collect();
+        Some(Tape { backward: Mutex::new(Some(backward)), wanted, like })
+    }
+}
+
+fn renest<'py>(
+    py: Python<'py>,
+    output: &Value<Tensor>,
+    leaves: &mut dyn Iterator<Item = Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    match output {
+        Value::List(items) => {
+            let items = items.iter().map(|item| renest(py, item, leaves)).collect::<PyResult<Vec<_>>>()?;
+            Ok(PyTuple::new(py, items)?.into_any())
+        }
+        _ => leaves.next().ok_or_else(|| PyRuntimeError::new_err("there are more outputs than leaves")),
+    }
+}
+
+/// The backward half of one run. It runs once: what it needs is freed on the way.
+#[pyclass(module = "pyrite._native", frozen)]
+pub struct Tape {
+    backward: Mutex<Option<Box<dyn Backward>>>,
+    #[pyo3(get)]
+    wanted: Vec<usize>,
+    like: Vec<Option<(Vec<i64>, pyrite_tensor::DType)>>,
+}
+
+#[pymethods]
+impl Tape {
+    /// The gradients of the inputs from those of the wanted outputs; `None` stands for zeros.
+    fn run<'py>(&self, py: Python<'py>, gradients: Vec<Bound<'py, PyAny>>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let Some(backward) = self.backward.lock().take() else {
+            return Err(PyRuntimeError::new_err(
+                "a compiled program can run backward once, because it frees what it saved: call the program again, or \
+                 run the region without pyrite where retain_graph=True is needed",
+            ));
+        };
+        let mut inputs = Inputs::new(py)?;
+        let mut tangents = Vec::with_capacity(gradients.len());
+        let mut known: FxHashMap<usize, Vec<(Tensor, Bound<'py, PyAny>)>> = FxHashMap::default();
+        for (index, (object, like)) in gradients.iter().zip(&self.like).enumerate() {
+            let value = inputs.value(object, index)?;
+            match (value, like) {
+                (Value::Tensor(tensor), _) => {
+                    known.entry(tensor.storage().id()).or_default().push((tensor.clone(), object.clone()));
+                    tangents.push(tensor);
+                }
+                (_, Some((shape, dtype))) => {
+                    let zero = Tensor::scalar(Scalar::Int(0), *dtype).expanded(shape);
+                    tangents.push(zero);
+                }
+                (_, None) => return Err(PyRuntimeError::new_err("a gradient of what is no tensor is wanted")),
+            }
+        }
+        let found =
+            py.detach(|| backward.run(tangents, &mut |_, _| {})).map_err(|error| errors::failed(&error, None))?;
+        let mut results = Vec::with_capacity(found.inputs.len());
+        for gradient in found.inputs {
+            let Some(gradient) = gradient else {
+                results.push(py.None().into_bound(py));
+                continue;
+            };
+            // Autograd adds to gradients in place where nobody else has them, so two that share memory are one object,
+            // or one of them a copy.
+            let sharing = known.entry(gradient.storage().id()).or_default();
+            let same = sharing
+                .iter()
+                .find(|(tensor, _)| tensor.layout() == gradient.layout() && tensor.dtype() == gradient.dtype());
+            let object = match same {
+                Some((_, object)) => object.clone(),
+                None if sharing.is_empty() => to_torch(py, &gradient)?,
+                None => to_torch(py, &gradient)?.call_method0("clone")?,
+            };
+            sharing.push((gradient, object.clone()));
+            results.push(object);
+        }
+        Ok(results)
+    }
+}

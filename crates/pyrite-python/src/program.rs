@@ -1,0 +1,282 @@
+//! Compiled programs as Python calls them.
+//!
+//! [`Program::run`] takes torch's arguments and gives an [`Outcome`]: what came out, leaf by leaf, and the backward half
+//! where a gradient is wanted. A call without gradients turns it into torch tensors here; with gradients, the Python
+//! class in `pyrite/autograd.py` does, because autograd's bookkeeping is Python's.
+//!
+//! Invariants:
+//! - An output that lies in the memory of an input is that input, or a view of it, for torch too.
+//! - Inputs that the program writes are appended to the outputs where gradients are wanted: gradients flow through what
+//!   was written. Their versions are counted up.
+//! - Random numbers come from torch's generator, and only programs that draw touch it.
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use pyrite_compiler::backend::{Backend, Executable, Forward, Options};
+use pyrite_ir::{Graph as Ir, Kind, Meta, NodeError, NodeId, OpError, Patch, Tag, Target, Value};
+use pyrite_ops::registry;
+use pyrite_passes::functionalize::Source;
+use pyrite_passes::{autocast, functionalize};
+use pyrite_tensor::random::TorchGenerator;
+
+use crate::bridge::{Inputs, with_torch_generator};
+use crate::debugged::Told;
+use crate::graph::Graph;
+use crate::options::options;
+use crate::outcome::Outcome;
+use crate::{debugged, errors, threads};
+
+/// A compiled program: call it with one argument per placeholder, and it returns the list of the graph's outputs.
+#[pyclass(module = "pyrite._native", frozen, weakref)]
+pub struct Program {
+    executable: Box<dyn Executable>,
+    draws: bool,
+    differentiates: bool,
+    /// The inputs that the program writes.
+    written: Vec<usize>,
+    /// Those of them that are appended to the outputs.
+    returned: Vec<usize>,
+    arity: usize,
+    backend: String,
+    /// Where a debug wrapper says what it wrote.
+    told: Option<Told>,
+}
+
+impl Program {
+    /// Compiles a graph whose placeholders have metadata.
+    pub fn compile(graph: Ir, backend: &Backend, options: &Options) -> Result<Self, NodeError> {
+        threads::prepare();
+        let wants =
+            |(_, node): (NodeId, &pyrite_ir::Node)| matches!(&node.meta, Some(Value::Tensor(m)) if m.requires_grad);
+        let differentiates = graph.placeholders().any(wants);
+        let arity = graph.placeholders().count();
+        let draws = any_call(&graph, &|op| op.has(Tag::Random));
+        let written = if any_call(&graph, &|op| op.schema.is_mutable()) {
+            written_inputs(&graph, differentiates)?
+        } else {
+            Vec::new()
+        };
+        let (graph, returned) = if differentiates { returning(graph, &written)? } else { (graph, Vec::new()) };
+        let executable = (backend.compile)(graph, options)?;
+        let backend = backend.name.to_string();
+        Ok(Self { executable, draws, differentiates, written, returned, arity, backend, told: None })
+    }
+
+    /// The same, which knows where a debug wrapper says what it wrote.
+    #[must_use]
+    pub fn telling(self, told: Told) -> Self {
+        Self { told: Some(told), ..self }
+    }
+
+    /// An error of running; its last line is the path of the repro, where one was written.
+    fn failed(&self, error: &NodeError) -> PyErr {
+        errors::failed(error, self.told.as_ref().and_then(Told::repro).as_deref())
+    }
+
+    /// Runs it on torch's arguments.
+    pub fn run(&self, arguments: &Bound<'_, PyTuple>) -> PyResult<Outcome> {
+        let py = arguments.py();
+        if arguments.len() != self.arity {
+            let (wanted, given) = (self.arity, arguments.len());
+            return Err(PyTypeError::new_err(format!("the program takes {wanted} arguments, {given} were given")));
+        }
+        let inputs = Inputs::take(arguments)?;
+        let storages = inputs.iter().map(|input| input.as_tensor().cloned()).collect();
+        let run = |random: &mut TorchGenerator| {
+            let forward = py.detach(|| self.executable.run_drawing(inputs, random, &mut |_, _| {}));
+            forward.map_err(|error| self.failed(&error))
+        };
+        let Forward { outputs, backward } =
+            if self.draws { with_torch_generator(py, run)? } else { run(&mut TorchGenerator::new(0))? };
+        Ok(Outcome::new(outputs, backward, storages, self.returned.len()))
+    }
+}
+
+/// Whether any operator of a graph or a nested one is such.
+fn any_call(graph: &Ir, is: &dyn Fn(&pyrite_ir::Operator) -> bool) -> bool {
+    graph.nodes().any(|(_, node)| matches!(&node.kind, Kind::Call(Target::Op(op)) if is(op)))
+        || graph.subgraphs().values().any(|nested| any_call(nested, is))
+}
+
+/// The inputs that a program writes, by their position.
+fn written_inputs(graph: &Ir, differentiates: bool) -> Result<Vec<usize>, NodeError> {
+    let lowered = autocast::lower(graph, registry())?;
+    let functional = functionalize(&lowered, registry(), &[])?;
+    let mut written = Vec::new();
+    for position in &functional.written {
+        match &functional.sources[*position] {
+            Source::Input(index) => written.push(*index),
+            Source::Storage(_) if differentiates => {
+                return Err(OpError::unsupported("gradients through a write to memory that inputs share").into());
+            }
+            Source::Storage(index) => written.push(*index),
+            Source::Constant(_) => {}
+        }
+    }
+    Ok(written)
+}
+
+/// The graph with written inputs of continuous types at the end of its outputs, and which they are.
+fn returning(mut graph: Ir, written: &[usize]) -> Result<(Ir, Vec<usize>), NodeError> {
+    let placeholders: Vec<(NodeId, bool)> = graph
+        .placeholders()
+        .map(|(id, node)| {
+            let continuous = |m: &Meta| m.dtype.is_float() || m.dtype.is_complex();
+            (id, matches!(&node.meta, Some(Value::Tensor(meta)) if continuous(meta)))
+        })
+        .collect();
+    let returned: Vec<usize> = written.iter().copied().filter(|index| placeholders[*index].1).collect();
+    let end = graph.nodes().find(|(_, node)| node.kind == Kind::Output).map(|(id, _)| id);
+    if let (false, Some(end)) = (returned.is_empty(), end) {
+        let mut outputs = match graph.output() {
+            Value::List(items) => items.clone(),
+            other => vec![other.clone()],
+        };
+        outputs.extend(returned.iter().map(|index| Value::Tensor(placeholders[*index].0)));
+        let mut patch = Patch::new(&graph, "return-written-inputs");
+        patch.set_args(end, vec![Value::List(outputs)]);
+        graph.apply(&patch).map_err(|error| OpError::fault(error.to_string()))?;
+    }
+    Ok((graph, returned))
+}
+
+#[pymethods]
+impl Program {
+    /// Runs the program.
+    #[pyo3(signature = (*arguments))]
+    fn __call__<'py>(slf: &Bound<'py, Self>, arguments: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, program) = (slf.py(), slf.get());
+        if program.differentiates && gradients_wanted(arguments)? {
+            let apply = py.import("pyrite.autograd")?.getattr(pyo3::intern!(py, "apply"))?;
+            return apply.call1((slf, arguments));
+        }
+        let outcome = program.run(arguments)?;
+        if !program.written.is_empty() {
+            let written: Vec<_> =
+                program.written.iter().map(|index| arguments.get_item(*index)).collect::<PyResult<_>>()?;
+            py.import("pyrite.autograd")?.call_method1("count_versions_up", (PyList::new(py, written)?,))?;
+        }
+        outcome.into_list(arguments)
+    }
+
+    /// Runs the program and returns what autograd needs to know.
+    #[pyo3(signature = (*arguments))]
+    fn forward(&self, arguments: &Bound<'_, PyTuple>) -> PyResult<Outcome> {
+        self.run(arguments)
+    }
+
+    /// The positions of the inputs that the program writes.
+    #[getter]
+    fn written(&self) -> Vec<usize> {
+        self.written.clone()
+    }
+
+    /// The positions of the written inputs that stand at the end of the outputs.
+    #[getter]
+    fn returned(&self) -> Vec<usize> {
+        self.returned.clone()
+    }
+
+    /// The backend that compiled it.
+    #[getter]
+    fn backend(&self) -> &str {
+        &self.backend
+    }
+
+    /// The graphs that the backend runs, with their names.
+    fn graphs(&self) -> Vec<(String, Graph)> {
+        self.executable.graphs().into_iter().map(|(name, graph)| (name, Graph { graph })).collect()
+    }
+
+    /// The optional decisions that were made for it, in the order of their numbers.
+    #[getter]
+    fn rewrites(&self) -> Vec<String> {
+        self.executable.rewrites().to_vec()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<pyrite.Program of {} arguments by {}>", self.arity, self.backend)
+    }
+}
+
+/// Whether autograd is on and any argument wants a gradient.
+fn gradients_wanted(arguments: &Bound<'_, PyTuple>) -> PyResult<bool> {
+    static ENABLED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = arguments.py();
+    if !ENABLED.import(py, "torch", "is_grad_enabled")?.call0()?.is_truthy()? {
+        return Ok(false);
+    }
+    for argument in arguments.iter_borrowed() {
+        if let Ok(wants) = argument.getattr(pyo3::intern!(py, "requires_grad"))
+            && wants.is_truthy()?
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Compiles a graph with a backend of Pyrite's. Example inputs say what the placeholders are: shapes, types, whose
+/// gradients are wanted, and which share memory; sizes that the graph says are symbolic stay so.
+#[pyfunction]
+#[pyo3(name = "compile", signature = (graph, backend = "native", options = None, example_inputs = None))]
+pub fn compile_graph(
+    py: Python<'_>,
+    graph: &Graph,
+    backend: &str,
+    options: Option<&Bound<'_, PyDict>>,
+    example_inputs: Option<&Bound<'_, PyTuple>>,
+) -> PyResult<Program> {
+    let settings = self::options(py, options)?;
+    debugged::register_torch(py)?;
+    let found = find(backend)?;
+    let mut graph = graph.graph.clone();
+    if let Some(examples) = example_inputs {
+        describe(&mut graph, examples)?;
+    }
+    Program::compile(graph, &found, &settings).map_err(|error| errors::uncompiled(&error))
+}
+
+/// The backend of a name, or an error that lists the names.
+pub fn find(name: &str) -> PyResult<Backend> {
+    pyrite_compiler::find(name).ok_or_else(|| {
+        let known: Vec<String> =
+            pyrite_compiler::backend::backends().iter().map(|backend| backend.name.to_string()).collect();
+        PyValueError::new_err(format!("there is no backend `{name}`; there are {}", known.join(", ")))
+    })
+}
+
+/// Names and help of the backends of Pyrite's.
+#[pyfunction]
+pub fn backends() -> Vec<(String, String)> {
+    let listed = pyrite_compiler::backend::backends();
+    listed.iter().map(|backend| (backend.name.to_string(), backend.help.to_string())).collect()
+}
+
+/// Sets what is known of the placeholders from example inputs.
+pub fn describe(graph: &mut Ir, examples: &Bound<'_, PyTuple>) -> PyResult<()> {
+    let py = examples.py();
+    let known: Vec<(NodeId, Option<Value<Meta>>)> =
+        graph.placeholders().map(|(id, node)| (id, node.meta.clone())).collect();
+    if known.len() != examples.len() {
+        let (wanted, given) = (known.len(), examples.len());
+        return Err(PyTypeError::new_err(format!("the graph takes {wanted} inputs, {given} examples were given")));
+    }
+    let mut inputs = Inputs::new(py)?;
+    for (index, ((id, before), object)) in known.into_iter().zip(examples.iter()).enumerate() {
+        let Value::Tensor(tensor) = inputs.value(&object, index)? else { continue };
+        let flag = |name: &str| object.getattr(name).and_then(|value| value.is_truthy());
+        let mut meta = Meta { requires_grad: flag("requires_grad")?, is_leaf: flag("is_leaf")?, ..Meta::of(&tensor) };
+        if let Some(Value::Tensor(before)) = before
+            && before.shape.iter().chain(&before.stride).any(|size| size.as_int().is_none())
+            && before.rank() == meta.rank()
+        {
+            meta.shape = before.shape;
+            meta.stride = before.stride;
+        }
+        graph.set_meta(id, Value::Tensor(meta));
+    }
+    Ok(())
+}

@@ -1,0 +1,81 @@
+"""Compiled programs in torch's autograd.
+
+A program that wants gradients runs as one autograd function: forward gives its new outputs, backward runs the compiled
+backward half. Outputs that lie in the memory of an input are made outside of the function, as that input or a view of it,
+so that torch knows them as such. Inputs that the program writes are marked as written; gradients flow through what was
+written.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch.autograd.function import once_differentiable
+
+
+def count_versions_up(tensors):
+    """Tells autograd that tensors were written outside of torch."""
+    tensors = [tensor for tensor in tensors if not tensor.is_inference()]
+    if tensors:
+        torch.autograd.graph.increment_version(tensors)
+
+
+class _Call:
+    """What a call has to say beside the tensors that go through autograd."""
+
+    __slots__ = ("aliases", "fresh", "outcome", "values")
+
+
+class _Compiled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, call, program, *arguments):
+        outcome = call.outcome = program.forward(*arguments)
+        values = call.values = outcome.values()
+        aliases = call.aliases = outcome.aliases()
+        tape = ctx.tape = outcome.tape()
+        wanted = tape.wanted if tape is not None else []
+        differentiable = set(wanted)
+
+        appended = range(len(values) - len(program.returned), len(values))
+        dirty = [leaf for leaf in appended if leaf in differentiable]
+        written = {program.returned[leaf - appended.start]: leaf for leaf in dirty}
+        ctx.mark_dirty(*(arguments[index] for index in written))
+        count_versions_up([arguments[index] for index in program.written if index not in written])
+
+        call.fresh = [leaf for leaf, value in enumerate(values) if isinstance(value, torch.Tensor)]
+        ctx.mark_non_differentiable(*(values[leaf] for leaf in call.fresh if leaf not in differentiable))
+        ctx.set_materialize_grads(False)
+        ctx.order = [*written.values(), *call.fresh]
+        # torch refuses to run backward when something that was saved has been written since.
+        held = [arguments[index] for index in outcome.held_inputs() if index not in written]
+        ctx.save_for_backward(*held, *(values[leaf] for leaf in outcome.held() if values[leaf] is not None))
+        return (*(arguments[index] for index in written), *(values[leaf] for leaf in call.fresh))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, *gradients):
+        ctx.saved_tensors  # noqa: B018  (raises where a saved tensor was written since)
+        given = dict(zip(ctx.order, gradients))
+        tangents = [given.get(leaf) for leaf in ctx.tape.wanted]
+        if all(tangent is None for tangent in tangents):
+            return (None,) * (len(ctx.needs_input_grad))
+        found = ctx.tape.run(tangents)
+        needed = ctx.needs_input_grad[2:]
+        return (None, None, *(gradient if need else None for gradient, need in zip(found, needed)))
+
+
+def apply(program, arguments):
+    """Calls a program with gradients."""
+    for index in program.written:
+        argument = arguments[index]
+        if argument.requires_grad and argument.is_leaf:
+            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    call = _Call()
+    results = _Compiled.apply(call, program, *arguments)
+    leaves = call.values
+    for leaf, tensor in zip(call.fresh, results[len(results) - len(call.fresh) :]):
+        leaves[leaf] = tensor
+    for leaf, alias in enumerate(call.aliases):
+        if alias is not None:
+            index, view = alias
+            leaves[leaf] = arguments[index] if view is None else arguments[index].as_strided(*view)
+    return call.outcome.nest(leaves)

@@ -1,0 +1,165 @@
+"""Gradients go through compiled programs as they go through eager ones."""
+
+import gc
+import weakref
+
+import pytest
+import torch
+
+import pyrite
+from pyrite import _native
+
+HEAD = "class Repro(torch.nn.Module):\n    def forward(self, {inputs}):\n"
+BACKENDS = ["eager", "aot_eager", "native"]
+
+
+def program(inputs, body, *examples, backend="native"):
+    """The program of a forward function, compiled for example inputs."""
+    lines = "".join(f"        {line}\n" for line in body.splitlines())
+    graph = pyrite.Graph.from_text(HEAD.format(inputs=inputs) + lines)
+    return _native.compile(graph, backend, None, examples)
+
+
+LINEAR = """linear = torch.ops.aten.linear.default(x, w, b)
+gelu = torch.ops.aten.gelu.default(linear)
+argmax = torch.ops.aten.argmax.default(gelu, 1)
+return (gelu, argmax)"""
+
+
+def inputs():
+    torch.manual_seed(0)
+    return torch.randn(4, 3, requires_grad=True), torch.nn.Parameter(torch.randn(5, 3)), torch.nn.Parameter(torch.randn(5))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_gradients_reach_inputs_and_parameters(backend):
+    x, w, b = inputs()
+    run = program("x, w, b", LINEAR, x, w, b, backend=backend)
+    out, index = run(x, w, b)
+    assert out.requires_grad and not index.requires_grad
+    out.square().sum().backward()
+    found = [t.grad for t in (x, w, b)]
+    for t in (x, w, b):
+        t.grad = None
+    torch.nn.functional.gelu(torch.nn.functional.linear(x, w, b)).square().sum().backward()
+    for tensor, gradient in zip((x, w, b), found):
+        torch.testing.assert_close(gradient, tensor.grad)
+
+
+def test_gradients_accumulate_and_never_share_memory():
+    x, y = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+    run = program("x, y", "add = torch.ops.aten.add.Tensor(x, y)\nreturn (add,)", x, y)
+    given = torch.full((3,), 2.0)
+    for _ in range(2):
+        [out] = run(x, y)
+        out.backward(given)
+    assert x.grad.tolist() == [4, 4, 4] and y.grad.tolist() == [4, 4, 4] and given.tolist() == [2, 2, 2]
+    assert len({t.data_ptr() for t in (x.grad, y.grad, given)}) == 3
+
+
+def test_without_grad_mode_results_have_no_history():
+    x, w, b = inputs()
+    run = program("x, w, b", LINEAR, x, w, b)
+    with torch.no_grad():
+        assert not run(x, w, b)[0].requires_grad
+    with torch.inference_mode():
+        assert not run(x, w, b)[0].requires_grad
+    assert run(x, w, b)[0].grad_fn is not None
+
+
+def test_a_second_backward_and_a_second_derivative_are_errors_that_say_so():
+    x = torch.ones(3, requires_grad=True)
+    run = program("x", "sin = torch.ops.aten.sin.default(x)\nreturn (sin,)", x)
+    [out] = run(x)
+    out.sum().backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="backward"):
+        out.sum().backward()
+    [out] = run(x)
+    [first] = torch.autograd.grad(out.sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable|does not require grad"):
+        first.sum().backward()
+
+
+def test_what_is_saved_is_freed_after_backward_and_without_it():
+    x = torch.ones(1000, requires_grad=True)
+    run = program("x", "exp = torch.ops.aten.exp.default(x)\nsin = torch.ops.aten.sin.default(exp)\nreturn (sin,)", x)
+    for backward in (True, False):
+        inner = torch.ones(1000, requires_grad=True)
+        seen = weakref.ref(inner)
+        [out] = run(inner)
+        if backward:
+            out.sum().backward()
+        del inner, out
+        gc.collect()
+        assert seen() is None
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_gradients_flow_through_writes_to_inputs(backend):
+    w = torch.tensor([3.0], requires_grad=True)
+    body = "mul = torch.ops.aten.mul.Tensor(x, w)\ncopy_ = torch.ops.aten.copy_.default(x, mul)\nreturn (mul,)"
+    run = program("x, w", body, torch.ones(1), w, backend=backend)
+    x = torch.tensor([2.0])
+    version = x._version
+    [out] = run(x, w)
+    assert x.item() == 6 and x._version > version and x.requires_grad
+    (x * 10 + out).sum().backward()
+    assert w.grad.item() == 22
+
+
+def test_a_leaf_that_wants_a_gradient_is_not_written():
+    x = torch.ones(2, requires_grad=True)
+    run = program("x", "add_ = torch.ops.aten.add_.Tensor(x, 1)\nreturn (add_,)", x.detach().requires_grad_())
+    with pytest.raises(RuntimeError, match="leaf"):
+        run(x)
+    assert x.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_views_of_inputs_stay_differentiable_views(backend):
+    x = torch.arange(6.0, requires_grad=True)
+    body = "view = torch.ops.aten.view.default(x, [2, 3])\nmul = torch.ops.aten.mul.Tensor(view, 2)\nreturn (x, view, mul)"
+    same, view, mul = program("x", body, x, backend=backend)(x)
+    assert same is x and view._base is x
+    (view.sum() + mul.sum() + same.sum()).backward()
+    assert x.grad.tolist() == [4] * 6
+
+
+def test_a_saved_value_that_is_written_before_backward_is_an_error():
+    x = torch.ones(3, requires_grad=True)
+    run = program("x", "exp = torch.ops.aten.exp.default(x)\nreturn (exp,)", x)
+    [out] = run(x)
+    out.detach().add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()
+    y = torch.ones(3, requires_grad=True)
+    run = program("x", "mul = torch.ops.aten.mul.Tensor(x, x)\nreturn (mul,)", y)
+    [out] = run(y)
+    with torch.no_grad():
+        y.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()
+
+
+def test_hooks_and_partial_gradients_work():
+    x, y = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    body = "sin = torch.ops.aten.sin.default(x)\nmul = torch.ops.aten.mul.Tensor(sin, y)\nreturn (sin, mul)"
+    run = program("x, y", body, x, y)
+    sin, mul = run(x, y)
+    seen = []
+    sin.register_hook(lambda gradient: seen.append(gradient.tolist()))
+    sin.sum().backward()
+    assert seen == [[1, 1]] and y.grad is None or not y.grad.any()
+    torch.testing.assert_close(x.grad, torch.ones(2).cos())
+    [gradient] = torch.autograd.grad(run(x, y)[1].sum(), y)
+    torch.testing.assert_close(gradient, torch.ones(2).sin())
+
+
+def test_dropout_draws_once_and_its_gradient_has_the_same_mask():
+    x = torch.ones(100, requires_grad=True)
+    run = program("x", "d = torch.ops.aten.dropout.default(x, 0.5, True)\nreturn (d,)", x)
+    torch.manual_seed(5)
+    [out] = run(x)
+    out.sum().backward()
+    torch.manual_seed(5)
+    assert torch.equal(out, torch.nn.functional.dropout(x, 0.5)) and torch.equal(out, x.grad)

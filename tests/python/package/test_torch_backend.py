@@ -1,0 +1,149 @@
+"""`torch.compile(m, backend="pyrite")`: torch captures, Pyrite compiles."""
+
+import warnings
+
+import pytest
+import torch
+
+import models
+import pyrite
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def compiled(fn, dynamic=None, **options):
+    return torch.compile(fn, backend="pyrite", options={"strict": True, **options}, dynamic=dynamic)
+
+
+def step(call, module, inputs):
+    """Output and gradients of one training step."""
+    module.zero_grad(set_to_none=True)
+    out = call(*inputs)
+    out.float().square().mean().backward()
+    return [out.detach(), *(p.grad for p in module.parameters())]
+
+
+def far(found, expected):
+    """How far apart two tensors are, against the size of the second; two that are missing are equal."""
+    if found is None and expected is None:
+        return 0
+    return ((found - expected).norm() / (expected.norm() + 1e-6)).item()
+
+
+def test_both_backends_are_found_by_their_entry_points():
+    assert {"pyrite", "pyrite_debug"} <= set(torch._dynamo.list_backends(None))
+
+
+@pytest.mark.parametrize("name", models.MODELS)
+def test_a_model_trains_and_infers_as_in_eager(name):
+    module, inputs = models.build(name)
+    call = compiled(module)
+    state = {key: value.clone() for key, value in module.state_dict().items()}
+    expected = step(module, module, inputs)
+    after = {key: value.clone() for key, value in module.state_dict().items()}
+    module.load_state_dict(state)
+    found = step(call, module, inputs)
+    assert all(far(a, b) < 2e-2 for a, b in zip(found, expected, strict=True))
+    assert far(found[0], expected[0]) < 1e-4
+    assert all(far(value.double(), after[key].double()) < 1e-4 for key, value in module.state_dict().items())
+    module.eval()
+    with torch.no_grad():
+        assert far(call(*inputs), module(*inputs)) < 1e-4
+
+
+def test_sizes_that_are_marked_dynamic_stay_symbolic():
+    module = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.Linear(16, 4))
+    graphs = []
+
+    def counting(graph, example_inputs, **settings):
+        from pyrite import torch_backend
+
+        graphs.append(graph)
+        return torch_backend.pyrite(graph, example_inputs, options={"strict": True})
+
+    call = torch.compile(module, backend=counting)
+    for batch in (5, 7, 64):
+        x = torch.randn(batch, 8)
+        torch._dynamo.mark_dynamic(x, 0)
+        found, expected = step(call, module, (x,)), step(module, module, (x,))
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    assert len(graphs) == 1
+
+
+def test_a_training_loop_learns():
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(4, 32), torch.nn.Tanh(), torch.nn.Dropout(0.1), torch.nn.Linear(32, 1))
+    call = compiled(module)
+    optimizer = torch.optim.Adam(module.parameters(), lr=0.02)
+    x = torch.randn(256, 4)
+    y = x.prod(1, keepdim=True).tanh()
+    losses = []
+    for _ in range(60):
+        optimizer.zero_grad()
+        loss = (call(x) - y).square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.7 * losses[0]
+
+
+def test_seeds_rule_what_is_drawn():
+    def noisy(x):
+        return torch.nn.functional.dropout(x, 0.3) + torch.rand_like(x)
+
+    x = torch.randn(50)
+    call = compiled(noisy)
+    call(x)
+    torch.manual_seed(11)
+    expected = noisy(x)
+    torch.manual_seed(11)
+    assert torch.equal(call(x), expected)
+
+
+def test_tensors_of_the_module_that_no_text_has_are_inputs():
+    table = torch.randn(5, 3)
+    torch._dynamo.reset()
+
+    def look_up(x):
+        return x + torch.tensor([1.0, 2.0, 3.0]) + table.sum(0)
+
+    x = torch.randn(4, 3)
+    torch.testing.assert_close(compiled(look_up)(x), look_up(x))
+
+
+def test_what_pyrite_cannot_compile_runs_eagerly_with_a_warning():
+    @torch.library.custom_op("pyrite_tests::odd", mutates_args=())
+    def odd(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    @odd.register_fake
+    def _(x):
+        return torch.empty_like(x)
+
+    def strange(x):
+        return odd(x) * 2
+
+    x = torch.ones(3)
+    with pytest.warns(pyrite.FallbackWarning, match="pyrite_tests"):
+        assert torch.compile(strange, backend="pyrite")(x).tolist() == [4, 4, 4]
+    torch._dynamo.reset()
+    with pytest.raises(Exception, match="pyrite_tests"):
+        compiled(strange)(x)
+
+
+@pytest.mark.filterwarnings("error")
+def test_nothing_is_warned_of_where_all_goes_well():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pyrite.FallbackWarning)
+        x = torch.randn(4)
+        torch.testing.assert_close(compiled(lambda x: x.sin() @ x)(x), x.sin() @ x)
+
+
+def test_another_backend_of_pyrites_is_chosen_by_options():
+    x = torch.randn(4)
+    torch.testing.assert_close(compiled(torch.sin, backend="aot_eager")(x), x.sin())
