@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyrite_compiler::{Backend, find};
-use pyrite_debug::{Level, Precision, ReproAfter, Switches, WrapConfig, wrap_compiler_debug};
+use pyrite_debug::{Level, Precision, ReproAfter, Switches, Tracing, WrapConfig, wrap_compiler_debug};
 
 use crate::environment;
 use crate::failure::Failure;
@@ -24,6 +24,9 @@ pub struct Leaving {
     /// Have torch's backends compile everything anew
     #[arg(long)]
     fresh_caches: bool,
+    /// Which sizes the repro has: those of the program, symbolic where they are, or the numbers of the call
+    #[arg(long, value_name = "SIZES", value_parser = ["symbolic", "real"], default_value = "symbolic")]
+    tracing: String,
     /// Only errors whose text contains this
     #[arg(long, value_name = "TEXT")]
     repro_filter: Option<String>,
@@ -64,6 +67,7 @@ impl Leaving {
             reference: reference.clone(),
             accuracy,
             switches,
+            tracing: if self.tracing == "real" { Tracing::Real } else { Tracing::Symbolic },
             tell: Arc::new(|text| eprintln!("{text}")),
         };
         Ok(wrap_compiler_debug(&backend, &config))

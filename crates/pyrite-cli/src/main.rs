@@ -152,7 +152,7 @@ fn main() -> ExitCode {
     let python = Python { imports: import, ..Python::new(python) };
     let _ = PYTHON.set(python.clone());
     pyrite_debug::torch::register(python);
-    pyrite_debug::commanded::register(Duration::from_mins(5));
+    pyrite_debug::commanded::register(Duration::from_mins(5), std::env::current_exe().ok());
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         environment::apply()?;
         match command {

@@ -2,7 +2,7 @@
 //!
 //! A check command knows nothing of Pyrite and would run on after Pyrite was killed. Its supervisor, which leads the
 //! process group, notices that its own parent is gone and ends the group. It ends as the program does: with its code, or
-//! by its signal.
+//! by its signal. A program that cannot be started cannot tell.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode};
@@ -12,6 +12,9 @@ use anyhow::Context as _;
 use rustix::process::{Signal, getpid, getppid, kill_process, kill_process_group};
 
 use crate::Outcome;
+
+/// The code with which a program says that it cannot tell.
+const CANNOT_TELL: u8 = 125;
 
 /// The longest time between two looks.
 const LOOK: Duration = Duration::from_millis(50);
@@ -24,7 +27,13 @@ pub fn is_gone(parent: u32) -> bool {
 /// Runs the program of the words.
 pub fn supervise(parent: u32, words: &[String]) -> Outcome {
     let (program, args) = words.split_first().context("there is no command to run")?;
-    let mut child = Command::new(program).args(args).spawn().with_context(|| format!("{program} cannot be started"))?;
+    let mut child = match Command::new(program).args(args).spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            eprintln!("{program} cannot be started: {error}");
+            return Ok(ExitCode::from(CANNOT_TELL));
+        }
+    };
     let mut pause = Duration::from_micros(200);
     let status = loop {
         if let Some(status) = child.try_wait()? {

@@ -165,6 +165,7 @@ fn nothing_outlives_a_killed_search() {
     for args in [
         &["--backend", "relu_flaky_error_TESTING_ONLY", "--runs", "1000000"][..],
         &["--check", "sh check.sh", "--time-limit", "120"],
+        &["--backend", "cmd:sh check.sh", "--time-limit", "120"],
     ] {
         let mut running =
             command(folder.path(), args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("pyrite runs");

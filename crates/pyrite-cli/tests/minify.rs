@@ -225,3 +225,15 @@ fn inputs_that_the_seed_gives_are_not_stored() {
         assert_eq!((again.status.code(), &json(&again)["verdict"]), (Some(1), &"fail".into()));
     }
 }
+
+#[test]
+fn a_command_that_cannot_be_started_is_named() {
+    let folder = folder(PROGRAM);
+    for asked in [&["--check", "no-such-program"][..], &["--backend", "cmd:no-such-program"]] {
+        let output = pyrite(folder.path(), &[&["minify", "program.py"][..], asked].concat());
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{asked:?}: {said}");
+        assert!(said.contains("no-such-program cannot be started"), "{asked:?}: {said}");
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left behind");
+}

@@ -74,7 +74,11 @@ impl Command {
         };
         match status.code() {
             Some(0) => Verdict::Pass,
-            Some(125) => Verdict::Invalid("the command cannot tell".to_owned()),
+            Some(125) => {
+                let said = process.errors();
+                let why = said.trim().lines().last().map(|last| format!(": {last}")).unwrap_or_default();
+                Verdict::Invalid(format!("the command cannot tell{why}"))
+            }
             Some(1) => Verdict::Fail(Signature::new(Stage::Forward, Class::Exit(1))),
             _ => Verdict::Fail(Signature::new(Stage::Forward, process.class(status))),
         }

@@ -4,6 +4,7 @@
 //! all is fine, the results are those of `eager`, so that there is nothing to compare; every other answer is an error of
 //! the run that carries its class.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use pyrite_compiler::backend::{Backend, Executable, Forward, Observer, register_prefix};
@@ -18,13 +19,15 @@ use crate::Command;
 /// The kind of error with which a program says that it cannot tell.
 pub(crate) const CANNOT_TELL: &str = "cannot tell";
 
-/// Makes `cmd:PROGRAM` a backend for every program; each run may take this long.
-pub fn register(time: Duration) {
+/// Makes `cmd:PROGRAM` a backend for every program; each run may take this long. With a supervisor, as
+/// [`Command::supervised_by`] has it, no program outlives this process.
+pub fn register(time: Duration, supervisor: Option<PathBuf>) {
     register_prefix("cmd:", move |line| {
-        let words = line.to_owned();
+        let (words, supervisor) = (line.to_owned(), supervisor.clone());
         (!line.trim().is_empty()).then(|| {
             Backend::new(&format!("cmd:{line}"), "a program that answers by its exit code", move |graph, options| {
-                Ok(Box::new(Asked { graph, line: words.clone(), time, options: options.clone() }))
+                let supervisor = supervisor.clone();
+                Ok(Box::new(Asked { graph, line: words.clone(), time, supervisor, options: options.clone() }))
             })
         })
     });
@@ -34,12 +37,17 @@ struct Asked {
     graph: Graph,
     line: String,
     time: Duration,
+    supervisor: Option<PathBuf>,
     options: Options,
 }
 
 impl Executable for Asked {
     fn run(&self, inputs: Vec<Value<Tensor>>, observe: &mut Observer<'_>) -> Result<Forward, NodeError> {
         let command = Command::new(&self.line, self.time).map_err(|error| OpError::fault(error.to_string()))?;
+        let command = match &self.supervisor {
+            Some(supervisor) => command.supervised_by(supervisor),
+            None => command,
+        };
         let candidate = Candidate { graph: self.graph.clone(), inputs, seed: self.options.seed };
         match command.judge(&candidate) {
             Verdict::Pass | Verdict::Noise => {

@@ -2,7 +2,7 @@
 //!
 //! Workers are warm: one answers many questions. When a candidate ends it, or takes too long and is ended, that is the
 //! verdict, and the next question goes to a new worker. A worker says which stage it has come to, so a crash knows
-//! where it happened.
+//! where it happened; one that ends while the reference runs says nothing of the backend, and the question is invalid.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -16,9 +16,9 @@ use pyrite_oracle::{Class, Detail, Oracle, Signature, Stage, Verdict};
 use pyrite_reduce::Candidate;
 use serde_json::{Value as Json, json};
 
-use crate::Question;
 use crate::process::{Heard, Process};
 use crate::repro::{Folder, RepoError};
+use crate::{Question, Step};
 
 /// What a candidate may use.
 #[derive(Clone, Copy, Debug)]
@@ -132,38 +132,50 @@ impl Isolated {
     /// yet, because others kill too: the question is put once more, and what the system kills for its memory is killed
     /// again.
     pub fn judge_asked(&self, path: &Path, question: &Question) -> Verdict {
-        let verdict = self.judge_once(path, question);
-        let killed = verdict.signature().is_some_and(|found| found.class == Class::OutOfMemory);
-        if killed { self.judge_once(path, question) } else { verdict }
+        match self.judge_once(path, question) {
+            Answer::Verdict(verdict) => verdict,
+            Answer::Died { signature, .. } if signature.class == Class::OutOfMemory => {
+                self.judge_once(path, question).verdict(question)
+            }
+            died => died.verdict(question),
+        }
     }
 
-    fn judge_once(&self, path: &Path, question: &Question) -> Verdict {
+    fn judge_once(&self, path: &Path, question: &Question) -> Answer {
         let limits = *lock(&self.limits);
         let mut worker = match self.worker(limits) {
             Ok(worker) => worker,
-            Err(error) => return Verdict::Invalid(format!("no worker can be started: {error}")),
+            Err(error) => return Answer::Verdict(Verdict::Invalid(format!("no worker can be started: {error}"))),
         };
         let request = json!({"cmd": "judge", "file": path, "question": question, "blob": 0});
         let until = Instant::now() + limits.time;
         let sent = worker.input.as_mut().map(|input| writeln!(input, "{request}").and_then(|()| input.flush()));
-        let mut stage = Stage::Compile;
+        let (mut stage, mut step) = (Stage::Compile, Step::Backend(Stage::Compile));
         if matches!(sent, Some(Ok(()))) {
             loop {
                 match worker.hear(until) {
                     Heard::Line(line) => match answer(&line) {
-                        Said::Stage(now) => stage = now,
+                        Said::Step(now) => {
+                            step = now;
+                            if let Step::Backend(now) = now {
+                                stage = now;
+                            }
+                        }
                         Said::Prepared => {}
                         Said::Verdict(verdict) => {
                             lock(&self.idle).push(worker);
-                            return verdict;
+                            return Answer::Verdict(verdict);
                         }
                         Said::Garbage => {
                             let detail = Detail { message: Some(line), ..Detail::default() };
-                            return Verdict::Fail(Signature::new(stage, Class::Garbage).detailed(detail));
+                            let signature = Signature::new(stage, Class::Garbage).detailed(detail);
+                            return Answer::Died { signature, step };
                         }
                     },
                     Heard::Ended => break,
-                    Heard::TimeIsUp => return Verdict::Fail(Signature::new(stage, Class::Hang)),
+                    Heard::TimeIsUp => {
+                        return Answer::Died { signature: Signature::new(stage, Class::Hang), step };
+                    }
                 }
             }
         }
@@ -173,7 +185,29 @@ impl Isolated {
         };
         let message = worker.errors();
         let detail = Detail { message: (!message.is_empty()).then_some(message), ..Detail::default() };
-        Verdict::Fail(Signature::new(stage, class).detailed(detail))
+        Answer::Died { signature: Signature::new(stage, class).detailed(detail), step }
+    }
+}
+
+/// What came of a question.
+enum Answer {
+    Verdict(Verdict),
+    /// The worker ended, was ended or said nothing sensible, at a step.
+    Died {
+        signature: Signature,
+        step: Step,
+    },
+}
+
+impl Answer {
+    fn verdict(self, question: &Question) -> Verdict {
+        match self {
+            Self::Verdict(verdict) => verdict,
+            Self::Died { signature, step: Step::Backend(_) } => Verdict::Fail(signature),
+            Self::Died { signature, step: Step::Reference } => {
+                Verdict::Invalid(format!("the reference {} gives no answer: {signature}", question.reference))
+            }
+        }
     }
 }
 
@@ -196,7 +230,7 @@ impl Oracle<Candidate> for Isolated {
 }
 
 enum Said {
-    Stage(Stage),
+    Step(Step),
     Prepared,
     Verdict(Verdict),
     Garbage,
@@ -205,7 +239,10 @@ enum Said {
 fn answer(line: &str) -> Said {
     let Ok(json) = serde_json::from_str::<Json>(line) else { return Said::Garbage };
     if let Ok(stage) = serde_json::from_value::<Stage>(json["stage"].clone()) {
-        return Said::Stage(stage);
+        return Said::Step(Step::Backend(stage));
+    }
+    if json["reference"] == true {
+        return Said::Step(Step::Reference);
     }
     if json["prepared"] == true {
         return Said::Prepared;

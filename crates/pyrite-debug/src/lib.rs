@@ -24,6 +24,7 @@ pub mod signals;
 mod switches;
 mod timing;
 pub mod torch;
+mod tracing;
 mod verdicts;
 mod wrapper;
 
@@ -31,12 +32,13 @@ pub use bisection::{Determinism, Found, bisect};
 pub use command::Command;
 pub use isolated::{Isolated, Limits};
 pub use judge::{
-    Broken, Judged, Precision, Question, Ran, execute, execute_shared, fresh_inputs, judge, judge_backends, judge_file,
-    nudged,
+    Broken, Judged, Precision, Question, Ran, Step, execute, execute_shared, fresh_inputs, judge, judge_backends,
+    judge_file, nudged,
 };
 pub use repro::{Folder, RepoError, candidate_of};
 pub use settle::{Again, Bound, Settled, compared, settle, signature_of};
 pub use switches::{Cloning, Fp64, Switches};
 pub use timing::{Times, time_calls};
+pub use tracing::Tracing;
 pub use verdicts::{Asking, Remembering, Verdicts, VerdictsError};
 pub use wrapper::{Level, ReproAfter, WrapConfig, wrap_compiler_debug};

@@ -34,6 +34,7 @@ use crate::repro::{Folder, RepoError};
 use crate::running::Running;
 use crate::signals::{self, Trail};
 use crate::switches::Switches;
+use crate::tracing::Tracing;
 
 /// Which program is written down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +98,8 @@ pub struct WrapConfig {
     pub accuracy: Precision,
     /// What the comparison overlooks.
     pub switches: Switches,
+    /// Which sizes a program has that is written down.
+    pub tracing: Tracing,
     /// Is told what was written.
     pub tell: Arc<dyn Fn(&str) + Send + Sync>,
 }
@@ -379,6 +382,7 @@ impl Executable for Wrapped {
         }
         let (graph, before) = prepared(&debugged.graph, &inputs, Mode::Eager);
         let program = Candidate { graph, inputs: before, seed: debugged.options.seed };
+        let program = debugged.config.tracing.of(program);
         let begun = self.begin(&program)?;
         let executable = match self.executable() {
             Ok(executable) => executable,

@@ -94,6 +94,19 @@ fn a_crash_knows_the_stage_it_happened_in() {
 }
 
 #[test]
+fn a_worker_that_ends_while_the_reference_runs_says_nothing_of_the_backend() {
+    let before = "read line; echo '{\"reference\": true}'";
+    let after = "echo '{\"stage\": \"forward\"}'";
+    for ending in ["kill -SEGV $$", "kill -KILL $$", "exit 0", "sleep 60"] {
+        let Verdict::Invalid(why) = verdict(&format!("{before}; {ending}")) else { panic!("{ending}: an answer") };
+        assert!(why.contains("the reference eager"), "{ending}: {why}");
+        assert!(matches!(verdict(&format!("{before}; {after}; {ending}")), Verdict::Fail(_)), "{ending}");
+        let again = format!("{before}; {after}; echo '{{\"reference\": true}}'; {ending}");
+        assert!(matches!(verdict(&again), Verdict::Invalid(_)), "{ending}: the reference was asked once more");
+    }
+}
+
+#[test]
 fn a_worker_that_cannot_be_started_makes_the_question_invalid() {
     let question = Question {
         backend: "eager".into(),

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use pyrite_compiler::backend::{Backend, Executable, Forward, Observer};
 use pyrite_compiler::{Options, find};
 use pyrite_debug::{
-    Broken, Level, Precision, Question, Ran, ReproAfter, Switches, WrapConfig, candidate_of, execute, judge,
+    Broken, Level, Precision, Question, Ran, ReproAfter, Switches, Tracing, WrapConfig, candidate_of, execute, judge,
     wrap_compiler_debug,
 };
 use pyrite_ir::{Graph, Meta, NodeError, Value};
@@ -55,6 +55,7 @@ fn config(folder: &Path, level: u32, after: ReproAfter) -> (WrapConfig, Heard) {
         reference: find("eager").expect("eager"),
         accuracy: Precision::Fp,
         switches: Switches::default(),
+        tracing: Tracing::Symbolic,
         tell: Arc::new(move |text| ears.lock().expect("no panic").push(text.to_owned())),
     };
     (config, Heard(heard))
@@ -247,4 +248,24 @@ fn a_process_that_is_heard_names_the_node_without_a_wrapper() {
         .expect("this program runs");
     let said = String::from_utf8_lossy(&child.stderr);
     assert!(said.contains("SIGSEGV while running node `c` (aten.relu.default)"), "{said}");
+}
+
+#[test]
+fn a_repro_has_the_sizes_of_the_program_or_of_the_call() {
+    let text = "class Repro(torch.nn.Module):\n    def forward(self, s0: \"Sym(s0)\", x: \"f32[s0, 4]\"):\n        \
+                y = torch.ops.aten.view.default(x, [4, s0])\n        z = torch.ops.aten.relu.default(y)\n        \
+                return (z,)\n";
+    let graph = read_text(text, None, registry(), &ReadOptions::default()).expect("a program").graph;
+    let inputs = vec![3i64.into(), Value::Tensor(Tensor::from_slice(&[0.5f32; 12], &[3, 4]))];
+    for (tracing, sizes) in [(Tracing::Symbolic, "[4, s0]"), (Tracing::Real, "[4, 3]")] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (base, _) = config(folder.path(), 2, ReproAfter::Capture);
+        let backend = wrapped("relu_runtime_error_TESTING_ONLY", &WrapConfig { tracing, ..base });
+        assert!(execute(&graph, &inputs, &backend, &Options::default(), &mut |_| {}, &mut |_, _| {}).is_err());
+        let written = files(folder.path()).into_iter().find(|name| name.contains(".py")).expect("a repro");
+        let path = folder.path().join(written);
+        let printed = std::fs::read_to_string(&path).expect("a repro");
+        assert!(printed.contains(sizes), "{tracing:?}: {printed}");
+        assert!(matches!(verdict(&path, "relu_runtime_error_TESTING_ONLY", Precision::Fp), Verdict::Fail(_)));
+    }
 }

@@ -8,7 +8,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyrite_debug::torch::Python as Torch;
-use pyrite_debug::{Level, Precision, ReproAfter, Switches, WrapConfig, wrap_compiler_debug};
+use pyrite_debug::{Level, Precision, ReproAfter, Switches, Tracing, WrapConfig, wrap_compiler_debug};
 
 use crate::errors;
 use crate::graph::Graph;
@@ -74,6 +74,7 @@ pub fn compile_debugged(
             other => return Err(wrong("accuracy", other, "off, fp or strict")),
         },
         switches: Switches::default(),
+        tracing: Tracing::Symbolic,
         tell: Arc::new(move |text| *heard.0.lock() = Some(text.to_owned())),
     };
     let settings = self::options(py, options)?;

@@ -186,3 +186,73 @@ fn two_operators_that_fail_only_together_are_found_in_a_deep_graph() {
     assert_eq!(found.best.graph.len(), 4);
     assert!(found.queries <= 60, "{} queries", found.queries);
 }
+
+/// A transformer of many layers, as it is after ahead-of-time autograd: normalisation, attention and a gated product, with
+/// an operator of its own between the sigmoid of the gate and its tanh in all layers but one.
+fn transformer(layers: usize, guilty: usize) -> Candidate {
+    let mut body: Vec<String> = Vec::new();
+    let mut last = "x".to_owned();
+    for layer in 0..layers {
+        let mut number = 0;
+        let mut call = |text: String| {
+            let name = format!("l{layer}_{number}");
+            number += 1;
+            body.push(format!("{name} = {text}"));
+            name
+        };
+        let mean = call(format!("torch.ops.aten.mean.dim({last}, [-1], True)"));
+        let centred = call(format!("torch.ops.aten.sub.Tensor({last}, {mean})"));
+        let square = call(format!("torch.ops.aten.mul.Tensor({centred}, {centred})"));
+        let variance = call(format!("torch.ops.aten.mean.dim({square}, [-1], True)"));
+        let shifted = call(format!("torch.ops.aten.add.Tensor({variance}, 1e-05)"));
+        let inverse = call(format!("torch.ops.aten.rsqrt.default({shifted})"));
+        let norm = call(format!("torch.ops.aten.mul.Tensor({centred}, {inverse})"));
+        let query = call(format!("torch.ops.aten.mm.default({norm}, w)"));
+        let key = call(format!("torch.ops.aten.mm.default({norm}, w)"));
+        let value = call(format!("torch.ops.aten.mm.default({norm}, w)"));
+        let turned = call(format!("torch.ops.aten.permute.default({key}, [1, 0])"));
+        let scores = call(format!("torch.ops.aten.mm.default({query}, {turned})"));
+        let scaled = call(format!("torch.ops.aten.mul.Tensor({scores}, 0.5)"));
+        let weights = call(format!("torch.ops.aten._softmax.default({scaled}, -1, False)"));
+        let mixed = call(format!("torch.ops.aten.mm.default({weights}, {value})"));
+        let added = call(format!("torch.ops.aten.add.Tensor({last}, {mixed})"));
+        let wide = call(format!("torch.ops.aten.mm.default({added}, w)"));
+        let gate = call(format!("torch.ops.aten.sigmoid.default({wide})"));
+        let between = if layer == guilty { gate } else { call(format!("torch.ops.aten.mul.Tensor({gate}, {wide})")) };
+        let bent = call(format!("torch.ops.aten.tanh.default({between})"));
+        let product = call(format!("torch.ops.aten.mm.default({bent}, w)"));
+        last = call(format!("torch.ops.aten.add.Tensor({added}, {product})"));
+    }
+    body.push(format!("return ({last},)"));
+    let text = format!(
+        "class Repro(torch.nn.Module):\n    def forward(self, x : \"f32[4, 4]\", w : \"f32[4, 4]\"):\n        {}\n",
+        body.join("\n        ")
+    );
+    let graph = read_text(&text, None, registry(), &ReadOptions::default()).expect("a program").graph;
+    let inputs = (0..2).map(|index| {
+        let tensor = Tensor::empty(&[4, 4], pyrite_tensor::DType::F32).expect("numbers");
+        CounterGenerator::new(7, index).fill_normal(&tensor);
+        Value::Tensor(tensor)
+    });
+    Candidate { graph, inputs: inputs.collect(), seed: 0 }
+}
+
+#[test]
+fn two_operators_that_fail_only_when_fused_are_found_in_a_transformer() {
+    let start = transformer(140, 93);
+    assert!(start.graph.len() > 3000, "{} nodes", start.graph.len());
+    let fused = |candidate: &Candidate| {
+        candidate.graph.nodes().any(|(_, node)| {
+            let Kind::Call(target) = &node.kind else { return false };
+            let mut fed = false;
+            node.each_input(&mut |input| {
+                fed |= matches!(&candidate.graph.node(input).kind, Kind::Call(t) if t.name().contains("sigmoid"));
+            });
+            fed && target.name().contains("tanh")
+        })
+    };
+    let found = reduced(start, &|c| verdict(fused(c)));
+    assert_eq!(nodes_and_inputs(&found), (4, 1));
+    assert_eq!(found.best.size().elements, 1);
+    assert!(found.queries <= 60, "{} queries", found.queries);
+}

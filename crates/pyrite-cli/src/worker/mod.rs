@@ -16,13 +16,13 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use pyrite_compiler::backend::Direction;
 use pyrite_compiler::{Options, find};
-use pyrite_debug::{Question, judge_file};
+use pyrite_debug::{Question, Step, judge_file};
 use pyrite_diag::{Colour, TextRenderer};
 use pyrite_interp::{Context, Interpreter, Mode, call};
 use pyrite_ir::verify::verify;
 use pyrite_ir::{Graph, Kind, Meta, NodeError, OpError, Target, Value};
 use pyrite_ops::registry;
-use pyrite_oracle::{Stage, Verdict};
+use pyrite_oracle::Verdict;
 use pyrite_reader::{ReadOptions, codes, read_text};
 use pyrite_tensor::Tensor;
 use serde_json::{Value as Json, json};
@@ -107,12 +107,16 @@ fn prepare(question: &Question) {
     }
 }
 
-/// Judges a backend on a file. Every stage is told before it begins, so that the caller knows where a crash happened.
+/// Judges a backend on a file. Every step is told before it begins, so that the caller knows where a crash happened.
 fn judge(request: &Json, question: &Question, output: &mut impl Write) -> anyhow::Result<Json> {
     let path = request["file"].as_str().context("a question without a file")?;
-    let mut tell = |stage: Stage| {
+    let mut tell = |step: Step| {
+        let step = match step {
+            Step::Reference => json!({"reference": true}),
+            Step::Backend(stage) => json!({"stage": stage}),
+        };
         // A caller that is gone is noticed when the answer is written.
-        let _ = writeln!(output, "{}", json!({"stage": stage})).and_then(|()| output.flush());
+        let _ = writeln!(output, "{step}").and_then(|()| output.flush());
     };
     let verdict = catch_unwind(AssertUnwindSafe(|| judge_file(Path::new(path), question, &mut tell)));
     Ok(match verdict {

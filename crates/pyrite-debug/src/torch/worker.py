@@ -42,6 +42,22 @@ class SeparateStorages(torch._dynamo.debug_utils.InputReader):
         return super().storage(*args, **kwargs).clone()
 
 
+def parts_of(tensor):
+    """A sparse tensor as its layout, its sizes, and the tensors that make it up, coalesced where places may repeat."""
+    if tensor.layout == torch.sparse_coo:
+        tensor = tensor.coalesce()
+        parts = [tensor.indices(), tensor.values()]
+    elif tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
+        parts = [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
+    else:
+        parts = [tensor.ccol_indices(), tensor.row_indices(), tensor.values()]
+    return [str(tensor.layout), list(tensor.shape), *parts]
+
+
+def dense(value):
+    return value.to_dense() if isinstance(value, torch.Tensor) and value.layout != torch.strided else value
+
+
 class Encoder:
     """Values as JSON over numbered storages."""
 
@@ -57,6 +73,8 @@ class Encoder:
         return len(self.storages) - 1
 
     def value(self, value):
+        if isinstance(value, torch.Tensor) and value.layout != torch.strided:
+            return self.value(parts_of(value.detach()))
         if isinstance(value, torch.Tensor):
             value = value.detach().resolve_conj().resolve_neg()
             return {
@@ -98,7 +116,7 @@ def loss_of(value):
     if isinstance(value, torch.Tensor):
         if not (value.is_floating_point() or value.is_complex()):
             return None
-        mean = value.mean()
+        mean = dense(value).mean()
         return mean.real if mean.is_complex() else mean
     if isinstance(value, dict):
         value = list(value.values())
@@ -207,11 +225,11 @@ def run_program(request):
         loss = loss_of(outputs)
         if loss is not None and loss.requires_grad:
             loss.backward()
-        gradients = [value.grad if isinstance(value, torch.Tensor) else None for value in inputs]
+        gradients = [dense(value.grad) if isinstance(value, torch.Tensor) else None for value in inputs]
     answer = {
         "outputs": encoder.value(outputs),
         "gradients": encoder.value(gradients),
-        "parameters": {name: encoder.value(p.grad) for name, p in module.named_parameters()},
+        "parameters": {name: encoder.value(dense(p.grad)) for name, p in module.named_parameters()},
         "buffers": {name: encoder.value(b) for name, b in module.state_dict(keep_vars=True).items()},
     }
     encoder.write(os.path.join(folder, "results"), answer)
