@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import time
 
 import torch
 import torch._inductor.config
@@ -84,6 +85,18 @@ def abort():
     os.abort()
 
 
+@broken("divide")
+def divide():
+    """What the processor does when an integer is divided by zero."""
+    signal.raise_signal(signal.SIGFPE)
+
+
+@broken("hang")
+def hang():
+    while True:
+        time.sleep(1)
+
+
 class Spoiled(torch.autograd.Function):
     """What is given, with a wrong gradient."""
 
@@ -125,3 +138,14 @@ def relu_error_unfused(module, _example_inputs):
     if has_relu(module) and torch._inductor.config.max_fusion_size == 1:
         raise ValueError("relu is refused where nothing is fused")
     return module.forward
+
+
+@register_backend
+def once_rounded(module, _example_inputs):
+    """Computes in single precision what is in bfloat16, and rounds at the end."""
+
+    def run(*arguments):
+        wide = [value.float() for value in arguments]
+        return tuple(result.bfloat16() for result in module.forward(*wide))
+
+    return run

@@ -100,7 +100,7 @@ def test_an_input_that_is_no_leaf_is_kept_as_one(minify):
 
 @pytest.mark.parametrize(
     ("backend", "class_"),
-    [("silent_exit", {"exit": 0}), ("segfault", {"signal": 11}), ("hungry", "out-of-memory")],
+    [("silent_exit", {"exit": 0}), ("segfault", {"signal": 11}), ("divide", {"signal": 8}), ("hungry", "out-of-memory")],
 )
 def test_a_backend_that_ends_the_process_is_reduced_and_proven(minify, backend, class_):
     code, report, repro = minify('v0 : "f32[4]"', chain(5), "--backend", f"torch:{backend}", "--runs", "1", imports=["broken_backends"])
@@ -187,3 +187,11 @@ def test_only_settings_that_matter_are_left_in_the_name_of_the_backend(minify):
     assert code == 0 and report["proven"], report
     assert report["backend"] == "torch:relu_error_unfused?max_fusion_size=1"
     assert "# pyrite: backend = torch:relu_error_unfused?max_fusion_size=1\n" in repro
+
+
+def test_a_hang_is_ended_in_time_and_proven(minify):
+    body = "        y = torch.relu(x)\n        return (y,)\n"
+    args = ["--backend", "torch:hang", "--runs", "1", "--time-limit", "6", "--time-budget", "1"]
+    code, report, _ = minify('x : "f32[1]"', body, *args, imports=["broken_backends"])
+    assert code == 0 and report["proven"], report
+    assert report["signature"]["class"] == "hang"

@@ -81,3 +81,47 @@ def test_settings_are_taken_from_the_name_of_a_backend(debug):
     code, report = debug("run", "--backend", "torch:inductor?no_such_setting=1")
     assert (code, report["verdict"]) == (1, "fail")
     assert "no_such_setting" in report["error"]
+
+
+SPARSE = """
+class Repro(torch.nn.Module):
+    def forward(self, x : "f32[4, 6]"):
+        a = x * x
+        b = a + 1
+        c = torch.OPERATOR(b)
+        d = torch.ops.aten._to_sparse.default(c)
+        e = d + d
+        return (e,)
+"""
+
+
+@pytest.mark.parametrize(("operator", "verdict"), [("sin", "pass"), ("relu", "fail")])
+def test_sparse_results_are_compared_coalesced(debug, tmp_path, operator, verdict):
+    (tmp_path / "program.py").write_text(SPARSE.replace("OPERATOR", operator))
+    asked = ["--backend", "torch:relu_accuracy_error", "--reference", "torch:eager", "--import", "broken_backends"]
+    code, report = debug("run", "--forward-only", *asked)
+    assert report["verdict"] == verdict, report
+    # The layout, two sizes, and of 24 elements that are none twice the places and the numbers.
+    assert [output.get("shape") for output in report["outputs"] if "shape" in output] == [[2, 24], [24]], report
+    if verdict == "fail":
+        assert report["signature"]["class"] == "value", report
+
+
+def test_rounding_is_noise_for_a_reference_of_torch_too(debug, tmp_path):
+    lines = "".join(f"        y{k} = torch.ops.aten.add.Tensor({'x' if k == 1 else f'y{k - 1}'}, w)\n" for k in range(1, 41))
+    ending = "        all = w * 40\n        z = torch.ops.aten.sub.Tensor(y40, all)\n        return (z,)\n"
+    head = 'class Repro(torch.nn.Module):\n    def forward(self, x : "bf16[8]", w : "bf16[8]"):\n'
+    (tmp_path / "program.py").write_text(head + lines + ending)
+    code, report = debug("run", "--backend", "torch:once_rounded", "--reference", "torch:eager", "--import", "broken_backends")
+    assert (code, report["verdict"]) == (0, "noise"), report
+
+
+def test_fresh_caches_leave_nothing_in_the_cache(debug, tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
+    graphs = tmp_path / "cache" / "fxgraph"
+    code, report = debug("run", "--backend", "torch:inductor", "--forward-only", "--fresh-caches")
+    assert (code, report["verdict"]) == (0, "pass"), report
+    assert not graphs.exists()
+    code, report = debug("run", "--backend", "torch:inductor", "--forward-only")
+    assert (code, report["verdict"]) == (0, "pass"), report
+    assert graphs.exists()
