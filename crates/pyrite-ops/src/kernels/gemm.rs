@@ -1,16 +1,14 @@
 //! Products of matrices: `out = keep·out + scale·(lhs @ rhs)`.
 //!
 //! [`multiply`] works on slices with any row and column strides, [`multiply_batch`] on many such matrices at once,
-//! [`multiply_tensors`] on tensors of two or three dimensions and any type. Floats and complex numbers go to the `gemm`
-//! crate; integers have a loop of their own that wraps, so they are exact modulo the width of their type; half
-//! precision is multiplied in `f32` and rounded once.
-//!
-//! `unsafe` is needed because `gemm` takes pointers. Every pointer comes from a slice, and
-//! [`Shape::check`] makes sure that sizes and strides stay within it.
+//! [`multiply_tensors`] on tensors of two or three dimensions and any type. Floats and complex numbers go to the
+//! provider of `pyrite-matmul`; integers have a loop of their own that wraps, so they are exact modulo the width of
+//! their type; half precision is multiplied in `f32` and rounded once.
 
-use gemm::Parallelism;
 use num_complex::{Complex32, Complex64};
 use pyrite_ir::OpError;
+pub use pyrite_matmul::{Matrix, Onto, Shape};
+use pyrite_matmul::{Threads, provider};
 use pyrite_tensor::{DType, Element, Scalar, Tensor};
 use rayon::prelude::*;
 
@@ -19,85 +17,8 @@ const PARALLEL: usize = 1 << 18;
 /// Products of `f32` with at most this many multiplications are summed in double precision: that takes no longer, and
 /// results that come out of cancellation, as in attention, are as good as can be.
 const TINY: usize = 1 << 12;
-/// Copies of fewer elements than this stay on one thread.
-const PARALLEL_COPY: usize = 1 << 14;
 /// From this many multiplications on, one product is worth all threads; smaller ones of a batch get a thread each.
 const LARGE: usize = 1 << 24;
-
-/// Sizes and strides of a matrix, or of a batch of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
-    /// Number of rows.
-    pub rows: usize,
-    /// Number of columns.
-    pub cols: usize,
-    /// Elements from one row to the next.
-    pub row_stride: usize,
-    /// Elements from one column to the next.
-    pub col_stride: usize,
-}
-
-impl Shape {
-    /// A dense matrix, rows one after the other.
-    pub fn rows_first(rows: usize, cols: usize) -> Self {
-        Self { rows, cols, row_stride: cols, col_stride: 1 }
-    }
-
-    /// The same elements with rows and columns exchanged.
-    #[must_use]
-    pub fn transposed(self) -> Self {
-        Self { rows: self.cols, cols: self.rows, row_stride: self.col_stride, col_stride: self.row_stride }
-    }
-
-    /// Elements from the first to the last, both included; `None` when that does not fit.
-    fn span(self) -> Option<usize> {
-        if self.rows == 0 || self.cols == 0 {
-            return Some(0);
-        }
-        let down = (self.rows - 1).checked_mul(self.row_stride)?;
-        let across = (self.cols - 1).checked_mul(self.col_stride)?;
-        down.checked_add(across)?.checked_add(1)
-    }
-
-    /// # Panics
-    /// When the matrix leaves a slice of this length.
-    fn check(self, len: usize) {
-        let inside = self.span().is_some_and(|span| span <= len);
-        assert!(inside, "the matrix {self:?} does not fit {len} elements");
-        assert!(
-            isize::try_from(self.row_stride).is_ok() && isize::try_from(self.col_stride).is_ok(),
-            "the strides of {self:?} do not fit a pointer"
-        );
-    }
-
-    /// Whether no two positions share an element.
-    fn is_disjoint(self) -> bool {
-        let reach = |size: usize, stride: usize| size.saturating_sub(1).saturating_mul(stride);
-        let by_rows = (self.cols <= 1 || self.col_stride > 0)
-            && (self.rows <= 1 || self.row_stride > reach(self.cols, self.col_stride));
-        let by_cols = (self.rows <= 1 || self.row_stride > 0)
-            && (self.cols <= 1 || self.col_stride > reach(self.rows, self.row_stride));
-        by_rows || by_cols
-    }
-}
-
-/// A matrix to read.
-#[derive(Clone, Copy, Debug)]
-pub struct Matrix<'a, T> {
-    /// Its elements, the first of the matrix first.
-    pub data: &'a [T],
-    /// Where they are.
-    pub shape: Shape,
-}
-
-/// What the result is added to.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Onto<T> {
-    /// Nothing: what the output holds is not read.
-    Nothing,
-    /// The output times a factor.
-    Scaled(T),
-}
 
 /// An element type that [`multiply`] takes.
 pub trait Factor: Element + std::ops::Mul<Output = Self> {
@@ -116,7 +37,7 @@ pub trait Factor: Element + std::ops::Mul<Output = Self> {
         rhs: Matrix<'_, Self>,
         scale: Self,
         onto: Onto<Self>,
-        threads: Parallelism,
+        threads: Threads,
     );
 }
 
@@ -136,9 +57,14 @@ macro_rules! factor {
                 rhs: Matrix<'_, Self>,
                 scale: Self,
                 onto: Onto<Self>,
-                threads: Parallelism,
+                threads: Threads,
             ) {
-                in_blocks(out, lhs, rhs, scale, onto, threads);
+                let work = work(out.1, lhs.shape.cols);
+                if <$type as Element>::DTYPE == DType::F32 && work <= TINY {
+                    in_double(out, lhs, rhs, scale, onto);
+                } else {
+                    provider().product(out, lhs, rhs, scale, onto, threads);
+                }
             }
         })*
     };
@@ -165,7 +91,7 @@ impl Factor for i64 {
         rhs: Matrix<'_, Self>,
         scale: Self,
         onto: Onto<Self>,
-        _: Parallelism,
+        _: Threads,
     ) {
         keep(out, shape, onto);
         for i in 0..shape.rows {
@@ -191,43 +117,6 @@ fn keep<T: Factor>(out: &mut [T], shape: Shape, onto: Onto<T>) {
                 Onto::Scaled(factor) => out[at].times(factor),
             };
         }
-    }
-}
-
-/// A sum of this many terms is taken at a time: the rounding errors of short sums that are added at last are smaller
-/// than those of one long sum, and about those of PyTorch's products.
-const BLOCK: usize = 128;
-
-/// The product in blocks along the dimension that is summed over.
-fn in_blocks<T: Factor>(
-    (out, shape): (&mut [T], Shape),
-    lhs: Matrix<'_, T>,
-    rhs: Matrix<'_, T>,
-    scale: T,
-    mut onto: Onto<T>,
-    threads: Parallelism,
-) {
-    let depth = lhs.shape.cols;
-    if T::DTYPE == DType::F32 && work(shape, depth) <= TINY {
-        return in_double((out, shape), lhs, rhs, scale, onto);
-    }
-    // Double precision needs no such care.
-    let block = if T::DTYPE == DType::F32 && depth > BLOCK + BLOCK / 2 { BLOCK } else { depth };
-    // `gemm` reads rows of `rhs` and would turn one that lies in columns by itself, slowly and on one thread.
-    let turn = shape.col_stride == 1 && shape.rows > 1 && rhs.shape.row_stride == 1 && rhs.shape.cols > 1;
-    let mut turned = vec![T::ZERO; if turn { block * rhs.shape.cols } else { 0 }];
-    for start in (0..depth).step_by(block) {
-        let part = block.min(depth - start);
-        let left = Matrix { data: &lhs.data[start * lhs.shape.col_stride..], shape: Shape { cols: part, ..lhs.shape } };
-        let mut right =
-            Matrix { data: &rhs.data[start * rhs.shape.row_stride..], shape: Shape { rows: part, ..rhs.shape } };
-        if turn {
-            let turned = &mut turned[..part * rhs.shape.cols];
-            turn_columns(right, turned, threads);
-            right = Matrix { data: turned, shape: Shape::rows_first(part, rhs.shape.cols) };
-        }
-        by_gemm((&mut *out, shape), left, right, scale, onto, threads);
-        onto = Onto::Scaled(T::from_i64(1));
     }
 }
 
@@ -260,92 +149,13 @@ fn in_double<T: Factor>(
     }
 }
 
-/// Copies a matrix whose columns are dense into rows.
-fn turn_columns<T: Factor>(from: Matrix<'_, T>, to: &mut [T], threads: Parallelism) {
-    /// A square of this many rows and columns is turned at a time: the rows that are written stay in the cache.
-    const SIDE: usize = 16;
-    let (cols, stride) = (from.shape.cols, from.shape.col_stride);
-    let band = |(n, to): (usize, &mut [T])| {
-        let first = n * SIDE;
-        let mut done = 0;
-        if to.len() == SIDE * cols {
-            for at in (0..cols / SIDE).map(|square| square * SIDE) {
-                let square: [&[T]; SIDE] = std::array::from_fn(|j| &from.data[(at + j) * stride + first..][..SIDE]);
-                for (i, row) in to.chunks_exact_mut(cols).enumerate() {
-                    for (to, column) in row[at..at + SIDE].iter_mut().zip(&square) {
-                        *to = column[i];
-                    }
-                }
-                done = at + SIDE;
-            }
-        }
-        for (i, row) in to.chunks_exact_mut(cols).enumerate() {
-            for (j, to) in row.iter_mut().enumerate().skip(done) {
-                *to = from.data[j * stride + first + i];
-            }
-        }
-    };
-    if to.len() >= PARALLEL_COPY && !matches!(threads, Parallelism::None) {
-        to.par_chunks_mut(SIDE * cols).enumerate().for_each(band);
-    } else {
-        to.chunks_mut(SIDE * cols).enumerate().for_each(band);
-    }
-}
-
-#[expect(unsafe_code, reason = "gemm takes pointers")]
-fn by_gemm<T: Factor>(
-    (out, shape): (&mut [T], Shape),
-    lhs: Matrix<'_, T>,
-    rhs: Matrix<'_, T>,
-    scale: T,
-    onto: Onto<T>,
-    threads: Parallelism,
-) {
-    shape.check(out.len());
-    lhs.shape.check(lhs.data.len());
-    rhs.shape.check(rhs.data.len());
-    assert!(shape.is_disjoint(), "the positions of {shape:?} share elements");
-    let sizes_fit = shape.rows == lhs.shape.rows && shape.cols == rhs.shape.cols && lhs.shape.cols == rhs.shape.rows;
-    assert!(sizes_fit, "{:?} times {:?} is not {shape:?}", lhs.shape, rhs.shape);
-    let (read_out, factor) = match onto {
-        Onto::Nothing => (false, T::ZERO),
-        Onto::Scaled(factor) => (true, factor),
-    };
-    // SAFETY: the three pointers come from slices that hold every element that the sizes and strides reach (`check`);
-    // the output is borrowed exclusively and no two of its positions share an element, so threads write apart; `T` is
-    // one of the four types that `gemm` knows, since only their `Factor` calls this.
-    unsafe {
-        gemm::gemm(
-            shape.rows,
-            shape.cols,
-            lhs.shape.cols,
-            out.as_mut_ptr(),
-            shape.col_stride as isize,
-            shape.row_stride as isize,
-            read_out,
-            lhs.data.as_ptr(),
-            lhs.shape.col_stride as isize,
-            lhs.shape.row_stride as isize,
-            rhs.data.as_ptr(),
-            rhs.shape.col_stride as isize,
-            rhs.shape.row_stride as isize,
-            factor,
-            scale,
-            false,
-            false,
-            false,
-            threads,
-        );
-    }
-}
-
 fn product<T: Factor>(
     (out, shape): (&mut [T], Shape),
     lhs: Matrix<'_, T>,
     rhs: Matrix<'_, T>,
     scale: T,
     onto: Onto<T>,
-    threads: Parallelism,
+    threads: Threads,
 ) {
     assert!(
         shape.rows == lhs.shape.rows && shape.cols == rhs.shape.cols && lhs.shape.cols == rhs.shape.rows,
@@ -371,8 +181,8 @@ fn work(out: Shape, depth: usize) -> usize {
     out.rows.saturating_mul(out.cols).saturating_mul(depth)
 }
 
-fn threads_for(work: usize) -> Parallelism {
-    if work >= PARALLEL && rayon::current_num_threads() > 1 { Parallelism::Rayon(0) } else { Parallelism::None }
+fn threads_for(work: usize) -> Threads {
+    if work >= PARALLEL && rayon::current_num_threads() > 1 { Threads::All } else { Threads::One }
 }
 
 /// `out = keep·out + scale·(lhs @ rhs)`, on all threads when it is large. Where `onto` is [`Onto::Nothing`], what the
@@ -424,17 +234,14 @@ pub fn multiply_batch<T: Factor>(
         assert!(start <= data.len(), "matrix {index} of {batch:?} leaves its slice");
         start
     };
-    let one = |index: usize, out: &mut [T], threads: Parallelism| {
+    let one = |index: usize, out: &mut [T], threads: Threads| {
         let lhs = Matrix { data: &lhs[matrix(lhs, left, index)..], shape: left.shape };
         let rhs = Matrix { data: &rhs[matrix(rhs, right, index)..], shape: right.shape };
         product((out, into.shape), lhs, rhs, scale, onto, threads);
     };
     let apart = into.shape.span().is_some_and(|span| into.stride >= span);
     if apart && count > 1 && each < LARGE && each.saturating_mul(count) >= PARALLEL {
-        out.par_chunks_mut(into.stride)
-            .take(count)
-            .enumerate()
-            .for_each(|(index, out)| one(index, out, Parallelism::None));
+        out.par_chunks_mut(into.stride).take(count).enumerate().for_each(|(index, out)| one(index, out, Threads::One));
     } else {
         for index in 0..count {
             one(index, &mut out[index * into.stride..], threads_for(each));

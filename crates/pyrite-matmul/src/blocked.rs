@@ -1,0 +1,218 @@
+//! The loops around the microkernels.
+//!
+//! A task computes a block of the output: some rows, and some right panels. It takes as many right panels at a time as
+//! the second-level cache holds, packs them unless they are packed already, and goes through the rows with one left
+//! panel after the other, which the first-level cache holds. Tasks share nothing but what they read.
+
+use std::cell::RefCell;
+use std::ops::Range;
+
+use aligned_vec::{AVec, ConstAlign};
+use rayon::prelude::*;
+
+use crate::pack::{PANEL_ROWS, Source, View, pack_left, pack_right};
+use crate::packed::Packed;
+use crate::tile::{DEPTH, Isa, Lane, PANEL, Start, Tile};
+
+/// Bytes of the right panels that are worked on at a time.
+const CACHED: usize = 512 << 10;
+
+/// Multiplications that are worth a thread of their own.
+const SHARE: usize = 1 << 20;
+
+/// The right operand.
+pub enum Right<'a, S, T: Lane> {
+    /// As it lies in memory.
+    Plain(View<S>),
+    /// In panels.
+    Packed(&'a Packed<T>),
+}
+
+/// A product to compute.
+pub struct Product<'a, S, T: Lane> {
+    /// Rows, columns, and steps of each sum; none is zero.
+    pub sizes: (usize, usize, usize),
+    /// The left operand.
+    pub lhs: View<S>,
+    /// The right operand.
+    pub rhs: Right<'a, S, T>,
+    /// The first element of the output, whose rows are dense.
+    pub out: *mut T,
+    /// Elements from one row of the output to the next.
+    pub out_step: usize,
+    /// The factor of the sums.
+    pub scale: T,
+    /// What they are added to.
+    pub start: Start<T>,
+    /// Is told of rows of the output that are complete, on the thread that completed them.
+    pub finish: Option<&'a (dyn Fn(Range<usize>) + Sync)>,
+}
+
+// SAFETY: tasks write to different blocks of the output, and what they read nobody writes meanwhile; see `run`.
+#[expect(unsafe_code, reason = "threads share operands as raw memory")]
+unsafe impl<S: Sync, T: Lane> Sync for Product<'_, S, T> {}
+
+/// How many tasks rows and columns are split into.
+fn grid<S, T: Lane>(p: &Product<'_, S, T>, isa: &Isa<T>, threads: usize) -> (usize, usize) {
+    let (m, n, k) = p.sizes;
+    let work = m.saturating_mul(n).saturating_mul(k);
+    let tasks = threads.min(work / SHARE).max(1);
+    // Whoever waits for whole rows does not want them split.
+    let by_rows = |down: usize| if p.finish.is_some() { 1 } else { tasks / down };
+    let cost = |(down, across): (usize, usize)| {
+        let (rows, cols) = (m.div_ceil(down), n.div_ceil(isa.cols).div_ceil(across) * isa.cols);
+        // Each task reads its part of both operands, which costs more for the right one.
+        rows * cols + 4 * rows + 16 * cols
+    };
+    (1..=tasks).map(|down| (down, by_rows(down))).min_by_key(|grid| cost(*grid)).unwrap_or((1, 1))
+}
+
+/// Computes a product on at most so many threads.
+// SAFETY: callers make sure that the views and the output hold what the sizes say, that nobody else reads or writes the
+// output or writes the operands meanwhile, and that the processor has the instructions of `isa`.
+#[expect(unsafe_code, reason = "operands are raw memory")]
+pub unsafe fn run<S: Source<T>, T: Lane>(p: &Product<'_, S, T>, isa: &Isa<T>, threads: usize) {
+    let (m, n, _) = p.sizes;
+    let panels = n.div_ceil(isa.cols);
+    let (down, across) = grid(p, isa, threads);
+    let part = |index: usize, parts: usize, whole: usize| index * whole / parts..(index + 1) * whole / parts;
+    let task = |index: usize| {
+        let (i, j) = (index / across, index % across);
+        // SAFETY: as above, and the blocks of different tasks have no element in common.
+        BUFFERS.with_borrow_mut(|buffers| unsafe { block(p, isa, part(i, down, m), part(j, across, panels), buffers) });
+    };
+    if down * across == 1 { task(0) } else { (0..down * across).into_par_iter().with_max_len(1).for_each(task) }
+}
+
+type Buffer<T> = AVec<T, ConstAlign<64>>;
+
+thread_local! {
+    /// The memory of a thread for panels: left ones and right ones.
+    static BUFFERS: RefCell<(Buffer<u64>, Buffer<u64>)> = RefCell::new((AVec::new(64), AVec::new(64)));
+}
+
+/// A buffer as so many numbers.
+fn numbers<T: Lane>(buffer: &mut Buffer<u64>, count: usize) -> &mut [T] {
+    let words = (count * size_of::<T>()).div_ceil(8);
+    if buffer.len() < words {
+        buffer.resize(words, 0);
+    }
+    // SAFETY: the buffer has room for `count` numbers, is aligned for them, and any bits are numbers, since only
+    // floating-point types are lanes.
+    #[expect(unsafe_code, reason = "one buffer serves all types")]
+    unsafe {
+        std::slice::from_raw_parts_mut(buffer.as_mut_ptr().cast::<T>(), count)
+    }
+}
+
+/// Computes some rows and right panels of the output.
+// SAFETY: as for `run`; nobody else computes this block.
+#[expect(unsafe_code, reason = "operands are raw memory")]
+unsafe fn block<S: Source<T>, T: Lane>(
+    p: &Product<'_, S, T>,
+    isa: &Isa<T>,
+    rows: Range<usize>,
+    panels: Range<usize>,
+    (left, right): &mut (Buffer<u64>, Buffer<u64>),
+) {
+    let (m, n, k) = p.sizes;
+    if rows.is_empty() || panels.is_empty() {
+        return;
+    }
+    let height = rows.len().div_ceil(rows.len().div_ceil(isa.rows()));
+    let depth = k.div_ceil(k.div_ceil(DEPTH));
+    let at_once = (CACHED / (depth * isa.cols * size_of::<T>())).max(1);
+    let left = numbers::<T>(left, PANEL_ROWS * PANEL);
+    let right = numbers::<T>(right, at_once * depth * isa.cols);
+    let mut edge = [T::ZERO; PANEL_ROWS * 32];
+    for group in panels.clone().step_by(at_once) {
+        let group = group..(group + at_once).min(panels.end);
+        for step in (0..k).step_by(depth) {
+            let depth = depth.min(k - step);
+            let start = if step == 0 { p.start } else { Start::Scaled(T::ONE) };
+            let mut direct = None;
+            if let Right::Plain(view) = &p.rhs {
+                // A matrix whose rows are dense is read once for a single left panel, so it is not copied for it.
+                if S::SAME && view.col_stride == 1 && rows.len() <= isa.rows() && group.end * isa.cols <= n {
+                    direct = Some(view);
+                } else {
+                    let cols = (group.end * isa.cols).min(n) - group.start * isa.cols;
+                    let to = &mut right[..group.len() * depth * isa.cols];
+                    // SAFETY: the matrix has these steps and columns.
+                    unsafe { pack_right(isa, *view, (step, group.start * isa.cols), (depth, cols), to) };
+                }
+            }
+            for row in rows.clone().step_by(height) {
+                let height = height.min(rows.end - row);
+                // SAFETY: the matrix has these rows and steps.
+                unsafe { pack_left(isa, p.lhs, (row, step), (height, depth), m, left) };
+                for (index, panel) in group.clone().enumerate() {
+                    let first = panel * isa.cols;
+                    let (rhs, rhs_step) = match (&p.rhs, direct) {
+                        (Right::Packed(packed), _) => (packed.panel(step, depth, panel), isa.cols),
+                        (_, Some(view)) => (view.at(step, first).cast::<T>(), view.row_stride),
+                        _ => (right[index * depth * isa.cols..].as_ptr(), isa.cols),
+                    };
+                    let out = p.out.wrapping_add(row * p.out_step + first);
+                    let whole = first + isa.cols <= n;
+                    let start = match start {
+                        Start::Row(bias) => Start::Row(bias.wrapping_add(first)),
+                        other => other,
+                    };
+                    let mut tile = Tile {
+                        depth,
+                        lhs: left.as_ptr(),
+                        rhs,
+                        rhs_step,
+                        out,
+                        out_step: p.out_step,
+                        scale: p.scale,
+                        start,
+                    };
+                    if !whole {
+                        (tile.out, tile.out_step) = (edge.as_mut_ptr(), isa.cols);
+                        (tile.scale, tile.start) = (T::ONE, Start::Nothing);
+                    }
+                    // SAFETY: both panels are filled, and the output has this tile, or the edge has it.
+                    unsafe { isa.compute[height - 1](&tile) };
+                    if !whole {
+                        // SAFETY: the output has these rows and columns.
+                        unsafe { copy_edge(&edge, isa.cols, p, start, (row, height), (first, n - first)) };
+                    }
+                }
+                if let Some(finish) = p.finish
+                    && step + depth == k
+                    && group.end == panels.end
+                {
+                    finish(row..row + height);
+                }
+            }
+        }
+    }
+}
+
+/// Puts a tile that the right edge of the output cuts where it belongs.
+// SAFETY: callers make sure that the output has these rows and columns.
+#[expect(unsafe_code, reason = "the output is raw memory")]
+unsafe fn copy_edge<S, T: Lane>(
+    edge: &[T],
+    width: usize,
+    p: &Product<'_, S, T>,
+    start: Start<T>,
+    (row, height): (usize, usize),
+    (first, cols): (usize, usize),
+) {
+    for (r, sums) in edge.chunks_exact(width).take(height).enumerate() {
+        for (col, sum) in sums[..cols].iter().enumerate() {
+            // SAFETY: as above.
+            unsafe {
+                let out = p.out.add((row + r) * p.out_step + first + col);
+                *out = match start {
+                    Start::Nothing => p.scale.times_plus(*sum, T::ZERO),
+                    Start::Scaled(factor) => p.scale.times_plus(*sum, factor.times_plus(*out, T::ZERO)),
+                    Start::Row(bias) => p.scale.times_plus(*sum, *bias.add(col)),
+                };
+            }
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Operands copied into the order in which microkernels read them, converted on the way.
+//!
+//! A left panel has a row for each row of its tile, [`PANEL`] elements apart. A right panel has a row of
+//! [`Isa::cols`] elements for each step of the sum, filled up with zeros where the matrix ends.
+
+use half::{bf16, f16};
+
+use crate::tile::{Isa, Lane, PANEL};
+
+/// An element that products of `T` are taken of.
+pub trait Source<T>: Copy + Send + Sync + 'static {
+    /// Whether it is a `T` itself.
+    const SAME: bool;
+    /// Its value.
+    fn value(self) -> T;
+}
+
+macro_rules! source {
+    ($($from:ty => $to:ty, $same:literal, |$x:ident| $value:expr;)*) => {
+        $(impl Source<$to> for $from {
+            const SAME: bool = $same;
+            fn value(self) -> $to {
+                let $x = self;
+                $value
+            }
+        })*
+    };
+}
+
+source! {
+    f32 => f32, true, |x| x;
+    f64 => f64, true, |x| x;
+    bf16 => f32, false, |x| x.to_f32();
+    f16 => f32, false, |x| x.to_f32();
+}
+
+/// A matrix in memory that somebody else keeps alive and does not write meanwhile.
+#[derive(Clone, Copy)]
+pub struct View<S> {
+    /// Its first element.
+    pub data: *const S,
+    /// Elements from one row to the next.
+    pub row_stride: usize,
+    /// Elements from one column to the next.
+    pub col_stride: usize,
+}
+
+// SAFETY: a view is only read, and whoever makes one keeps its memory unchanged while threads have it.
+#[expect(unsafe_code, reason = "threads read operands through raw memory")]
+unsafe impl<S: Sync> Send for View<S> {}
+// SAFETY: as above.
+#[expect(unsafe_code, reason = "threads read operands through raw memory")]
+unsafe impl<S: Sync> Sync for View<S> {}
+
+impl<S> View<S> {
+    /// The address of an element.
+    pub fn at(&self, row: usize, col: usize) -> *const S {
+        self.data.wrapping_add(row * self.row_stride + col * self.col_stride)
+    }
+}
+
+/// Rows of a left panel, one more than any tile has, so that whole squares can be turned.
+pub const PANEL_ROWS: usize = 16;
+
+/// Fills a left panel with `rows` rows from `first.0` on and `depth` steps from `first.1` on, of a matrix that has
+/// `all` rows.
+// SAFETY: callers hand over a view that holds all of these elements.
+#[expect(unsafe_code, reason = "operands are raw memory")]
+pub unsafe fn pack_left<S: Source<T>, T: Lane>(
+    isa: &Isa<T>,
+    from: View<S>,
+    first: (usize, usize),
+    (rows, depth): (usize, usize),
+    all: usize,
+    to: &mut [T],
+) {
+    assert!(rows <= PANEL_ROWS && depth <= PANEL && to.len() >= PANEL_ROWS * PANEL);
+    let side = isa.square;
+    let turns = S::SAME && from.row_stride == 1 && from.col_stride != 1;
+    let (mut row, mut wide) = (0, 0);
+    if turns {
+        wide = depth / side * side;
+        while row < rows && first.0 + row + side <= all {
+            for step in (0..wide).step_by(side) {
+                let square = from.at(first.0 + row, first.1 + step).cast::<T>();
+                // SAFETY: the square lies within the matrix, and `row + side` is at most `PANEL_ROWS`, since that is a
+                // multiple of `side`; the processor has the instructions of its own table.
+                unsafe { (isa.turn)(square, from.col_stride, to.as_mut_ptr().add(row * PANEL + step), PANEL) };
+            }
+            row += side;
+        }
+    }
+    for r in 0..rows {
+        let begin = if r < row { wide } else { 0 };
+        let target = &mut to[r * PANEL + begin..r * PANEL + depth];
+        let source = from.at(first.0 + r, first.1 + begin);
+        // SAFETY: the view holds `depth` steps of this row.
+        unsafe { gather(source, from.col_stride, target) };
+    }
+}
+
+/// Copies elements that lie a stride apart.
+// SAFETY: callers make sure that there are as many elements as the target has.
+#[expect(unsafe_code, reason = "operands are raw memory")]
+unsafe fn gather<S: Source<T>, T: Lane>(from: *const S, stride: usize, to: &mut [T]) {
+    if stride == 1 {
+        // SAFETY: as above.
+        let from = unsafe { std::slice::from_raw_parts(from, to.len()) };
+        for (to, from) in to.iter_mut().zip(from) {
+            *to = from.value();
+        }
+    } else {
+        for (i, to) in to.iter_mut().enumerate() {
+            // SAFETY: as above.
+            *to = unsafe { *from.add(i * stride) }.value();
+        }
+    }
+}
+
+/// Fills right panels, one after the other, with `depth` steps from `first.0` on and `cols` columns from `first.1` on.
+// SAFETY: callers hand over a view that holds all of these elements.
+#[expect(unsafe_code, reason = "operands are raw memory")]
+pub unsafe fn pack_right<S: Source<T>, T: Lane>(
+    isa: &Isa<T>,
+    from: View<S>,
+    first: (usize, usize),
+    (depth, cols): (usize, usize),
+    to: &mut [T],
+) {
+    let width = isa.cols;
+    assert!(to.len() == cols.div_ceil(width) * depth * width);
+    if from.row_stride == 1 && from.col_stride != 1 {
+        for (panel, to) in to.chunks_exact_mut(depth * width).enumerate() {
+            let begin = panel * width;
+            // SAFETY: as above.
+            unsafe { turn_panel(isa, from, (first.0, first.1 + begin), (depth, width.min(cols - begin)), to) };
+        }
+        return;
+    }
+    // Row by row, since the rows are what lies together in memory.
+    for step in 0..depth {
+        for (panel, begin) in (0..cols).step_by(width).enumerate() {
+            let row = &mut to[(panel * depth + step) * width..][..width];
+            let count = width.min(cols - begin);
+            // SAFETY: the view holds these columns of this row.
+            unsafe { gather(from.at(first.0 + step, first.1 + begin), from.col_stride, &mut row[..count]) };
+            row[count..].fill(T::ZERO);
+        }
+    }
+}
+
+/// Fills a right panel from a matrix whose columns are dense.
+// SAFETY: callers hand over a view that holds all of these elements.
+#[expect(unsafe_code, reason = "operands are raw memory")]
+unsafe fn turn_panel<S: Source<T>, T: Lane>(
+    isa: &Isa<T>,
+    from: View<S>,
+    first: (usize, usize),
+    (depth, cols): (usize, usize),
+    to: &mut [T],
+) {
+    let (width, side) = (isa.cols, isa.square);
+    let (mut wide, mut deep) = (0, 0);
+    if S::SAME {
+        (wide, deep) = (cols / side * side, depth / side * side);
+        for step in (0..deep).step_by(side) {
+            for col in (0..wide).step_by(side) {
+                let square = from.at(first.0 + step, first.1 + col).cast::<T>();
+                // SAFETY: the square lies within the matrix and its copy within the panel; the processor has the
+                // instructions of its own table.
+                unsafe { (isa.turn)(square, from.col_stride, to.as_mut_ptr().add(step * width + col), width) };
+            }
+        }
+    }
+    for col in 0..cols {
+        let begin = if col < wide { deep } else { 0 };
+        for step in begin..depth {
+            // SAFETY: the view holds this element.
+            to[step * width + col] = unsafe { *from.at(first.0 + step, first.1 + col) }.value();
+        }
+    }
+    if cols < width {
+        to.chunks_exact_mut(width).for_each(|row| row[cols..].fill(T::ZERO));
+    }
+}

@@ -1,0 +1,325 @@
+//! Products by our own microkernels.
+
+use std::ops::Range;
+
+use crate::blocked::{self, Product, run};
+use crate::library::Library;
+use crate::pack::{Source, View};
+use crate::packed::Packed;
+use crate::tile::{Isa, Lane, Start};
+use crate::{Matrix, Onto, Provider, Shape, Threads, check};
+
+/// Our own provider; see the crate's text.
+pub struct Panels;
+
+impl<S> View<S> {
+    /// A matrix that lies within its slice.
+    pub(crate) fn of(matrix: Matrix<'_, S>) -> Self {
+        let shape = matrix.shape;
+        // A stride along a single row or column is never walked, whatever it says.
+        Self {
+            data: matrix.data.as_ptr(),
+            row_stride: if shape.rows == 1 { shape.cols * shape.col_stride } else { shape.row_stride },
+            col_stride: if shape.cols == 1 { shape.rows * shape.row_stride } else { shape.col_stride },
+        }
+    }
+}
+
+impl Threads {
+    fn count(self) -> usize {
+        match self {
+            Self::One => 1,
+            Self::All => rayon::current_num_threads(),
+        }
+    }
+}
+
+impl<T: Lane> Provider<T> for Panels
+where
+    Library: Provider<T>,
+    T: Source<T>,
+{
+    fn product(
+        &self,
+        (out, shape): (&mut [T], Shape),
+        lhs: Matrix<'_, T>,
+        rhs: Matrix<'_, T>,
+        scale: T,
+        onto: Onto<T>,
+        threads: Threads,
+    ) {
+        let (shape, lhs, rhs) = turned(shape, lhs, rhs);
+        match T::isas().first() {
+            Some(isa) if takes(shape) => {
+                shape.check(out.len());
+                let (rhs, onto) = (Right::Plain(rhs), Base::Out(onto));
+                let request = Request { lhs, rhs, scale, onto, threads, finish: None };
+                // SAFETY: the output is borrowed exclusively and has been checked.
+                #[expect(unsafe_code, reason = "microkernels work on raw memory")]
+                unsafe {
+                    by(out.as_mut_ptr(), shape, &request, isa);
+                }
+            }
+            _ => Library.product((out, shape), lhs, rhs, scale, onto, threads),
+        }
+    }
+}
+
+/// The product, or that of the transposed matrices, whichever has an output with dense rows; of a vector that is the
+/// one with a single row.
+fn turned<'a, T>(shape: Shape, lhs: Matrix<'a, T>, rhs: Matrix<'a, T>) -> (Shape, Matrix<'a, T>, Matrix<'a, T>) {
+    let dense = |stride: usize, size: usize| stride == 1 || size == 1;
+    let turns = dense(shape.row_stride, shape.rows) && (!dense(shape.col_stride, shape.cols) || shape.cols == 1);
+    if turns { (shape.transposed(), rhs.transposed(), lhs.transposed()) } else { (shape, lhs, rhs) }
+}
+
+/// Whether microkernels can write the output, and are worth it: a single row is bound by memory, not by arithmetic.
+fn takes(shape: Shape) -> bool {
+    shape.rows > 1 && shape.cols > 1 && shape.col_stride == 1
+}
+
+/// The right operand of a [`Request`].
+#[derive(Clone, Copy)]
+pub enum Right<'a, S, T: Lane> {
+    /// As it lies in memory.
+    Plain(Matrix<'a, S>),
+    /// In panels.
+    Packed(&'a Packed<T>),
+}
+
+/// What is to be multiplied, and how.
+#[derive(Clone, Copy)]
+pub struct Request<'a, S, T: Lane> {
+    /// The left operand.
+    pub lhs: Matrix<'a, S>,
+    /// The right operand.
+    pub rhs: Right<'a, S, T>,
+    /// The factor of the product.
+    pub scale: T,
+    /// What it is added to.
+    pub onto: Base<'a, T>,
+    /// Who works on it.
+    pub threads: Threads,
+    /// Is told of rows of the output that are complete, on the thread that completed them.
+    pub finish: Option<&'a (dyn Fn(Range<usize>) + Sync)>,
+}
+
+/// What a [`Request`]'s product is added to.
+#[derive(Clone, Copy)]
+pub enum Base<'a, T> {
+    /// What [`Provider::product`] knows.
+    Out(Onto<T>),
+    /// The same row for all rows.
+    Row(&'a [T]),
+}
+
+/// Computes a product into raw memory, so that `finish` can read rows that are complete.
+///
+/// # Panics
+/// When sizes do not fit each other, a size is zero, an operand leaves its slice, the output's rows are not dense, a bias is
+/// too short or the processor has no microkernels.
+///
+/// # Safety
+/// The output has every element that its shape reaches, and until the call returns nobody else reads or writes it but
+/// `finish`, which keeps to the rows that it is told of.
+#[expect(unsafe_code, reason = "rows are read by others while the rest is computed")]
+pub unsafe fn multiply_into<S: Source<T>, T: Lane>(out: *mut T, shape: Shape, request: &Request<'_, S, T>) {
+    let isa = match request.rhs {
+        Right::Plain(_) => T::isas().first().copied(),
+        Right::Packed(packed) => Some(packed.isa()),
+    };
+    let Some(isa) = isa else { panic!("there are no microkernels for this processor") };
+    // SAFETY: as above.
+    unsafe { by(out, shape, request, isa) };
+}
+
+// SAFETY: as for `multiply_into`; the table of microkernels is one of this processor's, and the panels are made for it.
+#[expect(unsafe_code, reason = "microkernels work on raw memory")]
+unsafe fn by<S: Source<T>, T: Lane>(out: *mut T, shape: Shape, request: &Request<'_, S, T>, isa: &Isa<T>) {
+    let (rhs, sizes) = match request.rhs {
+        Right::Plain(matrix) => {
+            matrix.shape.check(matrix.data.len());
+            (blocked::Right::Plain(View::of(matrix)), (matrix.shape.rows, matrix.shape.cols))
+        }
+        Right::Packed(packed) => (blocked::Right::Packed(packed), packed.sizes()),
+    };
+    check(shape, request.lhs, sizes);
+    assert!(shape.col_stride == 1 || shape.cols == 1, "the rows of {shape:?} are not dense");
+    let start = match request.onto {
+        Base::Out(Onto::Nothing) => Start::Nothing,
+        Base::Out(Onto::Scaled(factor)) => Start::Scaled(factor),
+        Base::Row(bias) => {
+            assert!(bias.len() >= shape.cols, "a bias of {} for {} columns", bias.len(), shape.cols);
+            Start::Row(bias.as_ptr())
+        }
+    };
+    let product = Product {
+        sizes: (shape.rows, shape.cols, request.lhs.shape.cols),
+        lhs: View::of(request.lhs),
+        rhs,
+        out,
+        out_step: shape.row_stride,
+        scale: request.scale,
+        start,
+        finish: request.finish,
+    };
+    // SAFETY: the operands lie within their slices and positions of the output are apart, as was checked; the rest is
+    // what callers promise.
+    unsafe { run(&product, isa, request.threads.count()) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(count: usize, seed: usize) -> Vec<f64> {
+        (0..count).map(|i| ((i * 7919 + seed) % 23) as f64 - 11.0).collect()
+    }
+
+    fn naive(a: &[f64], b: &[f64], (m, n, k): (usize, usize, usize)) -> Vec<f64> {
+        (0..m * n).map(|at| (0..k).map(|l| a[at / n * k + l] * b[l * n + at % n]).sum()).collect()
+    }
+
+    fn turned_copy(data: &[f64], rows: usize, cols: usize) -> Vec<f64> {
+        (0..rows * cols).map(|i| data[(i % rows) * cols + i / rows]).collect()
+    }
+
+    const SIZES: [(usize, usize, usize); 9] = [
+        (1, 1, 1),
+        (2, 3, 4),
+        (15, 33, 17),
+        (14, 32, 256),
+        (29, 65, 257),
+        (64, 96, 300),
+        (5, 700, 530),
+        (200, 31, 64),
+        (130, 600, 70),
+    ];
+
+    /// A product into memory of its own.
+    fn product<S: Source<T>, T: Lane>(out: &mut [T], shape: Shape, request: &Request<'_, S, T>, isa: &Isa<T>) {
+        shape.check(out.len());
+        // SAFETY: the output is borrowed exclusively and has been checked; tests take tables of this processor.
+        #[expect(unsafe_code, reason = "microkernels work on raw memory")]
+        unsafe {
+            by(out.as_mut_ptr(), shape, request, isa);
+        }
+    }
+
+    fn every_order_agrees<T: Lane + Source<T> + std::fmt::Debug>(of: fn(f64) -> T) {
+        for isa in T::isas() {
+            for (m, n, k) in SIZES {
+                let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
+                let (at, bt) = (turned_copy(&a, m, k), turned_copy(&b, k, n));
+                let expected: Vec<T> = naive(&a, &b, (m, n, k)).into_iter().map(|x| of(3.0 * x)).collect();
+                let cast = |data: &[f64]| data.iter().map(|x| of(*x)).collect::<Vec<T>>();
+                for (left, left_shape) in [(&a, Shape::rows_first(m, k)), (&at, Shape::rows_first(k, m).transposed())] {
+                    for (right, right_shape) in
+                        [(&b, Shape::rows_first(k, n)), (&bt, Shape::rows_first(n, k).transposed())]
+                    {
+                        for threads in [Threads::One, Threads::All] {
+                            let (left, right) = (cast(left), cast(right));
+                            let lhs = Matrix { data: &left, shape: left_shape };
+                            let rhs = Matrix { data: &right, shape: right_shape };
+                            let shape = Shape::rows_first(m, n);
+                            let mut out = vec![of(f64::NAN); m * n];
+                            let plain = Request {
+                                lhs,
+                                rhs: Right::Plain(rhs),
+                                scale: of(3.0),
+                                onto: Base::Out(Onto::Nothing),
+                                threads,
+                                finish: None,
+                            };
+                            product(&mut out, shape, &plain, isa);
+                            assert_eq!(out, expected, "{m} {n} {k}");
+                            let onto = Base::Out(Onto::Scaled(of(-1.0)));
+                            product(&mut out, shape, &Request { scale: of(6.0), onto, ..plain }, isa);
+                            assert_eq!(out, expected, "{m} {n} {k}, onto itself");
+                            let packed = Packed::by(isa, rhs);
+                            let (bias, rhs) = (vec![of(1.0); n], Right::Packed(&packed));
+                            product(&mut out, shape, &Request { rhs, onto: Base::Row(&bias), ..plain }, isa);
+                            let one = |x: &T| x.times_plus(of(1.0), of(1.0));
+                            assert_eq!(out, expected.iter().map(one).collect::<Vec<T>>(), "{m} {n} {k}, packed");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn products_of_single_precision_agree_in_every_order_on_every_processor() {
+        every_order_agrees(|x| x as f32);
+    }
+
+    #[test]
+    fn products_of_double_precision_agree_in_every_order_on_every_processor() {
+        every_order_agrees(|x| x);
+    }
+
+    #[test]
+    fn an_output_in_columns_and_one_with_gaps_are_written_where_they_lie() {
+        let (m, n, k) = (30, 40, 50);
+        let (a, b) = (numbers(m * k, 3), numbers(k * n, 4));
+        let expected = naive(&a, &b, (m, n, k));
+        let lhs = Matrix { data: &a, shape: Shape::rows_first(m, k) };
+        let rhs = Matrix { data: &b, shape: Shape::rows_first(k, n) };
+        let columns = Shape::rows_first(n, m).transposed();
+        let gaps = Shape { rows: m, cols: n, row_stride: 2 * n, col_stride: 2 };
+        for shape in [columns, gaps] {
+            let mut out = vec![-7.0; 2 * m * n];
+            Panels.product((&mut out, shape), lhs, rhs, 1.0, Onto::Nothing, Threads::All);
+            for i in 0..m {
+                for j in 0..n {
+                    assert_eq!(out[i * shape.row_stride + j * shape.col_stride], expected[i * n + j]);
+                }
+            }
+            assert!(out.iter().filter(|x| **x == -7.0).count() >= m * n);
+        }
+    }
+
+    #[test]
+    fn half_precision_is_converted_on_the_way() {
+        let (m, n, k) = (20, 70, 300);
+        let (a, b) = (numbers(m * k, 5), numbers(k * n, 6));
+        let half = |data: &[f64]| data.iter().map(|x| half::bf16::from_f64(*x)).collect::<Vec<_>>();
+        let (left, right) = (half(&a), half(&turned_copy(&b, k, n)));
+        let rhs = Matrix { data: &right, shape: Shape::rows_first(n, k).transposed() };
+        let Some(packed) = Packed::<f32>::new(rhs) else { return };
+        let mut out = vec![0.0f32; m * n];
+        let lhs = Matrix { data: &left, shape: Shape::rows_first(m, k) };
+        for rhs in [Right::Plain(rhs), Right::Packed(&packed)] {
+            let onto = Base::Out(Onto::Nothing);
+            let request = Request { lhs, rhs, scale: 1.0, onto, threads: Threads::All, finish: None };
+            product(&mut out, Shape::rows_first(m, n), &request, packed.isa());
+        }
+        let expected: Vec<f32> = naive(&a, &b, (m, n, k)).into_iter().map(|x| x as f32).collect();
+        assert_eq!(out, expected);
+    }
+
+    #[test]
+    fn every_row_is_announced_once_when_it_is_complete() {
+        let (m, n, k) = (100, 90, 600);
+        let (a, b) = (numbers(m * k, 7), numbers(k * n, 8));
+        let rhs = Matrix { data: &b, shape: Shape::rows_first(k, n) };
+        let Some(packed) = Packed::<f64>::new(rhs) else { return };
+        let seen = std::sync::Mutex::new(vec![0; m]);
+        let mut out = vec![0.0; m * n];
+        let lhs = Matrix { data: &a, shape: Shape::rows_first(m, k) };
+        let finish = |rows: Range<usize>| rows.for_each(|row| seen.lock().unwrap()[row] += 1);
+        let (rhs, onto) = (Right::Packed(&packed), Base::Out(Onto::Nothing));
+        let request = Request { lhs, rhs, scale: 1.0, onto, threads: Threads::All, finish: Some(&finish) };
+        product(&mut out, Shape::rows_first(m, n), &request, packed.isa());
+        assert_eq!(seen.into_inner().unwrap(), vec![1; m]);
+        assert_eq!(out, naive(&a, &b, (m, n, k)));
+    }
+
+    #[test]
+    #[should_panic(expected = "does not fit")]
+    fn a_matrix_that_leaves_its_slice_is_refused() {
+        let mut out = [0.0f32; 4];
+        let matrix = Matrix { data: &[1.0f32; 3], shape: Shape::rows_first(2, 2) };
+        Panels.product((&mut out, Shape::rows_first(2, 2)), matrix, matrix, 1.0, Onto::Nothing, Threads::One);
+    }
+}

@@ -1,0 +1,239 @@
+//! Microkernels: one tile of a product, with its sums in registers.
+//!
+//! A tile has up to [`Isa::rows`] rows and exactly [`Isa::cols`] columns. Its left operand is a panel whose rows lie
+//! [`PANEL`] elements apart, so that all of them are reached from one address; its right operand has a row of
+//! [`Isa::cols`] elements for each step. The rest of a program decides what those are.
+//!
+//! There is one function for each number of rows, so that a matrix is cut into panels of nearly equal height and no
+//! row is computed in vain.
+
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64 as x86;
+
+/// Elements from one row of a left panel to the next: as many steps as a panel has, and a cache line more, so that its
+/// rows do not all fall into the same set of the cache.
+pub const PANEL: usize = DEPTH + 16;
+
+/// Steps that are summed in registers before they are added to the output.
+pub const DEPTH: usize = 256;
+
+/// What the sums of a tile are added to.
+#[derive(Clone, Copy)]
+pub enum Start<T> {
+    /// Nothing.
+    Nothing,
+    /// What the output holds, times a factor.
+    Scaled(T),
+    /// The same row of numbers for all rows.
+    Row(*const T),
+}
+
+/// A tile to compute.
+pub struct Tile<T> {
+    /// Steps to sum over.
+    pub depth: usize,
+    /// The left panel.
+    pub lhs: *const T,
+    /// The right panel.
+    pub rhs: *const T,
+    /// Elements from one row of the right panel to the next.
+    pub rhs_step: usize,
+    /// The first element of the output.
+    pub out: *mut T,
+    /// Elements from one row of the output to the next.
+    pub out_step: usize,
+    /// The factor of the sums.
+    pub scale: T,
+    /// What they are added to.
+    pub start: Start<T>,
+}
+
+/// Computes a tile of a certain number of rows.
+pub type Compute<T> = unsafe fn(&Tile<T>);
+
+/// The microkernels of a processor for one type.
+pub struct Isa<T: 'static> {
+    /// Columns of a tile.
+    pub cols: usize,
+    /// The functions for one row, two rows, and so on.
+    pub compute: &'static [Compute<T>],
+    /// Copies a square whose columns are dense into rows: source, elements between its columns, target, elements
+    /// between its rows. Its side is [`Isa::square`].
+    pub turn: unsafe fn(*const T, usize, *mut T, usize),
+    /// The side of the square that `turn` copies.
+    pub square: usize,
+}
+
+impl<T> Isa<T> {
+    /// The most rows of a tile.
+    pub fn rows(&self) -> usize {
+        self.compute.len()
+    }
+}
+
+/// A type that has microkernels.
+pub trait Lane: Copy + Send + Sync + PartialEq + 'static {
+    /// Zero.
+    const ZERO: Self;
+    /// One.
+    const ONE: Self;
+    /// The nearest value.
+    fn rounded(value: f64) -> Self;
+    /// `self·factor + addend`.
+    #[must_use]
+    fn times_plus(self, factor: Self, addend: Self) -> Self;
+    /// The microkernels that the processor at hand can run, the best first.
+    fn isas() -> &'static [&'static Isa<Self>];
+}
+
+macro_rules! microkernels {
+    ($module:ident, $type:ident, $lanes:literal, $features:literal, [$($rows:literal)*], $turn:ident, $square:literal,
+     $zero:ident, $load:ident, $store:ident, $splat:ident, $fma:ident, $mul:ident, $add:ident) => {
+        #[cfg(target_arch = "x86_64")]
+        mod $module {
+            use super::{Isa, PANEL, Start, Tile, x86};
+
+            pub static ISA: Isa<$type> =
+                Isa { cols: 2 * $lanes, compute: &[$(tile::<$rows>),*], turn: super::$turn, square: $square };
+
+            // SAFETY: callers hand over panels and an output that hold every element of the tile, and have asked the
+            // processor for the instructions.
+            #[expect(unsafe_code, reason = "a microkernel works on raw memory")]
+            #[target_feature(enable = $features)]
+            unsafe fn tile<const ROWS: usize>(t: &Tile<$type>) {
+                let mut sums = [[x86::$zero(); 2]; ROWS];
+                let (mut lhs, mut rhs) = (t.lhs, t.rhs);
+                for _ in 0..t.depth {
+                    // SAFETY: as above.
+                    unsafe {
+                        let right = [x86::$load(rhs), x86::$load(rhs.add($lanes))];
+                        for (row, sums) in sums.iter_mut().enumerate() {
+                            let left = x86::$splat(*lhs.add(row * PANEL));
+                            sums[0] = x86::$fma(left, right[0], sums[0]);
+                            sums[1] = x86::$fma(left, right[1], sums[1]);
+                        }
+                        lhs = lhs.add(1);
+                        rhs = rhs.add(t.rhs_step);
+                    }
+                }
+                let scale = x86::$splat(t.scale);
+                for (row, sums) in sums.iter().enumerate() {
+                    for (half, sum) in sums.iter().enumerate() {
+                        // SAFETY: as above.
+                        unsafe {
+                            let out = t.out.add(row * t.out_step + half * $lanes);
+                            let value = match t.start {
+                                Start::Nothing => x86::$mul(scale, *sum),
+                                Start::Scaled(factor) if factor == 1.0 => x86::$fma(scale, *sum, x86::$load(out)),
+                                Start::Scaled(factor) => {
+                                    x86::$add(x86::$mul(scale, *sum), x86::$mul(x86::$splat(factor), x86::$load(out)))
+                                }
+                                Start::Row(bias) => x86::$fma(scale, *sum, x86::$load(bias.add(half * $lanes))),
+                            };
+                            x86::$store(out, value);
+                        }
+                    }
+                }
+            }
+        }
+    };
+}
+
+microkernels!(
+    avx512_f32, f32, 16, "avx512f,avx2,fma", [1 2 3 4 5 6 7 8 9 10 11 12 13 14], turn_f32, 8,
+    _mm512_setzero_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_set1_ps, _mm512_fmadd_ps, _mm512_mul_ps, _mm512_add_ps
+);
+microkernels!(
+    avx512_f64, f64, 8, "avx512f,avx2,fma", [1 2 3 4 5 6 7 8 9 10 11 12 13 14], turn_f64, 4,
+    _mm512_setzero_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_set1_pd, _mm512_fmadd_pd, _mm512_mul_pd, _mm512_add_pd
+);
+microkernels!(
+    avx2_f32, f32, 8, "avx2,fma", [1 2 3 4 5 6], turn_f32, 8,
+    _mm256_setzero_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_set1_ps, _mm256_fmadd_ps, _mm256_mul_ps, _mm256_add_ps
+);
+microkernels!(
+    avx2_f64, f64, 4, "avx2,fma", [1 2 3 4 5 6], turn_f64, 4,
+    _mm256_setzero_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_set1_pd, _mm256_fmadd_pd, _mm256_mul_pd, _mm256_add_pd
+);
+
+// SAFETY: callers have asked for AVX2, and both squares lie within their memory.
+#[cfg(target_arch = "x86_64")]
+#[expect(unsafe_code, reason = "a transpose in registers works on raw memory")]
+#[target_feature(enable = "avx2")]
+unsafe fn turn_f32(from: *const f32, from_step: usize, to: *mut f32, to_step: usize) {
+    use x86::{
+        _mm256_loadu_ps, _mm256_permute2f128_ps, _mm256_shuffle_ps, _mm256_storeu_ps, _mm256_unpackhi_ps,
+        _mm256_unpacklo_ps,
+    };
+    // SAFETY: as above.
+    let column = |i: usize| unsafe { _mm256_loadu_ps(from.add(i * from_step)) };
+    let pair = |i: usize| {
+        let (a, b) = (column(i), column(i + 1));
+        (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b))
+    };
+    let four = |i: usize| {
+        let ((a, b), (c, d)) = (pair(i), pair(i + 2));
+        [
+            _mm256_shuffle_ps::<0x44>(a, c),
+            _mm256_shuffle_ps::<0xEE>(a, c),
+            _mm256_shuffle_ps::<0x44>(b, d),
+            _mm256_shuffle_ps::<0xEE>(b, d),
+        ]
+    };
+    let (low, high) = (four(0), four(4));
+    for i in 0..4 {
+        // SAFETY: as above.
+        unsafe {
+            _mm256_storeu_ps(to.add(i * to_step), _mm256_permute2f128_ps::<0x20>(low[i], high[i]));
+            _mm256_storeu_ps(to.add((i + 4) * to_step), _mm256_permute2f128_ps::<0x31>(low[i], high[i]));
+        }
+    }
+}
+
+// SAFETY: callers have asked for AVX2, and both squares lie within their memory.
+#[cfg(target_arch = "x86_64")]
+#[expect(unsafe_code, reason = "a transpose in registers works on raw memory")]
+#[target_feature(enable = "avx2")]
+unsafe fn turn_f64(from: *const f64, from_step: usize, to: *mut f64, to_step: usize) {
+    use x86::{_mm256_loadu_pd, _mm256_permute2f128_pd, _mm256_storeu_pd, _mm256_unpackhi_pd, _mm256_unpacklo_pd};
+    // SAFETY: as above.
+    let column = |i: usize| unsafe { _mm256_loadu_pd(from.add(i * from_step)) };
+    let pair = |i: usize| {
+        let (a, b) = (column(i), column(i + 1));
+        [_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b)]
+    };
+    let (low, high) = (pair(0), pair(2));
+    for i in 0..2 {
+        // SAFETY: as above.
+        unsafe {
+            _mm256_storeu_pd(to.add(i * to_step), _mm256_permute2f128_pd::<0x20>(low[i], high[i]));
+            _mm256_storeu_pd(to.add((i + 2) * to_step), _mm256_permute2f128_pd::<0x31>(low[i], high[i]));
+        }
+    }
+}
+
+macro_rules! lane {
+    ($type:ident, $avx512:ident, $avx2:ident) => {
+        impl Lane for $type {
+            const ZERO: Self = 0.0;
+            const ONE: Self = 1.0;
+            fn rounded(value: f64) -> Self {
+                value as $type
+            }
+            fn times_plus(self, factor: Self, addend: Self) -> Self {
+                self * factor + addend
+            }
+            fn isas() -> &'static [&'static Isa<Self>] {
+                #[cfg(target_arch = "x86_64")]
+                if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+                    static ALL: [&Isa<$type>; 2] = [&$avx512::ISA, &$avx2::ISA];
+                    return if is_x86_feature_detected!("avx512f") { &ALL } else { &ALL[1..] };
+                }
+                &[]
+            }
+        }
+    };
+}
+
+lane!(f32, avx512_f32, avx2_f32);
+lane!(f64, avx512_f64, avx2_f64);
