@@ -3,6 +3,10 @@
 //! A [`Storage`] is a reference-counted block of bytes behind a lock. Freed blocks go to a small per-thread cache by
 //! size, so that a program that runs again and again does not fault in fresh pages each time. Memory that somebody else
 //! allocated can be a storage too, without a copy: [`Storage::foreign`].
+//!
+//! Whoever keeps something that was derived from a storage's content compares its [`Stamp`], which no other storage and
+//! no other content ever has: every way to write to a storage changes it first. Foreign memory has none, because others
+//! write to it.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -10,6 +14,7 @@ use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use aligned_vec::{AVec, ConstAlign};
 use parking_lot::{MappedRwLockReadGuard, MappedRwLockWriteGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -107,10 +112,48 @@ impl DerefMut for Memory {
 struct Inner {
     bytes: RwLock<Memory>,
     nbytes: usize,
+    /// Which storage of this process it is, in the order they were made.
+    serial: u64,
+    /// How often somebody began to write to it.
+    writes: AtomicU64,
+}
+
+/// Bytes in all storages that there are, and the most there were since [`watch_peak`].
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+/// Begins to watch how many bytes all storages of the process have at a time; returns how many they have now.
+pub fn watch_peak() -> usize {
+    let live = LIVE.load(Ordering::Relaxed);
+    PEAK.store(live, Ordering::Relaxed);
+    live
+}
+
+/// The most bytes that all storages of the process had at a time since [`watch_peak`].
+pub fn peak() -> usize {
+    PEAK.load(Ordering::Relaxed)
+}
+
+impl Inner {
+    fn new(memory: Memory, nbytes: usize) -> Self {
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let live = LIVE.fetch_add(nbytes, Ordering::Relaxed) + nbytes;
+        PEAK.fetch_max(live, Ordering::Relaxed);
+        let serial = MADE.fetch_add(1, Ordering::Relaxed);
+        Self { bytes: RwLock::new(memory), nbytes, serial, writes: AtomicU64::new(0) }
+    }
+}
+
+/// A state of a storage: equal stamps mean the same storage with the same content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Stamp {
+    serial: u64,
+    writes: u64,
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        LIVE.fetch_sub(self.nbytes, Ordering::Relaxed);
         if let Memory::Own(block) = self.bytes.get_mut() {
             give_back(std::mem::replace(block, AVec::with_capacity(ALIGN, 0)));
         }
@@ -128,7 +171,7 @@ pub type Writing<'a, T> = MappedRwLockWriteGuard<'a, [T]>;
 
 impl Storage {
     fn own(block: Block, nbytes: usize) -> Self {
-        Self(Arc::new(Inner { bytes: RwLock::new(Memory::Own(block)), nbytes }))
+        Self(Arc::new(Inner::new(Memory::Own(block), nbytes)))
     }
 
     /// Memory of somebody else, without a copy. The owner is dropped with the last clone.
@@ -139,7 +182,7 @@ impl Storage {
     /// type that they are read as.
     pub unsafe fn foreign(start: NonNull<u8>, nbytes: usize, owner: Box<dyn Any + Send + Sync>) -> Self {
         let memory = Memory::Foreign(Foreign { start, nbytes, _owner: owner });
-        Self(Arc::new(Inner { bytes: RwLock::new(memory), nbytes }))
+        Self(Arc::new(Inner::new(memory, nbytes)))
     }
 
     /// A block of zeros.
@@ -175,10 +218,24 @@ impl Storage {
         self.0.nbytes
     }
 
-    /// The address of its first byte, the same as long as the storage lives. Whoever follows it makes sure that nobody
-    /// else reads or writes meanwhile.
+    /// The address of its first byte for writing, the same as long as the storage lives. Whoever follows it makes sure
+    /// that nobody else reads or writes meanwhile, and asks anew before writing once others may have looked at it: that
+    /// is what changes the [`Stamp`].
     pub fn as_mut_ptr(&self) -> *mut u8 {
-        self.0.bytes.write().as_mut_ptr()
+        let mut bytes = self.0.bytes.write();
+        self.0.writes.fetch_add(1, Ordering::Release);
+        bytes.as_mut_ptr()
+    }
+
+    /// The address of its first byte for reading. Whoever follows it makes sure that nobody writes meanwhile.
+    pub fn as_ptr(&self) -> *const u8 {
+        self.0.bytes.read_recursive().as_ptr()
+    }
+
+    /// What tells its present content from every other; `None` for foreign memory.
+    pub fn stamp(&self) -> Option<Stamp> {
+        let own = matches!(&*self.0.bytes.read_recursive(), Memory::Own(_));
+        own.then(|| Stamp { serial: self.0.serial, writes: self.0.writes.load(Ordering::Acquire) })
     }
 
     /// Whether both are the same block.
@@ -208,7 +265,9 @@ impl Storage {
 
     /// All whole elements of a type, for writing.
     pub fn write<T: Element>(&self) -> Writing<'_, T> {
-        RwLockWriteGuard::map(self.0.bytes.write(), |block| {
+        let bytes = self.0.bytes.write();
+        self.0.writes.fetch_add(1, Ordering::Release);
+        RwLockWriteGuard::map(bytes, |block| {
             let whole = block.len() / size_of::<T>() * size_of::<T>();
             bytemuck::cast_slice_mut(&mut block[..whole])
         })
@@ -263,6 +322,26 @@ mod tests {
         assert_eq!((&*clone.read::<i64>(), Arc::strong_count(&owner)), (&[1, 7, 3][..], 2));
         drop(clone);
         assert_eq!((*owner.lock(), Arc::strong_count(&owner)), ([1, 7, 3], 1));
+        // SAFETY: as above.
+        let foreign = unsafe { Storage::foreign(start, 24, Box::new(owner)) };
+        assert_eq!(foreign.stamp(), None);
+    }
+
+    #[test]
+    fn a_stamp_changes_with_every_write_and_never_comes_again() {
+        let storage = Storage::zeroed(8);
+        let first = storage.stamp();
+        assert!(first.is_some());
+        assert_eq!(storage.read::<u8>()[0], 0);
+        assert!(!storage.as_ptr().is_null());
+        assert_eq!(storage.clone().stamp(), first);
+        storage.clone().write::<u8>()[0] = 1;
+        let second = storage.stamp();
+        assert_ne!(first, second);
+        storage.as_mut_ptr();
+        assert!(![first, second].contains(&storage.stamp()));
+        drop(storage);
+        assert!(![first, second].contains(&Storage::recycled(8).stamp()));
     }
 
     #[test]

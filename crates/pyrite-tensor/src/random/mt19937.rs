@@ -7,40 +7,57 @@ pub(super) const N: usize = 624;
 /// Distance of the word that is mixed in.
 const M: usize = 397;
 
-/// The engine.
+/// The engine. It is seeded at the first draw: most programs draw nothing, and seeding takes longer than they do.
 #[derive(Clone)]
 pub(super) struct Mt19937 {
-    state: [u32; N],
+    seed: u32,
+    state: Option<Box<State>>,
+}
+
+#[derive(Clone)]
+struct State {
+    words: [u32; N],
     next: usize,
 }
 
 impl Mt19937 {
     /// The engine after seeding.
     pub(super) fn new(seed: u32) -> Self {
-        let mut state = [seed; N];
-        for i in 1..N {
-            let last = state[i - 1];
-            state[i] = 1_812_433_253u32.wrapping_mul(last ^ (last >> 30)).wrapping_add(i as u32);
-        }
-        Self { state, next: N }
+        Self { seed, state: None }
     }
 
     /// The engine with these words, of which so many are used up; `None` when that is more than there are.
-    pub(super) fn from_words(state: &[u32; N], used: usize) -> Option<Self> {
-        (used <= N).then_some(Self { state: *state, next: used })
+    pub(super) fn from_words(words: &[u32; N], used: usize) -> Option<Self> {
+        (used <= N).then(|| Self { seed: 0, state: Some(Box::new(State { words: *words, next: used })) })
     }
 
     /// The words, and how many of them are used up.
-    pub(super) fn words(&self) -> (&[u32; N], usize) {
-        (&self.state, self.next)
+    pub(super) fn words(&self) -> ([u32; N], usize) {
+        let state = self.state.as_deref().cloned().unwrap_or_else(|| State::new(self.seed));
+        (state.words, state.next)
     }
 
     /// The next word.
     pub(super) fn next_u32(&mut self) -> u32 {
+        self.state.get_or_insert_with(|| Box::new(State::new(self.seed))).next_u32()
+    }
+}
+
+impl State {
+    fn new(seed: u32) -> Self {
+        let mut words = [seed; N];
+        for i in 1..N {
+            let last = words[i - 1];
+            words[i] = 1_812_433_253u32.wrapping_mul(last ^ (last >> 30)).wrapping_add(i as u32);
+        }
+        Self { words, next: N }
+    }
+
+    fn next_u32(&mut self) -> u32 {
         if self.next == N {
             self.renew();
         }
-        let mut word = self.state[self.next];
+        let mut word = self.words[self.next];
         self.next += 1;
         word ^= word >> 11;
         word ^= (word << 7) & 0x9d2c_5680;
@@ -50,9 +67,9 @@ impl Mt19937 {
 
     fn renew(&mut self) {
         for i in 0..N {
-            let mixed = (self.state[i] & 0x8000_0000) | (self.state[(i + 1) % N] & 0x7fff_ffff);
+            let mixed = (self.words[i] & 0x8000_0000) | (self.words[(i + 1) % N] & 0x7fff_ffff);
             let twist = if mixed & 1 == 1 { 0x9908_b0df } else { 0 };
-            self.state[i] = self.state[(i + M) % N] ^ (mixed >> 1) ^ twist;
+            self.words[i] = self.words[(i + M) % N] ^ (mixed >> 1) ^ twist;
         }
         self.next = 0;
     }
