@@ -10,3 +10,4 @@ pub mod index;
 pub mod pointwise;
 pub mod pool;
 pub mod reduce;
+pub mod scan;

@@ -12,8 +12,8 @@ use rayon::prelude::*;
 
 use crate::decompositions::softmax as by;
 use crate::derivatives::attention as d;
-use crate::kernels::Carrier;
 use crate::kernels::gemm::{Factor, Matrix, Onto, Shape, multiply};
+use crate::kernels::{Carrier, vector_math};
 use crate::rules::{preserved_strides, to_float, wrap_dim};
 
 /// The table.
@@ -140,18 +140,19 @@ fn problem(query: &Tensor, key: &Tensor, value: &Tensor, scale: Option<f64>, cau
 /// A float type that the fused kernels compute in.
 trait Real: Carrier + Factor {
     const LEAST: Self;
-    fn exp(self) -> Self;
+    /// The exponential of every value.
+    fn exp_all(values: &mut [Self]);
     fn ln(self) -> Self;
     fn larger(self, other: Self) -> Self;
     fn of(value: f64) -> Self;
 }
 
 macro_rules! real {
-    ($($type:ident),*) => {
+    ($($type:ident, $exp_all:expr;)*) => {
         $(impl Real for $type {
             const LEAST: Self = $type::NEG_INFINITY;
-            fn exp(self) -> Self {
-                $type::exp(self)
+            fn exp_all(values: &mut [Self]) {
+                $exp_all(values);
             }
             fn ln(self) -> Self {
                 $type::ln(self)
@@ -166,7 +167,19 @@ macro_rules! real {
     };
 }
 
-real!(f32, f64);
+real! {
+    f32, exp_many;
+    f64, |values: &mut [f64]| values.iter_mut().for_each(|value| *value = value.exp());
+}
+
+fn exp_many(values: &mut [f32]) {
+    let mut from = [0.0; 256];
+    for part in values.chunks_mut(from.len()) {
+        let from = &mut from[..part.len()];
+        from.copy_from_slice(part);
+        vector_math::exp([from], part);
+    }
+}
 
 /// What is added to the scores, with strides that broadcast it.
 struct Mask<T> {
@@ -297,11 +310,15 @@ fn soften<T: Real>(row: &mut [T]) -> T {
         row.fill(T::ZERO);
         return T::ZERO;
     }
-    let mut sum = 0.0;
-    for value in row.iter_mut() {
-        *value = value.plus(most.times(T::of(-1.0))).exp();
-        sum += value.to_f64();
+    let below = most.times(T::of(-1.0));
+    row.iter_mut().for_each(|value| *value = value.plus(below));
+    T::exp_all(row);
+    // Several sums at a time do not wait for each other.
+    let mut sums = [0.0; 8];
+    for part in row.chunks(sums.len()) {
+        sums.iter_mut().zip(part).for_each(|(sum, value)| *sum += value.to_f64());
     }
+    let sum: f64 = sums.iter().sum();
     let inverse = T::of(1.0 / sum);
     row.iter_mut().for_each(|value| *value = value.times(inverse));
     most.plus(T::of(sum).ln())
@@ -350,7 +367,8 @@ fn flash_backward_in<T: Real>(call: &Call<'_>) -> Result<Value<Tensor>, OpError>
                 let logs = Problem::head(&logs, p.heads, at, p.queries, 1);
                 let mut probabilities = p.scores(q, k, mask.as_ref(), at, 0);
                 for (row, log) in probabilities.chunks_exact_mut(p.keys.max(1)).zip(logs) {
-                    row.iter_mut().for_each(|s| *s = s.plus(log.times(T::of(-1.0))).exp());
+                    row.iter_mut().for_each(|s| *s = s.plus(log.times(T::of(-1.0))));
+                    T::exp_all(row);
                 }
                 let (grad, prob) =
                     (Matrix { data: g, shape: rows }, Matrix { data: &probabilities[..], shape: weights });

@@ -9,6 +9,7 @@ use super::reduce::sum_dtype;
 use crate::derivatives::scan as d;
 use crate::kernels::Carrier;
 use crate::kernels::lanes::{Block, elements};
+use crate::lowerings as to_loops;
 use crate::rules::wrap_dim;
 
 /// The table.
@@ -21,8 +22,11 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .derivative(d::cumsum)
+    .lower(to_loops::scan::cumsum)
     .samples(&[
         "f32[3, 4], 1",
+        "bf16[3, 70], 1",
+        "f32[300], 0",
         "i32[3, 4], 0",
         "b8[4], 0",
         "c64[3], 0",

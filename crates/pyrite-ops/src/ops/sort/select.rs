@@ -21,6 +21,7 @@ pub const OPS: &[OpDef] = &[
         |a| sort_meta(a, 1),
         |c| sort(c, 1),
     )
+    .as_call()
     .tags(&[Tag::Core])
     .derivative(d::sort)
     .samples(&["f32[3, 4]", "i64[3, 4], 0, True", "b8[5]", "f32[2, 3]<[1, 2]", "f32[]", "bf16[0, 3], 0"]),
@@ -30,6 +31,7 @@ pub const OPS: &[OpDef] = &[
         |a| sort_meta(a, 2),
         |c| sort(c, 2),
     )
+    .as_call()
     .derivative(d::sort_second)
     .samples(&["f32[3, 4], stable=True", "i64[3, 4], stable=False, dim=0, descending=True"]),
     OpDef::composite("aten::msort(Tensor self) -> Tensor", "The elements in order along the first dimension.", |e, a| {
@@ -57,6 +59,7 @@ pub const OPS: &[OpDef] = &[
         topk_meta,
         topk,
     )
+    .as_call()
     .tags(&[Tag::Core])
     .derivative(d::sort_second)
     .samples(&["f32[3, 4], 2", "i64[5, 3], 2, 0, False", "f32[3], 0", "bf16[2, 3]<[1, 2], 3"]),
@@ -66,6 +69,7 @@ pub const OPS: &[OpDef] = &[
         kth_meta,
         kth,
     )
+    .as_call()
     .derivative(d::kthvalue)
     .samples(&["f32[3, 4], 2", "i64[5, 3], 2, 0, True", "f32[], 1"]),
     OpDef::kernel(
