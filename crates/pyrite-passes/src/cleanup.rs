@@ -27,8 +27,10 @@ fn has_effect(node: &Node) -> bool {
     }
 }
 
-/// The graph with every call that repeats an earlier one replaced by it. For functional graphs only.
+/// The graph with every call that repeats an earlier one replaced by it. For functional graphs only. Values that are
+/// returned, as they are or as views, have memory of their own, so they are never replaced by each other.
 pub fn common_subexpressions(graph: &Graph, gate: &mut Gate) -> Graph {
+    let returned = returned(graph);
     let mut first: FxHashMap<String, NodeId> = FxHashMap::default();
     let mut instead: Vec<NodeId> = (0..graph.id_bound() as u32).map(NodeId).collect();
     for (id, node) in graph.nodes() {
@@ -47,7 +49,8 @@ pub fn common_subexpressions(graph: &Graph, gate: &mut Gate) -> Graph {
         let key = format!("{} {args:?}", target.name());
         match first.get(&key) {
             Some(earlier) => {
-                if gate.allows(|| format!("common-subexpressions at {}", node.name)) {
+                let apart = returned[id.0 as usize] && returned[earlier.0 as usize];
+                if !apart && gate.allows(|| format!("common-subexpressions at {}", node.name)) {
                     instead[id.0 as usize] = *earlier;
                 }
             }
@@ -57,6 +60,26 @@ pub fn common_subexpressions(graph: &Graph, gate: &mut Gate) -> Graph {
         }
     }
     graph.renamed(&|id| instead[id.0 as usize])
+}
+
+/// Which nodes are returned, or viewed by what is.
+fn returned(graph: &Graph) -> Vec<bool> {
+    let mut returned = vec![false; graph.id_bound()];
+    let nodes: Vec<(NodeId, &Node)> = graph.nodes().collect();
+    for (id, node) in nodes.iter().rev() {
+        let passes_on = match &node.kind {
+            Kind::Output => true,
+            Kind::Call(Target::GetItem) => returned[id.0 as usize],
+            Kind::Call(Target::Op(op)) => {
+                returned[id.0 as usize] && op.schema.returns.iter().any(|result| result.alias.is_some())
+            }
+            _ => false,
+        };
+        if passes_on {
+            node.each_input(&mut |input| returned[input.0 as usize] = true);
+        }
+    }
+    returned
 }
 
 /// Operators that promise new memory with nothing in it: two of them are not one.

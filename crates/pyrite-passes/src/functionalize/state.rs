@@ -241,7 +241,10 @@ impl<'a> State<'a> {
             let args = self.with_number_handles(op, &args);
             return rule(self, &Args { schema: &op.schema, values: &args });
         }
-        if let Some(form) = forms::functional_form(op, &args) {
+        // A resized tensor may have left its storage, which no operator without writes can say.
+        if let Some(form) = forms::functional_form(op, &args)
+            && self.registry.get(&form.name).is_some()
+        {
             return self.write_back(op, &form, &args);
         }
         match op.def.eval {
