@@ -11,21 +11,19 @@ use std::sync::Arc;
 use pyrite_interp::{Context, call};
 use pyrite_ir::lower::Place;
 use pyrite_ir::{Graph, Meta, Node, NodeError, OpError, Registry, Value};
-use pyrite_loops::{AccessId, AxisId, BufferId, Inst, Kernel, Lanes, dependencies};
+use pyrite_loops::{BufferId, Kernel, dependencies};
 use pyrite_passes::Gate;
 use pyrite_sym::SymInt;
 use pyrite_tensor::random::TorchGenerator;
 use pyrite_tensor::{Layout, Storage, Tensor};
 use rustc_hash::FxHashSet;
 
-use crate::code::{Call, Code};
+use crate::Generator;
 use crate::decisions::Decisions;
+use crate::loops::{Loops, Symbols, eval};
 use crate::pieces::{Buffer, Origin, Outside, Piece, Pieces, pieces};
+use crate::products::Product;
 use crate::schedule::{inputs_of, outputs_of, places, schedule};
-use crate::{Generator, generate};
-
-/// Work below this, in steps of code, is not shared among threads.
-const WORTH_SHARING: i64 = 1 << 20;
 
 /// Is told of every call of an operator, and of every kernel by a node of its name, as it is done.
 pub type Observer<'a> = dyn FnMut(&Node, &Value<Tensor>) + 'a;
@@ -49,30 +47,8 @@ struct Step {
 enum Action {
     Loops(Box<Loops>),
     Outside(Box<Outside>),
+    Product(Box<Product>),
 }
-
-/// A kernel with its code.
-struct Loops {
-    kernel: Kernel,
-    code: Box<dyn Code>,
-    /// The axis whose positions threads share, and by how many they are dealt out.
-    shared: Option<(AxisId, i64)>,
-    /// How many instructions run at each position.
-    weight: i64,
-    /// The tables of a kernel whose sizes are all known.
-    tables: Option<Tables>,
-}
-
-/// The numbers of a kernel for one call.
-struct Tables {
-    extents: Vec<i64>,
-    steps: Vec<i64>,
-    numbers: Vec<i64>,
-    offsets: Vec<i64>,
-}
-
-/// The values of symbols.
-type Symbols = HashMap<Arc<str>, i64>;
 
 impl Program {
     /// Compiles a functional graph. Decisions ask the gate.
@@ -96,25 +72,35 @@ impl Program {
         schedule(&mut cut, decisions);
         let Pieces { buffers, pieces, inputs, output, fallbacks } = cut;
         let frees = last_uses(&pieces, &output);
-        let steps = pieces
-            .into_iter()
-            .zip(frees)
-            .map(|(piece, frees)| {
-                let action = match piece {
-                    Piece::Outside(call) => Action::Outside(call),
-                    Piece::Loops(mut kernel) => {
-                        let decision = format!("emit {}", kernel.name);
-                        let allowed = decisions.allow(&decision);
-                        if allowed {
-                            decisions.made(&decision, &mut kernel);
-                        }
-                        let generator = if allowed { generator } else { Generator::Tiles };
-                        Action::Loops(Box::new(Loops::new(kernel, generator)?))
+        let mut steps: Vec<Step> = Vec::with_capacity(pieces.len());
+        for (piece, frees) in pieces.into_iter().zip(frees) {
+            let action = match piece {
+                Piece::Outside(call) => match Product::of(call, &buffers) {
+                    Ok(product) => Action::Product(Box::new(product)),
+                    Err(call) => Action::Outside(call),
+                },
+                Piece::Loops(mut kernel) => {
+                    let decision = format!("emit {}", kernel.name);
+                    let allowed = decisions.allow(&decision);
+                    if allowed {
+                        decisions.made(&decision, &mut kernel);
                     }
-                };
-                Ok(Step { action, frees })
-            })
-            .collect::<Result<_, OpError>>()?;
+                    let generator = if allowed { generator } else { Generator::Tiles };
+                    let loops = Box::new(Loops::new(kernel, generator)?);
+                    if let Some(Step { action: Action::Product(product), frees: earlier }) = steps.last_mut()
+                        && product.follower.is_none()
+                        && let Some(how) = product.followed_by(&loops)
+                        && decisions.allow(&format!("follow {} with {}", product.outside.node.name, loops.kernel.name))
+                    {
+                        product.follow(loops, how);
+                        earlier.extend(frees);
+                        continue;
+                    }
+                    Action::Loops(loops)
+                }
+            };
+            steps.push(Step { action, frees });
+        }
         let constants = graph.constants().iter().map(|(name, tensor)| (name.clone(), tensor.clone())).collect();
         Ok(Self { steps, buffers, inputs, output, constants, fallbacks })
     }
@@ -126,13 +112,14 @@ impl Program {
 
     /// How many operators are called.
     pub fn calls(&self) -> usize {
-        self.steps.len() - self.kernels().count()
+        self.steps.iter().filter(|step| !matches!(step.action, Action::Loops(_))).count()
     }
 
     /// The kernels in the order they run.
     pub fn kernels(&self) -> impl Iterator<Item = &Kernel> {
         self.steps.iter().filter_map(|step| match &step.action {
             Action::Loops(loops) => Some(&loops.kernel),
+            Action::Product(product) => product.follower.as_ref().map(|follower| &follower.loops.kernel),
             Action::Outside(_) => None,
         })
     }
@@ -152,6 +139,12 @@ impl Program {
         for step in &self.steps {
             match &step.action {
                 Action::Loops(loops) => self.run_loops(loops, &symbols, &mut memory)?,
+                Action::Product(product) => {
+                    let value = self
+                        .run_product(product, &context, &symbols, &mut memory)
+                        .map_err(|error| NodeError::at(&product.outside.node, error))?;
+                    observe(&product.outside.node, &value);
+                }
                 Action::Outside(outside) => {
                     let value = run_outside(outside, &context, &symbols, &mut memory)
                         .map_err(|error| NodeError::at(&outside.node, error))?;
@@ -252,82 +245,44 @@ impl Program {
     }
 
     fn run_loops(&self, loops: &Loops, symbols: &Symbols, memory: &mut [Option<Storage>]) -> Result<(), OpError> {
-        let computed;
-        let tables = if let Some(tables) = &loops.tables {
-            tables
-        } else {
-            computed = Tables::of(&loops.kernel, symbols)?;
-            &computed
-        };
-        let kernel = &loops.kernel;
-        let axes = kernel.axes.len();
-        let mut bases = Vec::with_capacity(kernel.accesses.len());
-        let mut scratch = Vec::new();
-        for (access, offset) in kernel.accesses.iter().zip(&tables.offsets) {
-            let buffer = &self.buffers[access.buffer.0 as usize];
-            if buffer.origin == Origin::Scratch {
-                let bytes = eval(&buffer.elements, symbols)? as usize * buffer.dtype.size();
-                scratch.push((bases.len(), access.buffer, bytes));
-                bases.push(Base(std::ptr::null_mut()));
-                continue;
-            }
-            self.provide(access.buffer, symbols, memory)?;
-            let Some(storage) = &memory[access.buffer.0 as usize] else { continue };
-            bases.push(Base(storage.as_mut_ptr().wrapping_offset(*offset as isize * access.dtype.size() as isize)));
+        self.provide_for(loops, symbols, memory)?;
+        loops.ready(&self.buffers, symbols, memory)?.run()
+    }
+
+    /// Computes a product and runs the kernel that follows it.
+    fn run_product(
+        &self,
+        product: &Product,
+        context: &Context<'_>,
+        symbols: &Symbols,
+        memory: &mut [Option<Storage>],
+    ) -> Result<Value<Tensor>, OpError> {
+        let operands = product.operands(|place| self.tensor(place, symbols, memory))?;
+        let loops = product.follower.as_ref().map(|follower| &follower.loops);
+        if operands.is_small() {
+            let value = run_outside(&product.outside, context, symbols, memory)?;
+            loops.map_or(Ok(()), |loops| self.run_loops(loops, symbols, memory))?;
+            return Ok(value);
         }
-        let positions = tables.work(kernel);
-        let threads =
-            if positions.saturating_mul(loops.weight) < WORTH_SHARING { 1 } else { rayon::current_num_threads() };
-        let run = |part: Option<(AxisId, i64, i64)>| {
-            let mut bases = bases.clone();
-            let mut extents = tables.extents.clone();
-            let mut begins = vec![0; axes];
-            if let Some((axis, begin, count)) = part {
-                extents[axis.0 as usize] = count;
-                begins[axis.0 as usize] = begin;
-                for (index, (base, access)) in bases.iter_mut().zip(&kernel.accesses).enumerate() {
-                    let step = tables.steps[index * axes + axis.0 as usize];
-                    let bytes = begin * step * access.dtype.size() as i64;
-                    base.0 = base.0.wrapping_offset(bytes as isize);
-                }
+        let ready = match loops {
+            Some(loops) => {
+                self.provide_for(loops, symbols, memory)?;
+                Some(loops.ready(&self.buffers, symbols, memory)?)
             }
-            let mut kept: HashMap<BufferId, Storage> = HashMap::new();
-            for (index, buffer, bytes) in &scratch {
-                let storage = kept.entry(*buffer).or_insert_with(|| Storage::recycled(*bytes));
-                bases[*index] = Base(storage.as_mut_ptr());
-            }
-            let bases: Vec<*mut u8> = bases.iter().map(|base| base.0).collect();
-            let call = Call {
-                bases: &bases,
-                extents: &extents,
-                begins: &begins,
-                steps: &tables.steps,
-                numbers: &tables.numbers,
-            };
-            // SAFETY: buffers have room for everything that accesses reach, because both come from the same metadata;
-            // parts of a shared axis write to different elements.
-            #[expect(unsafe_code, reason = "compiled code works on raw memory")]
-            unsafe {
-                loops.code.run(&call)
-            }
+            None => None,
         };
-        let done = match loops.shared {
-            Some((axis, grain)) if threads > 1 => {
-                let extent = tables.extents[axis.0 as usize];
-                let share = (extent.div_euclid(threads as i64) + i64::from(extent % threads as i64 != 0)).max(1);
-                let share = (share + grain - 1) / grain * grain;
-                let parts: Vec<(i64, i64)> =
-                    (0..extent).step_by(share as usize).map(|begin| (begin, share.min(extent - begin))).collect();
-                if parts.len() < 2 {
-                    run(None)
-                } else {
-                    use rayon::prelude::*;
-                    parts.par_iter().map(|(begin, count)| run(Some((axis, *begin, *count)))).collect()
-                }
+        product.run(&operands, ready.as_ref())?;
+        Ok(Value::Tensor(operands.out))
+    }
+
+    /// Makes sure that everything a kernel touches has memory.
+    fn provide_for(&self, loops: &Loops, symbols: &Symbols, memory: &mut [Option<Storage>]) -> Result<(), OpError> {
+        for access in &loops.kernel.accesses {
+            if self.buffers[access.buffer.0 as usize].origin != Origin::Scratch {
+                self.provide(access.buffer, symbols, memory)?;
             }
-            _ => run(None),
-        };
-        done.map_err(|fault| OpError::invalid(format!("{fault} in {}", kernel.name)))
+        }
+        Ok(())
     }
 }
 
@@ -341,90 +296,28 @@ impl fmt::Display for Program {
             Origin::Scratch => format!("row{}", buffer.0),
         };
         let computed = |buffer: BufferId| self.buffers[buffer.0 as usize].origin == Origin::Computed;
+        let kernel = |kernel: &Kernel| dependencies(kernel, &name, &computed);
+        let call = |outside: &Outside| {
+            let buffers = |value: &Value<Place>| places(value).into_iter().map(name).collect::<Vec<_>>();
+            let read: Vec<String> = outside.args.iter().flat_map(buffers).collect();
+            format!("{} = {}({})", buffers(&outside.results).join(", "), outside.op.name(), read.join(", "))
+        };
         for step in &self.steps {
             match &step.action {
-                Action::Loops(loops) => writeln!(f, "{}", dependencies(&loops.kernel, &name, &computed))?,
-                Action::Outside(outside) => {
-                    let buffers = |value: &Value<Place>| places(value).into_iter().map(name).collect::<Vec<_>>();
-                    let read: Vec<String> = outside.args.iter().flat_map(buffers).collect();
-                    let written = buffers(&outside.results).join(", ");
-                    writeln!(f, "{written} = {}({})\n", outside.op.name(), read.join(", "))?;
-                }
+                Action::Loops(loops) => writeln!(f, "{}", kernel(&loops.kernel))?,
+                Action::Outside(outside) => writeln!(f, "{}\n", call(outside))?,
+                Action::Product(product) => match &product.follower {
+                    Some(follower) => {
+                        let name = &follower.loops.kernel.name;
+                        writeln!(f, "{}, row by row followed by {name}", call(&product.outside))?;
+                        writeln!(f, "{}", kernel(&follower.loops.kernel))?;
+                    }
+                    None => writeln!(f, "{}\n", call(&product.outside))?,
+                },
             }
         }
         Ok(())
     }
-}
-
-/// An address that threads may share: each writes to elements of its own.
-#[derive(Clone, Copy)]
-struct Base(*mut u8);
-
-// SAFETY: an address is only a number until compiled code follows it; see `Program::run_loops`.
-#[expect(unsafe_code, reason = "parts of a kernel run on several threads")]
-unsafe impl Send for Base {}
-// SAFETY: as above.
-#[expect(unsafe_code, reason = "parts of a kernel run on several threads")]
-unsafe impl Sync for Base {}
-
-impl Loops {
-    fn new(kernel: Kernel, generator: Generator) -> Result<Self, OpError> {
-        let code = generate(&kernel, generator)?;
-        let weight = kernel.phases.iter().map(|phase| phase.code.len() as i64).max().unwrap_or(1);
-        let known =
-            kernel.accesses.iter().all(|access| {
-                access.offset.as_int().is_some() && access.steps.iter().all(|step| step.as_int().is_some())
-            }) && kernel.axes.iter().all(|axis| axis.extent.as_int().is_some())
-                && kernel.numbers.iter().all(|number| number.as_int().is_some());
-        let tables = if known { Some(Tables::of(&kernel, &Symbols::new())?) } else { None };
-        Ok(Self { shared: shared_axis(&kernel), kernel, code, weight, tables })
-    }
-}
-
-/// The axis that threads share: the outermost row, or, of a kernel that has none and reduces nothing, its first axis.
-fn shared_axis(kernel: &Kernel) -> Option<(AxisId, i64)> {
-    let scatters = kernel.phases.iter().any(|p| p.code.insts().iter().any(|i| matches!(i, Inst::Scatter { .. })));
-    if scatters {
-        return None;
-    }
-    if let Some(first) = kernel.rows.first() {
-        let lanes = kernel.lanes == Lanes::Rows && kernel.rows.len() == 1;
-        return Some((*first, if lanes { 64 } else { 1 }));
-    }
-    let (first, others) = kernel.phases.split_first()?;
-    let axis = first.axes.first()?;
-    let alike = others.iter().all(|phase| phase.axes == first.axes);
-    let reduces = kernel.phases.iter().any(|phase| !phase.reduces.is_empty());
-    (alike && !reduces).then_some((*axis, if first.axes.len() == 1 { 64 } else { 1 }))
-}
-
-impl Tables {
-    fn of(kernel: &Kernel, symbols: &Symbols) -> Result<Self, OpError> {
-        let all = |sizes: &mut dyn Iterator<Item = &SymInt>| {
-            sizes.map(|size| eval(size, symbols)).collect::<Result<Vec<i64>, OpError>>()
-        };
-        Ok(Self {
-            extents: all(&mut kernel.axes.iter().map(|axis| &axis.extent))?,
-            steps: all(&mut kernel.accesses.iter().flat_map(|access| &access.steps))?,
-            numbers: all(&mut kernel.numbers.iter())?,
-            offsets: all(&mut (0..kernel.accesses.len()).map(|i| &kernel.access(AccessId(i as u32)).offset))?,
-        })
-    }
-
-    /// How many positions all phases have together.
-    fn work(&self, kernel: &Kernel) -> i64 {
-        let product = |axes: &[AxisId]| axes.iter().map(|axis| self.extents[axis.0 as usize]).product::<i64>();
-        let rows = product(&kernel.rows);
-        kernel.phases.iter().map(|phase| rows.saturating_mul(product(&phase.axes))).sum()
-    }
-}
-
-fn eval(size: &SymInt, symbols: &Symbols) -> Result<i64, OpError> {
-    if let Some(number) = size.as_int() {
-        return Ok(number);
-    }
-    let known = size.to_expr().evaluate(&|name| symbols.get(name).copied());
-    known.ok_or_else(|| OpError::invalid(format!("the size {size} is not bound by any input")))
 }
 
 fn layout_of(meta: &Meta, symbols: &Symbols) -> Result<Layout, OpError> {

@@ -1,0 +1,234 @@
+//! A kernel with its code, and its run.
+//!
+//! [`Loops::ready`] finds everything a run needs: the addresses of the accesses, and the numbers of the kernel for the
+//! sizes of this call. What comes out can be run as a whole, shared among threads, or part by part along the axis that
+//! threads share.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pyrite_ir::OpError;
+use pyrite_loops::{AccessId, AxisId, BufferId, Direction, Inst, Kernel, Lanes};
+use pyrite_sym::SymInt;
+use pyrite_tensor::Storage;
+
+use crate::code::{Call, Code, Fault};
+use crate::pieces::{Buffer, Origin};
+use crate::{Generator, generate};
+
+/// Work below this, in steps of code, is not shared among threads.
+const WORTH_SHARING: i64 = 1 << 20;
+
+/// The values of symbols.
+pub type Symbols = HashMap<Arc<str>, i64>;
+
+/// A kernel with its code.
+pub struct Loops {
+    /// The kernel.
+    pub kernel: Kernel,
+    code: Box<dyn Code>,
+    /// The axis whose positions threads share, and by how many they are dealt out.
+    pub shared: Option<(AxisId, i64)>,
+    /// How many instructions run at each position.
+    weight: i64,
+    /// Whether each access writes.
+    writes: Vec<bool>,
+    /// The tables of a kernel whose sizes are all known.
+    pub tables: Option<Tables>,
+}
+
+/// The numbers of a kernel for one call.
+#[derive(Clone)]
+pub struct Tables {
+    /// The positions of each axis.
+    pub extents: Vec<i64>,
+    /// The steps of each access along each axis.
+    pub steps: Vec<i64>,
+    numbers: Vec<i64>,
+    /// The offset of each access.
+    pub offsets: Vec<i64>,
+}
+
+/// An address that threads may share: each writes to elements of its own.
+#[derive(Clone, Copy)]
+struct Base(*mut u8);
+
+// SAFETY: an address is only a number until compiled code follows it; see `Ready::run_part`.
+#[expect(unsafe_code, reason = "parts of a kernel run on several threads")]
+unsafe impl Send for Base {}
+// SAFETY: as above.
+#[expect(unsafe_code, reason = "parts of a kernel run on several threads")]
+unsafe impl Sync for Base {}
+
+/// A kernel that can be run now.
+pub struct Ready<'a> {
+    loops: &'a Loops,
+    tables: Cow<'a, Tables>,
+    bases: Vec<Base>,
+    /// Which accesses go to memory that each thread has for itself, which buffer it is, and its bytes.
+    scratch: Vec<(usize, BufferId, usize)>,
+}
+
+impl Loops {
+    /// Makes code of a kernel.
+    pub fn new(kernel: Kernel, generator: Generator) -> Result<Self, OpError> {
+        let code = generate(&kernel, generator)?;
+        let weight = kernel.phases.iter().map(|phase| phase.code.len() as i64).max().unwrap_or(1);
+        let known =
+            kernel.accesses.iter().all(|access| {
+                access.offset.as_int().is_some() && access.steps.iter().all(|step| step.as_int().is_some())
+            }) && kernel.axes.iter().all(|axis| axis.extent.as_int().is_some())
+                && kernel.numbers.iter().all(|number| number.as_int().is_some());
+        let tables = if known { Some(Tables::of(&kernel, &Symbols::new())?) } else { None };
+        let mut writes = vec![false; kernel.accesses.len()];
+        kernel.each_access(|id, direction| writes[id.0 as usize] |= direction == Direction::Write);
+        Ok(Self { shared: shared_axis(&kernel), kernel, code, weight, writes, tables })
+    }
+
+    /// Finds the memory of a call. Every buffer but scratch has been given memory.
+    pub fn ready<'a>(
+        &'a self,
+        buffers: &[Buffer],
+        symbols: &Symbols,
+        memory: &[Option<Storage>],
+    ) -> Result<Ready<'a>, OpError> {
+        let tables = match &self.tables {
+            Some(tables) => Cow::Borrowed(tables),
+            None => Cow::Owned(Tables::of(&self.kernel, symbols)?),
+        };
+        let mut bases = Vec::with_capacity(self.kernel.accesses.len());
+        let mut scratch = Vec::new();
+        for (index, (access, offset)) in self.kernel.accesses.iter().zip(&tables.offsets).enumerate() {
+            let buffer = &buffers[access.buffer.0 as usize];
+            if buffer.origin == Origin::Scratch {
+                let bytes = eval(&buffer.elements, symbols)? as usize * buffer.dtype.size();
+                scratch.push((bases.len(), access.buffer, bytes));
+                bases.push(Base(std::ptr::null_mut()));
+                continue;
+            }
+            let storage = memory[access.buffer.0 as usize].as_ref();
+            let storage = storage.ok_or_else(|| OpError::fault("a kernel without memory"))?;
+            // Reading must not count as writing: what was derived from the content stays valid.
+            let first = if self.writes[index] { storage.as_mut_ptr() } else { storage.as_ptr().cast_mut() };
+            bases.push(Base(first.wrapping_offset(*offset as isize * access.dtype.size() as isize)));
+        }
+        Ok(Ready { loops: self, tables, bases, scratch })
+    }
+}
+
+impl Ready<'_> {
+    /// Runs the kernel, on several threads if it is large.
+    pub fn run(&self) -> Result<(), OpError> {
+        let kernel = &self.loops.kernel;
+        let positions = self.tables.work(kernel);
+        let threads =
+            if positions.saturating_mul(self.loops.weight) < WORTH_SHARING { 1 } else { rayon::current_num_threads() };
+        let done = match self.loops.shared {
+            Some((axis, grain)) if threads > 1 => {
+                let extent = self.tables.extents[axis.0 as usize];
+                let share = (extent.div_euclid(threads as i64) + i64::from(extent % threads as i64 != 0)).max(1);
+                let share = (share + grain - 1) / grain * grain;
+                let parts: Vec<(i64, i64)> =
+                    (0..extent).step_by(share as usize).map(|begin| (begin, share.min(extent - begin))).collect();
+                if parts.len() < 2 {
+                    self.run_part(None)
+                } else {
+                    use rayon::prelude::*;
+                    parts.par_iter().map(|(begin, count)| self.run_part(Some((axis, *begin, *count)))).collect()
+                }
+            }
+            _ => self.run_part(None),
+        };
+        done.map_err(|fault| self.loops.error(fault))
+    }
+
+    /// Runs all of the kernel, or `count` positions of the axis that threads share from `begin` on.
+    pub fn run_part(&self, part: Option<(AxisId, i64, i64)>) -> Result<(), Fault> {
+        let (tables, kernel) = (&self.tables, &self.loops.kernel);
+        let axes = kernel.axes.len();
+        let mut bases: Vec<*mut u8> = self.bases.iter().map(|base| base.0).collect();
+        let mut begins = vec![0; axes];
+        let mut extents = Cow::Borrowed(&tables.extents);
+        if let Some((axis, begin, count)) = part {
+            extents.to_mut()[axis.0 as usize] = count;
+            begins[axis.0 as usize] = begin;
+            for (index, (base, access)) in bases.iter_mut().zip(&kernel.accesses).enumerate() {
+                let step = tables.steps[index * axes + axis.0 as usize];
+                let bytes = begin * step * access.dtype.size() as i64;
+                *base = base.wrapping_offset(bytes as isize);
+            }
+        }
+        let mut kept: Vec<(BufferId, Storage)> = Vec::new();
+        for (index, buffer, bytes) in &self.scratch {
+            let found = kept.iter().position(|(known, _)| known == buffer);
+            let at = found.unwrap_or_else(|| {
+                kept.push((*buffer, Storage::recycled(*bytes)));
+                kept.len() - 1
+            });
+            bases[*index] = kept[at].1.as_mut_ptr();
+        }
+        let call =
+            Call { bases: &bases, extents: &extents, begins: &begins, steps: &tables.steps, numbers: &tables.numbers };
+        // SAFETY: buffers have room for everything that accesses reach, because both come from the same metadata;
+        // parts of a shared axis write to different elements.
+        #[expect(unsafe_code, reason = "compiled code works on raw memory")]
+        unsafe {
+            self.loops.code.run(&call)
+        }
+    }
+}
+
+impl Loops {
+    /// A fault as an error.
+    pub fn error(&self, fault: Fault) -> OpError {
+        OpError::invalid(format!("{fault} in {}", self.kernel.name))
+    }
+}
+
+/// The axis that threads share: the outermost row, or, of a kernel that has none and reduces nothing, its first axis.
+fn shared_axis(kernel: &Kernel) -> Option<(AxisId, i64)> {
+    let scatters = kernel.phases.iter().any(|p| p.code.insts().iter().any(|i| matches!(i, Inst::Scatter { .. })));
+    if scatters {
+        return None;
+    }
+    if let Some(first) = kernel.rows.first() {
+        let lanes = kernel.lanes == Lanes::Rows && kernel.rows.len() == 1;
+        return Some((*first, if lanes { 64 } else { 1 }));
+    }
+    let (first, others) = kernel.phases.split_first()?;
+    let axis = first.axes.first()?;
+    let alike = others.iter().all(|phase| phase.axes == first.axes);
+    let reduces = kernel.phases.iter().any(|phase| !phase.reduces.is_empty());
+    (alike && !reduces).then_some((*axis, if first.axes.len() == 1 { 64 } else { 1 }))
+}
+
+impl Tables {
+    pub fn of(kernel: &Kernel, symbols: &Symbols) -> Result<Self, OpError> {
+        let all = |sizes: &mut dyn Iterator<Item = &SymInt>| {
+            sizes.map(|size| eval(size, symbols)).collect::<Result<Vec<i64>, OpError>>()
+        };
+        Ok(Self {
+            extents: all(&mut kernel.axes.iter().map(|axis| &axis.extent))?,
+            steps: all(&mut kernel.accesses.iter().flat_map(|access| &access.steps))?,
+            numbers: all(&mut kernel.numbers.iter())?,
+            offsets: all(&mut (0..kernel.accesses.len()).map(|i| &kernel.access(AccessId(i as u32)).offset))?,
+        })
+    }
+
+    /// How many positions all phases have together.
+    fn work(&self, kernel: &Kernel) -> i64 {
+        let product = |axes: &[AxisId]| axes.iter().map(|axis| self.extents[axis.0 as usize]).product::<i64>();
+        let rows = product(&kernel.rows);
+        kernel.phases.iter().map(|phase| rows.saturating_mul(product(&phase.axes))).sum()
+    }
+}
+
+/// A size of this call.
+pub fn eval(size: &SymInt, symbols: &Symbols) -> Result<i64, OpError> {
+    if let Some(number) = size.as_int() {
+        return Ok(number);
+    }
+    let known = size.to_expr().evaluate(&|name| symbols.get(name).copied());
+    known.ok_or_else(|| OpError::invalid(format!("the size {size} is not bound by any input")))
+}

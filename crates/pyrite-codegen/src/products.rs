@@ -1,0 +1,297 @@
+//! Products of matrices as steps of a program.
+//!
+//! A product of matrices that are not small goes straight to `pyrite-matmul`. Two things make it more than a call:
+//!
+//! - A right operand that comes from outside, a weight, is kept in panels when a second call brings the same content,
+//!   which its storage's stamp tells: a weight that was written to is packed anew. Products of many rows do not gain
+//!   from that, so their weights are not kept, and all programs together keep a bounded number of bytes.
+//! - A kernel that reads nothing of the product but row by row is run on rows as they are completed, while they are in
+//!   the cache, and on the thread that has them ([`Follower`]).
+
+use std::any::Any;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use half::{bf16, f16};
+use pyrite_ir::lower::Place;
+use pyrite_ir::{OpError, Value};
+use pyrite_loops::{AxisId, BufferId, Inst};
+use pyrite_matmul::{Base, Lane, Matrix, Onto, Packed, Request, Right, Shape, Source, Threads, multiply_into};
+use pyrite_tensor::{DType, Element, Layout, Stamp, Storage, Tensor};
+
+use crate::code::Fault;
+use crate::loops::{Loops, Ready};
+use crate::pieces::{Buffer, Origin, Outside};
+
+/// Weights are kept in panels for products of at most this many rows.
+const KEEP_ROWS: usize = 1024;
+/// Bytes that all programs together keep in panels.
+const KEEP_BYTES: usize = 512 << 20;
+/// Products of at most this many multiplications are calls: those are more exact.
+const SMALL: usize = 1 << 12;
+/// From this many rows on a kernel may follow: below, threads had better share columns.
+const FOLLOWED_ROWS: i64 = 64;
+
+/// A product; see the module's text.
+pub struct Product {
+    /// The call that it stands for.
+    pub outside: Box<Outside>,
+    /// A kernel that is run on rows as they are completed.
+    pub follower: Option<Follower>,
+    terms: Terms,
+    weight: Option<Weight>,
+}
+
+/// A kernel that follows a product, and how many positions of its shared axis belong to a row of the product.
+pub struct Follower {
+    /// The kernel.
+    pub loops: Box<Loops>,
+    axis: AxisId,
+    positions: i64,
+}
+
+/// `out = bias + scale·(lhs @ rhs)`.
+struct Terms {
+    lhs: Place,
+    rhs: Place,
+    bias: Option<Place>,
+    out: Place,
+    scale: f64,
+}
+
+/// The tensors of a call.
+pub struct Operands {
+    /// The left operand.
+    pub lhs: Tensor,
+    /// The right operand.
+    pub rhs: Tensor,
+    /// The row that is added.
+    pub bias: Option<Tensor>,
+    /// The result.
+    pub out: Tensor,
+}
+
+impl Product {
+    /// A call as a product, if it is one that is worth it.
+    pub fn of(outside: Box<Outside>, buffers: &[Buffer]) -> Result<Self, Box<Outside>> {
+        let Some(terms) = Terms::of(&outside) else { return Err(outside) };
+        let comes = &buffers[terms.rhs.buffer.0 as usize].origin;
+        let weight = matches!(comes, Origin::Input(_) | Origin::Constant(_)).then(Weight::default);
+        Ok(Self { outside, follower: None, terms, weight })
+    }
+
+    /// The buffer of the result.
+    pub fn out(&self) -> BufferId {
+        self.terms.out.buffer
+    }
+
+    /// How a kernel that comes next can follow row by row, if it can.
+    pub fn followed_by(&self, loops: &Loops) -> Option<(AxisId, i64)> {
+        let meta = &self.terms.out.meta;
+        let (rows, row) = (meta.shape[0].as_int()?, meta.stride[0].as_int()?);
+        let (tables, (axis, grain)) = (loops.tables.as_ref()?, loops.shared?);
+        let extent = tables.extents[axis.0 as usize];
+        if rows < FOLLOWED_ROWS || extent % rows != 0 || !matches!(meta.dtype, DType::F32 | DType::F64) {
+            return None;
+        }
+        let positions = extent / rows;
+        let jumps = loops.kernel.phases.iter().any(|phase| {
+            phase.code.insts().iter().any(|inst| match inst {
+                Inst::Gather { access, .. } | Inst::Scatter { access, .. } => {
+                    loops.kernel.access(*access).buffer == self.out()
+                }
+                _ => false,
+            })
+        });
+        let axes = loops.kernel.axes.len();
+        let in_row = |index: usize| {
+            let steps = &tables.steps[index * axes..(index + 1) * axes];
+            let step = steps[axis.0 as usize];
+            let others = steps.iter().zip(&tables.extents).enumerate().filter(|(at, _)| *at != axis.0 as usize);
+            let reach: i64 = others.map(|(_, (step, extent))| step * (extent - 1).max(0)).sum();
+            let first = tables.offsets[index];
+            let forward = steps.iter().all(|step| *step >= 0);
+            forward && step * positions == row && first >= 0 && first + reach + (positions - 1) * step < row
+        };
+        let accesses = &loops.kernel.accesses;
+        let rowwise = (0..accesses.len()).all(|index| accesses[index].buffer != self.out() || in_row(index));
+        let writes = loops.kernel.written().contains(&self.out());
+        (positions >= grain && rowwise && !jumps && !writes).then_some((axis, positions))
+    }
+
+    /// Lets a kernel follow.
+    pub fn follow(&mut self, loops: Box<Loops>, (axis, positions): (AxisId, i64)) {
+        self.follower = Some(Follower { loops, axis, positions });
+    }
+
+    /// The tensors of a call, each from its place.
+    pub fn operands(&self, mut tensor: impl FnMut(&Place) -> Result<Tensor, OpError>) -> Result<Operands, OpError> {
+        let Terms { lhs, rhs, bias, out, .. } = &self.terms;
+        Ok(Operands {
+            lhs: tensor(lhs)?,
+            rhs: tensor(rhs)?,
+            bias: bias.as_ref().map(&mut tensor).transpose()?,
+            out: tensor(out)?,
+        })
+    }
+
+    /// Computes the product, and the kernel that follows. The result has memory of its own.
+    pub fn run(&self, operands: &Operands, follower: Option<&Ready<'_>>) -> Result<(), OpError> {
+        match operands.out.dtype() {
+            DType::F32 => self.typed::<f32>(operands, follower),
+            DType::F64 => self.typed::<f64>(operands, follower),
+            DType::BF16 => self.half::<bf16>(operands),
+            _ => self.half::<f16>(operands),
+        }
+    }
+
+    fn typed<T: Element + Lane + Source<T>>(
+        &self,
+        operands: &Operands,
+        ready: Option<&Ready<'_>>,
+    ) -> Result<(), OpError> {
+        let out = operands.out.storage().as_mut_ptr().cast::<T>();
+        let out = out.wrapping_add(operands.out.layout().offset as usize);
+        let bias = operands.bias.as_ref().map(|bias| (bias.storage().read::<T>(), bias.layout().offset as usize));
+        let onto = bias.as_ref().map_or(Base::Out(Onto::Nothing), |(bias, first)| Base::Row(&bias[*first..]));
+        let fault: Mutex<Option<Fault>> = Mutex::new(None);
+        let follow = |rows: Range<usize>| {
+            let (Some(ready), Some(follower)) = (ready, &self.follower) else { return };
+            let (begin, count) = (rows.start as i64, rows.len() as i64);
+            let part = (follower.axis, begin * follower.positions, count * follower.positions);
+            if let Err(found) = ready.run_part(Some(part)) {
+                *fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+            }
+        };
+        let finish = ready.map(|_| &follow as &(dyn Fn(Range<usize>) + Sync));
+        self.multiply::<T, T>(operands, out, shape_of(&operands.out), onto, finish);
+        match (fault.into_inner().unwrap_or_else(PoisonError::into_inner), &self.follower) {
+            (Some(fault), Some(follower)) => Err(follower.loops.error(fault)),
+            _ => Ok(()),
+        }
+    }
+
+    /// In half precision: multiplied and added in single precision, and rounded once.
+    fn half<S: Element + Source<f32>>(&self, operands: &Operands) -> Result<(), OpError> {
+        let sums = Storage::recycled(operands.out.numel() * size_of::<f32>());
+        let bias = operands.bias.as_ref().map(Tensor::to_f32s);
+        let onto = bias.as_ref().map_or(Base::Out(Onto::Nothing), |bias| Base::Row(bias));
+        let shape = Shape::rows_first(operands.out.shape()[0] as usize, operands.out.shape()[1] as usize);
+        self.multiply::<S, f32>(operands, sums.as_mut_ptr().cast(), shape, onto, None);
+        operands.out.write_f32s(&sums.read::<f32>());
+        Ok(())
+    }
+
+    fn multiply<S: Element + Source<T>, T: Lane>(
+        &self,
+        operands: &Operands,
+        out: *mut T,
+        shape: Shape,
+        onto: Base<'_, T>,
+        finish: Option<&(dyn Fn(Range<usize>) + Sync)>,
+    ) {
+        let (left, right) = (operands.lhs.storage().read::<S>(), operands.rhs.storage().read::<S>());
+        let matrix = |tensor: &Tensor, data| Matrix { data, shape: shape_of(tensor) };
+        let lhs = matrix(&operands.lhs, &left[operands.lhs.layout().offset as usize..]);
+        let rhs = matrix(&operands.rhs, &right[operands.rhs.layout().offset as usize..]);
+        let panels = self.weight.as_ref().filter(|_| shape.rows <= KEEP_ROWS);
+        let panels = panels.and_then(|weight| weight.panels::<S, T>(&operands.rhs, rhs));
+        let rhs = panels.as_ref().map_or(Right::Plain(rhs), |panels| Right::Packed(&panels.0));
+        let scale = T::rounded(self.terms.scale);
+        let request = Request { lhs, rhs, scale, onto, threads: Threads::All, finish };
+        // SAFETY: the result's memory holds what its layout reaches and nobody else has it: it belongs to this step of
+        // the program. A kernel that follows reads only rows that are complete, as `followed_by` has made sure.
+        #[expect(unsafe_code, reason = "rows are read by a kernel while the rest is computed")]
+        unsafe {
+            multiply_into(out, shape, &request);
+        }
+    }
+}
+
+impl Operands {
+    /// Whether the product is better left to a call.
+    pub fn is_small(&self) -> bool {
+        let (rows, cols) = (self.out.shape()[0] as usize, self.out.shape()[1] as usize);
+        let work = rows.saturating_mul(cols).saturating_mul(self.lhs.shape()[1] as usize);
+        // A single row or column is bound by memory, which panels only add to.
+        work <= SMALL || rows == 1 || cols == 1
+    }
+}
+
+fn shape_of(tensor: &Tensor) -> Shape {
+    let (shape, stride) = (tensor.shape(), tensor.stride());
+    Shape {
+        rows: shape[0] as usize,
+        cols: shape[1] as usize,
+        // A stride along a single row or column is never walked, whatever it says.
+        row_stride: if shape[0] == 1 { 0 } else { stride[0] as usize },
+        col_stride: if shape[1] == 1 { 0 } else { stride[1] as usize },
+    }
+}
+
+impl Terms {
+    fn of(call: &Outside) -> Option<Self> {
+        let Value::Tensor(out) = &call.results else { return None };
+        let tensor = |index: usize| call.args.get(index).and_then(Value::as_tensor).cloned();
+        let factor = |index: usize| call.args.get(index).and_then(Value::as_scalar).map(pyrite_tensor::Scalar::to_f64);
+        let (lhs, rhs, bias, scale) = match call.op.name() {
+            "aten.mm.default" => (tensor(0)?, tensor(1)?, None, 1.0),
+            "aten.addmm.default" if factor(3) == Some(1.0) => (tensor(1)?, tensor(2)?, Some(tensor(0)?), factor(4)?),
+            _ => return None,
+        };
+        let dtype = out.meta.dtype;
+        let known = match dtype {
+            DType::F64 => !f64::isas().is_empty(),
+            DType::F32 | DType::BF16 | DType::F16 => !f32::isas().is_empty(),
+            _ => false,
+        };
+        let same = [&lhs, &rhs].into_iter().chain(&bias).all(|place| place.meta.dtype == dtype);
+        let is_row = |bias: &Place| {
+            bias.meta.rank() == 1 && bias.meta.shape[0].is_eq(&out.meta.shape[1]) && bias.meta.stride[0].is_eq(1)
+        };
+        let fits = known && same && scale != 0.0 && bias.as_ref().is_none_or(is_row);
+        fits.then(|| Self { lhs, rhs, bias, out: out.clone(), scale })
+    }
+}
+
+/// A right operand that may be kept in panels.
+#[derive(Default)]
+struct Weight(Mutex<Kept>);
+
+/// What the last call brought, and its panels, if an earlier one brought the same.
+#[derive(Default)]
+struct Kept {
+    of: Option<(Stamp, Layout)>,
+    panels: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+/// Bytes that are kept in panels.
+static KEPT: AtomicUsize = AtomicUsize::new(0);
+
+/// Panels that count.
+struct Counted<T: Lane>(Packed<T>);
+
+impl<T: Lane> Drop for Counted<T> {
+    fn drop(&mut self) {
+        KEPT.fetch_sub(self.0.nbytes(), Ordering::Relaxed);
+    }
+}
+
+impl Weight {
+    /// The panels of a matrix whose memory the caller holds for reading, if this is not the first call with it.
+    fn panels<S: Source<T>, T: Lane>(&self, tensor: &Tensor, matrix: Matrix<'_, S>) -> Option<Arc<Counted<T>>> {
+        let now = Some((tensor.storage().stamp()?, tensor.layout().clone()));
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.of != now {
+            *kept = Kept { of: now, panels: None };
+            return None;
+        }
+        if kept.panels.is_none() && KEPT.load(Ordering::Relaxed) + size_of_val(matrix.data) <= KEEP_BYTES {
+            let packed = Packed::<T>::new(matrix)?;
+            KEPT.fetch_add(packed.nbytes(), Ordering::Relaxed);
+            kept.panels = Some(Arc::new(Counted(packed)));
+        }
+        kept.panels.clone()?.downcast().ok()
+    }
+}

@@ -1,0 +1,133 @@
+//! Products in compiled programs: weights that are kept, kernels that follow row by row.
+
+use pyrite_codegen::{Generator, Program};
+use pyrite_interp::{Context, Interpreter, Mode};
+use pyrite_ir::{Builder, Graph, Meta, Value};
+use pyrite_ops::registry;
+use pyrite_passes::Gate;
+use pyrite_tensor::random::TorchGenerator;
+use pyrite_tensor::{DType, Tensor};
+
+/// A tensor of numbers that differ with the seed.
+fn tensor(shape: &[i64], dtype: DType, seed: usize) -> Tensor {
+    let tensor = Tensor::empty(shape, dtype).unwrap();
+    tensor.write_f64s(&numbers(tensor.numel(), seed));
+    tensor
+}
+
+fn numbers(count: usize, seed: usize) -> Vec<f64> {
+    (0..count).map(|i| ((i * 31 + seed * 17) % 29) as f64 / 29.0 - 0.5).collect()
+}
+
+/// `then(bias + x @ weightᵀ)` over operators that take one tensor and some numbers.
+fn layer(inputs: &[Tensor], then: &[(&str, Vec<Value<pyrite_ir::NodeId>>)]) -> Graph {
+    let op = |name: &str| registry().get(name).unwrap();
+    let mut builder = Builder::new();
+    let ids: Vec<_> =
+        inputs.iter().map(|input| builder.placeholder("x", Some(Value::Tensor(Meta::of(input))))).collect();
+    let turned = builder.call(op("aten.t.default"), vec![ids[1].into()]);
+    let mut value =
+        builder.call(op("aten.addmm.default"), vec![ids[2].into(), ids[0].into(), turned.into(), 1.into(), 1.into()]);
+    for (name, rest) in then {
+        value = builder.call(op(name), [vec![value.into()], rest.clone()].concat());
+    }
+    builder.output(vec![value].into());
+    builder.finish()
+}
+
+fn compile(graph: &Graph, gate: &mut Gate) -> Program {
+    Program::compile(graph, registry(), Generator::best(), gate).unwrap()
+}
+
+fn run(program: &Program, inputs: &[Tensor]) -> Vec<f64> {
+    let inputs = inputs.iter().cloned().map(Value::Tensor).collect();
+    let value = program.run(inputs, registry(), &mut TorchGenerator::new(0), &mut |_, _| {}).unwrap();
+    flat(&value)
+}
+
+fn flat(value: &Value<Tensor>) -> Vec<f64> {
+    let mut all = Vec::new();
+    value.each(&mut |t| all.extend(t.to_f64s()));
+    all
+}
+
+fn expected(graph: &Graph, inputs: &[Tensor]) -> Vec<f64> {
+    let context = Context::new(registry(), 0);
+    let interpreter = Interpreter { context: &context, mode: Mode::Eager };
+    flat(&interpreter.run(graph, inputs.iter().cloned().map(Value::Tensor).collect()).unwrap())
+}
+
+fn assert_close(found: &[f64], expected: &[f64], tolerance: f64, what: &str) {
+    assert_eq!(found.len(), expected.len(), "{what}");
+    let worst = found.iter().zip(expected).map(|(a, b)| (a - b).abs() / b.abs().max(1.0)).fold(0.0, f64::max);
+    assert!(worst <= tolerance, "{what}: {worst}");
+}
+
+#[test]
+fn a_weight_that_is_written_to_or_replaced_is_never_missed() {
+    for (dtype, tolerance) in [(DType::F32, 1e-5), (DType::F64, 1e-13), (DType::BF16, 0.04), (DType::F16, 0.005)] {
+        let mut inputs = [tensor(&[20, 70], dtype, 1), tensor(&[50, 70], dtype, 2), tensor(&[50], dtype, 3)];
+        let graph = layer(&inputs, &[("aten.relu.default", vec![])]);
+        let program = compile(&graph, &mut Gate::open());
+        let agree = |inputs: &[Tensor], what: &str| {
+            assert_close(&run(&program, inputs), &expected(&graph, inputs), tolerance, &format!("{dtype}, {what}"));
+        };
+        for call in ["first call", "second call", "third call"] {
+            agree(&inputs, call);
+        }
+        inputs[1].write_f64s(&numbers(50 * 70, 4));
+        agree(&inputs, "written weight");
+        agree(&inputs, "written weight again");
+        inputs[1].permuted(&[1, 0]).write_from(&tensor(&[70, 50], dtype, 5));
+        agree(&inputs, "weight written through a view");
+        inputs[1] = tensor(&[50, 70], dtype, 6);
+        agree(&inputs, "another weight");
+        agree(&inputs, "another weight again");
+        inputs[0] = tensor(&[20, 70], dtype, 7);
+        agree(&inputs, "another input");
+    }
+}
+
+#[test]
+fn a_kernel_that_reads_row_by_row_follows_its_product() {
+    for shape in [[64, 40], [200, 33], [129, 600]] {
+        let (rows, cols) = (shape[0], shape[1]);
+        let inputs =
+            [tensor(&[rows, 70], DType::F32, 1), tensor(&[cols, 70], DType::F32, 2), tensor(&[cols], DType::F32, 3)];
+        let softmax = vec![Value::List(vec![1.into()]), true.into()];
+        for (what, then) in [
+            ("pointwise", vec![("aten.exp.default", vec![]), ("aten.neg.default", vec![])]),
+            ("reduced", vec![("aten.exp.default", vec![]), ("aten.amax.default", softmax)]),
+        ] {
+            let graph = layer(&inputs, &then);
+            let program = compile(&graph, &mut Gate::open());
+            let follows = program.to_string().contains("row by row");
+            assert!(follows || cols < 64, "{what} {shape:?}:\n{program}");
+            assert_close(&run(&program, &inputs), &expected(&graph, &inputs), 1e-5, what);
+        }
+    }
+}
+
+#[test]
+fn whether_a_kernel_follows_is_a_decision() {
+    let inputs = [tensor(&[64, 70], DType::F32, 1), tensor(&[80, 70], DType::F32, 2), tensor(&[80], DType::F32, 3)];
+    let graph = layer(&inputs, &[("aten.exp.default", vec![])]);
+    let mut gate = Gate::open().logged();
+    compile(&graph, &mut gate);
+    let log = gate.into_log();
+    let last = log.last().cloned().unwrap_or_default();
+    assert!(last.starts_with("follow "), "{log:?}");
+    let program = compile(&graph, &mut Gate::up_to(log.len() as u64 - 1));
+    assert!(!program.to_string().contains("row by row"), "{program}");
+    assert_close(&run(&program, &inputs), &expected(&graph, &inputs), 1e-5, "refused");
+}
+
+#[test]
+fn a_kernel_that_reads_columns_waits_for_the_whole_product() {
+    let inputs = [tensor(&[128, 70], DType::F32, 1), tensor(&[80, 70], DType::F32, 2), tensor(&[80], DType::F32, 3)];
+    let over_rows = vec![Value::List(vec![0.into()]), false.into()];
+    let graph = layer(&inputs, &[("aten.amax.default", over_rows)]);
+    let program = compile(&graph, &mut Gate::open());
+    assert!(!program.to_string().contains("row by row"), "{program}");
+    assert_close(&run(&program, &inputs), &expected(&graph, &inputs), 1e-5, "columns");
+}
