@@ -8,8 +8,8 @@
     minify   Pyrite's minifier against PyTorch's on resnet18 with a bug put into Inductor (see race.py): three nodes after at most 1/8 of its
              time, the proven end after at most 1/4; and a bug in a graph of 150 nodes with a backend that compiles at once, against half
              a second. Only when asked for: PyTorch's takes minutes
-    native   the native compiler against Inductor on the five models, kernels on programs of one kernel each (see native_bench.py). Only when
-             asked for: Inductor takes minutes
+    native   the native compiler against Inductor on the five models, kernels on programs of one kernel each, products of matrices against
+             torch.mm (see native_bench.py). Only when asked for: Inductor takes minutes
 
 Times are the smallest of several, which is the one that other work on the machine disturbs least. The exit code is 1 when a bar is missed.
 """
@@ -176,7 +176,7 @@ def main():
     parser.add_argument("--models", default=",".join(models.MODELS))
     parser.add_argument("--only", default=",".join(MEASURES), help="what to measure")
     parser.add_argument("--repeat", type=int, default=7)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=2, help="for both sides; the promises are for 1 and for 2")
     chosen = parser.parse_args()
     if "PYRITE_BIN" not in os.environ:
         parser.error("set PYRITE_BIN to the path of the pyrite binary")
@@ -218,6 +218,9 @@ def main():
                 add(row)
     if "kernels" in only:
         for row in native_bench.kernel_rows(pyrite_json, chosen.threads, chosen.repeat + 8):
+            add(row)
+    if "products" in only:
+        for row in native_bench.product_rows(pyrite_json, chosen.threads, chosen.repeat + 30):
             add(row)
     missed = [row["name"] for row in rows if row["bar"] and row["ratio"] > row["bar"]]
     for name in missed:

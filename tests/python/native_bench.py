@@ -1,12 +1,15 @@
-"""The native compiler beside Inductor: rows for `bench.py --only native,kernels`.
+"""The native compiler beside Inductor: rows for `bench.py --only native,kernels,products`.
 
-    native   the five models: compiling against Inductor with empty caches, one call forward, one call forward and backward
-    kernels  programs of one fused kernel each, small and with 64 MB of data
+    native    the five models: compiling against Inductor with empty and with filled caches, one call forward, one call forward and backward,
+              and the most memory that tensors of a call take at a time
+    kernels   programs of one fused kernel each, small and with 64 MB of data; a call of a scalar add, measured in Rust, against 2 microseconds
+    products  products of matrices, against torch.mm
 
 Both sides run the same text with the same number of threads in one run. Inductor compiles in this process, with a cache folder of its own; its
 calls include the guards that torch.compile checks, as a user's calls do.
 """
 
+import contextlib
 import os
 import pathlib
 import tempfile
@@ -16,10 +19,14 @@ import torch
 from dumped import load_inputs, load_module
 
 COMPILE_BAR = 1 / 100
+WARM_COMPILE_BAR = 1 / 10
+MEMORY_BAR = 1.0
+PRODUCT_BAR = 1.2
 TRANSFORMER_BAR = 1.0
 CONVOLUTION_BAR = 1.2
 FUSED_BAR = 0.8
 MOVING_BAR = 1.0
+CALL_SECONDS = 2e-6
 
 # One kernel each: the names and shapes of the inputs (for a small and a large size), the body, and the bar.
 ROWS = {"small": 64, "large": 16384}
@@ -44,6 +51,9 @@ KERNELS = {
     "cat": (["x: R,512", "y: R,512"], "torch.cat((x * 2, y + 1), 1)", MOVING_BAR),
     "gather": (["x: R,1024", "t: R,1024 int"], "x.gather(1, t)", MOVING_BAR),
 }
+
+# Rows, columns and depth; "t" is a right operand that lies in columns, as weights do.
+PRODUCTS = ["512,512,512", "1024,1024,1024", "2048,2048,2048", "32,4096,1024", "32,4096,1024 t", "64,256,256 t", "256,1024,1024 t"]
 
 
 def source(inputs, body, rows):
@@ -76,15 +86,32 @@ def fastest(function, repeat):
     return min(times)
 
 
-def inductor(module, inputs, gradients):
-    """A compiled module, and how long its first call took; its caches are empty."""
-    torch._dynamo.reset()
+@contextlib.contextmanager
+def inductor(module, inputs, gradients, calls=("empty",)):
+    """A compiled module, and how long its first call took: one time for each of `calls`, the caches empty at the first and full at others."""
     with tempfile.TemporaryDirectory() as cache:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache
-        compiled = torch.compile(module, backend="inductor")
-        start = time.perf_counter()
-        call(compiled, inputs, gradients)
-        return compiled, time.perf_counter() - start
+        times = []
+        for _ in calls:
+            torch._dynamo.reset()
+            compiled = torch.compile(module, backend="inductor")
+            start = time.perf_counter()
+            call(compiled, inputs, gradients)
+            times.append(time.perf_counter() - start)
+        yield compiled, times
+
+
+def peak_bytes(function):
+    """The most bytes that tensors made during a call take at a time."""
+    function()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        function()
+    events = [event for event in profile.profiler.kineto_results.events() if event.name() == "[memory]"]
+    now = peak = 0
+    for event in sorted(events, key=lambda event: event.start_ns()):
+        now += event.nbytes()
+        peak = max(peak, now)
+    return peak
 
 
 def outputs_of(value):
@@ -110,17 +137,25 @@ def model_rows(pyrite_json, directory, model, threads, repeat):
     inputs = load_inputs(load_args, path.parent)
     bar = CONVOLUTION_BAR if model == "resnet18" else TRANSFORMER_BAR
     for gradients in (False, True):
-        compiled, cold = inductor(module, inputs, gradients)
-        theirs = fastest(lambda: call(compiled, inputs, gradients), repeat)
-        mode = [] if gradients else ["--forward-only"]
-        ours = pyrite_json("run", path, "--backend", "native", "--accuracy", "off", "--repeat", repeat, *mode, threads=threads)
         what = "train" if gradients else "forward"
+        mode = [] if gradients else ["--forward-only"]
+        with inductor(module, inputs, gradients, calls=("empty", "full")) as (compiled, (cold, warm)):
+            theirs = fastest(lambda: call(compiled, inputs, gradients), repeat)
+            memory = peak_bytes(lambda: call(compiled, inputs, gradients))
+        ours = pyrite_json("run", path, "--backend", "native", "--accuracy", "off", "--repeat", repeat, *mode, threads=threads)
         yield row(f"native {model} compile {what}", ours["compile_seconds"], cold, COMPILE_BAR)
+        yield row(f"native {model} compile {what}, caches full", ours["compile_seconds"], warm, WARM_COMPILE_BAR)
         yield row(f"native {model} {what}", ours["run_seconds"], theirs, bar)
+        yield row(f"native {model} memory {what}", ours["peak_bytes"], memory, MEMORY_BAR) | {"unit": "MB"}
 
 
 def kernel_rows(pyrite_json, threads, repeat):
     with tempfile.TemporaryDirectory() as place:
+        path = pathlib.Path(place) / "call.py"
+        path.write_text(source(["x: 1", "y: 1"], "x + y", 0))
+        ours = pyrite_json("run", path, "--backend", "native", "--accuracy", "off", "--forward-only", "--repeat", 2000, threads=threads)
+        seconds = ours["run_seconds"]
+        yield {"name": "call of a scalar add", "pyrite": seconds, "torch": None, "ratio": seconds / CALL_SECONDS, "bar": 1.0}
         for name, (inputs, body, bar) in KERNELS.items():
             for size, rows in ROWS.items():
                 path = pathlib.Path(place) / "kernel.py"
@@ -128,12 +163,31 @@ def kernel_rows(pyrite_json, threads, repeat):
                 path.write_text(text)
                 module, load_args = load_module(text, path.name)
                 values = load_inputs(load_args, path.parent)
-                compiled, _ = inductor(module, values, False)
-                theirs = fastest(lambda: call(compiled, values, False), repeat)
+                with inductor(module, values, False) as (compiled, _):
+                    theirs = fastest(lambda: call(compiled, values, False), repeat)
                 ours = pyrite_json(
                     "run", path, "--backend", "native", "--accuracy", "off", "--forward-only", "--repeat", repeat, threads=threads
                 )
                 yield row(f"kernel {name} {size}", ours["run_seconds"], theirs, bar)
+
+
+def product_rows(pyrite_json, threads, repeat):
+    with tempfile.TemporaryDirectory() as place:
+        for text in PRODUCTS:
+            sizes, _, turned = text.partition(" ")
+            m, n, k = map(int, sizes.split(","))
+            right, body = (f"{n},{k}", "torch.mm(x, y.t())") if turned else (f"{k},{n}", "torch.mm(x, y)")
+            path = pathlib.Path(place) / "product.py"
+            program = source([f"x: {m},{k}", f"y: {right}"], body, 0)
+            path.write_text(program)
+            _, load_args = load_module(program, path.name)
+            x, y = load_inputs(load_args, path.parent)
+            out = torch.empty(m, n)
+            theirs = fastest(lambda: torch.mm(x, y.t() if turned else y, out=out), repeat)
+            ours = pyrite_json(
+                "run", path, "--backend", "native", "--accuracy", "off", "--forward-only", "--repeat", repeat, threads=threads
+            )
+            yield row(f"product {text}", ours["run_seconds"], theirs, PRODUCT_BAR)
 
 
 def row(name, ours, theirs, bar):

@@ -253,6 +253,7 @@ impl Run {
             let times = time_calls(graph, &inputs.values, backend, &options, repeat)
                 .map_err(|error| self.located(&error, "a repeated run failed"))?;
             (ran.compile, ran.run) = (times.compile.min(ran.compile), times.forward + times.backward);
+            ran.peak = Some(times.peak);
         }
         Ok(Ok(ran))
     }
@@ -292,6 +293,7 @@ impl Run {
                 "read_seconds": program.read_time.as_secs_f64(),
                 "compile_seconds": ran.compile.as_secs_f64(),
                 "run_seconds": ran.run.as_secs_f64(),
+                "peak_bytes": ran.peak,
                 "loss": ran.results.loss,
                 "outputs": outputs.iter().map(describe).collect::<Vec<_>>(),
                 "gradients": named,

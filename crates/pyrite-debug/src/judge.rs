@@ -132,6 +132,8 @@ pub struct Ran {
     pub compile: Duration,
     /// How long running took.
     pub run: Duration,
+    /// The most bytes that tensors made during a call took at a time, where that was measured.
+    pub peak: Option<usize>,
 }
 
 /// Compiles a program with a backend and runs it on copies of the inputs.
@@ -181,7 +183,7 @@ pub fn execute_shared(
         .map_err(|(phase, error)| Broken { stage: stage_of(phase), error });
     signals::running("");
     let results = results?;
-    Ok(Ran { results, compile, run: start.elapsed() })
+    Ok(Ran { results, compile, run: start.elapsed(), peak: None })
 }
 
 fn stage_of(phase: Phase) -> Stage {
