@@ -67,7 +67,9 @@ mod tests {
     fn a_state_goes_on_where_the_generator_stopped() {
         for draws in [0, 1, 623, 624, 625, 2000] {
             let mut generator = TorchGenerator::new(7);
-            (0..draws).for_each(|_| drop(generator.next_u32()));
+            (0..draws).for_each(|_| {
+                generator.next_u32();
+            });
             let mut again = TorchGenerator::from_state(&generator.to_state()).unwrap();
             assert_eq!(again.seed(), 7);
             for _ in 0..700 {
