@@ -7,7 +7,7 @@ import sys
 
 import pytest
 import torch
-from capture import harness, known
+from capture import harness, known, random_programs
 from capture.cases import CASES, Case, Message, Reuse, corpus
 from capture.hostile import PROGRAMS
 
@@ -28,6 +28,15 @@ def run_module(*arguments):
     done = subprocess.run([sys.executable, "-m", *arguments], cwd=TESTS, capture_output=True, text=True, timeout=900)
     assert done.stdout.startswith("{"), done.stderr
     return json.loads(done.stdout)
+
+
+@pytest.fixture
+def one_thread():
+    """Small tensors gain nothing from more."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")
@@ -52,18 +61,25 @@ def test_a_hostile_program_runs_as_without_capture(programs, name):
     assert programs[name] is None
 
 
+@needs_capture
+def test_random_programs_run_as_without_capture():
+    command = [sys.executable, "-m", "capture.random_programs", "--compiler", "pyrite", "--count", "100"]
+    done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_random_programs_agree_with_themselves_in_plain_python():
+    for seed in range(30):
+        text, case = random_programs.as_case(random_programs.generate(seed), f"random {seed}")
+        again, _ = random_programs.as_case(random_programs.generate(seed), f"random {seed}")
+        assert text == again
+        assert harness.check(case, harness.Plain()) is None, text
+
+
 def test_the_corpus_covers_the_language():
     assert len(corpus()) >= 300
     assert set(known.CASES) <= set(corpus()) and set(known.PROGRAMS) <= set(PROGRAMS)
-
-
-@pytest.fixture
-def one_thread():
-    """Small tensors gain nothing from more."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.mark.usefixtures("one_thread")
