@@ -12,6 +12,7 @@ _LAZY = {
     "FallbackWarning": "pyrite.torch_backend",
     "list_backends": "pyrite.backends",
     "register_backend": "pyrite.backends",
+    "set_logs": "pyrite.logs",
 }
 
 __all__ = ["AccuracyError", "CompileError", "Graph", "Node", "Program", "__version__", *_LAZY]
@@ -20,7 +21,7 @@ __all__ = ["AccuracyError", "CompileError", "Graph", "Node", "Program", "__versi
 def __getattr__(name):
     if name in _LAZY:
         return getattr(importlib.import_module(_LAZY[name]), name)
-    if name in ("autograd", "backends", "config", "debug", "fx", "torch_backend"):
+    if name in ("autograd", "backends", "config", "debug", "fx", "logs", "torch_backend"):
         return importlib.import_module(f"pyrite.{name}")
     raise AttributeError(f"module `pyrite` has no attribute `{name}`")
 

@@ -92,3 +92,6 @@ def compile_debugged(
 
 def backends() -> list[tuple[str, str]]:
     """Names and help of the backends of Pyrite's."""
+
+def main(words: list[str]) -> int:
+    """Does what the words of a command line say, without the program's name, and returns the exit code."""

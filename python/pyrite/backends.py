@@ -7,7 +7,7 @@ name to one of yours.
 
 from __future__ import annotations
 
-from pyrite import _native
+from pyrite import _native, config
 
 _registered = {}
 
@@ -24,7 +24,7 @@ def list_backends():
 
 
 def lookup(backend, options=None):
-    """The function behind a backend's name; a function is itself."""
+    """The function behind a backend's name; a function is itself. Where `config.debug` is set, its programs are checked."""
     if callable(backend):
         return backend
     if backend in _registered:
@@ -34,6 +34,9 @@ def lookup(backend, options=None):
         raise ValueError(f"there is no backend `{backend}`; there are {', '.join(known)}")
 
     def compiler(graph, example_inputs):
+        if config.debug:
+            settings = {name: getattr(config, name) for name in config.DEBUG_SETTINGS}
+            return _native.compile_debugged(graph, backend, options, tuple(example_inputs), **settings)
         return _native.compile(graph, backend, options, tuple(example_inputs))
 
     return compiler

@@ -17,6 +17,10 @@ DEBUG_SETTINGS = ("repro_after", "repro_level", "debug_dir", "reference", "accur
 _DEFAULTS = {
     # Whether what cannot be compiled is an error instead of a warning and an eager run.
     "strict": False,
+    # Whether compiled regions are checked against the reference as they run.
+    "debug": False,
+    # How many calls of each region are checked; further ones run eagerly. 0 stands for all.
+    "debug_calls": 0,
     # Which program a failure leaves behind: the captured one (capture) or each half after autograd (aot).
     "repro_after": os.environ.get("PYRITE_REPRO_AFTER") or "capture",
     # When: 1 on an error, 2 on an error and ready to be minified, 3 before every run, 4 when results differ.

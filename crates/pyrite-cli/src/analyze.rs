@@ -4,7 +4,6 @@
 //! either side is from it. The first value that differs is where to look; the worst is where it shows most.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use pyrite_compare::{Place, Report, Results};
 use pyrite_compiler::Options;
@@ -18,6 +17,7 @@ use pyrite_tensor::Tensor;
 use serde::Serialize;
 use serde_json::json;
 
+use crate::ExitCode;
 use crate::Outcome;
 use crate::failure::Failure;
 use crate::program::Program;

@@ -1,10 +1,9 @@
 //! `pyrite backends`: who can run a program.
 
-use std::process::ExitCode;
-
 use pyrite_compiler::backend::backends;
 use serde_json::json;
 
+use crate::ExitCode;
 use crate::Outcome;
 
 /// List the backends that can run a program

@@ -1,7 +1,6 @@
 //! `pyrite bisect FILE`: which stage, and which single rewrite, makes a program fail?
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::Duration;
 
 use pyrite_debug::{Determinism, Folder, Found, Isolated, Limits, Question, candidate_of};
@@ -10,6 +9,7 @@ use pyrite_oracle::Verdict;
 use pyrite_reduce::Candidate;
 use serde_json::json;
 
+use crate::ExitCode;
 use crate::Outcome;
 use crate::failure::Failure;
 use crate::program::Program;
@@ -175,7 +175,8 @@ pub fn bisect(
     time: Duration,
 ) -> Result<Result<Found, Verdict>, Failure> {
     let limits = Limits { time, memory: None };
-    let workers = Isolated::new(&std::env::current_exe()?, crate::python_arguments(), question.clone(), limits)?;
+    let own = crate::Invocation::own()?;
+    let workers = Isolated::new(&own.program.clone(), crate::worker_arguments(own), question.clone(), limits)?;
     let scratch = tempfile::tempdir()?;
     let path = Folder::scratch(scratch.path())?.write("program.py", candidate, &[])?;
     let ask = |question: &Question| workers.judge_asked(&path, question);

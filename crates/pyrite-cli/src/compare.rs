@@ -6,7 +6,6 @@
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use pyrite_compare::{Accuracy, Difference, Outcome as Comparison, Report, Results, Role, compare};
 use pyrite_compiler::Options;
@@ -19,6 +18,7 @@ use pyrite_tensor::Tensor;
 use pyrite_tensor::formats::{FormatError, npy, npz, safetensors, torch_zip};
 use serde_json::json;
 
+use crate::ExitCode;
 use crate::Outcome;
 use crate::bisect::load;
 use crate::failure::Failure;

@@ -1,7 +1,6 @@
 //! `pyrite compile FILE`: takes a program through the stages of ahead-of-time autograd and says what they made.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -15,6 +14,7 @@ use pyrite_ir::print::{PrintOptions, ReproInfo, print, print_repro};
 use pyrite_passes::Table;
 use serde_json::json;
 
+use crate::ExitCode;
 use crate::Outcome;
 use crate::failure::Failure;
 use crate::program::Program;

@@ -4,7 +4,6 @@
 //! reduces the program, proves the result in a fresh process, and writes a report beside it.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::Duration;
 
 use pyrite_debug::{Isolated, Limits, Question};
@@ -13,6 +12,7 @@ use pyrite_oracle::{Class, Oracle, Signature, Verdict};
 use pyrite_reduce::Candidate;
 use serde_json::json;
 
+use crate::ExitCode;
 use crate::Outcome;
 use crate::bisect::{bisect, lines, load};
 use crate::failure::Failure;
@@ -136,7 +136,8 @@ impl Debug {
         story: &mut Story,
     ) -> Result<Option<Signature>, Failure> {
         let limits = Limits { time: self.time(), memory: None };
-        let oracle = Isolated::new(&std::env::current_exe()?, crate::python_arguments(), question.clone(), limits)?;
+        let own = crate::Invocation::own()?;
+        let oracle = Isolated::new(&own.program.clone(), crate::worker_arguments(own), question.clone(), limits)?;
         let verdicts: Vec<Verdict> = (0..self.runs).map(|_| oracle.judge(candidate)).collect();
         let failed: Vec<&Signature> = verdicts.iter().filter_map(Verdict::signature).collect();
         let (count, runs, backend) = (failed.len(), self.runs, &question.backend);

@@ -1,7 +1,6 @@
 //! `pyrite demo`: an embedded transformer block, read from text and run.
 
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::Instant;
 
 use pyrite_compiler::training::flatten;
@@ -10,6 +9,7 @@ use pyrite_ir::verify::verify;
 use pyrite_ops::registry;
 use pyrite_reader::{ReadOptions, read_text};
 
+use crate::ExitCode;
 use crate::Outcome;
 use crate::failure::Failure;
 use crate::outputs::line;

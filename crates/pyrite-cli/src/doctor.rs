@@ -1,9 +1,10 @@
 //! `pyrite doctor`: what works on this machine.
 
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use serde_json::json;
 
+use crate::ExitCode;
 use crate::{Outcome, environment};
 
 /// Say what works on this machine and what is missing

@@ -58,6 +58,7 @@ pub fn apply() -> Result<(), Failure> {
         })?,
     };
     // This thread does its share of the work: handing a small product over and waiting costs more than the product.
-    rayon::ThreadPoolBuilder::new().num_threads(threads).use_current_thread().build_global()?;
+    // Where the process has a pool already, as in Python, that one serves.
+    let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).use_current_thread().build_global();
     Ok(())
 }

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use pyrite_diag::{Colour, Diagnostic, Diagnostics, TextRenderer, to_json};
+
+use crate::ExitCode;
 
 /// Why a command did not do what it was asked for.
 pub enum Failure {

@@ -1,10 +1,10 @@
 //! `pyrite get-args FILE`: the inputs of a program.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use serde_json::json;
 
+use crate::ExitCode;
 use crate::Outcome;
 use crate::outputs::{describe, line, save};
 use crate::program::Program;

@@ -1,135 +1,12 @@
-//! The command `pyrite`.
-//!
-//! Results go to standard output, talk and progress to standard error. Exit codes: 0 fine, 1 a failure was reproduced
-//! or a difference found, 2 bad usage or input, 3 a bug in Pyrite.
+//! The binary `pyrite`.
 
-mod analyze;
-mod backends;
-mod bisect;
-mod compare;
-mod compile;
-mod debug;
-mod demo;
-mod doctor;
-mod environment;
-mod failure;
-mod get_args;
-mod interrupt;
-mod leaving;
-mod minify;
-mod ops;
-mod outputs;
-mod program;
-mod run;
-mod show;
-mod story;
-mod supervise;
-mod switches;
-mod target;
-mod worker;
-
-use std::ffi::OsString;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::OnceLock;
-use std::time::Duration;
 
-use clap::{Parser, Subcommand};
-
-use failure::Failure;
-use pyrite_debug::torch::Python;
+use pyrite_cli::{Invocation, run};
 
 /// Reading makes many small values; this allocator is a fifth faster at that than the system's.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-/// Where torch is, as this process was told; workers that it starts are told the same.
-static PYTHON: OnceLock<Python> = OnceLock::new();
-
-/// The Python interpreter that should have torch.
-fn python_interpreter() -> PathBuf {
-    PYTHON.get().map_or_else(|| PathBuf::from("python3"), |python| python.interpreter.clone())
-}
-
-/// The Python modules that are imported first.
-fn python_imports() -> impl Iterator<Item = String> {
-    PYTHON.get().map(|python| python.imports.clone()).unwrap_or_default().into_iter()
-}
-
-/// The arguments that tell a worker where torch is.
-fn python_arguments() -> Vec<OsString> {
-    let Some(python) = PYTHON.get() else { return Vec::new() };
-    let mut arguments = vec!["--python".into(), python.interpreter.clone().into_os_string()];
-    for module in &python.imports {
-        arguments.extend(["--import".into(), module.into()]);
-    }
-    arguments
-}
-
-/// Captures, runs and debugs tensor programs.
-#[derive(Parser)]
-#[command(name = "pyrite", version, about)]
-struct Cli {
-    /// The Python interpreter that has torch, for backends `torch:NAME` [default: PYRITE_PYTHON, else python3]
-    #[arg(long, global = true, value_name = "PROGRAM")]
-    python: Option<PathBuf>,
-    /// A Python module to import first, for custom operators and backends; may be given several times
-    #[arg(long, global = true, value_name = "MODULE")]
-    import: Vec<String>,
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Run a program: a repro, or any dump of PyTorch's or Pyrite's
-    Run(run::Run),
-    /// Take a program through functionalization, differentiation, decomposition and partitioning
-    Compile(compile::Compile),
-    /// Read, verify and print a program
-    Show(show::Show),
-    /// Confirm, classify, bisect, minify and prove a failure
-    Debug(debug::Debug),
-    /// Find the stage, and the single rewrite, that makes a program fail
-    Bisect(bisect::Bisect),
-    /// Find the smallest program that still fails
-    Minify(minify::Minify),
-    /// Say, node by node, where a backend and the reference part
-    Analyze(analyze::Analyze),
-    /// Compare two files of results, or the results of two programs
-    Compare(compare::Compare),
-    /// Load the inputs of a program and say what they are
-    GetArgs(get_args::GetArgs),
-    /// List the operators that Pyrite knows
-    Ops(ops::Ops),
-    /// List the backends that can run a program
-    Backends(backends::Backends),
-    /// Say what works on this machine and what is missing
-    Doctor(doctor::Doctor),
-    /// Run an embedded transformer block
-    Demo(demo::Demo),
-    /// Run a command that ends with its caller (internal)
-    #[command(hide = true)]
-    Supervise {
-        /// The process that asks
-        #[arg(long)]
-        parent: u32,
-        /// The command
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        words: Vec<String>,
-    },
-    /// Answer requests on standard input (internal)
-    #[command(hide = true)]
-    Worker {
-        /// How many bytes of memory of its own the worker may have
-        #[arg(long)]
-        memory_limit: Option<u64>,
-        /// The process that asks; the worker ends with it
-        #[arg(long)]
-        parent: Option<u32>,
-    },
-}
 
 /// A reader that has seen enough, such as `head`, is no bug.
 fn end_quietly_on_a_closed_pipe() {
@@ -144,52 +21,11 @@ fn end_quietly_on_a_closed_pipe() {
 
 fn main() -> ExitCode {
     end_quietly_on_a_closed_pipe();
-    let Cli { python, import, command } = Cli::parse();
-    if matches!(command, Command::Minify(_)) {
-        interrupt::hold();
-    }
-    let python = python.or_else(|| environment::value("PYRITE_PYTHON").map(PathBuf::from));
-    let python = Python { imports: import, ..Python::new(python) };
-    let _ = PYTHON.set(python.clone());
-    pyrite_debug::torch::register(python);
-    pyrite_debug::commanded::register(Duration::from_mins(5), std::env::current_exe().ok());
-    let outcome = catch_unwind(AssertUnwindSafe(|| {
-        environment::apply()?;
-        match command {
-            Command::Run(command) => command.run(),
-            Command::Compile(command) => command.run(),
-            Command::Show(command) => command.run(),
-            Command::Debug(command) => command.run(),
-            Command::Bisect(command) => command.run(),
-            Command::Minify(command) => command.run(),
-            Command::Analyze(command) => command.run(),
-            Command::Compare(command) => command.run(),
-            Command::GetArgs(command) => command.run(),
-            Command::Ops(command) => command.run(),
-            Command::Backends(command) => command.run(),
-            Command::Doctor(command) => command.run(),
-            Command::Demo(command) => command.run(),
-            Command::Supervise { parent, words } => supervise::supervise(parent, &words),
-            Command::Worker { memory_limit, parent } => {
-                // Whoever asked hears which node a worker died at.
-                pyrite_debug::signals::install();
-                worker::serve(memory_limit, parent)
-            }
-        }
-    }));
-    match outcome {
-        Ok(Ok(code)) => code,
-        Ok(Err(failure)) => failure.report(),
-        // The panic's own message stands above on standard error.
-        Err(_) => {
-            eprintln!(
-                "This is a bug in Pyrite {}. Please report it with the file and the command.",
-                env!("CARGO_PKG_VERSION")
-            );
-            ExitCode::from(3)
+    match Invocation::of_this_binary() {
+        Ok(own) => run(std::env::args_os(), own).into(),
+        Err(error) => {
+            eprintln!("error: this program cannot be found: {error}");
+            ExitCode::from(2)
         }
     }
 }
-
-/// What a command comes to.
-type Outcome = Result<ExitCode, Failure>;

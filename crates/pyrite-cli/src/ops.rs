@@ -1,10 +1,9 @@
 //! `pyrite ops`: the operators.
 
-use std::process::ExitCode;
-
 use pyrite_ir::{Eval, Infer, Operator, Tag};
 use serde_json::json;
 
+use crate::ExitCode;
 use crate::Outcome;
 
 /// List the operators that Pyrite knows

@@ -1,7 +1,6 @@
 //! `pyrite run FILE`: runs a program, forward and backward, and compares backends.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -19,6 +18,7 @@ use pyrite_passes::autocast;
 use pyrite_tensor::{DType, Tensor};
 use serde_json::{Value as Json, json};
 
+use crate::ExitCode;
 use crate::Outcome;
 use crate::failure::{Failure, tell_one};
 use crate::leaving::Leaving;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use pyrite_ir::print::{PrintOptions, ReproInfo, print_repro};
 use pyrite_ir::{Kind, Target};
 use serde_json::json;
 
+use crate::ExitCode;
 use crate::Outcome;
 use crate::program::Program;
 

@@ -5,12 +5,13 @@
 //! by its signal. A program that cannot be started cannot tell.
 
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use rustix::process::{Signal, getpid, getppid, kill_process, kill_process_group};
 
+use crate::ExitCode;
 use crate::Outcome;
 
 /// The code with which a program says that it cannot tell.

@@ -51,10 +51,10 @@ impl Command {
 
     /// With a program that runs the command as its own arguments say, and ends it when this process is gone.
     #[must_use]
-    pub fn supervised_by(mut self, program: &std::path::Path) -> Self {
-        let program = program.display().to_string();
+    pub fn supervised_by(mut self, program: Vec<String>) -> Self {
         let parent = std::process::id().to_string();
-        self.words.splice(..0, [program, "supervise".to_owned(), "--parent".to_owned(), parent, "--".to_owned()]);
+        let supervise = ["supervise".to_owned(), "--parent".to_owned(), parent, "--".to_owned()];
+        self.words.splice(..0, program.into_iter().chain(supervise));
         self
     }
 

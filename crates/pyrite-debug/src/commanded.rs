@@ -4,7 +4,6 @@
 //! all is fine, the results are those of `eager`, so that there is nothing to compare; every other answer is an error of
 //! the run that carries its class.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use pyrite_compiler::backend::{Backend, Executable, Forward, Observer, register_prefix};
@@ -21,7 +20,7 @@ pub(crate) const CANNOT_TELL: &str = "cannot tell";
 
 /// Makes `cmd:PROGRAM` a backend for every program; each run may take this long. With a supervisor, as
 /// [`Command::supervised_by`] has it, no program outlives this process.
-pub fn register(time: Duration, supervisor: Option<PathBuf>) {
+pub fn register(time: Duration, supervisor: Option<Vec<String>>) {
     register_prefix("cmd:", move |line| {
         let (words, supervisor) = (line.to_owned(), supervisor.clone());
         (!line.trim().is_empty()).then(|| {
@@ -37,7 +36,7 @@ struct Asked {
     graph: Graph,
     line: String,
     time: Duration,
-    supervisor: Option<PathBuf>,
+    supervisor: Option<Vec<String>>,
     options: Options,
 }
 
@@ -45,7 +44,7 @@ impl Executable for Asked {
     fn run(&self, inputs: Vec<Value<Tensor>>, observe: &mut Observer<'_>) -> Result<Forward, NodeError> {
         let command = Command::new(&self.line, self.time).map_err(|error| OpError::fault(error.to_string()))?;
         let command = match &self.supervisor {
-            Some(supervisor) => command.supervised_by(supervisor),
+            Some(supervisor) => command.supervised_by(supervisor.clone()),
             None => command,
         };
         let candidate = Candidate { graph: self.graph.clone(), inputs, seed: self.options.seed };

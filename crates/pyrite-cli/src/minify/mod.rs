@@ -8,7 +8,6 @@ mod asked;
 mod teller;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
@@ -24,6 +23,7 @@ use crate::interrupt;
 use crate::program::Program;
 use crate::run::{Precision, named, said_by_file};
 use crate::switches::Comparing;
+use crate::{ExitCode, Invocation};
 use asked::{Asked, Timed};
 use teller::Teller;
 
@@ -349,12 +349,12 @@ impl Minify {
         if let Some(command) = &self.check {
             let asked = Command::new(command, time.unwrap_or(FIRST))
                 .map_err(|e| self.failed("candidates cannot be written", e))?;
-            return Ok(Asked::Command(asked.supervised_by(&std::env::current_exe()?)));
+            return Ok(Asked::Command(asked.supervised_by(Invocation::own()?.words())));
         }
-        let program = std::env::current_exe()?;
+        let own = Invocation::own()?;
         let memory = self.memory_limit.map(|mb| mb << 20).or_else(Limits::usual_memory);
         let limits = Limits { time: time.unwrap_or(FIRST), memory };
-        let isolated = Isolated::new(&program, crate::python_arguments(), question.clone(), limits)
+        let isolated = Isolated::new(&own.program.clone(), crate::worker_arguments(own), question.clone(), limits)
             .map_err(|e| self.failed("candidates cannot be written", e))?;
         Ok(Asked::Workers(Box::new(Timed::new(isolated, limits, time))))
     }

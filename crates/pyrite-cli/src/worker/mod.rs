@@ -10,7 +10,6 @@ mod gradient;
 use std::io::{BufRead, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
@@ -27,6 +26,7 @@ use pyrite_reader::{ReadOptions, codes, read_text};
 use pyrite_tensor::Tensor;
 use serde_json::{Value as Json, json};
 
+use crate::ExitCode;
 use crate::Outcome;
 use crate::supervise::is_gone;
 use pyrite_debug::protocol::{Decoder, Encoder};
