@@ -20,6 +20,9 @@ const NIGHTLY_FUZZ_SECONDS: u64 = 30 * 60;
 /// What tests of random programs read in `nightly`: how many there are.
 const NIGHTLY_TESTS: &[(&str, &str)] = &[("PYRITE_RANDOM_PROGRAMS", "10000"), ("KERNELS", "3000")];
 
+/// All crates but the one that needs Python.
+const WITHOUT_PYTHON: &[&str] = &["--workspace", "--exclude", "pyrite-python"];
+
 /// How much to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -38,7 +41,7 @@ pub fn run(workspace: &Workspace, scope: Scope) -> Counts {
     report.step("clippy", || {
         let lint = ["--all-targets", "--keep-going", "--", "-D", "warnings"];
         if scope == Scope::Fast {
-            return checked(workspace.cargo(["clippy"]).args(lint));
+            return checked(workspace.cargo(["clippy"]).args(WITHOUT_PYTHON).args(lint));
         }
         checked(programs::cargo_with_python(workspace, ["clippy", "--workspace"])?.args(lint))
     });
@@ -48,7 +51,7 @@ pub fn run(workspace: &Workspace, scope: Scope) -> Counts {
     });
     report.step("tests", || rust_tests(workspace, scope));
     report.step("doctests", || {
-        let mut command = workspace.cargo(["test", "--doc", "--no-fail-fast"]);
+        let mut command = workspace.cargo(["test", "--doc", "--no-fail-fast"].iter().chain(WITHOUT_PYTHON));
         counted(&mut command, Counts::of_libtest)
     });
     match scope {
@@ -86,11 +89,11 @@ fn rust_tests(workspace: &Workspace, scope: Scope) -> Result<Outcome> {
     };
     if programs::has_nextest(workspace) {
         let args = ["nextest", "run", "--no-fail-fast", "--no-tests=pass", "--color=never"];
-        return counted(&mut more(workspace.cargo(args)), Counts::of_nextest);
+        return counted(&mut more(workspace.cargo(args.iter().chain(WITHOUT_PYTHON))), Counts::of_nextest);
     }
     eprintln!("cargo-nextest is not installed: `cargo test` takes its place");
     let args = ["test", "--lib", "--bins", "--tests", "--no-fail-fast"];
-    counted(&mut more(workspace.cargo(args)), Counts::of_libtest)
+    counted(&mut more(workspace.cargo(args.iter().chain(WITHOUT_PYTHON))), Counts::of_libtest)
 }
 
 fn fuzz(workspace: &Workspace, seconds: u64) -> Result<Outcome> {
