@@ -29,6 +29,7 @@ class Graph:
     code: str
     nodes: list[Node]
     op_count: int
+    foreign: list[str]
 
     def print_readable(self) -> str:
         """The text with the type, shape and strides of every value, and the user's stacks."""

@@ -19,12 +19,6 @@ class Imported:
         text = module.print_readable(print_output=False, include_stride=True)
         self.graph = Graph.from_text(text, hints(example_inputs))
 
-    def unknown(self):
-        """The targets that Pyrite does not know."""
-        known = ("aten.", "prims.", "operator.", "_operator.")
-        calls = (node.target for node in self.graph.nodes if node.op == "call_function")
-        return sorted({target for target in calls if not target.startswith(known)})
-
 
 def hints(example_inputs):
     """The values of symbolic sizes, by their names."""

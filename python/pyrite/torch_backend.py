@@ -70,7 +70,7 @@ class _Region:
         self.imported = None
         try:
             self.imported = Imported(module, example_inputs)
-            if unknown := self.imported.unknown():
+            if unknown := self.imported.graph.foreign:
                 raise CompileError(f"Pyrite does not know {', '.join(unknown)}")
             logs.get("graph_code").info("%s", self.imported.graph)
         except (CompileError, ValueError) as error:

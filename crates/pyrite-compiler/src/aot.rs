@@ -270,16 +270,17 @@ impl Executable for AotExecutable {
         let entered = self.functional.enter(&inputs, &self.constants)?;
         drop(inputs);
         let keep = self.functional.keeps(&entered);
+        let produced = self.functional.resolved(&entered)?;
         let mut results = self.forward.run(entered, random, observe)?;
         let Some(half) = &self.backward else {
-            let outputs = self.functional.leave(&keep, results)?;
+            let outputs = self.functional.leave_as(&produced, &keep, results)?;
             return Ok(Forward { outputs, backward: None });
         };
         let saved =
             self.functional.written.iter().try_fold(results.split_off(half.partition.outputs), |saved, position| {
                 unwritten(saved, &keep[*position])
             })?;
-        let outputs = self.functional.leave(&keep, results)?;
+        let outputs = self.functional.leave_as(&produced, &keep, results)?;
         let backward = AotBackward {
             half: half.clone(),
             functional: self.functional.clone(),

@@ -83,6 +83,6 @@ pub fn compile_debugged(
     if let Some(examples) = example_inputs {
         describe(&mut graph, examples)?;
     }
-    let program = py.detach(|| Program::compile(graph, &wrapped, &settings));
+    let program = py.detach(|| errors::guarded(|| Program::compile(graph, &wrapped, &settings)));
     Ok(program.map_err(|error| errors::uncompiled(&error))?.telling(told))
 }

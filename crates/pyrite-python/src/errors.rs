@@ -1,5 +1,7 @@
 //! Errors of the crates below as Python's exceptions.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use pyo3::PyErr;
 use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError, PyValueError};
 use pyrite_diag::Diagnostics;
@@ -16,6 +18,14 @@ pyo3::create_exception!(
 /// A text that cannot be read is a `ValueError` with all that was found in it.
 pub fn unreadable(found: &Diagnostics) -> PyErr {
     PyValueError::new_err(found.to_string())
+}
+
+/// Does something of Pyrite's; a panic there is a bug of ours, and told as that.
+pub fn guarded<T>(act: impl FnOnce() -> Result<T, NodeError>) -> Result<T, NodeError> {
+    catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|_| {
+        let text = format!("a bug in Pyrite {}; please report it with the program", env!("CARGO_PKG_VERSION"));
+        Err(OpError::fault(text).into())
+    })
 }
 
 /// An error of compiling.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use pyrite_ir::print::{PrintOptions, print};
-use pyrite_ir::{Kind, Target};
+use pyrite_ir::{Kind, Switch, Target};
 use pyrite_ops::registry;
 use pyrite_reader::{ReadOptions, read_text};
 
@@ -56,6 +56,20 @@ impl Graph {
     #[getter]
     fn nodes(&self) -> Vec<Node> {
         self.graph.nodes().map(|(_, node)| Node::of(node)).collect()
+    }
+
+    /// The functions that are called and that Pyrite does not know, by their dotted names.
+    #[getter]
+    fn foreign(&self) -> Vec<String> {
+        let mut names: Vec<String> = self
+            .graph
+            .nodes()
+            .filter(|(_, node)| matches!(&node.kind, Kind::Call(Target::Foreign(_))) && Switch::of(node).is_none())
+            .map(|(_, node)| Node::of(node).target)
+            .collect();
+        names.sort();
+        names.dedup();
+        names
     }
 
     /// How many operators are called; picking an item of a list is not counted.

@@ -218,8 +218,9 @@ impl Tape {
                 (_, None) => return Err(PyRuntimeError::new_err("a gradient of what is no tensor is wanted")),
             }
         }
-        let found =
-            py.detach(|| backward.run(tangents, &mut |_, _| {})).map_err(|error| errors::failed(&error, None))?;
+        let found = py
+            .detach(|| errors::guarded(|| backward.run(tangents, &mut |_, _| {})))
+            .map_err(|error| errors::failed(&error, None))?;
         let mut results = Vec::with_capacity(found.inputs.len());
         for gradient in found.inputs {
             let Some(gradient) = gradient else {

@@ -85,7 +85,7 @@ impl Program {
         let inputs = Inputs::take(arguments)?;
         let storages = inputs.iter().map(|input| input.as_tensor().cloned()).collect();
         let run = |random: &mut TorchGenerator| {
-            let forward = py.detach(|| self.executable.run_drawing(inputs, random, &mut |_, _| {}));
+            let forward = py.detach(|| errors::guarded(|| self.executable.run_drawing(inputs, random, &mut |_, _| {})));
             forward.map_err(|error| self.failed(&error))
         };
         let Forward { outputs, backward } =
@@ -236,7 +236,8 @@ pub fn compile_graph(
     if let Some(examples) = example_inputs {
         describe(&mut graph, examples)?;
     }
-    Program::compile(graph, &found, &settings).map_err(|error| errors::uncompiled(&error))
+    let program = py.detach(|| errors::guarded(|| Program::compile(graph, &found, &settings)));
+    program.map_err(|error| errors::uncompiled(&error))
 }
 
 /// The backend of a name, or an error that lists the names.

@@ -75,6 +75,31 @@ def test_sizes_that_are_marked_dynamic_stay_symbolic():
     assert len(graphs) == 1
 
 
+def test_views_of_dynamic_inputs_are_outputs():
+    def views(x):
+        return x.t(), x.view(-1), x * 2
+
+    call = compiled(views, dynamic=True)
+    for rows in (3, 5):
+        x = torch.randn(rows, 4)
+        found, expected = call(x), views(x)
+        assert found[0]._base is x
+        torch.testing.assert_close(found, expected)
+
+
+def test_switches_of_gradients_and_autocast_are_no_foreign_calls():
+    def switched(x):
+        with torch.no_grad():
+            y = x * 2
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return x @ x, y
+
+    x = torch.randn(4, 4, requires_grad=True)
+    found, expected = compiled(switched)(x), switched(x)
+    assert found[0].dtype == torch.bfloat16 and found[0].requires_grad and not found[1].requires_grad
+    torch.testing.assert_close(found, expected)
+
+
 def test_a_training_loop_learns():
     torch.manual_seed(0)
     module = torch.nn.Sequential(torch.nn.Linear(4, 32), torch.nn.Tanh(), torch.nn.Dropout(0.1), torch.nn.Linear(32, 1))

@@ -1,9 +1,11 @@
 //! Running a functional graph in place of the program it came from.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pyrite_ir::{OpError, Value};
+use pyrite_ir::{Meta, OpError, Value};
+use pyrite_sym::SymInt;
 use pyrite_tensor::{Layout, Tensor};
 
 use super::{Functional, Produced, Source};
@@ -54,8 +56,69 @@ impl Functional {
         inputs.iter().enumerate().map(kept).collect()
     }
 
-    /// Gives written inputs their new contents and returns the program's outputs.
+    /// What the outputs of the program are in a run on these inputs of the graph: symbolic sizes have their numbers.
+    pub fn resolved(&self, inputs: &[Value<Tensor>]) -> Result<Cow<'_, [Produced]>, OpError> {
+        if !self.produced.iter().any(is_symbolic) {
+            return Ok(Cow::Borrowed(&self.produced));
+        }
+        let sizes = self.sizes(inputs);
+        let number = |size: &SymInt| {
+            let known = size.to_expr().evaluate(&|name| sizes.get(name).copied());
+            let unbound = || OpError::invalid(format!("the size {size} of an output is not bound by any input"));
+            known.map(SymInt::Int).ok_or_else(unbound)
+        };
+        let numbers = |meta: &Meta| {
+            Ok::<_, OpError>(Meta {
+                shape: meta.shape.iter().map(number).collect::<Result<_, _>>()?,
+                stride: meta.stride.iter().map(number).collect::<Result<_, _>>()?,
+                offset: number(&meta.offset)?,
+                ..meta.clone()
+            })
+        };
+        let resolve = |produced: &Produced| {
+            Ok(match produced {
+                Produced::ViewOfInput(position, meta) => Produced::ViewOfInput(*position, numbers(meta)?),
+                Produced::ViewOfValue(position, meta) => Produced::ViewOfValue(*position, numbers(meta)?),
+                Produced::Plain(Value::Int(size)) => Produced::Plain(Value::Int(number(size)?)),
+                other => other.clone(),
+            })
+        };
+        Ok(Cow::Owned(self.produced.iter().map(resolve).collect::<Result<_, OpError>>()?))
+    }
+
+    /// The values of symbols that inputs of the graph have as sizes, strides or numbers.
+    fn sizes(&self, inputs: &[Value<Tensor>]) -> BTreeMap<Arc<str>, i64> {
+        let mut sizes = BTreeMap::new();
+        let mut bind = |size: &SymInt, value: i64| {
+            if let Some(name) = size.to_expr().as_symbol() {
+                sizes.entry(name.into()).or_insert(value);
+            }
+        };
+        for ((_, node), input) in self.graph.placeholders().zip(inputs) {
+            match (&node.meta, input) {
+                (Some(Value::Int(size)), Value::Int(value)) => bind(size, value.as_int().unwrap_or_default()),
+                (Some(Value::Tensor(meta)), Value::Tensor(tensor)) => {
+                    meta.shape.iter().zip(tensor.shape()).for_each(|(size, value)| bind(size, *value));
+                    meta.stride.iter().zip(tensor.stride()).for_each(|(size, value)| bind(size, *value));
+                }
+                _ => {}
+            }
+        }
+        sizes
+    }
+
+    /// Gives written inputs their new contents and returns the program's outputs, whose sizes are numbers.
     pub fn leave(&self, inputs: &[Value<Tensor>], results: Vec<Value<Tensor>>) -> Result<Value<Tensor>, OpError> {
+        self.leave_as(&self.produced, inputs, results)
+    }
+
+    /// The same for outputs that [`Self::resolved`] gave.
+    pub fn leave_as(
+        &self,
+        produced: &[Produced],
+        inputs: &[Value<Tensor>],
+        results: Vec<Value<Tensor>>,
+    ) -> Result<Value<Tensor>, OpError> {
         let mut contents = Vec::new();
         for (position, result) in self.written.iter().zip(&results) {
             let (Some(Value::Tensor(to)), Value::Tensor(content)) = (inputs.get(*position), result) else {
@@ -72,8 +135,7 @@ impl Functional {
             Some(Value::Tensor(tensor)) => Ok(tensor.clone()),
             _ => Err(OpError::fault("an output refers to what is no tensor")),
         };
-        let produced: Vec<Value<Tensor>> = self
-            .produced
+        let produced: Vec<Value<Tensor>> = produced
             .iter()
             .map(|produced| {
                 Ok(match produced {
@@ -99,6 +161,17 @@ impl Functional {
             })
             .collect::<Result<_, OpError>>()?;
         Ok(rebuilt(&self.structure, &produced))
+    }
+}
+
+fn is_symbolic(produced: &Produced) -> bool {
+    let unknown = |size: &SymInt| size.as_int().is_none();
+    match produced {
+        Produced::ViewOfInput(_, meta) | Produced::ViewOfValue(_, meta) => {
+            meta.shape.iter().chain(&meta.stride).any(unknown) || unknown(&meta.offset)
+        }
+        Produced::Plain(Value::Int(size)) => unknown(size),
+        _ => false,
     }
 }
 
