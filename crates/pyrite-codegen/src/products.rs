@@ -8,7 +8,7 @@
 //! - A kernel that reads nothing of the product but row by row is run on rows as they are completed, while they are in
 //!   the cache, and on the thread that has them ([`Follower`]).
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ use half::{bf16, f16};
 use pyrite_ir::lower::Place;
 use pyrite_ir::{OpError, Value};
 use pyrite_loops::{AxisId, BufferId, Inst};
-use pyrite_matmul::{Base, Lane, Matrix, Onto, Packed, Request, Right, Shape, Source, Threads, multiply_into};
+use pyrite_matmul::{Base, Lane, Matrix, Onto, Packed, Pair, Request, Right, Shape, Source, Threads, multiply_into};
 use pyrite_tensor::{DType, Element, Layout, Stamp, Storage, Tensor};
 
 use crate::code::Fault;
@@ -165,7 +165,9 @@ impl Product {
             }
         };
         let finish = ready.map(|_| &follow as &(dyn Fn(Range<usize>) + Sync));
-        self.multiply::<T, T>(operands, out, shape_of(&operands.out), onto, finish);
+        let (left, right) = (operands.lhs.storage().read::<T>(), operands.rhs.storage().read::<T>());
+        let factors = (matrix(&operands.lhs, &left), matrix(&operands.rhs, &right));
+        self.multiply(operands, factors, out, shape_of(&operands.out), onto, finish);
         match (fault.into_inner().unwrap_or_else(PoisonError::into_inner), &self.follower) {
             (Some(fault), Some(follower)) => Err(follower.loops.error(fault)),
             _ => Ok(()),
@@ -173,28 +175,31 @@ impl Product {
     }
 
     /// In half precision: multiplied and added in single precision, and rounded once.
-    fn half<S: Element + Source<f32>>(&self, operands: &Operands) -> Result<(), OpError> {
+    fn half<S: Half>(&self, operands: &Operands) -> Result<(), OpError> {
         let sums = Storage::recycled(operands.out.numel() * size_of::<f32>());
         let bias = operands.bias.as_ref().map(Tensor::to_f32s);
         let onto = bias.as_ref().map_or(Base::Out(Onto::Nothing), |bias| Base::Row(bias));
         let shape = Shape::rows_first(operands.out.shape()[0] as usize, operands.out.shape()[1] as usize);
-        self.multiply::<S, f32>(operands, sums.as_mut_ptr().cast(), shape, onto, None);
+        let (left, right) = (operands.lhs.storage().read::<S>(), operands.rhs.storage().read::<S>());
+        let (lhs, rhs) = (matrix(&operands.lhs, &left), matrix(&operands.rhs, &right));
+        let to = sums.as_mut_ptr().cast();
+        match S::pairs(lhs).zip(S::pairs(rhs.transposed())) {
+            Some((lhs, rhs)) => self.multiply(operands, (lhs, rhs.transposed()), to, shape, onto, None),
+            None => self.multiply(operands, (lhs, rhs), to, shape, onto, None),
+        }
         operands.out.write_f32s(&sums.read::<f32>());
         Ok(())
     }
 
-    fn multiply<S: Element + Source<T>, T: Lane>(
+    fn multiply<S: Source<T>, T: Lane>(
         &self,
         operands: &Operands,
+        (lhs, rhs): (Matrix<'_, S>, Matrix<'_, S>),
         out: *mut T,
         shape: Shape,
         onto: Base<'_, T>,
         finish: Option<&(dyn Fn(Range<usize>) + Sync)>,
     ) {
-        let (left, right) = (operands.lhs.storage().read::<S>(), operands.rhs.storage().read::<S>());
-        let matrix = |tensor: &Tensor, data| Matrix { data, shape: shape_of(tensor) };
-        let lhs = matrix(&operands.lhs, &left[operands.lhs.layout().offset as usize..]);
-        let rhs = matrix(&operands.rhs, &right[operands.rhs.layout().offset as usize..]);
         let panels = self.weight.as_ref().filter(|_| shape.rows <= KEEP_ROWS);
         let panels = panels.and_then(|weight| weight.panels::<S, T>(&operands.rhs, rhs));
         let rhs = panels.as_ref().map_or(Right::Plain(rhs), |panels| Right::Packed(&panels.0));
@@ -217,6 +222,29 @@ impl Operands {
         // A single row or column is bound by memory, which panels only add to.
         work <= SMALL || rows == 1 || cols == 1
     }
+}
+
+/// A type of half precision.
+trait Half: Element + Source<f32> {
+    /// A matrix as pairs of neighbours in a row, if the processor multiplies those.
+    fn pairs(matrix: Matrix<'_, Self>) -> Option<Matrix<'_, Pair>>;
+}
+
+impl Half for bf16 {
+    fn pairs(matrix: Matrix<'_, Self>) -> Option<Matrix<'_, Pair>> {
+        Pair::of_rows(matrix)
+    }
+}
+
+impl Half for f16 {
+    fn pairs(_: Matrix<'_, Self>) -> Option<Matrix<'_, Pair>> {
+        None
+    }
+}
+
+/// A tensor of two dimensions, given all elements of its storage.
+fn matrix<'a, S>(tensor: &Tensor, storage: &'a [S]) -> Matrix<'a, S> {
+    Matrix { data: &storage[tensor.layout().offset as usize..], shape: shape_of(tensor) }
 }
 
 fn shape_of(tensor: &Tensor) -> Shape {
@@ -259,10 +287,10 @@ impl Terms {
 #[derive(Default)]
 struct Weight(Mutex<Kept>);
 
-/// What the last call brought, and its panels, if an earlier one brought the same.
+/// What the last call brought and how it was read, and its panels, if an earlier one brought the same.
 #[derive(Default)]
 struct Kept {
-    of: Option<(Stamp, Layout)>,
+    of: Option<(Stamp, Layout, TypeId)>,
     panels: Option<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -281,7 +309,7 @@ impl<T: Lane> Drop for Counted<T> {
 impl Weight {
     /// The panels of a matrix whose memory the caller holds for reading, if this is not the first call with it.
     fn panels<S: Source<T>, T: Lane>(&self, tensor: &Tensor, matrix: Matrix<'_, S>) -> Option<Arc<Counted<T>>> {
-        let now = Some((tensor.storage().stamp()?, tensor.layout().clone()));
+        let now = Some((tensor.storage().stamp()?, tensor.layout().clone(), TypeId::of::<S>()));
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.of != now {
             *kept = Kept { of: now, panels: None };

@@ -3,7 +3,8 @@
 //! Who computes a product is a [`Provider`]. [`Panels`] is ours: operands are packed into panels ([`pack`]), tiles of
 //! the output are summed in registers ([`tile`]), blocks of it are shared among threads ([`blocked`]); operands may lie
 //! in any order and are never copied as a whole, a right operand that stays the same can be kept in panels
-//! ([`Packed`]), and half precision is converted while it is packed. [`Library`] is the `gemm` crate: it takes what has
+//! ([`Packed`]), and half precision is converted while it is packed, or multiplied in pairs ([`Pair`]) where the
+//! processor can. [`Library`] is the `gemm` crate: it takes what has
 //! no microkernels (complex numbers, other processors) and outputs with neither dense rows nor dense columns.
 //! [`provider`] chooses.
 //!
@@ -18,7 +19,7 @@ mod panels;
 mod tile;
 
 pub use library::Library;
-pub use pack::Source;
+pub use pack::{Pair, Source};
 pub use packed::Packed;
 pub use panels::{Base, Panels, Request, Right, multiply_into};
 pub use tile::Lane;

@@ -5,14 +5,19 @@
 
 use half::{bf16, f16};
 
-use crate::tile::{Isa, Lane, PANEL};
+use crate::tile::{Isa, Lane, PANEL, pairs};
+use crate::{Matrix, Shape};
 
 /// An element that products of `T` are taken of.
-pub trait Source<T>: Copy + Send + Sync + 'static {
-    /// Whether it is a `T` itself.
+pub trait Source<T: Lane>: Copy + Send + Sync + 'static {
+    /// Whether its bits are those of a `T`.
     const SAME: bool;
-    /// Its value.
+    /// Its value, as microkernels take it.
     fn value(self) -> T;
+    /// The microkernels for it on the processor at hand.
+    fn isa() -> Option<&'static Isa<T>> {
+        T::isas().first().copied()
+    }
 }
 
 macro_rules! source {
@@ -32,6 +37,40 @@ source! {
     f64 => f64, true, |x| x;
     bf16 => f32, false, |x| x.to_f32();
     f16 => f32, false, |x| x.to_f32();
+}
+
+/// Two neighbours of `bf16`, multiplied with two others at a time. The instruction takes subnormal numbers for zero.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct Pair(f32);
+
+impl Source<f32> for Pair {
+    const SAME: bool = true;
+
+    fn value(self) -> f32 {
+        self.0
+    }
+
+    fn isa() -> Option<&'static Isa<f32>> {
+        pairs()
+    }
+}
+
+impl Pair {
+    /// A matrix whose rows are dense as one of pairs of neighbours in a row, if the processor multiplies those and no
+    /// element is left over.
+    pub fn of_rows(matrix: Matrix<'_, bf16>) -> Option<Matrix<'_, Self>> {
+        let (shape, start) = (matrix.shape, matrix.data.as_ptr());
+        let even = shape.cols.is_multiple_of(2) && (shape.rows == 1 || shape.row_stride.is_multiple_of(2));
+        let fits = even && shape.col_stride == 1 && start.addr().is_multiple_of(align_of::<Self>());
+        if !fits || pairs().is_none() {
+            return None;
+        }
+        // SAFETY: the elements are there, two for each pair, any bits are a pair, and the address is aligned.
+        #[expect(unsafe_code, clippy::cast_ptr_alignment, reason = "two elements are looked at as one")]
+        let data = unsafe { std::slice::from_raw_parts(start.cast::<Self>(), matrix.data.len() / 2) };
+        Some(Matrix { data, shape: Shape { cols: shape.cols / 2, row_stride: shape.row_stride / 2, ..shape } })
+    }
 }
 
 /// A matrix in memory that somebody else keeps alive and does not write meanwhile.

@@ -21,7 +21,7 @@ impl<T: Lane> Packed<T> {
     /// # Panics
     /// When the matrix leaves its slice.
     pub fn new<S: Source<T>>(matrix: Matrix<'_, S>) -> Option<Self> {
-        Some(Self::by(T::isas().first()?, matrix))
+        Some(Self::by(S::isa()?, matrix))
     }
 
     pub(crate) fn by<S: Source<T>>(isa: &'static Isa<T>, matrix: Matrix<'_, S>) -> Self {

@@ -125,7 +125,7 @@ pub enum Base<'a, T> {
 #[expect(unsafe_code, reason = "rows are read by others while the rest is computed")]
 pub unsafe fn multiply_into<S: Source<T>, T: Lane>(out: *mut T, shape: Shape, request: &Request<'_, S, T>) {
     let isa = match request.rhs {
-        Right::Plain(_) => T::isas().first().copied(),
+        Right::Plain(_) => S::isa(),
         Right::Packed(packed) => Some(packed.isa()),
     };
     let Some(isa) = isa else { panic!("there are no microkernels for this processor") };
@@ -171,6 +171,7 @@ unsafe fn by<S: Source<T>, T: Lane>(out: *mut T, shape: Shape, request: &Request
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Pair;
 
     fn numbers(count: usize, seed: usize) -> Vec<f64> {
         (0..count).map(|i| ((i * 7919 + seed) % 23) as f64 - 11.0).collect()
@@ -296,6 +297,39 @@ mod tests {
         }
         let expected: Vec<f32> = naive(&a, &b, (m, n, k)).into_iter().map(|x| x as f32).collect();
         assert_eq!(out, expected);
+    }
+
+    #[test]
+    fn pairs_of_bf16_are_multiplied_where_the_processor_can() {
+        for (m, n, k) in [(20, 70, 300), (3, 33, 2), (64, 40, 1026)] {
+            let (a, b) = (numbers(m * k, 5), numbers(k * n, 6));
+            let half = |data: &[f64]| data.iter().map(|x| half::bf16::from_f64(*x)).collect::<Vec<_>>();
+            let (left, right) = (half(&a), half(&turned_copy(&b, k, n)));
+            let rows = |data, rows| Pair::of_rows(Matrix { data, shape: Shape::rows_first(rows, k) });
+            let (Some(lhs), Some(rhs)) = (rows(&left, m), rows(&right, n)) else { return };
+            let packed = Packed::<f32>::new(rhs.transposed()).unwrap();
+            for rhs in [Right::Plain(rhs.transposed()), Right::Packed(&packed)] {
+                let mut out = vec![0.0f32; m * n];
+                let onto = Base::Out(Onto::Nothing);
+                let request = Request { lhs, rhs, scale: 1.0, onto, threads: Threads::All, finish: None };
+                product(&mut out, Shape::rows_first(m, n), &request, packed.isa());
+                let expected: Vec<f32> = naive(&a, &b, (m, n, k)).into_iter().map(|x| x as f32).collect();
+                assert_eq!(out, expected, "{m} {n} {k}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_row_of_pairs_is_not_taken_for_one() {
+        let data = [half::bf16::ONE; 16];
+        let shape = Shape::rows_first(2, 4);
+        let odd = Shape { cols: 3, ..shape };
+        let apart = Shape { row_stride: 5, ..shape };
+        for shape in [odd, apart, shape.transposed()] {
+            assert!(Pair::of_rows(Matrix { data: &data, shape }).is_none(), "{shape:?}");
+        }
+        let unaligned = usize::from(data.as_ptr().addr().is_multiple_of(4));
+        assert!(Pair::of_rows(Matrix { data: &data[unaligned..], shape }).is_none());
     }
 
     #[test]

@@ -88,6 +88,7 @@ pub trait Lane: Copy + Send + Sync + PartialEq + 'static {
 
 macro_rules! microkernels {
     ($module:ident, $type:ident, $lanes:literal, $features:literal, [$($rows:literal)*], $turn:ident, $square:literal,
+     $dot:path,
      $zero:ident, $load:ident, $store:ident, $splat:ident, $fma:ident, $mul:ident, $add:ident) => {
         #[cfg(target_arch = "x86_64")]
         mod $module {
@@ -109,8 +110,8 @@ macro_rules! microkernels {
                         let right = [x86::$load(rhs), x86::$load(rhs.add($lanes))];
                         for (row, sums) in sums.iter_mut().enumerate() {
                             let left = x86::$splat(*lhs.add(row * PANEL));
-                            sums[0] = x86::$fma(left, right[0], sums[0]);
-                            sums[1] = x86::$fma(left, right[1], sums[1]);
+                            sums[0] = $dot(left, right[0], sums[0]);
+                            sums[1] = $dot(left, right[1], sums[1]);
                         }
                         lhs = lhs.add(1);
                         rhs = rhs.add(t.rhs_step);
@@ -140,21 +141,50 @@ macro_rules! microkernels {
 }
 
 microkernels!(
-    avx512_f32, f32, 16, "avx512f,avx2,fma", [1 2 3 4 5 6 7 8 9 10 11 12 13 14], turn_f32, 8,
+    avx512_f32, f32, 16, "avx512f,avx2,fma", [1 2 3 4 5 6 7 8 9 10 11 12 13 14], turn_f32, 8, x86::_mm512_fmadd_ps,
     _mm512_setzero_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_set1_ps, _mm512_fmadd_ps, _mm512_mul_ps, _mm512_add_ps
 );
 microkernels!(
-    avx512_f64, f64, 8, "avx512f,avx2,fma", [1 2 3 4 5 6 7 8 9 10 11 12 13 14], turn_f64, 4,
+    avx512_f64, f64, 8, "avx512f,avx2,fma", [1 2 3 4 5 6 7 8 9 10 11 12 13 14], turn_f64, 4, x86::_mm512_fmadd_pd,
     _mm512_setzero_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_set1_pd, _mm512_fmadd_pd, _mm512_mul_pd, _mm512_add_pd
 );
 microkernels!(
-    avx2_f32, f32, 8, "avx2,fma", [1 2 3 4 5 6], turn_f32, 8,
+    avx2_f32, f32, 8, "avx2,fma", [1 2 3 4 5 6], turn_f32, 8, x86::_mm256_fmadd_ps,
     _mm256_setzero_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_set1_ps, _mm256_fmadd_ps, _mm256_mul_ps, _mm256_add_ps
 );
 microkernels!(
-    avx2_f64, f64, 4, "avx2,fma", [1 2 3 4 5 6], turn_f64, 4,
+    avx2_f64, f64, 4, "avx2,fma", [1 2 3 4 5 6], turn_f64, 4, x86::_mm256_fmadd_pd,
     _mm256_setzero_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_set1_pd, _mm256_fmadd_pd, _mm256_mul_pd, _mm256_add_pd
 );
+
+microkernels!(
+    avx512_pairs, f32, 16, "avx512f,avx512bf16,avx2,fma", [1 2 3 4 5 6 7 8 9 10 11 12 13 14], turn_f32, 8, super::dot_pairs,
+    _mm512_setzero_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_set1_ps, _mm512_fmadd_ps, _mm512_mul_ps, _mm512_add_ps
+);
+
+/// Adds the products of pairs of `bf16`, which lie in the bits of single-precision numbers.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx512f,avx512bf16")]
+fn dot_pairs(left: x86::__m512, right: x86::__m512, sum: x86::__m512) -> x86::__m512 {
+    let pairs = |bits: x86::__m512| {
+        // SAFETY: both types are 512 bits without a meaning of their own.
+        #[expect(unsafe_code, reason = "there is no intrinsic for this cast")]
+        unsafe {
+            std::mem::transmute::<x86::__m512, x86::__m512bh>(bits)
+        }
+    };
+    x86::_mm512_dpbf16_ps(sum, pairs(left), pairs(right))
+}
+
+/// The microkernels for pairs of `bf16`, if the processor has the instruction.
+pub fn pairs() -> Option<&'static Isa<f32>> {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx512bf16") && is_x86_feature_detected!("avx512f") {
+        return Some(&avx512_pairs::ISA);
+    }
+    None
+}
 
 // SAFETY: callers have asked for AVX2, and both squares lie within their memory.
 #[cfg(target_arch = "x86_64")]
