@@ -49,14 +49,16 @@ def write(rows):
     RECORD.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
-def print_table(rows):
-    peer = recorded()
-    print(f"{'case':<55} {'graphs':>6} {'Dynamo':>6} {'breaks':>6} {'Dynamo':>6}  differs")
-    for name, row in rows.items():
-        other = peer.get(name, {})
-        shown = [row["graphs"], other.get("graphs"), row["breaks"], other.get("breaks")]
-        figures = " ".join(f"{'-' if figure is None else figure:>6}" for figure in shown)
-        print(f"{name:<55} {figures}  {(row['differs'] or '')[:200]}")
+HEADING = f"{'case':<55} {'graphs':>6} {'Dynamo':>6} {'breaks':>6} {'Dynamo':>6}  differs"
+
+
+def print_row(name, row, other):
+    shown = [row["graphs"], other.get("graphs"), row["breaks"], other.get("breaks")]
+    figures = " ".join(f"{'-' if figure is None else figure:>6}" for figure in shown)
+    print(f"{name:<55} {figures}  {(row['differs'] or '')[:200]}", flush=True)
+
+
+def print_sum(rows, peer):
     right = sum(row["differs"] is None for row in rows.values())
     more = [name for name, row in rows.items() if (row["breaks"] or 0) > (peer.get(name, {}).get("breaks") or 0)]
     print(f"{right} of {len(rows)} cases as in plain Python, {len(more)} with more breaks than Dynamo")
@@ -77,13 +79,19 @@ def main():
     compiler = harness.COMPILERS[options.compiler]()
     start = time.perf_counter()
     cases = {name: case for name, case in corpus().items() if fnmatch.fnmatch(name, options.cases)}
-    rows = {name: judge(case, compiler) for name, case in cases.items()}
+    rows, peer = {}, recorded()
+    if not options.json:
+        print(HEADING)
+    for name, case in cases.items():
+        rows[name] = judge(case, compiler)
+        if not options.json:
+            print_row(name, rows[name], peer.get(name, {}))
     if options.record:
         write(rows)
     if options.json:
         print(json.dumps(rows))
     else:
-        print_table(rows)
+        print_sum(rows, peer)
     print(f"{time.perf_counter() - start:.1f} s", file=sys.stderr)
     return 0 if all(row["differs"] is None for row in rows.values()) else 1
 

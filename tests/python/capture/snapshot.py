@@ -165,7 +165,7 @@ def difference(want, have, path="result"):
     """Where two snapshots part, in a sentence, or `None`."""
     if isinstance(want, Part) and isinstance(have, Part):
         if want.kind != have.kind:
-            return f"{path} is a {have.kind} instead of a {want.kind}"
+            return f"{path} is a {have.kind} instead of a {want.kind}{message(have)}"
         names = [[name for name, _ in side] for side in (want, have)]
         for (name, left), (other, right) in zip(want, have):
             if name != other:
@@ -185,6 +185,11 @@ def difference(want, have, path="result"):
     if isinstance(want, float | complex):
         return None if close(want, have) else f"{path} is {have!r} instead of {want!r}"
     return None if want == have else f"{path} is {have!r} instead of {want!r}"
+
+
+def message(part):
+    """What an exception says, to be put after its type."""
+    return next((f": {text}" for name, text in part if name == "message"), "")
 
 
 def identity(side):
