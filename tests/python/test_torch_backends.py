@@ -62,7 +62,10 @@ def test_a_bug_in_inductor_is_reduced_to_its_operator_and_proven(debug, tmp_path
 
 def test_a_python_without_torch_is_told(debug):
     code, report = debug("run", "--backend", "torch:eager", "--python", "/bin/false")
-    assert code == 1 and "torch" in json.dumps(report), report
+    assert code == 2 and "torch" in json.dumps(report), report
+    # It is no failure of the backend, so there is nothing to shrink.
+    code, report = debug("minify", "--backend", "torch:eager", "--python", "/bin/false")
+    assert (code, report["verdict"]) == (1, "invalid") and "--python" in report["reason"], report
 
 
 def test_a_bug_in_inductor_is_bisected_to_every_lowering_that_has_it(debug, tmp_path):

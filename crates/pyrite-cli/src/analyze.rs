@@ -8,8 +8,7 @@ use std::path::PathBuf;
 use pyrite_compare::{Place, Report, Results};
 use pyrite_compiler::Options;
 use pyrite_compiler::backend::Direction;
-use pyrite_debug::{candidate_of, compared, execute};
-use pyrite_diag::{Code, Diagnostic, Location};
+use pyrite_debug::{compared, execute};
 use pyrite_interp::Mode;
 use pyrite_ir::{Kind, NodeId, Patch, Value};
 use pyrite_reduce::Candidate;
@@ -56,18 +55,11 @@ impl Analyze {
 
     fn attempt(&self) -> Outcome {
         let (backend, reference) = (named(&self.backend)?, named(&self.reference)?);
-        let seed = Program::open(&self.file)?.seed(self.seed);
-        let whole = candidate_of(&self.file, seed).map_err(|why| {
-            Failure::of(
-                Diagnostic::error(Code::new("analyze::failed"), "the program cannot be loaded")
-                    .at(Location::in_file(&self.file))
-                    .cause(why),
-            )
-        })?;
+        let whole = Program::open(&self.file)?.candidate(self.seed)?;
         let (all, names) = returning_all(&whole)
             .ok_or_else(|| anyhow::anyhow!("the values of {} cannot be returned", self.file.display()))?;
         let run = |backend, mode| {
-            let options = Options { seed, mode, direction: Direction::Forward, ..Options::default() };
+            let options = Options { seed: whole.seed, mode, direction: Direction::Forward, ..Options::default() };
             execute(&all.graph, &all.inputs, backend, &options, &mut |_| {}, &mut |_, _| {})
         };
         let failed = |what: &str, error: &pyrite_ir::NodeError| Failure::of(node_diagnostic(&self.file, error, what));

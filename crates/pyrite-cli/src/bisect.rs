@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pyrite_debug::{Determinism, Folder, Found, Isolated, Limits, Question, candidate_of};
+use pyrite_debug::{Determinism, Folder, Found, Isolated, Limits, Question};
 use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_oracle::Verdict;
 use pyrite_reduce::Candidate;
@@ -12,6 +12,7 @@ use serde_json::json;
 use crate::ExitCode;
 use crate::Outcome;
 use crate::failure::Failure;
+use crate::numbers::seconds;
 use crate::program::Program;
 use crate::run::{Precision, named, said_by_file};
 use crate::switches::Comparing;
@@ -40,7 +41,7 @@ pub struct Bisect {
     #[arg(long, value_name = "COUNT", default_value_t = 4)]
     culprits: usize,
     /// How many seconds a run may take
-    #[arg(long, value_name = "SECONDS", default_value_t = 300.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 300.0, value_parser = seconds)]
     time_limit: f64,
     #[command(flatten)]
     comparing: Comparing,
@@ -71,7 +72,7 @@ impl Bisect {
                 switches: self.comparing.switches(),
                 ..Question::default()
             };
-            let candidate = load(&file, question.seed)?;
+            let candidate = program.candidate(self.seed)?;
             match bisect(&candidate, &question, self.culprits, Duration::from_secs_f64(self.time_limit))? {
                 Ok(found) => return Ok(self.tell(&file, &found)),
                 Err(verdict) => passed = Some(verdict),
@@ -154,17 +155,6 @@ pub fn lines(found: &Found) -> Vec<String> {
         Determinism::Unknown => {}
     }
     lines
-}
-
-/// The program of a file.
-pub fn load(file: &Path, seed: u64) -> Result<Candidate, Failure> {
-    candidate_of(file, seed).map_err(|why| {
-        Failure::of(
-            Diagnostic::error(Code::new("bisect::failed"), "the program cannot be loaded")
-                .at(Location::in_file(file))
-                .cause(why),
-        )
-    })
 }
 
 /// Finds where a failure begins, in workers; the verdict where the program does not fail.

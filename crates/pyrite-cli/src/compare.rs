@@ -20,7 +20,6 @@ use serde_json::json;
 
 use crate::ExitCode;
 use crate::Outcome;
-use crate::bisect::load;
 use crate::failure::Failure;
 use crate::program::Program;
 use crate::run::{Precision, named, node_diagnostic};
@@ -105,7 +104,7 @@ impl Compare {
     fn ran(&self, file: &Path) -> Result<Results, Failure> {
         let program = Program::open(file)?;
         let backend = named(&self.backend)?;
-        let candidate = load(file, program.seed(self.seed))?;
+        let candidate = program.candidate(self.seed)?;
         let forward_only = self.forward_only || program.is_differentiated();
         let direction = if forward_only { Direction::Forward } else { Direction::ForwardAndBackward };
         let options = Options { seed: candidate.seed, mode: Mode::Eager, direction, ..Options::default() };

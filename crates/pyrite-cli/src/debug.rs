@@ -14,9 +14,10 @@ use serde_json::json;
 
 use crate::ExitCode;
 use crate::Outcome;
-use crate::bisect::{bisect, lines, load};
+use crate::bisect::{bisect, lines};
 use crate::failure::Failure;
 use crate::minify::Minify;
+use crate::numbers::seconds;
 use crate::program::Program;
 use crate::run::{Precision, named, said_by_file};
 use crate::story::Story;
@@ -44,11 +45,11 @@ pub struct Debug {
     #[arg(long)]
     seed: Option<u64>,
     /// Stop reducing after this many seconds
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     time_budget: Option<f64>,
-    /// How many seconds a run may take before it is a hang
-    #[arg(long, value_name = "SECONDS", default_value_t = 300.0, value_parser = seconds)]
-    time_limit: f64,
+    /// How many seconds a run may take before it is a hang [default: 300, then ten times the first run]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    time_limit: Option<f64>,
     /// Write a build target beside the repro
     #[arg(long, value_enum)]
     target: Option<Target>,
@@ -84,7 +85,7 @@ impl Debug {
             switches: self.comparing.switches(),
             ..Question::default()
         };
-        let candidate = load(&self.file, question.seed)?;
+        let candidate = program.candidate(self.seed)?;
         let mut story = Story::default();
         let Some(signature) = self.confirm(&candidate, &question, &mut story)? else { return Ok(ExitCode::from(1)) };
         match bisect(&candidate, &question, 4, self.time())? {
@@ -106,7 +107,7 @@ impl Debug {
         let folder = self.folder()?;
         let code = Minify::of(self.file.clone(), backend.clone(), self.reference.clone(), precision)
             .seeded(question.seed)
-            .limited(self.time_budget)
+            .limited(self.time_budget, self.time_limit)
             .into_folder(Some(folder.clone()))
             .comparing(self.comparing.clone())
             .in_json(self.json)
@@ -164,6 +165,9 @@ impl Debug {
         if let (None, Some(why)) = (failed.first(), invalid) {
             self.say(story, "confirm", why, json!({"reason": why}));
         }
+        if failed.is_empty() && !self.json {
+            eprintln!("next: {}", next_after(&verdicts, backend));
+        }
         if let Some(message) = failed.first().and_then(|signature| signature.detail.message.as_ref()) {
             story.tell("detail", message.lines().next().unwrap_or_default());
         }
@@ -171,7 +175,7 @@ impl Debug {
     }
 
     fn time(&self) -> Duration {
-        Duration::from_secs_f64(self.time_limit)
+        Duration::from_secs_f64(self.time_limit.unwrap_or(300.0))
     }
 
     /// The folder for the result, of a name that is not taken.
@@ -207,9 +211,22 @@ impl Debug {
     }
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
-    let number: f64 = text.parse().map_err(|_| "expected a number".to_owned())?;
-    if number > 0.0 && number < 1e9 { Ok(number) } else { Err("expected a number above 0".to_owned()) }
+/// What to try where nothing fails.
+fn next_after(verdicts: &[Verdict], backend: &str) -> String {
+    if verdicts.iter().any(|verdict| matches!(verdict, Verdict::Invalid(_))) {
+        return "mend what is said above; `pyrite doctor` says what works on this machine, and --reference names another \
+                judge"
+            .to_owned();
+    }
+    if verdicts.contains(&Verdict::Noise) {
+        return "--no-fp64 with --tol T judges by the tolerance alone, --accuracy strict by every bit; `pyrite analyze` \
+                says where results part"
+            .to_owned();
+    }
+    format!(
+        "name the backend that fails with --backend (this was {backend}), run more often with --runs, or compare every bit \
+         with --accuracy strict; what fails only in your script may need other inputs than the file has"
+    )
 }
 
 /// A class of failures in plain words.

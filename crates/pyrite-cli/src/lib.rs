@@ -22,6 +22,7 @@ mod interrupt;
 mod invocation;
 mod leaving;
 mod minify;
+mod numbers;
 mod ops;
 mod outputs;
 mod program;

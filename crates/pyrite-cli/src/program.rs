@@ -5,9 +5,11 @@ use std::time::{Duration, Instant};
 
 use pyrite_compiler::inputs::{self, Inputs};
 use pyrite_diag::Diagnostics;
+use pyrite_ir::Meta;
 use pyrite_ir::verify::verify;
 use pyrite_ops::registry;
 use pyrite_reader::{ReadOptions, ReadOutcome, read_path};
+use pyrite_reduce::Candidate;
 
 use crate::failure::{Failure, tell};
 
@@ -70,6 +72,22 @@ impl Program {
     /// The seed that was asked for, else the one that the file names, else 0.
     pub fn seed(&self, asked: Option<u64>) -> u64 {
         asked.or_else(|| self.read.get("seed")?.parse().ok()).unwrap_or_default()
+    }
+
+    /// The program with its inputs, and with what these say of placeholders that say nothing themselves.
+    pub fn candidate(&self, asked: Option<u64>) -> Result<Candidate, Failure> {
+        let inputs = self.inputs(asked)?.values;
+        let mut graph = self.read.graph.clone();
+        let unknown: Vec<_> = graph
+            .placeholders()
+            .zip(&inputs)
+            .filter(|((_, node), _)| node.meta.is_none())
+            .map(|((id, _), value)| (id, value.map(&mut Meta::of)))
+            .collect();
+        for (id, meta) in unknown {
+            graph.set_meta(id, meta);
+        }
+        Ok(Candidate { graph, inputs, seed: self.seed(asked) })
     }
 
     /// Its inputs: loaded, or generated from the seed where the file has no data.

@@ -424,7 +424,10 @@ pub fn named(name: &str) -> Result<Backend, Failure> {
         let known: Vec<String> = backends().iter().map(|b| b.name.to_string()).collect();
         let message = format!("there is no backend `{name}`");
         Failure::of(
-            Diagnostic::error(Code::new("cli::unknown-backend"), message).hint(format!("known: {}", known.join(", "))),
+            Diagnostic::error(Code::new("cli::unknown-backend"), message).hint(format!(
+                "known: {}; torch:NAME for torch.compile's, cmd:PROGRAM for any program",
+                known.join(", ")
+            )),
         )
     })
 }

@@ -194,7 +194,12 @@ fn what_fails_one_time_in_five_is_reduced_to_its_operator_and_proven() {
         let args = ["--backend", "relu_flaky_error_TESTING_ONLY", "--runs", "30", "--jobs", jobs, "--json"];
         let output = minify(folder.path(), &args);
         let report = json(&output);
-        let told = output.status.code() == Some(0) && report["verdict"] == "flaky" && report["proven"] == true;
+        let sure = &report["flaky"];
+        let stated = sure["confidence"] == 0.99
+            && sure["confidence_of_all"].as_f64() <= Some(0.99)
+            && sure["proof"]["failed"].as_u64() < sure["proof"]["runs"].as_u64();
+        let told =
+            output.status.code() == Some(0) && report["verdict"] == "flaky" && report["proven"] == true && stated;
         let small = report["nodes_after"] == 3 && report["elements_after"] == 1;
         let text = report["repro"].as_str().and_then(|path| fs::read_to_string(folder.path().join(path)).ok());
         let named = text.is_some_and(|text| text.contains("aten.relu") && text.contains("of 30 runs"));

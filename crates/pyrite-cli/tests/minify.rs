@@ -123,6 +123,11 @@ fn bad_usage_is_told_and_nothing_is_written() {
         &["minify", "missing.py", "--backend", "aot_eager"],
         &["minify", "program.py"],
         &["run", "program.py", "--memory-budget", "7"],
+        &["minify", "program.py", "--check", " "],
+        &["minify", "program.py", "--backend", "aot_eager", "--time-budget", "nan"],
+        &["minify", "program.py", "--backend", "aot_eager", "--time-limit", "0"],
+        &["minify", "program.py", "--backend", "aot_eager", "--confidence", "7"],
+        &["bisect", "program.py", "--backend", "aot_eager", "--time-limit", "inf"],
     ] {
         let output = pyrite(folder.path(), args);
         assert_eq!(output.status.code(), Some(2), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -236,4 +241,24 @@ fn a_command_that_cannot_be_started_is_named() {
         assert!(said.contains("no-such-program cannot be started"), "{asked:?}: {said}");
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left behind");
+}
+
+#[test]
+fn what_is_not_known_of_an_input_is_told_with_its_place_and_a_remedy() {
+    let folder = folder(&PROGRAM.replace(" : \"f32[4, 6]\"", ""));
+    for command in ["debug", "minify", "bisect", "analyze", "run"] {
+        let output = pyrite(folder.path(), &[command, "program.py", "--backend", "aot_eager"]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{command}: {said}");
+        assert!(said.contains("program.py:3") && said.contains("annotate it"), "{command}: {said}");
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left behind");
+}
+
+#[test]
+fn a_program_that_is_fine_or_noisy_is_told_what_to_try_next() {
+    let folder = folder(PROGRAM);
+    let output = pyrite(folder.path(), &["debug", "program.py", "--backend", "aot_eager"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("next:") && said.contains("--backend") && said.contains("--runs"), "{said}");
 }

@@ -65,7 +65,7 @@ impl Candidate {
     }
 
     /// How large it is but for the contents of its inputs.
-    fn outline(&self) -> Size {
+    pub(crate) fn outline(&self) -> Size {
         let Counted { calls, operators, arguments } = Counted::of(&self.graph);
         let mut elements = 0;
         for input in &self.inputs {

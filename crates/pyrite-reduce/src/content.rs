@@ -75,11 +75,29 @@ fn next(generator: &mut TorchGenerator, storage: &Storage, dtype: DType) -> Opti
     (made.storage().nbytes() == storage.nbytes()).then(|| made.storage().clone())
 }
 
+/// How many elements are looked at before all are drawn: normal numbers come in blocks of so many, so that the first block
+/// is the same however many follow.
+const BLOCK: usize = 16;
+
+/// Whether a storage may be what a generator gives next, by its first block.
+fn may_be_next(generator: &TorchGenerator, storage: &Storage, dtype: DType) -> bool {
+    let count = storage.nbytes() / dtype.size();
+    if count < 2 * BLOCK {
+        return true;
+    }
+    let first = rand_strided(&[BLOCK as i64], &[1], dtype, &mut generator.clone());
+    let bytes = BLOCK * dtype.size();
+    first.is_ok_and(|first| first.storage().read::<u8>()[..bytes] == storage.read::<u8>()[..bytes])
+}
+
 /// The ids of the storages that the candidate's seed gives.
 pub fn drawn(candidate: &Candidate) -> FxHashSet<usize> {
     let mut generator = TorchGenerator::new(candidate.seed);
     let mut found = FxHashSet::default();
     for (storage, dtype) in storages(candidate) {
+        if !may_be_next(&generator, &storage, dtype) {
+            continue;
+        }
         let mut ahead = generator.clone();
         if next(&mut ahead, &storage, dtype).is_some_and(|made| *made.read::<u8>() == *storage.read::<u8>()) {
             found.insert(storage.id());
@@ -108,4 +126,30 @@ pub(crate) fn redrawn(candidate: &Candidate, more: &FxHashSet<usize>) -> Candida
         })
     });
     Candidate { inputs: inputs.collect(), ..candidate.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn storages_of_any_size_are_known_again_and_changed_ones_are_not() {
+        let graph = pyrite_ir::Builder::new().finish();
+        for count in [1, 15, 16, 17, 31, 32, 33, 47, 1000] {
+            let mut generator = TorchGenerator::new(3);
+            let made: Vec<Tensor> = [DType::F32, DType::F16, DType::F64, DType::I64]
+                .into_iter()
+                .map(|dtype| rand_strided(&[count], &[1], dtype, &mut generator).expect("a tensor"))
+                .collect();
+            let inputs: Vec<Value<Tensor>> = made.iter().cloned().map(Value::Tensor).collect();
+            let whole = Candidate { graph: graph.clone(), inputs, seed: 3 };
+            assert_eq!(drawn(&whole).len(), 4, "{count} elements");
+            assert!(drawn(&Candidate { seed: 4, ..whole.clone() }).len() <= 1, "zeros are those of any seed");
+            // Without the first, the others are not what comes next.
+            let rest = Candidate { inputs: whole.inputs[1..].to_vec(), ..whole.clone() };
+            assert!(drawn(&rest).len() <= 1);
+            let ids = rest.inputs.iter().filter_map(Value::as_tensor).map(|t| t.storage().id()).collect();
+            assert_eq!(drawn(&redrawn(&rest, &ids)).len(), 3, "{count} elements");
+        }
+    }
 }

@@ -142,7 +142,7 @@ pub fn reduce(
         found: search.found,
         queries: search.queries,
         minimal_for,
-        passing: search.passing,
+        passing: search.passing.map(|(_, candidate)| candidate),
         others: search.others,
     })
 }
@@ -189,7 +189,7 @@ pub struct Search<'a> {
     found: Signature,
     memo: FxHashMap<[u8; 32], Known>,
     queries: u64,
-    passing: Option<Candidate>,
+    passing: Option<(Size, Candidate)>,
     others: Vec<(Signature, Candidate)>,
     pass: &'static str,
 }
@@ -323,8 +323,9 @@ impl Search<'_> {
 
     /// Keeps the largest candidate that passes.
     fn neighbour(&mut self, candidate: &Candidate) {
-        if self.passing.as_ref().is_none_or(|known| known.size() < candidate.size()) {
-            self.passing = Some(candidate.clone());
+        let size = candidate.outline();
+        if self.passing.as_ref().is_none_or(|(known, _)| *known < size) {
+            self.passing = Some((size, candidate.clone()));
         }
     }
 }

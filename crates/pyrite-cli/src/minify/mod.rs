@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
-use pyrite_debug::{Asking, Command, Folder, Isolated, Limits, Question, Verdicts, VerdictsError, candidate_of};
+use pyrite_debug::{Asking, Command, Folder, Isolated, Limits, Question, Verdicts, VerdictsError};
 use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_oracle::{CONFIDENCE, Oracle, Sequential, Signature, Test, Verdict};
 use pyrite_reduce::{Candidate, Content, Follow, Keep, NotReproduced, Options, Reduction, Size, necessary, reduce};
@@ -20,6 +20,7 @@ use serde_json::json;
 use crate::Outcome;
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::numbers::{command, confidence, seconds};
 use crate::program::Program;
 use crate::run::{Precision, named, said_by_file};
 use crate::switches::Comparing;
@@ -43,7 +44,7 @@ pub struct Minify {
     accuracy: Option<Precision>,
     /// Ask this command instead of a backend: it gets the path of a candidate and exits with 0 (fine), 1 (the failure is
     /// there) or 125 (cannot tell)
-    #[arg(long, value_name = "CMD", conflicts_with = "backend")]
+    #[arg(long, value_name = "CMD", conflicts_with = "backend", value_parser = command)]
     check: Option<String>,
     /// Leave out gradients
     #[arg(long)]
@@ -55,10 +56,10 @@ pub struct Minify {
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
     jobs: u32,
     /// Stop after this many seconds with the best found so far
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     time_budget: Option<f64>,
     /// How many seconds a candidate may take [default: ten times the first run, at least 5]
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     time_limit: Option<f64>,
     /// How many megabytes a candidate may use [default: three quarters of the machine's]
     #[arg(long, value_name = "MB")]
@@ -67,7 +68,7 @@ pub struct Minify {
     #[arg(long, default_value_t = RUNS, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
     /// How sure a verdict is on what fails only sometimes
-    #[arg(long, default_value_t = CONFIDENCE, value_name = "P")]
+    #[arg(long, default_value_t = CONFIDENCE, value_name = "P", value_parser = confidence)]
     confidence: f64,
     /// Keep the values of nodes in temporary files, for programs whose values do not fit into memory
     #[arg(long)]
@@ -121,9 +122,9 @@ impl Minify {
         Self { seed: Some(seed), ..self }
     }
 
-    /// With a limit of time.
-    pub fn limited(self, time_budget: Option<f64>) -> Self {
-        Self { time_budget, ..self }
+    /// With limits of time, for all and for a candidate.
+    pub fn limited(self, time_budget: Option<f64>, time_limit: Option<f64>) -> Self {
+        Self { time_budget, time_limit, ..self }
     }
 
     /// With what the comparison overlooks.
@@ -166,8 +167,7 @@ impl Minify {
         };
         let oracle = self.oracle(&question)?;
         oracle.prepare(self.jobs as usize);
-        let start =
-            candidate_of(&self.file, question.seed).map_err(|why| self.failed("the program cannot be loaded", why))?;
+        let start = program.candidate(self.seed)?;
         let folder =
             Folder::open(&self.folder()?).map_err(|error| self.unwritten("the result cannot be written", error))?;
         let verdicts = self.verdicts(&folder, &question, &start)?;
@@ -224,7 +224,7 @@ impl Minify {
             None => prove(&reduction.best),
         };
         let proven = proof.signature().is_some_and(|found| reduction.signature.holds(found));
-        let ended = Ended { question: &question, path: &path, proven, flaky: flaky.as_ref() };
+        let ended = Ended { question: &question, path: &path, proof: &proof, proven, flaky: flaky.as_ref() };
         self.tell(&reduction, before, begun.elapsed(), &ended);
         Ok(if proven { ExitCode::SUCCESS } else { ExitCode::from(1) })
     }
@@ -414,13 +414,17 @@ impl Minify {
         reduction: &Reduction,
         before: (Size, usize),
         took: Duration,
-        &Ended { question, path, proven, flaky }: &Ended<'_>,
+        &Ended { question, path, proof, proven, flaky }: &Ended<'_>,
     ) {
         let after = reduction.best.size();
         if self.json {
             let report = json!({
                 "verdict": if flaky.is_some() { "flaky" } else { "fail" },
-                "flaky": flaky.map(|f| json!({"failed": f.failed, "runs": f.runs, "confidence": self.confidence})),
+                "flaky": flaky.map(|flaky| json!({
+                    "failed": flaky.failed, "runs": flaky.runs, "confidence": self.confidence,
+                    "confidence_of_all": self.confidence_of_all(reduction.queries),
+                    "proof": times(proof).map(|(failed, runs)| json!({"failed": failed, "runs": runs})),
+                })),
                 "nodes_before": before.1,
                 "nodes_after": reduction.best.graph.len(),
                 "inputs_after": after.inputs,
@@ -442,7 +446,15 @@ impl Minify {
         }
         println!("{}", reduction.found);
         if let Some(flaky) = flaky {
-            println!("it fails only sometimes: {flaky}; judged with confidence {}", self.confidence);
+            println!(
+                "it fails only sometimes: {flaky}; each verdict is right with a probability of at least {}, all {} with {:.2}",
+                self.confidence,
+                reduction.queries,
+                self.confidence_of_all(reduction.queries)
+            );
+            if let Some((failed, runs)) = times(proof) {
+                println!("the proof: {failed} of {runs} runs");
+            }
         }
         println!(
             "{} nodes, {} elements became {} nodes, {} elements in {} queries, {:.1} s",
@@ -465,6 +477,11 @@ impl Minify {
         }
         let proof = if proven { "proven in a fresh process" } else { "NOT proven: the written file did not fail so" };
         println!("{}: {proof}", path.display());
+    }
+
+    /// With which probability at least all verdicts of a search are right: their errors add up at worst.
+    fn confidence_of_all(&self, verdicts: u64) -> f64 {
+        (1.0 - verdicts as f64 * (1.0 - self.confidence)).max(0.0)
     }
 
     fn nothing_to_shrink(&self, folder: &Folder, verdict: &Verdict) -> ExitCode {
@@ -522,10 +539,19 @@ fn with_necessary_settings(question: &Question, fails: &dyn Fn(&Question) -> boo
     with(&necessary(&pairs, &mut |some| fails(&with(some))))
 }
 
+/// In how many of how many runs a candidate failed, where it was run several times.
+fn times(verdict: &Verdict) -> Option<(u32, u32)> {
+    match verdict {
+        Verdict::Flaky { failed, runs, .. } => Some((*failed, *runs)),
+        _ => None,
+    }
+}
+
 /// How a search ended.
 struct Ended<'a> {
     question: &'a Question,
     path: &'a Path,
+    proof: &'a Verdict,
     proven: bool,
     flaky: Option<&'a Flaky>,
 }

@@ -21,6 +21,7 @@ use pyrite_reduce::Candidate;
 use pyrite_tensor::{Storage, Tensor};
 use serde_json::{Value as Json, json};
 
+use crate::commanded::CANNOT_TELL;
 use crate::process::{Heard, Process};
 use crate::protocol::Decoder;
 use crate::repro::Folder;
@@ -103,14 +104,17 @@ fn zygote(python: &Python, backend: &str) -> Result<Arc<Mutex<Process>>, OpError
     }
     let interpreter = python.interpreter.display();
     let process = Process::start(&mut command).map_err(|error| {
-        OpError::unsupported(format!("torch backends need Python: {interpreter} cannot be started ({error})"))
+        unavailable(format!(
+            "torch backends need Python: {interpreter} cannot be started ({error}); name an interpreter that has torch \
+             with --python"
+        ))
     })?;
     match process.hear(Instant::now() + IMPORT) {
         Heard::Line(line) if line.contains("ready") => {}
         _ => {
             let said = process.errors();
             let last = said.trim().lines().last().unwrap_or("no answer").to_owned();
-            return Err(OpError::unsupported(format!(
+            return Err(unavailable(format!(
                 "torch cannot be imported by {interpreter}: {last}; name an interpreter that has torch with --python"
             )));
         }
@@ -118,6 +122,11 @@ fn zygote(python: &Python, backend: &str) -> Result<Arc<Mutex<Process>>, OpError
     let process = Arc::new(Mutex::new(process));
     running.insert(key, process.clone());
     Ok(process)
+}
+
+/// Where there is no torch, nobody can tell how a program does in it.
+fn unavailable(message: String) -> OpError {
+    OpError::Outside { kind: CANNOT_TELL.to_owned(), place: None, message, stage: "compile".to_owned() }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
