@@ -310,15 +310,23 @@ impl Weight {
     /// The panels of a matrix whose memory the caller holds for reading, if this is not the first call with it.
     fn panels<S: Source<T>, T: Lane>(&self, tensor: &Tensor, matrix: Matrix<'_, S>) -> Option<Arc<Counted<T>>> {
         let now = Some((tensor.storage().stamp()?, tensor.layout().clone(), TypeId::of::<S>()));
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock();
         if kept.of != now {
             *kept = Kept { of: now, panels: None };
             return None;
         }
         if kept.panels.is_none() && KEPT.load(Ordering::Relaxed) + size_of_val(matrix.data) <= KEEP_BYTES {
+            // Packing waits for other threads, and what this one does meanwhile may want the lock.
+            drop(kept);
             let packed = Packed::<T>::new(matrix)?;
             KEPT.fetch_add(packed.nbytes(), Ordering::Relaxed);
-            kept.panels = Some(Arc::new(Counted(packed)));
+            let panels = Arc::new(Counted(packed));
+            kept = lock();
+            if kept.of == now {
+                kept.panels = Some(panels.clone());
+            }
+            return Some(panels);
         }
         kept.panels.clone()?.downcast().ok()
     }
