@@ -844,6 +844,7 @@ def main():
     told = {}
     for name in options.programs or PROGRAMS:
         _, told[name] = isolation.in_a_fork(lambda name=name: PROGRAMS[name](compiler.compile), TIME_LIMIT)
+        print(f"{name}: {told[name] or 'as without'}", file=sys.stderr, flush=True)
     print(json.dumps(told, indent=2))
 
 
