@@ -156,7 +156,8 @@ impl Program {
             }
         }
         *random = context.rng.into_inner();
-        Ok(self.output.try_map(&mut |place| self.tensor(place, &symbols, &mut memory).map(Value::Tensor))?)
+        let output = self.output.try_map(&mut |place| self.tensor(place, &symbols, &mut memory).map(Value::Tensor))?;
+        Ok(with_numbers(output, &symbols)?)
     }
 
     /// The values of the graph's symbols, and a check that inputs are what the program was compiled for.
@@ -384,4 +385,14 @@ fn last_uses(pieces: &[Piece], output: &Value<Place>) -> Vec<Vec<BufferId>> {
         }
     }
     frees
+}
+/// A result in which symbolic numbers have their values.
+fn with_numbers(value: Value<Tensor>, symbols: &Symbols) -> Result<Value<Tensor>, OpError> {
+    Ok(match value {
+        Value::Int(size) => Value::Int(eval(&size, symbols)?.into()),
+        Value::List(items) => {
+            Value::List(items.into_iter().map(|item| with_numbers(item, symbols)).collect::<Result<_, _>>()?)
+        }
+        other => other,
+    })
 }
