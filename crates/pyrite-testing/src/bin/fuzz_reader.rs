@@ -1,18 +1,46 @@
-//! Fuzzes the reader: `fuzz-reader --seconds 60 [--start N]`. A panic is reported with its case and text; exit code 1.
+//! Fuzzes the reader: `fuzz-reader --seconds 60 [--start N]`. A panic, or whatever
+//! else ends the process, is reported with its case and text; exit code 1.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use pyrite_testing::fuzz;
 
-fn main() {
+fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
-    let option = |name: &str| {
-        arguments.iter().position(|a| a == name).and_then(|i| arguments.get(i + 1)).and_then(|v| v.parse::<u64>().ok())
-    };
-    let seconds = option("--seconds").unwrap_or(60);
-    let start = option("--start").unwrap_or(0);
+    let option = |name: &str| arguments.iter().position(|a| a == name).and_then(|i| arguments.get(i + 1));
+    let number = |name: &str| option(name).and_then(|v| v.parse::<u64>().ok());
+    match option("--at-hand") {
+        Some(folder) => fuzz(number("--seconds").unwrap_or(60), number("--start").unwrap_or(0), &PathBuf::from(folder)),
+        None => watch(&arguments[1..]),
+    }
+}
+
+/// Runs the fuzzer in a process of its own: what ends it without a panic (a stack overflow, a kill for want of memory)
+/// is reported with the cases that were at hand.
+fn watch(arguments: &[String]) -> ExitCode {
+    let folder = std::env::temp_dir().join(format!("fuzz-reader-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a temporary folder can be made");
+    let program = std::env::current_exe().expect("the program knows its path");
+    let status = std::process::Command::new(program).args(arguments).arg("--at-hand").arg(&folder).status();
+    let status = status.expect("the program can be started again");
+    if status.code().is_none() {
+        eprintln!("fuzz-reader: ended by {status}, at hand were");
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let number = std::fs::read_to_string(entry.path()).unwrap_or_default();
+            let text = number.trim().parse().map(|number| fuzz::case(&seeds(), number)).unwrap_or_default();
+            eprintln!("case {}:\n{}\n", number.trim(), String::from_utf8_lossy(&text));
+        }
+    }
+    std::fs::remove_dir_all(&folder).ok();
+    ExitCode::from(u8::try_from(status.code().unwrap_or(1)).unwrap_or(1))
+}
+
+fn fuzz(seconds: u64, start: u64, at_hand: &Path) -> ExitCode {
     let seeds = seeds();
     let next = AtomicU64::new(start);
     let failed = AtomicU64::new(0);
@@ -20,13 +48,16 @@ fn main() {
     let deadline = Instant::now() + Duration::from_secs(seconds);
     std::panic::set_hook(Box::new(|_| {}));
     std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+        for thread in 0..std::thread::available_parallelism().map_or(1, usize::from) {
             // A deep recursion must show as a panic of the reader's own limits, not hide behind a large stack.
             let worker = std::thread::Builder::new().stack_size(2 << 20);
-            let spawned = worker.spawn_scoped(scope, || {
+            let note = File::create(at_hand.join(thread.to_string())).expect("the case at hand can be noted");
+            let (seeds, next, failed, counts) = (&seeds, &next, &failed, &counts);
+            let spawned = worker.spawn_scoped(scope, move || {
                 while Instant::now() < deadline {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    let text = fuzz::case(&seeds, number);
+                    note.write_all_at(format!("{number:<20}").as_bytes(), 0).expect("the case at hand can be noted");
+                    let text = fuzz::case(seeds, number);
                     match std::panic::catch_unwind(|| fuzz::check(&text)) {
                         Ok(reading) => {
                             counts[reading as usize].fetch_add(1, Ordering::Relaxed);
@@ -51,7 +82,7 @@ fn main() {
     println!(
         "fuzz-reader: {cases} cases in {seconds} s ({refused} refused, {kept} round trips, {changed} changed), {failed} panics"
     );
-    std::process::exit(i32::from(failed > 0));
+    ExitCode::from(u8::from(failed > 0))
 }
 
 /// The file tests and the reader's fixtures.
