@@ -156,7 +156,8 @@ impl<'a> Forward<'a> {
             }
             if self.global_path(&attribute.value).is_none() {
                 let object = self.eval(&attribute.value, None)?;
-                return self.method(object, attribute.attr.as_str(), call, want);
+                let (args, kwargs) = self.arguments(call)?;
+                return self.method(object, attribute.attr.as_str(), args, kwargs, want, call);
             }
         } else if let Some(path) = self.member_path(&call.func) {
             // `getattr(self, '0')(x)`.
@@ -199,8 +200,13 @@ impl<'a> Forward<'a> {
         Some(format!("{}.{name}", self.global_path(object)?))
     }
 
+    /// Whether a dotted name is an operator, or has a rule.
+    pub fn is_known(&mut self, path: &str) -> bool {
+        !matches!(*self.resolve(path), Callee::Foreign(_))
+    }
+
     /// What a dotted name is.
-    fn resolve(&mut self, path: &str) -> Rc<Callee> {
+    pub fn resolve(&mut self, path: &str) -> Rc<Callee> {
         if let Some(callee) = self.callees.get(path) {
             return callee.clone();
         }
@@ -248,7 +254,7 @@ impl<'a> Forward<'a> {
     }
 
     /// Calls what a name resolved to.
-    fn invoke(
+    pub fn invoke(
         &mut self,
         callee: &Callee,
         args: Vec<V>,
@@ -340,8 +346,15 @@ impl<'a> Forward<'a> {
     }
 
     /// `x.method(…)`.
-    pub fn method(&mut self, object: V, name: &str, call: &'a ExprCall, want: Option<&str>) -> Res<V> {
-        let (mut args, kwargs) = self.arguments(call)?;
+    pub fn method(
+        &mut self,
+        object: V,
+        name: &str,
+        mut args: Vec<V>,
+        kwargs: Vec<(String, V)>,
+        want: Option<&str>,
+        at: &impl Ranged,
+    ) -> Res<V> {
         let asks_for_size = matches!(name, "size" | "dim" | "numel" | "stride" | "item" | "tolist");
         if self.operand(&object) == Operand::Unknown && asks_for_size {
             args.insert(0, object);
@@ -349,10 +362,10 @@ impl<'a> Forward<'a> {
         }
         if name == "size" || name == "dim" || name == "numel" || name == "stride" {
             match (name, args.as_slice(), kwargs.as_slice()) {
-                ("size", [], []) => return self.sizes(&object, call),
+                ("size", [], []) => return self.sizes(&object, at),
                 ("size", [Value::Int(dim)], []) => {
                     if let Some(dim) = dim.as_int() {
-                        return self.size(&object, dim, want, call);
+                        return self.size(&object, dim, want, at);
                     }
                 }
                 _ => {}
@@ -367,7 +380,7 @@ impl<'a> Forward<'a> {
                             return Ok(count.into());
                         }
                         if let Some(value) =
-                            self.packet("aten.sym_numel", vec![object.clone()], Vec::new(), want, call)?
+                            self.packet("aten.sym_numel", vec![object.clone()], Vec::new(), want, at)?
                         {
                             return Ok(value);
                         }
@@ -378,7 +391,7 @@ impl<'a> Forward<'a> {
         }
         args.insert(0, object);
         let callee = self.resolve(&format!("torch.Tensor.{name}"));
-        self.invoke(&callee, args, kwargs, want, call)
+        self.invoke(&callee, args, kwargs, want, at)
     }
 
     /// The rule of a module of `torch.nn`; `None` when there is none.

@@ -72,7 +72,7 @@ pub(crate) fn from_arguments(
     name: &str,
     args: &[V],
     kwargs: &[(String, V)],
-    call: &ExprCall,
+    at: &impl Ranged,
 ) -> Res<Option<Tensor>> {
     let Some(data) = args.first().filter(|data| is_known(data)) else { return Ok(None) };
     let dtype = match kwargs.iter().find(|(key, _)| key == "dtype").map(|(_, v)| v).or(args.get(1)) {
@@ -83,7 +83,7 @@ pub(crate) fn from_arguments(
         Ok(Some(tensor))
     } else {
         let message = format!("the data of `{name}` are ragged or no numbers");
-        forward.fail(codes::WRONG_ARGUMENTS, call, message, "give lists of equal length")
+        forward.fail(codes::WRONG_ARGUMENTS, at, message, "give lists of equal length")
     }
 }
 

@@ -183,7 +183,7 @@ impl<'a> Forward<'a> {
     }
 
     /// `x.shape`, `x.T`, `x.dtype`.
-    fn tensor_attribute(&mut self, value: &V, name: &str, want: Option<&str>, at: &impl Ranged) -> Res<V> {
+    pub fn tensor_attribute(&mut self, value: &V, name: &str, want: Option<&str>, at: &impl Ranged) -> Res<V> {
         if let Value::Tensor(id) = value
             && let Some(Value::Tensor(meta)) = self.meta(*id)
         {

@@ -72,6 +72,8 @@ pub(crate) struct Forward<'a> {
     pub subgraphs: BTreeMap<String, Graph>,
     /// The constants made so far, by the attribute they came from.
     pub constants: FxHashSet<String>,
+    /// The members that are being evaluated.
+    pub defining: FxHashSet<String>,
     pub depth: u32,
     /// The nodes of the inputs, in order; `None` where one could not be read.
     inputs: Vec<Option<NodeId>>,
@@ -133,7 +135,7 @@ pub(crate) fn read_function<'a>(cx: &'a Context<'a>, function: &'a StmtFunctionD
 }
 
 impl<'a> Forward<'a> {
-    fn new(cx: &'a Context<'a>, depth: u32) -> Self {
+    pub fn new(cx: &'a Context<'a>, depth: u32) -> Self {
         Self {
             cx,
             builder: Builder::new(),
@@ -150,6 +152,7 @@ impl<'a> Forward<'a> {
             stack: None,
             subgraphs: BTreeMap::new(),
             constants: FxHashSet::default(),
+            defining: FxHashSet::default(),
             depth,
             inputs: Vec::new(),
             pushed: 0,
@@ -391,6 +394,11 @@ impl<'a> Forward<'a> {
         }
         self.cx.problems.push(Diagnostic::warning(code, message).at(self.at(expr)).hint(hint));
         Ok(None)
+    }
+
+    /// The user's stack of the nodes to come.
+    pub fn set_stack(&mut self, stack: Option<Arc<str>>) {
+        self.stack = stack;
     }
 
     /// Adds a node where the reader stands.

@@ -14,7 +14,8 @@ class functional:
     def relu6(input, inplace=False): return aten.hardtanh_(input, 0, 6) if inplace else aten.hardtanh(input, 0, 6)
     def selu(input, inplace=False): return aten.selu_(input) if inplace else aten.selu(input)
     def celu(input, alpha=1.0, inplace=False): return aten.celu_(input, alpha) if inplace else aten.celu(input, alpha)
-    def dropout(input, p=0.5, train=True, inplace=False): return aten.dropout_(input, p, train) if inplace else aten.dropout(input, p, train)
+    def dropout(input, p=0.5, train=True, inplace=False): return (aten.copy_(input, aten.dropout(input, p, train)) if train else input) if inplace else aten.dropout(input, p, train)
+    def dropout_(input, p, train): return aten.copy_(input, aten.dropout(input, p, train)) if train else input
     def alpha_dropout(input, p=0.5, train=False, inplace=False): return aten.alpha_dropout_(input, p, train) if inplace else aten.alpha_dropout(input, p, train)
     def feature_dropout(input, p=0.5, train=True, inplace=False): return aten.feature_dropout(input, p, train)
 
@@ -34,7 +35,7 @@ class functional_only:
 class functional_python:
     "torch.nn.functional"
 
-    def dropout(input, p=0.5, training=True, inplace=False): return aten.dropout_(input, p, training) if inplace else aten.dropout(input, p, training)
+    def dropout(input, p=0.5, training=True, inplace=False): return (aten.copy_(input, aten.dropout(input, p, training)) if training else input) if inplace else aten.dropout(input, p, training)
     def dropout2d(input, p=0.5, training=True, inplace=False): return aten.feature_dropout(input, p, training)
     def softmax(input, dim=None, _stacklevel=3, dtype=None): return aten.softmax(input, dim) if dtype is None else aten.softmax(input, dim, dtype)
     def log_softmax(input, dim=None, _stacklevel=3, dtype=None): return aten.log_softmax(input, dim) if dtype is None else aten.log_softmax(input, dim, dtype)

@@ -7,16 +7,11 @@ use pyrite_ir::Value;
 use ruff_python_ast::{Expr, ExprSubscript};
 use ruff_text_size::Ranged;
 
+use crate::calls::IndexPart;
 use crate::expr::Operand;
 use crate::forward::{Forward, V};
 use crate::literal;
 use crate::problems::{Failed, Res, codes};
-
-/// One part of an index.
-enum Part {
-    Ellipsis,
-    Value(V),
-}
 
 impl<'a> Forward<'a> {
     /// `value[index]`.
@@ -32,7 +27,7 @@ impl<'a> Forward<'a> {
     /// An item of a list, or a row of a tensor.
     pub fn get_item(&mut self, value: &V, index: i64, want: Option<&str>, at: &impl Ranged) -> Res<V> {
         if self.operand(value) == Operand::Tensor {
-            return self.index_parts(value, vec![Part::Value(index.into())], want, at);
+            return self.index_parts(value, vec![IndexPart::Value(index.into())], want, at);
         }
         self.item(value, index, want, at)
     }
@@ -54,7 +49,7 @@ impl<'a> Forward<'a> {
         self.store_parts(value, value_parts(index), new, want, at)
     }
 
-    fn parts(&mut self, index: &'a Expr) -> Res<Vec<Part>> {
+    fn parts(&mut self, index: &'a Expr) -> Res<Vec<IndexPart>> {
         let items: &[Expr] = match index {
             Expr::Tuple(tuple) => &tuple.elts,
             other => std::slice::from_ref(other),
@@ -62,36 +57,40 @@ impl<'a> Forward<'a> {
         items.iter().map(|item| self.part(item)).collect()
     }
 
-    fn part(&mut self, item: &'a Expr) -> Res<Part> {
+    fn part(&mut self, item: &'a Expr) -> Res<IndexPart> {
         match item {
-            Expr::EllipsisLiteral(_) => Ok(Part::Ellipsis),
-            Expr::Name(name) if name.id.as_str() == "Ellipsis" => Ok(Part::Ellipsis),
+            Expr::EllipsisLiteral(_) => Ok(IndexPart::Ellipsis),
+            Expr::Name(name) if name.id.as_str() == "Ellipsis" => Ok(IndexPart::Ellipsis),
             Expr::Slice(slice) => {
                 let mut value =
                     |part: &'a Option<Box<Expr>>| part.as_deref().map_or(Ok(Value::None), |e| self.eval(e, None));
                 let parts = [value(&slice.lower)?, value(&slice.upper)?, value(&slice.step)?];
-                Ok(Part::Value(Value::Slice(Box::new(parts))))
+                Ok(IndexPart::Value(Value::Slice(Box::new(parts))))
             }
-            other => self.eval(other, None).map(Part::Value),
+            other => self.eval(other, None).map(IndexPart::Value),
         }
     }
 
-    fn index_parts(&mut self, value: &V, parts: Vec<Part>, want: Option<&str>, at: &impl Ranged) -> Res<V> {
+    pub fn index_parts(&mut self, value: &V, parts: Vec<IndexPart>, want: Option<&str>, at: &impl Ranged) -> Res<V> {
         match (self.operand(value), value, parts.as_slice()) {
             (Operand::Tensor, ..) => {
                 let (view, tensors) = self.view(value, parts, want, at)?;
                 if tensors.is_empty() { Ok(view) } else { self.gathered(view, tensors, want, at) }
             }
-            (_, Value::List(items), [Part::Value(Value::Slice(slice))]) => match slice_bounds(slice, items.len()) {
-                Some(range) => Ok(Value::List(items[range].to_vec())),
-                None => self.fail(codes::UNSUPPORTED, at, "a slice of a list by symbols", "write the items out"),
-            },
-            (_, _, [Part::Value(Value::Int(index))]) if index.as_int().is_some() => {
+            (_, Value::List(items), [IndexPart::Value(Value::Slice(slice))]) => {
+                match slice_bounds(slice, items.len()) {
+                    Some(range) => Ok(Value::List(items[range].to_vec())),
+                    None => self.fail(codes::UNSUPPORTED, at, "a slice of a list by symbols", "write the items out"),
+                }
+            }
+            (_, _, [IndexPart::Value(Value::Int(index))]) if index.as_int().is_some() => {
                 self.item(value, index.as_int().unwrap_or(0), want, at)
             }
-            (Operand::Unknown, _, parts) if parts.iter().all(|p| matches!(p, Part::Value(_))) => {
-                let index: Vec<V> =
-                    parts.iter().filter_map(|p| if let Part::Value(v) = p { Some(v.clone()) } else { None }).collect();
+            (Operand::Unknown, _, parts) if parts.iter().all(|p| matches!(p, IndexPart::Value(_))) => {
+                let index: Vec<V> = parts
+                    .iter()
+                    .filter_map(|p| if let IndexPart::Value(v) = p { Some(v.clone()) } else { None })
+                    .collect();
                 // Several parts are a tuple; a list on its own is one part of a tuple.
                 let index = match index.as_slice() {
                     [one] if !matches!(one, Value::List(_)) => one.clone(),
@@ -104,7 +103,7 @@ impl<'a> Forward<'a> {
     }
 
     /// Applies the parts of an index that make views; returns the view and, per dimension, what is left to gather by.
-    fn view(&mut self, value: &V, parts: Vec<Part>, want: Option<&str>, at: &impl Ranged) -> Res<(V, Vec<V>)> {
+    fn view(&mut self, value: &V, parts: Vec<IndexPart>, want: Option<&str>, at: &impl Ranged) -> Res<(V, Vec<V>)> {
         let Value::Tensor(id) = value else { return Err(Failed) };
         let rank = match self.meta(*id) {
             Some(Value::Tensor(meta)) => meta.rank(),
@@ -113,18 +112,18 @@ impl<'a> Forward<'a> {
         let mut consumed = 0;
         for part in &parts {
             consumed += match part {
-                Part::Ellipsis | Part::Value(Value::None) => 0,
-                Part::Value(v) => self.mask_rank(v).unwrap_or(1),
+                IndexPart::Ellipsis | IndexPart::Value(Value::None) => 0,
+                IndexPart::Value(v) => self.mask_rank(v).unwrap_or(1),
             };
         }
         let Some(free) = rank.checked_sub(consumed) else {
             let message = format!("{consumed} indices for a tensor with {rank} dimensions");
             return self.fail(codes::OUT_OF_RANGE, at, message, "use at most one index per dimension");
         };
-        let gathers = parts.iter().any(|p| matches!(p, Part::Value(v) if self.is_gather(v)));
+        let gathers = parts.iter().any(|p| matches!(p, IndexPart::Value(v) if self.is_gather(v)));
         let last = parts.iter().rposition(|p| match p {
-            Part::Ellipsis => false,
-            Part::Value(v) => !is_full_slice(v) && !self.is_gather(v),
+            IndexPart::Ellipsis => false,
+            IndexPart::Value(v) => !is_full_slice(v) && !self.is_gather(v),
         });
         let mut current = value.clone();
         let mut tensors: Vec<V> = Vec::new();
@@ -134,16 +133,16 @@ impl<'a> Forward<'a> {
         for (position, part) in parts.into_iter().enumerate() {
             let want = if Some(position) == last && !gathers { want } else { None };
             match part {
-                Part::Ellipsis => {
+                IndexPart::Ellipsis => {
                     dim += free;
                     entry += free;
                 }
-                Part::Value(Value::None) => {
+                IndexPart::Value(Value::None) => {
                     current = self.need("aten.unsqueeze", vec![current, dim.into()], want, at)?;
                     dim += 1;
                     entry += 1;
                 }
-                Part::Value(Value::Slice(slice)) => {
+                IndexPart::Value(Value::Slice(slice)) => {
                     if !is_full_slice(&Value::Slice(slice.clone())) {
                         let [start, stop, step] = *slice;
                         let mut args = vec![current, dim.into(), start, stop];
@@ -155,13 +154,13 @@ impl<'a> Forward<'a> {
                     dim += 1;
                     entry += 1;
                 }
-                Part::Value(v) if self.is_gather(&v) => {
+                IndexPart::Value(v) if self.is_gather(&v) => {
                     tensors.resize(entry, Value::None);
                     dim += self.mask_rank(&v).unwrap_or(1);
                     entry += 1;
                     tensors.push(v);
                 }
-                Part::Value(v) => {
+                IndexPart::Value(v) => {
                     current = self.need("aten.select", vec![current, dim.into(), v], want, at)?;
                 }
             }
@@ -208,7 +207,14 @@ impl<'a> Forward<'a> {
             .collect()
     }
 
-    fn store_parts(&mut self, value: &V, parts: Vec<Part>, new: V, want: Option<&str>, at: &impl Ranged) -> Res<()> {
+    pub fn store_parts(
+        &mut self,
+        value: &V,
+        parts: Vec<IndexPart>,
+        new: V,
+        want: Option<&str>,
+        at: &impl Ranged,
+    ) -> Res<()> {
         if self.operand(value) != Operand::Tensor {
             return self.fail(codes::UNSUPPORTED, at, "an assignment to an item of no tensor", "assign to a tensor");
         }
@@ -249,10 +255,10 @@ impl<'a> Forward<'a> {
     }
 }
 
-fn value_parts(index: &V) -> Vec<Part> {
+fn value_parts(index: &V) -> Vec<IndexPart> {
     match index {
-        Value::List(items) => items.iter().cloned().map(Part::Value).collect(),
-        other => vec![Part::Value(other.clone())],
+        Value::List(items) => items.iter().cloned().map(IndexPart::Value).collect(),
+        other => vec![IndexPart::Value(other.clone())],
     }
 }
 

@@ -15,6 +15,7 @@
 
 mod annotation;
 mod bind;
+mod calls;
 mod constant;
 mod expr;
 mod forward;
@@ -33,6 +34,7 @@ use std::path::{Path, PathBuf};
 use pyrite_diag::{Diagnostic, Diagnostics, Location};
 use pyrite_ir::{Graph, InputSpec, Registry};
 
+pub use calls::{Calls, IndexPart, Refused, write_calls};
 pub use problems::codes;
 
 /// What to do with calls that the registry does not know.

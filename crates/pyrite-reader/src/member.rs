@@ -150,7 +150,10 @@ impl<'a> Forward<'a> {
                 if let Some(known) = self.known_constant(&attribute) {
                     return Ok(self.add_constant(&attribute, known, want));
                 }
-                let tensor = self.constant_expr(name, expr)?;
+                self.begin_defining(name, at)?;
+                let tensor = self.constant_expr(name, expr);
+                self.defining.remove(name);
+                let tensor = tensor?;
                 if self.is_parameter(expr) && (tensor.dtype().is_float() || tensor.dtype().is_complex()) {
                     self.builder.add_parameter(&attribute);
                 }
@@ -161,6 +164,14 @@ impl<'a> Forward<'a> {
             }
             None => self.missing(path, want, at),
         }
+    }
+
+    /// Notes that a member is being evaluated; fails when it is defined by itself.
+    fn begin_defining(&mut self, name: &str, at: &impl Ranged) -> Res<()> {
+        if self.defining.insert(name.to_owned()) {
+            return Ok(());
+        }
+        self.fail(codes::UNKNOWN_NAME, at, format!("`self.{name}` is defined by itself"), "remove the cycle")
     }
 
     fn known_constant(&self, attribute: &str) -> Option<pyrite_tensor::Tensor> {
@@ -206,7 +217,8 @@ impl<'a> Forward<'a> {
             && matches!(self.members.get(object), Some(Member::Constant(_)))
         {
             let object = self.member(object, None, call)?;
-            return self.method(object, method, call, want);
+            let (args, kwargs) = self.arguments(call)?;
+            return self.method(object, method, args, kwargs, want, call);
         }
         let (args, kwargs) = self.arguments(call)?;
         Ok(self.foreign(&format!("self.{}", mangle(path)), args, kwargs, want))
@@ -217,7 +229,10 @@ impl<'a> Forward<'a> {
         let (args, kwargs) = self.arguments(call)?;
         let class = literal::path(&constructor.func).unwrap_or_default();
         let class = class.rsplit('.').next().unwrap_or_default().to_owned();
-        let (settings, named) = self.arguments(constructor)?;
+        self.begin_defining(path, call)?;
+        let settings = self.arguments(constructor);
+        self.defining.remove(path);
+        let (settings, named) = settings?;
         let mut all = args.clone();
         all.extend(settings);
         let outer = self.module.replace(mangle(path));

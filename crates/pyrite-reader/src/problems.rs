@@ -93,6 +93,12 @@ impl Problems {
         Err(Failed)
     }
 
+    /// The errors, which are forgotten.
+    pub fn take_errors(&self) -> Vec<Diagnostic> {
+        self.notes.borrow_mut().clear();
+        std::mem::take(&mut self.errors.borrow_mut())
+    }
+
     /// Whether so many errors were found that more would not help.
     pub fn full(&self) -> bool {
         self.errors.borrow().len() >= MAX_ERRORS

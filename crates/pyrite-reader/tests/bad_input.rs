@@ -57,6 +57,14 @@ fn names_must_be_defined_once_and_before_use() {
 }
 
 #[test]
+fn members_that_define_themselves_are_refused() {
+    let parameter = "class Repro(torch.nn.Module):\n    def __init__(self):\n        self.register_parameter('w', torch.nn.Parameter(torch.tensor([1.0, self.w])))\n    def forward(self, x: \"f32[2]\"):\n        w = self.w\n        return (x * w,)\n";
+    assert_eq!(error(parameter), ("reader::unknown-name", Some(3)));
+    let module = "class Repro(torch.nn.Module):\n    def __init__(self):\n        self.m = torch.nn.Linear(self.m(2), 2)\n    def forward(self, x: \"f32[2]\"):\n        return (self.m(x),)\n";
+    assert_eq!(error(module), ("reader::unknown-name", Some(3)));
+}
+
+#[test]
 fn arguments_must_fit_the_schema() {
     assert_eq!(error(&forward("a = torch.ops.aten.sin.default(x, x)")), ("reader::wrong-arguments", Some(2)));
     assert_eq!(error(&forward("a = torch.ops.aten.sin.default()")), ("reader::wrong-arguments", Some(2)));

@@ -1,0 +1,227 @@
+//! Calls that a program makes one by one, instead of a text that is read.
+//!
+//! Whoever captures a running program meets the same calls that a text holds: `torch.relu(x)`, `x.sum(-1)`, `a @ b`,
+//! `x[0, ..., None]`. [`write_calls`] binds them by the same rules and writes the same graph.
+//!
+//! Invariants: a call that is refused says why, and leaves at most nodes behind that nothing uses; every value that is
+//! handed out has metadata; the graph that comes out has its inputs first and nothing that is neither used nor has an
+//! effect.
+
+use std::sync::Arc;
+
+use pyrite_ir::{Builder, Graph, Kind, Meta, Node, NodeId, Registry, Switch, Target, Value};
+use pyrite_sym::SymEnv;
+use pyrite_tensor::Tensor;
+use ruff_text_size::TextRange;
+use rustc_hash::FxHashMap;
+
+use crate::expr::Operand;
+use crate::forward::{Forward, V};
+use crate::module::Context;
+use crate::problems::{Problems, Res};
+use crate::source::Source;
+use crate::{Foreign, ReadOptions, constant};
+
+/// Why a call was not written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refused(pub String);
+
+/// One part of an index.
+#[derive(Clone, Debug)]
+pub enum IndexPart {
+    /// `...`
+    Ellipsis,
+    /// A number, a slice, `None`, a tensor or a list.
+    Value(V),
+}
+
+/// Writes a graph call by call; see the module's text.
+pub struct Calls<'a> {
+    forward: Forward<'a>,
+}
+
+/// Where errors would point to in a text.
+fn nowhere() -> TextRange {
+    TextRange::default()
+}
+
+/// Lets a program write calls.
+pub fn write_calls<R>(registry: &Registry, write: impl FnOnce(&mut Calls<'_>) -> R) -> R {
+    let source = Source::new("", None);
+    let problems = Problems::default();
+    let options = ReadOptions { foreign: Foreign::Refuse, ..ReadOptions::default() };
+    let context = Context {
+        registry,
+        options: &options,
+        source: &source,
+        problems: &problems,
+        env: SymEnv::new(),
+        hints: Vec::new(),
+        classes: FxHashMap::default(),
+        aliases: FxHashMap::default(),
+    };
+    write(&mut Calls { forward: Forward::new(&context, 0) })
+}
+
+impl Calls<'_> {
+    /// The symbols of the graph's sizes.
+    pub fn env(&self) -> &SymEnv {
+        &self.forward.cx.env
+    }
+
+    /// The user's stack of the calls to come.
+    pub fn set_stack(&mut self, stack: Option<Arc<str>>) {
+        self.forward.set_stack(stack);
+    }
+
+    /// An input.
+    pub fn input(&mut self, name: &str, meta: Value<Meta>) -> NodeId {
+        let name = self.forward.name(None, name);
+        self.forward.push(Node { meta: Some(meta), ..Node::new(name, Kind::Placeholder, Vec::new()) })
+    }
+
+    /// A tensor that is known when the graph is made. What writes to it leaves the constant as it is.
+    pub fn constant(&mut self, tensor: Tensor) -> Result<V, Refused> {
+        self.checked(|forward| forward.fresh_constant(tensor, None, &nowhere()))
+    }
+
+    /// A node.
+    pub fn node(&self, id: NodeId) -> &Node {
+        self.forward.builder.node(id)
+    }
+
+    /// What is known of a node's value.
+    pub fn meta(&self, id: NodeId) -> Option<&Value<Meta>> {
+        self.forward.meta(id)
+    }
+
+    /// Whether a function of that dotted name can be called at all.
+    pub fn knows(&mut self, path: &str) -> bool {
+        self.forward.is_known(path)
+    }
+
+    /// Calls a function by its dotted name, such as `torch.nn.functional.gelu`.
+    pub fn call(&mut self, path: &str, args: Vec<V>, kwargs: Vec<(String, V)>) -> Result<V, Refused> {
+        if Switch::is_name(path) {
+            let node = Node { kwargs, ..Node::new("", Kind::Call(Target::Foreign(path.into())), args) };
+            let name = self.forward.name(None, path.rsplit('.').next().unwrap_or("switch"));
+            return Ok(Value::Tensor(self.forward.push(Node { name, meta: Some(Value::None), ..node })));
+        }
+        if constant::is_maker(path)
+            && let Some(tensor) = self.checked(|f| constant::from_arguments(f, path, &args, &kwargs, &nowhere()))?
+        {
+            return self.constant(tensor);
+        }
+        self.checked(|forward| {
+            let callee = forward.resolve(path);
+            forward.invoke(&callee, args, kwargs, None, &nowhere())
+        })
+    }
+
+    /// Calls a method of a tensor.
+    pub fn method(&mut self, object: V, name: &str, args: Vec<V>, kwargs: Vec<(String, V)>) -> Result<V, Refused> {
+        self.checked(|forward| forward.method(object, name, args, kwargs, None, &nowhere()))
+    }
+
+    /// Applies a function of Python's `operator` module.
+    pub fn operator(&mut self, name: &str, args: Vec<V>) -> Result<V, Refused> {
+        self.call(&format!("operator.{name}"), args, Vec::new())
+    }
+
+    /// An attribute of a tensor, such as `x.mT`.
+    pub fn attribute(&mut self, object: &V, name: &str) -> Result<V, Refused> {
+        self.checked(|forward| forward.tensor_attribute(object, name, None, &nowhere()))
+    }
+
+    /// `object[parts]`.
+    pub fn get_item(&mut self, object: &V, parts: Vec<IndexPart>) -> Result<V, Refused> {
+        self.checked(|forward| forward.index_parts(object, parts, None, &nowhere()))
+    }
+
+    /// `object[parts] = new`.
+    pub fn set_item(&mut self, object: &V, parts: Vec<IndexPart>, new: V) -> Result<(), Refused> {
+        self.checked(|forward| forward.store_parts(object, parts, new, None, &nowhere()).map(|()| Value::None))
+            .map(|_| ())
+    }
+
+    fn checked<T: Checked>(&mut self, call: impl FnOnce(&mut Forward<'_>) -> Res<T>) -> Result<T, Refused> {
+        let made = call(&mut self.forward);
+        let problems = self.forward.cx.problems.take_errors();
+        match (made, problems.into_iter().next()) {
+            (Ok(value), None) => value.check(&self.forward).map(|()| value).map_err(Refused),
+            (_, Some(problem)) => Err(Refused(problem.message)),
+            (Err(_), None) => Err(Refused("the call is not one that a graph can hold".to_owned())),
+        }
+    }
+
+    /// The graph with what it returns: inputs in the given order first, then what the results need and what has an
+    /// effect. Inputs that nothing needs are left out, except those that name a symbol; which were kept is returned.
+    pub fn finish(&mut self, inputs: &[NodeId], naming: &[usize], output: Value<NodeId>) -> (Graph, Vec<usize>) {
+        let written = std::mem::take(&mut self.forward.builder).finish();
+        let mut needed = vec![false; written.id_bound()];
+        output.each(&mut |id| needed[id.0 as usize] = true);
+        let nodes: Vec<(NodeId, &Node)> = written.nodes().collect();
+        for (id, node) in nodes.iter().rev() {
+            let place = id.0 as usize;
+            needed[place] |= Switch::of(node).is_some() || has_effect(node);
+            if needed[place] {
+                node.each_input(&mut |input| needed[input.0 as usize] = true);
+            }
+        }
+        let mut builder = Builder::new();
+        for (name, tensor) in written.constants() {
+            builder.add_constant(name, tensor.clone());
+        }
+        let mut moved = vec![NodeId(u32::MAX); written.id_bound()];
+        let mut kept = Vec::new();
+        for (index, id) in inputs.iter().enumerate() {
+            if needed[id.0 as usize] || naming.contains(&index) {
+                moved[id.0 as usize] = builder.push(written.node(*id).clone());
+                kept.push(index);
+            }
+        }
+        for (id, node) in nodes {
+            if needed[id.0 as usize] && node.kind != Kind::Placeholder {
+                let renew = |value: &V| value.map(&mut |id: &NodeId| moved[id.0 as usize]);
+                let mut node = node.clone();
+                node.args = node.args.iter().map(renew).collect();
+                node.kwargs = node.kwargs.iter().map(|(key, value)| (key.clone(), renew(value))).collect();
+                moved[id.0 as usize] = builder.push(node);
+            }
+        }
+        builder.output(output.map(&mut |id| moved[id.0 as usize]));
+        let mut graph = builder.finish();
+        graph.env = self.env().clone();
+        (graph, kept)
+    }
+}
+
+/// Whether a call does more than return a value.
+fn has_effect(node: &Node) -> bool {
+    let Kind::Call(Target::Op(op)) = &node.kind else { return false };
+    op.schema.is_mutable() || op.has(pyrite_ir::Tag::Random)
+}
+
+/// What a call may hand out.
+trait Checked {
+    fn check(&self, forward: &Forward<'_>) -> Result<(), String>;
+}
+
+impl Checked for V {
+    fn check(&self, forward: &Forward<'_>) -> Result<(), String> {
+        match self {
+            Value::List(items) => items.iter().try_for_each(|item| item.check(forward)),
+            value if forward.operand(value) == Operand::Unknown => {
+                Err("what the call returns cannot be told from its arguments alone".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Checked for Option<Tensor> {
+    fn check(&self, _: &Forward<'_>) -> Result<(), String> {
+        Ok(())
+    }
+}
