@@ -1,0 +1,111 @@
+//! Arguments to the slots of a frame, by Python's rules.
+
+use std::rc::Rc;
+
+use super::{Evaluator, Frame, Run};
+use crate::code::{Code, VARARGS, VARKEYWORDS};
+use crate::value::{FunctionValue, Value};
+
+impl Evaluator<'_, '_> {
+    /// A frame for a call of a function.
+    pub(super) fn bind_arguments(
+        &mut self,
+        function: &FunctionValue,
+        code: &Rc<Code>,
+        args: Vec<Value>,
+        kwargs: Vec<(Rc<str>, Value)>,
+    ) -> Run<Frame> {
+        let mut slots: Vec<Option<Value>> = Vec::new();
+        slots.resize_with(code.slot_count(), || None);
+        let given = args.len();
+        let mut args = args.into_iter();
+        for slot in slots.iter_mut().take(code.positional) {
+            *slot = args.next();
+        }
+        let rest: Vec<Value> = args.collect();
+        let starred = code.positional + code.keyword_only;
+        let mut last = starred;
+        if code.flags & VARARGS != 0 {
+            slots[last] = Some(Value::tuple(rest));
+            last += 1;
+        } else if !rest.is_empty() {
+            let message = format!(
+                "{}() takes {} positional argument{} but {given} were given",
+                code.qualified_name,
+                code.positional,
+                if code.positional == 1 { "" } else { "s" },
+            );
+            return Err(self.raise("TypeError", &message));
+        }
+        let mut others = Vec::new();
+        for (name, value) in kwargs {
+            let place = (code.positional_only..starred).find(|place| code.locals[*place] == name);
+            match place {
+                Some(place) if slots[place].is_none() => slots[place] = Some(value),
+                Some(_) => {
+                    let message = format!("{}() got multiple values for argument '{name}'", code.qualified_name);
+                    return Err(self.raise("TypeError", &message));
+                }
+                None if code.flags & VARKEYWORDS != 0 => others.push((self.text(&name), value)),
+                None => {
+                    let message = format!("{}() got an unexpected keyword argument '{name}'", code.qualified_name);
+                    return Err(self.raise("TypeError", &message));
+                }
+            }
+        }
+        if code.flags & VARKEYWORDS != 0 {
+            slots[last] = Some(self.new_dict(others)?);
+        }
+        let without = code.positional.saturating_sub(function.defaults.len());
+        for place in 0..starred {
+            if slots[place].is_some() {
+                continue;
+            }
+            let default = if place < code.positional {
+                place.checked_sub(without).and_then(|index| function.defaults.get(index))
+            } else {
+                function.keyword_defaults.iter().find(|(name, _)| *name == code.locals[place]).map(|(_, value)| value)
+            };
+            match default.cloned() {
+                Some(value) => slots[place] = Some(self.force(&value)?),
+                None => return Err(self.missing_arguments(code, &slots)),
+            }
+        }
+        let first_free = slots.len() - code.free.len();
+        for (index, cell) in function.closure.iter().enumerate() {
+            slots[first_free + index] = Some(cell.clone());
+        }
+        Ok(Frame {
+            code: code.clone(),
+            place: 0,
+            stack: Vec::new(),
+            slots,
+            globals: function.globals,
+            builtins: function.builtins,
+            keywords: Vec::new(),
+            handled: Vec::new(),
+        })
+    }
+
+    fn missing_arguments(&self, code: &Code, slots: &[Option<Value>]) -> super::Stop {
+        let unbound = |range: std::ops::Range<usize>| -> Vec<String> {
+            range.filter(|p| slots[*p].is_none()).map(|p| format!("'{}'", code.locals[p])).collect()
+        };
+        let positional = unbound(0..code.positional);
+        let (kind, names) = if positional.is_empty() {
+            ("keyword-only", unbound(code.positional..code.positional + code.keyword_only))
+        } else {
+            ("positional", positional)
+        };
+        let listed = match names.as_slice() {
+            [one] => one.clone(),
+            [first, second] => format!("{first} and {second}"),
+            [firsts @ .., last] => format!("{}, and {last}", firsts.join(", ")),
+            [] => String::new(),
+        };
+        let plural = if names.len() == 1 { "" } else { "s" };
+        let message =
+            format!("{}() missing {} required {kind} argument{plural}: {listed}", code.qualified_name, names.len());
+        self.raise("TypeError", &message)
+    }
+}

@@ -1,0 +1,577 @@
+//! Attributes: Python's lookup in instances, classes and modules.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::wrap::origin_of;
+use super::{Evaluator, Run};
+use crate::host::{Descriptor, Kind, Object};
+use crate::source::{Check, Source};
+use crate::value::{FunctionValue, InstanceValue, Value};
+
+impl Evaluator<'_, '_> {
+    /// `object.name`.
+    pub(super) fn attribute(&mut self, object: &Value, name: &Rc<str>) -> Run<Value> {
+        match object {
+            Value::Instance(instance) => self.instance_attribute(object, &instance.clone(), name),
+            Value::Known(known, source) => self.known_attribute(object, *known, source.as_ref(), name),
+            Value::Tensor(_) => self.tensor_attribute(object, name),
+            Value::Super(parts) => {
+                let (class, receiver) = (parts.0, parts.1.clone());
+                self.super_attribute(class, &receiver, name)
+            }
+            Value::Function(function) => self.function_attribute(&function.clone(), name),
+            Value::Method(parts) => match &**name {
+                "__func__" => Ok(parts.0.clone()),
+                "__self__" => Ok(parts.1.clone()),
+                _ => self.attribute(&parts.0.clone(), name),
+            },
+            Value::Tuple(tuple) if tuple.class.is_some() => {
+                let class = tuple.class.unwrap_or(Object(0));
+                if let Some(index) = self.host.fields(class).iter().position(|field| field == name) {
+                    return self.force(&tuple.items[index].clone());
+                }
+                self.class_attribute_of(object, class, name)
+            }
+            Value::Partial(partial) => match &**name {
+                "func" => Ok(partial.function.clone()),
+                "args" => Ok(Value::tuple(partial.args.clone())),
+                _ => Err(self.stop(format!("the attribute {name} of a partial function"))),
+            },
+            Value::Cell(_) if &**name == "cell_contents" => match self.cell_contents(object)? {
+                Some(value) => Ok(value),
+                None => Err(self.raise("ValueError", "Cell is empty")),
+            },
+            Value::Slice(parts) => match &**name {
+                "start" => Ok(parts[0].clone()),
+                "stop" => Ok(parts[1].clone()),
+                "step" => Ok(parts[2].clone()),
+                _ => Err(self.stop(format!("the attribute {name} of a slice"))),
+            },
+            Value::Null => Err(self.stop("an attribute of nothing")),
+            _ if &**name == "__class__" => self.class_of(object),
+            // Methods of lists, dictionaries and the like; their class knows which there are.
+            _ => {
+                let Value::Known(class, _) = self.class_of(object)? else {
+                    return Err(self.stop(format!("the attribute {name} of {}", self.describe(object))));
+                };
+                match self.host.class_attribute(class, name) {
+                    Some(_) => Ok(Value::Bound(Rc::new((object.clone(), name.clone())))),
+                    None => Err(self.missing(class, name)),
+                }
+            }
+        }
+    }
+
+    fn missing(&self, class: Object, name: &str) -> super::Stop {
+        let class = self.host.class_name(class);
+        let class = class.rsplit('.').next().unwrap_or_default();
+        self.raise("AttributeError", &format!("'{class}' object has no attribute '{name}'"))
+    }
+
+    /// Whether an attribute is there.
+    pub(super) fn has_attribute(&mut self, object: &Value, name: &Rc<str>) -> Run<bool> {
+        match self.attribute(object, name) {
+            Ok(_) => Ok(true),
+            Err(super::Stop::Raise(exception)) => {
+                let class = self.host.member("builtins", "AttributeError").map(|c| Value::Known(c, None));
+                match class {
+                    Some(class) if self.exception_matches(&exception, &class)? => Ok(false),
+                    _ => Err(super::Stop::Raise(exception)),
+                }
+            }
+            Err(stop) => Err(stop),
+        }
+    }
+
+    fn known_attribute(
+        &mut self,
+        value: &Value,
+        object: Object,
+        source: Option<&Rc<Source>>,
+        name: &Rc<str>,
+    ) -> Run<Value> {
+        match self.host.kind(object) {
+            Kind::Module => {
+                let found = self.host.attribute(object, name).map_err(|r| self.raised(r))?;
+                let module = Rc::new(Source::Fixed(object));
+                // What the libraries hold does not change; what the user's modules hold may.
+                let source = if self.host.qualified_name(object).is_some() {
+                    Source::Fixed(found)
+                } else {
+                    Source::Attribute(module, name.clone())
+                };
+                self.wrap(found, &Rc::new(source))
+            }
+            Kind::Class => self.attribute_of_class(object, name),
+            Kind::Builtin => match &**name {
+                "__name__" | "__qualname__" | "__module__" | "__doc__" => {
+                    let found = self.host.attribute(object, name).map_err(|r| self.raised(r))?;
+                    Ok(Value::Known(found, None))
+                }
+                "__self__" => match self.host.builtin_receiver(object) {
+                    Some(receiver) => Ok(Value::Known(receiver, None)),
+                    None => Err(self.stop("the attribute __self__ of a function written in C")),
+                },
+                _ => Err(self.stop(format!("the attribute {name} of {}", self.host.describe(object)))),
+            },
+            Kind::None | Kind::Bool | Kind::Int | Kind::Plain | Kind::FrozenSet => {
+                let class = self.host.class_of(object);
+                let Some(found) = self.host.class_attribute(class, name) else {
+                    // Members of enumerations keep attributes of their own.
+                    return match self.host.instance_dict(object).and_then(|dict| self.host.dict_item(dict, name)) {
+                        Some(found) => self.wrap(found, &Rc::new(Source::Fixed(found))),
+                        None => Err(self.missing(class, name)),
+                    };
+                };
+                match self.host.descriptor(found) {
+                    Descriptor::BuiltinMethod => Ok(Value::Bound(Rc::new((value.clone(), name.clone())))),
+                    Descriptor::Function => {
+                        let function = self.wrap(found, &Rc::new(Source::Fixed(found)))?;
+                        Ok(Value::Method(Rc::new((function, value.clone()))))
+                    }
+                    _ => {
+                        let found = self.host.attribute(object, name).map_err(|r| self.raised(r))?;
+                        self.wrap(found, &Rc::new(Source::Fixed(found)))
+                    }
+                }
+            }
+            _ => {
+                let class = self.host.class_of(object);
+                match &*self.host.class_name(class) {
+                    "_contextvars.ContextVar" => return Ok(Value::Bound(Rc::new((value.clone(), name.clone())))),
+                    // What a code object says does not change.
+                    "builtins.code" => {
+                        let found = self.host.attribute(object, name).map_err(|r| self.raised(r))?;
+                        return self.wrap(found, &Rc::new(Source::Fixed(found)));
+                    }
+                    _ => {}
+                }
+                if self.host.qualified_name(class).is_some() {
+                    // A plain record of torch, such as `torch.finfo`.
+                    let found = self.host.attribute(object, name).map_err(|r| self.raised(r))?;
+                    return match self.host.kind(found) {
+                        Kind::Bool | Kind::Int | Kind::Plain | Kind::None => Ok(Value::Known(found, None)),
+                        _ => Ok(Value::Bound(Rc::new((value.clone(), name.clone())))),
+                    };
+                }
+                let described = self.host.describe(object);
+                let _ = source;
+                Err(self.stop(format!("the attribute {name} of {described}")))
+            }
+        }
+    }
+
+    /// `class.name`.
+    fn attribute_of_class(&mut self, class: Object, name: &Rc<str>) -> Run<Value> {
+        let known = Value::Known(class, None);
+        match &**name {
+            "__name__" | "__qualname__" | "__module__" | "__doc__" | "__mro__" | "__bases__" | "__dict__" => {
+                let found = self.host.attribute(class, name).map_err(|r| self.raised(r))?;
+                return Ok(Value::Known(found, None));
+            }
+            "__class__" => return self.class_of(&known),
+            _ => {}
+        }
+        let Some(found) = self.host.class_attribute(class, name) else {
+            // The class of a class may have it: members of enumerations, `register` of abstract classes.
+            let meta = self.host.class_of(class);
+            return match self.host.class_attribute(meta, name) {
+                Some(found) if self.host.descriptor(found) == Descriptor::Function => {
+                    let function = self.wrap(found, &Rc::new(Source::ClassItem(meta, name.clone())))?;
+                    Ok(Value::Method(Rc::new((function, known))))
+                }
+                Some(_) => {
+                    let found = self.host.attribute(class, name).map_err(|r| self.raised(r))?;
+                    self.wrap(found, &Rc::new(Source::Fixed(found)))
+                }
+                None => {
+                    let text = self.host.class_name(class);
+                    let text = text.rsplit('.').next().unwrap_or_default().to_owned();
+                    Err(self.raise("AttributeError", &format!("type object '{text}' has no attribute '{name}'")))
+                }
+            };
+        };
+        let source = Rc::new(Source::ClassItem(class, name.clone()));
+        match self.host.descriptor(found) {
+            Descriptor::ClassMethod(function) => {
+                let function = self.wrap(function, &Rc::new(Source::Fixed(function)))?;
+                Ok(Value::Method(Rc::new((function, known))))
+            }
+            Descriptor::StaticMethod(function) => self.wrap(function, &Rc::new(Source::Fixed(function))),
+            Descriptor::Function | Descriptor::Value => self.wrap(found, &source),
+            Descriptor::BuiltinMethod => {
+                let found = self.host.attribute(class, name).map_err(|r| self.raised(r))?;
+                Ok(Value::Known(found, None))
+            }
+            Descriptor::Property(_) | Descriptor::Slot => Ok(Value::Known(found, Some(source))),
+            Descriptor::Other => {
+                let found = self.host.attribute(class, name).map_err(|r| self.raised(r))?;
+                self.wrap(found, &Rc::new(Source::Fixed(found)))
+            }
+        }
+    }
+
+    fn function_attribute(&mut self, function: &Rc<FunctionValue>, name: &Rc<str>) -> Run<Value> {
+        if let Some(set) = function.attributes.borrow().get(name) {
+            if let Some(value) = set {
+                return Ok(value.clone());
+            }
+            return Err(self.raise("AttributeError", &format!("'function' object has no attribute '{name}'")));
+        }
+        if let Some(origin) = &function.origin {
+            let found = self.host.attribute(origin.object, name).map_err(|r| self.raised(r))?;
+            return self.wrap(found, &Rc::new(Source::Attribute(origin.source.clone(), name.clone())));
+        }
+        let code = self.host.code(function.code).ok_or_else(|| self.stop("a function without code"))?;
+        match &**name {
+            "__name__" => Ok(self.text(&code.name)),
+            "__qualname__" => Ok(self.text(&code.qualified_name)),
+            "__code__" => Ok(Value::Known(function.code, None)),
+            "__defaults__" if function.defaults.is_empty() => Ok(self.none()),
+            "__defaults__" => Ok(Value::tuple(function.defaults.clone())),
+            "__closure__" if function.closure.is_empty() => Ok(self.none()),
+            "__closure__" => Ok(Value::tuple(function.closure.clone())),
+            "__doc__" => Ok(self.none()),
+            "__dict__" => self.new_dict(Vec::new()),
+            "__module__" => match self.host.dict_item(function.globals, "__name__") {
+                Some(module) => Ok(Value::Known(module, None)),
+                None => Ok(self.none()),
+            },
+            "__annotations__" => self.new_dict(Vec::new()),
+            "__wrapped__" => Err(self.raise("AttributeError", "'function' object has no attribute '__wrapped__'")),
+            _ => Err(self.raise("AttributeError", &format!("'function' object has no attribute '{name}'"))),
+        }
+    }
+
+    fn super_attribute(&mut self, class: Object, receiver: &Value, name: &Rc<str>) -> Run<Value> {
+        let of = match receiver {
+            Value::Known(object, _) if self.host.kind(*object) == Kind::Class => *object,
+            other => match self.class_of(other)? {
+                Value::Known(class, _) => class,
+                _ => return Err(self.stop("super() of something without a class")),
+            },
+        };
+        let Some(found) = self.host.class_attribute_after(of, class, name) else {
+            return Err(self.raise("AttributeError", &format!("'super' object has no attribute '{name}'")));
+        };
+        if self.host.descriptor(found) == Descriptor::BuiltinMethod {
+            // By its name the object would find its own again.
+            return Ok(Value::Method(Rc::new((Value::Known(found, None), receiver.clone()))));
+        }
+        self.bind(receiver, found, of, name)
+    }
+
+    /// Binds what a class has to an object.
+    fn bind(&mut self, object: &Value, found: Object, class: Object, name: &Rc<str>) -> Run<Value> {
+        // The guard of the object's class covers what the class holds.
+        let fixed = Rc::new(Source::Fixed(found));
+        match self.host.descriptor(found) {
+            Descriptor::Function => {
+                let function = self.wrap(found, &fixed)?;
+                Ok(Value::Method(Rc::new((function, object.clone()))))
+            }
+            Descriptor::Property(getter) => {
+                let getter = self.wrap(getter, &Rc::new(Source::Fixed(getter)))?;
+                self.call(&getter, vec![object.clone()], Vec::new())
+            }
+            Descriptor::ClassMethod(function) => {
+                let function = self.wrap(function, &Rc::new(Source::Fixed(function)))?;
+                let class = self.class_of(object).unwrap_or(Value::Known(class, None));
+                Ok(Value::Method(Rc::new((function, class))))
+            }
+            Descriptor::StaticMethod(function) => self.wrap(function, &Rc::new(Source::Fixed(function))),
+            Descriptor::Slot => match origin_of(object) {
+                Some(origin) => {
+                    let found = self.host.attribute(origin.object, name).map_err(|r| self.raised(r))?;
+                    let source = Source::Attribute(origin.source.clone(), name.clone());
+                    self.wrap(found, &Rc::new(source))
+                }
+                None => Err(self.missing(class, name)),
+            },
+            Descriptor::BuiltinMethod => Ok(Value::Bound(Rc::new((object.clone(), name.clone())))),
+            Descriptor::Value => self.wrap(found, &Rc::new(Source::ClassItem(class, name.clone()))),
+            Descriptor::Other => {
+                let text = self.describe(object);
+                Err(self.stop(format!("the attribute {name} of {text}, which a descriptor computes")))
+            }
+        }
+    }
+
+    /// What a class, but no instance, has under a name.
+    pub(super) fn class_attribute_of(&mut self, object: &Value, class: Object, name: &Rc<str>) -> Run<Value> {
+        match self.host.class_attribute(class, name) {
+            Some(found) => self.bind(object, found, class, name),
+            None => Err(self.missing(class, name)),
+        }
+    }
+
+    fn instance_attribute(&mut self, value: &Value, instance: &Rc<InstanceValue>, name: &Rc<str>) -> Run<Value> {
+        let class = instance.class;
+        match &**name {
+            "__class__" => return Ok(Value::Known(class, None)),
+            // Writing to it would be writing to the object.
+            "__dict__" => return Err(self.stop("the __dict__ of an object")),
+            "args" if instance.exception => return Ok(Value::tuple(instance.args.borrow().clone())),
+            _ => {}
+        }
+        if let Some(getter) = self.host.class_attribute(class, "__getattribute__")
+            && self.host.descriptor(getter) == Descriptor::Function
+        {
+            let getter = self.wrap(getter, &Rc::new(Source::Fixed(getter)))?;
+            let named = self.text(name);
+            return match self.call(&getter, vec![value.clone(), named], Vec::new()) {
+                Err(super::Stop::Raise(exception)) => self.call_getattr(value, instance, name, exception),
+                other => other,
+            };
+        }
+        match self.plain_attribute(value, instance, name) {
+            Err(super::Stop::Raise(exception)) => self.call_getattr(value, instance, name, exception),
+            other => other,
+        }
+    }
+
+    /// What `__getattr__` gives for an attribute that was not found, if the class has one.
+    fn call_getattr(
+        &mut self,
+        value: &Value,
+        instance: &Rc<InstanceValue>,
+        name: &Rc<str>,
+        missing: Value,
+    ) -> Run<Value> {
+        let class = self.host.member("builtins", "AttributeError").map(|class| Value::Known(class, None));
+        if let Some(getter) = self.host.class_attribute(instance.class, "__getattr__")
+            && self.host.descriptor(getter) == Descriptor::Function
+            && let Some(class) = class
+            && self.exception_matches(&missing, &class)?
+        {
+            let own = !instance.torch_module || {
+                let module = self.host.member("torch.nn", "Module");
+                module.and_then(|module| self.host.class_attribute(module, "__getattr__")) != Some(getter)
+            };
+            if own {
+                let getter = self.wrap(getter, &Rc::new(Source::Fixed(getter)))?;
+                let named = self.text(name);
+                return self.call(&getter, vec![value.clone(), named], Vec::new());
+            }
+        }
+        Err(super::Stop::Raise(missing))
+    }
+
+    /// As `object.__getattribute__` finds attributes; for modules of torch with what they keep.
+    pub(super) fn plain_attribute(
+        &mut self,
+        value: &Value,
+        instance: &Rc<InstanceValue>,
+        name: &Rc<str>,
+    ) -> Run<Value> {
+        let class = instance.class;
+        let in_class = self.host.class_attribute(class, name);
+        let descriptor = in_class.map(|found| self.host.descriptor(found));
+        // A slot that the captured code has set is kept with the other attributes.
+        let overlay = instance.attributes.borrow().get(name).cloned();
+        if let Some(found) = in_class
+            && matches!(descriptor, Some(Descriptor::Property(_) | Descriptor::Other))
+        {
+            return self.bind(value, found, class, name);
+        }
+        match overlay {
+            Some(Some(value)) => return self.force(&value),
+            Some(None) => {}
+            None => {
+                if let Some(Descriptor::Slot) = descriptor
+                    && let Some(found) = in_class
+                {
+                    return self.bind(value, found, class, name);
+                }
+                if let Some(found) = self.instance_item(instance, name)? {
+                    return Ok(found);
+                }
+            }
+        }
+        if let Some(found) = in_class
+            && !matches!(descriptor, Some(Descriptor::Slot))
+        {
+            if let Some(origin) = &instance.origin {
+                self.guard(&origin.source.clone(), Check::Lacks(name.clone()));
+            }
+            return self.bind(value, found, class, name);
+        }
+        if instance.torch_module {
+            for kept in ["_parameters", "_buffers", "_modules"] {
+                if let Some(found) = self.kept_by_module(instance, kept, name)? {
+                    return Ok(found);
+                }
+            }
+        }
+        if let Some(origin) = &instance.origin {
+            self.guard(&origin.source.clone(), Check::Lacks(name.clone()));
+        }
+        Err(self.missing(class, name))
+    }
+
+    /// An item of an instance's own `__dict__`, as it was outside.
+    fn instance_item(&mut self, instance: &InstanceValue, name: &Rc<str>) -> Run<Option<Value>> {
+        let Some(origin) = &instance.origin else { return Ok(None) };
+        let Some(dict) = self.host.instance_dict(origin.object) else { return Ok(None) };
+        match self.host.dict_item(dict, name) {
+            Some(found) => {
+                let source = Rc::new(Source::InstanceItem(origin.source.clone(), name.clone()));
+                self.wrap(found, &source).map(Some)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// What a module of torch keeps in one of its dictionaries.
+    pub(super) fn kept_by_module(
+        &mut self,
+        instance: &Rc<InstanceValue>,
+        kept: &str,
+        name: &Rc<str>,
+    ) -> Run<Option<Value>> {
+        let kept: Rc<str> = kept.into();
+        // A dictionary that was not looked at as a whole is not guarded as a whole.
+        if instance.attributes.borrow().get(&kept).is_none()
+            && let Some(origin) = &instance.origin
+            && let Some(dict) = self.host.instance_dict(origin.object)
+            && let Some(held) = self.host.dict_item(dict, &kept)
+            && !self.known.contains_key(&held)
+        {
+            let Some(found) = self.host.dict_item(held, name) else { return Ok(None) };
+            let base = Rc::new(Source::InstanceItem(origin.source.clone(), kept));
+            let key = self.host.str(name);
+            return self.wrap(found, &Rc::new(Source::Key(base, key))).map(Some);
+        }
+        let overlay = instance.attributes.borrow().get(&kept).cloned().flatten();
+        let dict = match overlay {
+            Some(dict) => dict,
+            None => match self.instance_item(instance, &kept)? {
+                Some(dict) => dict,
+                None => return Ok(None),
+            },
+        };
+        let key = self.text(name);
+        self.dict_get(&dict, &key)
+    }
+
+    /// `object.name = value`.
+    pub(super) fn set_attribute(&mut self, object: &Value, name: &Rc<str>, value: Value) -> Run<()> {
+        let instance = match object {
+            Value::Instance(instance) => instance.clone(),
+            Value::Function(function) if function.origin.is_none() => {
+                function.attributes.borrow_mut().set(name, Some(value));
+                return Ok(());
+            }
+            Value::Tensor(_) => {
+                return Err(self.stop(format!("the attribute {name} of a tensor is set")));
+            }
+            other => {
+                return Err(self.stop(format!("the attribute {name} of {} is set", self.describe(other))));
+            }
+        };
+        let class = instance.class;
+        let setter = self.host.class_attribute(class, "__setattr__");
+        let usual = ["object", "BaseException"].iter().any(|owner| {
+            let owner = self.host.member("builtins", owner);
+            owner.and_then(|owner| self.host.class_attribute(owner, "__setattr__")) == setter
+        });
+        if !usual {
+            let module = self.host.member("torch.nn", "Module");
+            let of_module = instance.torch_module
+                && module.and_then(|module| self.host.class_attribute(module, "__setattr__")) == setter;
+            if of_module {
+                return self.set_on_module(&instance, object, name, value);
+            }
+            let setter = setter.ok_or_else(|| self.stop("an object without __setattr__"))?;
+            if self.host.descriptor(setter) != Descriptor::Function {
+                return Err(self.stop(format!("{} has a __setattr__ of its own", self.host.class_name(class))));
+            }
+            let setter = self.wrap(setter, &Rc::new(Source::Fixed(setter)))?;
+            let named = self.text(name);
+            self.call(&setter, vec![object.clone(), named, value], Vec::new())?;
+            return Ok(());
+        }
+        self.set_plainly(&instance, object, name, Some(value))
+    }
+
+    /// As `object.__setattr__` and `object.__delattr__` do it.
+    pub(super) fn set_plainly(
+        &mut self,
+        instance: &Rc<InstanceValue>,
+        object: &Value,
+        name: &Rc<str>,
+        value: Option<Value>,
+    ) -> Run<()> {
+        if let Some(found) = self.host.class_attribute(instance.class, name) {
+            match self.host.descriptor(found) {
+                Descriptor::Property(_) => {
+                    let accessor = if value.is_some() { "fset" } else { "fdel" };
+                    let setter = self.host.attribute(found, accessor).map_err(|r| self.raised(r))?;
+                    if self.host.kind(setter) != Kind::Function {
+                        return Err(self.stop(format!("the property {name} cannot be set")));
+                    }
+                    let setter = self.wrap(setter, &Rc::new(Source::Fixed(setter)))?;
+                    let args = std::iter::once(object.clone()).chain(value).collect();
+                    self.call(&setter, args, Vec::new())?;
+                    return Ok(());
+                }
+                Descriptor::Other => return Err(self.stop(format!("{name} is set through a descriptor"))),
+                _ => {}
+            }
+        }
+        instance.attributes.borrow_mut().set(name, value);
+        if instance.origin.is_some() && !instance.changed.replace(true) {
+            self.changed.push(object.clone());
+        }
+        Ok(())
+    }
+
+    fn set_on_module(&mut self, instance: &Rc<InstanceValue>, object: &Value, name: &Rc<str>, value: Value) -> Run<()> {
+        let special = match &value {
+            Value::Tensor(tensor) => tensor.parameter,
+            Value::Instance(held) => held.torch_module,
+            _ => false,
+        };
+        if special {
+            return Err(self.stop(format!("the parameter or submodule {name} of a module is set")));
+        }
+        if self.kept_by_module(instance, "_parameters", name)?.is_some()
+            || self.kept_by_module(instance, "_modules", name)?.is_some()
+        {
+            return Err(self.stop(format!("the parameter or submodule {name} of a module is set")));
+        }
+        if self.kept_by_module(instance, "_buffers", name)?.is_some() {
+            let buffers = self.instance_item(instance, &"_buffers".into())?;
+            let buffers = buffers.ok_or_else(|| self.stop("a module without buffers"))?;
+            let key = self.text(name);
+            return self.set_item(&buffers, &key, value);
+        }
+        self.set_plainly(instance, object, name, Some(value))
+    }
+
+    /// `del object.name`.
+    pub(super) fn delete_attribute(&mut self, object: &Value, name: &Rc<str>) -> Run<()> {
+        let Value::Instance(instance) = object else {
+            return Err(self.stop(format!("the attribute {name} of {} is removed", self.describe(object))));
+        };
+        if instance.torch_module {
+            return Err(self.stop(format!("the attribute {name} of a module is removed")));
+        }
+        self.attribute(object, name)?;
+        self.set_plainly(&instance.clone(), object, name, None)
+    }
+
+    /// A new object of a class, without attributes.
+    pub(super) fn new_instance(&self, class: Object) -> Rc<InstanceValue> {
+        Rc::new(InstanceValue {
+            class,
+            origin: None,
+            attributes: RefCell::default(),
+            args: RefCell::default(),
+            exception: false,
+            torch_module: false,
+            changed: std::cell::Cell::new(false),
+        })
+    }
+}

@@ -1,0 +1,618 @@
+//! Functions and classes that are known by their names: Python's builtins, its library, torch.
+
+use std::rc::Rc;
+
+use super::call::Keywords;
+use super::compare::is_graph;
+use super::{Evaluator, Run, Stop};
+use crate::host::{Descriptor, Kind, Object};
+use crate::source::Source;
+use crate::value::{DictValue, Iterate, PartialValue, Strictness, TupleValue, Value};
+
+/// Modules of Python's library whose functions compute and do nothing else.
+const PURE_MODULES: [&str; 5] = ["math.", "operator.", "cmath.", "string.", "numbers."];
+
+/// Functions and classes that compute and do nothing else, when their arguments are plain.
+const PURE: [&str; 46] = [
+    "builtins.abs",
+    "builtins.ascii",
+    "builtins.bin",
+    "builtins.bool",
+    "builtins.bytes",
+    "builtins.chr",
+    "builtins.complex",
+    "builtins.divmod",
+    "builtins.float",
+    "builtins.format",
+    "builtins.frozenset",
+    "builtins.hash",
+    "builtins.hex",
+    "builtins.int",
+    "builtins.max",
+    "builtins.min",
+    "builtins.oct",
+    "builtins.ord",
+    "builtins.pow",
+    "builtins.range",
+    "builtins.repr",
+    "builtins.round",
+    "builtins.slice",
+    "builtins.str",
+    "builtins.sum",
+    "builtins.str.maketrans",
+    "inspect.isclass",
+    "torch.device",
+    "torch.dtype",
+    "torch.finfo",
+    "torch.iinfo",
+    "torch.get_default_dtype",
+    "torch.promote_types",
+    "torch.result_type",
+    "torch.can_cast",
+    "torch.cuda.is_available",
+    "torch.backends.mps.is_available",
+    "torch.is_deterministic_algorithms_enabled",
+    "torch.are_deterministic_algorithms_enabled",
+    "torch.broadcast_shapes",
+    "torch.nn.functional._get_softmax_dim",
+    "torch._C._get_cudnn_enabled",
+    "torch._C._log_api_usage_once",
+    "numpy.float32",
+    "numpy.float64",
+    "numpy.int64",
+];
+
+/// Questions of libraries about how they are run, with the answer they get here.
+const ANSWERS: [(&str, bool); 19] = [
+    ("torch.jit.is_scripting", false),
+    ("torch._jit_internal.is_scripting", false),
+    ("torch.jit.is_tracing", false),
+    ("torch._C._get_tracing_state", false),
+    ("torch.compiler.is_compiling", true),
+    ("torch._dynamo.is_compiling", true),
+    ("torch.compiler.is_dynamo_compiling", true),
+    ("torch._dynamo.external_utils.is_compiling", true),
+    ("torch.compiler.is_exporting", false),
+    ("torch._C._is_torch_function_enabled", true),
+    ("torch._C._functorch.is_functorch_wrapped_tensor", false),
+    ("torch.onnx.is_in_onnx_export", false),
+    ("torch.distributed.is_available", true),
+    ("torch.distributed.is_initialized", false),
+    ("torch.is_inference_mode_enabled", false),
+    ("torch._C._is_tracing", false),
+    ("torch.backends.mha.get_fastpath_enabled", false),
+    ("torch._C._len_torch_dispatch_stack", false),
+    ("torch._C._len_torch_function_stack", false),
+];
+
+impl Evaluator<'_, '_> {
+    /// Calls a function that is known by its name; nothing when it is to be followed instead.
+    pub(super) fn call_named(
+        &mut self,
+        name: &str,
+        object: Object,
+        args: &[Value],
+        kwargs: &Keywords,
+    ) -> Run<Option<Value>> {
+        // Questions about overridden functions are met under many names.
+        let overridden =
+            name.rsplit('.').next().is_some_and(|stem| stem.trim_start_matches('_').starts_with("has_torch_function"));
+        if overridden {
+            return Ok(Some(self.bool(false)));
+        }
+        if let Some((_, answer)) = ANSWERS.iter().find(|(known, _)| *known == name) {
+            match name {
+                "torch._C._get_tracing_state" => return Ok(Some(self.none())),
+                "torch._C._len_torch_dispatch_stack" | "torch._C._len_torch_function_stack" => {
+                    return Ok(Some(self.int(0)));
+                }
+                _ => {}
+            }
+            return Ok(Some(self.bool(*answer)));
+        }
+        if let Some(stem) = name.strip_prefix("builtins.")
+            && let Some(result) = self.call_builtin(stem, args, kwargs)?
+        {
+            return Ok(Some(result));
+        }
+        if let Some(result) = self.call_library(name, args, kwargs)? {
+            return Ok(Some(result));
+        }
+        if (name.starts_with("torch.") || name.starts_with("operator.") || name.starts_with("math."))
+            && let Some(result) = self.call_torch(name, args, kwargs)?
+        {
+            return Ok(Some(result));
+        }
+        if (PURE.contains(&name) || PURE_MODULES.iter().any(|module| name.starts_with(module)))
+            && let Some(result) = self.call_plainly(object, args, kwargs)?
+        {
+            return Ok(Some(result));
+        }
+        self.call_polyfill(name, args.to_vec(), kwargs.clone())
+    }
+
+    /// Calls a function without effects on plain arguments; nothing when they are not.
+    fn call_plainly(&mut self, function: Object, args: &[Value], kwargs: &Keywords) -> Run<Option<Value>> {
+        let mut plain = Vec::with_capacity(args.len());
+        for arg in args {
+            match self.plain_guarded(arg)? {
+                Some(object) => plain.push(object),
+                None => return Ok(None),
+            }
+        }
+        let mut named = Vec::with_capacity(kwargs.len());
+        for (key, value) in kwargs {
+            match self.plain_guarded(value)? {
+                Some(object) => named.push((self.host.str(key), object)),
+                None => return Ok(None),
+            }
+        }
+        let made = self.host.call(function, &plain, &named).map_err(|r| self.raised(r))?;
+        Ok(Some(self.opened(made)))
+    }
+
+    fn call_builtin(&mut self, name: &str, args: &[Value], kwargs: &Keywords) -> Run<Option<Value>> {
+        let option = |name: &str| kwargs.iter().find(|(key, _)| &**key == name).map(|(_, value)| value.clone());
+        Ok(Some(match (name, args) {
+            ("len", [value]) => self.length(value)?,
+            ("isinstance", [value, classes]) => {
+                let found = self.is_instance(value, classes)?;
+                self.bool(found)
+            }
+            ("issubclass", [Value::Known(class, _), classes]) => {
+                let bases = match self.plain_guarded(classes)? {
+                    Some(bases) if self.host.kind(bases) == Kind::Tuple => self.host.items(bases),
+                    Some(base) => vec![base],
+                    None => return Ok(None),
+                };
+                let found = bases.iter().any(|base| self.host.is_subclass(*class, *base));
+                self.bool(found)
+            }
+            ("type", [value]) => self.class_of(value)?,
+            ("callable", [value]) => {
+                let found = match value {
+                    Value::Function(_) | Value::Method(_) | Value::Bound(_) | Value::Partial(_) => true,
+                    other => match self.class_of(other)? {
+                        Value::Known(class, _) => self.host.class_attribute(class, "__call__").is_some(),
+                        _ => false,
+                    },
+                };
+                self.bool(found)
+            }
+            ("id", [_]) => return Err(self.stop("the address of an object")),
+            (
+                "print" | "input" | "open" | "exec" | "eval" | "compile" | "breakpoint" | "globals" | "locals" | "vars",
+                _,
+            ) => {
+                let hint = match name {
+                    "print" => "print after the compiled function, or leave it out",
+                    _ => "move the call out of the compiled function",
+                };
+                return Err(self.stop_with(format!("a call of {name}"), hint));
+            }
+            ("getattr", [object, attribute, rest @ ..]) if rest.len() <= 1 => {
+                let attribute = self.attribute_name(attribute)?;
+                match rest.first() {
+                    None => self.attribute(object, &attribute)?,
+                    Some(default) => {
+                        if self.has_attribute(object, &attribute)? {
+                            self.attribute(object, &attribute)?
+                        } else {
+                            default.clone()
+                        }
+                    }
+                }
+            }
+            ("hasattr", [object, attribute]) => {
+                let attribute = self.attribute_name(attribute)?;
+                let found = self.has_attribute(object, &attribute)?;
+                self.bool(found)
+            }
+            ("setattr", [object, attribute, value]) => {
+                let attribute = self.attribute_name(attribute)?;
+                self.set_attribute(object, &attribute, value.clone())?;
+                self.none()
+            }
+            ("delattr", [object, attribute]) => {
+                let attribute = self.attribute_name(attribute)?;
+                self.delete_attribute(object, &attribute)?;
+                self.none()
+            }
+            ("iter", [value]) => self.iterator(value)?,
+            ("next", [iterator, default @ ..]) if default.len() <= 1 => match self.next_or_result(iterator)? {
+                Ok(value) => value,
+                Err(result) => match default.first() {
+                    Some(default) => default.clone(),
+                    None => {
+                        let class = self.host.member("builtins", "StopIteration");
+                        let class = class.ok_or_else(|| self.stop("StopIteration is missing"))?;
+                        let args = if self.is_none(&result) { Vec::new() } else { vec![result] };
+                        return Err(Stop::Raise(self.exception(class, args)));
+                    }
+                },
+            },
+            ("list", []) => Value::list(Vec::new()),
+            ("list", [items]) => Value::list(self.items_of(items)?),
+            ("tuple", []) => Value::tuple(Vec::new()),
+            ("tuple", [items]) => Value::tuple(self.items_of(items)?),
+            ("set", []) => self.new_set(Vec::new())?,
+            ("set", [items]) => {
+                let items = self.items_of(items)?;
+                self.new_set(items)?
+            }
+            ("dict", rest) if rest.len() <= 1 => {
+                let dict = self.new_dict(Vec::new())?;
+                if let Some(more) = rest.first() {
+                    self.dict_update(&dict, more)?;
+                }
+                for (key, value) in kwargs {
+                    let key = self.text(key);
+                    self.set_item(&dict, &key, value.clone())?;
+                }
+                dict
+            }
+            ("enumerate", [items, rest @ ..]) => {
+                let inner = self.iterator(items)?;
+                let start = rest.first().cloned().or_else(|| option("start"));
+                let start = start.map_or(Ok(0), |start| self.index_of(&start))?;
+                Value::iterator(Iterate::Enumerate(inner, start))
+            }
+            ("zip", several) => {
+                let inner = several.iter().map(|items| self.iterator(items)).collect::<Run<_>>()?;
+                let strict = match option("strict") {
+                    Some(value) => self.truth(&value)?,
+                    None => false,
+                };
+                Value::iterator(Iterate::Zip(inner, if strict { Strictness::Strict } else { Strictness::Shortest }))
+            }
+            ("map", [function, several @ ..]) if !several.is_empty() => {
+                let inner = several.iter().map(|items| self.iterator(items)).collect::<Run<_>>()?;
+                Value::iterator(Iterate::Map(function.clone(), inner))
+            }
+            ("filter", [function, items]) => {
+                let inner = self.iterator(items)?;
+                Value::iterator(Iterate::Filter(function.clone(), inner))
+            }
+            ("reversed", [value]) => {
+                if let Value::Instance(instance) = value
+                    && self.host.class_attribute(instance.class, "__reversed__").is_some()
+                {
+                    let method = self.class_attribute_of(value, instance.class, &"__reversed__".into())?;
+                    return self.call(&method, Vec::new(), Vec::new()).map(Some);
+                }
+                let mut items = self.items_of(value)?;
+                items.reverse();
+                Value::iterator(Iterate::Items(items, 0))
+            }
+            ("sorted", [items]) => {
+                let items = self.items_of(items)?;
+                Value::list(self.sorted(items, kwargs)?)
+            }
+            ("any" | "all", [items]) => {
+                let iterator = self.iterator(items)?;
+                let wanted = name == "any";
+                while let Some(item) = self.next(&iterator)? {
+                    if self.truth(&item)? == wanted {
+                        return Ok(Some(self.bool(wanted)));
+                    }
+                }
+                self.bool(!wanted)
+            }
+            ("sum", [items, start @ ..]) if start.len() <= 1 => {
+                let start = start.first().cloned().or_else(|| option("start"));
+                let mut total = start.unwrap_or_else(|| self.int(0));
+                for item in self.items_of(items)? {
+                    total = self.binary("add", &total, &item)?;
+                }
+                total
+            }
+            ("max" | "min", rest) if !rest.is_empty() => return self.extreme(name, rest, kwargs).map(Some),
+            ("abs", [value]) if is_graph(value) => {
+                let value = value.clone();
+                if matches!(value, Value::Tensor(_)) {
+                    self.tensor_method(&value, &"abs".into(), Vec::new(), Vec::new())?
+                } else {
+                    let known = self.index_of(&value)?;
+                    self.int(known.abs())
+                }
+            }
+            ("abs" | "round", [Value::Instance(instance), ..]) => {
+                let method = self.class_attribute_of(&args[0], instance.class, &format!("__{name}__").into())?;
+                self.call(&method, args[1..].to_vec(), Vec::new())?
+            }
+            ("int" | "float" | "bool", [Value::Tensor(_)]) => {
+                return Err(self.stop_with(
+                    format!("{name}() of a tensor, whose value is not known yet"),
+                    "keep it a tensor, or move the call out of the compiled function",
+                ));
+            }
+            ("int", [value @ Value::Symbol(_)]) => value.clone(),
+            ("bool", [value]) => {
+                let truth = self.truth(value)?;
+                self.bool(truth)
+            }
+            ("bool", []) => self.bool(false),
+            ("str" | "repr", [value]) => self.text_of(value, name == "repr")?,
+            ("int" | "float", [Value::Instance(instance)]) => {
+                let method = self.class_attribute_of(&args[0], instance.class, &format!("__{name}__").into())?;
+                self.call(&method, Vec::new(), Vec::new())?
+            }
+            ("range", bounds) if bounds.iter().any(|bound| matches!(bound, Value::Symbol(_))) => {
+                let mut known = Vec::new();
+                for bound in bounds {
+                    let value = self.index_of(bound)?;
+                    known.push(self.host.int(value));
+                }
+                let class = self.host.member("builtins", "range").ok_or_else(|| self.stop("range is missing"))?;
+                let made = self.host.call(class, &known, &[]).map_err(|r| self.raised(r))?;
+                Value::Known(made, None)
+            }
+            ("slice", parts) if !parts.is_empty() => {
+                let none = self.none();
+                let parts = match parts {
+                    [stop] => [none.clone(), stop.clone(), none],
+                    [start, stop] => [start.clone(), stop.clone(), none],
+                    [start, stop, step] => [start.clone(), stop.clone(), step.clone()],
+                    _ => return Ok(None),
+                };
+                self.new_slice(parts)
+            }
+            ("super", [Value::Known(class, _), object]) => Value::Super(Rc::new((*class, object.clone()))),
+            ("object", []) => {
+                let class = self.host.member("builtins", "object").ok_or_else(|| self.stop("object is missing"))?;
+                Value::Instance(self.new_instance(class))
+            }
+            ("object.__new__", [Value::Known(class, _), ..]) => Value::Instance(self.new_instance(*class)),
+            ("object.__setattr__", [object, attribute, value]) => {
+                return self
+                    .call_method(object, &"__setattr__".into(), vec![attribute.clone(), value.clone()], Vec::new())
+                    .map(Some);
+            }
+            ("object.__init__", _) => self.none(),
+            ("tuple.__new__", [Value::Known(class, _), items]) => {
+                let items = self.items_of(items)?;
+                let plain = Some(*class) == self.host.member("builtins", "tuple");
+                Value::Tuple(Rc::new(TupleValue { items, class: (!plain).then_some(*class), origin: None }))
+            }
+            ("__build_class__", _) => return Err(self.stop("a class is made")),
+            ("__import__", _) => return Err(self.stop("an import by a call")),
+            _ => {
+                // A method taken from its class: `list.append(items, x)`, `str.upper(text)`.
+                if let Some((_, method)) = name.split_once('.')
+                    && let Some((receiver, rest)) = args.split_first()
+                    && !method.contains('.')
+                {
+                    let receiver = receiver.clone();
+                    return self.call_method(&receiver, &method.into(), rest.to_vec(), kwargs.clone()).map(Some);
+                }
+                return Ok(None);
+            }
+        }))
+    }
+
+    /// `super()` without arguments: the class is in the cell `__class__`, the object in the first slot.
+    pub(super) fn zero_super(&mut self, frame: &super::Frame) -> Run<Value> {
+        let first_free = frame.slots.len() - frame.code.free.len();
+        let cell = frame.code.free.iter().position(|name| &**name == "__class__");
+        let cell = cell.and_then(|index| frame.slots[first_free + index].clone());
+        let receiver = frame.slots.first().cloned().flatten();
+        let (Some(cell), Some(receiver)) = (cell, receiver) else {
+            return Err(self.raise("RuntimeError", "super(): no arguments"));
+        };
+        let receiver = match &receiver {
+            Value::Cell(_) => self.cell_contents(&receiver)?.unwrap_or(Value::Null),
+            other => self.force(other)?,
+        };
+        match self.cell_contents(&cell)? {
+            Some(Value::Known(class, _)) => Ok(Value::Super(Rc::new((class, receiver)))),
+            _ => Err(self.stop("super() outside of a class")),
+        }
+    }
+
+    /// `max` and `min`.
+    fn extreme(&mut self, name: &str, args: &[Value], kwargs: &Keywords) -> Run<Value> {
+        let option = |name: &str| kwargs.iter().find(|(key, _)| &**key == name).map(|(_, value)| value.clone());
+        let items = if let [items] = args { self.items_of(items)? } else { args.to_vec() };
+        let key = option("key").filter(|key| !self.is_none(key));
+        let mut best: Option<(Value, Value)> = None;
+        for item in items {
+            let by = match &key {
+                Some(key) => self.call(key, vec![item.clone()], Vec::new())?,
+                None => item.clone(),
+            };
+            let better = match &best {
+                None => true,
+                Some((so_far, _)) => {
+                    let result = self.compare(if name == "max" { "gt" } else { "lt" }, &by, so_far)?;
+                    self.truth(&result)?
+                }
+            };
+            if better {
+                best = Some((by, item));
+            }
+        }
+        match (best, option("default")) {
+            (Some((_, item)), _) => Ok(item),
+            (None, Some(default)) => Ok(default),
+            (None, None) => Err(self.raise("ValueError", &format!("{name}() arg is an empty sequence"))),
+        }
+    }
+
+    /// Functions of Python's library that are more than arithmetic.
+    fn call_library(&mut self, name: &str, args: &[Value], kwargs: &Keywords) -> Run<Option<Value>> {
+        Ok(Some(match (name, args) {
+            ("functools.partial", [function, rest @ ..]) => Value::Partial(Rc::new(PartialValue {
+                function: function.clone(),
+                args: rest.to_vec(),
+                kwargs: kwargs.clone(),
+                origin: None,
+            })),
+            ("collections.OrderedDict" | "collections.defaultdict", _) => {
+                let class = self.host.member("collections", name.rsplit('.').next().unwrap_or_default());
+                let (default, rest) = match (name, args) {
+                    ("collections.defaultdict", [factory, rest @ ..]) => (Some(factory.clone()), rest),
+                    _ => (None, args),
+                };
+                let made = Value::Dict(Rc::new(DictValue { class, default, ..DictValue::default() }));
+                if let Some(more) = rest.first() {
+                    self.dict_update(&made, more)?;
+                }
+                for (key, value) in kwargs {
+                    let key = self.text(key);
+                    self.set_item(&made, &key, value.clone())?;
+                }
+                made
+            }
+            ("types.MethodType", [function, object]) => Value::Method(Rc::new((function.clone(), object.clone()))),
+            ("itertools.count", rest) => {
+                let start = rest.first().cloned().unwrap_or_else(|| self.int(0));
+                let step = rest.get(1).cloned().unwrap_or_else(|| self.int(1));
+                Value::iterator(Iterate::Count(start, step))
+            }
+            ("operator.getitem", [object, key]) => self.get_item(object, key)?,
+            ("operator.setitem", [object, key, value]) => {
+                self.set_item(object, key, value.clone())?;
+                self.none()
+            }
+            ("operator.contains", [object, item]) => {
+                let found = self.contains(object, item)?;
+                self.bool(found)
+            }
+            ("operator.is_", [left, right]) => {
+                let same = self.is_same(left, right)?;
+                self.bool(same)
+            }
+            ("operator.is_not", [left, right]) => {
+                let same = self.is_same(left, right)?;
+                self.bool(!same)
+            }
+            ("operator.not_", [value]) => {
+                let truth = self.truth(value)?;
+                self.bool(!truth)
+            }
+            ("operator.truth", [value]) => {
+                let truth = self.truth(value)?;
+                self.bool(truth)
+            }
+            ("operator.eq" | "operator.ne" | "operator.lt" | "operator.le" | "operator.gt" | "operator.ge", [l, r]) => {
+                self.compare(name.trim_start_matches("operator."), l, r)?
+            }
+            ("operator.neg" | "operator.pos" | "operator.invert", [value]) => {
+                self.unary(name.trim_start_matches("operator."), value)?
+            }
+            (operator, [left, right]) if operator.starts_with("operator.") => {
+                let stem = operator.trim_start_matches("operator.");
+                if crate::opcode::BINARY.contains(&stem) {
+                    self.binary(stem, left, right)?
+                } else if let Some(stem) = stem.strip_prefix('i')
+                    && let Some(known) = crate::opcode::BINARY.iter().find(|known| known.trim_end_matches('_') == stem)
+                {
+                    self.binary_in_place(known, left, right)?
+                } else {
+                    return Ok(None);
+                }
+            }
+            ("warnings.warn" | "torch._C._log_api_usage_once" | "warnings.simplefilter", _)
+                if name != "warnings.warn" =>
+            {
+                self.none()
+            }
+            ("torch._assert" | "torch._check", [condition, ..]) => {
+                if let Value::Known(..) = condition
+                    && self.truth(condition)?
+                {
+                    return Ok(Some(self.none()));
+                }
+                return Err(self.stop("an assertion about data"));
+            }
+            ("torch.is_tensor", [value]) => self.bool(matches!(value, Value::Tensor(_))),
+            ("torch.is_grad_enabled" | "torch._C.is_grad_enabled", []) => self.bool(self.grad),
+            ("torch.is_autocast_enabled", rest) => {
+                let on_cpu = match rest.first() {
+                    Some(Value::Known(device, _)) => self.host.as_str(*device).is_some_and(|device| &*device == "cpu"),
+                    _ => false,
+                };
+                self.bool(on_cpu && self.state.autocast.is_some())
+            }
+            ("torch.is_floating_point" | "torch.is_complex", [tensor @ Value::Tensor(_)]) => {
+                let method = name.trim_start_matches("torch.");
+                return self.tensor_method(tensor, &method.into(), Vec::new(), Vec::new()).map(Some);
+            }
+            ("torch.numel", [tensor @ Value::Tensor(_)]) => {
+                return self.tensor_method(tensor, &"numel".into(), Vec::new(), Vec::new()).map(Some);
+            }
+            ("torch.Size", [items]) => {
+                let items = self.items_of(items)?;
+                let class = self.host.member("torch", "Size");
+                Value::Tuple(Rc::new(TupleValue { items, class, origin: None }))
+            }
+            ("copy.copy", [value]) => match value {
+                Value::List(_) => Value::list(self.items_of(value)?),
+                Value::Dict(_) => return self.call_method(value, &"copy".into(), Vec::new(), Vec::new()).map(Some),
+                Value::Known(..) | Value::Tuple(_) => value.clone(),
+                _ => return Err(self.stop("a copy of an object")),
+            },
+            ("dataclasses.fields" | "dataclasses.is_dataclass" | "inspect.signature", [subject, ..]) => {
+                let class = match subject {
+                    Value::Known(object, _) => *object,
+                    Value::Function(function) if name == "inspect.signature" => match &function.origin {
+                        Some(origin) => origin.object,
+                        None => return Err(self.stop("the signature of a function that is made here")),
+                    },
+                    Value::Method(parts) if name == "inspect.signature" => {
+                        let (Value::Function(function), Some(receiver)) = (&parts.0, super::wrap::origin_of(&parts.1))
+                        else {
+                            return Err(self.stop("the signature of a method"));
+                        };
+                        let Some(origin) = &function.origin else { return Err(self.stop("the signature of a method")) };
+                        let class =
+                            self.host.member("types", "MethodType").ok_or_else(|| self.stop("a missing class"))?;
+                        self.host.call(class, &[origin.object, receiver.object], &[]).map_err(|r| self.raised(r))?
+                    }
+                    _ if name == "inspect.signature" => return Err(self.stop("the signature of an object")),
+                    other => match self.class_of(other)? {
+                        Value::Known(class, _) => class,
+                        _ => return Ok(None),
+                    },
+                };
+                let module = name.split('.').next().unwrap_or_default();
+                let function = self.host.member(module, name.rsplit('.').next().unwrap_or_default());
+                let function = function.ok_or_else(|| self.stop("a missing function"))?;
+                let made = self.host.call(function, &[class], &[]).map_err(|r| self.raised(r))?;
+                self.wrap(made, &Rc::new(Source::Fixed(made)))?
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    /// `import name`, inside a function.
+    pub(super) fn import(&mut self, frame: &super::Frame, name: &str, from: &Value, level: &Value) -> Run<Value> {
+        // Only modules that are loaded already: an import of another runs its code.
+        let modules = self.host.member("sys", "modules").ok_or_else(|| self.stop("sys.modules is missing"))?;
+        let level = self.index_of(level)?;
+        let full = if level == 0 {
+            name.to_owned()
+        } else {
+            let package = self.host.dict_item(frame.globals, "__package__").and_then(|p| self.host.as_str(p));
+            let package = package.ok_or_else(|| self.stop("a relative import outside of a package"))?;
+            let mut parts: Vec<&str> = package.split('.').collect();
+            for _ in 1..level {
+                parts.pop();
+            }
+            let base = parts.join(".");
+            if name.is_empty() { base } else { format!("{base}.{name}") }
+        };
+        let wanted =
+            if self.is_none(from) { full.split('.').next().unwrap_or_default().to_owned() } else { full.clone() };
+        let loaded = self.host.dict_item(modules, &full).and_then(|_| self.host.dict_item(modules, &wanted));
+        match loaded {
+            Some(module) => Ok(Value::Known(module, Some(Rc::new(Source::Fixed(module))))),
+            None => Err(self.stop_with(format!("an import of {full}"), "import it at the top of the file")),
+        }
+    }
+
+    /// Whether an attribute of a class is written in Python.
+    pub(super) fn is_python_method(&self, class: Object, name: &str) -> bool {
+        self.host.class_attribute(class, name).is_some_and(|found| self.host.descriptor(found) == Descriptor::Function)
+    }
+}

@@ -1,0 +1,188 @@
+//! Calls.
+
+use std::rc::Rc;
+
+use super::{Evaluator, Outcome, Run};
+use crate::code::{ASYNCHRONOUS, GENERATOR};
+use crate::host::{Descriptor, Kind, Object};
+use crate::source::{Check, Source};
+use crate::value::{FunctionValue, InstanceValue, Value};
+
+/// Keyword arguments.
+pub(super) type Keywords = Vec<(Rc<str>, Value)>;
+
+impl Evaluator<'_, '_> {
+    /// `function(*args, **kwargs)`.
+    pub(super) fn call(&mut self, function: &Value, mut args: Vec<Value>, mut kwargs: Keywords) -> Run<Value> {
+        match function {
+            Value::Function(function) => self.call_function(&function.clone(), args, kwargs),
+            Value::Method(parts) => {
+                args.insert(0, parts.1.clone());
+                self.call(&parts.0.clone(), args, kwargs)
+            }
+            Value::Bound(parts) => self.call_method(&parts.0.clone(), &parts.1.clone(), args, kwargs),
+            Value::Known(object, _) => self.call_known(*object, args, kwargs),
+            Value::Instance(instance) => self.call_instance(function, &instance.clone(), args, kwargs),
+            Value::Partial(partial) => {
+                let partial = partial.clone();
+                let all: Vec<Value> = partial.args.iter().cloned().chain(args).collect();
+                for (name, value) in &partial.kwargs {
+                    if !kwargs.iter().any(|(given, _)| given == name) {
+                        kwargs.push((name.clone(), value.clone()));
+                    }
+                }
+                self.call(&partial.function, all, kwargs)
+            }
+            other => Err(self.stop(format!("a call of {}", self.describe(other)))),
+        }
+    }
+
+    fn call_function(&mut self, function: &Rc<FunctionValue>, args: Vec<Value>, kwargs: Keywords) -> Run<Value> {
+        if let Some(origin) = &function.origin
+            && let Some(name) = self.host.qualified_name(origin.object)
+        {
+            match self.call_named(&name, origin.object, &args, &kwargs) {
+                Ok(Some(result)) => return Ok(result),
+                Ok(None) => {}
+                // What no operator fits may still be followed.
+                Err(super::Stop::Break(..)) if name.starts_with("torch.nn.functional.") => {}
+                Err(stop) => return Err(stop),
+            }
+        }
+        let code = self.host.code(function.code).ok_or_else(|| self.stop("a function whose code is not understood"))?;
+        if code.flags & ASYNCHRONOUS != 0 {
+            return Err(self.stop(format!("the asynchronous function {}", code.qualified_name)));
+        }
+        self.host.may_inline(&code).map_err(|reason| self.stop(reason))?;
+        let mut frame = self.bind_arguments(function, &code, args, kwargs)?;
+        let _ = GENERATOR;
+        match self.run_frame(&mut frame)? {
+            Outcome::Return(value) => Ok(value),
+            Outcome::Yield(_) => Err(self.stop("a generator that is not one")),
+        }
+    }
+
+    fn call_known(&mut self, object: Object, args: Vec<Value>, kwargs: Keywords) -> Run<Value> {
+        let name = self.host.qualified_name(object);
+        if let Some(name) = &name
+            && let Some(result) = self.call_named(name, object, &args, &kwargs)?
+        {
+            return Ok(result);
+        }
+        match self.host.kind(object) {
+            Kind::Class => self.construct(object, args, kwargs),
+            Kind::Builtin => {
+                if let Some(receiver) = self.host.builtin_receiver(object)
+                    && let Ok(method) = self.host.attribute(object, "__name__")
+                    && let Some(method) = self.host.as_str(method)
+                    && self.host.kind(receiver) != Kind::Module
+                {
+                    let receiver = self.wrap(receiver, &Rc::new(Source::Fixed(receiver)))?;
+                    return self.call_method(&receiver, &method, args, kwargs);
+                }
+                if self.host.descriptor(object) == Descriptor::BuiltinMethod
+                    && let Ok(method) = self.host.attribute(object, "__name__")
+                    && let Some(method) = self.host.as_str(method)
+                    && let Some((receiver, rest)) = args.split_first()
+                {
+                    return self.call_method(&receiver.clone(), &method, rest.to_vec(), kwargs);
+                }
+                let text = self.host.describe(object);
+                Err(self.stop_with(
+                    format!("a call of {text}, which is not written in Python"),
+                    "move the call out of the compiled function, or replace it by one that torch has",
+                ))
+            }
+            _ => {
+                let text = self.host.describe(object);
+                Err(self.stop(format!("a call of {text}")))
+            }
+        }
+    }
+
+    fn call_instance(
+        &mut self,
+        value: &Value,
+        instance: &Rc<InstanceValue>,
+        args: Vec<Value>,
+        kwargs: Keywords,
+    ) -> Run<Value> {
+        let class = instance.class;
+        let Some(found) = self.host.class_attribute(class, "__call__") else {
+            let text = self.host.class_name(class);
+            let text = text.rsplit('.').next().unwrap_or_default().to_owned();
+            return Err(self.raise("TypeError", &format!("'{text}' object is not callable")));
+        };
+        if instance.torch_module {
+            let module = self.host.member("torch.nn", "Module");
+            if module.and_then(|module| self.host.class_attribute(module, "__call__")) == Some(found) {
+                return self.call_module(value, instance, args, kwargs);
+            }
+        }
+        if self.host.descriptor(found) != Descriptor::Function {
+            return Err(self.stop(format!("a call of an object of {}", self.host.class_name(class))));
+        }
+        let function = self.wrap(found, &Rc::new(Source::Fixed(found)))?;
+        let args = std::iter::once(value.clone()).chain(args).collect();
+        self.call(&function, args, kwargs)
+    }
+
+    /// A module of torch: its hooks, if it has any, and its `forward`.
+    fn call_module(
+        &mut self,
+        value: &Value,
+        instance: &Rc<InstanceValue>,
+        args: Vec<Value>,
+        kwargs: Keywords,
+    ) -> Run<Value> {
+        const HOOKS: [&str; 4] = ["_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"];
+        let mut hooked = false;
+        if let Some(origin) = &instance.origin
+            && let Some(dict) = self.host.instance_dict(origin.object)
+        {
+            for hooks in HOOKS {
+                let Some(held) = self.host.dict_item(dict, hooks) else { continue };
+                let empty = self.host.entries(held).is_empty();
+                hooked |= !empty;
+                if empty {
+                    let source = Rc::new(Source::InstanceItem(origin.source.clone(), hooks.into()));
+                    self.guard(&source, Check::Length(0));
+                } else if hooks.starts_with("_backward") {
+                    return Err(self.stop("a module with hooks of its backward half"));
+                }
+            }
+        }
+        if hooked {
+            let function =
+                self.host.polyfill("module_call").ok_or_else(|| self.stop("a module with hooks of its own"))?;
+            let function = self.wrap(function, &Rc::new(Source::Fixed(function)))?;
+            let pairs = kwargs.into_iter().map(|(name, value)| (self.text(&name), value)).collect();
+            let kwargs = self.new_dict(pairs)?;
+            return self.call(&function, vec![value.clone(), Value::tuple(args), kwargs], Vec::new());
+        }
+        let forward = self.attribute(value, &"forward".into())?;
+        self.call(&forward, args, kwargs)
+    }
+
+    /// Calls a function of `pyrite._polyfills` that stands for one written in C.
+    pub(super) fn call_polyfill(&mut self, name: &str, args: Vec<Value>, kwargs: Keywords) -> Run<Option<Value>> {
+        let Some(function) = self.host.polyfill(name) else { return Ok(None) };
+        let function = self.wrap(function, &Rc::new(Source::Fixed(function)))?;
+        self.call(&function, args, kwargs).map(Some)
+    }
+
+    /// The entries of a dictionary of keyword arguments.
+    pub(super) fn keyword_items(&mut self, dict: &Value) -> Run<Keywords> {
+        let pairs = self.dict_pairs(dict)?;
+        pairs
+            .into_iter()
+            .map(|(key, value)| match &key {
+                Value::Known(key, _) => match self.host.as_str(*key) {
+                    Some(name) => Ok((name, value)),
+                    None => Err(self.raise("TypeError", "keywords must be strings")),
+                },
+                _ => Err(self.raise("TypeError", "keywords must be strings")),
+            })
+            .collect()
+    }
+}

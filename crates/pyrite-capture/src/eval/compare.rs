@@ -1,0 +1,403 @@
+//! Operators: truth, identity, comparison, arithmetic.
+
+use std::rc::Rc;
+
+use super::wrap::origin_of;
+use super::{Evaluator, Run};
+use crate::host::{Descriptor, Kind, Object};
+use crate::source::{Check, Source};
+use crate::value::Value;
+
+impl Evaluator<'_, '_> {
+    /// Whether a value is `None`.
+    pub(super) fn is_none(&self, value: &Value) -> bool {
+        matches!(value, Value::Known(object, _) if *object == self.host.none())
+    }
+
+    /// The object of a value that is plain through and through.
+    pub(super) fn plain(&self, value: &Value) -> Option<Object> {
+        match value {
+            Value::Known(object, _) => match self.host.kind(*object) {
+                Kind::None
+                | Kind::Bool
+                | Kind::Int
+                | Kind::Plain
+                | Kind::FrozenSet
+                | Kind::Class
+                | Kind::Tuple
+                | Kind::NamedTuple => Some(*object),
+                _ => None,
+            },
+            Value::Lazy(origin) => match self.host.kind(origin.object) {
+                Kind::None | Kind::Bool | Kind::Int | Kind::Plain => Some(origin.object),
+                _ => None,
+            },
+            Value::Tuple(tuple) if tuple.class.is_none() => {
+                let items: Option<Vec<Object>> = tuple.items.iter().map(|item| self.plain(item)).collect();
+                Some(self.host.tuple(&items?))
+            }
+            Value::Slice(parts) => {
+                let parts = [self.plain(&parts[0])?, self.plain(&parts[1])?, self.plain(&parts[2])?];
+                Some(self.host.slice(parts))
+            }
+            _ => None,
+        }
+    }
+
+    /// As [`Self::plain`], with every part guarded.
+    pub(super) fn plain_guarded(&mut self, value: &Value) -> Run<Option<Object>> {
+        match value {
+            Value::Tuple(tuple) if tuple.class.is_none() => {
+                let mut items = Vec::with_capacity(tuple.items.len());
+                for item in tuple.items.clone() {
+                    let item = self.force(&item)?;
+                    match self.plain_guarded(&item)? {
+                        Some(item) => items.push(item),
+                        None => return Ok(None),
+                    }
+                }
+                Ok(Some(self.host.tuple(&items)))
+            }
+            other => Ok(self.plain(other)),
+        }
+    }
+
+    /// `bool(value)`.
+    pub(super) fn truth(&mut self, value: &Value) -> Run<bool> {
+        match value {
+            Value::Known(object, source) => match self.host.kind(*object) {
+                Kind::Opaque | Kind::Generator => {
+                    let text = self.host.describe(*object);
+                    let _ = source;
+                    Err(self.stop(format!("whether {text} is true")))
+                }
+                _ => self.host.truth(*object).map_err(|r| self.raised(r)),
+            },
+            Value::Tensor(_) => Err(self.stop_with(
+                "a branch that depends on the data of a tensor",
+                "use torch.where, or move the branch out of the compiled function",
+            )),
+            Value::Symbol(symbol) => Ok(!symbol.size.is_eq(0)),
+            Value::Instance(instance) => {
+                let class = instance.class;
+                if let Some(fields) = self.record_fields(value) {
+                    return Ok(!fields.is_empty());
+                }
+                for name in ["__bool__", "__len__"] {
+                    if self.host.class_attribute(class, name).is_some() {
+                        let method = self.class_attribute_of(value, class, &name.into())?;
+                        let result = self.call(&method, Vec::new(), Vec::new())?;
+                        return self.truth(&result);
+                    }
+                }
+                Ok(true)
+            }
+            Value::Tuple(_) | Value::List(_) | Value::Dict(_) | Value::Set(_) => {
+                let length = self.count(value)?;
+                Ok(length != 0)
+            }
+            Value::Null | Value::Lazy(_) => Err(self.stop("whether nothing is true")),
+            _ => Ok(true),
+        }
+    }
+
+    /// `left is right`.
+    pub(super) fn is_same(&mut self, left: &Value, right: &Value) -> Run<bool> {
+        if let (Value::Known(a, _), Value::Known(b, _)) = (left, right) {
+            return Ok(a == b);
+        }
+        match (left.identity(), right.identity()) {
+            (Some(a), Some(b)) => {
+                if a == b {
+                    return Ok(true);
+                }
+                if let (Value::Method(_) | Value::Function(_), Value::Method(_) | Value::Function(_)) = (left, right) {
+                    return Err(self.stop("the identity of two functions"));
+                }
+                if let (Some(a), Some(b)) = (origin_of(left), origin_of(right)) {
+                    let (a, b) = (a.source.clone(), b.source.clone());
+                    self.guard(&a, Check::Differs(b));
+                }
+                Ok(false)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// `left < right` and the like, by the name that Python's `operator` module gives it.
+    pub(super) fn compare(&mut self, name: &str, left: &Value, right: &Value) -> Run<Value> {
+        if is_graph(left) || is_graph(right) {
+            if matches!(name, "eq" | "ne") && (self.is_none(left) || self.is_none(right)) {
+                return Ok(self.bool(name == "ne"));
+            }
+            return self.graph_operator(name, &[left.clone(), right.clone()]);
+        }
+        if let (Some(a), Some(b)) = (self.plain_guarded(left)?, self.plain_guarded(right)?) {
+            return self.host.operator(name, &[a, b]).map(|o| Value::Known(o, None)).map_err(|r| self.raised(r));
+        }
+        if let Some(result) = self.reflected(left, right, &format!("__{name}__"), mirrored(name))? {
+            return Ok(result);
+        }
+        match (name, left, right) {
+            ("eq" | "ne", ..) => {
+                let equal = self.equal(left, right)?;
+                Ok(self.bool(equal == (name == "eq")))
+            }
+            (_, Value::Tuple(_), Value::Tuple(_)) | (_, Value::List(_), Value::List(_)) => {
+                let (a, b) = (self.items_of(left)?, self.items_of(right)?);
+                for (x, y) in a.iter().zip(&b) {
+                    if !self.equal(x, y)? {
+                        return self.compare(name, x, y);
+                    }
+                }
+                let (a, b) = (self.int(a.len() as i64), self.int(b.len() as i64));
+                self.compare(name, &a, &b)
+            }
+            (_, Value::Set(_), Value::Set(_)) => {
+                let method = match name {
+                    "le" => "issubset",
+                    "ge" => "issuperset",
+                    _ => return Err(self.stop("a comparison of sets")),
+                };
+                self.call_method(left, &method.into(), vec![right.clone()], Vec::new())
+            }
+            _ => {
+                let (a, b) = (self.describe(left), self.describe(right));
+                Err(self.stop(format!("a comparison of {a} and {b}")))
+            }
+        }
+    }
+
+    /// `left == right`, as a truth value.
+    pub(super) fn equal(&mut self, left: &Value, right: &Value) -> Run<bool> {
+        let (left, right) = (self.force(left)?, self.force(right)?);
+        if is_graph(&left) || is_graph(&right) {
+            let result = self.compare("eq", &left, &right)?;
+            return self.truth(&result);
+        }
+        if left.identity().is_some() && left.identity() == right.identity() {
+            return Ok(true);
+        }
+        if let (Some(a), Some(b)) = (self.plain_guarded(&left)?, self.plain_guarded(&right)?) {
+            let result = self.host.operator("eq", &[a, b]).map_err(|r| self.raised(r))?;
+            return self.host.truth(result).map_err(|r| self.raised(r));
+        }
+        match (&left, &right) {
+            (Value::Tuple(_), Value::Tuple(_)) | (Value::List(_), Value::List(_)) => {
+                let (a, b) = (self.items_of(&left)?, self.items_of(&right)?);
+                if a.len() != b.len() {
+                    return Ok(false);
+                }
+                for (x, y) in a.iter().zip(&b) {
+                    if !self.equal(x, y)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            (Value::Dict(_), Value::Dict(_)) => {
+                if self.count(&left)? != self.count(&right)? {
+                    return Ok(false);
+                }
+                for (key, value) in self.dict_pairs(&left)? {
+                    match self.dict_get(&right, &key)? {
+                        Some(other) if self.equal(&value, &other)? => {}
+                        _ => return Ok(false),
+                    }
+                }
+                Ok(true)
+            }
+            (Value::Set(a), Value::Set(b)) => {
+                let (a, b) = (a.entries.borrow(), b.entries.borrow());
+                Ok(a.len() == b.len() && a.iter().all(|(key, _, _)| b.get(*key).is_some()))
+            }
+            (Value::Instance(instance), _) => {
+                if let Some(result) = self.reflected(&left, &right, "__eq__", "__eq__")? {
+                    return self.truth(&result);
+                }
+                let _ = instance;
+                Ok(false)
+            }
+            (_, Value::Instance(_)) => match self.reflected(&left, &right, "__eq__", "__eq__")? {
+                Some(result) => self.truth(&result),
+                None => Ok(false),
+            },
+            (Value::Known(a, _), Value::Known(b, _)) => {
+                if a == b {
+                    return Ok(true);
+                }
+                let opaque = |o: Object| matches!(self.host.kind(o), Kind::Opaque | Kind::Generator);
+                if opaque(*a) || opaque(*b) {
+                    return Err(self.stop("a comparison of objects that are not understood"));
+                }
+                Ok(false)
+            }
+            (
+                Value::Function(_) | Value::Method(_) | Value::Bound(_),
+                Value::Function(_) | Value::Method(_) | Value::Bound(_),
+            ) => Err(self.stop("a comparison of functions")),
+            _ => Ok(false),
+        }
+    }
+
+    /// What a method of the left operand's class, or the mirrored one of the right's, gives; nothing when neither has one.
+    fn reflected(&mut self, left: &Value, right: &Value, name: &str, mirrored: &str) -> Run<Option<Value>> {
+        for (object, other, name) in [(left, right, name), (right, left, mirrored)] {
+            let class = match object {
+                Value::Instance(instance) => instance.class,
+                Value::Tuple(tuple) if tuple.class.is_some() => tuple.class.unwrap_or(Object(0)),
+                _ => continue,
+            };
+            let Some(found) = self.host.class_attribute(class, name) else { continue };
+            if self.host.descriptor(found) != Descriptor::Function {
+                continue;
+            }
+            let function = self.wrap(found, &Rc::new(Source::Fixed(found)))?;
+            let result = self.call(&function, vec![object.clone(), other.clone()], Vec::new())?;
+            let unknown = self.host.member("builtins", "NotImplemented");
+            if !matches!(&result, Value::Known(o, _) if Some(*o) == unknown) {
+                return Ok(Some(result));
+            }
+        }
+        Ok(None)
+    }
+
+    /// `operator.name(value)`.
+    pub(super) fn unary(&mut self, name: &str, value: &Value) -> Run<Value> {
+        if is_graph(value) {
+            return self.graph_operator(name, std::slice::from_ref(value));
+        }
+        if let Some(object) = self.plain_guarded(value)? {
+            return self.host.operator(name, &[object]).map(|o| Value::Known(o, None)).map_err(|r| self.raised(r));
+        }
+        if let Value::Instance(instance) = value {
+            let method = self.class_attribute_of(value, instance.class, &format!("__{name}__").into())?;
+            return self.call(&method, Vec::new(), Vec::new());
+        }
+        Err(self.stop(format!("the operator {name} of {}", self.describe(value))))
+    }
+
+    /// `operator.name(left, right)`.
+    pub(super) fn binary(&mut self, name: &str, left: &Value, right: &Value) -> Run<Value> {
+        if is_graph(left) || is_graph(right) {
+            let sequences = matches!(left, Value::List(_) | Value::Tuple(_) | Value::Instance(_))
+                || matches!(right, Value::List(_) | Value::Tuple(_) | Value::Instance(_));
+            if !sequences {
+                return self.graph_operator(name, &[left.clone(), right.clone()]);
+            }
+        }
+        let formats = name == "mod" && matches!(left, Value::Known(o, _) if self.host.as_str(*o).is_some());
+        if let (Some(a), Some(b)) = (self.plain_guarded(left)?, self.plain_guarded(right)?)
+            && (!matches!(left, Value::Tuple(_)) || formats)
+        {
+            return self.host.operator(name, &[a, b]).map(|o| Value::Known(o, None)).map_err(|r| self.raised(r));
+        }
+        let stem = name.trim_end_matches('_');
+        if let Some(result) = self.reflected(left, right, &format!("__{stem}__"), &format!("__r{stem}__"))? {
+            return Ok(result);
+        }
+        match (name, left, right) {
+            ("add", Value::List(_), Value::List(_)) | ("add", Value::Tuple(_), Value::Tuple(_)) => {
+                let mut items = self.items_of(left)?;
+                items.extend(self.items_of(right)?);
+                let size = |value: &Value| match value {
+                    Value::Tuple(tuple) => tuple.class.filter(|class| self.host.class_name(*class) == "torch.Size"),
+                    _ => None,
+                };
+                let class = size(left).or_else(|| size(right));
+                Ok(if matches!(left, Value::List(_)) {
+                    Value::list(items)
+                } else {
+                    Value::Tuple(Rc::new(crate::value::TupleValue { items, class, origin: None }))
+                })
+            }
+            ("mul", Value::List(_) | Value::Tuple(_), _) | ("mul", _, Value::List(_) | Value::Tuple(_)) => {
+                let (sequence, times) =
+                    if matches!(left, Value::List(_) | Value::Tuple(_)) { (left, right) } else { (right, left) };
+                let times = self.index_of(times)?;
+                let items = self.items_of(sequence)?;
+                let count = usize::try_from(times).unwrap_or(0);
+                if items.len().saturating_mul(count) > 100_000 {
+                    return Err(self.stop("a very long list is made"));
+                }
+                let repeated: Vec<Value> = (0..count).flat_map(|_| items.iter().cloned()).collect();
+                Ok(if matches!(sequence, Value::List(_)) { Value::list(repeated) } else { Value::tuple(repeated) })
+            }
+            ("or_", Value::Dict(_), Value::Dict(_)) => {
+                let mut pairs = self.dict_pairs(left)?;
+                pairs.extend(self.dict_pairs(right)?);
+                self.new_dict(pairs)
+            }
+            ("and_" | "or_" | "sub" | "xor", Value::Set(_), Value::Set(_)) => {
+                let method = match name {
+                    "and_" => "intersection",
+                    "or_" => "union",
+                    "sub" => "difference",
+                    _ => "symmetric_difference",
+                };
+                self.call_method(left, &method.into(), vec![right.clone()], Vec::new())
+            }
+            _ => {
+                let (a, b) = (self.describe(left), self.describe(right));
+                Err(self.stop(format!("the operator {name} of {a} and {b}")))
+            }
+        }
+    }
+
+    /// `left op= right`.
+    pub(super) fn binary_in_place(&mut self, name: &str, left: &Value, right: &Value) -> Run<Value> {
+        match (name, left) {
+            (_, Value::Tensor(_)) if name != "matmul" => {
+                let in_place = format!("i{}", name.trim_end_matches('_'));
+                self.graph_operator(&in_place, &[left.clone(), right.clone()])
+            }
+            ("add", Value::List(_)) => {
+                self.list_extend(left, right)?;
+                Ok(left.clone())
+            }
+            ("mul", Value::List(_)) => {
+                let repeated = self.binary("mul", left, right)?;
+                let items = self.items_of(&repeated)?;
+                self.change_list(left, |held| *held = items)?;
+                Ok(left.clone())
+            }
+            ("or_", Value::Dict(_)) => {
+                self.dict_update(left, right)?;
+                Ok(left.clone())
+            }
+            ("or_", Value::Set(_)) => {
+                for item in self.items_of(right)? {
+                    self.set_add(left, item)?;
+                }
+                Ok(left.clone())
+            }
+            (_, Value::Instance(instance)) => {
+                let method = format!("__i{}__", name.trim_end_matches('_'));
+                if let Some(found) = self.host.class_attribute(instance.class, &method)
+                    && self.host.descriptor(found) == Descriptor::Function
+                {
+                    let function = self.wrap(found, &Rc::new(Source::Fixed(found)))?;
+                    return self.call(&function, vec![left.clone(), right.clone()], Vec::new());
+                }
+                self.binary(name, left, right)
+            }
+            _ => self.binary(name, left, right),
+        }
+    }
+}
+
+/// Whether a value is computed by the graph.
+pub(super) fn is_graph(value: &Value) -> bool {
+    matches!(value, Value::Tensor(_) | Value::Symbol(_))
+}
+
+fn mirrored(name: &str) -> &'static str {
+    match name {
+        "lt" => "__gt__",
+        "le" => "__ge__",
+        "gt" => "__lt__",
+        "ge" => "__le__",
+        "eq" => "__eq__",
+        _ => "__ne__",
+    }
+}

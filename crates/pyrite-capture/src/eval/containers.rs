@@ -1,0 +1,719 @@
+//! Lists, tuples, dictionaries, sets, slices and texts.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use super::compare::is_graph;
+use super::{Evaluator, Run};
+use crate::host::{Descriptor, Kind, Object};
+use crate::source::Source;
+use crate::value::{DictValue, Entries, Key, SetValue, TupleValue, Value};
+
+impl Evaluator<'_, '_> {
+    /// A value as a key.
+    pub(super) fn key(&mut self, value: &Value) -> Run<Key> {
+        if let Some(object) = self.plain_guarded(value)? {
+            return match self.host.intern(object) {
+                Some(representative) => Ok(Key::Plain(representative)),
+                None => {
+                    let class = self.host.class_name(self.host.class_of(object));
+                    let class = class.rsplit('.').next().unwrap_or_default();
+                    Err(self.raise("TypeError", &format!("unhashable type: '{class}'")))
+                }
+            };
+        }
+        match value {
+            Value::Known(object, _) => Ok(Key::Plain(*object)),
+            Value::List(_) | Value::Dict(_) | Value::Set(_) => {
+                let Value::Known(class, _) = self.class_of(value)? else { return Err(self.stop("a key")) };
+                let class = self.host.class_name(class);
+                let class = class.rsplit('.').next().unwrap_or_default();
+                Err(self.raise("TypeError", &format!("unhashable type: '{class}'")))
+            }
+            Value::Instance(instance) => {
+                let own = self.host.class_attribute(instance.class, "__hash__");
+                let object = self.host.member("builtins", "object");
+                if own != object.and_then(|object| self.host.class_attribute(object, "__hash__")) {
+                    let torch = instance.torch_module;
+                    if !torch {
+                        return Err(self.stop("a key with a hash of its own"));
+                    }
+                }
+                Ok(Key::Identity(Rc::as_ptr(instance).addr()))
+            }
+            Value::Tensor(tensor) => Ok(Key::Identity(Rc::as_ptr(tensor).addr())),
+            Value::Function(function) => Ok(Key::Identity(Rc::as_ptr(function).addr())),
+            other => Err(self.stop(format!("{} as a key", self.describe(other)))),
+        }
+    }
+
+    /// Notes that something from outside was changed.
+    fn note_change(&mut self, value: &Value, outside: bool, changed: &Cell<bool>) {
+        if outside && !changed.replace(true) {
+            self.changed.push(value.clone());
+        }
+    }
+
+    /// A new dictionary.
+    pub(super) fn new_dict(&mut self, pairs: Vec<(Value, Value)>) -> Run<Value> {
+        let mut entries = Entries::default();
+        for (key, value) in pairs {
+            let hashed = self.key(&key)?;
+            entries.set(hashed, key, value);
+        }
+        Ok(Value::Dict(Rc::new(DictValue { entries: RefCell::new(entries), ..DictValue::default() })))
+    }
+
+    /// A new set.
+    pub(super) fn new_set(&mut self, items: Vec<Value>) -> Run<Value> {
+        let mut entries = Entries::default();
+        for item in items {
+            let key = self.key(&item)?;
+            if entries.get(key).is_none() {
+                entries.set(key, item.clone(), item);
+            }
+        }
+        Ok(Value::Set(Rc::new(SetValue { entries: RefCell::new(entries), ..SetValue::default() })))
+    }
+
+    /// A slice.
+    pub(super) fn new_slice(&mut self, parts: [Value; 3]) -> Value {
+        match (self.plain(&parts[0]), self.plain(&parts[1]), self.plain(&parts[2])) {
+            (Some(a), Some(b), Some(c)) => Value::Known(self.host.slice([a, b, c]), None),
+            _ => Value::Slice(Rc::new(parts)),
+        }
+    }
+
+    /// All items of something that can be iterated over, looked at.
+    pub(super) fn items_of(&mut self, value: &Value) -> Run<Vec<Value>> {
+        let items = match value {
+            Value::Tuple(tuple) => tuple.items.clone(),
+            Value::List(list) => list.items.borrow().clone(),
+            Value::Dict(dict) => dict.entries.borrow().iter().map(|(_, key, _)| key.clone()).collect(),
+            Value::Set(set) => {
+                if set.entries.borrow().len() > 1 {
+                    return self.ordered_members(value);
+                }
+                set.entries.borrow().iter().map(|(_, key, _)| key.clone()).collect()
+            }
+            other => {
+                let iterator = self.iterator(other)?;
+                let mut items = Vec::new();
+                while let Some(item) = self.next(&iterator)? {
+                    items.push(item);
+                    if items.len() > 1_000_000 {
+                        return Err(self.stop("an iteration without end"));
+                    }
+                }
+                return Ok(items);
+            }
+        };
+        items.iter().map(|item| self.force(item)).collect()
+    }
+
+    /// The members of a set in the order that Python iterates over them.
+    fn ordered_members(&mut self, value: &Value) -> Run<Vec<Value>> {
+        let Value::Set(set) = value else { return Ok(Vec::new()) };
+        let members: Vec<Value> = set.entries.borrow().iter().map(|(_, key, _)| key.clone()).collect();
+        let plain: Option<Vec<Object>> = members.iter().map(|member| self.plain(member)).collect();
+        let Some(plain) = plain else { return Err(self.stop("the order of a set's members")) };
+        let tuple = self.host.tuple(&plain);
+        let class = self.host.member("builtins", "set").ok_or_else(|| self.stop("the class set is missing"))?;
+        let made = self.host.call(class, &[tuple], &[]).map_err(|r| self.raised(r))?;
+        Ok(self.host.items(made).into_iter().map(|item| Value::Known(item, None)).collect())
+    }
+
+    /// How many items there are.
+    pub(super) fn count(&mut self, value: &Value) -> Run<usize> {
+        Ok(match value {
+            Value::Tuple(tuple) => tuple.items.len(),
+            Value::List(list) => list.items.borrow().len(),
+            Value::Dict(dict) => dict.entries.borrow().len(),
+            Value::Set(set) => set.entries.borrow().len(),
+            other => return Err(self.stop(format!("the length of {}", self.describe(other)))),
+        })
+    }
+
+    /// `len(value)`.
+    pub(super) fn length(&mut self, value: &Value) -> Run<Value> {
+        match value {
+            Value::Tuple(_) | Value::List(_) | Value::Dict(_) | Value::Set(_) => {
+                let count = self.count(value)?;
+                Ok(self.int(count as i64))
+            }
+            Value::Tensor(_) => self.tensor_length(value),
+            Value::Instance(instance) => {
+                if let Some(fields) = self.record_fields(value) {
+                    return Ok(self.int(fields.len() as i64));
+                }
+                let method = self.class_attribute_of(value, instance.class, &"__len__".into())?;
+                self.call(&method, Vec::new(), Vec::new())
+            }
+            other => match self.plain(other) {
+                Some(object) => {
+                    let len = self.host.member("builtins", "len").ok_or_else(|| self.stop("len is missing"))?;
+                    self.host.call(len, &[object], &[]).map(|o| Value::Known(o, None)).map_err(|r| self.raised(r))
+                }
+                None => Err(self.stop(format!("the length of {}", self.describe(other)))),
+            },
+        }
+    }
+
+    /// An integer that is known.
+    pub(super) fn index_of(&mut self, value: &Value) -> Run<i64> {
+        match value {
+            Value::Known(object, _) => match self.host.as_int(*object) {
+                Some(value) => Ok(value),
+                None => {
+                    let text = self.host.describe(*object);
+                    Err(self.stop(format!("{text} where a small integer is wanted")))
+                }
+            },
+            Value::Symbol(symbol) => match symbol.size.hint() {
+                // A size that Python has to know is no longer free.
+                Some(hint) if symbol.size.is_eq(hint) => Ok(hint),
+                _ => Err(self.stop("a size that is not known")),
+            },
+            Value::Lazy(_) => {
+                let value = self.force(value)?;
+                self.index_of(&value)
+            }
+            other => Err(self.stop(format!("{} where an integer is wanted", self.describe(other)))),
+        }
+    }
+
+    /// The places that a slice picks from so many items.
+    pub(super) fn slice_places(&mut self, slice: &Value, length: usize) -> Run<Option<Vec<usize>>> {
+        let parts: [Value; 3] = match slice {
+            Value::Slice(parts) => [parts[0].clone(), parts[1].clone(), parts[2].clone()],
+            Value::Known(object, _) if self.host.class_name(self.host.class_of(*object)) == "builtins.slice" => {
+                let part = |name: &str| {
+                    self.host.attribute(*object, name).map(|o| Value::Known(o, None)).map_err(|r| self.raised(r))
+                };
+                [part("start")?, part("stop")?, part("step")?]
+            }
+            _ => return Ok(None),
+        };
+        let mut part = |value: &Value| if self.is_none(value) { Ok(None) } else { self.index_of(value).map(Some) };
+        let (start, stop, step) = (part(&parts[0])?, part(&parts[1])?, part(&parts[2])?);
+        let step = step.unwrap_or(1);
+        if step == 0 {
+            return Err(self.raise("ValueError", "slice step cannot be zero"));
+        }
+        let length = length as i64;
+        let (low, high) = if step > 0 { (0, length) } else { (-1, length - 1) };
+        let clamp = |value: i64| (if value < 0 { value.saturating_add(length) } else { value }).clamp(low, high);
+        let start = start.map_or(if step > 0 { low } else { high }, clamp);
+        let stop = stop.map_or(if step > 0 { high } else { low }, clamp);
+        let mut places = Vec::new();
+        let mut place = start;
+        while (step > 0 && place < stop) || (step < 0 && place > stop) {
+            places.push(place as usize);
+            place += step;
+        }
+        Ok(Some(places))
+    }
+
+    fn place_in(&mut self, key: &Value, length: usize, what: &str) -> Run<usize> {
+        let index = self.index_of(key)?;
+        let place = if index < 0 { index + length as i64 } else { index };
+        if place < 0 || place >= length as i64 {
+            return Err(self.raise("IndexError", &format!("{what} index out of range")));
+        }
+        Ok(place as usize)
+    }
+
+    /// `object[key]`.
+    pub(super) fn get_item(&mut self, object: &Value, key: &Value) -> Run<Value> {
+        match object {
+            Value::Tensor(_) => self.tensor_item(object, key),
+            Value::Tuple(tuple) => {
+                let length = tuple.items.len();
+                if let Some(places) = self.slice_places(key, length)? {
+                    let items = places.iter().map(|place| tuple.items[*place].clone()).collect();
+                    // A slice of sizes is a size again; of other named tuples it is a plain tuple.
+                    let class = tuple.class.filter(|class| self.host.class_name(*class) == "torch.Size");
+                    return Ok(Value::Tuple(Rc::new(TupleValue { items, class, origin: None })));
+                }
+                let place = self.place_in(key, length, "tuple")?;
+                self.force(&tuple.items[place].clone())
+            }
+            Value::List(list) => {
+                let length = list.items.borrow().len();
+                if let Some(places) = self.slice_places(key, length)? {
+                    let items = list.items.borrow();
+                    return Ok(Value::list(places.iter().map(|place| items[*place].clone()).collect()));
+                }
+                let place = self.place_in(key, length, "list")?;
+                let item = list.items.borrow()[place].clone();
+                let item = self.force(&item)?;
+                list.items.borrow_mut()[place] = item.clone();
+                Ok(item)
+            }
+            Value::Dict(dict) => {
+                if let Some(value) = self.dict_get(object, key)? {
+                    return Ok(value);
+                }
+                if let Some(factory) = &dict.default
+                    && !self.is_none(factory)
+                {
+                    let value = self.call(&factory.clone(), Vec::new(), Vec::new())?;
+                    self.set_item(object, key, value.clone())?;
+                    return Ok(value);
+                }
+                let class = self.host.member("builtins", "KeyError").ok_or_else(|| self.stop("KeyError is missing"))?;
+                Err(super::Stop::Raise(self.exception(class, vec![key.clone()])))
+            }
+            Value::Instance(instance) => {
+                if let Some(fields) = self.record_fields(object) {
+                    if let Value::Known(name, _) = key
+                        && let Some(name) = self.host.as_str(*name)
+                    {
+                        return match fields.into_iter().find(|(field, _)| *field == name) {
+                            Some((_, value)) => Ok(value),
+                            None => Err(self.raise("KeyError", &name)),
+                        };
+                    }
+                    let tuple = Value::tuple(fields.into_iter().map(|(_, value)| value).collect());
+                    return self.get_item(&tuple, key);
+                }
+                if instance.torch_module
+                    && self.host.class_name(instance.class) == "torch.nn.modules.container.ModuleList"
+                    && self.slice_places(key, 0)?.is_some()
+                {
+                    // A part of a list of modules is a new module; only what it holds is of use here.
+                    let modules = self.items_of(object)?;
+                    return self.get_item(&Value::list(modules), key);
+                }
+                let method = self.class_attribute_of(object, instance.class, &"__getitem__".into())?;
+                self.call(&method, vec![key.clone()], Vec::new())
+            }
+            Value::Known(held, _) => {
+                let held = *held;
+                if self.host.kind(held) == Kind::Class {
+                    return self.class_item(held, key);
+                }
+                match (self.plain(object), self.plain_guarded(key)?) {
+                    (Some(object), Some(key)) => self
+                        .host
+                        .operator("getitem", &[object, key])
+                        .map(|o| Value::Known(o, None))
+                        .map_err(|r| self.raised(r)),
+                    _ => Err(self.stop(format!("an item of {}", self.describe(object)))),
+                }
+            }
+            other => Err(self.stop(format!("an item of {}", self.describe(other)))),
+        }
+    }
+
+    /// `Class[key]`: members of enumerations, parameters of types.
+    fn class_item(&mut self, class: Object, key: &Value) -> Run<Value> {
+        let Some(key) = self.plain_guarded(key)? else { return Err(self.stop("an item of a class")) };
+        let made = self.host.operator("getitem", &[class, key]).map_err(|r| self.raised(r))?;
+        Ok(Value::Known(made, None))
+    }
+
+    /// `object[key] = value`.
+    pub(super) fn set_item(&mut self, object: &Value, key: &Value, value: Value) -> Run<()> {
+        match object {
+            Value::Tensor(_) => self.set_tensor_item(object, key, &value),
+            Value::List(list) => {
+                let list = list.clone();
+                let length = list.items.borrow().len();
+                if let Some(places) = self.slice_places(key, length)? {
+                    return self.set_list_slice(object, key, &places, &value);
+                }
+                let place = self.place_in(key, length, "list assignment")?;
+                list.items.borrow_mut()[place] = value;
+                self.note_change(object, list.origin.is_some(), &list.changed);
+                Ok(())
+            }
+            Value::Dict(dict) => {
+                let hashed = self.key(key)?;
+                dict.entries.borrow_mut().set(hashed, key.clone(), value);
+                self.note_change(object, dict.origin.is_some(), &dict.changed);
+                Ok(())
+            }
+            Value::Instance(instance) => {
+                if self.record_fields(object).is_some() {
+                    return Err(self.stop("a field of a record is set by its key"));
+                }
+                let method = self.class_attribute_of(object, instance.class, &"__setitem__".into())?;
+                self.call(&method, vec![key.clone(), value], Vec::new())?;
+                Ok(())
+            }
+            Value::Tuple(_) => Err(self.raise("TypeError", "'tuple' object does not support item assignment")),
+            other => Err(self.stop(format!("an item of {} is set", self.describe(other)))),
+        }
+    }
+
+    fn set_list_slice(&mut self, object: &Value, key: &Value, places: &[usize], value: &Value) -> Run<()> {
+        let Value::List(list) = object else { return Ok(()) };
+        let items = self.items_of(value)?;
+        let consecutive = places.windows(2).all(|pair| pair[1] == pair[0] + 1);
+        {
+            let mut held = list.items.borrow_mut();
+            if consecutive {
+                let start = match places.first() {
+                    Some(place) => *place,
+                    None => {
+                        drop(held);
+                        let start = self.empty_slice_start(key, list.items.borrow().len())?;
+                        held = list.items.borrow_mut();
+                        start
+                    }
+                };
+                held.splice(start..start + places.len(), items);
+            } else if items.len() == places.len() {
+                for (place, item) in places.iter().zip(items) {
+                    held[*place] = item;
+                }
+            } else {
+                drop(held);
+                let message = format!(
+                    "attempt to assign sequence of size {} to extended slice of size {}",
+                    items.len(),
+                    places.len()
+                );
+                return Err(self.raise("ValueError", &message));
+            }
+        }
+        self.note_change(object, list.origin.is_some(), &list.changed);
+        Ok(())
+    }
+
+    /// Where an empty slice begins.
+    fn empty_slice_start(&mut self, slice: &Value, length: usize) -> Run<usize> {
+        let start = match slice {
+            Value::Slice(parts) => parts[0].clone(),
+            Value::Known(object, _) => {
+                Value::Known(self.host.attribute(*object, "start").map_err(|r| self.raised(r))?, None)
+            }
+            _ => self.none(),
+        };
+        if self.is_none(&start) {
+            return Ok(0);
+        }
+        let start = self.index_of(&start)?;
+        Ok((if start < 0 { start + length as i64 } else { start }).clamp(0, length as i64) as usize)
+    }
+
+    /// `del object[key]`.
+    pub(super) fn delete_item(&mut self, object: &Value, key: &Value) -> Run<()> {
+        match object {
+            Value::List(list) => {
+                let length = list.items.borrow().len();
+                match self.slice_places(key, length)? {
+                    Some(mut places) => {
+                        places.sort_unstable();
+                        for place in places.into_iter().rev() {
+                            list.items.borrow_mut().remove(place);
+                        }
+                    }
+                    None => {
+                        let place = self.place_in(key, length, "list assignment")?;
+                        list.items.borrow_mut().remove(place);
+                    }
+                }
+                self.note_change(object, list.origin.is_some(), &list.changed);
+                Ok(())
+            }
+            Value::Dict(dict) => {
+                let hashed = self.key(key)?;
+                if dict.entries.borrow_mut().remove(hashed).is_none() {
+                    let class =
+                        self.host.member("builtins", "KeyError").ok_or_else(|| self.stop("KeyError is missing"))?;
+                    return Err(super::Stop::Raise(self.exception(class, vec![key.clone()])));
+                }
+                self.note_change(object, dict.origin.is_some(), &dict.changed);
+                Ok(())
+            }
+            Value::Instance(instance) => {
+                let method = self.class_attribute_of(object, instance.class, &"__delitem__".into())?;
+                self.call(&method, vec![key.clone()], Vec::new())?;
+                Ok(())
+            }
+            other => Err(self.stop(format!("an item of {} is removed", self.describe(other)))),
+        }
+    }
+
+    /// The value of a key, if the dictionary has it.
+    pub(super) fn dict_get(&mut self, dict: &Value, key: &Value) -> Run<Option<Value>> {
+        let Value::Dict(dict) = dict else { return Err(self.stop("a mapping that is not a dict")) };
+        let hashed = self.key(key)?;
+        let found = dict.entries.borrow().get(hashed).cloned();
+        match found {
+            Some(value) => {
+                let value = self.force(&value)?;
+                dict.entries.borrow_mut().set(hashed, key.clone(), value.clone());
+                Ok(Some(value))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// The entries of a dictionary, looked at.
+    pub(super) fn dict_pairs(&mut self, dict: &Value) -> Run<Vec<(Value, Value)>> {
+        if let Some(fields) = self.record_fields(dict) {
+            return Ok(fields.into_iter().map(|(name, value)| (self.text(&name), value)).collect());
+        }
+        let Value::Dict(held) = dict else {
+            return Err(self.stop(format!("{} where a dict is wanted", self.describe(dict))));
+        };
+        let pairs: Vec<(Value, Value)> =
+            held.entries.borrow().iter().map(|(_, key, value)| (key.clone(), value.clone())).collect();
+        pairs
+            .into_iter()
+            .map(|(key, value)| {
+                let value = self.force(&value)?;
+                Ok((key, value))
+            })
+            .collect()
+    }
+
+    /// `dict.update(more)`.
+    pub(super) fn dict_update(&mut self, dict: &Value, more: &Value) -> Run<()> {
+        let pairs = match more {
+            Value::Dict(_) | Value::Instance(_) => self.dict_pairs(more)?,
+            other => {
+                let mut pairs = Vec::new();
+                for pair in self.items_of(other)? {
+                    let parts = self.items_of(&pair)?;
+                    self.check_count(parts.len(), 2)?;
+                    pairs.push((parts[0].clone(), parts[1].clone()));
+                }
+                pairs
+            }
+        };
+        for (key, value) in pairs {
+            self.set_item(dict, &key, value)?;
+        }
+        Ok(())
+    }
+
+    /// `list.append(value)`.
+    pub(super) fn list_append(&mut self, list: &Value, value: Value) -> Run<()> {
+        let Value::List(held) = list else { return Err(self.stop("an append to something that is no list")) };
+        held.items.borrow_mut().push(value);
+        self.note_change(list, held.origin.is_some(), &held.changed);
+        Ok(())
+    }
+
+    /// `list.extend(more)`.
+    pub(super) fn list_extend(&mut self, list: &Value, more: &Value) -> Run<()> {
+        let Value::List(held) = list else { return Err(self.stop("an extension of something that is no list")) };
+        let items = self.items_of(more)?;
+        held.items.borrow_mut().extend(items);
+        self.note_change(list, held.origin.is_some(), &held.changed);
+        Ok(())
+    }
+
+    /// Changes the items of a list.
+    pub(super) fn change_list<R>(&mut self, list: &Value, change: impl FnOnce(&mut Vec<Value>) -> R) -> Run<R> {
+        let Value::List(held) = list else { return Err(self.stop("a method of something that is no list")) };
+        let result = change(&mut held.items.borrow_mut());
+        self.note_change(list, held.origin.is_some(), &held.changed);
+        Ok(result)
+    }
+
+    /// Changes the entries of a dictionary or the members of a set.
+    pub(super) fn change_entries<R>(&mut self, value: &Value, change: impl FnOnce(&mut Entries) -> R) -> Run<R> {
+        match value {
+            Value::Dict(dict) => {
+                let result = change(&mut dict.entries.borrow_mut());
+                self.note_change(value, dict.origin.is_some(), &dict.changed);
+                Ok(result)
+            }
+            Value::Set(set) => {
+                let result = change(&mut set.entries.borrow_mut());
+                self.note_change(value, set.origin.is_some(), &set.changed);
+                Ok(result)
+            }
+            other => Err(self.stop(format!("a change of {}", self.describe(other)))),
+        }
+    }
+
+    /// `set.add(value)`.
+    pub(super) fn set_add(&mut self, set: &Value, value: Value) -> Run<()> {
+        let key = self.key(&value)?;
+        self.change_entries(set, |entries| {
+            if entries.get(key).is_none() {
+                entries.set(key, value.clone(), value);
+            }
+        })
+    }
+
+    /// `item in container`.
+    pub(super) fn contains(&mut self, container: &Value, item: &Value) -> Run<bool> {
+        match container {
+            Value::Dict(dict) => {
+                let key = self.key(item)?;
+                Ok(dict.entries.borrow().get(key).is_some())
+            }
+            Value::Set(set) => {
+                let key = self.key(item)?;
+                Ok(set.entries.borrow().get(key).is_some())
+            }
+            Value::Instance(instance) => {
+                if let Some(fields) = self.record_fields(container) {
+                    let Value::Known(name, _) = item else { return Ok(false) };
+                    let name = self.host.as_str(*name);
+                    return Ok(fields.iter().any(|(field, _)| Some(field) == name.as_ref()));
+                }
+                if self.host.class_attribute(instance.class, "__contains__").is_some() {
+                    let method = self.class_attribute_of(container, instance.class, &"__contains__".into())?;
+                    let found = self.call(&method, vec![item.clone()], Vec::new())?;
+                    return self.truth(&found);
+                }
+                self.contains_by_iterating(container, item)
+            }
+            Value::Known(..) if !is_graph(item) => match (self.plain(container), self.plain_guarded(item)?) {
+                (Some(container), Some(item)) => {
+                    let found = self.host.operator("contains", &[container, item]).map_err(|r| self.raised(r))?;
+                    self.host.truth(found).map_err(|r| self.raised(r))
+                }
+                _ => self.contains_by_iterating(container, item),
+            },
+            Value::Tensor(_) => Err(self.stop("whether a tensor contains something")),
+            _ => self.contains_by_iterating(container, item),
+        }
+    }
+
+    fn contains_by_iterating(&mut self, container: &Value, item: &Value) -> Run<bool> {
+        for candidate in self.items_of(container)? {
+            if self.is_same_or_equal(&candidate, item)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    pub(super) fn is_same_or_equal(&mut self, left: &Value, right: &Value) -> Run<bool> {
+        if let (Some(a), Some(b)) = (left.identity(), right.identity())
+            && a == b
+        {
+            return Ok(true);
+        }
+        self.equal(left, right)
+    }
+
+    /// The texts of an f-string, put together.
+    pub(super) fn join_texts(&mut self, parts: &[Value]) -> Run<Value> {
+        let mut text = String::new();
+        for part in parts {
+            let Value::Known(object, _) = part else { return Err(self.stop("a text that is not known")) };
+            let piece = self.host.as_str(*object).ok_or_else(|| self.stop("a text that is not known"))?;
+            text.push_str(&piece);
+        }
+        Ok(self.text(&text))
+    }
+
+    /// `format(value, spec)` after a conversion: 1 is `str`, 2 `repr`, 3 `ascii`.
+    pub(super) fn format(&mut self, value: &Value, conversion: usize, spec: Option<&Value>) -> Run<Value> {
+        let builtin =
+            |this: &Self, name: &str| this.host.member("builtins", name).ok_or_else(|| this.stop("a missing builtin"));
+        let Some(mut object) = self.plain_guarded(value)? else {
+            if let Value::Instance(instance) = value
+                && conversion == 0
+                && self.is_python_method(instance.class, "__format__")
+            {
+                let method = self.class_attribute_of(value, instance.class, &"__format__".into())?;
+                let spec = spec.cloned().unwrap_or_else(|| self.text(""));
+                return self.call(&method, vec![spec], Vec::new());
+            }
+            if spec.is_some() {
+                return Err(self.stop(format!("the formatted text of {}", self.describe(value))));
+            }
+            return self.text_of(value, conversion == 2);
+        };
+        if conversion != 0 {
+            let function = builtin(self, ["", "str", "repr", "ascii"][conversion])?;
+            object = self.host.call(function, &[object], &[]).map_err(|r| self.raised(r))?;
+        }
+        let spec = match spec {
+            Some(Value::Known(spec, _)) => *spec,
+            Some(_) => return Err(self.stop("a format that is not known")),
+            None => self.host.str(""),
+        };
+        let format = builtin(self, "format")?;
+        self.host.call(format, &[object, spec], &[]).map(|o| Value::Known(o, None)).map_err(|r| self.raised(r))
+    }
+
+    /// `str(value)` or `repr(value)`.
+    pub(super) fn text_of(&mut self, value: &Value, representation: bool) -> Run<Value> {
+        if let Some(object) = self.plain_guarded(value)? {
+            let name = if representation { "repr" } else { "str" };
+            let function = self.host.member("builtins", name).ok_or_else(|| self.stop("a missing builtin"))?;
+            return self.host.call(function, &[object], &[]).map(|o| Value::Known(o, None)).map_err(|r| self.raised(r));
+        }
+        match value {
+            Value::Tuple(_) | Value::List(_) => {
+                let mut text = String::new();
+                let items = self.items_of(value)?;
+                for (index, item) in items.iter().enumerate() {
+                    if index > 0 {
+                        text.push_str(", ");
+                    }
+                    let Value::Known(part, _) = self.text_of(item, true)? else { continue };
+                    text.push_str(&self.host.as_str(part).unwrap_or_default());
+                }
+                let text = match value {
+                    Value::List(_) => format!("[{text}]"),
+                    Value::Tuple(tuple) if tuple.class.is_some() => {
+                        let class = tuple.class.map(|class| self.host.class_name(class)).unwrap_or_default();
+                        if class != "torch.Size" {
+                            return Err(self.stop("the text of a named tuple"));
+                        }
+                        format!("torch.Size([{text}])")
+                    }
+                    _ if items.len() == 1 => format!("({text},)"),
+                    _ => format!("({text})"),
+                };
+                Ok(self.text(&text))
+            }
+            Value::Dict(dict) if dict.class.is_none() => {
+                let mut parts = Vec::new();
+                for (key, value) in self.dict_pairs(value)? {
+                    let (Value::Known(key, _), Value::Known(value, _)) =
+                        (self.text_of(&key, true)?, self.text_of(&value, true)?)
+                    else {
+                        return Err(self.stop("the text of a dict"));
+                    };
+                    let text = |o| self.host.as_str(o).unwrap_or_default();
+                    parts.push(format!("{}: {}", text(key), text(value)));
+                }
+                Ok(self.text(&format!("{{{}}}", parts.join(", "))))
+            }
+            Value::Instance(instance) if instance.exception && !representation => {
+                let class = instance.class;
+                if let Some(found) = self.host.class_attribute(class, "__str__")
+                    && self.host.descriptor(found) == Descriptor::Function
+                {
+                    let function = self.wrap(found, &Rc::new(Source::Fixed(found)))?;
+                    return self.call(&function, vec![value.clone()], Vec::new());
+                }
+                match instance.args.borrow().clone().as_slice() {
+                    [] => Ok(self.text("")),
+                    [one] => {
+                        let is_key = self.host.class_name(class) == "builtins.KeyError";
+                        self.text_of(one, is_key)
+                    }
+                    many => self.text_of(&Value::tuple(many.to_vec()), false),
+                }
+            }
+            Value::Instance(instance) => {
+                let class = instance.class;
+                for name in if representation { &["__repr__"][..] } else { &["__str__", "__repr__"] } {
+                    if let Some(found) = self.host.class_attribute(class, name)
+                        && self.host.descriptor(found) == Descriptor::Function
+                    {
+                        let function = self.wrap(found, &Rc::new(Source::Fixed(found)))?;
+                        return self.call(&function, vec![value.clone()], Vec::new());
+                    }
+                }
+                Err(self.stop("the text of an object, which names its address"))
+            }
+            other => Err(self.stop(format!("the text of {}", self.describe(other)))),
+        }
+    }
+}

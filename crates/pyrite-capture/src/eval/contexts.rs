@@ -1,0 +1,220 @@
+//! Context managers: torch's own, which switch how what follows is computed, and the user's.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use pyrite_ir::Value as GraphValue;
+use pyrite_tensor::DType;
+
+use super::call::Keywords;
+use super::{Evaluator, Run};
+use crate::host::Object;
+use crate::value::{ContextKind, ContextValue, Origin, Value};
+
+impl Evaluator<'_, '_> {
+    /// A context manager of torch, made from its class; nothing when the class is none.
+    pub(super) fn construct_context(&mut self, class: Object, args: &[Value], kwargs: &Keywords) -> Run<Option<Value>> {
+        let name = self.host.class_name(class);
+        let kind = match &*name {
+            "torch.autograd.grad_mode.no_grad" => ContextKind::Grad(false),
+            "torch.autograd.grad_mode.enable_grad" => ContextKind::Grad(true),
+            "torch.autograd.grad_mode.set_grad_enabled" => {
+                let mode = args.first().or_else(|| kwargs.first().map(|(_, value)| value));
+                let mode = mode.cloned().ok_or_else(|| self.stop("set_grad_enabled without a mode"))?;
+                let before = self.grad;
+                let mode = self.truth(&mode)?;
+                self.set_grad(mode)?;
+                let context = self.context(ContextKind::Grad(mode), class, args, None);
+                if let Value::Context(context) = &context {
+                    context.before.borrow_mut().push(before);
+                }
+                return Ok(Some(context));
+            }
+            "torch.amp.autocast_mode.autocast" | "torch.cpu.amp.autocast_mode.autocast" => {
+                ContextKind::Autocast(self.autocast_type(&name, args, kwargs)?)
+            }
+            "torch.autograd.profiler.record_function" => ContextKind::Nothing,
+            "torch.autograd.grad_mode.inference_mode" | "torch._C._InferenceMode" => {
+                return Err(self.stop("inference mode inside of a compiled function"));
+            }
+            _ => return Ok(None),
+        };
+        let mut made: Vec<Value> = args.to_vec();
+        if let ContextKind::Autocast(_) = kind {
+            // Made again, it takes its arguments by position: device, type, enabled.
+            made = self.autocast_arguments(&name, args, kwargs);
+        }
+        Ok(Some(self.context(kind, class, &made, None)))
+    }
+
+    fn context(&self, kind: ContextKind, class: Object, args: &[Value], origin: Option<Origin>) -> Value {
+        Value::Context(Rc::new(ContextValue { kind, class, args: args.to_vec(), origin, before: RefCell::default() }))
+    }
+
+    fn autocast_arguments(&mut self, name: &str, args: &[Value], kwargs: &Keywords) -> Vec<Value> {
+        let option = |name: &str| kwargs.iter().find(|(key, _)| &**key == name).map(|(_, value)| value.clone());
+        let names: &[&str] =
+            if name.starts_with("torch.cpu") { &["enabled", "dtype"] } else { &["device_type", "dtype", "enabled"] };
+        let given = |index: usize, name: &str| args.get(index).cloned().or_else(|| option(name));
+        let mut all: Vec<Option<Value>> = names.iter().enumerate().map(|(i, name)| given(i, name)).collect();
+        while matches!(all.last(), Some(None)) {
+            all.pop();
+        }
+        all.into_iter().map(|value| value.unwrap_or_else(|| self.none())).collect()
+    }
+
+    fn autocast_type(&mut self, name: &str, args: &[Value], kwargs: &Keywords) -> Run<Option<DType>> {
+        let option = |name: &str| kwargs.iter().find(|(key, _)| &**key == name).map(|(_, value)| value.clone());
+        let of_cpu = name.starts_with("torch.cpu");
+        let (device, dtype, enabled) = if of_cpu {
+            (
+                None,
+                args.get(1).cloned().or_else(|| option("dtype")),
+                args.first().cloned().or_else(|| option("enabled")),
+            )
+        } else {
+            let device = args.first().cloned().or_else(|| option("device_type"));
+            (
+                device,
+                args.get(1).cloned().or_else(|| option("dtype")),
+                args.get(2).cloned().or_else(|| option("enabled")),
+            )
+        };
+        if let Some(Value::Known(device, _)) = &device
+            && self.host.as_str(*device).is_none_or(|device| &*device != "cpu")
+        {
+            return Err(self.stop("autocast for another device than the CPU"));
+        }
+        if let Some(enabled) = enabled
+            && !self.truth(&enabled)?
+        {
+            return Ok(None);
+        }
+        let dtype = match dtype {
+            Some(value) if !self.is_none(&value) => value,
+            _ => return Ok(Some(DType::BF16)),
+        };
+        match self.graph_value(&dtype)? {
+            GraphValue::DType(dtype) => Ok(Some(dtype)),
+            _ => Err(self.stop("autocast with something that is no type")),
+        }
+    }
+
+    /// A context manager of torch that exists outside: one that was entered before the frame went on.
+    pub(super) fn wrap_context(&mut self, class: Object, origin: &Origin) -> Run<Option<Value>> {
+        let kind = match &*self.host.class_name(class) {
+            "torch.autograd.grad_mode.no_grad" => ContextKind::Grad(false),
+            "torch.autograd.grad_mode.enable_grad" => ContextKind::Grad(true),
+            "torch.autograd.grad_mode.set_grad_enabled" => {
+                let mode = self.host.attribute(origin.object, "mode").map_err(|r| self.raised(r))?;
+                ContextKind::Grad(self.host.truth(mode).map_err(|r| self.raised(r))?)
+            }
+            _ => return Ok(None),
+        };
+        let context = self.context(kind, class, &[], Some(origin.clone()));
+        if let (Value::Context(context), Ok(before)) = (&context, self.host.attribute(origin.object, "prev")) {
+            let before = self.host.truth(before).map_err(|r| self.raised(r))?;
+            context.before.borrow_mut().push(before);
+            let source = crate::source::Source::Attribute(origin.source.clone(), "prev".into());
+            let before = self.host.bool(before);
+            self.guard(&Rc::new(source), crate::source::Check::Is(before));
+        }
+        Ok(Some(context))
+    }
+
+    /// Switches the recording of gradients.
+    pub(super) fn set_grad(&mut self, grad: bool) -> Run<()> {
+        if self.grad != grad {
+            self.grad = grad;
+            self.switch("torch._C._set_grad_enabled", vec![GraphValue::Bool(grad)])?;
+        }
+        Ok(())
+    }
+
+    fn switch(&mut self, name: &str, args: Vec<GraphValue<pyrite_ir::NodeId>>) -> Run<()> {
+        self.calls.call(name, args, Vec::new()).map_err(|refused| self.stop(refused.0))?;
+        Ok(())
+    }
+
+    /// Enters autocast for all that follows.
+    pub(super) fn enter_autocast(&mut self, dtype: Option<DType>) -> Run<()> {
+        self.autocasted = true;
+        let args = vec![
+            GraphValue::Str("cpu".into()),
+            GraphValue::DType(dtype.unwrap_or(DType::BF16)),
+            GraphValue::Bool(dtype.is_some()),
+            GraphValue::None,
+        ];
+        self.switch("torch.amp.autocast_mode._enter_autocast", args)
+    }
+
+    /// Enters a context manager: what leaves it, and what it gives.
+    pub(super) fn enter(&mut self, manager: &Value) -> Run<(Value, Value)> {
+        match manager {
+            Value::Context(context) => {
+                let exit = Value::Bound(Rc::new((manager.clone(), "__exit__".into())));
+                match context.kind {
+                    ContextKind::Grad(grad) => {
+                        // `set_grad_enabled` has switched already.
+                        if self.host.class_name(context.class) != "torch.autograd.grad_mode.set_grad_enabled" {
+                            context.before.borrow_mut().push(self.grad);
+                            self.set_grad(grad)?;
+                        }
+                        Ok((exit, self.none()))
+                    }
+                    ContextKind::Autocast(dtype) => {
+                        context.before.borrow_mut().push(true);
+                        self.autocasts.push(self.state.autocast);
+                        self.state.autocast = dtype;
+                        self.enter_autocast(dtype)?;
+                        Ok((exit, manager.clone()))
+                    }
+                    ContextKind::Nothing => {
+                        context.before.borrow_mut().push(true);
+                        Ok((exit, manager.clone()))
+                    }
+                }
+            }
+            Value::Instance(instance) => {
+                let class = instance.class;
+                if !self.is_python_method(class, "__enter__") || !self.is_python_method(class, "__exit__") {
+                    let text = self.host.class_name(class);
+                    return Err(self.stop(format!("{text} as a context manager")));
+                }
+                let exit = self.class_attribute_of(manager, class, &"__exit__".into())?;
+                let enter = self.class_attribute_of(manager, class, &"__enter__".into())?;
+                let entered = self.call(&enter, Vec::new(), Vec::new())?;
+                Ok((exit, entered))
+            }
+            other => Err(self.stop(format!("{} as a context manager", self.describe(other)))),
+        }
+    }
+
+    /// Methods of torch's context managers.
+    pub(super) fn context_method(&mut self, manager: &Value, name: &str, args: &[Value]) -> Run<Value> {
+        let Value::Context(context) = manager else { return Err(self.stop("a context manager that is none")) };
+        match (name, args) {
+            ("__enter__", []) => self.enter(manager).map(|(_, entered)| entered),
+            ("__exit__", [_, _, _]) => {
+                match context.kind {
+                    ContextKind::Grad(_) => {
+                        let before = context.before.borrow_mut().pop();
+                        let before = before.ok_or_else(|| self.stop("a context that was not entered is left"))?;
+                        self.set_grad(before)?;
+                    }
+                    ContextKind::Autocast(_) => {
+                        context.before.borrow_mut().pop();
+                        self.state.autocast = self.autocasts.pop().flatten();
+                        self.switch("torch.amp.autocast_mode._exit_autocast", vec![GraphValue::None])?;
+                    }
+                    ContextKind::Nothing => {
+                        context.before.borrow_mut().pop();
+                    }
+                }
+                Ok(self.bool(false))
+            }
+            ("clone", []) => Ok(self.context(context.kind, context.class, &context.args, None)),
+            _ => Err(self.stop(format!("the method {name} of a context manager"))),
+        }
+    }
+}

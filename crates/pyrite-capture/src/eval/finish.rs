@@ -1,0 +1,424 @@
+//! From the evaluator's state to a plan: recipes for what is alive, effects for what was changed.
+
+use pyrite_ir::{Kind as NodeKind, NodeId, Switch, Target, Value as GraphValue};
+use rustc_hash::FxHashMap;
+
+use super::wrap::origin_of;
+use super::{Evaluator, Frame};
+use crate::host::Object;
+use crate::live::live_slots;
+use crate::plan::{Break, Effect, End, FunctionRecipe, Plan, Recipe, RecipeId, Resume};
+use crate::source::Source;
+use crate::value::{Iterate, IteratorValue, Strictness, Value};
+
+/// Recipes under construction.
+#[derive(Default)]
+pub(super) struct Kitchen {
+    recipes: Vec<Recipe>,
+    made: FxHashMap<usize, RecipeId>,
+    outputs: Vec<GraphValue<NodeId>>,
+    /// What completes objects that refer to themselves.
+    completions: Vec<Effect>,
+    depth: usize,
+}
+
+impl Kitchen {
+    fn add(&mut self, recipe: Recipe) -> RecipeId {
+        self.recipes.push(recipe);
+        self.recipes.len() - 1
+    }
+}
+
+type Cooked<T> = Result<T, String>;
+
+impl Evaluator<'_, '_> {
+    /// The plan of a frame that returns.
+    pub(super) fn finish_return(&mut self, value: &Value) -> Cooked<Plan> {
+        let mut kitchen = Kitchen::default();
+        let result = self.recipe(&mut kitchen, value)?;
+        self.finish(kitchen, End::Return(result))
+    }
+
+    /// The plan of a frame that goes on in Python.
+    pub(super) fn finish_break(&mut self, frame: &Frame, first: usize, last: usize, why: Break) -> Cooked<Plan> {
+        if !frame.handled.is_empty() {
+            return Err(format!("{}, inside of an exception handler", why.reason));
+        }
+        let mut kitchen = Kitchen::default();
+        let mut stack = Vec::with_capacity(frame.stack.len());
+        for value in &frame.stack {
+            stack.push(match value {
+                Value::Null => None,
+                value => Some(self.recipe(&mut kitchen, value)?),
+            });
+        }
+        let live = live_slots(&frame.code, first);
+        let mut locals = Vec::new();
+        for (slot, value) in frame.slots.iter().enumerate() {
+            if let Some(value) = value
+                && (live[slot] || matches!(value, Value::Cell(_)))
+            {
+                locals.push((slot, self.recipe(&mut kitchen, value)?));
+            }
+        }
+        self.finish(kitchen, End::Break(Box::new(Resume { first, last, stack, locals, why })))
+    }
+
+    fn finish(&mut self, mut kitchen: Kitchen, end: End) -> Cooked<Plan> {
+        let effects = self.effects(&mut kitchen)?;
+        let output = GraphValue::List(kitchen.outputs.clone());
+        let nodes: Vec<NodeId> = self.inputs.iter().map(|(node, _, _)| *node).collect();
+        let naming: Vec<usize> = self.symbols.iter().map(|(_, input, _)| *input).collect();
+        let (graph, kept) = self.calls.finish(&nodes, &naming, output);
+        let mut op_count = 0;
+        let mut writes = false;
+        for (_, node) in graph.nodes() {
+            if let NodeKind::Call(target) = &node.kind
+                && Switch::of(node).is_none()
+            {
+                op_count += usize::from(!matches!(target, Target::GetItem));
+                writes |= matches!(target, Target::Op(op) if op.schema.is_mutable());
+            }
+        }
+        let place = |input: usize| kept.iter().position(|kept| *kept == input);
+        let symbols =
+            self.symbols.iter().filter_map(|(name, input, dim)| Some((name.clone(), place(*input)?, *dim))).collect();
+        Ok(Plan {
+            guards: std::mem::take(&mut self.guards),
+            state: self.host.global_state(),
+            inputs: kept.iter().map(|input| self.inputs[*input].1.clone()).collect(),
+            graph: (op_count > 0 || !kitchen.outputs.is_empty()).then_some(graph),
+            symbols,
+            writes,
+            op_count,
+            recipes: kitchen.recipes,
+            effects,
+            end,
+        })
+    }
+
+    fn effects(&mut self, kitchen: &mut Kitchen) -> Cooked<Vec<Effect>> {
+        let mut effects = Vec::new();
+        for value in std::mem::take(&mut self.changed) {
+            let Some(origin) = origin_of(&value) else { continue };
+            let object = kitchen.add(Recipe::Source(origin.source.clone()));
+            match &value {
+                Value::List(list) => {
+                    let items = list.items.borrow().clone();
+                    let items = self.recipes_of(kitchen, &items)?;
+                    effects.push(Effect::ReplaceList(object, items));
+                }
+                Value::Dict(dict) => {
+                    let pairs: Vec<(Value, Value)> =
+                        dict.entries.borrow().iter().map(|(_, key, value)| (key.clone(), value.clone())).collect();
+                    let pairs = self.pair_recipes(kitchen, &pairs)?;
+                    effects.push(Effect::ReplaceDict(object, pairs));
+                }
+                Value::Set(set) => {
+                    let members: Vec<Value> = set.entries.borrow().iter().map(|(_, m, _)| m.clone()).collect();
+                    let members = self.recipes_of(kitchen, &members)?;
+                    effects.push(Effect::ReplaceSet(object, members));
+                }
+                Value::Instance(instance) => {
+                    let attributes: Vec<_> =
+                        instance.attributes.borrow().0.iter().map(|(n, v)| (n.clone(), v.clone())).collect();
+                    for (name, value) in attributes {
+                        effects.push(match value {
+                            Some(value) => Effect::SetAttribute(object, name, self.recipe(kitchen, &value)?),
+                            None => Effect::DeleteAttribute(object, name),
+                        });
+                    }
+                }
+                Value::Cell(cell) => {
+                    let contents = cell.contents.borrow().clone();
+                    let contents = contents.map(|value| self.recipe(kitchen, &value)).transpose()?;
+                    effects.push(Effect::SetCell(object, contents));
+                }
+                Value::Iterator(iterator) => effects.push(Effect::Advance(object, iterator.taken.get())),
+                _ => {}
+            }
+        }
+        for (globals, name, value) in std::mem::take(&mut self.globals) {
+            effects.push(match value {
+                Some(value) => Effect::SetGlobal(globals, name, self.recipe(kitchen, &value)?),
+                None => Effect::DeleteGlobal(globals, name),
+            });
+        }
+        for (variable, value) in std::mem::take(&mut self.context_variables) {
+            // One that was set back is as it was.
+            let outside = self.host.context_variable(variable);
+            let unchanged = match &value {
+                Value::Known(object, _) => outside == Some(*object),
+                other => origin_of(other).is_some_and(|origin| outside == Some(origin.object)),
+            };
+            if !unchanged {
+                effects.push(Effect::SetContextVariable(variable, self.recipe(kitchen, &value)?));
+            }
+        }
+        if self.grad != self.host.global_state().grad {
+            effects.push(Effect::SetGrad(self.grad));
+        }
+        let mut all = std::mem::take(&mut kitchen.completions);
+        all.extend(effects);
+        Ok(all)
+    }
+
+    fn recipes_of(&mut self, kitchen: &mut Kitchen, values: &[Value]) -> Cooked<Vec<RecipeId>> {
+        values.iter().map(|value| self.recipe(kitchen, value)).collect()
+    }
+
+    fn pair_recipes(&mut self, kitchen: &mut Kitchen, pairs: &[(Value, Value)]) -> Cooked<Vec<(RecipeId, RecipeId)>> {
+        pairs.iter().map(|(key, value)| Ok((self.recipe(kitchen, key)?, self.recipe(kitchen, value)?))).collect()
+    }
+
+    /// The recipe of a value.
+    fn recipe(&mut self, kitchen: &mut Kitchen, value: &Value) -> Cooked<RecipeId> {
+        if let Value::Known(object, source) = value {
+            let recipe = match source {
+                Some(source) if !matches!(**source, Source::Fixed(_)) => Recipe::Source(source.clone()),
+                _ => Recipe::Object(*object),
+            };
+            return Ok(kitchen.add(recipe));
+        }
+        if let Value::Lazy(origin) = value {
+            return Ok(kitchen.add(Recipe::Source(origin.source.clone())));
+        }
+        let identity = value.identity();
+        if let Some(identity) = identity
+            && let Some(made) = kitchen.made.get(&identity)
+        {
+            return Ok(*made);
+        }
+        // An iterator that was advanced is advanced as an effect; a cell or a list is itself.
+        if let Some(origin) = origin_of(value) {
+            let made = kitchen.add(Recipe::Source(origin.source.clone()));
+            if let Some(identity) = identity {
+                kitchen.made.insert(identity, made);
+            }
+            return Ok(made);
+        }
+        kitchen.depth += 1;
+        if kitchen.depth > 200 {
+            return Err("an object that contains itself is alive".to_owned());
+        }
+        let made = self.new_recipe(kitchen, value, identity)?;
+        kitchen.depth -= 1;
+        if let Some(identity) = identity {
+            kitchen.made.insert(identity, made);
+        }
+        Ok(made)
+    }
+
+    fn new_recipe(&mut self, kitchen: &mut Kitchen, value: &Value, identity: Option<usize>) -> Cooked<RecipeId> {
+        let recipe = match value {
+            Value::Tensor(tensor) => self.output(kitchen, GraphValue::Tensor(tensor.node)),
+            Value::Symbol(symbol) => self.output(kitchen, symbol.graph.clone()),
+            Value::Tuple(tuple) => {
+                let items = self.recipes_of(kitchen, &tuple.items.clone())?;
+                Recipe::Tuple(items, tuple.class)
+            }
+            Value::List(list) => {
+                let items = list.items.borrow().clone();
+                Recipe::List(self.recipes_of(kitchen, &items)?)
+            }
+            Value::Dict(dict) => {
+                let pairs: Vec<(Value, Value)> =
+                    dict.entries.borrow().iter().map(|(_, key, value)| (key.clone(), value.clone())).collect();
+                let pairs = self.pair_recipes(kitchen, &pairs)?;
+                let default = dict.default.clone().map(|value| self.recipe(kitchen, &value)).transpose()?;
+                Recipe::Dict(pairs, dict.class, default)
+            }
+            Value::Set(set) => {
+                let members: Vec<Value> = set.entries.borrow().iter().map(|(_, m, _)| m.clone()).collect();
+                Recipe::Set(self.recipes_of(kitchen, &members)?)
+            }
+            Value::Slice(parts) => {
+                let parts = self.recipes_of(kitchen, &parts[..])?;
+                Recipe::Slice([parts[0], parts[1], parts[2]])
+            }
+            Value::Function(function) => {
+                let closure = if function.closure.is_empty() {
+                    None
+                } else {
+                    let cells = self.recipes_of(kitchen, &function.closure.clone())?;
+                    Some(kitchen.add(Recipe::Tuple(cells, None)))
+                };
+                let defaults = if function.defaults.is_empty() {
+                    None
+                } else {
+                    let defaults = self.recipes_of(kitchen, &function.defaults.clone())?;
+                    Some(kitchen.add(Recipe::Tuple(defaults, None)))
+                };
+                let keyword_defaults = if function.keyword_defaults.is_empty() {
+                    None
+                } else {
+                    let pairs: Vec<(Value, Value)> = function
+                        .keyword_defaults
+                        .iter()
+                        .map(|(name, value)| (self.text(name), value.clone()))
+                        .collect();
+                    let pairs = self.pair_recipes(kitchen, &pairs)?;
+                    Some(kitchen.add(Recipe::Dict(pairs, None, None)))
+                };
+                if !function.attributes.borrow().0.is_empty() {
+                    return Err("a function with attributes is alive".to_owned());
+                }
+                Recipe::Function(Box::new(FunctionRecipe {
+                    code: function.code,
+                    globals: function.globals,
+                    name: function.name.clone().map(|name| self.recipe(kitchen, &name)).transpose()?,
+                    defaults,
+                    keyword_defaults,
+                    closure,
+                }))
+            }
+            Value::Method(parts) => {
+                let (function, object) = (self.recipe(kitchen, &parts.0)?, self.recipe(kitchen, &parts.1)?);
+                Recipe::Method(function, object)
+            }
+            Value::Bound(parts) => match &parts.0 {
+                Value::Context(context)
+                    if &*parts.1 == "__exit__" && context.origin.is_none() && !context.before.borrow().is_empty() =>
+                {
+                    Recipe::Entered(context.class, self.recipes_of(kitchen, &context.args.clone())?)
+                }
+                receiver => Recipe::Attribute(self.recipe(kitchen, receiver)?, parts.1.clone()),
+            },
+            Value::Instance(instance) => return self.instance_recipe(kitchen, value, instance, identity),
+            Value::Cell(cell) => {
+                // Functions refer to the cells that hold them.
+                let made = kitchen.add(Recipe::Cell(None));
+                if let Some(identity) = identity {
+                    kitchen.made.insert(identity, made);
+                }
+                let contents = cell.contents.borrow().clone();
+                if let Some(contents) = contents {
+                    let contents = self.recipe(kitchen, &contents)?;
+                    kitchen.completions.push(Effect::SetCell(made, Some(contents)));
+                }
+                return Ok(made);
+            }
+            Value::Iterator(iterator) => self.iterator_recipe(kitchen, iterator)?,
+            Value::Super(parts) => {
+                let class = kitchen.add(Recipe::Object(parts.0));
+                let object = self.recipe(kitchen, &parts.1)?;
+                Recipe::Call(self.library("builtins", "super")?, vec![class, object], Vec::new())
+            }
+            Value::Partial(partial) => {
+                let mut args = vec![self.recipe(kitchen, &partial.function)?];
+                args.extend(self.recipes_of(kitchen, &partial.args)?);
+                let mut kwargs = Vec::new();
+                for (name, value) in &partial.kwargs {
+                    kwargs.push((name.clone(), self.recipe(kitchen, value)?));
+                }
+                Recipe::Call(self.library("functools", "partial")?, args, kwargs)
+            }
+            Value::Context(context) => {
+                if !context.before.borrow().is_empty() {
+                    return Err("a context manager that was entered is alive".to_owned());
+                }
+                let args = self.recipes_of(kitchen, &context.args)?;
+                Recipe::Call(context.class, args, Vec::new())
+            }
+            Value::Null | Value::Known(..) | Value::Lazy(_) => return Err("nothing is alive".to_owned()),
+        };
+        Ok(kitchen.add(recipe))
+    }
+
+    fn output(&self, kitchen: &mut Kitchen, value: GraphValue<NodeId>) -> Recipe {
+        let place = kitchen.outputs.iter().position(|known| *known == value);
+        let place = place.unwrap_or_else(|| {
+            kitchen.outputs.push(value);
+            kitchen.outputs.len() - 1
+        });
+        Recipe::Output(place)
+    }
+
+    fn library(&self, module: &str, name: &str) -> Cooked<Object> {
+        self.host.member(module, name).ok_or_else(|| format!("{module}.{name} is missing"))
+    }
+
+    fn instance_recipe(
+        &mut self,
+        kitchen: &mut Kitchen,
+        value: &Value,
+        instance: &crate::value::InstanceValue,
+        identity: Option<usize>,
+    ) -> Cooked<RecipeId> {
+        if instance.exception {
+            let args = instance.args.borrow().clone();
+            let args = self.recipes_of(kitchen, &args)?;
+            let made = kitchen.add(Recipe::Exception(instance.class, args));
+            let attributes: Vec<_> =
+                instance.attributes.borrow().0.iter().map(|(n, v)| (n.clone(), v.clone())).collect();
+            for (name, value) in attributes {
+                if let Some(value) = value {
+                    let value = self.recipe(kitchen, &value)?;
+                    kitchen.completions.push(Effect::SetAttribute(made, name, value));
+                }
+            }
+            return Ok(made);
+        }
+        let attributes: Vec<_> = instance.attributes.borrow().0.iter().map(|(n, v)| (n.clone(), v.clone())).collect();
+        if self.record_fields(value).is_some() {
+            let mut kwargs = Vec::new();
+            for (name, value) in attributes {
+                if let Some(value) = value {
+                    kwargs.push((name, self.recipe(kitchen, &value)?));
+                }
+            }
+            return Ok(kitchen.add(Recipe::Call(instance.class, Vec::new(), kwargs)));
+        }
+        let made = kitchen.add(Recipe::Instance(instance.class, Vec::new()));
+        if let Some(identity) = identity {
+            kitchen.made.insert(identity, made);
+        }
+        for (name, value) in attributes {
+            if let Some(value) = value {
+                let value = self.recipe(kitchen, &value)?;
+                kitchen.completions.push(Effect::SetAttribute(made, name, value));
+            }
+        }
+        Ok(made)
+    }
+
+    fn iterator_recipe(&mut self, kitchen: &mut Kitchen, iterator: &IteratorValue) -> Cooked<Recipe> {
+        let state = iterator.state.borrow();
+        Ok(match &*state {
+            Iterate::List(list, place) => {
+                let list = Value::List(list.clone());
+                Recipe::ListIterator(self.recipe(kitchen, &list)?, *place)
+            }
+            Iterate::Items(items, place) => {
+                let rest = items.get(*place..).unwrap_or_default().to_vec();
+                let rest = self.recipes_of(kitchen, &rest)?;
+                let list = kitchen.add(Recipe::List(rest));
+                Recipe::ListIterator(list, 0)
+            }
+            Iterate::Enumerate(inner, count) => {
+                let inner = self.recipe(kitchen, inner)?;
+                let count = kitchen.add(Recipe::Object(self.host.int(*count)));
+                Recipe::Call(self.library("builtins", "enumerate")?, vec![inner, count], Vec::new())
+            }
+            Iterate::Zip(inner, strictness) => {
+                let inner = self.recipes_of(kitchen, inner)?;
+                let strict = kitchen.add(Recipe::Object(self.host.bool(*strictness == Strictness::Strict)));
+                Recipe::Call(self.library("builtins", "zip")?, inner, vec![("strict".into(), strict)])
+            }
+            Iterate::Map(function, inner) => {
+                let mut args = vec![self.recipe(kitchen, function)?];
+                args.extend(self.recipes_of(kitchen, inner)?);
+                Recipe::Call(self.library("builtins", "map")?, args, Vec::new())
+            }
+            Iterate::Filter(function, inner) => {
+                let args = vec![self.recipe(kitchen, function)?, self.recipe(kitchen, inner)?];
+                Recipe::Call(self.library("builtins", "filter")?, args, Vec::new())
+            }
+            Iterate::Count(next, step) => {
+                let args = vec![self.recipe(kitchen, next)?, self.recipe(kitchen, step)?];
+                Recipe::Call(self.library("itertools", "count")?, args, Vec::new())
+            }
+            Iterate::Generator(_) => return Err("a generator that has begun is alive".to_owned()),
+        })
+    }
+}

@@ -1,0 +1,236 @@
+//! Iteration.
+
+use std::rc::Rc;
+
+use super::{Evaluator, Outcome, Run, Stop};
+use crate::host::Kind;
+use crate::value::{Iterate, IteratorValue, Strictness, Value};
+
+/// Longer loops are left to Python.
+const MAX_LENGTH: i64 = 10_000;
+
+impl Evaluator<'_, '_> {
+    /// `iter(value)`.
+    pub(super) fn iterator(&mut self, value: &Value) -> Run<Value> {
+        match value {
+            Value::Iterator(_) => Ok(value.clone()),
+            Value::List(list) => Ok(Value::iterator(Iterate::List(list.clone(), 0))),
+            Value::Tuple(tuple) => Ok(Value::iterator(Iterate::Items(tuple.items.clone(), 0))),
+            Value::Dict(_) | Value::Set(_) => {
+                let items = self.items_of(value)?;
+                Ok(Value::iterator(Iterate::Items(items, 0)))
+            }
+            Value::Tensor(_) => {
+                let items = self.tensor_rows(value)?;
+                Ok(Value::iterator(Iterate::Items(items, 0)))
+            }
+            Value::Instance(instance) => {
+                let class = instance.class;
+                if let Some(fields) = self.record_fields(value) {
+                    let names = fields.iter().map(|(name, _)| self.text(name)).collect();
+                    return Ok(Value::iterator(Iterate::Items(names, 0)));
+                }
+                if self.host.class_attribute(class, "__iter__").is_some() {
+                    let method = self.class_attribute_of(value, class, &"__iter__".into())?;
+                    return self.call(&method, Vec::new(), Vec::new());
+                }
+                if self.host.class_attribute(class, "__getitem__").is_some()
+                    && let Some(iterator) = self.call_polyfill("sequence_iterator", vec![value.clone()], Vec::new())?
+                {
+                    return Ok(iterator);
+                }
+                let name = self.host.class_name(class);
+                let name = name.rsplit('.').next().unwrap_or_default();
+                Err(self.raise("TypeError", &format!("'{name}' object is not iterable")))
+            }
+            Value::Known(object, _) => match self.host.kind(*object) {
+                Kind::Plain | Kind::Tuple | Kind::NamedTuple | Kind::FrozenSet | Kind::Class => {
+                    let tuple = self.host.member("builtins", "tuple").ok_or_else(|| self.stop("tuple is missing"))?;
+                    if let Some(length) = self.host.operator("length_hint", &[*object]).ok()
+                        && self.host.as_int(length).is_some_and(|length| length > MAX_LENGTH)
+                    {
+                        return Err(self.stop("a very long iteration"));
+                    }
+                    let items = self.host.call(tuple, &[*object], &[]).map_err(|r| self.raised(r))?;
+                    let items = self.host.items(items).into_iter().map(|item| Value::Known(item, None)).collect();
+                    Ok(Value::iterator(Iterate::Items(items, 0)))
+                }
+                Kind::None | Kind::Bool | Kind::Int => {
+                    let name = self.host.class_name(self.host.class_of(*object));
+                    let name = name.rsplit('.').next().unwrap_or_default();
+                    Err(self.raise("TypeError", &format!("'{name}' object is not iterable")))
+                }
+                _ => {
+                    let text = self.host.describe(*object);
+                    Err(self.stop(format!("an iteration over {text}")))
+                }
+            },
+            other => Err(self.stop(format!("an iteration over {}", self.describe(other)))),
+        }
+    }
+
+    /// The next item; nothing at the end.
+    pub(super) fn next(&mut self, iterator: &Value) -> Run<Option<Value>> {
+        Ok(self.next_or_result(iterator)?.ok())
+    }
+
+    /// The next item, or at the end what a generator returns.
+    pub(super) fn next_or_result(&mut self, iterator: &Value) -> Run<Result<Value, Value>> {
+        match iterator {
+            Value::Iterator(state) => self.advance(&state.clone()),
+            Value::Instance(instance) => {
+                let method = self.class_attribute_of(iterator, instance.class, &"__next__".into())?;
+                match self.call(&method, Vec::new(), Vec::new()) {
+                    Ok(value) => Ok(Ok(value)),
+                    Err(Stop::Raise(exception)) => {
+                        let class = self.host.member("builtins", "StopIteration").map(|c| Value::Known(c, None));
+                        match class {
+                            Some(class) if self.exception_matches(&exception, &class)? => Ok(Err(self.none())),
+                            _ => Err(Stop::Raise(exception)),
+                        }
+                    }
+                    Err(stop) => Err(stop),
+                }
+            }
+            other => Err(self.stop(format!("the next item of {}", self.describe(other)))),
+        }
+    }
+
+    fn advance(&mut self, iterator: &Rc<IteratorValue>) -> Run<Result<Value, Value>> {
+        enum Step {
+            Item(Value),
+            End,
+            Inner(Iterate),
+        }
+        let step = match &mut *iterator.state.borrow_mut() {
+            Iterate::List(list, place) => match list.items.borrow().get(*place) {
+                Some(item) => {
+                    *place += 1;
+                    Step::Item(item.clone())
+                }
+                None => {
+                    *place = usize::MAX / 2;
+                    Step::End
+                }
+            },
+            Iterate::Items(items, place) => match items.get(*place) {
+                Some(item) => {
+                    *place += 1;
+                    Step::Item(item.clone())
+                }
+                None => Step::End,
+            },
+            Iterate::Enumerate(inner, count) => {
+                let current = *count;
+                *count += 1;
+                Step::Inner(Iterate::Enumerate(inner.clone(), current))
+            }
+            Iterate::Zip(inner, strictness) => Step::Inner(Iterate::Zip(inner.clone(), *strictness)),
+            Iterate::Map(function, inner) => Step::Inner(Iterate::Map(function.clone(), inner.clone())),
+            Iterate::Filter(function, inner) => Step::Inner(Iterate::Filter(function.clone(), inner.clone())),
+            Iterate::Count(next, step) => Step::Inner(Iterate::Count(next.clone(), step.clone())),
+            Iterate::Generator(frame) => match frame.take() {
+                Some(frame) => Step::Inner(Iterate::Generator(Some(frame))),
+                None => Step::End,
+            },
+        };
+        let inner = match step {
+            Step::Item(item) => {
+                iterator.taken.set(iterator.taken.get() + 1);
+                if iterator.origin.is_some() && iterator.taken.get() == 1 {
+                    self.changed.push(Value::Iterator(iterator.clone()));
+                }
+                return self.force(&item).map(Ok);
+            }
+            Step::End => return Ok(Err(self.none())),
+            Step::Inner(inner) => inner,
+        };
+        match inner {
+            Iterate::Enumerate(inner, count) => match self.next(&inner)? {
+                Some(item) => Ok(Ok(Value::tuple(vec![self.int(count), item]))),
+                None => Ok(Err(self.none())),
+            },
+            Iterate::Zip(inner, strictness) => self.advance_zip(&inner, strictness),
+            Iterate::Map(function, inner) => {
+                let mut args = Vec::with_capacity(inner.len());
+                for iterator in &inner {
+                    match self.next(iterator)? {
+                        Some(item) => args.push(item),
+                        None => return Ok(Err(self.none())),
+                    }
+                }
+                self.call(&function, args, Vec::new()).map(Ok)
+            }
+            Iterate::Filter(function, inner) => loop {
+                let Some(item) = self.next(&inner)? else { return Ok(Err(self.none())) };
+                let keep = if self.is_none(&function) {
+                    item.clone()
+                } else {
+                    self.call(&function, vec![item.clone()], Vec::new())?
+                };
+                if self.truth(&keep)? {
+                    return Ok(Ok(item));
+                }
+            },
+            Iterate::Count(next, step) => {
+                let following = self.binary("add", &next, &step)?;
+                *iterator.state.borrow_mut() = Iterate::Count(following, step);
+                Ok(Ok(next))
+            }
+            Iterate::Generator(Some(mut frame)) => {
+                let outcome = self.run_frame(&mut frame);
+                match outcome {
+                    Ok(Outcome::Yield(value)) => {
+                        frame.push(self.none());
+                        *iterator.state.borrow_mut() = Iterate::Generator(Some(frame));
+                        Ok(Ok(value))
+                    }
+                    Ok(Outcome::Return(value)) => Ok(Err(value)),
+                    Err(stop) => Err(stop),
+                }
+            }
+            Iterate::Generator(None) | Iterate::List(..) | Iterate::Items(..) => Ok(Err(self.none())),
+        }
+    }
+
+    fn advance_zip(&mut self, inner: &[Value], strictness: Strictness) -> Run<Result<Value, Value>> {
+        let mut items = Vec::with_capacity(inner.len());
+        for (index, iterator) in inner.iter().enumerate() {
+            match self.next(iterator)? {
+                Some(item) => items.push(item),
+                None if strictness == Strictness::Strict => {
+                    let message = if index > 0 {
+                        Some(format!("zip() argument {} is shorter than argument{}", index + 1, earlier(index)))
+                    } else {
+                        let mut longer = None;
+                        for (later, iterator) in inner.iter().enumerate().skip(1) {
+                            if self.next(iterator)?.is_some() {
+                                longer = Some(format!(
+                                    "zip() argument {} is longer than argument{}",
+                                    later + 1,
+                                    earlier(later)
+                                ));
+                                break;
+                            }
+                        }
+                        longer
+                    };
+                    return match message {
+                        Some(message) => Err(self.raise("ValueError", &message)),
+                        None => Ok(Err(self.none())),
+                    };
+                }
+                None => return Ok(Err(self.none())),
+            }
+        }
+        if inner.is_empty() {
+            return Ok(Err(self.none()));
+        }
+        Ok(Ok(Value::tuple(items)))
+    }
+}
+
+/// How `zip` names the arguments before one.
+fn earlier(index: usize) -> String {
+    if index == 1 { " 1".to_owned() } else { format!("s 1-{index}") }
+}

@@ -1,0 +1,608 @@
+//! Methods that Python's own classes implement in C.
+
+use std::rc::Rc;
+
+use super::call::Keywords;
+use super::compare::is_graph;
+use super::{Evaluator, Run, Stop};
+use crate::host::{Kind, Object};
+use crate::value::{Iterate, TupleValue, Value};
+
+impl Evaluator<'_, '_> {
+    /// `receiver.name(*args, **kwargs)` for a method written in C.
+    pub(super) fn call_method(
+        &mut self,
+        receiver: &Value,
+        name: &Rc<str>,
+        args: Vec<Value>,
+        kwargs: Keywords,
+    ) -> Run<Value> {
+        match receiver {
+            Value::Tensor(_) => self.tensor_method(receiver, name, args, kwargs),
+            Value::List(_) => self.list_method(receiver, name, args, kwargs),
+            Value::Dict(_) => self.dict_method(receiver, name, args, kwargs),
+            Value::Set(_) => self.set_method(receiver, name, args),
+            Value::Tuple(_) => self.tuple_method(receiver, name, args, kwargs),
+            Value::Iterator(_) => self.iterator_method(receiver, name, &args),
+            Value::Instance(_) => self.object_method(receiver, name, args, kwargs),
+            Value::Context(_) => self.context_method(receiver, name, &args),
+            Value::Symbol(_) => {
+                let known = self.index_of(receiver)?;
+                let known = self.int(known);
+                self.call_method(&known, name, args, kwargs)
+            }
+            Value::Known(object, _) => self.known_method(*object, receiver, name, args, kwargs),
+            other => Err(self.stop(format!("the method {name} of {}", self.describe(other)))),
+        }
+    }
+
+    fn known_method(
+        &mut self,
+        object: Object,
+        receiver: &Value,
+        name: &Rc<str>,
+        args: Vec<Value>,
+        kwargs: Keywords,
+    ) -> Run<Value> {
+        let plain_kind =
+            matches!(self.host.kind(object), Kind::Int | Kind::Bool | Kind::Plain | Kind::FrozenSet | Kind::None);
+        if plain_kind && self.host.as_str(object).is_some() && &**name == "join" && args.len() == 1 {
+            let items = self.items_of(&args[0])?;
+            let plain: Option<Vec<Object>> = items.iter().map(|item| self.plain(item)).collect();
+            if let Some(plain) = plain {
+                let method = self.host.attribute(object, name).map_err(|r| self.raised(r))?;
+                let tuple = self.host.tuple(&plain);
+                return self
+                    .host
+                    .call(method, &[tuple], &[])
+                    .map(|o| Value::Known(o, None))
+                    .map_err(|r| self.raised(r));
+            }
+        }
+        if let Some(operator) = operator_of(name)
+            && args.iter().any(|arg| !matches!(arg, Value::Known(..)))
+            && let [other] = args.as_slice()
+        {
+            return self.binary(operator, receiver, other);
+        }
+        if plain_kind {
+            let mut plain = Vec::with_capacity(args.len());
+            for arg in &args {
+                match self.plain_guarded(arg)? {
+                    Some(object) => plain.push(object),
+                    None if &**name == "format" => {
+                        let Value::Known(text, _) = self.text_of(arg, false)? else {
+                            return Err(self.stop("a text that is not known"));
+                        };
+                        plain.push(text);
+                    }
+                    None => return Err(self.stop(format!("the method {name} with {}", self.describe(arg)))),
+                }
+            }
+            let mut named = Vec::with_capacity(kwargs.len());
+            for (key, value) in &kwargs {
+                let value = self.plain_guarded(value)?.ok_or_else(|| self.stop("an argument that is not known"))?;
+                named.push((self.host.str(key), value));
+            }
+            let method = self.host.attribute(object, name).map_err(|r| self.raised(r))?;
+            let result = self.host.call(method, &plain, &named).map_err(|r| self.raised(r))?;
+            return Ok(self.opened(result));
+        }
+        if self.host.class_name(self.host.class_of(object)) == "_contextvars.ContextVar" {
+            return self.context_variable_method(object, name, &args);
+        }
+        let text = self.host.describe(object);
+        Err(self.stop(format!("the method {name} of {text}")))
+    }
+
+    /// `get`, `set` and `reset` of a context variable.
+    fn context_variable_method(&mut self, variable: Object, name: &str, args: &[Value]) -> Run<Value> {
+        let before = match self.context_variables.iter().find(|(known, _)| *known == variable) {
+            Some((_, value)) => Some(value.clone()),
+            None => {
+                let source = Rc::new(crate::source::Source::ContextVariable(variable));
+                match self.host.context_variable(variable) {
+                    Some(held) => Some(self.wrap(held, &source)?),
+                    None => {
+                        self.guard(&source, crate::source::Check::Nothing);
+                        None
+                    }
+                }
+            }
+        };
+        match (name, args, before) {
+            ("get", _, Some(value)) => Ok(value),
+            ("get", [default], None) => Ok(default.clone()),
+            ("set", [value], before) => {
+                let class = self.host.member("contextvars", "Token").ok_or_else(|| self.stop("a missing class"))?;
+                let token = self.new_instance(class);
+                token.attributes.borrow_mut().set(&"old".into(), before);
+                self.set_context_variable(variable, value.clone());
+                Ok(Value::Instance(token))
+            }
+            ("reset", [Value::Instance(token)], _) => {
+                let old = token.attributes.borrow().get("old").cloned().flatten();
+                match old {
+                    Some(old) => self.set_context_variable(variable, old),
+                    None => self.context_variables.retain(|(known, _)| *known != variable),
+                }
+                Ok(self.none())
+            }
+            _ => Err(self.stop(format!("the method {name} of a context variable"))),
+        }
+    }
+
+    fn set_context_variable(&mut self, variable: Object, value: Value) {
+        match self.context_variables.iter_mut().find(|(known, _)| *known == variable) {
+            Some(entry) => entry.1 = value,
+            None => self.context_variables.push((variable, value)),
+        }
+    }
+
+    /// An object that a pure function made: it is nobody else's, so it may be opened.
+    pub(super) fn opened(&mut self, object: Object) -> Value {
+        match self.host.kind(object) {
+            Kind::List => Value::list(self.host.items(object).into_iter().map(|item| self.opened(item)).collect()),
+            Kind::Tuple => Value::tuple(self.host.items(object).into_iter().map(|item| self.opened(item)).collect()),
+            Kind::NamedTuple => {
+                let items = self.host.items(object).into_iter().map(|item| self.opened(item)).collect();
+                let class = Some(self.host.class_of(object));
+                Value::Tuple(Rc::new(TupleValue { items, class, origin: None }))
+            }
+            _ => Value::Known(object, None),
+        }
+    }
+
+    fn list_method(&mut self, list: &Value, name: &Rc<str>, args: Vec<Value>, kwargs: Keywords) -> Run<Value> {
+        let none = self.none();
+        match (&**name, args.as_slice()) {
+            ("append", [value]) => self.list_append(list, value.clone()).map(|()| none),
+            ("extend", [more]) => self.list_extend(list, more).map(|()| none),
+            ("insert", [at, value]) => {
+                let at = self.index_of(at)?;
+                self.change_list(list, |items| {
+                    let length = items.len() as i64;
+                    let place = if at < 0 { (at + length).max(0) } else { at.min(length) };
+                    items.insert(place as usize, value.clone());
+                })?;
+                Ok(none)
+            }
+            ("pop", rest) if rest.len() <= 1 => {
+                let length = self.count(list)?;
+                if length == 0 {
+                    return Err(self.raise("IndexError", "pop from empty list"));
+                }
+                let at = rest.first().map_or(Ok(-1), |at| self.index_of(at))?;
+                let place = if at < 0 { at + length as i64 } else { at };
+                if place < 0 || place >= length as i64 {
+                    return Err(self.raise("IndexError", "pop index out of range"));
+                }
+                let item = self.change_list(list, |items| items.remove(place as usize))?;
+                self.force(&item)
+            }
+            ("clear", []) => self.change_list(list, Vec::clear).map(|()| none),
+            ("reverse", []) => self.change_list(list, |items| items.reverse()).map(|()| none),
+            ("copy", []) => {
+                let items = self.items_of(list)?;
+                Ok(Value::list(items))
+            }
+            ("remove", [value]) => {
+                for (place, item) in self.items_of(list)?.iter().enumerate() {
+                    if self.is_same_or_equal(item, value)? {
+                        self.change_list(list, |items| items.remove(place))?;
+                        return Ok(none);
+                    }
+                }
+                Err(self.raise("ValueError", "list.remove(x): x not in list"))
+            }
+            ("sort", []) => {
+                let items = self.items_of(list)?;
+                let sorted = self.sorted(items, &kwargs)?;
+                self.change_list(list, |items| *items = sorted)?;
+                Ok(none)
+            }
+            _ => self.sequence_method(list, name, &args),
+        }
+    }
+
+    fn tuple_method(&mut self, tuple: &Value, name: &Rc<str>, args: Vec<Value>, kwargs: Keywords) -> Run<Value> {
+        let class = match tuple {
+            Value::Tuple(tuple) => tuple.class,
+            _ => None,
+        };
+        if let Some(class) = class
+            && self.host.class_name(class) == "torch.Size"
+            && &**name == "numel"
+        {
+            let mut product = self.int(1);
+            for item in self.items_of(tuple)? {
+                product = self.binary("mul", &product, &item)?;
+            }
+            return Ok(product);
+        }
+        if !kwargs.is_empty() {
+            return Err(self.stop(format!("the method {name} of a tuple with keywords")));
+        }
+        self.sequence_method(tuple, name, &args)
+    }
+
+    fn sequence_method(&mut self, value: &Value, name: &Rc<str>, args: &[Value]) -> Run<Value> {
+        match (&**name, args) {
+            ("index", [wanted, bounds @ ..]) => {
+                let items = self.items_of(value)?;
+                let start = bounds.first().map_or(Ok(0), |b| self.index_of(b))?;
+                let start = if start < 0 { (start + items.len() as i64).max(0) } else { start } as usize;
+                for (place, item) in items.iter().enumerate().skip(start) {
+                    if self.is_same_or_equal(item, wanted)? {
+                        return Ok(self.int(place as i64));
+                    }
+                }
+                match self.plain(wanted) {
+                    Some(wanted) if matches!(value, Value::List(_)) => {
+                        let text = self.host.describe(wanted);
+                        Err(self.raise("ValueError", &format!("{text} is not in list")))
+                    }
+                    _ => Err(self.raise("ValueError", "tuple.index(x): x not in tuple")),
+                }
+            }
+            ("count", [wanted]) => {
+                let mut count = 0;
+                for item in self.items_of(value)? {
+                    count += i64::from(self.is_same_or_equal(&item, wanted)?);
+                }
+                Ok(self.int(count))
+            }
+            ("__len__", []) => self.length(value),
+            ("__iter__", []) => self.iterator(value),
+            ("__getitem__", [key]) => self.get_item(value, key),
+            ("__setitem__", [key, new]) => {
+                self.set_item(value, key, new.clone())?;
+                Ok(self.none())
+            }
+            ("__contains__", [item]) => {
+                let found = self.contains(value, item)?;
+                Ok(self.bool(found))
+            }
+            ("__add__", [other]) => self.binary("add", value, other),
+            ("__eq__", [other]) => {
+                let equal = self.equal(value, other)?;
+                Ok(self.bool(equal))
+            }
+            _ => Err(self.stop(format!("the method {name} of {}", self.describe(value)))),
+        }
+    }
+
+    fn dict_method(&mut self, dict: &Value, name: &Rc<str>, args: Vec<Value>, kwargs: Keywords) -> Run<Value> {
+        let none = self.none();
+        match (&**name, args.as_slice()) {
+            ("get", [key, default @ ..]) if default.len() <= 1 => match self.dict_get(dict, key)? {
+                Some(value) => Ok(value),
+                None => Ok(default.first().cloned().unwrap_or(none)),
+            },
+            ("keys", []) => {
+                let keys = self.items_of(dict)?;
+                Ok(Value::list(keys))
+            }
+            ("values", []) => {
+                let pairs = self.dict_pairs(dict)?;
+                Ok(Value::list(pairs.into_iter().map(|(_, value)| value).collect()))
+            }
+            ("items", []) => {
+                let pairs = self.dict_pairs(dict)?;
+                Ok(Value::list(pairs.into_iter().map(|(key, value)| Value::tuple(vec![key, value])).collect()))
+            }
+            ("setdefault", [key, default @ ..]) => match self.dict_get(dict, key)? {
+                Some(value) => Ok(value),
+                None => {
+                    let value = default.first().cloned().unwrap_or(none);
+                    self.set_item(dict, key, value.clone())?;
+                    Ok(value)
+                }
+            },
+            ("pop", [key, default @ ..]) => {
+                let hashed = self.key(key)?;
+                match self.change_entries(dict, |entries| entries.remove(hashed))? {
+                    Some((_, value)) => self.force(&value),
+                    None => match default.first() {
+                        Some(value) => Ok(value.clone()),
+                        None => {
+                            let class = self.host.member("builtins", "KeyError");
+                            let class = class.ok_or_else(|| self.stop("KeyError is missing"))?;
+                            Err(Stop::Raise(self.exception(class, vec![key.clone()])))
+                        }
+                    },
+                }
+            }
+            ("popitem", []) => {
+                let last = match dict {
+                    Value::Dict(held) => held.entries.borrow().iter().next_back().map(|(key, _, _)| *key),
+                    _ => None,
+                };
+                let Some(last) = last else { return Err(self.raise("KeyError", "popitem(): dictionary is empty")) };
+                let removed = self.change_entries(dict, |entries| entries.remove(last))?;
+                let (key, value) = removed.ok_or_else(|| self.stop("an entry that is gone"))?;
+                let value = self.force(&value)?;
+                Ok(Value::tuple(vec![key, value]))
+            }
+            ("update", rest) if rest.len() <= 1 => {
+                if let Some(more) = rest.first() {
+                    self.dict_update(dict, more)?;
+                }
+                for (key, value) in kwargs {
+                    let key = self.text(&key);
+                    self.set_item(dict, &key, value)?;
+                }
+                Ok(none)
+            }
+            ("clear", []) => self.change_entries(dict, super::super::value::Entries::clear).map(|()| none),
+            ("copy", []) => {
+                let pairs = self.dict_pairs(dict)?;
+                self.new_dict_like(dict, pairs)
+            }
+            ("move_to_end", [key, ..]) => {
+                let hashed = self.key(key)?;
+                self.change_entries(dict, |entries| {
+                    if let Some((named, value)) = entries.remove(hashed) {
+                        entries.set(hashed, named, value);
+                    }
+                })?;
+                Ok(none)
+            }
+            ("__getitem__", [key]) => self.get_item(dict, key),
+            ("__setitem__", [key, value]) => {
+                self.set_item(dict, key, value.clone())?;
+                Ok(none)
+            }
+            ("__contains__", [key]) => {
+                let found = self.contains(dict, key)?;
+                Ok(self.bool(found))
+            }
+            ("__len__", []) => self.length(dict),
+            ("__iter__", []) => self.iterator(dict),
+            _ => Err(self.stop(format!("the method {name} of a dict"))),
+        }
+    }
+
+    fn new_dict_like(&mut self, dict: &Value, pairs: Vec<(Value, Value)>) -> Run<Value> {
+        let Value::Dict(held) = dict else { return self.new_dict(pairs) };
+        let made = self.new_dict(pairs)?;
+        let Value::Dict(made) = made else { return Ok(made) };
+        let Ok(made) = Rc::try_unwrap(made) else { return Err(self.stop("a dict that is shared")) };
+        Ok(Value::Dict(Rc::new(crate::value::DictValue { class: held.class, default: held.default.clone(), ..made })))
+    }
+
+    fn set_method(&mut self, set: &Value, name: &Rc<str>, args: Vec<Value>) -> Run<Value> {
+        let none = self.none();
+        match (&**name, args.as_slice()) {
+            ("add", [value]) => self.set_add(set, value.clone()).map(|()| none),
+            ("discard" | "remove", [value]) => {
+                let key = self.key(value)?;
+                let removed = self.change_entries(set, |entries| entries.remove(key))?;
+                if removed.is_none() && &**name == "remove" {
+                    let class = self.host.member("builtins", "KeyError");
+                    let class = class.ok_or_else(|| self.stop("KeyError is missing"))?;
+                    return Err(Stop::Raise(self.exception(class, vec![value.clone()])));
+                }
+                Ok(none)
+            }
+            ("clear", []) => self.change_entries(set, super::super::value::Entries::clear).map(|()| none),
+            ("update", more) => {
+                for more in more {
+                    for item in self.items_of(more)? {
+                        self.set_add(set, item)?;
+                    }
+                }
+                Ok(none)
+            }
+            ("copy", []) => {
+                let items = self.members(set);
+                self.new_set(items)
+            }
+            ("union", more) => {
+                let mut items = self.members(set);
+                for more in more {
+                    items.extend(self.items_of(more)?);
+                }
+                self.new_set(items)
+            }
+            (
+                "intersection" | "difference" | "symmetric_difference" | "issubset" | "issuperset" | "isdisjoint",
+                [other],
+            ) => {
+                let other = self.items_of(other)?;
+                let other = self.new_set(other)?;
+                let mine = self.members(set);
+                let theirs = self.members(&other);
+                let mut common = Vec::new();
+                let mut only_mine = Vec::new();
+                for item in mine {
+                    if self.contains(&other, &item)? { common.push(item) } else { only_mine.push(item) }
+                }
+                let mut only_theirs = Vec::new();
+                for item in theirs {
+                    if !self.contains(set, &item)? {
+                        only_theirs.push(item);
+                    }
+                }
+                match &**name {
+                    "intersection" => self.new_set(common),
+                    "difference" => self.new_set(only_mine),
+                    "symmetric_difference" => self.new_set(only_mine.into_iter().chain(only_theirs).collect()),
+                    "issubset" => Ok(self.bool(only_mine.is_empty())),
+                    "issuperset" => Ok(self.bool(only_theirs.is_empty())),
+                    _ => Ok(self.bool(common.is_empty())),
+                }
+            }
+            ("pop", []) => {
+                let members = self.items_of(set)?;
+                let Some(first) = members.first() else { return Err(self.raise("KeyError", "pop from an empty set")) };
+                let key = self.key(first)?;
+                self.change_entries(set, |entries| entries.remove(key))?;
+                Ok(first.clone())
+            }
+            ("__contains__", [item]) => {
+                let found = self.contains(set, item)?;
+                Ok(self.bool(found))
+            }
+            ("__len__", []) => self.length(set),
+            ("__iter__", []) => self.iterator(set),
+            _ => Err(self.stop(format!("the method {name} of a set"))),
+        }
+    }
+
+    /// The members of a set in the order they came.
+    fn members(&self, set: &Value) -> Vec<Value> {
+        match set {
+            Value::Set(set) => set.entries.borrow().iter().map(|(_, member, _)| member.clone()).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn iterator_method(&mut self, iterator: &Value, name: &Rc<str>, args: &[Value]) -> Run<Value> {
+        match (&**name, args) {
+            ("__next__", []) => match self.next_or_result(iterator)? {
+                Ok(value) => Ok(value),
+                Err(result) => {
+                    let class = self.host.member("builtins", "StopIteration");
+                    let class = class.ok_or_else(|| self.stop("StopIteration is missing"))?;
+                    let args = if self.is_none(&result) { Vec::new() } else { vec![result] };
+                    Err(Stop::Raise(self.exception(class, args)))
+                }
+            },
+            ("__iter__", []) => Ok(iterator.clone()),
+            ("close", []) => {
+                if let Value::Iterator(state) = iterator {
+                    let mut state = state.state.borrow_mut();
+                    if let Iterate::Generator(frame) = &mut *state {
+                        // A frame that has not begun, or has no handler, ends without running anything.
+                        if frame.as_ref().is_none_or(|frame| frame.code.protected.is_empty()) {
+                            *frame = None;
+                            return Ok(self.none());
+                        }
+                    }
+                }
+                Err(self.stop("a generator that is closed"))
+            }
+            _ => Err(self.stop(format!("the method {name} of an iterator"))),
+        }
+    }
+
+    /// Methods that every object has.
+    fn object_method(&mut self, object: &Value, name: &Rc<str>, args: Vec<Value>, kwargs: Keywords) -> Run<Value> {
+        let Value::Instance(instance) = object else { return Err(self.stop("a method of nothing")) };
+        let instance = instance.clone();
+        if let Some(fields) = self.record_fields(object) {
+            let pairs: Vec<(Value, Value)> =
+                fields.iter().map(|(name, value)| (self.text(name), value.clone())).collect();
+            let dict = self.new_dict(pairs)?;
+            return self.dict_method(&dict, name, args, kwargs);
+        }
+        match (&**name, args.as_slice()) {
+            ("__init__", _) if instance.exception => {
+                *instance.args.borrow_mut() = args;
+                Ok(self.none())
+            }
+            ("__init__" | "__init_subclass__", _) => Ok(self.none()),
+            ("__setattr__", [attribute, value]) => {
+                let attribute = self.attribute_name(attribute)?;
+                self.set_plainly(&instance, object, &attribute, Some(value.clone()))?;
+                Ok(self.none())
+            }
+            ("__delattr__", [attribute]) => {
+                let attribute = self.attribute_name(attribute)?;
+                self.set_plainly(&instance, object, &attribute, None)?;
+                Ok(self.none())
+            }
+            ("__getattribute__", [attribute]) => {
+                let attribute = self.attribute_name(attribute)?;
+                self.plain_attribute(object, &instance, &attribute)
+            }
+            ("__eq__", [other]) => {
+                if object.identity() == other.identity() {
+                    return Ok(self.bool(true));
+                }
+                let unknown = self.host.member("builtins", "NotImplemented");
+                Ok(unknown.map_or_else(|| self.bool(false), |unknown| Value::Known(unknown, None)))
+            }
+            ("with_traceback", [_]) => Ok(object.clone()),
+            ("__str__", []) => self.text_of(object, false),
+            _ => Err(self.stop(format!("the method {name} of {}", self.describe(object)))),
+        }
+    }
+
+    /// A text that names an attribute.
+    pub(super) fn attribute_name(&mut self, value: &Value) -> Run<Rc<str>> {
+        match value {
+            Value::Known(object, _) => {
+                self.host.as_str(*object).ok_or_else(|| self.raise("TypeError", "attribute name must be string"))
+            }
+            other => Err(self.stop(format!("{} as the name of an attribute", self.describe(other)))),
+        }
+    }
+
+    /// The items in order, by a key if there is one.
+    pub(super) fn sorted(&mut self, items: Vec<Value>, kwargs: &Keywords) -> Run<Vec<Value>> {
+        let option = |name: &str| kwargs.iter().find(|(key, _)| &**key == name).map(|(_, value)| value.clone());
+        let reverse = match option("reverse") {
+            Some(value) => self.truth(&value)?,
+            None => false,
+        };
+        let key = option("key").filter(|key| !self.is_none(key));
+        let mut keyed = Vec::with_capacity(items.len());
+        for item in items {
+            let by = match &key {
+                Some(key) => self.call(key, vec![item.clone()], Vec::new())?,
+                None => item.clone(),
+            };
+            if is_graph(&by) {
+                return Err(self.stop("an order that depends on tensors"));
+            }
+            keyed.push((by, item));
+        }
+        if reverse {
+            keyed.reverse();
+        }
+        // An insertion sort is stable and compares as Python does; long lists are compared by Python itself.
+        let plain: Option<Vec<Object>> = keyed.iter().map(|(by, _)| self.plain(by)).collect();
+        if let Some(plain) = plain {
+            let order = self.host.polyfill("order").ok_or_else(|| self.stop("the order of a list"))?;
+            let tuple = self.host.tuple(&plain);
+            let order = self.host.call(order, &[tuple], &[]).map_err(|r| self.raised(r))?;
+            let places: Vec<usize> =
+                self.host.items(order).iter().filter_map(|o| self.host.as_int(*o)).map(|i| i as usize).collect();
+            let mut sorted: Vec<Value> = places.iter().map(|place| keyed[*place].1.clone()).collect();
+            if reverse {
+                sorted.reverse();
+            }
+            return Ok(sorted);
+        }
+        for index in 1..keyed.len() {
+            let mut place = index;
+            while place > 0 {
+                let (after, before) = (keyed[place].0.clone(), keyed[place - 1].0.clone());
+                let less = self.compare("lt", &after, &before)?;
+                if !self.truth(&less)? {
+                    break;
+                }
+                keyed.swap(place, place - 1);
+                place -= 1;
+            }
+        }
+        let mut sorted: Vec<Value> = keyed.into_iter().map(|(_, item)| item).collect();
+        if reverse {
+            sorted.reverse();
+        }
+        Ok(sorted)
+    }
+}
+
+/// The operator that a special method of a number stands for.
+fn operator_of(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "__add__" => "add",
+        "__sub__" => "sub",
+        "__mul__" => "mul",
+        "__truediv__" => "truediv",
+        _ => return None,
+    })
+}

@@ -1,0 +1,409 @@
+//! The symbolic evaluator: runs a frame's instructions on descriptions of values.
+//!
+//! The evaluator never changes an object that exists: what the captured code does to such objects is noted and carried
+//! out when the plan is. Where it meets something it cannot describe it stops with [`Stop::Break`]; the capture is then
+//! begun anew and ended right before the instruction of the root frame that led there, so that nothing half-done is
+//! left.
+//!
+//! Invariants: an instruction either completes or leaves no trace (by beginning anew); everything that is read from
+//! outside is guarded or cannot change; the number of steps and the depth of calls are bounded.
+
+mod arguments;
+mod attribute;
+mod builtins;
+mod call;
+mod classes;
+mod compare;
+mod containers;
+mod contexts;
+mod finish;
+mod iterate;
+mod methods;
+mod step;
+mod tensor;
+mod wrap;
+
+use std::rc::Rc;
+
+use pyrite_ir::NodeId;
+use pyrite_reader::Calls;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::code::Code;
+use crate::host::{GlobalState, Host, Object, Raised};
+use crate::plan::{Break, Plan};
+use crate::source::{Check, Guard, Source};
+use crate::value::Value;
+
+/// Why evaluation stops.
+pub(crate) enum Stop {
+    /// Something that cannot be described: the reason and a hint.
+    Break(String, Option<String>),
+    /// An exception of the user's program.
+    Raise(Value),
+}
+
+/// The result of a step.
+pub(crate) type Run<T> = Result<T, Stop>;
+
+/// A frame that is being evaluated.
+pub struct Frame {
+    pub(crate) code: Rc<Code>,
+    /// The instruction that comes next.
+    pub(crate) place: usize,
+    pub(crate) stack: Vec<Value>,
+    /// Locals, cells and free variables.
+    pub(crate) slots: Vec<Option<Value>>,
+    pub(crate) globals: Object,
+    pub(crate) builtins: Object,
+    /// The names of keyword arguments of the call that comes next.
+    pub(crate) keywords: Vec<Rc<str>>,
+    /// The exceptions being handled, innermost last.
+    pub(crate) handled: Vec<Option<Value>>,
+}
+
+/// What running a frame ends with.
+pub(crate) enum Outcome {
+    Return(Value),
+    Yield(Value),
+}
+
+/// Where to end the capture, once it is known that it cannot go on.
+#[derive(Clone)]
+struct Limit {
+    /// The step of the root frame that is not taken.
+    step: usize,
+    /// The last instruction that Python runs.
+    last: usize,
+    why: Break,
+}
+
+/// A frame before it is evaluated.
+pub struct Entry {
+    /// Its code.
+    pub code: Rc<Code>,
+    /// Its function's cells.
+    pub closure: Vec<Object>,
+    /// Its globals.
+    pub globals: Object,
+    /// Its builtins.
+    pub builtins: Object,
+    /// What stands in its slots; parameters come first.
+    pub slots: Vec<Option<Object>>,
+}
+
+/// How frames are captured.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Sizes that are taken as symbols from the start: paths of tensors and their dimensions.
+    pub dynamic: FxHashSet<(Source, usize)>,
+    /// Whether every size is a symbol.
+    pub all_dynamic: bool,
+}
+
+/// Why a frame is left to Python altogether.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped(pub String);
+
+/// What looks at its own frame must find it as it is.
+const LOOKING: [&str; 5] = ["locals", "eval", "exec", "vars", "dir"];
+/// No frame takes more steps than this.
+const MAX_STEPS: usize = 500_000;
+/// Calls are followed this deep.
+const MAX_DEPTH: usize = 120;
+
+pub(crate) struct Evaluator<'a, 'c> {
+    host: &'a dyn Host,
+    calls: &'a mut Calls<'c>,
+    settings: &'a Settings,
+    entry: &'a Entry,
+    guards: Vec<Guard>,
+    guarded: FxHashSet<(Rc<Source>, u8)>,
+    /// The objects from outside that were looked at.
+    known: FxHashMap<Object, Value>,
+    inputs: Vec<(NodeId, Rc<Source>, Object)>,
+    /// What was changed outside, in order of the first change.
+    changed: Vec<Value>,
+    /// Globals that were set or removed.
+    globals: Vec<(Object, Rc<str>, Option<Value>)>,
+    /// Context variables that were set.
+    context_variables: Vec<(Object, Value)>,
+    state: GlobalState,
+    /// Whether gradients are recorded at this point.
+    grad: bool,
+    steps: usize,
+    /// Steps of the root frame.
+    root_steps: usize,
+    /// The step at which the root's instruction, or the span it belongs to, began.
+    span: usize,
+    /// File, line and function of the frames that are being evaluated.
+    trace: Vec<(Rc<str>, u32, Rc<str>)>,
+    limit: Option<Limit>,
+    /// Which dimension of which input names each symbol.
+    symbols: Vec<(Rc<str>, usize, usize)>,
+    /// Autocast's types outside of the contexts that were entered.
+    autocasts: Vec<Option<pyrite_tensor::DType>>,
+    /// Whether autocast was on at any point: types of results are known only when the graph is lowered.
+    autocasted: bool,
+}
+
+/// Captures a frame.
+pub fn capture(host: &dyn Host, entry: &Entry, settings: &Settings) -> Result<Plan, Skipped> {
+    let mut limit: Option<Limit> = None;
+    // A second run ends where the first could not go on. An end inside of it that cannot be left is left to Python.
+    for _ in 0..2 {
+        let result = pyrite_reader::write_calls(pyrite_ops::registry(), |calls| {
+            let mut evaluator = Evaluator::new(host, calls, settings, entry, limit.clone());
+            evaluator.run()
+        });
+        match result {
+            Ok(plan) => return Ok(plan),
+            Err(Ended::Skip(reason)) => return Err(Skipped(reason)),
+            Err(Ended::At(found)) => limit = Some(found),
+        }
+    }
+    Err(Skipped("the frame did not stop where it had stopped before".to_owned()))
+}
+
+/// How a run ends without a plan.
+enum Ended {
+    At(Limit),
+    Skip(String),
+}
+
+impl<'a, 'c> Evaluator<'a, 'c> {
+    fn new(
+        host: &'a dyn Host,
+        calls: &'a mut Calls<'c>,
+        settings: &'a Settings,
+        entry: &'a Entry,
+        limit: Option<Limit>,
+    ) -> Self {
+        let state = host.global_state();
+        let grad = state.grad;
+        Self {
+            host,
+            calls,
+            settings,
+            entry,
+            guards: Vec::new(),
+            guarded: FxHashSet::default(),
+            known: FxHashMap::default(),
+            inputs: Vec::new(),
+            changed: Vec::new(),
+            globals: Vec::new(),
+            context_variables: Vec::new(),
+            state,
+            grad,
+            steps: 0,
+            root_steps: 0,
+            span: 0,
+            trace: Vec::new(),
+            limit,
+            symbols: Vec::new(),
+            autocasts: Vec::new(),
+            autocasted: false,
+        }
+    }
+
+    fn run(&mut self) -> Result<Plan, Ended> {
+        let code = self.entry.code.clone();
+        if let Some(name) = code.names.iter().find(|name| LOOKING.contains(&&***name)) {
+            return Err(Ended::Skip(format!("the frame may look at its own variables by {name}()")));
+        }
+        let mut frame = Frame {
+            place: 0,
+            stack: Vec::new(),
+            slots: Vec::new(),
+            globals: self.entry.globals,
+            builtins: self.entry.builtins,
+            keywords: Vec::new(),
+            handled: Vec::new(),
+            code: code.clone(),
+        };
+        frame.slots.resize_with(code.slot_count(), || None);
+        for (slot, object) in self.entry.slots.iter().enumerate().take(code.parameters()) {
+            if let Some(object) = object {
+                let source = Rc::new(Source::Local(slot, code.locals[slot].clone()));
+                frame.slots[slot] = Some(Value::Lazy(Rc::new(crate::value::Origin { object: *object, source })));
+            }
+        }
+        self.trace.push((code.file.clone(), code.first_line, code.name.clone()));
+        if self.state.autocast.is_some() {
+            self.enter_autocast(self.state.autocast).map_err(|_| Ended::Skip("autocast".to_owned()))?;
+        }
+        loop {
+            if let Some(limit) = self.limit.clone()
+                && self.root_steps == limit.step
+            {
+                let first = frame.place;
+                return self.finish_break(&frame, first, limit.last, limit.why).map_err(Ended::Skip);
+            }
+            let place = frame.place;
+            let op = frame.code.instructions[place].op;
+            if !matches!(op, crate::opcode::Op::Call) {
+                self.span = self.root_steps;
+            }
+            // `KW_NAMES`, `PRECALL` and `CALL` belong together.
+            if matches!(op, crate::opcode::Op::Precall) && !frame.keywords.is_empty() {
+                self.span = self.root_steps - 1;
+            }
+            self.root_steps += 1;
+            match self.step_or_handle(&mut frame) {
+                Ok(None) => {}
+                Ok(Some(Outcome::Return(value))) => return self.finish_return(&value).map_err(Ended::Skip),
+                Ok(Some(Outcome::Yield(_))) => return Err(Ended::Skip("a generator".to_owned())),
+                Err(stop) => {
+                    let (reason, hint) = match stop {
+                        Stop::Break(reason, hint) => (reason, hint),
+                        Stop::Raise(exception) => (format!("the frame raises {}", self.describe(&exception)), None),
+                    };
+                    let why = Break { reason, hint, stack: self.trace.clone() };
+                    let span = self.call_span(op);
+                    return Err(Ended::At(Limit { step: span, last: place, why }));
+                }
+            }
+        }
+    }
+
+    /// The step at which the span of an instruction of the root began.
+    fn call_span(&self, op: crate::opcode::Op) -> usize {
+        if matches!(op, crate::opcode::Op::Call) { self.span } else { self.root_steps - 1 }
+    }
+
+    /// Runs a frame that was called until it returns or yields.
+    pub(crate) fn run_frame(&mut self, frame: &mut Frame) -> Run<Outcome> {
+        if self.trace.len() > MAX_DEPTH {
+            return Err(self.stop("calls are nested too deeply to be followed"));
+        }
+        self.trace.push((frame.code.file.clone(), frame.code.first_line, frame.code.name.clone()));
+        let outcome = loop {
+            match self.step_or_handle(frame) {
+                Ok(None) => {}
+                Ok(Some(outcome)) => break Ok(outcome),
+                Err(stop) => break Err(stop),
+            }
+        };
+        // A break keeps the trace: it says where.
+        if !matches!(outcome, Err(Stop::Break(..))) {
+            self.trace.pop();
+        }
+        outcome
+    }
+
+    fn step_or_handle(&mut self, frame: &mut Frame) -> Run<Option<Outcome>> {
+        self.steps += 1;
+        if self.steps > MAX_STEPS {
+            return Err(self.stop("the frame takes too many steps to be followed"));
+        }
+        let place = frame.place;
+        match self.step(frame) {
+            Err(Stop::Raise(exception)) => match frame.code.handler(place).copied() {
+                Some(handler) => {
+                    frame.stack.truncate(handler.depth);
+                    if handler.push_place {
+                        frame.stack.push(Value::Known(self.host.int(place as i64), None));
+                    }
+                    frame.stack.push(exception);
+                    frame.keywords.clear();
+                    frame.place = handler.target;
+                    Ok(None)
+                }
+                None => Err(Stop::Raise(exception)),
+            },
+            other => other,
+        }
+    }
+
+    /// Stops for a reason.
+    pub(crate) fn stop(&self, reason: impl Into<String>) -> Stop {
+        Stop::Break(reason.into(), None)
+    }
+
+    /// Stops for a reason, with a way to avoid it.
+    pub(crate) fn stop_with(&self, reason: impl Into<String>, hint: impl Into<String>) -> Stop {
+        Stop::Break(reason.into(), Some(hint.into()))
+    }
+
+    /// What a real object raised.
+    pub(crate) fn raised(&self, raised: Raised) -> Stop {
+        Stop::Raise(Value::Known(raised.0, None))
+    }
+
+    /// Raises one of Python's own exceptions.
+    pub(crate) fn raise(&self, class: &str, message: &str) -> Stop {
+        let Some(class) = self.host.member("builtins", class) else { return self.stop(message) };
+        let message = self.text(message);
+        Stop::Raise(self.exception(class, vec![message]))
+    }
+
+    /// A text.
+    pub(crate) fn text(&self, text: &str) -> Value {
+        Value::Known(self.host.str(text), None)
+    }
+
+    /// An integer.
+    pub(crate) fn int(&self, value: i64) -> Value {
+        Value::Known(self.host.int(value), None)
+    }
+
+    /// A truth value.
+    pub(crate) fn bool(&self, value: bool) -> Value {
+        Value::Known(self.host.bool(value), None)
+    }
+
+    /// `None`.
+    pub(crate) fn none(&self) -> Value {
+        Value::Known(self.host.none(), None)
+    }
+
+    /// Assumes something of an object from outside.
+    pub(crate) fn guard(&mut self, source: &Rc<Source>, check: Check) {
+        if matches!(**source, Source::Fixed(_)) {
+            return;
+        }
+        let tag = match &check {
+            Check::Is(_) => 0,
+            Check::Class(..) => 1,
+            Check::Equal(_) => 2,
+            Check::Length(_) => 3,
+            Check::Keys(_) => 4,
+            Check::Code(_) => 5,
+            Check::Tensor(..) => 6,
+            Check::Nothing => 7,
+            Check::Lacks(_) | Check::Same(_) | Check::Differs(_) => 255,
+        };
+        if tag == 255 || self.guarded.insert((source.clone(), tag)) {
+            let line = self.trace.last().map(|(file, line, _)| (file.clone(), *line));
+            self.guards.push(Guard { source: source.clone(), check, line });
+        }
+    }
+
+    /// A short text for messages.
+    pub(crate) fn describe(&self, value: &Value) -> String {
+        match value {
+            Value::Null => "nothing".to_owned(),
+            Value::Known(object, _) => self.host.describe(*object),
+            Value::Lazy(origin) => self.host.describe(origin.object),
+            Value::Tensor(_) => "a tensor".to_owned(),
+            Value::Symbol(_) => "a size".to_owned(),
+            Value::Tuple(_) => "a tuple".to_owned(),
+            Value::List(_) => "a list".to_owned(),
+            Value::Dict(_) => "a dict".to_owned(),
+            Value::Set(_) => "a set".to_owned(),
+            Value::Slice(_) => "a slice".to_owned(),
+            Value::Function(function) => match self.host.code(function.code) {
+                Some(code) => format!("the function {}", code.qualified_name),
+                None => "a function".to_owned(),
+            },
+            Value::Method(method) => self.describe(&method.0),
+            Value::Bound(bound) => format!("the method {} of {}", bound.1, self.describe(&bound.0)),
+            Value::Instance(instance) => format!("an object of {}", self.host.class_name(instance.class)),
+            Value::Cell(_) => "a cell".to_owned(),
+            Value::Iterator(_) => "an iterator".to_owned(),
+            Value::Super(_) => "super()".to_owned(),
+            Value::Partial(_) => "a partial function".to_owned(),
+            Value::Context(_) => "a context manager".to_owned(),
+        }
+    }
+}

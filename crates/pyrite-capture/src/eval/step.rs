@@ -1,0 +1,660 @@
+//! One instruction.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use super::{Evaluator, Frame, Outcome, Run};
+use crate::code::Instruction;
+use crate::opcode::{BINARY, COMPARE, Op};
+use crate::source::{Check, Source};
+use crate::value::{CellValue, FunctionValue, Iterate, Value};
+
+impl Frame {
+    pub(crate) fn push(&mut self, value: Value) {
+        self.stack.push(value);
+    }
+
+    /// The value on top. Code that CPython compiled never takes more than there is.
+    pub(crate) fn pop(&mut self) -> Value {
+        self.stack.pop().unwrap_or(Value::Null)
+    }
+
+    pub(crate) fn pop_many(&mut self, count: usize) -> Vec<Value> {
+        self.stack.split_off(self.stack.len().saturating_sub(count))
+    }
+
+    fn top(&self) -> Value {
+        self.peek(1)
+    }
+
+    /// The value at a depth, the top being 1.
+    fn peek(&self, depth: usize) -> Value {
+        self.stack.len().checked_sub(depth).and_then(|place| self.stack.get(place)).cloned().unwrap_or(Value::Null)
+    }
+}
+
+impl Evaluator<'_, '_> {
+    /// Takes one step; something comes out when the frame returns or yields.
+    pub(super) fn step(&mut self, frame: &mut Frame) -> Run<Option<Outcome>> {
+        let instruction = frame.code.instructions[frame.place];
+        if instruction.line != 0
+            && let Some(last) = self.trace.last_mut()
+        {
+            last.1 = instruction.line;
+        }
+        frame.place += 1;
+        let arg = instruction.arg as usize;
+        match instruction.op {
+            Op::Nop | Op::Resume | Op::Precall | Op::Cache | Op::ExtendedArg => {}
+            Op::PopTop => {
+                frame.pop();
+            }
+            Op::PushNull => frame.push(Value::Null),
+            Op::Copy => frame.push(frame.peek(arg)),
+            Op::Swap => {
+                let top = frame.stack.len() - 1;
+                frame.stack.swap(top, top + 1 - arg);
+            }
+            Op::LoadConst => {
+                let constant = self.opened(frame.code.consts[arg]);
+                frame.push(constant);
+            }
+            Op::LoadFast => {
+                let value = self.local(frame, arg)?;
+                frame.push(value);
+            }
+            Op::StoreFast => frame.slots[arg] = Some(frame.pop()),
+            Op::DeleteFast => {
+                self.local(frame, arg)?;
+                frame.slots[arg] = None;
+            }
+            Op::LoadGlobal => {
+                if arg & 1 != 0 {
+                    frame.push(Value::Null);
+                }
+                let value = self.load_global(frame, arg >> 1)?;
+                frame.push(value);
+            }
+            Op::LoadName => {
+                let value = self.load_global(frame, arg)?;
+                frame.push(value);
+            }
+            Op::StoreGlobal => {
+                let value = frame.pop();
+                self.set_global(frame.globals, &frame.code.names[arg].clone(), Some(value));
+            }
+            Op::DeleteGlobal => {
+                self.load_global(frame, arg)?;
+                self.set_global(frame.globals, &frame.code.names[arg].clone(), None);
+            }
+            Op::MakeCell => {
+                let contents = frame.slots[arg].take();
+                frame.slots[arg] = Some(new_cell(contents));
+            }
+            Op::CopyFreeVars => self.copy_free_variables(frame, arg)?,
+            Op::LoadClosure => {
+                let cell = self.slot(frame, arg)?;
+                frame.push(cell);
+            }
+            Op::LoadDeref | Op::LoadClassderef => {
+                let cell = self.slot(frame, arg)?;
+                let value = self.cell_contents(&cell)?;
+                match value {
+                    Some(value) => frame.push(value),
+                    None => {
+                        let name = frame.code.slots().nth(arg).cloned().unwrap_or_else(|| "?".into());
+                        let message =
+                            format!("cannot access free variable '{name}' where it is not associated with a value");
+                        return Err(self.raise("NameError", &message));
+                    }
+                }
+            }
+            Op::StoreDeref => {
+                let value = frame.pop();
+                let cell = self.slot(frame, arg)?;
+                self.set_cell(&cell, Some(value))?;
+            }
+            Op::DeleteDeref => {
+                let cell = self.slot(frame, arg)?;
+                self.set_cell(&cell, None)?;
+            }
+            Op::LoadAttr => {
+                let object = frame.pop();
+                let value = self.attribute(&object, &frame.code.names[arg].clone())?;
+                frame.push(value);
+            }
+            Op::LoadMethod => {
+                let object = frame.pop();
+                let value = self.attribute(&object, &frame.code.names[arg].clone())?;
+                frame.push(Value::Null);
+                frame.push(value);
+            }
+            Op::StoreAttr => {
+                let object = frame.pop();
+                let value = frame.pop();
+                self.set_attribute(&object, &frame.code.names[arg].clone(), value)?;
+            }
+            Op::DeleteAttr => {
+                let object = frame.pop();
+                self.delete_attribute(&object, &frame.code.names[arg].clone())?;
+            }
+            Op::UnaryNegative | Op::UnaryPositive | Op::UnaryInvert => {
+                let name = match instruction.op {
+                    Op::UnaryNegative => "neg",
+                    Op::UnaryPositive => "pos",
+                    _ => "invert",
+                };
+                let value = frame.pop();
+                let result = self.unary(name, &value)?;
+                frame.push(result);
+            }
+            Op::UnaryNot => {
+                let value = frame.pop();
+                let truth = self.truth(&value)?;
+                frame.push(self.bool(!truth));
+            }
+            Op::BinaryOp => {
+                let right = frame.pop();
+                let left = frame.pop();
+                let result = if arg < BINARY.len() {
+                    self.binary(BINARY[arg], &left, &right)?
+                } else {
+                    self.binary_in_place(BINARY[arg - BINARY.len()], &left, &right)?
+                };
+                frame.push(result);
+            }
+            Op::BinarySubscr => {
+                let key = frame.pop();
+                let object = frame.pop();
+                let value = self.get_item(&object, &key)?;
+                frame.push(value);
+            }
+            Op::StoreSubscr => {
+                let key = frame.pop();
+                let object = frame.pop();
+                let value = frame.pop();
+                self.set_item(&object, &key, value)?;
+            }
+            Op::DeleteSubscr => {
+                let key = frame.pop();
+                let object = frame.pop();
+                self.delete_item(&object, &key)?;
+            }
+            Op::CompareOp => {
+                let right = frame.pop();
+                let left = frame.pop();
+                let result = self.compare(COMPARE[arg], &left, &right)?;
+                frame.push(result);
+            }
+            Op::IsOp => {
+                let right = frame.pop();
+                let left = frame.pop();
+                let same = self.is_same(&left, &right)?;
+                frame.push(self.bool(same == (arg == 0)));
+            }
+            Op::ContainsOp => {
+                let container = frame.pop();
+                let item = frame.pop();
+                let found = self.contains(&container, &item)?;
+                frame.push(self.bool(found == (arg == 0)));
+            }
+            Op::JumpForward | Op::JumpBackward | Op::JumpBackwardNoInterrupt => jump(frame, &instruction),
+            Op::PopJumpForwardIfFalse
+            | Op::PopJumpBackwardIfFalse
+            | Op::PopJumpForwardIfTrue
+            | Op::PopJumpBackwardIfTrue => {
+                let wanted = matches!(instruction.op, Op::PopJumpForwardIfTrue | Op::PopJumpBackwardIfTrue);
+                let value = frame.pop();
+                if self.truth(&value)? == wanted {
+                    jump(frame, &instruction);
+                }
+            }
+            Op::JumpIfFalseOrPop | Op::JumpIfTrueOrPop => {
+                let value = frame.top();
+                if self.truth(&value)? == (instruction.op == Op::JumpIfTrueOrPop) {
+                    jump(frame, &instruction);
+                } else {
+                    frame.pop();
+                }
+            }
+            Op::PopJumpForwardIfNone | Op::PopJumpBackwardIfNone => {
+                if self.is_none(&frame.pop()) {
+                    jump(frame, &instruction);
+                }
+            }
+            Op::PopJumpForwardIfNotNone | Op::PopJumpBackwardIfNotNone => {
+                if !self.is_none(&frame.pop()) {
+                    jump(frame, &instruction);
+                }
+            }
+            Op::BuildTuple => {
+                let items = frame.pop_many(arg);
+                frame.push(Value::tuple(items));
+            }
+            Op::BuildList => {
+                let items = frame.pop_many(arg);
+                frame.push(Value::list(items));
+            }
+            Op::ListToTuple => {
+                let list = frame.pop();
+                let items = self.items_of(&list)?;
+                frame.push(Value::tuple(items));
+            }
+            Op::BuildSet => {
+                let items = frame.pop_many(arg);
+                let set = self.new_set(items)?;
+                frame.push(set);
+            }
+            Op::BuildMap => {
+                let items = frame.pop_many(2 * arg);
+                let pairs = items.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect();
+                let dict = self.new_dict(pairs)?;
+                frame.push(dict);
+            }
+            Op::BuildConstKeyMap => {
+                let keys = frame.pop();
+                let values = frame.pop_many(arg);
+                let keys = self.items_of(&keys)?;
+                let dict = self.new_dict(keys.into_iter().zip(values).collect())?;
+                frame.push(dict);
+            }
+            Op::BuildSlice => {
+                let mut parts = frame.pop_many(arg);
+                parts.resize_with(3, || self.none());
+                let slice = self.new_slice([parts[0].clone(), parts[1].clone(), parts[2].clone()]);
+                frame.push(slice);
+            }
+            Op::BuildString => {
+                let parts = frame.pop_many(arg);
+                let text = self.join_texts(&parts)?;
+                frame.push(text);
+            }
+            Op::FormatValue => {
+                let spec = if arg & 4 != 0 { Some(frame.pop()) } else { None };
+                let value = frame.pop();
+                let text = self.format(&value, arg & 3, spec.as_ref())?;
+                frame.push(text);
+            }
+            Op::ListAppend => {
+                let value = frame.pop();
+                let list = frame.peek(arg);
+                self.list_append(&list, value)?;
+            }
+            Op::SetAdd => {
+                let value = frame.pop();
+                let set = frame.peek(arg);
+                self.set_add(&set, value)?;
+            }
+            Op::MapAdd => {
+                let value = frame.pop();
+                let key = frame.pop();
+                let dict = frame.peek(arg);
+                self.set_item(&dict, &key, value)?;
+            }
+            Op::ListExtend => {
+                let more = frame.pop();
+                let list = frame.peek(arg);
+                self.list_extend(&list, &more)?;
+            }
+            Op::SetUpdate => {
+                let more = frame.pop();
+                let set = frame.peek(arg);
+                for item in self.items_of(&more)? {
+                    self.set_add(&set, item)?;
+                }
+            }
+            Op::DictUpdate | Op::DictMerge => {
+                let more = frame.pop();
+                let dict = frame.peek(arg);
+                if instruction.op == Op::DictMerge {
+                    for (key, _) in self.dict_pairs(&more)? {
+                        if self.contains(&dict, &key)? {
+                            return Err(self.stop("a keyword argument that is given twice"));
+                        }
+                    }
+                }
+                self.dict_update(&dict, &more)?;
+            }
+            Op::UnpackSequence => {
+                let value = frame.pop();
+                let items = self.items_of(&value)?;
+                self.check_count(items.len(), arg)?;
+                frame.stack.extend(items.into_iter().rev());
+            }
+            Op::UnpackEx => {
+                let value = frame.pop();
+                let mut items = self.items_of(&value)?;
+                let (before, after) = (arg & 0xff, arg >> 8);
+                if items.len() < before + after {
+                    let message = format!(
+                        "not enough values to unpack (expected at least {}, got {})",
+                        before + after,
+                        items.len()
+                    );
+                    return Err(self.raise("ValueError", &message));
+                }
+                let tail = items.split_off(items.len() - after);
+                let middle = items.split_off(before);
+                frame.stack.extend(tail.into_iter().rev());
+                frame.push(Value::list(middle));
+                frame.stack.extend(items.into_iter().rev());
+            }
+            Op::GetIter => {
+                let value = frame.pop();
+                let iterator = self.iterator(&value)?;
+                frame.push(iterator);
+            }
+            Op::ForIter => {
+                let iterator = frame.top();
+                match self.next(&iterator)? {
+                    Some(value) => frame.push(value),
+                    None => {
+                        frame.pop();
+                        jump(frame, &instruction);
+                    }
+                }
+            }
+            Op::GetLen => {
+                let value = frame.top();
+                let length = self.length(&value)?;
+                frame.push(length);
+            }
+            Op::KwNames => {
+                let names = self.host.items(frame.code.consts[arg]);
+                frame.keywords = names.iter().filter_map(|name| self.host.as_str(*name)).collect();
+            }
+            Op::Call => self.call_instruction(frame, arg)?,
+            Op::CallFunctionEx => {
+                let kwargs = if arg & 1 != 0 { Some(frame.pop()) } else { None };
+                let args = frame.pop();
+                let function = frame.pop();
+                frame.pop();
+                let args = self.items_of(&args)?;
+                let kwargs = match kwargs {
+                    Some(kwargs) => self.keyword_items(&kwargs)?,
+                    None => Vec::new(),
+                };
+                let result = self.call(&function, args, kwargs)?;
+                frame.push(result);
+            }
+            Op::MakeFunction => {
+                let function = self.make_function(frame, arg)?;
+                frame.push(function);
+            }
+            Op::ReturnValue => return Ok(Some(Outcome::Return(frame.pop()))),
+            Op::ReturnGenerator => {
+                // The generator begins after this instruction; the `None` it is sent first is popped.
+                let mut suspended = Frame {
+                    code: frame.code.clone(),
+                    place: frame.place,
+                    stack: std::mem::take(&mut frame.stack),
+                    slots: std::mem::take(&mut frame.slots),
+                    globals: frame.globals,
+                    builtins: frame.builtins,
+                    keywords: Vec::new(),
+                    handled: Vec::new(),
+                };
+                suspended.push(self.none());
+                return Ok(Some(Outcome::Return(Value::iterator(Iterate::Generator(Some(Box::new(suspended)))))));
+            }
+            Op::YieldValue => return Ok(Some(Outcome::Yield(frame.pop()))),
+            Op::GetYieldFromIter => {
+                let value = frame.pop();
+                let iterator = self.iterator(&value)?;
+                frame.push(iterator);
+            }
+            Op::Send => {
+                let sent = frame.pop();
+                let iterator = frame.top();
+                if !self.is_none(&sent) {
+                    return Err(self.stop("a value sent into a generator"));
+                }
+                match self.next_or_result(&iterator)? {
+                    Ok(value) => frame.push(value),
+                    Err(result) => {
+                        frame.pop();
+                        frame.push(result);
+                        jump(frame, &instruction);
+                    }
+                }
+            }
+            Op::LoadAssertionError => {
+                let class = self.host.member("builtins", "AssertionError");
+                let class = class.ok_or_else(|| self.stop("AssertionError is missing"))?;
+                frame.push(Value::Known(class, None));
+            }
+            Op::RaiseVarargs => return Err(self.raise_instruction(frame, arg)?),
+            Op::Reraise => {
+                let exception = frame.pop();
+                if arg != 0 {
+                    frame.pop();
+                }
+                return Err(super::Stop::Raise(exception));
+            }
+            Op::PushExcInfo => {
+                let exception = frame.pop();
+                let before = frame.handled.last().cloned().flatten();
+                frame.push(before.unwrap_or_else(|| self.none()));
+                frame.push(exception.clone());
+                frame.handled.push(Some(exception));
+            }
+            Op::PopExcept => {
+                frame.pop();
+                frame.handled.pop();
+            }
+            Op::CheckExcMatch => {
+                let class = frame.pop();
+                let exception = frame.top();
+                let matches = self.exception_matches(&exception, &class)?;
+                frame.push(self.bool(matches));
+            }
+            Op::BeforeWith => {
+                let manager = frame.pop();
+                let (exit, entered) = self.enter(&manager)?;
+                frame.push(exit);
+                frame.push(entered);
+            }
+            Op::WithExceptStart => {
+                let exception = frame.top();
+                let exit = frame.peek(4);
+                let class = self.class_of(&exception)?;
+                let none = self.none();
+                let result = self.call(&exit, vec![class, exception, none], Vec::new())?;
+                frame.push(result);
+            }
+            Op::ImportName => {
+                let from = frame.pop();
+                let level = frame.pop();
+                let name = frame.code.names[arg].clone();
+                let module = self.import(frame, &name, &from, &level)?;
+                frame.push(module);
+            }
+            Op::ImportFrom => {
+                let module = frame.top();
+                let value = self.attribute(&module, &frame.code.names[arg].clone())?;
+                frame.push(value);
+            }
+            Op::MatchMapping => {
+                let found = matches!(frame.top(), Value::Dict(_));
+                frame.push(self.bool(found));
+            }
+            Op::MatchSequence => {
+                let found = matches!(frame.top(), Value::List(_) | Value::Tuple(_));
+                frame.push(self.bool(found));
+            }
+            Op::MatchKeys => {
+                let (keys, subject) = (frame.top(), frame.peek(2));
+                let mut values = Vec::new();
+                for key in self.items_of(&keys)? {
+                    match self.dict_get(&subject, &key)? {
+                        Some(value) => values.push(value),
+                        None => {
+                            frame.push(self.none());
+                            return Ok(None);
+                        }
+                    }
+                }
+                frame.push(Value::tuple(values));
+            }
+            Op::MatchClass => {
+                let names = frame.pop();
+                let class = frame.pop();
+                let subject = frame.pop();
+                let matched = self.match_class(&subject, &class, &names, arg)?;
+                frame.push(matched.unwrap_or_else(|| self.none()));
+            }
+            op => return Err(self.stop(format!("the instruction {op:?}"))),
+        }
+        Ok(None)
+    }
+
+    /// What a slot holds, looked at.
+    fn slot(&mut self, frame: &mut Frame, slot: usize) -> Run<Value> {
+        match frame.slots[slot].clone() {
+            Some(value) => {
+                let value = self.force(&value)?;
+                frame.slots[slot] = Some(value.clone());
+                Ok(value)
+            }
+            None => Ok(Value::Null),
+        }
+    }
+
+    fn local(&mut self, frame: &mut Frame, slot: usize) -> Run<Value> {
+        match self.slot(frame, slot)? {
+            Value::Null => {
+                let name = &frame.code.locals[slot];
+                let message = format!("cannot access local variable '{name}' where it is not associated with a value");
+                Err(self.raise("UnboundLocalError", &message))
+            }
+            value => Ok(value),
+        }
+    }
+
+    fn load_global(&mut self, frame: &Frame, index: usize) -> Run<Value> {
+        let name = &frame.code.names[index];
+        if let Some((_, _, set)) = self.globals.iter().find(|(d, n, _)| *d == frame.globals && n == name) {
+            return match set {
+                Some(value) => Ok(value.clone()),
+                None => Err(self.raise("NameError", &format!("name '{name}' is not defined"))),
+            };
+        }
+        let in_root = frame.globals == self.entry.globals;
+        let source = Rc::new(if in_root {
+            Source::Global(name.clone())
+        } else {
+            Source::Key(Rc::new(Source::Fixed(frame.globals)), self.host.str(name))
+        });
+        if let Some(object) = self.host.dict_item(frame.globals, name) {
+            return self.wrap(object, &source);
+        }
+        match self.host.dict_item(frame.builtins, name) {
+            Some(object) => {
+                if in_root {
+                    self.guard(&source, Check::Nothing);
+                }
+                self.wrap(object, &Rc::new(Source::Builtin(name.clone())))
+            }
+            None => Err(self.raise("NameError", &format!("name '{name}' is not defined"))),
+        }
+    }
+
+    fn set_global(&mut self, globals: crate::host::Object, name: &Rc<str>, value: Option<Value>) {
+        match self.globals.iter_mut().find(|(d, n, _)| *d == globals && n == name) {
+            Some(entry) => entry.2 = value,
+            None => self.globals.push((globals, name.clone(), value)),
+        }
+    }
+
+    fn copy_free_variables(&mut self, frame: &mut Frame, count: usize) -> Run<()> {
+        let first = frame.code.slot_count() - count;
+        if frame.slots[first..].iter().any(Option::is_some) {
+            return Ok(());
+        }
+        // The root's cells come from its function; those of followed calls are there already.
+        for index in 0..count {
+            let object = self.entry.closure.get(index).copied();
+            let object = object.ok_or_else(|| self.stop("a closure without its cells"))?;
+            let name = frame.code.free[index].clone();
+            let cell = self.wrap_cell(object, &Rc::new(Source::Closure(index, name)));
+            frame.slots[first + index] = Some(cell);
+        }
+        Ok(())
+    }
+
+    fn make_function(&mut self, frame: &mut Frame, flags: usize) -> Run<Value> {
+        let Value::Known(code, _) = frame.pop() else { return Err(self.stop("a function without code")) };
+        let closure = if flags & 8 != 0 { self.items_of(&frame.pop())? } else { Vec::new() };
+        if flags & 4 != 0 {
+            // Annotations say nothing that is computed with.
+            frame.pop();
+        }
+        let keyword_defaults = if flags & 2 != 0 {
+            let dict = frame.pop();
+            self.keyword_items(&dict)?
+        } else {
+            Vec::new()
+        };
+        let defaults = if flags & 1 != 0 { self.items_of(&frame.pop())? } else { Vec::new() };
+        Ok(Value::Function(Rc::new(FunctionValue {
+            code,
+            globals: frame.globals,
+            builtins: frame.builtins,
+            name: None,
+            defaults,
+            keyword_defaults,
+            closure,
+            origin: None,
+            attributes: RefCell::default(),
+        })))
+    }
+
+    pub(super) fn check_count(&self, found: usize, wanted: usize) -> Run<()> {
+        use std::cmp::Ordering;
+        let message = match found.cmp(&wanted) {
+            Ordering::Equal => return Ok(()),
+            Ordering::Less => format!("not enough values to unpack (expected {wanted}, got {found})"),
+            Ordering::Greater => format!("too many values to unpack (expected {wanted})"),
+        };
+        Err(self.raise("ValueError", &message))
+    }
+
+    fn call_instruction(&mut self, frame: &mut Frame, count: usize) -> Run<()> {
+        let mut args = frame.pop_many(count);
+        let second = frame.pop();
+        let first = frame.pop();
+        let function = if matches!(first, Value::Null) {
+            second
+        } else {
+            args.insert(0, second);
+            first
+        };
+        if args.is_empty() && matches!(function, Value::Known(o, _) if Some(o) == self.host.member("builtins", "super"))
+        {
+            let made = self.zero_super(frame)?;
+            frame.push(made);
+            return Ok(());
+        }
+        let names = std::mem::take(&mut frame.keywords);
+        let kwargs = names.iter().cloned().zip(args.split_off(args.len() - names.len())).collect();
+        let result = self.call(&function, args, kwargs)?;
+        frame.push(result);
+        Ok(())
+    }
+}
+
+fn jump(frame: &mut Frame, instruction: &Instruction) {
+    if let Some(target) = instruction.target {
+        frame.place = target;
+    }
+}
+
+/// A cell that the captured code made.
+pub(super) fn new_cell(contents: Option<Value>) -> Value {
+    Value::Cell(Rc::new(CellValue {
+        contents: RefCell::new(contents),
+        origin: None,
+        loaded: Cell::new(true),
+        changed: Cell::new(false),
+    }))
+}

@@ -1,0 +1,657 @@
+//! Tensors and sizes: calls that become nodes of the graph.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use pyrite_ir::{Kind as NodeKind, Meta, NodeId, Tag, Target, Value as GraphValue};
+use pyrite_reader::{IndexPart, Refused};
+use pyrite_sym::SymInt;
+use pyrite_tensor::DType;
+
+use super::call::Keywords;
+use super::compare::is_graph;
+use super::{Evaluator, Run, Stop};
+use crate::host::{Kind, Object};
+use crate::value::{SymbolValue, TensorValue, TupleValue, Value};
+
+/// Methods that look at the data, or at what only eager execution has.
+const NEEDS_DATA: [&str; 20] = [
+    "item",
+    "tolist",
+    "numpy",
+    "backward",
+    "requires_grad_",
+    "register_hook",
+    "retain_grad",
+    "data_ptr",
+    "storage",
+    "untyped_storage",
+    "share_memory_",
+    "__array__",
+    "__bool__",
+    "__int__",
+    "__float__",
+    "set_",
+    "resize_",
+    "is_set_to",
+    "cuda",
+    "type",
+];
+
+type V = GraphValue<NodeId>;
+
+impl Evaluator<'_, '_> {
+    /// Metadata of a tensor.
+    fn tensor_meta(&self, node: NodeId) -> Run<&Meta> {
+        match self.calls.meta(node) {
+            Some(GraphValue::Tensor(meta)) => Ok(meta),
+            _ => Err(self.stop("a tensor of which nothing is known")),
+        }
+    }
+
+    /// A value as an argument in the graph.
+    pub(super) fn graph_value(&mut self, value: &Value) -> Run<V> {
+        match value {
+            Value::Tensor(tensor) => Ok(GraphValue::Tensor(tensor.node)),
+            Value::Symbol(symbol) => Ok(symbol.graph.clone()),
+            Value::Known(object, _) => self.known_to_graph(*object),
+            Value::Tuple(_) | Value::List(_) => {
+                let items = self.items_of(value)?;
+                items.iter().map(|item| self.graph_value(item)).collect::<Run<Vec<V>>>().map(GraphValue::List)
+            }
+            Value::Slice(parts) => {
+                let parts = parts.clone();
+                let part = [self.graph_value(&parts[0])?, self.graph_value(&parts[1])?, self.graph_value(&parts[2])?];
+                Ok(GraphValue::Slice(Box::new(part)))
+            }
+            Value::Lazy(_) => {
+                let value = self.force(value)?;
+                self.graph_value(&value)
+            }
+            other => Err(self.stop(format!("{} as an argument of an operator", self.describe(other)))),
+        }
+    }
+
+    fn known_to_graph(&mut self, object: Object) -> Run<V> {
+        if let Some(value) = self.host.to_graph(object) {
+            return Ok(value);
+        }
+        match self.host.kind(object) {
+            Kind::Tuple | Kind::NamedTuple => {
+                let items = self.host.items(object);
+                items.into_iter().map(|item| self.known_to_graph(item)).collect::<Run<Vec<V>>>().map(GraphValue::List)
+            }
+            _ => {
+                let text = self.host.describe(object);
+                Err(self.stop(format!("{text} as an argument of an operator")))
+            }
+        }
+    }
+
+    /// The value of a result in the graph.
+    fn result(&mut self, value: &V, class: Option<Object>) -> Run<Value> {
+        match value {
+            GraphValue::Tensor(id) => {
+                let node = *id;
+                if self.reads_data(node) {
+                    return Err(self.stop_with(
+                        "an operator whose result has a size that depends on data",
+                        "move the call out of the compiled function",
+                    ));
+                }
+                match self.calls.meta(node).cloned() {
+                    Some(GraphValue::Tensor(_)) => {
+                        Ok(Value::Tensor(Rc::new(TensorValue { node, origin: None, parameter: false })))
+                    }
+                    Some(GraphValue::Int(SymInt::Int(size))) => Ok(self.int(size)),
+                    Some(GraphValue::Int(size)) => {
+                        Ok(Value::Symbol(Rc::new(SymbolValue { size, graph: value.clone() })))
+                    }
+                    Some(GraphValue::List(items)) => {
+                        let mut parts = Vec::with_capacity(items.len());
+                        for index in 0..items.len() {
+                            let index = IndexPart::Value(GraphValue::from(index));
+                            let part = self.calls.get_item(value, vec![index]).map_err(|r| self.refused(&r))?;
+                            parts.push(self.result(&part, None)?);
+                        }
+                        Ok(Value::Tuple(Rc::new(TupleValue { items: parts, class, origin: None })))
+                    }
+                    Some(GraphValue::None) => Ok(self.none()),
+                    _ => Err(self.stop_with(
+                        "a number that depends on data",
+                        "keep it a tensor, or move the call out of the compiled function",
+                    )),
+                }
+            }
+            GraphValue::List(items) => {
+                let parts = items.iter().map(|item| self.result(item, None)).collect::<Run<Vec<_>>>()?;
+                Ok(Value::Tuple(Rc::new(TupleValue { items: parts, class, origin: None })))
+            }
+            other => match self.host.object_of(other) {
+                Some(object) => Ok(Value::Known(object, None)),
+                None => Err(self.stop("a result that Python has no value for")),
+            },
+        }
+    }
+
+    /// Whether the size or the value of a node's result depends on data.
+    fn reads_data(&self, node: NodeId) -> bool {
+        let known = |meta: &Meta| meta.shape.iter().all(|size| size.hint().is_some());
+        match (&self.calls.node(node).kind, self.calls.meta(node)) {
+            (NodeKind::Call(Target::Op(op)), Some(GraphValue::Tensor(meta))) => {
+                op.has(Tag::DataDependentShape) && !known(meta)
+            }
+            (NodeKind::Call(Target::Op(op)), _) => op.has(Tag::DataDependentShape),
+            _ => false,
+        }
+    }
+
+    fn refused(&self, refused: &Refused) -> Stop {
+        self.stop(refused.0.clone())
+    }
+
+    /// Nodes know the user's stack.
+    fn stamp(&mut self) {
+        let stack = self
+            .trace
+            .last()
+            .map(|(file, line, function)| Arc::<str>::from(format!("File: {file}:{line} in {function}")));
+        self.calls.set_stack(stack);
+    }
+
+    /// `operator.name(args…)` where something is computed by the graph.
+    pub(super) fn graph_operator(&mut self, name: &str, args: &[Value]) -> Run<Value> {
+        if !args.iter().any(|arg| matches!(arg, Value::Tensor(_))) {
+            return self.size_operator(name, args);
+        }
+        if let [left, right] = args
+            && (matches!(left, Value::Known(o, _) if self.host.kind(*o) == Kind::None)
+                || matches!(right, Value::Known(o, _) if self.host.kind(*o) == Kind::None))
+        {
+            return Err(self.stop(format!("the operator {name} of a tensor and None")));
+        }
+        let values = args.iter().map(|arg| self.graph_value(arg)).collect::<Run<Vec<V>>>()?;
+        self.stamp();
+        let result = self.calls.operator(name, values).map_err(|r| self.refused(&r))?;
+        if name.starts_with('i') && !matches!(name, "invert") {
+            // In place: the same object goes on.
+            self.check_written(&args[0])?;
+            return Ok(args[0].clone());
+        }
+        self.result(&result, None)
+    }
+
+    fn size_operator(&mut self, name: &str, args: &[Value]) -> Run<Value> {
+        let sizes: Option<Vec<SymInt>> = args.iter().map(|arg| self.as_size(arg)).collect();
+        if let Some([left, right]) = sizes.as_deref() {
+            let decided = match name {
+                "eq" => Some(left.is_eq(right.clone())),
+                "ne" => Some(!left.is_eq(right.clone())),
+                "lt" => Some(left.is_lt(right.clone())),
+                "le" => Some(left.is_le(right.clone())),
+                "gt" => Some(left.is_gt(right.clone())),
+                "ge" => Some(left.is_ge(right.clone())),
+                _ => None,
+            };
+            if let Some(decided) = decided {
+                return Ok(self.bool(decided));
+            }
+            if matches!(name, "add" | "sub" | "mul" | "floordiv" | "mod") {
+                let values = args.iter().map(|arg| self.graph_value(arg)).collect::<Run<Vec<V>>>()?;
+                let result = self.calls.operator(name, values).map_err(|r| self.refused(&r))?;
+                return self.result(&result, None);
+            }
+        }
+        // Anything else needs the number.
+        let mut plain = Vec::with_capacity(args.len());
+        for arg in args {
+            plain.push(match arg {
+                Value::Symbol(_) => {
+                    let known = self.index_of(arg)?;
+                    self.host.int(known)
+                }
+                other => self.plain(other).ok_or_else(|| self.stop("arithmetic on something that is no number"))?,
+            });
+        }
+        let name = if name.starts_with('i') && name != "invert" { &name[1..] } else { name };
+        self.host.operator(name, &plain).map(|o| Value::Known(o, None)).map_err(|r| self.raised(r))
+    }
+
+    fn as_size(&self, value: &Value) -> Option<SymInt> {
+        match value {
+            Value::Symbol(symbol) => Some(symbol.size.clone()),
+            Value::Known(object, _) if self.host.kind(*object) == Kind::Int => {
+                self.host.as_int(*object).map(SymInt::Int)
+            }
+            _ => None,
+        }
+    }
+
+    /// Calls a function of torch by its name; nothing when the graph has no operator for it.
+    pub(super) fn call_torch(&mut self, name: &str, args: &[Value], kwargs: &Keywords) -> Run<Option<Value>> {
+        if let Some(method) = name.strip_prefix("torch.Tensor.") {
+            let Some((receiver @ Value::Tensor(_), rest)) = args.split_first() else { return Ok(None) };
+            return self.tensor_method(receiver, &method.into(), rest.to_vec(), kwargs.clone()).map(Some);
+        }
+        if name.starts_with("math.") || name.starts_with("operator.") {
+            if args.iter().any(|arg| matches!(arg, Value::Tensor(_))) && name.starts_with("math.") {
+                return Err(self.stop_with("a number is read from a tensor", "use the function that torch has"));
+            }
+            if args.iter().any(is_graph) && name.starts_with("math.") {
+                let known = args.iter().map(|arg| match arg {
+                    Value::Symbol(_) => self.index_of(arg).map(|known| self.int(known)),
+                    other => Ok(other.clone()),
+                });
+                let known = known.collect::<Run<Vec<_>>>()?;
+                let function = self.host.member("math", name.trim_start_matches("math."));
+                let function = function.ok_or_else(|| self.stop("a missing function"))?;
+                let plain: Option<Vec<Object>> = known.iter().map(|arg| self.plain(arg)).collect();
+                let plain = plain.ok_or_else(|| self.stop("an argument that is not known"))?;
+                let made = self.host.call(function, &plain, &[]).map_err(|r| self.raised(r))?;
+                return Ok(Some(Value::Known(made, None)));
+            }
+            return Ok(None);
+        }
+        if !self.calls.knows(name) {
+            return Ok(None);
+        }
+        self.check_options(name, kwargs)?;
+        let values = args.iter().map(|arg| self.graph_value(arg)).collect::<Run<Vec<V>>>()?;
+        let named = self.named_values(kwargs)?;
+        if self.state.default_dtype != DType::F32 && !args.iter().any(|arg| matches!(arg, Value::Tensor(_))) {
+            return Err(self.stop("a tensor is made while torch's default type is not float32"));
+        }
+        self.stamp();
+        let short = name.rsplit('.').next().unwrap_or_default();
+        let result = self.calls.call(name, values, named).map_err(|r| self.refused(&r))?;
+        if let Some(Value::Tensor(first)) = args.first()
+            && let GraphValue::Tensor(node) = &result
+            && self.writes_first(*node, first.node)
+        {
+            self.check_written(&args[0])?;
+            return Ok(Some(args[0].clone()));
+        }
+        let class = self.host.member("torch.return_types", short);
+        self.result(&result, class).map(Some)
+    }
+
+    /// Refuses a write to an input that autograd watches: whether torch allows it depends on the mode it is done in.
+    fn check_written(&mut self, value: &Value) -> Run<()> {
+        if let Value::Tensor(tensor) = value
+            && tensor.origin.is_some()
+            && self.tensor_meta(tensor.node)?.requires_grad
+        {
+            return Err(self.stop("a write to a tensor that requires a gradient"));
+        }
+        Ok(())
+    }
+
+    fn check_written_by(&mut self, value: &Value, made: NodeId) -> Run<()> {
+        match value {
+            Value::Tensor(tensor) if self.writes_first(made, tensor.node) => self.check_written(value),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a call wrote to a tensor and returned it.
+    fn writes_first(&self, node: NodeId, tensor: NodeId) -> bool {
+        let node = self.calls.node(node);
+        let NodeKind::Call(Target::Op(op)) = &node.kind else { return false };
+        op.schema.is_mutable() && matches!(node.args.first(), Some(GraphValue::Tensor(first)) if *first == tensor)
+    }
+
+    fn named_values(&mut self, kwargs: &Keywords) -> Run<Vec<(String, V)>> {
+        let mut named = Vec::with_capacity(kwargs.len());
+        for (key, value) in kwargs {
+            // What these say does not change a result on the CPU.
+            if matches!(&**key, "out" | "generator" | "names") && self.is_none(value) {
+                continue;
+            }
+            if matches!(&**key, "pin_memory" | "requires_grad" | "non_blocking") && !self.truth(value)? {
+                continue;
+            }
+            if &**key == "non_blocking" {
+                continue;
+            }
+            named.push((key.to_string(), self.graph_value(value)?));
+        }
+        Ok(named)
+    }
+
+    fn check_options(&mut self, name: &str, kwargs: &Keywords) -> Run<()> {
+        for (key, value) in kwargs {
+            let refuse = match &**key {
+                "out" | "generator" => !self.is_none(value),
+                "requires_grad" => self.truth(value)?,
+                _ => false,
+            };
+            if refuse {
+                return Err(self.stop(format!("the argument {key} of {name}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// `tensor.name`.
+    pub(super) fn tensor_attribute(&mut self, value: &Value, name: &Rc<str>) -> Run<Value> {
+        let Value::Tensor(tensor) = value else { return Err(self.stop("an attribute of nothing")) };
+        let node = tensor.node;
+        match &**name {
+            "shape" => self.tensor_method(value, &"size".into(), Vec::new(), Vec::new()),
+            "ndim" => {
+                let rank = self.tensor_meta(node)?.rank();
+                Ok(self.int(rank as i64))
+            }
+            "dtype" if self.autocasted && tensor.origin.is_none() => {
+                Err(self.stop("the type of a tensor that autocast chooses"))
+            }
+            "dtype" | "device" | "T" | "mT" | "H" | "mH" | "real" | "imag" | "data" => {
+                self.stamp();
+                let result = self.calls.attribute(&GraphValue::Tensor(node), name).map_err(|r| self.refused(&r))?;
+                self.result(&result, None)
+            }
+            "requires_grad" => {
+                let requires = self.requires_grad(value)?;
+                Ok(self.bool(requires))
+            }
+            "layout" => {
+                let strided = self.host.member("torch", "strided").ok_or_else(|| self.stop("a missing layout"))?;
+                Ok(Value::Known(strided, None))
+            }
+            "is_cuda" | "is_sparse" | "is_quantized" | "is_mkldnn" | "is_meta" | "is_nested" | "is_mps" | "is_xpu"
+            | "is_sparse_csr" => Ok(self.bool(false)),
+            "is_cpu" => Ok(self.bool(true)),
+            "itemsize" => {
+                let size = self.tensor_meta(node)?.dtype.size();
+                Ok(self.int(size as i64))
+            }
+            "grad" | "grad_fn" | "is_leaf" | "_version" | "_base" | "names" | "__dict__" | "_backward_hooks" => {
+                Err(self.stop(format!("the attribute {name} of a tensor")))
+            }
+            "__class__" => self.class_of(value),
+            _ => {
+                let Value::Known(class, _) = self.class_of(value)? else {
+                    return Err(self.stop("a tensor without a class"));
+                };
+                match self.host.class_attribute(class, name) {
+                    Some(_) => Ok(Value::Bound(Rc::new((value.clone(), name.clone())))),
+                    None => match &tensor.origin {
+                        // What the user hung on a tensor.
+                        Some(origin)
+                            if self
+                                .host
+                                .instance_dict(origin.object)
+                                .is_some_and(|dict| self.host.dict_item(dict, name).is_some()) =>
+                        {
+                            let found = self.host.attribute(origin.object, name).map_err(|r| self.raised(r))?;
+                            let source = crate::source::Source::Attribute(origin.source.clone(), name.clone());
+                            self.wrap(found, &Rc::new(source))
+                        }
+                        _ => Err(self.raise("AttributeError", &format!("'Tensor' object has no attribute '{name}'"))),
+                    },
+                }
+            }
+        }
+    }
+
+    fn requires_grad(&mut self, value: &Value) -> Run<bool> {
+        let Value::Tensor(tensor) = value else { return Ok(false) };
+        if tensor.origin.is_some() {
+            return Ok(self.tensor_meta(tensor.node)?.requires_grad);
+        }
+        if !self.grad {
+            return Err(self.stop("whether a computed tensor requires a gradient"));
+        }
+        let mut pending = vec![tensor.node];
+        let mut seen = rustc_hash::FxHashSet::default();
+        while let Some(node) = pending.pop() {
+            if !seen.insert(node) {
+                continue;
+            }
+            if let Some(GraphValue::Tensor(meta)) = self.calls.meta(node) {
+                if meta.requires_grad {
+                    return Ok(true);
+                }
+                if !meta.dtype.is_float() && !meta.dtype.is_complex() {
+                    continue;
+                }
+            }
+            let held = self.calls.node(node);
+            if matches!(&held.kind, NodeKind::Call(target) if target.name().contains("detach")) {
+                continue;
+            }
+            held.each_input(&mut |input| pending.push(input));
+        }
+        Ok(false)
+    }
+
+    /// `tensor.name(*args, **kwargs)`.
+    pub(super) fn tensor_method(
+        &mut self,
+        receiver: &Value,
+        name: &Rc<str>,
+        args: Vec<Value>,
+        kwargs: Keywords,
+    ) -> Run<Value> {
+        let Value::Tensor(tensor) = receiver else { return Err(self.stop("a method of nothing")) };
+        let node = tensor.node;
+        if NEEDS_DATA.contains(&&**name) {
+            return Err(self.stop_with(
+                format!("a call of {name} of a tensor"),
+                "keep the value a tensor, or move the call out of the compiled function",
+            ));
+        }
+        match (&**name, args.as_slice()) {
+            ("size", []) if kwargs.is_empty() => {
+                let rank = self.tensor_meta(node)?.rank();
+                let items = (0..rank).map(|dim| self.tensor_size(node, dim)).collect::<Run<Vec<_>>>()?;
+                let class = self.host.member("torch", "Size");
+                return Ok(Value::Tuple(Rc::new(TupleValue { items, class, origin: None })));
+            }
+            ("size", [dim]) => {
+                let rank = self.tensor_meta(node)?.rank() as i64;
+                let dim = self.index_of(dim)?;
+                let place = if dim < 0 { dim + rank } else { dim };
+                if place < 0 || place >= rank {
+                    return Err(self.stop("a size of a dimension that a tensor does not have"));
+                }
+                return self.tensor_size(node, place as usize);
+            }
+            ("dim" | "ndimension", []) => {
+                let rank = self.tensor_meta(node)?.rank();
+                return Ok(self.int(rank as i64));
+            }
+            ("numel" | "nelement", []) => {
+                let mut product = self.int(1);
+                for dim in 0..self.tensor_meta(node)?.rank() {
+                    let size = self.tensor_size(node, dim)?;
+                    product = self.binary("mul", &product, &size)?;
+                }
+                return Ok(product);
+            }
+            ("stride", rest) => {
+                let strides = self.tensor_meta(node)?.stride.clone();
+                let known: Option<Vec<i64>> = strides.iter().map(SymInt::as_int).collect();
+                let Some(known) = known else { return Err(self.stop("strides that depend on sizes")) };
+                if let Some(dim) = rest.first() {
+                    let dim = self.index_of(dim)?;
+                    let place = if dim < 0 { dim + known.len() as i64 } else { dim };
+                    let stride = usize::try_from(place).ok().and_then(|place| known.get(place).copied());
+                    return stride.map(|s| self.int(s)).ok_or_else(|| self.stop("a stride that is not there"));
+                }
+                return Ok(Value::tuple(known.into_iter().map(|stride| self.int(stride)).collect()));
+            }
+            ("is_contiguous", []) if kwargs.is_empty() => {
+                let contiguous = self.tensor_meta(node)?.is_contiguous();
+                return Ok(self.bool(contiguous));
+            }
+            ("is_floating_point", []) => {
+                let float = self.tensor_meta(node)?.dtype.is_float();
+                return Ok(self.bool(float));
+            }
+            ("is_complex", []) => {
+                let complex = self.tensor_meta(node)?.dtype.is_complex();
+                return Ok(self.bool(complex));
+            }
+            ("element_size", []) => {
+                let size = self.tensor_meta(node)?.dtype.size();
+                return Ok(self.int(size as i64));
+            }
+            ("get_device", []) => return Ok(self.int(-1)),
+            ("cpu" | "pin_memory", []) => return Ok(receiver.clone()),
+            ("__len__", []) => return self.tensor_length(receiver),
+            ("__getitem__", [key]) => return self.tensor_item(receiver, key),
+            ("__setitem__", [key, new]) => {
+                self.set_tensor_item(receiver, key, new)?;
+                return Ok(self.none());
+            }
+            ("__add__" | "__radd__", [other]) => return self.binary("add", receiver, other),
+            ("__mul__" | "__rmul__", [other]) => return self.binary("mul", receiver, other),
+            ("__sub__", [other]) => return self.binary("sub", receiver, other),
+            ("__rsub__", [other]) => return self.binary("sub", other, receiver),
+            ("__truediv__", [other]) => return self.binary("truediv", receiver, other),
+            ("__rtruediv__", [other]) => return self.binary("truediv", other, receiver),
+            ("__matmul__", [other]) => return self.binary("matmul", receiver, other),
+            ("__neg__", []) => return self.unary("neg", receiver),
+            ("__eq__", [other]) => return self.compare("eq", receiver, other),
+            _ => {}
+        }
+        self.check_options(name, &kwargs)?;
+        let values = args.iter().map(|arg| self.graph_value(arg)).collect::<Run<Vec<V>>>()?;
+        let named = self.named_values(&kwargs)?;
+        self.stamp();
+        let result = self.calls.method(GraphValue::Tensor(node), name, values, named).map_err(|r| self.refused(&r))?;
+        if let GraphValue::Tensor(made) = &result
+            && (self.writes_first(*made, node) || self.returns_itself(name, &kwargs, node, *made))
+        {
+            self.check_written_by(receiver, *made)?;
+            return Ok(receiver.clone());
+        }
+        let class = self.host.member("torch.return_types", name);
+        self.result(&result, class)
+    }
+
+    /// Whether a conversion had nothing to do: torch then returns the tensor itself.
+    fn returns_itself(&self, name: &str, kwargs: &Keywords, node: NodeId, made: NodeId) -> bool {
+        const CONVERSIONS: [&str; 13] = [
+            "to",
+            "contiguous",
+            "float",
+            "double",
+            "half",
+            "bfloat16",
+            "long",
+            "int",
+            "short",
+            "bool",
+            "type_as",
+            "char",
+            "byte",
+        ];
+        if self.autocasted || !CONVERSIONS.contains(&name) || kwargs.iter().any(|(key, _)| &**key == "copy") {
+            return false;
+        }
+        match (self.calls.meta(node), self.calls.meta(made)) {
+            (Some(GraphValue::Tensor(before)), Some(GraphValue::Tensor(after))) => {
+                before.dtype == after.dtype && before.shape == after.shape && before.stride == after.stride
+            }
+            _ => false,
+        }
+    }
+
+    fn tensor_size(&mut self, node: NodeId, dim: usize) -> Run<Value> {
+        let result = self
+            .calls
+            .method(GraphValue::Tensor(node), "size", vec![GraphValue::from(dim)], Vec::new())
+            .map_err(|r| self.refused(&r))?;
+        self.result(&result, None)
+    }
+
+    /// `len(tensor)`.
+    pub(super) fn tensor_length(&mut self, value: &Value) -> Run<Value> {
+        let Value::Tensor(tensor) = value else { return Err(self.stop("the length of nothing")) };
+        if self.tensor_meta(tensor.node)?.rank() == 0 {
+            return Err(self.raise("TypeError", "len() of a 0-d tensor"));
+        }
+        self.tensor_size(tensor.node, 0)
+    }
+
+    /// The rows of a tensor, one by one.
+    pub(super) fn tensor_rows(&mut self, value: &Value) -> Run<Vec<Value>> {
+        let Value::Tensor(tensor) = value else { return Err(self.stop("an iteration over nothing")) };
+        if self.tensor_meta(tensor.node)?.rank() == 0 {
+            return Err(self.raise("TypeError", "iteration over a 0-d tensor"));
+        }
+        let length = self.tensor_size(tensor.node, 0)?;
+        let length = self.index_of(&length)?;
+        if length > 4096 {
+            return Err(self.stop("an iteration over a long tensor"));
+        }
+        (0..length)
+            .map(|index| {
+                let index = self.int(index);
+                self.tensor_item(value, &index)
+            })
+            .collect()
+    }
+
+    fn index_parts(&mut self, key: &Value) -> Run<Vec<IndexPart>> {
+        let parts = match key {
+            Value::Tuple(tuple) => tuple.items.clone(),
+            Value::Known(object, _) if matches!(self.host.kind(*object), Kind::Tuple) => {
+                self.host.items(*object).into_iter().map(|item| Value::Known(item, None)).collect()
+            }
+            other => vec![other.clone()],
+        };
+        let ellipsis = self.host.member("builtins", "Ellipsis");
+        parts
+            .iter()
+            .map(|part| {
+                let part = self.force(part)?;
+                match &part {
+                    Value::Known(object, _) if Some(*object) == ellipsis => Ok(IndexPart::Ellipsis),
+                    Value::Known(object, _) if self.host.kind(*object) == Kind::Bool => {
+                        Err(self.stop("a truth value as an index"))
+                    }
+                    Value::Known(object, _)
+                        if self.host.class_name(self.host.class_of(*object)) == "builtins.slice" =>
+                    {
+                        let mut part = |name: &str| {
+                            let found = self.host.attribute(*object, name).map_err(|r| self.raised(r))?;
+                            self.known_to_graph(found)
+                        };
+                        let parts = [part("start")?, part("stop")?, part("step")?];
+                        Ok(IndexPart::Value(GraphValue::Slice(Box::new(parts))))
+                    }
+                    other => self.graph_value(other).map(IndexPart::Value),
+                }
+            })
+            .collect()
+    }
+
+    /// `tensor[key]`.
+    pub(super) fn tensor_item(&mut self, value: &Value, key: &Value) -> Run<Value> {
+        let parts = self.index_parts(key)?;
+        let tensor = self.graph_value(value)?;
+        self.stamp();
+        let mut result = self.calls.get_item(&tensor, parts).map_err(|r| self.refused(&r))?;
+        if result == tensor {
+            // What picks everything is a view of its own all the same.
+            result = self
+                .calls
+                .call("torch.ops.aten.alias.default", vec![tensor], Vec::new())
+                .map_err(|r| self.refused(&r))?;
+        }
+        self.result(&result, None)
+    }
+
+    /// `tensor[key] = new`.
+    pub(super) fn set_tensor_item(&mut self, value: &Value, key: &Value, new: &Value) -> Run<()> {
+        let parts = self.index_parts(key)?;
+        let tensor = self.graph_value(value)?;
+        let new = self.graph_value(new)?;
+        self.check_written(value)?;
+        self.stamp();
+        self.calls.set_item(&tensor, parts, new).map_err(|r| self.refused(&r))
+    }
+}

@@ -1,0 +1,383 @@
+//! Objects from outside to values, with the guards that make it safe to rely on them.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use pyrite_ir::Value as GraphValue;
+use pyrite_sym::SymInt;
+
+use super::{Evaluator, Run};
+use crate::host::{Kind, Object};
+use crate::source::{Check, Source};
+use crate::value::{
+    Attributes, CellValue, DictValue, Entries, FunctionValue, InstanceValue, Iterate, IteratorValue, ListValue, Origin,
+    PartialValue, SetValue, TensorValue, TupleValue, Value,
+};
+
+impl Evaluator<'_, '_> {
+    /// A value that is looked at.
+    pub(super) fn force(&mut self, value: &Value) -> Run<Value> {
+        match value {
+            Value::Lazy(origin) => self.wrap(origin.object, &origin.source.clone()),
+            other => Ok(other.clone()),
+        }
+    }
+
+    /// An item of a container that nobody has looked at.
+    fn lazy(&self, object: Object, source: Source) -> Value {
+        Value::Lazy(Rc::new(Origin { object, source: Rc::new(source) }))
+    }
+
+    /// The value of an object from outside, which is guarded by what it is.
+    pub(super) fn wrap(&mut self, object: Object, source: &Rc<Source>) -> Run<Value> {
+        let kind = self.host.kind(object);
+        match kind {
+            Kind::None | Kind::Bool | Kind::Class | Kind::Module | Kind::Builtin => {
+                self.guard(source, Check::Is(object));
+                return Ok(Value::Known(object, Some(source.clone())));
+            }
+            Kind::Int | Kind::Plain | Kind::FrozenSet => {
+                self.guard(source, Check::Equal(object));
+                return Ok(Value::Known(object, Some(source.clone())));
+            }
+            _ => {}
+        }
+        if let Some(known) = self.known.get(&object).cloned() {
+            if let Some(first) = origin_of(&known)
+                && first.source != *source
+            {
+                self.guard(source, Check::Same(first.source.clone()));
+            }
+            return Ok(known);
+        }
+        let origin = Origin { object, source: source.clone() };
+        let value = self.describe_object(kind, origin)?;
+        self.known.insert(object, value.clone());
+        Ok(value)
+    }
+
+    fn guard_class(&mut self, origin: &Origin) -> Object {
+        let class = self.host.class_of(origin.object);
+        let version = self.host.class_version(class);
+        self.guard(&origin.source, Check::Class(class, version));
+        class
+    }
+
+    fn describe_object(&mut self, kind: Kind, origin: Origin) -> Run<Value> {
+        let object = origin.object;
+        let source = origin.source.clone();
+        Ok(match kind {
+            Kind::Tensor => self.wrap_tensor(origin)?,
+            Kind::ForeignTensor => {
+                let text = self.host.describe(object);
+                return Err(self.stop_with(
+                    format!("{text} is a tensor of a kind that cannot be captured"),
+                    "dense tensors on the CPU are captured",
+                ));
+            }
+            Kind::Tuple | Kind::NamedTuple => {
+                let class = self.guard_class(&origin);
+                let items = self.host.items(object);
+                self.guard(&source, Check::Length(items.len()));
+                let items =
+                    items.iter().enumerate().map(|(i, item)| self.lazy(*item, Source::Index(source.clone(), i)));
+                let class = (kind == Kind::NamedTuple).then_some(class);
+                Value::Tuple(Rc::new(TupleValue { items: items.collect(), class, origin: Some(origin) }))
+            }
+            Kind::List => {
+                self.guard_class(&origin);
+                let items = self.host.items(object);
+                self.guard(&source, Check::Length(items.len()));
+                let items =
+                    items.iter().enumerate().map(|(i, item)| self.lazy(*item, Source::Index(source.clone(), i)));
+                let items = RefCell::new(items.collect());
+                Value::List(Rc::new(ListValue { items, origin: Some(origin), changed: Cell::new(false) }))
+            }
+            Kind::Dict => self.wrap_dict(origin)?,
+            Kind::Set => {
+                // The object itself may change: it is compared with what it is now.
+                let class = self.host.class_of(object);
+                let snapshot = self.host.call(class, &[object], &[]).map_err(|r| self.raised(r))?;
+                self.guard(&source, Check::Equal(snapshot));
+                let mut entries = Entries::default();
+                for item in self.host.items(object) {
+                    let value = Value::Known(item, None);
+                    let key = self.key(&value)?;
+                    entries.set(key, value.clone(), value);
+                }
+                let entries = RefCell::new(entries);
+                Value::Set(Rc::new(SetValue {
+                    entries,
+                    frozen: false,
+                    origin: Some(origin),
+                    changed: Cell::new(false),
+                }))
+            }
+            Kind::Function => self.wrap_function(origin)?,
+            Kind::Method => {
+                self.guard_class(&origin);
+                let (function, receiver) =
+                    self.host.method(object).ok_or_else(|| self.stop("a method without its parts"))?;
+                let of = |name: &str| Rc::new(Source::Attribute(source.clone(), name.into()));
+                let function = self.wrap(function, &of("__func__"))?;
+                let receiver = self.wrap(receiver, &of("__self__"))?;
+                Value::Method(Rc::new((function, receiver)))
+            }
+            Kind::Partial => {
+                self.guard_class(&origin);
+                let (function, args, kwargs) =
+                    self.host.partial(object).ok_or_else(|| self.stop("a partial function without its parts"))?;
+                let of = |name: &str| Rc::new(Source::Attribute(source.clone(), name.into()));
+                let function = self.wrap(function, &of("func"))?;
+                self.guard(&of("args"), Check::Length(args.len()));
+                let args = args
+                    .iter()
+                    .enumerate()
+                    .map(|(i, arg)| self.wrap(*arg, &Rc::new(Source::Index(of("args"), i))))
+                    .collect::<Run<_>>()?;
+                self.guard(&of("keywords"), Check::Keys(kwargs.iter().map(|(key, _)| *key).collect()));
+                let kwargs = kwargs
+                    .iter()
+                    .map(|(key, arg)| {
+                        let value = self.wrap(*arg, &Rc::new(Source::Key(of("keywords"), *key)))?;
+                        let name = self.host.as_str(*key).ok_or_else(|| self.stop("a keyword that is no text"))?;
+                        Ok((name, value))
+                    })
+                    .collect::<Run<_>>()?;
+                Value::Partial(Rc::new(PartialValue { function, args, kwargs, origin: Some(origin) }))
+            }
+            Kind::Iterator => {
+                self.guard_class(&origin);
+                let items = self.host.items(object);
+                self.guard(&source, Check::Length(items.len()));
+                let items: Vec<Value> = items
+                    .iter()
+                    .enumerate()
+                    .map(|(i, item)| self.lazy(*item, Source::Index(source.clone(), i)))
+                    .collect();
+                let state = RefCell::new(Iterate::Items(items, 0));
+                Value::Iterator(Rc::new(IteratorValue { state, origin: Some(origin), taken: Cell::new(0) }))
+            }
+            Kind::TorchModule | Kind::Instance => {
+                let class = self.guard_class(&origin);
+                if let Some(context) = self.wrap_context(class, &origin)? {
+                    return Ok(context);
+                }
+                Value::Instance(Rc::new(InstanceValue {
+                    class,
+                    origin: Some(origin),
+                    attributes: RefCell::new(Attributes::default()),
+                    args: RefCell::default(),
+                    exception: false,
+                    torch_module: kind == Kind::TorchModule,
+                    changed: Cell::new(false),
+                }))
+            }
+            Kind::Generator | Kind::Opaque => {
+                self.guard(&source, Check::Class(self.host.class_of(object), None));
+                Value::Known(object, Some(source))
+            }
+            Kind::None
+            | Kind::Bool
+            | Kind::Int
+            | Kind::Plain
+            | Kind::FrozenSet
+            | Kind::Class
+            | Kind::Module
+            | Kind::Builtin => Value::Known(object, Some(source)),
+        })
+    }
+
+    fn wrap_dict(&mut self, origin: Origin) -> Run<Value> {
+        if origin.object == self.entry.globals {
+            return Err(self.stop("the dictionary of globals"));
+        }
+        let source = origin.source.clone();
+        let class = self.guard_class(&origin);
+        let pairs = self.host.entries(origin.object);
+        self.guard(&source, Check::Keys(pairs.iter().map(|(key, _)| *key).collect()));
+        let mut entries = Entries::default();
+        for (key, value) in pairs {
+            let named = Value::Known(key, None);
+            let hashed = self.key(&named)?;
+            entries.set(hashed, named, self.lazy(value, Source::Key(source.clone(), key)));
+        }
+        let is_plain = Some(class) == self.host.member("builtins", "dict");
+        let default = if self.host.class_name(class) == "collections.defaultdict" {
+            let factory = self.host.attribute(origin.object, "default_factory").map_err(|r| self.raised(r))?;
+            Some(self.wrap(factory, &Rc::new(Source::Attribute(source.clone(), "default_factory".into())))?)
+        } else {
+            None
+        };
+        Ok(Value::Dict(Rc::new(DictValue {
+            entries: RefCell::new(entries),
+            class: (!is_plain).then_some(class),
+            default,
+            origin: Some(origin),
+            changed: Cell::new(false),
+        })))
+    }
+
+    fn wrap_function(&mut self, origin: Origin) -> Run<Value> {
+        let source = origin.source.clone();
+        let parts = self.host.function(origin.object).ok_or_else(|| self.stop("a function without its parts"))?;
+        // A function that stands in a module stays the same object; one that is passed around is often made anew.
+        let stable = matches!(*source, Source::Global(_) | Source::ClassItem(..) | Source::Fixed(_))
+            || matches!(&*source, Source::Key(base, _) | Source::Attribute(base, _) if matches!(**base, Source::Fixed(_)));
+        if stable {
+            self.guard(&source, Check::Is(origin.object));
+        } else {
+            self.guard(&source, Check::Code(parts.code));
+        }
+        let of = |name: &str| Rc::new(Source::Attribute(source.clone(), name.into()));
+        let defaults = of("__defaults__");
+        let defaults = parts
+            .defaults
+            .iter()
+            .enumerate()
+            .map(|(i, value)| self.lazy(*value, Source::Index(defaults.clone(), i)))
+            .collect();
+        let keywords = of("__kwdefaults__");
+        let keyword_defaults = parts
+            .keyword_defaults
+            .iter()
+            .filter_map(|(key, value)| {
+                Some((self.host.as_str(*key)?, self.lazy(*value, Source::Key(keywords.clone(), *key))))
+            })
+            .collect();
+        let cells = of("__closure__");
+        let closure = parts
+            .closure
+            .iter()
+            .enumerate()
+            .map(|(i, cell)| self.wrap_cell(*cell, &Rc::new(Source::Index(cells.clone(), i))))
+            .collect();
+        Ok(Value::Function(Rc::new(FunctionValue {
+            code: parts.code,
+            globals: parts.globals,
+            builtins: parts.builtins,
+            name: None,
+            defaults,
+            keyword_defaults,
+            closure,
+            origin: Some(origin),
+            attributes: RefCell::default(),
+        })))
+    }
+
+    /// The value of a cell from outside.
+    pub(super) fn wrap_cell(&mut self, object: Object, source: &Rc<Source>) -> Value {
+        if let Some(known) = self.known.get(&object) {
+            return known.clone();
+        }
+        let cell = Value::Cell(Rc::new(CellValue {
+            contents: RefCell::new(None),
+            origin: Some(Origin { object, source: source.clone() }),
+            loaded: Cell::new(false),
+            changed: Cell::new(false),
+        }));
+        self.known.insert(object, cell.clone());
+        cell
+    }
+
+    /// What a cell holds.
+    pub(super) fn cell_contents(&mut self, cell: &Value) -> Run<Option<Value>> {
+        let Value::Cell(cell) = cell else { return Err(self.stop("a free variable without its cell")) };
+        if !cell.loaded.get() {
+            if let Some(origin) = &cell.origin {
+                let source = Rc::new(Source::Contents(origin.source.clone()));
+                match self.host.cell_contents(origin.object) {
+                    Some(object) => {
+                        let value = self.wrap(object, &source)?;
+                        *cell.contents.borrow_mut() = Some(value);
+                    }
+                    None => self.guard(&source, Check::Nothing),
+                }
+            }
+            cell.loaded.set(true);
+        }
+        let contents = cell.contents.borrow().clone();
+        contents.map(|value| self.force(&value)).transpose()
+    }
+
+    /// Sets or empties a cell.
+    pub(super) fn set_cell(&mut self, cell: &Value, contents: Option<Value>) -> Run<()> {
+        let Value::Cell(held) = cell else { return Err(self.stop("a free variable without its cell")) };
+        held.loaded.set(true);
+        *held.contents.borrow_mut() = contents;
+        if held.origin.is_some() && !held.changed.replace(true) {
+            self.changed.push(cell.clone());
+        }
+        Ok(())
+    }
+
+    fn wrap_tensor(&mut self, origin: Origin) -> Run<Value> {
+        let facts =
+            self.host.tensor(origin.object).ok_or_else(|| self.stop("a tensor of a kind that cannot be captured"))?;
+        let mut meta = facts.meta;
+        // Inputs that share memory share a storage in the graph: the host says which do.
+        let place = self.inputs.len();
+        for dim in 0..meta.shape.len() {
+            let dynamic = self.settings.all_dynamic || self.settings.dynamic.contains(&((*origin.source).clone(), dim));
+            let SymInt::Int(size) = meta.shape[dim] else { continue };
+            if dynamic && size > 1 {
+                let contiguous = meta.is_contiguous();
+                let symbol = self.calls.env().size(size);
+                self.symbols.push((symbol.to_string().into(), place, dim));
+                meta.shape[dim] = symbol;
+                if contiguous {
+                    meta.stride = pyrite_ir::meta::contiguous_strides(&meta.shape);
+                }
+            }
+        }
+        let name = self.input_name(&origin.source);
+        let node = self.calls.input(&name, GraphValue::Tensor(meta.clone()));
+        self.guard(&origin.source, Check::Tensor(Rc::new(meta), self.host.class_of(origin.object)));
+        self.inputs.push((node, origin.source.clone(), origin.object));
+        Ok(Value::Tensor(Rc::new(TensorValue { node, origin: Some(origin), parameter: facts.parameter })))
+    }
+}
+
+/// The object that a value stands for, if it exists outside.
+pub(super) fn origin_of(value: &Value) -> Option<&Origin> {
+    match value {
+        Value::Lazy(origin) => Some(origin),
+        Value::Tensor(v) => v.origin.as_ref(),
+        Value::Tuple(v) => v.origin.as_ref(),
+        Value::List(v) => v.origin.as_ref(),
+        Value::Dict(v) => v.origin.as_ref(),
+        Value::Set(v) => v.origin.as_ref(),
+        Value::Function(v) => v.origin.as_ref(),
+        Value::Instance(v) => v.origin.as_ref(),
+        Value::Cell(v) => v.origin.as_ref(),
+        Value::Iterator(v) => v.origin.as_ref(),
+        Value::Partial(v) => v.origin.as_ref(),
+        Value::Context(v) => v.origin.as_ref(),
+        _ => None,
+    }
+}
+
+impl Evaluator<'_, '_> {
+    /// A name for an input: its path, as an identifier.
+    fn input_name(&self, source: &Source) -> String {
+        let mut name: String = match source {
+            Source::Local(_, name) | Source::Closure(_, name) | Source::Global(name) => format!("l_{name}_"),
+            Source::Contents(cell) => self.input_name(cell),
+            Source::InstanceItem(base, name) | Source::Attribute(base, name) => match &**name {
+                // What torch's modules keep is named as the user reads it.
+                "_parameters" | "_buffers" | "_modules" => self.input_name(base),
+                name => format!("{}{name}_", self.input_name(base)),
+            },
+            Source::Index(base, index) => format!("{}{index}_", self.input_name(base)),
+            Source::Key(base, key) => {
+                let key = self.host.as_str(*key).unwrap_or_else(|| "item".into());
+                format!("{}{key}_", self.input_name(base))
+            }
+            Source::Builtin(_) | Source::ClassItem(..) | Source::ContextVariable(_) | Source::Fixed(_) => {
+                "arg_".to_owned()
+            }
+        };
+        name.retain(|c| c.is_ascii_alphanumeric() || c == '_');
+        name
+    }
+}

@@ -1,0 +1,229 @@
+//! The Python that a frame is captured in, as far as capture asks for it.
+//!
+//! [`Host`] is implemented where CPython is met; nothing here knows of it. Objects are named by [`Object`], which is
+//! cheap to copy.
+//!
+//! Invariants: the host keeps every object it has named alive for as long as the capture runs, and tells objects apart
+//! by identity; no function here runs the user's code unless its text says so.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use pyrite_ir::{Meta, NodeId, Value as GraphValue};
+
+use crate::code::Code;
+
+/// A Python object, by its identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Object(pub usize);
+
+/// What kind of object it is: what capture treats differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `None`.
+    None,
+    /// `True` or `False`.
+    Bool,
+    /// An `int`.
+    Int,
+    /// Another immutable value that is compared by its contents: float, complex, str, bytes, Ellipsis, ranges, slices of
+    /// plain values, data types, devices, members of enumerations.
+    Plain,
+    /// Exactly a `tuple`.
+    Tuple,
+    /// A tuple with named fields, `torch.Size`, or a sequence that torch returns.
+    NamedTuple,
+    /// Exactly a `list`.
+    List,
+    /// A `dict`, or one of the library's kinds of it whose methods are the `dict`'s.
+    Dict,
+    /// Exactly a `set`.
+    Set,
+    /// A `frozenset` of plain values.
+    FrozenSet,
+    /// A tensor that capture understands.
+    Tensor,
+    /// A tensor that it does not: another device, layout or class.
+    ForeignTensor,
+    /// A function written in Python.
+    Function,
+    /// A function bound to an object.
+    Method,
+    /// A class.
+    Class,
+    /// A module of Python, not of torch.
+    Module,
+    /// A function or method written in C, or a slot.
+    Builtin,
+    /// `functools.partial`.
+    Partial,
+    /// An iterator over a list, tuple, range or the like.
+    Iterator,
+    /// A generator.
+    Generator,
+    /// A module of torch.
+    TorchModule,
+    /// An object of a class that keeps its attributes in a `__dict__` or in slots.
+    Instance,
+    /// Anything else: it can be passed on, not looked into.
+    Opaque,
+}
+
+/// What an attribute that a class has is to the instances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Descriptor {
+    /// A function: instances get a method.
+    Function,
+    /// A property with a getter.
+    Property(Object),
+    /// A `classmethod` around this function.
+    ClassMethod(Object),
+    /// A `staticmethod` around this.
+    StaticMethod(Object),
+    /// A slot of the class, or an attribute that C code computes, such as `__dict__`; reading it runs no Python.
+    Slot,
+    /// A method written in C.
+    BuiltinMethod,
+    /// Another descriptor; reading it may run anything.
+    Other,
+    /// No descriptor: a value that instances see as it is.
+    Value,
+}
+
+/// An exception that an operation on real objects raised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Raised(pub Object);
+
+/// The parts of a function written in Python.
+#[derive(Clone, Debug)]
+pub struct FunctionParts {
+    /// Its code.
+    pub code: Object,
+    /// Its globals.
+    pub globals: Object,
+    /// Its builtins.
+    pub builtins: Object,
+    /// Defaults of the last positional parameters.
+    pub defaults: Vec<Object>,
+    /// Defaults of keyword-only parameters.
+    pub keyword_defaults: Vec<(Object, Object)>,
+    /// Its cells.
+    pub closure: Vec<Object>,
+}
+
+/// What is known of a tensor.
+#[derive(Clone, Debug)]
+pub struct TensorFacts {
+    /// Shape, stride and the like. Tensors that share memory have the same storage.
+    pub meta: Meta,
+    /// Whether it is an `nn.Parameter`.
+    pub parameter: bool,
+}
+
+/// What torch's state is outside of the frame.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GlobalState {
+    /// Whether gradients are recorded.
+    pub grad: bool,
+    /// Whether inference mode is on.
+    pub inference: bool,
+    /// The type of autocast on the CPU, if it is on.
+    pub autocast: Option<pyrite_tensor::DType>,
+    /// The type of new tensors.
+    pub default_dtype: pyrite_tensor::DType,
+}
+
+/// A result that is an object, or the exception that was raised instead.
+pub type Made = Result<Object, Raised>;
+
+/// See the module's text.
+pub trait Host {
+    /// What kind of object it is.
+    fn kind(&self, object: Object) -> Kind;
+    /// Its class.
+    fn class_of(&self, object: Object) -> Object;
+    /// A short text for messages; runs no user code.
+    fn describe(&self, object: Object) -> String;
+    /// The class's qualified name with its module.
+    fn class_name(&self, class: Object) -> String;
+
+    /// `None`.
+    fn none(&self) -> Object;
+    /// A truth value.
+    fn bool(&self, value: bool) -> Object;
+    /// An integer.
+    fn int(&self, value: i64) -> Object;
+    /// A text.
+    fn str(&self, value: &str) -> Object;
+    /// A tuple.
+    fn tuple(&self, items: &[Object]) -> Object;
+    /// A slice.
+    fn slice(&self, parts: [Object; 3]) -> Object;
+    /// A member of a module, such as `builtins.ValueError`.
+    fn member(&self, module: &str, name: &str) -> Option<Object>;
+    /// The function of `pyrite._polyfills` that stands for a builtin.
+    fn polyfill(&self, name: &str) -> Option<Object>;
+
+    /// The value of an integer that fits.
+    fn as_int(&self, object: Object) -> Option<i64>;
+    /// The text of a `str`.
+    fn as_str(&self, object: Object) -> Option<Rc<str>>;
+    /// Whether a plain value counts as true.
+    fn truth(&self, object: Object) -> Result<bool, Raised>;
+    /// The value as an argument in a graph: numbers, texts, data types, devices and the like.
+    fn to_graph(&self, object: Object) -> Option<GraphValue<NodeId>>;
+    /// The object that a value without tensors is in Python.
+    fn object_of(&self, value: &GraphValue<NodeId>) -> Option<Object>;
+
+    /// Calls a function on real objects. Only for functions that have no effect.
+    fn call(&self, function: Object, args: &[Object], kwargs: &[(Object, Object)]) -> Made;
+    /// `operator.name(args…)` on plain values.
+    fn operator(&self, name: &str, args: &[Object]) -> Made;
+    /// Reads an attribute, which may run a property: only for objects whose attributes are known to be harmless.
+    fn attribute(&self, object: Object, name: &str) -> Made;
+    /// What a class has under a name, its bases included, unbound.
+    fn class_attribute(&self, class: Object, name: &str) -> Option<Object>;
+    /// As `super(class, object_of).name` looks it up: in the bases of `object_of` after `class`.
+    fn class_attribute_after(&self, object_of: Object, class: Object, name: &str) -> Option<Object>;
+    /// What an attribute that was found in a class is.
+    fn descriptor(&self, attribute: Object) -> Descriptor;
+    /// The `__dict__` of an instance.
+    fn instance_dict(&self, object: Object) -> Option<Object>;
+    /// An item of a dictionary with a text as key.
+    fn dict_item(&self, dict: Object, name: &str) -> Option<Object>;
+    /// The entries of a dictionary in order.
+    fn entries(&self, dict: Object) -> Vec<(Object, Object)>;
+    /// The items of a list, tuple, named tuple, set.
+    fn items(&self, object: Object) -> Vec<Object>;
+    /// The names of a named tuple's fields.
+    fn fields(&self, class: Object) -> Vec<Rc<str>>;
+    /// One representative for all keys that Python takes for equal; `None` when it cannot be hashed without user code.
+    fn intern(&self, key: Object) -> Option<Object>;
+    /// Whether a class is another, or derived from it.
+    fn is_subclass(&self, class: Object, base: Object) -> bool;
+    /// The parts of a function.
+    fn function(&self, function: Object) -> Option<FunctionParts>;
+    /// The function and the object of a method.
+    fn method(&self, method: Object) -> Option<(Object, Object)>;
+    /// The function, arguments and keyword arguments of a `functools.partial`.
+    fn partial(&self, partial: Object) -> Option<(Object, Vec<Object>, Vec<(Object, Object)>)>;
+    /// What a cell holds.
+    fn cell_contents(&self, cell: Object) -> Option<Object>;
+    /// A code object, decoded.
+    fn code(&self, code: Object) -> Option<Rc<Code>>;
+    /// The object that a C function belongs to: the receiver of a bound method, a module; `None` when there is none.
+    fn builtin_receiver(&self, function: Object) -> Option<Object>;
+
+    /// The name by which a function is known: `torch.nn.functional.gelu`, `builtins.len`, `math.sqrt`, `torch.Tensor.add`.
+    fn qualified_name(&self, function: Object) -> Option<Arc<str>>;
+    /// Whether calls into a function written in Python may be followed; else the reason why not.
+    fn may_inline(&self, code: &Code) -> Result<(), String>;
+    /// What is known of a tensor.
+    fn tensor(&self, object: Object) -> Option<TensorFacts>;
+    /// What a context variable holds, if anything.
+    fn context_variable(&self, variable: Object) -> Option<Object>;
+    /// torch's state.
+    fn global_state(&self) -> GlobalState;
+    /// Whether a class's version can be guarded, so that what it has need not be.
+    fn class_version(&self, class: Object) -> Option<u32>;
+}

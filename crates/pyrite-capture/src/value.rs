@@ -1,0 +1,386 @@
+//! What the evaluator holds on its stack instead of objects.
+//!
+//! A value is either an object that exists ([`Value::Known`]: constants, classes, modules, functions written in C) or
+//! stands for one that is only described: a tensor that a graph will compute, a container that may hold such tensors, a
+//! function or an instance made by the captured code.
+//!
+//! Invariants: containers, cells, instances and iterators have an identity, that of their `Rc`; one that exists outside
+//! of the frame has its object and its source, and everything that changes it is noted as an effect. Values on the
+//! stack and in locals are never [`Value::Lazy`]; items of containers may be.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use pyrite_ir::{NodeId, Value as GraphValue};
+use pyrite_sym::SymInt;
+use rustc_hash::FxHashMap;
+
+use crate::eval::Frame;
+use crate::host::Object;
+use crate::source::Source;
+
+/// An object that exists, and where it was found if it came from outside.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// The object.
+    pub object: Object,
+    /// The path to it.
+    pub source: Rc<Source>,
+}
+
+/// See the module's text.
+#[derive(Clone)]
+pub enum Value {
+    /// The NULL that calls have on the stack.
+    Null,
+    /// An object that is not looked into further.
+    Known(Object, Option<Rc<Source>>),
+    /// An item of a container that nobody has looked at.
+    Lazy(Rc<Origin>),
+    /// A tensor.
+    Tensor(Rc<TensorValue>),
+    /// An integer that depends on sizes.
+    Symbol(Rc<SymbolValue>),
+    /// A tuple.
+    Tuple(Rc<TupleValue>),
+    /// A list.
+    List(Rc<ListValue>),
+    /// A dictionary.
+    Dict(Rc<DictValue>),
+    /// A set.
+    Set(Rc<SetValue>),
+    /// A slice whose parts are not all plain.
+    Slice(Rc<[Value; 3]>),
+    /// A function written in Python.
+    Function(Rc<FunctionValue>),
+    /// A function bound to an object.
+    Method(Rc<(Value, Value)>),
+    /// A named method, written in C, of a value.
+    Bound(Rc<(Value, Rc<str>)>),
+    /// An object with attributes.
+    Instance(Rc<InstanceValue>),
+    /// A cell.
+    Cell(Rc<CellValue>),
+    /// An iterator.
+    Iterator(Rc<IteratorValue>),
+    /// `super()`: the class after which to look, and the object.
+    Super(Rc<(Object, Value)>),
+    /// `functools.partial`.
+    Partial(Rc<PartialValue>),
+    /// A context manager of torch.
+    Context(Rc<ContextValue>),
+}
+
+/// A tensor.
+pub struct TensorValue {
+    /// The node that computes it.
+    pub node: NodeId,
+    /// For inputs, the object.
+    pub origin: Option<Origin>,
+    /// Whether it is an `nn.Parameter`.
+    pub parameter: bool,
+}
+
+/// An integer that depends on sizes.
+pub struct SymbolValue {
+    /// Its value.
+    pub size: SymInt,
+    /// What it is in the graph.
+    pub graph: GraphValue<NodeId>,
+}
+
+/// A tuple.
+pub struct TupleValue {
+    /// Its items.
+    pub items: Vec<Value>,
+    /// Its class, where that is not `tuple`.
+    pub class: Option<Object>,
+    /// The object, if it exists.
+    pub origin: Option<Origin>,
+}
+
+/// A list.
+#[derive(Default)]
+pub struct ListValue {
+    /// Its items.
+    pub items: RefCell<Vec<Value>>,
+    /// The object, if it exists outside.
+    pub origin: Option<Origin>,
+    /// Whether it was changed.
+    pub changed: Cell<bool>,
+}
+
+/// A key, so that equal keys are equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Key {
+    /// The representative of a plain value.
+    Plain(Object),
+    /// The identity of something described.
+    Identity(usize),
+}
+
+/// Entries in order of insertion, found by key.
+#[derive(Default)]
+pub struct Entries {
+    slots: Vec<Option<(Key, Value, Value)>>,
+    index: FxHashMap<Key, usize>,
+}
+
+impl Entries {
+    /// The value of a key.
+    pub fn get(&self, key: Key) -> Option<&Value> {
+        self.index.get(&key).and_then(|slot| self.slots[*slot].as_ref()).map(|(_, _, value)| value)
+    }
+
+    /// Sets the value of a key; a new one comes last.
+    pub fn set(&mut self, key: Key, named: Value, value: Value) {
+        match self.index.get(&key) {
+            Some(slot) => {
+                if let Some(entry) = &mut self.slots[*slot] {
+                    entry.2 = value;
+                }
+            }
+            None => {
+                self.index.insert(key, self.slots.len());
+                self.slots.push(Some((key, named, value)));
+            }
+        }
+    }
+
+    /// Removes a key.
+    pub fn remove(&mut self, key: Key) -> Option<(Value, Value)> {
+        let slot = self.index.remove(&key)?;
+        self.slots[slot].take().map(|(_, named, value)| (named, value))
+    }
+
+    /// The entries in order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&Key, &Value, &Value)> {
+        self.slots.iter().flatten().map(|(key, named, value)| (key, named, value))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Removes all.
+    pub fn clear(&mut self) {
+        self.slots.clear();
+        self.index.clear();
+    }
+}
+
+/// A dictionary.
+#[derive(Default)]
+pub struct DictValue {
+    /// Its entries.
+    pub entries: RefCell<Entries>,
+    /// Its class, where that is not `dict`.
+    pub class: Option<Object>,
+    /// What makes missing values.
+    pub default: Option<Value>,
+    /// The object, if it exists outside.
+    pub origin: Option<Origin>,
+    /// Whether it was changed.
+    pub changed: Cell<bool>,
+}
+
+/// A set.
+#[derive(Default)]
+pub struct SetValue {
+    /// Its members, each its own value.
+    pub entries: RefCell<Entries>,
+    /// Whether it is a `frozenset`.
+    pub frozen: bool,
+    /// The object, if it exists outside.
+    pub origin: Option<Origin>,
+    /// Whether it was changed.
+    pub changed: Cell<bool>,
+}
+
+/// A function written in Python.
+pub struct FunctionValue {
+    /// Its code object.
+    pub code: Object,
+    /// Its globals.
+    pub globals: Object,
+    /// Its builtins.
+    pub builtins: Object,
+    /// Its qualified name, where the captured code made it.
+    pub name: Option<Value>,
+    /// Defaults of positional parameters.
+    pub defaults: Vec<Value>,
+    /// Defaults of keyword-only parameters.
+    pub keyword_defaults: Vec<(Rc<str>, Value)>,
+    /// Its cells.
+    pub closure: Vec<Value>,
+    /// The object, if it exists outside.
+    pub origin: Option<Origin>,
+    /// Attributes that the captured code gave it.
+    pub attributes: RefCell<Attributes>,
+}
+
+/// Attributes that were set (`Some`) or removed (`None`), in order.
+#[derive(Default)]
+pub struct Attributes(pub Vec<(Rc<str>, Option<Value>)>);
+
+impl Attributes {
+    /// What was done to a name.
+    pub fn get(&self, name: &str) -> Option<&Option<Value>> {
+        self.0.iter().find(|(known, _)| &**known == name).map(|(_, value)| value)
+    }
+
+    /// Sets or removes.
+    pub fn set(&mut self, name: &Rc<str>, value: Option<Value>) {
+        match self.0.iter_mut().find(|(known, _)| known == name) {
+            Some(entry) => entry.1 = value,
+            None => self.0.push((name.clone(), value)),
+        }
+    }
+}
+
+/// An object with attributes.
+pub struct InstanceValue {
+    /// Its class.
+    pub class: Object,
+    /// The object, if it exists outside.
+    pub origin: Option<Origin>,
+    /// What was set and removed since.
+    pub attributes: RefCell<Attributes>,
+    /// For exceptions, the arguments they were made from.
+    pub args: RefCell<Vec<Value>>,
+    /// Whether it is an exception.
+    pub exception: bool,
+    /// Whether it is a module of torch.
+    pub torch_module: bool,
+    /// Whether it was changed.
+    pub changed: Cell<bool>,
+}
+
+/// A cell.
+pub struct CellValue {
+    /// What it holds.
+    pub contents: RefCell<Option<Value>>,
+    /// The object, if it exists outside.
+    pub origin: Option<Origin>,
+    /// Whether its contents were read from the object.
+    pub loaded: Cell<bool>,
+    /// Whether it was changed.
+    pub changed: Cell<bool>,
+}
+
+/// `functools.partial`.
+pub struct PartialValue {
+    /// The function.
+    pub function: Value,
+    /// Its first arguments.
+    pub args: Vec<Value>,
+    /// Its keyword arguments.
+    pub kwargs: Vec<(Rc<str>, Value)>,
+    /// The object, if it exists outside.
+    pub origin: Option<Origin>,
+}
+
+/// An iterator.
+pub struct IteratorValue {
+    /// What it iterates over, and where it stands.
+    pub state: RefCell<Iterate>,
+    /// The object, if it exists outside.
+    pub origin: Option<Origin>,
+    /// How many items were taken, for iterators that exist outside.
+    pub taken: Cell<usize>,
+}
+
+/// What an iterator iterates over.
+pub enum Iterate {
+    /// The items of a list, from a place on; sees later changes.
+    List(Rc<ListValue>, usize),
+    /// Items that are fixed, from a place on.
+    Items(Vec<Value>, usize),
+    /// A generator, suspended; `None` once it has ended.
+    Generator(Option<Box<Frame>>),
+    /// Numbers with the items of another iterator.
+    Enumerate(Value, i64),
+    /// Tuples of the items of others.
+    Zip(Vec<Value>, Strictness),
+    /// A function of the items of others.
+    Map(Value, Vec<Value>),
+    /// The items for which a function is true.
+    Filter(Value, Value),
+    /// A count without end: next, step.
+    Count(Value, Value),
+}
+
+/// What `zip` does when one ends before the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strictness {
+    /// It ends.
+    Shortest,
+    /// It raises.
+    Strict,
+}
+
+/// A context manager of torch.
+pub struct ContextValue {
+    /// What it does.
+    pub kind: ContextKind,
+    /// How it was made: the class and the arguments.
+    pub class: Object,
+    /// The arguments.
+    pub args: Vec<Value>,
+    /// The object, if it exists outside.
+    pub origin: Option<Origin>,
+    /// What held before it was entered.
+    pub before: RefCell<Vec<bool>>,
+}
+
+/// What a context manager of torch does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ContextKind {
+    /// Switches the recording of gradients.
+    Grad(bool),
+    /// Chooses a lower precision by autocast's lists; `None` switches autocast off.
+    Autocast(Option<pyrite_tensor::DType>),
+    /// Nothing that a graph on the CPU shows.
+    Nothing,
+}
+
+impl Value {
+    /// The identity of something described; `None` for objects and tensors of the graph.
+    pub fn identity(&self) -> Option<usize> {
+        Some(match self {
+            Self::Tensor(v) => Rc::as_ptr(v).addr(),
+            Self::Symbol(v) => Rc::as_ptr(v).addr(),
+            Self::Tuple(v) => Rc::as_ptr(v).addr(),
+            Self::List(v) => Rc::as_ptr(v).addr(),
+            Self::Dict(v) => Rc::as_ptr(v).addr(),
+            Self::Set(v) => Rc::as_ptr(v).addr(),
+            Self::Slice(v) => Rc::as_ptr(v).addr(),
+            Self::Function(v) => Rc::as_ptr(v).addr(),
+            Self::Method(v) => Rc::as_ptr(v).addr(),
+            Self::Bound(v) => Rc::as_ptr(v).addr(),
+            Self::Instance(v) => Rc::as_ptr(v).addr(),
+            Self::Cell(v) => Rc::as_ptr(v).addr(),
+            Self::Iterator(v) => Rc::as_ptr(v).addr(),
+            Self::Super(v) => Rc::as_ptr(v).addr(),
+            Self::Partial(v) => Rc::as_ptr(v).addr(),
+            Self::Context(v) => Rc::as_ptr(v).addr(),
+            Self::Null | Self::Known(..) | Self::Lazy(_) => return None,
+        })
+    }
+
+    /// A new tuple.
+    pub fn tuple(items: Vec<Value>) -> Self {
+        Self::Tuple(Rc::new(TupleValue { items, class: None, origin: None }))
+    }
+
+    /// A new list.
+    pub fn list(items: Vec<Value>) -> Self {
+        Self::List(Rc::new(ListValue { items: RefCell::new(items), ..ListValue::default() }))
+    }
+
+    /// A new iterator.
+    pub fn iterator(state: Iterate) -> Self {
+        Self::Iterator(Rc::new(IteratorValue { state: RefCell::new(state), origin: None, taken: Cell::new(0) }))
+    }
+}
