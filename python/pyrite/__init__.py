@@ -9,6 +9,11 @@ from pyrite._native import AccuracyError, CompileError, Graph, Node, Program, __
 
 # Names that need torch are imported when they are first used: the command `pyrite` and its workers start without it.
 _LAZY = {
+    "GraphBreakError": "pyrite._errors",
+    "compile": "pyrite._capture",
+    "disable": "pyrite._capture",
+    "explain": "pyrite._capture",
+    "reset": "pyrite._capture",
     "FallbackWarning": "pyrite.torch_backend",
     "list_backends": "pyrite.backends",
     "register_backend": "pyrite.backends",

@@ -1,5 +1,7 @@
 """The Rust half of the package."""
 
+import types
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -96,3 +98,51 @@ def backends() -> list[tuple[str, str]]:
 
 def main(words: list[str]) -> int:
     """Does what the words of a command line say, without the program's name, and returns the exit code."""
+
+class Captured:
+    """A captured frame."""
+
+    function: str
+    file: str
+    line: int
+    graph: Graph | None
+    op_count: int
+    reason: str | None
+    hint: str | None
+    user_stack: list[tuple[str, int, str]]
+    guards: list[str]
+    capture_seconds: float
+    compile_seconds: float
+    outcome: str
+    failed_guard: str | None
+
+class Compiler:
+    """A function that compiles what it calls."""
+
+    def __init__(
+        self,
+        backend: Callable[[Graph, tuple[Any, ...]], Callable[..., Any] | None],
+        report: Callable[[str, str], None],
+        *,
+        fullgraph: bool,
+        dynamic: bool | None,
+        cache_size_limit: int,
+    ) -> None: ...
+    def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any: ...
+    @staticmethod
+    def call_plain(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any: ...
+
+def install() -> None:
+    """Puts the hook in place where CPython evaluates frames."""
+
+def skip_code(code: types.CodeType) -> None:
+    """Lets frames of a code run plain for good."""
+
+def take_records(listen: bool) -> list[Captured]:
+    """Begins to listen to captures, or ends; what was noted until then is returned."""
+
+def forget_captures() -> None:
+    """Forgets everything that was captured."""
+
+def reassembled(code: types.CodeType) -> tuple[bytes, bytes] | None:
+    """The code and the exception table of a code object, decoded and assembled again."""

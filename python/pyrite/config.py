@@ -17,6 +17,8 @@ DEBUG_SETTINGS = ("repro_after", "repro_level", "debug_dir", "reference", "accur
 _DEFAULTS = {
     # Whether what cannot be compiled is an error instead of a warning and an eager run.
     "strict": False,
+    # How often the code of a function is compiled for other assumptions before its frames run plain.
+    "cache_size_limit": 8,
     # Whether compiled regions are checked against the reference as they run.
     "debug": False,
     # How many calls of each region are checked; further ones run eagerly. 0 stands for all.

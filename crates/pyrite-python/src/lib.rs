@@ -1,10 +1,11 @@
 //! The extension module `pyrite._native`: what the Python package `pyrite` is made of in Rust.
 //!
 //! [`graph`] shows graphs to Python, [`program`] compiles and runs them, [`bridge`] takes torch's tensors in and out,
-//! [`debugged`] checks programs as they run. Everything here converts and hands on; what can be said without Python is
-//! said in the crates below.
+//! [`capture`] captures frames, [`debugged`] checks programs as they run. Everything here converts and hands on; what can
+//! be said without Python is said in the crates below.
 
 mod bridge;
+mod capture;
 mod command;
 mod debugged;
 mod errors;
@@ -17,6 +18,8 @@ mod threads;
 /// The Rust half of the package `pyrite`.
 #[pyo3::pymodule]
 mod _native {
+    #[pymodule_export]
+    use crate::capture::{Captured, Compiler, forget_captures, install, reassembled, skip_code, take_records};
     #[pymodule_export]
     use crate::command::main;
     #[pymodule_export]

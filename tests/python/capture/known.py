@@ -8,7 +8,6 @@ CASES = {
     "breaks.unknown_c_function": AGAIN,
     "containers.deque_of_the_caller": AGAIN,
     "containers.dict_union_and_comparison": "the keys of a dict are no set",
-    "contexts.autocast_to_bfloat16": "a cast inside of autocast is cast back",
     "contexts.device_context": AGAIN,
     "dynamic.rank_that_changes": ITSELF,
     "globals_.setattr_and_delattr": "an attribute that is set and deleted is deleted without having been set",
@@ -22,13 +21,10 @@ CASES = {
 }
 
 PROGRAMS = {
-    "threads_share_a_function": "a compiled function belongs to the thread that made it",
-    "grad_mode_belongs_to_a_thread": "a compiled function belongs to the thread that made it",
     "signal_that_raises": "a loop of any length is followed to its end, and signals wait for it",
     "destructor_that_runs_compiled_code": "an object that the frame alone knows is never made, so its destructor does not run",
     "stack_inspection": "a frame that goes on after a break has a name of its own",
     "tracebacks_name_the_users_lines": "a frame that goes on after a break has a name of its own",
     "tensor_subclasses": "a subclass of Tensor with __torch_function__ is not left alone",
-    "copies_and_pickles_of_compiled_modules": "a compiled module cannot be copied",
     "objects_that_lie": "isinstance does not ask the property __class__",
 }

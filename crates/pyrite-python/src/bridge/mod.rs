@@ -14,3 +14,4 @@ mod shim;
 pub use exchange::to_torch;
 pub use generator::with_torch_generator;
 pub use inputs::Inputs;
+pub use shim::{Shim, dtype_of};

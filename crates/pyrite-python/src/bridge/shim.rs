@@ -121,6 +121,11 @@ impl Shim {
         class as usize == self.tensor || class as usize == self.parameter
     }
 
+    /// Whether an object is exactly a parameter.
+    pub fn is_parameter(&self, tensor: &Bound<'_, PyAny>) -> bool {
+        tensor.get_type_ptr() as usize == self.parameter
+    }
+
     /// What torch says of a tensor.
     pub fn describe<'a>(&self, tensor: &'a Bound<'_, PyAny>) -> Result<Described<'a>, Refused> {
         if !self.is_plain(tensor.get_type_ptr()) {

@@ -1,0 +1,496 @@
+//! Guards, compiled to one walk over the objects they look at.
+//!
+//! The sources of a plan form a tree: `self`, `self._modules`, `self._modules["layer"]`. A [`Walk`] visits every node
+//! once, checks what was assumed of it, and leaves the objects behind for the run of the plan.
+//!
+//! Invariants: a walk runs no user code; objects it leaves are borrowed from the frame or held by the walk.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyrite_capture::{Check, Guard, Object, Source};
+use pyrite_ir::Meta;
+use pyrite_sym::SymInt;
+use rustc_hash::FxHashMap;
+
+use super::objects::bound;
+use crate::bridge::{Shim, dtype_of};
+
+type Raw = *mut ffi::PyObject;
+
+/// The frame that a walk begins at.
+#[derive(Clone, Copy)]
+pub struct Frame {
+    /// Its slots.
+    pub slots: *const Raw,
+    /// Its function.
+    pub function: Raw,
+    /// Its globals.
+    pub globals: Raw,
+    /// Its builtins.
+    pub builtins: Raw,
+}
+
+struct Node {
+    parent: usize,
+    step: Step,
+    checks: Vec<(Test, usize)>,
+    may_be_missing: bool,
+}
+
+/// One step from an object to the next.
+enum Step {
+    Local(usize),
+    Closure(usize),
+    Contents,
+    Global(Py<PyAny>),
+    Builtin(Py<PyAny>),
+    InstanceItem(Py<PyAny>),
+    Attribute(Py<PyAny>),
+    Index(usize),
+    Key(Py<PyAny>),
+    ClassItem(Py<PyAny>, Py<PyAny>),
+    ContextVariable(Py<PyAny>),
+    Fixed(Py<PyAny>),
+}
+
+enum Test {
+    Is(Py<PyAny>),
+    Class(Py<PyAny>, Option<u32>),
+    Equal(Py<PyAny>),
+    Length(usize),
+    Keys(Vec<Py<PyAny>>),
+    Code(Py<PyAny>),
+    Tensor(Box<TensorTest>),
+    Lacks(Py<PyAny>),
+    Nothing,
+    Same(usize),
+    Differs(usize),
+}
+
+struct TensorTest {
+    class: Py<PyAny>,
+    dtype: pyrite_tensor::DType,
+    requires_grad: bool,
+    /// Sizes and strides; `None` where any will do.
+    sizes: Vec<Option<i64>>,
+    strides: Vec<Option<i64>>,
+    meta: Rc<Meta>,
+}
+
+/// See the module's text.
+pub struct Walk {
+    nodes: Vec<Node>,
+    places: FxHashMap<Source, usize>,
+    guards: Vec<Guard>,
+    shim: &'static Shim,
+}
+
+/// The objects that a walk left.
+#[derive(Default)]
+pub struct Found {
+    objects: Vec<Raw>,
+    owned: Vec<Raw>,
+}
+
+impl Found {
+    /// The object at a node.
+    pub fn get<'py>(&self, py: Python<'py>, place: usize) -> Bound<'py, PyAny> {
+        // SAFETY: the walk succeeded, so the object is there; it is borrowed from the frame or held here.
+        unsafe { Bound::from_borrowed_ptr(py, self.objects[place]) }
+    }
+
+    fn clear(&mut self) {
+        for object in self.owned.drain(..) {
+            // SAFETY: each was a new reference.
+            unsafe { ffi::Py_DECREF(object) };
+        }
+        self.objects.clear();
+    }
+}
+
+impl Drop for Found {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+thread_local! {
+    static SPARE: RefCell<Vec<Found>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Takes an empty record of objects; [`give_back`] keeps its room for the next.
+pub fn take_found() -> Found {
+    SPARE.with(|spare| spare.borrow_mut().pop()).unwrap_or_default()
+}
+
+/// Keeps the room of a record.
+pub fn give_back(mut found: Found) {
+    found.clear();
+    SPARE.with(|spare| spare.borrow_mut().push(found));
+}
+
+impl Walk {
+    /// The walk of a plan's guards and of the further sources it needs.
+    pub fn new(py: Python<'_>, guards: Vec<Guard>, sources: &[Rc<Source>]) -> PyResult<Self> {
+        let mut walk =
+            Self { nodes: Vec::new(), places: FxHashMap::default(), guards: Vec::new(), shim: Shim::get(py)? };
+        for (index, guard) in guards.iter().enumerate() {
+            let place = walk.place(py, &guard.source);
+            let test = walk.test(py, &guard.check);
+            walk.nodes[place].may_be_missing |= matches!(test, Test::Nothing);
+            walk.nodes[place].checks.push((test, index));
+        }
+        walk.guards = guards;
+        for source in sources {
+            walk.place(py, source);
+        }
+        Ok(walk)
+    }
+
+    /// The node of a source that the walk visits.
+    pub fn place_of(&self, source: &Source) -> Option<usize> {
+        self.places.get(source).copied()
+    }
+
+    /// How many guards there are.
+    pub fn guards(&self) -> &[Guard] {
+        &self.guards
+    }
+
+    fn place(&mut self, py: Python<'_>, source: &Source) -> usize {
+        if let Some(place) = self.places.get(source) {
+            return *place;
+        }
+        let text = |name: &str| pyo3::types::PyString::intern(py, name).into_any().unbind();
+        let object = |object: &Object| bound(py, *object).unbind();
+        let (parent, step) = match source {
+            Source::Local(slot, _) => (usize::MAX, Step::Local(*slot)),
+            Source::Closure(index, _) => (usize::MAX, Step::Closure(*index)),
+            Source::Global(name) => (usize::MAX, Step::Global(text(name))),
+            Source::Builtin(name) => (usize::MAX, Step::Builtin(text(name))),
+            Source::Contents(base) => (self.place(py, base), Step::Contents),
+            Source::InstanceItem(base, name) => (self.place(py, base), Step::InstanceItem(text(name))),
+            Source::Attribute(base, name) => (self.place(py, base), Step::Attribute(text(name))),
+            Source::Index(base, index) => (self.place(py, base), Step::Index(*index)),
+            Source::Key(base, key) => (self.place(py, base), Step::Key(object(key))),
+            Source::ClassItem(class, name) => (usize::MAX, Step::ClassItem(object(class), text(name))),
+            Source::ContextVariable(variable) => (usize::MAX, Step::ContextVariable(object(variable))),
+            Source::Fixed(fixed) => (usize::MAX, Step::Fixed(object(fixed))),
+        };
+        let place = self.nodes.len();
+        self.nodes.push(Node { parent, step, checks: Vec::new(), may_be_missing: false });
+        self.places.insert(source.clone(), place);
+        place
+    }
+
+    fn test(&mut self, py: Python<'_>, check: &Check) -> Test {
+        let object = |object: &Object| bound(py, *object).unbind();
+        match check {
+            Check::Is(is) => Test::Is(object(is)),
+            Check::Class(class, version) => Test::Class(object(class), *version),
+            Check::Equal(equal) => Test::Equal(object(equal)),
+            Check::Length(length) => Test::Length(*length),
+            Check::Keys(keys) => Test::Keys(keys.iter().map(object).collect()),
+            Check::Code(code) => Test::Code(object(code)),
+            Check::Lacks(name) => Test::Lacks(pyo3::types::PyString::intern(py, name).into_any().unbind()),
+            Check::Nothing => Test::Nothing,
+            Check::Same(other) => Test::Same(self.place(py, other)),
+            Check::Differs(other) => Test::Differs(self.place(py, other)),
+            Check::Tensor(meta, class) => Test::Tensor(Box::new(TensorTest {
+                class: object(class),
+                dtype: meta.dtype,
+                requires_grad: meta.requires_grad,
+                sizes: meta.shape.iter().map(SymInt::as_int).collect(),
+                strides: meta.stride.iter().map(SymInt::as_int).collect(),
+                meta: meta.clone(),
+            })),
+        }
+    }
+
+    /// Walks; the number of the guard that failed where one did.
+    pub fn check(&self, py: Python<'_>, frame: &Frame, found: &mut Found) -> Result<(), usize> {
+        found.clear();
+        for node in &self.nodes {
+            // SAFETY: parents come first and are live; steps check what they step on.
+            let object = unsafe { Self::step(node, frame, found) };
+            if object.is_null() && !node.may_be_missing {
+                return Err(node.checks.first().map_or(usize::MAX, |(_, guard)| *guard));
+            }
+            for (test, guard) in &node.checks {
+                // SAFETY: the object is live, or null where the test allows it.
+                if !unsafe { self.holds(py, test, object, found) } {
+                    return Err(*guard);
+                }
+            }
+            found.objects.push(object);
+        }
+        // Two paths to one object may be visited in any order.
+        for (place, node) in self.nodes.iter().enumerate() {
+            for (test, guard) in &node.checks {
+                let same = |other: usize| found.objects[place] == found.objects[other];
+                let holds = match test {
+                    Test::Same(other) => same(*other),
+                    Test::Differs(other) => !same(*other),
+                    _ => true,
+                };
+                if !holds {
+                    return Err(*guard);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The object one step on; null when there is none. New references are held by `found`.
+    ///
+    /// # Safety
+    /// The frame is live, the interpreter held, and the objects of earlier nodes are in `found`.
+    unsafe fn step(node: &Node, frame: &Frame, found: &mut Found) -> Raw {
+        // SAFETY: the caller guarantees live objects; every function is given what its type asks for.
+        unsafe {
+            let parent = if node.parent == usize::MAX { std::ptr::null_mut() } else { found.objects[node.parent] };
+            if parent.is_null() && node.parent != usize::MAX {
+                return std::ptr::null_mut();
+            }
+            let mut own = |object: Raw| {
+                if object.is_null() {
+                    ffi::PyErr_Clear();
+                } else {
+                    found.owned.push(object);
+                }
+                object
+            };
+            let borrowed = |object: Raw| {
+                if object.is_null() && !ffi::PyErr_Occurred().is_null() {
+                    ffi::PyErr_Clear();
+                }
+                object
+            };
+            match &node.step {
+                Step::Local(slot) => *frame.slots.add(*slot),
+                Step::Closure(index) => {
+                    let closure = ffi::PyFunction_GetClosure(frame.function);
+                    if closure.is_null() || ffi::PyTuple_GET_SIZE(closure) <= *index as isize {
+                        return std::ptr::null_mut();
+                    }
+                    ffi::PyTuple_GET_ITEM(closure, *index as isize)
+                }
+                Step::Contents => own(ffi::PyCell_Get(parent)),
+                Step::Global(name) => borrowed(ffi::PyDict_GetItemWithError(frame.globals, name.as_ptr())),
+                Step::Builtin(name) => borrowed(ffi::PyDict_GetItemWithError(frame.builtins, name.as_ptr())),
+                Step::InstanceItem(name) => {
+                    let dict = ffi::PyObject_GenericGetDict(parent, std::ptr::null_mut());
+                    let dict = own(dict);
+                    if dict.is_null() {
+                        return dict;
+                    }
+                    borrowed(ffi::PyDict_GetItemWithError(dict, name.as_ptr()))
+                }
+                Step::Attribute(name) => own(ffi::PyObject_GetAttr(parent, name.as_ptr())),
+                Step::Index(index) => {
+                    if ffi::PyTuple_Check(parent) != 0 {
+                        if ffi::PyTuple_GET_SIZE(parent) <= *index as isize {
+                            return std::ptr::null_mut();
+                        }
+                        ffi::PyTuple_GET_ITEM(parent, *index as isize)
+                    } else if ffi::PyList_Check(parent) != 0 {
+                        if ffi::PyList_GET_SIZE(parent) <= *index as isize {
+                            return std::ptr::null_mut();
+                        }
+                        ffi::PyList_GET_ITEM(parent, *index as isize)
+                    } else {
+                        let item = super::host::iterator_item(parent, *index);
+                        own(item)
+                    }
+                }
+                Step::Key(key) => {
+                    if ffi::PyDict_Check(parent) == 0 {
+                        return std::ptr::null_mut();
+                    }
+                    borrowed(ffi::PyDict_GetItemWithError(parent, key.as_ptr()))
+                }
+                Step::ClassItem(class, name) => {
+                    borrowed(super::objects::_PyType_Lookup(class.as_ptr().cast(), name.as_ptr()))
+                }
+                Step::ContextVariable(variable) => {
+                    let mut value = std::ptr::null_mut();
+                    ffi::PyContextVar_Get(variable.as_ptr(), std::ptr::null_mut(), &raw mut value);
+                    own(value)
+                }
+                Step::Fixed(object) => object.as_ptr(),
+            }
+        }
+    }
+
+    /// Whether a test holds for an object.
+    ///
+    /// # Safety
+    /// The object is live, or null where the test allows it.
+    unsafe fn holds(&self, py: Python<'_>, test: &Test, object: Raw, found: &Found) -> bool {
+        // SAFETY: as for `step`.
+        unsafe {
+            match test {
+                Test::Is(is) => object == is.as_ptr(),
+                Test::Class(class, version) => {
+                    let of = ffi::Py_TYPE(object);
+                    of.cast::<ffi::PyObject>() == class.as_ptr()
+                        && version.is_none_or(|version| (*of).tp_version_tag == version)
+                }
+                Test::Equal(equal) => equals(object, equal.as_ptr()),
+                Test::Length(length) => {
+                    let size = if ffi::PyTuple_Check(object) != 0 {
+                        ffi::PyTuple_GET_SIZE(object)
+                    } else if ffi::PyList_Check(object) != 0 {
+                        ffi::PyList_GET_SIZE(object)
+                    } else if ffi::PyDict_Check(object) != 0 {
+                        ffi::PyDict_Size(object)
+                    } else {
+                        let size = ffi::PyObject_LengthHint(object, -1);
+                        if size < 0 {
+                            ffi::PyErr_Clear();
+                        }
+                        size
+                    };
+                    size == *length as isize
+                }
+                Test::Keys(keys) => {
+                    if ffi::PyDict_Check(object) == 0 || ffi::PyDict_Size(object) != keys.len() as isize {
+                        return false;
+                    }
+                    let (mut place, mut key, mut value) = (0, std::ptr::null_mut(), std::ptr::null_mut());
+                    for wanted in keys {
+                        if ffi::PyDict_Next(object, &raw mut place, &raw mut key, &raw mut value) == 0
+                            || !equals(key, wanted.as_ptr())
+                        {
+                            return false;
+                        }
+                    }
+                    true
+                }
+                Test::Code(code) => {
+                    ffi::PyFunction_Check(object) != 0 && ffi::PyFunction_GetCode(object) == code.as_ptr()
+                }
+                Test::Lacks(name) => {
+                    let dict = ffi::PyObject_GenericGetDict(object, std::ptr::null_mut());
+                    if dict.is_null() {
+                        ffi::PyErr_Clear();
+                        return true;
+                    }
+                    let lacks = ffi::PyDict_Contains(dict, name.as_ptr()) == 0;
+                    ffi::Py_DECREF(dict);
+                    lacks
+                }
+                Test::Nothing => object.is_null(),
+                Test::Tensor(test) => self.tensor_holds(py, test, object),
+                Test::Same(_) | Test::Differs(_) => {
+                    let _ = found;
+                    true
+                }
+            }
+        }
+    }
+
+    /// Whether an object is a tensor as it was assumed.
+    ///
+    /// # Safety
+    /// The object is live.
+    unsafe fn tensor_holds(&self, py: Python<'_>, test: &TensorTest, object: Raw) -> bool {
+        // SAFETY: the object is live.
+        let tensor = unsafe { Bound::from_borrowed_ptr(py, object) };
+        // SAFETY: as above.
+        if unsafe { ffi::Py_TYPE(object).cast::<ffi::PyObject>() } != test.class.as_ptr() {
+            return false;
+        }
+        let Ok(described) = self.shim.describe(&tensor) else { return false };
+        let fits = |found: &[i64], wanted: &[Option<i64>]| {
+            found.len() == wanted.len() && found.iter().zip(wanted).all(|(f, w)| w.is_none_or(|w| w == *f))
+        };
+        if dtype_of(described.dtype) != Some(test.dtype) || !fits(described.sizes, &test.sizes) {
+            return false;
+        }
+        let dynamic = test.sizes.iter().any(Option::is_none);
+        let strides = fits(described.strides, &test.strides)
+            && (!dynamic || !test.meta.is_contiguous() || contiguous(described.sizes, described.strides));
+        // A dimension that is a symbol is more than one: one is broadcast.
+        let ranges = test.sizes.iter().zip(described.sizes).all(|(wanted, found)| wanted.is_some() || *found > 1);
+        strides && ranges && requires_grad(&tensor) == test.requires_grad
+    }
+
+    /// The dimensions in which a tensor that a guard refused differs from what was assumed, if only sizes do.
+    pub fn differing_sizes(&self, py: Python<'_>, guard: usize, frame: &Frame) -> Option<(Source, Vec<usize>)> {
+        let guard = self.guards.get(guard)?;
+        let Check::Tensor(meta, _) = &guard.check else { return None };
+        let mut found = take_found();
+        let place = self.place_of(&guard.source)?;
+        for node in &self.nodes[..=place] {
+            // SAFETY: as in `check`.
+            let object = unsafe { Self::step(node, frame, &mut found) };
+            found.objects.push(object);
+        }
+        let object = found.objects[place];
+        if object.is_null() {
+            return None;
+        }
+        let tensor = found.get(py, place);
+        let described = self.shim.describe(&tensor).ok()?;
+        if described.sizes.len() != meta.rank() {
+            return None;
+        }
+        let differing: Vec<usize> = described
+            .sizes
+            .iter()
+            .zip(&meta.shape)
+            .enumerate()
+            .filter(|(_, (found, assumed))| assumed.as_int().is_some_and(|assumed| assumed != **found))
+            .map(|(dim, _)| dim)
+            .collect();
+        (!differing.is_empty()).then(|| ((*guard.source).clone(), differing))
+    }
+}
+
+fn contiguous(sizes: &[i64], strides: &[i64]) -> bool {
+    let mut expected = 1;
+    for (size, stride) in sizes.iter().zip(strides).rev() {
+        if *size != 1 && *stride != expected {
+            return false;
+        }
+        expected *= size;
+    }
+    true
+}
+
+/// Whether a tensor wants a gradient.
+pub fn requires_grad(tensor: &Bound<'_, PyAny>) -> bool {
+    let name = pyo3::intern!(tensor.py(), "requires_grad");
+    tensor.getattr(name).is_ok_and(|answer| answer.is(pyo3::types::PyBool::new(tensor.py(), true)))
+}
+
+/// Whether two plain objects have one class and are equal. Floats are when their bits are.
+///
+/// # Safety
+/// Both are live.
+unsafe fn equals(left: Raw, right: Raw) -> bool {
+    // SAFETY: both are live.
+    unsafe {
+        if left == right {
+            return true;
+        }
+        if ffi::Py_TYPE(left) != ffi::Py_TYPE(right) {
+            return false;
+        }
+        if ffi::PyFloat_CheckExact(left) != 0 {
+            return ffi::PyFloat_AS_DOUBLE(left).to_bits() == ffi::PyFloat_AS_DOUBLE(right).to_bits();
+        }
+        match ffi::PyObject_RichCompareBool(left, right, ffi::Py_EQ) {
+            1 => true,
+            0 => false,
+            _ => {
+                ffi::PyErr_Clear();
+                false
+            }
+        }
+    }
+}

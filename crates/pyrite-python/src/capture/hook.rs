@@ -1,0 +1,603 @@
+//! Where CPython evaluates frames.
+//!
+//! The hook sees every frame of the process. For most of them it is one thread-local look: no compiled function is
+//! running here. Frames of compiled functions are looked up at their code object.
+
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
+use std::time::Instant;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use pyrite_capture::code::{ASYNCHRONOUS, FUNCTION, GENERATOR};
+use pyrite_capture::plan::{Break, End};
+use pyrite_capture::{Entry, Object, Plan, Settings, capture};
+
+use super::functions::Mapping;
+use super::guards::{Frame, Walk, take_found};
+use super::host::Python3;
+use super::objects::Keep;
+use super::records::{Captured, note};
+use super::store::{CodeState, Kept, global_state, objects_of, sources_of, translate};
+
+type Raw = *mut ffi::PyObject;
+type Evaluate = unsafe extern "C" fn(*mut ffi::PyThreadState, *mut u8, i32) -> Raw;
+
+// SAFETY: these are the functions and constants of `csrc/frame.c`, with the types they have there.
+unsafe extern "C" {
+    static pyrite_frame_code: usize;
+    static pyrite_frame_function: usize;
+    static pyrite_frame_globals: usize;
+    static pyrite_frame_builtins: usize;
+    static pyrite_frame_slots: usize;
+    static pyrite_code_flags: usize;
+    fn pyrite_set_evaluator(evaluator: *mut std::ffi::c_void);
+    fn pyrite_evaluator() -> *mut std::ffi::c_void;
+    fn pyrite_default_evaluator() -> *mut std::ffi::c_void;
+    fn pyrite_evaluate(thread: *mut ffi::PyThreadState, frame: *mut u8, throwing: i32) -> Raw;
+    fn pyrite_reserve_extra(drop: Option<unsafe extern "C" fn(*mut std::ffi::c_void)>) -> isize;
+    fn pyrite_extra(code: Raw, index: isize) -> *mut std::ffi::c_void;
+    fn pyrite_set_extra(code: Raw, index: isize, extra: *mut std::ffi::c_void) -> i32;
+}
+
+/// For whom and how frames are compiled.
+pub struct Config {
+    /// `(graph, example_inputs) -> callable or None`.
+    pub backend: Py<PyAny>,
+    /// Whether a break is an error.
+    pub full_graph: bool,
+    /// Whether all sizes are symbols; `None` lets those that change become symbols.
+    pub dynamic: Option<bool>,
+    /// How many plans a code may have.
+    pub limit: usize,
+    /// Told of what the user should know: `(kind, message)`.
+    pub report: Py<PyAny>,
+}
+
+thread_local! {
+    static ACTIVE: RefCell<Option<Arc<Config>>> = const { RefCell::new(None) };
+    /// Whether `ACTIVE` is set: the one look that every frame pays for.
+    static IS_ACTIVE: Cell<bool> = const { Cell::new(false) };
+    /// The configuration that a run of a plan has put aside.
+    static ASIDE: RefCell<Vec<Option<Arc<Config>>>> = const { RefCell::new(Vec::new()) };
+}
+
+static EXTRA: AtomicIsize = AtomicIsize::new(-1);
+static BEFORE: AtomicUsize = AtomicUsize::new(0);
+
+/// The mark of code that is never captured.
+const SKIP: *mut std::ffi::c_void = std::ptr::without_provenance_mut(1);
+
+fn set_active(config: Option<Arc<Config>>) -> Option<Arc<Config>> {
+    IS_ACTIVE.set(config.is_some());
+    ACTIVE.replace(config)
+}
+
+/// Runs something during which no frame is captured.
+pub fn without_capture<R>(run: impl FnOnce() -> R) -> R {
+    let active = set_active(None);
+    ASIDE.with(|aside| aside.borrow_mut().push(active.clone()));
+    let result = run();
+    ASIDE.with(|aside| aside.borrow_mut().pop());
+    set_active(active);
+    result
+}
+
+/// Runs something during which frames are captured as they were before the innermost [`without_capture`].
+pub fn with_capture<R>(run: impl FnOnce() -> R) -> R {
+    if IS_ACTIVE.get() {
+        return run();
+    }
+    let config = ASIDE.with(|aside| aside.borrow().last().cloned().flatten());
+    let before = set_active(config);
+    let result = run();
+    set_active(before);
+    result
+}
+
+/// Puts the hook in place.
+#[pyfunction]
+pub fn install() {
+    // SAFETY: the interpreter is held; the functions are those of the C file.
+    unsafe {
+        if EXTRA.load(Ordering::Relaxed) < 0 {
+            EXTRA.store(pyrite_reserve_extra(Some(drop_state)), Ordering::Relaxed);
+        }
+        let current = pyrite_evaluator();
+        if current != evaluate as *mut std::ffi::c_void {
+            let before = if current == pyrite_default_evaluator() { 0 } else { current as usize };
+            BEFORE.store(before, Ordering::Relaxed);
+            pyrite_set_evaluator(evaluate as *mut std::ffi::c_void);
+        }
+    }
+}
+
+/// Drops what was kept at a code object.
+///
+/// # Safety
+/// The pointer is one that was kept there.
+unsafe extern "C" fn drop_state(extra: *mut std::ffi::c_void) {
+    if !extra.is_null() && extra != SKIP {
+        // SAFETY: the pointer is a box that `set_extra` gave away; the code object is going.
+        drop(unsafe { Box::from_raw(extra.cast::<Rc<CodeState>>()) });
+    }
+}
+
+fn extra(code: Raw) -> *mut std::ffi::c_void {
+    // SAFETY: a live code object.
+    unsafe { pyrite_extra(code, EXTRA.load(Ordering::Relaxed)) }
+}
+
+fn set_extra(code: Raw, state: *mut std::ffi::c_void) {
+    let before = extra(code);
+    // SAFETY: a live code object; the extra before is ours to drop.
+    unsafe {
+        pyrite_set_extra(code, EXTRA.load(Ordering::Relaxed), state);
+        drop_state(before);
+    }
+}
+
+/// Lets frames of a code run plain for good.
+pub fn set_skip(code: &Bound<'_, PyAny>) {
+    set_extra(code.as_ptr(), SKIP);
+}
+
+/// Lets frames of a code run plain for good.
+#[pyfunction]
+pub fn skip_code(code: &Bound<'_, PyAny>) {
+    set_skip(code);
+}
+
+/// What is kept at a code object, which is decoded if it was not.
+pub fn code_state(code: &Bound<'_, PyAny>) -> PyResult<Option<Rc<CodeState>>> {
+    let known = extra(code.as_ptr());
+    if known == SKIP {
+        return Ok(None);
+    }
+    if !known.is_null() {
+        // SAFETY: the extra is a box of ours.
+        return Ok(Some(unsafe { (*known.cast::<Rc<CodeState>>()).clone() }));
+    }
+    let Some(state) = CodeState::new(code, None)? else { return Ok(None) };
+    Ok(Some(keep_state(code, state)))
+}
+
+/// Keeps the state of a resume function's code.
+pub fn set_mapping(code: &Bound<'_, PyAny>, mapping: Mapping) -> PyResult<()> {
+    if let Some(state) = CodeState::new(code, Some(Rc::new(mapping)))? {
+        keep_state(code, state);
+    }
+    Ok(())
+}
+
+fn keep_state(code: &Bound<'_, PyAny>, state: CodeState) -> Rc<CodeState> {
+    let state = Rc::new(state);
+    set_extra(code.as_ptr(), Box::into_raw(Box::new(state.clone())).cast());
+    state
+}
+
+/// The hook.
+///
+/// # Safety
+/// CPython calls it with a thread and a frame of its own.
+unsafe extern "C" fn evaluate(thread: *mut ffi::PyThreadState, frame: *mut u8, throwing: i32) -> Raw {
+    if throwing == 0 && IS_ACTIVE.try_with(Cell::get).unwrap_or(false) {
+        // SAFETY: the frame is CPython's own, of the layout that the C file was compiled for.
+        let result = catch_unwind(AssertUnwindSafe(|| unsafe { captured(frame) }));
+        match result {
+            Ok(Some(result)) => return result,
+            Ok(None) => {}
+            Err(_) => IS_ACTIVE.set(ACTIVE.with(|active| active.try_borrow().is_ok_and(|active| active.is_some()))),
+        }
+    }
+    // SAFETY: the frame goes to whoever evaluated frames before.
+    unsafe {
+        match BEFORE.load(Ordering::Relaxed) {
+            0 => pyrite_evaluate(thread, frame, throwing),
+            before => std::mem::transmute::<usize, Evaluate>(before)(thread, frame, throwing),
+        }
+    }
+}
+
+/// A field of a structure of C.
+///
+/// # Safety
+/// The offset is that of a field of this type.
+unsafe fn field<T: Copy>(base: *const u8, offset: usize) -> T {
+    // SAFETY: the offset is that of a field of this type.
+    unsafe { base.add(offset).cast::<T>().read_unaligned() }
+}
+
+/// Runs a frame from its plan; `None` when it is to run plain.
+///
+/// # Safety
+/// The frame is CPython's own, about to be evaluated.
+unsafe fn captured(frame: *mut u8) -> Option<Raw> {
+    // SAFETY: the caller gives a frame; its fields are live objects.
+    let (code, flags, view) = unsafe {
+        let code: Raw = field(frame, pyrite_frame_code);
+        let flags: i32 = field(code.cast(), pyrite_code_flags);
+        let view = Frame {
+            slots: frame.add(pyrite_frame_slots).cast(),
+            function: field(frame, pyrite_frame_function),
+            globals: field(frame, pyrite_frame_globals),
+            builtins: field(frame, pyrite_frame_builtins),
+        };
+        (code, flags as u32, view)
+    };
+    let known = extra(code);
+    if known == SKIP {
+        return None;
+    }
+    // SAFETY: the hook is called with the interpreter held.
+    let py = unsafe { Python::assume_attached() };
+    let config = ACTIVE.with(|active| active.borrow().clone())?;
+    // SAFETY: the code object is live.
+    let code = unsafe { Bound::from_borrowed_ptr(py, code) };
+    if known.is_null() && (flags & (GENERATOR | ASYNCHRONOUS) != 0 || flags & FUNCTION != FUNCTION || is_library(&code))
+    {
+        set_skip(&code);
+        return None;
+    }
+    let outcome = run_frame(py, &code, &view, &config);
+    match outcome {
+        Ok(Some(value)) => Some(value.into_ptr()),
+        Ok(None) => None,
+        Err(error) => {
+            error.restore(py);
+            Some(std::ptr::null_mut())
+        }
+    }
+}
+
+/// Whether a code belongs to a library whose frames are not captured on their own.
+fn is_library(code: &Bound<'_, PyAny>) -> bool {
+    let ask = || -> PyResult<bool> {
+        let file = code.getattr("co_filename")?;
+        code.py().import("pyrite._names")?.call_method1("is_library", (file,))?.is_truthy()
+    };
+    without_capture(ask).unwrap_or(true)
+}
+
+fn run_frame<'py>(
+    py: Python<'py>,
+    code: &Bound<'py, PyAny>,
+    frame: &Frame,
+    config: &Arc<Config>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let Some(state) = code_state(code)? else {
+        set_skip(code);
+        return Ok(None);
+    };
+    state.refresh();
+    if state.is_given_up(config) {
+        return Ok(None);
+    }
+    let mut failed: Option<(Rc<Kept>, usize)> = None;
+    let plans: Vec<Rc<Kept>> = state.plans.borrow().clone();
+    if !plans.is_empty() {
+        let now = global_state(py);
+        for kept in &plans {
+            if !std::ptr::eq(kept.config.as_ptr(), Arc::as_ptr(config)) || kept.plan.state != now {
+                continue;
+            }
+            let mut found = take_found();
+            match kept.walk.check(py, frame, &mut found) {
+                Ok(()) if kept.constraints_hold(py, &found) => {
+                    return super::run::run(py, &state, kept, found, frame).map(Some);
+                }
+                Ok(()) => super::guards::give_back(found),
+                Err(guard) => {
+                    super::guards::give_back(found);
+                    failed.get_or_insert((kept.clone(), guard));
+                }
+            }
+        }
+    }
+    state.misses.set(state.misses.get() + 1);
+    let of_config = plans.iter().filter(|kept| std::ptr::eq(kept.config.as_ptr(), Arc::as_ptr(config))).count();
+    if of_config >= config.limit {
+        report_limit(py, &state, config, failed.as_ref())?;
+        state.give_up(config);
+        return Ok(None);
+    }
+    if let Some((kept, guard)) = &failed
+        && config.dynamic.is_none()
+        && let Some((source, dims)) = kept.walk.differing_sizes(py, *guard, frame)
+    {
+        let mut dynamic = state.dynamic.borrow_mut();
+        dynamic.extend(dims.into_iter().map(|dim| (source.clone(), dim)));
+    }
+    let kept = without_capture(|| compile_frame(py, code, &state, frame, config, failed.as_ref()))?;
+    let Some(kept) = kept else { return Ok(None) };
+    let mut found = take_found();
+    if kept.walk.check(py, frame, &mut found).is_err() {
+        // What was just assumed does not hold: nothing of this frame can be relied on.
+        super::guards::give_back(found);
+        state.give_up(config);
+        return Ok(None);
+    }
+    let mut plans = state.plans.borrow_mut();
+    plans.retain(|known| known.config.strong_count() > 0);
+    plans.push(kept.clone());
+    drop(plans);
+    super::run::run(py, &state, &kept, found, frame).map(Some)
+}
+
+fn describe_guard(kept: &Kept, guard: usize) -> Option<String> {
+    let guard = kept.walk.guards().get(guard)?;
+    let place = guard.line.as_ref().map(|(file, line)| format!(" ({file}:{line})")).unwrap_or_default();
+    Some(format!("{}: {}{place}", guard.source, check_name(&guard.check)))
+}
+
+fn check_name(check: &pyrite_capture::Check) -> String {
+    use pyrite_capture::Check;
+    match check {
+        Check::Is(_) => "is the same object".to_owned(),
+        Check::Class(..) => "is of the same class".to_owned(),
+        Check::Equal(_) => "has the same value".to_owned(),
+        Check::Length(length) => format!("has {length} items"),
+        Check::Keys(_) => "has the same keys".to_owned(),
+        Check::Code(_) => "is a function of the same code".to_owned(),
+        Check::Tensor(meta, _) => format!("is a tensor of type {} and shape {:?}", meta.dtype, meta.shape),
+        Check::Lacks(name) => format!("has no attribute {name} of its own"),
+        Check::Nothing => "is not there".to_owned(),
+        Check::Same(other) => format!("is {other}"),
+        Check::Differs(other) => format!("is not {other}"),
+    }
+}
+
+fn report_limit(
+    py: Python<'_>,
+    state: &CodeState,
+    config: &Config,
+    failed: Option<&(Rc<Kept>, usize)>,
+) -> PyResult<()> {
+    let guard = failed.and_then(|(kept, guard)| describe_guard(kept, *guard)).unwrap_or_else(|| "a guard".to_owned());
+    let code = &state.code;
+    let message = format!(
+        "{} ({}:{}) was compiled {} times and runs plain from now on. Last reason to compile again: {guard}; no plan fitted {} times. \
+         Remedy: pass what changes as a tensor, or raise pyrite.config.cache_size_limit.",
+        code.qualified_name,
+        code.file,
+        code.first_line,
+        config.limit,
+        state.misses.get(),
+    );
+    without_capture(|| config.report.bind(py).call1(("limit", message)))?;
+    Ok(())
+}
+
+fn compile_frame(
+    py: Python<'_>,
+    object: &Bound<'_, PyAny>,
+    state: &CodeState,
+    frame: &Frame,
+    config: &Arc<Config>,
+    failed: Option<&(Rc<Kept>, usize)>,
+) -> PyResult<Option<Rc<Kept>>> {
+    let begun = Instant::now();
+    let keep = Rc::new(Keep::default());
+    let host = Python3::new(py, keep.clone())?;
+    // SAFETY: slots and closure of a live frame.
+    let (slots, closure) = unsafe {
+        let slot = |index: usize| {
+            let object = *frame.slots.add(index);
+            (!object.is_null()).then(|| keep.keep(&Bound::from_borrowed_ptr(py, object)))
+        };
+        let slots: Vec<Option<Object>> = (0..state.code.parameters()).map(slot).collect();
+        let closure = ffi::PyFunction_GetClosure(frame.function);
+        let cells = if closure.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(closure) };
+        let cell = |index: isize| keep.keep(&Bound::from_borrowed_ptr(py, ffi::PyTuple_GET_ITEM(closure, index)));
+        (slots, (0..cells).map(cell).collect::<Vec<_>>())
+    };
+    let entry = Entry {
+        code: state.code.clone(),
+        closure,
+        globals: Object(frame.globals as usize),
+        builtins: Object(frame.builtins as usize),
+        slots,
+    };
+    let settings = Settings { dynamic: state.dynamic.borrow().clone(), all_dynamic: config.dynamic == Some(true) };
+    let captured = capture(&host, &entry, &settings);
+    let capture_seconds = begun.elapsed().as_secs_f64();
+    let mut plan = match captured {
+        Ok(plan) => plan,
+        Err(skipped) => return skip(py, state, config, &skipped.0, None),
+    };
+    let original = match &state.mapping {
+        Some(mapping) => {
+            if translate(&mut plan, mapping).is_none() {
+                return skip(py, state, config, "the frame stops inside of its own prologue", None);
+            }
+            mapping.object.bind(py).clone()
+        }
+        None => object.clone(),
+    };
+    if let End::Break(resume) = &plan.end {
+        if config.full_graph {
+            return Err(break_error(py, &resume.why));
+        }
+        if !super::run::can_go_on(py, &original, resume)? {
+            return skip(py, state, config, &resume.why.reason, Some(&resume.why));
+        }
+    }
+    let nothing = plan.graph.is_none() && plan.effects.is_empty() && matches!(plan.end, End::Return(_));
+    if nothing {
+        // Without a tensor there is nothing to gain here.
+        state.give_up(config);
+        return Ok(None);
+    }
+    let guards = std::mem::take(&mut plan.guards);
+    let walk = Walk::new(py, guards, &sources_of(&plan))?;
+    let inputs: Vec<usize> = plan.inputs.iter().filter_map(|source| walk.place_of(source)).collect();
+    let mut found = take_found();
+    if walk.check(py, frame, &mut found).is_err() {
+        return skip(py, state, config, "what was assumed of the frame does not hold", None);
+    }
+    let examples: Vec<Bound<'_, PyAny>> = inputs.iter().map(|place| found.get(py, *place)).collect();
+    super::guards::give_back(found);
+    let begun = Instant::now();
+    let (program, graph) = match compile_graph(py, config, &plan, examples)? {
+        Compiled::Program(program, graph) => (Some(program), Some(graph)),
+        Compiled::Nothing => (None, None),
+        Compiled::Refused => return skip(py, state, config, "the backend refused the graph", None),
+    };
+    let compile_seconds = begun.elapsed().as_secs_f64();
+    let constraints = plan.graph.as_ref().map(|graph| graph.env.constraints()).unwrap_or_default();
+    let kept = Kept {
+        constraints,
+        config: Arc::downgrade(config),
+        _keep: objects_of(py, &plan),
+        walk,
+        plan,
+        program,
+        inputs,
+        calls: Cell::new(0),
+    };
+    note(py, || {
+        let why = if let End::Break(resume) = &kept.plan.end { Some(&resume.why) } else { None };
+        Captured {
+            graph,
+            op_count: kept.plan.op_count,
+            guards: (0..kept.walk.guards().len()).filter_map(|guard| describe_guard(&kept, guard)).collect(),
+            capture_seconds,
+            compile_seconds,
+            failed_guard: failed.and_then(|(kept, guard)| describe_guard(kept, *guard)),
+            ..record(state, why, "captured")
+        }
+    });
+    Ok(Some(Rc::new(kept)))
+}
+
+fn record(state: &CodeState, why: Option<&Break>, outcome: &'static str) -> Captured {
+    let code = &state.code;
+    let stack =
+        why.map(|why| why.stack.iter().map(|(file, line, name)| (file.to_string(), *line, name.to_string())).collect());
+    Captured {
+        function: code.qualified_name.to_string(),
+        file: code.file.to_string(),
+        line: code.first_line,
+        graph: None,
+        op_count: 0,
+        reason: why.map(|why| why.reason.clone()),
+        hint: why.and_then(|why| why.hint.clone()),
+        user_stack: stack.unwrap_or_default(),
+        guards: Vec::new(),
+        capture_seconds: 0.0,
+        compile_seconds: 0.0,
+        outcome,
+        failed_guard: None,
+    }
+}
+
+fn skip(
+    py: Python<'_>,
+    state: &CodeState,
+    config: &Arc<Config>,
+    reason: &str,
+    why: Option<&Break>,
+) -> PyResult<Option<Rc<Kept>>> {
+    if config.full_graph {
+        let why = why.cloned().unwrap_or(Break { reason: reason.to_owned(), hint: None, stack: Vec::new() });
+        return Err(break_error(py, &why));
+    }
+    state.give_up(config);
+    note(py, || Captured { reason: Some(reason.to_owned()), ..record(state, why, "skipped") });
+    let message = format!("{} runs plain: {reason}", state.code.qualified_name);
+    config.report.bind(py).call1(("skipped", message))?;
+    Ok(None)
+}
+
+/// The error of a function that must be one graph.
+fn break_error(py: Python<'_>, why: &Break) -> PyErr {
+    let mut message = format!("the graph breaks: {}", why.reason);
+    for (file, line, function) in &why.stack {
+        message.push_str(&format!("\n  File \"{file}\", line {line}, in {function}"));
+    }
+    if let Some(hint) = &why.hint {
+        message.push_str(&format!("\nRemedy: {hint}"));
+    }
+    let class = py.import("pyrite._errors").and_then(|errors| errors.getattr("GraphBreakError"));
+    match class.and_then(|class| class.call1((&message,))) {
+        Ok(error) => PyErr::from_value(error),
+        Err(_) => PyRuntimeError::new_err(message),
+    }
+}
+
+enum Compiled {
+    Program(Py<PyAny>, Py<crate::graph::Graph>),
+    Nothing,
+    Refused,
+}
+
+fn compile_graph<'py>(
+    py: Python<'py>,
+    config: &Config,
+    plan: &Plan,
+    examples: Vec<Bound<'py, PyAny>>,
+) -> PyResult<Compiled> {
+    let Some(graph) = &plan.graph else { return Ok(Compiled::Nothing) };
+    let graph = Py::new(py, crate::graph::Graph { graph: graph.clone() })?;
+    let program = config.backend.bind(py).call1((graph.clone_ref(py), PyTuple::new(py, examples)?))?;
+    if program.is_none() {
+        return Ok(Compiled::Refused);
+    }
+    Ok(Compiled::Program(program.unbind(), graph))
+}
+
+/// A function that compiles what it calls.
+#[pyclass(module = "pyrite._native", frozen)]
+pub struct Compiler {
+    config: Arc<Config>,
+}
+
+#[pymethods]
+impl Compiler {
+    #[new]
+    #[pyo3(signature = (backend, report, *, fullgraph, dynamic, cache_size_limit))]
+    fn new(
+        backend: Py<PyAny>,
+        report: Py<PyAny>,
+        fullgraph: bool,
+        dynamic: Option<bool>,
+        cache_size_limit: usize,
+    ) -> Self {
+        install();
+        let config = Config { backend, full_graph: fullgraph, dynamic, limit: cache_size_limit, report };
+        Self { config: Arc::new(config) }
+    }
+
+    /// Calls a function; its frames, and those of what it calls, are captured.
+    #[pyo3(signature = (function, args, kwargs))]
+    fn call<'py>(
+        &self,
+        function: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let before = set_active(Some(self.config.clone()));
+        let result = function.call(args, kwargs);
+        set_active(before);
+        result
+    }
+
+    /// Calls a function; its frames run plain.
+    #[staticmethod]
+    #[pyo3(signature = (function, args, kwargs))]
+    fn call_plain<'py>(
+        function: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let before = set_active(None);
+        let result = function.call(args, kwargs);
+        set_active(before);
+        result
+    }
+}

@@ -1,0 +1,805 @@
+//! CPython as the capture sees it.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyBytes, PyCFunction, PyComplex, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PyModule};
+use pyo3::types::{PyRange, PySet, PySlice, PyString, PyTuple, PyType};
+use pyrite_capture::Host;
+use pyrite_capture::code::{Code, RawCode, decode};
+use pyrite_capture::host::{Descriptor, FunctionParts, GlobalState, Kind, Made, Object, Raised, TensorFacts};
+use pyrite_ir::{Device, Meta, NodeId, StorageId, Value};
+use pyrite_sym::SymInt;
+use pyrite_tensor::{Complex64, DType, MemoryFormat};
+use rustc_hash::FxHashMap;
+
+use super::guards::requires_grad;
+use super::objects::{Keep, bound};
+use crate::bridge::{Shim, dtype_of};
+
+type Raw = *mut ffi::PyObject;
+
+/// Classes and tables that are looked up once.
+struct Library {
+    tensor: Py<PyAny>,
+    torch_module: Py<PyAny>,
+    size: Py<PyAny>,
+    ordered_dict: Py<PyAny>,
+    default_dict: Py<PyAny>,
+    partial: Py<PyAny>,
+    enumeration: Py<PyAny>,
+    property: Py<PyAny>,
+    method: Py<PyAny>,
+    operators: (Py<PyAny>, Py<PyAny>),
+    numpy_scalar: Option<Py<PyAny>>,
+    plain: Vec<Py<PyAny>>,
+    descriptors: Vec<(Py<PyAny>, &'static str)>,
+    names: FxHashMap<usize, Arc<str>>,
+    /// What the names belong to, kept alive.
+    _named: Py<PyAny>,
+    polyfills: Py<PyAny>,
+    torch: Py<PyModule>,
+    operator: Py<PyModule>,
+    skipped: Vec<String>,
+    shim: &'static Shim,
+}
+
+static LIBRARY: PyOnceLock<Library> = PyOnceLock::new();
+
+fn library(py: Python<'_>) -> PyResult<&'static Library> {
+    LIBRARY.get_or_try_init(py, || {
+        let class =
+            |module: &str, name: &str| -> PyResult<Py<PyAny>> { Ok(py.import(module)?.getattr(name)?.unbind()) };
+        let table = py.import("pyrite._names")?;
+        let (names, named): (Bound<'_, PyDict>, Bound<'_, PyAny>) = table.call_method0("table")?.extract()?;
+        let mut by_address = FxHashMap::default();
+        for (address, name) in names {
+            by_address.insert(address.extract::<usize>()?, Arc::from(name.extract::<String>()?));
+        }
+        let mut plain = Vec::new();
+        for name in ["dtype", "device", "memory_format", "layout"] {
+            plain.push(class("torch", name)?);
+        }
+        plain.push(class("builtins", "ellipsis").or_else(|_| class("types", "EllipsisType"))?);
+        plain.push(class("types", "NotImplementedType")?);
+        plain.push(class("types", "MappingProxyType")?);
+        let mut descriptors = Vec::new();
+        for (name, kind) in [
+            ("MemberDescriptorType", "slot"),
+            ("GetSetDescriptorType", "slot"),
+            ("MethodDescriptorType", "method"),
+            ("WrapperDescriptorType", "method"),
+            ("ClassMethodDescriptorType", "method"),
+        ] {
+            descriptors.push((class("types", name)?, kind));
+        }
+        Ok(Library {
+            tensor: class("torch", "Tensor")?,
+            torch_module: class("torch.nn", "Module")?,
+            size: class("torch", "Size")?,
+            ordered_dict: class("collections", "OrderedDict")?,
+            default_dict: class("collections", "defaultdict")?,
+            partial: class("functools", "partial")?,
+            enumeration: class("enum", "EnumMeta")?,
+            property: class("builtins", "property")?,
+            method: class("types", "MethodType")?,
+            operators: (class("torch._ops", "OpOverload")?, class("torch._ops", "OpOverloadPacket")?),
+            numpy_scalar: class("numpy", "generic").ok(),
+            plain,
+            descriptors,
+            names: by_address,
+            _named: named.unbind(),
+            polyfills: py.import("pyrite._polyfills")?.into_any().unbind(),
+            torch: py.import("torch")?.unbind(),
+            operator: py.import("operator")?.unbind(),
+            skipped: table.call_method0("never_followed")?.extract()?,
+            shim: Shim::get(py)?,
+        })
+    })
+}
+
+/// See [`Host`].
+pub struct Python3<'py> {
+    py: Python<'py>,
+    keep: Rc<Keep>,
+    library: &'static Library,
+    members: RefCell<FxHashMap<(String, String), Option<Object>>>,
+    codes: RefCell<FxHashMap<usize, Option<Rc<Code>>>>,
+    storages: RefCell<FxHashMap<usize, StorageId>>,
+    interned: Bound<'py, PyDict>,
+}
+
+impl<'py> Python3<'py> {
+    /// A host that keeps what it names in `keep`.
+    pub fn new(py: Python<'py>, keep: Rc<Keep>) -> PyResult<Self> {
+        Ok(Self {
+            py,
+            keep,
+            library: library(py)?,
+            members: RefCell::default(),
+            codes: RefCell::default(),
+            storages: RefCell::default(),
+            interned: PyDict::new(py),
+        })
+    }
+
+    fn bound(&self, object: Object) -> Bound<'py, PyAny> {
+        bound(self.py, object)
+    }
+
+    fn keep(&self, object: &Bound<'py, PyAny>) -> Object {
+        self.keep.keep(object)
+    }
+
+    fn made(&self, result: PyResult<Bound<'py, PyAny>>) -> Made {
+        match result {
+            Ok(object) => Ok(self.keep(&object)),
+            Err(error) => Err(Raised(self.keep(error.value(self.py).as_any()))),
+        }
+    }
+
+    fn is_plain(&self, object: &Bound<'py, PyAny>) -> bool {
+        matches!(self.kind_of(object), Kind::None | Kind::Bool | Kind::Int | Kind::Plain)
+    }
+
+    fn kind_of(&self, object: &Bound<'py, PyAny>) -> Kind {
+        let library = self.library;
+        if object.is_none() {
+            return Kind::None;
+        }
+        if object.is_exact_instance_of::<PyBool>() {
+            return Kind::Bool;
+        }
+        if object.is_exact_instance_of::<PyInt>() {
+            return Kind::Int;
+        }
+        if object.is_exact_instance_of::<PyFloat>()
+            || object.is_exact_instance_of::<PyString>()
+            || object.is_exact_instance_of::<PyComplex>()
+            || object.is_exact_instance_of::<PyBytes>()
+            || object.is_exact_instance_of::<PyRange>()
+        {
+            return Kind::Plain;
+        }
+        if object.is_exact_instance_of::<PySlice>() {
+            let parts = ["start", "stop", "step"].map(|name| object.getattr(name).is_ok_and(|p| self.is_plain(&p)));
+            return if parts.iter().all(|plain| *plain) { Kind::Plain } else { Kind::Opaque };
+        }
+        let class = object.get_type();
+        let is = |known: &Py<PyAny>| class.as_ptr() == known.as_ptr();
+        if library.plain.iter().any(is) {
+            return Kind::Plain;
+        }
+        if object.is_exact_instance_of::<PyTuple>() {
+            return Kind::Tuple;
+        }
+        if object.is_exact_instance_of::<PyList>() {
+            return Kind::List;
+        }
+        if object.is_exact_instance_of::<PyDict>() || is(&library.ordered_dict) || is(&library.default_dict) {
+            return Kind::Dict;
+        }
+        if object.is_exact_instance_of::<PySet>() {
+            return Kind::Set;
+        }
+        if object.is_exact_instance_of::<PyFrozenSet>() {
+            return Kind::FrozenSet;
+        }
+        self.kind_by_class(object, &class)
+    }
+
+    fn kind_by_class(&self, object: &Bound<'py, PyAny>, class: &Bound<'py, PyType>) -> Kind {
+        let library = self.library;
+        let raw = object.as_ptr();
+        let instance_of = |known: &Py<PyAny>| object.is_instance(known.bind(self.py)).unwrap_or(false);
+        let class_is = |known: &Py<PyAny>| {
+            // SAFETY: both are live classes.
+            unsafe { ffi::PyType_IsSubtype(class.as_type_ptr(), known.as_ptr().cast()) != 0 }
+        };
+        if class_is(&library.tensor) {
+            return if library.shim.describe(object).is_ok_and(|d| dtype_of(d.dtype).is_some()) {
+                Kind::Tensor
+            } else {
+                Kind::ForeignTensor
+            };
+        }
+        // SAFETY: the object is live.
+        unsafe {
+            if ffi::PyFunction_Check(raw) != 0 {
+                return Kind::Function;
+            }
+            if ffi::PyType_Check(raw) != 0 {
+                return Kind::Class;
+            }
+            if ffi::PyModule_Check(raw) != 0 {
+                return Kind::Module;
+            }
+            if ffi::PyGen_Check(raw) != 0 {
+                return Kind::Generator;
+            }
+        }
+        if object.is_instance_of::<PyCFunction>() || library.descriptors.iter().any(|(known, _)| instance_of(known)) {
+            return Kind::Builtin;
+        }
+        if class.is(library.method.bind(self.py)) {
+            return Kind::Method;
+        }
+        if class_is(&library.torch_module) {
+            return Kind::TorchModule;
+        }
+        if class.is(library.partial.bind(self.py)) {
+            return Kind::Partial;
+        }
+        if class.is(library.operators.0.bind(self.py)) || class.is(library.operators.1.bind(self.py)) {
+            return Kind::Builtin;
+        }
+        if class.get_type().is_subclass(library.enumeration.bind(self.py)).unwrap_or(false)
+            || library.numpy_scalar.as_ref().is_some_and(class_is)
+        {
+            return Kind::Plain;
+        }
+        let tuple = self.py.get_type::<PyTuple>();
+        if class.is_subclass(&tuple).unwrap_or(false) {
+            let named = class.is(library.size.bind(self.py))
+                || class.hasattr("_fields").unwrap_or(false)
+                || class.hasattr("n_sequence_fields").unwrap_or(false);
+            return if named { Kind::NamedTuple } else { Kind::Opaque };
+        }
+        let name = class.name().map(|name| name.to_string()).unwrap_or_default();
+        if matches!(&*name, "list_iterator" | "tuple_iterator" | "range_iterator") {
+            let hint = object.call_method0("__length_hint__").and_then(|hint| hint.extract::<usize>());
+            return if hint.is_ok_and(|hint| hint <= 64) { Kind::Iterator } else { Kind::Opaque };
+        }
+        // SAFETY: the class is live.
+        let heap = unsafe { ffi::PyType_GetFlags(class.as_type_ptr()) } & ffi::Py_TPFLAGS_HEAPTYPE != 0;
+        let container = ["list", "dict", "set", "frozenset", "str", "int", "float", "bytes", "BaseException", "type"];
+        let derived = container.iter().any(|name| {
+            let known = self.py.import("builtins").and_then(|builtins| builtins.getattr(*name));
+            known.is_ok_and(|known| class.is_subclass(&known).unwrap_or(false))
+        });
+        let python_made = heap
+            && class.hasattr("__module__").unwrap_or(false)
+            && class.getattr("__dict__").is_ok_and(|d| {
+                d.contains("__dict__").unwrap_or(false)
+                    || d.contains("__slots__").unwrap_or(false)
+                    || d.contains("__weakref__").unwrap_or(false)
+                    || class.getattr("__mro__").and_then(|mro| mro.len()).is_ok_and(|length| length > 2)
+            });
+        if (python_made || &*name == "SimpleNamespace") && !derived { Kind::Instance } else { Kind::Opaque }
+    }
+
+    fn objects(&self, items: Vec<Bound<'py, PyAny>>) -> Vec<Object> {
+        items.iter().map(|item| self.keep(item)).collect()
+    }
+
+    fn decode(&self, code: &Bound<'py, PyAny>) -> PyResult<Option<Rc<Code>>> {
+        decode_code(code, &self.keep)
+    }
+}
+
+/// A code object, decoded; `None` when an instruction is unknown.
+pub fn decode_code(code: &Bound<'_, PyAny>, keep: &Keep) -> PyResult<Option<Rc<Code>>> {
+    let texts = |name: &str| -> PyResult<Vec<Rc<str>>> {
+        let names: Vec<String> = code.getattr(name)?.extract()?;
+        Ok(names.into_iter().map(Rc::from).collect())
+    };
+    let text = |name: &str| -> PyResult<Rc<str>> { Ok(Rc::from(code.getattr(name)?.extract::<String>()?)) };
+    let number = |name: &str| -> PyResult<usize> { code.getattr(name)?.extract() };
+    let mut lines = Vec::new();
+    for range in code.call_method0("co_lines")?.try_iter()? {
+        let (start, end, line): (u32, u32, Option<u32>) = range?.extract()?;
+        lines.push((start, end, line.unwrap_or(0)));
+    }
+    let raw = RawCode {
+        code: code.getattr("co_code")?.extract()?,
+        exceptions: code.getattr("co_exceptiontable")?.extract()?,
+        lines,
+    };
+    let Some((instructions, protected)) = decode(&raw) else { return Ok(None) };
+    let mut consts = Vec::new();
+    for constant in code.getattr("co_consts")?.try_iter()? {
+        consts.push(keep.keep(&constant?));
+    }
+    Ok(Some(Rc::new(Code {
+        object: keep.keep(code),
+        instructions,
+        protected,
+        consts,
+        names: texts("co_names")?,
+        locals: texts("co_varnames")?,
+        cells: texts("co_cellvars")?,
+        free: texts("co_freevars")?,
+        positional: number("co_argcount")?,
+        positional_only: number("co_posonlyargcount")?,
+        keyword_only: number("co_kwonlyargcount")?,
+        flags: code.getattr("co_flags")?.extract()?,
+        stack_size: number("co_stacksize")?,
+        first_line: code.getattr("co_firstlineno")?.extract()?,
+        name: text("co_name")?,
+        qualified_name: text("co_qualname")?,
+        file: text("co_filename")?,
+    })))
+}
+
+/// An item that an iterator has not given out yet, without advancing it: a new reference, or null.
+///
+/// # Safety
+/// The object is live and the interpreter held.
+pub unsafe fn iterator_item(iterator: Raw, index: usize) -> Raw {
+    // SAFETY: the caller gives a live object and holds the interpreter.
+    let py = unsafe { Python::assume_attached() };
+    // SAFETY: as above.
+    let iterator = unsafe { Bound::from_borrowed_ptr(py, iterator) };
+    let item = remaining(&iterator).ok().and_then(|items| items.get_item(index).ok());
+    item.map_or(std::ptr::null_mut(), Bound::into_ptr)
+}
+
+/// What an iterator has not given out yet.
+fn remaining<'py>(iterator: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+    let copy = iterator.py().import("copy")?.call_method1("copy", (iterator,))?;
+    let items: Vec<Bound<'py, PyAny>> = copy.try_iter()?.collect::<PyResult<_>>()?;
+    PyList::new(iterator.py(), items)
+}
+
+impl Host for Python3<'_> {
+    fn kind(&self, object: Object) -> Kind {
+        self.kind_of(&self.bound(object))
+    }
+
+    fn class_of(&self, object: Object) -> Object {
+        self.keep(self.bound(object).get_type().as_any())
+    }
+
+    fn describe(&self, object: Object) -> String {
+        let bound = self.bound(object);
+        let named = |attribute: &str| bound.getattr(attribute).and_then(|name| name.extract::<String>());
+        match self.kind_of(&bound) {
+            Kind::None | Kind::Bool | Kind::Int | Kind::Plain => {
+                let text = bound.repr().map(|text| text.to_string()).unwrap_or_default();
+                text.chars().take(60).collect()
+            }
+            Kind::Function | Kind::Class | Kind::Builtin | Kind::Module => {
+                if let Some(name) = self.qualified_name(object) {
+                    return name.to_string();
+                }
+                let module = named("__module__").unwrap_or_default();
+                let name = named("__qualname__").or_else(|_| named("__name__")).unwrap_or_else(|_| "?".to_owned());
+                if module.is_empty() { name } else { format!("{module}.{name}") }
+            }
+            _ => format!("an object of {}", self.class_name(self.class_of(object))),
+        }
+    }
+
+    fn class_name(&self, class: Object) -> String {
+        let class = self.bound(class);
+        let text = |name: &str| class.getattr(name).and_then(|text| text.extract::<String>()).unwrap_or_default();
+        format!("{}.{}", text("__module__"), text("__qualname__"))
+    }
+
+    fn none(&self) -> Object {
+        self.keep(self.py.None().bind(self.py))
+    }
+
+    fn bool(&self, value: bool) -> Object {
+        self.keep(PyBool::new(self.py, value).as_any())
+    }
+
+    fn int(&self, value: i64) -> Object {
+        self.keep(PyInt::new(self.py, value).as_any())
+    }
+
+    fn str(&self, value: &str) -> Object {
+        self.keep(PyString::intern(self.py, value).as_any())
+    }
+
+    fn tuple(&self, items: &[Object]) -> Object {
+        let items = items.iter().map(|item| self.bound(*item));
+        let items: Vec<_> = items.collect();
+        PyTuple::new(self.py, items).map_or_else(|_| self.none(), |tuple| self.keep(tuple.as_any()))
+    }
+
+    fn slice(&self, parts: [Object; 3]) -> Object {
+        // SAFETY: the parts are live; the result is a new reference.
+        let slice = unsafe {
+            let made = ffi::PySlice_New(parts[0].0 as Raw, parts[1].0 as Raw, parts[2].0 as Raw);
+            Bound::from_owned_ptr(self.py, made)
+        };
+        self.keep(&slice)
+    }
+
+    fn member(&self, module: &str, name: &str) -> Option<Object> {
+        let key = (module.to_owned(), name.to_owned());
+        if let Some(known) = self.members.borrow().get(&key) {
+            return *known;
+        }
+        let found = self.py.import(module).and_then(|module| module.getattr(name)).ok();
+        let found = found.map(|object| self.keep(&object));
+        self.members.borrow_mut().insert(key, found);
+        found
+    }
+
+    fn polyfill(&self, name: &str) -> Option<Object> {
+        let table = self.library.polyfills.bind(self.py).getattr("TABLE").ok()?;
+        let found = table.cast::<PyDict>().ok()?.get_item(name).ok()??;
+        Some(self.keep(&found))
+    }
+
+    fn as_int(&self, object: Object) -> Option<i64> {
+        let object = self.bound(object);
+        match self.kind_of(&object) {
+            Kind::Int | Kind::Bool => object.extract().ok(),
+            Kind::Plain if object.hasattr("__index__").unwrap_or(false) => object.extract().ok(),
+            _ => None,
+        }
+    }
+
+    fn as_str(&self, object: Object) -> Option<Rc<str>> {
+        let object = self.bound(object);
+        let text = object.cast_exact::<PyString>().ok()?;
+        text.to_str().ok().map(Rc::from)
+    }
+
+    fn truth(&self, object: Object) -> Result<bool, Raised> {
+        let truth = self.bound(object).is_truthy();
+        truth.map_err(|error| Raised(self.keep(error.value(self.py).as_any())))
+    }
+
+    fn to_graph(&self, object: Object) -> Option<Value<NodeId>> {
+        let object = self.bound(object);
+        Some(match self.kind_of(&object) {
+            Kind::None => Value::None,
+            Kind::Bool => Value::Bool(object.extract().ok()?),
+            Kind::Int => Value::Int(SymInt::Int(object.extract().ok()?)),
+            Kind::Plain => return self.plain_to_graph(&object),
+            _ => return None,
+        })
+    }
+
+    fn object_of(&self, value: &Value<NodeId>) -> Option<Object> {
+        let torch = self.library.torch.bind(self.py);
+        let made = match value {
+            Value::None => return Some(self.none()),
+            Value::Bool(value) => return Some(self.bool(*value)),
+            Value::Int(value) => return Some(self.int(value.as_int()?)),
+            Value::Float(value) => PyFloat::new(self.py, *value).into_any(),
+            Value::Complex(value) => PyComplex::from_doubles(self.py, value.re, value.im).into_any(),
+            Value::Str(value) => return Some(self.str(value)),
+            Value::DType(dtype) => torch.getattr(dtype_name(*dtype)).ok()?,
+            Value::Device(device) => torch.call_method1("device", (device.to_string(),)).ok()?,
+            Value::Layout(name) => torch.getattr(&**name).ok()?,
+            Value::MemoryFormat(format) => torch.getattr(format_name(*format)).ok()?,
+            _ => return None,
+        };
+        Some(self.keep(&made))
+    }
+
+    fn call(&self, function: Object, args: &[Object], kwargs: &[(Object, Object)]) -> Made {
+        let call = || {
+            let args = PyTuple::new(self.py, args.iter().map(|arg| self.bound(*arg)).collect::<Vec<_>>())?;
+            let named = PyDict::new(self.py);
+            for (key, value) in kwargs {
+                named.set_item(self.bound(*key), self.bound(*value))?;
+            }
+            self.bound(function).call(args, Some(&named))
+        };
+        self.made(call())
+    }
+
+    fn operator(&self, name: &str, args: &[Object]) -> Made {
+        let call = || {
+            let args = PyTuple::new(self.py, args.iter().map(|arg| self.bound(*arg)).collect::<Vec<_>>())?;
+            self.library.operator.bind(self.py).getattr(name)?.call1(args)
+        };
+        self.made(call())
+    }
+
+    fn attribute(&self, object: Object, name: &str) -> Made {
+        self.made(self.bound(object).getattr(name))
+    }
+
+    fn class_attribute(&self, class: Object, name: &str) -> Option<Object> {
+        let name = PyString::intern(self.py, name);
+        // SAFETY: the class is live, the result is borrowed from it.
+        let found = unsafe { super::objects::_PyType_Lookup(class.0 as *mut ffi::PyTypeObject, name.as_ptr()) };
+        if found.is_null() {
+            // SAFETY: an error may have been set by a failed lookup.
+            unsafe { ffi::PyErr_Clear() };
+            return None;
+        }
+        // SAFETY: as above.
+        Some(self.keep(&unsafe { Bound::from_borrowed_ptr(self.py, found) }))
+    }
+
+    fn class_attribute_after(&self, object_of: Object, class: Object, name: &str) -> Option<Object> {
+        let order = self.bound(object_of).getattr("__mro__").ok()?;
+        let order = order.cast::<PyTuple>().ok()?;
+        let place = order.iter().position(|base| base.as_ptr() as usize == class.0)?;
+        for base in order.iter().skip(place + 1) {
+            let found = base.getattr("__dict__").and_then(|dict| dict.get_item(name));
+            if let Ok(found) = found {
+                return Some(self.keep(&found));
+            }
+        }
+        None
+    }
+
+    fn descriptor(&self, attribute: Object) -> Descriptor {
+        let object = self.bound(attribute);
+        let class = object.get_type();
+        // SAFETY: the object is live.
+        if unsafe { ffi::PyFunction_Check(object.as_ptr()) } != 0 {
+            return Descriptor::Function;
+        }
+        if class.is(self.library.property.bind(self.py)) {
+            return match object.getattr("fget") {
+                Ok(getter) if !getter.is_none() => Descriptor::Property(self.keep(&getter)),
+                _ => Descriptor::Other,
+            };
+        }
+        let name = class.name().map(|name| name.to_string()).unwrap_or_default();
+        let inner = |of: &Bound<'_, PyAny>| of.getattr("__func__").ok().map(|f| self.keep.keep(&f));
+        match &*name {
+            "classmethod" => return inner(&object).map_or(Descriptor::Other, Descriptor::ClassMethod),
+            "staticmethod" => return inner(&object).map_or(Descriptor::Other, Descriptor::StaticMethod),
+            _ => {}
+        }
+        for (known, kind) in &self.library.descriptors {
+            if class.is(known.bind(self.py)) {
+                return if *kind == "slot" { Descriptor::Slot } else { Descriptor::BuiltinMethod };
+            }
+        }
+        // SAFETY: the class is live.
+        let has_get = unsafe { (*class.as_type_ptr()).tp_descr_get.is_some() };
+        if has_get { Descriptor::Other } else { Descriptor::Value }
+    }
+
+    fn instance_dict(&self, object: Object) -> Option<Object> {
+        // SAFETY: the object is live; a new reference or null with an error.
+        unsafe {
+            let dict = ffi::PyObject_GenericGetDict(object.0 as Raw, std::ptr::null_mut());
+            if dict.is_null() {
+                ffi::PyErr_Clear();
+                return None;
+            }
+            Some(self.keep(&Bound::from_owned_ptr(self.py, dict)))
+        }
+    }
+
+    fn dict_item(&self, dict: Object, name: &str) -> Option<Object> {
+        let dict = self.bound(dict);
+        let found = dict.cast::<PyDict>().ok()?.get_item(PyString::intern(self.py, name)).ok()??;
+        Some(self.keep(&found))
+    }
+
+    fn entries(&self, dict: Object) -> Vec<(Object, Object)> {
+        let dict = self.bound(dict);
+        let Ok(dict) = dict.cast::<PyDict>() else { return Vec::new() };
+        dict.iter().map(|(key, value)| (self.keep(&key), self.keep(&value))).collect()
+    }
+
+    fn items(&self, object: Object) -> Vec<Object> {
+        let object = self.bound(object);
+        if self.kind_of(&object) == Kind::Iterator {
+            return remaining(&object).map(|items| self.objects(items.iter().collect())).unwrap_or_default();
+        }
+        let items = object.try_iter().and_then(std::iter::Iterator::collect::<PyResult<Vec<_>>>);
+        items.map(|items| self.objects(items)).unwrap_or_default()
+    }
+
+    fn fields(&self, class: Object) -> Vec<Rc<str>> {
+        let class = self.bound(class);
+        let names = class.getattr("_fields").or_else(|_| class.getattr("__match_args__"));
+        let names = names.and_then(|names| names.extract::<Vec<String>>()).unwrap_or_default();
+        names.into_iter().map(Rc::from).collect()
+    }
+
+    fn intern(&self, key: Object) -> Option<Object> {
+        let key = self.bound(key);
+        let known = self.interned.call_method1("setdefault", (&key, &key));
+        known.ok().map(|known| self.keep(&known))
+    }
+
+    fn is_subclass(&self, class: Object, base: Object) -> bool {
+        // SAFETY: both are live.
+        let answer = unsafe { ffi::PyObject_IsSubclass(class.0 as Raw, base.0 as Raw) };
+        if answer < 0 {
+            // SAFETY: an error is set.
+            unsafe { ffi::PyErr_Clear() };
+        }
+        answer == 1
+    }
+
+    fn function(&self, function: Object) -> Option<FunctionParts> {
+        let function = self.bound(function);
+        let attribute = |name: &str| function.getattr(name).ok();
+        let items = |name: &str| -> Vec<Object> {
+            let held = attribute(name).filter(|held| !held.is_none());
+            held.and_then(|held| held.try_iter().ok().map(|items| items.flatten().collect::<Vec<_>>()))
+                .map(|items| self.objects(items))
+                .unwrap_or_default()
+        };
+        let keyword_defaults = attribute("__kwdefaults__").filter(|held| !held.is_none());
+        Some(FunctionParts {
+            code: self.keep(&attribute("__code__")?),
+            globals: self.keep(&attribute("__globals__")?),
+            builtins: self.keep(&attribute("__builtins__")?),
+            defaults: items("__defaults__"),
+            keyword_defaults: keyword_defaults.map(|d| self.entries(self.keep(&d))).unwrap_or_default(),
+            closure: items("__closure__"),
+        })
+    }
+
+    fn method(&self, method: Object) -> Option<(Object, Object)> {
+        let method = self.bound(method);
+        Some((self.keep(&method.getattr("__func__").ok()?), self.keep(&method.getattr("__self__").ok()?)))
+    }
+
+    fn partial(&self, partial: Object) -> Option<(Object, Vec<Object>, Vec<(Object, Object)>)> {
+        let partial = self.bound(partial);
+        let args = self.items(self.keep(&partial.getattr("args").ok()?));
+        let kwargs = self.entries(self.keep(&partial.getattr("keywords").ok()?));
+        Some((self.keep(&partial.getattr("func").ok()?), args, kwargs))
+    }
+
+    fn cell_contents(&self, cell: Object) -> Option<Object> {
+        self.bound(cell).getattr("cell_contents").ok().map(|contents| self.keep(&contents))
+    }
+
+    fn code(&self, code: Object) -> Option<Rc<Code>> {
+        if let Some(known) = self.codes.borrow().get(&code.0) {
+            return known.clone();
+        }
+        let decoded = self.decode(&self.bound(code)).ok().flatten();
+        self.codes.borrow_mut().insert(code.0, decoded.clone());
+        decoded
+    }
+
+    fn builtin_receiver(&self, function: Object) -> Option<Object> {
+        let receiver = self.bound(function).getattr("__self__").ok()?;
+        (!receiver.is_none()).then(|| self.keep(&receiver))
+    }
+
+    fn qualified_name(&self, function: Object) -> Option<Arc<str>> {
+        if let Some(name) = self.library.names.get(&function.0) {
+            return Some(name.clone());
+        }
+        let object = self.bound(function);
+        let class = object.get_type();
+        if class.is(self.library.operators.0.bind(self.py)) || class.is(self.library.operators.1.bind(self.py)) {
+            return Some(format!("torch.ops.{}", object.str().ok()?).into());
+        }
+        None
+    }
+
+    fn may_inline(&self, code: &Code) -> Result<(), String> {
+        match self.library.skipped.iter().find(|prefix| code.file.starts_with(&***prefix)) {
+            Some(_) => Err(format!("a call of {} in {}, which is not followed", code.qualified_name, code.file)),
+            None => Ok(()),
+        }
+    }
+
+    fn tensor(&self, object: Object) -> Option<TensorFacts> {
+        let tensor = self.bound(object);
+        let described = self.library.shim.describe(&tensor).ok()?;
+        let dtype = dtype_of(described.dtype)?;
+        let dims = |dims: &[i64]| dims.iter().map(|d| SymInt::Int(*d)).collect::<pyrite_ir::SymDims>();
+        let mut meta = Meta::strided(&dims(described.sizes), &dims(described.strides), dtype);
+        meta.offset = SymInt::Int(described.offset);
+        meta.requires_grad = requires_grad(&tensor);
+        meta.is_leaf = tensor.getattr("is_leaf").and_then(|leaf| leaf.is_truthy()).unwrap_or(true);
+        let start = (described.data as usize).wrapping_sub(described.offset as usize * dtype.size());
+        if !described.data.is_null() && described.storage_bytes > 0 {
+            meta.storage = *self.storages.borrow_mut().entry(start).or_insert_with(StorageId::fresh);
+        }
+        let parameter = self.library.shim.is_parameter(&tensor);
+        Some(TensorFacts { meta, parameter })
+    }
+
+    fn context_variable(&self, variable: Object) -> Option<Object> {
+        let mut value = std::ptr::null_mut();
+        // SAFETY: the variable is live; a new reference is written, or null.
+        unsafe {
+            if ffi::PyContextVar_Get(variable.0 as Raw, std::ptr::null_mut(), &raw mut value) < 0 {
+                ffi::PyErr_Clear();
+                return None;
+            }
+            (!value.is_null()).then(|| self.keep(&Bound::from_owned_ptr(self.py, value)))
+        }
+    }
+
+    fn global_state(&self) -> GlobalState {
+        super::store::global_state(self.py)
+    }
+
+    fn class_version(&self, class: Object) -> Option<u32> {
+        // SAFETY: the class is live; a lookup gives it a version if it can have one.
+        unsafe {
+            let class = class.0 as *mut ffi::PyTypeObject;
+            let name = PyString::intern(self.py, "__class__");
+            super::objects::_PyType_Lookup(class, name.as_ptr());
+            let version = (*class).tp_version_tag;
+            (version != 0).then_some(version)
+        }
+    }
+}
+
+impl Python3<'_> {
+    fn plain_to_graph(&self, object: &Bound<'_, PyAny>) -> Option<Value<NodeId>> {
+        let class = object.get_type();
+        if object.is_exact_instance_of::<PyFloat>() {
+            return object.extract().ok().map(Value::Float);
+        }
+        if let Ok(text) = object.cast_exact::<PyString>() {
+            return Some(Value::from(text.to_str().ok()?));
+        }
+        if object.is_exact_instance_of::<PyComplex>() {
+            let part = |name: &str| object.getattr(name).ok()?.extract::<f64>().ok();
+            return Some(Value::Complex(Complex64::new(part("real")?, part("imag")?)));
+        }
+        if let Some(scalar) = &self.library.numpy_scalar
+            && object.is_instance(scalar.bind(self.py)).unwrap_or(false)
+        {
+            let item = object.call_method0("item").ok()?;
+            return if item.is_exact_instance_of::<PyBool>() {
+                item.extract().ok().map(Value::Bool)
+            } else if item.is_exact_instance_of::<PyInt>() {
+                item.extract::<i64>().ok().map(Value::from)
+            } else {
+                item.extract().ok().map(Value::Float)
+            };
+        }
+        let name = class.name().ok()?.to_string();
+        let text = object.str().ok()?.to_string();
+        match &*name {
+            "dtype" => dtype_named(text.strip_prefix("torch.")?).map(Value::DType),
+            "device" => Some(Value::Device(Device::from_name(&text))),
+            "layout" => Some(Value::Layout(text.strip_prefix("torch.")?.into())),
+            "memory_format" => Some(Value::MemoryFormat(match text.strip_prefix("torch.")? {
+                "contiguous_format" => MemoryFormat::Contiguous,
+                "preserve_format" => MemoryFormat::Preserve,
+                "channels_last" => MemoryFormat::ChannelsLast,
+                "channels_last_3d" => MemoryFormat::ChannelsLast3d,
+                _ => return None,
+            })),
+            _ => None,
+        }
+    }
+}
+
+const DTYPES: [(DType, &str); 12] = [
+    (DType::F64, "float64"),
+    (DType::F32, "float32"),
+    (DType::F16, "float16"),
+    (DType::BF16, "bfloat16"),
+    (DType::C64, "complex64"),
+    (DType::C128, "complex128"),
+    (DType::I64, "int64"),
+    (DType::I32, "int32"),
+    (DType::I16, "int16"),
+    (DType::I8, "int8"),
+    (DType::U8, "uint8"),
+    (DType::Bool, "bool"),
+];
+
+/// torch's name of a type.
+pub fn dtype_name(dtype: DType) -> &'static str {
+    DTYPES.iter().find(|(known, _)| *known == dtype).map_or("float32", |(_, name)| name)
+}
+
+/// The type of torch's name for it.
+pub fn dtype_named(name: &str) -> Option<DType> {
+    DTYPES.iter().find(|(_, known)| *known == name).map(|(dtype, _)| *dtype)
+}
+
+fn format_name(format: MemoryFormat) -> &'static str {
+    match format {
+        MemoryFormat::Contiguous => "contiguous_format",
+        MemoryFormat::Preserve => "preserve_format",
+        MemoryFormat::ChannelsLast => "channels_last",
+        MemoryFormat::ChannelsLast3d => "channels_last_3d",
+    }
+}

@@ -1,0 +1,335 @@
+//! Carrying out a plan.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PySet, PyTuple, PyType};
+use pyrite_capture::plan::{Effect, End, Recipe, Resume};
+use pyrite_capture::resume::Point;
+
+use super::functions::{Resumption, resumption};
+use super::guards::{Found, Frame};
+use super::hook::{code_state, set_skip, with_capture, without_capture};
+use super::objects::bound;
+use super::store::{CodeState, Kept};
+
+thread_local! {
+    /// How many frames have gone on inside of one another.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+/// A frame that breaks this often inside of itself, as in a long loop, runs plain from there on.
+const MAX_DEPTH: usize = 64;
+
+/// Runs a plan whose guards hold.
+pub fn run<'py>(
+    py: Python<'py>,
+    state: &CodeState,
+    kept: &Rc<Kept>,
+    found: Found,
+    frame: &Frame,
+) -> PyResult<Bound<'py, PyAny>> {
+    kept.calls.set(kept.calls.get() + 1);
+    let (values, found) = without_capture(|| {
+        let outputs = match &kept.program {
+            Some(program) => {
+                let inputs =
+                    PyTuple::new(py, kept.inputs.iter().map(|place| found.get(py, *place)).collect::<Vec<_>>())?;
+                Some(program.bind(py).call1(inputs)?)
+            }
+            None => None,
+        };
+        let mut values: Vec<Bound<'py, PyAny>> = Vec::with_capacity(kept.plan.recipes.len());
+        for recipe in &kept.plan.recipes {
+            let value = make(py, kept, &found, outputs.as_ref(), &values, recipe)?;
+            values.push(value);
+        }
+        for effect in &kept.plan.effects {
+            carry_out(py, &values, effect)?;
+        }
+        Ok::<_, PyErr>((values, found))
+    })?;
+    super::guards::give_back(found);
+    match &kept.plan.end {
+        End::Return(value) => Ok(values[*value].clone()),
+        End::Break(resume) => {
+            // SAFETY: the globals of the frame are live.
+            let globals = unsafe { Bound::from_borrowed_ptr(py, frame.globals) };
+            go_on_after(py, state, resume, &globals, &values)
+        }
+    }
+}
+
+fn go_on_after<'py>(
+    py: Python<'py>,
+    state: &CodeState,
+    resume: &Resume,
+    globals: &Bound<'py, PyAny>,
+    values: &[Bound<'py, PyAny>],
+) -> PyResult<Bound<'py, PyAny>> {
+    let point = Point {
+        place: resume.first,
+        nulls: resume.stack.iter().map(Option::is_none).collect(),
+        slots: resume.locals.iter().map(|(slot, _)| *slot).collect(),
+        until: Some(resume.last),
+    };
+    let slots: Vec<(usize, Bound<'py, PyAny>)> =
+        resume.locals.iter().map(|(slot, recipe)| (*slot, values[*recipe].clone())).collect();
+    let stack = resume.stack.iter().flatten().map(|recipe| values[*recipe].clone()).collect();
+    let original = match &state.mapping {
+        Some(mapping) => mapping.object.bind(py).clone(),
+        None => bound(py, state.code.object),
+    };
+    let function = function_of(py, &original, &point, Way::Plain)?;
+    let function = function.ok_or_else(|| PyRuntimeError::new_err("a frame cannot go on where its graph ended"))?;
+    function.call(py, globals, &slots, stack)
+}
+
+/// Whether what goes on is captured.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Captured,
+    Plain,
+}
+
+/// The function that goes on at a point of a frame of `original`.
+fn function_of(
+    py: Python<'_>,
+    original: &Bound<'_, PyAny>,
+    point: &Point,
+    way: Way,
+) -> PyResult<Option<Rc<Resumption>>> {
+    let Some(state) = code_state(original)? else { return Ok(None) };
+    let key = (point.clone(), way == Way::Plain);
+    if let Some(known) = state.resumptions.borrow().get(&key) {
+        return Ok(known.clone());
+    }
+    let made = resumption(py, &state.code, original, point)?;
+    let made = match made {
+        Some((made, mapping)) => {
+            let code = made.code(py);
+            if way == Way::Plain {
+                set_skip(&code);
+            } else {
+                super::hook::set_mapping(&code, mapping)?;
+            }
+            Some(Rc::new(made))
+        }
+        None => None,
+    };
+    state.resumptions.borrow_mut().insert(key, made.clone());
+    Ok(made)
+}
+
+/// Whether a frame can go on at the end of a plan.
+pub fn can_go_on(py: Python<'_>, original: &Bound<'_, PyAny>, resume: &Resume) -> PyResult<bool> {
+    let point = Point {
+        place: resume.first,
+        nulls: resume.stack.iter().map(Option::is_none).collect(),
+        slots: resume.locals.iter().map(|(slot, _)| *slot).collect(),
+        until: Some(resume.last),
+    };
+    Ok(function_of(py, original, &point, Way::Plain)?.is_some())
+}
+
+/// Goes on in a frame after an instruction that Python ran: what the helpers in resume functions call.
+pub fn go_on<'py>(
+    py: Python<'py>,
+    original: &Bound<'py, PyAny>,
+    point: &Point,
+    globals: &Bound<'py, PyAny>,
+    stack: &Bound<'py, PyTuple>,
+    locals: &Bound<'py, PyTuple>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let depth = DEPTH.get();
+    let way = if depth < MAX_DEPTH { Way::Captured } else { Way::Plain };
+    let function = function_of(py, original, point, way)?;
+    let function = function.ok_or_else(|| PyRuntimeError::new_err("a frame cannot go on after a break"))?;
+    let slots: Vec<(usize, Bound<'py, PyAny>)> = point.slots.iter().copied().zip(locals.iter()).collect();
+    DEPTH.set(depth + 1);
+    let result = with_capture(|| function.call(py, globals, &slots, stack.iter().collect()));
+    DEPTH.set(depth);
+    result
+}
+
+fn make<'py>(
+    py: Python<'py>,
+    kept: &Kept,
+    found: &Found,
+    outputs: Option<&Bound<'py, PyAny>>,
+    values: &[Bound<'py, PyAny>],
+    recipe: &Recipe,
+) -> PyResult<Bound<'py, PyAny>> {
+    let several = |ids: &[usize]| ids.iter().map(|id| values[*id].clone()).collect::<Vec<_>>();
+    Ok(match recipe {
+        Recipe::Source(source) => {
+            let place = kept.walk.place_of(source);
+            let place = place.ok_or_else(|| PyRuntimeError::new_err("a plan starts from nowhere"))?;
+            found.get(py, place)
+        }
+        Recipe::Object(object) => bound(py, *object),
+        Recipe::Output(index) => {
+            let outputs = outputs.ok_or_else(|| PyRuntimeError::new_err("a plan without a graph has no outputs"))?;
+            let output = outputs.get_item(*index)?;
+            // An output that lies just where an input does is a view of it: the input itself is no output of a graph.
+            if kept.inputs.iter().any(|place| found.get(py, *place).is(&output)) {
+                output.call_method1("view_as", (&output,))?
+            } else {
+                output
+            }
+        }
+        Recipe::Tuple(items, class) => {
+            let tuple = PyTuple::new(py, several(items))?;
+            match class {
+                Some(class) => {
+                    let class = bound(py, *class);
+                    if class.hasattr("_fields")? {
+                        py.get_type::<PyTuple>().call_method1("__new__", (class, tuple))?
+                    } else {
+                        class.call1((tuple,))?
+                    }
+                }
+                None => tuple.into_any(),
+            }
+        }
+        Recipe::List(items) => PyList::new(py, several(items))?.into_any(),
+        Recipe::Dict(pairs, class, default) => {
+            let dict = match (class, default) {
+                (Some(class), Some(default)) => bound(py, *class).call1((&values[*default],))?,
+                (Some(class), None) => bound(py, *class).call0()?,
+                _ => PyDict::new(py).into_any(),
+            };
+            for (key, value) in pairs {
+                dict.set_item(&values[*key], &values[*value])?;
+            }
+            dict
+        }
+        Recipe::Set(members) => PySet::new(py, several(members))?.into_any(),
+        Recipe::Slice(parts) => {
+            let [start, stop, step] = parts.map(|part| values[part].clone());
+            py.get_type::<pyo3::types::PySlice>().call1((start, stop, step))?
+        }
+        Recipe::Cell(contents) => {
+            let contents = contents.map_or(std::ptr::null_mut(), |id| values[id].as_ptr());
+            // SAFETY: the contents are live or null; a new reference.
+            unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyCell_New(contents))? }
+        }
+        Recipe::Function(parts) => {
+            // SAFETY: code and globals are live objects of their types; a new reference.
+            let function = unsafe {
+                let made = ffi::PyFunction_New(parts.code.0 as *mut _, parts.globals.0 as *mut _);
+                Bound::from_owned_ptr_or_err(py, made)?
+            };
+            if let Some(defaults) = parts.defaults {
+                function.setattr("__defaults__", &values[defaults])?;
+            }
+            if let Some(defaults) = parts.keyword_defaults {
+                function.setattr("__kwdefaults__", &values[defaults])?;
+            }
+            if let Some(closure) = parts.closure {
+                // SAFETY: the closure is a tuple of cells.
+                unsafe { ffi::PyFunction_SetClosure(function.as_ptr(), values[closure].as_ptr()) };
+            }
+            function
+        }
+        Recipe::Method(function, object) => {
+            // SAFETY: both are live; a new reference.
+            unsafe {
+                let made = super::objects::PyMethod_New(values[*function].as_ptr(), values[*object].as_ptr());
+                Bound::from_owned_ptr_or_err(py, made)?
+            }
+        }
+        Recipe::Attribute(object, name) => values[*object].getattr(&**name)?,
+        Recipe::Instance(class, _) => {
+            let class = bound(py, *class);
+            let class = class.cast::<PyType>()?;
+            py.import("builtins")?.getattr("object")?.call_method1("__new__", (class,))?
+        }
+        Recipe::Exception(class, args) => {
+            let class = bound(py, *class);
+            let args = PyTuple::new(py, several(args))?;
+            let init = class.getattr("__init__")?;
+            // SAFETY: a live object.
+            if unsafe { ffi::PyFunction_Check(init.as_ptr()) } != 0 {
+                // What its initialisation did is done by the effects.
+                let mut all = vec![class.clone()];
+                all.extend(args.iter());
+                class.getattr("__new__")?.call1(PyTuple::new(py, all)?)?
+            } else {
+                class.call1(args)?
+            }
+        }
+        Recipe::Call(function, args, kwargs) => {
+            let named = PyDict::new(py);
+            for (name, value) in kwargs {
+                named.set_item(&**name, &values[*value])?;
+            }
+            bound(py, *function).call(PyTuple::new(py, several(args))?, Some(&named))?
+        }
+        Recipe::ListIterator(list, place) => {
+            let iterator = values[*list].try_iter()?.into_any();
+            if *place > 0 {
+                iterator.call_method1("__setstate__", (*place,))?;
+            }
+            iterator
+        }
+        Recipe::Entered(class, args) => {
+            let context = bound(py, *class).call1(PyTuple::new(py, several(args))?)?;
+            context.call_method0("__enter__")?;
+            context.getattr("__exit__")?
+        }
+    })
+}
+
+fn carry_out(py: Python<'_>, values: &[Bound<'_, PyAny>], effect: &Effect) -> PyResult<()> {
+    let several = |ids: &[usize]| ids.iter().map(|id| values[*id].clone()).collect::<Vec<_>>();
+    match effect {
+        Effect::SetAttribute(object, name, value) => {
+            let setter = py.import("builtins")?.getattr("object")?.getattr("__setattr__")?;
+            setter.call1((&values[*object], &**name, &values[*value]))?;
+        }
+        Effect::DeleteAttribute(object, name) => {
+            let remover = py.import("builtins")?.getattr("object")?.getattr("__delattr__")?;
+            remover.call1((&values[*object], &**name))?;
+        }
+        Effect::ReplaceList(list, items) => {
+            let list = values[*list].cast::<PyList>()?;
+            list.set_slice(0, list.len(), PyList::new(py, several(items))?.as_any())?;
+        }
+        Effect::ReplaceDict(dict, pairs) => {
+            let dict = values[*dict].cast::<PyDict>()?;
+            dict.as_any().call_method0("clear")?;
+            for (key, value) in pairs {
+                dict.as_any().set_item(&values[*key], &values[*value])?;
+            }
+        }
+        Effect::ReplaceSet(set, members) => {
+            let set = &values[*set];
+            set.call_method0("clear")?;
+            set.call_method1("update", (PyList::new(py, several(members))?,))?;
+        }
+        Effect::SetCell(cell, contents) => {
+            let contents = contents.map_or(std::ptr::null_mut(), |id| values[id].as_ptr());
+            // SAFETY: the object is a cell; the contents are live or null.
+            unsafe { ffi::PyCell_Set(values[*cell].as_ptr(), contents) };
+        }
+        Effect::SetGlobal(globals, name, value) => bound(py, *globals).set_item(&**name, &values[*value])?,
+        Effect::DeleteGlobal(globals, name) => bound(py, *globals).del_item(&**name)?,
+        Effect::SetContextVariable(variable, value) => {
+            bound(py, *variable).call_method1("set", (&values[*value],))?;
+        }
+        Effect::Advance(iterator, count) => {
+            let next = py.import("builtins")?.getattr("next")?;
+            for _ in 0..*count {
+                next.call1((&values[*iterator],))?;
+            }
+        }
+        Effect::SetGrad(grad) => {
+            py.import("torch")?.getattr("_C")?.call_method1("_set_grad_enabled", (*grad,))?;
+        }
+    }
+    Ok(())
+}

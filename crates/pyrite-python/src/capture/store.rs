@@ -1,0 +1,209 @@
+//! What is kept at a code object: its plans, and the functions its frames go on in.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak as ArcWeak};
+
+use pyo3::prelude::*;
+use pyrite_capture::code::Code;
+use pyrite_capture::host::GlobalState;
+use pyrite_capture::plan::{Effect, End, Plan, Recipe};
+use pyrite_capture::resume::Point;
+use pyrite_capture::{Object, Source};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use pyrite_sym::Constraint;
+
+use super::functions::{Mapping, Resumption};
+use super::guards::{Found, Walk};
+use super::hook::Config;
+use super::host::{decode_code, dtype_named};
+use super::objects::{Keep, bound};
+use crate::bridge::Shim;
+
+/// A captured frame that can be run again.
+pub struct Kept {
+    /// For whom it was compiled.
+    pub config: ArcWeak<Config>,
+    /// Its guards.
+    pub walk: Walk,
+    /// What it does.
+    pub plan: Plan,
+    /// The compiled graph.
+    pub program: Option<Py<PyAny>>,
+    /// The nodes of the walk where the graph's inputs are.
+    pub inputs: Vec<usize>,
+    /// What was assumed of the symbols among the sizes.
+    pub constraints: Vec<Constraint>,
+    /// Keeps the plan's objects alive.
+    pub _keep: Vec<Py<PyAny>>,
+    /// Calls so far.
+    pub calls: Cell<u64>,
+}
+
+impl Kept {
+    /// Whether what was assumed of sizes holds for the inputs that were found.
+    pub fn constraints_hold(&self, py: Python<'_>, found: &Found) -> bool {
+        if self.constraints.is_empty() {
+            return true;
+        }
+        let size = |name: &str| {
+            let (_, input, dim) = self.plan.symbols.iter().find(|(symbol, _, _)| &**symbol == name)?;
+            let tensor = found.get(py, *self.inputs.get(*input)?);
+            let described = Shim::get(py).ok()?.describe(&tensor).ok()?;
+            described.sizes.get(*dim).copied()
+        };
+        self.constraints.iter().all(|constraint| constraint.holds(&size) != Some(false))
+    }
+}
+
+/// What is kept at a code object.
+pub struct CodeState {
+    /// The code, decoded.
+    pub code: Rc<Code>,
+    /// Keeps the decoded code's constants alive.
+    _keep: Rc<Keep>,
+    /// Where a resume function's instructions are in the original.
+    pub mapping: Option<Rc<Mapping>>,
+    /// Captured frames.
+    pub plans: RefCell<Vec<Rc<Kept>>>,
+    /// Sizes that have changed between calls.
+    pub dynamic: RefCell<FxHashSet<(Source, usize)>>,
+    /// Functions in which frames of this code go on; the second kind is never captured.
+    pub resumptions: RefCell<FxHashMap<(Point, bool), Option<Rc<Resumption>>>>,
+    /// How often no plan fitted.
+    pub misses: Cell<u32>,
+    /// Set when frames of this code run plain from now on, for a configuration.
+    pub given_up: RefCell<Vec<ArcWeak<Config>>>,
+    /// How often everything had been forgotten when this was last looked at.
+    epoch: Cell<u64>,
+}
+
+static EPOCH: AtomicU64 = AtomicU64::new(0);
+
+/// Forgets everything that was captured: code is captured anew when it is next run.
+#[pyfunction]
+pub fn forget_captures() {
+    EPOCH.fetch_add(1, Ordering::Relaxed);
+}
+
+impl CodeState {
+    /// The state of a code object that nothing is known of; `None` when it cannot be decoded.
+    pub fn new(code: &Bound<'_, PyAny>, mapping: Option<Rc<Mapping>>) -> PyResult<Option<Self>> {
+        let keep = Rc::new(Keep::default());
+        let Some(decoded) = decode_code(code, &keep)? else { return Ok(None) };
+        // The code object holds this state; it must not hold the code object in turn.
+        keep.forget(decoded.object);
+        Ok(Some(Self {
+            code: decoded,
+            _keep: keep,
+            mapping,
+            plans: RefCell::default(),
+            dynamic: RefCell::default(),
+            resumptions: RefCell::default(),
+            misses: Cell::new(0),
+            given_up: RefCell::default(),
+            epoch: Cell::new(EPOCH.load(Ordering::Relaxed)),
+        }))
+    }
+
+    /// Forgets what was kept before everything was forgotten.
+    pub fn refresh(&self) {
+        let epoch = EPOCH.load(Ordering::Relaxed);
+        if self.epoch.replace(epoch) != epoch {
+            self.plans.borrow_mut().clear();
+            self.dynamic.borrow_mut().clear();
+            self.given_up.borrow_mut().clear();
+            self.misses.set(0);
+        }
+    }
+
+    /// Whether frames run plain for a configuration.
+    pub fn is_given_up(&self, config: &Arc<Config>) -> bool {
+        self.given_up.borrow().iter().any(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(config)))
+    }
+
+    /// Lets frames run plain for a configuration from now on.
+    pub fn give_up(&self, config: &Arc<Config>) {
+        let mut given_up = self.given_up.borrow_mut();
+        given_up.retain(|known| known.strong_count() > 0);
+        given_up.push(Arc::downgrade(config));
+    }
+}
+
+/// The objects that a plan names outside of its guards.
+pub fn objects_of(py: Python<'_>, plan: &Plan) -> Vec<Py<PyAny>> {
+    let mut objects: Vec<Object> = Vec::new();
+    for recipe in &plan.recipes {
+        match recipe {
+            Recipe::Object(object) | Recipe::Call(object, ..) | Recipe::Entered(object, _) => objects.push(*object),
+            Recipe::Tuple(_, Some(class)) | Recipe::Dict(_, Some(class), _) => objects.push(*class),
+            Recipe::Instance(class, _) | Recipe::Exception(class, _) => objects.push(*class),
+            Recipe::Function(function) => objects.extend([function.code, function.globals]),
+            _ => {}
+        }
+    }
+    for effect in &plan.effects {
+        if let Effect::SetGlobal(object, ..) | Effect::DeleteGlobal(object, _) | Effect::SetContextVariable(object, _) =
+            effect
+        {
+            objects.push(*object);
+        }
+    }
+    objects.iter().map(|object| bound(py, *object).unbind()).collect()
+}
+
+/// The sources that a plan's recipes start from.
+pub fn sources_of(plan: &Plan) -> Vec<Rc<Source>> {
+    let recipes = plan.recipes.iter().filter_map(|recipe| match recipe {
+        Recipe::Source(source) => Some(source.clone()),
+        _ => None,
+    });
+    plan.inputs.iter().cloned().chain(recipes).collect()
+}
+
+/// Translates where a plan ends to the original code.
+pub fn translate(plan: &mut Plan, mapping: &Mapping) -> Option<()> {
+    let End::Break(resume) = &mut plan.end else { return Some(()) };
+    let place = |place: usize| mapping.places.get(place).copied().flatten();
+    resume.first = place(resume.first)?;
+    resume.last = place(resume.last)?;
+    let mut locals = Vec::with_capacity(resume.locals.len());
+    for (slot, recipe) in &resume.locals {
+        // What a prologue took its values from is not needed any more.
+        if let Some(original) = mapping.slots.get(*slot).copied().flatten() {
+            locals.push((original, *recipe));
+        }
+    }
+    locals.sort_unstable();
+    resume.locals = locals;
+    Some(())
+}
+
+/// torch's state.
+pub fn global_state(py: Python<'_>) -> GlobalState {
+    let torch = py.import("torch");
+    let ask = |name: &str| -> bool {
+        torch
+            .as_ref()
+            .ok()
+            .and_then(|torch| torch.getattr(name).ok())
+            .and_then(|f| f.call0().ok())
+            .and_then(|answer| answer.is_truthy().ok())
+            .unwrap_or(false)
+    };
+    let dtype = |object: PyResult<Bound<'_, PyAny>>| {
+        object.and_then(|dtype| dtype.str()).ok().and_then(|text| dtype_named(text.to_string().strip_prefix("torch.")?))
+    };
+    let with_cpu = |name: &str| torch.as_ref().ok().and_then(|torch| torch.call_method1(name, ("cpu",)).ok());
+    let autocast = with_cpu("is_autocast_enabled").and_then(|answer| answer.is_truthy().ok()).unwrap_or(false);
+    let autocast = if autocast { with_cpu("get_autocast_dtype").and_then(|d| dtype(Ok(d))) } else { None };
+    let default = torch.as_ref().ok().and_then(|torch| dtype(torch.call_method0("get_default_dtype")));
+    GlobalState {
+        grad: ask("is_grad_enabled"),
+        inference: ask("is_inference_mode_enabled"),
+        autocast,
+        default_dtype: default.unwrap_or(pyrite_tensor::DType::F32),
+    }
+}

@@ -1,0 +1,150 @@
+"""Names of the functions, classes and modules that capture knows, and which code it never follows."""
+
+import builtins
+import collections
+import copy
+import dataclasses
+import functools
+import inspect
+import itertools
+import math
+import operator
+import os
+import sys
+import sysconfig
+import types
+import warnings
+
+import torch
+import torch.nn.functional
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+_STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
+_SITE = [path + os.sep for path in {sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"]}]
+
+# The first name that an object is met under stays.
+_MODULES = [
+    ("torch.nn.functional", torch.nn.functional),
+    ("torch", torch),
+    ("torch._C._nn", torch._C._nn),
+    ("torch.special", torch.special),
+    ("torch.linalg", torch.linalg),
+    ("torch.fft", torch.fft),
+    ("torch.functional", torch.functional),
+    ("torch._VF", torch._VF),
+    ("torch.overrides", torch.overrides),
+    ("torch.compiler", torch.compiler),
+    ("torch.jit", torch.jit),
+    ("torch._jit_internal", torch._jit_internal),
+    ("torch.onnx", torch.onnx),
+    ("torch.distributed", torch.distributed),
+    ("torch.cuda", torch.cuda),
+    ("torch.backends.mps", torch.backends.mps),
+    ("torch.backends.mha", torch.backends.mha),
+    ("torch._C", torch._C),
+    ("builtins", builtins),
+    ("math", math),
+    ("operator", operator),
+    ("functools", functools),
+    ("itertools", itertools),
+    ("collections", collections),
+    ("types", types),
+    ("copy", copy),
+    ("dataclasses", dataclasses),
+    ("inspect", inspect),
+    ("warnings", warnings),
+]
+
+_CALLABLE = (types.FunctionType, types.BuiltinFunctionType, type, types.MethodDescriptorType)
+
+
+def table():
+    """Names by the addresses of what they name, and a list that keeps it alive."""
+    names, kept = {}, []
+
+    def add(name, value):
+        if id(value) not in names:
+            names[id(value)] = name
+            kept.append(value)
+
+    for module_name, module in _MODULES:
+        for name, value in list(vars(module).items()):
+            # Asking some objects for their class warns.
+            if issubclass(type(value), _CALLABLE):
+                if isinstance(value, type) and not _is_of(value, module_name):
+                    continue
+                if isinstance(value, types.FunctionType) and not _is_of(value, module_name):
+                    continue
+                add(f"{module_name}.{name}", value)
+    # Some of torch's functions exist only once they are asked for.
+    for name in dir(torch._C._VariableFunctions):
+        value = getattr(torch, name, None)
+        if isinstance(value, types.BuiltinFunctionType):
+            add(f"torch.{name}", value)
+    for owner in torch.Tensor.__mro__[:-1]:
+        for name, value in vars(owner).items():
+            if isinstance(value, (types.MethodDescriptorType, types.WrapperDescriptorType, types.FunctionType)):
+                add(f"torch.Tensor.{name}", value)
+    for class_ in (list, dict, set, frozenset, tuple, str, int, float, bool, complex, bytes, object, range, slice):
+        for name in dir(class_):
+            value = inspect.getattr_static(class_, name)
+            if isinstance(value, (types.MethodDescriptorType, types.WrapperDescriptorType)):
+                add(f"builtins.{class_.__name__}.{name}", value)
+        add(f"builtins.{class_.__name__}.__new__", class_.__new__)
+    add("functools.partial", functools.partial)
+    for name, module in list(sys.modules.items()):
+        if isinstance(module, types.ModuleType) and is_library(getattr(module, "__file__", None) or ""):
+            add(name, module)
+    return names, kept
+
+
+def _is_of(value, module_name):
+    owner = getattr(value, "__module__", None) or ""
+    return owner.split(".")[0] == module_name.split(".")[0] or owner.lstrip("_") == module_name or owner == "_collections"
+
+
+def never_followed():
+    """Where calls are not followed into: what reaches beyond the tensors, and Pyrite itself."""
+    inside_torch = [
+        "_dynamo",
+        "_inductor",
+        "_functorch",
+        "autograd" + os.sep + "function.py",
+        "autograd" + os.sep + "__init__.py",
+        "distributed",
+        "export",
+        "fx",
+        "jit",
+        "multiprocessing",
+        "optim",
+        "profiler",
+        "random.py",
+        "serialization.py",
+        "utils" + os.sep + "data",
+        "utils" + os.sep + "checkpoint.py",
+    ]
+    standard = ["logging", "random.py", "threading.py", "subprocess.py", "asyncio", "importlib", "pickle.py", "warnings.py"]
+    numpy = [path + "numpy" + os.sep for path in _SITE]
+    pyrite = [_PACKAGE + name for name in ("_capture.py", "autograd.py", "backends.py", "config.py", "debug")]
+    return pyrite + [_TORCH + part for part in inside_torch] + [_STANDARD + part for part in standard] + numpy
+
+
+# Modules of torch whose frames are captured on their own, as the user's would be.
+_OWN = _TORCH + "nn" + os.sep + "modules" + os.sep
+
+
+@functools.cache
+def is_library(file):
+    """Whether code of this file belongs to a library whose frames are not captured on their own."""
+    if file.startswith("<"):
+        return not file.startswith(("<string>", "<stdin>", "<ipython", "<pyrite"))
+    if file.startswith(_OWN):
+        return file == _OWN + "module.py"
+    if file == _PACKAGE + "_call.py":
+        return False
+    if file.startswith((_PACKAGE, _TORCH)):
+        return True
+    if file.startswith(tuple(_SITE)):
+        return file.startswith(tuple(path + "numpy" + os.sep for path in _SITE))
+    return file.startswith(_STANDARD) or file == ""
