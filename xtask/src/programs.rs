@@ -97,9 +97,12 @@ pub fn cargo_with_python<A: AsRef<OsStr>>(workspace: &Workspace, args: impl Into
     Ok(command)
 }
 
-/// Builds the binaries of the release profile. Always both in one go: built apart, they would enable different features
-/// of shared dependencies, and those would be compiled twice.
+/// Builds the binaries of the release profile. Always all in one go, the extension module too where there is a Python for
+/// it: built apart, they would enable different features of shared dependencies, and those would be compiled twice.
 fn build_binaries(workspace: &Workspace) -> Result<()> {
+    if let Some(interpreter) = python::installed(workspace) {
+        return build_release(workspace, &interpreter);
+    }
     process::run(&mut workspace.cargo(["build", "--release", "-p", "pyrite-cli", "-p", TESTING]))
 }
 

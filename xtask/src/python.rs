@@ -24,14 +24,26 @@ const STAMP: &str = ".complete";
 /// The versions of CPython for which every requirement has a wheel, the preferred one first.
 const VERSIONS: [&str; 3] = ["3.11", "3.12", "3.13"];
 
-/// The interpreter of the environment, which is installed first if it is missing.
-pub fn interpreter(workspace: &Workspace) -> Result<PathBuf> {
+/// The interpreter of the environment, if it is installed.
+pub fn installed(workspace: &Workspace) -> Option<PathBuf> {
+    let environment = environment(workspace).ok()?;
+    environment.is_complete().then(|| environment.interpreter())
+}
+
+fn environment(workspace: &Workspace) -> Result<Environment> {
     let requirements = workspace.root.join(REQUIREMENTS);
     let text = fs::read(&requirements).with_context(|| format!("cannot read {}", requirements.display()))?;
     let cache = cache_folder(std::env::var_os("XDG_CACHE_HOME"), std::env::home_dir())?.join("pyrite");
-    let environment = Environment { folder: cache.join(format!("venv-{}", short_hash(&text))) };
+    Ok(Environment { folder: cache.join(format!("venv-{}", short_hash(&text))) })
+}
+
+/// The interpreter of the environment, which is installed first if it is missing.
+pub fn interpreter(workspace: &Workspace) -> Result<PathBuf> {
+    let requirements = workspace.root.join(REQUIREMENTS);
+    let environment = environment(workspace)?;
     if !environment.is_complete() {
-        fs::create_dir_all(&cache).with_context(|| format!("cannot create {}", cache.display()))?;
+        let cache = environment.folder.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(cache).with_context(|| format!("cannot create {}", cache.display()))?;
         let _lock = lock(&environment.folder.with_extension("lock"))?;
         // Whoever held the lock before may have done the work.
         if !environment.is_complete() {
