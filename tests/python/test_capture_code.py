@@ -120,3 +120,16 @@ def test_disabled_functions_run_plain():
     explanation = pyrite.explain(lambda x: plain(x * 2) * 3)(torch.ones(2))
     assert explanation.graph_break_count >= 1
     assert explanation.op_count == 2
+
+
+def test_capture_and_torch_compile_live_side_by_side():
+    def double(x):
+        return x * 2 + 1
+
+    ours, theirs = pyrite.compile(double, backend="eager"), torch.compile(double, backend="eager")
+    x = torch.ones(3)
+    for _ in range(2):
+        assert torch.equal(ours(x), theirs(x))
+        # A further compiler puts its hook in place while torch's is there too.
+        assert torch.equal(theirs(x), pyrite.compile(double, backend="eager")(x))
+        assert torch.equal(torch.compile(lambda y: ours(y) + 1, backend="eager")(x), double(x) + 1)

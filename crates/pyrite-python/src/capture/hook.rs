@@ -63,6 +63,8 @@ thread_local! {
     static ACTIVE: RefCell<Option<Arc<Config>>> = const { RefCell::new(None) };
     /// Whether `ACTIVE` is set: the one look that every frame pays for.
     static IS_ACTIVE: Cell<bool> = const { Cell::new(false) };
+    /// The frame that was last handed on to whoever evaluated frames before.
+    static HANDED_ON: Cell<*mut u8> = const { Cell::new(std::ptr::null_mut()) };
     /// The configuration that a run of a plan has put aside.
     static ASIDE: RefCell<Vec<Option<Arc<Config>>>> = const { RefCell::new(Vec::new()) };
 }
@@ -105,13 +107,16 @@ pub fn with_capture<R>(run: impl FnOnce() -> R) -> R {
 pub fn install() {
     // SAFETY: the interpreter is held; the functions are those of the C file.
     unsafe {
-        if EXTRA.load(Ordering::Relaxed) < 0 {
+        let first = EXTRA.load(Ordering::Relaxed) < 0;
+        if first {
             EXTRA.store(pyrite_reserve_extra(Some(drop_state)), Ordering::Relaxed);
         }
         let current = pyrite_evaluator();
         if current != evaluate as *mut std::ffi::c_void {
-            let before = if current == pyrite_default_evaluator() { 0 } else { current as usize };
-            BEFORE.store(before, Ordering::Relaxed);
+            // Who came after the first time has us as the one before it.
+            if first && current != pyrite_default_evaluator() {
+                BEFORE.store(current as usize, Ordering::Relaxed);
+            }
             pyrite_set_evaluator(evaluate as *mut std::ffi::c_void);
         }
     }
@@ -195,12 +200,18 @@ unsafe extern "C" fn evaluate(thread: *mut ffi::PyThreadState, frame: *mut u8, t
             Err(_) => IS_ACTIVE.set(ACTIVE.with(|active| active.try_borrow().is_ok_and(|active| active.is_some()))),
         }
     }
-    // SAFETY: the frame goes to whoever evaluated frames before.
+    let before = BEFORE.load(Ordering::Relaxed);
+    let handed_on = HANDED_ON.try_with(Cell::get).unwrap_or(frame);
+    // SAFETY: the frame goes to CPython, or to whoever evaluated frames before.
     unsafe {
-        match BEFORE.load(Ordering::Relaxed) {
-            0 => pyrite_evaluate(thread, frame, throwing),
-            before => std::mem::transmute::<usize, Evaluate>(before)(thread, frame, throwing),
+        // Whoever was there before may hand its frames on to us, as torch does: one that comes back is CPython's.
+        if before == 0 || handed_on == frame {
+            return pyrite_evaluate(thread, frame, throwing);
         }
+        HANDED_ON.set(frame);
+        let result = std::mem::transmute::<usize, Evaluate>(before)(thread, frame, throwing);
+        HANDED_ON.set(handed_on);
+        result
     }
 }
 
