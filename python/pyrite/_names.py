@@ -148,3 +148,8 @@ def is_library(file):
     if file.startswith(tuple(_SITE)):
         return file.startswith(tuple(path + "numpy" + os.sep for path in _SITE))
     return file.startswith(_STANDARD) or file == ""
+
+
+def is_compiler(file):
+    """Whether code of this file belongs to a compiler of torch's: what it runs is its own business."""
+    return file.startswith(tuple(_TORCH + part + os.sep for part in ("_dynamo", "_inductor", "_functorch", "fx")))

@@ -138,6 +138,11 @@ pub struct GoOn {
 
 #[pymethods]
 impl GoOn {
+    /// A constant of a code object: whoever copies those copies the reference.
+    fn __deepcopy__<'py>(slf: &Bound<'py, Self>, _memo: &Bound<'py, PyAny>) -> Bound<'py, Self> {
+        slf.clone()
+    }
+
     fn __call__<'py>(
         &self,
         py: Python<'py>,

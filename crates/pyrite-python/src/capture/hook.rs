@@ -74,6 +74,8 @@ static BEFORE: AtomicUsize = AtomicUsize::new(0);
 
 /// The mark of code that is never captured.
 const SKIP: *mut std::ffi::c_void = std::ptr::without_provenance_mut(1);
+/// The mark of code during which nothing is captured: other compilers.
+const QUIET: *mut std::ffi::c_void = std::ptr::without_provenance_mut(2);
 
 fn set_active(config: Option<Arc<Config>>) -> Option<Arc<Config>> {
     IS_ACTIVE.set(config.is_some());
@@ -127,7 +129,7 @@ pub fn install() {
 /// # Safety
 /// The pointer is one that was kept there.
 unsafe extern "C" fn drop_state(extra: *mut std::ffi::c_void) {
-    if !extra.is_null() && extra != SKIP {
+    if !extra.is_null() && extra != SKIP && extra != QUIET {
         // SAFETY: the pointer is a box that `set_extra` gave away; the code object is going.
         drop(unsafe { Box::from_raw(extra.cast::<Rc<CodeState>>()) });
     }
@@ -161,7 +163,7 @@ pub fn skip_code(code: &Bound<'_, PyAny>) {
 /// What is kept at a code object, which is decoded if it was not.
 pub fn code_state(code: &Bound<'_, PyAny>) -> PyResult<Option<Rc<CodeState>>> {
     let known = extra(code.as_ptr());
-    if known == SKIP {
+    if known == SKIP || known == QUIET {
         return Ok(None);
     }
     if !known.is_null() {
@@ -196,10 +198,28 @@ unsafe extern "C" fn evaluate(thread: *mut ffi::PyThreadState, frame: *mut u8, t
         let result = catch_unwind(AssertUnwindSafe(|| unsafe { captured(frame) }));
         match result {
             Ok(Some(result)) => return result,
-            Ok(None) => {}
+            Ok(None) => {
+                // SAFETY: as above.
+                if extra(unsafe { field(frame, pyrite_frame_code) }) == QUIET {
+                    let active = set_active(None);
+                    // SAFETY: the frame goes on to whoever evaluates it.
+                    let result = unsafe { hand_on(thread, frame, throwing) };
+                    set_active(active);
+                    return result;
+                }
+            }
             Err(_) => IS_ACTIVE.set(ACTIVE.with(|active| active.try_borrow().is_ok_and(|active| active.is_some()))),
         }
     }
+    // SAFETY: the frame is CPython's own.
+    unsafe { hand_on(thread, frame, throwing) }
+}
+
+/// Lets CPython, or whoever evaluated frames before, evaluate a frame.
+///
+/// # Safety
+/// The frame is CPython's own, about to be evaluated.
+unsafe fn hand_on(thread: *mut ffi::PyThreadState, frame: *mut u8, throwing: i32) -> Raw {
     let before = BEFORE.load(Ordering::Relaxed);
     let handed_on = HANDED_ON.try_with(Cell::get).unwrap_or(frame);
     // SAFETY: the frame goes to CPython, or to whoever evaluated frames before.
@@ -242,7 +262,7 @@ unsafe fn captured(frame: *mut u8) -> Option<Raw> {
         (code, flags as u32, view)
     };
     let known = extra(code);
-    if known == SKIP {
+    if known == SKIP || known == QUIET {
         return None;
     }
     // SAFETY: the hook is called with the interpreter held.
@@ -252,7 +272,7 @@ unsafe fn captured(frame: *mut u8) -> Option<Raw> {
     let code = unsafe { Bound::from_borrowed_ptr(py, code) };
     if known.is_null() && (flags & (GENERATOR | ASYNCHRONOUS) != 0 || flags & FUNCTION != FUNCTION || is_library(&code))
     {
-        set_skip(&code);
+        set_extra(code.as_ptr(), if asked(&code, "is_compiler") { QUIET } else { SKIP });
         return None;
     }
     let outcome = run_frame(py, &code, &view, &config);
@@ -268,9 +288,14 @@ unsafe fn captured(frame: *mut u8) -> Option<Raw> {
 
 /// Whether a code belongs to a library whose frames are not captured on their own.
 fn is_library(code: &Bound<'_, PyAny>) -> bool {
+    asked(code, "is_library")
+}
+
+/// Asks a function of `pyrite._names` about the file of a code.
+fn asked(code: &Bound<'_, PyAny>, question: &str) -> bool {
     let ask = || -> PyResult<bool> {
         let file = code.getattr("co_filename")?;
-        code.py().import("pyrite._names")?.call_method1("is_library", (file,))?.is_truthy()
+        code.py().import("pyrite._names")?.call_method1(question, (file,))?.is_truthy()
     };
     without_capture(ask).unwrap_or(true)
 }
