@@ -587,6 +587,19 @@ fn compile_graph<'py>(
     Ok(Compiled::Program(program.unbind(), graph))
 }
 
+/// Switches torch's own capture off where it stands before ours: one frame is not captured twice. How to switch it on
+/// again is returned.
+fn quiet_torch(py: Python<'_>) -> PyResult<Option<(Bound<'_, PyAny>, Bound<'_, PyAny>)>> {
+    // SAFETY: the interpreter is held.
+    if unsafe { pyrite_evaluator() } == evaluate as *mut std::ffi::c_void {
+        return Ok(None);
+    }
+    let switch = py.import("torch._C._dynamo.eval_frame")?.getattr("set_eval_frame")?;
+    let callback = switch.call1((py.None(),))?;
+    install();
+    Ok(Some((switch, callback)))
+}
+
 /// A function that compiles what it calls.
 #[pyclass(module = "pyrite._native", frozen)]
 pub struct Compiler {
@@ -617,9 +630,13 @@ impl Compiler {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let theirs = quiet_torch(function.py())?;
         let before = set_active(Some(self.config.clone()));
         let result = function.call(args, kwargs);
         set_active(before);
+        if let Some((switch, callback)) = theirs {
+            switch.call1((callback,))?;
+        }
         result
     }
 
