@@ -21,10 +21,7 @@ CASES = {
 }
 
 PROGRAMS = {
-    "signal_that_raises": "a loop of any length is followed to its end, and signals wait for it",
     "destructor_that_runs_compiled_code": "an object that the frame alone knows is never made, so its destructor does not run",
-    "stack_inspection": "a frame that goes on after a break has a name of its own",
-    "tracebacks_name_the_users_lines": "a frame that goes on after a break has a name of its own",
     "tensor_subclasses": "a subclass of Tensor with __torch_function__ is not left alone",
     "objects_that_lie": "isinstance does not ask the property __class__",
 }

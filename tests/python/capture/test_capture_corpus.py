@@ -18,7 +18,7 @@ needs_capture = pytest.mark.skipif(not harness.Pyrite.is_installed(), reason="th
 
 def expected_to_fail(names, failures):
     def marks(name):
-        return [pytest.mark.xfail(reason=failures[name], strict=False)] if name in failures else []
+        return [pytest.mark.xfail(reason=failures[name], strict=True)] if name in failures else []
 
     return [pytest.param(name, marks=marks(name)) for name in names]
 

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::{Evaluator, Outcome, Run};
-use crate::code::{ASYNCHRONOUS, GENERATOR};
+use crate::code::ASYNCHRONOUS;
 use crate::host::{Descriptor, Kind, Object};
 use crate::source::{Check, Source};
 use crate::value::{FunctionValue, InstanceValue, Value};
@@ -55,7 +55,6 @@ impl Evaluator<'_, '_> {
         }
         self.host.may_inline(&code).map_err(|reason| self.stop(reason))?;
         let mut frame = self.bind_arguments(function, &code, args, kwargs)?;
-        let _ = GENERATOR;
         match self.run_frame(&mut frame)? {
             Outcome::Return(value) => Ok(value),
             Outcome::Yield(_) => Err(self.stop("a generator that is not one")),

@@ -211,11 +211,10 @@ impl Evaluator<'_, '_> {
                 let (a, b) = (a.entries.borrow(), b.entries.borrow());
                 Ok(a.len() == b.len() && a.iter().all(|(key, _, _)| b.get(*key).is_some()))
             }
-            (Value::Instance(instance), _) => {
+            (Value::Instance(_), _) => {
                 if let Some(result) = self.reflected(&left, &right, "__eq__", "__eq__")? {
                     return self.truth(&result);
                 }
-                let _ = instance;
                 Ok(false)
             }
             (_, Value::Instance(_)) => match self.reflected(&left, &right, "__eq__", "__eq__")? {
