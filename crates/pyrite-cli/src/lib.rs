@@ -26,6 +26,7 @@ mod numbers;
 mod ops;
 mod outputs;
 mod program;
+mod report;
 mod run;
 mod show;
 mod story;
@@ -105,6 +106,8 @@ enum Command {
     Compare(compare::Compare),
     /// Load the inputs of a program and say what they are
     GetArgs(get_args::GetArgs),
+    /// Make one HTML file of what a run left behind
+    Report(report::Report),
     /// List the operators that Pyrite knows
     Ops(ops::Ops),
     /// List the backends that can run a program
@@ -167,6 +170,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>, own: Invocation) -> ExitCo
             Command::Analyze(command) => command.run(),
             Command::Compare(command) => command.run(),
             Command::GetArgs(command) => command.run(),
+            Command::Report(command) => command.run(),
             Command::Ops(command) => command.run(),
             Command::Backends(command) => command.run(),
             Command::Doctor(command) => command.run(),

@@ -1,0 +1,78 @@
+//! `pyrite report FOLDER`: one HTML file of what a run left behind, and of two that are compared.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use pyrite_diag::{Code, Diagnostic, Location};
+use pyrite_report::{Run, html, open};
+use serde_json::json;
+
+use crate::ExitCode;
+use crate::Outcome;
+use crate::failure::Failure;
+
+/// Make one HTML file of what a run left behind
+#[derive(clap::Args)]
+pub struct Report {
+    /// What a run left: the folder of `pyrite debug`, a folder run_… with a trace, or one that has such folders
+    folder: PathBuf,
+    /// Compare with what another run left
+    #[arg(long, value_name = "FOLDER")]
+    compare: Option<PathBuf>,
+    /// Where the page is written [default: report.html in the folder]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Report {
+    /// Reads the folder, writes the page, and says where it is.
+    pub fn run(&self) -> Outcome {
+        self.attempt().map_err(|failure| failure.told_in_json(self.json))
+    }
+
+    fn attempt(&self) -> Outcome {
+        let run = read(&self.folder)?;
+        let other = self.compare.as_deref().map(read).transpose()?;
+        let folder = if self.folder.is_dir() { &self.folder } else { self.folder.parent().unwrap_or(Path::new(".")) };
+        let path = self.out.clone().unwrap_or_else(|| folder.join("report.html"));
+        write(&path, &html(&run, other.as_ref()))?;
+        if self.json {
+            let nodes: Vec<usize> = run.graphs.iter().map(|graph| graph.nodes.len()).collect();
+            let object = json!({
+                "report": path, "folder": run.folder, "signature": run.signature, "steps": run.stages.len(),
+                "graphs": nodes, "breaks": run.breaks.len(), "recompiles": run.recompiles.len(),
+                "minify": run.minify.len(), "files": run.files.len(),
+            });
+            println!("{object:#}");
+        } else {
+            println!("{}", path.display());
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn read(folder: &Path) -> Result<Run, Failure> {
+    open(folder).map_err(|error| Failure::of(error.diagnostic()))
+}
+
+/// Writes the page beside its place and moves it there, so that nothing half-written is seen.
+pub fn write(path: &Path, page: &str) -> Result<(), Failure> {
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let written =
+        tempfile::Builder::new().prefix(".report").suffix(".html").tempfile_in(folder).and_then(|mut file| {
+            file.write_all(page.as_bytes())?;
+            file.persist(path)?;
+            Ok(())
+        });
+    written.map_err(|error| {
+        Failure::of(
+            Diagnostic::error(Code::new("report::unwritten"), "the page cannot be written")
+                .at(Location::in_file(path))
+                .cause(error)
+                .hint("make room, or name another file with --out"),
+        )
+    })
+}

@@ -1,0 +1,26 @@
+// Every file of the run, by stage and graph.
+
+function filesPanel(run, wanted) {
+  const view = el('div', { class: 'card' });
+  const list = el('ul', { class: 'list', 'aria-label': 'Files' });
+  const buttons = [];
+  const show = (index) => {
+    const file = run.files[index];
+    buttons.forEach((button, number) => button.setAttribute('aria-current', String(number === index)));
+    view.replaceChildren(el('header', {}, el('h2', {}, file.path), copyButton(file.text)),
+      el('pre', { tabindex: '0', 'aria-label': file.path }, file.text));
+  };
+  let heading = null;
+  run.files.forEach((file, index) => {
+    const group = [file.stage, file.graph].filter(Boolean).join(' / ') || 'run';
+    if (group !== heading) list.append(el('li', {}, el('h3', {}, group)));
+    heading = group;
+    const button = el('button', { type: 'button', onclick: () => show(index) },
+      el('span', {}, file.name), el('span', {}, `${formatCount(file.text.split('\n').length)} lines`));
+    buttons.push(button);
+    list.append(el('li', {}, button));
+  });
+  arrowKeys(list, 'button');
+  show(Math.max(0, run.files.findIndex((file) => file.path === wanted)));
+  return el('div', { class: 'files' }, list, view);
+}

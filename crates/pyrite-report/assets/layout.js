@@ -1,0 +1,200 @@
+// Where the boxes of a graph stand.
+//
+// Takes nodes in the order they run, each with the indices of its inputs, and a set of module paths that are closed. A closed
+// module is one box. Boxes stand in layers, each below everything it uses, as far as closing modules leaves no cycle; an
+// edge that would lead upwards is kept and drawn, but places nothing. Inputs of the graph stand right above their first
+// user. Edges across few layers get a place of their own in between, so that they pass beside boxes; longer ones are drawn
+// only for the box they belong to. The time is linear in nodes and edges but for sorting layers.
+
+const LAYER_HEIGHT = 46;
+const BOX_HEIGHT = 26;
+const GAP = 14;
+const LONGEST_ROUTED = 6;
+const SWEEPS = 3;
+
+/** The closed module that a node belongs to, the outermost one. */
+function closedModuleOf(module, closed) {
+  if (!module || closed.size === 0) return null;
+  for (let at = module.indexOf('.'); at !== -1; at = module.indexOf('.', at + 1)) {
+    if (closed.has(module.slice(0, at))) return module.slice(0, at);
+  }
+  return closed.has(module) ? module : null;
+}
+
+/** For every node the closed module it is part of, or null. An input of the graph that only one closed module uses is part of
+    that module. */
+function closedModulesOf(nodes, closed) {
+  const modules = nodes.map((node) => closedModuleOf(node.module, closed));
+  const users = new Map();
+  nodes.forEach((node, index) => {
+    for (const input of node.inputs) {
+      if (nodes[input].op !== 'placeholder' && nodes[input].op !== 'get_attr') continue;
+      users.set(input, users.has(input) && users.get(input) !== modules[index] ? null : modules[index]);
+    }
+  });
+  for (const [input, module] of users) if (modules[input] === null) modules[input] = module;
+  return modules;
+}
+
+/** Boxes for nodes and closed modules, and the edges between them. */
+function boxesOf(nodes, closed) {
+  const modules = closedModulesOf(nodes, closed);
+  const boxes = [];
+  const boxOfNode = new Int32Array(nodes.length);
+  const boxOfModule = new Map();
+  nodes.forEach((node, index) => {
+    const module = modules[index];
+    let number = module === null ? undefined : boxOfModule.get(module);
+    if (number === undefined) {
+      number = boxes.length;
+      if (module !== null) boxOfModule.set(module, number);
+      boxes.push({ number, module, nodes: [], heat: 0, ins: [], outs: [], x: 0, y: 0, layer: 0, width: 0 });
+    }
+    boxOfNode[index] = number;
+    const box = boxes[number];
+    box.nodes.push(index);
+    box.heat = Math.max(box.heat, node.heat || 0);
+  });
+  const edges = [];
+  const seen = new Set();
+  nodes.forEach((node, index) => {
+    const to = boxOfNode[index];
+    for (const input of node.inputs) {
+      const from = boxOfNode[input];
+      const key = from * boxes.length + to;
+      if (from === to || seen.has(key)) continue;
+      seen.add(key);
+      edges.push({ from, to, via: [] });
+      boxes[from].outs.push(to);
+      boxes[to].ins.push(from);
+    }
+  });
+  for (const box of boxes) {
+    const node = nodes[box.nodes[0]];
+    box.label = box.module === null ? node.name : box.module;
+    box.note = box.module === null ? '' : `${box.nodes.length}`;
+    box.kind = box.module === null ? node.op : 'module';
+    const length = Math.min(box.label.length, 34) + (box.note ? box.note.length + 2 : 0);
+    box.width = length * 6.7 + 22;
+  }
+  return { boxes, edges, boxOfNode };
+}
+
+/** Gives every box its layer. */
+function assignLayers(boxes) {
+  for (const box of boxes) {
+    let layer = 0;
+    for (const from of box.ins) if (from < box.number) layer = Math.max(layer, boxes[from].layer + 1);
+    box.layer = layer;
+  }
+  for (const box of boxes) {
+    if (box.ins.length > 0 || box.outs.length === 0) continue;
+    let first = Infinity;
+    for (const to of box.outs) first = Math.min(first, boxes[to].layer);
+    box.layer = Math.max(0, first - 1);
+  }
+}
+
+/** The layers, with places for the edges that pass through. */
+function fillLayers(boxes, edges) {
+  const count = boxes.reduce((most, box) => Math.max(most, box.layer + 1), 0);
+  const layers = Array.from({ length: count }, () => []);
+  const slots = boxes.map((box) => ({ box, width: box.width, up: [], down: [], x: 0, order: 0 }));
+  for (const slot of slots) layers[slot.box.layer].push(slot);
+  for (const edge of edges) {
+    const [from, to] = [boxes[edge.from].layer, boxes[edge.to].layer];
+    edge.routed = to > from && to - from <= LONGEST_ROUTED;
+    if (!edge.routed) continue;
+    let above = slots[edge.from];
+    for (let layer = from + 1; layer < to; layer += 1) {
+      const passing = { box: null, width: 6, up: [above], down: [], x: 0, order: 0 };
+      above.down.push(passing);
+      edge.via.push(passing);
+      layers[layer].push(passing);
+      above = passing;
+    }
+    above.down.push(slots[edge.to]);
+    slots[edge.to].up.push(above);
+  }
+  return { layers, slots };
+}
+
+/** Sorts each layer by where its neighbours stand, downwards and upwards in turn. */
+function orderLayers(layers) {
+  for (const layer of layers) layer.forEach((slot, order) => { slot.order = order; });
+  for (let sweep = 0; sweep < SWEEPS; sweep += 1) {
+    const downwards = sweep % 2 === 0;
+    const side = downwards ? 'up' : 'down';
+    for (let step = 0; step < layers.length; step += 1) {
+      const layer = layers[downwards ? step : layers.length - 1 - step];
+      if (layer.length < 2) continue;
+      for (const slot of layer) {
+        const near = slot[side];
+        let sum = 0;
+        for (const other of near) sum += other.order;
+        slot.wanted = near.length ? sum / near.length : slot.order;
+      }
+      layer.sort((a, b) => a.wanted - b.wanted || a.order - b.order);
+      layer.forEach((slot, order) => { slot.order = order; });
+    }
+  }
+}
+
+/** Places the slots of a layer as near as possible to where they want to be, in their order and without overlap. */
+function placeLayer(layer, side) {
+  let right = -Infinity;
+  let moved = 0;
+  for (const slot of layer) {
+    const near = slot[side];
+    let sum = 0;
+    for (const other of near) sum += other.x;
+    const wanted = near.length ? sum / near.length : slot.x;
+    const x = Math.max(wanted, right + slot.width / 2);
+    moved += wanted - x;
+    slot.x = x;
+    right = x + slot.width / 2 + GAP;
+  }
+  const shift = moved / layer.length;
+  for (const slot of layer) slot.x += shift;
+}
+
+/** The layout of a graph: boxes with places, edges, the layers from top to bottom, and the extent. */
+function layoutGraph(nodes, closed) {
+  const { boxes, edges, boxOfNode } = boxesOf(nodes, closed);
+  assignLayers(boxes);
+  const { layers, slots } = fillLayers(boxes, edges);
+  orderLayers(layers);
+  for (let sweep = 0; sweep < SWEEPS; sweep += 1) {
+    const downwards = sweep % 2 === 0;
+    for (let step = 0; step < layers.length; step += 1) {
+      placeLayer(layers[downwards ? step : layers.length - 1 - step], downwards ? 'up' : 'down');
+    }
+  }
+  let [left, right] = [Infinity, -Infinity];
+  layers.forEach((layer, index) => {
+    for (const slot of layer) {
+      slot.y = index * LAYER_HEIGHT;
+      left = Math.min(left, slot.x - slot.width / 2);
+      right = Math.max(right, slot.x + slot.width / 2);
+    }
+  });
+  slots.forEach((slot) => { slot.box.x = slot.x; slot.box.y = slot.y; });
+  const rows = layers.map((layer) => layer.filter((slot) => slot.box).map((slot) => slot.box.number));
+  if (boxes.length === 0) [left, right] = [0, 0];
+  return { boxes, edges, boxOfNode, rows, left, right, bottom: Math.max(0, layers.length - 1) * LAYER_HEIGHT };
+}
+
+/** The modules to close at first, so that a large graph begins as an overview. */
+function modulesToClose(nodes, most) {
+  const depths = [];
+  for (const node of nodes) {
+    const parts = node.module ? node.module.split('.') : [];
+    for (let depth = 1; depth <= parts.length; depth += 1) {
+      (depths[depth - 1] ||= new Set()).add(parts.slice(0, depth).join('.'));
+    }
+  }
+  if (nodes.length <= most || depths.length === 0) return new Set();
+  let chosen = depths[0];
+  for (const paths of depths) if (paths.size <= most) chosen = paths;
+  return new Set(chosen);
+}

@@ -1,0 +1,106 @@
+//! The folder of a debugging session that has no trace: `repro.py`, `passing.py`, `report.md`.
+
+use std::fs;
+use std::path::Path;
+
+use pyrite_ir::print::annotate;
+use pyrite_ir::{Kind, Value};
+use pyrite_ops::registry;
+use pyrite_reader::{ReadOptions, read_text};
+
+use crate::folder::file_at;
+use crate::modules;
+use crate::view::{Found, Graph, Node, Repro, Run};
+
+/// The smallest program that fails.
+pub const REPRO: &str = "repro.py";
+/// The largest part of a failing program that passes.
+const PASSING: &str = "passing.py";
+/// What the session found, for people.
+const STORY: &str = "report.md";
+
+/// Reads such a folder; nothing where there is no repro.
+pub fn read(folder: &Path) -> Option<Run> {
+    let text = fs::read_to_string(folder.join(REPRO)).ok()?;
+    let mut run = Run::default();
+    for name in [REPRO, PASSING] {
+        let Ok(text) = fs::read_to_string(folder.join(name)) else { continue };
+        let place = run.files.len();
+        if let Some((graph, metadata)) = graph_of(&text, folder, name, place) {
+            run.graphs.push(graph);
+            if name == REPRO {
+                run.signature = metadata.iter().find(|(key, _)| key == "signature").map(|(_, value)| value.clone());
+                run.facts = metadata;
+            }
+        }
+        run.files.push(file_at(name, text));
+    }
+    if let Ok(story) = fs::read_to_string(folder.join(STORY)) {
+        run.findings = findings(&story);
+    }
+    run.title = run.signature.clone().unwrap_or_else(|| "a debugging session".to_owned());
+    run.subtitle = folder.display().to_string();
+    run.repro = Some(Repro { path: REPRO.to_owned(), text, proven: None });
+    Some(run)
+}
+
+/// The graph of a program's text, and what the text says of itself; nothing where it cannot be read.
+fn graph_of(text: &str, folder: &Path, name: &str, place: usize) -> Option<(Graph, Vec<(String, String)>)> {
+    let options = ReadOptions { folder: Some(folder.to_owned()), ..ReadOptions::default() };
+    let read = read_text(text, Some(&folder.join(name)), registry(), &options).ok()?;
+    let mut places = vec![0; read.graph.id_bound()];
+    let mut nodes = Vec::with_capacity(read.graph.len());
+    for (place, (id, node)) in read.graph.nodes().enumerate() {
+        places[id.0 as usize] = place as u32;
+        let mut inputs = Vec::new();
+        node.each_input(&mut |input| inputs.push(places[input.0 as usize]));
+        let (op, target) = match &node.kind {
+            Kind::Placeholder => ("placeholder", String::new()),
+            Kind::GetAttr(name) => ("get_attr", name.to_string()),
+            Kind::Call(target) => ("call_function", target.name().to_owned()),
+            Kind::Output => ("output", String::new()),
+        };
+        let annotation = match &node.meta {
+            Some(Value::Tensor(meta)) => Some(annotate(meta)),
+            _ => None,
+        };
+        let (dtype, shape) = match annotation.as_ref().and_then(|text| text.split_once('[')) {
+            Some((dtype, rest)) => (Some(dtype.to_owned()), Some(format!("[{rest}"))),
+            None => (None, None),
+        };
+        nodes.push(Node {
+            name: node.name.clone(),
+            op: op.to_owned(),
+            target,
+            stack: node.stack.as_ref().map(ToString::to_string),
+            shape,
+            dtype,
+            inputs,
+            ..Node::default()
+        });
+    }
+    modules::guess(&mut nodes);
+    let stem = name.trim_end_matches(".py").to_owned();
+    Some((Graph { name: Some(stem), stage: None, file: name.to_owned(), text: Some(place), nodes }, read.metadata))
+}
+
+/// The steps that the session's story lists.
+fn findings(story: &str) -> Vec<Found> {
+    let section = story.split("## What was found").nth(1).unwrap_or_default();
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let entries = section.lines().filter_map(|line| line.strip_prefix("- ")?.split_once(": "));
+    entries.map(|(step, text)| Found { step: step.to_owned(), text: text.to_owned() }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_steps_of_a_story_are_those_of_its_first_list() {
+        let story = "# x\n\n## What was found\n\n- confirm: 3 of 3 runs\n- prove: so\n\n## Environment\n\n- os: y\n";
+        let found = findings(story);
+        assert_eq!(found.len(), 2);
+        assert_eq!((found[0].step.as_str(), found[0].text.as_str()), ("confirm", "3 of 3 runs"));
+    }
+}

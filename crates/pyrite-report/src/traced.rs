@@ -1,0 +1,241 @@
+//! A run from its trace.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::Path;
+
+use pyrite_trace::event::{Divergence as Parting, GraphDump, Mark, NodeRow, Run as Begun, Size, StageMark};
+use pyrite_trace::{Event, Record, Stage};
+
+use crate::ReportError;
+use crate::folder::{file_at, shortened};
+use crate::modules;
+use crate::view::{Divergence, Found, Graph, Node, OfGraph, Repro, Run, Source, SourceLine, Step};
+
+/// How many lines are shown around one that is named.
+const AROUND: u32 = 6;
+
+/// Reads the trace of a folder.
+pub fn read(folder: &Path) -> Result<Run, ReportError> {
+    let records = pyrite_trace::read(folder)?;
+    let mut run = Run::default();
+    let mut partings = Vec::new();
+    let mut steps = Steps::default();
+    for Record { time, stage, graph, event } in records {
+        steps.last = steps.last.max(time);
+        let stage_name = stage.map(|stage| stage.name().to_owned());
+        match event {
+            Event::Run(begun) => tell_run(&mut run, &begun),
+            Event::Stage(mark) => steps.mark(time, stage, graph, &mark),
+            Event::Graph(dump) => add_graph(&mut run, stage_name, graph, dump),
+            Event::Artifact(file) => {
+                let path = path_of(stage, graph.as_deref(), &file.file);
+                put_file(&mut run, &path, file.text);
+            }
+            Event::Break(found) => run.breaks.push(found),
+            Event::Recompile(found) => run.recompiles.push(found),
+            Event::Guard(what) => run.guards.push(OfGraph { graph, what }),
+            Event::Kernel(what) => run.kernels.push(OfGraph { graph, what }),
+            Event::Divergence(parting) => partings.push((graph, parting)),
+            Event::Minify(step) => run.minify.push(step),
+            Event::Finding(found) => run.findings.push(Found { step: found.step, text: found.text }),
+            Event::Repro(repro) => {
+                run.signature = Some(repro.signature).filter(|signature| !signature.is_empty());
+                let name =
+                    Path::new(&repro.path).strip_prefix(folder).map_or(repro.path.clone(), |p| p.display().to_string());
+                run.repro = Some(Repro { path: name, text: repro.text, proven: Some(repro.proven) });
+            }
+            Event::Log(_) => {}
+        }
+    }
+    run.stages = steps.done();
+    for (graph, parting) in partings {
+        attach(&mut run, graph.as_deref(), parting);
+    }
+    run.sources = sources(&run);
+    run.title = match &run.signature {
+        Some(signature) => signature.clone(),
+        None if run.subtitle.is_empty() => "a run".to_owned(),
+        None => run.subtitle.clone(),
+    };
+    Ok(run)
+}
+
+/// The command, the time, the versions.
+fn tell_run(run: &mut Run, begun: &Begun) {
+    run.subtitle = begun.argv.join(" ");
+    run.facts.push(("command".to_owned(), run.subtitle.clone()));
+    run.started = Some(begun.started);
+    run.facts.push(("process".to_owned(), begun.pid.to_string()));
+    run.facts.extend(begun.versions.iter().map(|(name, version)| (name.clone(), version.clone())));
+}
+
+/// Begins and ends of steps, paired.
+#[derive(Default)]
+struct Steps {
+    done: Vec<Step>,
+    open: Vec<(String, Step)>,
+    last: f64,
+}
+
+impl Steps {
+    fn mark(&mut self, time: f64, stage: Option<Stage>, graph: Option<String>, mark: &StageMark) {
+        let key = format!("{stage:?} {graph:?} {} {}", mark.name, mark.depth);
+        if mark.mark == Mark::Begin {
+            let step = Step {
+                name: mark.name.clone(),
+                stage: stage.map(|stage| stage.name().to_owned()),
+                graph,
+                start: time,
+                seconds: 0.0,
+                depth: mark.depth,
+                ended: false,
+            };
+            self.open.push((key, step));
+            return;
+        }
+        // An end says how long it took, so a begin that is missing does no harm.
+        let begun = self.open.iter().rposition(|(known, _)| *known == key).map(|place| self.open.remove(place).1);
+        let start = begun.as_ref().map(|step| step.start);
+        let seconds = mark.seconds.or(start.map(|start| time - start)).unwrap_or(0.0);
+        self.done.push(Step {
+            name: mark.name.clone(),
+            stage: stage.map(|stage| stage.name().to_owned()),
+            graph,
+            start: start.unwrap_or(time - seconds),
+            seconds,
+            depth: mark.depth,
+            ended: true,
+        });
+    }
+
+    fn done(mut self) -> Vec<Step> {
+        let last = self.last;
+        self.done.extend(self.open.into_iter().map(|(_, step)| Step { seconds: (last - step.start).max(0.0), ..step }));
+        self.done.sort_by(|a, b| a.start.total_cmp(&b.start).then(a.depth.cmp(&b.depth)));
+        self.done
+    }
+}
+
+fn path_of(stage: Option<Stage>, graph: Option<&str>, file: &str) -> String {
+    [stage.map(Stage::name), graph, Some(file)].into_iter().flatten().collect::<Vec<_>>().join("/")
+}
+
+/// Adds a text, in place of the one that had its path before.
+fn put_file(run: &mut Run, path: &str, text: String) -> usize {
+    let text = shortened(text);
+    if let Some(place) = run.files.iter().position(|file| file.path == path) {
+        run.files[place].text = text;
+        return place;
+    }
+    run.files.push(file_at(path, text));
+    run.files.len() - 1
+}
+
+fn add_graph(run: &mut Run, stage: Option<String>, name: Option<String>, dump: GraphDump) {
+    let path =
+        [stage.as_deref(), name.as_deref(), Some(&dump.file)].into_iter().flatten().collect::<Vec<_>>().join("/");
+    let text = put_file(run, &path, dump.text);
+    let count = dump.nodes.len();
+    let mut nodes: Vec<Node> = dump.nodes.into_iter().map(node_of).collect();
+    for (from, to) in dump.edges {
+        // Edges lead forward: a trace that says otherwise is drawn without them.
+        if (to as usize) < count && from < to {
+            nodes[to as usize].inputs.push(from);
+        }
+    }
+    modules::guess(&mut nodes);
+    let graph = Graph { name, stage, file: dump.file, text: Some(text), nodes };
+    let same = |known: &Graph| known.stage == graph.stage && known.name == graph.name && known.file == graph.file;
+    match run.graphs.iter().position(same) {
+        Some(place) => run.graphs[place] = graph,
+        None => run.graphs.push(graph),
+    }
+}
+
+fn node_of(row: NodeRow) -> Node {
+    let shape = row.shape.map(|sizes| {
+        let sizes: Vec<String> = sizes
+            .into_iter()
+            .map(|size| match size {
+                Size::Number(number) => number.to_string(),
+                Size::Symbol(text) => text,
+            })
+            .collect();
+        format!("[{}]", sizes.join(", "))
+    });
+    Node {
+        name: row.name,
+        op: row.op,
+        target: row.target,
+        module: row.module.filter(|module| !module.is_empty()),
+        stack: row.stack,
+        shape,
+        dtype: row.dtype,
+        inputs: Vec::new(),
+        divergence: None,
+    }
+}
+
+/// Gives a node what is known of its value: in the graph that is named, else in every graph with such a node.
+fn attach(run: &mut Run, graph: Option<&str>, parting: Parting) {
+    let named = run.graphs.iter().any(|known| graph.is_some() && known.name.as_deref() == graph);
+    let divergence = Divergence {
+        error: parting.backend_error,
+        reference: parting.reference_error,
+        class: parting.class,
+        value: parting.value,
+    };
+    for known in &mut run.graphs {
+        if named && known.name.as_deref() != graph {
+            continue;
+        }
+        if let Some(node) = known.nodes.iter_mut().find(|node| node.name == parting.node) {
+            node.divergence = Some(divergence.clone());
+        }
+    }
+}
+
+/// The lines around breaks and recompiles, from files that still say what the trace says.
+fn sources(run: &Run) -> Vec<Source> {
+    let mut wanted: BTreeMap<&str, Vec<(u32, Option<&str>)>> = BTreeMap::new();
+    for found in &run.breaks {
+        wanted.entry(&found.file).or_default().push((found.line, found.source.as_deref()));
+    }
+    for found in &run.recompiles {
+        wanted.entry(&found.file).or_default().push((found.line, None));
+    }
+    let mut sources = Vec::new();
+    for (file, marks) in wanted {
+        let Ok(text) = fs::read_to_string(file) else { continue };
+        let lines: HashMap<u32, &str> = (1..).zip(text.lines()).collect();
+        let still = |line: u32, said: Option<&str>| {
+            said.is_none_or(|said| lines.get(&line).is_some_and(|text| text.trim() == said.trim()))
+        };
+        if !marks.iter().all(|(line, said)| still(*line, *said)) {
+            continue;
+        }
+        let near = |line: u32| marks.iter().any(|(mark, _)| mark.abs_diff(line) <= AROUND);
+        let shown = (1..).zip(text.lines()).filter(|(line, _)| near(*line));
+        let lines = shown.map(|(line, text)| SourceLine { line, text: text.to_owned() }).collect();
+        sources.push(Source { file: file.to_owned(), lines });
+    }
+    sources
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_without_an_end_lasts_until_the_trace_ends_and_says_so() {
+        let mut steps = Steps { last: 9.0, ..Steps::default() };
+        let mark = |name: &str, mark, depth| StageMark { name: name.to_owned(), mark, depth, seconds: None };
+        steps.mark(1.0, Some(Stage::Aot), None, &mark("aot", Mark::Begin, 0));
+        steps.mark(2.0, Some(Stage::Aot), None, &mark("joint", Mark::Begin, 1));
+        steps.mark(3.0, Some(Stage::Aot), None, &mark("joint", Mark::End, 1));
+        let steps = steps.done();
+        let told: Vec<_> = steps.iter().map(|step| (step.name.as_str(), step.seconds, step.ended)).collect();
+        assert_eq!(told, [("aot", 8.0, false), ("joint", 1.0, true)]);
+    }
+}
