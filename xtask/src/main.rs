@@ -3,6 +3,7 @@
 //! Each task is a function of the [`Workspace`] in a module of its own. A task talks on stderr and on the streams of the
 //! programs it starts; only what a caller would read (the interpreter's path, the final counts) goes to stdout.
 
+mod chromium;
 mod counts;
 mod package;
 mod process;

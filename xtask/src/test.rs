@@ -11,7 +11,7 @@ use anyhow::Result;
 use crate::counts::Counts;
 use crate::programs::Conformance;
 use crate::workspace::Workspace;
-use crate::{process, programs, tidy};
+use crate::{chromium, process, programs, tidy};
 
 /// How long the fuzz target runs in `test`.
 const FUZZ_SECONDS: u64 = 60;
@@ -61,6 +61,7 @@ pub fn run(workspace: &Workspace, scope: Scope) -> Counts {
     }
     if scope != Scope::Fast {
         report.step("pytest", || {
+            chromium::provide();
             let args = ["-m", "pytest", "--color=no", "tests/python"];
             counted(&mut programs::python_with_pyrite(workspace, args)?, Counts::of_pytest)
         });
