@@ -2,8 +2,8 @@
 //
 // Takes nodes in the order they run, each with the indices of its inputs, and a set of module paths that are closed. A closed
 // module is one box. Boxes stand in layers, each below everything it uses, as far as closing modules leaves no cycle; an
-// edge that would lead upwards is kept and drawn, but places nothing. Inputs of the graph stand right above their first
-// user. Edges across few layers get a place of their own in between, so that they pass beside boxes; longer ones are drawn
+// edge that would lead upwards is kept and drawn, but places nothing. What uses no more than what uses it, such as an input
+// of the graph, stands right above its first user. Edges across few layers get a place of their own in between, so that they pass beside boxes; longer ones are drawn
 // only for the box they belong to. The time is linear in nodes and edges but for sorting layers.
 
 const LAYER_HEIGHT = 46;
@@ -11,6 +11,7 @@ const BOX_HEIGHT = 26;
 const GAP = 14;
 const LONGEST_ROUTED = 6;
 const SWEEPS = 3;
+const NEIGHBOURHOOD = 15;
 
 /** The closed module that a node belongs to, the outermost one. */
 function closedModuleOf(module, closed) {
@@ -87,11 +88,14 @@ function assignLayers(boxes) {
     for (const from of box.ins) if (from < box.number) layer = Math.max(layer, boxes[from].layer + 1);
     box.layer = layer;
   }
-  for (const box of boxes) {
-    if (box.ins.length > 0 || box.outs.length === 0) continue;
+  for (let number = boxes.length - 1; number >= 0; number -= 1) {
+    const box = boxes[number];
+    if (box.ins.length > box.outs.length) continue;
     let first = Infinity;
-    for (const to of box.outs) first = Math.min(first, boxes[to].layer);
-    box.layer = Math.max(0, first - 1);
+    for (const to of box.outs) if (to > number) first = Math.min(first, boxes[to].layer);
+    if (first === Infinity || first - 1 <= box.layer) continue;
+    box.layer = first - 1;
+    box.lowered = true;
   }
 }
 
@@ -114,7 +118,8 @@ function fillLayers(boxes, edges) {
       above = passing;
     }
     above.down.push(slots[edge.to]);
-    slots[edge.to].up.push(above);
+    // A weight stands where it is used; it does not pull its user aside.
+    if (!boxes[edge.from].lowered) slots[edge.to].up.push(above);
   }
   return { layers, slots };
 }
@@ -140,22 +145,54 @@ function orderLayers(layers) {
   }
 }
 
-/** Places the slots of a layer as near as possible to where they want to be, in their order and without overlap. */
-function placeLayer(layer, side) {
+/** The mean place of some slots. */
+function meanPlace(slots) {
+  let sum = 0;
+  for (const slot of slots) sum += slot.x;
+  return sum / slots.length;
+}
+
+/** Places the slots of a layer side by side around the middle. */
+function centreLayer(layer) {
+  let width = -GAP;
+  for (const slot of layer) width += slot.width + GAP;
+  let left = -width / 2;
+  for (const slot of layer) {
+    slot.x = left + slot.width / 2;
+    left += slot.width + GAP;
+  }
+}
+
+/** Places the slots of a layer as near as possible to their neighbours on one side, in their order and without overlap. Those
+    that have neighbours only on the other side stand near these, and move nobody. */
+function placeLayer(layer, side, opposite) {
   let right = -Infinity;
   let moved = 0;
+  let movers = 0;
   for (const slot of layer) {
     const near = slot[side];
-    let sum = 0;
-    for (const other of near) sum += other.x;
-    const wanted = near.length ? sum / near.length : slot.x;
-    const x = Math.max(wanted, right + slot.width / 2);
-    moved += wanted - x;
-    slot.x = x;
-    right = x + slot.width / 2 + GAP;
+    const wanted = near.length ? meanPlace(near) : slot[opposite].length ? meanPlace(slot[opposite]) : slot.x;
+    slot.x = Math.max(wanted, right + slot.width / 2);
+    right = slot.x + slot.width / 2 + GAP;
+    if (!near.length) continue;
+    moved += wanted - slot.x;
+    movers += 1;
   }
-  const shift = moved / layer.length;
-  for (const slot of layer) slot.x += shift;
+  if (!movers) return;
+  for (const slot of layer) slot.x += moved / movers;
+}
+
+/** Takes out the drift of layers to one side: the middle of every neighbourhood of layers goes to the middle of the picture. */
+function straighten(layers) {
+  const sums = new Float64Array(layers.length + 1);
+  layers.forEach((layer, index) => {
+    sums[index + 1] = sums[index] + (layer.length ? meanPlace(layer) : 0);
+  });
+  layers.forEach((layer, index) => {
+    const [from, to] = [Math.max(0, index - NEIGHBOURHOOD), Math.min(layers.length, index + NEIGHBOURHOOD + 1)];
+    const drift = (sums[to] - sums[from]) / (to - from);
+    for (const slot of layer) slot.x -= drift;
+  });
 }
 
 /** The layout of a graph: boxes with places, edges, the layers from top to bottom, and the extent. */
@@ -164,12 +201,16 @@ function layoutGraph(nodes, closed) {
   assignLayers(boxes);
   const { layers, slots } = fillLayers(boxes, edges);
   orderLayers(layers);
-  for (let sweep = 0; sweep < SWEEPS; sweep += 1) {
+  layers.forEach(centreLayer);
+  for (let sweep = 0; sweep <= SWEEPS; sweep += 1) {
     const downwards = sweep % 2 === 0;
     for (let step = 0; step < layers.length; step += 1) {
-      placeLayer(layers[downwards ? step : layers.length - 1 - step], downwards ? 'up' : 'down');
+      const layer = layers[downwards ? step : layers.length - 1 - step];
+      if (downwards) placeLayer(layer, 'up', 'down');
+      else placeLayer(layer, 'down', 'up');
     }
   }
+  straighten(layers);
   let [left, right] = [Infinity, -Infinity];
   layers.forEach((layer, index) => {
     for (const slot of layer) {
