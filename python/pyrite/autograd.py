@@ -58,7 +58,7 @@ class _Compiled(torch.autograd.Function):
         tangents = [given.get(leaf) for leaf in ctx.tape.wanted]
         if all(tangent is None for tangent in tangents):
             return (None,) * (len(ctx.needs_input_grad))
-        found = ctx.tape.run(tangents)
+        found = ctx.tape.run(tangents, retain=torch._C._autograd._get_current_graph_task_keep_graph())
         needed = ctx.needs_input_grad[2:]
         return (None, None, *(gradient if need else None for gradient, need in zip(found, needed)))
 

@@ -17,8 +17,8 @@ pub struct Leaving {
     /// autograd [default: PYRITE_REPRO_AFTER]
     #[arg(long, value_name = "STAGE", value_parser = ["capture", "dynamo", "aot"])]
     repro_after: Option<String>,
-    /// When: 1 a repro on an error, 2 a file to minify on an error, 3 always before running, 4 minified where results
-    /// differ [default: PYRITE_REPRO_LEVEL, else 2]
+    /// When: 1 a repro on an error, 2 also minified, 3 always before running, 4 also where results differ
+    /// [default: PYRITE_REPRO_LEVEL, else 2]
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=4))]
     repro_level: Option<u32>,
     /// Have torch's backends compile everything anew
@@ -61,7 +61,7 @@ impl Leaving {
         let folder = self.debug_dir.clone().or_else(|| environment::value("PYRITE_DEBUG_DIR").map(PathBuf::from));
         let config = WrapConfig {
             after: after.unwrap_or(ReproAfter::Capture),
-            level: level.unwrap_or(Level::ReadyToMinify),
+            level: level.unwrap_or(Level::Minified),
             folder: folder.unwrap_or_else(|| PathBuf::from("pyrite_debug")),
             only_errors_with: self.repro_filter.clone(),
             reference: reference.clone(),

@@ -114,6 +114,8 @@ impl AotAutograd {
     pub fn compile(&self, graph: &Graph, options: &Options) -> Result<Box<dyn Executable>, NodeError> {
         let stages = Stages::of(graph, &self.partition_fn, self.decompositions, options)?;
         let constants = graph.constants().clone();
+        let mut times = stages.times;
+        let mut timed = Timer { times: &mut times };
         // Decisions are numbered through: the halves go on where the stages, and the other half, stopped.
         let mut rewrites = stages.rewrites;
         let mut compile = |compiler: &GraphCompiler, graph: Graph| {
@@ -124,15 +126,15 @@ impl AotAutograd {
         };
         let (forward, backward) = match stages.partition {
             Some(partition) => {
-                let forward = compile(&self.fw_compiler, partition.forward.clone())?;
-                let backward = compile(&self.bw_compiler, partition.backward.clone())?;
+                let forward = timed.run("forward", || compile(&self.fw_compiler, partition.forward.clone()))?;
+                let backward = timed.run("backward", || compile(&self.bw_compiler, partition.backward.clone()))?;
                 (forward, Some(Arc::new(Half { compiled: backward, partition })))
             }
             None if self.keep_inference_input_mutations => {
                 let written = with_writes(&stages.functional)?;
-                (compile(&self.fw_compiler, written)?, None)
+                (timed.run("forward", || compile(&self.fw_compiler, written))?, None)
             }
-            None => (compile(&self.fw_compiler, stages.functional.graph.clone())?, None),
+            None => (timed.run("forward", || compile(&self.fw_compiler, stages.functional.graph.clone()))?, None),
         };
         let parameters = graph.parameters().cloned().collect();
         Ok(Box::new(AotExecutable {
@@ -143,6 +145,7 @@ impl AotAutograd {
             parameters,
             seed: options.seed,
             rewrites,
+            times,
         }))
     }
 }
@@ -253,6 +256,7 @@ struct AotExecutable {
     parameters: Vec<Arc<str>>,
     seed: u64,
     rewrites: Vec<String>,
+    times: Vec<(&'static str, Duration)>,
 }
 
 impl Executable for AotExecutable {
@@ -296,6 +300,10 @@ impl Executable for AotExecutable {
         &self.rewrites
     }
 
+    fn times(&self) -> &[(&'static str, Duration)] {
+        &self.times
+    }
+
     fn graphs(&self) -> Vec<(String, Graph)> {
         match &self.backward {
             Some(half) => vec![
@@ -317,6 +325,7 @@ fn unwritten(values: Vec<Value<Tensor>>, written: &Value<Tensor>) -> Result<Vec<
     values.into_iter().map(apart).collect()
 }
 
+#[derive(Clone)]
 struct AotBackward {
     half: Arc<Half>,
     functional: Arc<Functional>,
@@ -329,6 +338,10 @@ struct AotBackward {
 impl Backward for AotBackward {
     fn wanted(&self) -> Vec<usize> {
         self.functional.leaves_of(&self.half.partition.tangents)
+    }
+
+    fn again(&self) -> Box<dyn Backward> {
+        Box::new(self.clone())
     }
 
     fn run(

@@ -5,6 +5,7 @@
 //! that turns gradients of the outputs into gradients of the inputs.
 
 use std::sync::{Arc, OnceLock, RwLock};
+use std::time::Duration;
 
 use pyrite_interp::Mode;
 use pyrite_ir::{Graph, Node, NodeError, Operator, Value};
@@ -101,6 +102,9 @@ pub trait Backward: Send {
     /// Which outputs, nested lists opened, have gradients.
     fn wanted(&self) -> Vec<usize>;
 
+    /// The same backward half for another run: what was saved is shared, not copied, and lives until both are gone.
+    fn again(&self) -> Box<dyn Backward>;
+
     /// The gradients of the inputs from those of the wanted outputs, in their order.
     fn run(self: Box<Self>, tangents: Vec<Tensor>, observe: &mut Observer<'_>) -> Result<InputGradients, NodeError>;
 }
@@ -124,6 +128,11 @@ pub trait Executable: Send + Sync {
     /// The optional decisions (rewrites, lowerings, fusions) that were made for it, in the order of their numbers:
     /// `Options::rewrites` says how many of them may be made.
     fn rewrites(&self) -> &[String] {
+        &[]
+    }
+
+    /// How long each stage of compiling it took, in order.
+    fn times(&self) -> &[(&'static str, Duration)] {
         &[]
     }
 

@@ -1,9 +1,9 @@
 //! A backend that leaves a repro behind when it fails.
 //!
-//! [`wrap_compiler_debug`] wraps any backend. Its [`Level`] says when a program is written down: on an error as a repro
-//! (1) or as a file that is ready to be minified (2), always before it runs (3), or when its results are not those of the
-//! reference, minified (4). [`ReproAfter`] says which program that is: the captured one, or each half that ahead-of-time
-//! autograd makes of it.
+//! [`wrap_compiler_debug`] wraps any backend. Its [`Level`] says when a program is written down: on an error (1), on an
+//! error and minified (2), always before it runs and minified on an error (3), or when its results are not those of the
+//! reference too (4). [`ReproAfter`] says which program that is: the captured one, or each half that ahead-of-time autograd
+//! makes of it.
 //!
 //! Invariants:
 //! - What is written has the real inputs, as they were before the call, and real constants of any size. An error of
@@ -17,6 +17,7 @@ use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use pyrite_compiler::aot::{Compiled, aot_autograd};
 use pyrite_compiler::backend::{Backend, Backward, Direction, Executable, Forward, InputGradients, Observer, Options};
@@ -61,18 +62,18 @@ impl ReproAfter {
 pub enum Level {
     /// On an error: the graph and its inputs.
     OnError,
-    /// On an error: a file that is ready to be minified.
-    ReadyToMinify,
-    /// Always before it runs.
+    /// On an error: the same, minified beside it.
+    Minified,
+    /// Always before it runs, and on an error minified.
     Always,
-    /// When the results are not those of the reference: minified.
+    /// On an error and when the results are not those of the reference: minified.
     Accuracy,
 }
 
 impl Level {
     /// By its number, from 1 to 4.
     pub fn from_number(number: u32) -> Option<Self> {
-        [Self::OnError, Self::ReadyToMinify, Self::Always, Self::Accuracy].get(number.checked_sub(1)? as usize).copied()
+        [Self::OnError, Self::Minified, Self::Always, Self::Accuracy].get(number.checked_sub(1)? as usize).copied()
     }
 
     /// Its number, from 1 to 4.
@@ -246,41 +247,63 @@ impl Debugged {
         Ok(path)
     }
 
-    /// Writes down a program that raised an error, and says so.
-    fn raised(&self, stage: Stage, error: &NodeError, program: &Candidate, graphs: &[(String, Graph)]) {
+    /// Writes down a program that raised an error, where it does not lie there yet, and says so.
+    fn raised(
+        &self,
+        stage: Stage,
+        error: &NodeError,
+        program: &Candidate,
+        graphs: &[(String, Graph)],
+        written: Option<&Path>,
+    ) {
         let text = error.to_string();
         if self.config.only_errors_with.as_ref().is_some_and(|wanted| !text.contains(wanted)) {
             return;
         }
         let name = match self.config.level {
             Level::OnError => "repro.py",
-            Level::ReadyToMinify | Level::Accuracy => "minifier_launcher.py",
-            // It lies there already.
-            Level::Always => return,
+            _ => "minifier_launcher.py",
         };
         let signature = Broken { stage, error: error.clone() }.signature();
-        match self.write(name, program, Some(&signature), graphs) {
-            Ok(path) => (self.config.tell)(&format!("{} failed; wrote {}", self.backend.name, path.display())),
-            Err(why) => (self.config.tell)(&format!("no repro: {why}")),
+        let path = match written {
+            Some(path) => path.to_owned(),
+            None => match self.write(name, program, Some(&signature), graphs) {
+                Ok(path) => path,
+                Err(why) => return (self.config.tell)(&format!("no repro: {why}")),
+            },
+        };
+        (self.config.tell)(&format!("{} failed; wrote {}", self.backend.name, path.display()));
+        if self.config.level == Level::OnError {
+            return;
         }
+        match self.minified(program, &path) {
+            Ok(Some(small)) => (self.config.tell)(&format!("minified; wrote {}", small.display())),
+            Ok(None) => {}
+            Err(why) => (self.config.tell)(&format!("not minified: {why}")),
+        }
+    }
+
+    /// Finds the smallest program that fails like this one and writes it beside it; `None` when it does not fail again.
+    fn minified(&self, program: &Candidate, path: &Path) -> Result<Option<PathBuf>, RepoError> {
+        let question = self.question();
+        let fails = |candidate: &Candidate| {
+            let backends = [&self.backend, &self.config.reference];
+            judge_backends(&candidate.graph, &candidate.inputs, backends, &question, &mut |_| {}, &mut |_, _| {})
+                .verdict
+        };
+        let Ok(reduction) = reduce(program.clone(), &fails, ReduceOptions::default(), &mut Silent) else {
+            return Ok(None);
+        };
+        let folder = Folder::open(&path.parent().unwrap_or(Path::new("")).join("minified"))?;
+        folder.write("repro.py", &reduction.best, &self.metadata(Some(&reduction.found))).map(Some)
     }
 
     /// The error of a program whose results are not those of the reference; its last line is the repro's path.
     fn inaccurate(&self, program: &Candidate, signature: &Signature, graphs: &[(String, Graph)]) -> NodeError {
         let difference = signature.detail.message.clone().unwrap_or_else(|| signature.to_string());
-        let written = self.write("repro.py", program, Some(signature), graphs).and_then(|path| {
-            let question = self.question();
-            let fails = |candidate: &Candidate| {
-                let backends = [&self.backend, &self.config.reference];
-                judge_backends(&candidate.graph, &candidate.inputs, backends, &question, &mut |_| {}, &mut |_, _| {})
-                    .verdict
-            };
-            let Ok(reduction) = reduce(program.clone(), &fails, ReduceOptions::default(), &mut Silent) else {
-                return Ok(path);
-            };
-            let folder = Folder::open(&path.parent().unwrap_or(Path::new("")).join("minified"))?;
-            folder.write("repro.py", &reduction.best, &self.metadata(Some(&reduction.found)))
-        });
+        let written = self
+            .write("repro.py", program, Some(signature), graphs)
+            .and_then(|path| Ok(self.minified(program, &path)?.unwrap_or(path)));
         let place = match written {
             Ok(path) => path.display().to_string(),
             Err(why) => format!("no repro: {why}"),
@@ -387,16 +410,19 @@ impl Executable for Wrapped {
         let executable = match self.executable() {
             Ok(executable) => executable,
             Err(error) => {
-                debugged.raised(Stage::Compile, error, &program, &[]);
+                let written = begun.as_ref().map(|(path, _)| path.as_path());
+                debugged.raised(Stage::Compile, error, &program, &[], written);
                 return Err(while_compiling(error));
             }
         };
         let graphs = executable.graphs();
         let mut running = Running::new(&debugged.backend.name, &debugged.graph, &graphs);
+        let mut written = None;
         if let Some((path, trail)) = begun {
             write_trace(path.parent().unwrap_or(Path::new("")), &graphs)
                 .map_err(|why| OpError::fault(format!("no trace can be written before the run: {why}")))?;
             running.trail = trail;
+            written = Some(path);
         }
         if debugged.config.level == Level::Accuracy {
             let backends = [&debugged.backend, &debugged.config.reference];
@@ -419,15 +445,20 @@ impl Executable for Wrapped {
             Ok(Forward { outputs, backward }) => {
                 let backward = backward.map(|inner| {
                     let debugged = debugged.clone();
-                    Box::new(WrappedBackward { inner, debugged, program, graphs, running }) as Box<dyn Backward>
+                    Box::new(WrappedBackward { inner, debugged, program, graphs, running, written })
+                        as Box<dyn Backward>
                 });
                 Ok(Forward { outputs, backward })
             }
             Err(error) => {
-                debugged.raised(Stage::Forward, &error, &program, &graphs);
+                debugged.raised(Stage::Forward, &error, &program, &graphs, written.as_deref());
                 Err(error)
             }
         }
+    }
+
+    fn times(&self) -> &[(&'static str, Duration)] {
+        self.executable.get().and_then(|made| made.as_ref().ok()).map(|made| made.times()).unwrap_or_default()
     }
 
     fn graphs(&self) -> Vec<(String, Graph)> {
@@ -449,6 +480,7 @@ struct WrappedBackward {
     program: Candidate,
     graphs: Vec<(String, Graph)>,
     running: Running,
+    written: Option<PathBuf>,
 }
 
 impl Backward for WrappedBackward {
@@ -456,8 +488,19 @@ impl Backward for WrappedBackward {
         self.inner.wanted()
     }
 
+    fn again(&self) -> Box<dyn Backward> {
+        Box::new(Self {
+            inner: self.inner.again(),
+            debugged: self.debugged.clone(),
+            program: self.program.clone(),
+            graphs: self.graphs.clone(),
+            running: Running::new(&self.debugged.backend.name, &self.debugged.graph, &self.graphs),
+            written: self.written.clone(),
+        })
+    }
+
     fn run(self: Box<Self>, tangents: Vec<Tensor>, observe: &mut Observer<'_>) -> Result<InputGradients, NodeError> {
-        let Self { inner, debugged, program, graphs, mut running } = *self;
+        let Self { inner, debugged, program, graphs, mut running, written } = *self;
         let _inside = Inside::enter();
         running.say();
         let gradients = inner.run(tangents, &mut |node, value| {
@@ -465,6 +508,6 @@ impl Backward for WrappedBackward {
             observe(node, value);
         });
         signals::running("");
-        gradients.inspect_err(|error| debugged.raised(Stage::Backward, error, &program, &graphs))
+        gradients.inspect_err(|error| debugged.raised(Stage::Backward, error, &program, &graphs, written.as_deref()))
     }
 }

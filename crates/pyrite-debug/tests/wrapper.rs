@@ -262,7 +262,7 @@ fn a_repro_has_the_sizes_of_the_program_or_of_the_call() {
         let (base, _) = config(folder.path(), 2, ReproAfter::Capture);
         let backend = wrapped("relu_runtime_error_TESTING_ONLY", &WrapConfig { tracing, ..base });
         assert!(execute(&graph, &inputs, &backend, &Options::default(), &mut |_| {}, &mut |_, _| {}).is_err());
-        let written = files(folder.path()).into_iter().find(|name| name.contains(".py")).expect("a repro");
+        let written = files(folder.path()).into_iter().find(|name| name.contains("launcher")).expect("a repro");
         let path = folder.path().join(written);
         let printed = std::fs::read_to_string(&path).expect("a repro");
         assert!(printed.contains(sizes), "{tracing:?}: {printed}");

@@ -182,7 +182,7 @@ fn renest<'py>(
     }
 }
 
-/// The backward half of one run. It runs once: what it needs is freed on the way.
+/// The backward half of one run. What it needs is freed on the way, unless it is to run again.
 #[pyclass(module = "pyrite._native", frozen)]
 pub struct Tape {
     backward: Mutex<Option<Box<dyn Backward>>>,
@@ -193,12 +193,22 @@ pub struct Tape {
 
 #[pymethods]
 impl Tape {
-    /// The gradients of the inputs from those of the wanted outputs; `None` stands for zeros.
-    fn run<'py>(&self, py: Python<'py>, gradients: Vec<Bound<'py, PyAny>>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let Some(backward) = self.backward.lock().take() else {
+    /// The gradients of the inputs from those of the wanted outputs; `None` stands for zeros. What was saved is freed
+    /// unless it is retained.
+    #[pyo3(signature = (gradients, *, retain = false))]
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        gradients: Vec<Bound<'py, PyAny>>,
+        retain: bool,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let mut kept = self.backward.lock();
+        let backward = if retain { kept.as_ref().map(|backward| backward.again()) } else { kept.take() };
+        drop(kept);
+        let Some(backward) = backward else {
             return Err(PyRuntimeError::new_err(
-                "a compiled program can run backward once, because it frees what it saved: call the program again, or \
-                 run the region without pyrite where retain_graph=True is needed",
+                "Trying to backward through the graph a second time: what a compiled program saved is freed after the first \
+                 time. Specify retain_graph=True there, or call the program again.",
             ));
         };
         let mut inputs = Inputs::new(py)?;

@@ -67,13 +67,23 @@ def test_without_grad_mode_results_have_no_history():
     assert run(x, w, b)[0].grad_fn is not None
 
 
-def test_a_second_backward_and_a_second_derivative_are_errors_that_say_so():
+def test_a_graph_that_is_retained_runs_backward_again():
+    x = torch.ones(3, requires_grad=True)
+    run = program("x", "exp = torch.ops.aten.exp.default(x)\nsin = torch.ops.aten.sin.default(exp)\nreturn (sin,)", x)
+    [out] = run(x)
+    [first] = torch.autograd.grad(out.sum(), x, retain_graph=True)
+    [second] = torch.autograd.grad((out * 3).sum(), x, retain_graph=True)
+    [third] = torch.autograd.grad(out.sum(), x)
+    torch.testing.assert_close(first, x.detach().exp() * x.detach().exp().cos())
+    torch.testing.assert_close(second, first * 3)
+    torch.testing.assert_close(third, first)
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        torch.autograd.grad(out.sum(), x)
+
+
+def test_a_second_derivative_is_an_error_that_says_so():
     x = torch.ones(3, requires_grad=True)
     run = program("x", "sin = torch.ops.aten.sin.default(x)\nreturn (sin,)", x)
-    [out] = run(x)
-    out.sum().backward(retain_graph=True)
-    with pytest.raises(RuntimeError, match="backward"):
-        out.sum().backward()
     [out] = run(x)
     [first] = torch.autograd.grad(out.sum(), x, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable|does not require grad"):

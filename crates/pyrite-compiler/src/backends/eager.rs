@@ -117,6 +117,7 @@ pub(crate) fn copied(tensor: &Tensor) -> Result<Tensor, OpError> {
     Ok(copy.view(tensor.dtype(), tensor.layout().clone())?)
 }
 
+#[derive(Clone)]
 struct EagerBackward {
     derivative: Arc<Derivative>,
     /// The inputs of the functional graph as they were before the run.
@@ -129,6 +130,10 @@ struct EagerBackward {
 impl Backward for EagerBackward {
     fn wanted(&self) -> Vec<usize> {
         self.derivative.functional.leaves_of(&self.derivative.joint.tangents)
+    }
+
+    fn again(&self) -> Box<dyn Backward> {
+        Box::new(self.clone())
     }
 
     fn run(

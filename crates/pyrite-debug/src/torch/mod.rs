@@ -280,6 +280,7 @@ enum Gone {
 }
 
 /// Gradients that torch has computed already, with the same loss.
+#[derive(Clone)]
 struct Done {
     gradients: InputGradients,
 }
@@ -287,6 +288,10 @@ struct Done {
 impl Backward for Done {
     fn wanted(&self) -> Vec<usize> {
         Vec::new()
+    }
+
+    fn again(&self) -> Box<dyn Backward> {
+        Box::new(self.clone())
     }
 
     fn run(self: Box<Self>, _: Vec<Tensor>, _: &mut Observer<'_>) -> Result<InputGradients, NodeError> {
