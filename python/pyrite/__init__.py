@@ -5,15 +5,22 @@
 
 import importlib
 
+from pyrite import _register
 from pyrite._native import AccuracyError, CompileError, Graph, Node, Program, __version__
 
 # Names that need torch are imported when they are first used: the command `pyrite` and its workers start without it.
 _LAZY = {
+    "CompileProfiler": "pyrite._explain",
+    "ExplainWithBackend": "pyrite._explain",
     "GraphBreakError": "pyrite._errors",
+    "PyriteError": "pyrite._errors",
+    "allow_in_graph": "pyrite._capture",
     "compile": "pyrite._capture",
+    "compile_times": "pyrite._times",
     "disable": "pyrite._capture",
-    "explain": "pyrite._capture",
+    "explain": "pyrite._explain",
     "reset": "pyrite._capture",
+    "skip_files": "pyrite._capture",
     "FallbackWarning": "pyrite.torch_backend",
     "list_backends": "pyrite.backends",
     "register_backend": "pyrite.backends",
@@ -22,11 +29,13 @@ _LAZY = {
 
 __all__ = ["AccuracyError", "CompileError", "Graph", "Node", "Program", "__version__", *_LAZY]
 
+_register.register()
+
 
 def __getattr__(name):
     if name in _LAZY:
         return getattr(importlib.import_module(_LAZY[name]), name)
-    if name in ("autograd", "backends", "config", "debug", "fx", "logs", "torch_backend"):
+    if name in ("autograd", "backends", "config", "debug", "fx", "logs", "ranks", "torch_backend"):
         return importlib.import_module(f"pyrite.{name}")
     raise AttributeError(f"module `pyrite` has no attribute `{name}`")
 

@@ -1,37 +1,40 @@
-"""Functions and modules whose frames are captured: `compile`, `disable`, `explain` and what they are made of."""
+"""Functions and modules whose frames are captured: `compile`, and what is not: `disable`, `skip_files`, `allow_in_graph`."""
 
 from __future__ import annotations
 
 import copy
 import functools
-import logging
-import warnings
+import importlib.util
+import os
+import time
+import types
 
 import torch
 
-from pyrite import _native, backends, config
-from pyrite._errors import GraphBreakError
-
-_log = logging.getLogger("pyrite.capture")
+from pyrite import _names, _native, _times, backends, config, logs
+from pyrite._observer import Observer
 
 
-def _report(kind, message):
-    """What capture has to say: what the user should act on is a warning, the rest is logged."""
-    if kind == "limit":
-        warnings.warn(message, RuntimeWarning, stacklevel=3)
-    else:
-        _log.info("%s: %s", kind, message)
-
-
-def _wrapped(backend):
-    """A backend whose refusal lets the frame run plain."""
+def _wrapped(backend, name, observer):
+    """A backend that says what it does, and whose refusal lets the frame run plain."""
+    log = logs.get("backend")
 
     def compiler(graph, example_inputs):
+        log.info("Step 2: calling compiler function %s", name)
+        start = time.perf_counter()
         try:
-            return backend(graph, list(example_inputs))
+            program = backend(graph, list(example_inputs))
         except NotImplementedError as error:
-            _log.warning("the backend cannot compile a graph, it runs plain: %s", error)
+            log.warning("the backend `%s` cannot compile a graph, it runs plain: %s", name, error)
             return None
+        except Exception as error:
+            observer.backend_failed(name, error)
+            if not config.suppress_errors:
+                raise
+            log.warning("the backend `%s` failed, the frame runs plain", name, exc_info=True)
+            return None
+        log.info("Step 2: done compiler function %s in %.6f s", name, time.perf_counter() - start)
+        return program
 
     return compiler
 
@@ -47,15 +50,16 @@ def compile(model=None, *, backend="native", fullgraph=False, dynamic=None, opti
         return functools.partial(compile, backend=backend, fullgraph=fullgraph, dynamic=dynamic, options=options)
     if not callable(model):
         raise TypeError(f"pyrite.compile takes a function or a module, not {type(model).__name__}")
+    settings = {"backend": backend, "fullgraph": fullgraph, "dynamic": dynamic, "options": options}
+    function, observer = backends.lookup(backend, options), Observer(backend, settings)
     compiler = _native.Compiler(
-        _wrapped(backends.lookup(backend, options)),
-        _report,
+        _wrapped(function, backends.name_of(backend), observer),
+        observer,
         fullgraph=fullgraph,
         dynamic=dynamic,
         cache_size_limit=config.cache_size_limit,
     )
     if isinstance(model, torch.nn.Module):
-        settings = {"backend": backend, "fullgraph": fullgraph, "dynamic": dynamic, "options": options}
         return CompiledModule(model, compiler, settings)
     if isinstance(model, type):
         raise TypeError("pyrite.compile takes a function or a module, not a class: compile its instances")
@@ -141,8 +145,10 @@ for _name in (
 from pyrite._call import call_module as _call_module  # noqa: E402  (a file of its own: its frame is captured)
 
 
-def disable(function):
-    """A function whose frames, and those of what it calls, are never captured."""
+def disable(function=None):
+    """A function whose frames, and those of what it calls, are never captured; also a decorator, with parentheses too."""
+    if function is None:
+        return disable
 
     @functools.wraps(function)
     def plain(*args, **kwargs):
@@ -151,82 +157,54 @@ def disable(function):
     return plain
 
 
+def allow_in_graph(function):
+    """Lets calls of a function be part of graphs although it belongs to a file whose code is not followed; also a decorator.
+
+    Capture follows the body of the function; what it finds there that no graph can hold still breaks the graph. Returns
+    the function; a list or tuple of functions is allowed one by one.
+    """
+    if isinstance(function, (list, tuple)):
+        return [allow_in_graph(each) for each in function]
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    if not isinstance(code, types.CodeType):
+        raise TypeError(f"pyrite.allow_in_graph takes functions written in Python, not {function!r}")
+    _native.allow_code(code)
+    return function
+
+
+def skip_files(*places):
+    """Lets code of files, folders or modules (objects or names) run plain: it is neither captured nor followed.
+
+    Libraries that reach beyond tensors, such as `logging`, are skipped from the start. A function of a skipped file can be
+    allowed again with `pyrite.allow_in_graph`.
+    """
+    for place in places:
+        prefix = _place(place)
+        _native.skip_files(prefix)
+        _names.skip(prefix)
+    reset()
+
+
+def _place(place):
+    """How the names of the files of a module, or of a path, begin."""
+    if isinstance(place, types.ModuleType):
+        found = getattr(place, "__file__", None)
+    elif os.path.exists(place):
+        return os.path.abspath(place) + (os.sep if os.path.isdir(place) else "")
+    else:
+        name = os.fspath(place)
+        spec = importlib.util.find_spec(name) if all(part.isidentifier() for part in name.split(".")) else None
+        found = spec and spec.origin
+    if not found or not os.path.exists(found):
+        raise ValueError(f"pyrite.skip_files takes files, folders and modules; {place!r} is none of them")
+    folder, file = os.path.split(os.path.abspath(found))
+    return folder + os.sep if file == "__init__.py" else os.path.join(folder, file)
+
+
 def reset():
-    """Forgets everything that was captured and compiled."""
+    """Forgets everything that was captured and compiled, and the times that it took."""
     _native.forget_captures()
+    _times.clear()
 
 
-class Explanation:
-    """What capturing a call found; see `explain`."""
-
-    def __init__(self, records):
-        captured = [record for record in records if record.outcome == "captured"]
-        self.graphs = [record.graph for record in captured if record.graph is not None]
-        self.graph_count = len(self.graphs)
-        self.break_reasons = [BreakReason(record) for record in records if record.reason is not None]
-        self.graph_break_count = len(self.break_reasons)
-        self.ops_per_graph = [
-            [node.target for node in graph.nodes if node.op == "call_function"] for graph in self.graphs
-        ]
-        self.op_count = sum(record.op_count for record in captured)
-        self.out_guards = [guard for record in captured for guard in record.guards]
-        self.compile_times = [
-            (record.function, record.capture_seconds, record.compile_seconds) for record in captured
-        ]
-
-    def __str__(self):
-        lines = [
-            f"Graph Count: {self.graph_count}",
-            f"Graph Break Count: {self.graph_break_count}",
-            f"Op Count: {self.op_count}",
-            "Break Reasons:",
-        ]
-        for number, reason in enumerate(self.break_reasons, 1):
-            lines.append(f"  Break Reason {number}:")
-            lines.extend("    " + line for line in str(reason).splitlines())
-        return "\n".join(lines)
-
-
-class BreakReason:
-    """Why a graph ended: the reason, the user's stack, a hint."""
-
-    def __init__(self, record):
-        self.reason = record.reason
-        self.hint = record.hint
-        self.user_stack = [StackEntry(*entry) for entry in record.user_stack]
-
-    def __str__(self):
-        lines = [f"Reason: {self.reason}", "User Stack:"]
-        lines += [f"  {entry}" for entry in self.user_stack]
-        if self.hint:
-            lines.append(f"Hint: {self.hint}")
-        return "\n".join(lines)
-
-    __repr__ = __str__
-
-
-class StackEntry:
-    """A line of the user's program."""
-
-    def __init__(self, filename, lineno, name):
-        self.filename, self.lineno, self.name = filename, lineno, name
-
-    def __repr__(self):
-        return f"<FrameSummary file {self.filename}, line {self.lineno} in {self.name}>"
-
-
-def explain(function, *, backend="eager", dynamic=None):
-    """Calls a function and tells what capturing it found: `pyrite.explain(f)(*args)`."""
-
-    def explained(*args, **kwargs):
-        _native.take_records(True)
-        try:
-            compile(function, backend=backend, dynamic=dynamic)(*args, **kwargs)
-        finally:
-            records = _native.take_records(False)
-        return Explanation(records)
-
-    return explained
-
-
-__all__ = ["BreakReason", "CompiledModule", "Explanation", "GraphBreakError", "compile", "disable", "explain", "reset"]
+__all__ = ["CompiledModule", "allow_in_graph", "compile", "disable", "reset", "skip_files"]

@@ -1,5 +1,9 @@
 """Exceptions that the package raises."""
 
 
-class GraphBreakError(RuntimeError):
+class PyriteError(RuntimeError):
+    """Something that the user gave Pyrite cannot be used; the message says what, why, and what to do."""
+
+
+class GraphBreakError(PyriteError):
     """A function that must be one graph cannot be; the message says where and why."""

@@ -126,7 +126,7 @@ def never_followed():
     ]
     standard = ["logging", "random.py", "threading.py", "subprocess.py", "asyncio", "importlib", "pickle.py", "warnings.py"]
     numpy = [path + "numpy" + os.sep for path in _SITE]
-    pyrite = [_PACKAGE + name for name in ("_capture.py", "autograd.py", "backends.py", "config.py", "debug")]
+    pyrite = [_PACKAGE + name for name in ("_capture.py", "_observer.py", "autograd.py", "backends.py", "config.py", "debug")]
     return pyrite + [_TORCH + part for part in inside_torch] + [_STANDARD + part for part in standard] + numpy
 
 
@@ -134,9 +134,21 @@ def never_followed():
 _OWN = _TORCH + "nn" + os.sep + "modules" + os.sep
 
 
+# How the names of files begin that the user has excluded.
+_SKIPPED = []
+
+
+def skip(prefix):
+    """Lets files whose names begin so be libraries whose frames are not captured."""
+    _SKIPPED.append(prefix)
+    is_library.cache_clear()
+
+
 @functools.cache
 def is_library(file):
     """Whether code of this file belongs to a library whose frames are not captured on their own."""
+    if file.startswith(tuple(_SKIPPED)):
+        return True
     if file.startswith("<"):
         return not file.startswith(("<string>", "<stdin>", "<ipython", "<pyrite"))
     if file.startswith(_OWN):

@@ -54,6 +54,8 @@ class Program:
     def graphs(self) -> list[tuple[str, Graph]]:
         """The graphs that the backend runs, with their names."""
 
+    stage_times: list[tuple[str, float]]
+
 class Outcome:
     """The leaves of a program's outputs, which of them lie in the memory of inputs, and the backward half."""
 
@@ -65,11 +67,11 @@ class Outcome:
     def tape(self) -> Tape | None: ...
 
 class Tape:
-    """The backward half of one run. It runs once: what it needs is freed on the way."""
+    """The backward half of one run. What it needs is freed on the way, unless it is retained."""
 
     wanted: list[int]
 
-    def run(self, gradients: list[torch.Tensor | None]) -> list[torch.Tensor | None]: ...
+    def run(self, gradients: list[torch.Tensor | None], *, retain: bool = False) -> list[torch.Tensor | None]: ...
 
 def compile(
     graph: Graph,
@@ -122,7 +124,7 @@ class Compiler:
     def __init__(
         self,
         backend: Callable[[Graph, tuple[Any, ...]], Callable[..., Any] | None],
-        report: Callable[[str, str], None],
+        observer: Any,
         *,
         fullgraph: bool,
         dynamic: bool | None,
@@ -138,8 +140,11 @@ def install() -> None:
 def skip_code(code: types.CodeType) -> None:
     """Lets frames of a code run plain for good."""
 
-def take_records(listen: bool) -> list[Captured]:
-    """Begins to listen to captures, or ends; what was noted until then is returned."""
+def allow_code(code: types.CodeType) -> None:
+    """Lets calls of a code be followed whatever file it is in."""
+
+def skip_files(prefix: str) -> None:
+    """Lets calls into files whose names begin so not be followed."""
 
 def forget_captures() -> None:
     """Forgets everything that was captured."""

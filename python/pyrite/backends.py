@@ -7,7 +7,7 @@ name to one of yours.
 
 from __future__ import annotations
 
-from pyrite import _native, config
+from pyrite import _native, _times, config, logs
 
 _registered = {}
 
@@ -23,6 +23,11 @@ def list_backends():
     return [*(name for name, _ in _native.backends()), *_registered]
 
 
+def name_of(backend):
+    """What a backend is called."""
+    return backend if isinstance(backend, str) else getattr(backend, "__name__", type(backend).__name__)
+
+
 def lookup(backend, options=None):
     """The function behind a backend's name; a function is itself. Where `config.debug` is set, its programs are checked."""
     if callable(backend):
@@ -34,9 +39,21 @@ def lookup(backend, options=None):
         raise ValueError(f"there is no backend `{backend}`; there are {', '.join(known)}")
 
     def compiler(graph, example_inputs):
-        if config.debug:
-            settings = {name: getattr(config, name) for name in config.DEBUG_SETTINGS}
-            return _native.compile_debugged(graph, backend, options, tuple(example_inputs), **settings)
-        return _native.compile(graph, backend, options, tuple(example_inputs))
+        return compiled(graph, backend, options, example_inputs)
 
     return compiler
+
+
+def compiled(graph, backend, options, example_inputs):
+    """Compiles a graph with a backend by name, under the debugger where `config` says so."""
+    log = logs.get("aot")
+    log.info("Step 3: %s compiles a graph of %d operators", backend, graph.op_count)
+    if config.debugs():
+        program = _native.compile_debugged(graph, backend, options, tuple(example_inputs), **config.debug_settings())
+    else:
+        program = _native.compile(graph, backend, options, tuple(example_inputs))
+    times = program.stage_times
+    for stage, seconds in times:
+        _times.add(f"backend.{stage}", seconds)
+    log.info("Step 3: %s done%s", backend, "".join(f", {stage} {seconds:.6f} s" for stage, seconds in times))
+    return program

@@ -11,6 +11,39 @@ import os
 import sys
 import types
 
+# The environment: every variable that the package reads, and what it is for. Unset and empty are the same.
+ENVIRONMENT = {
+    "PYRITE_LOGS": 'what is logged: "capture,+aot,graph_code"; see pyrite.logs',
+    "PYRITE_REPRO_AFTER": "config.repro_after: capture (or dynamo) or aot",
+    "PYRITE_REPRO_LEVEL": "config.repro_level: 1 to 4",
+    "PYRITE_DEBUG_DIR": "config.debug_dir: where repros and records are left",
+    "PYRITE_DEBUG_FUNCTION": "config.debug_function: the only function whose frames are captured",
+    "PYRITE_VERBOSE": "config.verbose: 1 for errors with both stacks",
+    "PYRITE_NUM_THREADS": "how many threads compiled programs use",
+    "PYRITE_CODEGEN": "how loops run: x86, avx2 or tiles",
+}
+
+
+def _text(name):
+    return os.environ.get(name) or None
+
+
+def _switch(name):
+    return (_text(name) or "0").lower() not in ("0", "false", "off", "no")
+
+
+def _one_of(name, allowed):
+    text = _text(name)
+    if text is not None and text not in allowed:
+        raise ValueError(f"{name} is `{text}`, expected {', '.join(allowed)}")
+    return text
+
+
+def _level():
+    text = _one_of("PYRITE_REPRO_LEVEL", ("1", "2", "3", "4"))
+    return int(text) if text else None
+
+
 # What `pyrite_debug` is told.
 DEBUG_SETTINGS = ("repro_after", "repro_level", "debug_dir", "reference", "accuracy")
 
@@ -23,17 +56,41 @@ _DEFAULTS = {
     "debug": False,
     # How many calls of each region are checked; further ones run eagerly. 0 stands for all.
     "debug_calls": 0,
-    # Which program a failure leaves behind: the captured one (capture) or each half after autograd (aot).
-    "repro_after": os.environ.get("PYRITE_REPRO_AFTER") or "capture",
-    # When: 1 on an error, 2 on an error and ready to be minified, 3 before every run, 4 when results differ.
-    "repro_level": int(os.environ.get("PYRITE_REPRO_LEVEL") or 4),
-    # Where repros are left.
-    "debug_dir": os.environ.get("PYRITE_DEBUG_DIR") or "pyrite_debug",
+    # Whether a failing backend leaves a program behind, and which: the captured one (capture), each half after autograd
+    # (aot), or none (None).
+    "repro_after": _one_of("PYRITE_REPRO_AFTER", ("capture", "dynamo", "aot")) or (_level() and "capture"),
+    # When: 1 on an error, 2 on an error and minified, 3 before every run, 4 also when results differ.
+    "repro_level": _level() or (2 if _text("PYRITE_REPRO_AFTER") else 4),
+    # Where repros and records are left.
+    "debug_dir": _text("PYRITE_DEBUG_DIR") or "pyrite_debug",
     # The backend that says what is right.
     "reference": "eager",
     # How closely results are compared: off, fp or strict.
     "accuracy": "fp",
+    # The name of the only function whose frames are captured; None for all.
+    "debug_function": _text("PYRITE_DEBUG_FUNCTION"),
+    # Whether errors show the stack of the user's code beside Pyrite's own, and frames that run plain are warned about.
+    "verbose": _switch("PYRITE_VERBOSE"),
+    # Whether an exception of a backend is logged, and the frame run plain, instead of raised.
+    "suppress_errors": False,
+    # Whether the ranks of a torch.distributed job agree on which sizes are dynamic before they compile.
+    "enable_compiler_collectives": True,
+    # How many seconds a rank waits for the others to do so.
+    "collective_timeout": 30.0,
 }
+
+
+def debugs():
+    """Whether compiled programs run under the debugger."""
+    module = sys.modules[__name__]
+    return module.debug or module.repro_after is not None
+
+
+def debug_settings():
+    """What the debugger is told."""
+    module = sys.modules[__name__]
+    settings = {name: getattr(module, name) for name in DEBUG_SETTINGS}
+    return {**settings, "repro_after": settings["repro_after"] or "capture"}
 
 
 class _Settings(types.ModuleType):

@@ -21,7 +21,8 @@ import warnings
 import torch
 
 from pyrite import config, logs
-from pyrite._native import AccuracyError, CompileError, backends, compile, compile_debugged
+from pyrite._native import AccuracyError, CompileError, backends, compile_debugged
+from pyrite.backends import compiled
 from pyrite.fx import Imported
 
 
@@ -42,13 +43,13 @@ def pyrite_debug(module, example_inputs, *, options=None, mode=None):
     options = dict(options or {})
     strict = options.pop("strict", config.strict)
     backend = named(options.pop("backend", "inductor"))
-    settings = {name: options.pop(name, getattr(config, name)) for name in config.DEBUG_SETTINGS}
+    settings = {name: options.pop(name, value) for name, value in config.debug_settings().items()}
     make = functools.partial(_debugged, backend, options, settings)
     return _Checked(module, example_inputs, backend, make, strict)
 
 
 def _compiled(backend, options, graph, arguments):
-    return compile(graph, backend, options, arguments)
+    return compiled(graph, backend, options, arguments)
 
 
 def _debugged(backend, options, settings, graph, arguments):
@@ -96,14 +97,14 @@ class _Region:
     def _compile(self, arguments):
         attributes = self.imported.attributes
         log = logs.get("backend")
-        log.info("Step 3: calling compiler function %s", self.backend)
+        log.info("Step 2: calling compiler function %s", self.backend)
         start = time.perf_counter()
         try:
             program = self.make(self.imported.graph, (*arguments, *attributes))
         except (CompileError, TypeError) as error:
             self._give_up(error)
             return
-        log.info("Step 3: done compiler function %s in %.3f s", self.backend, time.perf_counter() - start)
+        log.info("Step 2: done compiler function %s in %.3f s", self.backend, time.perf_counter() - start)
         if attributes:
             self.program = lambda *arguments: program(*arguments, *attributes)
         else:
@@ -183,19 +184,9 @@ def watched():
 
     watch = Watch()
     _watches.append(watch)
-    register()
     torch.compile = compile
     try:
         yield watch
     finally:
         torch.compile = original
         _watches.remove(watch)
-
-
-def register():
-    """Makes both known to torch.compile without entry points."""
-    from torch._dynamo.backends import registry
-
-    for function in (pyrite, pyrite_debug):
-        if function.__name__ not in registry._COMPILER_FNS:
-            registry.register_backend(function, name=function.__name__)

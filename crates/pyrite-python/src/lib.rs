@@ -19,7 +19,9 @@ mod threads;
 #[pyo3::pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::capture::{Captured, Compiler, forget_captures, install, reassembled, skip_code, take_records};
+    use crate::capture::{
+        Captured, Compiler, allow_code, forget_captures, install, reassembled, skip_code, skip_files,
+    };
     #[pymodule_export]
     use crate::command::main;
     #[pymodule_export]

@@ -196,6 +196,12 @@ impl Program {
         self.executable.rewrites().to_vec()
     }
 
+    /// How long each stage of compiling took, in seconds and in order.
+    #[getter]
+    fn stage_times(&self) -> Vec<(&'static str, f64)> {
+        self.executable.times().iter().map(|(stage, time)| (*stage, time.as_secs_f64())).collect()
+    }
+
     fn __repr__(&self) -> String {
         format!("<pyrite.Program of {} arguments by {}>", self.arity, self.backend)
     }

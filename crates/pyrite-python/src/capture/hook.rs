@@ -8,22 +8,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
-use std::time::Instant;
 
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyrite_capture::code::{ASYNCHRONOUS, FUNCTION, GENERATOR};
-use pyrite_capture::plan::{Break, End};
-use pyrite_capture::{Entry, Object, Plan, Settings, capture};
 
+use super::compile::Job;
 use super::functions::Mapping;
-use super::guards::{Frame, Walk, take_found};
-use super::host::Python3;
-use super::objects::Keep;
-use super::records::{Captured, note};
-use super::store::{CodeState, Kept, global_state, objects_of, sources_of, translate};
+use super::guards::{Frame, take_found};
+use super::records::Watch;
+use super::store::{CodeState, Kept, Miss, global_state};
 
 type Raw = *mut ffi::PyObject;
 type Evaluate = unsafe extern "C" fn(*mut ffi::PyThreadState, *mut u8, i32) -> Raw;
@@ -55,8 +50,8 @@ pub struct Config {
     pub dynamic: Option<bool>,
     /// How many plans a code may have.
     pub limit: usize,
-    /// Told of what the user should know: `(kind, message)`.
-    pub report: Py<PyAny>,
+    /// Told of what is captured; see `records`.
+    pub observer: Py<PyAny>,
 }
 
 thread_local! {
@@ -314,12 +309,16 @@ fn run_frame<'py>(
     if state.is_given_up(config) {
         return Ok(None);
     }
-    let mut failed: Option<(Rc<Kept>, usize)> = None;
+    let mut miss = Miss::default();
     let plans: Vec<Rc<Kept>> = state.plans.borrow().clone();
     if !plans.is_empty() {
         let now = global_state(py);
         for kept in &plans {
-            if !std::ptr::eq(kept.config.as_ptr(), Arc::as_ptr(config)) || kept.plan.state != now {
+            if !std::ptr::eq(kept.config.as_ptr(), Arc::as_ptr(config)) {
+                continue;
+            }
+            if kept.plan.state != now {
+                miss.other = Some("torch's state (grad mode, inference mode, autocast, default type) is the same");
                 continue;
             }
             let mut found = take_found();
@@ -327,29 +326,32 @@ fn run_frame<'py>(
                 Ok(()) if kept.constraints_hold(py, &found) => {
                     return super::run::run(py, &state, kept, found, frame).map(Some);
                 }
-                Ok(()) => super::guards::give_back(found),
+                Ok(()) => {
+                    super::guards::give_back(found);
+                    miss.other = Some("what was assumed of symbolic sizes holds");
+                }
                 Err(guard) => {
                     super::guards::give_back(found);
-                    failed.get_or_insert((kept.clone(), guard));
+                    miss.guard.get_or_insert((kept.clone(), guard));
                 }
             }
         }
     }
-    state.misses.set(state.misses.get() + 1);
+    state.missed(&miss);
     let of_config = plans.iter().filter(|kept| std::ptr::eq(kept.config.as_ptr(), Arc::as_ptr(config))).count();
     if of_config >= config.limit {
-        report_limit(py, &state, config, failed.as_ref())?;
+        without_capture(|| Watch::of(py, config).limited(&state, config, &miss))?;
         state.give_up(config);
         return Ok(None);
     }
-    if let Some((kept, guard)) = &failed
+    if let Some((kept, guard)) = &miss.guard
         && config.dynamic.is_none()
         && let Some((source, dims)) = kept.walk.differing_sizes(py, *guard, frame)
     {
         let mut dynamic = state.dynamic.borrow_mut();
         dynamic.extend(dims.into_iter().map(|dim| (source.clone(), dim)));
     }
-    let kept = without_capture(|| compile_frame(py, code, &state, frame, config, failed.as_ref()))?;
+    let kept = without_capture(|| Job { py, object: code, state: &state, frame, config }.run(&miss))?;
     let Some(kept) = kept else { return Ok(None) };
     let mut found = take_found();
     if kept.walk.check(py, frame, &mut found).is_err() {
@@ -363,228 +365,6 @@ fn run_frame<'py>(
     plans.push(kept.clone());
     drop(plans);
     super::run::run(py, &state, &kept, found, frame).map(Some)
-}
-
-fn describe_guard(kept: &Kept, guard: usize) -> Option<String> {
-    let guard = kept.walk.guards().get(guard)?;
-    let place = guard.line.as_ref().map(|(file, line)| format!(" ({file}:{line})")).unwrap_or_default();
-    Some(format!("{}: {}{place}", guard.source, check_name(&guard.check)))
-}
-
-fn check_name(check: &pyrite_capture::Check) -> String {
-    use pyrite_capture::Check;
-    match check {
-        Check::Is(_) => "is the same object".to_owned(),
-        Check::Class(..) => "is of the same class".to_owned(),
-        Check::Equal(_) => "has the same value".to_owned(),
-        Check::Length(length) => format!("has {length} items"),
-        Check::Keys(_) => "has the same keys".to_owned(),
-        Check::Code(_) => "is a function of the same code".to_owned(),
-        Check::Tensor(meta, _) => format!("is a tensor of type {} and shape {:?}", meta.dtype, meta.shape),
-        Check::Lacks(name) => format!("has no attribute {name} of its own"),
-        Check::Nothing => "is not there".to_owned(),
-        Check::Same(other) => format!("is {other}"),
-        Check::Differs(other) => format!("is not {other}"),
-    }
-}
-
-fn report_limit(
-    py: Python<'_>,
-    state: &CodeState,
-    config: &Config,
-    failed: Option<&(Rc<Kept>, usize)>,
-) -> PyResult<()> {
-    let guard = failed.and_then(|(kept, guard)| describe_guard(kept, *guard)).unwrap_or_else(|| "a guard".to_owned());
-    let code = &state.code;
-    let message = format!(
-        "{} ({}:{}) was compiled {} times and runs plain from now on. Last reason to compile again: {guard}; no plan fitted {} times. \
-         Remedy: pass what changes as a tensor, or raise pyrite.config.cache_size_limit.",
-        code.qualified_name,
-        code.file,
-        code.first_line,
-        config.limit,
-        state.misses.get(),
-    );
-    without_capture(|| config.report.bind(py).call1(("limit", message)))?;
-    Ok(())
-}
-
-fn compile_frame(
-    py: Python<'_>,
-    object: &Bound<'_, PyAny>,
-    state: &CodeState,
-    frame: &Frame,
-    config: &Arc<Config>,
-    failed: Option<&(Rc<Kept>, usize)>,
-) -> PyResult<Option<Rc<Kept>>> {
-    let begun = Instant::now();
-    let keep = Rc::new(Keep::default());
-    let host = Python3::new(py, keep.clone())?;
-    // SAFETY: slots and closure of a live frame.
-    let (slots, closure) = unsafe {
-        let slot = |index: usize| {
-            let object = *frame.slots.add(index);
-            (!object.is_null()).then(|| keep.keep(&Bound::from_borrowed_ptr(py, object)))
-        };
-        let slots: Vec<Option<Object>> = (0..state.code.parameters()).map(slot).collect();
-        let closure = ffi::PyFunction_GetClosure(frame.function);
-        let cells = if closure.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(closure) };
-        let cell = |index: isize| keep.keep(&Bound::from_borrowed_ptr(py, ffi::PyTuple_GET_ITEM(closure, index)));
-        (slots, (0..cells).map(cell).collect::<Vec<_>>())
-    };
-    let entry = Entry {
-        code: state.code.clone(),
-        closure,
-        globals: Object(frame.globals as usize),
-        builtins: Object(frame.builtins as usize),
-        slots,
-    };
-    let settings = Settings { dynamic: state.dynamic.borrow().clone(), all_dynamic: config.dynamic == Some(true) };
-    let captured = capture(&host, &entry, &settings);
-    let capture_seconds = begun.elapsed().as_secs_f64();
-    let mut plan = match captured {
-        Ok(plan) => plan,
-        Err(skipped) => return skip(py, state, config, &skipped.0, None),
-    };
-    let original = match &state.mapping {
-        Some(mapping) => {
-            if translate(&mut plan, mapping).is_none() {
-                return skip(py, state, config, "the frame stops inside of its own prologue", None);
-            }
-            mapping.object.bind(py).clone()
-        }
-        None => object.clone(),
-    };
-    if let End::Break(resume) = &plan.end {
-        if config.full_graph {
-            return Err(break_error(py, &resume.why));
-        }
-        if !super::run::can_go_on(py, &original, resume)? {
-            return skip(py, state, config, &resume.why.reason, Some(&resume.why));
-        }
-    }
-    let nothing = plan.graph.is_none() && plan.effects.is_empty() && matches!(plan.end, End::Return(_));
-    if nothing {
-        // Without a tensor there is nothing to gain here.
-        state.give_up(config);
-        return Ok(None);
-    }
-    let guards = std::mem::take(&mut plan.guards);
-    let walk = Walk::new(py, guards, &sources_of(&plan))?;
-    let inputs: Vec<usize> = plan.inputs.iter().filter_map(|source| walk.place_of(source)).collect();
-    let mut found = take_found();
-    if walk.check(py, frame, &mut found).is_err() {
-        return skip(py, state, config, "what was assumed of the frame does not hold", None);
-    }
-    let examples: Vec<Bound<'_, PyAny>> = inputs.iter().map(|place| found.get(py, *place)).collect();
-    super::guards::give_back(found);
-    let begun = Instant::now();
-    let (program, graph) = match compile_graph(py, config, &plan, examples)? {
-        Compiled::Program(program, graph) => (Some(program), Some(graph)),
-        Compiled::Nothing => (None, None),
-        Compiled::Refused => return skip(py, state, config, "the backend refused the graph", None),
-    };
-    let compile_seconds = begun.elapsed().as_secs_f64();
-    let constraints = plan.graph.as_ref().map(|graph| graph.env.constraints()).unwrap_or_default();
-    let kept = Kept {
-        constraints,
-        config: Arc::downgrade(config),
-        _keep: objects_of(py, &plan),
-        walk,
-        plan,
-        program,
-        inputs,
-        calls: Cell::new(0),
-    };
-    note(py, || {
-        let why = if let End::Break(resume) = &kept.plan.end { Some(&resume.why) } else { None };
-        Captured {
-            graph,
-            op_count: kept.plan.op_count,
-            guards: (0..kept.walk.guards().len()).filter_map(|guard| describe_guard(&kept, guard)).collect(),
-            capture_seconds,
-            compile_seconds,
-            failed_guard: failed.and_then(|(kept, guard)| describe_guard(kept, *guard)),
-            ..record(state, why, "captured")
-        }
-    });
-    Ok(Some(Rc::new(kept)))
-}
-
-fn record(state: &CodeState, why: Option<&Break>, outcome: &'static str) -> Captured {
-    let code = &state.code;
-    let stack =
-        why.map(|why| why.stack.iter().map(|(file, line, name)| (file.to_string(), *line, name.to_string())).collect());
-    Captured {
-        function: code.qualified_name.to_string(),
-        file: code.file.to_string(),
-        line: code.first_line,
-        graph: None,
-        op_count: 0,
-        reason: why.map(|why| why.reason.clone()),
-        hint: why.and_then(|why| why.hint.clone()),
-        user_stack: stack.unwrap_or_default(),
-        guards: Vec::new(),
-        capture_seconds: 0.0,
-        compile_seconds: 0.0,
-        outcome,
-        failed_guard: None,
-    }
-}
-
-fn skip(
-    py: Python<'_>,
-    state: &CodeState,
-    config: &Arc<Config>,
-    reason: &str,
-    why: Option<&Break>,
-) -> PyResult<Option<Rc<Kept>>> {
-    if config.full_graph {
-        let why = why.cloned().unwrap_or(Break { reason: reason.to_owned(), hint: None, stack: Vec::new() });
-        return Err(break_error(py, &why));
-    }
-    state.give_up(config);
-    note(py, || Captured { reason: Some(reason.to_owned()), ..record(state, why, "skipped") });
-    let message = format!("{} runs plain: {reason}", state.code.qualified_name);
-    config.report.bind(py).call1(("skipped", message))?;
-    Ok(None)
-}
-
-/// The error of a function that must be one graph.
-fn break_error(py: Python<'_>, why: &Break) -> PyErr {
-    let mut message = format!("the graph breaks: {}", why.reason);
-    for (file, line, function) in &why.stack {
-        message.push_str(&format!("\n  File \"{file}\", line {line}, in {function}"));
-    }
-    if let Some(hint) = &why.hint {
-        message.push_str(&format!("\nRemedy: {hint}"));
-    }
-    let class = py.import("pyrite._errors").and_then(|errors| errors.getattr("GraphBreakError"));
-    match class.and_then(|class| class.call1((&message,))) {
-        Ok(error) => PyErr::from_value(error),
-        Err(_) => PyRuntimeError::new_err(message),
-    }
-}
-
-enum Compiled {
-    Program(Py<PyAny>, Py<crate::graph::Graph>),
-    Nothing,
-    Refused,
-}
-
-fn compile_graph<'py>(
-    py: Python<'py>,
-    config: &Config,
-    plan: &Plan,
-    examples: Vec<Bound<'py, PyAny>>,
-) -> PyResult<Compiled> {
-    let Some(graph) = &plan.graph else { return Ok(Compiled::Nothing) };
-    let graph = Py::new(py, crate::graph::Graph { graph: graph.clone() })?;
-    let program = config.backend.bind(py).call1((graph.clone_ref(py), PyTuple::new(py, examples)?))?;
-    if program.is_none() {
-        return Ok(Compiled::Refused);
-    }
-    Ok(Compiled::Program(program.unbind(), graph))
 }
 
 /// Switches torch's own capture off where it stands before ours: one frame is not captured twice. How to switch it on
@@ -609,16 +389,16 @@ pub struct Compiler {
 #[pymethods]
 impl Compiler {
     #[new]
-    #[pyo3(signature = (backend, report, *, fullgraph, dynamic, cache_size_limit))]
+    #[pyo3(signature = (backend, observer, *, fullgraph, dynamic, cache_size_limit))]
     fn new(
         backend: Py<PyAny>,
-        report: Py<PyAny>,
+        observer: Py<PyAny>,
         fullgraph: bool,
         dynamic: Option<bool>,
         cache_size_limit: usize,
     ) -> Self {
         install();
-        let config = Config { backend, full_graph: fullgraph, dynamic, limit: cache_size_limit, report };
+        let config = Config { backend, full_graph: fullgraph, dynamic, limit: cache_size_limit, observer };
         Self { config: Arc::new(config) }
     }
 

@@ -19,6 +19,7 @@ use rustc_hash::FxHashMap;
 
 use super::guards::requires_grad;
 use super::objects::{Keep, bound};
+use super::rules::{Rule, rule_of};
 use crate::bridge::{Shim, dtype_of};
 
 type Raw = *mut ffi::PyObject;
@@ -676,10 +677,15 @@ impl Host for Python3<'_> {
     }
 
     fn may_inline(&self, code: &Code) -> Result<(), String> {
-        match self.library.skipped.iter().find(|prefix| code.file.starts_with(&***prefix)) {
-            Some(_) => Err(format!("a call of {} in {}, which is not followed", code.qualified_name, code.file)),
-            None => Ok(()),
+        let listed = || self.library.skipped.iter().any(|prefix| code.file.starts_with(&**prefix));
+        let follow = match rule_of(code.object.0, &code.file) {
+            Some(rule) => rule == Rule::Follow,
+            None => !listed(),
+        };
+        if follow {
+            return Ok(());
         }
+        Err(format!("a call of {} in {}, which is not followed", code.qualified_name, code.file))
     }
 
     fn tensor(&self, object: Object) -> Option<TensorFacts> {

@@ -1,22 +1,26 @@
 //! Capturing frames of CPython: the hook, the guards, the run of plans.
 //!
 //! [`hook`] stands where CPython evaluates frames. A frame of a function that is being compiled is captured by
-//! `pyrite-capture` through the [`host`] and its plan kept at its code object ([`store`]); when the [`guards`] of a kept
-//! plan hold, [`run`] carries it out instead of the frame. [`functions`] makes the functions in which a frame goes on.
+//! `pyrite-capture` through the [`host`] ([`compile`]) and its plan kept at its code object ([`store`]); when the
+//! [`guards`] of a kept plan hold, [`run`] carries it out instead of the frame. [`functions`] makes the functions in which
+//! a frame goes on, [`records`] tells Python what happened, [`rules`] holds what the user said of code.
 //!
 //! Invariants: no frame is captured while one is being captured or a plan is run; a failure of ours leaves the frame to
 //! Python and is noted; nothing here unwinds into C.
 
+mod compile;
 mod functions;
 mod guards;
 mod hook;
 mod host;
 mod objects;
 mod records;
+mod rules;
 mod run;
 mod store;
 
 pub use functions::reassembled;
 pub use hook::{Compiler, install, skip_code};
-pub use records::{Captured, take_records};
+pub use records::Captured;
+pub use rules::{allow_code, skip_files};
 pub use store::forget_captures;

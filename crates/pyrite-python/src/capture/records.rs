@@ -1,8 +1,16 @@
-//! What was captured, for those who ask: `explain`, profilers, logs.
-
-use std::cell::RefCell;
+//! What was captured, for those who ask: `explain`, profilers, logs, records of failures.
+//!
+//! Every compiler has an observer, a Python object of the class `pyrite._observer.Observer`. It is told of each capture
+//! as it begins and ends; nothing is told about runs of plans, so a call that was captured before costs nothing here.
 
 use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+use pyrite_capture::Check;
+use pyrite_capture::plan::Break;
+
+use super::guards::Frame;
+use super::hook::Config;
+use super::store::{CodeState, Kept, Miss};
 
 /// A captured frame.
 #[pyclass(module = "pyrite._native", frozen, get_all)]
@@ -23,7 +31,7 @@ pub struct Captured {
     pub hint: Option<String>,
     /// Where, outermost first: file, line, function.
     pub user_stack: Vec<(String, u32, String)>,
-    /// What was assumed, as text.
+    /// What was assumed, as text, where somebody asked for it.
     pub guards: Vec<String>,
     /// Seconds that the capture took.
     pub capture_seconds: f64,
@@ -35,24 +43,139 @@ pub struct Captured {
     pub failed_guard: Option<String>,
 }
 
-thread_local! {
-    static RECORDS: RefCell<Option<Vec<Py<Captured>>>> = const { RefCell::new(None) };
-}
-
-/// Notes a capture, if anybody listens.
-pub fn note(py: Python<'_>, captured: impl FnOnce() -> Captured) {
-    RECORDS.with(|records| {
-        if let Some(records) = &mut *records.borrow_mut()
-            && let Ok(captured) = Py::new(py, captured())
-        {
-            records.push(captured);
+impl Captured {
+    /// A record of a code, with nothing captured yet.
+    pub fn of(state: &CodeState, why: Option<&Break>, outcome: &'static str) -> Self {
+        let code = &state.code;
+        let stack = why.map(|why| {
+            let entry =
+                |(file, line, name): &(_, u32, _)| (ToString::to_string(file), *line, ToString::to_string(name));
+            why.stack.iter().map(entry).collect()
+        });
+        Self {
+            function: code.qualified_name.to_string(),
+            file: code.file.to_string(),
+            line: code.first_line,
+            graph: None,
+            op_count: 0,
+            reason: why.map(|why| why.reason.clone()),
+            hint: why.and_then(|why| why.hint.clone()),
+            user_stack: stack.unwrap_or_default(),
+            guards: Vec::new(),
+            capture_seconds: 0.0,
+            compile_seconds: 0.0,
+            outcome,
+            failed_guard: None,
         }
-    });
+    }
 }
 
-/// Begins to listen, or ends; what was noted until then is returned.
-#[pyfunction]
-#[pyo3(signature = (listen))]
-pub fn take_records(listen: bool) -> Vec<Py<Captured>> {
-    RECORDS.with(|records| records.replace(listen.then(Vec::new))).unwrap_or_default()
+/// The observer of a configuration.
+pub struct Watch<'a, 'py> {
+    py: Python<'py>,
+    observer: &'a Py<PyAny>,
+}
+
+impl<'a, 'py> Watch<'a, 'py> {
+    /// Who watches a compiler.
+    pub fn of(py: Python<'py>, config: &'a Config) -> Self {
+        Self { py, observer: &config.observer }
+    }
+
+    /// A capture begins; whether it is wanted.
+    pub fn begins(&self, state: &CodeState) -> PyResult<bool> {
+        let code = &state.code;
+        let told = (&*code.qualified_name, &*code.file, code.first_line);
+        self.observer.bind(self.py).call_method1("begins", told)?.is_truthy()
+    }
+
+    /// A frame has been evaluated symbolically.
+    pub fn traced(&self, state: &CodeState, seconds: f64) -> PyResult<()> {
+        self.observer.bind(self.py).call_method1("traced", (&*state.code.qualified_name, seconds))?;
+        Ok(())
+    }
+
+    /// Which sizes, by input and dimension, differ between the ranks of a distributed job.
+    pub fn differing(&self, state: &CodeState, sizes: Vec<(String, Vec<i64>)>) -> PyResult<Vec<(usize, usize)>> {
+        let code = &state.code;
+        let told = (&*code.qualified_name, &*code.file, code.first_line, sizes);
+        self.observer.bind(self.py).call_method1("differing", told)?.extract()
+    }
+
+    /// What was assumed of a frame, if anybody wants to know.
+    pub fn guards(&self, kept: &Kept) -> PyResult<Vec<String>> {
+        if !self.observer.bind(self.py).call_method0("wants_guards")?.is_truthy()? {
+            return Ok(Vec::new());
+        }
+        Ok((0..kept.walk.guards().len()).filter_map(|guard| describe_guard(kept, guard)).collect())
+    }
+
+    /// A frame was captured, or runs plain.
+    pub fn captured(&self, record: Captured) -> PyResult<()> {
+        self.observer.bind(self.py).call_method1("captured", (record,))?;
+        Ok(())
+    }
+
+    /// A frame could not be captured: here are its function and arguments, for whoever wants to try again.
+    pub fn failed(&self, state: &CodeState, frame: &Frame, reason: &str) -> PyResult<()> {
+        // SAFETY: function and slots are those of a live frame; parameters are its first slots.
+        let (function, arguments) = unsafe {
+            let function = Bound::from_borrowed_ptr(self.py, frame.function);
+            let slots = (0..state.code.parameters()).map(|index| *frame.slots.add(index));
+            let slots = slots.map(|slot| (!slot.is_null()).then(|| Bound::from_borrowed_ptr(self.py, slot)));
+            (function, slots.collect::<Vec<_>>())
+        };
+        let arguments = PyList::new(self.py, arguments)?;
+        let told = PyTuple::new(self.py, [function.as_any(), arguments.as_any()])?;
+        self.observer.bind(self.py).call_method1("failed", (told, reason))?;
+        Ok(())
+    }
+
+    /// A code has as many plans as it may have, and another is wanted.
+    pub fn limited(&self, state: &CodeState, config: &Config, miss: &Miss) -> PyResult<()> {
+        let guard = miss.describe().unwrap_or_else(|| "its assumptions".to_owned());
+        let code = &state.code;
+        let most = match state.most_failed() {
+            Some((source, count)) => format!("`{source}` failed {}", times(count)),
+            None => format!("no plan fitted {}", times(state.misses.get())),
+        };
+        let message = format!(
+            "{} ({}:{}) was compiled {} and runs plain from now on. Last reason to compile again: {guard}; {most}. \
+             Remedy: pass what changes as a tensor, or raise pyrite.config.cache_size_limit.",
+            code.qualified_name,
+            code.file,
+            code.first_line,
+            times(u32::try_from(config.limit).unwrap_or(u32::MAX)),
+        );
+        let record = Captured { failed_guard: miss.describe(), ..Captured::of(state, None, "limit") };
+        self.observer.bind(self.py).call_method1("limited", (record, message))?;
+        Ok(())
+    }
+}
+
+fn times(count: u32) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
+}
+
+/// A guard as text: what it looks at, what it wants, and the user's line that relies on it.
+pub fn describe_guard(kept: &Kept, guard: usize) -> Option<String> {
+    let guard = kept.walk.guards().get(guard)?;
+    let place = guard.line.as_ref().map(|(file, line)| format!(" ({file}:{line})")).unwrap_or_default();
+    Some(format!("{}: {}{place}", guard.source, check_name(&guard.check)))
+}
+
+fn check_name(check: &Check) -> String {
+    match check {
+        Check::Is(_) => "is the same object".to_owned(),
+        Check::Class(..) => "is of the same class".to_owned(),
+        Check::Equal(_) => "has the same value".to_owned(),
+        Check::Length(length) => format!("has {length} items"),
+        Check::Keys(_) => "has the same keys".to_owned(),
+        Check::Code(_) => "is a function of the same code".to_owned(),
+        Check::Tensor(meta, _) => format!("is a tensor of type {} and shape {:?}", meta.dtype, meta.shape),
+        Check::Lacks(name) => format!("has no attribute {name} of its own"),
+        Check::Nothing => "is not there".to_owned(),
+        Check::Same(other) => format!("is {other}"),
+        Check::Differs(other) => format!("is not {other}"),
+    }
 }

@@ -1,6 +1,7 @@
 //! What is kept at a code object: its plans, and the functions its frames go on in.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak as ArcWeak};
@@ -20,6 +21,7 @@ use super::guards::{Found, Walk};
 use super::hook::Config;
 use super::host::{decode_code, dtype_named};
 use super::objects::{Keep, bound};
+use super::records::describe_guard;
 use crate::bridge::Shim;
 
 /// A captured frame that can be run again.
@@ -58,6 +60,23 @@ impl Kept {
     }
 }
 
+/// Why no plan of a code fits a frame.
+#[derive(Default)]
+pub struct Miss {
+    /// The guard that failed in the first plan of which one did.
+    pub guard: Option<(Rc<Kept>, usize)>,
+    /// What else does not hold.
+    pub other: Option<&'static str>,
+}
+
+impl Miss {
+    /// What does not hold, as text.
+    pub fn describe(&self) -> Option<String> {
+        let guard = self.guard.as_ref().and_then(|(kept, guard)| describe_guard(kept, *guard));
+        guard.or_else(|| self.other.map(str::to_owned))
+    }
+}
+
 /// What is kept at a code object.
 pub struct CodeState {
     /// The code, decoded.
@@ -74,6 +93,8 @@ pub struct CodeState {
     pub resumptions: RefCell<FxHashMap<(Point, bool), Option<Rc<Resumption>>>>,
     /// How often no plan fitted.
     pub misses: Cell<u32>,
+    /// How often guards on each source failed.
+    failures: RefCell<BTreeMap<String, u32>>,
     /// Set when frames of this code run plain from now on, for a configuration.
     pub given_up: RefCell<Vec<ArcWeak<Config>>>,
     /// How often everything had been forgotten when this was last looked at.
@@ -103,6 +124,7 @@ impl CodeState {
             dynamic: RefCell::default(),
             resumptions: RefCell::default(),
             misses: Cell::new(0),
+            failures: RefCell::default(),
             given_up: RefCell::default(),
             epoch: Cell::new(EPOCH.load(Ordering::Relaxed)),
         }))
@@ -115,8 +137,25 @@ impl CodeState {
             self.plans.borrow_mut().clear();
             self.dynamic.borrow_mut().clear();
             self.given_up.borrow_mut().clear();
+            self.failures.borrow_mut().clear();
             self.misses.set(0);
         }
+    }
+
+    /// Counts a frame that no plan fitted.
+    pub fn missed(&self, miss: &Miss) {
+        self.misses.set(self.misses.get() + 1);
+        if let Some((kept, guard)) = &miss.guard
+            && let Some(guard) = kept.walk.guards().get(*guard)
+        {
+            *self.failures.borrow_mut().entry(guard.source.to_string()).or_default() += 1;
+        }
+    }
+
+    /// The source whose guards failed most often, and how often.
+    pub fn most_failed(&self) -> Option<(String, u32)> {
+        let failures = self.failures.borrow();
+        failures.iter().max_by_key(|(_, count)| **count).map(|(source, count)| (source.clone(), *count))
     }
 
     /// Whether frames run plain for a configuration.

@@ -1,0 +1,249 @@
+//! From a frame to a plan that is kept: capture, agreement between ranks, the backend.
+//!
+//! Invariants: a failure of ours, a panic included, lets the frame run plain and is told to the observer; an exception of
+//! the backend is the user's to see.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use pyrite_capture::plan::{Break, End};
+use pyrite_capture::{Entry, Object, Plan, Settings, capture};
+use pyrite_ir::Value;
+use pyrite_sym::SymInt;
+
+use super::guards::{Frame, Walk, give_back, take_found};
+use super::hook::Config;
+use super::host::Python3;
+use super::objects::Keep;
+use super::records::{Captured, Watch};
+use super::store::{CodeState, Kept, Miss, objects_of, sources_of, translate};
+
+/// A frame that is to be compiled.
+pub struct Job<'a, 'py> {
+    /// The interpreter.
+    pub py: Python<'py>,
+    /// The frame's code object.
+    pub object: &'a Bound<'py, PyAny>,
+    /// What is kept there.
+    pub state: &'a CodeState,
+    /// The frame.
+    pub frame: &'a Frame,
+    /// For whom.
+    pub config: &'a Arc<Config>,
+}
+
+/// Why a frame runs plain.
+enum Refusal {
+    /// Nobody wants it, or there is nothing to gain.
+    Quiet,
+    /// Something is in the way.
+    Reason(String, Option<Break>),
+}
+
+impl Job<'_, '_> {
+    /// Compiles the frame; `None` when it is to run plain.
+    pub fn run(&self, miss: &Miss) -> PyResult<Option<Rc<Kept>>> {
+        let watch = Watch::of(self.py, self.config);
+        if !watch.begins(self.state)? {
+            self.state.give_up(self.config);
+            return Ok(None);
+        }
+        match self.compile(&watch, miss)? {
+            Ok(kept) => Ok(Some(kept)),
+            Err(Refusal::Quiet) => {
+                self.state.give_up(self.config);
+                Ok(None)
+            }
+            Err(Refusal::Reason(reason, why)) => {
+                watch.failed(self.state, self.frame, &reason)?;
+                if self.config.full_graph {
+                    let why = why.unwrap_or(Break { reason, hint: None, stack: Vec::new() });
+                    return Err(break_error(self.py, &why));
+                }
+                self.state.give_up(self.config);
+                let record = Captured::of(self.state, why.as_ref(), "skipped");
+                watch.captured(Captured { reason: Some(reason), ..record })?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn compile(&self, watch: &Watch<'_, '_>, miss: &Miss) -> PyResult<Result<Rc<Kept>, Refusal>> {
+        let refused = |reason: &str| Ok(Err(Refusal::Reason(reason.to_owned(), None)));
+        let Self { py, state, frame, config, .. } = *self;
+        let begun = Instant::now();
+        // The plan names objects that are kept until its guards keep them.
+        let (mut plan, mut _keep) = match self.capture()? {
+            Ok(captured) => captured,
+            Err(reason) => return refused(&reason),
+        };
+        if config.dynamic.is_none() && self.agree(watch, &plan)? {
+            (plan, _keep) = match self.capture()? {
+                Ok(captured) => captured,
+                Err(reason) => return refused(&reason),
+            };
+        }
+        let capture_seconds = begun.elapsed().as_secs_f64();
+        watch.traced(state, capture_seconds)?;
+        let original = match &state.mapping {
+            Some(mapping) => {
+                if translate(&mut plan, mapping).is_none() {
+                    return refused("the frame stops inside of its own prologue");
+                }
+                mapping.object.bind(py).clone()
+            }
+            None => self.object.clone(),
+        };
+        if let End::Break(resume) = &plan.end
+            && (config.full_graph || !super::run::can_go_on(py, &original, resume)?)
+        {
+            return Ok(Err(Refusal::Reason(resume.why.reason.clone(), Some(resume.why.clone()))));
+        }
+        if plan.graph.is_none() && plan.effects.is_empty() && matches!(plan.end, End::Return(_)) {
+            // Without a tensor there is nothing to gain here.
+            return Ok(Err(Refusal::Quiet));
+        }
+        let guards = std::mem::take(&mut plan.guards);
+        let walk = Walk::new(py, guards, &sources_of(&plan))?;
+        let inputs: Vec<usize> = plan.inputs.iter().filter_map(|source| walk.place_of(source)).collect();
+        let mut found = take_found();
+        if walk.check(py, frame, &mut found).is_err() {
+            return refused("what was assumed of the frame does not hold");
+        }
+        let examples: Vec<Bound<'_, PyAny>> = inputs.iter().map(|place| found.get(py, *place)).collect();
+        give_back(found);
+        let begun = Instant::now();
+        let made = match self.compile_graph(&plan, examples) {
+            Ok(made) => made,
+            Err(error) => {
+                watch.failed(state, frame, &error.to_string())?;
+                return Err(error);
+            }
+        };
+        let (program, graph) = match made {
+            Compiled::Program(program, graph) => (Some(program), Some(graph)),
+            Compiled::Nothing => (None, None),
+            Compiled::Refused => return refused("the backend refused the graph"),
+        };
+        let compile_seconds = begun.elapsed().as_secs_f64();
+        let constraints = plan.graph.as_ref().map(|graph| graph.env.constraints()).unwrap_or_default();
+        let kept = Kept {
+            constraints,
+            config: Arc::downgrade(config),
+            _keep: objects_of(py, &plan),
+            walk,
+            plan,
+            program,
+            inputs,
+            calls: Cell::new(0),
+        };
+        let why = if let End::Break(resume) = &kept.plan.end { Some(&resume.why) } else { None };
+        watch.captured(Captured {
+            graph,
+            op_count: kept.plan.op_count,
+            guards: watch.guards(&kept)?,
+            capture_seconds,
+            compile_seconds,
+            failed_guard: miss.describe(),
+            ..Captured::of(state, why, "captured")
+        })?;
+        Ok(Ok(Rc::new(kept)))
+    }
+
+    /// Evaluates the frame symbolically; the reason where that is not possible. What the plan names is kept beside it.
+    fn capture(&self) -> PyResult<Result<(Plan, Rc<Keep>), String>> {
+        let Self { py, state, frame, config, .. } = *self;
+        let keep = Rc::new(Keep::default());
+        let host = Python3::new(py, keep.clone())?;
+        // SAFETY: slots and closure of a live frame.
+        let (slots, closure) = unsafe {
+            let slot = |index: usize| {
+                let object = *frame.slots.add(index);
+                (!object.is_null()).then(|| keep.keep(&Bound::from_borrowed_ptr(py, object)))
+            };
+            let slots: Vec<Option<Object>> = (0..state.code.parameters()).map(slot).collect();
+            let closure = ffi::PyFunction_GetClosure(frame.function);
+            let cells = if closure.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(closure) };
+            let cell = |index: isize| keep.keep(&Bound::from_borrowed_ptr(py, ffi::PyTuple_GET_ITEM(closure, index)));
+            (slots, (0..cells).map(cell).collect::<Vec<_>>())
+        };
+        let entry = Entry {
+            code: state.code.clone(),
+            closure,
+            globals: Object(frame.globals as usize),
+            builtins: Object(frame.builtins as usize),
+            slots,
+        };
+        let settings = Settings { dynamic: state.dynamic.borrow().clone(), all_dynamic: config.dynamic == Some(true) };
+        match catch_unwind(AssertUnwindSafe(|| capture(&host, &entry, &settings))) {
+            Ok(captured) => Ok(captured.map(|plan| (plan, keep)).map_err(|skipped| skipped.0)),
+            Err(panic) => {
+                let said = panic.downcast_ref::<String>().map(String::as_str);
+                let said = said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+                Ok(Err(format!("a bug in Pyrite {}, please report it: {said}", env!("CARGO_PKG_VERSION"))))
+            }
+        }
+    }
+
+    /// Lets the sizes that differ between the ranks of a job become symbols; whether there are new ones.
+    fn agree(&self, watch: &Watch<'_, '_>, plan: &Plan) -> PyResult<bool> {
+        let Some(graph) = &plan.graph else { return Ok(false) };
+        let sizes = graph.placeholders().zip(&plan.inputs).map(|((_, node), source)| {
+            let shape = match &node.meta {
+                Some(Value::Tensor(meta)) => meta.shape.iter().map(|size| SymInt::as_int(size).unwrap_or(-1)).collect(),
+                _ => Vec::new(),
+            };
+            (source.to_string(), shape)
+        });
+        let differing = watch.differing(self.state, sizes.collect())?;
+        let mut dynamic = self.state.dynamic.borrow_mut();
+        let mut grown = false;
+        for (input, dim) in differing {
+            if let Some(source) = plan.inputs.get(input) {
+                grown |= dynamic.insert(((**source).clone(), dim));
+            }
+        }
+        Ok(grown)
+    }
+
+    fn compile_graph(&self, plan: &Plan, examples: Vec<Bound<'_, PyAny>>) -> PyResult<Compiled> {
+        let py = self.py;
+        let Some(graph) = &plan.graph else { return Ok(Compiled::Nothing) };
+        let graph = Py::new(py, crate::graph::Graph { graph: graph.clone() })?;
+        let examples = PyTuple::new(py, examples)?;
+        let program = self.config.backend.bind(py).call1((graph.clone_ref(py), examples))?;
+        if program.is_none() {
+            return Ok(Compiled::Refused);
+        }
+        Ok(Compiled::Program(program.unbind(), graph))
+    }
+}
+
+enum Compiled {
+    Program(Py<PyAny>, Py<crate::graph::Graph>),
+    Nothing,
+    Refused,
+}
+
+/// The error of a function that must be one graph.
+fn break_error(py: Python<'_>, why: &Break) -> PyErr {
+    let mut message = format!("the graph breaks: {}", why.reason);
+    for (file, line, function) in &why.stack {
+        message.push_str(&format!("\n  File \"{file}\", line {line}, in {function}"));
+    }
+    if let Some(hint) = &why.hint {
+        message.push_str(&format!("\nRemedy: {hint}"));
+    }
+    let class = py.import("pyrite._errors").and_then(|errors| errors.getattr("GraphBreakError"));
+    match class.and_then(|class| class.call1((&message,))) {
+        Ok(error) => PyErr::from_value(error),
+        Err(_) => PyRuntimeError::new_err(message),
+    }
+}
