@@ -113,7 +113,7 @@ fn cpu() -> Finding {
 }
 
 fn threads() -> Finding {
-    Finding { name: "threads", state: State::Fine, text: rayon::current_num_threads().to_string() }
+    Finding { name: "threads", state: State::Fine, text: pyrite_threads::chosen().to_string() }
 }
 
 fn operators() -> Finding {

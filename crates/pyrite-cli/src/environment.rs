@@ -48,17 +48,14 @@ pub fn apply() -> Result<(), Failure> {
         return Err(Failure::of(Diagnostic::error(Code::new("environment::bad-value"), message)));
     }
     let threads = match value("PYRITE_NUM_THREADS") {
-        // One per core.
-        None => 0,
-        Some(text) => text.parse::<usize>().ok().filter(|n| (1..=1024).contains(n)).ok_or_else(|| {
+        None => None,
+        Some(text) => Some(text.parse().ok().filter(|n| (1..=pyrite_threads::MOST).contains(n)).ok_or_else(|| {
             let message = format!("PYRITE_NUM_THREADS is `{text}`, expected a number from 1 to 1024");
             Failure::of(
                 Diagnostic::error(Code::new("environment::bad-value"), message).hint("unset it to use every core"),
             )
-        })?,
+        })?),
     };
-    // This thread does its share of the work: handing a small product over and waiting costs more than the product.
-    // Where the process has a pool already, as in Python, that one serves.
-    let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).use_current_thread().build_global();
+    pyrite_threads::choose(threads);
     Ok(())
 }

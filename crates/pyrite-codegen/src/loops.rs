@@ -123,7 +123,7 @@ impl Ready<'_> {
         let kernel = &self.loops.kernel;
         let positions = self.tables.work(kernel);
         let threads =
-            if positions.saturating_mul(self.loops.weight) < WORTH_SHARING { 1 } else { rayon::current_num_threads() };
+            if positions.saturating_mul(self.loops.weight) < WORTH_SHARING { 1 } else { pyrite_threads::count() };
         let done = match self.loops.shared {
             Some((axis, grain)) if threads > 1 => {
                 let extent = self.tables.extents[axis.0 as usize];
@@ -134,8 +134,8 @@ impl Ready<'_> {
                 if parts.len() < 2 {
                     self.run_part(None)
                 } else {
-                    use rayon::prelude::*;
-                    parts.par_iter().map(|(begin, count)| self.run_part(Some((axis, *begin, *count)))).collect()
+                    let run = |part: usize| self.run_part(Some((axis, parts[part].0, parts[part].1)));
+                    pyrite_threads::map(parts.len(), run).into_iter().collect()
                 }
             }
             _ => self.run_part(None),

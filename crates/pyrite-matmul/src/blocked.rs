@@ -8,7 +8,6 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use aligned_vec::{AVec, ConstAlign};
-use rayon::prelude::*;
 
 use crate::pack::{PANEL_ROWS, Source, View, pack_left, pack_right};
 use crate::packed::Packed;
@@ -81,7 +80,7 @@ pub unsafe fn run<S: Source<T>, T: Lane>(p: &Product<'_, S, T>, isa: &Isa<T>, th
         // SAFETY: as above, and the blocks of different tasks have no element in common.
         BUFFERS.with_borrow_mut(|buffers| unsafe { block(p, isa, part(i, down, m), part(j, across, panels), buffers) });
     };
-    if down * across == 1 { task(0) } else { (0..down * across).into_par_iter().with_max_len(1).for_each(task) }
+    pyrite_threads::each(down * across, task);
 }
 
 type Buffer<T> = AVec<T, ConstAlign<64>>;

@@ -1,7 +1,6 @@
 //! Right operands kept in panels, for products that take the same matrix again and again.
 
 use aligned_vec::{AVec, ConstAlign};
-use rayon::prelude::*;
 
 use crate::Matrix;
 use crate::pack::{Source, View, pack_right};
@@ -34,10 +33,10 @@ impl<T: Lane> Packed<T> {
         if rows > 0 && cols > 0 {
             let depth = rows.div_ceil(rows.div_ceil(DEPTH));
             let slab = depth * cols.div_ceil(width) * width;
-            panels.par_chunks_mut(slab).enumerate().for_each(|(block, slab)| {
+            for (block, slab) in panels.chunks_mut(slab).enumerate() {
                 let step = block * depth;
                 let depth = depth.min(rows - step);
-                slab.par_chunks_mut(depth * width).enumerate().for_each(|(panel, to)| {
+                pyrite_threads::chunks(slab, depth * width, |panel, to| {
                     let first = panel * width;
                     // SAFETY: the matrix lies within its slice and has these rows and columns.
                     #[expect(unsafe_code, reason = "operands are raw memory")]
@@ -45,7 +44,7 @@ impl<T: Lane> Packed<T> {
                         pack_right(isa, view, (step, first), (depth, width.min(cols - first)), to);
                     }
                 });
-            });
+            }
         }
         Self { panels, rows, cols, isa }
     }

@@ -26,10 +26,10 @@ impl<S> View<S> {
 }
 
 impl Threads {
-    fn count(self) -> usize {
+    pub(crate) fn count(self) -> usize {
         match self {
             Self::One => 1,
-            Self::All => rayon::current_num_threads(),
+            Self::All => pyrite_threads::count(),
         }
     }
 }

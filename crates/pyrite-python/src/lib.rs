@@ -13,7 +13,6 @@ mod graph;
 mod options;
 mod outcome;
 mod program;
-mod threads;
 
 /// The Rust half of the package `pyrite`.
 #[pyo3::pymodule]

@@ -26,7 +26,7 @@ use crate::debugged::Told;
 use crate::graph::Graph;
 use crate::options::options;
 use crate::outcome::Outcome;
-use crate::{debugged, errors, threads};
+use crate::{debugged, errors};
 
 /// A compiled program: call it with one argument per placeholder, and it returns the list of the graph's outputs.
 #[pyclass(module = "pyrite._native", frozen, weakref)]
@@ -47,7 +47,6 @@ pub struct Program {
 impl Program {
     /// Compiles a graph whose placeholders have metadata.
     pub fn compile(graph: Ir, backend: &Backend, options: &Options) -> Result<Self, NodeError> {
-        threads::prepare();
         let wants =
             |(_, node): (NodeId, &pyrite_ir::Node)| matches!(&node.meta, Some(Value::Tensor(m)) if m.requires_grad);
         let differentiates = graph.placeholders().any(wants);

@@ -6,7 +6,6 @@
 use std::f64::consts::PI;
 
 use num_complex::Complex64;
-use rayon::prelude::*;
 
 /// Prime factors up to this are worth a step of their own.
 const LARGEST_FACTOR: usize = 31;
@@ -152,7 +151,7 @@ pub fn along(data: &mut [Complex64], shape: &[usize], dim: usize, direction: Dir
     if data.len() < PARALLEL {
         data.chunks_mut(len * inner).for_each(block);
     } else {
-        data.par_chunks_mut(len * inner).for_each(block);
+        pyrite_threads::chunks(data, len * inner, |_, part| block(part));
     }
 }
 

@@ -10,7 +10,6 @@ use pyrite_ir::OpError;
 pub use pyrite_matmul::{Matrix, Onto, Shape};
 use pyrite_matmul::{Threads, provider};
 use pyrite_tensor::{DType, Element, Scalar, Tensor};
-use rayon::prelude::*;
 
 /// Products with fewer multiplications than this stay on one thread.
 const PARALLEL: usize = 1 << 18;
@@ -182,7 +181,7 @@ fn work(out: Shape, depth: usize) -> usize {
 }
 
 fn threads_for(work: usize) -> Threads {
-    if work >= PARALLEL && rayon::current_num_threads() > 1 { Threads::All } else { Threads::One }
+    if work >= PARALLEL && pyrite_threads::count() > 1 { Threads::All } else { Threads::One }
 }
 
 /// `out = keep·out + scale·(lhs @ rhs)`, on all threads when it is large. Where `onto` is [`Onto::Nothing`], what the
@@ -241,7 +240,8 @@ pub fn multiply_batch<T: Factor>(
     };
     let apart = into.shape.span().is_some_and(|span| into.stride >= span);
     if apart && count > 1 && each < LARGE && each.saturating_mul(count) >= PARALLEL {
-        out.par_chunks_mut(into.stride).take(count).enumerate().for_each(|(index, out)| one(index, out, Threads::One));
+        let end = out.len().min(count.saturating_mul(into.stride));
+        pyrite_threads::chunks(&mut out[..end], into.stride, |index, out| one(index, out, Threads::One));
     } else {
         for index in 0..count {
             one(index, &mut out[index * into.stride..], threads_for(each));

@@ -9,7 +9,6 @@ use std::ops::Deref;
 use pyrite_tensor::storage::Reading;
 use pyrite_tensor::walk::Walk;
 use pyrite_tensor::{Element, Tensor};
-use rayon::prelude::*;
 
 use super::Carrier;
 
@@ -123,7 +122,9 @@ pub fn reduce<T: Carrier, R: Send>(tensor: &Tensor, dims: &[usize], f: impl Fn(&
     }
     let values = elements::<T>(&view);
     if values.len() >= PARALLEL && lanes > 1 {
-        values.par_chunks(len).map(&f).collect()
+        pyrite_threads::map(values.len().div_ceil(len), |lane| {
+            f(&values[lane * len..values.len().min((lane + 1) * len)])
+        })
     } else {
         values.chunks(len).map(f).collect()
     }
@@ -186,19 +187,17 @@ pub fn accumulate(
     let split = (0..rank).filter(|d| targets[*d] == 0).max_by_key(|d| view.shape()[*d]);
     match split {
         Some(d) if tensor.numel() >= PARALLEL && sums.len() * 16 <= tensor.numel() && view.shape()[d] > 1 => {
-            let pieces = (rayon::current_num_threads() as i64).min(view.shape()[d]);
+            let pieces = (pyrite_threads::count() as i64).min(view.shape()[d]);
             let size = view.shape()[d];
-            let partial: Vec<Vec<f64>> = (0..pieces)
-                .into_par_iter()
-                .map(|piece| {
-                    let (start, end) = (size * piece / pieces, size * (piece + 1) / pieces);
-                    let mut shape = view.shape().to_vec();
-                    shape[d] = end - start;
-                    let mut own = vec![0.0; sums.len()];
-                    part(&shape, start * view.stride()[d], &mut own);
-                    own
-                })
-                .collect();
+            let partial: Vec<Vec<f64>> = pyrite_threads::map(pieces as usize, |piece| {
+                let piece = piece as i64;
+                let (start, end) = (size * piece / pieces, size * (piece + 1) / pieces);
+                let mut shape = view.shape().to_vec();
+                shape[d] = end - start;
+                let mut own = vec![0.0; sums.len()];
+                part(&shape, start * view.stride()[d], &mut own);
+                own
+            });
             for own in partial {
                 for (sum, part) in sums.iter_mut().zip(own) {
                     *sum += part;

@@ -16,7 +16,6 @@ use pyrite_ir::{Call, Meta, OpError, Value};
 use pyrite_tensor::element::Bool8;
 use pyrite_tensor::walk::Walk;
 use pyrite_tensor::{DType, Element, Tensor};
-use rayon::prelude::*;
 
 use super::Carrier;
 use crate::rules::operand_dtype;
@@ -194,7 +193,7 @@ fn rows<T: Element, U: Element, const N: usize>(
     let mut storage = out.storage().write::<U>();
     let written = &mut storage[start..start + count];
     let starts = |at: &[i64]| -> [usize; N] { std::array::from_fn(|i| (bases[i] + at[i + 1]) as usize) };
-    let threads = if count < PARALLEL { 1 } else { rayon::current_num_threads() };
+    let threads = if count < PARALLEL { 1 } else { pyrite_threads::count() };
     if threads == 1 {
         let mut rest = written.chunks_exact_mut(walk.row);
         walk.each_row(|at| {
@@ -209,14 +208,14 @@ fn rows<T: Element, U: Element, const N: usize>(
         walk.each_row(|at| {
             let begin = starts(at);
             if let Some(to) = rest.next() {
-                to.par_chunks_mut(chunk).enumerate().for_each(|(n, to)| {
+                pyrite_threads::chunks(to, chunk, |n, to| {
                     row(&data, std::array::from_fn(|i| begin[i] + n * chunk * steps[i]), steps, to, f);
                 });
             }
         });
     } else {
         let share = walk.rows().div_ceil(4 * threads);
-        written.par_chunks_mut(share * walk.row).enumerate().for_each(|(n, to)| {
+        pyrite_threads::chunks(written, share * walk.row, |n, to| {
             let mut rest = to.chunks_exact_mut(walk.row);
             let first = n * share;
             walk.rows_in(first..walk.rows().min(first + share), |at| {

@@ -8,7 +8,6 @@
 use pyrite_ir::{Args, Call, Meta, OpDef, OpError, Tolerance, Value, invalid};
 use pyrite_tensor::tensor::broadcast_strides;
 use pyrite_tensor::{DType, Tensor, layout};
-use rayon::prelude::*;
 
 use crate::decompositions::softmax as by;
 use crate::derivatives::attention as d;
@@ -266,30 +265,27 @@ fn flash_in<T: Real>(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     let mask = call.args.opt_tensor(5)?.map(|mask| Mask::<T>::load(mask, &p)).transpose()?;
     let (q, k, v) = (T::load(query), T::load(key), T::load(value));
     let blocks = p.queries.div_ceil(BLOCK);
-    let results: Vec<(Vec<T>, Vec<T>)> = (0..p.batch * p.heads * blocks)
-        .into_par_iter()
-        .map(|task| {
-            let (head, first) = (task / blocks, task % blocks * BLOCK);
-            let at = (head / p.heads, head % p.heads);
-            let shared = (at.0, at.1 / p.group);
-            let rows = BLOCK.min(p.queries - first);
-            let q = &Problem::head(&q, p.heads, at, p.queries, p.width)[first * p.width..(first + rows) * p.width];
-            let k = Problem::head(&k, p.heads / p.group, shared, p.keys, p.width);
-            let v = Problem::head(&v, p.heads / p.group, shared, p.keys, p.value_width);
-            let mut weights = p.scores(q, k, mask.as_ref(), at, first);
-            let sums = weights.chunks_exact_mut(p.keys.max(1)).map(soften).collect();
-            let mut out = vec![T::ZERO; rows * p.value_width];
-            multiply(
-                &mut out,
-                Shape::rows_first(rows, p.value_width),
-                Matrix { data: &weights, shape: Shape::rows_first(rows, p.keys) },
-                Matrix { data: v, shape: Shape::rows_first(p.keys, p.value_width) },
-                T::of(1.0),
-                Onto::Nothing,
-            );
-            (out, sums)
-        })
-        .collect();
+    let results: Vec<(Vec<T>, Vec<T>)> = pyrite_threads::map(p.batch * p.heads * blocks, |task| {
+        let (head, first) = (task / blocks, task % blocks * BLOCK);
+        let at = (head / p.heads, head % p.heads);
+        let shared = (at.0, at.1 / p.group);
+        let rows = BLOCK.min(p.queries - first);
+        let q = &Problem::head(&q, p.heads, at, p.queries, p.width)[first * p.width..(first + rows) * p.width];
+        let k = Problem::head(&k, p.heads / p.group, shared, p.keys, p.width);
+        let v = Problem::head(&v, p.heads / p.group, shared, p.keys, p.value_width);
+        let mut weights = p.scores(q, k, mask.as_ref(), at, first);
+        let sums = weights.chunks_exact_mut(p.keys.max(1)).map(soften).collect();
+        let mut out = vec![T::ZERO; rows * p.value_width];
+        multiply(
+            &mut out,
+            Shape::rows_first(rows, p.value_width),
+            Matrix { data: &weights, shape: Shape::rows_first(rows, p.keys) },
+            Matrix { data: v, shape: Shape::rows_first(p.keys, p.value_width) },
+            T::of(1.0),
+            Onto::Nothing,
+        );
+        (out, sums)
+    });
     let (output, sums) = (call.allocate(0)?, call.allocate(1)?);
     let (mut all, mut logs) = (Vec::with_capacity(output.numel()), Vec::with_capacity(sums.numel()));
     for (out, sum) in results {
@@ -351,49 +347,45 @@ fn flash_backward_in<T: Real>(call: &Call<'_>) -> Result<Value<Tensor>, OpError>
     let (scale, one) = (T::of(p.scale), T::of(1.0));
     let (rows, keys) = (Shape::rows_first(p.queries, p.width), Shape::rows_first(p.keys, p.width));
     let weights = Shape::rows_first(p.queries, p.keys);
-    let per_head: Vec<[Vec<T>; 3]> = (0..p.batch * kv_heads)
-        .into_par_iter()
-        .map(|task| {
-            let shared = (task / kv_heads, task % kv_heads);
-            let k = Problem::head(&k, kv_heads, shared, p.keys, p.width);
-            let v = Problem::head(&v, kv_heads, shared, p.keys, p.width);
-            let mut dq = vec![T::ZERO; p.group * p.queries * p.width];
-            let mut dk = vec![T::ZERO; p.keys * p.width];
-            let mut dv = vec![T::ZERO; p.keys * p.width];
-            for member in 0..p.group {
-                let at = (shared.0, shared.1 * p.group + member);
-                let of = |data| Problem::head(data, p.heads, at, p.queries, p.width);
-                let (q, g, o) = (of(&q), of(&g), of(&o));
-                let logs = Problem::head(&logs, p.heads, at, p.queries, 1);
-                let mut probabilities = p.scores(q, k, mask.as_ref(), at, 0);
-                for (row, log) in probabilities.chunks_exact_mut(p.keys.max(1)).zip(logs) {
-                    row.iter_mut().for_each(|s| *s = s.plus(log.times(T::of(-1.0))));
-                    T::exp_all(row);
-                }
-                let (grad, prob) =
-                    (Matrix { data: g, shape: rows }, Matrix { data: &probabilities[..], shape: weights });
-                let turned = Matrix { shape: weights.transposed(), ..prob };
-                multiply(&mut dv, keys, turned, grad, one, Onto::Scaled(one));
-                let mut ds = vec![T::ZERO; p.queries * p.keys];
-                let values = Matrix { data: v, shape: keys.transposed() };
-                multiply(&mut ds, weights, grad, values, one, Onto::Nothing);
-                let lines = ds.chunks_exact_mut(p.keys.max(1)).zip(probabilities.chunks_exact(p.keys.max(1)));
-                let inner = g.chunks_exact(p.width.max(1)).zip(o.chunks_exact(p.width.max(1)));
-                for ((ds, prob), (g, o)) in lines.zip(inner) {
-                    let dot: f64 = g.iter().zip(o).map(|(g, o)| g.to_f64() * o.to_f64()).sum();
-                    for (ds, prob) in ds.iter_mut().zip(prob) {
-                        *ds = ds.plus(T::of(-dot)).times(*prob);
-                    }
-                }
-                let ds = Matrix { data: &ds[..], shape: weights };
-                let part = &mut dq[member * p.queries * p.width..(member + 1) * p.queries * p.width];
-                multiply(part, rows, ds, Matrix { data: k, shape: keys }, scale, Onto::Nothing);
-                let turned = Matrix { shape: weights.transposed(), ..ds };
-                multiply(&mut dk, keys, turned, Matrix { data: q, shape: rows }, scale, Onto::Scaled(one));
+    let per_head: Vec<[Vec<T>; 3]> = pyrite_threads::map(p.batch * kv_heads, |task| {
+        let shared = (task / kv_heads, task % kv_heads);
+        let k = Problem::head(&k, kv_heads, shared, p.keys, p.width);
+        let v = Problem::head(&v, kv_heads, shared, p.keys, p.width);
+        let mut dq = vec![T::ZERO; p.group * p.queries * p.width];
+        let mut dk = vec![T::ZERO; p.keys * p.width];
+        let mut dv = vec![T::ZERO; p.keys * p.width];
+        for member in 0..p.group {
+            let at = (shared.0, shared.1 * p.group + member);
+            let of = |data| Problem::head(data, p.heads, at, p.queries, p.width);
+            let (q, g, o) = (of(&q), of(&g), of(&o));
+            let logs = Problem::head(&logs, p.heads, at, p.queries, 1);
+            let mut probabilities = p.scores(q, k, mask.as_ref(), at, 0);
+            for (row, log) in probabilities.chunks_exact_mut(p.keys.max(1)).zip(logs) {
+                row.iter_mut().for_each(|s| *s = s.plus(log.times(T::of(-1.0))));
+                T::exp_all(row);
             }
-            [dq, dk, dv]
-        })
-        .collect();
+            let (grad, prob) = (Matrix { data: g, shape: rows }, Matrix { data: &probabilities[..], shape: weights });
+            let turned = Matrix { shape: weights.transposed(), ..prob };
+            multiply(&mut dv, keys, turned, grad, one, Onto::Scaled(one));
+            let mut ds = vec![T::ZERO; p.queries * p.keys];
+            let values = Matrix { data: v, shape: keys.transposed() };
+            multiply(&mut ds, weights, grad, values, one, Onto::Nothing);
+            let lines = ds.chunks_exact_mut(p.keys.max(1)).zip(probabilities.chunks_exact(p.keys.max(1)));
+            let inner = g.chunks_exact(p.width.max(1)).zip(o.chunks_exact(p.width.max(1)));
+            for ((ds, prob), (g, o)) in lines.zip(inner) {
+                let dot: f64 = g.iter().zip(o).map(|(g, o)| g.to_f64() * o.to_f64()).sum();
+                for (ds, prob) in ds.iter_mut().zip(prob) {
+                    *ds = ds.plus(T::of(-dot)).times(*prob);
+                }
+            }
+            let ds = Matrix { data: &ds[..], shape: weights };
+            let part = &mut dq[member * p.queries * p.width..(member + 1) * p.queries * p.width];
+            multiply(part, rows, ds, Matrix { data: k, shape: keys }, scale, Onto::Nothing);
+            let turned = Matrix { shape: weights.transposed(), ..ds };
+            multiply(&mut dk, keys, turned, Matrix { data: q, shape: rows }, scale, Onto::Scaled(one));
+        }
+        [dq, dk, dv]
+    });
     let mut outs = Vec::new();
     for index in 0..3 {
         let out = call.allocate(index)?;
@@ -426,7 +418,7 @@ fn safe_softmax(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     let width = from.shape().last().map_or(1, |d| *d as usize).max(1);
     if out.dtype() == DType::F32 {
         let mut values = from.to_f32s();
-        values.par_chunks_exact_mut(width).for_each(|row| {
+        pyrite_threads::chunks(&mut values, width, |_, row| {
             soften(row);
         });
         to.write_f32s(&values);

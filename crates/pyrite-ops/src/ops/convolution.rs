@@ -7,7 +7,6 @@
 use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, SymDims, Tag, Tolerance, Value, args, invalid};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, MemoryFormat, Tensor};
-use rayon::prelude::*;
 
 use crate::carried;
 use crate::derivatives::convolution as d;
@@ -391,7 +390,8 @@ fn forward<T: Factor>(g: &Geometry, x: &[T], weight: &[T], bias: Option<&[T]>, y
     if block == 0 {
         return;
     }
-    y.par_chunks_mut(block).enumerate().for_each_init(Vec::new, |windows: &mut Vec<T>, (at, y)| {
+    pyrite_threads::chunks(y, block, |at, y| {
+        let mut windows: Vec<T> = Vec::new();
         let group = at % g.groups;
         let weight = Matrix { data: &weight[group * g.group_weight()..], shape: Shape::rows_first(depth, k) };
         let x = &x[at * g.channels.0 * input..][..g.channels.0 * input];
@@ -414,9 +414,9 @@ fn forward<T: Factor>(g: &Geometry, x: &[T], weight: &[T], bias: Option<&[T]>, y
             let to = (from + rows).min(lines);
             let columns = (to - from) * g.output[2];
             windows.resize(k * columns, T::ZERO);
-            g.unroll(x, from, to, windows);
+            g.unroll(x, from, to, &mut windows);
             let part = Shape { rows: depth, cols: columns, row_stride: output, col_stride: 1 };
-            let windows = Matrix { data: windows, shape: Shape::rows_first(k, columns) };
+            let windows = Matrix { data: &windows, shape: Shape::rows_first(k, columns) };
             multiply(&mut y[from * g.output[2]..], part, weight, windows, T::from_i64(1), onto);
         }
     });
@@ -429,7 +429,8 @@ fn into_windows<T: Factor>(g: &Geometry, y: &[T], weight: &[T], x: &mut [T]) {
     if block == 0 {
         return;
     }
-    x.par_chunks_mut(block).enumerate().for_each_init(Vec::new, |windows: &mut Vec<T>, (at, x)| {
+    pyrite_threads::chunks(x, block, |at, x| {
+        let mut windows: Vec<T> = Vec::new();
         let group = at % g.groups;
         let weight =
             Matrix { data: &weight[group * g.group_weight()..], shape: Shape::rows_first(depth, k).transposed() };
@@ -449,7 +450,7 @@ fn into_windows<T: Factor>(g: &Geometry, y: &[T], weight: &[T], x: &mut [T]) {
                 data: &y[from * g.output[2]..],
                 shape: Shape { rows: depth, cols: columns, row_stride: output, col_stride: 1 },
             };
-            multiply(windows, Shape::rows_first(k, columns), weight, part, T::from_i64(1), Onto::Nothing);
+            multiply(&mut windows, Shape::rows_first(k, columns), weight, part, T::from_i64(1), Onto::Nothing);
             g.runs(from, to, |row, column, at, count, step| {
                 let source = &windows[row * columns + column..][..count];
                 if step == 1 {
@@ -474,7 +475,8 @@ fn onto_weight<T: Factor>(g: &Geometry, y: &[T], x: &[T], weight: &mut [T]) {
         return;
     }
     let one = T::from_i64(1);
-    weight.par_chunks_mut(depth * k).enumerate().for_each_init(Vec::new, |windows: &mut Vec<T>, (group, weight)| {
+    pyrite_threads::chunks(weight, depth * k, |group, weight| {
+        let mut windows: Vec<T> = Vec::new();
         for sample in 0..g.batch {
             let at = sample * g.groups + group;
             let x = &x[at * g.channels.0 * input..][..g.channels.0 * input];
@@ -490,12 +492,12 @@ fn onto_weight<T: Factor>(g: &Geometry, y: &[T], x: &[T], weight: &mut [T]) {
                 let to = (from + rows).min(lines);
                 let columns = (to - from) * g.output[2];
                 windows.resize(k * columns, T::ZERO);
-                g.unroll(x, from, to, windows);
+                g.unroll(x, from, to, &mut windows);
                 let part = Matrix {
                     data: &y[from * g.output[2]..],
                     shape: Shape { rows: depth, cols: columns, row_stride: output, col_stride: 1 },
                 };
-                let windows = Matrix { data: windows, shape: Shape::rows_first(k, columns).transposed() };
+                let windows = Matrix { data: &windows, shape: Shape::rows_first(k, columns).transposed() };
                 multiply(weight, Shape::rows_first(depth, k), part, windows, one, Onto::Scaled(one));
             }
         }

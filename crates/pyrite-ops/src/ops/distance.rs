@@ -6,7 +6,6 @@
 use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, Tag, Value, invalid};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Tensor};
-use rayon::prelude::*;
 
 use crate::derivatives::distance as d;
 use crate::rules::{broadcast, expect_same_shape};
@@ -172,7 +171,7 @@ fn pairs(call: &Call<'_>, p: f64) -> Result<Value<Tensor>, OpError> {
     let (left, right) = (points(left), points(right));
     let mut result = vec![0.0; out.numel()];
     if size > 0 && !result.is_empty() {
-        let row = |(index, to): (usize, &mut [f64])| {
+        let row = |index: usize, to: &mut [f64]| {
             let a = &left[index * size..(index + 1) * size];
             let others = &right[index / rows * cols * size..];
             for (j, to) in to.iter_mut().enumerate() {
@@ -180,9 +179,9 @@ fn pairs(call: &Call<'_>, p: f64) -> Result<Value<Tensor>, OpError> {
             }
         };
         if result.len() * size < PARALLEL {
-            result.chunks_mut(cols).enumerate().for_each(row);
+            result.chunks_mut(cols).enumerate().for_each(|(index, to)| row(index, to));
         } else {
-            result.par_chunks_mut(cols).enumerate().for_each(row);
+            pyrite_threads::chunks(&mut result, cols, row);
         }
     }
     out.write_f64s(&result);
@@ -259,7 +258,7 @@ fn cdist_backward(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
         invalid!("{} distances for {} gradients", distances.len(), grad.len());
     }
     if size > 0 && !grad.is_empty() {
-        result.par_chunks_mut(size).enumerate().for_each(|(index, to)| {
+        pyrite_threads::chunks(&mut result, size, |index, to| {
             let a = &left[index * size..(index + 1) * size];
             let others = &right[index / rows * cols * size..];
             for j in 0..cols {

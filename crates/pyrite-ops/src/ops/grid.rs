@@ -3,7 +3,6 @@
 use pyrite_ir::{Args, Call, Meta, OpDef, OpError, SymDims, Tag, Value, invalid, unsupported};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Tensor};
-use rayon::prelude::*;
 
 use super::upsample::cubic;
 use crate::derivatives::grid as d;
@@ -319,7 +318,7 @@ fn sample(call: &Call<'_>, dims: usize) -> Result<Value<Tensor>, OpError> {
     if result.is_empty() {
         return Ok(out.into());
     }
-    result.par_chunks_mut(channels * points).enumerate().for_each(|(n, result)| {
+    pyrite_threads::chunks(&mut result, channels * points, |n, result| {
         let image = &values[n * channels * plane..][..channels * plane];
         for (point, coordinates) in coordinates[n * points * dims..][..points * dims].chunks_exact(dims).enumerate() {
             let corners = sampler.corners(coordinates);
@@ -344,8 +343,9 @@ fn backward(call: &Call<'_>, dims: usize) -> Result<Value<Tensor>, OpError> {
     let (mut of_image, mut of_grid) = (vec![0.0; values.len()], vec![0.0; coordinates.len()]);
     if !grad.is_empty() {
         let (image_size, grid_size) = (channels * plane, points * dims);
-        let batches = of_image.par_chunks_mut(image_size).zip(of_grid.par_chunks_mut(grid_size)).enumerate();
-        batches.for_each(|(n, (of_image, of_grid))| {
+        let mut batches: Vec<_> = of_image.chunks_mut(image_size).zip(of_grid.chunks_mut(grid_size)).collect();
+        pyrite_threads::chunks(&mut batches, 1, |n, batch| {
+            let (of_image, of_grid) = &mut batch[0];
             let image = &values[n * image_size..][..image_size];
             let grad = &grad[n * channels * points..][..channels * points];
             let coordinates = coordinates[n * grid_size..][..grid_size].chunks_exact(dims);

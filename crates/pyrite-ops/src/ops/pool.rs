@@ -9,7 +9,6 @@ use pyrite_ir::{
 };
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Tensor};
-use rayon::prelude::*;
 
 use crate::derivatives::pool as d;
 use crate::kernels::gemm::Factor;
@@ -567,11 +566,11 @@ fn each_plane<T: Sync, U: Send>(
     if input == 0 || output == 0 {
         return;
     }
-    let visit = |(at, y): (usize, &mut [U])| f(&x[at * input..][..input], y, at);
+    let visit = |at: usize, y: &mut [U]| f(&x[at * input..][..input], y, at);
     if x.len().max(y.len()) < 1 << 15 {
-        y.chunks_mut(output).enumerate().for_each(visit);
+        y.chunks_mut(output).enumerate().for_each(|(at, y)| visit(at, y));
     } else {
-        y.par_chunks_mut(output).enumerate().for_each(visit);
+        pyrite_threads::chunks(y, output, visit);
     }
 }
 

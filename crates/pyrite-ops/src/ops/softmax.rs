@@ -5,7 +5,6 @@
 
 use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, Tag, Value, args, invalid, unsupported};
 use pyrite_tensor::{DType, Tensor};
-use rayon::prelude::*;
 
 use crate::decompositions::softmax as by;
 use crate::derivatives::softmax as d;
@@ -200,7 +199,7 @@ fn each_part<T: Carrier>(to: &mut [T], part: usize, f: impl Fn(usize, &mut [T]) 
         return;
     }
     if to.len() >= PARALLEL && to.len() > part {
-        to.par_chunks_mut(part).enumerate().for_each(|(n, to)| f(n * part, to));
+        pyrite_threads::chunks(to, part, |n, to| f(n * part, to));
     } else {
         to.chunks_mut(part).enumerate().for_each(|(n, to)| f(n * part, to));
     }

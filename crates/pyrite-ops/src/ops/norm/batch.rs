@@ -6,7 +6,6 @@
 use pyrite_ir::{Args, Call, Meta, OpDef, OpError, Tag, Value, invalid};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Element, Tensor};
-use rayon::prelude::*;
 
 use super::{expect_float, mask, parameter, statistic_dtype, wanted};
 use crate::decompositions::norm as by;
@@ -233,29 +232,26 @@ fn in_order_of(out: &Tensor) -> (Vec<usize>, Block) {
 fn channel_sums<const N: usize>(block: Block, term: impl Fn(usize, usize) -> [f64; N] + Sync) -> Vec<[f64; N]> {
     let Block { outer, len, inner } = block;
     let parallel = outer * len * inner >= PARALLEL;
-    let pieces = if parallel { rayon::current_num_threads().min(outer).max(1) } else { 1 };
-    let partial: Vec<Vec<[f64; N]>> = (0..pieces)
-        .into_par_iter()
-        .map(|piece| {
-            let mut sums = vec![[0.0; N]; len];
-            for o in outer * piece / pieces..outer * (piece + 1) / pieces {
-                for (c, sum) in sums.iter_mut().enumerate() {
-                    let start = (o * len + c) * inner;
-                    let mut own = [0.0; N];
-                    for at in start..start + inner {
-                        let terms = term(c, at);
-                        for (own, term) in own.iter_mut().zip(terms) {
-                            *own += term;
-                        }
-                    }
-                    for (sum, own) in sum.iter_mut().zip(own) {
-                        *sum += own;
+    let pieces = if parallel { pyrite_threads::count().min(outer).max(1) } else { 1 };
+    let partial: Vec<Vec<[f64; N]>> = pyrite_threads::map(pieces, |piece| {
+        let mut sums = vec![[0.0; N]; len];
+        for o in outer * piece / pieces..outer * (piece + 1) / pieces {
+            for (c, sum) in sums.iter_mut().enumerate() {
+                let start = (o * len + c) * inner;
+                let mut own = [0.0; N];
+                for at in start..start + inner {
+                    let terms = term(c, at);
+                    for (own, term) in own.iter_mut().zip(terms) {
+                        *own += term;
                     }
                 }
+                for (sum, own) in sum.iter_mut().zip(own) {
+                    *sum += own;
+                }
             }
-            sums
-        })
-        .collect();
+        }
+        sums
+    });
     let mut sums = vec![[0.0; N]; len];
     for part in partial {
         for (sum, part) in sums.iter_mut().zip(part) {
@@ -280,7 +276,7 @@ fn fill_channels<T: Carrier>(to: &mut [T], block: Block, value: impl Fn(usize, u
         }
     };
     if to.len() >= PARALLEL {
-        to.par_chunks_mut(part).enumerate().for_each(|(n, to)| outer(n, to));
+        pyrite_threads::chunks(to, part, outer);
     } else if !to.is_empty() {
         to.chunks_mut(part).enumerate().for_each(|(n, to)| outer(n, to));
     }

@@ -3,7 +3,6 @@
 use pyrite_ir::{Args, Call, Meta, OpDef, OpError, Tag, Value, invalid};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Element, Tensor};
-use rayon::prelude::*;
 
 use super::{expect_float, mask, parameter, statistic_dtype, wanted};
 use crate::decompositions::norm as by;
@@ -86,24 +85,20 @@ fn forward<T: Carrier>(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     let mut statistics = vec![(0.0, f64::NAN); mean.numel()];
     if row > 0 {
         fill::<T>(&out, |to| {
-            statistics = to
-                .par_chunks_mut(row)
-                .enumerate()
-                .map(|(n, to)| {
-                    let from = &from[n * row..(n + 1) * row];
-                    let mean = from.iter().map(|x| x.to_f64()).sum::<f64>() / row as f64;
-                    let square = |x: &T| (x.to_f64() - mean) * (x.to_f64() - mean);
-                    let rstd = 1.0 / (from.iter().map(square).sum::<f64>() / row as f64 + eps).sqrt();
-                    for (c, (to, from)) in to.chunks_mut(rest).zip(from.chunks(rest)).enumerate() {
-                        let channel = n % groups * per_group + c;
-                        let (w, b) = (weight[channel] * rstd, bias[channel]);
-                        for (to, x) in to.iter_mut().zip(from) {
-                            *to = <T as Element>::from_f64((x.to_f64() - mean) * w + b);
-                        }
+            statistics = pyrite_threads::map_chunks(to, row, |n, to| {
+                let from = &from[n * row..(n + 1) * row];
+                let mean = from.iter().map(|x| x.to_f64()).sum::<f64>() / row as f64;
+                let square = |x: &T| (x.to_f64() - mean) * (x.to_f64() - mean);
+                let rstd = 1.0 / (from.iter().map(square).sum::<f64>() / row as f64 + eps).sqrt();
+                for (c, (to, from)) in to.chunks_mut(rest).zip(from.chunks(rest)).enumerate() {
+                    let channel = n % groups * per_group + c;
+                    let (w, b) = (weight[channel] * rstd, bias[channel]);
+                    for (to, x) in to.iter_mut().zip(from) {
+                        *to = <T as Element>::from_f64((x.to_f64() - mean) * w + b);
                     }
-                    (mean, rstd)
-                })
-                .collect();
+                }
+                (mean, rstd)
+            });
         });
     }
     mean.write_f64s(&statistics.iter().map(|s| s.0).collect::<Vec<_>>());
@@ -134,24 +129,21 @@ fn backward<T: Carrier>(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     let weight = parameter(call.args.opt_tensor(4)?, channels, 1.0);
     let per_group = channels / groups;
     // Per sample and channel the sums of `grad · (input - mean)` and of `grad`.
-    let sums: Vec<(f64, f64)> = (0..samples * channels)
-        .into_par_iter()
-        .map(|nc| {
-            let mean = mean[nc / per_group];
-            let at = nc * rest..(nc + 1) * rest;
-            grad[at.clone()]
-                .iter()
-                .zip(&input[at])
-                .fold((0.0, 0.0), |(dot, sum), (g, x)| (dot + g.to_f64() * (x.to_f64() - mean), sum + g.to_f64()))
-        })
-        .collect();
+    let sums: Vec<(f64, f64)> = pyrite_threads::map(samples * channels, |nc| {
+        let mean = mean[nc / per_group];
+        let at = nc * rest..(nc + 1) * rest;
+        grad[at.clone()]
+            .iter()
+            .zip(&input[at])
+            .fold((0.0, 0.0), |(dot, sum), (g, x)| (dot + g.to_f64() * (x.to_f64() - mean), sum + g.to_f64()))
+    });
     let mut results = vec![Value::None, Value::None, Value::None];
     if flags[0] {
         let out = call.allocate(0)?;
         let row = per_group * rest;
         if row > 0 {
             fill::<T>(&out, |to| {
-                to.par_chunks_mut(row).enumerate().for_each(|(ng, to)| {
+                pyrite_threads::chunks(to, row, |ng, to| {
                     let first = ng % groups * per_group;
                     let (mut dot, mut sum) = (0.0, 0.0);
                     for (c, part) in sums[ng * per_group..(ng + 1) * per_group].iter().enumerate() {

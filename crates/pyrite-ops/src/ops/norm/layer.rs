@@ -3,7 +3,6 @@
 use pyrite_ir::{Args, Call, Meta, OpDef, OpError, SymDims, Tag, Value, invalid};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Element, Tensor};
-use rayon::prelude::*;
 
 use super::{expect_float, mask, parameter, statistic_dtype, wanted};
 use crate::decompositions::norm as by;
@@ -132,7 +131,7 @@ fn each_row<T: Carrier, R: Send>(to: &mut [T], row: usize, f: impl Fn(usize, &mu
         return Vec::new();
     }
     if to.len() >= PARALLEL {
-        to.par_chunks_mut(row).enumerate().map(|(n, to)| f(n, to)).collect()
+        pyrite_threads::map_chunks(to, row, f)
     } else {
         to.chunks_mut(row).enumerate().map(|(n, to)| f(n, to)).collect()
     }
@@ -251,22 +250,19 @@ fn column_sums<T: Carrier>(
         return empty();
     }
     let rows = grad.len() / row;
-    let pieces = if grad.len() >= PARALLEL { rayon::current_num_threads().min(rows) } else { 1 };
-    let partial: Vec<(Vec<f64>, Vec<f64>)> = (0..pieces)
-        .into_par_iter()
-        .map(|piece| {
-            let (mut dots, mut sums) = empty();
-            for n in rows * piece / pieces..rows * (piece + 1) / pieces {
-                let (mean, rstd) = statistics(n);
-                let at = n * row..(n + 1) * row;
-                for (((g, x), dot), sum) in grad[at.clone()].iter().zip(&input[at]).zip(&mut dots).zip(&mut sums) {
-                    *dot += g.to_f64() * (x.to_f64() - mean) * rstd;
-                    *sum += g.to_f64();
-                }
+    let pieces = if grad.len() >= PARALLEL { pyrite_threads::count().min(rows) } else { 1 };
+    let partial: Vec<(Vec<f64>, Vec<f64>)> = pyrite_threads::map(pieces, |piece| {
+        let (mut dots, mut sums) = empty();
+        for n in rows * piece / pieces..rows * (piece + 1) / pieces {
+            let (mean, rstd) = statistics(n);
+            let at = n * row..(n + 1) * row;
+            for (((g, x), dot), sum) in grad[at.clone()].iter().zip(&input[at]).zip(&mut dots).zip(&mut sums) {
+                *dot += g.to_f64() * (x.to_f64() - mean) * rstd;
+                *sum += g.to_f64();
             }
-            (dots, sums)
-        })
-        .collect();
+        }
+        (dots, sums)
+    });
     partial.into_iter().fold(empty(), |mut all, part| {
         all.0.iter_mut().zip(part.0).for_each(|(a, p)| *a += p);
         all.1.iter_mut().zip(part.1).for_each(|(a, p)| *a += p);

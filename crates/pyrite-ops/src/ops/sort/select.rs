@@ -3,7 +3,6 @@
 use pyrite_ir::{Args, Call, Meta, OpDef, OpError, SymDims, Tag, Value, args, invalid};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Tensor};
-use rayon::prelude::*;
 
 use super::Ordered;
 use crate::derivatives::{
@@ -166,23 +165,21 @@ fn choose_in<T: Ordered>(
     let block = Block::new(input.shape(), dim);
     let count = count.min(block.len);
     let target = Block { len: count, ..block };
-    let lanes: Vec<Vec<(T, i64)>> = (0..if values.numel() == 0 { 0 } else { block.lanes() })
-        .into_par_iter()
-        .map(|lane| {
-            let start = block.start(lane);
-            let mut pairs: Vec<(T, i64)> = (0..block.len).map(|i| (from[start + i * block.inner], i as i64)).collect();
-            let by = |a: &(T, i64), b: &(T, i64)| match direction {
-                Direction::Up => a.0.order(b.0).then(a.1.cmp(&b.1)),
-                Direction::Down => b.0.order(a.0).then(a.1.cmp(&b.1)),
-            };
-            if count < block.len && count > 0 {
-                pairs.select_nth_unstable_by(count - 1, by);
-                pairs.truncate(count);
-            }
-            pairs.sort_unstable_by(by);
-            pairs
-        })
-        .collect();
+    let lanes = if values.numel() == 0 { 0 } else { block.lanes() };
+    let lanes: Vec<Vec<(T, i64)>> = pyrite_threads::map(lanes, |lane| {
+        let start = block.start(lane);
+        let mut pairs: Vec<(T, i64)> = (0..block.len).map(|i| (from[start + i * block.inner], i as i64)).collect();
+        let by = |a: &(T, i64), b: &(T, i64)| match direction {
+            Direction::Up => a.0.order(b.0).then(a.1.cmp(&b.1)),
+            Direction::Down => b.0.order(a.0).then(a.1.cmp(&b.1)),
+        };
+        if count < block.len && count > 0 {
+            pairs.select_nth_unstable_by(count - 1, by);
+            pairs.truncate(count);
+        }
+        pairs.sort_unstable_by(by);
+        pairs
+    });
     let mut sorted = vec![T::from_i64(0); values.numel()];
     let mut places = vec![0i64; values.numel()];
     for (lane, pairs) in lanes.iter().enumerate() {
@@ -285,14 +282,11 @@ fn picked(call: &Call<'_>, dim: usize, pick: Pick) -> Result<Value<Tensor>, OpEr
 fn pick_in<T: Ordered>(input: &Tensor, block: Block, pick: Pick, values: &Tensor, indices: &Tensor) {
     let from = elements::<T>(input);
     let lanes = if from.is_empty() { 0 } else { block.lanes() };
-    let pairs: Vec<(T, i64)> = (0..lanes)
-        .into_par_iter()
-        .map(|lane| {
-            let start = block.start(lane);
-            let pairs = (0..block.len).map(|i| (from[start + i * block.inner], i as i64)).collect();
-            pick_one(pairs, pick)
-        })
-        .collect();
+    let pairs: Vec<(T, i64)> = pyrite_threads::map(lanes, |lane| {
+        let start = block.start(lane);
+        let pairs = (0..block.len).map(|i| (from[start + i * block.inner], i as i64)).collect();
+        pick_one(pairs, pick)
+    });
     T::store(values, &pairs.iter().map(|p| p.0).collect::<Vec<_>>());
     indices.write_i64s(&pairs.iter().map(|p| p.1).collect::<Vec<_>>());
 }
