@@ -19,6 +19,8 @@ _LAZY = {
     "compile_times": "pyrite._times",
     "disable": "pyrite._capture",
     "explain": "pyrite._explain",
+    "record": "pyrite._replay",
+    "replay": "pyrite._replay",
     "reset": "pyrite._capture",
     "skip_files": "pyrite._capture",
     "FallbackWarning": "pyrite.torch_backend",

@@ -87,6 +87,11 @@ class Observer:
 
     def failed(self, frame, reason):
         """A frame, as its function and arguments, could not be captured or compiled."""
+        if config.replay_record_enabled:
+            from pyrite import _replay
+
+            function, arguments = frame
+            _replay.keep(function, arguments, reason, self.settings)
 
     def backend_failed(self, name, error):
         """Says in an exception of a backend which of the user's code it is about."""

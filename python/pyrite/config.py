@@ -19,6 +19,7 @@ ENVIRONMENT = {
     "PYRITE_DEBUG_DIR": "config.debug_dir: where repros and records are left",
     "PYRITE_DEBUG_FUNCTION": "config.debug_function: the only function whose frames are captured",
     "PYRITE_VERBOSE": "config.verbose: 1 for errors with both stacks",
+    "PYRITE_REPLAY_RECORD": "config.replay_record_enabled: 1 to keep frames that cannot be captured",
     "PYRITE_NUM_THREADS": "how many threads compiled programs use",
     "PYRITE_CODEGEN": "how loops run: x86, avx2 or tiles",
 }
@@ -73,6 +74,8 @@ _DEFAULTS = {
     "verbose": _switch("PYRITE_VERBOSE"),
     # Whether an exception of a backend is logged, and the frame run plain, instead of raised.
     "suppress_errors": False,
+    # Whether a frame that cannot be captured or compiled is kept in a file for `pyrite.replay`.
+    "replay_record_enabled": _switch("PYRITE_REPLAY_RECORD"),
     # Whether the ranks of a torch.distributed job agree on which sizes are dynamic before they compile.
     "enable_compiler_collectives": True,
     # How many seconds a rank waits for the others to do so.
