@@ -13,6 +13,8 @@ use pyrite_interp::Mode;
 use pyrite_ir::{Kind, NodeId, Patch, Value};
 use pyrite_reduce::Candidate;
 use pyrite_tensor::Tensor;
+use pyrite_trace::event::Divergence;
+use pyrite_trace::{Event, Stage, Topic};
 use serde::Serialize;
 use serde_json::json;
 
@@ -22,6 +24,7 @@ use crate::failure::Failure;
 use crate::program::Program;
 use crate::run::{Precision, named, node_diagnostic};
 use crate::switches::Comparing;
+use crate::tracing;
 
 /// Say, node by node, where a backend and the reference part
 #[derive(clap::Args)]
@@ -40,6 +43,9 @@ pub struct Analyze {
     /// The seed of random numbers and of generated inputs [default: what the file says, else 0]
     #[arg(long)]
     seed: Option<u64>,
+    /// Keep a trace in this folder, for `pyrite report`
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
     #[command(flatten)]
     comparing: Comparing,
     /// Print a JSON object
@@ -75,6 +81,12 @@ impl Analyze {
         let options = self.comparing.switches().options(exact);
         let report = pyrite_compare::compare(&expected, &actual, truth.as_ref(), &options);
         let layers = layers(&names, &expected, &actual, truth.as_ref(), &report);
+        if let Some(out) = &self.out {
+            tracing::begin_in(out);
+            let _stage = pyrite_trace::stage(Stage::Debug);
+            tracing::tell_program(&whole.graph, "program.py");
+            layers.iter().for_each(Layer::tell_trace);
+        }
         Ok(self.tell(&backend.name, &reference.name, &layers, truth.is_some()))
     }
 
@@ -143,6 +155,22 @@ struct Layer {
 }
 
 impl Layer {
+    /// Tells the trace.
+    fn tell_trace(&self) {
+        pyrite_trace::emit(Topic::Debug, || {
+            let excess = self.excess();
+            Event::Divergence(Divergence {
+                node: self.node.clone(),
+                op: self.op.clone(),
+                magnitude: excess.is_finite().then_some(excess),
+                backend_error: self.backend_error,
+                reference_error: self.reference_error,
+                class: self.class.map(str::to_owned),
+                value: self.difference.clone(),
+            })
+        });
+    }
+
     /// How much worse the backend is; what has no number is worst.
     fn excess(&self) -> f64 {
         match (self.reference_error, self.backend_error) {

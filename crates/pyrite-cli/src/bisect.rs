@@ -7,6 +7,7 @@ use pyrite_debug::{Determinism, Folder, Found, Isolated, Limits, Question};
 use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_oracle::Verdict;
 use pyrite_reduce::Candidate;
+use pyrite_trace::Stage;
 use serde_json::json;
 
 use crate::ExitCode;
@@ -15,7 +16,9 @@ use crate::failure::Failure;
 use crate::numbers::seconds;
 use crate::program::Program;
 use crate::run::{Precision, named, said_by_file};
+use crate::story::Story;
 use crate::switches::Comparing;
+use crate::tracing;
 
 /// Find the stage, and the single rewrite, that makes a program fail
 #[derive(clap::Args)]
@@ -43,6 +46,9 @@ pub struct Bisect {
     /// How many seconds a run may take
     #[arg(long, value_name = "SECONDS", default_value_t = 300.0, value_parser = seconds)]
     time_limit: f64,
+    /// Keep a trace in this folder, for `pyrite report`
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
     #[command(flatten)]
     comparing: Comparing,
     /// Print a JSON object
@@ -74,7 +80,17 @@ impl Bisect {
             };
             let candidate = program.candidate(self.seed)?;
             match bisect(&candidate, &question, self.culprits, Duration::from_secs_f64(self.time_limit))? {
-                Ok(found) => return Ok(self.tell(&file, &found)),
+                Ok(found) => {
+                    if let Some(out) = &self.out {
+                        tracing::begin_in(out);
+                        let _stage = pyrite_trace::stage(Stage::Debug);
+                        tracing::tell_program(&candidate.graph, "program.py");
+                        let mut story = Story::begin();
+                        story.tell("bisect", &lines(&found).join("; "), data(&found));
+                        story.tell_trace();
+                    }
+                    return Ok(self.tell(&file, &found));
+                }
                 Err(verdict) => passed = Some(verdict),
             }
         }
@@ -155,6 +171,15 @@ pub fn lines(found: &Found) -> Vec<String> {
         Determinism::Unknown => {}
     }
     lines
+}
+
+/// What was found, as data.
+pub fn data(found: &Found) -> serde_json::Value {
+    json!({
+        "backend": found.backend, "stage": found.adds, "queries": found.queries, "part": found.part,
+        "culprits": found.culprits, "determinism": found.determinism,
+        "vanishes_with": found.vanishes_with.iter().map(|switch| switch.setting).collect::<Vec<_>>(),
+    })
 }
 
 /// Finds where a failure begins, in workers; the verdict where the program does not fail.

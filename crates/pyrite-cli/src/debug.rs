@@ -10,11 +10,12 @@ use pyrite_debug::{Isolated, Limits, Question};
 use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_oracle::{Class, Oracle, Signature, Verdict};
 use pyrite_reduce::Candidate;
+use pyrite_trace::Stage;
 use serde_json::json;
 
 use crate::ExitCode;
 use crate::Outcome;
-use crate::bisect::{bisect, lines};
+use crate::bisect::{bisect, data, lines};
 use crate::failure::Failure;
 use crate::minify::Minify;
 use crate::numbers::seconds;
@@ -23,6 +24,7 @@ use crate::run::{Precision, named, said_by_file};
 use crate::story::Story;
 use crate::switches::Comparing;
 use crate::target::Target;
+use crate::tracing;
 
 /// Confirm, classify, bisect, minify and prove a failure
 #[derive(clap::Args)]
@@ -86,25 +88,20 @@ impl Debug {
             ..Question::default()
         };
         let candidate = program.candidate(self.seed)?;
-        let mut story = Story::default();
+        let mut story = Story::begin();
         let Some(signature) = self.confirm(&candidate, &question, &mut story)? else { return Ok(ExitCode::from(1)) };
         match bisect(&candidate, &question, 4, self.time())? {
-            Ok(found) => self.say(
-                &mut story,
-                "bisect",
-                &lines(&found).join("; "),
-                json!({
-                    "backend": found.backend, "stage": found.adds, "queries": found.queries, "part": found.part,
-                    "culprits": found.culprits, "determinism": found.determinism,
-                    "vanishes_with": found.vanishes_with.iter().map(|switch| switch.setting).collect::<Vec<_>>(),
-                }),
-            ),
+            Ok(found) => self.say(&mut story, "bisect", &lines(&found).join("; "), data(&found)),
             Err(verdict) => {
                 let object = json!({"verdict": verdict.name()});
                 self.say(&mut story, "bisect", "the failure did not come again", object);
             }
         }
         let folder = self.folder()?;
+        tracing::begin_in(&folder);
+        let _stage = pyrite_trace::stage(Stage::Debug);
+        tracing::tell_program(&candidate.graph, "program.py");
+        story.tell_trace();
         let code = Minify::of(self.file.clone(), backend.clone(), self.reference.clone(), precision)
             .seeded(question.seed)
             .limited(self.time_budget, self.time_limit)
@@ -118,7 +115,8 @@ impl Debug {
             })?;
         let proven = code == ExitCode::SUCCESS;
         let proof = if proven { "the repro fails so in a fresh process" } else { "the smallest program is not proven" };
-        story.tell("prove", proof);
+        story.tell("prove", proof, json!({"proven": proven}));
+        story.tell_trace();
         if let Some(target) = self.target {
             let path = target.write(&folder)?;
             self.say(&mut story, "target", &path.display().to_string(), json!({"target": path}));
@@ -169,7 +167,8 @@ impl Debug {
             eprintln!("next: {}", next_after(&verdicts, backend));
         }
         if let Some(message) = failed.first().and_then(|signature| signature.detail.message.as_ref()) {
-            story.tell("detail", message.lines().next().unwrap_or_default());
+            let detail = message.lines().next().unwrap_or_default();
+            story.tell("detail", detail, json!({"message": message}));
         }
         Ok(failed.first().copied().cloned())
     }
@@ -202,7 +201,7 @@ impl Debug {
     }
 
     fn say(&self, story: &mut Story, step: &str, text: &str, object: serde_json::Value) {
-        story.tell(step, text);
+        story.tell(step, text, object.clone());
         if self.json {
             println!("{}", json!({"step": step, "result": object}));
         } else {

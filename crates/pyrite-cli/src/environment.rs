@@ -6,7 +6,12 @@ use crate::failure::Failure;
 
 /// Name and meaning of every variable.
 pub const VARIABLES: &[(&str, &str)] = &[
-    ("PYRITE_DEBUG_DIR", "where repros are left; by default pyrite_debug in the current folder"),
+    (
+        "PYRITE_COMPILE_DEBUG",
+        "1 leaves a trace of every compilation; \"1,-output_code\" without an artifact; `pyrite logs` lists them",
+    ),
+    ("PYRITE_DEBUG_DIR", "where repros and traces are left; by default pyrite_debug in the current folder"),
+    ("PYRITE_LOGS", "what is logged, such as \"capture,+aot,graph_code\"; `pyrite logs` lists the names"),
     (
         "PYRITE_CODEGEN",
         "how the native backend runs loops: x86 (the default), avx2 (narrower vectors) or tiles (an interpreter)",

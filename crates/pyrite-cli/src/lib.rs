@@ -33,6 +33,7 @@ mod story;
 mod supervise;
 mod switches;
 mod target;
+mod tracing;
 mod worker;
 
 use std::ffi::OsString;
@@ -82,6 +83,10 @@ struct Cli {
     /// A Python module to import first, for custom operators and backends; may be given several times
     #[arg(long, global = true, value_name = "MODULE")]
     import: Vec<String>,
+    /// Leave a trace: every graph, loop nest and instruction on the way, in a folder below PYRITE_DEBUG_DIR, else
+    /// pyrite_debug; `--trace=-output_code` leaves one artifact out [default: PYRITE_COMPILE_DEBUG]
+    #[arg(long, global = true, value_name = "ARTIFACTS", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
+    trace: Option<String>,
     #[command(subcommand)]
     command: Command,
 }
@@ -140,7 +145,7 @@ enum Command {
 
 /// Does what the words of a command line say; the first word is the program's name.
 pub fn run(words: impl IntoIterator<Item = OsString>, own: Invocation) -> ExitCode {
-    let Cli { python, import, command } = match Cli::try_parse_from(words) {
+    let Cli { python, import, trace, command } = match Cli::try_parse_from(words) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and versions are no errors, and are printed where results are.
@@ -160,6 +165,12 @@ pub fn run(words: impl IntoIterator<Item = OsString>, own: Invocation) -> ExitCo
     pyrite_debug::commanded::register(Duration::from_mins(5), Some(supervisor));
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         environment::apply()?;
+        if !matches!(command, Command::Worker { .. } | Command::Supervise { .. }) {
+            tracing::begin_logs()?;
+        }
+        if matches!(command, Command::Run(_) | Command::Compile(_)) {
+            tracing::begin(trace.as_deref())?;
+        }
         match command {
             Command::Run(command) => command.run(),
             Command::Compile(command) => command.run(),
@@ -183,6 +194,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>, own: Invocation) -> ExitCo
             }
         }
     }));
+    tracing::end();
     match outcome {
         Ok(Ok(code)) => code,
         Ok(Err(failure)) => failure.report(),

@@ -3,27 +3,47 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::time::Instant;
+
+use pyrite_trace::event::Finding;
+use pyrite_trace::{Event, Topic};
 
 use crate::doctor;
 
 /// What a session did, in order.
-#[derive(Default)]
 pub struct Story {
-    steps: Vec<(String, String)>,
+    begun: Instant,
+    steps: Vec<Finding>,
+    /// How many of the steps the trace has.
+    traced: usize,
 }
 
 impl Story {
-    /// Adds what a step found.
-    pub fn tell(&mut self, step: &str, text: &str) {
-        self.steps.push((step.to_owned(), text.to_owned()));
+    /// A session begins.
+    pub fn begin() -> Self {
+        Self { begun: Instant::now(), steps: Vec::new(), traced: 0 }
+    }
+
+    /// Adds what a step found, in a sentence and as data.
+    pub fn tell(&mut self, step: &str, text: &str, data: serde_json::Value) {
+        let seconds = self.begun.elapsed().as_secs_f64();
+        self.steps.push(Finding { step: step.to_owned(), text: text.to_owned(), seconds, data });
+    }
+
+    /// Tells the trace of what it does not have yet.
+    pub fn tell_trace(&mut self) {
+        for found in &self.steps[self.traced..] {
+            pyrite_trace::emit(Topic::Debug, || Event::Finding(found.clone()));
+        }
+        self.traced = self.steps.len();
     }
 
     /// The report, with the repro of the folder where there is one.
     pub fn markdown(&self, title: &str, file: &Path, backend: &str, folder: &Path) -> String {
         let mut text = format!("# {title}\n\nFound by `pyrite debug` in `{}` with `{backend}`.\n\n", name(file));
         text.push_str("## What was found\n\n");
-        for (step, found) in &self.steps {
-            let _ = writeln!(text, "- {step}: {found}");
+        for found in &self.steps {
+            let _ = writeln!(text, "- {}: {}", found.step, found.text);
         }
         if let Ok(repro) = std::fs::read_to_string(folder.join("repro.py")) {
             let _ = write!(

@@ -24,6 +24,15 @@ pub enum Fault {
     OutOfBounds,
 }
 
+/// Machine code for people.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MachineText {
+    /// An offset and an instruction a line.
+    pub disassembly: String,
+    /// How many bytes there are, data included.
+    pub bytes: usize,
+}
+
 /// A kernel that is ready to run, for all sizes.
 pub trait Code: Send + Sync {
     /// Runs it.
@@ -33,4 +42,9 @@ pub trait Code: Send + Sync {
     /// nothing else writes to what is read or accesses what is written. Gathers and scatters stay within their buffer
     /// when their index is bounded.
     unsafe fn run(&self, call: &Call<'_>) -> Result<(), Fault>;
+
+    /// Its machine code; nothing where it is interpreted.
+    fn machine(&self) -> Option<MachineText> {
+        None
+    }
 }

@@ -15,6 +15,7 @@ mod code_map;
 pub mod decisions;
 mod finish;
 mod fuse;
+mod listing;
 mod loops;
 pub mod pieces;
 mod products;

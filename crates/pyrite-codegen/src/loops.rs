@@ -13,7 +13,7 @@ use pyrite_loops::{AccessId, AxisId, BufferId, Direction, Inst, Kernel, Lanes};
 use pyrite_sym::SymInt;
 use pyrite_tensor::Storage;
 
-use crate::code::{Call, Code, Fault};
+use crate::code::{Call, Code, Fault, MachineText};
 use crate::pieces::{Buffer, Origin};
 use crate::{Generator, generate};
 
@@ -84,6 +84,11 @@ impl Loops {
         let mut writes = vec![false; kernel.accesses.len()];
         kernel.each_access(|id, direction| writes[id.0 as usize] |= direction == Direction::Write);
         Ok(Self { shared: shared_axis(&kernel), kernel, code, weight, writes, tables })
+    }
+
+    /// Its machine code; nothing where it is interpreted.
+    pub fn machine(&self) -> Option<MachineText> {
+        self.code.machine()
     }
 
     /// Finds the memory of a call. Every buffer but scratch has been given memory.

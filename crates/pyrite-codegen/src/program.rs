@@ -11,15 +11,17 @@ use std::sync::Arc;
 use pyrite_interp::{Context, call};
 use pyrite_ir::lower::Place;
 use pyrite_ir::{Graph, Meta, Node, NodeError, OpError, Registry, Value};
-use pyrite_loops::{BufferId, Kernel, dependencies};
+use pyrite_loops::{BufferId, Kernel};
 use pyrite_passes::Gate;
 use pyrite_sym::SymInt;
 use pyrite_tensor::random::TorchGenerator;
 use pyrite_tensor::{Layout, Storage, Tensor};
+use pyrite_trace::Stage;
 use rustc_hash::FxHashSet;
 
 use crate::Generator;
 use crate::decisions::Decisions;
+use crate::listing;
 use crate::loops::{Loops, Symbols, eval};
 use crate::pieces::{Buffer, Origin, Outside, Piece, Pieces, pieces};
 use crate::products::Product;
@@ -68,8 +70,18 @@ impl Program {
         generator: Generator,
         decisions: &mut Decisions<'_>,
     ) -> Result<Self, NodeError> {
-        let mut cut = pieces(graph, registry, decisions)?;
-        schedule(&mut cut, decisions);
+        let _stage = pyrite_trace::stage(Stage::Native);
+        listing::tell_graph(graph);
+        let mut cut = {
+            let _step = pyrite_trace::step("lower");
+            pieces(graph, registry, decisions)?
+        };
+        listing::tell_pieces(&cut);
+        {
+            let _step = pyrite_trace::step("schedule");
+            schedule(&mut cut, decisions);
+        }
+        let emitting = pyrite_trace::step("emit");
         let Pieces { buffers, pieces, inputs, output, fallbacks } = cut;
         let frees = last_uses(&pieces, &output);
         let mut steps: Vec<Step> = Vec::with_capacity(pieces.len());
@@ -102,7 +114,11 @@ impl Program {
             steps.push(Step { action, frees });
         }
         let constants = graph.constants().iter().map(|(name, tensor)| (name.clone(), tensor.clone())).collect();
-        Ok(Self { steps, buffers, inputs, output, constants, fallbacks })
+        drop(emitting);
+        let program = Self { steps, buffers, inputs, output, constants, fallbacks };
+        listing::tell_schedule(|| program.to_string());
+        program.loops().for_each(|loops| listing::tell_kernel(&program.buffers, &loops.kernel, || loops.machine()));
+        Ok(program)
     }
 
     /// The operators that run through their reference kernels without being meant to.
@@ -117,9 +133,13 @@ impl Program {
 
     /// The kernels in the order they run.
     pub fn kernels(&self) -> impl Iterator<Item = &Kernel> {
+        self.loops().map(|loops| &loops.kernel)
+    }
+
+    fn loops(&self) -> impl Iterator<Item = &Loops> {
         self.steps.iter().filter_map(|step| match &step.action {
-            Action::Loops(loops) => Some(&loops.kernel),
-            Action::Product(product) => product.follower.as_ref().map(|follower| &follower.loops.kernel),
+            Action::Loops(loops) => Some(&**loops),
+            Action::Product(product) => product.follower.as_ref().map(|follower| &*follower.loops),
             Action::Outside(_) => None,
         })
     }
@@ -290,19 +310,8 @@ impl Program {
 /// The kernels with their memory dependencies, and the calls, in the order they run.
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = |buffer: BufferId| match self.buffers[buffer.0 as usize].origin {
-            Origin::Input(number) => format!("input{number}"),
-            Origin::Constant(ref name) => name.to_string(),
-            Origin::Computed => format!("buf{}", buffer.0),
-            Origin::Scratch => format!("row{}", buffer.0),
-        };
-        let computed = |buffer: BufferId| self.buffers[buffer.0 as usize].origin == Origin::Computed;
-        let kernel = |kernel: &Kernel| dependencies(kernel, &name, &computed);
-        let call = |outside: &Outside| {
-            let buffers = |value: &Value<Place>| places(value).into_iter().map(name).collect::<Vec<_>>();
-            let read: Vec<String> = outside.args.iter().flat_map(buffers).collect();
-            format!("{} = {}({})", buffers(&outside.results).join(", "), outside.op.name(), read.join(", "))
-        };
+        let kernel = |kernel: &Kernel| listing::kernel(&self.buffers, kernel);
+        let call = |outside: &Outside| listing::call(&self.buffers, outside);
         for step in &self.steps {
             match &step.action {
                 Action::Loops(loops) => writeln!(f, "{}", kernel(&loops.kernel))?,

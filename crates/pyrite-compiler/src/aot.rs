@@ -14,11 +14,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pyrite_autograd::{Joint, MinCut, Partition, default_partition, joint_of, min_cut_partition};
+use pyrite_ir::dump::{dump, runnable};
 use pyrite_ir::{Graph, NodeError, OpError, Value};
 use pyrite_ops::registry;
 use pyrite_passes::{Functional, Table, autocast, cleanup, decompose, functionalize};
 use pyrite_tensor::Tensor;
 use pyrite_tensor::random::TorchGenerator;
+use pyrite_trace::event::Artifact;
+use pyrite_trace::{Event, Stage, Topic};
 
 use crate::backend::{Backend, Backward, Direction, Executable, Forward, InputGradients, Observer, Options};
 use crate::backends::{copied, gradients as gradients_of};
@@ -112,13 +115,17 @@ impl AotAutograd {
 
     /// Compiles a program.
     pub fn compile(&self, graph: &Graph, options: &Options) -> Result<Box<dyn Executable>, NodeError> {
+        let _graph = named_for_trace();
         let stages = Stages::of(graph, &self.partition_fn, self.decompositions, options)?;
         let constants = graph.constants().clone();
         let mut times = stages.times;
         let mut timed = Timer { times: &mut times };
         // Decisions are numbered through: the halves go on where the stages, and the other half, stopped.
         let mut rewrites = stages.rewrites;
-        let mut compile = |compiler: &GraphCompiler, graph: Graph| {
+        let mut compile = |compiler: &GraphCompiler, half: &str, graph: Graph| {
+            let _half = pyrite_trace::graph(|| {
+                format!("{}_{half}", pyrite_trace::current_graph().as_deref().unwrap_or("model"))
+            });
             let left = options.rewrites.map(|limit| limit.saturating_sub(rewrites.len() as u64));
             let compiled = compiler(graph, &Options { rewrites: left, ..options.clone() })?;
             rewrites.extend_from_slice(compiled.rewrites());
@@ -126,15 +133,20 @@ impl AotAutograd {
         };
         let (forward, backward) = match stages.partition {
             Some(partition) => {
-                let forward = timed.run("forward", || compile(&self.fw_compiler, partition.forward.clone()))?;
-                let backward = timed.run("backward", || compile(&self.bw_compiler, partition.backward.clone()))?;
+                let forward =
+                    timed.measure("forward", || compile(&self.fw_compiler, "forward", partition.forward.clone()))?;
+                let backward =
+                    timed.measure("backward", || compile(&self.bw_compiler, "backward", partition.backward.clone()))?;
                 (forward, Some(Arc::new(Half { compiled: backward, partition })))
             }
             None if self.keep_inference_input_mutations => {
                 let written = with_writes(&stages.functional)?;
-                (timed.run("forward", || compile(&self.fw_compiler, written))?, None)
+                (timed.measure("forward", || compile(&self.fw_compiler, "forward", written))?, None)
             }
-            None => (timed.run("forward", || compile(&self.fw_compiler, stages.functional.graph.clone()))?, None),
+            None => (
+                timed.measure("forward", || compile(&self.fw_compiler, "forward", stages.functional.graph.clone()))?,
+                None,
+            ),
         };
         let parameters = graph.parameters().cloned().collect();
         Ok(Box::new(AotExecutable {
@@ -172,6 +184,20 @@ impl Stages {
         decompositions: Table,
         options: &Options,
     ) -> Result<Self, NodeError> {
+        let _graph = named_for_trace();
+        let _stage = pyrite_trace::stage(Stage::Aot);
+        tell_program(graph);
+        let stages = Self::made(graph, partition_fn, decompositions, options)?;
+        stages.tell();
+        Ok(stages)
+    }
+
+    fn made(
+        graph: &Graph,
+        partition_fn: &Partitioner,
+        decompositions: Table,
+        options: &Options,
+    ) -> Result<Self, NodeError> {
         let mut times = Vec::new();
         let mut timed = Timer { times: &mut times };
         let mut gate = options.gate().logged();
@@ -202,6 +228,40 @@ impl Stages {
         let partition = timed.run("partition", || Ok(partition_fn(&joint, options)))?;
         Ok(Self { functional, joint: Some(joint), partition: Some(partition), times, rewrites: gate.into_log() })
     }
+
+    /// Tells the trace of the graphs.
+    fn tell(&self) {
+        let dumped = |graph: &Graph, file: &str| Event::Graph(dump(graph, file));
+        pyrite_trace::emit(Topic::GraphTransformed, || dumped(&self.functional.graph, "graph_transformed.py"));
+        if let Some(joint) = &self.joint {
+            pyrite_trace::emit(Topic::AotGraphs, || dumped(&joint.graph, "joint.py"));
+        }
+        match &self.partition {
+            Some(halves) => {
+                pyrite_trace::emit(Topic::AotGraphs, || dumped(&halves.forward, "forward.py"));
+                pyrite_trace::emit(Topic::AotGraphs, || dumped(&halves.backward, "backward.py"));
+            }
+            None => pyrite_trace::emit(Topic::AotGraphs, || dumped(&self.functional.graph, "forward.py")),
+        }
+    }
+}
+
+/// Gives the graph at work a name, unless whoever captured it has.
+fn named_for_trace() -> pyrite_trace::Scope {
+    pyrite_trace::graph(|| {
+        pyrite_trace::current_graph().map_or_else(|| pyrite_trace::graph_name("model"), |name| name.to_string())
+    })
+}
+
+/// Tells the trace of a program as it comes in.
+fn tell_program(graph: &Graph) {
+    pyrite_trace::emit(Topic::GraphCode, || Event::Graph(dump(graph, "graph_readable.py")));
+    pyrite_trace::emit(Topic::GraphRunnable, || {
+        let row = Topic::GraphRunnable.row();
+        let metadata = vec![("pyrite".to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
+        let text = runnable(graph, metadata);
+        Event::Artifact(Artifact { name: row.name.to_owned(), file: row.file.to_owned(), text })
+    });
 }
 
 fn cleaned(graph: &Graph, gate: &mut pyrite_passes::Gate) -> Graph {
@@ -213,7 +273,14 @@ struct Timer<'a> {
 }
 
 impl Timer<'_> {
+    /// Times a step of this stage, for the trace too.
     fn run<T>(&mut self, name: &'static str, f: impl FnOnce() -> Result<T, NodeError>) -> Result<T, NodeError> {
+        let _step = pyrite_trace::step(name);
+        self.measure(name, f)
+    }
+
+    /// Times what tells the trace of itself.
+    fn measure<T>(&mut self, name: &'static str, f: impl FnOnce() -> Result<T, NodeError>) -> Result<T, NodeError> {
         let start = Instant::now();
         let result = f();
         self.times.push((name, start.elapsed()));

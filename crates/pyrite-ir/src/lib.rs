@@ -7,6 +7,7 @@
 //! `pyrite-reader`.
 
 pub mod args;
+pub mod dump;
 pub mod emit;
 pub mod error;
 mod fit;

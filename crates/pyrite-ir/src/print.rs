@@ -27,6 +27,8 @@ pub enum Constants<'a> {
     /// Those of more than [`INLINE_ELEMENTS`] elements as files in `storages/`; the function names the file of a
     /// constant's storage. Only [`print_repro`]'s text knows how to load them.
     Stored(&'a dyn Fn(&Tensor) -> String),
+    /// Those of more than [`INLINE_ELEMENTS`] elements as random ones of the same shape and type.
+    MadeUp,
 }
 
 /// Constants with more elements than this can be stored beside the text.
@@ -352,6 +354,10 @@ impl Printer<'_> {
                     let _ = write!(call, ", {}", tensor.layout().offset);
                 }
                 call + ")"
+            }
+            Constants::MadeUp if tensor.numel() > INLINE_ELEMENTS => {
+                let function = if tensor.dtype().is_inexact() { "randn" } else { "zeros" };
+                format!("torch.{function}({:?}, dtype=torch.{})", tensor.shape(), tensor.dtype().torch_name())
             }
             _ => literal(tensor),
         }

@@ -17,11 +17,13 @@
 //! Memory is read and written through [`Access`]es: a buffer, an offset, and a step for every axis, all of them
 //! symbolic. So views cost nothing, and a size that is not known yet is an argument of the compiled kernel.
 
+mod c_like;
 mod code;
 mod kernel;
 mod print;
 mod verify;
 
+pub use c_like::c_like;
 pub use code::{Binary, Block, Compare, Inst, Number, Type, Unary, Val, Write};
 pub use kernel::{
     Access, AccessId, Axis, AxisId, BufferId, Direction, Kernel, Lanes, Phase, Reduce, Reduction, ResultId,

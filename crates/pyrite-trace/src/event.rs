@@ -242,11 +242,8 @@ pub struct Guard {
 /// A compiled kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kernel {
-    /// Its name.
+    /// Its name: those of the nodes it computes, with `_` between them.
     pub name: String,
-    /// The nodes of the graph that it computes.
-    #[serde(default)]
-    pub nodes: Vec<String>,
     /// Its loops, as readable C-like text.
     pub loops: String,
     /// Its instructions, an address and an instruction a line; empty where it is interpreted.
@@ -294,7 +291,7 @@ pub struct MinifyStep {
     /// Nodes of the best candidate after the answer, with placeholders and output.
     pub nodes: usize,
     /// Elements of all its inputs.
-    pub elements: u64,
+    pub elements: usize,
     /// The best candidate's text, where the answer made it another.
     #[serde(default)]
     pub text: Option<String>,
@@ -307,6 +304,9 @@ pub struct Finding {
     pub step: String,
     /// What it found, in a sentence.
     pub text: String,
+    /// Seconds since the session began.
+    #[serde(default)]
+    pub seconds: f64,
     /// The same as data.
     #[serde(default)]
     pub data: serde_json::Value,

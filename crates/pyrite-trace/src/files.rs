@@ -69,9 +69,6 @@ impl Chronicle {
             Event::Recompile(_) => edits.push(self.append("recompiles.txt", format!("{}\n", describe(record)))),
             Event::Kernel(kernel) => {
                 let mut text = format!("// {}: {} bytes", kernel.name, kernel.bytes);
-                if !kernel.nodes.is_empty() {
-                    let _ = write!(text, ", computes {}", kernel.nodes.join(", "));
-                }
                 let _ = writeln!(text, "\n{}", beside(&kernel.loops, &kernel.disassembly));
                 edits.push(self.append_beside(record, "output_code.txt", text));
             }

@@ -15,6 +15,7 @@ use pyrite_debug::{Asking, Command, Folder, Isolated, Limits, Question, Verdicts
 use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_oracle::{CONFIDENCE, Oracle, Sequential, Signature, Test, Verdict};
 use pyrite_reduce::{Candidate, Content, Follow, Keep, NotReproduced, Options, Reduction, Size, necessary, reduce};
+use pyrite_trace::Stage;
 use serde_json::json;
 
 use crate::Outcome;
@@ -24,6 +25,7 @@ use crate::numbers::{command, confidence, seconds};
 use crate::program::Program;
 use crate::run::{Precision, named, said_by_file};
 use crate::switches::Comparing;
+use crate::tracing;
 use crate::{ExitCode, Invocation};
 use asked::{Asked, Timed};
 use teller::Teller;
@@ -170,6 +172,8 @@ impl Minify {
         let start = program.candidate(self.seed)?;
         let folder =
             Folder::open(&self.folder()?).map_err(|error| self.unwritten("the result cannot be written", error))?;
+        tracing::begin_in(folder.path());
+        let _stage = pyrite_trace::stage(Stage::Debug);
         let verdicts = self.verdicts(&folder, &question, &start)?;
         if let Some(took) = verdicts.first() {
             oracle.learn(took);
@@ -178,7 +182,7 @@ impl Minify {
         let prover = self.oracle(&question)?;
         interrupt::watch(self.farewell(&folder, [oracle.scratch(), prover.scratch()]));
         let bar = if self.json { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
-        let mut teller = Teller::new(&folder, self.metadata(&question), bar, &prover, &verdicts);
+        let mut teller = Teller::new(&folder, self.metadata(&question), bar, &prover, &verdicts).starting_from(&start);
         let before = (start.size(), start.graph.len());
         let follow = match (question.accuracy, &self.check) {
             (pyrite_debug::Precision::Fp, None) => Follow::Floats,
@@ -225,6 +229,7 @@ impl Minify {
         };
         let proven = proof.signature().is_some_and(|found| reduction.signature.holds(found));
         let ended = Ended { question: &question, path: &path, proof: &proof, proven, flaky: flaky.as_ref() };
+        tracing::tell_repro(&path, &reduction.found.to_string(), proven);
         self.tell(&reduction, before, begun.elapsed(), &ended);
         Ok(if proven { ExitCode::SUCCESS } else { ExitCode::from(1) })
     }
@@ -486,6 +491,7 @@ impl Minify {
 
     fn nothing_to_shrink(&self, folder: &Folder, verdict: &Verdict) -> ExitCode {
         if self.out.is_none() && self.resume.is_none() {
+            let _ = pyrite_trace::stop();
             let _ = std::fs::remove_dir_all(folder.path());
         }
         let why = match verdict {

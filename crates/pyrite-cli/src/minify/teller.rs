@@ -1,9 +1,13 @@
 //! What a search tells while it goes on.
 
+use std::time::Instant;
+
 use indicatif::{ProgressBar, ProgressStyle};
 use pyrite_debug::{Folder, Verdicts};
 use pyrite_oracle::{Signature, Verdict};
 use pyrite_reduce::{Candidate, Progress, Size};
+use pyrite_trace::event::MinifyStep;
+use pyrite_trace::{Event, Topic};
 
 use super::asked::Asked;
 
@@ -17,6 +21,10 @@ pub(super) struct Teller<'a> {
     verdicts: &'a Verdicts,
     prover: &'a Asked,
     proving: bool,
+    begun: Instant,
+    pass: String,
+    /// Nodes and elements of the best candidate.
+    best: (usize, usize),
 }
 
 impl<'a> Teller<'a> {
@@ -29,7 +37,38 @@ impl<'a> Teller<'a> {
     ) -> Self {
         let style = ProgressStyle::with_template("{spinner} {elapsed} {msg}");
         let bar = bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-        Self { folder, metadata, bar, queries: 0, failed: None, verdicts, prover, proving: false }
+        Self {
+            folder,
+            metadata,
+            bar,
+            queries: 0,
+            failed: None,
+            verdicts,
+            prover,
+            proving: false,
+            begun: Instant::now(),
+            pass: "start".to_owned(),
+            best: (0, 0),
+        }
+    }
+
+    /// With what the search starts from.
+    pub(super) fn starting_from(self, start: &Candidate) -> Self {
+        Self { best: (start.graph.len(), start.size().elements), ..self }
+    }
+
+    fn tell_trace(&self, verdict: &str, text: Option<String>) {
+        pyrite_trace::emit(Topic::Debug, || {
+            Event::Minify(MinifyStep {
+                query: self.queries,
+                seconds: self.begun.elapsed().as_secs_f64(),
+                pass: self.pass.clone(),
+                verdict: verdict.to_owned(),
+                nodes: self.best.0,
+                elements: self.best.1,
+                text,
+            })
+        });
     }
 
     /// What could not be written, if something could not.
@@ -45,8 +84,9 @@ impl<'a> Teller<'a> {
 }
 
 impl Progress for Teller<'_> {
-    fn judged(&mut self, queries: u64, _: &Verdict) {
+    fn judged(&mut self, queries: u64, verdict: &Verdict) {
         self.queries = queries;
+        self.tell_trace(verdict.name(), None);
         self.bar.tick();
     }
 
@@ -55,6 +95,7 @@ impl Progress for Teller<'_> {
     }
 
     fn began(&mut self, pass: &str) {
+        pass.clone_into(&mut self.pass);
         self.bar.set_prefix(pass.to_owned());
     }
 
@@ -65,8 +106,13 @@ impl Progress for Teller<'_> {
         }
         self.bar
             .set_message(format!("{pass}: {} nodes, {} elements, {} queries", size.nodes, size.elements, self.queries));
-        if let Err(error) = self.folder.write("repro.py", best, &self.metadata) {
-            self.failed = Some(error.to_string());
+        self.best = (best.graph.len(), size.elements);
+        match self.folder.write("repro.py", best, &self.metadata) {
+            Ok(path) if pyrite_trace::wanted(Topic::Debug) => {
+                self.tell_trace("fail", std::fs::read_to_string(path).ok());
+            }
+            Ok(_) => {}
+            Err(error) => self.failed = Some(error.to_string()),
         }
     }
 }

@@ -123,6 +123,17 @@ enum Datum {
     Packing(usize),
 }
 
+impl Datum {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Word(_) => 8,
+            Self::Lanes(_) => 64,
+            Self::Window => 128,
+            Self::Packing(_) => 16,
+        }
+    }
+}
+
 /// The assembler and what it assembles for.
 pub(super) struct Emitter<'a> {
     pub(super) asm: CodeAssembler,
@@ -135,6 +146,8 @@ pub(super) struct Emitter<'a> {
     /// How much of the frame regions have used at most.
     pub(super) deepest: u32,
     data: Vec<(Datum, CodeLabel)>,
+    /// How many bytes of data stand behind the code.
+    pub(super) placed: usize,
     /// What called functions need to know.
     #[expect(clippy::vec_box, reason = "the code holds their addresses")]
     pub(super) errands: Vec<Box<Errand>>,
@@ -146,7 +159,8 @@ impl<'a> Emitter<'a> {
         asm.set_prefer_vex(shape.width == Width::Avx2);
         let fault = asm.create_label();
         let deepest = layout.size();
-        Ok(Self { asm, kernel, shape, layout, fault, blocks: 1, deepest, data: Vec::new(), errands: Vec::new() })
+        let (data, errands) = (Vec::new(), Vec::new());
+        Ok(Self { asm, kernel, shape, layout, fault, blocks: 1, deepest, data, placed: 0, errands })
     }
 
     pub(super) fn is_wide(&self) -> bool {
@@ -197,6 +211,7 @@ impl<'a> Emitter<'a> {
     pub(super) fn place_data(&mut self) -> Done {
         for (datum, mut label) in std::mem::take(&mut self.data) {
             self.asm.set_label(&mut label)?;
+            self.placed += datum.bytes();
             match datum {
                 Datum::Word(bits) => self.asm.dq(&[bits])?,
                 Datum::Lanes(Kind::W64) => self.asm.dq(&[0, 1, 2, 3, 4, 5, 6, 7])?,

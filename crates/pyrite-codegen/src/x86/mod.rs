@@ -7,6 +7,7 @@
 //! Memory of code is written first and made executable then; it is never both.
 
 mod calls;
+mod disassembly;
 mod double;
 mod emitter;
 mod functions;
@@ -27,6 +28,7 @@ use self::calls::Errand;
 use self::emitter::Emitter;
 use self::layout::Layout;
 use self::shape::Shape;
+use crate::code::MachineText;
 use crate::tiles::{self, Tiles};
 use crate::{Call, Code, Fault};
 
@@ -108,6 +110,8 @@ pub struct Machine {
     /// For calls with steps too large for 32-bit lanes.
     fallback: Tiles,
     length: usize,
+    /// How many of the bytes, at the end, are data.
+    data: usize,
 }
 
 impl Machine {
@@ -156,8 +160,9 @@ pub fn compile(kernel: &Kernel, width: Width) -> Result<Machine, Unsupported> {
     let code = emitter.asm.assemble(0)?;
     let mut memory = memmap2::MmapOptions::new().len(code.len()).map_anon()?;
     memory[..code.len()].copy_from_slice(&code);
-    let length = code.len();
-    Ok(Machine { code: memory.make_exec()?, _errands: emitter.errands, narrow, streams, fallback, length })
+    let (length, data) = (code.len(), emitter.placed);
+    let code = memory.make_exec()?;
+    Ok(Machine { code, _errands: emitter.errands, narrow, streams, fallback, length, data })
 }
 
 /// A kernel whose only phase has no axes and reduces nothing is a loop along the last axis of its rows.
@@ -193,6 +198,11 @@ fn strided(kernel: &Kernel, rows: Option<pyrite_loops::AxisId>) -> Vec<usize> {
 }
 
 impl Code for Machine {
+    fn machine(&self) -> Option<MachineText> {
+        let instructions = &self.bytes()[..self.length - self.data];
+        Some(MachineText { disassembly: disassembly::disassembled(instructions), bytes: self.length })
+    }
+
     // SAFETY: what the trait asks of the caller is all that is relied on.
     unsafe fn run(&self, call: &Call<'_>) -> Result<(), Fault> {
         if self.narrow.iter().any(|place| i32::try_from(call.steps[*place].saturating_mul(16)).is_err()) {
