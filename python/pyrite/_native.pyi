@@ -92,8 +92,9 @@ def compile_debugged(
     debug_dir: str = "pyrite_debug",
     reference: str = "eager",
     accuracy: str = "fp",
+    function: Callable[..., Any] | None = None,
 ) -> Program:
-    """Compiles a graph with any backend, wrapped so that a failure leaves a repro in a folder."""
+    """Compiles a graph with a backend, by its name or a function with a name, so that a failure leaves a repro in a folder."""
 
 def backends() -> list[tuple[str, str]]:
     """Names and help of the backends of Pyrite's."""

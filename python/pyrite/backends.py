@@ -7,6 +7,9 @@ name to one of yours.
 
 from __future__ import annotations
 
+import functools
+import sys
+
 from pyrite import _native, _times, config, logs
 
 _registered = {}
@@ -29,11 +32,9 @@ def name_of(backend):
 
 
 def lookup(backend, options=None):
-    """The function behind a backend's name; a function is itself. Where `config.debug` is set, its programs are checked."""
-    if callable(backend):
-        return backend
-    if backend in _registered:
-        return _registered[backend]
+    """The function behind a backend's name; a function is itself. Where `config` says so, its programs are checked."""
+    if function := backend if callable(backend) else _registered.get(backend):
+        return functools.partial(_called, function)
     known = list_backends()
     if backend not in known and ":" not in backend:
         raise ValueError(f"there is no backend `{backend}`; there are {', '.join(known)}")
@@ -42,6 +43,22 @@ def lookup(backend, options=None):
         return compiled(graph, backend, options, example_inputs)
 
     return compiler
+
+
+def _called(function, graph, example_inputs):
+    if not config.debugs():
+        return function(graph, example_inputs)
+    settings = config.debug_settings()
+    return _native.compile_debugged(graph, _full_name(function), None, tuple(example_inputs), function=function, **settings)
+
+
+def _full_name(function):
+    """The name under which the command finds a function too, where it can be imported."""
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
+    found = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return f"python:{module}:{name}" if found is function and module != "__main__" else name_of(function)
 
 
 def compiled(graph, backend, options, example_inputs):

@@ -150,9 +150,10 @@ class Failure:
         path = pathlib.Path(lines[-1])
         if not (path.suffix == ".py" and path.is_file()):
             return Failure(backend, lines[0], None)
-        whole = path.parent.parent / "repro.py"
-        found = whole if path.parent.name == "minified" and whole.is_file() else path
-        return Failure(backend, lines[0], str(found))
+        if path.parent.name == "minified":
+            whole = [path.parent.parent / name for name in ("repro.py", "minifier_launcher.py")]
+            path = next((each for each in whole if each.is_file()), path)
+        return Failure(backend, lines[0], str(path))
 
 
 @dataclasses.dataclass

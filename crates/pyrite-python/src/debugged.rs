@@ -10,16 +10,21 @@ use pyo3::types::{PyDict, PyTuple};
 use pyrite_debug::torch::Python as Torch;
 use pyrite_debug::{Level, Precision, ReproAfter, Switches, Tracing, WrapConfig, wrap_compiler_debug};
 
+use crate::called::called;
 use crate::errors;
 use crate::graph::Graph;
 use crate::options::options;
 use crate::program::{Program, describe, find};
 
-/// Lets backends of torch.compile be found under `torch:NAME`; they run in processes of this Python.
+/// Lets backends of torch.compile be found under `torch:NAME`, where they run in processes of this Python, and functions
+/// under `python:MODULE:NAME`.
 pub fn register_torch(py: Python<'_>) -> PyResult<()> {
     static ONCE: Once = Once::new();
     let interpreter: String = py.import("sys")?.getattr("executable")?.extract()?;
-    ONCE.call_once(|| pyrite_debug::torch::register(Torch::new(Some(PathBuf::from(interpreter)))));
+    ONCE.call_once(|| {
+        pyrite_debug::torch::register(Torch::new(Some(PathBuf::from(interpreter))));
+        crate::called::register();
+    });
     Ok(())
 }
 
@@ -35,11 +40,12 @@ impl Told {
     }
 }
 
-/// Compiles a graph with any backend, wrapped so that a failure leaves a repro in a folder.
+/// Compiles a graph with any backend, by its name or a function with a name, wrapped so that a failure leaves a repro in a
+/// folder.
 #[pyfunction]
 #[pyo3(signature = (
     graph, backend, options = None, example_inputs = None, *, repro_after = "capture", repro_level = 4,
-    debug_dir = "pyrite_debug", reference = "eager", accuracy = "fp"
+    debug_dir = "pyrite_debug", reference = "eager", accuracy = "fp", function = None
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub fn compile_debugged(
@@ -53,6 +59,7 @@ pub fn compile_debugged(
     debug_dir: &str,
     reference: &str,
     accuracy: &str,
+    function: Option<Py<PyAny>>,
 ) -> PyResult<Program> {
     register_torch(py)?;
     let wrong = |name: &str, given: &str, expected: &str| {
@@ -78,7 +85,11 @@ pub fn compile_debugged(
         tell: Arc::new(move |text| *heard.0.lock() = Some(text.to_owned())),
     };
     let settings = self::options(py, options)?;
-    let wrapped = wrap_compiler_debug(&find(backend)?, &config);
+    let backend = match function {
+        Some(function) => called(backend, function),
+        None => find(backend)?,
+    };
+    let wrapped = wrap_compiler_debug(&backend, &config);
     let mut graph = graph.graph.clone();
     if let Some(examples) = example_inputs {
         describe(&mut graph, examples)?;

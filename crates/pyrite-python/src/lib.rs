@@ -1,10 +1,11 @@
 //! The extension module `pyrite._native`: what the Python package `pyrite` is made of in Rust.
 //!
 //! [`graph`] shows graphs to Python, [`program`] compiles and runs them, [`bridge`] takes torch's tensors in and out,
-//! [`capture`] captures frames, [`debugged`] checks programs as they run. Everything here converts and hands on; what can
+//! [`capture`] captures frames, [`debugged`] checks programs as they run, [`called`] has backends written in Python. Everything here converts and hands on; what can
 //! be said without Python is said in the crates below.
 
 mod bridge;
+mod called;
 mod capture;
 mod command;
 mod debugged;

@@ -81,7 +81,7 @@ impl Outcome {
 }
 
 /// A value as a Python object; tensors by a function.
-fn to_python<'py>(
+pub(crate) fn to_python<'py>(
     py: Python<'py>,
     value: &Value<Tensor>,
     tensor: &mut dyn FnMut(&Tensor) -> PyResult<Bound<'py, PyAny>>,
