@@ -27,6 +27,7 @@ _LAZY = {
     "list_backends": "pyrite.backends",
     "register_backend": "pyrite.backends",
     "set_logs": "pyrite.logs",
+    "trace": "pyrite._trace",
 }
 
 __all__ = ["AccuracyError", "CompileError", "Graph", "Node", "Program", "__version__", *_LAZY]

@@ -11,7 +11,7 @@ import types
 
 import torch
 
-from pyrite import _names, _native, _times, backends, config, logs
+from pyrite import _names, _native, _times, _trace, backends, config, logs  # noqa: F401  (_trace begins a trace)
 from pyrite._observer import Observer
 
 

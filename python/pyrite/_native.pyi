@@ -8,6 +8,28 @@ import torch
 
 __version__: str
 
+def log_table() -> list[tuple[str, str, str, str]]:
+    """The table of logs: name, component or artifact, file of the debug directory, what it shows."""
+
+def unknown_log(name: str) -> str:
+    """What is wrong with a name that the table does not have."""
+
+def set_log_level(name: str, level: int) -> None:
+    """Logs a name from a level of `logging` on."""
+
+def start_trace(
+    artifacts: str,
+    *,
+    below: str | None = None,
+    exact: str | None = None,
+    argv: list[str] = ...,
+    versions: list[tuple[str, str]] = ...,
+) -> Any:
+    """Begins a trace and returns its folder; None where no artifact is wanted."""
+
+def stop_trace() -> Any:
+    """Ends the trace that is going on and returns its folder."""
+
 class CompileError(RuntimeError):
     """A backend could not compile a program."""
 

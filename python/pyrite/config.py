@@ -14,6 +14,7 @@ import types
 # The environment: every variable that the package reads, and what it is for. Unset and empty are the same.
 ENVIRONMENT = {
     "PYRITE_LOGS": 'what is logged: "capture,+aot,graph_code"; see pyrite.logs',
+    "PYRITE_COMPILE_DEBUG": '1 leaves a trace of every compilation below config.debug_dir; "1,-output_code" leaves one artifact out',
     "PYRITE_REPRO_AFTER": "config.repro_after: capture (or dynamo) or aot",
     "PYRITE_REPRO_LEVEL": "config.repro_level: 1 to 4",
     "PYRITE_DEBUG_DIR": "config.debug_dir: where repros and records are left",

@@ -9,18 +9,10 @@ from __future__ import annotations
 import logging
 import os
 
-# Every name with what it shows.
-NAMES = {
-    "capture": "what capture does: frames, breaks, graphs",
-    "aot": "ahead-of-time autograd",
-    "backend": "calls of backends, with times",
-    "debug": "what the debug wrapper does and writes",
-    "graph": "captured graphs as tables of nodes",
-    "graph_code": "captured graphs as Python",
-    "graph_breaks": "why graphs were broken",
-    "guards": "guards of compiled frames",
-    "recompiles": "why frames were compiled again",
-}
+from pyrite import _native
+
+# Every name with what it shows: the table of the Rust half.
+NAMES = {name: help for name, _, _, help in _native.log_table()}
 
 
 def get(name):
@@ -32,10 +24,11 @@ def set_logs(**levels):
     """Sets the level of each name: a level of `logging`, True for information, False for warnings only. `all` means all names."""
     for name, level in levels.items():
         if name != "all" and name not in NAMES:
-            raise ValueError(f"there is no log `{name}`; there are all, {', '.join(sorted(NAMES))}")
+            raise ValueError(_native.unknown_log(name))
         number = {True: logging.INFO, False: logging.WARNING}.get(level, level) if isinstance(level, bool) else level
         for each in NAMES if name == "all" else [name]:
             get(each).setLevel(number)
+            _native.set_log_level(each, number)
     _show()
 
 
@@ -55,7 +48,7 @@ def from_environment(text):
     for word in filter(None, (word.strip() for word in text.split(","))):
         sign, name = (word[0], word[1:]) if word[0] in signs else ("", word)
         if name != "all" and name not in NAMES:
-            raise ValueError(f"PYRITE_LOGS names `{name}`; there are all, {', '.join(sorted(NAMES))}")
+            raise ValueError(f"PYRITE_LOGS: {_native.unknown_log(name)}")
         levels[name] = signs.get(sign, logging.INFO)
     return levels
 

@@ -20,7 +20,7 @@ import warnings
 
 import torch
 
-from pyrite import config, logs
+from pyrite import _trace, config, logs  # noqa: F401  (_trace begins a trace)
 from pyrite._native import AccuracyError, CompileError, backends, compile_debugged
 from pyrite.backends import compiled
 from pyrite.fx import Imported

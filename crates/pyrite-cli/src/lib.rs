@@ -21,6 +21,7 @@ mod get_args;
 mod interrupt;
 mod invocation;
 mod leaving;
+mod logs;
 mod minify;
 mod numbers;
 mod ops;
@@ -117,6 +118,8 @@ enum Command {
     Ops(ops::Ops),
     /// List the backends that can run a program
     Backends(backends::Backends),
+    /// List what can be logged and traced
+    Logs(logs::Logs),
     /// Say what works on this machine and what is missing
     Doctor(doctor::Doctor),
     /// Run an embedded transformer block
@@ -184,6 +187,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>, own: Invocation) -> ExitCo
             Command::Report(command) => command.run(),
             Command::Ops(command) => command.run(),
             Command::Backends(command) => command.run(),
+            Command::Logs(command) => command.run(),
             Command::Doctor(command) => command.run(),
             Command::Demo(command) => command.run(),
             Command::Supervise { parent, words } => supervise::supervise(parent, &words),

@@ -239,3 +239,17 @@ fn analyzing_and_bisecting_keep_a_trace_where_they_are_told_to() {
     let found = records(&folder.path().join("here"));
     assert!(found.iter().any(|record| matches!(&record.event, Event::Finding(found) if found.step == "bisect")));
 }
+
+#[test]
+fn the_names_of_logs_are_listed_by_the_command_and_by_its_help() {
+    let folder = folder();
+    let list = String::from_utf8_lossy(&pyrite(folder.path(), &["logs"], &[]).stdout).into_owned();
+    let help = String::from_utf8_lossy(&pyrite(folder.path(), &["logs", "--help"], &[]).stdout).into_owned();
+    let json = pyrite(folder.path(), &["logs", "--json"], &[]).stdout;
+    let rows: Vec<serde_json::Value> = serde_json::from_slice(&json).unwrap();
+    assert_eq!(rows.len(), pyrite_trace::TOPICS.len());
+    for row in rows {
+        let name = row["name"].as_str().unwrap();
+        assert!(list.contains(&format!("  {name} ")) && help.contains(&format!("  {name} ")), "{name}");
+    }
+}

@@ -50,7 +50,7 @@ fn listed(cut: &Pieces) -> String {
 
 /// Tells the trace of a graph that is about to be compiled.
 pub(crate) fn tell_graph(graph: &pyrite_ir::Graph) {
-    pyrite_trace::emit(Topic::GraphCode, || Event::Graph(dump::dump(graph, "graph_readable.py")));
+    pyrite_trace::record(Topic::GraphCode, || Event::Graph(dump::dump(graph, "graph_readable.py")));
     pyrite_trace::emit(Topic::GraphRunnable, || {
         let metadata = vec![
             ("pyrite".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),

@@ -14,6 +14,7 @@ mod graph;
 mod options;
 mod outcome;
 mod program;
+mod trace;
 
 /// The Rust half of the package `pyrite`.
 #[pyo3::pymodule]
@@ -34,6 +35,8 @@ mod _native {
     use crate::outcome::{Outcome, Tape};
     #[pymodule_export]
     use crate::program::{Program, backends, compile_graph};
+    #[pymodule_export]
+    use crate::trace::{log_table, set_log_level, start_trace, stop_trace, unknown_log};
 
     /// The version of Pyrite.
     #[pymodule_export]

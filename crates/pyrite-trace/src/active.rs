@@ -135,7 +135,15 @@ pub fn is_on() -> bool {
 #[inline]
 pub fn emit(topic: Topic, event: impl FnOnce() -> Event) {
     if wanted(topic) {
-        deliver(topic, topic, Level::Info, event());
+        deliver(topic, Some((topic, Level::Info)), event());
+    }
+}
+
+/// Tells an event of a topic to the trace alone: the logs hear of it from elsewhere.
+#[inline]
+pub fn record(topic: Topic, event: impl FnOnce() -> Event) {
+    if wanted(topic) {
+        deliver(topic, None, event());
     }
 }
 
@@ -144,12 +152,12 @@ pub fn emit(topic: Topic, event: impl FnOnce() -> Event) {
 pub fn log(topic: Topic, level: Level, text: impl FnOnce() -> String) {
     if wanted(topic) || level >= Level::Warning {
         let line = LogLine { log: topic.name().to_owned(), level, text: text() };
-        deliver(topic, topic, level, Event::Log(line));
+        deliver(topic, Some((topic, level)), Event::Log(line));
     }
 }
 
-/// Hands an event to the trace, under one topic, and to the logs, maybe under another.
-fn deliver(traced: Topic, logged: Topic, level: Level, event: Event) {
+/// Hands an event to the trace, under one topic, and to the logs, maybe under another or not at all.
+fn deliver(traced: Topic, logged: Option<(Topic, Level)>, event: Event) {
     let (stage, graph) = CONTEXT.with_borrow(|context| (context.stage, context.graph.clone()));
     let mut record = Record { time: 0.0, stage, graph: graph.map(|name| name.to_string()), event };
     let mut state = state();
@@ -161,10 +169,11 @@ fn deliver(traced: Topic, logged: Topic, level: Level, event: Event) {
         // What cannot be written is told when the trace ends; the program it traces goes on.
         trace.failed = trace.directory.write(&record).err();
     }
-    let sink = state.sink.clone().filter(|_| state.levels.as_ref().is_some_and(|l| l.shows(logged, level)));
+    let logged = logged.filter(|(topic, level)| state.levels.as_ref().is_some_and(|l| l.shows(*topic, *level)));
+    let sink = state.sink.clone();
     drop(state);
-    if let Some(sink) = sink {
-        sink(logged, level, &shown(&record));
+    if let (Some(sink), Some((topic, level))) = (sink, logged) {
+        sink(topic, level, &shown(&record));
     }
 }
 
@@ -219,6 +228,15 @@ pub fn stage(stage: Stage) -> Scope {
     scope
 }
 
+/// A stage is at work on this thread until the scope ends, but is not timed.
+pub fn within(stage: Stage) -> Scope {
+    if !is_on() {
+        return Scope::default();
+    }
+    let before = CONTEXT.with_borrow_mut(|context| (context.stage.replace(stage), context.graph.clone()));
+    Scope { before: Some(before), step: None }
+}
+
 /// A graph is at work on this thread until the scope ends.
 pub fn graph(name: impl FnOnce() -> String) -> Scope {
     if !is_on() {
@@ -251,7 +269,7 @@ fn mark(name: &str, mark: Mark, seconds: Option<f64>) {
     if wanted(Topic::Timings) || wanted(component) {
         let level = if mark == Mark::End && depth == 0 { Level::Info } else { Level::Debug };
         let event = StageMark { name: name.to_owned(), mark, depth, seconds };
-        deliver(Topic::Timings, component, level, Event::Stage(event));
+        deliver(Topic::Timings, Some((component, level)), Event::Stage(event));
     }
 }
 

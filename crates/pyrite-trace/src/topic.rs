@@ -97,7 +97,7 @@ pub const TOPICS: &[TopicRow] = &[
         Topic::GraphTransformed,
         "graph_transformed",
         "graph_transformed.py",
-        "graphs as the native compiler lowers them",
+        "programs without writes, as they are differentiated",
     ),
     artifact(Topic::AotGraphs, "aot_graphs", "joint.py, forward.py, backward.py", "the graphs of autograd"),
     artifact(Topic::GraphBreaks, "graph_breaks", "graph_breaks.txt", "why graphs ended, with the user's lines"),

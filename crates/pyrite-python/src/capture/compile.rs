@@ -17,6 +17,7 @@ use pyrite_capture::plan::{Break, End};
 use pyrite_capture::{Entry, Object, Plan, Settings, capture};
 use pyrite_ir::Value;
 use pyrite_sym::SymInt;
+use pyrite_trace::Stage;
 
 use super::guards::{Frame, Walk, give_back, take_found};
 use super::hook::Config;
@@ -24,6 +25,7 @@ use super::host::Python3;
 use super::objects::Keep;
 use super::records::{Captured, Watch};
 use super::store::{CodeState, Kept, Miss, objects_of, sources_of, translate};
+use super::tracing::{self, Goes};
 
 /// A frame that is to be compiled.
 pub struct Job<'a, 'py> {
@@ -55,6 +57,7 @@ impl Job<'_, '_> {
             self.state.give_up(self.config);
             return Ok(None);
         }
+        let _graph = pyrite_trace::graph(|| tracing::graph_name(self));
         match self.compile(&watch, miss)? {
             Ok(kept) => Ok(Some(kept)),
             Err(Refusal::Quiet) => {
@@ -68,6 +71,8 @@ impl Job<'_, '_> {
                     return Err(break_error(self.py, &why));
                 }
                 self.state.give_up(self.config);
+                let _stage = pyrite_trace::within(Stage::Capture);
+                tracing::tell_break(self, &reason, why.as_ref(), Goes::Plain);
                 let record = Captured::of(self.state, why.as_ref(), "skipped");
                 watch.captured(Captured { reason: Some(reason), ..record })?;
                 Ok(None)
@@ -78,6 +83,7 @@ impl Job<'_, '_> {
     fn compile(&self, watch: &Watch<'_, '_>, miss: &Miss) -> PyResult<Result<Rc<Kept>, Refusal>> {
         let refused = |reason: &str| Ok(Err(Refusal::Reason(reason.to_owned(), None)));
         let Self { py, state, frame, config, .. } = *self;
+        let stage = pyrite_trace::stage(Stage::Capture);
         let begun = Instant::now();
         // The plan names objects that are kept until its guards keep them.
         let (mut plan, mut _keep) = match self.capture()? {
@@ -91,6 +97,7 @@ impl Job<'_, '_> {
             };
         }
         let capture_seconds = begun.elapsed().as_secs_f64();
+        drop(stage);
         watch.traced(state, capture_seconds)?;
         let original = match &state.mapping {
             Some(mapping) => {
@@ -144,6 +151,7 @@ impl Job<'_, '_> {
             inputs,
             calls: Cell::new(0),
         };
+        tracing::tell_captured(self, &kept, miss);
         let why = if let End::Break(resume) = &kept.plan.end { Some(&resume.why) } else { None };
         watch.captured(Captured {
             graph,

@@ -18,6 +18,7 @@ mod records;
 mod rules;
 mod run;
 mod store;
+mod tracing;
 
 pub use functions::reassembled;
 pub use hook::{Compiler, install, skip_code};

@@ -126,13 +126,22 @@ fn function_of(
 
 /// Whether a frame can go on at the end of a plan.
 pub fn can_go_on(py: Python<'_>, original: &Bound<'_, PyAny>, resume: &Resume) -> PyResult<bool> {
+    Ok(code_after(py, original, resume)?.is_some())
+}
+
+/// The code that a frame goes on in at the end of a plan.
+pub fn code_after<'py>(
+    py: Python<'py>,
+    original: &Bound<'py, PyAny>,
+    resume: &Resume,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
     let point = Point {
         place: resume.first,
         nulls: resume.stack.iter().map(Option::is_none).collect(),
         slots: resume.locals.iter().map(|(slot, _)| *slot).collect(),
         until: Some(resume.last),
     };
-    Ok(function_of(py, original, &point, Way::Plain)?.is_some())
+    Ok(function_of(py, original, &point, Way::Plain)?.map(|function| function.code(py)))
 }
 
 /// Goes on in a frame after an instruction that Python ran: what the helpers in resume functions call.
