@@ -1,7 +1,7 @@
 //! Instructions to bytes: code, line table, exception table.
 
 use crate::code::{Instruction, Protected};
-use crate::opcode::{Jump, Op};
+use crate::opcode::{Jump, Op, Version};
 
 /// The three byte strings of a code object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,10 +14,17 @@ pub struct Assembled {
     pub exceptions: Vec<u8>,
 }
 
-/// Assembles instructions. Jumps must go the way their instruction goes.
-pub fn assemble(instructions: &[Instruction], protected: &[Protected], first_line: u32) -> Assembled {
-    let mut args: Vec<u32> = instructions.iter().map(|i| i.arg).collect();
-    let mut sizes: Vec<usize> = instructions.iter().map(|i| units(i.op, 0)).collect();
+/// Assembles instructions for a version; `None` when it does not have one of them. Jumps must go the way their
+/// instruction goes; what a loop skips when it ends must stand before its target.
+pub fn assemble(
+    version: Version,
+    instructions: &[Instruction],
+    protected: &[Protected],
+    first_line: u32,
+) -> Option<Assembled> {
+    let folded = instructions.iter().map(|i| i.op.folded(version, i.arg));
+    let (ops, mut args): (Vec<Op>, Vec<u32>) = folded.unzip();
+    let mut sizes: Vec<usize> = ops.iter().map(|op| units(version, *op, 0)).collect();
     let mut offsets = vec![0; instructions.len() + 1];
     // Arguments of jumps and the room they take depend on each other; sizes only grow, so this ends.
     loop {
@@ -27,13 +34,14 @@ pub fn assemble(instructions: &[Instruction], protected: &[Protected], first_lin
         let mut changed = false;
         for (place, instruction) in instructions.iter().enumerate() {
             if let Some(target) = instruction.target {
-                let (from, to) = (offsets[place + 1], offsets[target]);
-                args[place] = match instruction.op.jump() {
+                let skipped = if ops[place] == Op::ForIter { version.skipped_after_loop() } else { 0 };
+                let (from, to) = (offsets[place + 1], offsets[target] - skipped);
+                args[place] = match ops[place].jump() {
                     Jump::Backward => from.saturating_sub(to),
                     _ => to.saturating_sub(from),
                 } as u32;
             }
-            let size = units(instruction.op, args[place]);
+            let size = units(version, ops[place], args[place]);
             if size > sizes[place] {
                 sizes[place] = size;
                 changed = true;
@@ -46,12 +54,12 @@ pub fn assemble(instructions: &[Instruction], protected: &[Protected], first_lin
     let mut out = Assembled::default();
     let mut line_before = first_line;
     for (place, instruction) in instructions.iter().enumerate() {
-        let caches = instruction.op.caches();
+        let caches = ops[place].caches(version);
         let extensions = sizes[place] - 1 - caches;
         for shift in (1..=extensions).rev() {
-            out.code.extend([Op::ExtendedArg as u8, (args[place] >> (8 * shift)) as u8]);
+            out.code.extend([Op::ExtendedArg.number(version)?, (args[place] >> (8 * shift)) as u8]);
         }
-        out.code.extend([instruction.op as u8, args[place] as u8]);
+        out.code.extend([ops[place].number(version)?, args[place] as u8]);
         out.code.resize(out.code.len() + 2 * caches, 0);
         line_entries(&mut out.lines, sizes[place], instruction.line, &mut line_before);
     }
@@ -62,18 +70,18 @@ pub fn assemble(instructions: &[Instruction], protected: &[Protected], first_lin
         exception_number(&mut out.exceptions, offsets[part.target], 0);
         exception_number(&mut out.exceptions, part.depth << 1 | usize::from(part.push_place), 0);
     }
-    out
+    Some(out)
 }
 
 /// How many code units an instruction takes with an argument.
-fn units(op: Op, arg: u32) -> usize {
+fn units(version: Version, op: Op, arg: u32) -> usize {
     let extensions = match arg {
         0..=0xff => 0,
         0x100..=0xffff => 1,
         0x1_0000..=0xff_ffff => 2,
         _ => 3,
     };
-    extensions + 1 + op.caches()
+    extensions + 1 + op.caches(version)
 }
 
 /// The entries of the line table for one instruction: the form without columns, or the one without a line.

@@ -1,12 +1,13 @@
 //! Code objects, decoded: instructions with targets instead of offsets.
 //!
 //! `co_code` is read, never the adaptive copy. Jump targets and the exception table refer to instructions by their
-//! place in [`Code::instructions`]; `EXTENDED_ARG` and inline caches are gone.
+//! place in [`Code::instructions`]; `EXTENDED_ARG` and inline caches are gone, and what versions of CPython write in
+//! different ways has one shape (see [`crate::opcode`]). A loop that ends goes to what comes after its `END_FOR`.
 
 use std::rc::Rc;
 
 use crate::host::Object;
-use crate::opcode::{Jump, Op};
+use crate::opcode::{Jump, Op, Version};
 
 /// An instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,8 +50,10 @@ pub struct Protected {
 }
 
 /// What a code object consists of, as CPython hands it out.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct RawCode {
+    /// The interpreter it is for.
+    pub version: Version,
     /// `co_code`.
     pub code: Vec<u8>,
     /// `co_exceptiontable`.
@@ -62,6 +65,8 @@ pub struct RawCode {
 /// A decoded code object.
 #[derive(Clone, Debug)]
 pub struct Code {
+    /// The interpreter it is for.
+    pub version: Version,
     /// The code object.
     pub object: Object,
     /// Its instructions.
@@ -141,7 +146,7 @@ pub fn decode(raw: &RawCode) -> Option<(Vec<Instruction>, Vec<Protected>)> {
     let (mut at, mut extended, mut start) = (0, 0u32, None);
     let mut lines = raw.lines.iter().peekable();
     while at + 1 < code.len() {
-        let op = Op::of(code[at])?;
+        let op = Op::of(raw.version, code[at])?;
         let arg = extended << 8 | u32::from(code[at + 1]);
         let begin = *start.get_or_insert(at);
         if op == Op::ExtendedArg {
@@ -149,11 +154,12 @@ pub fn decode(raw: &RawCode) -> Option<(Vec<Instruction>, Vec<Protected>)> {
             at += 2;
             continue;
         }
-        let next = at + 2 + 2 * op.caches();
+        let next = at + 2 + 2 * op.caches(raw.version);
         places[begin / 2] = instructions.len();
         places[at / 2] = instructions.len();
         let target = match op.jump() {
             Jump::None => None,
+            Jump::Forward if op == Op::ForIter => Some(next + 2 * (arg as usize + raw.version.skipped_after_loop())),
             Jump::Forward => Some(next + 2 * arg as usize),
             Jump::Backward => Some(next.checked_sub(2 * arg as usize)?),
         };
@@ -161,7 +167,9 @@ pub fn decode(raw: &RawCode) -> Option<(Vec<Instruction>, Vec<Protected>)> {
             lines.next();
         }
         let line = lines.peek().filter(|(start, _, _)| *start as usize <= at).map_or(0, |(_, _, line)| *line);
+        let ((op, arg), second) = op.unfolded(raw.version, arg);
         instructions.push(Instruction { op, arg, target, line });
+        instructions.extend(second.map(|(op, arg)| Instruction::new(op, arg, line)));
         (at, extended, start) = (next, 0, None);
     }
     places[code.len() / 2] = instructions.len();

@@ -26,7 +26,7 @@ pub fn live_slots(code: &Code, from: usize) -> Vec<bool> {
                 join(&live[target]);
             }
             let slot = instruction.arg as usize;
-            if matches!(instruction.op, Op::StoreFast | Op::DeleteFast) {
+            if matches!(instruction.op, Op::StoreFast | Op::DeleteFast | Op::LoadFastAndClear) {
                 now[slot] = false;
             }
             // An exception may leave before the write.
@@ -35,7 +35,7 @@ pub fn live_slots(code: &Code, from: usize) -> Vec<bool> {
                 now.iter_mut().zip(target).for_each(|(now, other)| *now |= other);
             }
             match instruction.op {
-                Op::LoadFast | Op::DeleteFast => now[slot] = true,
+                Op::LoadFast | Op::LoadFastCheck | Op::LoadFastAndClear | Op::DeleteFast => now[slot] = true,
                 Op::LoadClosure | Op::LoadDeref | Op::StoreDeref | Op::DeleteDeref | Op::LoadClassderef => {
                     now[slot] = true;
                 }

@@ -18,7 +18,7 @@ use std::rc::Rc;
 
 use crate::code::{Code, Instruction, Protected, VARARGS, VARKEYWORDS};
 use crate::host::Object;
-use crate::opcode::Op;
+use crate::opcode::{Jump, Op, Version};
 
 /// Where a resume function begins: an instruction, and what is on the stack.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -137,6 +137,11 @@ pub fn resume_code(code: &Code, point: &Point) -> Option<(NewCode, Vec<Continuat
     if uses_super && code.parameters() > 0 && (is_cell(code, 0) || point.slots.first() != Some(&0)) {
         return None;
     }
+    // Cells that are made in the middle of a frame belong to a comprehension and end with it.
+    let body = code.instructions.iter().skip_while(|instruction| instruction.op != Op::Resume);
+    if body.clone().any(|instruction| instruction.op == Op::MakeCell) {
+        return None;
+    }
     let slots = renumber(code, point);
     let line = code.instructions[point.place].line;
     let mut out: Vec<Instruction> = Vec::new();
@@ -153,6 +158,13 @@ pub fn resume_code(code: &Code, point: &Point) -> Option<(NewCode, Vec<Continuat
             argument += 1;
         }
     }
+    // The evaluator leaves tensors as they are until the branch.
+    let first = code.instructions[point.place].op;
+    if code.version == Version::V313
+        && matches!(first, Op::PopJumpForwardIfFalse | Op::PopJumpForwardIfTrue | Op::UnaryNot)
+    {
+        out.push(Instruction::new(Op::ToBool, 0, line));
+    }
     let entry = out.len();
     out.push(Instruction::jump(Op::JumpForward, 0, line));
     let (mut continuations, mut consts) = (Vec::new(), code.consts.clone());
@@ -164,6 +176,8 @@ pub fn resume_code(code: &Code, point: &Point) -> Option<(NewCode, Vec<Continuat
         let mut new = *instruction;
         match new.op {
             Op::LoadFast
+            | Op::LoadFastCheck
+            | Op::LoadFastAndClear
             | Op::StoreFast
             | Op::DeleteFast
             | Op::LoadClosure
@@ -175,13 +189,21 @@ pub fn resume_code(code: &Code, point: &Point) -> Option<(NewCode, Vec<Continuat
             Op::MakeCell | Op::CopyFreeVars | Op::ReturnGenerator => new = Instruction::new(Op::Nop, 0, new.line),
             _ => {}
         }
-        if Some(place) == point.until && new.op == Op::LoadMethod {
-            // It leaves a NULL or a function below, as it finds; going on needs to know which.
-            out.push(Instruction::new(Op::PushNull, 0, new.line));
-            out.push(Instruction::new(Op::Swap, 2, new.line));
-            out.push(Instruction::new(Op::LoadAttr, new.arg, new.line));
-        } else {
-            out.push(new);
+        let loaded = match new.op {
+            Op::LoadMethod => Some(Instruction { op: Op::LoadAttr, ..new }),
+            Op::LoadSuperAttr if new.arg & 1 != 0 => Some(Instruction { arg: new.arg & !1, ..new }),
+            _ => None,
+        };
+        match loaded {
+            // It leaves a function and its object or a function and a NULL, as it finds; going on needs to know which.
+            Some(load) if Some(place) == point.until => {
+                out.push(load);
+                out.push(Instruction::new(Op::PushNull, 0, new.line));
+                if !code.version.is_null_above() {
+                    out.push(Instruction::new(Op::Swap, 2, new.line));
+                }
+            }
+            _ => out.push(new),
         }
         if Some(place) == point.until {
             let begin = out.len();
@@ -204,11 +226,15 @@ pub fn resume_code(code: &Code, point: &Point) -> Option<(NewCode, Vec<Continuat
     if let Some(until) = point.until
         && let Some(target) = code.instructions[until].target
     {
+        let op = code.instructions[until].op;
+        if op == Op::ForIter {
+            let skipped = [Op::EndFor, Op::PopTop].into_iter().take(code.version.skipped_after_loop());
+            out.extend(skipped.map(|op| Instruction::new(op, 0, 0)));
+        }
         let begin = out.len();
         continuation(code, &slots, point, until, Some(target), &mut out, &mut consts, &mut continuations)?;
-        let op = code.instructions[until].op;
         let place = moved[until];
-        if op.jump() == crate::opcode::Jump::Forward {
+        if op.jump() == Jump::Forward {
             out[place].target = Some(begin);
         } else {
             out[place] = Instruction::jump(forward(op)?, begin, out[place].line);
@@ -294,8 +320,11 @@ fn continuation(
     let constant = consts.len();
     consts.push(Object(0));
     // `helper((stack…), (locals…))`. What is on the stack stays there, NULLs too: returning clears it.
-    out.push(Instruction::new(Op::PushNull, 0, line));
-    out.push(Instruction::new(Op::LoadConst, constant as u32, line));
+    let mut helper = [Instruction::new(Op::PushNull, 0, line), Instruction::new(Op::LoadConst, constant as u32, line)];
+    if code.version.is_null_above() {
+        helper.reverse();
+    }
+    out.extend(helper);
     let mut pushed = 2;
     for (place, _) in nulls.iter().enumerate().filter(|(_, null)| !**null) {
         out.push(Instruction::new(Op::Copy, (nulls.len() - place + pushed) as u32, line));
@@ -307,7 +336,9 @@ fn continuation(
         out.push(Instruction::new(op, slots.number[*slot], line));
     }
     out.push(Instruction::new(Op::BuildTuple, passed.len() as u32, line));
-    out.push(Instruction::new(Op::Precall, 2, line));
+    if code.version == Version::V311 {
+        out.push(Instruction::new(Op::Precall, 2, line));
+    }
     out.push(Instruction::new(Op::Call, 2, line));
     out.push(Instruction::new(Op::ReturnValue, 0, line));
     continuations.push(Continuation { constant, place, nulls, slots: passed });
@@ -328,15 +359,8 @@ fn stack_after(code: &Code, point: &Point, until: usize, jumped: bool) -> Option
         nulls.truncate(nulls.len().checked_sub(pops)?);
         nulls.resize(nulls.len() + pushes, false);
         match instruction.op {
-            // NULL goes below what is loaded.
-            Op::LoadMethod => {
-                let top = nulls.len() - 2;
-                nulls[top] = true;
-            }
-            Op::LoadGlobal if arg & 1 != 0 => {
-                let top = nulls.len() - 2;
-                nulls[top] = true;
-            }
+            Op::LoadMethod => mark_null(code, &mut nulls),
+            Op::LoadGlobal | Op::LoadSuperAttr if arg & 1 != 0 => mark_null(code, &mut nulls),
             Op::PushNull => {
                 let top = nulls.len() - 1;
                 nulls[top] = true;
@@ -347,6 +371,12 @@ fn stack_after(code: &Code, point: &Point, until: usize, jumped: bool) -> Option
     Some(nulls)
 }
 
+/// Marks the NULL beside the function on top of the stack.
+fn mark_null(code: &Code, nulls: &mut [bool]) {
+    let place = nulls.len() - if code.version.is_null_above() { 1 } else { 2 };
+    nulls[place] = true;
+}
+
 /// How many values an instruction takes from the stack and puts there.
 fn effect(op: Op, arg: usize, jumps: bool) -> Option<(usize, usize)> {
     Some(match op {
@@ -354,7 +384,13 @@ fn effect(op: Op, arg: usize, jumps: bool) -> Option<(usize, usize)> {
         Op::DeleteFast | Op::DeleteDeref | Op::DeleteGlobal | Op::JumpBackwardNoInterrupt => (0, 0),
         Op::PopTop | Op::StoreFast | Op::StoreGlobal | Op::StoreDeref | Op::DeleteAttr => (1, 0),
         Op::LoadFast | Op::LoadConst | Op::LoadDeref | Op::LoadClosure | Op::LoadName | Op::PushNull => (0, 1),
-        Op::LoadClassderef | Op::LoadAssertionError | Op::LoadBuildClass => (0, 1),
+        Op::LoadClassderef | Op::LoadAssertionError | Op::LoadBuildClass | Op::LoadFastCheck => (0, 1),
+        Op::LoadSuperAttr => (3, 1 + (arg & 1)),
+        Op::ToBool | Op::ConvertValue => (1, 1),
+        Op::BinarySlice => (3, 1),
+        Op::StoreSlice => (4, 0),
+        Op::SetFunctionAttribute => (2, 1),
+        Op::CallKw => (arg + 3, 1),
         Op::LoadGlobal => (0, 1 + (arg & 1)),
         Op::LoadAttr | Op::UnaryNegative | Op::UnaryNot | Op::UnaryInvert | Op::UnaryPositive | Op::GetIter => (1, 1),
         Op::ListToTuple => (1, 1),

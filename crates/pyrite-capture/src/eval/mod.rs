@@ -19,6 +19,7 @@ mod contexts;
 mod finish;
 mod iterate;
 mod methods;
+mod newer;
 mod step;
 mod tensor;
 mod wrap;
@@ -31,6 +32,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::code::Code;
 use crate::host::{GlobalState, Host, Object, Raised};
+use crate::opcode::{Op, Version};
 use crate::plan::{Break, Plan};
 use crate::source::{Check, Guard, Source};
 use crate::value::Value;
@@ -241,12 +243,13 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             }
             let place = frame.place;
             let op = frame.code.instructions[place].op;
-            if !matches!(op, crate::opcode::Op::Call) {
-                self.span = self.root_steps;
-            }
-            // `KW_NAMES`, `PRECALL` and `CALL` belong together.
-            if matches!(op, crate::opcode::Op::Precall) && !frame.keywords.is_empty() {
-                self.span = self.root_steps - 1;
+            // `KW_NAMES`, `PRECALL` (of 3.11) and `CALL` belong together.
+            let names = usize::from(!frame.keywords.is_empty());
+            match op {
+                Op::Precall => self.span = self.root_steps - names,
+                Op::Call if code.version != Version::V311 => self.span = self.root_steps - names,
+                Op::Call => {}
+                _ => self.span = self.root_steps,
             }
             self.root_steps += 1;
             match self.step_or_handle(&mut frame) {
@@ -267,8 +270,8 @@ impl<'a, 'c> Evaluator<'a, 'c> {
     }
 
     /// The step at which the span of an instruction of the root began.
-    fn call_span(&self, op: crate::opcode::Op) -> usize {
-        if matches!(op, crate::opcode::Op::Call) { self.span } else { self.root_steps - 1 }
+    fn call_span(&self, op: Op) -> usize {
+        if matches!(op, Op::Call) { self.span } else { self.root_steps - 1 }
     }
 
     /// Runs a frame that was called until it returns or yields.

@@ -23,7 +23,7 @@ impl Frame {
         self.stack.split_off(self.stack.len().saturating_sub(count))
     }
 
-    fn top(&self) -> Value {
+    pub(super) fn top(&self) -> Value {
         self.peek(1)
     }
 
@@ -59,21 +59,23 @@ impl Evaluator<'_, '_> {
                 let constant = self.opened(frame.code.consts[arg]);
                 frame.push(constant);
             }
-            Op::LoadFast => {
+            Op::LoadFast | Op::LoadFastCheck => {
                 let value = self.local(frame, arg)?;
                 frame.push(value);
             }
-            Op::StoreFast => frame.slots[arg] = Some(frame.pop()),
+            // A comprehension puts back what was unbound before it, too.
+            Op::StoreFast => frame.slots[arg] = Some(frame.pop()).filter(|value| !matches!(value, Value::Null)),
             Op::DeleteFast => {
                 self.local(frame, arg)?;
                 frame.slots[arg] = None;
             }
             Op::LoadGlobal => {
-                if arg & 1 != 0 {
-                    frame.push(Value::Null);
-                }
                 let value = self.load_global(frame, arg >> 1)?;
-                frame.push(value);
+                if arg & 1 != 0 {
+                    frame.push_function(value);
+                } else {
+                    frame.push(value);
+                }
             }
             Op::LoadName => {
                 let value = self.load_global(frame, arg)?;
@@ -126,8 +128,7 @@ impl Evaluator<'_, '_> {
             Op::LoadMethod => {
                 let object = frame.pop();
                 let value = self.attribute(&object, &frame.code.names[arg].clone())?;
-                frame.push(Value::Null);
-                frame.push(value);
+                frame.push_function(value);
             }
             Op::StoreAttr => {
                 let object = frame.pop();
@@ -367,8 +368,7 @@ impl Evaluator<'_, '_> {
             Op::CallFunctionEx => {
                 let kwargs = if arg & 1 != 0 { Some(frame.pop()) } else { None };
                 let args = frame.pop();
-                let function = frame.pop();
-                frame.pop();
+                let (function, _) = frame.pop_function();
                 let args = self.items_of(&args)?;
                 let kwargs = match kwargs {
                     Some(kwargs) => self.keyword_items(&kwargs)?,
@@ -503,7 +503,7 @@ impl Evaluator<'_, '_> {
                 let matched = self.match_class(&subject, &class, &names, arg)?;
                 frame.push(matched.unwrap_or_else(|| self.none()));
             }
-            op => return Err(self.stop(format!("the instruction {op:?}"))),
+            _ => self.newer_step(frame, instruction)?,
         }
         Ok(None)
     }
@@ -523,7 +523,7 @@ impl Evaluator<'_, '_> {
     fn local(&mut self, frame: &mut Frame, slot: usize) -> Run<Value> {
         match self.slot(frame, slot)? {
             Value::Null => {
-                let name = &frame.code.locals[slot];
+                let name = frame.code.slots().nth(slot).cloned().unwrap_or_else(|| "?".into());
                 let message = format!("cannot access local variable '{name}' where it is not associated with a value");
                 Err(self.raise("UnboundLocalError", &message))
             }
@@ -619,16 +619,10 @@ impl Evaluator<'_, '_> {
         Err(self.raise("ValueError", &message))
     }
 
-    fn call_instruction(&mut self, frame: &mut Frame, count: usize) -> Run<()> {
+    pub(super) fn call_instruction(&mut self, frame: &mut Frame, count: usize) -> Run<()> {
         let mut args = frame.pop_many(count);
-        let second = frame.pop();
-        let first = frame.pop();
-        let function = if matches!(first, Value::Null) {
-            second
-        } else {
-            args.insert(0, second);
-            first
-        };
+        let (function, object) = frame.pop_function();
+        args.splice(0..0, object);
         if args.is_empty() && matches!(function, Value::Known(o, _) if Some(o) == self.host.member("builtins", "super"))
         {
             let made = self.zero_super(frame)?;
@@ -643,7 +637,7 @@ impl Evaluator<'_, '_> {
     }
 }
 
-fn jump(frame: &mut Frame, instruction: &Instruction) {
+pub(super) fn jump(frame: &mut Frame, instruction: &Instruction) {
     if let Some(target) = instruction.target {
         frame.place = target;
     }

@@ -38,7 +38,7 @@ pub fn resumption(
     point: &Point,
 ) -> PyResult<Option<(Resumption, Mapping)>> {
     let Some((made, continuations)) = resume_code(code, point) else { return Ok(None) };
-    let object = code_object(py, code, original, &made, &continuations)?;
+    let Some(object) = code_object(py, code, original, &made, &continuations)? else { return Ok(None) };
     let resumption = Resumption {
         code: object.clone().unbind(),
         arguments: argument_slots(code, point).collect(),
@@ -54,8 +54,9 @@ fn code_object<'py>(
     original: &Bound<'py, PyAny>,
     made: &NewCode,
     continuations: &[Continuation],
-) -> PyResult<Bound<'py, PyAny>> {
-    let assembled = assemble(&made.instructions, &made.protected, code.first_line);
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let assembled = assemble(code.version, &made.instructions, &made.protected, code.first_line);
+    let Some(assembled) = assembled else { return Ok(None) };
     let mut consts = Vec::with_capacity(made.consts.len());
     for (index, constant) in made.consts.iter().enumerate() {
         consts.push(match continuations.iter().find(|continuation| continuation.constant == index) {
@@ -89,7 +90,7 @@ fn code_object<'py>(
     changes.set_item("co_flags", made.flags)?;
     changes.set_item("co_stacksize", made.stack_size)?;
     changes.set_item("co_name", &made.name)?;
-    original.call_method("replace", (), Some(&changes))
+    original.call_method("replace", (), Some(&changes)).map(Some)
 }
 
 impl Resumption {
@@ -168,7 +169,8 @@ fn calling_globals(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 pub fn reassembled<'py>(code: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>> {
     let keep = super::objects::Keep::default();
     let Some(decoded) = super::host::decode_code(code, &keep)? else { return Ok(None) };
-    let made = assemble(&decoded.instructions, &decoded.protected, decoded.first_line);
+    let made = assemble(decoded.version, &decoded.instructions, &decoded.protected, decoded.first_line);
+    let Some(made) = made else { return Ok(None) };
     let py = code.py();
     Ok(Some((PyBytes::new(py, &made.code), PyBytes::new(py, &made.exceptions))))
 }

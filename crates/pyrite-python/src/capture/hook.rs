@@ -31,10 +31,12 @@ unsafe extern "C" {
     static pyrite_frame_builtins: usize;
     static pyrite_frame_slots: usize;
     static pyrite_code_flags: usize;
+    static pyrite_code_stack_size: usize;
     fn pyrite_set_evaluator(evaluator: *mut std::ffi::c_void);
     fn pyrite_evaluator() -> *mut std::ffi::c_void;
     fn pyrite_default_evaluator() -> *mut std::ffi::c_void;
     fn pyrite_evaluate(thread: *mut ffi::PyThreadState, frame: *mut u8, throwing: i32) -> Raw;
+    fn pyrite_leave(thread: *mut ffi::PyThreadState, frame: *mut u8, result: Raw) -> Raw;
     fn pyrite_reserve_extra(drop: Option<unsafe extern "C" fn(*mut std::ffi::c_void)>) -> isize;
     fn pyrite_extra(code: Raw, index: isize) -> *mut std::ffi::c_void;
     fn pyrite_set_extra(code: Raw, index: isize, extra: *mut std::ffi::c_void) -> i32;
@@ -192,7 +194,8 @@ unsafe extern "C" fn evaluate(thread: *mut ffi::PyThreadState, frame: *mut u8, t
         // SAFETY: the frame is CPython's own, of the layout that the C file was compiled for.
         let result = catch_unwind(AssertUnwindSafe(|| unsafe { captured(frame) }));
         match result {
-            Ok(Some(result)) => return result,
+            // SAFETY: as above; the frame is not used after this.
+            Ok(Some(result)) => return unsafe { pyrite_leave(thread, frame, result) },
             Ok(None) => {
                 // SAFETY: as above.
                 if extra(unsafe { field(frame, pyrite_frame_code) }) == QUIET {
@@ -245,7 +248,7 @@ unsafe fn field<T: Copy>(base: *const u8, offset: usize) -> T {
 /// The frame is CPython's own, about to be evaluated.
 unsafe fn captured(frame: *mut u8) -> Option<Raw> {
     // SAFETY: the caller gives a frame; its fields are live objects.
-    let (code, flags, view) = unsafe {
+    let (code, flags, stack_size, view) = unsafe {
         let code: Raw = field(frame, pyrite_frame_code);
         let flags: i32 = field(code.cast(), pyrite_code_flags);
         let view = Frame {
@@ -254,7 +257,8 @@ unsafe fn captured(frame: *mut u8) -> Option<Raw> {
             globals: field(frame, pyrite_frame_globals),
             builtins: field(frame, pyrite_frame_builtins),
         };
-        (code, flags as u32, view)
+        let stack_size: i32 = field(code.cast(), pyrite_code_stack_size);
+        (code, flags as u32, stack_size, view)
     };
     let known = extra(code);
     if known == SKIP || known == QUIET {
@@ -265,6 +269,11 @@ unsafe fn captured(frame: *mut u8) -> Option<Raw> {
     let config = ACTIVE.with(|active| active.borrow().clone())?;
     // SAFETY: the code object is live.
     let code = unsafe { Bound::from_borrowed_ptr(py, code) };
+    // Code that needs no stack computes nothing, and has no room for a result.
+    if known.is_null() && stack_size == 0 {
+        set_extra(code.as_ptr(), SKIP);
+        return None;
+    }
     if known.is_null() && (flags & (GENERATOR | ASYNCHRONOUS) != 0 || flags & FUNCTION != FUNCTION || is_library(&code))
     {
         set_extra(code.as_ptr(), if asked(&code, "is_compiler") { QUIET } else { SKIP });

@@ -12,6 +12,7 @@ use pyo3::types::{PyRange, PySet, PySlice, PyString, PyTuple, PyType};
 use pyrite_capture::Host;
 use pyrite_capture::code::{Code, RawCode, decode};
 use pyrite_capture::host::{Descriptor, FunctionParts, GlobalState, Kind, Made, Object, Raised, TensorFacts};
+use pyrite_capture::opcode::Version;
 use pyrite_ir::{Device, Meta, NodeId, StorageId, Value};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{Complex64, DType, MemoryFormat};
@@ -295,7 +296,9 @@ pub fn decode_code(code: &Bound<'_, PyAny>, keep: &Keep) -> PyResult<Option<Rc<C
         let (start, end, line): (u32, u32, Option<u32>) = range?.extract()?;
         lines.push((start, end, line.unwrap_or(0)));
     }
+    let Some(version) = Version::of(code.py().version_info().minor) else { return Ok(None) };
     let raw = RawCode {
+        version,
         code: code.getattr("co_code")?.extract()?,
         exceptions: code.getattr("co_exceptiontable")?.extract()?,
         lines,
@@ -306,6 +309,7 @@ pub fn decode_code(code: &Bound<'_, PyAny>, keep: &Keep) -> PyResult<Option<Rc<C
         consts.push(keep.keep(&constant?));
     }
     Ok(Some(Rc::new(Code {
+        version,
         object: keep.keep(code),
         instructions,
         protected,
