@@ -21,6 +21,8 @@ use crate::workspace::Workspace;
 const REQUIREMENTS: &str = "tests/python/requirements.txt";
 /// The file inside the environment that marks it as complete.
 const STAMP: &str = ".complete";
+/// The variable that names the Python to test with, by name or path, in place of the first one that fits.
+const CHOICE: &str = "PYRITE_TEST_PYTHON";
 /// The versions of CPython for which every requirement has a wheel, the preferred one first.
 const VERSIONS: [&str; 3] = ["3.11", "3.12", "3.13"];
 
@@ -32,7 +34,8 @@ pub fn installed(workspace: &Workspace) -> Option<PathBuf> {
 
 fn environment(workspace: &Workspace) -> Result<Environment> {
     let requirements = workspace.root.join(REQUIREMENTS);
-    let text = fs::read(&requirements).with_context(|| format!("cannot read {}", requirements.display()))?;
+    let mut text = fs::read(&requirements).with_context(|| format!("cannot read {}", requirements.display()))?;
+    text.extend(std::env::var(CHOICE).unwrap_or_default().bytes());
     let cache = cache_folder(std::env::var_os("XDG_CACHE_HOME"), std::env::home_dir())?.join("pyrite");
     Ok(Environment { folder: cache.join(format!("venv-{}", short_hash(&text))) })
 }
@@ -112,7 +115,10 @@ fn lock(path: &Path) -> Result<File> {
 /// The first Python on the path that has a supported version and can make virtual environments.
 fn find_python() -> Result<PathBuf> {
     let versioned = VERSIONS.iter().map(|version| format!("python{version}"));
-    let names = versioned.chain(["python3".to_owned(), "python".to_owned()]);
+    let names: Vec<String> = match std::env::var(CHOICE).ok().filter(|name| !name.is_empty()) {
+        Some(name) => vec![name],
+        None => versioned.chain(["python3".to_owned(), "python".to_owned()]).collect(),
+    };
     let mut rejected = Vec::new();
     for name in names {
         match probe(&name) {
