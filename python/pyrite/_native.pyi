@@ -118,6 +118,9 @@ def compile_debugged(
 ) -> Program:
     """Compiles a graph with a backend, by its name or a function with a name, so that a failure leaves a repro in a folder."""
 
+def import_for_torch(modules: list[str]) -> None:
+    """Lets the processes in which torch's backends run import modules, for the operators that they define."""
+
 def backends() -> list[tuple[str, str]]:
     """Names and help of the backends of Pyrite's."""
 

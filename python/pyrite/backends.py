@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import sys
 
-from pyrite import _native, _times, config, logs
+from pyrite import _native, _times, _watch, config, logs
 
 _registered = {}
 
@@ -48,8 +48,13 @@ def lookup(backend, options=None):
 def _called(function, graph, example_inputs):
     if not config.debugs():
         return function(graph, example_inputs)
+    return _debugged(graph, _full_name(function), None, example_inputs, function)
+
+
+def _debugged(graph, backend, options, example_inputs, function=None):
     settings = config.debug_settings()
-    return _native.compile_debugged(graph, _full_name(function), None, tuple(example_inputs), function=function, **settings)
+    program = _native.compile_debugged(graph, backend, options, tuple(example_inputs), function=function, **settings)
+    return _watch.Checked(program, graph, backend) if _watch.current() or config.debug_calls else program
 
 
 def _full_name(function):
@@ -66,9 +71,8 @@ def compiled(graph, backend, options, example_inputs):
     log = logs.get("aot")
     log.info("Step 3: %s compiles a graph of %d operators", backend, graph.op_count)
     if config.debugs():
-        program = _native.compile_debugged(graph, backend, options, tuple(example_inputs), **config.debug_settings())
-    else:
-        program = _native.compile(graph, backend, options, tuple(example_inputs))
+        return _debugged(graph, backend, options, example_inputs)
+    program = _native.compile(graph, backend, options, tuple(example_inputs))
     times = program.stage_times
     for stage, seconds in times:
         _times.add(f"backend.{stage}", seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import runpy
 import sys
@@ -61,7 +62,10 @@ def script(path, arguments=()):
 
     with config.patch(debug=True, debug_calls=CALLS, strict=False), torch_backend.watched() as watch:
         argv, before = sys.argv, sys.path[0]
-        sys.argv, sys.path[0] = [str(path), *arguments], str(pathlib.Path(path).resolve().parent)
+        folder = str(pathlib.Path(path).resolve().parent)
+        sys.argv, sys.path[0] = [str(path), *arguments], folder
+        # Workers find what the script imports.
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [folder, os.environ.get("PYTHONPATH")]))
         try:
             runpy.run_path(str(path), run_name="__main__")
         except SystemExit:
@@ -82,4 +86,7 @@ def script(path, arguments=()):
     print(f"a region failed with {failure.backend}: {failure.message}", file=sys.stderr)
     if failure.repro is None:
         return 1
-    return main(["debug", failure.repro, "--backend", failure.backend])
+    words = ["debug", failure.repro, "--backend", failure.backend]
+    for module in watch.imports:
+        words += ["--import", module]
+    return main([*words, *(["--reference", "torch:eager"] if watch.imports else [])])

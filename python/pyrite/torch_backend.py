@@ -12,16 +12,15 @@ with the reference. A crash, an error or a difference raises an exception whose 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
+import copy
 import functools
-import pathlib
 import time
 import warnings
 
 import torch
 
-from pyrite import _trace, config, logs  # noqa: F401  (_trace begins a trace)
-from pyrite._native import AccuracyError, CompileError, backends, compile_debugged
+from pyrite import _trace, _watch, config, logs  # noqa: F401  (_trace begins a trace)
+from pyrite._native import CompileError, backends, compile_debugged, import_for_torch
 from pyrite.backends import compiled
 from pyrite.fx import Imported
 
@@ -44,7 +43,7 @@ def pyrite_debug(module, example_inputs, *, options=None, mode=None):
     strict = options.pop("strict", config.strict)
     backend = named(options.pop("backend", "inductor"))
     settings = {name: options.pop(name, value) for name, value in config.debug_settings().items()}
-    make = functools.partial(_debugged, backend, options, settings)
+    make = functools.partial(_debugged, backend=backend, options=options, **settings)
     return _Checked(module, example_inputs, backend, make, strict)
 
 
@@ -52,7 +51,7 @@ def _compiled(backend, options, graph, arguments):
     return compiled(graph, backend, options, arguments)
 
 
-def _debugged(backend, options, settings, graph, arguments):
+def _debugged(graph, arguments, *, backend, options, **settings):
     return compile_debugged(graph, backend, options, arguments, **settings)
 
 
@@ -71,17 +70,21 @@ class _Region:
         self.imported = None
         try:
             self.imported = Imported(module, example_inputs)
-            if unknown := self.imported.graph.foreign:
-                raise CompileError(f"Pyrite does not know {', '.join(unknown)}")
+            self._known()
             logs.get("graph_code").info("%s", self.imported.graph)
         except (CompileError, ValueError) as error:
             self._give_up(error)
+
+    def _known(self):
+        """Refuses operators that nobody here can run."""
+        if unknown := self.imported.graph.foreign:
+            raise CompileError(f"Pyrite does not know {', '.join(unknown)}")
 
     def _give_up(self, error):
         if self.strict:
             raise error
         lines = str(error).strip().splitlines() or [type(error).__name__]
-        if watch := _watches[-1] if _watches else None:
+        if watch := _watch.current():
             watch.unchecked.append(lines[0])
         else:
             text = f"a region runs eagerly, Pyrite cannot compile it: {lines[0]}"
@@ -113,59 +116,54 @@ class _Region:
 
 
 class _Checked(_Region):
-    """A region under the debugger."""
+    """A region under the debugger.
+
+    Backends of torch's run in processes of their own, where nobody can record gradients: they are given copies, and the
+    results are those of the eager module.
+    """
 
     def __init__(self, *arguments):
         self.calls = 0
         super().__init__(*arguments)
-        if _watches:
-            _watches[-1].regions += 1
+        if watch := _watch.current():
+            watch.regions += 1
 
     @torch._dynamo.disable
     def __call__(self, *arguments):
-        limit = config.debug_calls
-        if limit and self.calls >= limit:
-            return self.module.forward(*arguments)
         self.calls += 1
-        try:
-            return super().__call__(*arguments)
-        except (AccuracyError, RuntimeError, NotImplementedError) as error:
-            if _watches:
-                _watches[-1].failures.append(Failure.of(self.backend, error))
-            raise
+        if config.debug_calls and self.calls > config.debug_calls:
+            return self.module.forward(*arguments)
+        with _watch.noted(self.backend):
+            if not self.backend.startswith("torch:"):
+                return super().__call__(*arguments)
+            with torch.random.fork_rng(devices=[]), torch.enable_grad():
+                super().__call__(*_copies(arguments))
+        return self.module.forward(*arguments)
+
+    def _known(self):
+        """Leaves operators that Pyrite does not know to torch, where it is known who defines them."""
+        unknown = self.imported.graph.foreign
+        modules = _watch.modules_defining(unknown) if unknown else []
+        theirs = self.backend if ":" in self.backend else f"torch:{self.backend}"
+        if not modules or theirs.removeprefix("torch:").split("?")[0] not in torch._dynamo.list_backends(()):
+            return super()._known()
+        import_for_torch(modules)
+        self.backend = theirs
+        self.make.keywords.update(backend=theirs, reference="torch:eager")
+        if watch := _watch.current():
+            watch.imports = modules
 
 
-@dataclasses.dataclass
-class Failure:
-    """A region that failed: with which backend, what was said, and the program as it was before it was minified."""
+def _copies(arguments):
+    """Copies of arguments: those that share memory do so again."""
+    memo = {}
 
-    backend: str
-    message: str
-    repro: str | None
+    def copied(value):
+        if not isinstance(value, torch.Tensor):
+            return value
+        return copy.deepcopy(value.detach(), memo).requires_grad_(value.requires_grad)
 
-    @staticmethod
-    def of(backend, error):
-        """What an exception of a checked region says."""
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        path = pathlib.Path(lines[-1])
-        if not (path.suffix == ".py" and path.is_file()):
-            return Failure(backend, lines[0], None)
-        if path.parent.name == "minified":
-            whole = [path.parent.parent / name for name in ("repro.py", "minifier_launcher.py")]
-            path = next((each for each in whole if each.is_file()), path)
-        return Failure(backend, lines[0], str(path))
-
-
-@dataclasses.dataclass
-class Watch:
-    """What happened to the regions of a script."""
-
-    regions: int = 0
-    failures: list[Failure] = dataclasses.field(default_factory=list)
-    unchecked: list[str] = dataclasses.field(default_factory=list)
-
-
-_watches: list[Watch] = []
+    return [copied(value) for value in arguments]
 
 
 @contextlib.contextmanager
@@ -176,18 +174,16 @@ def watched():
     @functools.wraps(original)
     def compile(model=None, *, backend="inductor", options=None, mode=None, **settings):
         if not isinstance(backend, str):
-            watch.unchecked.append(f"a backend that is a function: {backend!r}")
+            _watch.current().unchecked.append(f"a backend that is a function: {backend!r}")
             return original(model, backend=backend, options=options, mode=mode, **settings)
         name = named(backend)
         if options and name.startswith("torch:"):
             name += "?" + "&".join(f"{key}={str(value).lower()}" for key, value in sorted(options.items()))
         return original(model, backend="pyrite_debug", options={"backend": name}, **settings)
 
-    watch = Watch()
-    _watches.append(watch)
     torch.compile = compile
     try:
-        yield watch
+        with _watch.watching() as watch:
+            yield watch
     finally:
         torch.compile = original
-        _watches.remove(watch)

@@ -28,6 +28,15 @@ pub fn register_torch(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
+/// Lets the processes in which torch's backends run import modules, for the operators that they define.
+#[pyfunction]
+pub fn import_for_torch(py: Python<'_>, modules: Vec<String>) -> PyResult<()> {
+    register_torch(py)?;
+    let interpreter: String = py.import("sys")?.getattr("executable")?.extract()?;
+    pyrite_debug::torch::register(Torch { imports: modules, ..Torch::new(Some(PathBuf::from(interpreter))) });
+    Ok(())
+}
+
 /// What the wrapper said last: where it wrote a repro.
 #[derive(Clone, Default)]
 pub struct Told(Arc<Mutex<Option<String>>>);

@@ -26,7 +26,7 @@ mod _native {
     #[pymodule_export]
     use crate::command::main;
     #[pymodule_export]
-    use crate::debugged::compile_debugged;
+    use crate::debugged::{compile_debugged, import_for_torch};
     #[pymodule_export]
     use crate::errors::{AccuracyError, CompileError};
     #[pymodule_export]

@@ -1,0 +1,118 @@
+"""What happens to the compiled regions of a script that is debugged as a whole."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib.machinery
+import os
+import pathlib
+import sys
+
+from pyrite import _native, config
+from pyrite._native import AccuracyError
+
+
+@dataclasses.dataclass
+class Failure:
+    """A region that failed: with which backend, what was said, and the program as it was before it was minified."""
+
+    backend: str
+    message: str
+    repro: str | None
+
+    @staticmethod
+    def of(backend, error):
+        """What an exception of a checked region says."""
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        path = pathlib.Path(lines[-1])
+        if not (path.suffix == ".py" and path.is_file()):
+            return Failure(backend, lines[0], None)
+        if path.parent.name == "minified":
+            whole = [path.parent.parent / name for name in ("repro.py", "minifier_launcher.py")]
+            path = next((each for each in whole if each.is_file()), path)
+        return Failure(backend, lines[0], str(path))
+
+
+@dataclasses.dataclass
+class Watch:
+    """What happened to the regions of a script."""
+
+    regions: int = 0
+    failures: list[Failure] = dataclasses.field(default_factory=list)
+    unchecked: list[str] = dataclasses.field(default_factory=list)
+    # Modules that define operators which Pyrite does not know.
+    imports: list[str] = dataclasses.field(default_factory=list)
+
+
+_watches: list[Watch] = []
+
+
+def current():
+    """The innermost watch, if there is one."""
+    return _watches[-1] if _watches else None
+
+
+@contextlib.contextmanager
+def watching():
+    """Notes what happens to regions."""
+    watch = Watch()
+    _watches.append(watch)
+    try:
+        yield watch
+    finally:
+        _watches.remove(watch)
+
+
+@contextlib.contextmanager
+def noted(backend):
+    """Notes the failure of a region, which is raised on."""
+    try:
+        yield
+    except (AccuracyError, RuntimeError, NotImplementedError) as error:
+        if watch := current():
+            watch.failures.append(Failure.of(backend, error))
+        raise
+
+
+class Checked:
+    """A region of `pyrite.compile` under the debugger: its first calls are checked, the others run eagerly."""
+
+    def __init__(self, program, graph, backend):
+        self.program, self.graph, self.backend = program, graph, backend
+        self.calls = 0
+        self.eager = None
+        if watch := current():
+            watch.regions += 1
+
+    def __call__(self, *arguments):
+        self.calls += 1
+        if config.debug_calls and self.calls > config.debug_calls:
+            if self.eager is None:
+                self.eager = _native.compile(self.graph, "eager", None, arguments)
+            return self.eager(*arguments)
+        with noted(self.backend):
+            return self.program(*arguments)
+
+
+def modules_defining(operators):
+    """The modules in whose text the namespaces of operators occur; none where one of them occurs nowhere."""
+    spaces = {name.removeprefix("torch.ops.").split(".")[0] for name in operators}
+    found = {}
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if name == "__main__" or not file or not file.endswith(tuple(importlib.machinery.SOURCE_SUFFIXES)):
+            continue
+        if file.startswith(_packages()) or not os.path.isfile(file):
+            continue
+        text = pathlib.Path(file).read_text(encoding="utf-8", errors="replace")
+        for space in spaces:
+            if f'"{space}' in text or f"'{space}" in text:
+                found.setdefault(space, []).append(name)
+    return sorted({name for names in found.values() for name in names}) if set(found) == spaces else []
+
+
+def _packages():
+    import torch
+
+    return os.path.dirname(torch.__file__), os.path.dirname(os.path.abspath(__file__))
