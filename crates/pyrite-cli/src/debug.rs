@@ -66,6 +66,24 @@ pub struct Debug {
 }
 
 impl Debug {
+    /// The usual session on a file, with its results in a folder.
+    pub fn of(file: PathBuf, backend: String, out: PathBuf) -> Self {
+        Self {
+            file,
+            backend: Some(backend),
+            reference: "eager".to_owned(),
+            accuracy: None,
+            runs: 3,
+            seed: None,
+            time_budget: None,
+            time_limit: None,
+            target: None,
+            out: Some(out),
+            comparing: Comparing::default(),
+            json: false,
+        }
+    }
+
     /// Does all of it.
     pub fn run(&self) -> Outcome {
         self.attempt().map_err(|failure| failure.told_in_json(self.json))

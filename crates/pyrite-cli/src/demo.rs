@@ -1,58 +1,109 @@
-//! `pyrite demo`: an embedded transformer block, read from text and run.
+//! `pyrite demo`: what Pyrite is for, in a few seconds and without Python.
+//!
+//! Compiles an embedded transformer block and runs it beside the interpreter; then compiles it with a bug planted in a
+//! fusion, and does what `pyrite analyze`, `debug` and `report` do: notices, says where results part, bisects, minifies,
+//! proves. Everything goes to one folder; the last line is the path of its report.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use pyrite_compiler::training::flatten;
+use pyrite_compiler::backend::Executable;
 use pyrite_compiler::{Options, find, inputs};
-use pyrite_ir::verify::verify;
+use pyrite_debug::compared;
+use pyrite_diag::{Code, Diagnostic, Location};
+use pyrite_interp::Mode;
+use pyrite_ir::{Graph, Value};
 use pyrite_ops::registry;
 use pyrite_reader::{ReadOptions, read_text};
+use pyrite_tensor::Tensor;
+use pyrite_trace::Topics;
 
-use crate::ExitCode;
 use crate::Outcome;
+use crate::analyze::Analyze;
+use crate::debug::Debug;
 use crate::failure::Failure;
-use crate::outputs::line;
+use crate::report::Report;
+use crate::tracing;
 
 /// The block: attention and a feed-forward part with residuals, as Dynamo captures it.
 const BLOCK: &str = include_str!("demo/transformer_block.py");
 
-/// Run an embedded transformer block
+/// The compiler with a bug.
+const WRONG: &str = "native_fusion_error_TESTING_ONLY";
+
+/// How often a program is run for its time.
+const RUNS: u32 = 5;
+
+/// Compile an embedded transformer block, plant a bug in the compiler, and find it
 #[derive(clap::Args)]
-pub struct Demo {}
+pub struct Demo {
+    /// Where everything is written [default: a new folder below PYRITE_DEBUG_DIR, else pyrite_debug]
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+}
 
 impl Demo {
-    /// Reads, verifies and runs the block, and says how long each took.
-    #[expect(clippy::unused_self, reason = "every command has the same shape")]
+    /// Tells the story.
     pub fn run(&self) -> Outcome {
-        let name = Path::new("transformer_block.py");
-        let start = Instant::now();
-        let read = read_text(BLOCK, Some(name), registry(), &ReadOptions::default())
-            .map_err(|diagnostics| Failure::Input { diagnostics, json: false })?;
-        let read_time = start.elapsed();
-        let problems = verify(&read.graph, Some(name));
-        println!(
-            "read      {} nodes in {:.2} ms, {} problems",
-            read.graph.len(),
-            read_time.as_secs_f64() * 1e3,
-            problems.len()
-        );
-        let inputs = inputs::generate(&read.graph, name, 0).map_err(Failure::of)?;
-        let backend = find("eager").ok_or_else(|| anyhow::anyhow!("the backend eager is missing"))?;
-        let program = (backend.compile)(read.graph, &Options::default()).map_err(|e| anyhow::anyhow!("{e}"))?;
-        let start = Instant::now();
-        let mut nodes = 0;
-        let result = program.run(inputs.values, &mut |_, _| nodes += 1).map_err(|e| anyhow::anyhow!("{e}"))?;
-        println!(
-            "run       {nodes} nodes in {:.2} ms with backend {}",
-            start.elapsed().as_secs_f64() * 1e3,
-            backend.name
-        );
-        let mut outputs = Vec::new();
-        flatten(&result.outputs, &mut outputs);
-        for output in &outputs {
-            println!("output    {}", line(output));
-        }
-        Ok(ExitCode::SUCCESS)
+        let folder = tracing::begin_demo(self.out.as_deref())?;
+        let file = folder.join("transformer_block.py");
+        std::fs::write(&file, BLOCK).map_err(|error| {
+            let problem = Diagnostic::error(Code::new("demo::cannot-write"), "the demo cannot be written");
+            Failure::of(problem.at(Location::in_file(&file)).cause(error.to_string()).hint("name a folder with --out"))
+        })?;
+        compile(&file)?;
+        tracing::limit(Topics::parse("debug").unwrap_or(Topics::NONE));
+
+        println!("\nThe same, by a compiler with a bug in one of its fusions ({WRONG}). Where do results part?");
+        Analyze::of(file.clone(), WRONG.to_owned(), folder.clone()).run()?;
+        println!("\nWhich decision of the compiler is it, and what is the smallest program that shows it?");
+        let code = Debug::of(file, WRONG.to_owned(), folder.clone()).run()?;
+        pyrite_trace::stop()?;
+        println!("\nThe whole story as a page:");
+        Report::of(folder).run()?;
+        Ok(code)
     }
+}
+
+/// Compiles the block, runs it, and compares it with the interpreter.
+fn compile(file: &Path) -> Result<(), Failure> {
+    println!("A transformer block, compiled and run:");
+    let read = read_text(BLOCK, Some(file), registry(), &ReadOptions::default())
+        .map_err(|diagnostics| Failure::Input { diagnostics, json: false })?;
+    let inputs = inputs::generate(&read.graph, file, 0).map_err(Failure::of)?.values;
+    let nodes = read.graph.len();
+    let (eager, _) = made("eager", read.graph.clone(), Mode::Eager)?;
+    let (exact, _) = made("eager", read.graph.clone(), Mode::Fp64)?;
+    let (native, took) = made("native", read.graph, Mode::Eager)?;
+    println!("compile: {nodes} nodes in {took:.1} ms");
+    let (slow, expected) = timed(&*eager, &inputs)?;
+    let (fast, actual) = timed(&*native, &inputs)?;
+    println!("run: {fast:.2} ms, interpreted {slow:.2} ms");
+    let (_, truth) = timed(&*exact, &inputs)?;
+    let report = pyrite_compare::compare(&expected, &actual, Some(&truth), &pyrite_compare::Options::default());
+    let agree = if report.differences.is_empty() { "agree" } else { "DIFFER" };
+    println!("compare: the results {agree}");
+    Ok(())
+}
+
+/// The block by a backend, and how many milliseconds it took to compile.
+fn made(backend: &str, graph: Graph, mode: Mode) -> Result<(Box<dyn Executable>, f64), Failure> {
+    let found = find(backend).ok_or_else(|| anyhow::anyhow!("the backend {backend} is missing"))?;
+    let begun = Instant::now();
+    let program = (found.compile)(graph, &Options { mode, ..Options::default() });
+    let program = program.map_err(|error| anyhow::anyhow!("{error}"))?;
+    Ok((program, begun.elapsed().as_secs_f64() * 1e3))
+}
+
+/// The shortest time of several runs, in milliseconds, and the results.
+fn timed(program: &dyn Executable, inputs: &[Value<Tensor>]) -> Result<(f64, pyrite_compare::Results), Failure> {
+    let mut best = f64::INFINITY;
+    let mut outputs = Vec::new();
+    for _ in 0..RUNS {
+        let begun = Instant::now();
+        let ran = program.run(inputs.to_vec(), &mut |_, _| {}).map_err(|error| anyhow::anyhow!("{error}"))?;
+        best = best.min(begun.elapsed().as_secs_f64() * 1e3);
+        outputs = vec![ran.outputs];
+    }
+    Ok((best, compared(&pyrite_compiler::training::Results { outputs, ..Default::default() })))
 }

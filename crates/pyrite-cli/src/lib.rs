@@ -122,7 +122,7 @@ enum Command {
     Logs(logs::Logs),
     /// Say what works on this machine and what is missing
     Doctor(doctor::Doctor),
-    /// Run an embedded transformer block
+    /// Compile an embedded transformer block, plant a bug in the compiler, and find it
     Demo(demo::Demo),
     /// Run a command that ends with its caller (internal)
     #[command(hide = true)]

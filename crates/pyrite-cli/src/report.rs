@@ -28,6 +28,11 @@ pub struct Report {
 }
 
 impl Report {
+    /// The page of a folder, in it.
+    pub fn of(folder: PathBuf) -> Self {
+        Self { folder, compare: None, out: None, json: false }
+    }
+
     /// Reads the folder, writes the page, and says where it is.
     pub fn run(&self) -> Outcome {
         self.attempt().map_err(|failure| failure.told_in_json(self.json))

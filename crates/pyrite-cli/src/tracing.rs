@@ -42,8 +42,12 @@ pub fn begin(asked: Option<&str>) -> Result<(), Failure> {
     if topics.is_empty() {
         return Ok(());
     }
-    let folder = pyrite_trace::run_folder(&base());
-    pyrite_trace::start(Setup { topics, ..Setup::new(&folder) }).map_err(|error| {
+    start(Setup { topics, ..Setup::new(&pyrite_trace::run_folder(&base())) })
+}
+
+fn start(setup: Setup) -> Result<(), Failure> {
+    let folder = setup.folder.clone();
+    pyrite_trace::start(setup).map_err(|error| {
         let problem = Diagnostic::error(Code::new("trace::cannot-write"), "the trace cannot be written");
         let problem = problem.at(Location::in_file(&folder)).cause(error.to_string());
         Failure::of(problem.hint("name a folder that can be written with PYRITE_DEBUG_DIR"))
@@ -61,6 +65,16 @@ pub fn begin_in(folder: &Path) {
         untraced(&error);
     }
 }
+
+/// Begins the trace of a demo, with everything in it; returns its folder.
+pub fn begin_demo(out: Option<&Path>) -> Result<PathBuf, Failure> {
+    let folder = out.map_or_else(|| pyrite_trace::run_folder(&base()), Path::to_owned);
+    start(Setup::new(&folder))?;
+    Ok(folder)
+}
+
+/// Leaves everything but these topics out of the trace from here on.
+pub use pyrite_trace::limit;
 
 /// Ends a trace, and says where it is if it has a folder of its own.
 pub fn end() {

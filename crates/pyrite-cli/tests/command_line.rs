@@ -168,10 +168,23 @@ fn listings_are_arrays_of_objects_with_a_name() {
 }
 
 #[test]
-fn the_demo_runs() {
-    let output = pyrite(&["demo"]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(stdout(&output).contains("output    f32[8, 64, 128]"), "{}", stdout(&output));
+fn the_demo_finds_the_planted_fusion_and_ends_with_its_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("demo");
+    let output = pyrite(&["demo", "--out", out.to_str().unwrap()]);
+    let told = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{told}{}", stderr(&output));
+    assert!(told.contains("compare: the results agree"), "{told}");
+    assert!(told.contains("first: act, "), "{told}");
+    assert!(told.contains("a guilty step: fuse "), "{told}");
+    assert!(told.contains("proven in a fresh process"), "{told}");
+    let report = told.trim_end().lines().last().unwrap();
+    assert_eq!(Path::new(report), out.join("report.html"));
+    let repro = std::fs::read_to_string(out.join("repro.py")).unwrap();
+    assert_eq!(repro.matches("torch.ops.aten.").count(), 1, "{repro}");
+    assert!(repro.contains("aten.gelu"), "{repro}");
+    let page = std::fs::read_to_string(report).unwrap();
+    assert!(page.contains("output_code") && page.contains("aten.gelu"), "the page has the code and the repro");
 }
 
 /// A repro whose input lies in a storage of that name.

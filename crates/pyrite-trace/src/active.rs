@@ -106,6 +106,15 @@ pub fn stop() -> Result<Option<PathBuf>, TraceError> {
     }
 }
 
+/// Lets the trace that is going on hold only these topics from here on.
+pub fn limit(topics: Topics) {
+    let mut state = state();
+    if let Some(trace) = &mut state.trace {
+        trace.topics = topics;
+    }
+    state.announce();
+}
+
 /// The folder of the trace that is going on.
 pub fn folder() -> Option<PathBuf> {
     state().trace.as_ref().map(|trace| trace.directory.folder().to_owned())

@@ -39,8 +39,8 @@ mod select;
 mod topic;
 
 pub use active::{
-    LogSink, Scope, Setup, current_graph, emit, folder, graph, graph_name, is_on, log, record, set_logs, stage, start,
-    step, stop, wanted, within,
+    LogSink, Scope, Setup, current_graph, emit, folder, graph, graph_name, is_on, limit, log, record, set_logs, stage,
+    start, step, stop, wanted, within,
 };
 pub use directory::{Files, TRACE_FILE, TraceError, read, rebuild, run_folder};
 pub use event::{Event, Level, Record, Stage};

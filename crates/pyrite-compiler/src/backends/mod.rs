@@ -4,6 +4,7 @@ mod eager;
 mod interpreted;
 mod native;
 mod nested;
+mod planted;
 mod serial;
 mod testing;
 
@@ -65,5 +66,6 @@ pub(crate) fn built_in() -> Vec<Backend> {
             .backend("native", "differentiates ahead of time and compiles both halves to machine code"),
     ];
     all.extend(testing::backends());
+    all.push(planted::backend());
     all
 }
