@@ -1,11 +1,15 @@
-//! `pyrite doctor`: what works on this machine.
+//! `pyrite doctor`: what works on this machine, what is missing, and how to get it.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use pyrite_compiler::{Options, find};
+use pyrite_reader::{ReadOptions, read_text};
+use pyrite_tensor::Tensor;
 use serde_json::json;
 
 use crate::ExitCode;
-use crate::{Outcome, environment};
+use crate::{Invocation, Outcome, environment, tracing};
 
 /// Say what works on this machine and what is missing
 #[derive(clap::Args)]
@@ -16,10 +20,10 @@ pub struct Doctor {
 }
 
 /// How a check came out.
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Fine,
-    Missing,
+    /// It is missing; how to get it.
+    Missing(String),
 }
 
 struct Finding {
@@ -28,67 +32,110 @@ struct Finding {
     text: String,
 }
 
+impl Finding {
+    fn fine(name: &'static str, text: impl Into<String>) -> Self {
+        Self { name, state: State::Fine, text: text.into() }
+    }
+
+    fn missing(name: &'static str, text: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { name, state: State::Missing(remedy.into()), text: text.into() }
+    }
+
+    fn remedy(&self) -> Option<&str> {
+        if let State::Missing(remedy) = &self.state { Some(remedy) } else { None }
+    }
+}
+
 impl Doctor {
     /// Prints the findings. What is missing is optional, so the exit code is 0 unless a check itself fails.
     pub fn run(&self) -> Outcome {
-        let findings = findings();
+        let mut findings = findings();
+        findings.extend([workers(), writable("temporary files", &std::env::temp_dir(), "TMPDIR")]);
+        findings.push(writable("traces", &tracing::base(), "PYRITE_DEBUG_DIR"));
         if self.json {
             let rows: Vec<_> = findings
                 .iter()
-                .map(|f| json!({"name": f.name, "fine": f.state == State::Fine, "text": f.text}))
+                .map(|f| json!({"name": f.name, "fine": f.remedy().is_none(), "text": f.text, "remedy": f.remedy()}))
                 .collect();
             println!("{:#}", json!(rows));
         } else {
             for finding in &findings {
-                let mark = if finding.state == State::Fine { "ok     " } else { "missing" };
-                println!("{mark}  {:<12} {}", finding.name, finding.text);
+                let mark = if finding.remedy().is_none() { "ok     " } else { "missing" };
+                println!("{mark}  {:<15} {}", finding.name, finding.text);
+                if let Some(remedy) = finding.remedy() {
+                    println!("         {:<15} {remedy}", "");
+                }
             }
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-fn findings() -> [Finding; 7] {
-    [version(), cpu(), threads(), operators(), torch(), temporary_folder(), variables()]
+/// What concerns the programs that are run here.
+fn findings() -> Vec<Finding> {
+    vec![version(), cpu(), native(), threads(), operators(), torch(), package(), variables()]
 }
 
 /// Names and texts of what this machine is.
 pub fn environment() -> Vec<(&'static str, String)> {
-    let concerns_programs = |finding: &Finding| finding.name != "disk";
-    findings().into_iter().filter(concerns_programs).map(|finding| (finding.name, finding.text)).collect()
+    findings().into_iter().map(|finding| (finding.name, finding.text)).collect()
+}
+
+/// What a line of Python prints, or what is wrong.
+enum Said {
+    Line(String),
+    Failed,
+    NotStarted(std::io::Error),
+}
+
+fn python(script: &str) -> Said {
+    match Command::new(crate::python_interpreter()).args(["-c", script]).output() {
+        Ok(output) if output.status.success() => Said::Line(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
+        Ok(_) => Said::Failed,
+        Err(error) => Said::NotStarted(error),
+    }
 }
 
 /// Whether there is a torch to compare with.
 fn torch() -> Finding {
-    let script = "import sys, torch; print(f'torch {torch.__version__} with Python {sys.version.split()[0]}')";
+    let interpreter = crate::python_interpreter().display().to_string();
     let name = "torch";
-    let interpreter = crate::python_interpreter();
-    match Command::new(&interpreter).args(["-c", script]).output() {
-        Ok(output) if output.status.success() => {
-            Finding { name, state: State::Fine, text: String::from_utf8_lossy(&output.stdout).trim().to_owned() }
+    match python("import sys, torch; print(f'torch {torch.__version__} with Python {sys.version.split()[0]}')") {
+        Said::Line(text) => Finding::fine(name, text),
+        Said::Failed => Finding::missing(
+            name,
+            format!("{interpreter} has no torch; only needed to compare with PyTorch"),
+            format!("`{interpreter} -m pip install torch`, or name another interpreter with --python or PYRITE_PYTHON"),
+        ),
+        Said::NotStarted(error) => Finding::missing(
+            name,
+            format!("{interpreter} cannot be started ({error}); only needed to compare with PyTorch"),
+            "install Python 3.11, 3.12 or 3.13, or name an interpreter with --python or PYRITE_PYTHON",
+        ),
+    }
+}
+
+/// Whether the Python package of the same version is there.
+fn package() -> Finding {
+    let own = env!("CARGO_PKG_VERSION");
+    let name = "python package";
+    let install = "`pip install .` in a clone of Pyrite's repository, with that interpreter's pip";
+    match python("import pyrite; print(pyrite.__version__)") {
+        Said::Line(version) if version == own => Finding::fine(name, format!("pyrite {version}")),
+        Said::Line(version) => {
+            Finding::missing(name, format!("pyrite {version} there, this command is {own}"), install)
         }
-        Ok(_) => Finding {
+        Said::Failed | Said::NotStarted(_) => Finding::missing(
             name,
-            state: State::Missing,
-            text: format!(
-                "{} has no torch; only needed to compare with PyTorch: `pip install torch`, or name another with --python",
-                interpreter.display()
-            ),
-        },
-        Err(error) => Finding {
-            name,
-            state: State::Missing,
-            text: format!(
-                "{} cannot be started ({error}); only needed to compare with PyTorch: name an interpreter with --python",
-                interpreter.display()
-            ),
-        },
+            "not there; only needed for `pyrite.compile` and torch.compile(backend=\"pyrite\")",
+            install,
+        ),
     }
 }
 
 fn version() -> Finding {
     let text = format!("pyrite {} on {} {}", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
-    Finding { name: "version", state: State::Fine, text }
+    Finding::fine("version", text)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -99,39 +146,77 @@ fn cpu() -> Finding {
         ("avx512f", std::arch::is_x86_feature_detected!("avx512f")),
     ];
     let present: Vec<&str> = features.iter().filter(|(_, there)| *there).map(|(name, _)| *name).collect();
-    let text = if present.is_empty() {
-        "no vector extensions: matrix products are slow".to_owned()
-    } else {
-        present.join(", ")
-    };
-    Finding { name: "cpu", state: if present.is_empty() { State::Missing } else { State::Fine }, text }
+    if present.is_empty() {
+        let text = "no vector extensions: loops are interpreted and matrix products are slow";
+        return Finding::missing("cpu", text, "use a processor with AVX2");
+    }
+    Finding::fine("cpu", present.join(", "))
 }
 
 #[cfg(not(target_arch = "x86_64"))]
 fn cpu() -> Finding {
-    Finding { name: "cpu", state: State::Fine, text: std::env::consts::ARCH.to_owned() }
+    Finding::fine("cpu", std::env::consts::ARCH)
+}
+
+/// Whether machine code can be made and run: some systems forbid it.
+fn native() -> Finding {
+    let text = "class Repro(torch.nn.Module):\n    def forward(self, x : \"f32[3]\"):\n        twice = x + x\n        \
+                return (twice,)\n";
+    let ran = || -> Result<(), String> {
+        let read = read_text(text, None, pyrite_ops::registry(), &ReadOptions::default())
+            .map_err(|_| "the check itself cannot be read".to_owned())?;
+        let backend = find("native").ok_or("the backend is missing")?;
+        let program = (backend.compile)(read.graph, &Options::default()).map_err(|error| error.to_string())?;
+        let input = Tensor::from_slice(&[1.0f32, 2.0, 3.0], &[3]);
+        program.run(vec![input.into()], &mut |_, _| {}).map_err(|error| error.to_string())?;
+        Ok(())
+    };
+    let generator = pyrite_codegen::Generator::chosen();
+    match ran() {
+        Ok(()) => Finding::fine("native code", format!("{generator:?}")),
+        Err(error) => Finding::missing(
+            "native code",
+            format!("a compiled program does not run: {error}"),
+            "PYRITE_CODEGEN=tiles interprets loops instead",
+        ),
+    }
 }
 
 fn threads() -> Finding {
-    Finding { name: "threads", state: State::Fine, text: pyrite_threads::chosen().to_string() }
+    Finding::fine("threads", pyrite_threads::chosen().to_string())
 }
 
 fn operators() -> Finding {
-    Finding { name: "operators", state: State::Fine, text: pyrite_ops::registry().iter().count().to_string() }
+    Finding::fine("operators", pyrite_ops::registry().iter().count().to_string())
 }
 
-fn temporary_folder() -> Finding {
-    let folder = std::env::temp_dir();
-    let file = folder.join(format!("pyrite-doctor-{}", std::process::id()));
-    let name = "disk";
-    match std::fs::write(&file, b"pyrite") {
-        Ok(()) => {
-            let _ = std::fs::remove_file(&file);
-            Finding { name, state: State::Fine, text: format!("{} can be written", folder.display()) }
-        }
-        Err(error) => {
-            Finding { name, state: State::Missing, text: format!("{} cannot be written: {error}", folder.display()) }
-        }
+/// Whether this program can be started again, as everything that judges programs does.
+fn workers() -> Finding {
+    let started = Invocation::own().and_then(|own| {
+        Command::new(&own.program).args(&own.arguments).arg("--version").output().map(|output| output.status.success())
+    });
+    match started {
+        Ok(true) => Finding::fine("workers", "this program can be started again"),
+        Ok(false) => Finding::missing("workers", "this program fails when it is started again", "install it anew"),
+        Err(error) => Finding::missing(
+            "workers",
+            format!("this program cannot be started again: {error}"),
+            "raise the limit of processes (`ulimit -u`), or free memory",
+        ),
+    }
+}
+
+/// Whether a folder, or the nearest one above that is there, can be written.
+fn writable(name: &'static str, folder: &Path, variable: &str) -> Finding {
+    let there: PathBuf =
+        folder.ancestors().find(|above| above.is_dir()).map_or_else(|| PathBuf::from("."), Path::to_owned);
+    match tempfile::NamedTempFile::new_in(&there) {
+        Ok(_) => Finding::fine(name, format!("{} can be written", folder.display())),
+        Err(error) => Finding::missing(
+            name,
+            format!("{} cannot be written: {error}", folder.display()),
+            format!("name another folder with {variable}"),
+        ),
     }
 }
 
@@ -141,5 +226,5 @@ fn variables() -> Finding {
         .filter_map(|(name, _)| Some(format!("{name}={}", environment::value(name)?)))
         .collect();
     let text = if set.is_empty() { "none of Pyrite's variables is set".to_owned() } else { set.join(" ") };
-    Finding { name: "environment", state: State::Fine, text }
+    Finding::fine("environment", text)
 }

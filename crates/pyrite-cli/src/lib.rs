@@ -11,6 +11,7 @@ mod backends;
 mod bisect;
 mod compare;
 mod compile;
+mod completions;
 mod debug;
 mod demo;
 mod doctor;
@@ -122,6 +123,8 @@ enum Command {
     Logs(logs::Logs),
     /// Say what works on this machine and what is missing
     Doctor(doctor::Doctor),
+    /// Print a script that completes this command's words in a shell
+    Completions(completions::Completions),
     /// Compile an embedded transformer block, plant a bug in the compiler, and find it
     Demo(demo::Demo),
     /// Run a command that ends with its caller (internal)
@@ -189,6 +192,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>, own: Invocation) -> ExitCo
             Command::Backends(command) => command.run(),
             Command::Logs(command) => command.run(),
             Command::Doctor(command) => command.run(),
+            Command::Completions(command) => command.run(),
             Command::Demo(command) => command.run(),
             Command::Supervise { parent, words } => supervise::supervise(parent, &words),
             Command::Worker { memory_limit, parent } => {

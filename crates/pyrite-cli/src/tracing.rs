@@ -15,7 +15,7 @@ use crate::environment;
 use crate::failure::{Failure, tell_one};
 
 /// Where traces and repros go: what `PYRITE_DEBUG_DIR` names, else `pyrite_debug`.
-fn base() -> PathBuf {
+pub fn base() -> PathBuf {
     environment::value("PYRITE_DEBUG_DIR").map_or_else(|| PathBuf::from("pyrite_debug"), PathBuf::from)
 }
 
