@@ -61,6 +61,8 @@ enum Task {
     Tidy,
     /// Rewrite the expectations of the filetests
     Bless,
+    /// Rewrite the pages of docs/reference/ from the tables in the source
+    Docs,
     /// Run the tests, the whole conformance suites and a long fuzz run
     Nightly,
     /// Install the Python environment if it is missing, build the package, and print the interpreter that has both
@@ -102,6 +104,7 @@ fn run(task: Task) -> Result<ExitCode> {
             programs::conformance(workspace, what, &args)?;
         }
         Task::Bless => programs::bless(workspace)?,
+        Task::Docs => programs::docs(workspace)?,
         Task::Fuzz { seconds } => programs::fuzz(workspace, seconds)?,
         Task::Python => println!("{}", package::interpreter(workspace)?.display()),
     }

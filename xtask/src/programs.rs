@@ -54,6 +54,11 @@ pub fn bless(workspace: &Workspace) -> Result<()> {
     process::run(workspace.cargo(runner).args(["-p", TESTING, "--test", "filetests"]).env("BLESS", "1"))
 }
 
+/// Rewrites the pages that are made from tables.
+pub fn docs(workspace: &Workspace) -> Result<()> {
+    process::run(workspace.cargo(["test", "-p", "pyrite-cli", "--test", "reference"]).env("BLESS", "1"))
+}
+
 /// Fuzzes the reader and the verifier for so many seconds.
 pub fn fuzz(workspace: &Workspace, seconds: u64) -> Result<()> {
     if !has_fuzz_target(workspace) {

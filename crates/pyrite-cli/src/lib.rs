@@ -28,6 +28,7 @@ mod numbers;
 mod ops;
 mod outputs;
 mod program;
+mod reference;
 mod report;
 mod run;
 mod show;
@@ -77,7 +78,7 @@ fn worker_arguments(own: Invocation) -> Vec<OsString> {
 
 /// Captures, runs and debugs tensor programs.
 #[derive(Parser)]
-#[command(name = "pyrite", version, about)]
+#[command(name = "pyrite", version)]
 struct Cli {
     /// The Python interpreter that has torch, for backends `torch:NAME` [default: PYRITE_PYTHON, else python3]
     #[arg(long, global = true, value_name = "PROGRAM")]
@@ -127,6 +128,9 @@ enum Command {
     Completions(completions::Completions),
     /// Compile an embedded transformer block, plant a bug in the compiler, and find it
     Demo(demo::Demo),
+    /// Print a page of the reference (for `cargo xtask docs`)
+    #[command(hide = true)]
+    Reference(reference::Reference),
     /// Run a command that ends with its caller (internal)
     #[command(hide = true)]
     Supervise {
@@ -188,6 +192,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>, own: Invocation) -> ExitCo
             Command::Compare(command) => command.run(),
             Command::GetArgs(command) => command.run(),
             Command::Report(command) => command.run(),
+            Command::Reference(command) => command.run(),
             Command::Ops(command) => command.run(),
             Command::Backends(command) => command.run(),
             Command::Logs(command) => command.run(),

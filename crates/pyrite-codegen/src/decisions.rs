@@ -4,6 +4,14 @@
 use pyrite_loops::Kernel;
 use pyrite_passes::Gate;
 
+/// The first word of every decision, and what it decides.
+pub const DECISIONS: &[(&str, &str)] = &[
+    ("lower", "an operator becomes loops; refused, it is a call of its reference kernel"),
+    ("fuse", "two kernels become one; refused, each writes its results to memory"),
+    ("follow", "a kernel runs behind a product, row by row while the rows are in the cache"),
+    ("emit", "a kernel becomes machine code; refused, the tile interpreter runs it"),
+];
+
 /// Spoils the kernel that a decision made; it gets the decision's name.
 pub type Spoil<'a> = dyn FnMut(&str, &mut Kernel) + 'a;
 

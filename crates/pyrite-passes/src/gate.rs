@@ -4,6 +4,12 @@
 //! refuses from a given number on. Running a compiler with limits 0, 1, 2, … finds the first rewrite that breaks a
 //! program; refusing that one by its name, which other refusals do not change, finds the next.
 
+/// The first word of every rewrite that passes of this crate ask for, and what it does.
+pub const REWRITES: &[(&str, &str)] = &[
+    ("decompose", "puts simpler operators in the place of one that the next stage does not have to know"),
+    ("common-subexpressions", "computes once what is computed several times"),
+];
+
 /// Lets rewrites through; see the module's text.
 #[derive(Clone, Debug, Default)]
 pub struct Gate {
