@@ -102,7 +102,8 @@ impl Compile {
 
     fn attempt(&self) -> Outcome {
         let Some(path) = self.load_args.as_ref().or(self.file.as_ref()) else {
-            return Err(Failure::of(Diagnostic::error(Code::new("cli::no-file"), "there is no file to compile")));
+            let problem = Diagnostic::error(Code::new("cli::no-file"), "there is no file to compile");
+            return Err(Failure::of(problem.hint("name one, or what `--save-args` wrote with `--load-args FILE`")));
         };
         let program = Program::open(path)?;
         if self.load_args.is_some() {
@@ -137,7 +138,8 @@ impl Compile {
         .and_then(|file| file.persist(path).map_err(|error| error.error));
         written.map(|_| ()).map_err(|error| {
             let what = Diagnostic::error(Code::new("compile::cannot-write"), "the arguments cannot be kept");
-            Failure::of(what.at(Location::in_file(path)).cause(error.to_string()))
+            let what = what.at(Location::in_file(path)).cause(error.to_string());
+            Failure::of(what.hint("make room, or name another file with --save-args"))
         })
     }
 

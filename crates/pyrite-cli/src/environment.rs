@@ -26,6 +26,8 @@ pub const VARIABLES: &[(&str, &str)] = &[
         "PYRITE_REPRO_LEVEL",
         "1 to 4: when a run leaves its program behind; by default 2 where PYRITE_REPRO_AFTER is set",
     ),
+    ("PYRITE_DEBUG_FUNCTION", "Python: the only function whose frames are captured"),
+    ("PYRITE_VERBOSE", "Python: 1 shows errors with the stacks of Pyrite and of the user"),
 ];
 
 /// The value of a variable that is set and not empty.
@@ -50,7 +52,8 @@ pub fn apply() -> Result<(), Failure> {
     {
         let known = pyrite_codegen::Generator::NAMES.join(", ");
         let message = format!("PYRITE_CODEGEN is `{name}`, expected one of {known}");
-        return Err(Failure::of(Diagnostic::error(Code::new("environment::bad-value"), message)));
+        let problem = Diagnostic::error(Code::new("environment::bad-value"), message);
+        return Err(Failure::of(problem.hint("unset it to use the widest vectors of this machine")));
     }
     let threads = match value("PYRITE_NUM_THREADS") {
         None => None,

@@ -132,7 +132,8 @@ impl Run {
         }
         if !(0.0..=1.0).contains(&self.memory_budget) {
             let message = format!("the memory budget {} is not between 0 and 1", self.memory_budget);
-            return Err(Failure::of(Diagnostic::error(Code::new("cli::bad-value"), message)));
+            let problem = Diagnostic::error(Code::new("cli::bad-value"), message);
+            return Err(Failure::of(problem.hint("1 keeps what is cheapest to keep, 0 computes everything again")));
         }
         let backend = named(&self.backend)?;
         let reference = named(&self.reference)?;

@@ -262,7 +262,7 @@ impl fmt::Display for Difference {
         let Some(numbers) = &self.numbers else {
             return write!(f, "expected {}, got {}", self.expected, self.actual);
         };
-        write!(f, "{}; broken: {}", numbers, self.rule.demand())
+        write!(f, "{}; broken rule: {}", numbers, self.rule.demand())
     }
 }
 

@@ -138,7 +138,7 @@ fn the_summary_has_the_worst_first_and_counts_the_rest() {
     assert_eq!(
         report.summary(2),
         "outputs[2]: shape: expected [1], got [2]\n\
-         outputs[1]: value: 1 of 2 elements differ, worst at [0]: expected 1.0, got 5.0; abs 4, rel 4; broken: elements are \
+         outputs[1]: value: 1 of 2 elements differ, worst at [0]: expected 1.0, got 5.0; abs 4, rel 4; broken rule: elements are \
          within the tolerance\n\
          and one more difference\n"
     );

@@ -22,6 +22,8 @@ const UNREADABLE: Code = Code::new("inputs::unreadable-storage");
 const WRONG_SIZE: Code = Code::new("inputs::wrong-storage-size");
 const WRONG_HASH: Code = Code::new("inputs::wrong-storage-hash");
 const BAD_TENSOR: Code = Code::new("inputs::bad-tensor");
+/// What to do about an input that cannot be made.
+const SIZES: &str = "give the input the sizes of a real run, or dump the program with its data";
 const UNKNOWN: Code = Code::new("inputs::unknown-input");
 
 /// Inputs, and how many of their storages were made up because the file names no data.
@@ -42,6 +44,7 @@ pub fn load(spec: &InputSpec, file: &Path, seed: u64) -> Result<Inputs, Diagnost
         let nbytes = storage.nbytes.hint().and_then(|n| usize::try_from(n).ok()).ok_or_else(|| {
             Diagnostic::error(BAD_TENSOR, format!("a storage of {} bytes cannot be made", storage.nbytes))
                 .at(Location::in_file(file))
+                .hint(SIZES)
         })?;
         storages.push(if let Some(name) = &storage.name {
             stored(name, nbytes, file)?
@@ -106,13 +109,13 @@ pub fn generate(graph: &Graph, file: &Path, seed: u64) -> Result<Inputs, Diagnos
 fn random(meta: &Meta, generator: &mut TorchGenerator) -> Result<Tensor, Diagnostic> {
     let ints = |dims: &[SymInt]| dims.iter().map(|d| d.hint().unwrap_or(-1)).collect::<Vec<_>>();
     rand_strided(&ints(&meta.shape), &ints(&meta.stride), meta.dtype, generator)
-        .map_err(|e| Diagnostic::error(BAD_TENSOR, format!("an input {meta} cannot be made")).cause(e))
+        .map_err(|e| Diagnostic::error(BAD_TENSOR, format!("an input {meta} cannot be made")).cause(e).hint(SIZES))
 }
 
 fn made_up(spec: &StorageSpec, nbytes: usize, generator: &mut TorchGenerator) -> Result<Storage, Diagnostic> {
     let count = (nbytes / spec.dtype_hint.size()) as i64;
     let fail = |cause: String| {
-        Diagnostic::error(BAD_TENSOR, format!("a storage of {nbytes} bytes cannot be made")).cause(cause)
+        Diagnostic::error(BAD_TENSOR, format!("a storage of {nbytes} bytes cannot be made")).cause(cause).hint(SIZES)
     };
     let tensor = rand_strided(&[count], &[1], spec.dtype_hint, generator).map_err(|e| fail(e.to_string()))?;
     if tensor.storage().nbytes() == nbytes {

@@ -62,7 +62,8 @@ impl Check<'_> {
         if let Some(span) = node.span {
             location = location.line(span.line).column(span.column);
         }
-        self.found.push(Diagnostic::error(Code::new(code), format!("{message} (node `{}`)", node.name)).at(location));
+        let problem = Diagnostic::error(Code::new(code), format!("{message} (node `{}`)", node.name)).at(location);
+        self.found.push(problem.hint("correct the line; if Pyrite or PyTorch wrote it so, that is a bug to report"));
     }
 
     fn run(&mut self) {
@@ -147,7 +148,8 @@ impl Check<'_> {
         if !graph.nodes().any(|(_, node)| node.kind == Kind::Output) {
             let location = self.file.map_or_else(Location::default, Location::in_file);
             let message = "the graph has no output: nothing is returned";
-            self.found.push(Diagnostic::error(Code::new("verify::no-output"), message).at(location));
+            let problem = Diagnostic::error(Code::new("verify::no-output"), message).at(location);
+            self.found.push(problem.hint("end `forward` with `return (value,)`"));
         }
     }
 

@@ -111,7 +111,9 @@ pub fn read_path(path: &Path, registry: &Registry, options: &ReadOptions) -> Res
             }
             read_bytes(&bytes, Some(path), registry, &options)
         }
-        Err(error) => fail(Diagnostic::error(codes::IO, "the file cannot be read").cause(error)),
+        Err(error) => {
+            fail(Diagnostic::error(codes::IO, "the file cannot be read").cause(error).hint("check its permissions"))
+        }
     }
 }
 

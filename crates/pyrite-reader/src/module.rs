@@ -58,7 +58,8 @@ pub(crate) fn read(
         Ok(ReadOutcome { notes, ..outcome })
     } else {
         let mut all = Diagnostics::new();
-        all.push(Diagnostic::error(codes::NO_GRAPH, "the graph could not be read").at(source.whole()));
+        let problem = Diagnostic::error(codes::NO_GRAPH, "the graph could not be read").at(source.whole());
+        all.push(problem.hint("a program is a class with a method `forward`, as PyTorch's debugger writes it"));
         Err(all)
     }
 }
@@ -71,7 +72,8 @@ fn read_source(
 ) -> Res<ReadOutcome> {
     if source.text.len() > u32::MAX as usize / 2 {
         let message = "the text is larger than a graph needs";
-        return problems.fail(Diagnostic::error(codes::TOO_LARGE, message).at(source.whole()));
+        let problem = Diagnostic::error(codes::TOO_LARGE, message).at(source.whole());
+        return problems.fail(problem.hint("name a repro file, not a data file"));
     }
     if let Err(diagnostic) = check_depth(source) {
         return problems.fail(diagnostic);

@@ -25,7 +25,8 @@ function minifyPanel(run) {
     const step = improved[index];
     if (!step) return;
     const before = improved[index - 1];
-    const title = before ? `${before.nodes} → ${step.nodes} nodes, ${formatCount(before.elements)} → ${formatCount(step.elements)} elements` : `the start: ${step.nodes} nodes`;
+    const first = steps[0];
+    const title = !before && step !== first ? `${first.nodes} → ${step.nodes} nodes, ${formatCount(first.elements)} → ${formatCount(step.elements)} elements` : before ? `${before.nodes} → ${step.nodes} nodes, ${formatCount(before.elements)} → ${formatCount(step.elements)} elements` : `the start: ${step.nodes} nodes`;
     const lines = before ? folded(diffLines(before.text, step.text), 3) : step.text.split('\n').map((text) => [' ', text]);
     view.replaceChildren(el('header', {}, el('h2', {}, title), copyButton(step.text)), diffView(lines));
     say(`${step.pass || 'start'}: ${title}`);

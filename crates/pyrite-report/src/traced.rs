@@ -12,6 +12,8 @@ use crate::folder::{file_at, shortened};
 use crate::modules;
 use crate::view::{Divergence, Found, Graph, Node, OfGraph, Repro, Run, Source, SourceLine, Step};
 
+/// The file of the program that a debugging session is about.
+const PROGRAM: &str = "program.py";
 /// How many lines are shown around one that is named.
 const AROUND: u32 = 6;
 
@@ -49,6 +51,7 @@ pub fn read(folder: &Path) -> Result<Run, ReportError> {
         }
     }
     run.stages = steps.done();
+    begin_with_the_program(&mut run);
     for (graph, parting) in partings {
         attach(&mut run, graph.as_deref(), parting);
     }
@@ -59,6 +62,15 @@ pub fn read(folder: &Path) -> Result<Run, ReportError> {
         None => run.subtitle.clone(),
     };
     Ok(run)
+}
+
+/// Gives the search the text it began with, where a debugging session told its program.
+fn begin_with_the_program(run: &mut Run) {
+    let program = run.graphs.iter().find(|graph| graph.file == PROGRAM && graph.stage.as_deref() == Some("debug"));
+    let text = program.and_then(|graph| run.files.get(graph.text?)).map(|file| file.text.clone());
+    if let Some(first) = run.minify.first_mut() {
+        first.text = first.text.take().or(text);
+    }
 }
 
 /// The command, the time, the versions.

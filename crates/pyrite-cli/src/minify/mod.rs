@@ -520,7 +520,8 @@ impl Minify {
         Failure::of(
             Diagnostic::error(Code::new("minify::failed"), what)
                 .at(Location::in_file(&self.file))
-                .cause(cause.to_string()),
+                .cause(cause.to_string())
+                .hint("name a folder for the result with --out, and one for candidates with TMPDIR"),
         )
     }
 }
