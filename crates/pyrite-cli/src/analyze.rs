@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use pyrite_compare::{Place, Report, Results};
 use pyrite_compiler::Options;
-use pyrite_compiler::backend::Direction;
-use pyrite_debug::{compared, execute};
+use pyrite_compiler::backend::{Backend, Direction};
+use pyrite_debug::{Broken, compared, execute};
 use pyrite_interp::Mode;
 use pyrite_ir::{Kind, NodeId, Patch, Value};
 use pyrite_reduce::Candidate;
@@ -76,32 +76,24 @@ impl Analyze {
     fn attempt(&self) -> Outcome {
         let (backend, reference) = (named(&self.backend)?, named(&self.reference)?);
         let whole = Program::open(&self.file)?.candidate(self.seed)?;
-        let (all, names) = returning_all(&whole)
-            .ok_or_else(|| anyhow::anyhow!("the values of {} cannot be returned", self.file.display()))?;
-        let run = |backend, mode| {
-            let options = Options { seed: whole.seed, mode, direction: Direction::Forward, ..Options::default() };
-            execute(&all.graph, &all.inputs, backend, &options, &mut |_| {}, &mut |_, _| {})
-        };
-        let failed = |what: &str, error: &pyrite_ir::NodeError| Failure::of(node_diagnostic(&self.file, error, what));
-        let expected = run(&reference, Mode::Eager).map_err(|b| failed("the reference failed", &b.error))?;
-        let actual = run(&backend, Mode::Eager).map_err(|b| failed("the backend failed", &b.error))?;
-        let truth = run(&reference, Mode::Fp64).ok().map(|truth| compared(&truth.results));
-        let exact = match self.accuracy {
-            Precision::Strict => pyrite_compare::Accuracy::Strict,
-            Precision::Fp => pyrite_compare::Accuracy::Fp,
-            Precision::Off => pyrite_compare::Accuracy::Off,
-        };
-        let (expected, actual) = (compared(&expected.results), compared(&actual.results));
-        let options = self.comparing.switches().options(exact);
-        let report = pyrite_compare::compare(&expected, &actual, truth.as_ref(), &options);
-        let layers = layers(&names, &expected, &actual, truth.as_ref(), &report);
+        let options = self.comparing.switches().options(exact(self.accuracy));
+        let Analysis { layers, judged } = analyze(&whole, &backend, &reference, &options).map_err(|stopped| {
+            let (what, error) = match &stopped {
+                Stopped::NothingToReturn => {
+                    return anyhow::anyhow!("the values of {} cannot be returned", self.file.display()).into();
+                }
+                Stopped::Reference(broken) => ("the reference failed", &broken.error),
+                Stopped::Backend(broken) => ("the backend failed", &broken.error),
+            };
+            Failure::of(node_diagnostic(&self.file, error, what))
+        })?;
         if let Some(out) = &self.out {
             tracing::begin_in(out);
             let _stage = pyrite_trace::stage(Stage::Debug);
             tracing::tell_program(&whole.graph, "program.py");
             layers.iter().for_each(Layer::tell_trace);
         }
-        Ok(self.tell(&backend.name, &reference.name, &layers, truth.is_some()))
+        Ok(self.tell(&backend.name, &reference.name, &layers, judged))
     }
 
     fn tell(&self, backend: &str, reference: &str, layers: &[Layer], judged: bool) -> ExitCode {
@@ -155,9 +147,56 @@ impl Analyze {
     }
 }
 
+/// Why there is nothing to compare.
+pub enum Stopped {
+    /// The program has no values that can be returned.
+    NothingToReturn,
+    /// The reference failed.
+    Reference(Box<Broken>),
+    /// The backend failed.
+    Backend(Box<Broken>),
+}
+
+/// All values of a program, in order.
+pub struct Analysis {
+    /// The values.
+    pub layers: Vec<Layer>,
+    /// Whether double precision judged them.
+    pub judged: bool,
+}
+
+/// Runs a backend and the reference with every value returned, and compares value by value.
+pub fn analyze(
+    whole: &Candidate,
+    backend: &Backend,
+    reference: &Backend,
+    options: &pyrite_compare::Options,
+) -> Result<Analysis, Stopped> {
+    let (all, names) = returning_all(whole).ok_or(Stopped::NothingToReturn)?;
+    let run = |backend, mode| {
+        let options = Options { seed: whole.seed, mode, direction: Direction::Forward, ..Options::default() };
+        execute(&all.graph, &all.inputs, backend, &options, &mut |_| {}, &mut |_, _| {})
+    };
+    let expected = run(reference, Mode::Eager).map_err(|broken| Stopped::Reference(Box::new(broken)))?;
+    let actual = run(backend, Mode::Eager).map_err(|broken| Stopped::Backend(Box::new(broken)))?;
+    let truth = run(reference, Mode::Fp64).ok().map(|truth| compared(&truth.results));
+    let (expected, actual) = (compared(&expected.results), compared(&actual.results));
+    let report = pyrite_compare::compare(&expected, &actual, truth.as_ref(), options);
+    Ok(Analysis { layers: layers(&names, &expected, &actual, truth.as_ref(), &report), judged: truth.is_some() })
+}
+
+/// How closely values are compared.
+pub fn exact(precision: Precision) -> pyrite_compare::Accuracy {
+    match precision {
+        Precision::Strict => pyrite_compare::Accuracy::Strict,
+        Precision::Fp => pyrite_compare::Accuracy::Fp,
+        Precision::Off => pyrite_compare::Accuracy::Off,
+    }
+}
+
 /// A value on the way, and how far both sides are from double precision there.
 #[derive(Serialize)]
-struct Layer {
+pub struct Layer {
     node: String,
     op: String,
     /// The root mean square error of the reference, as a part of the value's own root mean square.
@@ -169,8 +208,18 @@ struct Layer {
 }
 
 impl Layer {
+    /// Whether the two sides part here.
+    pub fn parts(&self) -> bool {
+        self.difference.is_some()
+    }
+
+    /// The node and its operator.
+    pub fn name(&self) -> String {
+        format!("{} ({})", self.node, self.op)
+    }
+
     /// Tells the trace.
-    fn tell_trace(&self) {
+    pub fn tell_trace(&self) {
         pyrite_trace::emit(Topic::Debug, || {
             let excess = self.excess();
             Event::Divergence(Divergence {

@@ -2,33 +2,35 @@
 //!
 //! PyTorch names the inputs of a captured graph by the path of the parameter:
 //! `l_self_modules_layer1_modules_0_modules_conv1_parameters_weight_`. A call that uses such an input belongs to the
-//! module of that parameter. A call without parameters belongs to what the calls before and after it have in common. A
-//! graph in which anything names its module is left as it is.
+//! module of that parameter. A call without parameters belongs to what the calls before and after it have in common. What
+//! a trace says itself is left as it is.
 
 use crate::view::Node;
 
-/// Gives nodes the modules that their parameters tell.
-pub fn guess(nodes: &mut [Node]) {
-    if nodes.iter().any(|node| node.module.is_some()) {
-        return;
-    }
-    let of_input: Vec<Option<String>> =
-        nodes.iter().map(|node| if node.op == "placeholder" { path_in(&node.name) } else { None }).collect();
-    let own: Vec<Option<&str>> = nodes
+/// Gives calls without a module the one that their parameters or neighbours tell.
+pub fn complete(nodes: &mut [Node]) {
+    let is_input = |node: &Node| node.op == "placeholder";
+    let of_input: Vec<Option<String>> = nodes
         .iter()
-        .map(|node| node.inputs.iter().find_map(|input| of_input.get(*input as usize)?.as_deref()))
+        .map(|node| if is_input(node) { node.module.clone().or_else(|| path_in(&node.name)) } else { None })
         .collect();
-    let mut before: Option<&str> = None;
-    let mut guesses: Vec<Option<String>> = vec![None; nodes.len()];
+    let own: Vec<Option<String>> = nodes
+        .iter()
+        .map(|node| {
+            let used = || node.inputs.iter().find_map(|input| of_input.get(*input as usize)?.clone());
+            node.module.clone().or_else(used)
+        })
+        .collect();
     let calls: Vec<usize> = (0..nodes.len()).filter(|index| nodes[*index].op == "call_function").collect();
-    let mut next = vec![None; calls.len()];
     let mut after = None;
+    let mut next = vec![None; calls.len()];
     for (place, index) in calls.iter().enumerate().rev() {
-        after = own[*index].or(after);
+        after = own[*index].as_deref().or(after);
         next[place] = after;
     }
+    let mut before: Option<&str> = None;
     for (place, index) in calls.iter().enumerate() {
-        guesses[*index] = match own[*index] {
+        nodes[*index].module = match own[*index].as_deref() {
             Some(path) => {
                 before = Some(path);
                 Some(path.to_owned())
@@ -36,9 +38,8 @@ pub fn guess(nodes: &mut [Node]) {
             None => common(before, next[place]),
         };
     }
-    for (node, guess) in nodes.iter_mut().zip(guesses) {
-        node.module = guess;
-    }
+    // Inputs stand beside the modules that use them.
+    nodes.iter_mut().filter(|node| node.op == "placeholder").for_each(|node| node.module = None);
 }
 
 /// The path of the module that a parameter's name tells.
@@ -75,7 +76,7 @@ mod tests {
             node("bn", "call_function", &[4, 2]),
             node("output", "output", &[5]),
         ];
-        guess(&mut nodes);
+        complete(&mut nodes);
         let modules: Vec<Option<&str>> = nodes[3..].iter().map(|node| node.module.as_deref()).collect();
         assert_eq!(modules, [Some("layer1.0.conv1"), Some("layer1.0"), Some("layer1.0.bn1"), None]);
     }
@@ -83,7 +84,7 @@ mod tests {
     #[test]
     fn names_without_a_module_guess_nothing() {
         let mut nodes = vec![node("primals_1", "placeholder", &[]), node("relu", "call_function", &[0])];
-        guess(&mut nodes);
+        complete(&mut nodes);
         assert!(nodes.iter().all(|node| node.module.is_none()));
     }
 }

@@ -3,14 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use pyrite_ir::print::annotate;
-use pyrite_ir::{Kind, Value};
 use pyrite_ops::registry;
 use pyrite_reader::{ReadOptions, read_text};
 
 use crate::folder::file_at;
-use crate::modules;
-use crate::view::{Found, Graph, Node, Repro, Run};
+use crate::traced::nodes_of;
+use crate::view::{Found, Graph, Repro, Run};
 
 /// The smallest program that fails.
 pub const REPRO: &str = "repro.py";
@@ -48,38 +46,8 @@ pub fn read(folder: &Path) -> Option<Run> {
 fn graph_of(text: &str, folder: &Path, name: &str, place: usize) -> Option<(Graph, Vec<(String, String)>)> {
     let options = ReadOptions { folder: Some(folder.to_owned()), ..ReadOptions::default() };
     let read = read_text(text, Some(&folder.join(name)), registry(), &options).ok()?;
-    let mut places = vec![0; read.graph.id_bound()];
-    let mut nodes = Vec::with_capacity(read.graph.len());
-    for (place, (id, node)) in read.graph.nodes().enumerate() {
-        places[id.0 as usize] = place as u32;
-        let mut inputs = Vec::new();
-        node.each_input(&mut |input| inputs.push(places[input.0 as usize]));
-        let (op, target) = match &node.kind {
-            Kind::Placeholder => ("placeholder", String::new()),
-            Kind::GetAttr(name) => ("get_attr", name.to_string()),
-            Kind::Call(target) => ("call_function", target.name().to_owned()),
-            Kind::Output => ("output", String::new()),
-        };
-        let annotation = match &node.meta {
-            Some(Value::Tensor(meta)) => Some(annotate(meta)),
-            _ => None,
-        };
-        let (dtype, shape) = match annotation.as_ref().and_then(|text| text.split_once('[')) {
-            Some((dtype, rest)) => (Some(dtype.to_owned()), Some(format!("[{rest}"))),
-            None => (None, None),
-        };
-        nodes.push(Node {
-            name: node.name.clone(),
-            op: op.to_owned(),
-            target,
-            stack: node.stack.as_ref().map(ToString::to_string),
-            shape,
-            dtype,
-            inputs,
-            ..Node::default()
-        });
-    }
-    modules::guess(&mut nodes);
+    let dump = pyrite_ir::dump::dump(&read.graph, name);
+    let nodes = nodes_of(dump.nodes, &dump.edges);
     let stem = name.trim_end_matches(".py").to_owned();
     Some((Graph { name: Some(stem), stage: None, file: name.to_owned(), text: Some(place), nodes }, read.metadata))
 }

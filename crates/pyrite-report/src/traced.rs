@@ -148,21 +148,26 @@ fn add_graph(run: &mut Run, stage: Option<String>, name: Option<String>, dump: G
     let path =
         [stage.as_deref(), name.as_deref(), Some(&dump.file)].into_iter().flatten().collect::<Vec<_>>().join("/");
     let text = put_file(run, &path, dump.text);
-    let count = dump.nodes.len();
-    let mut nodes: Vec<Node> = dump.nodes.into_iter().map(node_of).collect();
-    for (from, to) in dump.edges {
-        // Edges lead forward: a trace that says otherwise is drawn without them.
-        if (to as usize) < count && from < to {
-            nodes[to as usize].inputs.push(from);
-        }
-    }
-    modules::guess(&mut nodes);
+    let nodes = nodes_of(dump.nodes, &dump.edges);
     let graph = Graph { name, stage, file: dump.file, text: Some(text), nodes };
     let same = |known: &Graph| known.stage == graph.stage && known.name == graph.name && known.file == graph.file;
     match run.graphs.iter().position(same) {
         Some(place) => run.graphs[place] = graph,
         None => run.graphs.push(graph),
     }
+}
+
+/// Nodes with their inputs, and with the modules that their neighbours tell.
+pub fn nodes_of(rows: Vec<NodeRow>, edges: &[(u32, u32)]) -> Vec<Node> {
+    let mut nodes: Vec<Node> = rows.into_iter().map(node_of).collect();
+    for (from, to) in edges {
+        // Edges lead forward: a trace that says otherwise is drawn without them.
+        if let Some(node) = nodes.get_mut(*to as usize).filter(|_| from < to) {
+            node.inputs.push(*from);
+        }
+    }
+    modules::complete(&mut nodes);
+    nodes
 }
 
 fn node_of(row: NodeRow) -> Node {
