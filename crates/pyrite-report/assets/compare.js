@@ -19,7 +19,7 @@ function tableOf(title, heads, rows) {
 
 function outcomeTable(run, other) {
   const end = (r) => (r.minify.length ? r.minify[r.minify.length - 1] : null);
-  const rows = [['folder', (r) => r.folder], ['failure', (r) => r.signature || 'none'],
+  const rows = [['folder', (r) => r.folder], ['command', (r) => r.subtitle], ['failure', (r) => r.signature || 'none'],
     ['smallest program', (r) => (end(r) ? `${end(r).nodes} nodes` : '–')],
     ['questions', (r) => (end(r) ? formatCount(end(r).query) : '–')],
     ['breaks', (r) => formatCount(r.breaks.length)], ['recompiles', (r) => formatCount(r.recompiles.length)],

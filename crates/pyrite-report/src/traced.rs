@@ -14,6 +14,8 @@ use crate::view::{Divergence, Found, Graph, Node, OfGraph, Repro, Run, Source, S
 
 /// The file of the program that a debugging session is about.
 const PROGRAM: &str = "program.py";
+/// The step that follows the search.
+const PROOF: &str = "prove";
 /// How many lines are shown around one that is named.
 const AROUND: u32 = 6;
 
@@ -23,6 +25,7 @@ pub fn read(folder: &Path) -> Result<Run, ReportError> {
     let mut run = Run::default();
     let mut partings = Vec::new();
     let mut steps = Steps::default();
+    let mut told = Vec::new();
     for Record { time, stage, graph, event } in records {
         steps.last = steps.last.max(time);
         let stage_name = stage.map(|stage| stage.name().to_owned());
@@ -40,7 +43,10 @@ pub fn read(folder: &Path) -> Result<Run, ReportError> {
             Event::Kernel(what) => run.kernels.push(OfGraph { graph, what }),
             Event::Divergence(parting) => partings.push((graph, parting)),
             Event::Minify(step) => run.minify.push(step),
-            Event::Finding(found) => run.findings.push(Found { step: found.step, text: found.text }),
+            Event::Finding(found) => {
+                told.push((found.step.clone(), found.seconds));
+                run.findings.push(Found { step: found.step, text: found.text });
+            }
             Event::Repro(repro) => {
                 run.signature = Some(repro.signature).filter(|signature| !signature.is_empty());
                 let name =
@@ -51,6 +57,10 @@ pub fn read(folder: &Path) -> Result<Run, ReportError> {
         }
     }
     run.stages = steps.done();
+    if !told.is_empty() {
+        run.stages.retain(|step| step.stage.as_deref() != Some(Stage::Debug.name()));
+        run.stages.extend(session_steps(&told, run.minify.last().map(|step| step.seconds)));
+    }
     begin_with_the_program(&mut run);
     for (graph, parting) in partings {
         attach(&mut run, graph.as_deref(), parting);
@@ -64,6 +74,32 @@ pub fn read(folder: &Path) -> Result<Run, ReportError> {
     Ok(run)
 }
 
+/// The steps of a debugging session: each lasted from what was found before it. What the search took of the last is told
+/// apart.
+fn session_steps(told: &[(String, f64)], search: Option<f64>) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut push = |name: &str, start: f64, seconds: f64| {
+        let stage = Some(Stage::Debug.name().to_owned());
+        steps.push(Step { name: name.to_owned(), stage, graph: None, start, seconds, depth: 0, ended: true });
+    };
+    let mut before = 0.0;
+    for (name, at) in told {
+        let mut seconds = at - before;
+        // Remarks on a step come with it and took no time of their own.
+        if seconds < 1e-4 {
+            continue;
+        }
+        if let (Some(search), true) = (search.filter(|search| *search < seconds), name == PROOF) {
+            push("minify", before, search);
+            before += search;
+            seconds -= search;
+        }
+        push(name, before, seconds);
+        before = *at;
+    }
+    steps
+}
+
 /// Gives the search the text it began with, where a debugging session told its program.
 fn begin_with_the_program(run: &mut Run) {
     let program = run.graphs.iter().find(|graph| graph.file == PROGRAM && graph.stage.as_deref() == Some("debug"));
@@ -75,7 +111,12 @@ fn begin_with_the_program(run: &mut Run) {
 
 /// The command, the time, the versions.
 fn tell_run(run: &mut Run, begun: &Begun) {
-    run.subtitle = begun.argv.join(" ");
+    let words = begun.argv.iter().enumerate().map(|(place, word)| match Path::new(word).file_name() {
+        // The program's name says enough.
+        Some(name) if place == 0 => name.to_string_lossy().into_owned(),
+        _ => word.clone(),
+    });
+    run.subtitle = words.collect::<Vec<_>>().join(" ");
     run.facts.push(("command".to_owned(), run.subtitle.clone()));
     run.started = Some(begun.started);
     run.facts.push(("process".to_owned(), begun.pid.to_string()));
@@ -254,5 +295,16 @@ mod tests {
         let steps = steps.done();
         let told: Vec<_> = steps.iter().map(|step| (step.name.as_str(), step.seconds, step.ended)).collect();
         assert_eq!(told, [("aot", 8.0, false), ("joint", 1.0, true)]);
+    }
+
+    #[test]
+    fn the_steps_of_a_session_follow_one_another_and_the_search_is_told_apart() {
+        let told = [("confirm", 1.0), ("detail", 1.000_01), ("bisect", 3.0), ("prove", 10.0)];
+        let told: Vec<(String, f64)> = told.iter().map(|(name, at)| ((*name).to_owned(), *at)).collect();
+        let steps = session_steps(&told, Some(6.0));
+        let names: Vec<_> = steps.iter().map(|step| step.name.as_str()).collect();
+        assert_eq!(names, ["confirm", "bisect", "minify", "prove"]);
+        let (minify, prove) = (&steps[2], &steps[3]);
+        assert_eq!((minify.start, minify.seconds, prove.start, prove.seconds), (3.0, 6.0, 9.0, 1.0));
     }
 }

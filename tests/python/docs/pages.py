@@ -16,6 +16,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, field
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -112,10 +113,12 @@ def carry_out(page, folder, binary):
             (place / step.name).write_text(step.text)
             continue
         where = f"{page.relative_to(ROOT)}:{step.line}: {step.words}"
+        begun = time.monotonic()
         done = subprocess.run(
             ["bash", "-c", step.words], cwd=place, env=around, text=True, timeout=300, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )
+        print(f"{time.monotonic() - begun:6.1f} s  {step.words}")
         assert done.returncode == step.code, f"{where}\nexit code {done.returncode}, the page says {step.code}\n{done.stdout}"
         lost = missing(step.expected, done.stdout)
         assert lost is None, f"{where}\nthe page shows `{lost}`; printed was\n{done.stdout}"
