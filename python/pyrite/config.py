@@ -22,6 +22,7 @@ ENVIRONMENT = {
     "PYRITE_VERBOSE": "config.verbose: 1 for errors with both stacks",
     "PYRITE_REPLAY_RECORD": "config.replay_record_enabled: 1 to keep frames that cannot be captured",
     "PYRITE_NUM_THREADS": "how many threads compiled programs use",
+    "PYRITE_CACHE_DIR": "where machine code is kept, a folder that is its owner's alone, or off",
     "PYRITE_CODEGEN": "how loops run: x86, avx2 or tiles",
 }
 

@@ -7,6 +7,10 @@ use crate::failure::Failure;
 /// Name and meaning of every variable.
 pub const VARIABLES: &[(&str, &str)] = &[
     (
+        "PYRITE_CACHE_DIR",
+        "where machine code is kept, a folder that is yours alone, or `off`; by default pyrite/code in your cache folder",
+    ),
+    (
         "PYRITE_COMPILE_DEBUG",
         "1 leaves a trace of every compilation; \"1,-output_code\" without an artifact; `pyrite logs` lists them",
     ),
@@ -44,6 +48,11 @@ pub fn parsed<T>(name: &str, expected: &str, parse: impl Fn(&str) -> Option<T>) 
         let message = format!("{name} is `{text}`, expected {expected}");
         Failure::of(Diagnostic::error(Code::new("environment::bad-value"), message).hint("correct it or unset it"))
     })
+}
+
+/// Lets compiled code be kept on disk.
+pub fn use_cache() -> Result<(), Failure> {
+    pyrite_compiler::cache::use_chosen_folder().map_err(|error| Failure::of(error.diagnostic()))
 }
 
 /// Applies what concerns the whole process.

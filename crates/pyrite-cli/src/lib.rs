@@ -180,6 +180,8 @@ pub fn run(words: impl IntoIterator<Item = OsString>, own: Invocation) -> ExitCo
         }
         if matches!(command, Command::Run(_) | Command::Compile(_)) {
             tracing::begin(trace.as_deref())?;
+            // Searches compile thousands of programs that nobody wants to see again.
+            environment::use_cache()?;
         }
         match command {
             Command::Run(command) => command.run(),

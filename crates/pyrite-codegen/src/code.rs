@@ -47,4 +47,9 @@ pub trait Code: Send + Sync {
     fn machine(&self) -> Option<MachineText> {
         None
     }
+
+    /// The code as bytes that another process can take, if it can.
+    fn written(&self) -> Option<Vec<u8>> {
+        None
+    }
 }

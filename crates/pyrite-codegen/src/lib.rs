@@ -21,15 +21,19 @@ pub mod pieces;
 mod products;
 pub mod program;
 pub mod schedule;
+pub mod store;
 pub mod tiles;
 #[cfg(target_arch = "x86_64")]
 pub mod x86;
+
+use std::sync::Arc;
 
 use pyrite_ir::OpError;
 use pyrite_loops::{Kernel, verify};
 
 pub use code::{Call, Code, Fault};
 pub use program::Program;
+pub use store::{CodeKey, CodeStore};
 
 /// Who makes code of kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,23 +69,43 @@ impl Generator {
         }
     }
 
+    /// Its name, which also says which instructions it uses.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tiles => "tiles",
+            #[cfg(target_arch = "x86_64")]
+            Self::X86(x86::Width::Avx2) => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Self::X86(x86::Width::Avx512) => "avx512",
+        }
+    }
+
     /// What `PYRITE_CODEGEN` names, else the best.
     pub fn chosen() -> Self {
         std::env::var("PYRITE_CODEGEN").ok().and_then(|name| Self::named(&name)).unwrap_or_else(Self::best)
     }
 }
 
-/// Makes code of a kernel. What the emitter cannot do is interpreted.
-pub fn generate(kernel: &Kernel, generator: Generator) -> Result<Box<dyn Code>, OpError> {
+/// Makes code of a kernel, or takes it from a store. What the emitter cannot do is interpreted.
+pub fn generate(kernel: &Kernel, generator: Generator, store: &dyn CodeStore) -> Result<Arc<dyn Code>, OpError> {
     if let Some(problem) = verify(kernel).first() {
         return Err(OpError::fault(format!("the kernel is wrong: {problem}\n{kernel}")));
     }
     match generator {
-        Generator::Tiles => Ok(Box::new(tiles::compile(kernel))),
+        Generator::Tiles => Ok(Arc::new(tiles::compile(kernel))),
         #[cfg(target_arch = "x86_64")]
-        Generator::X86(width) => match x86::compile(kernel, width) {
-            Ok(machine) => Ok(Box::new(machine)),
-            Err(_) => Ok(Box::new(tiles::compile(kernel))),
-        },
+        Generator::X86(width) => {
+            let key = CodeKey::of(kernel, generator.name());
+            if let Some(code) = store.ready(&key) {
+                return Ok(code);
+            }
+            let written = store.written(&key).and_then(|bytes| x86::restore(kernel, width, bytes));
+            let code: Arc<dyn Code> = match written.map_or_else(|| x86::compile(kernel, width), Ok) {
+                Ok(machine) => Arc::new(machine),
+                Err(_) => Arc::new(tiles::compile(kernel)),
+            };
+            store.keep(key, &code);
+            Ok(code)
+        }
     }
 }

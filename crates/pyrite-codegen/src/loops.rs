@@ -15,7 +15,7 @@ use pyrite_tensor::Storage;
 
 use crate::code::{Call, Code, Fault, MachineText};
 use crate::pieces::{Buffer, Origin};
-use crate::{Generator, generate};
+use crate::{CodeStore, Generator, generate};
 
 /// Work below this, in steps of code, is not shared among threads.
 const WORTH_SHARING: i64 = 1 << 20;
@@ -27,7 +27,7 @@ pub type Symbols = HashMap<Arc<str>, i64>;
 pub struct Loops {
     /// The kernel.
     pub kernel: Kernel,
-    code: Box<dyn Code>,
+    code: Arc<dyn Code>,
     /// The axis whose positions threads share, and by how many they are dealt out.
     pub shared: Option<(AxisId, i64)>,
     /// How many instructions run at each position.
@@ -71,9 +71,9 @@ pub struct Ready<'a> {
 }
 
 impl Loops {
-    /// Makes code of a kernel.
-    pub fn new(kernel: Kernel, generator: Generator) -> Result<Self, OpError> {
-        let code = generate(&kernel, generator)?;
+    /// Makes code of a kernel, or takes it from a store.
+    pub fn new(kernel: Kernel, generator: Generator, store: &dyn CodeStore) -> Result<Self, OpError> {
+        let code = generate(&kernel, generator, store)?;
         let weight = kernel.phases.iter().map(|phase| phase.code.len() as i64).max().unwrap_or(1);
         let known =
             kernel.accesses.iter().all(|access| {

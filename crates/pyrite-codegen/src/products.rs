@@ -40,7 +40,8 @@ pub struct Product {
     /// A kernel that is run on rows as they are completed.
     pub follower: Option<Follower>,
     terms: Terms,
-    weight: Option<Weight>,
+    /// Whether the right operand comes from outside.
+    weighted: bool,
 }
 
 /// A kernel that follows a product, and how many positions of its shared axis belong to a row of the product.
@@ -77,8 +78,8 @@ impl Product {
     pub fn of(outside: Box<Outside>, buffers: &[Buffer]) -> Result<Self, Box<Outside>> {
         let Some(terms) = Terms::of(&outside) else { return Err(outside) };
         let comes = &buffers[terms.rhs.buffer.0 as usize].origin;
-        let weight = matches!(comes, Origin::Input(_) | Origin::Constant(_)).then(Weight::default);
-        Ok(Self { outside, follower: None, terms, weight })
+        let weighted = matches!(comes, Origin::Input(_) | Origin::Constant(_));
+        Ok(Self { outside, follower: None, terms, weighted })
     }
 
     /// The buffer of the result.
@@ -137,18 +138,19 @@ impl Product {
     }
 
     /// Computes the product, and the kernel that follows. The result has memory of its own.
-    pub fn run(&self, operands: &Operands, follower: Option<&Ready<'_>>) -> Result<(), OpError> {
+    pub fn run(&self, operands: &Operands, weight: &Weight, follower: Option<&Ready<'_>>) -> Result<(), OpError> {
         match operands.out.dtype() {
-            DType::F32 => self.typed::<f32>(operands, follower),
-            DType::F64 => self.typed::<f64>(operands, follower),
-            DType::BF16 => self.half::<bf16>(operands),
-            _ => self.half::<f16>(operands),
+            DType::F32 => self.typed::<f32>(operands, weight, follower),
+            DType::F64 => self.typed::<f64>(operands, weight, follower),
+            DType::BF16 => self.half::<bf16>(operands, weight),
+            _ => self.half::<f16>(operands, weight),
         }
     }
 
     fn typed<T: Element + Lane + Source<T>>(
         &self,
         operands: &Operands,
+        weight: &Weight,
         ready: Option<&Ready<'_>>,
     ) -> Result<(), OpError> {
         let out = operands.out.storage().as_mut_ptr().cast::<T>();
@@ -167,7 +169,7 @@ impl Product {
         let finish = ready.map(|_| &follow as &(dyn Fn(Range<usize>) + Sync));
         let (left, right) = (operands.lhs.storage().read::<T>(), operands.rhs.storage().read::<T>());
         let factors = (matrix(&operands.lhs, &left), matrix(&operands.rhs, &right));
-        self.multiply(operands, factors, out, shape_of(&operands.out), onto, finish);
+        self.multiply((operands, weight), factors, out, shape_of(&operands.out), onto, finish);
         match (fault.into_inner().unwrap_or_else(PoisonError::into_inner), &self.follower) {
             (Some(fault), Some(follower)) => Err(follower.loops.error(fault)),
             _ => Ok(()),
@@ -175,7 +177,7 @@ impl Product {
     }
 
     /// In half precision: multiplied and added in single precision, and rounded once.
-    fn half<S: Half>(&self, operands: &Operands) -> Result<(), OpError> {
+    fn half<S: Half>(&self, operands: &Operands, weight: &Weight) -> Result<(), OpError> {
         let sums = Storage::recycled(operands.out.numel() * size_of::<f32>());
         let bias = operands.bias.as_ref().map(Tensor::to_f32s);
         let onto = bias.as_ref().map_or(Base::Out(Onto::Nothing), |bias| Base::Row(bias));
@@ -184,8 +186,8 @@ impl Product {
         let (lhs, rhs) = (matrix(&operands.lhs, &left), matrix(&operands.rhs, &right));
         let to = sums.as_mut_ptr().cast();
         match S::pairs(lhs).zip(S::pairs(rhs.transposed())) {
-            Some((lhs, rhs)) => self.multiply(operands, (lhs, rhs.transposed()), to, shape, onto, None),
-            None => self.multiply(operands, (lhs, rhs), to, shape, onto, None),
+            Some((lhs, rhs)) => self.multiply((operands, weight), (lhs, rhs.transposed()), to, shape, onto, None),
+            None => self.multiply((operands, weight), (lhs, rhs), to, shape, onto, None),
         }
         operands.out.write_f32s(&sums.read::<f32>());
         Ok(())
@@ -193,15 +195,15 @@ impl Product {
 
     fn multiply<S: Source<T>, T: Lane>(
         &self,
-        operands: &Operands,
+        (operands, weight): (&Operands, &Weight),
         (lhs, rhs): (Matrix<'_, S>, Matrix<'_, S>),
         out: *mut T,
         shape: Shape,
         onto: Base<'_, T>,
         finish: Option<&(dyn Fn(Range<usize>) + Sync)>,
     ) {
-        let panels = self.weight.as_ref().filter(|_| shape.rows <= KEEP_ROWS);
-        let panels = panels.and_then(|weight| weight.panels::<S, T>(&operands.rhs, rhs));
+        let keeps = self.weighted && shape.rows <= KEEP_ROWS;
+        let panels = if keeps { weight.panels::<S, T>(&operands.rhs, rhs) } else { None };
         let rhs = panels.as_ref().map_or(Right::Plain(rhs), |panels| Right::Packed(&panels.0));
         let scale = T::rounded(self.terms.scale);
         let request = Request { lhs, rhs, scale, onto, threads: Threads::All, finish };
@@ -285,7 +287,7 @@ impl Terms {
 
 /// A right operand that may be kept in panels.
 #[derive(Default)]
-struct Weight(Mutex<Kept>);
+pub struct Weight(Mutex<Kept>);
 
 /// What the last call brought and how it was read, and its panels, if an earlier one brought the same.
 #[derive(Default)]

@@ -3,6 +3,9 @@
 //! Buffers are storages that are taken when a piece first fills them and given back after their last use; the cache of
 //! storages hands the same memory to the next call. Sizes that are not known when the program is compiled are read off
 //! the inputs of each call: the code is the same for all of them.
+//!
+//! What was decided and made when the graph was compiled is a [`Plan`], which programs of equal graphs share; constants
+//! and weights in panels are each program's own.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,24 +22,32 @@ use pyrite_tensor::{Layout, Storage, Tensor};
 use pyrite_trace::Stage;
 use rustc_hash::FxHashSet;
 
-use crate::Generator;
 use crate::decisions::Decisions;
 use crate::listing;
 use crate::loops::{Loops, Symbols, eval};
 use crate::pieces::{Buffer, Origin, Outside, Piece, Pieces, pieces};
-use crate::products::Product;
+use crate::products::{Product, Weight};
 use crate::schedule::{inputs_of, outputs_of, places, schedule};
+use crate::store::Nothing;
+use crate::{CodeStore, Generator};
 
 /// Is told of every call of an operator, and of every kernel by a node of its name, as it is done.
 pub type Observer<'a> = dyn FnMut(&Node, &Value<Tensor>) + 'a;
 
 /// A compiled graph; see the module's text.
 pub struct Program {
+    plan: Arc<Plan>,
+    constants: HashMap<Arc<str>, Tensor>,
+    /// What is kept of the right operand of each step that is a product.
+    weights: Vec<Weight>,
+}
+
+/// What programs of equal graphs share.
+pub struct Plan {
     steps: Vec<Step>,
     buffers: Vec<Buffer>,
     inputs: Vec<Value<Place>>,
     output: Value<Place>,
-    constants: HashMap<Arc<str>, Tensor>,
     fallbacks: Vec<String>,
 }
 
@@ -70,6 +81,27 @@ impl Program {
         generator: Generator,
         decisions: &mut Decisions<'_>,
     ) -> Result<Self, NodeError> {
+        let plan = Plan::of(graph, registry, generator, decisions, &Nothing)?;
+        Ok(Self::new(Arc::new(plan), graph))
+    }
+
+    /// The program of a graph that was compiled, or of one that is equal to it but for the values of its constants.
+    pub fn new(plan: Arc<Plan>, graph: &Graph) -> Self {
+        let constants = graph.constants().iter().map(|(name, tensor)| (name.clone(), tensor.clone())).collect();
+        let weights = plan.steps.iter().map(|_| Weight::default()).collect();
+        Self { plan, constants, weights }
+    }
+}
+
+impl Plan {
+    /// Compiles a functional graph. Decisions ask their gate; code comes from the store where it has some.
+    pub fn of(
+        graph: &Graph,
+        registry: &Registry,
+        generator: Generator,
+        decisions: &mut Decisions<'_>,
+        store: &dyn CodeStore,
+    ) -> Result<Self, NodeError> {
         let _stage = pyrite_trace::stage(Stage::Native);
         listing::tell_graph(graph);
         let mut cut = {
@@ -98,7 +130,7 @@ impl Program {
                         decisions.made(&decision, &mut kernel);
                     }
                     let generator = if allowed { generator } else { Generator::Tiles };
-                    let loops = Box::new(Loops::new(kernel, generator)?);
+                    let loops = Box::new(Loops::new(kernel, generator, store)?);
                     if let Some(Step { action: Action::Product(product), frees: earlier }) = steps.last_mut()
                         && product.follower.is_none()
                         && let Some(how) = product.followed_by(&loops)
@@ -113,27 +145,11 @@ impl Program {
             };
             steps.push(Step { action, frees });
         }
-        let constants = graph.constants().iter().map(|(name, tensor)| (name.clone(), tensor.clone())).collect();
         drop(emitting);
-        let program = Self { steps, buffers, inputs, output, constants, fallbacks };
-        listing::tell_schedule(|| program.to_string());
-        program.loops().for_each(|loops| listing::tell_kernel(&program.buffers, &loops.kernel, || loops.machine()));
-        Ok(program)
-    }
-
-    /// The operators that run through their reference kernels without being meant to.
-    pub fn fallbacks(&self) -> &[String] {
-        &self.fallbacks
-    }
-
-    /// How many operators are called.
-    pub fn calls(&self) -> usize {
-        self.steps.iter().filter(|step| !matches!(step.action, Action::Loops(_))).count()
-    }
-
-    /// The kernels in the order they run.
-    pub fn kernels(&self) -> impl Iterator<Item = &Kernel> {
-        self.loops().map(|loops| &loops.kernel)
+        let plan = Self { steps, buffers, inputs, output, fallbacks };
+        listing::tell_schedule(|| plan.to_string());
+        plan.loops().for_each(|loops| listing::tell_kernel(&plan.buffers, &loops.kernel, || loops.machine()));
+        Ok(plan)
     }
 
     fn loops(&self) -> impl Iterator<Item = &Loops> {
@@ -142,6 +158,23 @@ impl Program {
             Action::Product(product) => product.follower.as_ref().map(|follower| &*follower.loops),
             Action::Outside(_) => None,
         })
+    }
+}
+
+impl Program {
+    /// The operators that run through their reference kernels without being meant to.
+    pub fn fallbacks(&self) -> &[String] {
+        &self.plan.fallbacks
+    }
+
+    /// How many operators are called.
+    pub fn calls(&self) -> usize {
+        self.plan.steps.iter().filter(|step| !matches!(step.action, Action::Loops(_))).count()
+    }
+
+    /// The kernels in the order they run.
+    pub fn kernels(&self) -> impl Iterator<Item = &Kernel> {
+        self.plan.loops().map(|loops| &loops.kernel)
     }
 
     /// Runs it on inputs, which are given back at their last use.
@@ -153,15 +186,15 @@ impl Program {
         observe: &mut Observer<'_>,
     ) -> Result<Value<Tensor>, NodeError> {
         let symbols = self.symbols(&inputs)?;
-        let mut memory: Vec<Option<Storage>> = vec![None; self.buffers.len()];
+        let mut memory: Vec<Option<Storage>> = vec![None; self.plan.buffers.len()];
         self.enter(inputs, &symbols, &mut memory)?;
         let context = Context::with_generator(registry, random.clone());
-        for step in &self.steps {
+        for (step, weight) in self.plan.steps.iter().zip(&self.weights) {
             match &step.action {
                 Action::Loops(loops) => self.run_loops(loops, &symbols, &mut memory)?,
                 Action::Product(product) => {
                     let value = self
-                        .run_product(product, &context, &symbols, &mut memory)
+                        .run_product((product, weight), &context, &symbols, &mut memory)
                         .map_err(|error| NodeError::at(&product.outside.node, error))?;
                     observe(&product.outside.node, &value);
                 }
@@ -176,14 +209,15 @@ impl Program {
             }
         }
         *random = context.rng.into_inner();
-        let output = self.output.try_map(&mut |place| self.tensor(place, &symbols, &mut memory).map(Value::Tensor))?;
+        let output =
+            self.plan.output.try_map(&mut |place| self.tensor(place, &symbols, &mut memory).map(Value::Tensor))?;
         Ok(with_numbers(output, &symbols)?)
     }
 
     /// The values of the graph's symbols, and a check that inputs are what the program was compiled for.
     fn symbols(&self, inputs: &[Value<Tensor>]) -> Result<Symbols, OpError> {
-        if inputs.len() != self.inputs.len() {
-            let (wanted, given) = (self.inputs.len(), inputs.len());
+        if inputs.len() != self.plan.inputs.len() {
+            let (wanted, given) = (self.plan.inputs.len(), inputs.len());
             return Err(OpError::invalid(format!("the program takes {wanted} inputs, {given} were given")));
         }
         let mut symbols = Symbols::new();
@@ -192,7 +226,7 @@ impl Program {
                 symbols.entry(name.into()).or_insert(value);
             }
         };
-        for (wanted, given) in self.inputs.iter().zip(inputs) {
+        for (wanted, given) in self.plan.inputs.iter().zip(inputs) {
             match (wanted, given) {
                 (Value::Int(size), Value::Int(value)) => bind(size, value.as_int().unwrap_or_default()),
                 (Value::Tensor(place), Value::Tensor(tensor)) if place.meta.rank() == tensor.rank() => {
@@ -213,7 +247,7 @@ impl Program {
         symbols: &Symbols,
         memory: &mut [Option<Storage>],
     ) -> Result<(), OpError> {
-        for (wanted, given) in self.inputs.iter().zip(inputs) {
+        for (wanted, given) in self.plan.inputs.iter().zip(inputs) {
             let (Value::Tensor(place), Value::Tensor(tensor)) = (wanted, given) else { continue };
             let layout = layout_of(&place.meta, symbols)?;
             if tensor.dtype() != place.meta.dtype || *tensor.shape() != *layout.shape {
@@ -248,7 +282,7 @@ impl Program {
     fn provide(&self, id: BufferId, symbols: &Symbols, memory: &mut [Option<Storage>]) -> Result<(), OpError> {
         let slot = &mut memory[id.0 as usize];
         if slot.is_none() {
-            let buffer = &self.buffers[id.0 as usize];
+            let buffer = &self.plan.buffers[id.0 as usize];
             *slot = Some(match &buffer.origin {
                 Origin::Constant(name) => {
                     let tensor = self.constants.get(name);
@@ -267,13 +301,13 @@ impl Program {
 
     fn run_loops(&self, loops: &Loops, symbols: &Symbols, memory: &mut [Option<Storage>]) -> Result<(), OpError> {
         self.provide_for(loops, symbols, memory)?;
-        loops.ready(&self.buffers, symbols, memory)?.run()
+        loops.ready(&self.plan.buffers, symbols, memory)?.run()
     }
 
     /// Computes a product and runs the kernel that follows it.
     fn run_product(
         &self,
-        product: &Product,
+        (product, weight): (&Product, &Weight),
         context: &Context<'_>,
         symbols: &Symbols,
         memory: &mut [Option<Storage>],
@@ -288,18 +322,18 @@ impl Program {
         let ready = match loops {
             Some(loops) => {
                 self.provide_for(loops, symbols, memory)?;
-                Some(loops.ready(&self.buffers, symbols, memory)?)
+                Some(loops.ready(&self.plan.buffers, symbols, memory)?)
             }
             None => None,
         };
-        product.run(&operands, ready.as_ref())?;
+        product.run(&operands, weight, ready.as_ref())?;
         Ok(Value::Tensor(operands.out))
     }
 
     /// Makes sure that everything a kernel touches has memory.
     fn provide_for(&self, loops: &Loops, symbols: &Symbols, memory: &mut [Option<Storage>]) -> Result<(), OpError> {
         for access in &loops.kernel.accesses {
-            if self.buffers[access.buffer.0 as usize].origin != Origin::Scratch {
+            if self.plan.buffers[access.buffer.0 as usize].origin != Origin::Scratch {
                 self.provide(access.buffer, symbols, memory)?;
             }
         }
@@ -307,8 +341,14 @@ impl Program {
     }
 }
 
-/// The kernels with their memory dependencies, and the calls, in the order they run.
 impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.plan.fmt(f)
+    }
+}
+
+/// The kernels with their memory dependencies, and the calls, in the order they run.
+impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kernel = |kernel: &Kernel| listing::kernel(&self.buffers, kernel);
         let call = |outside: &Outside| listing::call(&self.buffers, outside);

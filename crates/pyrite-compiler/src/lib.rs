@@ -8,6 +8,7 @@
 pub mod aot;
 pub mod backend;
 pub mod backends;
+pub mod cache;
 pub mod inputs;
 pub mod training;
 

@@ -14,7 +14,7 @@ use crate::called::called;
 use crate::errors;
 use crate::graph::Graph;
 use crate::options::options;
-use crate::program::{Program, describe, find};
+use crate::program::{Program, describe, find, use_cache};
 
 /// Lets backends of torch.compile be found under `torch:NAME`, where they run in processes of this Python, and functions
 /// under `python:MODULE:NAME`.
@@ -94,6 +94,7 @@ pub fn compile_debugged(
         tell: Arc::new(move |text| *heard.0.lock() = Some(text.to_owned())),
     };
     let settings = self::options(py, options)?;
+    use_cache(py)?;
     let backend = match function {
         Some(function) => called(backend, function),
         None => find(backend)?,

@@ -10,11 +10,12 @@
 //!   was written. Their versions are counted up.
 //! - Random numbers come from torch's generator, and only programs that draw touch it.
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use pyrite_compiler::backend::{Backend, Executable, Forward, Options};
+use pyrite_diag::{Colour, TextRenderer};
 use pyrite_ir::{Graph as Ir, Kind, Meta, NodeError, NodeId, OpError, Patch, Tag, Target, Value};
 use pyrite_ops::registry;
 use pyrite_passes::functionalize::Source;
@@ -223,6 +224,17 @@ fn gradients_wanted(arguments: &Bound<'_, PyTuple>) -> PyResult<bool> {
     Ok(false)
 }
 
+/// Lets compiled code be kept on disk, from the first call on; a warning says why it cannot be.
+pub fn use_cache(py: Python<'_>) -> PyResult<()> {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    let mut problem = None;
+    ONCE.call_once(|| problem = pyrite_compiler::cache::use_chosen_folder().err());
+    let Some(problem) = problem else { return Ok(()) };
+    let text = TextRenderer::new(Colour::Plain).render(&problem.diagnostic());
+    let text = std::ffi::CString::new(text)?;
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)
+}
+
 /// Compiles a graph with a backend of Pyrite's. Example inputs say what the placeholders are: shapes, types, whose
 /// gradients are wanted, and which share memory; sizes that the graph says are symbolic stay so.
 #[pyfunction]
@@ -236,6 +248,7 @@ pub fn compile_graph(
 ) -> PyResult<Program> {
     let settings = self::options(py, options)?;
     debugged::register_torch(py)?;
+    use_cache(py)?;
     let found = find(backend)?;
     let mut graph = graph.graph.clone();
     if let Some(examples) = example_inputs {

@@ -102,7 +102,7 @@ pub struct Machine {
     code: memmap2::Mmap,
     /// What called functions read by address.
     #[expect(clippy::vec_box, reason = "the code holds their addresses")]
-    _errands: Vec<Box<Errand>>,
+    errands: Vec<Box<Errand>>,
     /// Accesses whose steps go into 32-bit lanes, with the axis.
     narrow: Vec<usize>,
     /// Accesses whose stores may go past the caches, with the size of their elements.
@@ -158,11 +158,42 @@ pub fn compile(kernel: &Kernel, width: Width) -> Result<Machine, Unsupported> {
         return Err(Unsupported::Frame(emitter.deepest));
     }
     let code = emitter.asm.assemble(0)?;
+    let memory = executable(&code)?;
+    let (length, data, errands) = (code.len(), emitter.placed, emitter.errands);
+    Ok(Machine { code: memory, errands, narrow, streams, fallback, length, data })
+}
+
+/// Memory that holds code and can no longer be written.
+fn executable(code: &[u8]) -> std::io::Result<memmap2::Mmap> {
     let mut memory = memmap2::MmapOptions::new().len(code.len()).map_anon()?;
-    memory[..code.len()].copy_from_slice(&code);
-    let (length, data) = (code.len(), emitter.placed);
-    let code = memory.make_exec()?;
-    Ok(Machine { code, _errands: emitter.errands, narrow, streams, fallback, length, data })
+    memory[..code.len()].copy_from_slice(code);
+    memory.make_exec()
+}
+
+/// The code of a kernel from what [`Code::written`] gave for it; `None` if it is not that.
+pub fn restore(kernel: &Kernel, width: Width, bytes: &[u8]) -> Option<Machine> {
+    fn number(bytes: &mut &[u8]) -> Option<usize> {
+        let (first, rest) = bytes.split_first_chunk()?;
+        *bytes = rest;
+        usize::try_from(u32::from_le_bytes(*first)).ok()
+    }
+    let mut rest = bytes;
+    let (accesses, axes) = (kernel.accesses.len(), kernel.axes.len());
+    let narrow = (0..number(&mut rest)?)
+        .map(|_| number(&mut rest).filter(|place| *place < accesses * axes))
+        .collect::<Option<Vec<usize>>>()?;
+    let streams = (0..number(&mut rest)?)
+        .map(|_| {
+            let access = number(&mut rest).filter(|access| *access < accesses)?;
+            Some((access, kernel.accesses[access].dtype.size() as i64))
+        })
+        .collect::<Option<Vec<(usize, i64)>>>()?;
+    let data = number(&mut rest)?;
+    if rest.len() <= data || !width.is_available() {
+        return None;
+    }
+    let (code, fallback) = (executable(rest).ok()?, tiles::compile(kernel));
+    Some(Machine { code, errands: Vec::new(), narrow, streams, fallback, length: rest.len(), data })
 }
 
 /// A kernel whose only phase has no axes and reduces nothing is a loop along the last axis of its rows.
@@ -222,5 +253,21 @@ impl Code for Machine {
             )
         };
         if status == 0 { Ok(()) } else { Err(Fault::OutOfBounds) }
+    }
+
+    fn written(&self) -> Option<Vec<u8>> {
+        if !self.errands.is_empty() {
+            return None;
+        }
+        let places = self.narrow.iter().copied();
+        let streams = self.streams.iter().map(|(access, _)| *access);
+        let numbers =
+            [self.narrow.len()].into_iter().chain(places).chain([self.streams.len()]).chain(streams).chain([self.data]);
+        let mut bytes = Vec::with_capacity(self.length + 64);
+        for number in numbers {
+            bytes.extend_from_slice(&u32::try_from(number).ok()?.to_le_bytes());
+        }
+        bytes.extend_from_slice(self.bytes());
+        Some(bytes)
     }
 }

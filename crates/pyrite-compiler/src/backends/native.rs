@@ -11,6 +11,7 @@ use pyrite_tensor::random::TorchGenerator;
 
 use crate::aot::{Compiled, GraphCompiler};
 use crate::backend::{Observer, Options};
+use crate::cache;
 
 /// Compiles graphs to machine code. Modes of the interpreter (double precision, checks) need the interpreter, and get
 /// it.
@@ -24,9 +25,8 @@ pub fn native_by(generator: Generator) -> GraphCompiler {
         if options.mode != Mode::Eager {
             return super::interpreted(None)(graph, options);
         }
-        let mut gate = options.gate().logged();
-        match Program::compile(&graph, registry(), generator, &mut gate) {
-            Ok(program) => Ok(compiled(program, gate.into_log())),
+        match cache::shared().program(&graph, options, generator) {
+            Ok((program, decisions)) => Ok(compiled(program, decisions.to_vec())),
             // Data-dependent sizes and nested graphs are interpreted.
             Err(NodeError { error: OpError::Unsupported(_), .. }) => super::interpreted(None)(graph, options),
             Err(error) => Err(error),
