@@ -205,7 +205,13 @@ fn debugging_leaves_its_findings_every_question_and_the_repro() {
         .filter_map(|record| if let Event::Finding(found) = &record.event { Some(&*found.step) } else { None })
         .collect();
     assert_eq!(steps.first(), Some(&"confirm"));
-    assert!(steps.contains(&"bisect") && steps.contains(&"prove"), "{steps:?}");
+    assert!(["bisect", "analyze", "prove"].iter().all(|step| steps.contains(step)), "{steps:?}");
+    let parted: Vec<_> = records
+        .iter()
+        .filter_map(|record| if let Event::Divergence(value) = &record.event { Some(value) } else { None })
+        .filter(|value| value.class.is_some())
+        .collect();
+    assert_eq!(parted.first().map(|value| value.op.as_str()), Some("aten.relu.default"));
     let minified: Vec<_> = records
         .iter()
         .filter_map(|record| if let Event::Minify(step) = &record.event { Some(step) } else { None })

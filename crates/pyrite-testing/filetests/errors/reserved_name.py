@@ -6,3 +6,4 @@ class Repro(torch.nn.Module):
 # check: errors
 #| error[verify::bad-name]: `torch` means something else in a graph's text (node `torch`)
 #|  --> reserved_name.py:4:9
+#|   = help: correct the line; if Pyrite or PyTorch wrote it so, that is a bug to report
