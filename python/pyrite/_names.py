@@ -78,20 +78,22 @@ def table():
                     continue
                 add(f"{module_name}.{name}", value)
     # Some of torch's functions exist only once they are asked for.
-    for name in dir(torch._C._VariableFunctions):
-        value = getattr(torch, name, None)
-        if isinstance(value, types.BuiltinFunctionType):
-            add(f"torch.{name}", value)
+    for name in (name for name in dir(torch._C._VariableFunctions) if not name.startswith("__")):
+        for holder in (torch, torch._C._VariableFunctions):
+            value = getattr(holder, name, None)
+            if isinstance(value, types.BuiltinFunctionType):
+                add(f"torch.{name}", value)
     for owner in torch.Tensor.__mro__[:-1]:
         for name, value in vars(owner).items():
             if isinstance(value, (types.MethodDescriptorType, types.WrapperDescriptorType, types.FunctionType)):
                 add(f"torch.Tensor.{name}", value)
-    for class_ in (list, dict, set, frozenset, tuple, str, int, float, bool, complex, bytes, object, range, slice):
+    for class_ in (list, dict, set, frozenset, tuple, str, int, float, bool, complex, bytes, object, range, slice, type):
         for name in dir(class_):
             value = inspect.getattr_static(class_, name)
             if isinstance(value, (types.MethodDescriptorType, types.WrapperDescriptorType)):
                 add(f"builtins.{class_.__name__}.{name}", value)
         add(f"builtins.{class_.__name__}.__new__", class_.__new__)
+    add("builtins.str.maketrans", str.maketrans)
     add("functools.partial", functools.partial)
     for name, module in list(sys.modules.items()):
         if isinstance(module, types.ModuleType) and is_library(getattr(module, "__file__", None) or ""):

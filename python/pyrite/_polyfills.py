@@ -1,4 +1,6 @@
-"""Python's own functions that are written in C, in Python: capture follows these instead."""
+"""Functions of Python and torch that are written in C, in Python: capture follows these instead."""
+
+import torch
 
 
 def order(keys):
@@ -170,6 +172,201 @@ def cycle(iterable):
         yield from saved
 
 
+def chain_from_iterable(iterables):
+    for iterable in iterables:
+        yield from iterable
+
+
+def compress(data, selectors):
+    for item, selected in zip(data, selectors):
+        if selected:
+            yield item
+
+
+def groupby(iterable, key=None):
+    """Groups are lists: who goes on to the next group before reading one would have lost it."""
+    group, current, begun = [], None, False
+    for item in iterable:
+        by = item if key is None else key(item)
+        if begun and by == current:
+            group.append(item)
+        else:
+            if begun:
+                yield current, iter(group)
+            group, current, begun = [item], by, True
+    if begun:
+        yield current, iter(group)
+
+
+def call_until(function, sentinel):
+    while True:
+        value = function()
+        if value == sentinel:
+            return
+        yield value
+
+
+def itemgetter(*items):
+    if len(items) == 1:
+        return lambda holder: holder[items[0]]
+    return lambda holder: tuple([holder[item] for item in items])
+
+
+def attrgetter(*names):
+    def one(holder, name):
+        for part in name.split("."):
+            holder = getattr(holder, part)
+        return holder
+
+    if len(names) == 1:
+        return lambda holder: one(holder, names[0])
+    return lambda holder: tuple([one(holder, name) for name in names])
+
+
+def methodcaller(name, /, *args, **kwargs):
+    return lambda holder: getattr(holder, name)(*args, **kwargs)
+
+
+def count_elements(mapping, iterable):
+    for item in iterable:
+        mapping[item] = mapping.get(item, 0) + 1
+
+
+def einsum(equation, *operands):
+    """Permutes, multiplies pairs as batches of matrices and sums, in the order that torch does."""
+    if not isinstance(equation, str):
+        tensors, labels = (equation, *operands[1::2]), operands[::2]
+        terms = [[n for n in term] for term in labels[: len(tensors)]]
+        result = list(labels[len(tensors)]) if len(labels) > len(tensors) else None
+    else:
+        tensors = operands[0] if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else operands
+        left, arrow, right = equation.replace(" ", "").partition("->")
+        terms = [_labels(term) for term in left.split(",")]
+        result = _labels(right) if arrow else None
+    hidden = max([tensor.dim() - len(term) + 1 for tensor, term in zip(tensors, terms, strict=True) if ... in term], default=0)
+    dots = [("...", n) for n in range(hidden)]
+    spread = []
+    for tensor, term in zip(tensors, terms):
+        if ... in term:
+            place, own = term.index(...), tensor.dim() - len(term) + 1
+            term = term[:place] + dots[hidden - own :] + term[place + 1 :]
+        if len(term) != tensor.dim():
+            raise RuntimeError("einsum(): the number of subscripts in the equation does not match the number of dimensions for an operand")
+        spread.append(term)
+    named = [label for term in spread for label in term if label not in dots]
+    if result is None:
+        result = dots + sorted([label for label in named if named.count(label) == 1])
+    elif ... in result:
+        place = result.index(...)
+        result = result[:place] + dots + result[place + 1 :]
+    summed = sorted([label for label in set(named) if label not in result]) + [label for label in dots if label not in result]
+    order = result + summed
+    whole = [_laid_out(tensor, term, order) for tensor, term in zip(tensors, spread)]
+    last = [max([n for n, term in enumerate(spread) if label in term], default=0) for label in order]
+    total = whole[0]
+    own = [dim for dim in range(len(result), len(order)) if last[dim] == 0]
+    if own:
+        total = total.sum(own, keepdim=True)
+    for place in range(1, len(whole)):
+        total = _multiplied(total, whole[place], [dim for dim in range(len(result), len(order)) if last[dim] == place])
+    for _ in summed:
+        total = total.squeeze(-1)
+    return total
+
+
+def _labels(term):
+    place = term.find("...")
+    if place < 0:
+        return list(term)
+    return [*term[:place], ..., *term[place + 3 :]]
+
+
+def _laid_out(tensor, term, order):
+    """A tensor with one dimension for each label, in order; those that it lacks are of size one."""
+    term = list(term)
+    for label in list(term):
+        while term.count(label) > 1:
+            first = term.index(label)
+            second = term.index(label, first + 1)
+            tensor = tensor.diagonal(0, first, second)
+            term = [*term[:first], *term[first + 1 : second], *term[second + 1 :], label]
+    tensor = tensor.permute([term.index(label) for label in order if label in term])
+    for place, label in enumerate(order):
+        if label not in term:
+            tensor = tensor.unsqueeze(place)
+    return tensor
+
+
+def _multiplied(left, right, dims):
+    """The product of two tensors of as many dimensions, summed over some, which stay with size one."""
+    both = []
+    for dim in dims:
+        if left.size(dim) != 1 and right.size(dim) != 1:
+            both.append(dim)
+        elif left.size(dim) != 1:
+            left = left.sum(dim, keepdim=True)
+        elif right.size(dim) != 1:
+            right = right.sum(dim, keepdim=True)
+    if not both:
+        return left * right
+    shared, of_left, of_right = [], [], []
+    for dim in range(left.dim()):
+        if dim in both:
+            continue
+        if left.size(dim) != 1 and right.size(dim) != 1:
+            if left.size(dim) != right.size(dim):
+                raise RuntimeError("einsum(): operands do not broadcast with remapped shapes")
+            shared.append(dim)
+        elif left.size(dim) != 1:
+            of_left.append(dim)
+        else:
+            of_right.append(dim)
+    # Torch multiplies the other way round where that gives the result in order.
+    if of_left and of_right and of_left[0] > of_right[-1]:
+        left, right, of_left, of_right = right, left, of_right, of_left
+    batch = _product([left.size(dim) for dim in shared])
+    inner = _product([left.size(dim) for dim in both])
+    rows = left.permute([*shared, *of_left, *both, *of_right])
+    rows = rows.reshape(batch, _product([left.size(dim) for dim in of_left]), inner)
+    columns = right.permute([*shared, *both, *of_right, *of_left])
+    columns = columns.reshape(batch, inner, _product([right.size(dim) for dim in of_right]))
+    result = rows.bmm(columns)
+    sizes = [left.size(dim) for dim in [*shared, *of_left]] + [1 for _ in both] + [right.size(dim) for dim in of_right]
+    held = [*shared, *of_left, *both, *of_right]
+    return result.view(sizes).permute([held.index(dim) for dim in range(left.dim())])
+
+
+def _product(sizes):
+    result = 1
+    for size in sizes:
+        result = result * size
+    return result
+
+
+def one_hot(tensor, num_classes=-1):
+    if num_classes < 0:
+        num_classes = int(tensor.max().item()) + 1
+    zeros = torch.zeros((*tensor.shape, num_classes), dtype=torch.int64)
+    return zeros.scatter(-1, tensor.unsqueeze(-1), 1)
+
+
+def gru_cell(inputs, hidden, w_ih, w_hh, b_ih=None, b_hh=None):
+    from_input = torch.nn.functional.linear(inputs, w_ih, b_ih).chunk(3, 1)
+    from_hidden = torch.nn.functional.linear(hidden, w_hh, b_hh).chunk(3, 1)
+    reset = (from_hidden[0] + from_input[0]).sigmoid()
+    update = (from_hidden[1] + from_input[1]).sigmoid()
+    new = (from_input[2] + from_hidden[2] * reset).tanh()
+    return (hidden - new) * update + new
+
+
+def lstm_cell(inputs, state, w_ih, w_hh, b_ih=None, b_hh=None):
+    hidden, cell = state
+    gates = torch.nn.functional.linear(inputs, w_ih, b_ih) + torch.nn.functional.linear(hidden, w_hh, b_hh)
+    enter, forget, new, leave = gates.chunk(4, 1)
+    cell = forget.sigmoid() * cell + enter.sigmoid() * new.tanh()
+    return leave.sigmoid() * cell.tanh(), cell
+
+
 def divmod_(left, right):
     return left // right, left % right
 
@@ -192,5 +389,17 @@ TABLE = {
     "itertools.cycle": cycle,
     "itertools.takewhile": takewhile,
     "itertools.dropwhile": dropwhile,
+    "itertools.chain.from_iterable": chain_from_iterable,
+    "itertools.compress": compress,
+    "itertools.groupby": groupby,
+    "iter": call_until,
+    "operator.itemgetter": itemgetter,
+    "operator.attrgetter": attrgetter,
+    "operator.methodcaller": methodcaller,
+    "collections._count_elements": count_elements,
+    "torch.einsum": einsum,
+    "torch.nn.functional.one_hot": one_hot,
+    "torch.gru_cell": gru_cell,
+    "torch.lstm_cell": lstm_cell,
     "builtins.divmod": divmod_,
 }

@@ -2,7 +2,7 @@
 
 A backend is one function: it takes a `pyrite.Graph` and example inputs and returns a callable that takes one argument per
 placeholder and returns the list of the graph's outputs. Pyrite's own are known by their names; `register_backend` gives a
-name to one of yours.
+name to one of yours. `eager` compiles nothing: torch runs the captured operators one by one.
 """
 
 from __future__ import annotations
@@ -66,12 +66,25 @@ def _full_name(function):
     return f"python:{module}:{name}" if found is function and module != "__main__" else name_of(function)
 
 
+def _run_by_torch(graph, backend, options):
+    """What `eager` is where torch is: its own operators, one by one. `None` where Pyrite has to run the graph."""
+    if backend != "eager" or options:
+        return None
+    try:
+        return _native.run_by_torch(graph)
+    except NotImplementedError:
+        return None
+
+
 def compiled(graph, backend, options, example_inputs):
     """Compiles a graph with a backend by name, under the debugger where `config` says so."""
     log = logs.get("aot")
     log.info("Step 3: %s compiles a graph of %d operators", backend, graph.op_count)
     if config.debugs():
         return _debugged(graph, backend, options, example_inputs)
+    run = _run_by_torch(graph, backend, options)
+    if run is not None:
+        return run
     program = _native.compile(graph, backend, options, tuple(example_inputs))
     times = program.stage_times
     for stage, seconds in times:

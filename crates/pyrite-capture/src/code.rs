@@ -115,6 +115,15 @@ pub const ASYNCHRONOUS: u32 = 0x80 | 0x100 | 0x200;
 pub const FUNCTION: u32 = 0x1 | 0x2;
 
 impl Code {
+    /// The names that are looked up as globals or builtins.
+    pub fn global_names(&self) -> impl Iterator<Item = &str> {
+        let loads = self.instructions.iter().filter(|i| matches!(i.op, Op::LoadGlobal | Op::LoadName));
+        loads.filter_map(|i| {
+            let index = if i.op == Op::LoadGlobal { i.arg >> 1 } else { i.arg };
+            self.names.get(index as usize).map(|name| &**name)
+        })
+    }
+
     /// How many parameters there are, `*args` and `**kwargs` included: they are the first locals.
     pub fn parameters(&self) -> usize {
         let starred = usize::from(self.flags & VARARGS != 0) + usize::from(self.flags & VARKEYWORDS != 0);

@@ -35,6 +35,8 @@ pub enum Kind {
     NamedTuple,
     /// Exactly a `list`.
     List,
+    /// Exactly a `collections.deque`.
+    Deque,
     /// A `dict`, or one of the library's kinds of it whose methods are the `dict`'s.
     Dict,
     /// Exactly a `set`.
@@ -65,6 +67,8 @@ pub enum Kind {
     TorchModule,
     /// An object of a class that keeps its attributes in a `__dict__` or in slots.
     Instance,
+    /// An exception of a class of Python's own.
+    Exception,
     /// Anything else: it can be passed on, not looked into.
     Opaque,
 }
@@ -84,10 +88,23 @@ pub enum Descriptor {
     Slot,
     /// A method written in C.
     BuiltinMethod,
+    /// A `functools.cached_property` of this function.
+    CachedProperty(Object),
+    /// An object whose class says in Python what instances get.
+    Custom(Precedence),
     /// Another descriptor; reading it may run anything.
     Other,
     /// No descriptor: a value that instances see as it is.
     Value,
+}
+
+/// Who is asked first for an attribute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precedence {
+    /// The descriptor: it can be set too.
+    Descriptor,
+    /// The instance.
+    Instance,
 }
 
 /// An exception that an operation on real objects raised.
@@ -121,7 +138,7 @@ pub struct TensorFacts {
 }
 
 /// What torch's state is outside of the frame.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GlobalState {
     /// Whether gradients are recorded.
     pub grad: bool,

@@ -79,6 +79,8 @@ pub enum Effect {
     DeleteAttribute(RecipeId, Rc<str>),
     /// Gives a list these items.
     ReplaceList(RecipeId, Vec<RecipeId>),
+    /// Gives a deque these items.
+    ReplaceDeque(RecipeId, Vec<RecipeId>),
     /// Gives a dictionary these entries.
     ReplaceDict(RecipeId, Vec<(RecipeId, RecipeId)>),
     /// Gives a set these members.

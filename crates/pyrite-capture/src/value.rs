@@ -45,8 +45,12 @@ pub enum Value {
     Tuple(Rc<TupleValue>),
     /// A list.
     List(Rc<ListValue>),
+    /// A `collections.deque`.
+    Deque(Rc<DequeValue>),
     /// A dictionary.
     Dict(Rc<DictValue>),
+    /// A view of a dictionary.
+    View(Rc<ViewValue>),
     /// A set.
     Set(Rc<SetValue>),
     /// A slice whose parts are not all plain.
@@ -104,6 +108,18 @@ pub struct TupleValue {
 pub struct ListValue {
     /// Its items.
     pub items: RefCell<Vec<Value>>,
+    /// The object, if it exists outside.
+    pub origin: Option<Origin>,
+    /// Whether it was changed.
+    pub changed: Cell<bool>,
+}
+
+/// A `collections.deque`.
+pub struct DequeValue {
+    /// Its items.
+    pub items: RefCell<Vec<Value>>,
+    /// How many it holds at most.
+    pub limit: Option<usize>,
     /// The object, if it exists outside.
     pub origin: Option<Origin>,
     /// Whether it was changed.
@@ -183,6 +199,25 @@ pub struct DictValue {
     pub origin: Option<Origin>,
     /// Whether it was changed.
     pub changed: Cell<bool>,
+}
+
+/// A view of a dictionary.
+pub struct ViewValue {
+    /// The dictionary.
+    pub dict: Value,
+    /// What it shows.
+    pub view: View,
+}
+
+/// What a view of a dictionary shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    /// Its keys.
+    Keys,
+    /// Its values.
+    Values,
+    /// Both, as pairs.
+    Items,
 }
 
 /// A set.
@@ -353,7 +388,9 @@ impl Value {
             Self::Symbol(v) => Rc::as_ptr(v).addr(),
             Self::Tuple(v) => Rc::as_ptr(v).addr(),
             Self::List(v) => Rc::as_ptr(v).addr(),
+            Self::Deque(v) => Rc::as_ptr(v).addr(),
             Self::Dict(v) => Rc::as_ptr(v).addr(),
+            Self::View(v) => Rc::as_ptr(v).addr(),
             Self::Set(v) => Rc::as_ptr(v).addr(),
             Self::Slice(v) => Rc::as_ptr(v).addr(),
             Self::Function(v) => Rc::as_ptr(v).addr(),

@@ -1,10 +1,12 @@
 //! The extension module `pyrite._native`: what the Python package `pyrite` is made of in Rust.
 //!
-//! [`graph`] shows graphs to Python, [`program`] compiles and runs them, [`bridge`] takes torch's tensors in and out,
-//! [`capture`] captures frames, [`debugged`] checks programs as they run, [`called`] has backends written in Python. Everything here converts and hands on; what can
-//! be said without Python is said in the crates below.
+//! [`graph`] shows graphs to Python, [`program`] compiles and runs them, [`by_torch`] lets torch run them, [`bridge`]
+//! takes torch's tensors in and out, [`capture`] captures frames, [`debugged`] checks programs as they run, [`called`] has
+//! backends written in Python. Everything here converts and hands on; what can be said without Python is said in the
+//! crates below.
 
 mod bridge;
+mod by_torch;
 mod called;
 mod capture;
 mod command;
@@ -19,6 +21,8 @@ mod trace;
 /// The Rust half of the package `pyrite`.
 #[pyo3::pymodule]
 mod _native {
+    #[pymodule_export]
+    use crate::by_torch::{TorchProgram, run_by_torch};
     #[pymodule_export]
     use crate::capture::{
         Captured, Compiler, allow_code, forget_captures, install, reassembled, skip_code, skip_files,

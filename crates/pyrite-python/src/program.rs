@@ -22,7 +22,7 @@ use pyrite_passes::functionalize::Source;
 use pyrite_passes::{autocast, functionalize};
 use pyrite_tensor::random::TorchGenerator;
 
-use crate::bridge::{Inputs, with_torch_generator};
+use crate::bridge::{Inputs, Shim, with_torch_generator};
 use crate::debugged::Told;
 use crate::graph::Graph;
 use crate::options::options;
@@ -214,14 +214,8 @@ fn gradients_wanted(arguments: &Bound<'_, PyTuple>) -> PyResult<bool> {
     if !ENABLED.import(py, "torch", "is_grad_enabled")?.call0()?.is_truthy()? {
         return Ok(false);
     }
-    for argument in arguments.iter_borrowed() {
-        if let Ok(wants) = argument.getattr(pyo3::intern!(py, "requires_grad"))
-            && wants.is_truthy()?
-        {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    let shim = Shim::get(py)?;
+    Ok(arguments.iter_borrowed().any(|argument| shim.requires_grad(&argument)))
 }
 
 /// Lets compiled code be kept on disk, from the first call on; a warning says why it cannot be.

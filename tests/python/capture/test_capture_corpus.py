@@ -45,6 +45,11 @@ def rows():
 
 
 @pytest.fixture(scope="module")
+def native_rows():
+    return run_module("capture.report", "--compiler", "native", "--together", "--json")
+
+
+@pytest.fixture(scope="module")
 def programs():
     return run_module("capture.hostile", "--compiler", "pyrite")
 
@@ -53,6 +58,12 @@ def programs():
 @pytest.mark.parametrize("name", expected_to_fail(corpus(), known.CASES))
 def test_a_captured_function_does_what_plain_python_does(rows, name):
     assert rows[name]["differs"] is None
+
+
+@needs_capture
+@pytest.mark.parametrize("name", expected_to_fail(corpus(), known.CASES | known.NATIVE))
+def test_a_compiled_function_does_what_plain_python_does(native_rows, name):
+    assert native_rows[name]["differs"] is None
 
 
 @needs_capture
@@ -79,7 +90,7 @@ def test_random_programs_agree_with_themselves_in_plain_python():
 
 def test_the_corpus_covers_the_language():
     assert len(corpus()) >= 300
-    assert set(known.CASES) <= set(corpus()) and set(known.PROGRAMS) <= set(PROGRAMS)
+    assert set(known.CASES) | set(known.NATIVE) <= set(corpus()) and set(known.PROGRAMS) <= set(PROGRAMS)
 
 
 @pytest.mark.usefixtures("one_thread")

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::wrap::origin_of;
 use super::{Evaluator, Run};
-use crate::host::{Descriptor, Kind, Object};
+use crate::host::{Descriptor, Kind, Object, Precedence};
 use crate::source::{Check, Source};
 use crate::value::{FunctionValue, InstanceValue, Value};
 
@@ -14,7 +14,7 @@ impl Evaluator<'_, '_> {
     pub(super) fn attribute(&mut self, object: &Value, name: &Rc<str>) -> Run<Value> {
         match object {
             Value::Instance(instance) => self.instance_attribute(object, &instance.clone(), name),
-            Value::Known(known, source) => self.known_attribute(object, *known, source.as_ref(), name),
+            Value::Known(known, _) => self.known_attribute(object, *known, name),
             Value::Tensor(_) => self.tensor_attribute(object, name),
             Value::Super(parts) => {
                 let (class, receiver) = (parts.0, parts.1.clone());
@@ -56,6 +56,10 @@ impl Evaluator<'_, '_> {
                     return Err(self.stop(format!("the attribute {name} of {}", self.describe(object))));
                 };
                 match self.host.class_attribute(class, name) {
+                    // Kinds of dict that the library writes in Python.
+                    Some(found) if self.host.descriptor(found) == Descriptor::Function => {
+                        self.bind(object, found, class, name)
+                    }
                     Some(_) => Ok(Value::Bound(Rc::new((object.clone(), name.clone())))),
                     None => Err(self.missing(class, name)),
                 }
@@ -84,13 +88,7 @@ impl Evaluator<'_, '_> {
         }
     }
 
-    fn known_attribute(
-        &mut self,
-        value: &Value,
-        object: Object,
-        source: Option<&Rc<Source>>,
-        name: &Rc<str>,
-    ) -> Run<Value> {
+    fn known_attribute(&mut self, value: &Value, object: Object, name: &Rc<str>) -> Run<Value> {
         match self.host.kind(object) {
             Kind::Module => {
                 let found = self.host.attribute(object, name).map_err(|r| self.raised(r))?;
@@ -156,7 +154,6 @@ impl Evaluator<'_, '_> {
                     };
                 }
                 let described = self.host.describe(object);
-                let _ = source;
                 Err(self.stop(format!("the attribute {name} of {described}")))
             }
         }
@@ -204,7 +201,13 @@ impl Evaluator<'_, '_> {
                 let found = self.host.attribute(class, name).map_err(|r| self.raised(r))?;
                 Ok(Value::Known(found, None))
             }
-            Descriptor::Property(_) | Descriptor::Slot => Ok(Value::Known(found, Some(source))),
+            Descriptor::Property(_) | Descriptor::Slot | Descriptor::CachedProperty(_) => {
+                Ok(Value::Known(found, Some(source)))
+            }
+            Descriptor::Custom(_) => {
+                let none = self.none();
+                self.ask_descriptor(found, none, class)
+            }
             Descriptor::Other => {
                 let found = self.host.attribute(class, name).map_err(|r| self.raised(r))?;
                 self.wrap(found, &Rc::new(Source::Fixed(found)))
@@ -246,7 +249,11 @@ impl Evaluator<'_, '_> {
 
     fn super_attribute(&mut self, class: Object, receiver: &Value, name: &Rc<str>) -> Run<Value> {
         let of = match receiver {
-            Value::Known(object, _) if self.host.kind(*object) == Kind::Class => *object,
+            Value::Known(object, _)
+                if self.host.kind(*object) == Kind::Class && self.host.is_subclass(*object, class) =>
+            {
+                *object
+            }
             other => match self.class_of(other)? {
                 Value::Known(class, _) => class,
                 _ => return Err(self.stop("super() of something without a class")),
@@ -255,6 +262,9 @@ impl Evaluator<'_, '_> {
         let Some(found) = self.host.class_attribute_after(of, class, name) else {
             return Err(self.raise("AttributeError", &format!("'super' object has no attribute '{name}'")));
         };
+        if self.host.descriptor(found) == Descriptor::Value {
+            return self.wrap(found, &Rc::new(Source::Fixed(found)));
+        }
         if self.host.descriptor(found) == Descriptor::BuiltinMethod {
             // By its name the object would find its own again.
             return Ok(Value::Method(Rc::new((Value::Known(found, None), receiver.clone()))));
@@ -277,7 +287,11 @@ impl Evaluator<'_, '_> {
             }
             Descriptor::ClassMethod(function) => {
                 let function = self.wrap(function, &Rc::new(Source::Fixed(function)))?;
-                let class = self.class_of(object).unwrap_or(Value::Known(class, None));
+                // `super()` in a class method has the class itself.
+                let class = match object {
+                    Value::Known(known, _) if self.host.kind(*known) == Kind::Class => object.clone(),
+                    other => self.class_of(other).unwrap_or(Value::Known(class, None)),
+                };
                 Ok(Value::Method(Rc::new((function, class))))
             }
             Descriptor::StaticMethod(function) => self.wrap(function, &Rc::new(Source::Fixed(function))),
@@ -291,11 +305,28 @@ impl Evaluator<'_, '_> {
             },
             Descriptor::BuiltinMethod => Ok(Value::Bound(Rc::new((object.clone(), name.clone())))),
             Descriptor::Value => self.wrap(found, &Rc::new(Source::ClassItem(class, name.clone()))),
+            Descriptor::CachedProperty(function) => {
+                let function = self.wrap(function, &Rc::new(Source::Fixed(function)))?;
+                let value = self.call(&function, vec![object.clone()], Vec::new())?;
+                let Value::Instance(instance) = object else { return Err(self.stop("a property that is kept")) };
+                self.keep_attribute(&instance.clone(), object, name, Some(value.clone()));
+                Ok(value)
+            }
+            Descriptor::Custom(_) => self.ask_descriptor(found, object.clone(), class),
             Descriptor::Other => {
                 let text = self.describe(object);
                 Err(self.stop(format!("the attribute {name} of {text}, which a descriptor computes")))
             }
         }
+    }
+
+    /// What `__get__` of a descriptor says for an object, or for the class where that is `None`.
+    fn ask_descriptor(&mut self, descriptor: Object, object: Value, class: Object) -> Run<Value> {
+        let getter = self.host.class_attribute(self.host.class_of(descriptor), "__get__");
+        let getter = getter.ok_or_else(|| self.stop("a descriptor that computes nothing"))?;
+        let getter = self.wrap(getter, &Rc::new(Source::Fixed(getter)))?;
+        let descriptor = self.wrap(descriptor, &Rc::new(Source::Fixed(descriptor)))?;
+        self.call(&getter, vec![descriptor, object, Value::Known(class, None)], Vec::new())
     }
 
     /// What a class, but no instance, has under a name.
@@ -309,7 +340,13 @@ impl Evaluator<'_, '_> {
     fn instance_attribute(&mut self, value: &Value, instance: &Rc<InstanceValue>, name: &Rc<str>) -> Run<Value> {
         let class = instance.class;
         match &**name {
-            "__class__" => return Ok(Value::Known(class, None)),
+            "__class__" => {
+                // A property of that name is what the object says of itself.
+                return match self.host.class_attribute(class, name).map(|found| (found, self.host.descriptor(found))) {
+                    Some((found, Descriptor::Property(_))) => self.bind(value, found, class, name),
+                    _ => Ok(Value::Known(class, None)),
+                };
+            }
             // Writing to it would be writing to the object.
             "__dict__" => return Err(self.stop("the __dict__ of an object")),
             "args" if instance.exception => return Ok(Value::tuple(instance.args.borrow().clone())),
@@ -371,10 +408,14 @@ impl Evaluator<'_, '_> {
         // A slot that the captured code has set is kept with the other attributes.
         let overlay = instance.attributes.borrow().get(name).cloned();
         if let Some(found) = in_class
-            && matches!(descriptor, Some(Descriptor::Property(_) | Descriptor::Other))
+            && matches!(
+                descriptor,
+                Some(Descriptor::Property(_) | Descriptor::Other | Descriptor::Custom(Precedence::Descriptor))
+            )
         {
             return self.bind(value, found, class, name);
         }
+        let removed = matches!(overlay, Some(None));
         match overlay {
             Some(Some(value)) => return self.force(&value),
             Some(None) => {}
@@ -392,7 +433,9 @@ impl Evaluator<'_, '_> {
         if let Some(found) = in_class
             && !matches!(descriptor, Some(Descriptor::Slot))
         {
-            if let Some(origin) = &instance.origin {
+            if let Some(origin) = &instance.origin
+                && !removed
+            {
                 self.guard(&origin.source.clone(), Check::Lacks(name.clone()));
             }
             return self.bind(value, found, class, name);
@@ -404,7 +447,9 @@ impl Evaluator<'_, '_> {
                 }
             }
         }
-        if let Some(origin) = &instance.origin {
+        if let Some(origin) = &instance.origin
+            && !removed
+        {
             self.guard(&origin.source.clone(), Check::Lacks(name.clone()));
         }
         Err(self.missing(class, name))
@@ -472,8 +517,9 @@ impl Evaluator<'_, '_> {
         };
         let class = instance.class;
         let setter = self.host.class_attribute(class, "__setattr__");
-        let usual = ["object", "BaseException"].iter().any(|owner| {
-            let owner = self.host.member("builtins", owner);
+        let usual = [("builtins", "object"), ("builtins", "BaseException"), ("types", "SimpleNamespace")];
+        let usual = usual.iter().any(|(module, owner)| {
+            let owner = self.host.member(module, owner);
             owner.and_then(|owner| self.host.class_attribute(owner, "__setattr__")) == setter
         });
         if !usual {
@@ -516,15 +562,31 @@ impl Evaluator<'_, '_> {
                     self.call(&setter, args, Vec::new())?;
                     return Ok(());
                 }
+                Descriptor::Custom(Precedence::Descriptor) => {
+                    let accessor = if value.is_some() { "__set__" } else { "__delete__" };
+                    let setter = self.host.class_attribute(self.host.class_of(found), accessor);
+                    let setter = setter.filter(|setter| self.host.kind(*setter) == Kind::Function);
+                    let setter = setter.ok_or_else(|| self.stop(format!("{name} is set through a descriptor")))?;
+                    let setter = self.wrap(setter, &Rc::new(Source::Fixed(setter)))?;
+                    let descriptor = self.wrap(found, &Rc::new(Source::Fixed(found)))?;
+                    let args = [descriptor, object.clone()].into_iter().chain(value).collect();
+                    self.call(&setter, args, Vec::new())?;
+                    return Ok(());
+                }
                 Descriptor::Other => return Err(self.stop(format!("{name} is set through a descriptor"))),
                 _ => {}
             }
         }
+        self.keep_attribute(instance, object, name, value);
+        Ok(())
+    }
+
+    /// Notes what an object holds under a name from now on.
+    fn keep_attribute(&mut self, instance: &Rc<InstanceValue>, object: &Value, name: &Rc<str>, value: Option<Value>) {
         instance.attributes.borrow_mut().set(name, value);
         if instance.origin.is_some() && !instance.changed.replace(true) {
             self.changed.push(object.clone());
         }
-        Ok(())
     }
 
     fn set_on_module(&mut self, instance: &Rc<InstanceValue>, object: &Value, name: &Rc<str>, value: Value) -> Run<()> {

@@ -62,6 +62,9 @@ const PURE: [&str; 46] = [
     "numpy.int64",
 ];
 
+/// Classes whose instances are functions.
+const MAKERS: [&str; 3] = ["operator.itemgetter", "operator.attrgetter", "operator.methodcaller"];
+
 /// Questions of libraries about how they are run, with the answer they get here.
 const ANSWERS: [(&str, bool); 19] = [
     ("torch.jit.is_scripting", false),
@@ -123,6 +126,11 @@ impl Evaluator<'_, '_> {
         {
             return Ok(Some(result));
         }
+        if MAKERS.contains(&name)
+            && let Some(made) = self.call_polyfill(name, args.to_vec(), kwargs.clone())?
+        {
+            return Ok(Some(made));
+        }
         if (PURE.contains(&name) || PURE_MODULES.iter().any(|module| name.starts_with(module)))
             && let Some(result) = self.call_plainly(object, args, kwargs)?
         {
@@ -135,7 +143,12 @@ impl Evaluator<'_, '_> {
     fn call_plainly(&mut self, function: Object, args: &[Value], kwargs: &Keywords) -> Run<Option<Value>> {
         let mut plain = Vec::with_capacity(args.len());
         for arg in args {
-            match self.plain_guarded(arg)? {
+            // Who only reads a sequence does not mind what kind it is.
+            let arg = match arg {
+                Value::List(_) => Value::tuple(self.items_of(arg)?),
+                other => other.clone(),
+            };
+            match self.plain_guarded(&arg)? {
                 Some(object) => plain.push(object),
                 None => return Ok(None),
             }
@@ -219,6 +232,7 @@ impl Evaluator<'_, '_> {
                 self.none()
             }
             ("iter", [value]) => self.iterator(value)?,
+            ("iter", [_, _]) => return self.call_polyfill("iter", args.to_vec(), Vec::new()),
             ("next", [iterator, default @ ..]) if default.len() <= 1 => match self.next_or_result(iterator)? {
                 Ok(value) => value,
                 Err(result) => match default.first() {
@@ -369,6 +383,20 @@ impl Evaluator<'_, '_> {
                     .map(Some);
             }
             ("object.__init__", _) => self.none(),
+            ("str.maketrans", parts) => {
+                let parts = parts.iter().map(|part| self.real(part)).collect::<Run<Option<Vec<Object>>>>()?;
+                let parts = parts.ok_or_else(|| self.stop("a table of characters that is not known"))?;
+                let class = self.host.member("builtins", "str").ok_or_else(|| self.stop("str is missing"))?;
+                let method = self.host.attribute(class, "maketrans").map_err(|r| self.raised(r))?;
+                let made = self.host.call(method, &parts, &[]).map_err(|r| self.raised(r))?;
+                let pairs = self.host.entries(made).into_iter();
+                let pairs = pairs.map(|(key, value)| (Value::Known(key, None), Value::Known(value, None)));
+                self.new_dict(pairs.collect())?
+            }
+            ("type.__call__", [Value::Known(class, _), rest @ ..]) if self.host.kind(*class) == Kind::Class => {
+                self.construct_plainly(*class, rest.to_vec(), kwargs.clone())?
+            }
+
             ("tuple.__new__", [Value::Known(class, _), items]) => {
                 let items = self.items_of(items)?;
                 let plain = Some(*class) == self.host.member("builtins", "tuple");
@@ -463,6 +491,14 @@ impl Evaluator<'_, '_> {
                 }
                 made
             }
+            ("collections.Counter", _) => {
+                let class = self.host.member("collections", "Counter").ok_or_else(|| self.stop("a missing class"))?;
+                let made = Value::Dict(Rc::new(DictValue { class: Some(class), ..DictValue::default() }));
+                let init = self.attribute(&made, &"__init__".into())?;
+                self.call(&init, args.to_vec(), kwargs.clone())?;
+                made
+            }
+            ("collections.deque", _) => self.new_deque(args, kwargs)?,
             ("types.MethodType", [function, object]) => Value::Method(Rc::new((function.clone(), object.clone()))),
             ("itertools.count", rest) => {
                 let start = rest.first().cloned().unwrap_or_else(|| self.int(0));

@@ -71,6 +71,11 @@ impl Evaluator<'_, '_> {
         match self.host.kind(object) {
             Kind::Class => self.construct(object, args, kwargs),
             Kind::Builtin => {
+                if self.host.class_name(self.host.class_of(object)) == "functools._lru_cache_wrapper"
+                    && let Some(result) = self.call_cached(object, &args, &kwargs)?
+                {
+                    return Ok(result);
+                }
                 if let Some(receiver) = self.host.builtin_receiver(object)
                     && let Ok(method) = self.host.attribute(object, "__name__")
                     && let Some(method) = self.host.as_str(method)
@@ -97,6 +102,27 @@ impl Evaluator<'_, '_> {
                 Err(self.stop(format!("a call of {text}")))
             }
         }
+    }
+
+    /// A function that keeps its results, called for real: that it was called twice cannot be told from once. Nothing when
+    /// an argument is not plain.
+    fn call_cached(&mut self, function: Object, args: &[Value], kwargs: &Keywords) -> Run<Option<Value>> {
+        let mut plain = Vec::with_capacity(args.len());
+        for arg in args {
+            match self.plain_guarded(arg)? {
+                Some(object) => plain.push(object),
+                None => return Ok(None),
+            }
+        }
+        let mut named = Vec::with_capacity(kwargs.len());
+        for (key, value) in kwargs {
+            match self.plain_guarded(value)? {
+                Some(object) => named.push((self.host.str(key), object)),
+                None => return Ok(None),
+            }
+        }
+        let made = self.host.call(function, &plain, &named).map_err(|r| self.raised(r))?;
+        self.wrap(made, &Rc::new(Source::Fixed(made))).map(Some)
     }
 
     fn call_instance(

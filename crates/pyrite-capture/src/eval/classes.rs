@@ -7,7 +7,7 @@ use super::call::Keywords;
 use super::{Evaluator, Frame, Run, Stop};
 use crate::host::{Descriptor, Kind, Object};
 use crate::source::Source;
-use crate::value::{InstanceValue, Iterate, TupleValue, Value};
+use crate::value::{InstanceValue, Iterate, TupleValue, Value, View};
 
 impl Evaluator<'_, '_> {
     /// The class of a value.
@@ -39,6 +39,15 @@ impl Evaluator<'_, '_> {
             },
             Value::Symbol(_) => named(self, "builtins", "int"),
             Value::List(_) => named(self, "builtins", "list"),
+            Value::Deque(_) => named(self, "collections", "deque"),
+            Value::View(view) => {
+                let name = match view.view {
+                    View::Keys => "dict_keys",
+                    View::Values => "dict_values",
+                    View::Items => "dict_items",
+                };
+                named(self, "_collections_abc", name)
+            }
             Value::Set(set) => named(self, "builtins", if set.frozen { "frozenset" } else { "set" }),
             Value::Slice(_) => named(self, "builtins", "slice"),
             Value::Function(_) => named(self, "types", "FunctionType"),
@@ -91,7 +100,17 @@ impl Evaluator<'_, '_> {
                     if Some(*class) == parameter {
                         return Ok(matches!(value, Value::Tensor(tensor) if tensor.parameter));
                     }
-                    return Ok(self.host.is_subclass(of, *class));
+                    if self.host.is_subclass(of, *class) {
+                        return Ok(true);
+                    }
+                    // An object may say that it is of another class.
+                    if matches!(value, Value::Instance(_))
+                        && let Value::Known(said, _) = self.attribute(value, &"__class__".into())?
+                        && said != of
+                    {
+                        return Ok(self.host.is_subclass(said, *class));
+                    }
+                    return Ok(false);
                 }
                 // `int | float`
                 let args = self.host.attribute(*class, "__args__").map_err(|r| self.raised(r))?;
@@ -117,7 +136,6 @@ impl Evaluator<'_, '_> {
     /// `class(*args, **kwargs)` for a class that is none of Python's own.
     pub(super) fn construct(&mut self, class: Object, args: Vec<Value>, kwargs: Keywords) -> Run<Value> {
         let base = |this: &Self, name: &str| this.host.member("builtins", name).unwrap_or(Object(0));
-        let exception = self.host.is_subclass(class, base(self, "BaseException"));
         let name = self.host.class_name(class);
         let meta = self.host.class_of(class);
         let own_call = self.host.class_attribute(meta, "__call__");
@@ -130,7 +148,32 @@ impl Evaluator<'_, '_> {
                 let member = self.host.call(class, &plain, &[]).map_err(|r| self.raised(r))?;
                 return Ok(Value::Known(member, None));
             }
+            if let Some(own_call) = own_call
+                && self.host.descriptor(own_call) == Descriptor::Function
+            {
+                let own_call = self.wrap(own_call, &Rc::new(Source::Fixed(own_call)))?;
+                let all = std::iter::once(Value::Known(class, None)).chain(args).collect();
+                return self.call(&own_call, all, kwargs);
+            }
             return Err(self.stop(format!("{name} is made by a metaclass")));
+        }
+        self.construct_plainly(class, args, kwargs)
+    }
+
+    /// As `type.__call__` makes an object.
+    pub(super) fn construct_plainly(&mut self, class: Object, args: Vec<Value>, kwargs: Keywords) -> Run<Value> {
+        let base = |this: &Self, name: &str| this.host.member("builtins", name).unwrap_or(Object(0));
+        let exception = self.host.is_subclass(class, base(self, "BaseException"));
+        let name = self.host.class_name(class);
+        if self.host.class_attribute(class, "__del__").is_some() {
+            return Err(self.stop(format!("an object of {name} is made, whose end is noticed")));
+        }
+        if name == "types.SimpleNamespace" && args.is_empty() {
+            let made = self.new_instance(class);
+            for (name, value) in kwargs {
+                made.attributes.borrow_mut().set(&name, Some(value));
+            }
+            return Ok(Value::Instance(made));
         }
         if let Some(module) = self.host.member("torch.nn", "Module")
             && self.host.is_subclass(class, module)

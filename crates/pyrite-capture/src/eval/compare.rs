@@ -62,13 +62,38 @@ impl Evaluator<'_, '_> {
         }
     }
 
+    /// As [`Self::plain_guarded`], also for lists and dictionaries of such: a new object, for functions that only read it.
+    pub(super) fn real(&mut self, value: &Value) -> Run<Option<Object>> {
+        let class = match value {
+            Value::List(_) => "list",
+            Value::Dict(dict) if dict.class.is_none() => "dict",
+            Value::Tuple(_) => "tuple",
+            other => return self.plain_guarded(other),
+        };
+        let items = match value {
+            Value::Dict(_) => {
+                self.dict_pairs(value)?.into_iter().map(|(key, value)| Value::tuple(vec![key, value])).collect()
+            }
+            _ => self.items_of(value)?,
+        };
+        let mut objects = Vec::with_capacity(items.len());
+        for item in &items {
+            match self.real(item)? {
+                Some(object) => objects.push(object),
+                None => return Ok(None),
+            }
+        }
+        let tuple = self.host.tuple(&objects);
+        let maker = self.host.member("builtins", class).ok_or_else(|| self.stop("a missing class"))?;
+        self.host.call(maker, &[tuple], &[]).map(Some).map_err(|r| self.raised(r))
+    }
+
     /// `bool(value)`.
     pub(super) fn truth(&mut self, value: &Value) -> Run<bool> {
         match value {
-            Value::Known(object, source) => match self.host.kind(*object) {
-                Kind::Opaque | Kind::Generator => {
+            Value::Known(object, _) => match self.host.kind(*object) {
+                Kind::Opaque | Kind::Generator | Kind::Exception => {
                     let text = self.host.describe(*object);
-                    let _ = source;
                     Err(self.stop(format!("whether {text} is true")))
                 }
                 _ => self.host.truth(*object).map_err(|r| self.raised(r)),
@@ -92,7 +117,7 @@ impl Evaluator<'_, '_> {
                 }
                 Ok(true)
             }
-            Value::Tuple(_) | Value::List(_) | Value::Dict(_) | Value::Set(_) => {
+            Value::Tuple(_) | Value::List(_) | Value::Deque(_) | Value::Dict(_) | Value::View(_) | Value::Set(_) => {
                 let length = self.count(value)?;
                 Ok(length != 0)
             }
@@ -136,6 +161,9 @@ impl Evaluator<'_, '_> {
             return self.host.operator(name, &[a, b]).map(|o| Value::Known(o, None)).map_err(|r| self.raised(r));
         }
         if let Some(result) = self.reflected(left, right, &format!("__{name}__"), mirrored(name))? {
+            return Ok(result);
+        }
+        if let Some(result) = self.combine_views(name, left, right)? {
             return Ok(result);
         }
         match (name, left, right) {
@@ -182,8 +210,13 @@ impl Evaluator<'_, '_> {
             let result = self.host.operator("eq", &[a, b]).map_err(|r| self.raised(r))?;
             return self.host.truth(result).map_err(|r| self.raised(r));
         }
+        if let Some(equal) = self.equal_views(&left, &right)? {
+            return Ok(equal);
+        }
         match (&left, &right) {
-            (Value::Tuple(_), Value::Tuple(_)) | (Value::List(_), Value::List(_)) => {
+            (Value::Tuple(_), Value::Tuple(_))
+            | (Value::List(_), Value::List(_))
+            | (Value::Deque(_), Value::Deque(_)) => {
                 let (a, b) = (self.items_of(&left)?, self.items_of(&right)?);
                 if a.len() != b.len() {
                     return Ok(false);
@@ -286,13 +319,23 @@ impl Evaluator<'_, '_> {
             }
         }
         let formats = name == "mod" && matches!(left, Value::Known(o, _) if self.host.as_str(*o).is_some());
+        if formats && let (Some(text), Some(values)) = (self.plain(left), self.real(right)?) {
+            return self
+                .host
+                .operator(name, &[text, values])
+                .map(|o| Value::Known(o, None))
+                .map_err(|r| self.raised(r));
+        }
         if let (Some(a), Some(b)) = (self.plain_guarded(left)?, self.plain_guarded(right)?)
-            && (!matches!(left, Value::Tuple(_)) || formats)
+            && !matches!(left, Value::Tuple(_))
         {
             return self.host.operator(name, &[a, b]).map(|o| Value::Known(o, None)).map_err(|r| self.raised(r));
         }
         let stem = name.trim_end_matches('_');
         if let Some(result) = self.reflected(left, right, &format!("__{stem}__"), &format!("__r{stem}__"))? {
+            return Ok(result);
+        }
+        if let Some(result) = self.combine_views(name, left, right)? {
             return Ok(result);
         }
         match (name, left, right) {

@@ -7,7 +7,7 @@ use super::compare::is_graph;
 use super::{Evaluator, Run};
 use crate::host::{Descriptor, Kind, Object};
 use crate::source::Source;
-use crate::value::{DictValue, Entries, Key, SetValue, TupleValue, Value};
+use crate::value::{DictValue, Entries, Key, SetValue, TupleValue, Value, View};
 
 impl Evaluator<'_, '_> {
     /// A value as a key.
@@ -89,6 +89,8 @@ impl Evaluator<'_, '_> {
         let items = match value {
             Value::Tuple(tuple) => tuple.items.clone(),
             Value::List(list) => list.items.borrow().clone(),
+            Value::Deque(deque) => deque.items.borrow().clone(),
+            Value::View(view) => return self.shown(&view.clone()),
             Value::Dict(dict) => dict.entries.borrow().iter().map(|(_, key, _)| key.clone()).collect(),
             Value::Set(set) => {
                 if set.entries.borrow().len() > 1 {
@@ -128,6 +130,8 @@ impl Evaluator<'_, '_> {
         Ok(match value {
             Value::Tuple(tuple) => tuple.items.len(),
             Value::List(list) => list.items.borrow().len(),
+            Value::Deque(deque) => deque.items.borrow().len(),
+            Value::View(view) => return self.count(&view.dict),
             Value::Dict(dict) => dict.entries.borrow().len(),
             Value::Set(set) => set.entries.borrow().len(),
             other => return Err(self.stop(format!("the length of {}", self.describe(other)))),
@@ -137,7 +141,7 @@ impl Evaluator<'_, '_> {
     /// `len(value)`.
     pub(super) fn length(&mut self, value: &Value) -> Run<Value> {
         match value {
-            Value::Tuple(_) | Value::List(_) | Value::Dict(_) | Value::Set(_) => {
+            Value::Tuple(_) | Value::List(_) | Value::Deque(_) | Value::Dict(_) | Value::View(_) | Value::Set(_) => {
                 let count = self.count(value)?;
                 Ok(self.int(count as i64))
             }
@@ -250,9 +254,21 @@ impl Evaluator<'_, '_> {
                 list.items.borrow_mut()[place] = item.clone();
                 Ok(item)
             }
+            Value::Deque(deque) => {
+                let length = deque.items.borrow().len();
+                let place = self.place_in(key, length, "deque")?;
+                let item = deque.items.borrow()[place].clone();
+                self.force(&item)
+            }
             Value::Dict(dict) => {
                 if let Some(value) = self.dict_get(object, key)? {
                     return Ok(value);
+                }
+                if let Some(class) = dict.class
+                    && self.is_python_method(class, "__missing__")
+                {
+                    let method = self.class_attribute_of(object, class, &"__missing__".into())?;
+                    return self.call(&method, vec![key.clone()], Vec::new());
                 }
                 if let Some(factory) = &dict.default
                     && !self.is_none(factory)
@@ -327,6 +343,11 @@ impl Evaluator<'_, '_> {
                 list.items.borrow_mut()[place] = value;
                 self.note_change(object, list.origin.is_some(), &list.changed);
                 Ok(())
+            }
+            Value::Deque(_) => {
+                let length = self.count(object)?;
+                let place = self.place_in(key, length, "deque")?;
+                self.change_deque(object, |items| items[place] = value)
             }
             Value::Dict(dict) => {
                 let hashed = self.key(key)?;
@@ -550,6 +571,7 @@ impl Evaluator<'_, '_> {
                 let key = self.key(item)?;
                 Ok(dict.entries.borrow().get(key).is_some())
             }
+            Value::View(view) if view.view == View::Keys => self.contains(&view.dict, item),
             Value::Set(set) => {
                 let key = self.key(item)?;
                 Ok(set.entries.borrow().get(key).is_some())
@@ -647,6 +669,11 @@ impl Evaluator<'_, '_> {
             return self.host.call(function, &[object], &[]).map(|o| Value::Known(o, None)).map_err(|r| self.raised(r));
         }
         match value {
+            Value::Known(object, _) if self.host.kind(*object) == Kind::Exception => {
+                let name = if representation { "repr" } else { "str" };
+                let function = self.host.member("builtins", name).ok_or_else(|| self.stop("a missing builtin"))?;
+                self.host.call(function, &[*object], &[]).map(|o| Value::Known(o, None)).map_err(|r| self.raised(r))
+            }
             Value::Tuple(_) | Value::List(_) => {
                 let mut text = String::new();
                 let items = self.items_of(value)?;

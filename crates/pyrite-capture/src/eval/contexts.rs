@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use pyrite_ir::Value as GraphValue;
+use pyrite_ir::{Device, Value as GraphValue};
 use pyrite_tensor::DType;
 
 use super::call::Keywords;
@@ -185,6 +185,17 @@ impl Evaluator<'_, '_> {
                 let enter = self.class_attribute_of(manager, class, &"__enter__".into())?;
                 let entered = self.call(&enter, Vec::new(), Vec::new())?;
                 Ok((exit, entered))
+            }
+            // New tensors are on the CPU anyway.
+            Value::Known(device, _)
+                if self.host.class_name(self.host.class_of(*device)) == "torch.device"
+                    && matches!(self.host.to_graph(*device), Some(GraphValue::Device(Device::Cpu))) =>
+            {
+                let class = self.host.class_of(*device);
+                let name = self.text("cpu");
+                let context = self.context(ContextKind::Nothing, class, &[name], None);
+                let (exit, _) = self.enter(&context)?;
+                Ok((exit, manager.clone()))
             }
             other => Err(self.stop(format!("{} as a context manager", self.describe(other)))),
         }

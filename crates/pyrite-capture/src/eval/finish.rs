@@ -1,5 +1,7 @@
 //! From the evaluator's state to a plan: recipes for what is alive, effects for what was changed.
 
+use std::rc::Rc;
+
 use pyrite_ir::{Kind as NodeKind, NodeId, Switch, Target, Value as GraphValue};
 use rustc_hash::FxHashMap;
 
@@ -8,8 +10,8 @@ use super::{Evaluator, Frame};
 use crate::host::Object;
 use crate::live::live_slots;
 use crate::plan::{Break, Effect, End, FunctionRecipe, Plan, Recipe, RecipeId, Resume};
-use crate::source::Source;
-use crate::value::{Iterate, IteratorValue, Strictness, Value};
+use crate::source::{Check, Source};
+use crate::value::{Iterate, IteratorValue, Origin, Strictness, Value, View};
 
 /// Recipes under construction.
 #[derive(Default)]
@@ -108,6 +110,11 @@ impl Evaluator<'_, '_> {
                     let items = self.recipes_of(kitchen, &items)?;
                     effects.push(Effect::ReplaceList(object, items));
                 }
+                Value::Deque(deque) => {
+                    let items = deque.items.borrow().clone();
+                    let items = self.recipes_of(kitchen, &items)?;
+                    effects.push(Effect::ReplaceDeque(object, items));
+                }
                 Value::Dict(dict) => {
                     let pairs: Vec<(Value, Value)> =
                         dict.entries.borrow().iter().map(|(_, key, value)| (key.clone(), value.clone())).collect();
@@ -123,10 +130,17 @@ impl Evaluator<'_, '_> {
                     let attributes: Vec<_> =
                         instance.attributes.borrow().0.iter().map(|(n, v)| (n.clone(), v.clone())).collect();
                     for (name, value) in attributes {
-                        effects.push(match value {
-                            Some(value) => Effect::SetAttribute(object, name, self.recipe(kitchen, &value)?),
-                            None => Effect::DeleteAttribute(object, name),
-                        });
+                        match value {
+                            Some(value) => {
+                                let value = self.recipe(kitchen, &value)?;
+                                effects.push(Effect::SetAttribute(object, name, value));
+                            }
+                            None if self.is_outside(origin, instance.class, &name) => {
+                                effects.push(Effect::DeleteAttribute(object, name));
+                            }
+                            // It was never there: the captured code has set it before.
+                            None => {}
+                        }
                     }
                 }
                 Value::Cell(cell) => {
@@ -161,6 +175,17 @@ impl Evaluator<'_, '_> {
         let mut all = std::mem::take(&mut kitchen.completions);
         all.extend(effects);
         Ok(all)
+    }
+
+    /// Whether an object that exists has an attribute of its own.
+    fn is_outside(&mut self, origin: &Origin, class: Object, name: &Rc<str>) -> bool {
+        let dict = self.host.instance_dict(origin.object);
+        let there = dict.and_then(|dict| self.host.dict_item(dict, name)).is_some()
+            || self.host.class_attribute(class, name).is_some();
+        if !there {
+            self.guard(&origin.source, Check::Lacks(name.clone()));
+        }
+        there
     }
 
     fn recipes_of(&mut self, kitchen: &mut Kitchen, values: &[Value]) -> Cooked<Vec<RecipeId>> {
@@ -221,12 +246,31 @@ impl Evaluator<'_, '_> {
                 let items = list.items.borrow().clone();
                 Recipe::List(self.recipes_of(kitchen, &items)?)
             }
+            Value::Deque(deque) => {
+                let items = deque.items.borrow().clone();
+                let items = self.recipes_of(kitchen, &items)?;
+                let list = kitchen.add(Recipe::List(items));
+                let limit = deque.limit.map_or_else(|| self.host.none(), |limit| self.host.int(limit as i64));
+                let limit = kitchen.add(Recipe::Object(limit));
+                Recipe::Call(self.library("collections", "deque")?, vec![list, limit], Vec::new())
+            }
             Value::Dict(dict) => {
                 let pairs: Vec<(Value, Value)> =
                     dict.entries.borrow().iter().map(|(_, key, value)| (key.clone(), value.clone())).collect();
                 let pairs = self.pair_recipes(kitchen, &pairs)?;
                 let default = dict.default.clone().map(|value| self.recipe(kitchen, &value)).transpose()?;
                 Recipe::Dict(pairs, dict.class, default)
+            }
+            Value::View(view) => {
+                let method = match view.view {
+                    View::Keys => "keys",
+                    View::Values => "values",
+                    View::Items => "items",
+                };
+                let class = self.library("builtins", "dict")?;
+                let method = self.host.class_attribute(class, method).ok_or("a missing method")?;
+                let dict = self.recipe(kitchen, &view.dict)?;
+                Recipe::Call(method, vec![dict], Vec::new())
             }
             Value::Set(set) => {
                 let members: Vec<Value> = set.entries.borrow().iter().map(|(_, m, _)| m.clone()).collect();
@@ -237,6 +281,10 @@ impl Evaluator<'_, '_> {
                 Recipe::Slice([parts[0], parts[1], parts[2]])
             }
             Value::Function(function) => {
+                let code = self.host.code(function.code);
+                if code.is_some_and(|code| code.file.ends_with("_polyfills.py")) {
+                    return Err("a function that stands for one of the library is alive".to_owned());
+                }
                 let closure = if function.closure.is_empty() {
                     None
                 } else {
@@ -369,7 +417,13 @@ impl Evaluator<'_, '_> {
             }
             return Ok(kitchen.add(Recipe::Call(instance.class, Vec::new(), kwargs)));
         }
-        let made = kitchen.add(Recipe::Instance(instance.class, Vec::new()));
+        // One of a class that C code makes is made by its class.
+        let in_c = self.host.class_name(instance.class) == "types.SimpleNamespace";
+        let made = kitchen.add(if in_c {
+            Recipe::Call(instance.class, Vec::new(), Vec::new())
+        } else {
+            Recipe::Instance(instance.class, Vec::new())
+        });
         if let Some(identity) = identity {
             kitchen.made.insert(identity, made);
         }

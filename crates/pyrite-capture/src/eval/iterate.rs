@@ -16,7 +16,7 @@ impl Evaluator<'_, '_> {
             Value::Iterator(_) => Ok(value.clone()),
             Value::List(list) => Ok(Value::iterator(Iterate::List(list.clone(), 0))),
             Value::Tuple(tuple) => Ok(Value::iterator(Iterate::Items(tuple.items.clone(), 0))),
-            Value::Dict(_) | Value::Set(_) => {
+            Value::Deque(_) | Value::Dict(_) | Value::View(_) | Value::Set(_) => {
                 let items = self.items_of(value)?;
                 Ok(Value::iterator(Iterate::Items(items, 0)))
             }

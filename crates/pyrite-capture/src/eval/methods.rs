@@ -6,7 +6,7 @@ use super::call::Keywords;
 use super::compare::is_graph;
 use super::{Evaluator, Run, Stop};
 use crate::host::{Kind, Object};
-use crate::value::{Iterate, TupleValue, Value};
+use crate::value::{Iterate, TupleValue, Value, View};
 
 impl Evaluator<'_, '_> {
     /// `receiver.name(*args, **kwargs)` for a method written in C.
@@ -20,7 +20,21 @@ impl Evaluator<'_, '_> {
         match receiver {
             Value::Tensor(_) => self.tensor_method(receiver, name, args, kwargs),
             Value::List(_) => self.list_method(receiver, name, args, kwargs),
+            Value::Deque(_) => self.deque_method(receiver, name, &args),
             Value::Dict(_) => self.dict_method(receiver, name, args, kwargs),
+            Value::View(_) if matches!(&**name, "isdisjoint" | "__and__" | "__or__" | "__sub__" | "__xor__") => {
+                let mine = self.items_of(receiver)?;
+                let mine = self.new_set(mine)?;
+                let method = match &**name {
+                    "__and__" => "intersection",
+                    "__or__" => "union",
+                    "__sub__" => "difference",
+                    "__xor__" => "symmetric_difference",
+                    other => other,
+                };
+                self.set_method(&mine, &method.into(), args)
+            }
+            Value::View(_) => self.sequence_method(receiver, name, &args),
             Value::Set(_) => self.set_method(receiver, name, args),
             Value::Tuple(_) => self.tuple_method(receiver, name, args, kwargs),
             Value::Iterator(_) => self.iterator_method(receiver, name, &args),
@@ -46,6 +60,20 @@ impl Evaluator<'_, '_> {
     ) -> Run<Value> {
         let plain_kind =
             matches!(self.host.kind(object), Kind::Int | Kind::Bool | Kind::Plain | Kind::FrozenSet | Kind::None);
+        if self.host.kind(object) == Kind::Class
+            && let Some(class) = self.host.qualified_name(object)
+            && let Some(result) = self.call_polyfill(&format!("{class}.{name}"), args.clone(), kwargs.clone())?
+        {
+            return Ok(result);
+        }
+        if Some(object) == self.host.member("builtins", "dict")
+            && &**name == "fromkeys"
+            && let [keys, value @ ..] = args.as_slice()
+        {
+            let value = value.first().cloned().unwrap_or_else(|| self.none());
+            let keys = self.items_of(keys)?;
+            return self.new_dict(keys.into_iter().map(|key| (key, value.clone())).collect());
+        }
         if plain_kind && self.host.as_str(object).is_some() && &**name == "join" && args.len() == 1 {
             let items = self.items_of(&args[0])?;
             let plain: Option<Vec<Object>> = items.iter().map(|item| self.plain(item)).collect();
@@ -68,7 +96,7 @@ impl Evaluator<'_, '_> {
         if plain_kind {
             let mut plain = Vec::with_capacity(args.len());
             for arg in &args {
-                match self.plain_guarded(arg)? {
+                match self.real(arg)? {
                     Some(object) => plain.push(object),
                     None if &**name == "format" => {
                         let Value::Known(text, _) = self.text_of(arg, false)? else {
@@ -81,7 +109,14 @@ impl Evaluator<'_, '_> {
             }
             let mut named = Vec::with_capacity(kwargs.len());
             for (key, value) in &kwargs {
-                let value = self.plain_guarded(value)?.ok_or_else(|| self.stop("an argument that is not known"))?;
+                let value = match self.real(value)? {
+                    Some(value) => value,
+                    None if &**name == "format" => match self.text_of(value, false)? {
+                        Value::Known(text, _) => text,
+                        _ => return Err(self.stop("a text that is not known")),
+                    },
+                    None => return Err(self.stop("an argument that is not known")),
+                };
                 named.push((self.host.str(key), value));
             }
             let method = self.host.attribute(object, name).map_err(|r| self.raised(r))?;
@@ -226,7 +261,7 @@ impl Evaluator<'_, '_> {
         self.sequence_method(tuple, name, &args)
     }
 
-    fn sequence_method(&mut self, value: &Value, name: &Rc<str>, args: &[Value]) -> Run<Value> {
+    pub(super) fn sequence_method(&mut self, value: &Value, name: &Rc<str>, args: &[Value]) -> Run<Value> {
         match (&**name, args) {
             ("index", [wanted, bounds @ ..]) => {
                 let items = self.items_of(value)?;
@@ -279,18 +314,9 @@ impl Evaluator<'_, '_> {
                 Some(value) => Ok(value),
                 None => Ok(default.first().cloned().unwrap_or(none)),
             },
-            ("keys", []) => {
-                let keys = self.items_of(dict)?;
-                Ok(Value::list(keys))
-            }
-            ("values", []) => {
-                let pairs = self.dict_pairs(dict)?;
-                Ok(Value::list(pairs.into_iter().map(|(_, value)| value).collect()))
-            }
-            ("items", []) => {
-                let pairs = self.dict_pairs(dict)?;
-                Ok(Value::list(pairs.into_iter().map(|(key, value)| Value::tuple(vec![key, value])).collect()))
-            }
+            ("keys", []) => Ok(self.view(dict, View::Keys)),
+            ("values", []) => Ok(self.view(dict, View::Values)),
+            ("items", []) => Ok(self.view(dict, View::Items)),
             ("setdefault", [key, default @ ..]) => match self.dict_get(dict, key)? {
                 Some(value) => Ok(value),
                 None => {
@@ -334,6 +360,7 @@ impl Evaluator<'_, '_> {
                 }
                 Ok(none)
             }
+            ("__init__", rest) if rest.len() <= 1 => self.dict_method(dict, &"update".into(), args, kwargs),
             ("clear", []) => self.change_entries(dict, super::super::value::Entries::clear).map(|()| none),
             ("copy", []) => {
                 let pairs = self.dict_pairs(dict)?;

@@ -16,12 +16,14 @@ mod classes;
 mod compare;
 mod containers;
 mod contexts;
+mod deque;
 mod finish;
 mod iterate;
 mod methods;
 mod newer;
 mod step;
 mod tensor;
+mod views;
 mod wrap;
 
 use std::rc::Rc;
@@ -210,7 +212,7 @@ impl<'a, 'c> Evaluator<'a, 'c> {
 
     fn run(&mut self) -> Result<Plan, Ended> {
         let code = self.entry.code.clone();
-        if let Some(name) = code.names.iter().find(|name| LOOKING.contains(&&***name)) {
+        if let Some(name) = code.global_names().find(|name| LOOKING.contains(name)) {
             return Err(Ended::Skip(format!("the frame may look at its own variables by {name}()")));
         }
         let mut frame = Frame {
@@ -392,7 +394,9 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             Value::Symbol(_) => "a size".to_owned(),
             Value::Tuple(_) => "a tuple".to_owned(),
             Value::List(_) => "a list".to_owned(),
+            Value::Deque(_) => "a deque".to_owned(),
             Value::Dict(_) => "a dict".to_owned(),
+            Value::View(_) => "a view of a dict".to_owned(),
             Value::Set(_) => "a set".to_owned(),
             Value::Slice(_) => "a slice".to_owned(),
             Value::Function(function) => match self.host.code(function.code) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pyrite_ir::{Kind as NodeKind, Meta, NodeId, Tag, Target, Value as GraphValue};
 use pyrite_reader::{IndexPart, Refused};
 use pyrite_sym::SymInt;
-use pyrite_tensor::DType;
+use pyrite_tensor::{DType, MemoryFormat};
 
 use super::call::Keywords;
 use super::compare::is_graph;
@@ -15,7 +15,7 @@ use crate::host::{Kind, Object};
 use crate::value::{SymbolValue, TensorValue, TupleValue, Value};
 
 /// Methods that look at the data, or at what only eager execution has.
-const NEEDS_DATA: [&str; 20] = [
+const NEEDS_DATA: [&str; 19] = [
     "item",
     "tolist",
     "numpy",
@@ -35,7 +35,6 @@ const NEEDS_DATA: [&str; 20] = [
     "resize_",
     "is_set_to",
     "cuda",
-    "type",
 ];
 
 type V = GraphValue<NodeId>;
@@ -365,7 +364,14 @@ impl Evaluator<'_, '_> {
                 let size = self.tensor_meta(node)?.dtype.size();
                 Ok(self.int(size as i64))
             }
-            "grad" | "grad_fn" | "is_leaf" | "_version" | "_base" | "names" | "__dict__" | "_backward_hooks" => {
+            "is_leaf" => {
+                let leaf = match &tensor.origin {
+                    Some(_) => self.tensor_meta(node)?.is_leaf,
+                    None => !self.requires_grad(value)?,
+                };
+                Ok(self.bool(leaf))
+            }
+            "grad" | "grad_fn" | "_version" | "_base" | "names" | "__dict__" | "_backward_hooks" => {
                 Err(self.stop(format!("the attribute {name} of a tensor")))
             }
             "__class__" => self.class_of(value),
@@ -484,6 +490,33 @@ impl Evaluator<'_, '_> {
             ("is_contiguous", []) if kwargs.is_empty() => {
                 let contiguous = self.tensor_meta(node)?.is_contiguous();
                 return Ok(self.bool(contiguous));
+            }
+            ("is_contiguous", rest) => {
+                let format = rest.first().cloned().or_else(|| kwargs.first().map(|(_, value)| value.clone()));
+                let format = format.ok_or_else(|| self.stop("a memory format that is missing"))?;
+                let order: &[usize] = match (self.graph_value(&format)?, self.tensor_meta(node)?.rank()) {
+                    (GraphValue::MemoryFormat(MemoryFormat::ChannelsLast), 4) => &[0, 2, 3, 1],
+                    (GraphValue::MemoryFormat(MemoryFormat::ChannelsLast3d), 5) => &[0, 2, 3, 4, 1],
+                    (GraphValue::MemoryFormat(MemoryFormat::Contiguous), _) => {
+                        let contiguous = self.tensor_meta(node)?.is_contiguous();
+                        return Ok(self.bool(contiguous));
+                    }
+                    _ => return Ok(self.bool(false)),
+                };
+                let meta = self.tensor_meta(node)?;
+                let mut expected = 1;
+                let mut contiguous = true;
+                for dim in order.iter().rev() {
+                    let (Some(size), Some(stride)) = (meta.shape[*dim].as_int(), meta.stride[*dim].as_int()) else {
+                        return Err(self.stop("a memory format that depends on sizes"));
+                    };
+                    contiguous &= size == 1 || stride == expected;
+                    expected *= size;
+                }
+                return Ok(self.bool(contiguous));
+            }
+            ("type", [dtype]) if matches!(self.graph_value(dtype), Ok(GraphValue::DType(_))) => {
+                return self.tensor_method(receiver, &"to".into(), args, kwargs);
             }
             ("is_floating_point", []) => {
                 let float = self.tensor_meta(node)?.dtype.is_float();

@@ -93,6 +93,10 @@ impl Evaluator<'_, '_> {
                 let items = RefCell::new(items.collect());
                 Value::List(Rc::new(ListValue { items, origin: Some(origin), changed: Cell::new(false) }))
             }
+            Kind::Deque => {
+                self.guard_class(&origin);
+                self.wrap_deque(origin)?
+            }
             Kind::Dict => self.wrap_dict(origin)?,
             Kind::Set => {
                 // The object itself may change: it is compared with what it is now.
@@ -121,6 +125,11 @@ impl Evaluator<'_, '_> {
                 let of = |name: &str| Rc::new(Source::Attribute(source.clone(), name.into()));
                 let function = self.wrap(function, &of("__func__"))?;
                 let receiver = self.wrap(receiver, &of("__self__"))?;
+                if let (Value::Context(_), Value::Function(function)) = (&receiver, &function)
+                    && let Some(code) = self.host.code(function.code)
+                {
+                    return Ok(Value::Bound(Rc::new((receiver, code.name.clone()))));
+                }
                 Value::Method(Rc::new((function, receiver)))
             }
             Kind::Partial => {
@@ -173,7 +182,7 @@ impl Evaluator<'_, '_> {
                     changed: Cell::new(false),
                 }))
             }
-            Kind::Generator | Kind::Opaque => {
+            Kind::Generator | Kind::Exception | Kind::Opaque => {
                 self.guard(&source, Check::Class(self.host.class_of(object), None));
                 Value::Known(object, Some(source))
             }
@@ -345,6 +354,7 @@ pub(super) fn origin_of(value: &Value) -> Option<&Origin> {
         Value::Tensor(v) => v.origin.as_ref(),
         Value::Tuple(v) => v.origin.as_ref(),
         Value::List(v) => v.origin.as_ref(),
+        Value::Deque(v) => v.origin.as_ref(),
         Value::Dict(v) => v.origin.as_ref(),
         Value::Set(v) => v.origin.as_ref(),
         Value::Function(v) => v.origin.as_ref(),

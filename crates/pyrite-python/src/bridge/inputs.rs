@@ -29,6 +29,7 @@ impl Inputs {
     /// All arguments of a call.
     pub fn take(arguments: &Bound<'_, PyTuple>) -> PyResult<Vec<Value<Tensor>>> {
         let mut inputs = Self::new(arguments.py())?;
+        inputs.storages.reserve(arguments.len());
         arguments.iter_borrowed().enumerate().map(|(index, object)| inputs.value(&object, index)).collect()
     }
 
@@ -44,12 +45,10 @@ impl Inputs {
     }
 
     fn tensor(&mut self, object: &Bound<'_, PyAny>, described: &Described<'_>, index: usize) -> PyResult<Tensor> {
-        let py = object.py();
         let Some(dtype) = dtype_of(described.dtype) else {
             return Err(refused(object, index, "Pyrite has no such element type"));
         };
-        let marked = |name| object.call_method0(name).and_then(|answer| answer.is_truthy());
-        if marked(pyo3::intern!(py, "is_neg"))? || (dtype.is_complex() && marked(pyo3::intern!(py, "is_conj"))?) {
+        if self.shim.is_marked(object, dtype) {
             return Err(refused(
                 object,
                 index,

@@ -9,6 +9,7 @@
 mod exchange;
 mod generator;
 mod inputs;
+mod predicate;
 mod shim;
 
 pub use exchange::to_torch;

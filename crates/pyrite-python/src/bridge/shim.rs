@@ -12,6 +12,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyrite_tensor::DType;
 
+use super::predicate::Predicate;
+
 type GetI32 = unsafe extern "C" fn(*const c_void, *mut i32) -> i32;
 type GetI64 = unsafe extern "C" fn(*const c_void, *mut i64) -> i32;
 type GetDims = unsafe extern "C" fn(*const c_void, *mut *const i64) -> i32;
@@ -28,6 +30,9 @@ pub struct Shim {
     sizes: GetDims,
     strides: GetDims,
     data: GetPointer,
+    requires_grad: Predicate,
+    is_neg: Predicate,
+    is_conj: Predicate,
     tensor: usize,
     parameter: usize,
 }
@@ -46,6 +51,16 @@ pub struct Described<'a> {
     pub data: *mut u8,
     /// Bytes of the storage.
     pub storage_bytes: i64,
+}
+
+/// The part of it that guards ask for.
+pub struct Shape<'a> {
+    /// Element type, as torch numbers it.
+    pub dtype: i32,
+    /// Size per dimension.
+    pub sizes: &'a [i64],
+    /// Stride per dimension.
+    pub strides: &'a [i64],
 }
 
 /// Why a tensor is not described.
@@ -92,6 +107,9 @@ impl Shim {
                 sizes: std::mem::transmute::<*mut c_void, GetDims>(library.find(c"aoti_torch_get_sizes")?),
                 strides: std::mem::transmute::<*mut c_void, GetDims>(library.find(c"aoti_torch_get_strides")?),
                 data: std::mem::transmute::<*mut c_void, GetPointer>(library.find(c"aoti_torch_get_data_ptr")?),
+                requires_grad: Predicate::named(py, "requires_grad")?,
+                is_neg: Predicate::named(py, "is_neg")?,
+                is_conj: Predicate::named(py, "is_conj")?,
                 tensor: class("torch", "Tensor")?,
                 parameter: class("torch.nn", "Parameter")?,
             }
@@ -126,18 +144,30 @@ impl Shim {
         tensor.get_type_ptr() as usize == self.parameter
     }
 
-    /// What torch says of a tensor.
-    pub fn describe<'a>(&self, tensor: &'a Bound<'_, PyAny>) -> Result<Described<'a>, Refused> {
+    /// Whether a tensor of torch's own class wants a gradient.
+    pub fn requires_grad(&self, tensor: &Bound<'_, PyAny>) -> bool {
+        // SAFETY: the class is one of torch's own.
+        self.is_plain(tensor.get_type_ptr()) && unsafe { self.requires_grad.holds(tensor.as_ptr()) }
+    }
+
+    /// Whether a tensor of torch's own class is negated or conjugated when it is read.
+    pub fn is_marked(&self, tensor: &Bound<'_, PyAny>, dtype: DType) -> bool {
+        let tensor = tensor.as_ptr();
+        // SAFETY: the caller gives a tensor.
+        unsafe { self.is_neg.holds(tensor) || (dtype.is_complex() && self.is_conj.holds(tensor)) }
+    }
+
+    /// Element type, sizes and strides of a tensor.
+    pub fn shape<'a>(&self, tensor: &'a Bound<'_, PyAny>) -> Result<Shape<'a>, Refused> {
         if !self.is_plain(tensor.get_type_ptr()) {
             return Err(Refused::Class);
         }
-        let (mut dtype, mut device, mut layout) = (0, 0, 0);
-        let (mut rank, mut offset, mut storage_bytes) = (0, 0, 0);
-        let (mut sizes, mut strides, mut data) = (std::ptr::null(), std::ptr::null(), std::ptr::null_mut());
+        let (mut dtype, mut device, mut layout, mut rank) = (0, 0, 0, 0);
+        let (mut sizes, mut strides) = (std::ptr::null(), std::ptr::null());
         // SAFETY: the object is a tensor of torch's own class, so the C++ tensor lies behind its head; results are
         // written to the variables given. Sizes and strides live in the tensor, which is borrowed.
         unsafe {
-            let inner = tensor.as_ptr().cast::<u8>().add(HEAD).cast::<c_void>();
+            let inner = Self::inner(tensor);
             (self.device)(inner, &raw mut device);
             if device != 0 {
                 return Err(Refused::Device);
@@ -148,18 +178,39 @@ impl Shim {
             }
             (self.dtype)(inner, &raw mut dtype);
             (self.rank)(inner, &raw mut rank);
-            let failed = (self.sizes)(inner, &raw mut sizes)
-                | (self.strides)(inner, &raw mut strides)
-                | (self.offset)(inner, &raw mut offset)
-                | (self.storage_bytes)(inner, &raw mut storage_bytes)
-                | (self.data)(inner, &raw mut data);
-            if failed != 0 {
+            if (self.sizes)(inner, &raw mut sizes) | (self.strides)(inner, &raw mut strides) != 0 {
                 return Err(Refused::Memory);
             }
             let dims =
                 |start: *const i64| if rank == 0 { &[] } else { std::slice::from_raw_parts(start, rank as usize) };
-            Ok(Described { dtype, sizes: dims(sizes), strides: dims(strides), offset, data, storage_bytes })
+            Ok(Shape { dtype, sizes: dims(sizes), strides: dims(strides) })
         }
+    }
+
+    /// What torch says of a tensor.
+    pub fn describe<'a>(&self, tensor: &'a Bound<'_, PyAny>) -> Result<Described<'a>, Refused> {
+        let Shape { dtype, sizes, strides } = self.shape(tensor)?;
+        let (mut offset, mut storage_bytes, mut data) = (0, 0, std::ptr::null_mut());
+        // SAFETY: as in `shape`, which has seen the class.
+        let failed = unsafe {
+            let inner = Self::inner(tensor);
+            (self.offset)(inner, &raw mut offset)
+                | (self.storage_bytes)(inner, &raw mut storage_bytes)
+                | (self.data)(inner, &raw mut data)
+        };
+        if failed != 0 {
+            return Err(Refused::Memory);
+        }
+        Ok(Described { dtype, sizes, strides, offset, data, storage_bytes })
+    }
+
+    /// The C++ tensor of an object.
+    ///
+    /// # Safety
+    /// The object is a tensor of torch's own class.
+    unsafe fn inner(tensor: &Bound<'_, PyAny>) -> *const c_void {
+        // SAFETY: the C++ tensor lies behind the head of the object.
+        unsafe { tensor.as_ptr().cast::<u8>().add(HEAD).cast() }
     }
 }
 

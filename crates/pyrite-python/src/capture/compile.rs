@@ -23,9 +23,10 @@ use super::guards::{Frame, Walk, give_back, take_found};
 use super::hook::Config;
 use super::host::Python3;
 use super::objects::Keep;
-use super::records::{Captured, Watch};
-use super::store::{CodeState, Kept, Miss, objects_of, sources_of, translate};
+use super::records::{Captured, Watch, describe_guard};
+use super::store::{CodeState, Kept, Miss, objects_of, places_of, sharing, sources_of, translate};
 use super::tracing::{self, Goes};
+use crate::by_torch::TorchProgram;
 
 /// A frame that is to be compiled.
 pub struct Job<'a, 'py> {
@@ -121,9 +122,11 @@ impl Job<'_, '_> {
         let walk = Walk::new(py, guards, &sources_of(&plan))?;
         let inputs: Vec<usize> = plan.inputs.iter().filter_map(|source| walk.place_of(source)).collect();
         let mut found = take_found();
-        if walk.check(py, frame, &mut found).is_err() {
-            return refused("what was assumed of the frame does not hold");
+        if let Err(guard) = walk.check(py, frame, &mut found) {
+            let guard = describe_guard(&walk, guard).unwrap_or_default();
+            return refused(&format!("what was assumed of the frame does not hold: {guard}"));
         }
+        let sharing = if plan.writes { sharing(py, &inputs, &found) } else { None };
         let examples: Vec<Bound<'_, PyAny>> = inputs.iter().map(|place| found.get(py, *place)).collect();
         give_back(found);
         let begun = Instant::now();
@@ -140,6 +143,8 @@ impl Job<'_, '_> {
             Compiled::Refused => return refused("the backend refused the graph"),
         };
         let compile_seconds = begun.elapsed().as_secs_f64();
+        let sources = places_of(&plan, &walk);
+        let by_torch = program.as_ref().is_some_and(|program| program.bind(py).is_instance_of::<TorchProgram>());
         let constraints = plan.graph.as_ref().map(|graph| graph.env.constraints()).unwrap_or_default();
         let kept = Kept {
             constraints,
@@ -148,7 +153,10 @@ impl Job<'_, '_> {
             walk,
             plan,
             program,
+            by_torch,
             inputs,
+            sources,
+            sharing,
             calls: Cell::new(0),
         };
         tracing::tell_captured(self, &kept, miss);

@@ -15,10 +15,11 @@ use pyrite_ir::Meta;
 use pyrite_sym::SymInt;
 use rustc_hash::FxHashMap;
 
-use super::objects::bound;
+use super::again::Snapshot;
+use super::objects::{bound, instance_dict};
 use crate::bridge::{Shim, dtype_of};
 
-type Raw = *mut ffi::PyObject;
+pub(super) type Raw = *mut ffi::PyObject;
 
 /// The frame that a walk begins at.
 #[derive(Clone, Copy)]
@@ -33,15 +34,16 @@ pub struct Frame {
     pub builtins: Raw,
 }
 
-struct Node {
-    parent: usize,
-    step: Step,
-    checks: Vec<(Test, usize)>,
-    may_be_missing: bool,
+/// A node of the tree: how it is reached from its parent, and its tests with the numbers of their guards.
+pub(super) struct Node {
+    pub(super) parent: usize,
+    pub(super) step: Step,
+    pub(super) checks: Vec<(Test, usize)>,
+    pub(super) may_be_missing: bool,
 }
 
 /// One step from an object to the next.
-enum Step {
+pub(super) enum Step {
     Local(usize),
     Closure(usize),
     Contents,
@@ -56,7 +58,8 @@ enum Step {
     Fixed(Py<PyAny>),
 }
 
-enum Test {
+/// An assumption about an object.
+pub(super) enum Test {
     Is(Py<PyAny>),
     Class(Py<PyAny>, Option<u32>),
     Equal(Py<PyAny>),
@@ -70,7 +73,7 @@ enum Test {
     Differs(usize),
 }
 
-struct TensorTest {
+pub(super) struct TensorTest {
     class: Py<PyAny>,
     dtype: pyrite_tensor::DType,
     requires_grad: bool,
@@ -82,16 +85,21 @@ struct TensorTest {
 
 /// See the module's text.
 pub struct Walk {
-    nodes: Vec<Node>,
+    pub(super) nodes: Vec<Node>,
+    /// Two nodes, whether they are one object, and the guard that says so. Two paths may be walked in any order.
+    pub(super) relations: Vec<(usize, usize, bool, usize)>,
     places: FxHashMap<Source, usize>,
     guards: Vec<Guard>,
     shim: &'static Shim,
+    snapshot: RefCell<Option<Snapshot>>,
+    /// Whether this version of CPython numbers the states of dictionaries.
+    pub(super) numbered: bool,
 }
 
 /// The objects that a walk left.
 #[derive(Default)]
 pub struct Found {
-    objects: Vec<Raw>,
+    pub(super) objects: Vec<Raw>,
     owned: Vec<Raw>,
 }
 
@@ -102,7 +110,12 @@ impl Found {
         unsafe { Bound::from_borrowed_ptr(py, self.objects[place]) }
     }
 
-    fn clear(&mut self) {
+    /// Whether an object is that of a node.
+    pub fn is_at(&self, place: usize, object: &Bound<'_, PyAny>) -> bool {
+        self.objects[place] == object.as_ptr()
+    }
+
+    pub(super) fn clear(&mut self) {
         for object in self.owned.drain(..) {
             // SAFETY: each was a new reference.
             unsafe { ffi::Py_DECREF(object) };
@@ -135,12 +148,24 @@ pub fn give_back(mut found: Found) {
 impl Walk {
     /// The walk of a plan's guards and of the further sources it needs.
     pub fn new(py: Python<'_>, guards: Vec<Guard>, sources: &[Rc<Source>]) -> PyResult<Self> {
-        let mut walk =
-            Self { nodes: Vec::new(), places: FxHashMap::default(), guards: Vec::new(), shim: Shim::get(py)? };
+        let mut walk = Self {
+            nodes: Vec::new(),
+            relations: Vec::new(),
+            places: FxHashMap::default(),
+            guards: Vec::new(),
+            shim: Shim::get(py)?,
+            snapshot: RefCell::new(None),
+            numbered: py.version_info().minor == 11,
+        };
         for (index, guard) in guards.iter().enumerate() {
             let place = walk.place(py, &guard.source);
             let test = walk.test(py, &guard.check);
             walk.nodes[place].may_be_missing |= matches!(test, Test::Nothing);
+            match test {
+                Test::Same(other) => walk.relations.push((place, other, true, index)),
+                Test::Differs(other) => walk.relations.push((place, other, false, index)),
+                _ => {}
+            }
             walk.nodes[place].checks.push((test, index));
         }
         walk.guards = guards;
@@ -210,8 +235,33 @@ impl Walk {
         }
     }
 
+    /// For each node, whether anything is found through its dictionary.
+    pub(super) fn holders(&self) -> Vec<bool> {
+        let mut holders = vec![false; self.nodes.len()];
+        for node in &self.nodes {
+            if let Step::InstanceItem(_) | Step::Key(_) = node.step {
+                holders[node.parent] = true;
+            }
+        }
+        holders
+    }
+
     /// Walks; the number of the guard that failed where one did.
     pub fn check(&self, py: Python<'_>, frame: &Frame, found: &mut Found) -> Result<(), usize> {
+        let mut snapshot = self.snapshot.take().unwrap_or_default();
+        if !snapshot.holds(py, self, frame, found) {
+            let outcome = self.check_all(py, frame, found);
+            if outcome.is_ok() {
+                snapshot.renew(self, frame, found);
+            }
+            self.snapshot.replace(Some(snapshot));
+            return outcome;
+        }
+        self.snapshot.replace(Some(snapshot));
+        Ok(())
+    }
+
+    fn check_all(&self, py: Python<'_>, frame: &Frame, found: &mut Found) -> Result<(), usize> {
         found.clear();
         for node in &self.nodes {
             // SAFETY: parents come first and are live; steps check what they step on.
@@ -221,34 +271,25 @@ impl Walk {
             }
             for (test, guard) in &node.checks {
                 // SAFETY: the object is live, or null where the test allows it.
-                if !unsafe { self.holds(py, test, object, found) } {
+                if !unsafe { self.holds(py, test, object) } {
                     return Err(*guard);
                 }
             }
             found.objects.push(object);
         }
-        // Two paths to one object may be visited in any order.
-        for (place, node) in self.nodes.iter().enumerate() {
-            for (test, guard) in &node.checks {
-                let same = |other: usize| found.objects[place] == found.objects[other];
-                let holds = match test {
-                    Test::Same(other) => same(*other),
-                    Test::Differs(other) => !same(*other),
-                    _ => true,
-                };
-                if !holds {
-                    return Err(*guard);
-                }
-            }
+        let parted =
+            |(a, b, wanted, _): &&(usize, usize, bool, usize)| (found.objects[*a] == found.objects[*b]) != *wanted;
+        match self.relations.iter().find(parted) {
+            Some((_, _, _, guard)) => Err(*guard),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// The object one step on; null when there is none. New references are held by `found`.
     ///
     /// # Safety
     /// The frame is live, the interpreter held, and the objects of earlier nodes are in `found`.
-    unsafe fn step(node: &Node, frame: &Frame, found: &mut Found) -> Raw {
+    pub(super) unsafe fn step(node: &Node, frame: &Frame, found: &mut Found) -> Raw {
         // SAFETY: the caller guarantees live objects; every function is given what its type asks for.
         unsafe {
             let parent = if node.parent == usize::MAX { std::ptr::null_mut() } else { found.objects[node.parent] };
@@ -282,8 +323,7 @@ impl Walk {
                 Step::Global(name) => borrowed(ffi::PyDict_GetItemWithError(frame.globals, name.as_ptr())),
                 Step::Builtin(name) => borrowed(ffi::PyDict_GetItemWithError(frame.builtins, name.as_ptr())),
                 Step::InstanceItem(name) => {
-                    let dict = ffi::PyObject_GenericGetDict(parent, std::ptr::null_mut());
-                    let dict = own(dict);
+                    let dict = instance_dict(parent);
                     if dict.is_null() {
                         return dict;
                     }
@@ -301,6 +341,8 @@ impl Walk {
                             return std::ptr::null_mut();
                         }
                         ffi::PyList_GET_ITEM(parent, *index as isize)
+                    } else if (*ffi::Py_TYPE(parent)).tp_iternext.is_none() {
+                        own(ffi::PySequence_GetItem(parent, *index as isize))
                     } else {
                         let item = super::host::iterator_item(parent, *index);
                         own(item)
@@ -329,7 +371,7 @@ impl Walk {
     ///
     /// # Safety
     /// The object is live, or null where the test allows it.
-    unsafe fn holds(&self, py: Python<'_>, test: &Test, object: Raw, found: &Found) -> bool {
+    pub(super) unsafe fn holds(&self, py: Python<'_>, test: &Test, object: Raw) -> bool {
         // SAFETY: as for `step`.
         unsafe {
             match test {
@@ -348,11 +390,7 @@ impl Walk {
                     } else if ffi::PyDict_Check(object) != 0 {
                         ffi::PyDict_Size(object)
                     } else {
-                        let size = ffi::PyObject_LengthHint(object, -1);
-                        if size < 0 {
-                            ffi::PyErr_Clear();
-                        }
-                        size
+                        super::host::length_of(object)
                     };
                     size == *length as isize
                 }
@@ -374,21 +412,13 @@ impl Walk {
                     ffi::PyFunction_Check(object) != 0 && ffi::PyFunction_GetCode(object) == code.as_ptr()
                 }
                 Test::Lacks(name) => {
-                    let dict = ffi::PyObject_GenericGetDict(object, std::ptr::null_mut());
-                    if dict.is_null() {
-                        ffi::PyErr_Clear();
-                        return true;
-                    }
-                    let lacks = ffi::PyDict_Contains(dict, name.as_ptr()) == 0;
-                    ffi::Py_DECREF(dict);
-                    lacks
+                    let dict = instance_dict(object);
+                    dict.is_null() || ffi::PyDict_Contains(dict, name.as_ptr()) == 0
                 }
                 Test::Nothing => object.is_null(),
                 Test::Tensor(test) => self.tensor_holds(py, test, object),
-                Test::Same(_) | Test::Differs(_) => {
-                    let _ = found;
-                    true
-                }
+                // Compared once all nodes are known.
+                Test::Same(_) | Test::Differs(_) => true,
             }
         }
     }
@@ -404,7 +434,7 @@ impl Walk {
         if unsafe { ffi::Py_TYPE(object).cast::<ffi::PyObject>() } != test.class.as_ptr() {
             return false;
         }
-        let Ok(described) = self.shim.describe(&tensor) else { return false };
+        let Ok(described) = self.shim.shape(&tensor) else { return false };
         let fits = |found: &[i64], wanted: &[Option<i64>]| {
             found.len() == wanted.len() && found.iter().zip(wanted).all(|(f, w)| w.is_none_or(|w| w == *f))
         };
@@ -416,7 +446,7 @@ impl Walk {
             && (!dynamic || !test.meta.is_contiguous() || contiguous(described.sizes, described.strides));
         // A dimension that is a symbol is more than one: one is broadcast.
         let ranges = test.sizes.iter().zip(described.sizes).all(|(wanted, found)| wanted.is_some() || *found > 1);
-        strides && ranges && requires_grad(&tensor) == test.requires_grad
+        strides && ranges && self.shim.requires_grad(&tensor) == test.requires_grad
     }
 
     /// The dimensions in which a tensor that a guard refused differs from what was assumed, if only sizes do.
@@ -435,7 +465,7 @@ impl Walk {
             return None;
         }
         let tensor = found.get(py, place);
-        let described = self.shim.describe(&tensor).ok()?;
+        let described = self.shim.shape(&tensor).ok()?;
         if described.sizes.len() != meta.rank() {
             return None;
         }
@@ -460,12 +490,6 @@ fn contiguous(sizes: &[i64], strides: &[i64]) -> bool {
         expected *= size;
     }
     true
-}
-
-/// Whether a tensor wants a gradient.
-pub fn requires_grad(tensor: &Bound<'_, PyAny>) -> bool {
-    let name = pyo3::intern!(tensor.py(), "requires_grad");
-    tensor.getattr(name).is_ok_and(|answer| answer.is(pyo3::types::PyBool::new(tensor.py(), true)))
 }
 
 /// Whether two plain objects have one class and are equal. Floats are when their bits are.

@@ -321,7 +321,7 @@ fn run_frame<'py>(
     let mut miss = Miss::default();
     let plans: Vec<Rc<Kept>> = state.plans.borrow().clone();
     if !plans.is_empty() {
-        let now = global_state(py);
+        let now = global_state(py)?;
         for kept in &plans {
             if !std::ptr::eq(kept.config.as_ptr(), Arc::as_ptr(config)) {
                 continue;

@@ -11,14 +11,15 @@ use pyo3::types::{PyBool, PyBytes, PyCFunction, PyComplex, PyDict, PyFloat, PyFr
 use pyo3::types::{PyRange, PySet, PySlice, PyString, PyTuple, PyType};
 use pyrite_capture::Host;
 use pyrite_capture::code::{Code, RawCode, decode};
-use pyrite_capture::host::{Descriptor, FunctionParts, GlobalState, Kind, Made, Object, Raised, TensorFacts};
+use pyrite_capture::host::{
+    Descriptor, FunctionParts, GlobalState, Kind, Made, Object, Precedence, Raised, TensorFacts,
+};
 use pyrite_capture::opcode::Version;
 use pyrite_ir::{Device, Meta, NodeId, StorageId, Value};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{Complex64, DType, MemoryFormat};
 use rustc_hash::FxHashMap;
 
-use super::guards::requires_grad;
 use super::objects::{Keep, bound};
 use super::rules::{Rule, rule_of};
 use crate::bridge::{Shim, dtype_of};
@@ -32,6 +33,10 @@ struct Library {
     size: Py<PyAny>,
     ordered_dict: Py<PyAny>,
     default_dict: Py<PyAny>,
+    counter: Py<PyAny>,
+    deque: Py<PyAny>,
+    cached_property: Py<PyAny>,
+    cached_function: Py<PyAny>,
     partial: Py<PyAny>,
     enumeration: Py<PyAny>,
     property: Py<PyAny>,
@@ -85,6 +90,10 @@ fn library(py: Python<'_>) -> PyResult<&'static Library> {
             size: class("torch", "Size")?,
             ordered_dict: class("collections", "OrderedDict")?,
             default_dict: class("collections", "defaultdict")?,
+            counter: class("collections", "Counter")?,
+            deque: class("collections", "deque")?,
+            cached_property: class("functools", "cached_property")?,
+            cached_function: class("functools", "_lru_cache_wrapper")?,
             partial: class("functools", "partial")?,
             enumeration: class("enum", "EnumMeta")?,
             property: class("builtins", "property")?,
@@ -113,6 +122,7 @@ pub struct Python3<'py> {
     codes: RefCell<FxHashMap<usize, Option<Rc<Code>>>>,
     storages: RefCell<FxHashMap<usize, StorageId>>,
     interned: Bound<'py, PyDict>,
+    state: GlobalState,
 }
 
 impl<'py> Python3<'py> {
@@ -126,6 +136,7 @@ impl<'py> Python3<'py> {
             codes: RefCell::default(),
             storages: RefCell::default(),
             interned: PyDict::new(py),
+            state: super::store::global_state(py)?,
         })
     }
 
@@ -182,8 +193,12 @@ impl<'py> Python3<'py> {
         if object.is_exact_instance_of::<PyList>() {
             return Kind::List;
         }
-        if object.is_exact_instance_of::<PyDict>() || is(&library.ordered_dict) || is(&library.default_dict) {
+        let dicts = [&library.ordered_dict, &library.default_dict, &library.counter];
+        if object.is_exact_instance_of::<PyDict>() || dicts.into_iter().any(is) {
             return Kind::Dict;
+        }
+        if is(&library.deque) {
+            return Kind::Deque;
         }
         if object.is_exact_instance_of::<PySet>() {
             return Kind::Set;
@@ -227,6 +242,9 @@ impl<'py> Python3<'py> {
         if object.is_instance_of::<PyCFunction>() || library.descriptors.iter().any(|(known, _)| instance_of(known)) {
             return Kind::Builtin;
         }
+        if class.is(library.cached_function.bind(self.py)) {
+            return Kind::Builtin;
+        }
         if class.is(library.method.bind(self.py)) {
             return Kind::Method;
         }
@@ -252,9 +270,8 @@ impl<'py> Python3<'py> {
             return if named { Kind::NamedTuple } else { Kind::Opaque };
         }
         let name = class.name().map(|name| name.to_string()).unwrap_or_default();
-        if matches!(&*name, "list_iterator" | "tuple_iterator" | "range_iterator") {
-            let hint = object.call_method0("__length_hint__").and_then(|hint| hint.extract::<usize>());
-            return if hint.is_ok_and(|hint| hint <= 64) { Kind::Iterator } else { Kind::Opaque };
+        if is_iterator(&name) {
+            return if remaining_count(object).is_some() { Kind::Iterator } else { Kind::Opaque };
         }
         // SAFETY: the class is live.
         let heap = unsafe { ffi::PyType_GetFlags(class.as_type_ptr()) } & ffi::Py_TPFLAGS_HEAPTYPE != 0;
@@ -271,6 +288,9 @@ impl<'py> Python3<'py> {
                     || d.contains("__weakref__").unwrap_or(false)
                     || class.getattr("__mro__").and_then(|mro| mro.len()).is_ok_and(|length| length > 2)
             });
+        if !heap && object.is_instance_of::<pyo3::exceptions::PyBaseException>() {
+            return Kind::Exception;
+        }
         if (python_made || &*name == "SimpleNamespace") && !derived { Kind::Instance } else { Kind::Opaque }
     }
 
@@ -343,9 +363,86 @@ pub unsafe fn iterator_item(iterator: Raw, index: usize) -> Raw {
     item.map_or(std::ptr::null_mut(), Bound::into_ptr)
 }
 
+/// How many items a container has, or an iterator has not given out yet; -1 when it does not say.
+///
+/// # Safety
+/// The object is live and the interpreter held.
+pub unsafe fn length_of(object: Raw) -> isize {
+    // SAFETY: the caller gives a live object and holds the interpreter.
+    let object = unsafe { Bound::from_borrowed_ptr(Python::assume_attached(), object) };
+    let class = object.get_type();
+    let iterates = class.name().is_ok_and(|name| name.to_str().is_ok_and(is_iterator));
+    if iterates {
+        return remaining_count(&object).map_or(-1, |count| count as isize);
+    }
+    object.len().map_or(-1, |length| length as isize)
+}
+
+/// Longer iterators are not looked into.
+const MANY: usize = 64;
+
+/// Whether iterators of a class of this name can be looked into without advancing them.
+fn is_iterator(class: &str) -> bool {
+    let over_sequences = ["list_iterator", "tuple_iterator", "range_iterator", "list_reverseiterator"];
+    let over_dicts = ["dict_keyiterator", "dict_valueiterator", "dict_itemiterator"];
+    over_sequences.contains(&class) || over_dicts.contains(&class) || ["zip", "enumerate"].contains(&class)
+}
+
+/// The iterators that a `zip` or `enumerate` goes over; nothing for others.
+fn inner_iterators<'py>(iterator: &Bound<'py, PyAny>) -> Option<(Vec<Bound<'py, PyAny>>, Bound<'py, PyAny>)> {
+    let class = iterator.get_type();
+    let name = class.name().ok()?;
+    let reduced = || iterator.call_method0("__reduce__").ok()?.get_item(1).ok();
+    match name.to_str().ok()? {
+        "zip" => {
+            let inner = reduced()?.try_iter().ok()?.collect::<PyResult<Vec<_>>>().ok()?;
+            Some((inner, class.into_any()))
+        }
+        "enumerate" => {
+            let parts = reduced()?;
+            Some((vec![parts.get_item(0).ok()?], parts.get_item(1).ok()?))
+        }
+        _ => None,
+    }
+}
+
+/// How many items an iterator has not given out yet, if it can be looked into.
+fn remaining_count(iterator: &Bound<'_, PyAny>) -> Option<usize> {
+    let count = match inner_iterators(iterator) {
+        Some((inner, _)) => {
+            let simple = |inner: &Bound<'_, PyAny>| {
+                let class = inner.get_type();
+                let name = class.name().ok()?.to_string();
+                is_iterator(&name).then(|| remaining_count(inner)).flatten()
+            };
+            let counts = inner.iter().map(simple).collect::<Option<Vec<usize>>>()?;
+            // One that is strict, which it says in a third part, raises in the end unless all are equally long.
+            let strict = iterator.call_method0("__reduce__").and_then(|parts| parts.len()).is_ok_and(|count| count > 2);
+            if strict && counts.iter().any(|count| *count != counts[0]) {
+                return None;
+            }
+            counts.into_iter().min()?
+        }
+        None => iterator.call_method0("__length_hint__").ok()?.extract().ok()?,
+    };
+    (count <= MANY).then_some(count)
+}
+
 /// What an iterator has not given out yet.
 fn remaining<'py>(iterator: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
-    let copy = iterator.py().import("copy")?.call_method1("copy", (iterator,))?;
+    let py = iterator.py();
+    if let Some((inner, start)) = inner_iterators(iterator) {
+        let lists = inner.iter().map(remaining).collect::<PyResult<Vec<_>>>()?;
+        let builtins = py.import("builtins")?;
+        let again = if start.is_instance_of::<PyInt>() {
+            builtins.getattr("enumerate")?.call1((&lists[0], start))?
+        } else {
+            builtins.getattr("zip")?.call1(PyTuple::new(py, lists)?)?
+        };
+        let items: Vec<Bound<'py, PyAny>> = again.try_iter()?.collect::<PyResult<_>>()?;
+        return PyList::new(py, items);
+    }
+    let copy = py.import("copy")?.call_method1("copy", (iterator,))?;
     let items: Vec<Bound<'py, PyAny>> = copy.try_iter()?.collect::<PyResult<_>>()?;
     PyList::new(iterator.py(), items)
 }
@@ -549,6 +646,10 @@ impl Host for Python3<'_> {
         let inner = |of: &Bound<'_, PyAny>| of.getattr("__func__").ok().map(|f| self.keep.keep(&f));
         match &*name {
             "classmethod" => return inner(&object).map_or(Descriptor::Other, Descriptor::ClassMethod),
+            "cached_property" if class.is(self.library.cached_property.bind(self.py)) => {
+                let function = object.getattr("func").map(|function| self.keep(&function));
+                return function.map_or(Descriptor::Other, Descriptor::CachedProperty);
+            }
             "staticmethod" => return inner(&object).map_or(Descriptor::Other, Descriptor::StaticMethod),
             _ => {}
         }
@@ -558,8 +659,23 @@ impl Host for Python3<'_> {
             }
         }
         // SAFETY: the class is live.
-        let has_get = unsafe { (*class.as_type_ptr()).tp_descr_get.is_some() };
-        if has_get { Descriptor::Other } else { Descriptor::Value }
+        let (has_get, has_set) = unsafe {
+            let class = &*class.as_type_ptr();
+            (class.tp_descr_get.is_some(), class.tp_descr_set.is_some())
+        };
+        let class = self.keep(class.as_any());
+        let in_python = |name: &str| {
+            let found = self.class_attribute(class, name);
+            // SAFETY: what a class has is live.
+            found.is_some_and(|found| unsafe { ffi::PyFunction_Check(found.0 as Raw) } != 0)
+        };
+        if !has_get && !has_set {
+            Descriptor::Value
+        } else if in_python("__get__") && self.kind(attribute) == Kind::Instance {
+            Descriptor::Custom(if has_set { Precedence::Descriptor } else { Precedence::Instance })
+        } else {
+            Descriptor::Other
+        }
     }
 
     fn instance_dict(&self, object: Object) -> Option<Object> {
@@ -699,7 +815,7 @@ impl Host for Python3<'_> {
         let dims = |dims: &[i64]| dims.iter().map(|d| SymInt::Int(*d)).collect::<pyrite_ir::SymDims>();
         let mut meta = Meta::strided(&dims(described.sizes), &dims(described.strides), dtype);
         meta.offset = SymInt::Int(described.offset);
-        meta.requires_grad = requires_grad(&tensor);
+        meta.requires_grad = self.library.shim.requires_grad(&tensor);
         meta.is_leaf = tensor.getattr("is_leaf").and_then(|leaf| leaf.is_truthy()).unwrap_or(true);
         let start = (described.data as usize).wrapping_sub(described.offset as usize * dtype.size());
         if !described.data.is_null() && described.storage_bytes > 0 {
@@ -722,7 +838,7 @@ impl Host for Python3<'_> {
     }
 
     fn global_state(&self) -> GlobalState {
-        super::store::global_state(self.py)
+        self.state
     }
 
     fn class_version(&self, class: Object) -> Option<u32> {
@@ -780,7 +896,8 @@ impl Python3<'_> {
     }
 }
 
-const DTYPES: [(DType, &str); 12] = [
+/// The element types and torch's names for them.
+pub const DTYPES: [(DType, &str); 12] = [
     (DType::F64, "float64"),
     (DType::F32, "float32"),
     (DType::F16, "float16"),
@@ -805,7 +922,8 @@ pub fn dtype_named(name: &str) -> Option<DType> {
     DTYPES.iter().find(|(_, known)| *known == name).map(|(dtype, _)| *dtype)
 }
 
-fn format_name(format: MemoryFormat) -> &'static str {
+/// torch's name of a memory format.
+pub fn format_name(format: MemoryFormat) -> &'static str {
     match format {
         MemoryFormat::Contiguous => "contiguous_format",
         MemoryFormat::Preserve => "preserve_format",

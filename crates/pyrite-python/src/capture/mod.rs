@@ -2,12 +2,14 @@
 //!
 //! [`hook`] stands where CPython evaluates frames. A frame of a function that is being compiled is captured by
 //! `pyrite-capture` through the [`host`] ([`compile`]) and its plan kept at its code object ([`store`]); when the
-//! [`guards`] of a kept plan hold, [`run`] carries it out instead of the frame. [`functions`] makes the functions in which
-//! a frame goes on, [`records`] tells Python what happened, [`rules`] holds what the user said of code.
+//! [`guards`] of a kept plan hold, which [`again`] makes cheap to see, [`run`] carries it out instead of the frame.
+//! [`functions`] makes the functions in which a frame goes on, [`records`] tells Python what happened, [`rules`] holds
+//! what the user said of code.
 //!
 //! Invariants: no frame is captured while one is being captured or a plan is run; a failure of ours leaves the frame to
 //! Python and is noted; nothing here unwinds into C.
 
+mod again;
 mod compile;
 mod functions;
 mod guards;
@@ -22,6 +24,7 @@ mod tracing;
 
 pub use functions::reassembled;
 pub use hook::{Compiler, install, skip_code};
+pub use host::{dtype_name, format_name};
 pub use records::Captured;
 pub use rules::{allow_code, skip_files};
 pub use store::forget_captures;

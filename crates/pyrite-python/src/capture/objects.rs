@@ -13,6 +13,8 @@ unsafe extern "C" {
         class: *mut pyo3::ffi::PyTypeObject,
         name: *mut pyo3::ffi::PyObject,
     ) -> *mut pyo3::ffi::PyObject;
+    /// Where an object keeps its `__dict__`, made if it was not yet; null when it has none.
+    fn _PyObject_GetDictPtr(object: *mut pyo3::ffi::PyObject) -> *mut *mut pyo3::ffi::PyObject;
     /// A bound method: a new reference.
     pub fn PyMethod_New(
         function: *mut pyo3::ffi::PyObject,
@@ -43,5 +45,17 @@ impl Keep {
     /// Keeps an object no longer. Its name stays valid while something else does.
     pub fn forget(&self, object: Object) {
         self.0.borrow_mut().remove(&object.0);
+    }
+}
+
+/// The `__dict__` of an object, borrowed from it, or null.
+///
+/// # Safety
+/// The object is live and the interpreter held.
+pub unsafe fn instance_dict(object: *mut pyo3::ffi::PyObject) -> *mut pyo3::ffi::PyObject {
+    // SAFETY: the object is live; the place of its dictionary lies in it.
+    unsafe {
+        let place = _PyObject_GetDictPtr(object);
+        if place.is_null() { std::ptr::null_mut() } else { *place }
     }
 }

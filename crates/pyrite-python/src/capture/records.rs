@@ -8,7 +8,7 @@ use pyo3::types::{PyList, PyTuple};
 use pyrite_capture::Check;
 use pyrite_capture::plan::Break;
 
-use super::guards::Frame;
+use super::guards::{Frame, Walk};
 use super::hook::Config;
 use super::store::{CodeState, Kept, Miss};
 
@@ -107,7 +107,7 @@ impl<'a, 'py> Watch<'a, 'py> {
         if !self.observer.bind(self.py).call_method0("wants_guards")?.is_truthy()? {
             return Ok(Vec::new());
         }
-        Ok((0..kept.walk.guards().len()).filter_map(|guard| describe_guard(kept, guard)).collect())
+        Ok((0..kept.walk.guards().len()).filter_map(|guard| describe_guard(&kept.walk, guard)).collect())
     }
 
     /// A frame was captured, or runs plain.
@@ -158,8 +158,8 @@ fn times(count: u32) -> String {
 }
 
 /// A guard as text: what it looks at, what it wants, and the user's line that relies on it.
-pub fn describe_guard(kept: &Kept, guard: usize) -> Option<String> {
-    let guard = kept.walk.guards().get(guard)?;
+pub fn describe_guard(walk: &Walk, guard: usize) -> Option<String> {
+    let guard = walk.guards().get(guard)?;
     let place = guard.line.as_ref().map(|(file, line)| format!(" ({file}:{line})")).unwrap_or_default();
     Some(format!("{}: {}{place}", guard.source, check_name(&guard.check)))
 }

@@ -43,8 +43,8 @@ pub fn run<'py>(
             None => None,
         };
         let mut values: Vec<Bound<'py, PyAny>> = Vec::with_capacity(kept.plan.recipes.len());
-        for recipe in &kept.plan.recipes {
-            let value = make(py, kept, &found, outputs.as_ref(), &values, recipe)?;
+        for index in 0..kept.plan.recipes.len() {
+            let value = make(py, kept, &found, outputs.as_ref(), &values, index)?;
             values.push(value);
         }
         for effect in &kept.plan.effects {
@@ -170,12 +170,12 @@ fn make<'py>(
     found: &Found,
     outputs: Option<&Bound<'py, PyAny>>,
     values: &[Bound<'py, PyAny>],
-    recipe: &Recipe,
+    index: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
     let several = |ids: &[usize]| ids.iter().map(|id| values[*id].clone()).collect::<Vec<_>>();
-    Ok(match recipe {
-        Recipe::Source(source) => {
-            let place = kept.walk.place_of(source);
+    Ok(match &kept.plan.recipes[index] {
+        Recipe::Source(_) => {
+            let place = kept.sources[index];
             let place = place.ok_or_else(|| PyRuntimeError::new_err("a plan starts from nowhere"))?;
             found.get(py, place)
         }
@@ -184,7 +184,9 @@ fn make<'py>(
             let outputs = outputs.ok_or_else(|| PyRuntimeError::new_err("a plan without a graph has no outputs"))?;
             let output = outputs.get_item(*index)?;
             // An output that lies just where an input does is a view of it: the input itself is no output of a graph.
-            if kept.inputs.iter().any(|place| found.get(py, *place).is(&output)) {
+            // Torch's own programs know themselves whether it is the input.
+            let guessed = !kept.by_torch;
+            if guessed && kept.inputs.iter().any(|place| found.is_at(*place, &output)) {
                 output.call_method1("view_as", (&output,))?
             } else {
                 output
@@ -307,6 +309,10 @@ fn carry_out(py: Python<'_>, values: &[Bound<'_, PyAny>], effect: &Effect) -> Py
         Effect::ReplaceList(list, items) => {
             let list = values[*list].cast::<PyList>()?;
             list.set_slice(0, list.len(), PyList::new(py, several(items))?.as_any())?;
+        }
+        Effect::ReplaceDeque(deque, items) => {
+            values[*deque].call_method0("clear")?;
+            values[*deque].call_method1("extend", (PyList::new(py, several(items))?,))?;
         }
         Effect::ReplaceDict(dict, pairs) => {
             let dict = values[*dict].cast::<PyDict>()?;

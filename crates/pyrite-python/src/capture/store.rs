@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak as ArcWeak};
 
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyrite_capture::code::Code;
 use pyrite_capture::host::GlobalState;
 use pyrite_capture::plan::{Effect, End, Plan, Recipe};
@@ -15,14 +16,15 @@ use pyrite_capture::{Object, Source};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use pyrite_sym::Constraint;
+use pyrite_tensor::DType;
 
 use super::functions::{Mapping, Resumption};
 use super::guards::{Found, Walk};
 use super::hook::Config;
-use super::host::{decode_code, dtype_named};
+use super::host::{DTYPES, decode_code};
 use super::objects::{Keep, bound};
 use super::records::describe_guard;
-use crate::bridge::Shim;
+use crate::bridge::{Shim, dtype_of};
 
 /// A captured frame that can be run again.
 pub struct Kept {
@@ -34,8 +36,14 @@ pub struct Kept {
     pub plan: Plan,
     /// The compiled graph.
     pub program: Option<Py<PyAny>>,
+    /// Whether torch runs the graph, so that its outputs are just the objects that they are.
+    pub by_torch: bool,
     /// The nodes of the walk where the graph's inputs are.
     pub inputs: Vec<usize>,
+    /// For each recipe that starts from a source, the node of the walk where that is.
+    pub sources: Vec<Option<usize>>,
+    /// How the inputs share memory, where the graph writes to any.
+    pub sharing: Option<Sharing>,
     /// What was assumed of the symbols among the sizes.
     pub constraints: Vec<Constraint>,
     /// Keeps the plan's objects alive.
@@ -45,8 +53,12 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Whether what was assumed of sizes holds for the inputs that were found.
+    /// Whether what was assumed of the inputs together holds for those that were found: of their sizes, and of which
+    /// share memory.
     pub fn constraints_hold(&self, py: Python<'_>, found: &Found) -> bool {
+        if self.sharing.is_some() && self.sharing != sharing(py, &self.inputs, found) {
+            return false;
+        }
         if self.constraints.is_empty() {
             return true;
         }
@@ -72,9 +84,39 @@ pub struct Miss {
 impl Miss {
     /// What does not hold, as text.
     pub fn describe(&self) -> Option<String> {
-        let guard = self.guard.as_ref().and_then(|(kept, guard)| describe_guard(kept, *guard));
+        let guard = self.guard.as_ref().and_then(|(kept, guard)| describe_guard(&kept.walk, *guard));
         guard.or_else(|| self.other.map(str::to_owned))
     }
+}
+
+/// For each input the first one whose memory it shares, and where it lies in memory that several share.
+pub type Sharing = Vec<(usize, i64)>;
+
+/// How inputs share memory.
+pub fn sharing(py: Python<'_>, inputs: &[usize], found: &Found) -> Option<Sharing> {
+    let shim = Shim::get(py).ok()?;
+    let mut groups: FxHashMap<usize, (usize, usize)> = FxHashMap::default();
+    let mut all = Vec::with_capacity(inputs.len());
+    for (index, place) in inputs.iter().enumerate() {
+        let tensor = found.get(py, *place);
+        let described = shim.describe(&tensor).ok().filter(|described| !described.data.is_null());
+        let start = described.map(|described| {
+            let size = dtype_of(described.dtype).map_or(1, DType::size);
+            ((described.data as usize).wrapping_sub(described.offset as usize * size), described.offset)
+        });
+        if let Some((start, _)) = start {
+            groups.entry(start).or_insert((index, 0)).1 += 1;
+        }
+        all.push(start);
+    }
+    let of = |(index, start): (usize, Option<(usize, i64)>)| match start {
+        Some((start, offset)) => match groups[&start] {
+            (first, count) if count > 1 => (first, offset),
+            _ => (index, 0),
+        },
+        None => (index, 0),
+    };
+    Some(all.into_iter().enumerate().map(of).collect())
 }
 
 /// What is kept at a code object.
@@ -202,6 +244,15 @@ pub fn sources_of(plan: &Plan) -> Vec<Rc<Source>> {
     plan.inputs.iter().cloned().chain(recipes).collect()
 }
 
+/// For each recipe of a plan, the node of the walk that it starts from.
+pub fn places_of(plan: &Plan, walk: &Walk) -> Vec<Option<usize>> {
+    let place = |recipe: &Recipe| match recipe {
+        Recipe::Source(source) => walk.place_of(source),
+        _ => None,
+    };
+    plan.recipes.iter().map(place).collect()
+}
+
 /// Translates where a plan ends to the original code.
 pub fn translate(plan: &mut Plan, mapping: &Mapping) -> Option<()> {
     let End::Break(resume) = &mut plan.end else { return Some(()) };
@@ -220,29 +271,53 @@ pub fn translate(plan: &mut Plan, mapping: &Mapping) -> Option<()> {
     Some(())
 }
 
+/// The functions that say what torch's state is.
+struct State {
+    grad: Py<PyAny>,
+    inference: Py<PyAny>,
+    any_autocast: Py<PyAny>,
+    autocast: Py<PyAny>,
+    autocast_dtype: Py<PyAny>,
+    default_dtype: Py<PyAny>,
+    dtypes: FxHashMap<usize, DType>,
+}
+
+static STATE: PyOnceLock<State> = PyOnceLock::new();
+
+fn state(py: Python<'_>) -> PyResult<&'static State> {
+    STATE.get_or_try_init(py, || {
+        let torch = py.import("torch")?;
+        let function = |name: &str| torch.getattr(name).map(Bound::unbind);
+        let mut dtypes = FxHashMap::default();
+        for (dtype, name) in DTYPES {
+            dtypes.insert(torch.getattr(name)?.as_ptr() as usize, dtype);
+        }
+        Ok(State {
+            grad: function("is_grad_enabled")?,
+            inference: function("is_inference_mode_enabled")?,
+            any_autocast: torch.getattr("_C")?.getattr("_is_any_autocast_enabled")?.unbind(),
+            autocast: function("is_autocast_enabled")?,
+            autocast_dtype: function("get_autocast_dtype")?,
+            default_dtype: function("get_default_dtype")?,
+            dtypes,
+        })
+    })
+}
+
 /// torch's state.
-pub fn global_state(py: Python<'_>) -> GlobalState {
-    let torch = py.import("torch");
-    let ask = |name: &str| -> bool {
-        torch
-            .as_ref()
-            .ok()
-            .and_then(|torch| torch.getattr(name).ok())
-            .and_then(|f| f.call0().ok())
-            .and_then(|answer| answer.is_truthy().ok())
-            .unwrap_or(false)
+pub fn global_state(py: Python<'_>) -> PyResult<GlobalState> {
+    let state = state(py)?;
+    let ask = |question: &Py<PyAny>| question.bind(py).call0()?.is_truthy();
+    let dtype = |object: Bound<'_, PyAny>| state.dtypes.get(&(object.as_ptr() as usize)).copied();
+    let autocast = if ask(&state.any_autocast)? && state.autocast.bind(py).call1(("cpu",))?.is_truthy()? {
+        dtype(state.autocast_dtype.bind(py).call1(("cpu",))?)
+    } else {
+        None
     };
-    let dtype = |object: PyResult<Bound<'_, PyAny>>| {
-        object.and_then(|dtype| dtype.str()).ok().and_then(|text| dtype_named(text.to_string().strip_prefix("torch.")?))
-    };
-    let with_cpu = |name: &str| torch.as_ref().ok().and_then(|torch| torch.call_method1(name, ("cpu",)).ok());
-    let autocast = with_cpu("is_autocast_enabled").and_then(|answer| answer.is_truthy().ok()).unwrap_or(false);
-    let autocast = if autocast { with_cpu("get_autocast_dtype").and_then(|d| dtype(Ok(d))) } else { None };
-    let default = torch.as_ref().ok().and_then(|torch| dtype(torch.call_method0("get_default_dtype")));
-    GlobalState {
-        grad: ask("is_grad_enabled"),
-        inference: ask("is_inference_mode_enabled"),
+    Ok(GlobalState {
+        grad: ask(&state.grad)?,
+        inference: ask(&state.inference)?,
         autocast,
-        default_dtype: default.unwrap_or(pyrite_tensor::DType::F32),
-    }
+        default_dtype: dtype(state.default_dtype.bind(py).call0()?).unwrap_or(DType::F32),
+    })
 }

@@ -26,7 +26,7 @@ pub fn tell_captured(job: &Job<'_, '_>, kept: &Kept, miss: &Miss) {
     if let Some(graph) = &kept.plan.graph {
         pyrite_trace::record(Topic::GraphCode, || Event::Graph(dump(graph, "graph_readable.py")));
     }
-    for guard in (0..kept.walk.guards().len()).filter_map(|guard| describe_guard(kept, guard)) {
+    for guard in (0..kept.walk.guards().len()).filter_map(|guard| describe_guard(&kept.walk, guard)) {
         pyrite_trace::record(Topic::Guards, || Event::Guard(Guard { guard }));
     }
     pyrite_trace::emit(Topic::Bytecode, || {

@@ -1,0 +1,124 @@
+//! `collections.deque`.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use super::call::Keywords;
+use super::{Evaluator, Run};
+use crate::source::{Check, Source};
+use crate::value::{DequeValue, Origin, Value};
+
+impl Evaluator<'_, '_> {
+    /// `collections.deque(items, maxlen)`.
+    pub(super) fn new_deque(&mut self, args: &[Value], kwargs: &Keywords) -> Run<Value> {
+        let option = |name: &str| kwargs.iter().find(|(key, _)| &**key == name).map(|(_, value)| value.clone());
+        let limit = match args.get(1).cloned().or_else(|| option("maxlen")) {
+            Some(limit) if !self.is_none(&limit) => Some(self.index_of(&limit)?),
+            _ => None,
+        };
+        let limit = limit.map(usize::try_from).transpose();
+        let limit = limit.map_err(|_| self.raise("ValueError", "maxlen must be non-negative"))?;
+        let items = match args.first().cloned().or_else(|| option("iterable")) {
+            Some(items) => self.items_of(&items)?,
+            None => Vec::new(),
+        };
+        Ok(self.deque(items, limit))
+    }
+
+    fn deque(&self, items: Vec<Value>, limit: Option<usize>) -> Value {
+        let surplus = limit.map_or(0, |limit| items.len().saturating_sub(limit));
+        let items = RefCell::new(items.into_iter().skip(surplus).collect());
+        Value::Deque(Rc::new(DequeValue { items, limit, origin: None, changed: Cell::new(false) }))
+    }
+
+    /// One that exists outside.
+    pub(super) fn wrap_deque(&mut self, origin: Origin) -> Run<Value> {
+        let source = origin.source.clone();
+        let items = self.host.items(origin.object);
+        self.guard(&source, Check::Length(items.len()));
+        let items = items.iter().enumerate().map(|(i, item)| {
+            Value::Lazy(Rc::new(Origin { object: *item, source: Rc::new(Source::Index(source.clone(), i)) }))
+        });
+        let items = RefCell::new(items.collect());
+        let limit = self.host.attribute(origin.object, "maxlen").map_err(|r| self.raised(r))?;
+        let limit = self.wrap(limit, &Rc::new(Source::Attribute(source.clone(), "maxlen".into())))?;
+        let limit = if self.is_none(&limit) { None } else { Some(self.index_of(&limit)? as usize) };
+        Ok(Value::Deque(Rc::new(DequeValue { items, limit, origin: Some(origin), changed: Cell::new(false) })))
+    }
+
+    /// Changes the items of a deque.
+    pub(super) fn change_deque<R>(&mut self, value: &Value, change: impl FnOnce(&mut Vec<Value>) -> R) -> Run<R> {
+        let Value::Deque(deque) = value else { return Err(self.stop("a method of something that is no deque")) };
+        let result = change(&mut deque.items.borrow_mut());
+        if deque.origin.is_some() && !deque.changed.replace(true) {
+            self.changed.push(value.clone());
+        }
+        Ok(result)
+    }
+
+    /// `deque.name(*args)`.
+    pub(super) fn deque_method(&mut self, value: &Value, name: &Rc<str>, args: &[Value]) -> Run<Value> {
+        let Value::Deque(deque) = value else { return Err(self.stop("a method of something that is no deque")) };
+        let limit = deque.limit.unwrap_or(usize::MAX);
+        let none = self.none();
+        match (&**name, args) {
+            ("append" | "extend", [more]) => {
+                let more = if &**name == "append" { vec![more.clone()] } else { self.items_of(more)? };
+                self.change_deque(value, |items| {
+                    items.extend(more);
+                    items.drain(..items.len().saturating_sub(limit));
+                })?;
+                Ok(none)
+            }
+            ("appendleft" | "extendleft", [more]) => {
+                let more = if &**name == "appendleft" { vec![more.clone()] } else { self.items_of(more)? };
+                self.change_deque(value, |items| {
+                    items.splice(0..0, more.into_iter().rev());
+                    items.truncate(limit);
+                })?;
+                Ok(none)
+            }
+            ("pop" | "popleft", []) => {
+                let first = &**name == "popleft";
+                let item = self.change_deque(value, |items| match items.len() {
+                    0 => None,
+                    _ if first => Some(items.remove(0)),
+                    _ => items.pop(),
+                })?;
+                match item {
+                    Some(item) => self.force(&item),
+                    None => Err(self.raise("IndexError", "pop from an empty deque")),
+                }
+            }
+            ("rotate", rest) if rest.len() <= 1 => {
+                let steps = rest.first().map_or(Ok(1), |steps| self.index_of(steps))?;
+                self.change_deque(value, |items| {
+                    let length = items.len() as i64;
+                    if length > 0 {
+                        items.rotate_right(steps.rem_euclid(length) as usize);
+                    }
+                })?;
+                Ok(none)
+            }
+            ("clear", []) => self.change_deque(value, Vec::clear).map(|()| none),
+            ("reverse", []) => self.change_deque(value, |items| items.reverse()).map(|()| none),
+            ("copy" | "__copy__", []) => {
+                let items = self.items_of(value)?;
+                Ok(self.deque(items, deque.limit))
+            }
+            ("remove", [wanted]) => {
+                for (place, item) in self.items_of(value)?.iter().enumerate() {
+                    if self.is_same_or_equal(item, wanted)? {
+                        self.change_deque(value, |items| items.remove(place))?;
+                        return Ok(none);
+                    }
+                }
+                Err(self.raise("ValueError", "deque.remove(x): x not in deque"))
+            }
+            ("count" | "__len__" | "__iter__" | "__getitem__" | "__setitem__" | "__contains__", _) => {
+                self.sequence_method(value, name, args)
+            }
+            _ => Err(self.stop(format!("the method {name} of a deque"))),
+        }
+    }
+}

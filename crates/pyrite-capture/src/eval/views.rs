@@ -1,0 +1,62 @@
+//! Views of dictionaries: `keys()`, `values()`, `items()`.
+
+use std::rc::Rc;
+
+use super::{Evaluator, Run};
+use crate::value::{Value, View, ViewValue};
+
+impl Evaluator<'_, '_> {
+    /// A view of a dictionary.
+    pub(super) fn view(&self, dict: &Value, view: View) -> Value {
+        Value::View(Rc::new(ViewValue { dict: dict.clone(), view }))
+    }
+
+    /// What a view shows now.
+    pub(super) fn shown(&mut self, view: &ViewValue) -> Run<Vec<Value>> {
+        if view.view == View::Keys {
+            return self.items_of(&view.dict);
+        }
+        let pairs = self.dict_pairs(&view.dict)?.into_iter();
+        Ok(match view.view {
+            View::Values => pairs.map(|(_, value)| value).collect(),
+            _ => pairs.map(|(key, value)| Value::tuple(vec![key, value])).collect(),
+        })
+    }
+
+    /// An operator of which one side at least is a view of keys or pairs: both are taken as sets.
+    pub(super) fn combine_views(&mut self, name: &str, left: &Value, right: &Value) -> Run<Option<Value>> {
+        let is_set = |value: &Value| matches!(value, Value::View(view) if view.view != View::Values);
+        let method = match name {
+            "and_" => "intersection",
+            "or_" => "union",
+            "sub" => "difference",
+            "xor" => "symmetric_difference",
+            "le" => "issubset",
+            "ge" => "issuperset",
+            _ => return Ok(None),
+        };
+        if !is_set(left) && !is_set(right) {
+            return Ok(None);
+        }
+        let (left, right) = (self.items_of(left)?, self.items_of(right)?);
+        let (left, right) = (self.new_set(left)?, self.new_set(right)?);
+        self.call_method(&left, &method.into(), vec![right], Vec::new()).map(Some)
+    }
+
+    /// Whether a view of keys or pairs equals another, or a set; nothing when that is not asked.
+    pub(super) fn equal_views(&mut self, left: &Value, right: &Value) -> Run<Option<bool>> {
+        let is_set = |value: &Value| match value {
+            Value::View(view) => view.view != View::Values,
+            other => matches!(other, Value::Set(_)),
+        };
+        if !matches!((left, right), (Value::View(_), _) | (_, Value::View(_))) {
+            return Ok(None);
+        }
+        if !is_set(left) || !is_set(right) {
+            return Ok(Some(false));
+        }
+        let (left, right) = (self.items_of(left)?, self.items_of(right)?);
+        let (left, right) = (self.new_set(left)?, self.new_set(right)?);
+        self.equal(&left, &right).map(Some)
+    }
+}

@@ -1,0 +1,188 @@
+"""What may change between two calls, with and without being noticed: a captured function follows every change of what it relies on."""
+
+import pytest
+import torch
+from capture import harness
+
+pytestmark = pytest.mark.skipif(not harness.Pyrite.is_installed(), reason="this installation of pyrite has no `pyrite.compile`")
+
+
+class Scale(torch.nn.Module):
+    def __init__(self, factor):
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x):
+        return x * self.factor
+
+
+class Shift(Scale):
+    def forward(self, x):
+        return x + self.factor
+
+
+def make_model():
+    return torch.nn.Sequential(Scale(2.0), torch.nn.Linear(2, 2), Scale(3.0)).eval()
+
+
+def replace_submodule(model):
+    model[2] = Shift(5.0)
+
+
+def set_attribute(model):
+    model[0].factor = 7.0
+
+
+def add_hook(model):
+    model[2].register_forward_hook(lambda module, args, output: output - 1)
+
+
+def swap_parameter(model):
+    model[1].weight = torch.nn.Parameter(torch.ones(2, 2))
+
+
+def write_into_a_parameter(model):
+    with torch.no_grad():
+        model[1].bias.fill_(4.0)
+
+
+def change_class(model):
+    model[0].__class__ = Shift
+
+
+def give_the_instance_a_forward(model):
+    model[2].forward = lambda x: -x
+
+
+def replace_the_dict_of_an_instance(model):
+    model[0].__dict__ = {**model[0].__dict__, "factor": 11.0}
+
+
+def remove_submodule(model):
+    del model[2]
+
+
+CHANGES = [
+    replace_submodule,
+    set_attribute,
+    add_hook,
+    swap_parameter,
+    write_into_a_parameter,
+    change_class,
+    give_the_instance_a_forward,
+    replace_the_dict_of_an_instance,
+    remove_submodule,
+]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+@pytest.mark.parametrize("backend", ["eager", "native"])
+def test_a_change_of_a_module_is_seen(change, backend):
+    import pyrite
+
+    model, x = make_model(), torch.randn(3, 2)
+    compiled = pyrite.compile(model, backend=backend)
+    for _ in range(4):
+        torch.testing.assert_close(compiled(x), model(x))
+    change(model)
+    for _ in range(4):
+        torch.testing.assert_close(compiled(x), model(x))
+
+
+@pytest.mark.parametrize("rounds", [1, 3, 10])
+def test_changes_to_and_fro_are_seen_without_compiling_again(rounds):
+    import pyrite
+
+    compiler = harness.Pyrite()
+    model, x = make_model(), torch.randn(3, 2)
+    compiled = compiler.compile(model)
+    for _ in range(rounds):
+        for factor in (2.0, 9.0):
+            model[0].factor = factor
+            for _ in range(3):
+                torch.testing.assert_close(compiled(x), model(x))
+    assert compiler.compilations() == 2
+    pyrite.reset()
+
+
+def test_two_models_share_what_was_compiled():
+    compiler = harness.Pyrite()
+    first, second, x = make_model(), make_model(), torch.randn(3, 2)
+    second.load_state_dict({name: value + 1 for name, value in first.state_dict().items()})
+
+    def call(model, x):
+        return model(x)
+
+    compiled = compiler.compile(call)
+    for _ in range(8):
+        for model in (first, second):
+            torch.testing.assert_close(compiled(model, x), model(x))
+    assert compiler.compilations() == 1
+
+
+OFFSET = 1.0
+
+
+def shifted(x):
+    return x + OFFSET
+
+
+def test_a_change_of_a_global_is_seen():
+    import pyrite
+
+    global OFFSET
+    compiled, x = pyrite.compile(shifted, backend="eager"), torch.ones(2)
+    for OFFSET in (1.0, 2.0, 1.0, 3.0):
+        for _ in range(3):
+            torch.testing.assert_close(compiled(x), shifted(x))
+
+
+def test_a_dict_that_the_caller_keeps_is_read_at_every_call():
+    import pyrite
+
+    def call(x, table):
+        return x * table["factor"] + len(table)
+
+    compiled, x, table = pyrite.compile(call, backend="eager"), torch.ones(2), {"factor": 2}
+    for change in (lambda: None, lambda: table.update(factor=3), lambda: table.update(more=1), lambda: table.pop("more")):
+        change()
+        for _ in range(3):
+            torch.testing.assert_close(compiled(x, table), call(x, table))
+
+
+@pytest.mark.parametrize("backend", ["eager", "native"])
+def test_inputs_that_come_to_share_memory_are_told_apart_where_one_is_written(backend):
+    import pyrite
+
+    def call(a, b):
+        a.add_(1)
+        return a * b
+
+    def arguments():
+        whole = torch.arange(4.0)
+        return [(torch.ones(3), torch.full((3,), 2.0)), (whole[:3], whole[1:]), (whole[:3], whole[:3])]
+
+    compiled = pyrite.compile(call, backend=backend)
+    for index in (0, 0, 1, 2, 0, 1):
+        torch.testing.assert_close(compiled(*arguments()[index]), call(*arguments()[index]))
+
+
+def test_the_backend_eager_is_torch_itself():
+    import pyrite
+
+    seen = []
+
+    class Watch(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            seen.append(function)
+            return function(*args, **(kwargs or {}))
+
+    x = torch.randn(4, requires_grad=True)
+    compiled = pyrite.compile(lambda x: torch.nn.functional.dropout(x.sin(), 0.5), backend="eager")
+    torch.manual_seed(0)
+    want = torch.nn.functional.dropout(x.sin(), 0.5)
+    torch.manual_seed(0)
+    have = compiled(x)
+    assert torch.equal(want, have) and type(have.grad_fn) is type(want.grad_fn)
+    (gradient,) = torch.autograd.grad(have.sum(), x, create_graph=True)
+    assert gradient.requires_grad
