@@ -78,18 +78,14 @@ pub fn runnable(graph: &Graph, metadata: Vec<(String, String)>) -> String {
 /// Inputs of the right types for a graph, those that share memory sharing it, with data that whoever reads makes up.
 fn random_inputs(graph: &Graph) -> InputSpec {
     let mut spec = InputSpec::default();
-    let mut known: Vec<(StorageId, usize)> = Vec::new();
+    let mut known: HashMap<StorageId, usize> = HashMap::new();
     for (_, node) in graph.placeholders() {
         let value = match &node.meta {
             Some(Value::Tensor(meta)) => {
-                let storage = match known.iter().find(|(id, _)| *id == meta.storage) {
-                    Some((_, index)) => *index,
-                    None => {
-                        known.push((meta.storage, spec.storages.len()));
-                        spec.storages.push(storage_for(meta));
-                        spec.storages.len() - 1
-                    }
-                };
+                let storage = *known.entry(meta.storage).or_insert_with(|| {
+                    spec.storages.push(storage_for(meta));
+                    spec.storages.len() - 1
+                });
                 let needed = bytes(meta);
                 let have = &mut spec.storages[storage].nbytes;
                 if needed.hint() > have.hint() {

@@ -154,7 +154,8 @@ fn within(tensor: &Tensor, inputs: &[Value<Tensor>]) -> Option<Tensor> {
     let address = tensor.storage().as_ptr() as usize + tensor.layout().offset as usize * size;
     inputs.iter().filter_map(Value::as_tensor).find_map(|input| {
         let begin = input.storage().as_ptr() as usize;
-        let inside = address >= begin && address < begin + input.storage().nbytes() && (address - begin) % size == 0;
+        let inside =
+            address >= begin && address < begin + input.storage().nbytes() && (address - begin).is_multiple_of(size);
         let layout = Layout::new(tensor.shape(), tensor.stride(), (address.wrapping_sub(begin) / size) as i64);
         if inside { Tensor::new(input.storage().clone(), tensor.dtype(), layout).ok() } else { None }
     })

@@ -28,16 +28,16 @@ pub fn unknown_log(name: &str) -> String {
 pub fn set_log_level(name: &str, level: i32) -> PyResult<()> {
     let topic = Topic::named(name).ok_or_else(|| PyValueError::new_err(unknown_log(name)))?;
     let level = match level {
-        0 | 30 => Level::Warning,
+        0 => Level::Warning,
         ..=10 => Level::Debug,
-        ..=20 => Level::Info,
-        ..=30 => Level::Warning,
+        11..=20 => Level::Info,
+        21..=30 => Level::Warning,
         _ => Level::Error,
     };
     let mut levels = LEVELS.lock().unwrap_or_else(PoisonError::into_inner);
     let levels = levels.get_or_insert_default();
     levels.set(topic, level);
-    pyrite_trace::set_logs(levels.clone(), Arc::new(|topic, level, text| say(topic, level, text)));
+    pyrite_trace::set_logs(levels.clone(), Arc::new(say));
     Ok(())
 }
 

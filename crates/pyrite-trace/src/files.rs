@@ -52,7 +52,7 @@ impl Chronicle {
                 let place = [record.stage.map_or("", |stage| stage.name()), record.graph.as_deref().unwrap_or("")];
                 let indent = "  ".repeat(mark.depth as usize);
                 let line = format!("{:>10.3} ms  {indent}{}  {}\n", seconds * 1e3, mark.name, place.join("/"));
-                edits.push(self.append("timings.txt", line));
+                edits.push(append("timings.txt", line));
                 let (begin, length) = ((record.time - seconds) * 1e6, seconds * 1e6);
                 self.steps.push(json!({
                     "name": mark.name, "cat": place[0], "ph": "X", "ts": begin.round(), "dur": length.round(),
@@ -62,24 +62,24 @@ impl Chronicle {
                     edits.push(self.profile());
                 }
             }
-            Event::Graph(graph) => edits.push(self.replace(record, &graph.file, &graph.text)),
-            Event::Artifact(artifact) => edits.push(self.replace(record, &artifact.file, &artifact.text)),
-            Event::Guard(guard) => edits.push(self.append_beside(record, "guards.txt", format!("{}\n", guard.guard))),
-            Event::Break(_) => edits.push(self.append("graph_breaks.txt", format!("{}\n", describe(record)))),
-            Event::Recompile(_) => edits.push(self.append("recompiles.txt", format!("{}\n", describe(record)))),
+            Event::Graph(graph) => edits.push(replace(record, &graph.file, &graph.text)),
+            Event::Artifact(artifact) => edits.push(replace(record, &artifact.file, &artifact.text)),
+            Event::Guard(guard) => edits.push(append_beside(record, "guards.txt", format!("{}\n", guard.guard))),
+            Event::Break(_) => edits.push(append("graph_breaks.txt", format!("{}\n", describe(record)))),
+            Event::Recompile(_) => edits.push(append("recompiles.txt", format!("{}\n", describe(record)))),
             Event::Kernel(kernel) => {
                 let mut text = format!("// {}: {} bytes", kernel.name, kernel.bytes);
                 let _ = writeln!(text, "\n{}", beside(&kernel.loops, &kernel.disassembly));
-                edits.push(self.append_beside(record, "output_code.txt", text));
+                edits.push(append_beside(record, "output_code.txt", text));
             }
             Event::Log(line) if line.log == "perf_hints" => {
-                edits.push(self.append_beside(record, "perf_hints.txt", format!("{}\n", line.text)));
+                edits.push(append_beside(record, "perf_hints.txt", format!("{}\n", line.text)));
             }
             _ => {}
         }
         if let Some(stage) = record.stage {
             let line = format!("[{:>11.6}] {}\n", record.time, describe(record));
-            edits.push(self.append(&format!("{}/debug.log", stage.name()), line));
+            edits.push(append(&format!("{}/debug.log", stage.name()), line));
         }
         edits
     }
@@ -97,18 +97,18 @@ impl Chronicle {
         let text = json!({"traceEvents": self.steps, "otherData": {"version": format!("pyrite {}", self.version)}});
         Edit { path: "compile_profile.json".into(), how: How::Replace, text: format!("{text}\n") }
     }
+}
 
-    fn append(&self, path: &str, text: String) -> Edit {
-        Edit { path: path.into(), how: How::Append, text }
-    }
+fn append(path: &str, text: String) -> Edit {
+    Edit { path: path.into(), how: How::Append, text }
+}
 
-    fn append_beside(&self, record: &Record, file: &str, text: String) -> Edit {
-        Edit { path: place(record, file), how: How::Append, text }
-    }
+fn append_beside(record: &Record, file: &str, text: String) -> Edit {
+    Edit { path: place(record, file), how: How::Append, text }
+}
 
-    fn replace(&self, record: &Record, file: &str, text: &str) -> Edit {
-        Edit { path: place(record, file), how: How::Replace, text: text.to_owned() }
-    }
+fn replace(record: &Record, file: &str, text: &str) -> Edit {
+    Edit { path: place(record, file), how: How::Replace, text: text.to_owned() }
 }
 
 /// The path of a file for the stage and the graph at hand.
