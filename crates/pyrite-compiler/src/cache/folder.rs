@@ -66,7 +66,7 @@ impl FolderError {
             Self::Open { path, .. } => ("cache::open-folder", Some(format!("close it: chmod 700 {}", path.display()))),
         };
         let diagnostic = Diagnostic::error(Code::new(code), self.to_string());
-        let diagnostic = remedy.into_iter().fold(diagnostic, |diagnostic, remedy| diagnostic.hint(remedy));
+        let diagnostic = remedy.into_iter().fold(diagnostic, Diagnostic::hint);
         diagnostic.hint("or set PYRITE_CACHE_DIR to a folder of your own, or to `off`")
     }
 }

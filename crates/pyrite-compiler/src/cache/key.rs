@@ -42,7 +42,7 @@ struct Text {
 
 impl Text {
     fn graph(&mut self, graph: &Graph, options: &Options, generator: Generator) -> fmt::Result {
-        write!(self.sum, "{VERSION} {} {:?} {:?}\n", generator.name(), options.rewrites, options.refused)?;
+        writeln!(self.sum, "{VERSION} {} {:?} {:?}", generator.name(), options.rewrites, options.refused)?;
         for (id, node) in graph.nodes() {
             write!(self.sum, "{} {} ", id.0, node.name)?;
             match &node.kind {
