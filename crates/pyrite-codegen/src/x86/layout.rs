@@ -127,6 +127,15 @@ impl Layout {
         self.size - 64
     }
 
+    /// As many new vectors, one after the other.
+    pub(super) fn vectors(&mut self, count: usize) -> u32 {
+        let first = self.vector();
+        (1..count).for_each(|_| {
+            self.vector();
+        });
+        first
+    }
+
     /// A new vector for a total, with one for what its roundings lost right behind.
     fn total(&mut self) -> u32 {
         let total = self.vector();

@@ -12,6 +12,7 @@ use super::functions;
 use super::layout::Layout;
 use super::reduce::{join, neutral, reduced_type};
 use super::shape::{Shape, stays, uniform};
+use super::tile::Tiling;
 use super::vector::{Alu, Cond, Element, Kind, Logic, Moves, Op, Place, Region, Rounding, Routine, Shift, V};
 
 /// Which lanes of a region count.
@@ -25,11 +26,13 @@ pub(super) enum Count {
 
 /// How rows that lie side by side are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rows {
+pub(super) enum Rows<'a> {
     /// A vector of them at a time.
     Single,
     /// Several vectors at each position: what is not the same for all of them is not invariant.
     Blocks,
+    /// As many positions of the axis around the lanes as there are lanes.
+    Tile(&'a Tiling),
 }
 
 /// Builds the region of a phase.
@@ -39,11 +42,15 @@ pub(super) fn region(
     shape: &Shape,
     layout: &Layout,
     count: Count,
-    rows: Rows,
+    rows: Rows<'_>,
 ) -> Region {
     let phase = &kernel.phases[number];
     let lane = shape.rows.or(phase.axes.last().copied());
     let axis = phase.axes.last().copied();
+    let across = match rows {
+        Rows::Tile(tiling) => Some(tiling.across),
+        Rows::Single | Rows::Blocks => None,
+    };
     let mut lower = Lower {
         kernel,
         phase,
@@ -53,7 +60,7 @@ pub(super) fn region(
         axis,
         rows,
         uniform: uniform(kernel, phase, lane, shape.rows.is_some()),
-        region: Region { axis, ..Region::default() },
+        region: Region { axis, across, ..Region::default() },
         values: Vec::new(),
     };
     for (value, inst) in phase.code.iter() {
@@ -84,7 +91,7 @@ struct Lower<'a> {
     layout: &'a Layout,
     lane: Option<AxisId>,
     axis: Option<AxisId>,
-    rows: Rows,
+    rows: Rows<'a>,
     uniform: Vec<bool>,
     region: Region,
     values: Vec<V>,
@@ -104,6 +111,14 @@ impl Lower<'_> {
         self.lane.map_or(Some(0), |axis| self.kernel.access(access).step(axis).as_int())
     }
 
+    /// Where an access is turned to, or from.
+    fn turned(&self, access: AccessId) -> Option<u32> {
+        match self.rows {
+            Rows::Tile(tiling) => tiling.slot(access),
+            Rows::Single | Rows::Blocks => None,
+        }
+    }
+
     /// Whether what an access reads changes within the loop.
     fn moves(&self, access: AccessId) -> Moves {
         let buffer = self.kernel.access(access).buffer;
@@ -113,7 +128,11 @@ impl Lower<'_> {
             .insts()
             .iter()
             .any(|inst| inst.writes() && inst.access().is_some_and(|a| self.kernel.access(a).buffer == buffer));
-        let differs = self.rows == Rows::Blocks && !stays(self.kernel, access, self.lane);
+        let differs = match self.rows {
+            Rows::Single => false,
+            Rows::Blocks => !stays(self.kernel, access, self.lane),
+            Rows::Tile(tiling) => !stays(self.kernel, access, Some(tiling.across)),
+        };
         if written || differs || !stays(self.kernel, access, self.axis) { Moves::Always } else { Moves::Never }
     }
 
@@ -124,9 +143,10 @@ impl Lower<'_> {
             Inst::Const(number, _) => self.number(number, ty),
             Inst::Load(access) => {
                 let element = element(self.kernel.access(access).dtype);
-                let place = match self.lane_step(access) {
-                    Some(0) => Place::Same,
-                    Some(1) => Place::Row,
+                let place = match (self.lane_step(access), self.turned(access)) {
+                    (_, Some(slot)) => Place::Turned(slot),
+                    (Some(0), _) => Place::Same,
+                    (Some(1), _) => Place::Row,
                     _ if element.size() >= 4 => Place::Steps(self.steps(access)),
                     _ => Place::OneByOne,
                 };
@@ -238,10 +258,11 @@ impl Lower<'_> {
             }
             v = self.region.shift(Shift::Right, v, 16);
         }
-        let place = match self.lane_step(access) {
-            Some(1) => Place::Row,
-            Some(0) if self.is_uniform(value) => Place::Same,
-            Some(0) => Place::OneByOne,
+        let place = match (self.lane_step(access), self.turned(access)) {
+            (_, Some(slot)) => Place::Turned(slot),
+            (Some(1), _) => Place::Row,
+            (Some(0), _) if self.is_uniform(value) => Place::Same,
+            (Some(0), _) => Place::OneByOne,
             _ if element.size() >= 4 && self.shape.width == Width::Avx512 => Place::Steps(self.steps(access)),
             _ => Place::OneByOne,
         };

@@ -21,6 +21,7 @@ use super::layout::{COUNT, FIRST, MASK32, MASK64, SECOND};
 use super::lower::Count;
 use super::region::{Context, Pointer, Stores};
 use super::registers::Registers;
+use super::tile::part;
 use super::vector::{Element, Kind, Place, Region, V};
 
 impl Emitter<'_> {
@@ -103,6 +104,12 @@ impl Emitter<'_> {
                 self.release(regs, region, position);
                 let d = self.target(regs, region, v, position, &[])?;
                 self.copy(element.kind(), d, 0)
+            }
+            Place::Turned(slot) => {
+                self.release(regs, region, position);
+                let d = self.target(regs, region, v, position, &[])?;
+                let from = frame(part(slot, cx.copy));
+                self.load_row(element, d, from, Count::Full)
             }
             Place::OneByOne | Place::OneByOneAt(_) => {
                 let mut along = Along::Step;
@@ -279,6 +286,10 @@ impl Emitter<'_> {
                     (_, 32) => self.asm.vscatterdps(ptr(rdx + Y[index] * 4).k6(), Y[s])?,
                     _ => self.asm.vscatterdps(ptr(rdx + Z[index] * 4).k6(), Z[s])?,
                 }
+            }
+            Place::Turned(slot) => {
+                let to = frame(part(slot, cx.copy));
+                self.store_row(element, to, s, Count::Full)?;
             }
             Place::OneByOne | Place::OneByOneAt(_) => {
                 let base = self.address(access, false, cx)?;

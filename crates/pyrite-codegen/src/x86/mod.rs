@@ -2,7 +2,7 @@
 //!
 //! A kernel becomes one function. The code of each phase is lowered to vector operations ([`lower`], [`vector`]), these
 //! get registers ([`registers`]) and become instructions ([`operate`], [`memory`], [`calls`]) inside of the loops that
-//! [`nest`] and [`region`] build. What outlives the innermost loop of a phase is in the stack frame ([`layout`]).
+//! [`nest`] and [`region`] build; what lies across the lanes is turned in registers ([`tile`]). What outlives the innermost loop of a phase is in the stack frame ([`layout`]).
 //!
 //! Memory of code is written first and made executable then; it is never both.
 
@@ -20,6 +20,7 @@ mod reduce;
 mod region;
 mod registers;
 mod shape;
+mod tile;
 mod vector;
 
 use pyrite_loops::{Inst, Kernel, Lanes};

@@ -16,12 +16,16 @@ use super::emitter::{Done, Emitter, frame};
 use super::layout::{BASES, BEGINS, CALLER, EXTENTS, NUMBERS, STEPS, STREAM};
 use super::lower::{self, Count, Rows, takes_blocks};
 use super::region::{Plan, Run, Stores, weight};
+use super::tile::Tiling;
 use super::vector::{Kind, Op, Region};
 
 /// After how many positions along the lanes a sum is put aside, so that no chain of additions gets long.
 const CHUNK: i32 = 1 << 12;
 /// The same, for positions that are taken one at a time.
 const STEP_CHUNK: i32 = 1 << 6;
+
+/// A body with more operations than this is not tiled: squares have a copy of it for each lane.
+const HEAVIEST: usize = 40;
 
 impl Emitter<'_> {
     /// Emits the whole function.
@@ -294,6 +298,7 @@ impl Emitter<'_> {
             accumulators: &accumulators,
             totals: Some(number),
             stores: Stores::Cached,
+            tiling: None,
         };
         self.regions(&regions.iter().collect::<Vec<_>>(), &plan)?;
         self.deepest = self.deepest.max(self.layout.size());
@@ -334,6 +339,9 @@ impl Emitter<'_> {
         self.extent(axis)?;
         self.asm.mov(r10, rax)?;
         self.asm.xor(r11d, r11d)?;
+        if run == Run::Lanes {
+            self.squares(number, axis)?;
+        }
         if !sums {
             return self.body(number, run, count);
         }
@@ -353,6 +361,60 @@ impl Emitter<'_> {
         Ok(())
     }
 
+    /// The squares of a phase that has some: all that begin at this position of the axis around the lanes. Then `r11`
+    /// is where they end, at this position too if it lies within one.
+    fn squares(&mut self, number: usize, axis: AxisId) -> Done {
+        let size = self.layout.size();
+        let Some(tiling) = Tiling::of(self.kernel, number, &self.shape, &mut self.layout) else { return Ok(()) };
+        let rows = Rows::Tile(&tiling);
+        let region = lower::region(self.kernel, number, &self.shape, &self.layout, Count::Full, rows);
+        let calls = region.ops.iter().any(|op| matches!(op, Op::Call { .. } | Op::Patch { .. }));
+        if !calls && weight(&region) <= HEAVIEST {
+            let lanes = self.shape.lanes;
+            let (mut within, mut plain) = (self.asm.create_label(), self.asm.create_label());
+            let counter = frame(self.layout.counters[tiling.across.0 as usize]);
+            self.extent(tiling.across)?;
+            self.asm.and(rax, -(lanes as i32))?;
+            self.asm.mov(rcx, counter)?;
+            self.asm.cmp(rcx, rax)?;
+            self.asm.jge(plain)?;
+            self.asm.test(rcx, lanes as i32 - 1)?;
+            self.asm.jnz(within)?;
+            let (run, count, lane) = (Run::Tile, Count::Full, Some(axis));
+            let plan = |stores| Plan {
+                run,
+                count,
+                copies: lanes,
+                lane,
+                accumulators: &[],
+                totals: None,
+                stores,
+                tiling: Some(&tiling),
+            };
+            if streams(self.kernel, number).is_empty() {
+                self.region(&region, &plan(Stores::Cached))?;
+            } else {
+                let mut cached = self.asm.create_label();
+                self.asm.cmp(qword_ptr(frame(STREAM)), 0)?;
+                self.asm.je(cached)?;
+                self.region(&region, &plan(Stores::Streamed))?;
+                self.asm.jmp(within)?;
+                self.asm.set_label(&mut cached)?;
+                self.region(&region, &plan(Stores::Cached))?;
+            }
+            self.asm.set_label(&mut within)?;
+            self.extent(axis)?;
+            self.asm.mov(r10, rax)?;
+            self.asm.and(rax, -(lanes as i32))?;
+            self.asm.mov(r11, rax)?;
+            self.asm.set_label(&mut plain)?;
+            self.asm.nop()?;
+        }
+        self.deepest = self.deepest.max(self.layout.size());
+        self.layout.truncate(size);
+        Ok(())
+    }
+
     /// The regions of a phase: from `r11` to `r10`, or once.
     fn body(&mut self, number: usize, run: Run, count: Count) -> Done {
         let lane = self.shape.rows.or(self.kernel.phases[number].axes.last().copied());
@@ -362,7 +424,7 @@ impl Emitter<'_> {
         let passes: Vec<(Count, bool)> = match run {
             Run::Lanes => vec![(Count::Full, true), (Count::Rest, false)],
             Run::Steps => vec![(count, true), (count, false)],
-            Run::Once | Run::Blocks => vec![(count, false)],
+            Run::Once | Run::Blocks | Run::Tile => vec![(count, false)],
         };
         for (count, repeated) in passes {
             let region = lower::region(self.kernel, number, &self.shape, &self.layout, count, Rows::Single);
@@ -372,11 +434,29 @@ impl Emitter<'_> {
                 let (mut cached, mut done) = (self.asm.create_label(), self.asm.create_label());
                 self.asm.cmp(qword_ptr(frame(STREAM)), 0)?;
                 self.asm.je(cached)?;
-                let plan = Plan { run, count, copies, lane, accumulators: &[], totals: None, stores: Stores::Streamed };
+                let plan = Plan {
+                    run,
+                    count,
+                    copies,
+                    lane,
+                    accumulators: &[],
+                    totals: None,
+                    stores: Stores::Streamed,
+                    tiling: None,
+                };
                 self.pass(number, &region, plan, repeated)?;
                 self.asm.jmp(done)?;
                 self.asm.set_label(&mut cached)?;
-                let plan = Plan { run, count, copies, lane, accumulators: &[], totals: None, stores: Stores::Cached };
+                let plan = Plan {
+                    run,
+                    count,
+                    copies,
+                    lane,
+                    accumulators: &[],
+                    totals: None,
+                    stores: Stores::Cached,
+                    tiling: None,
+                };
                 self.pass(number, &region, plan, repeated)?;
                 self.asm.set_label(&mut done)?;
                 self.asm.nop()?;
@@ -385,7 +465,16 @@ impl Emitter<'_> {
             self.pass(
                 number,
                 &region,
-                Plan { run, count, copies, lane, accumulators: &[], totals: None, stores: Stores::Cached },
+                Plan {
+                    run,
+                    count,
+                    copies,
+                    lane,
+                    accumulators: &[],
+                    totals: None,
+                    stores: Stores::Cached,
+                    tiling: None,
+                },
                 repeated,
             )?;
         }

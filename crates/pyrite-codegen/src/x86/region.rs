@@ -5,7 +5,7 @@
 //! at the first position that it left, and its accumulators are in the frame.
 
 use iced_x86::code_asm::{
-    ptr,
+    ptr, qword_ptr,
     registers::gpr64::{r10, r11, rax, rcx},
 };
 use pyrite_loops::{AccessId, AxisId};
@@ -13,6 +13,7 @@ use pyrite_loops::{AccessId, AxisId};
 use super::emitter::{Done, Emitter, POINTERS, frame};
 use super::lower::Count;
 use super::registers::{Home, Registers};
+use super::tile::{self, Tiling, Turn};
 use super::vector::{Kind, Op, Region, V};
 
 /// Where an access is kept during a region.
@@ -52,6 +53,8 @@ pub(super) enum Run {
     Steps,
     /// One position for all copies; each copy is for a vector of rows of its own.
     Blocks,
+    /// Along the lanes, one vector at a time; each copy is for a position of its own of the axis around them.
+    Tile,
     /// No loop.
     Once,
 }
@@ -69,6 +72,8 @@ pub(super) struct Plan<'a> {
     /// the frame and go back there.
     pub(super) totals: Option<usize>,
     pub(super) stores: Stores,
+    /// The squares of a [`Run::Tile`].
+    pub(super) tiling: Option<&'a Tiling>,
 }
 
 /// How results go to memory.
@@ -138,6 +143,7 @@ impl Emitter<'_> {
             accumulators: &[],
             totals: None,
             stores: Stores::Cached,
+            tiling: None,
         };
         self.region(region, &plan)
     }
@@ -189,12 +195,17 @@ impl Emitter<'_> {
         let region = regions[0];
         let needed = needed(region);
         let mut regs = Registers::new(region, wide);
-        let stride = if plan.run == Run::Lanes { self.shape.lanes } else { 1 };
+        let stride = match plan.run {
+            Run::Lanes => self.shape.lanes,
+            // Copies are at the same position of the lanes.
+            Run::Tile => 0,
+            Run::Steps | Run::Blocks | Run::Once => 1,
+        };
         let mut cx = Context {
             count: plan.count,
             copy: 0,
             stride,
-            indexed: plan.run == Run::Lanes,
+            indexed: matches!(plan.run, Run::Lanes | Run::Tile),
             blocks: plan.run == Run::Blocks,
             stores: plan.stores,
             lane: plan.lane,
@@ -203,7 +214,11 @@ impl Emitter<'_> {
             hints: vec![None; region.ops.len()],
         };
         let mut skip = self.asm.create_label();
-        let ahead = if plan.run == Run::Blocks { 1 } else { (plan.copies * stride) as i32 };
+        let ahead = match plan.run {
+            Run::Blocks => 1,
+            Run::Tile => self.shape.lanes as i32,
+            Run::Lanes | Run::Steps | Run::Once => (plan.copies * stride) as i32,
+        };
         if plan.run != Run::Once {
             if plan.run == Run::Lanes && plan.count == Count::Rest {
                 self.asm.cmp(r11, r10)?;
@@ -226,7 +241,7 @@ impl Emitter<'_> {
         for index in 0..region.ops.len() {
             if needed[index] && lifted(index) {
                 // Along the lanes, what is invariant is the same in all of them.
-                let count = if plan.run == Run::Lanes { Count::Full } else { plan.count };
+                let count = if matches!(plan.run, Run::Lanes | Run::Tile) { Count::Full } else { plan.count };
                 let around = std::mem::replace(&mut cx.count, count);
                 self.operate(&mut regs, region, index, &cx)?;
                 cx.count = around;
@@ -262,6 +277,12 @@ impl Emitter<'_> {
             }
             in_registers.push(own);
         }
+        let mut turning = Vec::new();
+        if plan.tiling.is_some() {
+            for _ in 0..tile::REGISTERS {
+                turning.push(regs.pin().ok_or(super::Unsupported::Registers)?);
+            }
+        }
         if plan.run != Run::Once {
             self.pin_invariants(&mut regs, region, &wanted, &needed)?;
         }
@@ -276,6 +297,11 @@ impl Emitter<'_> {
             self.asm.sub(rax, r11)?;
             self.set_count()?;
         }
+        if let (Some(tiling), Some(lane)) = (plan.tiling, plan.lane) {
+            for (access, slot) in &tiling.loads {
+                self.turn(Turn::In, *access, lane, *slot, &turning)?;
+            }
+        }
         for copy in 0..plan.copies {
             cx.copy = copy;
             regs.accumulators = in_registers.iter().map(|own| own[copy]).collect();
@@ -286,10 +312,21 @@ impl Emitter<'_> {
                 }
             }
             regs.forget(region);
-            if plan.run != Run::Blocks || copy + 1 == plan.copies {
+            if let Some(tiling) = plan.tiling {
+                self.step_across(region, tiling, 1, &cx)?;
+            } else if plan.run != Run::Blocks || copy + 1 == plan.copies {
                 for (access, axis) in &advancing {
                     self.advance(*access, *axis, stride as i32, &cx)?;
                 }
+            }
+        }
+        if let (Some(tiling), Some(lane)) = (plan.tiling, plan.lane) {
+            for (access, slot) in &tiling.stores {
+                self.turn(Turn::Out, *access, lane, *slot, &turning)?;
+            }
+            self.step_across(region, tiling, -(plan.copies as i32), &cx)?;
+            for (access, axis) in &advancing {
+                self.advance(*access, *axis, ahead, &cx)?;
             }
         }
         if plan.run != Run::Once {
@@ -354,7 +391,8 @@ impl Emitter<'_> {
         let mut advancing = Vec::new();
         let mut used: Vec<AccessId> = Vec::new();
         for access in region.ops.iter().filter_map(Op::access) {
-            if !used.contains(&access) {
+            let turned = plan.tiling.is_some_and(|tiling| tiling.slot(access).is_some());
+            if !turned && !used.contains(&access) {
                 used.push(access);
             }
         }
@@ -363,7 +401,7 @@ impl Emitter<'_> {
             let cursor = frame(self.layout.cursors[index]);
             let moves = match (plan.run, region.axis) {
                 (Run::Once, _) | (_, None) => None,
-                (Run::Lanes, Some(axis)) => {
+                (Run::Lanes | Run::Tile, Some(axis)) => {
                     let known = self.kernel.access(access).step(axis).as_int();
                     (!matches!(known, Some(0 | 1))).then_some(axis)
                 }
@@ -371,7 +409,8 @@ impl Emitter<'_> {
                     (self.kernel.access(access).step(axis).as_int() != Some(0)).then_some(axis)
                 }
             };
-            if number >= POINTERS.len() && moves.is_none() {
+            let crosses = plan.tiling.is_some_and(|tiling| self.crosses(access, tiling));
+            if number >= POINTERS.len() && moves.is_none() && !crosses {
                 continue;
             }
             self.asm.mov(rax, cursor)?;
@@ -392,6 +431,27 @@ impl Emitter<'_> {
             }
         }
         Ok(advancing)
+    }
+
+    /// Whether an access moves along the axis around the lanes.
+    fn crosses(&self, access: AccessId, tiling: &Tiling) -> bool {
+        self.kernel.access(access).step(tiling.across).as_int() != Some(0)
+    }
+
+    /// Moves everything along the axis around the lanes, but for what is turned.
+    fn step_across(&mut self, region: &Region, tiling: &Tiling, times: i32, cx: &Context) -> Done {
+        let mut moved: Vec<AccessId> = Vec::new();
+        for access in region.ops.iter().filter_map(Op::access) {
+            if tiling.slot(access).is_none() && self.crosses(access, tiling) && !moved.contains(&access) {
+                moved.push(access);
+                self.advance(access, tiling.across, times, cx)?;
+            }
+        }
+        if region.ops.contains(&Op::Index(tiling.across)) {
+            let counter = frame(self.layout.counters[tiling.across.0 as usize]);
+            self.asm.add(qword_ptr(counter), times)?;
+        }
+        Ok(())
     }
 
     /// The step of an access along an axis in bytes, in `rcx`.

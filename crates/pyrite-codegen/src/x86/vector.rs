@@ -121,6 +121,8 @@ pub(super) enum Place {
     Steps(V),
     /// Each as many elements further as its 64-bit lane tells.
     At(V),
+    /// Turned before, in a square of the frame from there on.
+    Turned(u32),
     /// Copied one by one, along the step of the access.
     OneByOne,
     /// Copied one by one, along the step of the access and as many elements further as each 64-bit lane tells.
@@ -280,7 +282,7 @@ impl Place {
     fn operand(self) -> Option<V> {
         match self {
             Self::RowAt(v) | Self::SameAt(v) | Self::Steps(v) | Self::At(v) | Self::OneByOneAt(v) => Some(v),
-            Self::Row | Self::Same | Self::OneByOne => None,
+            Self::Row | Self::Same | Self::Turned(_) | Self::OneByOne => None,
         }
     }
 }
@@ -293,6 +295,8 @@ pub(super) struct Region {
     pub(super) invariant: Vec<bool>,
     /// The axis that the loop runs along.
     pub(super) axis: Option<AxisId>,
+    /// The axis that copies of the body run along.
+    pub(super) across: Option<AxisId>,
 }
 
 impl Region {
@@ -307,7 +311,7 @@ impl Region {
             invariant = false;
         }
         if let Op::Index(axis) = op {
-            invariant &= self.axis != Some(axis);
+            invariant &= self.axis != Some(axis) && self.across != Some(axis);
         }
         op.each_operand(|v| invariant &= self.invariant[v.0 as usize]);
         if !op.is_effect() && !matches!(op, Op::Acc(..)) && moves == Moves::Never {
