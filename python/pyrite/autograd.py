@@ -8,6 +8,8 @@ written.
 
 from __future__ import annotations
 
+import contextlib
+
 import torch
 from torch.autograd.function import once_differentiable
 
@@ -22,7 +24,7 @@ def count_versions_up(tensors):
 class _Call:
     """What a call has to say beside the tensors that go through autograd."""
 
-    __slots__ = ("aliases", "fresh", "outcome", "values")
+    __slots__ = ("aliases", "differentiable", "fresh", "outcome", "values")
 
 
 class _Compiled(torch.autograd.Function):
@@ -33,7 +35,7 @@ class _Compiled(torch.autograd.Function):
         aliases = call.aliases = outcome.aliases()
         tape = ctx.tape = outcome.tape()
         wanted = tape.wanted if tape is not None else []
-        differentiable = set(wanted)
+        differentiable = call.differentiable = set(wanted)
 
         appended = range(len(values) - len(program.returned), len(values))
         dirty = [leaf for leaf in appended if leaf in differentiable]
@@ -70,12 +72,16 @@ def apply(program, arguments):
         if argument.requires_grad and argument.is_leaf:
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     call = _Call()
-    results = _Compiled.apply(call, program, *arguments)
+    with torch.set_grad_enabled(True) if program.switches_on else contextlib.nullcontext():
+        results = _Compiled.apply(call, program, *arguments)
     leaves = call.values
     for leaf, tensor in zip(call.fresh, results[len(results) - len(call.fresh) :]):
         leaves[leaf] = tensor
     for leaf, alias in enumerate(call.aliases):
         if alias is not None:
             index, view = alias
-            leaves[leaf] = arguments[index] if view is None else arguments[index].as_strided(*view)
+            base = arguments[index]
+            if base.requires_grad and leaf not in call.differentiable:
+                base = base.detach()
+            leaves[leaf] = base if view is None else base.as_strided(*view)
     return call.outcome.nest(leaves)

@@ -16,7 +16,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use pyrite_compiler::backend::{Backend, Executable, Forward, Options};
 use pyrite_diag::{Colour, TextRenderer};
-use pyrite_ir::{Graph as Ir, Kind, Meta, NodeError, NodeId, OpError, Patch, Tag, Target, Value};
+use pyrite_ir::{Graph as Ir, Kind, Meta, Node, NodeError, NodeId, OpError, Patch, Switch, Tag, Target, Value};
 use pyrite_ops::registry;
 use pyrite_passes::functionalize::Source;
 use pyrite_passes::{autocast, functionalize};
@@ -35,6 +35,8 @@ pub struct Program {
     executable: Box<dyn Executable>,
     draws: bool,
     differentiates: bool,
+    /// Whether it begins without gradients and switches them on.
+    switches_on: bool,
     /// The inputs that the program writes.
     written: Vec<usize>,
     /// Those of them that are appended to the outputs.
@@ -58,10 +60,12 @@ impl Program {
         } else {
             Vec::new()
         };
+        let switches_on = differentiates && switches_on(&graph);
+        let graph = if switches_on { beginning_without_gradients(graph)? } else { graph };
         let (graph, returned) = if differentiates { returning(graph, &written)? } else { (graph, Vec::new()) };
         let executable = (backend.compile)(graph, options)?;
         let backend = backend.name.to_string();
-        Ok(Self { executable, draws, differentiates, written, returned, arity, backend, told: None })
+        Ok(Self { executable, draws, differentiates, switches_on, written, returned, arity, backend, told: None })
     }
 
     /// The same, which knows where a debug wrapper says what it wrote.
@@ -92,6 +96,28 @@ impl Program {
             if self.draws { with_torch_generator(py, run)? } else { run(&mut TorchGenerator::new(0))? };
         Ok(Outcome::new(outputs, backward, storages, self.returned.len()))
     }
+}
+
+/// Whether the first switch of gradients in a graph is to on, so that they are off before it.
+fn switches_on(graph: &Ir) -> bool {
+    let switched = |(_, node): (NodeId, &Node)| match Switch::of(node) {
+        Some(Switch::Grad(on)) => Some(on),
+        _ => None,
+    };
+    graph.nodes().find_map(switched) == Some(true)
+}
+
+/// The graph with gradients off from its beginning.
+fn beginning_without_gradients(mut graph: Ir) -> Result<Ir, NodeError> {
+    let first = graph.nodes().find(|(_, node)| node.kind != Kind::Placeholder).map(|(id, _)| id);
+    if let Some(first) = first {
+        let target = Target::Foreign("torch._C._set_grad_enabled".into());
+        let node = Node::new("begins_without_gradients", Kind::Call(target), vec![Value::Bool(false)]);
+        let mut patch = Patch::new(&graph, "begin-without-gradients");
+        patch.insert_before(first, Node { meta: Some(Value::None), ..node });
+        graph.apply(&patch).map_err(|error| OpError::fault(error.to_string()))?;
+    }
+    Ok(graph)
 }
 
 /// Whether any operator of a graph or a nested one is such.
@@ -148,7 +174,7 @@ impl Program {
     #[pyo3(signature = (*arguments))]
     fn __call__<'py>(slf: &Bound<'py, Self>, arguments: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         let (py, program) = (slf.py(), slf.get());
-        if program.differentiates && gradients_wanted(arguments)? {
+        if program.differentiates && (program.switches_on || is_recording(py)?) && gradients_wanted(arguments)? {
             let apply = py.import("pyrite.autograd")?.getattr(pyo3::intern!(py, "apply"))?;
             return apply.call1((slf, arguments));
         }
@@ -179,6 +205,12 @@ impl Program {
         self.returned.clone()
     }
 
+    /// Whether the program begins without gradients and switches them on.
+    #[getter]
+    fn switches_on(&self) -> bool {
+        self.switches_on
+    }
+
     /// The backend that compiled it.
     #[getter]
     fn backend(&self) -> &str {
@@ -207,14 +239,15 @@ impl Program {
     }
 }
 
-/// Whether autograd is on and any argument wants a gradient.
-fn gradients_wanted(arguments: &Bound<'_, PyTuple>) -> PyResult<bool> {
+/// Whether autograd is on.
+fn is_recording(py: Python<'_>) -> PyResult<bool> {
     static ENABLED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let py = arguments.py();
-    if !ENABLED.import(py, "torch", "is_grad_enabled")?.call0()?.is_truthy()? {
-        return Ok(false);
-    }
-    let shim = Shim::get(py)?;
+    ENABLED.import(py, "torch", "is_grad_enabled")?.call0()?.is_truthy()
+}
+
+/// Whether any argument wants a gradient.
+fn gradients_wanted(arguments: &Bound<'_, PyTuple>) -> PyResult<bool> {
+    let shim = Shim::get(arguments.py())?;
     Ok(arguments.iter_borrowed().any(|argument| shim.requires_grad(&argument)))
 }
 

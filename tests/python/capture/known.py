@@ -9,14 +9,9 @@ ITSELF = "an operator without effect gives a new tensor where torch gives the in
 OFFSET = "a view that is returned has lost its offset into the memory of its base"
 
 NATIVE = {
-    "contexts.break_inside_no_grad": "a frame that goes on without gradients and switches them on again computes none",
-    "dynamic.rank_that_changes": ITSELF,
-    "modules.dropout_in_both_modes": ITSELF,
     "tensors.autograd_grad_inside": "a gradient taken with create_graph requires no gradient",
     "tensors.complex_tensors": OFFSET,
-    "tensors.dropout": ITSELF,
     "tensors.meshgrid_and_broadcast": ITSELF,
-    "tensors.parameter_made_outside_is_detached": "requires_grad_ on a detached tensor of the frame raises",
     "tensors.views_of_an_output": OFFSET,
 }
 

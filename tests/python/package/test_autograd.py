@@ -173,3 +173,31 @@ def test_dropout_draws_once_and_its_gradient_has_the_same_mask():
     out.sum().backward()
     torch.manual_seed(5)
     assert torch.equal(out, torch.nn.functional.dropout(x, 0.5)) and torch.equal(out, x.grad)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_detached_view_of_an_input_wants_no_gradient(backend):
+    x = torch.randn(4, requires_grad=True)
+    body = """y = torch.ops.aten.detach.default(x)
+z = torch.ops.aten.slice.Tensor(y, 0, 1, 3)
+w = torch.ops.aten.mul.Tensor(x, 2)
+return (y, z, w)"""
+    y, z, w = program("x", body, x, backend=backend)(x)
+    assert [tensor.requires_grad for tensor in (y, z, w)] == [False, False, True]
+    assert y.is_leaf and y.data_ptr() == x.data_ptr() and z.storage_offset() == 1
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_program_that_switches_gradients_on_computes_them_without_grad_mode(backend):
+    x = torch.randn(4, requires_grad=True)
+    body = """y = torch.ops.aten.mul.Tensor(x, 2)
+_set_grad_enabled = torch._C._set_grad_enabled(True);  _set_grad_enabled = None
+z = torch.ops.aten.mul.Tensor(x, 3)
+return (y, z)"""
+    run = program("x", body, x, backend=backend)
+    with torch.no_grad():
+        y, z = run(x)
+        assert not torch.is_grad_enabled()
+    assert (y.requires_grad, z.requires_grad) == (False, True)
+    z.sum().backward()
+    torch.testing.assert_close(x.grad, torch.full((4,), 3.0))

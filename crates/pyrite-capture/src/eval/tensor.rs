@@ -270,6 +270,9 @@ impl Evaluator<'_, '_> {
             self.check_written(&args[0])?;
             return Ok(Some(args[0].clone()));
         }
+        if let Some(itself) = self.itself(&result, args) {
+            return Ok(Some(itself));
+        }
         let class = self.host.member("torch.return_types", short);
         self.result(&result, class).map(Some)
     }
@@ -560,8 +563,33 @@ impl Evaluator<'_, '_> {
             self.check_written_by(receiver, *made)?;
             return Ok(receiver.clone());
         }
+        if let Some(itself) = self.itself(&result, std::slice::from_ref(receiver)) {
+            return Ok(itself);
+        }
         let class = self.host.member("torch.return_types", name);
         self.result(&result, class)
+    }
+
+    /// The argument that an operator without effect returns as it is.
+    fn itself(&self, result: &V, args: &[Value]) -> Option<Value> {
+        let GraphValue::Tensor(made) = result else { return None };
+        let held = self.calls.node(*made);
+        let NodeKind::Call(target) = &held.kind else { return None };
+        let GraphValue::Tensor(input) = held.args.first()? else { return None };
+        let without_effect = match (target.name(), &held.args[1..]) {
+            (
+                "aten.dropout.default" | "aten.alpha_dropout.default" | "aten.feature_dropout.default",
+                [p, GraphValue::Bool(training), ..],
+            ) => !training || matches!(p, GraphValue::Float(p) if *p == 0.0),
+            ("aten.flatten.using_ints", [GraphValue::Int(start), GraphValue::Int(end), ..]) => {
+                let rank = self.tensor_meta(*input).ok()?.rank() as i64;
+                let place = |dim: &SymInt| dim.as_int().map(|dim| if dim < 0 { dim + rank } else { dim });
+                rank > 0 && place(start) == place(end)
+            }
+            _ => false,
+        };
+        let is_input = |arg: &&Value| matches!(arg, Value::Tensor(tensor) if tensor.node == *input);
+        if without_effect { args.iter().find(is_input).cloned() } else { None }
     }
 
     /// Whether a conversion had nothing to do: torch then returns the tensor itself.
