@@ -54,20 +54,6 @@ pub struct Analyze {
 }
 
 impl Analyze {
-    /// The usual comparison of a file, with a trace in a folder.
-    pub fn of(file: PathBuf, backend: String, out: PathBuf) -> Self {
-        Self {
-            file,
-            backend,
-            reference: "eager".to_owned(),
-            accuracy: Precision::Fp,
-            seed: None,
-            out: Some(out),
-            comparing: Comparing::default(),
-            json: false,
-        }
-    }
-
     /// Runs both with every value returned, and compares value by value.
     pub fn run(&self) -> Outcome {
         self.attempt().map_err(|failure| failure.told_in_json(self.json))

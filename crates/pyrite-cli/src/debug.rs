@@ -130,6 +130,7 @@ impl Debug {
             .in_json(self.json)
             .run()
             .inspect_err(|_| {
+                tracing::discard(&folder);
                 // It goes only if nothing is in it.
                 let _ = std::fs::remove_dir(&folder);
             })?;

@@ -1,8 +1,7 @@
 //! `pyrite demo`: what Pyrite is for, in a few seconds and without Python.
 //!
 //! Compiles an embedded transformer block and runs it beside the interpreter; then compiles it with a bug planted in a
-//! fusion, and does what `pyrite analyze`, `debug` and `report` do: notices, says where results part, bisects, minifies,
-//! proves. Everything goes to one folder; the last line is the path of its report.
+//! fusion, and does what `pyrite debug` and `report` do: notices, says where results part, bisects, minifies, proves. Everything goes to one folder; the last line is the path of its report.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -19,7 +18,6 @@ use pyrite_tensor::Tensor;
 use pyrite_trace::Topics;
 
 use crate::Outcome;
-use crate::analyze::Analyze;
 use crate::debug::Debug;
 use crate::failure::Failure;
 use crate::report::Report;
@@ -54,9 +52,7 @@ impl Demo {
         compile(&file)?;
         tracing::limit(Topics::parse("debug").unwrap_or(Topics::NONE));
 
-        println!("\nThe same, by a compiler with a bug in one of its fusions ({WRONG}). Where do results part?");
-        Analyze::of(file.clone(), WRONG.to_owned(), folder.clone()).run()?;
-        println!("\nWhich decision of the compiler is it, and what is the smallest program that shows it?");
+        println!("\nThe same, by a compiler with a bug in one of its fusions, {WRONG}:");
         let code = Debug::of(file, WRONG.to_owned(), folder.clone()).run()?;
         pyrite_trace::stop()?;
         println!("\nThe whole story as a page:");
@@ -74,7 +70,11 @@ fn compile(file: &Path) -> Result<(), Failure> {
     let nodes = read.graph.len();
     let (eager, _) = made("eager", read.graph.clone(), Mode::Eager)?;
     let (exact, _) = made("eager", read.graph.clone(), Mode::Fp64)?;
-    let (native, took) = made("native", read.graph, Mode::Eager)?;
+    // Telling the trace takes time that compiling does not.
+    tracing::limit(Topics::NONE);
+    let (native, took) = made("native", read.graph.clone(), Mode::Eager)?;
+    tracing::limit(Topics::ALL);
+    made("native", read.graph, Mode::Eager)?;
     println!("compile: {nodes} nodes in {took:.1} ms");
     let (slow, expected) = timed(&*eager, &inputs)?;
     let (fast, actual) = timed(&*native, &inputs)?;

@@ -76,6 +76,14 @@ pub fn begin_demo(out: Option<&Path>) -> Result<PathBuf, Failure> {
 /// Leaves everything but these topics out of the trace from here on.
 pub use pyrite_trace::limit;
 
+/// Ends a trace and leaves nothing of it in the folder.
+pub fn discard(folder: &Path) {
+    if pyrite_trace::folder().is_some_and(|traced| traced == folder) {
+        let _ = pyrite_trace::stop();
+        let _ = std::fs::remove_file(folder.join(pyrite_trace::TRACE_FILE));
+    }
+}
+
 /// Ends a trace, and says where it is if it has a folder of its own.
 pub fn end() {
     let own = pyrite_trace::folder().is_some_and(|folder| folder.starts_with(base()));

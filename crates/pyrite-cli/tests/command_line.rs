@@ -175,7 +175,7 @@ fn the_demo_finds_the_planted_fusion_and_ends_with_its_report() {
     let told = stdout(&output);
     assert_eq!(output.status.code(), Some(0), "{told}{}", stderr(&output));
     assert!(told.contains("compare: the results agree"), "{told}");
-    assert!(told.contains("first: act, "), "{told}");
+    assert!(told.contains("values differ, the first is act"), "{told}");
     assert!(told.contains("a guilty step: fuse "), "{told}");
     assert!(told.contains("proven in a fresh process"), "{told}");
     let report = told.trim_end().lines().last().unwrap();

@@ -81,6 +81,9 @@ impl Folder {
         }
         let stored = |tensor: &Tensor| self.store(tensor.storage()).unwrap_or_default();
         let mut metadata = metadata.to_vec();
+        if self.lasting == Lasting::Synced && !metadata.iter().any(|(key, _)| key == "pyrite") {
+            metadata.insert(0, ("pyrite".to_owned(), env!("CARGO_PKG_VERSION").to_owned()));
+        }
         if self.lasting == Lasting::Synced && !metadata.iter().any(|(key, _)| key == "seed") {
             metadata.push(("seed".to_owned(), candidate.seed.to_string()));
         }
