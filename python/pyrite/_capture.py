@@ -6,8 +6,10 @@ import copy
 import functools
 import importlib.util
 import os
+import sys
 import time
 import types
+import warnings
 
 import torch
 
@@ -50,6 +52,15 @@ def compile(model=None, *, backend="native", fullgraph=False, dynamic=None, opti
         return functools.partial(compile, backend=backend, fullgraph=fullgraph, dynamic=dynamic, options=options)
     if not callable(model):
         raise TypeError(f"pyrite.compile takes a function or a module, not {type(model).__name__}")
+    if not _native.captures():
+        version = ".".join(map(str, sys.version_info[:2]))
+        warnings.warn(
+            f"pyrite.compile does not capture frames of CPython {version}: {backends.name_of(model)} runs plain. Remedy: "
+            'torch.compile(..., backend="pyrite"), or CPython 3.11, 3.12 or 3.13.',
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return model
     settings = {"backend": backend, "fullgraph": fullgraph, "dynamic": dynamic, "options": options}
     function, observer = backends.lookup(backend, options), Observer(backend, settings)
     compiler = _native.Compiler(

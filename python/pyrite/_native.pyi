@@ -160,6 +160,9 @@ class Compiler:
     @staticmethod
     def call_plain(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any: ...
 
+def captures() -> bool:
+    """Whether frames of this version of CPython are captured."""
+
 def install() -> None:
     """Puts the hook in place where CPython evaluates frames."""
 

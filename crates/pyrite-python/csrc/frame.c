@@ -1,15 +1,43 @@
 /* What needs CPython's own headers: the layout of frames, the evaluator's hook, room for data at code objects.
  *
  * Rust reads a frame through the offsets below, so that the C compiler checks the layout and nothing is called per
- * field. Everything else is in Rust. */
+ * field. Everything else is in Rust.
+ *
+ * Frames are captured on CPython 3.11, 3.12 and 3.13, with the global interpreter lock. On others there is no hook:
+ * `pyrite_captures` says so, and nothing else here does anything. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stddef.h>
 
 #if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030E0000 || defined(Py_GIL_DISABLED)
-#error "frames are captured on CPython 3.11, 3.12 and 3.13, with the global interpreter lock"
+#define PYRITE_NO_CAPTURE
 #endif
+
+#ifdef PYRITE_NO_CAPTURE
+
+const int pyrite_captures = 0;
+const size_t pyrite_frame_code = 0;
+const size_t pyrite_frame_function = 0;
+const size_t pyrite_frame_globals = 0;
+const size_t pyrite_frame_builtins = 0;
+const size_t pyrite_frame_slots = 0;
+const size_t pyrite_code_flags = 0;
+const size_t pyrite_code_stack_size = 0;
+const size_t pyrite_code_slot_count = 0;
+
+void pyrite_set_evaluator(void *evaluator) { (void)evaluator; }
+void *pyrite_evaluator(void) { return NULL; }
+void *pyrite_default_evaluator(void) { return NULL; }
+PyObject *pyrite_evaluate(PyThreadState *thread, void *frame, int throwing) { return NULL; }
+PyObject *pyrite_leave(PyThreadState *thread, void *frame, PyObject *result) { return result; }
+Py_ssize_t pyrite_reserve_extra(freefunc drop) { return -1; }
+void *pyrite_extra(PyObject *code, Py_ssize_t index) { return NULL; }
+int pyrite_set_extra(PyObject *code, Py_ssize_t index, void *extra) { return 0; }
+
+#else
+
+const int pyrite_captures = 1;
 
 /* A macro of the public headers is a function in the internal ones. */
 #undef _PyGC_FINALIZED
@@ -103,3 +131,5 @@ void *pyrite_extra(PyObject *code, Py_ssize_t index) {
 int pyrite_set_extra(PyObject *code, Py_ssize_t index, void *extra) {
     return PyUnstable_Code_SetExtra(code, index, extra);
 }
+
+#endif

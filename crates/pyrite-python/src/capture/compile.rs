@@ -54,6 +54,7 @@ impl Job<'_, '_> {
     /// Compiles the frame; `None` when it is to run plain.
     pub fn run(&self, miss: &Miss) -> PyResult<Option<Rc<Kept>>> {
         let watch = Watch::of(self.py, self.config);
+        self.config.remember(self.object);
         if !watch.begins(self.state)? {
             self.state.give_up(self.config);
             return Ok(None);

@@ -9,10 +9,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
 
+use parking_lot::Mutex;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyrite_capture::code::{ASYNCHRONOUS, FUNCTION, GENERATOR};
+use rustc_hash::FxHashMap;
 
 use super::compile::Job;
 use super::functions::Mapping;
@@ -25,6 +27,7 @@ type Evaluate = unsafe extern "C" fn(*mut ffi::PyThreadState, *mut u8, i32) -> R
 
 // SAFETY: these are the functions and constants of `csrc/frame.c`, with the types they have there.
 unsafe extern "C" {
+    static pyrite_captures: i32;
     static pyrite_frame_code: usize;
     static pyrite_frame_function: usize;
     static pyrite_frame_globals: usize;
@@ -54,6 +57,30 @@ pub struct Config {
     pub limit: usize,
     /// Told of what is captured; see `records`.
     pub observer: Py<PyAny>,
+    /// The code objects at which something is kept for it, by their addresses.
+    codes: Mutex<FxHashMap<usize, Py<PyAny>>>,
+}
+
+impl Config {
+    /// Notes that something is kept at a code object.
+    pub fn remember(&self, code: &Bound<'_, PyAny>) {
+        self.codes.lock().entry(code.as_ptr() as usize).or_insert_with(|| code.clone().unbind());
+    }
+}
+
+impl Drop for Config {
+    /// What is kept holds classes and functions that in turn hold the code objects where it is kept, so it goes now.
+    fn drop(&mut self) {
+        let codes = std::mem::take(self.codes.get_mut());
+        let own: *const Self = self;
+        Python::try_attach(|py| {
+            for code in codes.values() {
+                if let Some(state) = known_state(code.bind(py)) {
+                    state.part_with(own);
+                }
+            }
+        });
+    }
 }
 
 thread_local! {
@@ -99,6 +126,13 @@ pub fn with_capture<R>(run: impl FnOnce() -> R) -> R {
     let result = run();
     set_active(before);
     result
+}
+
+/// Whether frames of this version of CPython are captured.
+#[pyfunction]
+pub fn captures() -> bool {
+    // SAFETY: a constant of the C file.
+    unsafe { pyrite_captures != 0 }
 }
 
 /// Puts the hook in place.
@@ -157,15 +191,24 @@ pub fn skip_code(code: &Bound<'_, PyAny>) {
     set_skip(code);
 }
 
+/// What is kept at a code object, if anything is.
+fn known_state(code: &Bound<'_, PyAny>) -> Option<Rc<CodeState>> {
+    let known = extra(code.as_ptr());
+    if known.is_null() || known == SKIP || known == QUIET {
+        return None;
+    }
+    // SAFETY: the extra is a box of ours.
+    Some(unsafe { (*known.cast::<Rc<CodeState>>()).clone() })
+}
+
 /// What is kept at a code object, which is decoded if it was not.
 pub fn code_state(code: &Bound<'_, PyAny>) -> PyResult<Option<Rc<CodeState>>> {
     let known = extra(code.as_ptr());
     if known == SKIP || known == QUIET {
         return Ok(None);
     }
-    if !known.is_null() {
-        // SAFETY: the extra is a box of ours.
-        return Ok(Some(unsafe { (*known.cast::<Rc<CodeState>>()).clone() }));
+    if let Some(state) = known_state(code) {
+        return Ok(Some(state));
     }
     let Some(state) = CodeState::new(code, None)? else { return Ok(None) };
     Ok(Some(keep_state(code, state)))
@@ -407,7 +450,14 @@ impl Compiler {
         cache_size_limit: usize,
     ) -> Self {
         install();
-        let config = Config { backend, full_graph: fullgraph, dynamic, limit: cache_size_limit, observer };
+        let config = Config {
+            backend,
+            full_graph: fullgraph,
+            dynamic,
+            limit: cache_size_limit,
+            observer,
+            codes: Mutex::default(),
+        };
         Self { config: Arc::new(config) }
     }
 

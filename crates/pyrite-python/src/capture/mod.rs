@@ -23,7 +23,7 @@ mod store;
 mod tracing;
 
 pub use functions::reassembled;
-pub use hook::{Compiler, install, skip_code};
+pub use hook::{Compiler, captures, install, skip_code};
 pub use host::{dtype_name, format_name};
 pub use records::Captured;
 pub use rules::{allow_code, skip_files};

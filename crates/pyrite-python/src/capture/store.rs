@@ -184,6 +184,19 @@ impl CodeState {
         }
     }
 
+    /// Forgets what is kept for a configuration that goes.
+    pub fn part_with(&self, config: *const Config) {
+        let goes = |known: &ArcWeak<Config>| std::ptr::eq(known.as_ptr(), config) || known.strong_count() == 0;
+        let mut plans = self.plans.borrow_mut();
+        let gone: Vec<Rc<Kept>> = plans.extract_if(.., |kept| goes(&kept.config)).collect();
+        let last = plans.is_empty();
+        drop(plans);
+        self.given_up.borrow_mut().retain(|known| !goes(known));
+        let resumptions = if last { std::mem::take(&mut *self.resumptions.borrow_mut()) } else { FxHashMap::default() };
+        // Python may run while these go: nothing is borrowed any more.
+        drop((gone, resumptions));
+    }
+
     /// Counts a frame that no plan fitted.
     pub fn missed(&self, miss: &Miss) {
         self.misses.set(self.misses.get() + 1);
