@@ -76,6 +76,11 @@ impl Evaluator<'_, '_> {
                 {
                     return Ok(result);
                 }
+                if self.is_numpy_function(object)
+                    && let Some(result) = self.call_numpy(object, &args, &kwargs)?
+                {
+                    return Ok(result);
+                }
                 if let Some(receiver) = self.host.builtin_receiver(object)
                     && let Ok(method) = self.host.attribute(object, "__name__")
                     && let Some(method) = self.host.as_str(method)
@@ -102,6 +107,27 @@ impl Evaluator<'_, '_> {
                 Err(self.stop(format!("a call of {text}")))
             }
         }
+    }
+
+    /// Whether a function of numpy computes a number from numbers and does nothing else.
+    fn is_numpy_function(&self, object: Object) -> bool {
+        const REDUCTIONS: [&str; 8] = ["prod", "sum", "mean", "max", "min", "amax", "amin", "round"];
+        match &*self.host.class_name(self.host.class_of(object)) {
+            "numpy.ufunc" => true,
+            "numpy._ArrayFunctionDispatcher" => {
+                let name = self.host.attribute(object, "__name__").ok().and_then(|name| self.host.as_str(name));
+                name.is_some_and(|name| REDUCTIONS.contains(&&*name))
+            }
+            _ => false,
+        }
+    }
+
+    /// Calls a function of numpy on numbers; nothing when an argument, or the result, is none.
+    fn call_numpy(&mut self, function: Object, args: &[Value], kwargs: &Keywords) -> Run<Option<Value>> {
+        let args = args.iter().map(|arg| self.real(arg)).collect::<Run<Option<Vec<Object>>>>()?;
+        let (Some(args), true) = (args, kwargs.is_empty()) else { return Ok(None) };
+        let made = self.host.call(function, &args, &[]).map_err(|r| self.raised(r))?;
+        Ok((self.host.kind(made) == Kind::Plain).then_some(Value::Known(made, None)))
     }
 
     /// A function that keeps its results, called for real: that it was called twice cannot be told from once. Nothing when

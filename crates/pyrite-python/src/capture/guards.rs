@@ -110,11 +110,6 @@ impl Found {
         unsafe { Bound::from_borrowed_ptr(py, self.objects[place]) }
     }
 
-    /// Whether an object is that of a node.
-    pub fn is_at(&self, place: usize, object: &Bound<'_, PyAny>) -> bool {
-        self.objects[place] == object.as_ptr()
-    }
-
     pub(super) fn clear(&mut self) {
         for object in self.owned.drain(..) {
             // SAFETY: each was a new reference.

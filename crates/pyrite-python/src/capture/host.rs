@@ -43,6 +43,7 @@ struct Library {
     method: Py<PyAny>,
     operators: (Py<PyAny>, Py<PyAny>),
     numpy_scalar: Option<Py<PyAny>>,
+    numpy_functions: Vec<Py<PyAny>>,
     plain: Vec<Py<PyAny>>,
     descriptors: Vec<(Py<PyAny>, &'static str)>,
     names: FxHashMap<usize, Arc<str>>,
@@ -100,6 +101,11 @@ fn library(py: Python<'_>) -> PyResult<&'static Library> {
             method: class("types", "MethodType")?,
             operators: (class("torch._ops", "OpOverload")?, class("torch._ops", "OpOverloadPacket")?),
             numpy_scalar: class("numpy", "generic").ok(),
+            numpy_functions: [class("numpy", "sqrt"), class("numpy", "prod")]
+                .into_iter()
+                .flatten()
+                .map(|function| function.bind(py).get_type().into_any().unbind())
+                .collect(),
             plain,
             descriptors,
             names: by_address,
@@ -242,7 +248,7 @@ impl<'py> Python3<'py> {
         if object.is_instance_of::<PyCFunction>() || library.descriptors.iter().any(|(known, _)| instance_of(known)) {
             return Kind::Builtin;
         }
-        if class.is(library.cached_function.bind(self.py)) {
+        if class.is(library.cached_function.bind(self.py)) || library.numpy_functions.iter().any(class_is) {
             return Kind::Builtin;
         }
         if class.is(library.method.bind(self.py)) {

@@ -24,6 +24,14 @@ thread_local! {
 /// A frame that breaks this often inside of itself, as in a long loop, runs plain from there on.
 const MAX_DEPTH: usize = 64;
 
+/// The objects that a run of a plan starts from.
+struct Held<'py> {
+    /// The inputs of its graph.
+    inputs: Bound<'py, PyTuple>,
+    /// For each recipe that starts from a source, what stands there.
+    sources: Vec<Option<Bound<'py, PyAny>>>,
+}
+
 /// Runs a plan whose guards hold.
 pub fn run<'py>(
     py: Python<'py>,
@@ -33,26 +41,27 @@ pub fn run<'py>(
     frame: &Frame,
 ) -> PyResult<Bound<'py, PyAny>> {
     kept.calls.set(kept.calls.get() + 1);
-    let (values, found) = without_capture(|| {
+    // What was found is borrowed from objects that the program, or another thread meanwhile, may change.
+    let held = Held {
+        inputs: PyTuple::new(py, kept.inputs.iter().map(|place| found.get(py, *place)).collect::<Vec<_>>())?,
+        sources: kept.sources.iter().map(|place| place.map(|place| found.get(py, place))).collect(),
+    };
+    super::guards::give_back(found);
+    let values = without_capture(|| {
         let outputs = match &kept.program {
-            Some(program) => {
-                let inputs =
-                    PyTuple::new(py, kept.inputs.iter().map(|place| found.get(py, *place)).collect::<Vec<_>>())?;
-                Some(program.bind(py).call1(inputs)?)
-            }
+            Some(program) => Some(program.bind(py).call1(held.inputs.clone())?),
             None => None,
         };
         let mut values: Vec<Bound<'py, PyAny>> = Vec::with_capacity(kept.plan.recipes.len());
         for index in 0..kept.plan.recipes.len() {
-            let value = make(py, kept, &found, outputs.as_ref(), &values, index)?;
+            let value = make(py, kept, &held, outputs.as_ref(), &values, index)?;
             values.push(value);
         }
         for effect in &kept.plan.effects {
             carry_out(py, &values, effect)?;
         }
-        Ok::<_, PyErr>((values, found))
+        Ok::<_, PyErr>(values)
     })?;
-    super::guards::give_back(found);
     match &kept.plan.end {
         End::Return(value) => Ok(values[*value].clone()),
         End::Break(resume) => {
@@ -167,7 +176,7 @@ pub fn go_on<'py>(
 fn make<'py>(
     py: Python<'py>,
     kept: &Kept,
-    found: &Found,
+    held: &Held<'py>,
     outputs: Option<&Bound<'py, PyAny>>,
     values: &[Bound<'py, PyAny>],
     index: usize,
@@ -175,9 +184,8 @@ fn make<'py>(
     let several = |ids: &[usize]| ids.iter().map(|id| values[*id].clone()).collect::<Vec<_>>();
     Ok(match &kept.plan.recipes[index] {
         Recipe::Source(_) => {
-            let place = kept.sources[index];
-            let place = place.ok_or_else(|| PyRuntimeError::new_err("a plan starts from nowhere"))?;
-            found.get(py, place)
+            let source = held.sources[index].clone();
+            source.ok_or_else(|| PyRuntimeError::new_err("a plan starts from nowhere"))?
         }
         Recipe::Object(object) => bound(py, *object),
         Recipe::Output(index) => {
@@ -186,7 +194,7 @@ fn make<'py>(
             // An output that lies just where an input does is a view of it: the input itself is no output of a graph.
             // Torch's own programs know themselves whether it is the input.
             let guessed = !kept.by_torch;
-            if guessed && kept.inputs.iter().any(|place| found.is_at(*place, &output)) {
+            if guessed && held.inputs.iter_borrowed().any(|input| input.is(&output)) {
                 output.call_method1("view_as", (&output,))?
             } else {
                 output
