@@ -1,6 +1,7 @@
 //! `pyrite report FOLDER`: one HTML file of what a run left behind, and of two that are compared.
 
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use pyrite_diag::{Code, Diagnostic, Location};
@@ -66,12 +67,15 @@ fn read(folder: &Path) -> Result<Run, Failure> {
 /// Writes the page beside its place and moves it there, so that nothing half-written is seen.
 pub fn write(path: &Path, page: &str) -> Result<(), Failure> {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let written =
-        tempfile::Builder::new().prefix(".report").suffix(".html").tempfile_in(folder).and_then(|mut file| {
-            file.write_all(page.as_bytes())?;
-            file.persist(path)?;
-            Ok(())
-        });
+    // A page is for others too, as far as the user's mask lets them.
+    let readable = std::fs::Permissions::from_mode(0o666);
+    let mut builder = tempfile::Builder::new();
+    let made = builder.prefix(".report").suffix(".html").permissions(readable).tempfile_in(folder);
+    let written = made.and_then(|mut file| {
+        file.write_all(page.as_bytes())?;
+        file.persist(path)?;
+        Ok(())
+    });
     written.map_err(|error| {
         Failure::of(
             Diagnostic::error(Code::new("report::unwritten"), "the page cannot be written")

@@ -94,7 +94,7 @@ class GraphPanel {
 
   describe(index) {
     const node = this.nodes[index];
-    return [node.name, node.shape || ''];
+    return [shortName(node.name), node.shape || ''];
   }
 
   /** The next match of the search from the chosen node on. */
@@ -129,11 +129,16 @@ class GraphPanel {
 
   chooseBox(number) {
     const box = number === null ? null : this.layout.boxes[number];
-    this.chosen = box ? box.nodes[0] : null;
+    this.chosen = box ? this.callOf(box) : null;
     this.canvas.choose(number);
     this.rows.mark(this.chosen);
     if (box && box.module !== null) this.showModule(box);
     else this.showDetail();
+  }
+
+  /** The first call of a box, or its only node. */
+  callOf(box) {
+    return box.nodes.find((index) => this.nodes[index].op !== 'placeholder') ?? box.nodes[0];
   }
 
   /** Opens a closed module; its own modules stay closed. */
@@ -151,11 +156,11 @@ class GraphPanel {
     const before = { x: box.x, y: box.y };
     if (box.module !== null) this.openModule(box.module);
     else {
-      const module = this.nodes[box.nodes[0]].module;
+      const { module } = this.nodes[box.nodes[0]];
       if (!module) return;
       this.closed.add(module);
     }
-    this.chosen = box.nodes[0];
+    this.chosen = this.callOf(box);
     this.relayout();
     // What was chosen stays where it was on the screen.
     const after = this.layout.boxes[this.layout.boxOfNode[this.chosen]];
@@ -231,7 +236,7 @@ class GraphPanel {
     const row = (name, value) => (value ? [el('dt', {}, name), el('dd', {}, value)] : []);
     const d = node.divergence;
     const links = (title, indices) => (indices.length ? [el('h3', {}, title), el('div', { class: 'links' },
-      indices.slice(0, 40).map((index) => el('button', { type: 'button', onclick: () => this.chooseNode(index) }, this.nodes[index].name)),
+      indices.slice(0, 40).map((index) => el('button', { type: 'button', onclick: () => this.chooseNode(index) }, shortName(this.nodes[index].name))),
       indices.length > 40 ? `and ${indices.length - 40} more` : '')] : []);
     const kernel = this.run.kernels.find((known) => known.graph === this.graph.name && known.nodes.includes(node.name));
     fill(this.detail,

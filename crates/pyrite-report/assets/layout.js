@@ -22,6 +22,12 @@ function closedModuleOf(module, closed) {
   return closed.has(module) ? module : null;
 }
 
+/** A name as people say it: inputs that capture named by the path of a parameter have that path. */
+function shortName(name) {
+  const found = /^l_(?:self|fn)_+(?:modules_)?(.*?)_*$/i.exec(name);
+  return found ? found[1].replace(/_+(?:modules|parameters|buffers)_+/g, '.') : name;
+}
+
 /** For every node the closed module it is part of, or null. An input of the graph that only one closed module uses is part of
     that module. */
 function closedModulesOf(nodes, closed) {
@@ -45,16 +51,21 @@ function boxesOf(nodes, closed) {
   const boxOfModule = new Map();
   nodes.forEach((node, index) => {
     const module = modules[index];
-    let number = module === null ? undefined : boxOfModule.get(module);
-    if (number === undefined) {
-      number = boxes.length;
-      if (module !== null) boxOfModule.set(module, number);
-      boxes.push({ number, module, nodes: [], heat: 0, ins: [], outs: [], x: 0, y: 0, layer: 0, width: 0 });
+    let box = module === null ? undefined : boxOfModule.get(module);
+    if (box === undefined) {
+      box = { number: 0, module, nodes: [], first: Infinity, heat: 0, ins: [], outs: [], x: 0, y: 0, layer: 0, width: 0 };
+      if (module !== null) boxOfModule.set(module, box);
+      boxes.push(box);
     }
-    boxOfNode[index] = number;
-    const box = boxes[number];
     box.nodes.push(index);
     box.heat = Math.max(box.heat, node.heat || 0);
+    // Inputs of the graph come before everything; a module is where its first call is.
+    if (node.op !== 'placeholder' || module === null) box.first = Math.min(box.first, index);
+  });
+  boxes.sort((a, b) => a.first - b.first || a.nodes[0] - b.nodes[0]);
+  boxes.forEach((box, number) => {
+    box.number = number;
+    for (const index of box.nodes) boxOfNode[index] = number;
   });
   const edges = [];
   const seen = new Set();
@@ -72,7 +83,7 @@ function boxesOf(nodes, closed) {
   });
   for (const box of boxes) {
     const node = nodes[box.nodes[0]];
-    box.label = box.module === null ? node.name : box.module;
+    box.label = box.module === null ? shortName(node.name) : box.module;
     box.note = box.module === null ? '' : `${box.nodes.length}`;
     box.kind = box.module === null ? node.op : 'module';
     const length = Math.min(box.label.length, 34) + (box.note ? box.note.length + 2 : 0);
@@ -225,17 +236,24 @@ function layoutGraph(nodes, closed) {
   return { boxes, edges, boxOfNode, rows, left, right, bottom: Math.max(0, layers.length - 1) * LAYER_HEIGHT };
 }
 
-/** The modules to close at first, so that a large graph begins as an overview. */
+/** The modules to close at first, so that a large graph begins as an overview: the deepest level with few enough boxes. Calls
+    that a module makes itself, beside those of its own modules, stay open below its level. */
 function modulesToClose(nodes, most) {
-  const depths = [];
-  for (const node of nodes) {
-    const parts = node.module ? node.module.split('.') : [];
-    for (let depth = 1; depth <= parts.length; depth += 1) {
-      (depths[depth - 1] ||= new Set()).add(parts.slice(0, depth).join('.'));
+  if (nodes.length <= most) return new Set();
+  const paths = nodes.filter((node) => node.op === 'call_function').map((node) => (node.module ? node.module.split('.') : []));
+  const parents = new Set();
+  for (const path of paths) for (let depth = 1; depth < path.length; depth += 1) parents.add(path.slice(0, depth).join('.'));
+  let chosen = new Set();
+  for (let depth = 1; ; depth += 1) {
+    const closed = new Set();
+    let open = 0;
+    for (const path of paths) {
+      const own = path.slice(0, depth).join('.');
+      if (path.length === 0 || (path.length < depth && parents.has(own))) open += 1;
+      else closed.add(own);
     }
+    if (depth > 1 && closed.size + open > most) return chosen;
+    chosen = closed;
+    if (paths.every((path) => path.length <= depth)) return chosen;
   }
-  if (nodes.length <= most || depths.length === 0) return new Set();
-  let chosen = depths[0];
-  for (const paths of depths) if (paths.size <= most) chosen = paths;
-  return new Set(chosen);
 }

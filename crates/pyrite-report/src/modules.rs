@@ -2,8 +2,8 @@
 //!
 //! PyTorch names the inputs of a captured graph by the path of the parameter:
 //! `l_self_modules_layer1_modules_0_modules_conv1_parameters_weight_`. A call that uses such an input belongs to the
-//! module of that parameter. A call without parameters belongs to what the calls before and after it have in common. What
-//! a trace says itself is left as it is.
+//! module of that parameter. A call without parameters belongs to the module around its neighbours. What a trace says
+//! itself is left as it is.
 
 use crate::view::Node;
 
@@ -35,7 +35,7 @@ pub fn complete(nodes: &mut [Node]) {
                 before = Some(path);
                 Some(path.to_owned())
             }
-            None => common(before, next[place]),
+            None => between(before, next[place]),
         };
     }
     // Inputs stand beside the modules that use them.
@@ -50,11 +50,13 @@ fn path_in(name: &str) -> Option<String> {
     Some(rest[..end].replace("_modules_", "."))
 }
 
-/// The modules around both.
-fn common(before: Option<&str>, after: Option<&str>) -> Option<String> {
-    let parts: Vec<&str> =
-        before?.split('.').zip(after?.split('.')).take_while(|(a, b)| a == b).map(|(part, _)| part).collect();
-    (!parts.is_empty()).then(|| parts.join("."))
+/// The module of a call between calls of two modules: the one around both, or, where the second is far away from the
+/// first, the one around the first, which the call ends.
+fn between(before: Option<&str>, after: Option<&str>) -> Option<String> {
+    let first: Vec<&str> = before?.split('.').collect();
+    let shared = after.map_or(0, |after| first.iter().zip(after.split('.')).take_while(|(a, b)| **a == *b).count());
+    let kept = if shared + 2 >= first.len() { shared } else { first.len() - 1 };
+    (kept > 0).then(|| first[..kept].join("."))
 }
 
 #[cfg(test)]
@@ -86,5 +88,14 @@ mod tests {
         let mut nodes = vec![node("primals_1", "placeholder", &[]), node("relu", "call_function", &[0])];
         complete(&mut nodes);
         assert!(nodes.iter().all(|node| node.module.is_none()));
+    }
+
+    #[test]
+    fn a_call_at_the_end_of_a_block_belongs_to_the_block() {
+        assert_eq!(between(Some("layer1.1.bn2"), Some("layer2.0.conv1")).as_deref(), Some("layer1.1"));
+        assert_eq!(between(Some("layers.0.attn.out"), Some("layers.0.norm2")).as_deref(), Some("layers.0"));
+        assert_eq!(between(Some("layers.0.mlp.down"), Some("layers.1.norm1")).as_deref(), Some("layers.0.mlp"));
+        assert_eq!(between(Some("bn1"), Some("layer1.0.conv1")), None);
+        assert_eq!(between(None, Some("conv1")), None);
     }
 }

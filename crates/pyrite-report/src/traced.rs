@@ -69,7 +69,8 @@ pub fn read(folder: &Path) -> Result<Run, ReportError> {
     run.title = match &run.signature {
         Some(signature) => signature.clone(),
         None if run.subtitle.is_empty() => "a run".to_owned(),
-        None => run.subtitle.clone(),
+        // Without a failure the command says what it is, with files by their names.
+        None => run.subtitle.split(' ').map(name_of).collect::<Vec<_>>().join(" "),
     };
     Ok(run)
 }
@@ -109,13 +110,16 @@ fn begin_with_the_program(run: &mut Run) {
     }
 }
 
+/// The last part of a path.
+fn name_of(word: &str) -> &str {
+    word.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(word)
+}
+
 /// The command, the time, the versions.
 fn tell_run(run: &mut Run, begun: &Begun) {
-    let words = begun.argv.iter().enumerate().map(|(place, word)| match Path::new(word).file_name() {
-        // The program's name says enough.
-        Some(name) if place == 0 => name.to_string_lossy().into_owned(),
-        _ => word.clone(),
-    });
+    let words = begun.argv.iter().enumerate();
+    // Where the program lies does not matter.
+    let words = words.map(|(place, word)| if place == 0 { name_of(word) } else { word });
     run.subtitle = words.collect::<Vec<_>>().join(" ");
     run.facts.push(("command".to_owned(), run.subtitle.clone()));
     run.started = Some(begun.started);
