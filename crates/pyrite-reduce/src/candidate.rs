@@ -44,7 +44,7 @@ pub struct Size {
     pub dtypes: usize,
     /// Arguments that are not what the operator takes by default.
     pub arguments: usize,
-    /// How far the contents of inputs are from zeros and ones, added up over elements; see [`Content`].
+    /// How far the contents of inputs and constants are from zeros and ones, added up over elements; see [`Content`].
     pub values: usize,
 }
 
@@ -79,7 +79,7 @@ impl Candidate {
 
     fn plain_values(&self) -> usize {
         let drawn = content::drawn(self);
-        let mut values = 0;
+        let mut values = self.graph.constants().values().map(content::cost).sum();
         for input in &self.inputs {
             input.each(&mut |tensor| {
                 let cost = content::cost(tensor);
@@ -105,10 +105,18 @@ impl Candidate {
         worst
     }
 
-    /// A hash of the program's text and of its inputs.
+    /// A hash of the program's text, of its constants and of its inputs.
     pub fn key(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
         hash.update(print(&self.graph, &PrintOptions::default()));
+        let tensor_in = |hash: &mut Sha256, tensor: &Tensor| {
+            hash.update(format!("{:?} {:?} {}", tensor.shape(), tensor.stride(), tensor.dtype()));
+            hash.update(tensor.contiguous().storage().to_bytes());
+        };
+        for (name, tensor) in self.graph.constants() {
+            hash.update(name.as_bytes());
+            tensor_in(&mut hash, tensor);
+        }
         for (_, node) in self.graph.placeholders() {
             if let Some(Value::Tensor(meta)) = &node.meta {
                 hash.update([u8::from(meta.requires_grad), u8::from(meta.is_leaf)]);
@@ -116,10 +124,7 @@ impl Candidate {
         }
         for input in &self.inputs {
             hash.update(input.kind());
-            input.each(&mut |tensor| {
-                hash.update(format!("{:?} {:?} {}", tensor.shape(), tensor.stride(), tensor.dtype()));
-                hash.update(tensor.contiguous().storage().to_bytes());
-            });
+            input.each(&mut |tensor| tensor_in(&mut hash, tensor));
             hash.update(input.as_scalar().map(|s| s.to_string()).unwrap_or_default());
         }
         hash.finalize().into()

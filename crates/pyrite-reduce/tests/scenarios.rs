@@ -53,6 +53,19 @@ fn a_product_is_kept_with_its_two_inputs() {
     assert!(nodes <= 4 && inputs <= 2, "{nodes} nodes, {inputs} inputs");
 }
 
+#[test]
+fn constants_shrink_with_the_inputs_and_lose_their_data() {
+    let text = "class Repro(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n        \
+                self.register_buffer('w', torch.tensor([0.25, -1.75, 3.5]))\n    def forward(self, x : \"f32[3]\"):\n        \
+                w = self.w\n        y = x * w\n        z = y + x\n        return (z,)\n";
+    let graph = read_text(text, None, registry(), &ReadOptions::default()).expect("a program").graph;
+    let start = Candidate { graph, ..program(&["x"], &["return (x,)"]) };
+    let found = reduced(start, &|c| verdict(calls(c, "aten.mul") && !c.graph.constants().is_empty()));
+    let constant = found.best.graph.constants().values().next().expect("the constant is part of the failure");
+    assert_eq!(constant.shape(), [1]);
+    assert_ne!(found.best.content(), pyrite_reduce::Content::Data, "{:?}", constant.to_f64s());
+}
+
 /// Whether clean inputs give something that is not a number.
 fn makes_nan(candidate: &Candidate) -> bool {
     let has_nan = |value: &Value<Tensor>| {

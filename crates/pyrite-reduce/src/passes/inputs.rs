@@ -1,4 +1,4 @@
-//! Passes over the inputs: smaller shapes, plainer values.
+//! Passes over the inputs and constants: smaller shapes, plainer values.
 
 use std::collections::BTreeSet;
 
@@ -50,12 +50,9 @@ fn smaller_sizes(size: i64) -> BTreeSet<i64> {
 
 /// The candidate with a size replaced in inputs and arguments.
 fn resized(from: &Candidate, size: i64, smaller: i64) -> Option<Candidate> {
-    let inputs = from
-        .inputs
-        .iter()
-        .map(|input| input.map(&mut |tensor| corner(tensor, |s| if s == size { smaller } else { s })))
-        .collect();
-    with_sizes(from, inputs, &|value| if value == size { smaller } else { value })
+    let number = |value| if value == size { smaller } else { value };
+    let inputs = from.inputs.iter().map(|input| input.map(&mut |tensor| corner(tensor, number))).collect();
+    rebuilt(from, inputs, &|tensor| corner(tensor, number), &|value| renumbered(&value, &number))
 }
 
 /// The candidate with one dimension of one input smaller.
@@ -69,7 +66,7 @@ fn narrowed(from: &Candidate, index: usize, dim: usize, smaller: i64) -> Option<
         });
         inputs[index] = Value::Tensor(small);
     }
-    with_sizes(from, inputs, &|value| value)
+    rebuilt(from, inputs, &Tensor::clone, &|value| value)
 }
 
 /// The first elements along each dimension.
@@ -96,11 +93,6 @@ fn corner(tensor: &Tensor, mut size: impl FnMut(i64) -> i64) -> Tensor {
             permuted
         }
     }
-}
-
-/// The candidate with other inputs and every whole number among the arguments replaced, if that is a program.
-fn with_sizes(from: &Candidate, inputs: Vec<Value<Tensor>>, number: &dyn Fn(i64) -> i64) -> Option<Candidate> {
-    rebuilt(from, inputs, &Tensor::clone, &|value| renumbered(&value, number))
 }
 
 /// The candidate with other inputs, and with every constant and every argument changed, if that is a program.
@@ -174,6 +166,14 @@ pub(super) fn values(search: &mut Search<'_>) {
                 inputs[index] = Value::Tensor(content);
                 proposals.push(Candidate { inputs, ..from.clone() });
             }
+        }
+        for constant in from.graph.constants().values() {
+            let changed = |plain: Tensor| {
+                let is_this = |tensor: &Tensor| tensor.storage().id() == constant.storage().id();
+                let replaced = |tensor: &Tensor| if is_this(tensor) { plain.clone() } else { tensor.clone() };
+                rebuilt(&from, from.inputs.clone(), &replaced, &|value| value)
+            };
+            proposals.extend(plainer(constant).into_iter().filter_map(changed));
         }
         let data = from.inputs.iter().filter_map(Value::as_tensor).filter(|t| content::of(t) == Content::Data);
         let data: FxHashSet<usize> = data.map(|tensor| tensor.storage().id()).collect();
