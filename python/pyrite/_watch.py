@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import importlib.machinery
 import os
@@ -76,7 +77,11 @@ def noted(backend):
 
 
 class Checked:
-    """A region of `pyrite.compile` under the debugger: its first calls are checked, the others run eagerly."""
+    """A region of `pyrite.compile` under the debugger: its first calls are checked, the others run eagerly.
+
+    Backends of torch's run in processes of their own, where nobody can record gradients: they are given copies, and the
+    results are those of an eager run.
+    """
 
     def __init__(self, program, graph, backend):
         self.program, self.graph, self.backend = program, graph, backend
@@ -87,12 +92,35 @@ class Checked:
 
     def __call__(self, *arguments):
         self.calls += 1
-        if config.debug_calls and self.calls > config.debug_calls:
-            if self.eager is None:
+        if not config.debug_calls or self.calls <= config.debug_calls:
+            with noted(self.backend):
+                if not self.backend.startswith("torch:"):
+                    return self.program(*arguments)
+                beside(self.program, arguments)
+        return self._eagerly(arguments)
+
+    def _eagerly(self, arguments):
+        if self.eager is None:
+            try:
+                self.eager = _native.run_by_torch(self.graph)
+            except NotImplementedError:
                 self.eager = _native.compile(self.graph, "eager", None, arguments)
-            return self.eager(*arguments)
-        with noted(self.backend):
-            return self.program(*arguments)
+        return self.eager(*arguments)
+
+
+def beside(program, arguments):
+    """Runs a program on copies of arguments, those that share memory do so again, and leaves no trace of it."""
+    import torch
+
+    memo = {}
+
+    def copied(value):
+        if not isinstance(value, torch.Tensor):
+            return value
+        return copy.deepcopy(value.detach(), memo).requires_grad_(value.requires_grad)
+
+    with torch.random.fork_rng(devices=[]), torch.enable_grad():
+        program(*map(copied, arguments))
 
 
 def modules_defining(operators):

@@ -54,7 +54,8 @@ def _called(function, graph, example_inputs):
 def _debugged(graph, backend, options, example_inputs, function=None):
     settings = config.debug_settings()
     program = _native.compile_debugged(graph, backend, options, tuple(example_inputs), function=function, **settings)
-    return _watch.Checked(program, graph, backend) if _watch.current() or config.debug_calls else program
+    is_watched = _watch.current() or config.debug_calls or backend.startswith("torch:")
+    return _watch.Checked(program, graph, backend) if is_watched else program
 
 
 def _full_name(function):
@@ -82,6 +83,10 @@ def compiled(graph, backend, options, example_inputs):
     log.info("Step 3: %s compiles a graph of %d operators", backend, graph.op_count)
     if config.debugs():
         return _debugged(graph, backend, options, example_inputs)
+    if (name := backend.removeprefix("torch:")) != backend and not options and "?" not in name:
+        from pyrite._torch_region import Region
+
+        return Region(graph, name)
     run = _run_by_torch(graph, backend, options)
     if run is not None:
         return run

@@ -12,7 +12,6 @@ with the reference. A crash, an error or a difference raises an exception whose 
 from __future__ import annotations
 
 import contextlib
-import copy
 import functools
 import time
 import warnings
@@ -136,8 +135,7 @@ class _Checked(_Region):
         with _watch.noted(self.backend):
             if not self.backend.startswith("torch:"):
                 return super().__call__(*arguments)
-            with torch.random.fork_rng(devices=[]), torch.enable_grad():
-                super().__call__(*_copies(arguments))
+            _watch.beside(super().__call__, arguments)
         return self.module.forward(*arguments)
 
     def _known(self):
@@ -152,18 +150,6 @@ class _Checked(_Region):
         self.make.keywords.update(backend=theirs, reference="torch:eager")
         if watch := _watch.current():
             watch.imports = modules
-
-
-def _copies(arguments):
-    """Copies of arguments: those that share memory do so again."""
-    memo = {}
-
-    def copied(value):
-        if not isinstance(value, torch.Tensor):
-            return value
-        return copy.deepcopy(value.detach(), memo).requires_grad_(value.requires_grad)
-
-    return [copied(value) for value in arguments]
 
 
 @contextlib.contextmanager
