@@ -4,7 +4,8 @@
 //! the output are summed in registers ([`tile`]), blocks of it are shared among threads ([`blocked`]); operands may lie
 //! in any order and are never copied as a whole, a right operand that stays the same can be kept in panels
 //! ([`Packed`]), and half precision is converted while it is packed, or multiplied in pairs ([`Pair`]) where the
-//! processor can. [`Library`] is the `gemm` crate: it takes what has
+//! processor can. A single row is multiplied as
+//! the other operand lies ([`row`]). [`Library`] is the `gemm` crate: it takes what has
 //! no microkernels (complex numbers, other processors) and outputs with neither dense rows nor dense columns.
 //! [`provider`] chooses.
 //!
@@ -16,6 +17,7 @@ mod library;
 mod pack;
 mod packed;
 mod panels;
+mod row;
 mod tile;
 
 pub use library::Library;

@@ -7,7 +7,7 @@ use crate::library::Library;
 use crate::pack::{Source, View};
 use crate::packed::Packed;
 use crate::tile::{Isa, Lane, Start};
-use crate::{Matrix, Onto, Provider, Shape, Threads, check};
+use crate::{Matrix, Onto, Provider, Shape, Threads, check, row};
 
 /// Our own provider; see the crate's text.
 pub struct Panels;
@@ -59,6 +59,12 @@ where
                 unsafe {
                     by(out.as_mut_ptr(), shape, &request, isa);
                 }
+            }
+            Some(_) if row::takes(shape, rhs) => {
+                shape.check(out.len());
+                check(shape, lhs, (rhs.shape.rows, rhs.shape.cols));
+                rhs.shape.check(rhs.data.len());
+                row::run(out, lhs, rhs, scale, onto, threads);
             }
             _ => Library.product((out, shape), lhs, rhs, scale, onto, threads),
         }

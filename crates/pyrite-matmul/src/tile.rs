@@ -10,6 +10,8 @@
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64 as x86;
 
+use crate::row::{self, SIDE_BY_SIDE};
+
 /// Elements from one row of a left panel to the next: as many steps as a panel has, and a cache line more, so that its
 /// rows do not all fall into the same set of the cache.
 pub const PANEL: usize = DEPTH + 16;
@@ -83,6 +85,10 @@ pub trait Lane: Copy + Send + Sync + PartialEq + 'static {
     /// `self·factor + addend`.
     #[must_use]
     fn times_plus(self, factor: Self, addend: Self) -> Self;
+    /// A row times each of some columns of its length, where there are microkernels.
+    fn dots(x: &[Self], columns: [&[Self]; SIDE_BY_SIDE]) -> [Self; SIDE_BY_SIDE];
+    /// Adds rows, each times its number, to sums, where there are microkernels; rows begin `step` elements apart.
+    fn add_rows(sums: &mut [Self], x: &[Self], rows: &[Self], step: usize);
     /// The microkernels that the processor at hand can run, the best first.
     fn isas() -> &'static [&'static Isa<Self>];
 }
@@ -253,6 +259,32 @@ macro_rules! lane {
             }
             fn times_plus(self, factor: Self, addend: Self) -> Self {
                 self * factor + addend
+            }
+            fn dots(x: &[Self], columns: [&[Self]; SIDE_BY_SIDE]) -> [Self; SIDE_BY_SIDE] {
+                match Self::isas().len() {
+                    // SAFETY: the first of two tables says that the processor has AVX-512.
+                    #[cfg(target_arch = "x86_64")]
+                    #[expect(unsafe_code, reason = "the processor was asked for the instructions")]
+                    2 => unsafe { row::$avx512::dots(x, columns) },
+                    // SAFETY: there is a table only if the processor has AVX2.
+                    #[cfg(target_arch = "x86_64")]
+                    #[expect(unsafe_code, reason = "the processor was asked for the instructions")]
+                    1 => unsafe { row::$avx2::dots(x, columns) },
+                    _ => panic!("there are no microkernels for this processor"),
+                }
+            }
+            fn add_rows(sums: &mut [Self], x: &[Self], rows: &[Self], step: usize) {
+                match Self::isas().len() {
+                    // SAFETY: the first of two tables says that the processor has AVX-512.
+                    #[cfg(target_arch = "x86_64")]
+                    #[expect(unsafe_code, reason = "the processor was asked for the instructions")]
+                    2 => unsafe { row::$avx512::add_rows(sums, x, rows, step) },
+                    // SAFETY: there is a table only if the processor has AVX2.
+                    #[cfg(target_arch = "x86_64")]
+                    #[expect(unsafe_code, reason = "the processor was asked for the instructions")]
+                    1 => unsafe { row::$avx2::add_rows(sums, x, rows, step) },
+                    _ => panic!("there are no microkernels for this processor"),
+                }
             }
             fn isas() -> &'static [&'static Isa<Self>] {
                 #[cfg(target_arch = "x86_64")]
