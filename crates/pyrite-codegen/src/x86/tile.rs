@@ -66,9 +66,9 @@ impl Tiling {
             let Some(id) = inst.access() else { continue };
             let access = kernel.access(id);
             if inst.writes() {
-                written.push(access.buffer)
+                written.push(access.buffer);
             } else {
-                read.push(access.buffer)
+                read.push(access.buffer);
             }
             let turned = access.dtype.size() == 4
                 && access.step(across).as_int() == Some(1)
