@@ -40,6 +40,20 @@ pub enum Source {
     Fixed(Object),
 }
 
+/// Where a dimension of a tensor is named, stands for a number that is none.
+pub const NUMBER: usize = usize::MAX;
+
+impl Source {
+    /// Whether it is an argument of the frame, or an item of one.
+    pub fn is_argument(&self) -> bool {
+        match self {
+            Self::Local(..) => true,
+            Self::Index(base, _) | Self::Key(base, _) => base.is_argument(),
+            _ => false,
+        }
+    }
+}
+
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -13,6 +13,7 @@ use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyrite_capture::source::NUMBER;
 use pyrite_ir::{Graph as Ir, Kind, NodeId, Schema, Switch, Target, Value};
 use pyrite_sym::Expr;
 use rustc_hash::FxHashMap;
@@ -87,6 +88,11 @@ impl TorchProgram {
                             }
                         }
                     }
+                    if let Some(Value::Int(size)) = &node.meta
+                        && let Some(name) = size.to_expr().as_symbol()
+                    {
+                        program.symbols.push((name.into(), program.arity, NUMBER));
+                    }
                     program.arity += 1;
                 }
                 Kind::GetAttr(name) => {
@@ -146,7 +152,11 @@ impl TorchProgram {
         values.resize(self.values, None);
         let size = |name: &str| {
             let (_, input, dim) = self.symbols.iter().find(|(symbol, _, _)| &**symbol == name)?;
-            shim.shape(&arguments.get_item(*input).ok()?).ok()?.sizes.get(*dim).copied()
+            let argument = arguments.get_item(*input).ok()?;
+            if *dim == NUMBER {
+                return argument.extract().ok();
+            }
+            shim.shape(&argument).ok()?.sizes.get(*dim).copied()
         };
         let mut given: Vec<Bound<'py, PyAny>> = Vec::with_capacity(16);
         for step in &self.steps {

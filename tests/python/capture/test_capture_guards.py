@@ -186,3 +186,41 @@ def test_the_backend_eager_is_torch_itself():
     assert torch.equal(want, have) and type(have.grad_fn) is type(want.grad_fn)
     (gradient,) = torch.autograd.grad(have.sum(), x, create_graph=True)
     assert gradient.requires_grad
+
+
+def scaled(x, n):
+    return x * n + n, n - 1
+
+
+def every_tenth(x, step):
+    return (x + step, step + 1) if step % 10 == 0 else (x - 1, step)
+
+
+def told(x, n):
+    return x + n, [n], f"step {n}"
+
+
+def picked(x, n):
+    return x[n % 3], [10, 20, 30][n % 3], n / 2
+
+
+@pytest.mark.parametrize("compiler", [harness.Pyrite, harness.Native], ids=lambda compiler: compiler.name)
+@pytest.mark.parametrize(
+    ("function", "numbers", "compilations"),
+    [
+        (scaled, [5, 6, 7, 900, 8, 1, 0, -3, 9, 10], 5),
+        (every_tenth, range(2, 42), 3),
+        (told, range(2, 6), 4),
+        (picked, range(2, 6), 4),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_number_that_changes_is_compiled_once_for_all_where_python_need_not_know_it(compiler, function, numbers, compilations):
+    compiler = compiler()
+    compiler.reset()
+    compiled, x = compiler.compile(function), torch.randn(4)
+    for number in numbers:
+        (want, *others), (have, *found) = function(x, number), compiled(x, number)
+        torch.testing.assert_close(have, want)
+        assert found == others and [type(value) for value in found] == [type(value) for value in others]
+    assert compiler.compilations() == compilations

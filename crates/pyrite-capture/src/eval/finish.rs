@@ -237,7 +237,13 @@ impl Evaluator<'_, '_> {
     fn new_recipe(&mut self, kitchen: &mut Kitchen, value: &Value, identity: Option<usize>) -> Cooked<RecipeId> {
         let recipe = match value {
             Value::Tensor(tensor) => self.output(kitchen, GraphValue::Tensor(tensor.node)),
-            Value::Symbol(symbol) => self.output(kitchen, symbol.graph.clone()),
+            Value::Symbol(symbol) => {
+                let is_node = |node: &NodeId| symbol.graph == GraphValue::Tensor(*node);
+                match self.inputs.iter().find(|(node, _, _)| is_node(node)) {
+                    Some((_, source, _)) => Recipe::Source(source.clone()),
+                    None => self.output(kitchen, symbol.graph.clone()),
+                }
+            }
             Value::Tuple(tuple) => {
                 let items = self.recipes_of(kitchen, &tuple.items.clone())?;
                 Recipe::Tuple(items, tuple.class)

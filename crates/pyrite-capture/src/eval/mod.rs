@@ -99,7 +99,8 @@ pub struct Entry {
 /// How frames are captured.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// Sizes that are taken as symbols from the start: paths of tensors and their dimensions.
+    /// Sizes that are taken as symbols from the start: paths of tensors and their dimensions, or of numbers and
+    /// [`crate::source::NUMBER`].
     pub dynamic: FxHashSet<(Source, usize)>,
     /// Whether every size is a symbol.
     pub all_dynamic: bool,
@@ -145,6 +146,8 @@ pub(crate) struct Evaluator<'a, 'c> {
     limit: Option<Limit>,
     /// Which dimension of which input names each symbol.
     symbols: Vec<(Rc<str>, usize, usize)>,
+    /// Numbers that are symbols, by their paths.
+    numbers: FxHashMap<Rc<Source>, Value>,
     /// Autocast's types outside of the contexts that were entered.
     autocasts: Vec<Option<pyrite_tensor::DType>>,
     /// Whether autocast was on at any point: types of results are known only when the graph is lowered.
@@ -205,6 +208,7 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             trace: Vec::new(),
             limit,
             symbols: Vec::new(),
+            numbers: FxHashMap::default(),
             autocasts: Vec::new(),
             autocasted: false,
         }

@@ -8,10 +8,10 @@ use pyrite_sym::SymInt;
 
 use super::{Evaluator, Run};
 use crate::host::{Kind, Object};
-use crate::source::{Check, Source};
+use crate::source::{Check, NUMBER, Source};
 use crate::value::{
     Attributes, CellValue, DictValue, Entries, FunctionValue, InstanceValue, Iterate, IteratorValue, ListValue, Origin,
-    PartialValue, SetValue, TensorValue, TupleValue, Value,
+    PartialValue, SetValue, SymbolValue, TensorValue, TupleValue, Value,
 };
 
 impl Evaluator<'_, '_> {
@@ -31,6 +31,11 @@ impl Evaluator<'_, '_> {
     /// The value of an object from outside, which is guarded by what it is.
     pub(super) fn wrap(&mut self, object: Object, source: &Rc<Source>) -> Run<Value> {
         let kind = self.host.kind(object);
+        if kind == Kind::Int
+            && let Some(number) = self.wrap_number(object, source)
+        {
+            return Ok(number);
+        }
         match kind {
             Kind::None | Kind::Bool | Kind::Class | Kind::Module | Kind::Builtin => {
                 self.guard(source, Check::Is(object));
@@ -318,6 +323,26 @@ impl Evaluator<'_, '_> {
             self.changed.push(cell.clone());
         }
         Ok(())
+    }
+
+    /// A number that has changed between calls, as a symbol; nothing where it is to be a constant.
+    fn wrap_number(&mut self, object: Object, source: &Rc<Source>) -> Option<Value> {
+        if !self.settings.dynamic.contains(&((**source).clone(), NUMBER)) {
+            return None;
+        }
+        if let Some(known) = self.numbers.get(source) {
+            return Some(known.clone());
+        }
+        let hint = self.host.as_int(object).filter(|number| *number > 1)?;
+        let size = self.calls.env().size(hint);
+        self.symbols.push((size.to_string().into(), self.inputs.len(), NUMBER));
+        let name = self.input_name(source);
+        let node = self.calls.input(&name, GraphValue::Int(size.clone()));
+        self.guard(source, Check::Class(self.host.class_of(object), None));
+        self.inputs.push((node, source.clone(), object));
+        let number = Value::Symbol(Rc::new(SymbolValue { size, graph: GraphValue::Tensor(node) }));
+        self.numbers.insert(source.clone(), number.clone());
+        Some(number)
     }
 
     fn wrap_tensor(&mut self, origin: Origin) -> Run<Value> {

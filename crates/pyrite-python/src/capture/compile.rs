@@ -88,7 +88,12 @@ impl Job<'_, '_> {
         let stage = pyrite_trace::stage(Stage::Capture);
         let begun = Instant::now();
         // The plan names objects that are kept until its guards keep them.
-        let (mut plan, mut _keep) = match self.capture()? {
+        let mut captured = self.capture()?;
+        // A number that leads to a break as a symbol is better a constant.
+        if !matches!(&captured, Ok((plan, _)) if matches!(plan.end, End::Return(_))) && state.fix_numbers() {
+            captured = self.capture()?;
+        }
+        let (mut plan, mut _keep) = match captured {
             Ok(captured) => captured,
             Err(reason) => return refused(&reason),
         };

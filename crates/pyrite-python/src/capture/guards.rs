@@ -10,6 +10,7 @@ use std::rc::Rc;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyrite_capture::source::NUMBER;
 use pyrite_capture::{Check, Guard, Object, Source};
 use pyrite_ir::Meta;
 use pyrite_sym::SymInt;
@@ -444,18 +445,28 @@ impl Walk {
         strides && ranges && self.shim.requires_grad(&tensor) == test.requires_grad
     }
 
+    /// The object at a node, or null; what holds it is in `found`.
+    fn object_at(&self, place: usize, frame: &Frame, found: &mut Found) -> Raw {
+        for node in &self.nodes[..=place] {
+            // SAFETY: as in `check`.
+            let object = unsafe { Self::step(node, frame, found) };
+            found.objects.push(object);
+        }
+        found.objects[place]
+    }
+
     /// The dimensions in which a tensor that a guard refused differs from what was assumed, if only sizes do.
     pub fn differing_sizes(&self, py: Python<'_>, guard: usize, frame: &Frame) -> Option<(Source, Vec<usize>)> {
         let guard = self.guards.get(guard)?;
+        if let Check::Equal(assumed) = &guard.check {
+            let object = self.object_at(self.place_of(&guard.source)?, frame, &mut take_found());
+            let changed = guard.source.is_argument() && is_count(bound(py, *assumed).as_ptr()) && is_count(object);
+            return changed.then(|| ((*guard.source).clone(), vec![NUMBER]));
+        }
         let Check::Tensor(meta, _) = &guard.check else { return None };
         let mut found = take_found();
         let place = self.place_of(&guard.source)?;
-        for node in &self.nodes[..=place] {
-            // SAFETY: as in `check`.
-            let object = unsafe { Self::step(node, frame, &mut found) };
-            found.objects.push(object);
-        }
-        let object = found.objects[place];
+        let object = self.object_at(place, frame, &mut found);
         if object.is_null() {
             return None;
         }
@@ -473,6 +484,20 @@ impl Walk {
             .map(|(dim, _)| dim)
             .collect();
         (!differing.is_empty()).then(|| ((*guard.source).clone(), differing))
+    }
+}
+
+/// Whether an object, or null, is an `int` that can be a symbol: greater than one.
+fn is_count(object: Raw) -> bool {
+    // SAFETY: an object is live.
+    unsafe {
+        !object.is_null() && ffi::PyLong_CheckExact(object) != 0 && {
+            let number = ffi::PyLong_AsLongLong(object);
+            if number == -1 {
+                ffi::PyErr_Clear();
+            }
+            number > 1
+        }
     }
 }
 

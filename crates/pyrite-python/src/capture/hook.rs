@@ -400,8 +400,7 @@ fn run_frame<'py>(
         && config.dynamic.is_none()
         && let Some((source, dims)) = kept.walk.differing_sizes(py, *guard, frame)
     {
-        let mut dynamic = state.dynamic.borrow_mut();
-        dynamic.extend(dims.into_iter().map(|dim| (source.clone(), dim)));
+        state.note_changes(&source, dims);
     }
     let kept = without_capture(|| Job { py, object: code, state: &state, frame, config }.run(&miss))?;
     let Some(kept) = kept else { return Ok(None) };

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PySet, PyTuple, PyType};
+use pyo3::types::{PyDict, PyInt, PyList, PySet, PyTuple, PyType};
 use pyrite_capture::plan::{Effect, End, Recipe, Resume};
 use pyrite_capture::resume::Point;
 
@@ -193,7 +193,7 @@ fn make<'py>(
             let output = outputs.get_item(*index)?;
             // An output that lies just where an input does is a view of it: the input itself is no output of a graph.
             // Torch's own programs know themselves whether it is the input.
-            let guessed = !kept.by_torch;
+            let guessed = !kept.by_torch && !output.is_instance_of::<PyInt>();
             if guessed && held.inputs.iter_borrowed().any(|input| input.is(&output)) {
                 output.call_method1("view_as", (&output,))?
             } else {

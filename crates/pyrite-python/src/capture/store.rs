@@ -12,6 +12,7 @@ use pyrite_capture::code::Code;
 use pyrite_capture::host::GlobalState;
 use pyrite_capture::plan::{Effect, End, Plan, Recipe};
 use pyrite_capture::resume::Point;
+use pyrite_capture::source::NUMBER;
 use pyrite_capture::{Object, Source};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -59,11 +60,19 @@ impl Kept {
         if self.sharing.is_some() && self.sharing != sharing(py, &self.inputs, found) {
             return false;
         }
+        let number = |input: usize| found.get(py, *self.inputs.get(input)?).extract::<i64>().ok();
+        let mut numbers = self.plan.symbols.iter().filter(|(_, _, dim)| *dim == NUMBER);
+        if !numbers.all(|(_, input, _)| number(*input).is_some_and(|number| number > 1)) {
+            return false;
+        }
         if self.constraints.is_empty() {
             return true;
         }
         let size = |name: &str| {
             let (_, input, dim) = self.plan.symbols.iter().find(|(symbol, _, _)| &**symbol == name)?;
+            if *dim == NUMBER {
+                return number(*input);
+            }
             let tensor = found.get(py, *self.inputs.get(*input)?);
             let described = Shim::get(py).ok()?.describe(&tensor).ok()?;
             described.sizes.get(*dim).copied()
@@ -131,6 +140,8 @@ pub struct CodeState {
     pub plans: RefCell<Vec<Rc<Kept>>>,
     /// Sizes that have changed between calls.
     pub dynamic: RefCell<FxHashSet<(Source, usize)>>,
+    /// Numbers that have changed but that Python has to know.
+    fixed: RefCell<FxHashSet<Source>>,
     /// Functions in which frames of this code go on; the second kind is never captured.
     pub resumptions: RefCell<FxHashMap<(Point, bool), Option<Rc<Resumption>>>>,
     /// How often no plan fitted.
@@ -164,6 +175,7 @@ impl CodeState {
             mapping,
             plans: RefCell::default(),
             dynamic: RefCell::default(),
+            fixed: RefCell::default(),
             resumptions: RefCell::default(),
             misses: Cell::new(0),
             failures: RefCell::default(),
@@ -178,6 +190,7 @@ impl CodeState {
         if self.epoch.replace(epoch) != epoch {
             self.plans.borrow_mut().clear();
             self.dynamic.borrow_mut().clear();
+            self.fixed.borrow_mut().clear();
             self.given_up.borrow_mut().clear();
             self.failures.borrow_mut().clear();
             self.misses.set(0);
@@ -211,6 +224,26 @@ impl CodeState {
     pub fn most_failed(&self) -> Option<(String, u32)> {
         let failures = self.failures.borrow();
         failures.iter().max_by_key(|(_, count)| **count).map(|(source, count)| (source.clone(), *count))
+    }
+
+    /// Notes sizes, or a number, that have changed between calls.
+    pub fn note_changes(&self, source: &Source, dims: Vec<usize>) {
+        if !self.fixed.borrow().contains(source) {
+            self.dynamic.borrow_mut().extend(dims.into_iter().map(|dim| (source.clone(), dim)));
+        }
+    }
+
+    /// Takes numbers as constants from now on; whether there were any that were not.
+    pub fn fix_numbers(&self) -> bool {
+        let mut fixed = self.fixed.borrow_mut();
+        let before = fixed.len();
+        self.dynamic.borrow_mut().retain(|(source, dim)| {
+            if *dim == NUMBER {
+                fixed.insert(source.clone());
+            }
+            *dim != NUMBER
+        });
+        fixed.len() > before
     }
 
     /// Whether frames run plain for a configuration.
