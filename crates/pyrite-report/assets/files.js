@@ -10,16 +10,20 @@ function filesPanel(run, wanted) {
     view.replaceChildren(el('header', {}, el('h2', {}, file.path), copyButton(file.text)),
       el('pre', { tabindex: '0', 'aria-label': file.path }, file.text));
   };
-  let heading = null;
+  const groups = new Map();
   run.files.forEach((file, index) => {
     const group = [file.stage, file.graph].filter(Boolean).join(' / ') || 'run';
-    if (group !== heading) list.append(el('li', {}, el('h3', {}, group)));
-    heading = group;
-    const button = el('button', { type: 'button', onclick: () => show(index) },
-      el('span', {}, file.name), el('span', {}, `${formatCount(file.text.split('\n').length)} lines`));
-    buttons.push(button);
-    list.append(el('li', {}, button));
+    groups.set(group, [...(groups.get(group) || []), index]);
   });
+  for (const [group, indices] of groups) {
+    list.append(el('li', {}, el('h3', {}, group)));
+    for (const index of indices) {
+      const file = run.files[index];
+      buttons[index] = el('button', { type: 'button', onclick: () => show(index) },
+        el('span', {}, file.name), el('span', {}, `${formatCount(file.text.split('\n').length)} lines`));
+      list.append(el('li', {}, buttons[index]));
+    }
+  }
   arrowKeys(list, 'button');
   show(Math.max(0, run.files.findIndex((file) => file.path === wanted)));
   return el('div', { class: 'files' }, list, view);
