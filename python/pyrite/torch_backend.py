@@ -11,8 +11,10 @@ with the reference. A crash, an error or a difference raises an exception whose 
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import functools
+import json
 import time
 import warnings
 
@@ -40,7 +42,7 @@ def pyrite_debug(module, example_inputs, *, options=None, mode=None):
     """Compiles an FX graph with the backend in `options`, and checks every run of it against the reference."""
     options = dict(options or {})
     strict = options.pop("strict", config.strict)
-    backend = named(options.pop("backend", "inductor"))
+    backend = _as_set_here(named(options.pop("backend", "inductor")))
     settings = {name: options.pop(name, value) for name, value in config.debug_settings().items()}
     make = functools.partial(_debugged, backend=backend, options=options, **settings)
     return _Checked(module, example_inputs, backend, make, strict)
@@ -58,6 +60,23 @@ def named(backend):
     """The name that Pyrite has for a backend: its own as they are, those of torch.compile with `torch:`."""
     known = {name for name, _ in backends()}
     return backend if backend in known or ":" in backend else f"torch:{backend}"
+
+
+def _as_set_here(backend):
+    """Inductor with the settings that this process has changed, since it compiles in another one."""
+    name, _, given = backend.partition("?")
+    if name != "torch:inductor":
+        return backend
+    from torch._inductor import config as inductor
+
+    pairs = dict(pair.partition("=")[::2] for pair in given.split("&") if pair)
+    for line in inductor.codegen_config().splitlines():
+        setting, _, text = line.removeprefix("torch._inductor.config.").partition(" = ")
+        with contextlib.suppress(ValueError, SyntaxError, TypeError):
+            value = json.dumps(ast.literal_eval(text))
+            if "&" not in value:
+                pairs.setdefault(setting, value)
+    return name + ("?" + "&".join(f"{setting}={value}" for setting, value in sorted(pairs.items())) if pairs else "")
 
 
 class _Region:
@@ -163,6 +182,8 @@ def watched():
             _watch.current().unchecked.append(f"a backend that is a function: {backend!r}")
             return original(model, backend=backend, options=options, mode=mode, **settings)
         name = named(backend)
+        if mode and name == "torch:inductor":
+            options = torch._inductor.list_mode_options(mode) | (options or {})
         if options and name.startswith("torch:"):
             name += "?" + "&".join(f"{key}={str(value).lower()}" for key, value in sorted(options.items()))
         return original(model, backend="pyrite_debug", options={"backend": name}, **settings)

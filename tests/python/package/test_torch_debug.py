@@ -78,3 +78,13 @@ def test_wrong_settings_are_named():
             "eager",
             repro_level=9,
         )
+
+
+def test_inductor_is_checked_with_the_settings_of_this_process():
+    from torch._inductor import config as inductor
+
+    with inductor.patch({"max_fusion_size": 3, "cpp.inject_relu_bug_TESTING_ONLY": "accuracy"}):
+        found = package.torch_backend._as_set_here("torch:inductor?cpp.simdlen=0&max_fusion_size=1")
+        assert found == 'torch:inductor?cpp.inject_relu_bug_TESTING_ONLY="accuracy"&cpp.simdlen=0&max_fusion_size=1'
+    assert package.torch_backend._as_set_here("torch:inductor") == "torch:inductor"
+    assert package.torch_backend._as_set_here("native") == "native"
