@@ -25,12 +25,25 @@ pub enum Fault {
 }
 
 /// Machine code for people.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MachineText {
+#[derive(Clone, Debug)]
+pub struct MachineCode {
+    /// The bytes of the instructions.
+    pub instructions: Vec<u8>,
+    /// How many bytes of data follow them.
+    pub data: usize,
+    disassembler: fn(&[u8]) -> String,
+}
+
+impl MachineCode {
+    /// Code with who makes text of it.
+    pub fn new(instructions: &[u8], data: usize, disassembler: fn(&[u8]) -> String) -> Self {
+        Self { instructions: instructions.to_vec(), data, disassembler }
+    }
+
     /// An offset and an instruction a line.
-    pub disassembly: String,
-    /// How many bytes there are, data included.
-    pub bytes: usize,
+    pub fn disassembly(&self) -> String {
+        (self.disassembler)(&self.instructions)
+    }
 }
 
 /// A kernel that is ready to run, for all sizes.
@@ -44,7 +57,7 @@ pub trait Code: Send + Sync {
     unsafe fn run(&self, call: &Call<'_>) -> Result<(), Fault>;
 
     /// Its machine code; nothing where it is interpreted.
-    fn machine(&self) -> Option<MachineText> {
+    fn machine(&self) -> Option<MachineCode> {
         None
     }
 

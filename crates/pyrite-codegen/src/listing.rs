@@ -1,14 +1,16 @@
 //! Pieces and programs as text: kernels with their memory dependencies, and calls, in the order they run.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use pyrite_ir::lower::Place;
 use pyrite_ir::{Value, dump};
 use pyrite_loops::{BufferId, Kernel, c_like, dependencies};
 use pyrite_trace::event::{Artifact, Kernel as KernelEvent};
 use pyrite_trace::{Event, Level, Topic};
+use rustc_hash::FxHashMap;
 
-use crate::code::MachineText;
+use crate::loops::Loops;
 use crate::pieces::{Buffer, Origin, Outside, Piece, Pieces};
 use crate::schedule::places;
 
@@ -50,7 +52,7 @@ fn listed(cut: &Pieces) -> String {
 
 /// Tells the trace of a graph that is about to be compiled.
 pub(crate) fn tell_graph(graph: &pyrite_ir::Graph) {
-    pyrite_trace::record(Topic::GraphCode, || Event::Graph(dump::dump(graph, "graph_readable.py")));
+    pyrite_trace::record(Topic::GraphCode, || artifact(Topic::GraphCode, dump::readable(graph)));
     pyrite_trace::emit(Topic::GraphRunnable, || {
         let metadata = vec![
             ("pyrite".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
@@ -76,17 +78,36 @@ pub(crate) fn tell_schedule(text: impl FnOnce() -> String) {
     pyrite_trace::emit(Topic::Schedule, || artifact(Topic::Schedule, text()));
 }
 
-/// Tells the trace of a kernel's code.
-pub(crate) fn tell_kernel(buffers: &[Buffer], kernel: &Kernel, machine: impl FnOnce() -> Option<MachineText>) {
-    pyrite_trace::emit(Topic::OutputCode, || {
-        let MachineText { disassembly, bytes } = machine().unwrap_or_default();
-        Event::Kernel(KernelEvent {
-            name: kernel.name.clone(),
-            loops: c_like(kernel, &|buffer| buffer_name(buffers, buffer)),
-            disassembly,
-            bytes,
-        })
-    });
+/// Tells the trace of the code of kernels. Code that another kernel of the program has too is told once.
+pub(crate) fn tell_kernels<'a>(buffers: &[Buffer], kernels: impl Iterator<Item = &'a Loops>) {
+    if !pyrite_trace::wanted(Topic::OutputCode) {
+        return;
+    }
+    let names: Arc<Vec<String>> =
+        Arc::new((0..buffers.len()).map(|id| buffer_name(buffers, BufferId(id as u32))).collect());
+    let mut known: FxHashMap<Vec<u8>, String> = FxHashMap::default();
+    for loops in kernels {
+        let (kernel, names) = (loops.kernel.clone(), names.clone());
+        let machine = loops.machine();
+        let bytes = machine.as_ref().map_or(0, |machine| machine.instructions.len() + machine.data);
+        let text: Box<dyn FnOnce() -> String + Send> = match machine {
+            None => Box::new(String::new),
+            Some(machine) => match known.get(&machine.instructions) {
+                Some(twin) => {
+                    let twin = twin.clone();
+                    Box::new(move || format!("the same instructions as those of {twin}\n"))
+                }
+                None => {
+                    known.insert(machine.instructions.clone(), kernel.name.clone());
+                    Box::new(move || machine.disassembly())
+                }
+            },
+        };
+        pyrite_trace::later(Topic::OutputCode, move || {
+            let loops = c_like(&kernel, &|buffer| names[buffer.0 as usize].clone());
+            Event::Kernel(KernelEvent { name: kernel.name, loops, disassembly: text(), bytes })
+        });
+    }
 }
 
 fn artifact(topic: Topic, text: String) -> Event {

@@ -13,7 +13,7 @@ use pyrite_loops::{AccessId, AxisId, BufferId, Direction, Inst, Kernel, Lanes};
 use pyrite_sym::SymInt;
 use pyrite_tensor::Storage;
 
-use crate::code::{Call, Code, Fault, MachineText};
+use crate::code::{Call, Code, Fault, MachineCode};
 use crate::pieces::{Buffer, Origin};
 use crate::{CodeStore, Generator, generate};
 
@@ -87,7 +87,7 @@ impl Loops {
     }
 
     /// Its machine code; nothing where it is interpreted.
-    pub fn machine(&self) -> Option<MachineText> {
+    pub fn machine(&self) -> Option<MachineCode> {
         self.code.machine()
     }
 

@@ -148,7 +148,7 @@ impl Plan {
         drop(emitting);
         let plan = Self { steps, buffers, inputs, output, fallbacks };
         listing::tell_schedule(|| plan.to_string());
-        plan.loops().for_each(|loops| listing::tell_kernel(&plan.buffers, &loops.kernel, || loops.machine()));
+        listing::tell_kernels(&plan.buffers, plan.loops());
         Ok(plan)
     }
 

@@ -148,6 +148,7 @@ impl AotAutograd {
                 None,
             ),
         };
+        pyrite_trace::settle();
         let parameters = graph.parameters().cloned().collect();
         Ok(Box::new(AotExecutable {
             functional: Arc::new(stages.functional),

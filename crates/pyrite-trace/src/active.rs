@@ -17,6 +17,7 @@ use crate::event::{Event, Level, LogLine, Mark, Record, Run, Stage, StageMark};
 use crate::files::describe;
 use crate::select::{LogLevels, Topics};
 use crate::topic::Topic;
+use crate::writer::Writer;
 
 /// The topics that anybody wants.
 static WANTED: AtomicU32 = AtomicU32::new(0);
@@ -34,10 +35,9 @@ struct State {
 }
 
 struct Trace {
-    directory: Directory,
+    writer: Writer,
     topics: Topics,
     begun: Instant,
-    failed: Option<TraceError>,
 }
 
 static STATE: Mutex<State> = Mutex::new(State { trace: None, levels: None, sink: None });
@@ -88,10 +88,12 @@ pub fn start(setup: Setup) -> Result<(), TraceError> {
         pid: std::process::id(),
     };
     directory.write(&Record { time: 0.0, stage: None, graph: None, event: Event::Run(run) })?;
+    let writer = Writer::start(directory).map_err(|cause| TraceError::Write { path: setup.folder, cause })?;
     let mut state = state();
-    state.trace = Some(Trace { directory, topics: setup.topics, begun: Instant::now(), failed: None });
+    let earlier = state.trace.replace(Trace { writer, topics: setup.topics, begun: Instant::now() });
     state.announce();
-    Ok(())
+    drop(state);
+    earlier.map_or(Ok(()), |trace| trace.writer.finish().map(|_| ()))
 }
 
 /// Ends the trace, and says where it is, or what could not be written.
@@ -99,11 +101,8 @@ pub fn stop() -> Result<Option<PathBuf>, TraceError> {
     let mut state = state();
     let trace = state.trace.take();
     state.announce();
-    match trace {
-        Some(Trace { failed: Some(error), .. }) => Err(error),
-        Some(trace) => Ok(Some(trace.directory.folder().to_owned())),
-        None => Ok(None),
-    }
+    drop(state);
+    trace.map(|trace| trace.writer.finish()).transpose()
 }
 
 /// Lets the trace that is going on hold only these topics from here on.
@@ -117,7 +116,17 @@ pub fn limit(topics: Topics) {
 
 /// The folder of the trace that is going on.
 pub fn folder() -> Option<PathBuf> {
-    state().trace.as_ref().map(|trace| trace.directory.folder().to_owned())
+    state().trace.as_ref().map(|trace| trace.writer.folder().to_owned())
+}
+
+/// Waits until everything that was told is on disk: whoever runs what was compiled may crash.
+pub fn settle() {
+    if is_on() {
+        let wait = state().trace.as_ref().map(|trace| trace.writer.settle());
+        if let Some(wait) = wait {
+            wait();
+        }
+    }
 }
 
 /// Says who shows logs, and from which levels on.
@@ -148,6 +157,34 @@ pub fn emit(topic: Topic, event: impl FnOnce() -> Event) {
     }
 }
 
+/// Tells an event of a topic, if anybody wants it. The trace makes it when its turn comes, on another thread.
+#[inline]
+pub fn later(topic: Topic, event: impl FnOnce() -> Event + Send + 'static) {
+    if !wanted(topic) {
+        return;
+    }
+    let state = state();
+    let logged = state.sink.is_some() && state.levels.as_ref().is_some_and(|l| l.shows(topic, Level::Info));
+    match &state.trace {
+        Some(trace) if !logged && trace.topics.contains(topic) => {
+            // Stands in until the event is made.
+            let empty = Event::Log(LogLine { log: String::new(), level: Level::Info, text: String::new() });
+            trace.writer.make(in_context(trace.begun.elapsed().as_secs_f64(), empty), Box::new(event));
+        }
+        _ => {
+            drop(state);
+            deliver(topic, Some((topic, Level::Info)), event());
+        }
+    }
+}
+
+fn in_context(time: f64, event: Event) -> Record {
+    CONTEXT.with_borrow(|context| {
+        let graph = context.graph.as_ref().map(ToString::to_string);
+        Record { time, stage: context.stage, graph, event }
+    })
+}
+
 /// Tells an event of a topic to the trace alone: the logs hear of it from elsewhere.
 #[inline]
 pub fn record(topic: Topic, event: impl FnOnce() -> Event) {
@@ -167,22 +204,20 @@ pub fn log(topic: Topic, level: Level, text: impl FnOnce() -> String) {
 
 /// Hands an event to the trace, under one topic, and to the logs, maybe under another or not at all.
 fn deliver(traced: Topic, logged: Option<(Topic, Level)>, event: Event) {
-    let (stage, graph) = CONTEXT.with_borrow(|context| (context.stage, context.graph.clone()));
-    let mut record = Record { time: 0.0, stage, graph: graph.map(|name| name.to_string()), event };
-    let mut state = state();
-    if let Some(trace) = &mut state.trace
+    let mut record = in_context(0.0, event);
+    let state = state();
+    let logged = logged.filter(|(topic, level)| state.levels.as_ref().is_some_and(|l| l.shows(*topic, *level)));
+    let said = logged.filter(|_| state.sink.is_some()).map(|(topic, level)| (topic, level, shown(&record)));
+    if let Some(trace) = &state.trace
         && trace.topics.contains(traced)
-        && trace.failed.is_none()
     {
         record.time = trace.begun.elapsed().as_secs_f64();
-        // What cannot be written is told when the trace ends; the program it traces goes on.
-        trace.failed = trace.directory.write(&record).err();
+        trace.writer.write(record);
     }
-    let logged = logged.filter(|(topic, level)| state.levels.as_ref().is_some_and(|l| l.shows(*topic, *level)));
     let sink = state.sink.clone();
     drop(state);
-    if let (Some(sink), Some((topic, level))) = (sink, logged) {
-        sink(topic, level, &shown(&record));
+    if let (Some(sink), Some((topic, level, text))) = (sink, said) {
+        sink(topic, level, &text);
     }
 }
 

@@ -1,7 +1,6 @@
 //! Writing a trace down, and reading one again.
 //!
-//! A trace is a folder with `trace.jsonl`, one [`Record`] a line, flushed line by line so that a crash loses nothing that
-//! was told before it. The other files are made from the records as they come ([`Chronicle`]); [`rebuild`] makes them
+//! A trace is a folder with `trace.jsonl`, one [`Record`] a line, and the line is on disk when it is written. The other files are made from the records as they come ([`Chronicle`]); [`rebuild`] makes them
 //! later.
 
 use std::collections::HashSet;

@@ -332,6 +332,7 @@ impl Minify {
         let scratch = scratch.map(Path::to_owned);
         let (file, folder) = (self.file.clone(), folder.path().to_owned());
         move || {
+            pyrite_trace::settle();
             let best = folder.join("repro.py");
             let found = if best.exists() {
                 format!("the best so far is {}", best.display())

@@ -29,7 +29,7 @@ use self::calls::Errand;
 use self::emitter::Emitter;
 use self::layout::Layout;
 use self::shape::Shape;
-use crate::code::MachineText;
+use crate::code::MachineCode;
 use crate::tiles::{self, Tiles};
 use crate::{Call, Code, Fault};
 
@@ -230,9 +230,9 @@ fn strided(kernel: &Kernel, rows: Option<pyrite_loops::AxisId>) -> Vec<usize> {
 }
 
 impl Code for Machine {
-    fn machine(&self) -> Option<MachineText> {
+    fn machine(&self) -> Option<MachineCode> {
         let instructions = &self.bytes()[..self.length - self.data];
-        Some(MachineText { disassembly: disassembly::disassembled(instructions), bytes: self.length })
+        Some(MachineCode::new(instructions, self.data, disassembly::disassembled))
     }
 
     // SAFETY: what the trait asks of the caller is all that is relied on.
