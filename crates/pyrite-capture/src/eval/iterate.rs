@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use super::{Evaluator, Outcome, Run, Stop};
 use crate::host::Kind;
+use crate::opcode::Op;
 use crate::value::{Iterate, IteratorValue, Strictness, Value};
 
 /// Longer loops are left to Python.
@@ -190,6 +191,36 @@ impl Evaluator<'_, '_> {
                 }
             }
             Iterate::Generator(None) | Iterate::List(..) | Iterate::Items(..) => Ok(Err(self.none())),
+        }
+    }
+
+    /// Raises an exception where a generator is suspended: what it yields next, or returns.
+    pub(super) fn throw(&mut self, iterator: &Value, exception: Value) -> Run<Result<Value, Value>> {
+        let Value::Iterator(iterator) = iterator else { return Err(self.stop("a generator that is none")) };
+        let taken = match &mut *iterator.state.borrow_mut() {
+            Iterate::Generator(frame) => frame.take(),
+            _ => return Err(self.stop("an exception that is thrown into an iterator")),
+        };
+        let Some(mut frame) = taken else { return Err(Stop::Raise(exception)) };
+        let after = &frame.code.instructions[frame.place];
+        // One that waits for another generator hands the exception on to it.
+        if after.op != Op::Resume || after.arg != 1 {
+            return Err(self.stop("an exception that is thrown into a generator that has not begun, or that waits"));
+        }
+        let Some(handler) = frame.code.handler(frame.place - 1).copied() else { return Err(Stop::Raise(exception)) };
+        frame.stack.truncate(handler.depth);
+        if handler.push_place {
+            frame.push(Value::Known(self.host.int(frame.place as i64 - 1), None));
+        }
+        frame.push(exception);
+        frame.place = handler.target;
+        match self.run_frame(&mut frame)? {
+            Outcome::Yield(value) => {
+                frame.push(self.none());
+                *iterator.state.borrow_mut() = Iterate::Generator(Some(frame));
+                Ok(Ok(value))
+            }
+            Outcome::Return(value) => Ok(Err(value)),
         }
     }
 

@@ -497,6 +497,17 @@ impl Evaluator<'_, '_> {
                 }
             },
             ("__iter__", []) => Ok(iterator.clone()),
+            ("throw", [exception]) | ("throw", [_, exception, ..]) if matches!(exception, Value::Instance(_)) => {
+                match self.throw(iterator, exception.clone())? {
+                    Ok(value) => Ok(value),
+                    Err(result) => {
+                        let class = self.host.member("builtins", "StopIteration");
+                        let class = class.ok_or_else(|| self.stop("StopIteration is missing"))?;
+                        let args = if self.is_none(&result) { Vec::new() } else { vec![result] };
+                        Err(Stop::Raise(self.exception(class, args)))
+                    }
+                }
+            }
             ("close", []) => {
                 if let Value::Iterator(state) = iterator {
                     let mut state = state.state.borrow_mut();

@@ -418,6 +418,11 @@ impl Evaluator<'_, '_> {
                     }
                 }
             }
+            Op::LoadBuildClass => {
+                let maker = self.host.member("builtins", "__build_class__");
+                let maker = maker.ok_or_else(|| self.stop("__build_class__ is missing"))?;
+                frame.push(Value::Known(maker, None));
+            }
             Op::LoadAssertionError => {
                 let class = self.host.member("builtins", "AssertionError");
                 let class = class.ok_or_else(|| self.stop("AssertionError is missing"))?;
