@@ -224,3 +224,42 @@ def test_a_number_that_changes_is_compiled_once_for_all_where_python_need_not_kn
         torch.testing.assert_close(have, want)
         assert found == others and [type(value) for value in found] == [type(value) for value in others]
     assert compiler.compilations() == compilations
+
+
+def counting(x, log):
+    try:
+        for n in range(5):
+            sent = yield x + n
+            if sent is not None:
+                log.append(sent)
+    finally:
+        log.append("closed")
+
+
+def left(x, log):
+    for y in counting(x, log):
+        if y.shape[0] == 3:
+            break
+    log.append("after")
+    return y * 2
+
+
+def sent_to_and_closed(x, log):
+    generator = counting(x, log)
+    total = next(generator) + generator.send("sent")
+    generator.close()
+    log.append("after")
+    return total
+
+
+@pytest.mark.parametrize("function", [left, sent_to_and_closed], ids=lambda function: function.__name__)
+def test_a_generator_that_is_left_does_what_it_does_in_the_end_at_once(function):
+    import pyrite
+
+    x, want, have = torch.ones(3), [], []
+    expected = function(x, want)
+    told = pyrite.explain(function)(x, have)
+    assert have == want and told.graph_break_count == 0
+    have.clear()
+    torch.testing.assert_close(pyrite.compile(function, backend="eager")(x, have), expected)
+    assert have == want

@@ -4,7 +4,6 @@ use std::rc::Rc;
 
 use super::{Evaluator, Outcome, Run, Stop};
 use crate::host::Kind;
-use crate::opcode::Op;
 use crate::value::{Iterate, IteratorValue, Strictness, Value};
 
 /// Longer loops are left to Python.
@@ -202,9 +201,8 @@ impl Evaluator<'_, '_> {
             _ => return Err(self.stop("an exception that is thrown into an iterator")),
         };
         let Some(mut frame) = taken else { return Err(Stop::Raise(exception)) };
-        let after = &frame.code.instructions[frame.place];
         // One that waits for another generator hands the exception on to it.
-        if after.op != Op::Resume || after.arg != 1 {
+        if !frame.is_suspended() {
             return Err(self.stop("an exception that is thrown into a generator that has not begun, or that waits"));
         }
         let Some(handler) = frame.code.handler(frame.place - 1).copied() else { return Err(Stop::Raise(exception)) };
@@ -222,6 +220,50 @@ impl Evaluator<'_, '_> {
             }
             Outcome::Return(value) => Ok(Err(value)),
         }
+    }
+
+    /// Ends a generator: what it does when it is left is done.
+    pub(super) fn close(&mut self, generator: &Value) -> Run<()> {
+        let Value::Iterator(iterator) = generator else { return Err(self.stop("a generator that is none")) };
+        match &mut *iterator.state.borrow_mut() {
+            Iterate::Generator(Some(frame)) if frame.is_suspended() && !frame.code.protected.is_empty() => {}
+            Iterate::Generator(frame) => {
+                let quiet = frame.as_ref().is_none_or(|frame| !frame.has_begun() || frame.code.protected.is_empty());
+                if !quiet {
+                    return Err(self.stop("a generator that is closed while it waits for another"));
+                }
+                *frame = None;
+                return Ok(());
+            }
+            _ => return Err(self.stop("an iterator that is closed")),
+        }
+        let class = self.host.member("builtins", "GeneratorExit").ok_or_else(|| self.stop("a missing class"))?;
+        let exit = self.exception(class, Vec::new());
+        match self.throw(generator, exit) {
+            Ok(Ok(_)) => Err(self.raise("RuntimeError", "generator ignored GeneratorExit")),
+            Ok(Err(_)) => Ok(()),
+            Err(Stop::Raise(raised)) => {
+                let ends = ["GeneratorExit", "StopIteration"].map(|name| self.host.member("builtins", name));
+                for end in ends.into_iter().flatten() {
+                    if self.exception_matches(&raised, &Value::Known(end, None))? {
+                        return Ok(());
+                    }
+                }
+                Err(Stop::Raise(raised))
+            }
+            Err(stop) => Err(stop),
+        }
+    }
+
+    /// Lets a value go: a generator that nobody else has ends.
+    pub(super) fn let_go(&mut self, value: &Value) -> Run<()> {
+        if let Value::Iterator(iterator) = value
+            && Rc::strong_count(iterator) == 1
+            && matches!(&*iterator.state.borrow(), Iterate::Generator(Some(frame)) if frame.has_begun())
+        {
+            return self.close(value);
+        }
+        Ok(())
     }
 
     fn advance_zip(&mut self, inner: &[Value], strictness: Strictness) -> Run<Result<Value, Value>> {

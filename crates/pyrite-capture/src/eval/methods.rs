@@ -508,18 +508,22 @@ impl Evaluator<'_, '_> {
                     }
                 }
             }
-            ("close", []) => {
-                if let Value::Iterator(state) = iterator {
-                    let mut state = state.state.borrow_mut();
-                    if let Iterate::Generator(frame) = &mut *state {
-                        // A frame that has not begun, or has no handler, ends without running anything.
-                        if frame.as_ref().is_none_or(|frame| frame.code.protected.is_empty()) {
-                            *frame = None;
-                            return Ok(self.none());
-                        }
-                    }
+            ("send", [value]) => {
+                if let Value::Iterator(state) = iterator
+                    && let Iterate::Generator(Some(frame)) = &mut *state.state.borrow_mut()
+                    && frame.is_suspended()
+                {
+                    // What it was to be sent is on its stack.
+                    frame.pop();
+                    frame.push(value.clone());
+                } else if !self.is_none(value) {
+                    return Err(self.stop("a value that is sent into a generator that has not begun"));
                 }
-                Err(self.stop("a generator that is closed"))
+                self.iterator_method(iterator, &"__next__".into(), &[])
+            }
+            ("close", []) => {
+                self.close(iterator)?;
+                Ok(self.none())
             }
             _ => Err(self.stop(format!("the method {name} of an iterator"))),
         }

@@ -66,6 +66,20 @@ pub struct Frame {
     pub(crate) handled: Vec<Option<Value>>,
 }
 
+impl Frame {
+    /// Whether it is a generator that has yielded and waits to go on.
+    pub(crate) fn is_suspended(&self) -> bool {
+        let next = &self.code.instructions[self.place];
+        next.op == Op::Resume && next.arg == 1
+    }
+
+    /// Whether any of it was run, for a generator.
+    pub(crate) fn has_begun(&self) -> bool {
+        let before = self.place.checked_sub(1).map(|place| self.code.instructions[place].op);
+        before != Some(Op::ReturnGenerator)
+    }
+}
+
 /// What running a frame ends with.
 pub(crate) enum Outcome {
     Return(Value),

@@ -47,7 +47,8 @@ impl Evaluator<'_, '_> {
         match instruction.op {
             Op::Nop | Op::Resume | Op::Precall | Op::Cache | Op::ExtendedArg => {}
             Op::PopTop => {
-                frame.pop();
+                let value = frame.pop();
+                self.let_go(&value)?;
             }
             Op::PushNull => frame.push(Value::Null),
             Op::Copy => frame.push(frame.peek(arg)),
