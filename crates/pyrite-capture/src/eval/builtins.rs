@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::call::Keywords;
 use super::compare::is_graph;
-use super::{Evaluator, Run, Stop};
+use super::{Evaluator, Run};
 use crate::host::{Descriptor, Kind, Object};
 use crate::source::Source;
 use crate::value::{DictValue, Iterate, PartialValue, Strictness, TupleValue, Value};
@@ -237,12 +237,7 @@ impl Evaluator<'_, '_> {
                 Ok(value) => value,
                 Err(result) => match default.first() {
                     Some(default) => default.clone(),
-                    None => {
-                        let class = self.host.member("builtins", "StopIteration");
-                        let class = class.ok_or_else(|| self.stop("StopIteration is missing"))?;
-                        let args = if self.is_none(&result) { Vec::new() } else { vec![result] };
-                        return Err(Stop::Raise(self.exception(class, args)));
-                    }
+                    None => return Err(self.stop_iteration(result)),
                 },
             },
             ("list", []) => Value::list(Vec::new()),

@@ -193,6 +193,15 @@ impl Evaluator<'_, '_> {
         }
     }
 
+    /// What tells Python that an iterator has ended, with what a generator returned.
+    pub(super) fn stop_iteration(&self, result: Value) -> Stop {
+        let Some(class) = self.host.member("builtins", "StopIteration") else {
+            return self.stop("StopIteration is missing");
+        };
+        let args = if self.is_none(&result) { Vec::new() } else { vec![result] };
+        Stop::Raise(self.exception(class, args))
+    }
+
     /// Raises an exception where a generator is suspended: what it yields next, or returns.
     pub(super) fn throw(&mut self, iterator: &Value, exception: Value) -> Run<Result<Value, Value>> {
         let Value::Iterator(iterator) = iterator else { return Err(self.stop("a generator that is none")) };

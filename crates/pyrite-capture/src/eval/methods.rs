@@ -489,23 +489,13 @@ impl Evaluator<'_, '_> {
         match (&**name, args) {
             ("__next__", []) => match self.next_or_result(iterator)? {
                 Ok(value) => Ok(value),
-                Err(result) => {
-                    let class = self.host.member("builtins", "StopIteration");
-                    let class = class.ok_or_else(|| self.stop("StopIteration is missing"))?;
-                    let args = if self.is_none(&result) { Vec::new() } else { vec![result] };
-                    Err(Stop::Raise(self.exception(class, args)))
-                }
+                Err(result) => Err(self.stop_iteration(result)),
             },
             ("__iter__", []) => Ok(iterator.clone()),
             ("throw", [exception]) | ("throw", [_, exception, ..]) if matches!(exception, Value::Instance(_)) => {
                 match self.throw(iterator, exception.clone())? {
                     Ok(value) => Ok(value),
-                    Err(result) => {
-                        let class = self.host.member("builtins", "StopIteration");
-                        let class = class.ok_or_else(|| self.stop("StopIteration is missing"))?;
-                        let args = if self.is_none(&result) { Vec::new() } else { vec![result] };
-                        Err(Stop::Raise(self.exception(class, args)))
-                    }
+                    Err(result) => Err(self.stop_iteration(result)),
                 }
             }
             ("send", [value]) => {
