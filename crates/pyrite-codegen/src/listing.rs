@@ -92,16 +92,15 @@ pub(crate) fn tell_kernels<'a>(buffers: &[Buffer], kernels: impl Iterator<Item =
         let bytes = machine.as_ref().map_or(0, |machine| machine.instructions.len() + machine.data);
         let text: Box<dyn FnOnce() -> String + Send> = match machine {
             None => Box::new(String::new),
-            Some(machine) => match known.get(&machine.instructions) {
-                Some(twin) => {
+            Some(machine) => {
+                if let Some(twin) = known.get(&machine.instructions) {
                     let twin = twin.clone();
                     Box::new(move || format!("the same instructions as those of {twin}\n"))
-                }
-                None => {
+                } else {
                     known.insert(machine.instructions.clone(), kernel.name.clone());
                     Box::new(move || machine.disassembly())
                 }
-            },
+            }
         };
         pyrite_trace::later(Topic::OutputCode, move || {
             let loops = c_like(&kernel, &|buffer| names[buffer.0 as usize].clone());

@@ -492,7 +492,7 @@ impl Evaluator<'_, '_> {
                 Err(result) => Err(self.stop_iteration(result)),
             },
             ("__iter__", []) => Ok(iterator.clone()),
-            ("throw", [exception]) | ("throw", [_, exception, ..]) if matches!(exception, Value::Instance(_)) => {
+            ("throw", [exception] | [_, exception, ..]) if matches!(exception, Value::Instance(_)) => {
                 match self.throw(iterator, exception.clone())? {
                     Ok(value) => Ok(value),
                     Err(result) => Err(self.stop_iteration(result)),
