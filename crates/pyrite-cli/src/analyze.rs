@@ -4,18 +4,20 @@
 //! either side is from it. The first value that differs is where to look; the worst is where it shows most.
 
 use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
 
 use pyrite_compare::{Place, Report, Results};
 use pyrite_compiler::Options;
 use pyrite_compiler::backend::{Backend, Direction};
-use pyrite_debug::{Broken, compared, execute};
+use pyrite_debug::{Broken, compared, execute, printed};
 use pyrite_interp::Mode;
 use pyrite_ir::{Kind, NodeId, Patch, Value};
 use pyrite_reduce::Candidate;
 use pyrite_tensor::Tensor;
 use pyrite_trace::event::Divergence;
 use pyrite_trace::{Event, Stage, Topic};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::ExitCode;
@@ -134,7 +136,7 @@ impl Analyze {
 }
 
 /// Why there is nothing to compare.
-pub enum Stopped {
+enum Stopped {
     /// The program has no values that can be returned.
     NothingToReturn,
     /// The reference failed.
@@ -144,15 +146,14 @@ pub enum Stopped {
 }
 
 /// All values of a program, in order.
-pub struct Analysis {
-    /// The values.
-    pub layers: Vec<Layer>,
+struct Analysis {
+    layers: Vec<Layer>,
     /// Whether double precision judged them.
-    pub judged: bool,
+    judged: bool,
 }
 
 /// Runs a backend and the reference with every value returned, and compares value by value.
-pub fn analyze(
+fn analyze(
     whole: &Candidate,
     backend: &Backend,
     reference: &Backend,
@@ -171,8 +172,21 @@ pub fn analyze(
     Ok(Analysis { layers: layers(&names, &expected, &actual, truth.as_ref(), &report), judged: truth.is_some() })
 }
 
+/// The values of a program, from a process of its own: a backend that dies or hangs on a program that returns all of them
+/// ends nothing but that. `None` when there is no answer in time.
+pub fn analyze_apart(question: &[String], time: Duration) -> Option<Vec<Layer>> {
+    #[derive(Deserialize)]
+    struct Answer {
+        layers: Vec<Layer>,
+    }
+    let own = crate::Invocation::own().ok()?;
+    let mut program = Command::new(&own.program);
+    let text = printed(program.args(crate::worker_arguments(own)).arg("analyze").args(question), time)?;
+    serde_json::from_str::<Answer>(&text).ok().map(|answer| answer.layers)
+}
+
 /// How closely values are compared.
-pub fn exact(precision: Precision) -> pyrite_compare::Accuracy {
+fn exact(precision: Precision) -> pyrite_compare::Accuracy {
     match precision {
         Precision::Strict => pyrite_compare::Accuracy::Strict,
         Precision::Fp => pyrite_compare::Accuracy::Fp,
@@ -181,7 +195,7 @@ pub fn exact(precision: Precision) -> pyrite_compare::Accuracy {
 }
 
 /// A value on the way, and how far both sides are from double precision there.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub struct Layer {
     node: String,
     op: String,
@@ -189,7 +203,7 @@ pub struct Layer {
     reference_error: Option<f64>,
     /// That of the backend.
     backend_error: Option<f64>,
-    class: Option<&'static str>,
+    class: Option<String>,
     difference: Option<String>,
 }
 
@@ -214,7 +228,7 @@ impl Layer {
                 magnitude: excess.is_finite().then_some(excess),
                 backend_error: self.backend_error,
                 reference_error: self.reference_error,
-                class: self.class.map(str::to_owned),
+                class: self.class.clone(),
                 value: self.difference.clone(),
             })
         });
@@ -245,7 +259,7 @@ fn layers(
             op: op.clone(),
             reference_error: error(expected),
             backend_error: error(actual),
-            class: difference.map(|difference| difference.class.name()),
+            class: difference.map(|difference| difference.class.name().to_owned()),
             difference: difference.map(ToString::to_string),
         }
     };

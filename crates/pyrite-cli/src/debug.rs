@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::ExitCode;
 use crate::Outcome;
-use crate::analyze::{Layer, analyze, exact};
+use crate::analyze::{Layer, analyze_apart};
 use crate::bisect::{bisect, data, lines};
 use crate::failure::Failure;
 use crate::minify::Minify;
@@ -120,7 +120,7 @@ impl Debug {
         tracing::begin_in(&folder);
         let _stage = pyrite_trace::stage(Stage::Debug);
         tracing::tell_program(&candidate.graph, "program.py");
-        self.part(&candidate, &question, precision, &signature, &mut story)?;
+        self.part(&question, precision, &signature, &mut story);
         story.tell_trace();
         let code = Minify::of(self.file.clone(), backend.clone(), self.reference.clone(), precision)
             .seeded(question.seed)
@@ -196,32 +196,27 @@ impl Debug {
 
     /// Says at which value a wrong result begins, and tells the trace of every value on the way. What cannot be told
     /// stays untold: programs of `cmd:` return no values, and a backend may fail on a program that returns all of them.
-    fn part(
-        &self,
-        candidate: &Candidate,
-        question: &Question,
-        precision: Precision,
-        signature: &Signature,
-        story: &mut Story,
-    ) -> Result<(), Failure> {
+    fn part(&self, question: &Question, precision: Precision, signature: &Signature, story: &mut Story) {
         if !matches!(signature.class, Class::Value | Class::Shape | Class::Stride | Class::Dtype)
             || [&question.backend, &question.reference].iter().any(|name| name.starts_with("cmd:"))
         {
-            return Ok(());
+            return;
         }
-        let (backend, reference) = (named(&question.backend)?, named(&question.reference)?);
-        let options = question.switches.options(exact(precision));
-        let Ok(found) = analyze(candidate, &backend, &reference, &options) else { return Ok(()) };
-        found.layers.iter().for_each(Layer::tell_trace);
-        let parted: Vec<&Layer> = found.layers.iter().filter(|layer| layer.parts()).collect();
-        let (count, all) = (parted.len(), found.layers.len());
+        let words =
+            ["--backend", &question.backend, "--reference", &question.reference, "--accuracy", precision.name()];
+        let words = words.map(str::to_owned).into_iter().chain(["--json".to_owned(), "--seed".to_owned()]);
+        let words = words.chain([question.seed.to_string(), self.file.display().to_string()]);
+        let words: Vec<String> = words.chain(self.comparing.words()).collect();
+        let Some(layers) = analyze_apart(&words, self.time()) else { return };
+        layers.iter().for_each(Layer::tell_trace);
+        let parted: Vec<&Layer> = layers.iter().filter(|layer| layer.parts()).collect();
+        let (count, all) = (parted.len(), layers.len());
         let text = match parted.first() {
             Some(first) => format!("{count} of {all} values differ, the first is {}", first.name()),
             None => format!("no single value of {all} differs: it takes operators that are compiled together"),
         };
         let object = json!({"values": all, "differ": count, "first": parted.first().map(|layer| layer.name())});
         self.say(story, "analyze", &text, object);
-        Ok(())
     }
 
     fn time(&self) -> Duration {

@@ -50,6 +50,17 @@ pub enum Precision {
     Strict,
 }
 
+impl Precision {
+    /// As the command line has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Fp => "fp",
+            Self::Strict => "strict",
+        }
+    }
+}
+
 /// The lower precision of autocast.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Lower {

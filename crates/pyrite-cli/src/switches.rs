@@ -60,6 +60,25 @@ impl Comparing {
             cloning: if self.no_clone_inputs { Cloning::Shared } else { Cloning::Cloned },
         }
     }
+
+    /// The words of a command line that say the same.
+    pub fn words(&self) -> Vec<String> {
+        let switches = [
+            ("--unequal-nan", self.unequal_nan),
+            ("--ignore-dtype", self.ignore_dtype),
+            ("--ignore-non-float", self.ignore_non_float),
+            ("--relaxed-numbers", self.relaxed_numbers),
+            ("--no-fp64", self.no_fp64),
+            ("--require-fp64", self.require_fp64),
+            ("--larger-multiplier", self.larger_multiplier),
+            ("--no-clone-inputs", self.no_clone_inputs),
+        ];
+        let mut words: Vec<String> =
+            switches.iter().filter(|(_, on)| *on).map(|(name, _)| (*name).to_owned()).collect();
+        words.extend(self.tol.map(|tolerance| format!("--tol={tolerance:e}")));
+        words.extend(self.cosine_similarity.map(|cosine| format!("--cosine-similarity={cosine}")));
+        words
+    }
 }
 
 fn tolerance(text: &str) -> Result<f64, String> {

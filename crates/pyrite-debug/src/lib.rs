@@ -35,6 +35,7 @@ pub use judge::{
     Broken, Judged, Precision, Question, Ran, Step, execute, execute_shared, fresh_inputs, judge, judge_backends,
     judge_file, nudged,
 };
+pub use process::printed;
 pub use repro::{Folder, RepoError, candidate_of};
 pub use settle::{Again, Bound, Settled, compared, settle, signature_of};
 pub use switches::{Cloning, Fp64, Switches};

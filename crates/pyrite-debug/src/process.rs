@@ -30,6 +30,20 @@ pub(crate) enum Heard {
     TimeIsUp,
 }
 
+/// What a program prints until it ends, however it ends; `None` when it cannot be started or takes longer than a time.
+pub fn printed(command: &mut Command, time: Duration) -> Option<String> {
+    let mut process = Process::start(command).ok()?;
+    drop(process.input.take());
+    let until = Instant::now() + time;
+    let mut text = String::new();
+    while let Heard::Line(line) = process.hear(until) {
+        text.push_str(&line);
+        text.push('\n');
+    }
+    process.wait(until)?;
+    Some(text)
+}
+
 impl Process {
     pub(crate) fn start(command: &mut Command) -> std::io::Result<Self> {
         let mut child =
@@ -121,5 +135,29 @@ impl Drop for Process {
             let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         }
         let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn a_program_that_dies_has_said_what_it_said() {
+        let said = printed(&mut shell("echo first; kill -SEGV $$; echo second"), Duration::from_secs(60));
+        assert_eq!(said.as_deref(), Some("first\n"));
+    }
+
+    #[test]
+    fn nobody_waits_for_a_program_longer_than_it_may_take() {
+        let begin = Instant::now();
+        assert_eq!(printed(&mut shell("echo first; sleep 60"), Duration::from_millis(200)), None);
+        assert!(begin.elapsed() < Duration::from_secs(30));
     }
 }

@@ -141,25 +141,13 @@ impl Evaluator<'_, '_> {
 
     /// Calls a function without effects on plain arguments; nothing when they are not.
     fn call_plainly(&mut self, function: Object, args: &[Value], kwargs: &Keywords) -> Run<Option<Value>> {
-        let mut plain = Vec::with_capacity(args.len());
-        for arg in args {
-            // Who only reads a sequence does not mind what kind it is.
-            let arg = match arg {
-                Value::List(_) => Value::tuple(self.items_of(arg)?),
-                other => other.clone(),
-            };
-            match self.plain_guarded(&arg)? {
-                Some(object) => plain.push(object),
-                None => return Ok(None),
-            }
-        }
-        let mut named = Vec::with_capacity(kwargs.len());
-        for (key, value) in kwargs {
-            match self.plain_guarded(value)? {
-                Some(object) => named.push((self.host.str(key), object)),
-                None => return Ok(None),
-            }
-        }
+        // Who only reads a sequence does not mind what kind it is.
+        let read = |this: &mut Self, arg: &Value| match arg {
+            Value::List(_) => this.items_of(arg).map(Value::tuple),
+            other => Ok(other.clone()),
+        };
+        let args = args.iter().map(|arg| read(self, arg)).collect::<Run<Vec<Value>>>()?;
+        let Some((plain, named)) = self.plain_arguments(&args, kwargs)? else { return Ok(None) };
         let made = self.host.call(function, &plain, &named).map_err(|r| self.raised(r))?;
         Ok(Some(self.opened(made)))
     }

@@ -10,6 +10,8 @@ use crate::value::{FunctionValue, InstanceValue, Value};
 
 /// Keyword arguments.
 pub(super) type Keywords = Vec<(Rc<str>, Value)>;
+/// Positional arguments, and keyword arguments with their names.
+type PlainArguments = (Vec<Object>, Vec<(Object, Object)>);
 
 impl Evaluator<'_, '_> {
     /// `function(*args, **kwargs)`.
@@ -130,9 +132,8 @@ impl Evaluator<'_, '_> {
         Ok((self.host.kind(made) == Kind::Plain).then_some(Value::Known(made, None)))
     }
 
-    /// A function that keeps its results, called for real: that it was called twice cannot be told from once. Nothing when
-    /// an argument is not plain.
-    fn call_cached(&mut self, function: Object, args: &[Value], kwargs: &Keywords) -> Run<Option<Value>> {
+    /// The objects of arguments, where all are plain.
+    pub(super) fn plain_arguments(&mut self, args: &[Value], kwargs: &Keywords) -> Run<Option<PlainArguments>> {
         let mut plain = Vec::with_capacity(args.len());
         for arg in args {
             match self.plain_guarded(arg)? {
@@ -147,6 +148,13 @@ impl Evaluator<'_, '_> {
                 None => return Ok(None),
             }
         }
+        Ok(Some((plain, named)))
+    }
+
+    /// A function that keeps its results, called for real: that it was called twice cannot be told from once. Nothing when
+    /// an argument is not plain.
+    fn call_cached(&mut self, function: Object, args: &[Value], kwargs: &Keywords) -> Run<Option<Value>> {
+        let Some((plain, named)) = self.plain_arguments(args, kwargs)? else { return Ok(None) };
         let made = self.host.call(function, &plain, &named).map_err(|r| self.raised(r))?;
         self.wrap(made, &Rc::new(Source::Fixed(made))).map(Some)
     }

@@ -98,20 +98,6 @@ impl Evaluator<'_, '_> {
                     frame.push(value);
                 }
             }
-            Op::SendKeeping => {
-                let sent = frame.pop();
-                let iterator = frame.top();
-                if !self.is_none(&sent) {
-                    return Err(self.stop("a value sent into a generator"));
-                }
-                match self.next_or_result(&iterator)? {
-                    Ok(value) => frame.push(value),
-                    Err(result) => {
-                        frame.push(result);
-                        super::step::jump(frame, &instruction);
-                    }
-                }
-            }
             Op::EndSend => {
                 let value = frame.pop();
                 frame.pop();

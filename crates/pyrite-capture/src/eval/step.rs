@@ -404,7 +404,7 @@ impl Evaluator<'_, '_> {
                 let iterator = self.iterator(&value)?;
                 frame.push(iterator);
             }
-            Op::Send => {
+            Op::Send | Op::SendKeeping => {
                 let sent = frame.pop();
                 let iterator = frame.top();
                 if !self.is_none(&sent) {
@@ -413,7 +413,9 @@ impl Evaluator<'_, '_> {
                 match self.next_or_result(&iterator)? {
                     Ok(value) => frame.push(value),
                     Err(result) => {
-                        frame.pop();
+                        if instruction.op == Op::Send {
+                            frame.pop();
+                        }
                         frame.push(result);
                         jump(frame, &instruction);
                     }
@@ -643,7 +645,7 @@ impl Evaluator<'_, '_> {
     }
 }
 
-pub(super) fn jump(frame: &mut Frame, instruction: &Instruction) {
+fn jump(frame: &mut Frame, instruction: &Instruction) {
     if let Some(target) = instruction.target {
         frame.place = target;
     }
