@@ -53,7 +53,7 @@ fn listed(cut: &Pieces) -> String {
 /// Tells the trace of a graph that is about to be compiled.
 pub(crate) fn tell_graph(graph: &pyrite_ir::Graph) {
     pyrite_trace::record(Topic::GraphCode, || artifact(Topic::GraphCode, dump::readable(graph)));
-    pyrite_trace::emit(Topic::GraphRunnable, || {
+    dump::tell(Topic::GraphRunnable, graph, |graph| {
         let metadata = vec![
             ("pyrite".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
             ("backend".to_owned(), "native".to_owned()),

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pyrite_autograd::{Joint, MinCut, Partition, default_partition, joint_of, min_cut_partition};
-use pyrite_ir::dump::{dump, runnable};
+use pyrite_ir::dump::{dump, runnable, tell};
 use pyrite_ir::{Graph, NodeError, OpError, Value};
 use pyrite_ops::registry;
 use pyrite_passes::{Functional, Table, autocast, cleanup, decompose, functionalize};
@@ -232,17 +232,17 @@ impl Stages {
 
     /// Tells the trace of the graphs.
     fn tell(&self) {
-        let dumped = |graph: &Graph, file: &str| Event::Graph(dump(graph, file));
-        pyrite_trace::emit(Topic::GraphTransformed, || dumped(&self.functional.graph, "graph_transformed.py"));
+        let told = |topic, graph, file| tell(topic, graph, move |graph| Event::Graph(dump(graph, file)));
+        told(Topic::GraphTransformed, &self.functional.graph, "graph_transformed.py");
         if let Some(joint) = &self.joint {
-            pyrite_trace::emit(Topic::AotGraphs, || dumped(&joint.graph, "joint.py"));
+            told(Topic::AotGraphs, &joint.graph, "joint.py");
         }
         match &self.partition {
             Some(halves) => {
-                pyrite_trace::emit(Topic::AotGraphs, || dumped(&halves.forward, "forward.py"));
-                pyrite_trace::emit(Topic::AotGraphs, || dumped(&halves.backward, "backward.py"));
+                told(Topic::AotGraphs, &halves.forward, "forward.py");
+                told(Topic::AotGraphs, &halves.backward, "backward.py");
             }
-            None => pyrite_trace::emit(Topic::AotGraphs, || dumped(&self.functional.graph, "forward.py")),
+            None => told(Topic::AotGraphs, &self.functional.graph, "forward.py"),
         }
     }
 }
@@ -256,8 +256,8 @@ fn named_for_trace() -> pyrite_trace::Scope {
 
 /// Tells the trace of a program as it comes in.
 fn tell_program(graph: &Graph) {
-    pyrite_trace::emit(Topic::GraphCode, || Event::Graph(dump(graph, "graph_readable.py")));
-    pyrite_trace::emit(Topic::GraphRunnable, || {
+    tell(Topic::GraphCode, graph, |graph| Event::Graph(dump(graph, "graph_readable.py")));
+    tell(Topic::GraphRunnable, graph, |graph| {
         let row = Topic::GraphRunnable.row();
         let metadata = vec![("pyrite".to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
         let text = runnable(graph, metadata);

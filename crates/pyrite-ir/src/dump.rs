@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 
 use pyrite_trace::event::{GraphDump, NodeRow, Size};
+use pyrite_trace::{Event, Topic};
 
 use crate::inputs::{InputArg, InputSpec, InputValue, StorageSpec, TensorSpec};
 use crate::print::{Constants, PrintOptions, ReproInfo, print, print_repro};
@@ -73,6 +74,14 @@ pub fn readable(graph: &Graph) -> String {
 pub fn runnable(graph: &Graph, metadata: Vec<(String, String)>) -> String {
     let info = ReproInfo { metadata, inputs: Some(random_inputs(graph)) };
     print_repro(graph, &info, &PrintOptions { constants: Constants::MadeUp, ..PrintOptions::default() })
+}
+
+/// Tells the trace of a graph, if anybody wants it. What is written of it is made from a copy, on the trace's own thread.
+pub fn tell(topic: Topic, graph: &Graph, event: impl FnOnce(&Graph) -> Event + Send + 'static) {
+    if pyrite_trace::wanted(topic) {
+        let graph = graph.clone();
+        pyrite_trace::later(topic, move || event(&graph));
+    }
 }
 
 /// Inputs of the right types for a graph, those that share memory sharing it, with data that whoever reads makes up.
