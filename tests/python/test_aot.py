@@ -36,6 +36,7 @@ FAILING = [
     "relu_flaky_error_TESTING_ONLY",
     "non_leaf_compile_error_TESTING_ONLY",
 ]
+MISCOMPILING = ["native_fusion_error_TESTING_ONLY"]
 
 
 @functools.cache
@@ -66,7 +67,7 @@ def assert_same(want, have, exact):
 
 def test_the_backends_have_pytorchs_names(pyrite):
     listed = json.loads(pyrite("backends", "--json"))
-    assert [row["name"] for row in listed] == BACKENDS + FAILING
+    assert [row["name"] for row in listed] == BACKENDS + FAILING + MISCOMPILING
     assert all(row["help"] for row in listed)
 
 
