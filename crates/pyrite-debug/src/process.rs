@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_program_that_dies_has_said_what_it_said() {
-        let said = printed(&mut shell("echo first; kill -SEGV $$; echo second"), Duration::from_secs(60));
+        let said = printed(&mut shell("echo first; kill -SEGV $$; echo second"), Duration::from_mins(1));
         assert_eq!(said.as_deref(), Some("first\n"));
     }
 
