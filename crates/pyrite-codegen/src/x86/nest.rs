@@ -429,54 +429,22 @@ impl Emitter<'_> {
         for (count, repeated) in passes {
             let region = lower::region(self.kernel, number, &self.shape, &self.layout, count, Rows::Single);
             let copies = if repeated { self.copies(number, &region) } else { 1 };
+            let plan =
+                |stores| Plan { run, count, copies, lane, accumulators: &[], totals: None, stores, tiling: None };
             let streamed = run == Run::Lanes && repeated && !streams(self.kernel, number).is_empty();
             if streamed {
                 let (mut cached, mut done) = (self.asm.create_label(), self.asm.create_label());
                 self.asm.cmp(qword_ptr(frame(STREAM)), 0)?;
                 self.asm.je(cached)?;
-                let plan = Plan {
-                    run,
-                    count,
-                    copies,
-                    lane,
-                    accumulators: &[],
-                    totals: None,
-                    stores: Stores::Streamed,
-                    tiling: None,
-                };
-                self.pass(number, &region, plan, repeated)?;
+                self.pass(number, &region, plan(Stores::Streamed), repeated)?;
                 self.asm.jmp(done)?;
                 self.asm.set_label(&mut cached)?;
-                let plan = Plan {
-                    run,
-                    count,
-                    copies,
-                    lane,
-                    accumulators: &[],
-                    totals: None,
-                    stores: Stores::Cached,
-                    tiling: None,
-                };
-                self.pass(number, &region, plan, repeated)?;
+                self.pass(number, &region, plan(Stores::Cached), repeated)?;
                 self.asm.set_label(&mut done)?;
                 self.asm.nop()?;
                 continue;
             }
-            self.pass(
-                number,
-                &region,
-                Plan {
-                    run,
-                    count,
-                    copies,
-                    lane,
-                    accumulators: &[],
-                    totals: None,
-                    stores: Stores::Cached,
-                    tiling: None,
-                },
-                repeated,
-            )?;
+            self.pass(number, &region, plan(Stores::Cached), repeated)?;
         }
         Ok(())
     }
