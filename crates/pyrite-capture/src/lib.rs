@@ -30,4 +30,4 @@ pub use code::Code;
 pub use eval::{Entry, Settings, Skipped, capture};
 pub use host::{Host, Object};
 pub use plan::Plan;
-pub use source::{Check, Guard, Source};
+pub use source::{Check, Guard, Order, Source};

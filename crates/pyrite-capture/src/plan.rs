@@ -147,6 +147,8 @@ pub struct Plan {
     pub inputs: Vec<Rc<Source>>,
     /// The inputs that are sizes: which dimension of which input names each symbol.
     pub symbols: Vec<(Rc<str>, usize, usize)>,
+    /// The inputs that are floats: the graph takes them as tensors of double precision without dimensions.
+    pub floats: Vec<usize>,
     /// Whether the graph writes to its inputs, so that which of them share memory matters.
     pub writes: bool,
     /// How many operators the graph calls.

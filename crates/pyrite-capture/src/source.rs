@@ -96,6 +96,52 @@ pub enum Check {
     Same(Rc<Source>),
     /// It is not the object at the end of another path.
     Differs(Rc<Source>),
+    /// A float that, compared with this number, gives this truth value.
+    Compares(Order, Object, Object),
+}
+
+/// A comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `==`
+    Equal,
+    /// `!=`
+    NotEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+}
+
+impl Order {
+    /// The comparison with its sides exchanged.
+    pub fn mirrored(self) -> Self {
+        match self {
+            Self::Less => Self::Greater,
+            Self::LessOrEqual => Self::GreaterOrEqual,
+            Self::Equal => Self::Equal,
+            Self::NotEqual => Self::NotEqual,
+            Self::Greater => Self::Less,
+            Self::GreaterOrEqual => Self::LessOrEqual,
+        }
+    }
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Less => "<",
+            Self::LessOrEqual => "<=",
+            Self::Equal => "==",
+            Self::NotEqual => "!=",
+            Self::Greater => ">",
+            Self::GreaterOrEqual => ">=",
+        })
+    }
 }
 
 /// An assumption about what stands at the end of a path.

@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 
 use crate::eval::Frame;
 use crate::host::Object;
-use crate::source::Source;
+use crate::source::{Order, Source};
 
 /// An object that exists, and where it was found if it came from outside.
 #[derive(Clone, Debug)]
@@ -41,6 +41,8 @@ pub enum Value {
     Tensor(Rc<TensorValue>),
     /// An integer that depends on sizes.
     Symbol(Rc<SymbolValue>),
+    /// A float that changes from call to call.
+    Number(Rc<NumberValue>),
     /// A tuple.
     Tuple(Rc<TupleValue>),
     /// A list.
@@ -91,6 +93,26 @@ pub struct SymbolValue {
     pub size: SymInt,
     /// What it is in the graph.
     pub graph: GraphValue<NodeId>,
+}
+
+/// A float that changes from call to call.
+pub struct NumberValue {
+    /// What it is in the graph: a tensor of double precision without dimensions.
+    pub node: NodeId,
+    /// What it is in the call that is captured.
+    pub hint: Object,
+    /// Where it comes from.
+    pub from: Derivation,
+    /// What it was compared with.
+    pub asked: RefCell<Vec<(Order, Object)>>,
+}
+
+/// Where a float comes from.
+pub enum Derivation {
+    /// From outside.
+    Input(Rc<Source>),
+    /// From others, by a function of Python's `operator` module.
+    Computed(&'static str, Vec<Value>),
 }
 
 /// A tuple.
@@ -386,6 +408,7 @@ impl Value {
         Some(match self {
             Self::Tensor(v) => Rc::as_ptr(v).addr(),
             Self::Symbol(v) => Rc::as_ptr(v).addr(),
+            Self::Number(v) => Rc::as_ptr(v).addr(),
             Self::Tuple(v) => Rc::as_ptr(v).addr(),
             Self::List(v) => Rc::as_ptr(v).addr(),
             Self::Deque(v) => Rc::as_ptr(v).addr(),

@@ -1,8 +1,6 @@
 """Cases and programs that Pyrite is known to get wrong, each with the reason. A fixed one is taken out of here."""
 
-CASES = {
-    "breaks.unknown_c_function": "a number that a C function returns is kept as it is, so the next one compiles again",
-}
+CASES = {}
 
 # What Pyrite's own programs get wrong, beside the cases above.
 ITSELF = "an operator without effect gives a new tensor where torch gives the input itself, or the other way round"

@@ -304,6 +304,7 @@ impl Evaluator<'_, '_> {
                 total
             }
             ("max" | "min", rest) if !rest.is_empty() => return self.extreme(name, rest, kwargs).map(Some),
+            ("float", [Value::Number(_)]) => args[0].clone(),
             ("abs", [value]) if is_graph(value) => {
                 let value = value.clone();
                 if matches!(value, Value::Tensor(_)) {

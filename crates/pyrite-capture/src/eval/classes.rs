@@ -38,6 +38,7 @@ impl Evaluator<'_, '_> {
                 None => named(self, "builtins", "dict"),
             },
             Value::Symbol(_) => named(self, "builtins", "int"),
+            Value::Number(_) => named(self, "builtins", "float"),
             Value::List(_) => named(self, "builtins", "list"),
             Value::Deque(_) => named(self, "collections", "deque"),
             Value::View(view) => {

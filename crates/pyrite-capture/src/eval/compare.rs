@@ -58,6 +58,7 @@ impl Evaluator<'_, '_> {
                 }
                 Ok(Some(self.host.tuple(&items)))
             }
+            Value::Number(number) => Ok(Some(self.settle(number))),
             other => Ok(self.plain(other)),
         }
     }
@@ -103,6 +104,7 @@ impl Evaluator<'_, '_> {
                 "use torch.where, or move the branch out of the compiled function",
             )),
             Value::Symbol(symbol) => Ok(!symbol.size.is_eq(0)),
+            Value::Number(_) => self.number_truth(value),
             Value::Instance(instance) => {
                 let class = instance.class;
                 if let Some(fields) = self.record_fields(value) {
@@ -151,6 +153,13 @@ impl Evaluator<'_, '_> {
 
     /// `left < right` and the like, by the name that Python's `operator` module gives it.
     pub(super) fn compare(&mut self, name: &str, left: &Value, right: &Value) -> Run<Value> {
+        if is_number(left) || is_number(right) {
+            if let Some(result) = self.number_operator(name, left, right)? {
+                return Ok(result);
+            }
+            let (left, right) = (self.settled(left), self.settled(right));
+            return self.compare(name, &left, &right);
+        }
         if is_graph(left) || is_graph(right) {
             if matches!(name, "eq" | "ne") && (self.is_none(left) || self.is_none(right)) {
                 return Ok(self.bool(name == "ne"));
@@ -199,7 +208,7 @@ impl Evaluator<'_, '_> {
     /// `left == right`, as a truth value.
     pub(super) fn equal(&mut self, left: &Value, right: &Value) -> Run<bool> {
         let (left, right) = (self.force(left)?, self.force(right)?);
-        if is_graph(&left) || is_graph(&right) {
+        if is_graph(&left) || is_graph(&right) || is_number(&left) || is_number(&right) {
             let result = self.compare("eq", &left, &right)?;
             return self.truth(&result);
         }
@@ -296,6 +305,11 @@ impl Evaluator<'_, '_> {
 
     /// `operator.name(value)`.
     pub(super) fn unary(&mut self, name: &str, value: &Value) -> Run<Value> {
+        if let Value::Number(number) = value
+            && let Some(result) = self.negated(name, number, value)?
+        {
+            return Ok(result);
+        }
         if is_graph(value) {
             return self.graph_operator(name, std::slice::from_ref(value));
         }
@@ -311,6 +325,13 @@ impl Evaluator<'_, '_> {
 
     /// `operator.name(left, right)`.
     pub(super) fn binary(&mut self, name: &str, left: &Value, right: &Value) -> Run<Value> {
+        if is_number(left) || is_number(right) {
+            if let Some(result) = self.number_operator(name, left, right)? {
+                return Ok(result);
+            }
+            let (left, right) = (self.settled(left), self.settled(right));
+            return self.binary(name, &left, &right);
+        }
         if is_graph(left) || is_graph(right) {
             let sequences = matches!(left, Value::List(_) | Value::Tuple(_) | Value::Instance(_))
                 || matches!(right, Value::List(_) | Value::Tuple(_) | Value::Instance(_));
@@ -391,7 +412,13 @@ impl Evaluator<'_, '_> {
         match (name, left) {
             (_, Value::Tensor(_)) if name != "matmul" => {
                 let in_place = format!("i{}", name.trim_end_matches('_'));
-                self.graph_operator(&in_place, &[left.clone(), right.clone()])
+                if let Value::Number(_) = right
+                    && let Some(result) = self.number_operator(&in_place, left, right)?
+                {
+                    return Ok(result);
+                }
+                let right = self.settled(right);
+                self.graph_operator(&in_place, &[left.clone(), right])
             }
             ("add", Value::List(_)) => {
                 self.list_extend(left, right)?;
@@ -431,6 +458,11 @@ impl Evaluator<'_, '_> {
 /// Whether a value is computed by the graph.
 pub(super) fn is_graph(value: &Value) -> bool {
     matches!(value, Value::Tensor(_) | Value::Symbol(_))
+}
+
+/// Whether a value is a float that changes from call to call.
+pub(super) fn is_number(value: &Value) -> bool {
+    matches!(value, Value::Number(_))
 }
 
 fn mirrored(name: &str) -> &'static str {

@@ -182,6 +182,10 @@ impl Evaluator<'_, '_> {
                 let value = self.force(value)?;
                 self.index_of(&value)
             }
+            Value::Number(_) => {
+                let value = self.settled(value);
+                self.index_of(&value)
+            }
             other => Err(self.stop(format!("{} where an integer is wanted", self.describe(other)))),
         }
     }

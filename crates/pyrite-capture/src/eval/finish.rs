@@ -11,7 +11,7 @@ use crate::host::Object;
 use crate::live::live_slots;
 use crate::plan::{Break, Effect, End, FunctionRecipe, Plan, Recipe, RecipeId, Resume};
 use crate::source::{Check, Source};
-use crate::value::{Iterate, IteratorValue, Origin, Strictness, Value, View};
+use crate::value::{Derivation, Iterate, IteratorValue, Origin, Strictness, Value, View};
 
 /// Recipes under construction.
 #[derive(Default)]
@@ -91,6 +91,7 @@ impl Evaluator<'_, '_> {
             inputs: kept.iter().map(|input| self.inputs[*input].1.clone()).collect(),
             graph: (op_count > 0 || !kitchen.outputs.is_empty()).then_some(graph),
             symbols,
+            floats: self.floats.iter().filter_map(|input| place(*input)).collect(),
             writes,
             op_count,
             recipes: kitchen.recipes,
@@ -244,6 +245,13 @@ impl Evaluator<'_, '_> {
                     None => self.output(kitchen, symbol.graph.clone()),
                 }
             }
+            Value::Number(number) => match &number.from {
+                Derivation::Input(source) => Recipe::Source(source.clone()),
+                Derivation::Computed(name, operands) => {
+                    let operands = self.recipes_of(kitchen, operands)?;
+                    Recipe::Call(self.library("operator", name)?, operands, Vec::new())
+                }
+            },
             Value::Tuple(tuple) => {
                 let items = self.recipes_of(kitchen, &tuple.items.clone())?;
                 Recipe::Tuple(items, tuple.class)

@@ -45,6 +45,10 @@ impl Evaluator<'_, '_> {
                 let known = self.int(known);
                 self.call_method(&known, name, args, kwargs)
             }
+            Value::Number(_) => {
+                let known = self.settled(receiver);
+                self.call_method(&known, name, args, kwargs)
+            }
             Value::Known(object, _) => self.known_method(*object, receiver, name, args, kwargs),
             other => Err(self.stop(format!("the method {name} of {}", self.describe(other)))),
         }

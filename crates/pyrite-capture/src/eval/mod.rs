@@ -21,6 +21,7 @@ mod finish;
 mod iterate;
 mod methods;
 mod newer;
+mod numbers;
 mod step;
 mod tensor;
 mod views;
@@ -160,8 +161,10 @@ pub(crate) struct Evaluator<'a, 'c> {
     limit: Option<Limit>,
     /// Which dimension of which input names each symbol.
     symbols: Vec<(Rc<str>, usize, usize)>,
-    /// Numbers that are symbols, by their paths.
+    /// Numbers that are symbols or inputs, by their paths.
     numbers: FxHashMap<Rc<Source>, Value>,
+    /// The inputs that are floats.
+    floats: Vec<usize>,
     /// Autocast's types outside of the contexts that were entered.
     autocasts: Vec<Option<pyrite_tensor::DType>>,
     /// Whether autocast was on at any point: types of results are known only when the graph is lowered.
@@ -223,6 +226,7 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             limit,
             symbols: Vec::new(),
             numbers: FxHashMap::default(),
+            floats: Vec::new(),
             autocasts: Vec::new(),
             autocasted: false,
         }
@@ -394,7 +398,7 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             Check::Code(_) => 5,
             Check::Tensor(..) => 6,
             Check::Nothing => 7,
-            Check::Lacks(_) | Check::Same(_) | Check::Differs(_) => 255,
+            Check::Lacks(_) | Check::Same(_) | Check::Differs(_) | Check::Compares(..) => 255,
         };
         if tag == 255 || self.guarded.insert((source.clone(), tag)) {
             let line = self.trace.last().map(|(file, line, _)| (file.clone(), *line));
@@ -410,6 +414,7 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             Value::Lazy(origin) => self.host.describe(origin.object),
             Value::Tensor(_) => "a tensor".to_owned(),
             Value::Symbol(_) => "a size".to_owned(),
+            Value::Number(_) => "a number".to_owned(),
             Value::Tuple(_) => "a tuple".to_owned(),
             Value::List(_) => "a list".to_owned(),
             Value::Deque(_) => "a deque".to_owned(),

@@ -23,6 +23,15 @@ impl Frame {
         self.stack.split_off(self.stack.len().saturating_sub(count))
     }
 
+    /// Whether the next instruction drops or stores the value on top of the stack.
+    fn puts_aside(&self) -> bool {
+        let mut next = &self.code.instructions[self.place];
+        while let (Op::JumpForward, Some(target)) = (next.op, next.target) {
+            next = &self.code.instructions[target];
+        }
+        matches!(next.op, Op::PopTop | Op::StoreFast)
+    }
+
     pub(super) fn top(&self) -> Value {
         self.peek(1)
     }
@@ -59,6 +68,11 @@ impl Evaluator<'_, '_> {
             Op::LoadConst => {
                 let constant = self.opened(frame.code.consts[arg]);
                 frame.push(constant);
+            }
+            // What is only put aside is not looked at: after a break the stack comes back as arguments.
+            Op::LoadFast if matches!(frame.slots[arg], Some(Value::Lazy(_))) && frame.puts_aside() => {
+                let value = frame.slots[arg].clone();
+                frame.stack.extend(value);
             }
             Op::LoadFast | Op::LoadFastCheck => {
                 let value = self.local(frame, arg)?;

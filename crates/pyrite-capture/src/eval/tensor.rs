@@ -54,6 +54,10 @@ impl Evaluator<'_, '_> {
             Value::Tensor(tensor) => Ok(GraphValue::Tensor(tensor.node)),
             Value::Symbol(symbol) => Ok(symbol.graph.clone()),
             Value::Known(object, _) => self.known_to_graph(*object),
+            Value::Number(number) => {
+                let object = self.settle(number);
+                self.known_to_graph(object)
+            }
             Value::Tuple(_) | Value::List(_) => {
                 let items = self.items_of(value)?;
                 items.iter().map(|item| self.graph_value(item)).collect::<Run<Vec<V>>>().map(GraphValue::List)
@@ -255,13 +259,20 @@ impl Evaluator<'_, '_> {
             return Ok(None);
         }
         self.check_options(name, kwargs)?;
-        let values = args.iter().map(|arg| self.graph_value(arg)).collect::<Run<Vec<V>>>()?;
+        let short = name.rsplit('.').next().unwrap_or_default();
+        let combined = match args.split_first() {
+            Some((tensor, rest)) if kwargs.is_empty() => self.elementwise_arguments(short, tensor, rest)?,
+            _ => None,
+        };
+        let values = match combined {
+            Some(rest) => std::iter::once(self.graph_value(&args[0])?).chain(rest).collect(),
+            None => args.iter().map(|arg| self.graph_value(arg)).collect::<Run<Vec<V>>>()?,
+        };
         let named = self.named_values(kwargs)?;
         if self.state.default_dtype != DType::F32 && !args.iter().any(|arg| matches!(arg, Value::Tensor(_))) {
             return Err(self.stop("a tensor is made while torch's default type is not float32"));
         }
         self.stamp();
-        let short = name.rsplit('.').next().unwrap_or_default();
         let result = self.calls.call(name, values, named).map_err(|r| self.refused(&r))?;
         if let Some(Value::Tensor(first)) = args.first()
             && let GraphValue::Tensor(node) = &result
@@ -553,7 +564,11 @@ impl Evaluator<'_, '_> {
             _ => {}
         }
         self.check_options(name, &kwargs)?;
-        let values = args.iter().map(|arg| self.graph_value(arg)).collect::<Run<Vec<V>>>()?;
+        let combined = if kwargs.is_empty() { self.elementwise_arguments(name, receiver, &args)? } else { None };
+        let values = match combined {
+            Some(values) => values,
+            None => args.iter().map(|arg| self.graph_value(arg)).collect::<Run<Vec<V>>>()?,
+        };
         let named = self.named_values(&kwargs)?;
         self.stamp();
         let result = self.calls.method(GraphValue::Tensor(node), name, values, named).map_err(|r| self.refused(&r))?;

@@ -36,6 +36,11 @@ impl Evaluator<'_, '_> {
         {
             return Ok(number);
         }
+        if kind == Kind::Plain
+            && let Some(number) = self.wrap_float(object, source)
+        {
+            return Ok(number);
+        }
         match kind {
             Kind::None | Kind::Bool | Kind::Class | Kind::Module | Kind::Builtin => {
                 self.guard(source, Check::Is(object));
@@ -394,7 +399,7 @@ pub(super) fn origin_of(value: &Value) -> Option<&Origin> {
 
 impl Evaluator<'_, '_> {
     /// A name for an input: its path, as an identifier.
-    fn input_name(&self, source: &Source) -> String {
+    pub(super) fn input_name(&self, source: &Source) -> String {
         let mut name: String = match source {
             Source::Local(_, name) | Source::Closure(_, name) | Source::Global(name) => format!("l_{name}_"),
             Source::Contents(cell) => self.input_name(cell),

@@ -210,6 +210,7 @@ impl Taker<'_> {
                     true
                 }
                 Test::Equal(equal) => object == equal.as_ptr() || is_immutable(object),
+                Test::Compares(..) => is_immutable(object),
                 Test::Keys(_) => self.look_at_dict(place),
                 Test::Length(_) if ffi::PyTuple_Check(object) != 0 => true,
                 Test::Length(_) if ffi::PyDict_Check(object) != 0 => self.look_at_dict(place),

@@ -90,8 +90,15 @@ impl Job<'_, '_> {
         // The plan names objects that are kept until its guards keep them.
         let mut captured = self.capture()?;
         // A number that leads to a break as a symbol is better a constant.
-        if !matches!(&captured, Ok((plan, _)) if matches!(plan.end, End::Return(_))) && state.fix_numbers() {
-            captured = self.capture()?;
+        if !matches!(&captured, Ok((plan, _)) if matches!(plan.end, End::Return(_)))
+            && let Some(numbers) = state.fix_numbers()
+        {
+            let fixed = self.capture()?;
+            if break_of(&fixed).is_some() && break_of(&fixed) == break_of(&captured) {
+                state.free_numbers(numbers);
+            } else {
+                captured = fixed;
+            }
         }
         let (mut plan, mut _keep) = match captured {
             Ok(captured) => captured,
@@ -133,7 +140,7 @@ impl Job<'_, '_> {
             return refused(&format!("what was assumed of the frame does not hold: {guard}"));
         }
         let sharing = if plan.writes { sharing(py, &inputs, &found) } else { None };
-        let examples: Vec<Bound<'_, PyAny>> = inputs.iter().map(|place| found.get(py, *place)).collect();
+        let examples = super::run::inputs_of(py, &plan, &inputs, &found)?;
         give_back(found);
         let begun = Instant::now();
         let made = match self.compile_graph(&plan, examples) {
@@ -245,6 +252,17 @@ impl Job<'_, '_> {
             return Ok(Compiled::Refused);
         }
         Ok(Compiled::Program(program.unbind(), graph))
+    }
+}
+
+/// Where a capture ends before its frame does, and why.
+fn break_of<K>(captured: &Result<(Plan, K), String>) -> Option<(usize, &str)> {
+    match captured {
+        Ok((plan, _)) => match &plan.end {
+            End::Break(resume) => Some((resume.first, &resume.why.reason)),
+            End::Return(_) => None,
+        },
+        Err(_) => None,
     }
 }
 

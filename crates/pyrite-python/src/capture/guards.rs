@@ -11,7 +11,7 @@ use std::rc::Rc;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyrite_capture::source::NUMBER;
-use pyrite_capture::{Check, Guard, Object, Source};
+use pyrite_capture::{Check, Guard, Object, Order, Source};
 use pyrite_ir::Meta;
 use pyrite_sym::SymInt;
 use rustc_hash::FxHashMap;
@@ -72,6 +72,7 @@ pub(super) enum Test {
     Nothing,
     Same(usize),
     Differs(usize),
+    Compares(i32, Py<PyAny>, bool),
 }
 
 pub(super) struct TensorTest {
@@ -220,6 +221,18 @@ impl Walk {
             Check::Nothing => Test::Nothing,
             Check::Same(other) => Test::Same(self.place(py, other)),
             Check::Differs(other) => Test::Differs(self.place(py, other)),
+            Check::Compares(order, other, outcome) => {
+                let order = match order {
+                    Order::Less => ffi::Py_LT,
+                    Order::LessOrEqual => ffi::Py_LE,
+                    Order::Equal => ffi::Py_EQ,
+                    Order::NotEqual => ffi::Py_NE,
+                    Order::Greater => ffi::Py_GT,
+                    Order::GreaterOrEqual => ffi::Py_GE,
+                };
+                // SAFETY: a constant of the interpreter.
+                Test::Compares(order, object(other), outcome.0 == unsafe { ffi::Py_True() } as usize)
+            }
             Check::Tensor(meta, class) => Test::Tensor(Box::new(TensorTest {
                 class: object(class),
                 dtype: meta.dtype,
@@ -413,6 +426,10 @@ impl Walk {
                 }
                 Test::Nothing => object.is_null(),
                 Test::Tensor(test) => self.tensor_holds(py, test, object),
+                Test::Compares(order, other, outcome) => {
+                    ffi::PyFloat_CheckExact(object) != 0
+                        && ffi::PyObject_RichCompareBool(object, other.as_ptr(), *order) == i32::from(*outcome)
+                }
                 // Compared once all nodes are known.
                 Test::Same(_) | Test::Differs(_) => true,
             }
@@ -455,14 +472,34 @@ impl Walk {
         found.objects[place]
     }
 
-    /// The dimensions in which a tensor that a guard refused differs from what was assumed, if only sizes do.
-    pub fn differing_sizes(&self, py: Python<'_>, guard: usize, frame: &Frame) -> Option<(Source, Vec<usize>)> {
-        let guard = self.guards.get(guard)?;
-        if let Check::Equal(assumed) = &guard.check {
-            let object = self.object_at(self.place_of(&guard.source)?, frame, &mut take_found());
-            let changed = guard.source.is_argument() && is_count(bound(py, *assumed).as_ptr()) && is_count(object);
-            return changed.then(|| ((*guard.source).clone(), vec![NUMBER]));
+    /// What differs from what a refusing guard assumed, where only sizes or numbers do: paths with the dimensions, or
+    /// with [`NUMBER`]. With one float come all that differ.
+    pub fn changes(&self, py: Python<'_>, guard: usize, frame: &Frame) -> Vec<(Source, Vec<usize>)> {
+        let Some(refused) = self.guards.get(guard) else { return Vec::new() };
+        let float = |guard: &&Guard| matches!(&guard.check, Check::Equal(o) if is_float(bound(py, *o).as_ptr()));
+        if float(&refused) {
+            let floats = self.guards.iter().filter(float);
+            return floats.filter_map(|guard| self.differing_number(py, guard, frame)).collect();
         }
+        let change = match &refused.check {
+            Check::Equal(_) => self.differing_number(py, refused, frame),
+            _ => self.differing_sizes(py, refused, frame),
+        };
+        change.into_iter().collect()
+    }
+
+    fn differing_number(&self, py: Python<'_>, guard: &Guard, frame: &Frame) -> Option<(Source, Vec<usize>)> {
+        let Check::Equal(assumed) = &guard.check else { return None };
+        let mut found = take_found();
+        let object = self.object_at(self.place_of(&guard.source)?, frame, &mut found);
+        let assumed = bound(py, *assumed).as_ptr();
+        let count = guard.source.is_argument() && is_count(assumed) && is_count(object);
+        // SAFETY: both are alive.
+        let changed = count || (is_float(assumed) && is_float(object) && !unsafe { equals(assumed, object) });
+        changed.then(|| ((*guard.source).clone(), vec![NUMBER]))
+    }
+
+    fn differing_sizes(&self, py: Python<'_>, guard: &Guard, frame: &Frame) -> Option<(Source, Vec<usize>)> {
         let Check::Tensor(meta, _) = &guard.check else { return None };
         let mut found = take_found();
         let place = self.place_of(&guard.source)?;
@@ -499,6 +536,12 @@ fn is_count(object: Raw) -> bool {
             number > 1
         }
     }
+}
+
+/// Whether an object, or null, is exactly a float.
+fn is_float(object: Raw) -> bool {
+    // SAFETY: an object is live.
+    unsafe { !object.is_null() && ffi::PyFloat_CheckExact(object) != 0 }
 }
 
 fn contiguous(sizes: &[i64], strides: &[i64]) -> bool {

@@ -384,7 +384,7 @@ fn run_frame<'py>(
                 }
                 Err(guard) => {
                     super::guards::give_back(found);
-                    miss.guard.get_or_insert((kept.clone(), guard));
+                    miss.guards.push((kept.clone(), guard));
                 }
             }
         }
@@ -396,11 +396,12 @@ fn run_frame<'py>(
         state.give_up(config);
         return Ok(None);
     }
-    if let Some((kept, guard)) = &miss.guard
-        && config.dynamic.is_none()
-        && let Some((source, dims)) = kept.walk.differing_sizes(py, *guard, frame)
-    {
-        state.note_changes(&source, dims);
+    if config.dynamic != Some(false) {
+        for (kept, guard) in &miss.guards {
+            for (source, dims) in kept.walk.changes(py, *guard, frame) {
+                state.note_changes(&source, dims);
+            }
+        }
     }
     let kept = without_capture(|| Job { py, object: code, state: &state, frame, config }.run(&miss))?;
     let Some(kept) = kept else { return Ok(None) };

@@ -177,5 +177,6 @@ fn check_name(check: &Check) -> String {
         Check::Nothing => "is not there".to_owned(),
         Check::Same(other) => format!("is {other}"),
         Check::Differs(other) => format!("is not {other}"),
+        Check::Compares(order, ..) => format!("compares the same with a number, by {order}"),
     }
 }

@@ -7,7 +7,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PySet, PyTuple, PyType};
-use pyrite_capture::plan::{Effect, End, Recipe, Resume};
+use pyrite_capture::plan::{Effect, End, Plan, Recipe, Resume};
 use pyrite_capture::resume::Point;
 
 use super::functions::{Resumption, resumption};
@@ -43,7 +43,7 @@ pub fn run<'py>(
     kept.calls.set(kept.calls.get() + 1);
     // What was found is borrowed from objects that the program, or another thread meanwhile, may change.
     let held = Held {
-        inputs: PyTuple::new(py, kept.inputs.iter().map(|place| found.get(py, *place)).collect::<Vec<_>>())?,
+        inputs: PyTuple::new(py, inputs_of(py, &kept.plan, &kept.inputs, &found)?)?,
         sources: kept.sources.iter().map(|place| place.map(|place| found.get(py, place))).collect(),
     };
     super::guards::give_back(found);
@@ -70,6 +70,27 @@ pub fn run<'py>(
             go_on_after(py, state, resume, &globals, &values)
         }
     }
+}
+
+/// What the graph of a plan is given: floats are tensors.
+pub fn inputs_of<'py>(
+    py: Python<'py>,
+    plan: &Plan,
+    places: &[usize],
+    found: &Found,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let mut inputs: Vec<Bound<'py, PyAny>> = places.iter().map(|place| found.get(py, *place)).collect();
+    if !plan.floats.is_empty() {
+        let torch = py.import("torch")?;
+        let options = PyDict::new(py);
+        options.set_item("dtype", torch.getattr("float64")?)?;
+        options.set_item("device", "cpu")?;
+        let maker = torch.getattr("scalar_tensor")?;
+        for input in &plan.floats {
+            inputs[*input] = maker.call((&inputs[*input],), Some(&options))?;
+        }
+    }
+    Ok(inputs)
 }
 
 fn go_on_after<'py>(

@@ -84,8 +84,8 @@ impl Kept {
 /// Why no plan of a code fits a frame.
 #[derive(Default)]
 pub struct Miss {
-    /// The guard that failed in the first plan of which one did.
-    pub guard: Option<(Rc<Kept>, usize)>,
+    /// The guards that failed, each with its plan.
+    pub guards: Vec<(Rc<Kept>, usize)>,
     /// What else does not hold.
     pub other: Option<&'static str>,
 }
@@ -93,7 +93,7 @@ pub struct Miss {
 impl Miss {
     /// What does not hold, as text.
     pub fn describe(&self) -> Option<String> {
-        let guard = self.guard.as_ref().and_then(|(kept, guard)| describe_guard(&kept.walk, *guard));
+        let guard = self.guards.last().and_then(|(kept, guard)| describe_guard(&kept.walk, *guard));
         guard.or_else(|| self.other.map(str::to_owned))
     }
 }
@@ -213,7 +213,7 @@ impl CodeState {
     /// Counts a frame that no plan fitted.
     pub fn missed(&self, miss: &Miss) {
         self.misses.set(self.misses.get() + 1);
-        if let Some((kept, guard)) = &miss.guard
+        if let Some((kept, guard)) = miss.guards.last()
             && let Some(guard) = kept.walk.guards().get(*guard)
         {
             *self.failures.borrow_mut().entry(guard.source.to_string()).or_default() += 1;
@@ -233,17 +233,20 @@ impl CodeState {
         }
     }
 
-    /// Takes numbers as constants from now on; whether there were any that were not.
-    pub fn fix_numbers(&self) -> bool {
-        let mut fixed = self.fixed.borrow_mut();
-        let before = fixed.len();
-        self.dynamic.borrow_mut().retain(|(source, dim)| {
-            if *dim == NUMBER {
-                fixed.insert(source.clone());
-            }
-            *dim != NUMBER
-        });
-        fixed.len() > before
+    /// Takes numbers as constants from now on: those that were not.
+    pub fn fix_numbers(&self) -> Option<Vec<Source>> {
+        let mut dynamic = self.dynamic.borrow_mut();
+        let numbers = dynamic.iter().filter(|(_, dim)| *dim == NUMBER).map(|(source, _)| source.clone());
+        let numbers: Vec<Source> = numbers.collect();
+        dynamic.retain(|(_, dim)| *dim != NUMBER);
+        self.fixed.borrow_mut().extend(numbers.iter().cloned());
+        (!numbers.is_empty()).then_some(numbers)
+    }
+
+    /// Takes back that numbers are constants.
+    pub fn free_numbers(&self, numbers: Vec<Source>) {
+        self.fixed.borrow_mut().retain(|source| !numbers.contains(source));
+        self.dynamic.borrow_mut().extend(numbers.into_iter().map(|source| (source, NUMBER)));
     }
 
     /// Whether frames run plain for a configuration.

@@ -148,3 +148,48 @@ def stride_that_changes(x):
 @case(lambda: (t(3),), lambda: (t(3, grad=True),))
 def requires_grad_that_changes(x):
     return x * 2, x.requires_grad
+
+
+@case(lambda: (t(3), 0.5), lambda: (t(3), 0.25), lambda: (t(3), -3.0), lambda: (t(3), float("inf")), lambda: (t(3), 2))
+def float_that_changes(x, scale):
+    return x * scale + scale, scale - x, x / scale, 1.5 / x * scale, x > scale
+
+
+@case(lambda: (t(3), 0.5), lambda: (t(3), 0.25), lambda: (t(3), 4.0), lambda: (t(3), 0.0))
+def arithmetic_on_a_float_that_changes(x, scale):
+    try:
+        inverse = 1.0 / scale
+    except ZeroDivisionError:
+        inverse = -1.0
+    return x * inverse, -scale * 2 - 1, {"half": scale / 2, scale: scale**2}, f"{scale:.1f}"
+
+
+@case(lambda: (torch.arange(3), 0.5), lambda: (torch.arange(3), 0.25), lambda: (torch.arange(3), 4.0))
+def types_of_a_float_that_changes(n, scale):
+    zero = torch.tensor(2.0)
+    return n * scale, zero + scale, n.double() - scale, n.to(torch.bfloat16) * scale, (n > 1) * scale, n.clamp(max=scale)
+
+
+@case(lambda: (t(3), 0.5), lambda: (t(3), 0.25), lambda: (t(3), 4.0), lambda: (t(3), 0.0))
+def branch_on_a_float_that_changes(x, threshold):
+    if threshold > 1.0:
+        return x.clamp(max=threshold)
+    y = x.clone()
+    y += threshold
+    y.mul_(threshold)
+    return y if threshold else x - 1
+
+
+class Decaying(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rate = 1.0
+
+    def forward(self, x):
+        self.rate = self.rate * 0.5
+        return x * self.rate
+
+
+@case(lambda: (Decaying(), t(3)))
+def float_of_a_module_that_changes(module, x):
+    return module(x) + module(x), module.rate

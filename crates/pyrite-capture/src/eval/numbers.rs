@@ -1,0 +1,295 @@
+//! Numbers that are not whole and change from call to call.
+//!
+//! A float that had another value in an earlier call is an input of the graph: a tensor of double precision without
+//! dimensions. What Python computes from it and what tensors are combined with it are operators of the graph. Where only
+//! its value will do, as for the arguments of most operators, it is *settled*: guarded to be what it is.
+//!
+//! Invariants: a result is of the type and the value that it has with a Python number. A tensor without dimensions would
+//! take part in choosing the type where a number does not, so it is first converted to the type that the number is computed
+//! with; where torch computes with more digits than that type has, the number is settled. Arithmetic that may raise is
+//! guarded not to.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use pyrite_ir::{Meta, NodeId, Value as GraphValue};
+use pyrite_tensor::DType;
+
+use super::{Evaluator, Run};
+use crate::host::{Kind, Object};
+use crate::source::{Check, NUMBER, Order, Source};
+use crate::value::{Derivation, NumberValue, Value};
+
+/// Functions and methods of a tensor and a number that combine them element by element.
+const ELEMENTWISE: [&str; 22] = [
+    "add",
+    "add_",
+    "sub",
+    "sub_",
+    "subtract",
+    "mul",
+    "mul_",
+    "multiply",
+    "div",
+    "div_",
+    "divide",
+    "true_divide",
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "less",
+    "less_equal",
+    "greater",
+    "greater_equal",
+];
+
+type V = GraphValue<NodeId>;
+
+impl Evaluator<'_, '_> {
+    /// A float that has changed between calls, as an input; nothing where it is to be a constant.
+    pub(super) fn wrap_float(&mut self, object: Object, source: &Rc<Source>) -> Option<Value> {
+        if !self.settings.dynamic.contains(&((**source).clone(), NUMBER)) {
+            return None;
+        }
+        let class = self.host.class_of(object);
+        if Some(class) != self.host.member("builtins", "float") {
+            return None;
+        }
+        if let Some(known) = self.numbers.get(source) {
+            return Some(known.clone());
+        }
+        let name = self.input_name(source);
+        let node = self.calls.input(&name, GraphValue::Tensor(Meta::contiguous(&[], DType::F64)));
+        self.guard(source, Check::Class(class, None));
+        self.floats.push(self.inputs.len());
+        self.inputs.push((node, source.clone(), object));
+        let number = self.number(node, object, Derivation::Input(source.clone()));
+        self.numbers.insert(source.clone(), number.clone());
+        Some(number)
+    }
+
+    fn number(&self, node: NodeId, hint: Object, from: Derivation) -> Value {
+        Value::Number(Rc::new(NumberValue { node, hint, from, asked: RefCell::default() }))
+    }
+
+    /// What a number is, which is guarded from now on.
+    pub(super) fn settle(&mut self, number: &NumberValue) -> Object {
+        match &number.from {
+            Derivation::Input(source) => self.guard(&source.clone(), Check::Equal(number.hint)),
+            Derivation::Computed(_, operands) => {
+                for operand in operands {
+                    if let Value::Number(operand) = operand {
+                        self.settle(operand);
+                    }
+                }
+            }
+        }
+        number.hint
+    }
+
+    /// A value whose number is settled, if it is one.
+    pub(super) fn settled(&mut self, value: &Value) -> Value {
+        match value {
+            Value::Number(number) => Value::Known(self.settle(number), None),
+            other => other.clone(),
+        }
+    }
+
+    /// `operator.name(left, right)` of a number and a tensor or another number; nothing when it has to be settled.
+    pub(super) fn number_operator(&mut self, name: &str, left: &Value, right: &Value) -> Run<Option<Value>> {
+        match (left, right) {
+            (Value::Tensor(_), Value::Number(number)) => self.tensor_and_number(name, left, number, right),
+            (Value::Number(number), Value::Tensor(_)) => self.tensor_and_number(name, right, number, right),
+            _ => match order(name) {
+                Some(order) => self.ask(name, order, left, right),
+                None => self.compute(name, left, right),
+            },
+        }
+    }
+
+    /// An operator of a tensor and a number; `right` says on which side the number stands.
+    fn tensor_and_number(
+        &mut self,
+        name: &str,
+        tensor: &Value,
+        number: &Rc<NumberValue>,
+        right: &Value,
+    ) -> Run<Option<Value>> {
+        let stem = match name {
+            "iadd" | "isub" | "imul" | "itruediv" => &name[1..],
+            "add" | "sub" | "mul" | "truediv" => name,
+            other if order(other).is_some() => other,
+            _ => return Ok(None),
+        };
+        let in_place = stem != name;
+        let Some(operand) = self.operand(tensor, number, in_place)? else { return Ok(None) };
+        let operand =
+            Value::Tensor(Rc::new(crate::value::TensorValue { node: operand, origin: None, parameter: false }));
+        if matches!(right, Value::Number(_)) {
+            return self.graph_operator(name, &[tensor.clone(), operand]).map(Some);
+        }
+        if name == "truediv" {
+            // As torch divides a number by a tensor.
+            let inverse = self.tensor_method(tensor, &"reciprocal".into(), Vec::new(), Vec::new())?;
+            return self.graph_operator("mul", &[inverse, operand]).map(Some);
+        }
+        self.graph_operator(name, &[operand, tensor.clone()]).map(Some)
+    }
+
+    /// The arguments of a function of a tensor and a number; nothing where the number has to be settled.
+    pub(super) fn elementwise_arguments(&mut self, name: &str, tensor: &Value, args: &[Value]) -> Run<Option<Vec<V>>> {
+        let [Value::Number(number)] = args else { return Ok(None) };
+        if !ELEMENTWISE.contains(&name) {
+            return Ok(None);
+        }
+        let operand = self.operand(tensor, number, name.ends_with('_'))?;
+        Ok(operand.map(|operand| vec![GraphValue::Tensor(operand)]))
+    }
+
+    /// A number as the operand of a tensor, of the type that it is computed with.
+    fn operand(&mut self, tensor: &Value, number: &NumberValue, in_place: bool) -> Run<Option<NodeId>> {
+        let Value::Tensor(tensor) = tensor else { return Ok(None) };
+        if self.autocasted {
+            return Ok(None);
+        }
+        let Some(GraphValue::Tensor(meta)) = self.calls.meta(tensor.node) else { return Ok(None) };
+        let dtype = match meta.dtype {
+            DType::F64 => return Ok(Some(number.node)),
+            DType::F32 => DType::F32,
+            dtype if dtype.is_float() || dtype.is_complex() || in_place => return Ok(None),
+            _ if self.state.default_dtype == DType::F32 => DType::F32,
+            _ => return Ok(None),
+        };
+        let made = self.calls.method(GraphValue::Tensor(number.node), "to", vec![GraphValue::DType(dtype)], Vec::new());
+        match made {
+            Ok(GraphValue::Tensor(node)) => Ok(Some(node)),
+            _ => Ok(None),
+        }
+    }
+
+    /// A comparison with a known number: its outcome is guarded, not the number.
+    fn ask(&mut self, name: &str, order: Order, left: &Value, right: &Value) -> Run<Option<Value>> {
+        let (number, other, order) = match (left, right) {
+            (Value::Number(number), Value::Known(other, _)) => (number, *other, order),
+            (Value::Known(other, _), Value::Number(number)) => (number, *other, order.mirrored()),
+            _ => return Ok(None),
+        };
+        let Derivation::Input(source) = &number.from else { return Ok(None) };
+        if self.real_number(other).is_none() {
+            return Ok(None);
+        }
+        let operands = match left {
+            Value::Number(_) => [number.hint, other],
+            _ => [other, number.hint],
+        };
+        let outcome = self.host.operator(name, &operands).map_err(|r| self.raised(r))?;
+        if !number.asked.borrow().contains(&(order, other)) {
+            number.asked.borrow_mut().push((order, other));
+            self.guard(&source.clone(), Check::Compares(order, other, outcome));
+        }
+        Ok(Some(Value::Known(outcome, None)))
+    }
+
+    /// Whether a number counts as true.
+    pub(super) fn number_truth(&mut self, value: &Value) -> Run<bool> {
+        let zero = self.int(0);
+        match self.ask("ne", Order::NotEqual, value, &zero)? {
+            Some(answer) => self.truth(&answer),
+            None => {
+                let settled = self.settled(value);
+                self.truth(&settled)
+            }
+        }
+    }
+
+    /// Arithmetic of two numbers, one of which changes.
+    fn compute(&mut self, name: &str, left: &Value, right: &Value) -> Run<Option<Value>> {
+        let (name, function) = match name {
+            "add" | "iadd" => ("add", "torch.ops.aten.add.Tensor"),
+            "sub" | "isub" => ("sub", "torch.ops.aten.sub.Tensor"),
+            "mul" | "imul" => ("mul", "torch.ops.aten.mul.Tensor"),
+            "truediv" | "itruediv" => ("truediv", "torch.ops.aten.div.Tensor"),
+            _ => return Ok(None),
+        };
+        if name == "truediv" && !self.is_divisor(right)? {
+            return Ok(None);
+        }
+        let (Some((first, a)), Some((second, b))) = (self.number_part(left)?, self.number_part(right)?) else {
+            return Ok(None);
+        };
+        let hint = self.host.operator(name, &[a, b]).map_err(|r| self.raised(r))?;
+        let made = self.calls.call(function, vec![first, second], Vec::new());
+        let Ok(GraphValue::Tensor(node)) = made else { return Ok(None) };
+        let from = Derivation::Computed(name, vec![left.clone(), right.clone()]);
+        Ok(Some(self.number(node, hint, from)))
+    }
+
+    /// Whether a number is, and is guarded to be, one that can be divided by.
+    fn is_divisor(&mut self, value: &Value) -> Run<bool> {
+        match value {
+            Value::Number(number) if matches!(number.from, Derivation::Input(_)) => self.number_truth(value),
+            Value::Known(object, _) => Ok(self.real_number(*object).is_some_and(|number| number != 0.0)),
+            _ => Ok(false),
+        }
+    }
+
+    /// A number in the graph, and the object it is here.
+    fn number_part(&mut self, value: &Value) -> Run<Option<(V, Object)>> {
+        match value {
+            Value::Number(number) => Ok(Some((GraphValue::Tensor(number.node), number.hint))),
+            Value::Known(object, _) => {
+                let Some(number) = self.real_number(*object) else { return Ok(None) };
+                let dtype = vec![("dtype".to_owned(), GraphValue::DType(DType::F64))];
+                let made =
+                    self.calls.call("torch.ops.aten.scalar_tensor.default", vec![GraphValue::Float(number)], dtype);
+                Ok(made.ok().map(|made| (made, *object)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The value of a float, or of an integer that a float can hold.
+    fn real_number(&self, object: Object) -> Option<f64> {
+        const EXACT: i64 = 1 << 53;
+        match self.host.kind(object) {
+            Kind::Int => {
+                let number = self.host.as_int(object).filter(|number| (-EXACT..=EXACT).contains(number))?;
+                Some(number as f64)
+            }
+            Kind::Plain if Some(self.host.class_of(object)) == self.host.member("builtins", "float") => {
+                match self.host.to_graph(object) {
+                    Some(GraphValue::Float(number)) => Some(number),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// `-number`; nothing for other operators.
+    pub(super) fn negated(&mut self, name: &str, number: &NumberValue, value: &Value) -> Run<Option<Value>> {
+        if name != "neg" {
+            return Ok(None);
+        }
+        let hint = self.host.operator("neg", &[number.hint]).map_err(|r| self.raised(r))?;
+        let made = self.calls.call("torch.ops.aten.neg.default", vec![GraphValue::Tensor(number.node)], Vec::new());
+        let Ok(GraphValue::Tensor(node)) = made else { return Ok(None) };
+        Ok(Some(self.number(node, hint, Derivation::Computed("neg", vec![value.clone()]))))
+    }
+}
+
+/// The comparison of this name.
+fn order(name: &str) -> Option<Order> {
+    Some(match name {
+        "lt" => Order::Less,
+        "le" => Order::LessOrEqual,
+        "eq" => Order::Equal,
+        "ne" => Order::NotEqual,
+        "gt" => Order::Greater,
+        "ge" => Order::GreaterOrEqual,
+        _ => return None,
+    })
+}

@@ -1,0 +1,100 @@
+"""Floats that change from call to call: one more program serves them all, and results are as with constants."""
+
+import pytest
+import torch
+from capture import harness
+
+pytestmark = pytest.mark.skipif(not harness.Pyrite.is_installed(), reason="this installation of pyrite has no `pyrite.compile`")
+
+VALUES = [0.5, 0.25, -3.0, 1e-8, 1e300]
+
+
+@pytest.fixture
+def compiler():
+    compiler = harness.Pyrite()
+    compiler.reset()
+    return compiler
+
+
+def graphs_for(compiler, function, tensor, values=VALUES):
+    compiled = compiler.compile(function)
+    for value in values:
+        torch.testing.assert_close(compiled(tensor, value), function(tensor, value), rtol=0, atol=0, equal_nan=True)
+    return compiler.compilations()
+
+
+def scaled(x, f):
+    return (x - f) * f + x.div(f)
+
+
+def computed(x, f):
+    return x * (1.0 / f * 2) - (f + 1)
+
+
+def compared(x, f):
+    return torch.where(x < f, x, -x) if f != 0.125 else x
+
+
+def written(x, f):
+    y = x.clone()
+    y *= f
+    return y.add_(f)
+
+
+def stepped_over(x, f):
+    y = x * f
+    print(end="")
+    return y + f
+
+
+@pytest.mark.parametrize("function", [scaled, computed, compared, written])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_float_argument_compiles_twice_and_no_more(compiler, function, dtype):
+    assert graphs_for(compiler, function, torch.randn(4, dtype=dtype)) == 2
+
+
+@pytest.mark.parametrize("tensor", [torch.arange(4), torch.tensor([True, False]), torch.tensor(1.5), torch.tensor(3)])
+def test_a_float_is_promoted_as_a_number_and_not_as_a_tensor(compiler, tensor):
+    assert graphs_for(compiler, lambda x, f: x * f, tensor) == 2
+
+
+def test_a_float_that_lives_over_a_break_stays_an_input(compiler):
+    assert graphs_for(compiler, stepped_over, torch.randn(4)) == 4
+
+
+def test_what_takes_only_a_constant_compiles_again_and_names_the_number(compiler):
+    assert graphs_for(compiler, lambda x, f: x.abs().pow(f), torch.randn(4)) == len(VALUES)
+
+
+def test_several_floats_become_inputs_together(compiler):
+    def between(x, low, high):
+        return (x - low) / (high - low)
+
+    compiled = compiler.compile(between)
+    x = torch.randn(3)
+    for low, high in [(0.0, 1.0), (0.5, 2.5), (0.25, 7.5)]:
+        assert torch.equal(compiled(x, low, high), between(x, low, high))
+    assert compiler.compilations() == 2
+
+
+def test_an_outcome_of_a_comparison_is_guarded_and_not_the_number(compiler):
+    def branch(x, f):
+        return x * f if f < 1.0 else x + f
+
+    compiled = compiler.compile(branch)
+    x = torch.randn(3)
+    for f in [0.1, 0.2, 0.3, 5.0, 6.0, float("nan"), 0.4]:
+        assert torch.equal(compiled(x, f).nan_to_num(), branch(x, f).nan_to_num())
+    assert compiler.compilations() == 3
+
+
+def test_gradients_flow_past_a_float_that_changes():
+    pyrite = pytest.importorskip("pyrite")
+    compiled = pyrite.compile(scaled)
+    for f in VALUES[:4]:
+        grads = []
+        for function in (scaled, compiled):
+            x = torch.linspace(0, 1, 4).requires_grad_()
+            function(x, f).sum().backward()
+            grads.append(x.grad)
+        torch.testing.assert_close(*grads)
