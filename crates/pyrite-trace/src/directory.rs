@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions, create_dir_all};
-use std::io::{self, Write};
+use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -108,6 +108,9 @@ impl Directory {
     }
 }
 
+/// What a file ends with that is extended; the next elements take its place.
+const ARRAY_END: &str = "\n]\n";
+
 /// Writes the files that records make.
 #[derive(Debug)]
 struct Writer {
@@ -136,9 +139,17 @@ impl Writer {
             if let Some(parent) = path.parent() {
                 create_dir_all(parent)?;
             }
-            let header = self.chronicle.header(edit);
+            let text = match edit.how {
+                How::Extend => format!("[\n{}{ARRAY_END}", edit.text),
+                How::Replace | How::Append => format!("{}{}", self.chronicle.header(edit), edit.text),
+            };
             let mut file = options.write(true).create(true).truncate(true).open(path)?;
-            return file.write_all(format!("{header}{}", edit.text).as_bytes());
+            return file.write_all(text.as_bytes());
+        }
+        if edit.how == How::Extend {
+            let mut file = options.write(true).open(path)?;
+            file.seek(SeekFrom::End(-(ARRAY_END.len() as i64)))?;
+            return file.write_all(format!(",\n{}{ARRAY_END}", edit.text).as_bytes());
         }
         options.append(true).open(path)?.write_all(edit.text.as_bytes())
     }

@@ -28,9 +28,11 @@ pub enum How {
     Replace,
     /// The text goes to its end.
     Append,
+    /// The file is a JSON array, and the text is its next elements, separated by commas.
+    Extend,
 }
 
-/// What has to be remembered from one event to the next: the version, and the steps for the profile.
+/// What has to be remembered from one event to the next: the version, and the steps that the profile does not have yet.
 #[derive(Debug, Default)]
 pub struct Chronicle {
     version: String,
@@ -46,6 +48,9 @@ impl Chronicle {
             Event::Run(run) => {
                 self.version = run.versions.get("pyrite").cloned().unwrap_or_default();
                 self.pid = run.pid;
+                self.steps.push(json!({
+                    "name": "process_name", "ph": "M", "pid": run.pid, "args": {"name": format!("pyrite {}", self.version)},
+                }));
             }
             Event::Stage(mark) if mark.mark == Mark::End => {
                 let seconds = mark.seconds.unwrap_or_default();
@@ -92,10 +97,10 @@ impl Chronicle {
         }
     }
 
-    /// All steps so far, in the form that trace viewers of browsers read.
-    fn profile(&self) -> Edit {
-        let text = json!({"traceEvents": self.steps, "otherData": {"version": format!("pyrite {}", self.version)}});
-        Edit { path: "compile_profile.json".into(), how: How::Replace, text: format!("{text}\n") }
+    /// The steps since the last time, in the form that trace viewers of browsers read: an array of events.
+    fn profile(&mut self) -> Edit {
+        let steps: Vec<String> = self.steps.drain(..).map(|step| step.to_string()).collect();
+        Edit { path: "compile_profile.json".into(), how: How::Extend, text: steps.join(",\n") }
     }
 }
 
