@@ -1,5 +1,5 @@
 //! Fuzzes the reader: `fuzz-reader --seconds 60 [--start N]`. A panic, or whatever
-//! else ends the process, is reported with its case and text; exit code 1.
+//! else ends the process, is reported with its case and text; exit code 1. Words it does not know end it with 2.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -10,13 +10,53 @@ use std::time::{Duration, Instant};
 
 use pyrite_testing::fuzz;
 
+const USAGE: &str = "usage: fuzz-reader [--seconds N] [--start N]
+
+Feeds broken files to the reader and the verifier until the time is over.
+
+  --seconds N  how long [default: 60]
+  --start N    the number of the first case [default: 0]; a case is the same text every time
+";
+
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().collect();
-    let option = |name: &str| arguments.iter().position(|a| a == name).and_then(|i| arguments.get(i + 1));
-    let number = |name: &str| option(name).and_then(|v| v.parse::<u64>().ok());
-    match option("--at-hand") {
-        Some(folder) => fuzz(number("--seconds").unwrap_or(60), number("--start").unwrap_or(0), &PathBuf::from(folder)),
-        None => watch(&arguments[1..]),
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.iter().any(|word| word == "--help" || word == "-h") {
+        print!("{USAGE}");
+        return ExitCode::SUCCESS;
+    }
+    match Asked::of(&arguments) {
+        Ok(Asked { seconds, start, at_hand: Some(folder) }) => fuzz(seconds, start, &folder),
+        Ok(_) => watch(&arguments),
+        Err(wrong) => {
+            eprintln!("fuzz-reader: {wrong}\n{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// What the command line says.
+#[derive(Debug, PartialEq, Eq)]
+struct Asked {
+    seconds: u64,
+    start: u64,
+    /// Where the process that fuzzes notes the cases at hand.
+    at_hand: Option<PathBuf>,
+}
+
+impl Asked {
+    fn of(arguments: &[String]) -> Result<Self, String> {
+        let mut asked = Self { seconds: 60, start: 0, at_hand: None };
+        for words in arguments.chunks(2) {
+            let value = words.get(1).ok_or_else(|| format!("`{}` wants a value", words[0]))?;
+            let number = || value.parse().map_err(|_| format!("`{value}` after `{}` is no number", words[0]));
+            match words[0].as_str() {
+                "--seconds" => asked.seconds = number()?,
+                "--start" => asked.start = number()?,
+                "--at-hand" => asked.at_hand = Some(PathBuf::from(value)),
+                other => return Err(format!("`{other}` is no option")),
+            }
+        }
+        Ok(asked)
     }
 }
 
@@ -106,5 +146,22 @@ fn collect(folder: &std::path::Path, seeds: &mut Vec<Vec<u8>>) {
         } else if path.extension().is_some_and(|e| e == "py") {
             seeds.extend(std::fs::read(&path).ok());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Asked;
+
+    fn asked(words: &str) -> Result<Asked, String> {
+        Asked::of(&words.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn words_that_are_no_options_are_refused_by_name() {
+        assert_eq!(asked("--start 7"), Ok(Asked { seconds: 60, start: 7, at_hand: None }));
+        assert_eq!(asked("--second 5").unwrap_err(), "`--second` is no option");
+        assert_eq!(asked("--seconds").unwrap_err(), "`--seconds` wants a value");
+        assert_eq!(asked("--seconds soon").unwrap_err(), "`soon` after `--seconds` is no number");
     }
 }
