@@ -17,6 +17,7 @@ use crate::ExitCode;
 use crate::Outcome;
 use crate::analyze::{Layer, analyze_apart};
 use crate::bisect::{bisect, data, lines};
+use crate::doctor::Torch;
 use crate::failure::Failure;
 use crate::minify::Minify;
 use crate::numbers::seconds;
@@ -143,7 +144,14 @@ impl Debug {
             self.say(&mut story, "target", &path.display().to_string(), json!({"target": path}));
         }
         let path = folder.join("report.md");
-        std::fs::write(&path, story.markdown(&signature.to_string(), &self.file, &backend, &folder))?;
+        let torch =
+            if [&backend, &self.reference].iter().any(|name| name.starts_with("torch:") || name.starts_with("python:"))
+            {
+                Torch::TookPart
+            } else {
+                Torch::Absent
+            };
+        std::fs::write(&path, story.markdown(&signature.to_string(), &self.file, &backend, &folder, torch))?;
         self.say(&mut story, "report", &path.display().to_string(), json!({"report": path}));
         Ok(code)
     }

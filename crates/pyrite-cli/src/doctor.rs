@@ -76,9 +76,32 @@ fn findings() -> Vec<Finding> {
     vec![version(), cpu(), native(), threads(), operators(), torch(), package(), variables()]
 }
 
-/// Names and texts of what this machine is.
-pub fn environment() -> Vec<(&'static str, String)> {
-    findings().into_iter().map(|finding| (finding.name, finding.text)).collect()
+/// Names and texts of what this machine is; Python's side only where torch took part, since starting Python takes time.
+pub fn environment(torch: Torch) -> Vec<(&'static str, String)> {
+    let mut findings = vec![version(), cpu(), native(), threads(), operators(), variables()];
+    if torch == Torch::TookPart {
+        findings.push(installed_torch());
+    }
+    findings.into_iter().map(|finding| (finding.name, finding.text)).collect()
+}
+
+/// Whether torch took part in what is reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Torch {
+    /// A backend or the reference is torch's.
+    TookPart,
+    /// Everything ran in Rust.
+    Absent,
+}
+
+/// The versions that Python's packages say they have. Nothing is imported, which would take seconds.
+fn installed_torch() -> Finding {
+    let script = "import sys; from importlib.metadata import version; \
+                  print(f'torch {version(\"torch\")} with Python {sys.version.split()[0]}')";
+    match python(script) {
+        Said::Line(text) => Finding::fine("torch", text),
+        Said::Failed | Said::NotStarted(_) => Finding::fine("torch", "its version is not known"),
+    }
 }
 
 /// What a line of Python prints, or what is wrong.

@@ -8,7 +8,7 @@ use std::time::Instant;
 use pyrite_trace::event::Finding;
 use pyrite_trace::{Event, Topic};
 
-use crate::doctor;
+use crate::doctor::{self, Torch};
 
 /// What a session did, in order.
 pub struct Story {
@@ -39,7 +39,7 @@ impl Story {
     }
 
     /// The report, with the repro of the folder where there is one.
-    pub fn markdown(&self, title: &str, file: &Path, backend: &str, folder: &Path) -> String {
+    pub fn markdown(&self, title: &str, file: &Path, backend: &str, folder: &Path, torch: Torch) -> String {
         let mut text = format!("# {title}\n\nFound by `pyrite debug` in `{}` with `{backend}`.\n\n", name(file));
         text.push_str("## What was found\n\n");
         for found in &self.steps {
@@ -54,7 +54,7 @@ impl Story {
             );
         }
         text.push_str("\n## Environment\n\n");
-        for (what, found) in doctor::environment() {
+        for (what, found) in doctor::environment(torch) {
             let _ = writeln!(text, "- {what}: {found}");
         }
         let flags: Vec<String> = std::env::args().skip(1).filter(|word| word.starts_with("--")).collect();
