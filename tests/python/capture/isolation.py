@@ -1,16 +1,14 @@
-"""One piece of work in a process of its own: what it returned, or how it died.
+"""Pieces of work in processes of their own: what they returned, or how they died.
 
-The child is a fork, so it starts warm. That is sound only while this process has not started torch's threads: `prepare` comes before the
-first operator.
+A child is a fork, so it starts warm. That is sound only while this process has not started torch's threads: `prepare` comes before the
+first operator. An answer is `(value, None)` if the work came back with a value, else `(None, reason)`.
 """
 
 import faulthandler
+import multiprocessing
 import os
-import pickle
-import select
 import signal
 import sys
-import time
 import traceback
 
 import torch
@@ -23,53 +21,81 @@ def prepare():
 
 
 def in_a_fork(work, time_limit):
-    """`(value, None)` if the work came back with a value, else `(None, reason)`."""
-    reader, writer = os.pipe()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    child = os.fork()
-    if child == 0:
-        os.close(reader)
-        answer(work, writer)
-    os.close(writer)
-    received = receive(reader, child, time_limit)
-    _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        died = signal.Signals(number).name
-        return None, f"no end after {time_limit} s" if received is None else f"died by {died}"
-    if not received:
-        return None, f"ended with code {os.WEXITSTATUS(status)} and no answer"
-    value, reason = pickle.loads(received)
-    return value, reason
+    """The answer of one piece of work in a process of its own."""
+    child = Fork([work])
+    told, death = child.answer(time_limit)
+    child.end()
+    return (None, death) if death else told
 
 
-def answer(work, writer):
-    """Runs the work in the child and never returns."""
+def together(works, time_limit):
+    """The answers of all works, one after the other in one process.
+
+    A work that ends the process is done again in one of its own, which says how it dies alone; the works after it go on in a new process.
+    """
+    answers = []
+    while len(answers) < len(works):
+        child = Fork(works[len(answers) :])
+        death = None
+        while len(answers) < len(works) and not death:
+            told, death = child.answer(time_limit)
+            if death:
+                _, alone = in_a_fork(works[len(answers)], time_limit)
+                told = None, alone or f"{death} in one process with others, not alone"
+            answers.append(told)
+        child.end()
+    return answers
+
+
+class Fork:
+    """A child that carries out works in order and sends the answer to each."""
+
+    def __init__(self, works):
+        self.reader, writer = multiprocessing.Pipe(duplex=False)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.child = os.fork()
+        if self.child == 0:
+            self.reader.close()
+            carry_out(works, writer)
+        writer.close()
+
+    def answer(self, time_limit):
+        """`(answer, None)`, or `(None, reason)` if the child died or had to be killed over this work."""
+        if not self.reader.poll(time_limit):
+            os.kill(self.child, signal.SIGKILL)
+            return None, f"no end after {time_limit} s"
+        try:
+            return self.reader.recv(), None
+        except EOFError:
+            return None, self.death()
+
+    def death(self):
+        status = self.end()
+        if os.WIFSIGNALED(status):
+            return f"died by {signal.Signals(os.WTERMSIG(status)).name}"
+        return f"ended with code {os.WEXITSTATUS(status)} and no answer"
+
+    def end(self):
+        """Waits for the child's end, once."""
+        status = 0
+        if self.child:
+            _, status = os.waitpid(self.child, 0)
+            self.child = None
+            self.reader.close()
+        return status
+
+
+def carry_out(works, writer):
+    """Does the works in the child and never returns."""
     # The first call after a fork renews torch's pool; two threads of autograd doing so at once would abort.
     torch.set_num_threads(1)
-    try:
-        told = (work(), None)
-    except BaseException as error:
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        told = (None, f"{type(error).__name__}: {error} ({os.path.basename(last.filename)}:{last.lineno})")
-    with os.fdopen(writer, "wb") as pipe:
-        pipe.write(pickle.dumps(told))
+    for work in works:
+        try:
+            told = (work(), None)
+        except BaseException as error:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            told = (None, f"{type(error).__name__}: {error} ({os.path.basename(last.filename)}:{last.lineno})")
+        writer.send(told)
     sys.stdout.flush()
     os._exit(0)
-
-
-def receive(reader, child, time_limit):
-    """Everything the child writes, or `None` after it was killed for taking too long."""
-    end = time.monotonic() + time_limit
-    chunks = []
-    with os.fdopen(reader, "rb", buffering=0) as pipe:
-        while True:
-            ready, _, _ = select.select([pipe], [], [], max(0.0, end - time.monotonic()))
-            if not ready:
-                os.kill(child, signal.SIGKILL)
-                return None
-            chunk = pipe.read(1 << 16)
-            if not chunk:
-                return b"".join(chunks)
-            chunks.append(chunk)

@@ -10,6 +10,7 @@ prints each program that differs, shortened by taking out statements as long as 
 """
 
 import argparse
+import functools
 import logging
 import random
 import re
@@ -232,7 +233,11 @@ def judge(tree, name, compiler):
         _, case = as_case(tree, name)
     except SyntaxError:
         return None
-    parting, death = isolation.in_a_fork(lambda: harness.check(case, compiler), TIME_LIMIT)
+    return harness.check(case, compiler)
+
+
+def judge_in_a_fork(*asked):
+    parting, death = isolation.in_a_fork(functools.partial(judge, *asked), TIME_LIMIT)
     return parting or death
 
 
@@ -259,7 +264,7 @@ def without_each_statement(tree):
 def shorten(tree, name, compiler, parting):
     while True:
         for smaller in without_each_statement(tree):
-            found = judge(smaller, name, compiler)
+            found = judge_in_a_fork(smaller, name, compiler)
             if found and place(found) == place(parting):
                 tree = smaller
                 break
@@ -277,10 +282,12 @@ def main():
     logging.disable(logging.CRITICAL)
     isolation.prepare()
     compiler = harness.COMPILERS[options.compiler]()
+    seeds = range(options.seed, options.seed + options.count)
+    asked = [(generate(seed), f"random {seed}", compiler) for seed in seeds]
+    answers = isolation.together([functools.partial(judge, *one) for one in asked], TIME_LIMIT)
     wrong = 0
-    for seed in range(options.seed, options.seed + options.count):
-        tree, name = generate(seed), f"random {seed}"
-        parting = judge(tree, name, compiler)
+    for seed, (tree, name, _), (parting, death) in zip(seeds, asked, answers, strict=True):
+        parting = parting or death
         if parting:
             wrong += 1
             text, _ = as_case(shorten(tree, name, compiler, parting), name)

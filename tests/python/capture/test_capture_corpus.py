@@ -1,5 +1,6 @@
 """The corpus and the hostile programs through Pyrite's capture, and the harness against compilers that are wrong on purpose."""
 
+import ast
 import json
 import pathlib
 import subprocess
@@ -41,7 +42,7 @@ def one_thread():
 
 @pytest.fixture(scope="module")
 def rows():
-    return run_module("capture.report", "--compiler", "pyrite", "--json")
+    return run_module("capture.report", "--compiler", "pyrite", "--together", "--json")
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +65,37 @@ def test_a_captured_function_does_what_plain_python_does(rows, name):
 @pytest.mark.parametrize("name", expected_to_fail(corpus(), known.CASES | known.NATIVE))
 def test_a_compiled_function_does_what_plain_python_does(native_rows, name):
     assert native_rows[name]["differs"] is None
+
+
+DYING = """
+import os, signal, time
+from capture import isolation
+
+def fail():
+    raise ValueError("wrong")
+
+isolation.prepare()
+works = [lambda: 1, lambda: os.kill(os.getpid(), signal.SIGSEGV), fail, lambda: time.sleep(60), lambda: 5]
+print(isolation.together(works, 3))
+left = []
+works = [lambda: left.append(1), lambda: os._exit(3) if left else 2, lambda: len(left)]
+print(isolation.together(works, 3))
+"""
+
+
+def test_a_case_that_ends_the_process_of_all_is_named_and_the_others_go_on():
+    done = subprocess.run([sys.executable, "-c", DYING], cwd=TESTS, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    first, second = map(ast.literal_eval, done.stdout.splitlines())
+    assert first == [
+        (1, None),
+        (None, "died by SIGSEGV"),
+        (None, "ValueError: wrong (<string>:6)"),
+        (None, "no end after 3 s"),
+        (5, None),
+    ]
+    # What a case leaves behind may end the next one; then it is no fault of that one alone.
+    assert second == [(None, None), (None, "ended with code 3 and no answer in one process with others, not alone"), (0, None)]
 
 
 @needs_capture
