@@ -8,6 +8,10 @@ use pyrite_passes::Gate;
 pub const DECISIONS: &[(&str, &str)] = &[
     ("lower", "an operator becomes loops; refused, it is a call of its reference kernel"),
     ("fuse", "two kernels become one; refused, each writes its results to memory"),
+    (
+        "part",
+        "a kernel is cut into parts that can join those that write what it reads; refused, it waits for all of them",
+    ),
     ("follow", "a kernel runs behind a product, row by row while the rows are in the cache"),
     ("emit", "a kernel becomes machine code; refused, the tile interpreter runs it"),
 ];

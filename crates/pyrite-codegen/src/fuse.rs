@@ -49,7 +49,8 @@ fn side_by_side(first: &Kernel, second: &Kernel) -> Option<Kernel> {
     if alike && shares { joined(first, second, rows) } else { None }
 }
 
-fn scatters(kernel: &Kernel) -> bool {
+/// Whether a kernel writes to places that it computes.
+pub fn scatters(kernel: &Kernel) -> bool {
     kernel.phases.iter().any(|phase| phase.code.insts().iter().any(|inst| matches!(inst, Inst::Scatter { .. })))
 }
 

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! [`pieces`] lowers every operator to kernels of the loop IR, or leaves it a call. [`schedule`] fuses kernels
-//! ([`fuse`]) and finishes them ([`finish`]). A kernel becomes [`Code`]: by the x86-64 emitter ([`x86`]) where the
+//! ([`fuse`]), cuts those that read what is written in parts ([`parts`]) and finishes them ([`finish`]). A kernel becomes [`Code`]: by the x86-64 emitter ([`x86`]) where the
 //! processor has AVX2 or AVX-512, else, and as the oracle of its tests, by the tile interpreter ([`tiles`]).
 //! [`Program`] runs the pieces.
 
@@ -17,6 +17,7 @@ mod finish;
 mod fuse;
 mod listing;
 mod loops;
+mod parts;
 pub mod pieces;
 mod products;
 pub mod program;
