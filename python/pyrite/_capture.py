@@ -169,17 +169,18 @@ def disable(function=None):
 
 
 def allow_in_graph(function):
-    """Lets calls of a function be part of graphs although it belongs to a file whose code is not followed; also a decorator.
+    """Lets calls of a function be part of graphs as they are, each as one node that torch runs; also a decorator.
 
-    Capture follows the body of the function; what it finds there that no graph can hold still breaks the graph. Returns
-    the function; a list or tuple of functions is allowed one by one.
+    Capture does not look into the function: it must compute tensors from tensors and plain values and do nothing else. What
+    it gives is found by calling it on tensors without data. Returns the function; a list or tuple of functions is allowed
+    one by one.
     """
     if isinstance(function, (list, tuple)):
         return [allow_in_graph(each) for each in function]
-    code = getattr(getattr(function, "__func__", function), "__code__", None)
-    if not isinstance(code, types.CodeType):
+    plain = getattr(function, "__func__", function)
+    if not isinstance(plain, types.FunctionType):
         raise TypeError(f"pyrite.allow_in_graph takes functions written in Python, not {function!r}")
-    _native.allow_code(code)
+    _native.allow_function(plain, f"{plain.__module__}.{plain.__qualname__}".replace("<locals>.", ""))
     return function
 
 

@@ -169,8 +169,19 @@ def install() -> None:
 def skip_code(code: types.CodeType) -> None:
     """Lets frames of a code run plain for good."""
 
-def allow_code(code: types.CodeType) -> None:
-    """Lets calls of a code be followed whatever file it is in."""
+class MixedProgram:
+    """A graph with foreign calls: parts that a backend compiled, and parts that torch runs."""
+
+    parts: tuple[int, int]
+    def __call__(self, *arguments: object) -> list[object]: ...
+
+def compile_mixed(
+    graph: Graph, backend: str, options: dict[str, object] | None, example_inputs: tuple[object, ...]
+) -> Callable[..., list[object]]:
+    """Compiles a graph with foreign calls: by a backend of Pyrite's where that is possible, else all of it is torch's."""
+
+def allow_function(function: types.FunctionType, name: str) -> None:
+    """Lets calls of a function written in Python be single nodes of graphs, under a dotted name."""
 
 def skip_files(prefix: str) -> None:
     """Lets calls into files whose names begin so not be followed."""

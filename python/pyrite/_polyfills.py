@@ -367,6 +367,14 @@ def lstm_cell(inputs, state, w_ih, w_hh, b_ih=None, b_hh=None):
     return leave.sigmoid() * cell.tanh(), cell
 
 
+def linalg_norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):
+    if ord is None or isinstance(dim, int) or (dim is None and A.dim() == 1):
+        return torch.linalg.vector_norm(A, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
+    if ord == "fro":
+        return torch.linalg.vector_norm(A, 2, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
+    return torch.linalg.matrix_norm(A, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
+
+
 def divmod_(left, right):
     return left // right, left % right
 
@@ -398,6 +406,7 @@ TABLE = {
     "operator.methodcaller": methodcaller,
     "collections._count_elements": count_elements,
     "torch.einsum": einsum,
+    "torch.linalg.norm": linalg_norm,
     "torch.nn.functional.one_hot": one_hot,
     "torch.gru_cell": gru_cell,
     "torch.lstm_cell": lstm_cell,

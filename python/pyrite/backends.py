@@ -81,6 +81,9 @@ def compiled(graph, backend, options, example_inputs):
     """Compiles a graph with a backend by name, under the debugger where `config` says so."""
     log = logs.get("aot")
     log.info("Step 3: %s compiles a graph of %d operators", backend, graph.op_count)
+    if (foreign := graph.foreign) and ":" not in backend and backend != "eager":
+        log.info("Step 3: torch runs %s", ", ".join(foreign))
+        return _native.compile_mixed(graph, backend, options, tuple(example_inputs))
     if config.debugs():
         return _debugged(graph, backend, options, example_inputs)
     if (name := backend.removeprefix("torch:")) != backend and not options and "?" not in name:

@@ -150,6 +150,17 @@ pub struct GlobalState {
     pub default_dtype: pyrite_tensor::DType,
 }
 
+/// What a call gives, told from metadata alone.
+#[derive(Clone, Debug)]
+pub enum Given {
+    /// A tensor.
+    Tensor(Meta),
+    /// A tuple of tensors, of a class where that is not `tuple`.
+    Tuple(Vec<GraphValue<Meta>>, Option<Object>),
+    /// A list of tensors.
+    List(Vec<GraphValue<Meta>>),
+}
+
 /// A result that is an object, or the exception that was raised instead.
 pub type Made = Result<Object, Raised>;
 
@@ -235,6 +246,15 @@ pub trait Host {
     fn qualified_name(&self, function: Object) -> Option<Arc<str>>;
     /// Whether calls into a function written in Python may be followed; else the reason why not.
     fn may_inline(&self, code: &Code) -> Result<(), String>;
+    /// The name under which calls of a function written in Python are single nodes of graphs, where the user has said so.
+    fn opaque_name(&self, function: Object) -> Option<Arc<str>>;
+    /// What a call of a function would give, by calling it on tensors without data; else the reason why that is not known.
+    fn describe_call(
+        &self,
+        function: Object,
+        args: &[GraphValue<Meta>],
+        kwargs: &[(String, GraphValue<Meta>)],
+    ) -> Result<Given, String>;
     /// What is known of a tensor.
     fn tensor(&self, object: Object) -> Option<TensorFacts>;
     /// What a context variable holds, if anything.

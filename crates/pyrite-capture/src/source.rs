@@ -34,6 +34,8 @@ pub enum Source {
     Key(Rc<Source>, Object),
     /// An attribute of a class, its bases included, unbound.
     ClassItem(Object, Rc<str>),
+    /// What a weak reference refers to, or `None`.
+    Referent(Rc<Source>),
     /// What a context variable holds.
     ContextVariable(Object),
     /// Always this object: a module, a dictionary of globals.
@@ -65,6 +67,7 @@ impl fmt::Display for Source {
             Self::Index(base, index) => write!(f, "{base}[{index}]"),
             Self::Key(base, _) => write!(f, "{base}[…]"),
             Self::ClassItem(_, name) => write!(f, "(class).{name}"),
+            Self::Referent(base) => write!(f, "{base}()"),
             Self::ContextVariable(_) => f.write_str("(context variable)"),
             Self::Fixed(_) => f.write_str("(fixed)"),
         }

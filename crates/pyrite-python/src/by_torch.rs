@@ -19,7 +19,7 @@ use pyrite_sym::Expr;
 use rustc_hash::FxHashMap;
 
 use crate::bridge::{Shim, to_torch};
-use crate::capture::{dtype_name, format_name};
+use crate::capture::{allowed_function, dtype_name, format_name};
 use crate::graph::Graph;
 
 /// A graph that torch runs: call it with one argument per placeholder, and it returns the list of the graph's outputs.
@@ -333,6 +333,9 @@ impl Maker<'_> {
 
     /// The function of a dotted name.
     fn dotted(&self, name: &str) -> PyResult<Py<PyAny>> {
+        if let Some(function) = allowed_function(self.py, name) {
+            return Ok(function);
+        }
         let mut parts = name.split('.');
         let mut object = self.py.import(parts.next().unwrap_or_default())?.into_any();
         for part in parts {

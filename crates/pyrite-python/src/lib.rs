@@ -1,6 +1,7 @@
 //! The extension module `pyrite._native`: what the Python package `pyrite` is made of in Rust.
 //!
-//! [`graph`] shows graphs to Python, [`program`] compiles and runs them, [`by_torch`] lets torch run them, [`bridge`]
+//! [`graph`] shows graphs to Python, [`program`] compiles and runs them, [`by_torch`] lets torch run them, [`mixed`]
+//! both where only torch knows a function, [`bridge`]
 //! takes torch's tensors in and out, [`capture`] captures frames, [`debugged`] checks programs as they run, [`called`] has
 //! backends written in Python. Everything here converts and hands on; what can be said without Python is said in the
 //! crates below.
@@ -13,6 +14,7 @@ mod command;
 mod debugged;
 mod errors;
 mod graph;
+mod mixed;
 mod options;
 mod outcome;
 mod program;
@@ -25,7 +27,7 @@ mod _native {
     use crate::by_torch::{TorchProgram, run_by_torch};
     #[pymodule_export]
     use crate::capture::{
-        Captured, Compiler, allow_code, captures, forget_captures, install, reassembled, skip_code, skip_files,
+        Captured, Compiler, allow_function, captures, forget_captures, install, reassembled, skip_code, skip_files,
     };
     #[pymodule_export]
     use crate::command::main;
@@ -35,6 +37,8 @@ mod _native {
     use crate::errors::{AccuracyError, CompileError};
     #[pymodule_export]
     use crate::graph::{Graph, Node};
+    #[pymodule_export]
+    use crate::mixed::{MixedProgram, compile_mixed};
     #[pymodule_export]
     use crate::outcome::{Outcome, Tape};
     #[pymodule_export]

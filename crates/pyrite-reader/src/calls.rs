@@ -119,6 +119,13 @@ impl Calls<'_> {
         })
     }
 
+    /// Calls a function that no operator stands for, by its dotted name. What it gives is told by whoever knows it.
+    pub fn foreign(&mut self, path: &str, args: Vec<V>, kwargs: Vec<(String, V)>, meta: Value<Meta>) -> V {
+        let node = Node { kwargs, meta: Some(meta), ..Node::new("", Kind::Call(Target::Foreign(path.into())), args) };
+        let name = self.forward.name(None, path.rsplit('.').next().unwrap_or("call"));
+        Value::Tensor(self.forward.push(Node { name, ..node }))
+    }
+
     /// Calls a method of a tensor.
     pub fn method(&mut self, object: V, name: &str, args: Vec<V>, kwargs: Vec<(String, V)>) -> Result<V, Refused> {
         self.checked(|forward| forward.method(object, name, args, kwargs, None, &nowhere()))
@@ -199,8 +206,12 @@ impl Calls<'_> {
 
 /// Whether a call does more than return a value.
 fn has_effect(node: &Node) -> bool {
-    let Kind::Call(Target::Op(op)) = &node.kind else { return false };
-    op.schema.is_mutable() || op.has(pyrite_ir::Tag::Random)
+    match &node.kind {
+        Kind::Call(Target::Op(op)) => op.schema.is_mutable() || op.has(pyrite_ir::Tag::Random),
+        // Nobody knows what a foreign call does beside.
+        Kind::Call(Target::Foreign(_)) => true,
+        _ => false,
+    }
 }
 
 /// What a call may hand out.

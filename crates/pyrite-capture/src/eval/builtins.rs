@@ -122,7 +122,7 @@ impl Evaluator<'_, '_> {
             return Ok(Some(result));
         }
         if (name.starts_with("torch.") || name.starts_with("operator.") || name.starts_with("math."))
-            && let Some(result) = self.call_torch(name, args, kwargs)?
+            && let Some(result) = self.call_torch(name, object, args, kwargs)?
         {
             return Ok(Some(result));
         }

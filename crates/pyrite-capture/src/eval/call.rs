@@ -23,6 +23,12 @@ impl Evaluator<'_, '_> {
                 self.call(&parts.0.clone(), args, kwargs)
             }
             Value::Bound(parts) => self.call_method(&parts.0.clone(), &parts.1.clone(), args, kwargs),
+            Value::Known(object, Some(source))
+                if args.is_empty() && self.host.class_name(self.host.class_of(*object)) == "weakref.ReferenceType" =>
+            {
+                let referent = self.host.call(*object, &[], &[]).map_err(|r| self.raised(r))?;
+                self.wrap(referent, &Rc::new(Source::Referent(source.clone())))
+            }
             Value::Known(object, _) => self.call_known(*object, args, kwargs),
             Value::Instance(instance) => self.call_instance(function, &instance.clone(), args, kwargs),
             Value::Partial(partial) => {
@@ -40,6 +46,13 @@ impl Evaluator<'_, '_> {
     }
 
     fn call_function(&mut self, function: &Rc<FunctionValue>, args: Vec<Value>, kwargs: Keywords) -> Run<Value> {
+        if let Some(origin) = &function.origin
+            && let Some(name) = self.host.opaque_name(origin.object)
+        {
+            // Another function of the same code is another function.
+            self.guard(&origin.source, Check::Is(origin.object));
+            return self.call_foreign(&name, origin.object, &args, &kwargs);
+        }
         if let Some(origin) = &function.origin
             && let Some(name) = self.host.qualified_name(origin.object)
         {

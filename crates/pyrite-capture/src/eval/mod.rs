@@ -18,6 +18,7 @@ mod containers;
 mod contexts;
 mod deque;
 mod finish;
+mod foreign;
 mod iterate;
 mod methods;
 mod newer;

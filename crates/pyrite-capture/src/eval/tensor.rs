@@ -92,7 +92,7 @@ impl Evaluator<'_, '_> {
     }
 
     /// The value of a result in the graph.
-    fn result(&mut self, value: &V, class: Option<Object>) -> Run<Value> {
+    pub(super) fn result(&mut self, value: &V, class: Option<Object>) -> Run<Value> {
         match value {
             GraphValue::Tensor(id) => {
                 let node = *id;
@@ -154,7 +154,7 @@ impl Evaluator<'_, '_> {
     }
 
     /// Nodes know the user's stack.
-    fn stamp(&mut self) {
+    pub(super) fn stamp(&mut self) {
         let stack = self
             .trace
             .last()
@@ -231,7 +231,13 @@ impl Evaluator<'_, '_> {
     }
 
     /// Calls a function of torch by its name; nothing when the graph has no operator for it.
-    pub(super) fn call_torch(&mut self, name: &str, args: &[Value], kwargs: &Keywords) -> Run<Option<Value>> {
+    pub(super) fn call_torch(
+        &mut self,
+        name: &str,
+        object: Object,
+        args: &[Value],
+        kwargs: &Keywords,
+    ) -> Run<Option<Value>> {
         if let Some(method) = name.strip_prefix("torch.Tensor.") {
             let Some((receiver @ Value::Tensor(_), rest)) = args.split_first() else { return Ok(None) };
             return self.tensor_method(receiver, &method.into(), rest.to_vec(), kwargs.clone()).map(Some);
@@ -256,7 +262,7 @@ impl Evaluator<'_, '_> {
             return Ok(None);
         }
         if !self.calls.knows(name) {
-            return Ok(None);
+            return self.call_unknown(name, object, args, kwargs);
         }
         self.check_options(name, kwargs)?;
         let short = name.rsplit('.').next().unwrap_or_default();

@@ -402,7 +402,7 @@ impl Evaluator<'_, '_> {
     pub(super) fn input_name(&self, source: &Source) -> String {
         let mut name: String = match source {
             Source::Local(_, name) | Source::Closure(_, name) | Source::Global(name) => format!("l_{name}_"),
-            Source::Contents(cell) => self.input_name(cell),
+            Source::Contents(base) | Source::Referent(base) => self.input_name(base),
             Source::InstanceItem(base, name) | Source::Attribute(base, name) => match &**name {
                 // What torch's modules keep is named as the user reads it.
                 "_parameters" | "_buffers" | "_modules" => self.input_name(base),

@@ -55,6 +55,7 @@ pub(super) enum Step {
     Index(usize),
     Key(Py<PyAny>),
     ClassItem(Py<PyAny>, Py<PyAny>),
+    Referent,
     ContextVariable(Py<PyAny>),
     Fixed(Py<PyAny>),
 }
@@ -194,6 +195,7 @@ impl Walk {
             Source::Global(name) => (usize::MAX, Step::Global(text(name))),
             Source::Builtin(name) => (usize::MAX, Step::Builtin(text(name))),
             Source::Contents(base) => (self.place(py, base), Step::Contents),
+            Source::Referent(base) => (self.place(py, base), Step::Referent),
             Source::InstanceItem(base, name) => (self.place(py, base), Step::InstanceItem(text(name))),
             Source::Attribute(base, name) => (self.place(py, base), Step::Attribute(text(name))),
             Source::Index(base, index) => (self.place(py, base), Step::Index(*index)),
@@ -365,6 +367,15 @@ impl Walk {
                 }
                 Step::ClassItem(class, name) => {
                     borrowed(super::objects::_PyType_Lookup(class.as_ptr().cast(), name.as_ptr()))
+                }
+                Step::Referent => {
+                    let referent = ffi::PyWeakref_GetObject(parent);
+                    if referent.is_null() {
+                        ffi::PyErr_Clear();
+                        return referent;
+                    }
+                    ffi::Py_INCREF(referent);
+                    own(referent)
                 }
                 Step::ContextVariable(variable) => {
                     let mut value = std::ptr::null_mut();

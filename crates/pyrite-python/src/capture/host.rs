@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -12,7 +13,7 @@ use pyo3::types::{PyRange, PySet, PySlice, PyString, PyTuple, PyType};
 use pyrite_capture::Host;
 use pyrite_capture::code::{Code, RawCode, decode};
 use pyrite_capture::host::{
-    Descriptor, FunctionParts, GlobalState, Kind, Made, Object, Precedence, Raised, TensorFacts,
+    Descriptor, FunctionParts, Given, GlobalState, Kind, Made, Object, Precedence, Raised, TensorFacts,
 };
 use pyrite_capture::opcode::Version;
 use pyrite_ir::{Device, Meta, NodeId, StorageId, Value};
@@ -21,7 +22,7 @@ use pyrite_tensor::{Complex64, DType, MemoryFormat};
 use rustc_hash::FxHashMap;
 
 use super::objects::{Keep, bound};
-use super::rules::{Rule, rule_of};
+use super::rules::{allowed_name, is_skipped};
 use crate::bridge::{Shim, dtype_of};
 
 type Raw = *mut ffi::PyObject;
@@ -298,6 +299,76 @@ impl<'py> Python3<'py> {
             return Kind::Exception;
         }
         if (python_made || &*name == "SimpleNamespace") && !derived { Kind::Instance } else { Kind::Opaque }
+    }
+
+    /// A value with tensors that have no data.
+    fn without_data(&self, value: &Value<Meta>) -> PyResult<Bound<'py, PyAny>> {
+        let unknown = || PyTypeError::new_err("an argument whose sizes are symbols, or that is no plain value");
+        Ok(match value {
+            Value::Tensor(meta) => {
+                let numbers = |sizes: &[SymInt]| sizes.iter().map(SymInt::as_int).collect::<Option<Vec<i64>>>();
+                let shape = numbers(&meta.shape).ok_or_else(unknown)?;
+                let stride = numbers(&meta.stride).ok_or_else(unknown)?;
+                let torch = self.library.torch.bind(self.py);
+                let options = PyDict::new(self.py);
+                options.set_item("dtype", torch.getattr(dtype_name(meta.dtype))?)?;
+                options.set_item("device", "meta")?;
+                torch.getattr("empty_strided")?.call((shape, stride), Some(&options))?
+            }
+            Value::List(items) => {
+                let items = items.iter().map(|item| self.without_data(item)).collect::<PyResult<Vec<_>>>()?;
+                PyList::new(self.py, items)?.into_any()
+            }
+            plain => {
+                let plain = plain.try_map(&mut |_: &Meta| Err(()));
+                let object = plain.ok().and_then(|plain| self.object_of(&plain));
+                self.bound(object.ok_or_else(unknown)?)
+            }
+        })
+    }
+
+    /// What a call on tensors without data has given.
+    fn given(&self, given: &Bound<'py, PyAny>) -> PyResult<Given> {
+        if let Some(meta) = self.meta_of(given)? {
+            return Ok(Given::Tensor(meta));
+        }
+        let other = || PyTypeError::new_err("it gives something else than tensors");
+        let items = |given: &Bound<'py, PyAny>| -> PyResult<Vec<Value<Meta>>> {
+            given.try_iter()?.map(|item| self.meta_of(&item?)?.map(Value::Tensor).ok_or_else(other)).collect()
+        };
+        if given.is_exact_instance_of::<PyList>() {
+            return Ok(Given::List(items(given)?));
+        }
+        if !given.is_instance_of::<PyTuple>() {
+            return Err(other());
+        }
+        let class = given.get_type();
+        let class = (!given.is_exact_instance_of::<PyTuple>()).then(|| self.keep(class.as_any()));
+        // Tensors may stand in tuples inside of it, as the states of recurrent networks do.
+        let nested = given.try_iter()?.map(|item| {
+            let item = item?;
+            match self.meta_of(&item)? {
+                Some(meta) => Ok(Value::Tensor(meta)),
+                None if item.is_exact_instance_of::<PyTuple>() => items(&item).map(Value::List),
+                None => Err(other()),
+            }
+        });
+        Ok(Given::Tuple(nested.collect::<PyResult<_>>()?, class))
+    }
+
+    /// What is known of a tensor without data; nothing for other objects.
+    fn meta_of(&self, object: &Bound<'py, PyAny>) -> PyResult<Option<Meta>> {
+        if !object.is_instance(self.library.tensor.bind(self.py))? {
+            return Ok(None);
+        }
+        let numbers = |numbers: Vec<i64>| numbers.into_iter().map(SymInt::Int).collect::<pyrite_ir::SymDims>();
+        let shape = numbers(object.getattr("shape")?.extract()?);
+        let stride = numbers(object.call_method0("stride")?.extract()?);
+        let dtype = object.getattr("dtype")?;
+        let torch = self.library.torch.bind(self.py);
+        let known = DTYPES.iter().find(|(_, name)| torch.getattr(*name).is_ok_and(|known| known.is(&dtype)));
+        let (dtype, _) = known.ok_or_else(|| PyTypeError::new_err("a tensor of a type that Pyrite does not have"))?;
+        Ok(Some(Meta::strided(&shape, &stride, *dtype)))
     }
 
     fn objects(&self, items: Vec<Bound<'py, PyAny>>) -> Vec<Object> {
@@ -804,14 +875,35 @@ impl Host for Python3<'_> {
 
     fn may_inline(&self, code: &Code) -> Result<(), String> {
         let listed = || self.library.skipped.iter().any(|prefix| code.file.starts_with(&**prefix));
-        let follow = match rule_of(code.object.0, &code.file) {
-            Some(rule) => rule == Rule::Follow,
-            None => !listed(),
-        };
-        if follow {
+        if !is_skipped(&code.file) && !listed() {
             return Ok(());
         }
         Err(format!("a call of {} in {}, which is not followed", code.qualified_name, code.file))
+    }
+
+    fn opaque_name(&self, function: Object) -> Option<Arc<str>> {
+        allowed_name(function.0)
+    }
+
+    fn describe_call(
+        &self,
+        function: Object,
+        args: &[Value<Meta>],
+        kwargs: &[(String, Value<Meta>)],
+    ) -> Result<Given, String> {
+        let describe = || -> PyResult<Given> {
+            let args = args.iter().map(|arg| self.without_data(arg)).collect::<PyResult<Vec<_>>>()?;
+            let named = PyDict::new(self.py);
+            for (key, value) in kwargs {
+                named.set_item(key, self.without_data(value)?)?;
+            }
+            let helper = self.py.import("pyrite._foreign")?;
+            let args = PyTuple::new(self.py, args)?;
+            let describe = if self.opaque_name(function).is_some() { "describe_allowed" } else { "describe" };
+            let given = helper.call_method1(describe, (self.bound(function), args, named))?;
+            self.given(&given)
+        };
+        describe().map_err(|error| error.to_string())
     }
 
     fn tensor(&self, object: Object) -> Option<TensorFacts> {

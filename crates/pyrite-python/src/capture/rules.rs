@@ -1,4 +1,6 @@
-//! Which code is followed beyond, or despite, the rules for libraries: what the user has said.
+//! Which functions are called by graphs as they are, and which code is not followed: what the user has said.
+
+use std::sync::Arc;
 
 use parking_lot::RwLock;
 use pyo3::prelude::*;
@@ -6,20 +8,37 @@ use rustc_hash::FxHashMap;
 
 #[derive(Default)]
 struct Rules {
-    /// Code objects that are followed whatever file they are in, by their address and kept alive.
-    allowed: FxHashMap<usize, Py<PyAny>>,
+    /// Functions whose calls are single nodes, by their addresses, with their names; kept alive.
+    allowed: FxHashMap<usize, (Py<PyAny>, Arc<str>)>,
     /// How the names of files begin whose code is not followed.
     skipped: Vec<String>,
 }
 
 static RULES: RwLock<Option<Rules>> = RwLock::new(None);
 
-/// Lets calls of a code be followed whatever file it is in.
+/// Lets calls of a function written in Python be single nodes of graphs, under a dotted name.
 #[pyfunction]
-pub fn allow_code(code: &Bound<'_, PyAny>) {
+pub fn allow_function(function: &Bound<'_, PyAny>, name: &str) {
+    let address = function.as_ptr() as usize;
     let mut rules = RULES.write();
-    let rules = rules.get_or_insert_default();
-    rules.allowed.insert(code.as_ptr() as usize, code.clone().unbind());
+    let allowed = &mut rules.get_or_insert_default().allowed;
+    let is_taken = |name: &str| allowed.iter().any(|(known, (_, taken))| *known != address && &**taken == name);
+    let names = std::iter::once(name.to_owned()).chain((1..).map(|number| format!("{name}_{number}")));
+    if let Some(name) = names.take(allowed.len() + 1).find(|name| !is_taken(name)) {
+        allowed.insert(address, (function.clone().unbind(), name.into()));
+    }
+}
+
+/// The name of a function whose calls are single nodes, by its address.
+pub fn allowed_name(function: usize) -> Option<Arc<str>> {
+    RULES.read().as_ref()?.allowed.get(&function).map(|(_, name)| name.clone())
+}
+
+/// The function of that name whose calls are single nodes.
+pub fn allowed_function(py: Python<'_>, name: &str) -> Option<Py<PyAny>> {
+    let rules = RULES.read();
+    let found = rules.as_ref()?.allowed.values().find(|(_, known)| &**known == name);
+    found.map(|(function, _)| function.clone_ref(py))
 }
 
 /// Lets calls into files whose names begin so not be followed.
@@ -28,21 +47,7 @@ pub fn skip_files(prefix: String) {
     RULES.write().get_or_insert_default().skipped.push(prefix);
 }
 
-/// What was said of a code; `None` when nothing was.
-pub fn rule_of(code: usize, file: &str) -> Option<Rule> {
-    let rules = RULES.read();
-    let rules = rules.as_ref()?;
-    if rules.allowed.contains_key(&code) {
-        return Some(Rule::Follow);
-    }
-    rules.skipped.iter().any(|prefix| file.starts_with(&**prefix)).then_some(Rule::Skip)
-}
-
-/// Whether code is followed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Rule {
-    /// Always.
-    Follow,
-    /// Never.
-    Skip,
+/// Whether the user has said that code of a file is not followed.
+pub fn is_skipped(file: &str) -> bool {
+    RULES.read().as_ref().is_some_and(|rules| rules.skipped.iter().any(|prefix| file.starts_with(&**prefix)))
 }

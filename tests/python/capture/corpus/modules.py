@@ -341,3 +341,25 @@ def functional_call(module, x):
 @case(lambda: (nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Dropout(0.3), nn.ReLU()), t(6, 4)))
 def training_block(module, x):
     return module(x)
+
+
+class Recurrent(nn.Module):
+    def __init__(self, kind, **options):
+        super().__init__()
+        self.before = nn.Linear(4, 4)
+        self.cells = kind(4, 3, **options)
+        self.after = nn.Linear(self.cells.hidden_size * (2 if self.cells.bidirectional else 1), 2)
+
+    def forward(self, x):
+        y, state = self.cells(self.before(x).relu())
+        return self.after(y * 2).softmax(-1), state
+
+
+@case(
+    lambda: (Recurrent(nn.LSTM), t(2, 5, 4)),
+    lambda: (Recurrent(nn.LSTM, batch_first=True, num_layers=2, bidirectional=True), t(2, 5, 4)),
+    lambda: (Recurrent(nn.GRU, batch_first=True), t(2, 5, 4, grad=True)),
+    lambda: (Recurrent(nn.RNN), t(2, 5, 4)),
+)
+def recurrent_networks(module, x):
+    return module(x)

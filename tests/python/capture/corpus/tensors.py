@@ -469,3 +469,17 @@ def set_data_and_copy(x):
     y.copy_(x)
     y[0].copy_(torch.ones(3))
     return y
+
+
+@case(lambda: (t(4, 4),), lambda: (t(4, 4, grad=True),))
+def decompositions_of_matrices(x):
+    a = x @ x.T + torch.eye(4)
+    values, vectors = torch.linalg.eigh(a)
+    lower = torch.linalg.cholesky(a)
+    return values * 2, (vectors * values) @ vectors.T, torch.linalg.solve(a, x), lower.tril() + 1, torch.linalg.norm(a, "fro")
+
+
+@case(lambda: (t(2, 8),), lambda: (t(2, 8, grad=True),))
+def filtered_by_frequency(x):
+    frequencies = torch.fft.rfft(x * 2, dim=-1)
+    return torch.fft.irfft(frequencies * 0.5, n=x.shape[-1]).relu() + 1, torch.fft.fftn(x).real

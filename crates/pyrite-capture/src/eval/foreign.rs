@@ -1,0 +1,105 @@
+//! Functions that no operator stands for, as single nodes of the graph.
+//!
+//! Two kinds of functions are called by the graph without being understood: those of torch that compute tensors from
+//! tensors, and those that the user has allowed. What they give is told by the host from metadata alone; where it cannot be
+//! told, the graph breaks as for any unknown function.
+
+use std::rc::Rc;
+
+use pyrite_ir::{Meta, NodeId, Value as GraphValue};
+
+use super::call::Keywords;
+use super::{Evaluator, Run};
+use crate::host::{Given, Object};
+use crate::value::Value;
+
+/// Where torch keeps functions that compute and do nothing else.
+const SPACES: [&str; 7] =
+    ["torch.fft.", "torch.linalg.", "torch.special.", "torch._VF.", "torch._C._nn.", "torch.ops.", "torch."];
+
+type V = GraphValue<NodeId>;
+
+impl Evaluator<'_, '_> {
+    /// Calls a function of torch that no operator stands for; nothing when what it gives cannot be told.
+    pub(super) fn call_unknown(
+        &mut self,
+        name: &str,
+        object: Object,
+        args: &[Value],
+        kwargs: &Keywords,
+    ) -> Run<Option<Value>> {
+        let is_space = |space: &&str| name.strip_prefix(*space).is_some_and(|rest| is_function(space, rest));
+        if !SPACES.iter().any(is_space) || kwargs.iter().any(|(key, _)| &**key == "out") {
+            return Ok(None);
+        }
+        let given: Vec<Value> = args.iter().chain(kwargs.iter().map(|(_, value)| value)).cloned().collect();
+        if !self.holds_tensor(&given)? || self.autocasted {
+            return Ok(None);
+        }
+        match self.call_foreign(name, object, args, kwargs) {
+            Err(super::Stop::Break(..)) => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
+    fn holds_tensor(&mut self, values: &[Value]) -> Run<bool> {
+        for value in values {
+            let found = match value {
+                Value::Tensor(_) => true,
+                Value::Tuple(_) | Value::List(_) => {
+                    let items = self.items_of(value)?;
+                    items.iter().any(|item| matches!(item, Value::Tensor(_)))
+                }
+                _ => false,
+            };
+            if found {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Calls a function as one node.
+    pub(super) fn call_foreign(&mut self, name: &str, object: Object, args: &[Value], kwargs: &Keywords) -> Run<Value> {
+        let values = args.iter().map(|arg| self.graph_value(arg)).collect::<Run<Vec<V>>>()?;
+        let mut named = Vec::with_capacity(kwargs.len());
+        for (key, value) in kwargs {
+            named.push((key.to_string(), self.graph_value(value)?));
+        }
+        let described = |this: &Self, value: &V| -> Run<GraphValue<Meta>> {
+            value.try_map(&mut |id: &NodeId| {
+                this.calls.meta(*id).cloned().ok_or_else(|| this.stop("a tensor of which nothing is known"))
+            })
+        };
+        let metas = values.iter().map(|value| described(self, value)).collect::<Run<Vec<_>>>()?;
+        let named_metas = named
+            .iter()
+            .map(|(key, value)| Ok((key.clone(), described(self, value)?)))
+            .collect::<Run<Vec<(String, GraphValue<Meta>)>>>()?;
+        let given = self.host.describe_call(object, &metas, &named_metas).map_err(|reason| {
+            self.stop(format!("a call of {name}, of which it cannot be told what it gives: {reason}"))
+        })?;
+        self.stamp();
+        let (meta, class, is_list) = match given {
+            Given::Tensor(meta) => (GraphValue::Tensor(meta), None, false),
+            Given::Tuple(items, class) => (GraphValue::List(items), class, false),
+            Given::List(items) => (GraphValue::List(items), None, true),
+        };
+        let node = self.calls.foreign(name, values, named, meta);
+        let result = self.result(&node, class)?;
+        Ok(match &result {
+            Value::Tuple(tuple) if is_list => Value::List(Rc::new(crate::value::ListValue {
+                items: std::cell::RefCell::new(tuple.items.clone()),
+                ..Default::default()
+            })),
+            _ => result,
+        })
+    }
+}
+
+/// Whether a name in a space of functions is one of a function that leaves its arguments as they are.
+fn is_function(space: &str, rest: &str) -> bool {
+    let stem = rest.split('.').next().unwrap_or_default();
+    let in_place = rest.split('.').any(|part| part.ends_with('_'));
+    !in_place && !rest.starts_with('_') && (space != "torch." || !rest.contains('.')) && !stem.is_empty()
+}

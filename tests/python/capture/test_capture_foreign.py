@@ -1,0 +1,135 @@
+"""Functions that no operator stands for: single nodes of a graph, which torch runs between what a backend compiles."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from capture import harness
+
+pytestmark = pytest.mark.skipif(not harness.Pyrite.is_installed(), reason="this installation of pyrite has no `pyrite.compile`")
+package = pytest.importorskip("pyrite")
+
+CALLS = []
+
+
+@package.allow_in_graph
+def opaque(x, factor=2.0):
+    CALLS.append(x.device.type)
+    return x.sin() * factor, x.cos()
+
+
+def user(x):
+    sine, cosine = opaque(x + 1, factor=3.0)
+    return (sine * cosine).relu() + torch.linalg.vector_norm(x)
+
+
+@pytest.fixture
+def graphs():
+    """The graphs that a backend of its own sees, which runs them with torch."""
+    package.reset()
+    CALLS.clear()
+    return []
+
+
+def seen_by(graphs):
+    def backend(graph, inputs):
+        graphs.append(graph)
+        return package.backends.lookup("eager")(graph, inputs)
+
+    return backend
+
+
+def test_an_allowed_function_is_one_node_and_is_not_followed(graphs):
+    x = torch.randn(3)
+    found = package.compile(user, backend=seen_by(graphs))(x)
+    assert CALLS == ["meta", "cpu"]
+    assert torch.equal(found, user(x))
+    (graph,) = graphs
+    assert graph.foreign == [f"{__name__}.opaque"]
+    assert "sin" not in graph.code.replace("opaque", "") and "factor = 3.0" in graph.code
+
+
+def test_two_allowed_functions_of_one_name_stay_apart(graphs):
+    def make(amount):
+        @package.allow_in_graph
+        def shifted(x):
+            return x + amount
+
+        return shifted
+
+    one, two = make(1), make(2)
+    x = torch.zeros(2)
+    called = package.compile(lambda function, x: function(x) * 10, backend="eager")
+    assert [called(function, x).tolist() for function in (one, two)] == [[10.0, 10.0], [20.0, 20.0]]
+    assert package.compile(lambda x: one(x) * 10 + two(x), backend=seen_by(graphs))(x).tolist() == [12.0, 12.0]
+    assert len(graphs[0].foreign) == 2
+
+
+def test_what_an_allowed_function_gives_has_to_be_tensors(graphs):
+    @package.allow_in_graph
+    def described(x):
+        return str(x)
+
+    found = package.explain(lambda x: (described(x * 2), x + 1))(torch.ones(2))
+    assert "it gives something else than tensors" in found.break_reasons[0].reason
+
+
+@pytest.mark.parametrize("backend", ["eager", "native", "aot_eager"])
+def test_gradients_flow_through_compiled_parts_and_foreign_calls(graphs, backend):
+    grads = []
+    for function in (user, package.compile(user, backend=backend)):
+        x = torch.linspace(0, 1, 5).requires_grad_()
+        y = function(x)
+        y.sum().backward()
+        grads += [y.detach(), x.grad]
+    torch.testing.assert_close(grads[:2], grads[2:])
+
+
+def test_a_backend_compiles_what_lies_between_foreign_calls():
+    captured = []
+    package.reset()
+    package.compile(user, backend=seen_by(captured))(torch.randn(3))
+    program = package._native.compile_mixed(captured[0], "native", None, (torch.randn(3),))
+    assert program.parts == (2, 1)
+
+
+def test_a_graph_that_writes_is_left_to_torch_as_a_whole():
+    def writes(x):
+        y = x.clone()
+        y += opaque(y)[0]
+        return y * 2
+
+    x = torch.randn(3)
+    torch.testing.assert_close(package.compile(writes)(x), writes(x))
+
+
+@pytest.fixture(scope="module")
+def custom():
+    library = torch.library.Library("capture_tests", "DEF")
+    library.define("twice(Tensor x) -> Tensor")
+    library.impl("twice", lambda x: x * 2, "CompositeExplicitAutograd")
+    library.impl("twice", torch.empty_like, "Meta")
+    yield torch.ops.capture_tests.twice
+    library._destroy()
+
+
+def test_a_custom_operator_is_part_of_the_graph(graphs, custom):
+    x = torch.randn(3)
+    found = package.compile(lambda x: custom(x + 1) * 3, backend=seen_by(graphs))(x)
+    assert torch.equal(found, (x + 1) * 2 * 3)
+    assert "torch.ops.capture_tests.twice" in graphs[0].code
+
+
+PROGRAM = """
+import sys, torch, pyrite
+model = torch.nn.LSTM(4, 3)
+pyrite.compile(model, backend="native")(torch.randn(2, 5, 4))
+pyrite.compile(lambda x: torch.fft.rfft(x * 2), backend="eager")(torch.randn(4))
+assert "torch._dynamo" not in sys.modules
+"""
+
+
+def test_functions_of_torch_are_described_without_its_own_capture():
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
