@@ -1,9 +1,10 @@
 //! `pyrite bisect FILE`: which stage, and which single rewrite, makes a program fail?
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use pyrite_debug::{Determinism, Folder, Found, Isolated, Limits, Question};
+use anyhow::Context as _;
+use pyrite_debug::{Determinism, Effort, Folder, Found, Isolated, Limits, Question};
 use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_oracle::Verdict;
 use pyrite_reduce::Candidate;
@@ -46,6 +47,9 @@ pub struct Bisect {
     /// How many seconds a run may take
     #[arg(long, value_name = "SECONDS", default_value_t = 300.0, value_parser = seconds)]
     time_limit: f64,
+    /// Ask nothing more after this many seconds, and say what was not asked
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    time_budget: Option<f64>,
     /// Keep a trace in this folder, for `pyrite report`
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
@@ -79,7 +83,11 @@ impl Bisect {
                 ..Question::default()
             };
             let candidate = program.candidate(self.seed)?;
-            match bisect(&candidate, &question, self.culprits, Duration::from_secs_f64(self.time_limit))? {
+            let patience = Patience {
+                question: Duration::from_secs_f64(self.time_limit),
+                search: self.time_budget.map(Duration::from_secs_f64),
+            };
+            match bisect(&candidate, &question, self.culprits, patience)? {
                 Ok(found) => {
                     if let Some(out) = &self.out {
                         tracing::begin_in(out);
@@ -111,7 +119,8 @@ impl Bisect {
         let mut found = Vec::new();
         let mut open = vec![self.file.clone()];
         while let Some(folder) = open.pop() {
-            for entry in std::fs::read_dir(&folder)? {
+            let entries = std::fs::read_dir(&folder);
+            for entry in entries.with_context(|| format!("the folder {} cannot be listed", folder.display()))? {
                 let path = entry?.path();
                 if path.is_dir() && path.file_name().is_some_and(|name| name != "trace" && name != "storages") {
                     open.push(path);
@@ -144,12 +153,16 @@ impl Bisect {
                 "vanishes_with": switches,
                 "determinism": found.determinism,
                 "queries": found.queries,
+                "unasked": found.unasked,
             });
             println!("{report:#}");
         } else {
             println!("{}: {}", file.display(), found.signature);
             lines(found).iter().for_each(|line| println!("{line}"));
             println!("{} queries", found.queries);
+            if !found.unasked.is_empty() {
+                eprintln!("next: a longer --time-budget, or none, asks the rest");
+            }
         }
         ExitCode::SUCCESS
     }
@@ -170,6 +183,9 @@ pub fn lines(found: &Found) -> Vec<String> {
         }
         Determinism::Unknown => {}
     }
+    if !found.unasked.is_empty() {
+        lines.push(format!("not asked for want of time: {}", found.unasked.join("; ")));
+    }
     lines
 }
 
@@ -177,23 +193,34 @@ pub fn lines(found: &Found) -> Vec<String> {
 pub fn data(found: &Found) -> serde_json::Value {
     json!({
         "backend": found.backend, "stage": found.adds, "queries": found.queries, "part": found.part,
-        "culprits": found.culprits, "determinism": found.determinism,
+        "culprits": found.culprits, "determinism": found.determinism, "unasked": found.unasked,
         "vanishes_with": found.vanishes_with.iter().map(|switch| switch.setting).collect::<Vec<_>>(),
     })
+}
+
+/// How long a bisection may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// A single question; longer is a hang.
+    pub question: Duration,
+    /// All of them; after that nothing more is asked.
+    pub search: Option<Duration>,
 }
 
 /// Finds where a failure begins, in workers; the verdict where the program does not fail.
 pub fn bisect(
     candidate: &Candidate,
     question: &Question,
-    most: usize,
-    time: Duration,
+    culprits: usize,
+    patience: Patience,
 ) -> Result<Result<Found, Verdict>, Failure> {
-    let limits = Limits { time, memory: None };
+    let limits = Limits { time: patience.question, memory: None };
     let own = crate::Invocation::own()?;
     let workers = Isolated::new(&own.program.clone(), crate::worker_arguments(own), question.clone(), limits)?;
     let scratch = tempfile::tempdir()?;
     let path = Folder::scratch(scratch.path())?.write("program.py", candidate, &[])?;
     let ask = |question: &Question| workers.judge_asked(&path, question);
-    Ok(pyrite_debug::bisect(candidate, question, most, scratch.path(), &ask))
+    let begun = Instant::now();
+    let over = || patience.search.is_some_and(|time| begun.elapsed() >= time);
+    Ok(pyrite_debug::bisect(candidate, question, Effort { culprits, over: &over }, scratch.path(), &ask))
 }

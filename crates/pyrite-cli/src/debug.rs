@@ -2,10 +2,15 @@
 //!
 //! Confirms the failure by running the program several times, says what kind it is, finds the stage it begins with,
 //! reduces the program, proves the result in a fresh process, and writes a report beside it.
+//!
+//! Where a stage is looked for, every question compiles the program once more. Pyrite's own backends take milliseconds for
+//! that and are asked about the whole program. Others take up to minutes: they are asked about the smallest program, which
+//! fails in the same way, and for so long and no longer.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use anyhow::Context as _;
 use pyrite_debug::{Isolated, Limits, Question};
 use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_oracle::{Class, Oracle, Signature, Verdict};
@@ -16,7 +21,7 @@ use serde_json::json;
 use crate::ExitCode;
 use crate::Outcome;
 use crate::analyze::{Layer, analyze_apart};
-use crate::bisect::{bisect, data, lines};
+use crate::bisect::{Patience, bisect, data, lines};
 use crate::doctor::Torch;
 use crate::failure::Failure;
 use crate::minify::Minify;
@@ -27,6 +32,20 @@ use crate::story::Story;
 use crate::switches::Comparing;
 use crate::target::Target;
 use crate::tracing;
+
+/// How many guilty steps are looked for.
+const CULPRITS: usize = 4;
+/// How many seconds are spent on bisecting unless told otherwise.
+const BISECTING: f64 = 120.0;
+
+/// Which program is bisected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bisecting {
+    /// The one that came in.
+    Whole,
+    /// What the minifier left of it.
+    Smallest,
+}
 
 /// Confirm, classify, bisect, minify and prove a failure
 #[derive(clap::Args)]
@@ -48,7 +67,7 @@ pub struct Debug {
     /// The seed of random numbers and of generated inputs [default: what the file says, else 0]
     #[arg(long)]
     seed: Option<u64>,
-    /// Stop reducing after this many seconds
+    /// Stop reducing after this many seconds, and bisecting after as many [default: no limit, and 120 for bisecting]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     time_budget: Option<f64>,
     /// How many seconds a run may take before it is a hang [default: 300, then ten times the first run]
@@ -110,12 +129,9 @@ impl Debug {
         let candidate = program.candidate(self.seed)?;
         let mut story = Story::begin();
         let Some(signature) = self.confirm(&candidate, &question, &mut story)? else { return Ok(ExitCode::from(1)) };
-        match bisect(&candidate, &question, 4, self.time())? {
-            Ok(found) => self.say(&mut story, "bisect", &lines(&found).join("; "), data(&found)),
-            Err(verdict) => {
-                let object = json!({"verdict": verdict.name()});
-                self.say(&mut story, "bisect", "the failure did not come again", object);
-            }
+        let when = if backend.contains(':') { Bisecting::Smallest } else { Bisecting::Whole };
+        if when == Bisecting::Whole {
+            self.bisect(&candidate, &question, &self.file, &mut story)?;
         }
         let folder = self.folder()?;
         tracing::begin_in(&folder);
@@ -138,6 +154,13 @@ impl Debug {
         let proven = code == ExitCode::SUCCESS;
         let proof = if proven { "the repro fails so in a fresh process" } else { "the smallest program is not proven" };
         story.tell("prove", proof, json!({"proven": proven}));
+        if when == Bisecting::Smallest && proven {
+            let repro = folder.join("repro.py");
+            let smallest = Program::open(&repro)?;
+            let backend = smallest.read.get("backend").unwrap_or(&backend).to_owned();
+            let question = Question { backend, seed: smallest.seed(None), ..question };
+            self.bisect(&smallest.candidate(None)?, &question, &repro, &mut story)?;
+        }
         story.tell_trace();
         if let Some(target) = self.target {
             let path = target.write(&folder)?;
@@ -151,9 +174,35 @@ impl Debug {
             } else {
                 Torch::Absent
             };
-        std::fs::write(&path, story.markdown(&signature.to_string(), &self.file, &backend, &folder, torch))?;
+        std::fs::write(&path, story.markdown(&signature.to_string(), &self.file, &backend, &folder, torch))
+            .with_context(|| format!("{} cannot be written", path.display()))?;
         self.say(&mut story, "report", &path.display().to_string(), json!({"report": path}));
         Ok(code)
+    }
+
+    /// Says where the failure of a program begins.
+    fn bisect(
+        &self,
+        candidate: &Candidate,
+        question: &Question,
+        file: &Path,
+        story: &mut Story,
+    ) -> Result<(), Failure> {
+        let search = Duration::from_secs_f64(self.time_budget.unwrap_or(BISECTING));
+        match bisect(candidate, question, CULPRITS, Patience { question: self.time(), search: Some(search) })? {
+            Ok(found) => {
+                self.say(story, "bisect", &lines(&found).join("; "), data(&found));
+                if !found.unasked.is_empty() && !self.json {
+                    let (file, backend) = (file.display(), &question.backend);
+                    eprintln!("next: `pyrite bisect {file} --backend '{backend}'` asks the rest");
+                }
+            }
+            Err(verdict) => {
+                let object = json!({"verdict": verdict.name()});
+                self.say(story, "bisect", "the failure did not come again", object);
+            }
+        }
+        Ok(())
     }
 
     /// Runs the program several times and says what kind of failure it is; nothing where it does not fail.

@@ -147,6 +147,17 @@ fn bisection_says_with_which_stage_a_failure_begins() {
 }
 
 #[test]
+fn a_bisection_without_time_says_what_it_did_not_ask() {
+    let folder = folder(PROGRAM);
+    let backend = "relu_accuracy_error_TESTING_ONLY";
+    let args = ["bisect", "program.py", "--backend", backend, "--time-budget", "0.000001", "--json"];
+    let output = pyrite(folder.path(), &args);
+    let report = json(&output);
+    assert_eq!((output.status.code(), &report["queries"]), (Some(0), &1.into()));
+    assert_eq!(report["unasked"][0], "whether it fails with pre_dispatch_eager");
+}
+
+#[test]
 fn one_command_confirms_bisects_minifies_and_proves() {
     let folder = folder(PROGRAM);
     let args = ["debug", "program.py", "--backend", "relu_accuracy_error_TESTING_ONLY", "--out", "found"];

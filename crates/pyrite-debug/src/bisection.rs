@@ -4,8 +4,11 @@
 //! In it, steps are left out: Pyrite's numbered rewrites, or the steps that PyTorch's own bisector numbers. Every step
 //! that is found is left out before the next is looked for, so that several culprits come out. Settings that make the
 //! failure vanish are named too, and whether the compiler makes the same code twice.
+//!
+//! Every question may take a whole compilation. When the time given is over nothing more is asked: what is known by then
+//! is the answer, and what was not asked is listed. A search that was cut short names no step.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 
 use pyrite_bisect::{Switch, culprits, stages, subsystems, switches};
@@ -48,52 +51,100 @@ pub struct Found {
     pub signature: Signature,
     /// How many questions it took.
     pub queries: u64,
+    /// What was not asked for want of time.
+    pub unasked: Vec<String>,
+}
+
+/// How much work a bisection may be.
+#[derive(Clone, Copy)]
+pub struct Effort<'a> {
+    /// How many guilty steps are looked for.
+    pub culprits: usize,
+    /// Whether the time is over; looked at before every question but the first.
+    pub over: &'a dyn Fn() -> bool,
 }
 
 /// How many steps are allowed where all are.
 const ALL: u64 = 1 << 40;
 
-/// Finds the stage, the part and the steps, at most this many; the verdict where the program does not fail. `ask` judges
-/// the candidate; `scratch` is a folder for what compilers write down.
+/// Finds the stage, the part and the steps; the verdict where the program does not fail. `ask` judges the candidate;
+/// `scratch` is a folder for what compilers write down.
 pub fn bisect(
     candidate: &Candidate,
     question: &Question,
-    most: usize,
+    effort: Effort<'_>,
     scratch: &Path,
     ask: &dyn Fn(&Question) -> Verdict,
 ) -> Result<Found, Verdict> {
-    let queries = Cell::new(0);
-    let ask = |backend: &str, rewrites: Option<u64>, refused: &[String]| {
-        queries.set(queries.get() + 1);
-        ask(&Question { backend: backend.to_owned(), rewrites, refused: refused.to_vec(), ..question.clone() })
-    };
-    let whole = ask(&question.backend, None, &[]);
+    let asker = Asker { question, ask, over: effort.over, queries: Cell::new(0), unasked: RefCell::default() };
+    // However little time there is, the failure itself is asked for.
+    let whole = asker.judged(&question.backend, None, &[]);
     let Some(signature) = whole.signature().cloned() else { return Err(whole) };
     let fails = |verdict: &Verdict| verdict.signature().is_some_and(|found| signature.holds(found));
 
     // Stages are few, and each is a whole compiler: the first that fails is asked for in order.
     let row = stages(question.backend.split('?').next().unwrap_or_default());
     let last = row.len() - 1;
-    let guilty = (0..last).find(|index| fails(&ask(&row[*index].0, None, &[]))).unwrap_or(last);
+    let earlier = |index: &usize| {
+        let stage = &row[*index].0;
+        asker.ask(stage, None, &[], || format!("whether it fails with {stage}")).is_some_and(|verdict| fails(&verdict))
+    };
+    let guilty = (0..last).find(earlier).unwrap_or(last);
     let (name, adds) = row[guilty].clone();
     let backend = if guilty == last { question.backend.clone() } else { name.clone() };
 
-    let search = Search { candidate, scratch, most, ask: &ask };
+    let search = Search { candidate, scratch, most: effort.culprits, asker: &asker };
     let (part, culprits) = if name.starts_with("torch:") {
         search.parts_of_torch(&name, &backend)
     } else {
         (None, search.rewrites(&backend))
     };
-    let vanishes_with = switches(&name)
-        .iter()
-        .filter(|switch| {
-            let verdict = ask(&with_setting(&backend, switch.setting), None, &[]);
-            matches!(verdict, Verdict::Pass | Verdict::Noise)
-        })
-        .copied()
-        .collect();
+    let without = |switch: &&Switch| {
+        let what = || format!("whether it vanishes with {}", switch.setting);
+        let verdict = asker.ask(&with_setting(&backend, switch.setting), None, &[], what);
+        matches!(verdict, Some(Verdict::Pass | Verdict::Noise))
+    };
+    let vanishes_with = switches(&name).iter().filter(without).copied().collect();
     let determinism = search.determinism(&name, &backend);
-    Ok(Found { backend: name, adds, part, culprits, vanishes_with, determinism, signature, queries: queries.get() })
+    let (queries, unasked) = (asker.queries.get(), asker.unasked.into_inner());
+    Ok(Found { backend: name, adds, part, culprits, vanishes_with, determinism, signature, queries, unasked })
+}
+
+/// Asks while there is time, and notes what is not asked.
+struct Asker<'a> {
+    question: &'a Question,
+    ask: &'a dyn Fn(&Question) -> Verdict,
+    over: &'a dyn Fn() -> bool,
+    queries: Cell<u64>,
+    unasked: RefCell<Vec<String>>,
+}
+
+impl Asker<'_> {
+    /// The verdict on the program with a backend, so many of its rewrites, and without those refused; nothing when the
+    /// time is over.
+    fn ask(
+        &self,
+        backend: &str,
+        rewrites: Option<u64>,
+        refused: &[String],
+        what: impl FnOnce() -> String,
+    ) -> Option<Verdict> {
+        if (self.over)() {
+            let what = what();
+            let mut unasked = self.unasked.borrow_mut();
+            if !unasked.contains(&what) {
+                unasked.push(what);
+            }
+            return None;
+        }
+        Some(self.judged(backend, rewrites, refused))
+    }
+
+    fn judged(&self, backend: &str, rewrites: Option<u64>, refused: &[String]) -> Verdict {
+        self.queries.set(self.queries.get() + 1);
+        let (backend, refused) = (backend.to_owned(), refused.to_vec());
+        (self.ask)(&Question { backend, rewrites, refused, ..self.question.clone() })
+    }
 }
 
 fn with_setting(backend: &str, setting: &str) -> String {
@@ -104,7 +155,7 @@ struct Search<'a> {
     candidate: &'a Candidate,
     scratch: &'a Path,
     most: usize,
-    ask: &'a dyn Fn(&str, Option<u64>, &[String]) -> Verdict,
+    asker: &'a Asker<'a>,
 }
 
 impl Search<'_> {
@@ -114,14 +165,35 @@ impl Search<'_> {
         if steps(&[]).is_empty() {
             return Vec::new();
         }
-        culprits(self.most, steps, &mut |n, without| (self.ask)(backend, Some(n), without)).names
+        self.whole(steps, &|n, without| {
+            self.asker.ask(backend, Some(n), without, || "which further rewrites are guilty".to_owned())
+        })
+    }
+
+    /// The guilty steps that were found before the time was over.
+    fn whole(
+        &self,
+        steps: &mut dyn FnMut(&[String]) -> Vec<String>,
+        judge: &dyn Fn(u64, &[String]) -> Option<Verdict>,
+    ) -> Vec<String> {
+        // How many were known when a question stayed open. What comes after it is no answer.
+        let known = Cell::new(usize::MAX);
+        let mut found = culprits(self.most, steps, &mut |n, without| {
+            judge(n, without).unwrap_or_else(|| {
+                known.set(known.get().min(without.len()));
+                Verdict::Invalid("the time is over".to_owned())
+            })
+        });
+        found.names.truncate(known.get());
+        found.names
     }
 
     /// The guilty part of one of torch's backends, and its guilty steps.
     fn parts_of_torch(&self, name: &str, backend: &str) -> (Option<String>, Vec<String>) {
         for subsystem in subsystems(name) {
             let without = with_setting(backend, &format!("limit={}:0", subsystem.name));
-            if !matches!((self.ask)(&without, None, &[]), Verdict::Pass | Verdict::Noise) {
+            let verdict = self.asker.ask(&without, None, &[], || format!("the {}", subsystem.what));
+            if !matches!(verdict, Some(Verdict::Pass | Verdict::Noise)) {
                 continue;
             }
             let file = self.scratch.join("steps.json");
@@ -129,7 +201,8 @@ impl Search<'_> {
                 let numbers: Vec<&str> = without.iter().filter_map(|step| step.split(':').next()).collect();
                 let skip = if numbers.is_empty() { "-1".to_owned() } else { numbers.join(",") };
                 let setting = format!("limit={0}:{n}&skip={0}:{skip}&steps={1}", subsystem.name, file.display());
-                (self.ask)(&with_setting(backend, &setting), None, &[])
+                let what = || format!("which further steps are guilty among the {}", subsystem.what);
+                self.asker.ask(&with_setting(backend, &setting), None, &[], what)
             };
             // Steps keep their numbers when others are left out, and those that are left out count.
             let steps = &mut |without: &[String]| {
@@ -139,8 +212,8 @@ impl Search<'_> {
                 let names: Vec<String> = serde_json::from_str(&text).unwrap_or_default();
                 names.iter().enumerate().map(|(number, name)| format!("{number}: {name}")).collect()
             };
-            let found = culprits(self.most, steps, &mut |n, without| limited(n, without));
-            return (Some(format!("{} ({})", subsystem.what, subsystem.name)), found.names);
+            let found = self.whole(steps, &limited);
+            return (Some(format!("{} ({})", subsystem.what, subsystem.name)), found);
         }
         (None, Vec::new())
     }
@@ -150,7 +223,8 @@ impl Search<'_> {
         let code = |number: u32| -> Option<String> {
             if name == "torch:inductor" {
                 let file = self.scratch.join(format!("code_{number}.json"));
-                (self.ask)(&with_setting(backend, &format!("code={}", file.display())), None, &[]);
+                let what = || "whether the same code is made twice".to_owned();
+                self.asker.ask(&with_setting(backend, &format!("code={}", file.display())), None, &[], what)?;
                 return std::fs::read_to_string(file).ok().filter(|code| code != "[]");
             }
             if name.contains(':') {
@@ -221,9 +295,38 @@ mod tests {
         };
         let question = Question { backend: name.to_owned(), reference: "eager".to_owned(), ..Question::default() };
         let scratch = std::env::temp_dir();
-        let found = bisect(&candidate, &question, 8, &scratch, &ask).expect("a failure");
+        let effort = Effort { culprits: 8, over: &|| false };
+        let found = bisect(&candidate, &question, effort, &scratch, &ask).expect("a failure");
+        assert_eq!(found.unasked, Vec::<String>::new());
         assert_eq!((found.backend.as_str(), &found.culprits), (name, &planted));
         assert_eq!(found.determinism, Determinism::Same);
-        assert!(matches!(bisect(&candidate, &question, 8, &scratch, &|_| Verdict::Pass), Err(Verdict::Pass)));
+        assert!(matches!(bisect(&candidate, &question, effort, &scratch, &|_| Verdict::Pass), Err(Verdict::Pass)));
+
+        // With no time at all the failure is confirmed, no step is named, and what was not asked is said.
+        let found = bisect(&candidate, &question, Effort { over: &|| true, ..effort }, &scratch, &ask);
+        let found = found.expect("a failure");
+        assert_eq!((found.queries, found.culprits.len()), (1, 0));
+        assert_eq!(found.unasked.last().map(String::as_str), Some("which further rewrites are guilty"));
+    }
+
+    #[test]
+    fn steps_found_in_time_are_kept_and_the_one_that_was_searched_for_is_not() {
+        let (candidate, name) = (candidate(), "aot_eager_decomp_partition");
+        let all = rewrites_of(&candidate, name, &[]);
+        let planted: Vec<String> = vec![all[1].clone(), all[all.len() - 1].clone()];
+        let over = Cell::new(false);
+        let ask = |question: &Question| {
+            // The time ends with the first question about the second culprit.
+            over.set(over.get() || !question.refused.is_empty());
+            let made = if question.backend == name { rewrites_of(&candidate, name, &question.refused) } else { vec![] };
+            let limit = question.rewrites.map_or(made.len(), |n| (n as usize).min(made.len()));
+            let wrong = made[..limit].iter().any(|rewrite| planted.contains(rewrite));
+            if wrong { Verdict::Fail(Signature::new(Stage::Forward, Class::Value)) } else { Verdict::Pass }
+        };
+        let question = Question { backend: name.to_owned(), reference: "eager".to_owned(), ..Question::default() };
+        let effort = Effort { culprits: 8, over: &|| over.get() };
+        let found = bisect(&candidate, &question, effort, &std::env::temp_dir(), &ask).expect("a failure");
+        assert_eq!(found.culprits, planted[..1]);
+        assert_eq!(found.unasked, ["which further rewrites are guilty"]);
     }
 }

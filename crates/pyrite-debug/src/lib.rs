@@ -28,7 +28,7 @@ mod tracing;
 mod verdicts;
 mod wrapper;
 
-pub use bisection::{Determinism, Found, bisect};
+pub use bisection::{Determinism, Effort, Found, bisect};
 pub use command::Command;
 pub use isolated::{Isolated, Limits};
 pub use judge::{
