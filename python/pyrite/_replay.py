@@ -55,7 +55,10 @@ class Missing:
         return Missing, (self.what,)
 
     def __getattr__(self, name):
-        raise PyriteError(f"the record has no {self.what}, which the frame uses: it could not be stored")
+        raise PyriteError(
+            f"the record has no {self.what}, which the frame uses: it could not be stored. Remedy: the log named the reason when the "
+            "frame was recorded; give the frame something that can be pickled, and record it again."
+        )
 
     def __call__(self, *args, **kwargs):
         return self.__getattr__("__call__")

@@ -22,9 +22,12 @@ class Region:
 
         text = graph.code
         if any(node.op == "get_attr" for node in graph.nodes) or any(word in text for word in _SWITCHES):
-            raise NotImplementedError(f"torch:{backend} takes no graph with constants, or with switches of grad mode or autocast")
+            raise NotImplementedError(
+                f"torch:{backend} takes no graph with constants, or with switches of grad mode or autocast: move them out of what is "
+                'compiled, or compile it with backend="native"'
+            )
         if strange := [name for name in graph.foreign if not name.startswith("torch.")]:
-            raise NotImplementedError(f"torch:{backend} is not told of {', '.join(strange)}")
+            raise NotImplementedError(f"torch:{backend} is not told of {', '.join(strange)}: call it outside of what is compiled")
         space = {"torch": torch, "device": torch.device, "inf": math.inf, "nan": math.nan}
         exec(compile(text, "<graph>", "exec"), space)
         self.module = torch.fx.symbolic_trace(space["Repro"]())

@@ -62,6 +62,15 @@ def named(backend):
     return backend if backend in known or ":" in backend else f"torch:{backend}"
 
 
+def _as_torch_means(backend):
+    """The backend that a call of torch.compile names: torch's, even where Pyrite has one of the same name.
+
+    Torch's backends that fail on purpose look for functions that captured graphs no longer have, so Pyrite's stand for them.
+    """
+    theirs = backend in torch._dynamo.list_backends(()) and not backend.endswith("_TESTING_ONLY")
+    return f"torch:{backend}" if theirs else named(backend)
+
+
 def _as_set_here(backend):
     """Inductor with the settings that this process has changed, since it compiles in another one."""
     name, _, given = backend.partition("?")
@@ -96,7 +105,9 @@ class _Region:
     def _known(self):
         """Refuses operators that nobody here can run."""
         if unknown := self.imported.graph.foreign:
-            raise CompileError(f"Pyrite does not know {', '.join(unknown)}")
+            raise CompileError(
+                f"Pyrite does not know {', '.join(unknown)}\nRemedy: call it outside of what is compiled; without `strict` the region runs eagerly."
+            )
 
     def _give_up(self, error):
         if self.strict:
@@ -181,7 +192,7 @@ def watched():
         if not isinstance(backend, str):
             _watch.current().unchecked.append(f"a backend that is a function: {backend!r}")
             return original(model, backend=backend, options=options, mode=mode, **settings)
-        name = named(backend)
+        name = _as_torch_means(backend)
         if mode and name == "torch:inductor":
             options = torch._inductor.list_mode_options(mode) | (options or {})
         if options and name.startswith("torch:"):

@@ -11,6 +11,7 @@ use pyrite_compare::{Place, Report, Results};
 use pyrite_compiler::Options;
 use pyrite_compiler::backend::{Backend, Direction};
 use pyrite_debug::{Broken, compared, execute, printed};
+use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_interp::Mode;
 use pyrite_ir::{Kind, NodeId, Patch, Value};
 use pyrite_reduce::Candidate;
@@ -68,7 +69,9 @@ impl Analyze {
         let Analysis { layers, judged } = analyze(&whole, &backend, &reference, &options).map_err(|stopped| {
             let (what, error) = match &stopped {
                 Stopped::NothingToReturn => {
-                    return anyhow::anyhow!("the values of {} cannot be returned", self.file.display()).into();
+                    let problem = Diagnostic::error(Code::new("analyze::no-values"), "the program computes no tensors")
+                        .at(Location::in_file(&self.file));
+                    return Failure::of(problem.hint("`pyrite run` compares what it returns"));
                 }
                 Stopped::Reference(broken) => ("the reference failed", &broken.error),
                 Stopped::Backend(broken) => ("the backend failed", &broken.error),

@@ -1,10 +1,10 @@
 //! How a command fails, and how that looks.
 
 use std::collections::BTreeSet;
-use std::io::IsTerminal;
+use std::io::{self, ErrorKind, IsTerminal};
 use std::path::PathBuf;
 
-use pyrite_diag::{Colour, Diagnostic, Diagnostics, TextRenderer, to_json};
+use pyrite_diag::{Code, Colour, Diagnostic, Diagnostics, TextRenderer, to_json};
 
 use crate::ExitCode;
 
@@ -45,7 +45,7 @@ impl Failure {
                 println!("{{\"verdict\": \"invalid\", \"diagnostics\": {}}}", to_json(diagnostics));
             }
             Self::Input { diagnostics, json: false } => tell(diagnostics),
-            Self::Outside(error) => eprintln!("error: {error:#}"),
+            Self::Outside(error) => tell_one(outside(error)),
         }
         ExitCode::from(2)
     }
@@ -55,6 +55,23 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
     fn from(error: E) -> Self {
         Self::Outside(error.into())
     }
+}
+
+/// What is outside of the input, with what helps against it.
+fn outside(error: &anyhow::Error) -> Diagnostic {
+    let kind = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
+    let hint = match kind {
+        Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
+            "make room, or name another disk: --out for results, TMPDIR for temporary files"
+        }
+        Some(ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => {
+            "name a folder that you may write to: --out for results, TMPDIR for temporary files"
+        }
+        Some(ErrorKind::NotFound) => "check that the path exists and is spelled so",
+        Some(ErrorKind::OutOfMemory) => "free memory, or ask for less at a time with --jobs 1",
+        _ => "`pyrite doctor` says what works on this machine; if all of it does, please report this",
+    };
+    Diagnostic::error(Code::new("cli::outside"), format!("{error:#}")).hint(hint)
 }
 
 /// Writes one diagnostic to standard error.
@@ -72,4 +89,19 @@ pub fn tell(diagnostics: &Diagnostics) {
         files.into_iter().filter_map(|file| Some((file.clone(), std::fs::read_to_string(file).ok()?))).collect();
     let renderer = sources.iter().fold(TextRenderer::new(colour), |r, (file, text)| r.source(file.clone(), text));
     eprint!("{}", renderer.render_all(diagnostics));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context as _;
+
+    #[test]
+    fn what_fails_outside_is_told_with_what_helps() {
+        let full: anyhow::Result<()> = Err(io::Error::from(ErrorKind::StorageFull)).context("found/report.md");
+        let told = outside(&full.unwrap_err());
+        assert!(told.message.starts_with("found/report.md: "), "{}", told.message);
+        assert!(told.hints[0].contains("--out"), "{:?}", told.hints);
+        assert!(outside(&anyhow::anyhow!("odd")).hints[0].contains("pyrite doctor"));
+    }
 }

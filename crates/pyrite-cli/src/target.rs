@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
+
 /// Who builds.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub enum Target {
@@ -13,7 +15,7 @@ pub enum Target {
 
 impl Target {
     /// Writes the target's file into the folder of a repro, and returns its path.
-    pub fn write(self, folder: &Path) -> std::io::Result<PathBuf> {
+    pub fn write(self, folder: &Path) -> anyhow::Result<PathBuf> {
         let (name, text) = match self {
             Self::Buck => (
                 "BUCK",
@@ -27,7 +29,7 @@ impl Target {
             ),
         };
         let path = folder.join(name);
-        std::fs::write(&path, text)?;
+        std::fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))?;
         Ok(path)
     }
 }

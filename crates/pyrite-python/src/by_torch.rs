@@ -71,7 +71,9 @@ impl TorchProgram {
     /// A graph as calls of torch's functions; an error when it holds what only Pyrite knows.
     pub fn new(py: Python<'_>, graph: &Ir) -> PyResult<Self> {
         if !graph.subgraphs().is_empty() {
-            return Err(PyNotImplementedError::new_err("nested graphs are not run by torch"));
+            return Err(PyNotImplementedError::new_err(
+                "nested graphs are not run by torch: compile with backend=\"native\"",
+            ));
         }
         let mut maker =
             Maker { py, torch: py.import("torch")?, functions: FxHashMap::default(), places: FxHashMap::default() };
@@ -414,7 +416,11 @@ impl Maker<'_> {
             Value::Device(device) => self.torch.call_method1("device", (device.to_string(),))?.unbind(),
             Value::Layout(name) => self.torch.getattr(&**name)?.unbind(),
             Value::MemoryFormat(format) => self.torch.getattr(format_name(*format))?.unbind(),
-            Value::Graph(_) => return Err(PyNotImplementedError::new_err("nested graphs are not run by torch")),
+            Value::Graph(_) => {
+                return Err(PyNotImplementedError::new_err(
+                    "nested graphs are not run by torch: compile with backend=\"native\"",
+                ));
+            }
         }))
     }
 }

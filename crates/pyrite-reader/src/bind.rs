@@ -690,7 +690,8 @@ impl<'a> Forward<'a> {
             Ok(meta) => Ok(Some(meta)),
             Err(OpError::Invalid(message)) if self.assumed && self.pending.is_some() => {
                 let note = Diagnostic::warning(codes::NOT_INFERRED, message)
-                    .note("the text does not give the strides of its inputs; they are taken to be dense");
+                    .note("the text does not give the strides of its inputs; they are taken to be dense")
+                    .hint("annotate inputs with their strides, like `x : \"f32[2, 3][1, 2]\"`, or add a load_args function");
                 self.cx.problems.push(note.at(self.at(at)));
                 Ok(None)
             }

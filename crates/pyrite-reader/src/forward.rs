@@ -623,7 +623,8 @@ impl<'a> Forward<'a> {
                     format!("the text says {}{:?}, inference {}", said.dtype, said.shape, full(found))
                 };
                 let location = self.cx.source.at(&self.statement);
-                self.cx.problems.push(Diagnostic::warning(codes::ANNOTATION, message).at(location));
+                let hint = "inference counts; correct the annotation, or report it if PyTorch wrote it so";
+                self.cx.problems.push(Diagnostic::warning(codes::ANNOTATION, message).at(location).hint(hint));
             }
         }
     }

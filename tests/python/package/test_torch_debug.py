@@ -80,6 +80,13 @@ def test_wrong_settings_are_named():
         )
 
 
+def test_a_name_in_a_call_of_torch_compile_means_torchs_backend():
+    means = package.torch_backend._as_torch_means
+    assert [means(name) for name in ("aot_eager", "inductor", "native")] == ["torch:aot_eager", "torch:inductor", "native"]
+    assert means("relu_accuracy_error_TESTING_ONLY") == "relu_accuracy_error_TESTING_ONLY"
+    assert package.torch_backend.named("aot_eager") == "aot_eager"
+
+
 def test_inductor_is_checked_with_the_settings_of_this_process():
     from torch._inductor import config as inductor
 

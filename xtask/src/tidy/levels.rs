@@ -67,14 +67,16 @@ impl Table {
         let lines: Vec<&str> = text.lines().collect();
         let Some(heading) = lines.iter().position(|line| cells(line) == HEADING) else {
             let message = format!("there is no table with the heading `| {} |`", HEADING.join(" | "));
-            found.push(Diagnostic::error(BAD_TABLE, message).at(Location::in_file(DOCUMENT)));
+            let problem = Diagnostic::error(BAD_TABLE, message).at(Location::in_file(DOCUMENT));
+            found.push(problem.hint("the heading was changed, or the table taken out: put it back"));
             return (table, found);
         };
         // The line under the heading is the ruler.
         for (index, line) in lines.iter().enumerate().skip(heading + 2).take_while(|(_, line)| line.starts_with('|')) {
             let mut reject = |message: String| {
                 let location = line_location(Path::new(DOCUMENT), &lines, index);
-                found.push(Diagnostic::error(BAD_TABLE, message).at(location));
+                let hint = "a row is `| level | `crate` | role |`, as those around it";
+                found.push(Diagnostic::error(BAD_TABLE, message).at(location).hint(hint));
             };
             let [level, names, _] = cells(line)[..] else {
                 reject("a row has three cells".to_owned());

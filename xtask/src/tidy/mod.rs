@@ -2,8 +2,8 @@
 //!
 //! - Every crate stands in the level table of ARCHITECTURE.md and depends on strictly lower levels ([`levels`]).
 //! - Every crate takes over the workspace's lints ([`manifests`]).
-//! - Every source file opens with a module doc; no code is left for later, no test is switched off, and every `unsafe`
-//!   states why it is sound ([`sources`]).
+//! - Every source file opens with a module doc; no code is left for later, no test is switched off, every `unsafe`
+//!   states why it is sound, and every diagnostic what to do next ([`sources`]).
 //! - There is a changelog.
 //!
 //! All findings are collected and printed with their place. Warnings do not fail.
@@ -32,7 +32,8 @@ pub fn run(workspace: &Workspace) -> Result<Diagnostics> {
         found.extend(sources::check(workspace, file)?);
     }
     if !workspace.root.join("CHANGELOG.md").is_file() {
-        found.push(Diagnostic::error(MISSING_FILE, "there is no changelog").at(Location::in_file("CHANGELOG.md")));
+        let problem = Diagnostic::error(MISSING_FILE, "there is no changelog").at(Location::in_file("CHANGELOG.md"));
+        found.push(problem.hint("write one, with a line for every change that a user can see"));
     }
     found.sort_by_location();
 

@@ -16,6 +16,8 @@ const FOLDERS: [&str; 3] = ["crates", "fuzz", "xtask"];
 const LONG_FILE: usize = 600;
 /// How many lines above an `unsafe` its reason may begin.
 const SAFETY_REACH: usize = 5;
+/// In how many lines from its construction on a diagnostic gets its hint.
+const HINT_REACH: usize = 12;
 /// Code that may not be committed, and why.
 const FORBIDDEN: [(&str, &str); 3] = [
     ("todo!(", "code is written before it is committed"),
@@ -27,6 +29,7 @@ const NO_MODULE_DOC: Code = Code::new("tidy::no-module-doc");
 const LONG: Code = Code::new("tidy::long-file");
 const UNFINISHED: Code = Code::new("tidy::unfinished");
 const NO_SAFETY: Code = Code::new("tidy::no-safety-comment");
+const NO_REMEDY: Code = Code::new("tidy::no-remedy");
 
 /// All Rust files of the repository, in order, without build output.
 pub fn rust_files(workspace: &Workspace) -> Result<Vec<PathBuf>> {
@@ -83,7 +86,8 @@ fn check_source(file: &Path, source: &str) -> Diagnostics {
             if let Some(at) = line.find(pattern) {
                 found.push(
                     Diagnostic::error(UNFINISHED, format!("`{pattern}` is not allowed: {reason}"))
-                        .at(line_location(file, &lines, index).column(column(line, at))),
+                        .at(line_location(file, &lines, index).column(column(line, at)))
+                        .hint("finish it, or leave it out"),
                 );
             }
         }
@@ -95,6 +99,27 @@ fn check_source(file: &Path, source: &str) -> Diagnostics {
                         .hint("write a `SAFETY:` comment above it, or a `# Safety` section for a declaration"),
                 );
             }
+        }
+    }
+    if !file.components().any(|part| part.as_os_str() == "tests") {
+        found.extend(without_remedy(file, &lines, &code));
+    }
+    found
+}
+
+/// Diagnostics that do not say what to do next. What tests build need not.
+fn without_remedy(file: &Path, lines: &[&str], code: &str) -> Diagnostics {
+    let code: Vec<&str> = code.lines().take_while(|line| !line.starts_with("#[cfg(test)]")).collect();
+    let mut found = Diagnostics::new();
+    for (index, line) in code.iter().enumerate() {
+        let built = ["Diagnostic::error(", "Diagnostic::warning("].iter().find_map(|call| line.find(call));
+        let near = &code[index..code.len().min(index + HINT_REACH)];
+        if let Some(at) = built.filter(|_| !near.iter().any(|line| line.contains("hint"))) {
+            found.push(
+                Diagnostic::error(NO_REMEDY, "a diagnostic that does not say what to do next")
+                    .at(line_location(file, lines, index).column(column(line, at)))
+                    .hint("give it a `.hint(…)`: a command, an option, or what to change in which file"),
+            );
         }
     }
     found
@@ -176,6 +201,15 @@ mod tests {
         assert!(findings(&format!("//! A.\n{section}pub unsafe fn f() {{}}\n")).is_empty());
         assert_eq!(findings("//! A.\npub unsafe fn f() {}\n"), [(2, "tidy::no-safety-comment")]);
         assert_eq!(findings(&format!("//! A.\n{section}unsafe {{ f() }}\n")), [(10, "tidy::no-safety-comment")]);
+    }
+
+    #[test]
+    fn a_diagnostic_says_what_to_do_next() {
+        let bare = "//! A.\nfn f() {\n    Diagnostic::error(CODE, \"hint\")\n}\n";
+        assert_eq!(findings(bare), [(3, "tidy::no-remedy")]);
+        assert!(findings(&bare.replace(")\n}", ")\n        .hint(\"do that\")\n}")).is_empty());
+        assert!(findings(&bare.replace("fn f()", "#[cfg(test)]\nmod tests")).is_empty());
+        assert!(check_source(Path::new("crates/a/tests/b.rs"), bare).is_empty());
     }
 
     #[test]
