@@ -13,6 +13,7 @@ pub const DECISIONS: &[(&str, &str)] = &[
         "a kernel is cut into parts that can join those that write what it reads; refused, it waits for all of them",
     ),
     ("follow", "a kernel runs behind a product, row by row while the rows are in the cache"),
+    ("reuse", "a result lies where something lay that its kernel is the last to read"),
     ("emit", "a kernel becomes machine code; refused, the tile interpreter runs it"),
 ];
 

@@ -15,6 +15,7 @@ mod code_map;
 pub mod decisions;
 mod finish;
 mod fuse;
+mod heirs;
 mod listing;
 mod loops;
 mod parts;

@@ -1,7 +1,8 @@
 //! A compiled graph: pieces with their code, and the run that carries them out.
 //!
 //! Buffers are storages that are taken when a piece first fills them and given back after their last use; the cache of
-//! storages hands the same memory to the next call. Sizes that are not known when the program is compiled are read off
+//! storages hands the same memory to the next call. A result may take over the memory of what its kernel is the last to
+//! read ([`heirs`](crate::heirs)). Sizes that are not known when the program is compiled are read off
 //! the inputs of each call: the code is the same for all of them.
 //!
 //! What was decided and made when the graph was compiled is a [`Plan`], which programs of equal graphs share; constants
@@ -23,6 +24,7 @@ use pyrite_trace::Stage;
 use rustc_hash::FxHashSet;
 
 use crate::decisions::Decisions;
+use crate::heirs::{Heir, heirs};
 use crate::listing;
 use crate::loops::{Loops, Symbols, eval};
 use crate::pieces::{Buffer, Origin, Outside, Piece, Pieces, pieces};
@@ -31,7 +33,8 @@ use crate::schedule::{inputs_of, outputs_of, places, schedule};
 use crate::store::Nothing;
 use crate::{CodeStore, Generator};
 
-/// Is told of every call of an operator, and of every kernel by a node of its name, as it is done.
+/// Is told of every call of an operator, and of every kernel by a node of its name, as it is done. A value that has been
+/// written over by then is `None`.
 pub type Observer<'a> = dyn FnMut(&Node, &Value<Tensor>) + 'a;
 
 /// A compiled graph; see the module's text.
@@ -53,6 +56,8 @@ pub struct Plan {
 
 struct Step {
     action: Action,
+    /// Results that are written over what the step is the last to read.
+    heirs: Vec<Heir>,
     /// Buffers that nothing uses afterwards.
     frees: Vec<BufferId>,
 }
@@ -118,6 +123,7 @@ impl Plan {
         let frees = last_uses(&pieces, &output);
         let mut steps: Vec<Step> = Vec::with_capacity(pieces.len());
         for (piece, frees) in pieces.into_iter().zip(frees) {
+            let mut heirs = Vec::new();
             let action = match piece {
                 Piece::Outside(call) => match Product::of(call, &buffers) {
                     Ok(product) => Action::Product(Box::new(product)),
@@ -131,19 +137,23 @@ impl Plan {
                     }
                     let generator = if allowed { generator } else { Generator::Tiles };
                     let loops = Box::new(Loops::new(kernel, generator, store)?);
-                    if let Some(Step { action: Action::Product(product), frees: earlier }) = steps.last_mut()
+                    if let Some(Step { action: Action::Product(product), heirs, frees: earlier }) = steps.last_mut()
                         && product.follower.is_none()
                         && let Some(how) = product.followed_by(&loops)
                         && decisions.allow(&format!("follow {} with {}", product.outside.node.name, loops.kernel.name))
                     {
+                        // What the product reads is still read when the first rows are followed.
+                        let dying: Vec<BufferId> = frees.iter().copied().filter(|id| *id == product.out()).collect();
+                        heirs.extend(allowed_heirs(&loops.kernel, &dying, &buffers, decisions));
                         product.follow(loops, how);
                         earlier.extend(frees);
                         continue;
                     }
+                    heirs = allowed_heirs(&loops.kernel, &frees, &buffers, decisions);
                     Action::Loops(loops)
                 }
             };
-            steps.push(Step { action, frees });
+            steps.push(Step { action, heirs, frees });
         }
         drop(emitting);
         let plan = Self { steps, buffers, inputs, output, fallbacks };
@@ -190,13 +200,15 @@ impl Program {
         self.enter(inputs, &symbols, &mut memory)?;
         let context = Context::with_generator(registry, random.clone());
         for (step, weight) in self.plan.steps.iter().zip(&self.weights) {
+            self.bequeath(step, &symbols, &mut memory)?;
             match &step.action {
                 Action::Loops(loops) => self.run_loops(loops, &symbols, &mut memory)?,
                 Action::Product(product) => {
                     let value = self
                         .run_product((product, weight), &context, &symbols, &mut memory)
                         .map_err(|error| NodeError::at(&product.outside.node, error))?;
-                    observe(&product.outside.node, &value);
+                    let overwritten = step.heirs.iter().any(|heir| heir.of == product.out());
+                    observe(&product.outside.node, if overwritten { &Value::None } else { &value });
                 }
                 Action::Outside(outside) => {
                     let value = run_outside(outside, &context, &symbols, &mut memory)
@@ -295,6 +307,21 @@ impl Program {
                     Storage::recycled(eval(&buffer.elements, symbols)? as usize * buffer.dtype.size())
                 }
             });
+        }
+        Ok(())
+    }
+
+    /// Gives the memory of what dies in a step to the results that are written over it, where nobody else has it.
+    fn bequeath(&self, step: &Step, symbols: &Symbols, memory: &mut [Option<Storage>]) -> Result<(), OpError> {
+        for Heir { of, heir } in &step.heirs {
+            if matches!(step.action, Action::Product(_)) {
+                self.provide(*of, symbols, memory)?;
+            }
+            let result = &self.plan.buffers[heir.0 as usize];
+            let bytes = eval(&result.elements, symbols)? as usize * result.dtype.size();
+            let free =
+                |storage: &&Storage| storage.is_unique() && storage.stamp().is_some() && storage.nbytes() == bytes;
+            memory[heir.0 as usize] = memory[of.0 as usize].as_ref().filter(free).cloned();
         }
         Ok(())
     }
@@ -422,6 +449,16 @@ fn with_sizes(value: Value<Tensor>, symbols: &Symbols) -> Result<Value<Tensor>, 
     })
 }
 
+/// The results of a kernel that may be written over what dies in it; each is a decision.
+fn allowed_heirs(kernel: &Kernel, dying: &[BufferId], buffers: &[Buffer], decisions: &mut Decisions<'_>) -> Vec<Heir> {
+    let mut found = heirs(kernel, dying, buffers);
+    found.retain(|Heir { of, heir }| {
+        let name = |id: &BufferId| listing::buffer_name(buffers, *id);
+        decisions.allow(&format!("reuse {} for {} in {}", name(of), name(heir), kernel.name))
+    });
+    found
+}
+
 /// For each piece the buffers that nothing uses afterwards.
 fn last_uses(pieces: &[Piece], output: &Value<Place>) -> Vec<Vec<BufferId>> {
     let mut seen: FxHashSet<BufferId> = places(output).into_iter().collect();
@@ -435,6 +472,7 @@ fn last_uses(pieces: &[Piece], output: &Value<Place>) -> Vec<Vec<BufferId>> {
     }
     frees
 }
+
 /// A result in which symbolic numbers have their values.
 fn with_numbers(value: Value<Tensor>, symbols: &Symbols) -> Result<Value<Tensor>, OpError> {
     Ok(match value {
