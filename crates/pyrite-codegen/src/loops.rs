@@ -5,6 +5,7 @@
 //! threads share.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -66,9 +67,31 @@ pub struct Ready<'a> {
     loops: &'a Loops,
     tables: Cow<'a, Tables>,
     bases: Vec<Base>,
-    /// Which accesses go to memory that each thread has for itself, which buffer it is, and its bytes.
-    scratch: Vec<(usize, BufferId, usize)>,
+    /// Which accesses go to memory that each thread has for itself, and to which line of it.
+    scratch: Vec<(usize, usize)>,
+    scratch_lines: usize,
 }
+
+/// A line of the cache.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line {
+    _bytes: [u8; 64],
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self { _bytes: [0; 64] }
+    }
+}
+
+thread_local! {
+    /// What kernels of this thread put aside within a row, one kernel at a time.
+    static SCRATCH: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
+}
+
+/// More lines than this are given back after a kernel.
+const SCRATCH_KEPT: usize = 1 << 14;
 
 impl Loops {
     /// Makes code of a kernel, or takes it from a store.
@@ -104,11 +127,23 @@ impl Loops {
         };
         let mut bases = Vec::with_capacity(self.kernel.accesses.len());
         let mut scratch = Vec::new();
+        let mut kept: Vec<(BufferId, usize)> = Vec::new();
+        let mut scratch_lines = 0;
         for (index, (access, offset)) in self.kernel.accesses.iter().zip(&tables.offsets).enumerate() {
             let buffer = &buffers[access.buffer.0 as usize];
             if buffer.origin == Origin::Scratch {
-                let bytes = eval(&buffer.elements, symbols)? as usize * buffer.dtype.size();
-                scratch.push((bases.len(), access.buffer, bytes));
+                let known = kept.iter().find(|(known, _)| *known == access.buffer).map(|(_, first)| *first);
+                let first = match known {
+                    Some(first) => first,
+                    None => {
+                        let bytes = eval(&buffer.elements, symbols)? as usize * buffer.dtype.size();
+                        let first = scratch_lines;
+                        kept.push((access.buffer, first));
+                        scratch_lines += bytes.div_ceil(size_of::<Line>());
+                        first
+                    }
+                };
+                scratch.push((index, first));
                 bases.push(Base(std::ptr::null_mut()));
                 continue;
             }
@@ -118,7 +153,7 @@ impl Loops {
             let first = if self.writes[index] { storage.as_mut_ptr() } else { storage.as_ptr().cast_mut() };
             bases.push(Base(first.wrapping_offset(*offset as isize * access.dtype.size() as isize)));
         }
-        Ok(Ready { loops: self, tables, bases, scratch })
+        Ok(Ready { loops: self, tables, bases, scratch, scratch_lines })
     }
 }
 
@@ -164,23 +199,21 @@ impl Ready<'_> {
                 *base = base.wrapping_offset(bytes as isize);
             }
         }
-        let mut kept: Vec<(BufferId, Storage)> = Vec::new();
-        for (index, buffer, bytes) in &self.scratch {
-            let found = kept.iter().position(|(known, _)| known == buffer);
-            let at = found.unwrap_or_else(|| {
-                kept.push((*buffer, Storage::recycled(*bytes)));
-                kept.len() - 1
-            });
-            bases[*index] = kept[at].1.as_mut_ptr();
+        let mut lines = SCRATCH.take();
+        lines.resize(self.scratch_lines.max(lines.len()), Line::default());
+        for (access, first) in &self.scratch {
+            bases[*access] = lines.as_mut_ptr().wrapping_add(*first).cast();
         }
         let call =
             Call { bases: &bases, extents: &extents, begins: &begins, steps: &tables.steps, numbers: &tables.numbers };
         // SAFETY: buffers have room for everything that accesses reach, because both come from the same metadata;
         // parts of a shared axis write to different elements.
         #[expect(unsafe_code, reason = "compiled code works on raw memory")]
-        unsafe {
-            self.loops.code.run(&call)
+        let done = unsafe { self.loops.code.run(&call) };
+        if lines.len() <= SCRATCH_KEPT {
+            SCRATCH.set(lines);
         }
+        done
     }
 }
 
