@@ -12,6 +12,7 @@ pub mod pointwise;
 pub mod remap;
 pub mod simd;
 pub mod vector_math;
+pub mod windows;
 
 pub use carrier::Carrier;
 pub use fill::fill_with;

@@ -1,8 +1,4 @@
-//! Convolutions.
-//!
-//! All of them come down to three products over unrolled windows: [`forward`] multiplies the weight with the windows
-//! of the input, [`into_windows`] spreads a gradient back over the windows, [`onto_weight`] multiplies a gradient with
-//! the windows. A transposed convolution is the second with its input in the gradient's place.
+//! Convolutions: what they are given and give. The work is done by [`windows`](crate::kernels::windows).
 
 use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, SymDims, Tag, Tolerance, Value, args, invalid};
 use pyrite_sym::SymInt;
@@ -10,7 +6,8 @@ use pyrite_tensor::{DType, MemoryFormat, Tensor};
 
 use crate::carried;
 use crate::derivatives::convolution as d;
-use crate::kernels::gemm::{Factor, Matrix, Onto, Shape, multiply};
+use crate::kernels::gemm::Factor;
+use crate::kernels::windows::{Geometry, forward, into_windows, onto_weight};
 use crate::kernels::{Carrier, dense};
 use crate::rules::{image_strides, suggests_channels_last};
 
@@ -259,249 +256,34 @@ fn convolution_infer(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     Ok(Meta { device: x.device.clone(), ..Meta::strided(&shape, &stride, x.dtype) }.into())
 }
 
-/// The sizes of a convolution, spatial ones filled up to three dimensions from the front. "In" and "out" are those of
-/// the convolution that is not transposed.
-#[derive(Clone, Copy, Debug)]
-struct Geometry {
-    batch: usize,
-    groups: usize,
-    /// Channels per group.
-    channels: (usize, usize),
-    input: [usize; 3],
-    output: [usize; 3],
-    kernel: [usize; 3],
-    stride: [usize; 3],
-    padding: [usize; 3],
-    dilation: [usize; 3],
-}
-
-/// Windows of about this many elements are unrolled at a time, so that they stay in a core's cache.
-const TILE: usize = 1 << 17;
-
-impl Geometry {
-    fn new(x: &[i64], weight: &[i64], y: &[i64], options: &Options) -> Result<Self, OpError> {
-        let known = |list: &[SymInt], rest: usize| -> Result<[usize; 3], OpError> {
-            let mut result = [rest; 3];
-            for (slot, value) in result[3 - list.len()..].iter_mut().zip(list) {
-                *slot = value.as_int().ok_or_else(|| OpError::fault("a symbolic option at run time"))? as usize;
-            }
-            Ok(result)
-        };
-        let sizes = |list: &[i64]| {
-            let mut result = [1; 3];
-            for (slot, value) in result[5 - list.len()..].iter_mut().zip(&list[2..]) {
-                *slot = *value as usize;
-            }
-            result
-        };
-        let groups = options.groups.as_int().ok_or_else(|| OpError::fault("a symbolic option at run time"))? as usize;
-        Ok(Self {
-            batch: x[0] as usize,
-            groups,
-            channels: (weight[1] as usize, weight[0] as usize / groups),
-            input: sizes(x),
-            output: sizes(y),
-            kernel: sizes(weight),
-            stride: known(&options.stride, 1)?,
-            padding: known(&options.padding, 0)?,
-            dilation: known(&options.dilation, 1)?,
-        })
-    }
-
-    /// Elements of one channel of the input and of the output.
-    fn planes(&self) -> (usize, usize) {
-        (self.input.iter().product(), self.output.iter().product())
-    }
-
-    /// Elements of one window over all channels of a group.
-    fn window(&self) -> usize {
-        self.channels.0 * self.kernel.iter().product::<usize>()
-    }
-
-    /// Elements of the weight of one group.
-    fn group_weight(&self) -> usize {
-        self.channels.1 * self.window()
-    }
-
-    /// Whether windows are the input's elements themselves.
-    fn is_plain(&self) -> bool {
-        self.kernel == [1; 3] && self.stride == [1; 3] && self.padding == [0; 3] && self.input == self.output
-    }
-
-    /// Output rows that are unrolled at a time.
-    fn rows(&self) -> usize {
-        let rows = self.output[0] * self.output[1];
-        (TILE / (self.window() * self.output[2]).max(1)).clamp(1, rows.max(1))
-    }
-
-    /// Calls `visit(row of the unrolled windows, start there, start in the input, count, step in the input)` for every
-    /// run of elements of the windows of output rows `from..to` that lie within the input. Columns are output positions.
-    fn runs(&self, from: usize, to: usize, mut visit: impl FnMut(usize, usize, usize, usize, usize)) {
-        let [depth, height, width] = self.input;
-        let plane = depth * height * width;
-        let mut row = 0;
-        for c in 0..self.channels.0 {
-            for kd in 0..self.kernel[0] {
-                for kh in 0..self.kernel[1] {
-                    for kw in 0..self.kernel[2] {
-                        let shift = kw * self.dilation[2];
-                        // The first and the last column whose element is within the input.
-                        let first = self.padding[2].saturating_sub(shift).div_ceil(self.stride[2]);
-                        let end = (width + self.padding[2]).saturating_sub(shift).div_ceil(self.stride[2]);
-                        let end = end.min(self.output[2]);
-                        for line in from..to {
-                            let (od, oh) = (line / self.output[1], line % self.output[1]);
-                            let d = (od * self.stride[0] + kd * self.dilation[0]).wrapping_sub(self.padding[0]);
-                            let h = (oh * self.stride[1] + kh * self.dilation[1]).wrapping_sub(self.padding[1]);
-                            if d < depth && h < height && first < end {
-                                let w = first * self.stride[2] + shift - self.padding[2];
-                                let at = c * plane + (d * height + h) * width + w;
-                                visit(row, (line - from) * self.output[2] + first, at, end - first, self.stride[2]);
-                            }
-                        }
-                        row += 1;
-                    }
-                }
-            }
+/// The sizes of a convolution from those of its tensors.
+fn geometry(x: &[i64], weight: &[i64], y: &[i64], options: &Options) -> Result<Geometry, OpError> {
+    let known = |list: &[SymInt], rest: usize| -> Result<[usize; 3], OpError> {
+        let mut result = [rest; 3];
+        for (slot, value) in result[3 - list.len()..].iter_mut().zip(list) {
+            *slot = value.as_int().ok_or_else(|| OpError::fault("a symbolic option at run time"))? as usize;
         }
-    }
-
-    /// Unrolls the windows of output rows `from..to`: a row per element of a window, a column per output position.
-    fn unroll<T: Factor>(&self, x: &[T], from: usize, to: usize, windows: &mut [T]) {
-        let columns = (to - from) * self.output[2];
-        windows.fill(T::ZERO);
-        self.runs(from, to, |row, column, at, count, step| {
-            let target = &mut windows[row * columns + column..][..count];
-            if step == 1 {
-                target.copy_from_slice(&x[at..at + count]);
-            } else {
-                for (target, value) in target.iter_mut().zip(x[at..].iter().step_by(step)) {
-                    *target = *value;
-                }
-            }
-        });
-    }
-}
-
-/// The weight times the windows of the input, onto what `y` holds or over it.
-fn forward<T: Factor>(g: &Geometry, x: &[T], weight: &[T], bias: Option<&[T]>, y: &mut [T]) {
-    let ((input, output), (depth, k)) = (g.planes(), (g.channels.1, g.window()));
-    let block = depth * output;
-    if block == 0 {
-        return;
-    }
-    pyrite_threads::chunks(y, block, |at, y| {
-        let mut windows: Vec<T> = Vec::new();
-        let group = at % g.groups;
-        let weight = Matrix { data: &weight[group * g.group_weight()..], shape: Shape::rows_first(depth, k) };
-        let x = &x[at * g.channels.0 * input..][..g.channels.0 * input];
-        let onto = match bias {
-            Some(bias) => {
-                for (channel, y) in y.chunks_mut(output).enumerate() {
-                    y.fill(bias[group * depth + channel]);
-                }
-                Onto::Scaled(T::from_i64(1))
-            }
-            None => Onto::Nothing,
-        };
-        if g.is_plain() {
-            let x = Matrix { data: x, shape: Shape::rows_first(k, output) };
-            multiply(y, Shape::rows_first(depth, output), weight, x, T::from_i64(1), onto);
-            return;
+        Ok(result)
+    };
+    let sizes = |list: &[i64]| {
+        let mut result = [1; 3];
+        for (slot, value) in result[5 - list.len()..].iter_mut().zip(&list[2..]) {
+            *slot = *value as usize;
         }
-        let (lines, rows) = (g.output[0] * g.output[1], g.rows());
-        for from in (0..lines).step_by(rows) {
-            let to = (from + rows).min(lines);
-            let columns = (to - from) * g.output[2];
-            windows.resize(k * columns, T::ZERO);
-            g.unroll(x, from, to, &mut windows);
-            let part = Shape { rows: depth, cols: columns, row_stride: output, col_stride: 1 };
-            let windows = Matrix { data: &windows, shape: Shape::rows_first(k, columns) };
-            multiply(&mut y[from * g.output[2]..], part, weight, windows, T::from_i64(1), onto);
-        }
-    });
-}
-
-/// The weight's transpose times `y`, added up over the windows of `x`.
-fn into_windows<T: Factor>(g: &Geometry, y: &[T], weight: &[T], x: &mut [T]) {
-    let ((input, output), (depth, k)) = (g.planes(), (g.channels.1, g.window()));
-    let block = g.channels.0 * input;
-    if block == 0 {
-        return;
-    }
-    pyrite_threads::chunks(x, block, |at, x| {
-        let mut windows: Vec<T> = Vec::new();
-        let group = at % g.groups;
-        let weight =
-            Matrix { data: &weight[group * g.group_weight()..], shape: Shape::rows_first(depth, k).transposed() };
-        let y = &y[at * depth * output..][..depth * output];
-        if g.is_plain() {
-            let y = Matrix { data: y, shape: Shape::rows_first(depth, output) };
-            multiply(x, Shape::rows_first(k, output), weight, y, T::from_i64(1), Onto::Nothing);
-            return;
-        }
-        x.fill(T::ZERO);
-        let (lines, rows) = (g.output[0] * g.output[1], g.rows());
-        for from in (0..lines).step_by(rows) {
-            let to = (from + rows).min(lines);
-            let columns = (to - from) * g.output[2];
-            windows.resize(k * columns, T::ZERO);
-            let part = Matrix {
-                data: &y[from * g.output[2]..],
-                shape: Shape { rows: depth, cols: columns, row_stride: output, col_stride: 1 },
-            };
-            multiply(&mut windows, Shape::rows_first(k, columns), weight, part, T::from_i64(1), Onto::Nothing);
-            g.runs(from, to, |row, column, at, count, step| {
-                let source = &windows[row * columns + column..][..count];
-                if step == 1 {
-                    for (x, value) in x[at..at + count].iter_mut().zip(source) {
-                        *x = x.plus(*value);
-                    }
-                } else {
-                    for (x, value) in x[at..].iter_mut().step_by(step).zip(source) {
-                        *x = x.plus(*value);
-                    }
-                }
-            });
-        }
-    });
-}
-
-/// The sum over the batch of `y` times the windows of `x`.
-fn onto_weight<T: Factor>(g: &Geometry, y: &[T], x: &[T], weight: &mut [T]) {
-    let ((input, output), (depth, k)) = (g.planes(), (g.channels.1, g.window()));
-    weight.fill(T::ZERO);
-    if depth * k == 0 {
-        return;
-    }
-    let one = T::from_i64(1);
-    pyrite_threads::chunks(weight, depth * k, |group, weight| {
-        let mut windows: Vec<T> = Vec::new();
-        for sample in 0..g.batch {
-            let at = sample * g.groups + group;
-            let x = &x[at * g.channels.0 * input..][..g.channels.0 * input];
-            let y = &y[at * depth * output..][..depth * output];
-            if g.is_plain() {
-                let y = Matrix { data: y, shape: Shape::rows_first(depth, output) };
-                let x = Matrix { data: x, shape: Shape::rows_first(k, output).transposed() };
-                multiply(weight, Shape::rows_first(depth, k), y, x, one, Onto::Scaled(one));
-                continue;
-            }
-            let (lines, rows) = (g.output[0] * g.output[1], g.rows());
-            for from in (0..lines).step_by(rows) {
-                let to = (from + rows).min(lines);
-                let columns = (to - from) * g.output[2];
-                windows.resize(k * columns, T::ZERO);
-                g.unroll(x, from, to, &mut windows);
-                let part = Matrix {
-                    data: &y[from * g.output[2]..],
-                    shape: Shape { rows: depth, cols: columns, row_stride: output, col_stride: 1 },
-                };
-                let windows = Matrix { data: &windows, shape: Shape::rows_first(k, columns).transposed() };
-                multiply(weight, Shape::rows_first(depth, k), part, windows, one, Onto::Scaled(one));
-            }
-        }
-    });
+        result
+    };
+    let groups = options.groups.as_int().ok_or_else(|| OpError::fault("a symbolic option at run time"))? as usize;
+    Ok(Geometry {
+        batch: x[0] as usize,
+        groups,
+        channels: (weight[1] as usize, weight[0] as usize / groups),
+        input: sizes(x),
+        output: sizes(y),
+        kernel: sizes(weight),
+        stride: known(&options.stride, 1)?,
+        padding: known(&options.padding, 0)?,
+        dilation: known(&options.dilation, 1)?,
+    })
 }
 
 fn convolution(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
@@ -516,13 +298,13 @@ fn convolution(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
         let bias = bias.map(T::load);
         dense::read::<T, _>(x, |x_values| dense::read::<T, _>(weight, |w| dense::fill::<T, _>(&out, |y| {
             if options.transposed {
-                let g = Geometry::new(out.shape(), weight.shape(), x.shape(), &options)?;
+                let g = geometry(out.shape(), weight.shape(), x.shape(), &options)?;
                 into_windows(&g, x_values, w, y);
                 if let Some(bias) = &bias {
                     add_bias(y, bias, g.planes().0);
                 }
             } else {
-                let g = Geometry::new(x.shape(), weight.shape(), out.shape(), &options)?;
+                let g = geometry(x.shape(), weight.shape(), out.shape(), &options)?;
                 forward(&g, x_values, w, bias.as_deref(), y);
             }
             Ok::<_, OpError>(())
@@ -582,7 +364,7 @@ fn backward(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     let place = |wanted: bool, index: usize| wanted.then(|| call.allocate(index)).transpose();
     let (to_x, to_weight, to_bias) = (place(of_x, 0)?, place(of_weight, 1)?, place(of_bias, 2)?);
     let (small, large) = if options.transposed { (x, grad) } else { (grad, x) };
-    let g = Geometry::new(large.shape(), weight.shape(), small.shape(), &options)?;
+    let g = geometry(large.shape(), weight.shape(), small.shape(), &options)?;
     let fits = |t: &Tensor, channels: usize, plane: usize| t.numel() == g.batch * g.groups * channels * plane;
     if !fits(small, g.channels.1, g.planes().1) || !fits(large, g.channels.0, g.planes().0) {
         invalid!("the shapes {:?}, {:?} and {:?} are of no convolution", grad.shape(), x.shape(), weight.shape());
