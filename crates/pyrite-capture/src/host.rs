@@ -33,11 +33,11 @@ pub enum Kind {
     Tuple,
     /// A tuple with named fields, `torch.Size`, or a sequence that torch returns.
     NamedTuple,
-    /// Exactly a `list`.
+    /// A `list`, or one of a class that leaves to `list` what Python does with lists on its own.
     List,
     /// Exactly a `collections.deque`.
     Deque,
-    /// A `dict`, or one of the library's kinds of it whose methods are the `dict`'s.
+    /// A `dict`, or one of a class that leaves to `dict` what Python does with dictionaries on its own.
     Dict,
     /// Exactly a `set`.
     Set,
@@ -227,6 +227,8 @@ pub trait Host {
     fn fields(&self, class: Object) -> Vec<Rc<str>>;
     /// One representative for all keys that Python takes for equal; `None` when it cannot be hashed without user code.
     fn intern(&self, key: Object) -> Option<Object>;
+    /// Whether instances of a class that is derived from `list` or `dict` are of these kinds.
+    fn container_kind(&self, class: Object) -> Option<Kind>;
     /// Whether a class is another, or derived from it.
     fn is_subclass(&self, class: Object, base: Object) -> bool;
     /// The parts of a function.

@@ -130,6 +130,8 @@ pub struct TupleValue {
 pub struct ListValue {
     /// Its items.
     pub items: RefCell<Vec<Value>>,
+    /// Its class, where that is not `list`.
+    pub class: Option<Object>,
     /// The object, if it exists outside.
     pub origin: Option<Origin>,
     /// Whether it was changed.

@@ -55,13 +55,29 @@ impl Evaluator<'_, '_> {
                 let Value::Known(class, _) = self.class_of(object)? else {
                     return Err(self.stop(format!("the attribute {name} of {}", self.describe(object))));
                 };
+                let own =
+                    matches!(object, Value::Dict(_) | Value::List(_)) && self.host.container_kind(class).is_some();
+                if own && let Some(origin) = origin_of(object) {
+                    self.guard(&origin.source.clone(), Check::Lacks(name.clone()));
+                }
                 match self.host.class_attribute(class, name) {
+                    Some(found) if own => match self.host.descriptor(found) {
+                        Descriptor::BuiltinMethod => Ok(Value::Bound(Rc::new((object.clone(), name.clone())))),
+                        _ => self.bind(object, found, class, name),
+                    },
                     // Kinds of dict that the library writes in Python.
                     Some(found) if self.host.descriptor(found) == Descriptor::Function => {
                         self.bind(object, found, class, name)
                     }
                     Some(_) => Ok(Value::Bound(Rc::new((object.clone(), name.clone())))),
-                    None => Err(self.missing(class, name)),
+                    None => match self.host.class_attribute(class, "__getattr__") {
+                        Some(getter) if own => {
+                            let getter = self.wrap(getter, &Rc::new(Source::Fixed(getter)))?;
+                            let named = self.text(name);
+                            self.call(&getter, vec![object.clone(), named], Vec::new())
+                        }
+                        _ => Err(self.missing(class, name)),
+                    },
                 }
             }
         }
@@ -510,6 +526,13 @@ impl Evaluator<'_, '_> {
             }
             Value::Tensor(_) => {
                 return Err(self.stop(format!("the attribute {name} of a tensor is set")));
+            }
+            Value::Dict(dict) if dict.class.is_some_and(|class| self.is_python_method(class, "__setattr__")) => {
+                let class = dict.class.unwrap_or(Object(0));
+                let setter = self.class_attribute_of(object, class, &"__setattr__".into())?;
+                let named = self.text(name);
+                self.call(&setter, vec![named, value], Vec::new())?;
+                return Ok(());
             }
             other => {
                 return Err(self.stop(format!("the attribute {name} of {} is set", self.describe(other))));

@@ -7,7 +7,7 @@ use super::call::Keywords;
 use super::{Evaluator, Frame, Run, Stop};
 use crate::host::{Descriptor, Kind, Object};
 use crate::source::Source;
-use crate::value::{InstanceValue, Iterate, TupleValue, Value, View};
+use crate::value::{DictValue, InstanceValue, Iterate, TupleValue, Value, View};
 
 impl Evaluator<'_, '_> {
     /// The class of a value.
@@ -39,7 +39,10 @@ impl Evaluator<'_, '_> {
             },
             Value::Symbol(_) => named(self, "builtins", "int"),
             Value::Number(_) => named(self, "builtins", "float"),
-            Value::List(_) => named(self, "builtins", "list"),
+            Value::List(list) => match list.class {
+                Some(class) => Ok(Value::Known(class, None)),
+                None => named(self, "builtins", "list"),
+            },
             Value::Deque(_) => named(self, "collections", "deque"),
             Value::View(view) => {
                 let name = match view.view {
@@ -186,6 +189,14 @@ impl Evaluator<'_, '_> {
         if self.is_record(class) {
             return self.construct_record(class, &args, kwargs);
         }
+        if name == "builtins.method"
+            && let [function, receiver] = args.as_slice()
+        {
+            return Ok(Value::Method(Rc::new((function.clone(), receiver.clone()))));
+        }
+        if self.host.container_kind(class) == Some(Kind::Dict) {
+            return self.construct_dict(class, args, kwargs);
+        }
         if let Some(context) = self.construct_context(class, &args, &kwargs)? {
             return Ok(context);
         }
@@ -245,6 +256,18 @@ impl Evaluator<'_, '_> {
         ordered.is_some_and(|ordered| class != ordered && self.host.is_subclass(class, ordered))
             && self.host.class_attribute(class, "__dataclass_fields__").is_some()
             && self.host.class_attribute(class, "to_tuple").is_some()
+    }
+
+    /// A dictionary of a class of the user's.
+    fn construct_dict(&mut self, class: Object, args: Vec<Value>, kwargs: Keywords) -> Run<Value> {
+        let made = Value::Dict(Rc::new(DictValue { class: Some(class), ..DictValue::default() }));
+        if self.is_python_method(class, "__init__") {
+            let init = self.class_attribute_of(&made, class, &"__init__".into())?;
+            self.call(&init, args, kwargs)?;
+        } else {
+            self.call_method(&made, &"update".into(), args, kwargs)?;
+        }
+        Ok(made)
     }
 
     fn construct_record(&mut self, class: Object, args: &[Value], kwargs: Keywords) -> Run<Value> {

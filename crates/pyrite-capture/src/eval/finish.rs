@@ -44,8 +44,12 @@ impl Evaluator<'_, '_> {
     /// The plan of a frame that goes on in Python.
     pub(super) fn finish_break(&mut self, frame: &Frame, first: usize, last: usize, why: Break) -> Cooked<Plan> {
         if !frame.handled.is_empty() {
+            // What raises runs in Python, and with it the handler.
+            self.earlier = self.raised_at.first().copied();
             return Err(format!("{}, inside of an exception handler", why.reason));
         }
+        // A loop over a generator would break in every turn: such a frame runs plain.
+        self.loops_over_generator = frame.stack.iter().any(holds_generator);
         let mut kitchen = Kitchen::default();
         let mut stack = Vec::with_capacity(frame.stack.len());
         for value in &frame.stack {
@@ -360,7 +364,15 @@ impl Evaluator<'_, '_> {
                 }
                 return Ok(made);
             }
-            Value::Iterator(iterator) => self.iterator_recipe(kitchen, iterator)?,
+            Value::Iterator(iterator) => {
+                if let Iterate::Generator(_) = &*iterator.state.borrow()
+                    && !self.loops_over_generator
+                {
+                    let made = self.generators.get(&Rc::as_ptr(iterator).addr()).copied();
+                    self.earlier = made.min(self.earlier.or(made));
+                }
+                self.iterator_recipe(kitchen, iterator)?
+            }
             Value::Super(parts) => {
                 let class = kitchen.add(Recipe::Object(parts.0));
                 let object = self.recipe(kitchen, &parts.1)?;
@@ -486,7 +498,18 @@ impl Evaluator<'_, '_> {
                 let args = vec![self.recipe(kitchen, next)?, self.recipe(kitchen, step)?];
                 Recipe::Call(self.library("itertools", "count")?, args, Vec::new())
             }
-            Iterate::Generator(_) => return Err("a generator that has begun is alive".to_owned()),
+            Iterate::Generator(_) => return Err("a generator is alive".to_owned()),
         })
+    }
+}
+
+/// Whether an iterator takes its items from a generator.
+fn holds_generator(value: &Value) -> bool {
+    let Value::Iterator(iterator) = value else { return false };
+    match &*iterator.state.borrow() {
+        Iterate::Generator(_) => true,
+        Iterate::Enumerate(inner, _) | Iterate::Filter(_, inner) => holds_generator(inner),
+        Iterate::Zip(inner, _) | Iterate::Map(_, inner) => inner.iter().any(holds_generator),
+        Iterate::List(..) | Iterate::Items(..) | Iterate::Count(..) => false,
     }
 }

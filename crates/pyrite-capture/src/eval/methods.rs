@@ -396,6 +396,15 @@ impl Evaluator<'_, '_> {
 
     fn new_dict_like(&mut self, dict: &Value, pairs: Vec<(Value, Value)>) -> Run<Value> {
         let Value::Dict(held) = dict else { return self.new_dict(pairs) };
+        if let Some(class) = held.class
+            && self.host.container_kind(class).is_some()
+        {
+            let ordered = self.host.member("collections", "OrderedDict");
+            return match ordered.is_some_and(|ordered| self.host.is_subclass(class, ordered)) {
+                true => Err(self.stop("a copy of a dictionary of its own class")),
+                false => self.new_dict(pairs),
+            };
+        }
         let made = self.new_dict(pairs)?;
         let Value::Dict(made) = made else { return Ok(made) };
         let Ok(made) = Rc::try_unwrap(made) else { return Err(self.stop("a dict that is shared")) };

@@ -130,6 +130,8 @@ pub struct Skipped(pub String);
 const LOOKING: [&str; 5] = ["locals", "eval", "exec", "vars", "dir"];
 /// No frame takes more steps than this.
 const MAX_STEPS: usize = 500_000;
+/// A frame is evaluated at most this often for one plan.
+const MAX_RUNS: usize = 6;
 /// Calls are followed this deep.
 const MAX_DEPTH: usize = 120;
 
@@ -168,6 +170,18 @@ pub(crate) struct Evaluator<'a, 'c> {
     floats: Vec<usize>,
     /// Autocast's types outside of the contexts that were entered.
     autocasts: Vec<Option<pyrite_tensor::DType>>,
+    /// The instruction that the root is at: the step at which its span began, and its place.
+    root: (usize, usize),
+    /// Where generators were made, by their identities.
+    generators: FxHashMap<usize, (usize, usize)>,
+    /// Where an exception that the root handles was last raised.
+    last_raise: (usize, usize),
+    /// Where the root's exceptions that are being handled were raised, the innermost last.
+    raised_at: Vec<(usize, usize)>,
+    /// Whether the root is in a loop over a generator where it ends.
+    loops_over_generator: bool,
+    /// Where to end instead, because what is alive at the end that was tried cannot be made again.
+    earlier: Option<(usize, usize)>,
     /// Whether autocast was on at any point: types of results are known only when the graph is lowered.
     autocasted: bool,
 }
@@ -175,8 +189,8 @@ pub(crate) struct Evaluator<'a, 'c> {
 /// Captures a frame.
 pub fn capture(host: &dyn Host, entry: &Entry, settings: &Settings) -> Result<Plan, Skipped> {
     let mut limit: Option<Limit> = None;
-    // A second run ends where the first could not go on. An end inside of it that cannot be left is left to Python.
-    for _ in 0..2 {
+    // A second run ends where the first could not go on, further ones before what cannot be left there.
+    for _ in 0..MAX_RUNS {
         let result = pyrite_reader::write_calls(pyrite_ops::registry(), |calls| {
             let mut evaluator = Evaluator::new(host, calls, settings, entry, limit.clone());
             evaluator.run()
@@ -184,10 +198,13 @@ pub fn capture(host: &dyn Host, entry: &Entry, settings: &Settings) -> Result<Pl
         match result {
             Ok(plan) => return Ok(plan),
             Err(Ended::Skip(reason)) => return Err(Skipped(reason)),
-            Err(Ended::At(found)) => limit = Some(found),
+            Err(Ended::At(found)) if limit.as_ref().is_none_or(|before| found.step < before.step) => {
+                limit = Some(found)
+            }
+            Err(Ended::At(found)) => return Err(Skipped(found.why.reason)),
         }
     }
-    Err(Skipped("the frame did not stop where it had stopped before".to_owned()))
+    Err(Skipped("the frame cannot be left at any of the places where its graph could end".to_owned()))
 }
 
 /// How a run ends without a plan.
@@ -229,6 +246,12 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             numbers: FxHashMap::default(),
             floats: Vec::new(),
             autocasts: Vec::new(),
+            root: (0, 0),
+            generators: FxHashMap::default(),
+            last_raise: (0, 0),
+            raised_at: Vec::new(),
+            loops_over_generator: false,
+            earlier: None,
             autocasted: false,
         }
     }
@@ -264,7 +287,8 @@ impl<'a, 'c> Evaluator<'a, 'c> {
                 && self.root_steps == limit.step
             {
                 let first = frame.place;
-                return self.finish_break(&frame, first, limit.last, limit.why).map_err(Ended::Skip);
+                let finished = self.finish_break(&frame, first, limit.last, limit.why.clone());
+                return finished.map_err(|reason| self.ended_earlier(reason, Some(limit.why)));
             }
             let place = frame.place;
             let op = frame.code.instructions[place].op;
@@ -277,9 +301,13 @@ impl<'a, 'c> Evaluator<'a, 'c> {
                 _ => self.span = self.root_steps,
             }
             self.root_steps += 1;
+            self.root = (self.call_span(op), place);
             match self.step_or_handle(&mut frame) {
                 Ok(None) => {}
-                Ok(Some(Outcome::Return(value))) => return self.finish_return(&value).map_err(Ended::Skip),
+                Ok(Some(Outcome::Return(value))) => {
+                    let finished = self.finish_return(&value);
+                    return finished.map_err(|reason| self.ended_earlier(reason, None));
+                }
                 Ok(Some(Outcome::Yield(_))) => return Err(Ended::Skip("a generator".to_owned())),
                 Err(stop) => {
                     let (reason, hint) = match stop {
@@ -287,11 +315,17 @@ impl<'a, 'c> Evaluator<'a, 'c> {
                         Stop::Raise(exception) => (format!("the frame raises {}", self.describe(&exception)), None),
                     };
                     let why = Break { reason, hint, stack: self.trace.clone() };
-                    let span = self.call_span(op);
-                    return Err(Ended::At(Limit { step: span, last: place, why }));
+                    return Err(Ended::At(Limit { step: self.root.0, last: place, why }));
                 }
             }
         }
+    }
+
+    /// Where a capture ends whose end cannot be made: before the root's instruction that made what is in the way.
+    fn ended_earlier(&self, reason: String, why: Option<Break>) -> Ended {
+        let Some((step, last)) = self.earlier else { return Ended::Skip(reason) };
+        let why = why.unwrap_or_else(|| Break { reason, hint: None, stack: self.trace.clone() });
+        Ended::At(Limit { step, last, why })
     }
 
     /// The step at which the span of an instruction of the root began.
@@ -335,6 +369,9 @@ impl<'a, 'c> Evaluator<'a, 'c> {
                     frame.stack.push(exception);
                     frame.keywords.clear();
                     frame.place = handler.target;
+                    if self.trace.len() == 1 {
+                        self.last_raise = self.root;
+                    }
                     Ok(None)
                 }
                 None => Err(Stop::Raise(exception)),

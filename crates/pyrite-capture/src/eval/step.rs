@@ -410,7 +410,11 @@ impl Evaluator<'_, '_> {
                     handled: Vec::new(),
                 };
                 suspended.push(self.none());
-                return Ok(Some(Outcome::Return(Value::iterator(Iterate::Generator(Some(Box::new(suspended)))))));
+                let generator = Value::iterator(Iterate::Generator(Some(Box::new(suspended))));
+                if let Some(identity) = generator.identity() {
+                    self.generators.insert(identity, self.root);
+                }
+                return Ok(Some(Outcome::Return(generator)));
             }
             Op::YieldValue => return Ok(Some(Outcome::Yield(frame.pop()))),
             Op::GetYieldFromIter => {
@@ -459,10 +463,16 @@ impl Evaluator<'_, '_> {
                 frame.push(before.unwrap_or_else(|| self.none()));
                 frame.push(exception.clone());
                 frame.handled.push(Some(exception));
+                if self.trace.len() == 1 {
+                    self.raised_at.push(self.last_raise);
+                }
             }
             Op::PopExcept => {
                 frame.pop();
                 frame.handled.pop();
+                if self.trace.len() == 1 {
+                    self.raised_at.pop();
+                }
             }
             Op::CheckExcMatch => {
                 let class = frame.pop();

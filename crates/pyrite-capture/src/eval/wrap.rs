@@ -95,13 +95,14 @@ impl Evaluator<'_, '_> {
                 Value::Tuple(Rc::new(TupleValue { items: items.collect(), class, origin: Some(origin) }))
             }
             Kind::List => {
-                self.guard_class(&origin);
+                let class = self.guard_class(&origin);
+                let class = Some(class).filter(|class| Some(*class) != self.host.member("builtins", "list"));
                 let items = self.host.items(object);
                 self.guard(&source, Check::Length(items.len()));
                 let items =
                     items.iter().enumerate().map(|(i, item)| self.lazy(*item, Source::Index(source.clone(), i)));
                 let items = RefCell::new(items.collect());
-                Value::List(Rc::new(ListValue { items, origin: Some(origin), changed: Cell::new(false) }))
+                Value::List(Rc::new(ListValue { items, class, origin: Some(origin), changed: Cell::new(false) }))
             }
             Kind::Deque => {
                 self.guard_class(&origin);

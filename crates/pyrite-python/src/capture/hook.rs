@@ -87,6 +87,8 @@ thread_local! {
     static ACTIVE: RefCell<Option<Arc<Config>>> = const { RefCell::new(None) };
     /// Whether `ACTIVE` is set: the one look that every frame pays for.
     static IS_ACTIVE: Cell<bool> = const { Cell::new(false) };
+    /// How many frames that run from plans are inside of one another.
+    static NESTED: Cell<usize> = const { Cell::new(0) };
     /// The frame that was last handed on to whoever evaluated frames before.
     static HANDED_ON: Cell<*mut u8> = const { Cell::new(std::ptr::null_mut()) };
     /// The configuration that a run of a plan has put aside.
@@ -96,6 +98,8 @@ thread_local! {
 static EXTRA: AtomicIsize = AtomicIsize::new(-1);
 static BEFORE: AtomicUsize = AtomicUsize::new(0);
 
+/// Frames deeper inside of frames that run from plans run plain: each takes room on the machine's stack.
+const MAX_NESTED: usize = 200;
 /// The mark of code that is never captured.
 const SKIP: *mut std::ffi::c_void = std::ptr::without_provenance_mut(1);
 /// The mark of code during which nothing is captured: other compilers.
@@ -234,6 +238,7 @@ fn keep_state(code: &Bound<'_, PyAny>, state: CodeState) -> Rc<CodeState> {
 /// CPython calls it with a thread and a frame of its own.
 unsafe extern "C" fn evaluate(thread: *mut ffi::PyThreadState, frame: *mut u8, throwing: i32) -> Raw {
     if throwing == 0 && IS_ACTIVE.try_with(Cell::get).unwrap_or(false) {
+        let nested = NESTED.get();
         // SAFETY: the frame is CPython's own, of the layout that the C file was compiled for.
         let result = catch_unwind(AssertUnwindSafe(|| unsafe { captured(frame) }));
         match result {
@@ -249,7 +254,10 @@ unsafe extern "C" fn evaluate(thread: *mut ffi::PyThreadState, frame: *mut u8, t
                     return result;
                 }
             }
-            Err(_) => IS_ACTIVE.set(ACTIVE.with(|active| active.try_borrow().is_ok_and(|active| active.is_some()))),
+            Err(_) => {
+                NESTED.set(nested);
+                IS_ACTIVE.set(ACTIVE.with(|active| active.try_borrow().is_ok_and(|active| active.is_some())));
+            }
         }
     }
     // SAFETY: the frame is CPython's own.
@@ -322,7 +330,13 @@ unsafe fn captured(frame: *mut u8) -> Option<Raw> {
         set_extra(code.as_ptr(), if asked(&code, "is_compiler") { QUIET } else { SKIP });
         return None;
     }
+    let nested = NESTED.get();
+    if nested >= MAX_NESTED {
+        return None;
+    }
+    NESTED.set(nested + 1);
     let outcome = run_frame(py, &code, &view, &config);
+    NESTED.set(nested);
     match outcome {
         Ok(Some(value)) => Some(value.into_ptr()),
         Ok(None) => None,

@@ -258,6 +258,14 @@ impl<'py> Python3<'py> {
         if class_is(&library.torch_module) {
             return Kind::TorchModule;
         }
+        if let Some(kind) = self.container(class.as_type_ptr()) {
+            // SAFETY: the object is live; its `__dict__`, if there is one, is a dictionary.
+            let attributes = unsafe {
+                let dict = super::objects::instance_dict(raw);
+                if dict.is_null() { 0 } else { ffi::PyDict_Size(dict) }
+            };
+            return if attributes == 0 { kind } else { Kind::Opaque };
+        }
         if class.is(library.partial.bind(self.py)) {
             return Kind::Partial;
         }
@@ -299,6 +307,51 @@ impl<'py> Python3<'py> {
             return Kind::Exception;
         }
         if (python_made || &*name == "SimpleNamespace") && !derived { Kind::Instance } else { Kind::Opaque }
+    }
+
+    /// What instances of a class of the user's are that is derived from `list`, `dict` or `OrderedDict` and leaves to it what
+    /// Python does on its own, without looking up a method by its name.
+    fn container(&self, class: *mut ffi::PyTypeObject) -> Option<Kind> {
+        const SPECIAL: [&str; 15] = [
+            "__getitem__",
+            "__setitem__",
+            "__delitem__",
+            "__contains__",
+            "__iter__",
+            "__len__",
+            "__eq__",
+            "__ne__",
+            "__bool__",
+            "__reversed__",
+            "__getattribute__",
+            "__new__",
+            "__del__",
+            "clear",
+            "keys",
+        ];
+        // SAFETY: the class is live, and so are the bases.
+        unsafe {
+            let flags = ffi::PyType_GetFlags(class);
+            let ordered = self.library.ordered_dict.as_ptr().cast::<ffi::PyTypeObject>();
+            let (base, kind) = if flags & ffi::Py_TPFLAGS_HEAPTYPE == 0 {
+                return None;
+            } else if flags & ffi::Py_TPFLAGS_LIST_SUBCLASS != 0 {
+                (&raw mut ffi::PyList_Type, Kind::List)
+            } else if flags & ffi::Py_TPFLAGS_DICT_SUBCLASS == 0 {
+                return None;
+            } else if ffi::PyType_IsSubtype(class, ordered) != 0 {
+                (ordered, Kind::Dict)
+            } else {
+                (&raw mut ffi::PyDict_Type, Kind::Dict)
+            };
+            let metaclass = ffi::Py_TYPE(class.cast());
+            let tame = SPECIAL.iter().all(|name| {
+                let name = PyString::intern(self.py, name);
+                super::objects::_PyType_Lookup(class, name.as_ptr())
+                    == super::objects::_PyType_Lookup(base, name.as_ptr())
+            });
+            (tame && metaclass == &raw mut ffi::PyType_Type && class != base).then_some(kind)
+        }
     }
 
     /// A value with tensors that have no data.
@@ -799,6 +852,10 @@ impl Host for Python3<'_> {
         let key = self.bound(key);
         let known = self.interned.call_method1("setdefault", (&key, &key));
         known.ok().map(|known| self.keep(&known))
+    }
+
+    fn container_kind(&self, class: Object) -> Option<Kind> {
+        self.container(class.0 as *mut ffi::PyTypeObject)
     }
 
     fn is_subclass(&self, class: Object, base: Object) -> bool {

@@ -239,7 +239,11 @@ fn make<'py>(
         Recipe::Dict(pairs, class, default) => {
             let dict = match (class, default) {
                 (Some(class), Some(default)) => bound(py, *class).call1((&values[*default],))?,
-                (Some(class), None) => bound(py, *class).call0()?,
+                // What its initialisation did is among the entries.
+                (Some(class), None) => {
+                    let class = bound(py, *class);
+                    class.call_method1("__new__", (&class,))?
+                }
                 _ => PyDict::new(py).into_any(),
             };
             for (key, value) in pairs {

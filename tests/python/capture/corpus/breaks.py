@@ -1,5 +1,6 @@
 """What no graph can hold: the graph breaks there, and everything else goes on as before."""
 
+import contextlib
 import time
 import warnings
 
@@ -451,3 +452,55 @@ def break_under_a_match(x):
         case (n, y):
             print(n)
             return y + n
+
+
+@contextlib.contextmanager
+def doubling(log):
+    log.append("in")
+    try:
+        yield 2
+    finally:
+        log.append("out")
+
+
+@case(lambda: (t(3), []))
+def break_inside_a_generator_context(x, log):
+    y = x + 1
+    with doubling(log) as factor:
+        y = y * factor
+        print(len(log))
+        y = y - 1
+    return y * 3
+
+
+@case(lambda: (t(3), []))
+def exception_inside_a_generator_context(x, log):
+    try:
+        with doubling(log) as factor:
+            x = x * factor
+            print(len(log))
+            raise ValueError("inside")
+    except ValueError as error:
+        log.append(str(error))
+    return x * 3
+
+
+@case(lambda: (t(3), {}))
+def break_in_except_after_a_graph(x, table):
+    y = x.relu() * 2
+    try:
+        y = y + table["missing"]
+    except KeyError as error:
+        y = y + 1
+        print(error)
+    return y * 3
+
+
+@case(lambda: (t(3), []))
+def exit_stack_with_a_break(x, log):
+    y = x * 2
+    with contextlib.ExitStack() as stack:
+        factor = stack.enter_context(doubling(log))
+        print("inside")
+        y = y * factor
+    return y + 1

@@ -409,3 +409,57 @@ def list_multiplied_in_place(x, items):
     items *= 2
     items[2:4] = []
     return x + sum(items)
+
+
+class Attributes(dict):
+    def __getattr__(self, name):
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def __setattr__(self, name, value):
+        self[name] = value
+
+    def scaled(self, x):
+        return x * self.factor
+
+
+@case(lambda: (t(3), Attributes(factor=2, bias=torch.ones(3))), lambda: (t(3), Attributes(factor=3, bias=torch.zeros(3), more=1)))
+def dict_with_attributes(x, table):
+    y = table.scaled(x) + table.bias
+    table.seen = y.shape[0]
+    table["last"] = y
+    return y, getattr(table, "more", None), hasattr(table, "absent"), len(table), list(table), "bias" in table, type(table) is dict
+
+
+@case(lambda: (t(3),))
+def dict_subclass_made_inside(x):
+    made = Attributes({"factor": 2}, bias=x)
+    made.extra = x + 1
+    return made, made.scaled(x), made.copy(), isinstance(made, dict)
+
+
+class Ordered(collections.OrderedDict):
+    def newest(self):
+        return next(reversed(self))
+
+
+@case(lambda: (t(3), Ordered(a=1, b=2)))
+def ordered_dict_subclass(x, table):
+    table["c"] = x
+    table.move_to_end("a")
+    return table.newest(), list(table), x * table["b"]
+
+
+class Noted(list):
+    def __init__(self, *items):
+        super().__init__(items)
+        self.note = "noted"
+
+
+@case(lambda: (t(3), Stack([1, 2, 3])), lambda: (t(3), Noted(1, 2)))
+def list_subclass_as_a_list(x, items):
+    head, *rest = items
+    items += [4]
+    return x * sum(items), rest, items[1:], items + [5], sorted(items), isinstance(items, list), type(items) is list, items[-1]
