@@ -26,7 +26,8 @@ pub fn normalize(kernel: &mut Kernel) {
     }
     for index in 0..kernel.phases.len() {
         let phase = &kernel.phases[index];
-        let ordered = phase.reduces.iter().any(|r| matches!(r.op, Reduction::ArgMax | Reduction::ArgMin));
+        let picks = phase.reduces.iter().any(|r| matches!(r.op, Reduction::ArgMax | Reduction::ArgMin));
+        let ordered = picks || phase.is_ordered();
         if let (false, Some(guide)) = (ordered, guide_of_phase(kernel, phase)) {
             let mut axes = phase.axes.clone();
             order(&mut axes, kernel.access(guide));
@@ -164,6 +165,7 @@ pub fn append(kernel: &mut Kernel, other: &Kernel, pairs: &[(AxisId, AxisId)]) {
                 Inst::Index(axis) => Inst::Index(names[axis.0 as usize]),
                 Inst::Size(number) => Inst::Size(numbers[number as usize]),
                 Inst::Result(result) => Inst::Result(ResultId(first + result.0)),
+                Inst::Before(result) => Inst::Before(ResultId(first + result.0)),
                 inst => with_access(inst, &|id| accesses[id.0 as usize]),
             };
             let renamed = renamed.map_operands(&mut |v: Val| values[v.0 as usize]);

@@ -13,6 +13,9 @@ use crate::axes::{merge, split, with_access};
 use crate::code_map::{rebuilt, without_dead_code};
 use crate::fuse::drop_unused;
 
+/// What takes its turn cannot be computed again.
+const TURN: usize = 1 << 20;
+
 /// Values that take no more than this are computed again rather than kept.
 const CHEAP: usize = 8;
 
@@ -44,7 +47,7 @@ fn inline_loads(kernel: &mut Kernel, at: usize, is_local: &dyn Fn(BufferId) -> b
             Inst::Load(id) => stored_before(kernel, at, id).filter(|(earlier, stored, names)| {
                 let buffer = kernel.access(id).buffer;
                 let phase = &kernel.phases[*earlier];
-                let scalar = phase.axes.is_empty();
+                let scalar = phase.axes.is_empty() && !phase.is_ordered();
                 cost(&phase.code, *stored) <= if scalar { usize::MAX } else { CHEAP }
                     && (scalar || is_local(buffer))
                     && names.len() == phase.axes.len()
@@ -85,7 +88,7 @@ fn picked(kernel: &mut Kernel, at: usize, read: AccessId, index: Val, into: &mut
     let needed = needed_for(&code, stored);
     let plain = code.iter().filter(|(value, _)| needed[value.0 as usize]).all(|(_, inst)| match *inst {
         Inst::Load(access) => matches!(kernel.access(access).step(axis).as_int(), Some(0 | 1)),
-        Inst::Gather { .. } => false,
+        Inst::Gather { .. } | Inst::Before(_) => false,
         _ => true,
     });
     if !plain {
@@ -162,6 +165,7 @@ fn cost(code: &Block, value: Val) -> usize {
             Inst::Const(..) | Inst::Result(_) | Inst::Size(_) | Inst::Index(_) => 0,
             Inst::Unary(Unary::Neg | Unary::Abs | Unary::Not, _) => 1,
             Inst::Unary(..) | Inst::Gather { .. } => 20,
+            Inst::Before(_) => TURN,
             Inst::Binary(Binary::Div | Binary::Pow | Binary::Fmod | Binary::Atan2, ..) => 20,
             Inst::Load(_) => 2,
             _ => 1,
@@ -234,7 +238,7 @@ fn drop_dead_stores(kernel: &mut Kernel, is_local: &dyn Fn(BufferId) -> bool) {
 fn drop_dead_results(kernel: &mut Kernel) {
     let mut used = vec![false; kernel.results.len()];
     for inst in kernel.phases.iter().flat_map(|phase| phase.code.insts()) {
-        if let Inst::Result(result) = inst {
+        if let Inst::Result(result) | Inst::Before(result) = inst {
             used[result.0 as usize] = true;
         }
     }
@@ -245,6 +249,14 @@ fn drop_dead_results(kernel: &mut Kernel) {
 
 /// Decides which positions go side by side, and gives pointwise phases the last row as an axis of their own.
 fn choose_lanes(kernel: &mut Kernel) {
+    if kernel.phases.iter().any(Phase::is_ordered) {
+        if kernel.rows.is_empty() {
+            let only = kernel.add_axis(SymInt::Int(1));
+            kernel.rows.push(only);
+        }
+        kernel.lanes = Lanes::Rows;
+        return;
+    }
     let reduces = kernel.phases.iter().any(|phase| !phase.reduces.is_empty());
     if !reduces && kernel.phases.iter().all(|phase| phase.axes.is_empty()) {
         if let Some(last) = best_row(kernel) {

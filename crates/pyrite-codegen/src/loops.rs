@@ -19,7 +19,7 @@ use crate::pieces::{Buffer, Origin};
 use crate::{CodeStore, Generator, generate};
 
 /// Work below this, in steps of code, is not shared among threads.
-const WORTH_SHARING: i64 = 1 << 20;
+const WORTH_SHARING: i64 = 1 << 18;
 
 /// The values of symbols.
 pub type Symbols = HashMap<Arc<str>, i64>;

@@ -5,7 +5,7 @@ mod harness;
 use harness::{access, bytes, load, numbers, phase, run, store};
 use pyrite_codegen::x86::{self, Width};
 use pyrite_codegen::{Code, tiles};
-use pyrite_loops::{Kernel, Lanes, Unary};
+use pyrite_loops::{Binary, Kernel, Lanes, Unary};
 use pyrite_tensor::DType;
 
 fn kernel(op: Unary, dtype: DType, len: usize) -> Kernel {
@@ -167,6 +167,98 @@ fn functions_of_double_precision_are_near_enough() {
                         && order(got).abs_diff(order(expected)) <= most;
                 assert!(same, "{width:?} {op:?} of {x:e} is {got:e}, not {expected:e}");
             }
+        }
+    }
+}
+
+/// `out = x ^ y`
+fn power(dtype: DType, len: usize) -> Kernel {
+    let mut kernel = Kernel { name: "pow".to_owned(), lanes: Lanes::Rows, ..Kernel::default() };
+    let axis = kernel.add_axis(len.into());
+    kernel.rows = vec![axis];
+    let mut place = |buffer| access(&mut kernel, buffer, dtype, 0, &[1]);
+    let (x, y, out) = (place(0), place(1), place(2));
+    let mut only = phase(&[]);
+    let (x, y) = (load(&kernel, &mut only, x), load(&kernel, &mut only, y));
+    let value = only.code.binary(Binary::Pow, x, y);
+    store(&mut only, out, value);
+    kernel.phases = vec![only];
+    kernel
+}
+
+/// Bases and exponents: every pair of special ones, and pairs whose powers are of all sizes.
+fn pairs() -> Vec<(f64, f64)> {
+    let special = [
+        0.0,
+        0.5,
+        1.0,
+        1.5,
+        2.0,
+        3.0,
+        4.0,
+        7.0,
+        0.1,
+        1e-5,
+        30.0,
+        1e5,
+        1e30,
+        9_007_199_254_740_992.0,
+        1e300,
+        1e-310,
+        f64::MAX,
+        f64::MIN_POSITIVE,
+        f64::INFINITY,
+        f64::NAN,
+    ];
+    let special: Vec<f64> = special.into_iter().flat_map(|x| [x, -x]).collect();
+    let mut pairs: Vec<(f64, f64)> = special.iter().flat_map(|x| special.iter().map(move |y| (*x, *y))).collect();
+    let mut state = 1u64;
+    let mut random = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 11) as f64 / (1u64 << 53) as f64
+    };
+    for _ in 0..60_000 {
+        // The power is e to something within what double precision holds, and beyond.
+        let base = ((random() - 0.5) * if random() < 0.5 { 1400.0 } else { 2.0 }).exp();
+        pairs.push((base, (random() - 0.5) * 1500.0 / base.ln()));
+        pairs.push((base, (random() - 0.5) * 10.0));
+        let whole = ((random() - 0.5) * 60.0).round();
+        pairs.push((-base.powf(0.1), whole));
+        pairs.push((1.0 + (random() - 0.5) * 1e-3, (random() - 0.5) * 1e5));
+    }
+    pairs
+}
+
+#[test]
+fn powers_are_near_enough_and_special_where_they_are() {
+    let pairs = pairs();
+    let order = |x: f64| if x < 0.0 { -((x.to_bits() << 1 >> 1) as i64) } else { x.to_bits() as i64 };
+    for width in [Width::Avx2, Width::Avx512].into_iter().filter(|width| width.is_available()) {
+        let (x, y): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
+        let kernel = power(DType::F64, pairs.len());
+        let mut buffers = [bytes(&x), bytes(&y), bytes(&vec![0f64; pairs.len()])];
+        run(&x86::compile(&kernel, width).unwrap(), &kernel, &mut buffers).unwrap();
+        let mut worst = 0;
+        for (got, (x, y)) in numbers::<f64>(&buffers[2]).into_iter().zip(&pairs) {
+            let exact = x.powf(*y);
+            let off = match (got.is_nan(), exact.is_nan()) {
+                (true, true) => 0,
+                (false, false) if got.is_sign_negative() == exact.is_sign_negative() => {
+                    order(got).abs_diff(order(exact))
+                }
+                _ => u64::MAX,
+            };
+            assert!(off <= 4, "{width:?}: {x:e} to the {y:e} is {got:e}, not {exact:e}");
+            worst = worst.max(off);
+        }
+        println!("{width:?}: {worst} units");
+        let (x, y): (Vec<f32>, Vec<f32>) = pairs.iter().map(|(x, y)| (*x as f32, *y as f32)).unzip();
+        let kernel = power(DType::F32, pairs.len());
+        let mut buffers = [bytes(&x), bytes(&y), bytes(&vec![0f32; pairs.len()])];
+        run(&x86::compile(&kernel, width).unwrap(), &kernel, &mut buffers).unwrap();
+        for (got, (x, y)) in numbers::<f32>(&buffers[2]).into_iter().zip(x.iter().zip(&y)) {
+            let off = distance(got, f64::from(*x).powf(f64::from(*y)));
+            assert!(off <= 0.51, "{width:?}: {x:e} to the {y:e} is {got:e}, {off} units off");
         }
     }
 }

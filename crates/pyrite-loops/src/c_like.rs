@@ -100,7 +100,7 @@ impl Printer<'_> {
             }
             Inst::Index(axis) => format!("i{}", axis.0),
             Inst::Size(number) => self.kernel.numbers[number as usize].to_string(),
-            Inst::Result(result) => format!("r{}", result.0),
+            Inst::Result(result) | Inst::Before(result) => format!("r{}", result.0),
             Inst::Unary(op, a) => unary(op, a.0, phase.code.ty(a)),
             Inst::Binary(op, a, b) => binary(op, a.0, b.0),
             Inst::Compare(op, a, b) => format!("v{} {} v{}", a.0, comparison(op), b.0),

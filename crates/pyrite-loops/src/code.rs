@@ -233,6 +233,8 @@ pub enum Inst {
     Size(u32),
     /// What an earlier phase of the row reduced.
     Result(ResultId),
+    /// What this phase has reduced so far, at the positions before the present one. Positions take their turn in order.
+    Before(ResultId),
     /// A function of one value.
     Unary(Unary, Val),
     /// A function of two values.
@@ -268,7 +270,9 @@ impl Inst {
     #[must_use]
     pub fn map_operands(&self, f: &mut dyn FnMut(Val) -> Val) -> Self {
         match *self {
-            Self::Const(..) | Self::Load(_) | Self::Index(_) | Self::Size(_) | Self::Result(_) => *self,
+            Self::Const(..) | Self::Load(_) | Self::Index(_) | Self::Size(_) | Self::Result(_) | Self::Before(_) => {
+                *self
+            }
             Self::Gather { access, at } => Self::Gather { access, at: f(at) },
             Self::Store { access, value } => Self::Store { access, value: f(value) },
             Self::Scatter { access, at, value, write } => Self::Scatter { access, at: f(at), value: f(value), write },

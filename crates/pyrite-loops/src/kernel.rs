@@ -3,7 +3,7 @@
 use pyrite_sym::SymInt;
 use pyrite_tensor::DType;
 
-use crate::{Block, Type, Val};
+use crate::{Block, Inst, Type, Val};
 
 /// A buffer of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -95,7 +95,15 @@ pub struct Phase {
     pub reduces: Vec<Reduce>,
 }
 
-/// Which positions are computed side by side, in the lanes of a vector register.
+impl Phase {
+    /// Whether its positions have to take their turn in order: what is reduced at some is used at later ones.
+    pub fn is_ordered(&self) -> bool {
+        self.code.insts().iter().any(|inst| matches!(inst, Inst::Before(_)))
+    }
+}
+
+/// Which positions are computed side by side, in the lanes of a vector register. Where positions of a phase take their
+/// turn, it has to be [`Lanes::Rows`] when the kernel is run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Lanes {
     /// Neighbours along the last axis of a phase. What a phase reduces is summed up over the lanes at its end; a phase

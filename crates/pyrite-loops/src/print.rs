@@ -62,6 +62,7 @@ impl Kernel {
             Inst::Index(axis) => format!("i{}", axis.0),
             Inst::Size(number) => format!("{}", self.numbers[number as usize]),
             Inst::Result(result) => format!("r{}", result.0),
+            Inst::Before(result) => format!("r{} so far", result.0),
             Inst::Unary(op, a) => format!("{}(v{})", format!("{op:?}").to_lowercase(), a.0),
             Inst::Binary(op, a, b) => format!("{}(v{}, v{})", format!("{op:?}").to_lowercase(), a.0, b.0),
             Inst::Compare(op, a, b) => format!("{}(v{}, v{})", format!("{op:?}").to_lowercase(), a.0, b.0),

@@ -5,7 +5,8 @@
 //! 2. An instruction uses values that stand before it, of the types it takes.
 //! 3. A load gives the register type of its buffer, a store takes it. Complex buffers are not accessed.
 //! 4. A reduced number is reduced once, in a phase before those that use it, and has the type that its reduction gives.
-//!    Truth is reduced by `Any` and `All`, numbers by the others.
+//!    Truth is reduced by `Any` and `All`, numbers by the others. Only a phase that reduces a number uses what it has of
+//!    it so far, and only of sums, products, the largest and the smallest.
 //! 5. A number of the call that is used exists.
 //! 6. An access moves, within a phase, only along the rows and the axes of that phase.
 
@@ -123,6 +124,11 @@ fn wrong(kernel: &Kernel, phase: &Phase, reduced: &[bool], axes: &[bool], value:
         Inst::Size(number) => ty == Type::I64 && (number as usize) < kernel.numbers.len(),
         Inst::Result(result) => {
             kernel.results.get(result.0 as usize) == Some(&ty) && reduced.get(result.0 as usize) == Some(&true)
+        }
+        Inst::Before(result) => {
+            let joins = |op| matches!(op, Reduction::Sum | Reduction::Prod | Reduction::Max | Reduction::Min);
+            let own = phase.reduces.iter().any(|reduce| reduce.result == result && joins(reduce.op));
+            own && kernel.results.get(result.0 as usize) == Some(&ty)
         }
         Inst::Unary(op, a) => {
             of(a) == ty

@@ -146,3 +146,35 @@ fn a_program_compiled_once_runs_on_every_size() {
         assert!(expected.iter().zip(&found).all(|(a, b)| (a - b).abs() < 1e-6), "{rows}x{columns}");
     }
 }
+
+#[test]
+fn running_sums_of_any_length_are_one_kernel_with_what_is_around_them() {
+    let op = |name: &str| registry().get(name).unwrap();
+    let env = SymEnv::new();
+    let mut builder = Builder::new();
+    let x = builder.placeholder("x", Some(Value::Tensor(Meta::contiguous(&[env.size(5), env.size(300)], DType::F32))));
+    let double = builder.call(op("aten.add.Tensor"), vec![x.into(), x.into(), 1.into()]);
+    let sums = builder.call(op("aten.cumsum.default"), vec![double.into(), 1.into(), Value::None]);
+    let result = builder.call(op("aten.neg.default"), vec![sums.into()]);
+    builder.output(vec![result].into());
+    let graph = builder.finish();
+    for generator in Generator::NAMES.iter().filter_map(|name| Generator::named(name)) {
+        let program = Program::compile(&graph, registry(), generator, &mut Gate::open()).unwrap();
+        assert_eq!((program.kernels().count(), program.fallbacks().len()), (1, 0), "{program}");
+        for (rows, columns) in [(5, 300), (1, 1000), (33, 7), (40, 1), (3, 0)] {
+            let input = Tensor::empty(&[rows, columns], DType::F32).unwrap();
+            let given: Vec<f64> = (0..rows * columns).map(|i| ((i * 37) % 101) as f64 / 4.0 - 12.0).collect();
+            input.write_f64s(&given);
+            let value = program.run(vec![input.into()], registry(), &mut TorchGenerator::new(0), &mut |_, _| {});
+            let mut found = Vec::new();
+            value.unwrap().each(&mut |t| found.extend(t.to_f64s()));
+            for (row, found) in given.chunks(columns.max(1) as usize).zip(found.chunks(columns.max(1) as usize)) {
+                let mut sum = 0.0;
+                for (x, found) in row.iter().zip(found) {
+                    sum += x;
+                    assert!((found + 2.0 * sum).abs() < 1e-3, "{rows}x{columns} by {}", generator.name());
+                }
+            }
+        }
+    }
+}

@@ -193,6 +193,10 @@ impl<'a> Run<'a> {
         };
         match *inst {
             Inst::Const(..) | Inst::Size(_) | Inst::Result(_) => {}
+            Inst::Before(result) => {
+                let reduces = self.kernel.phases[number].reduces.iter().zip(&self.accumulators[number]);
+                reduces.filter(|(reduce, _)| reduce.result == result).for_each(|(_, so_far)| so_far.finish(out));
+            }
             Inst::Index(axis) => {
                 let first = self.call.begins[axis.0 as usize] + self.at[axis.0 as usize];
                 let by = i64::from(along == Some(axis));

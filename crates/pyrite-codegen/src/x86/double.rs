@@ -15,6 +15,10 @@ const I: Type = Type::I64;
 const WHOLE: f64 = 6_755_399_441_055_744.0;
 const LN2_HIGH: f64 = std::f64::consts::LN_2;
 const LN2_LOW: f64 = 2.319_046_813_846_299_6e-17;
+/// ln 2 in two parts, the first so short that a multiple of it by an exponent is exact.
+const LN2_FRONT: f64 = 0.693_147_180_559_663;
+const LN2_BACK: f64 = 2.823_529_056_303_157_7e-13;
+const TWO_THIRDS_LOW: f64 = 3.700_743_415_417_188e-17;
 const HALF_PI: [f64; 3] = [std::f64::consts::FRAC_PI_2, 6.123_233_995_736_766e-17, -1.497_384_904_859_169_8e-33];
 /// Up to here three parts of pi/2 are enough to reduce an angle.
 const LARGEST_ANGLE: f64 = 1e5;
@@ -78,6 +82,62 @@ const TANH: [f64; 12] = [
     -3.120_110_142_579_74e-05,
     6.485_163_482_793_113e-06,
 ];
+/// `erf x / x` over `x²`, for `x` within 0.85.
+const ERF: [f64; 12] = [
+    1.128_379_167_095_512_6,
+    -0.376_126_389_031_837_5,
+    0.112_837_916_709_546_93,
+    -0.026_866_170_645_018_894,
+    0.005_223_977_623_934_868,
+    -0.000_854_832_690_405_371_8,
+    0.000_120_553_269_790_376_61,
+    -1.492_545_130_538_004e-05,
+    1.645_769_666_214_179_3e-06,
+    -1.630_070_391_720_015e-07,
+    1.419_079_573_876_693_3e-08,
+    -8.840_255_392_847_787e-10,
+];
+/// The logarithm of `1 - erf x` over `x - 0.85`, for `x` from there to 6.
+const ERF_REST: [f64; 20] = [
+    -1.472_584_794_887_996_2,
+    -2.388_981_280_298_332,
+    -0.822_981_690_554_382_6,
+    -0.048_041_850_427_368_14,
+    0.011_593_188_273_174_909,
+    -0.002_173_302_882_807_818_4,
+    0.000_189_709_784_907_191_1,
+    6.742_387_258_350_035e-05,
+    -4.213_426_442_135_424_5e-05,
+    1.261_277_784_877_43e-05,
+    -1.924_600_156_398_025_3e-06,
+    -2.736_463_337_881_826_4e-07,
+    3.115_455_448_259_001_5e-07,
+    -1.264_453_983_883_425e-07,
+    3.490_519_960_381_531e-08,
+    -7.105_005_188_150_881e-09,
+    1.060_696_188_580_347_2e-09,
+    -1.103_860_563_761_930_5e-10,
+    7.158_415_397_354_115e-12,
+    -2.174_620_410_244_157_8e-13,
+];
+/// `(log(1 + f) - 2s - 2s³/3) / s⁵` over `s²` with `s = f / (2 + f)`.
+const LOG_TAIL: [f64; 8] = [
+    0.4,
+    0.285_714_285_714_293_75,
+    0.222_222_222_216_518_83,
+    0.181_818_183_362_012_03,
+    0.153_845_948_847_819_38,
+    0.133_348_085_304_112_88,
+    0.117_061_424_635_159_67,
+    0.117_240_808_919_224_73,
+];
+
+/// What a power is rounded to in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rounded {
+    Single,
+    Double,
+}
 
 /// A function of one value, where there is vector code for it.
 pub(super) fn unary(region: &mut Region, width: Width, op: Unary, x: V) -> Option<V> {
@@ -87,8 +147,14 @@ pub(super) fn unary(region: &mut Region, width: Width, op: Unary, x: V) -> Optio
         Unary::Log => b.log(x),
         Unary::Sin | Unary::Cos => b.trigonometric(op, x),
         Unary::Tanh => b.tanh(x),
+        Unary::Erf => b.erf(x),
         _ => return None,
     })
+}
+
+/// A power, right in the last places of what it is rounded to.
+pub(super) fn pow(region: &mut Region, width: Width, x: V, y: V, to: Rounded) -> V {
+    Builder { r: region, width }.pow(x, y, to)
 }
 
 struct Builder<'a> {
@@ -155,6 +221,11 @@ impl Builder<'_> {
     }
 
     fn exp(&mut self, x: V) -> V {
+        self.exp_of_sum(x, None)
+    }
+
+    /// `e` to the sum of a number and a very small one.
+    fn exp_of_sum(&mut self, x: V, rest: Option<V>) -> V {
         let (low, high) = (self.c(-746.0), self.c(710.0));
         let x = self.alu(Alu::Max, low, x);
         let x = self.alu(Alu::Min, high, x);
@@ -162,7 +233,10 @@ impl Builder<'_> {
         let n = self.alu(Alu::Mul, x, log2_e);
         let n = self.nearest(n);
         let r = self.r.fnma(F, n, high, x);
-        let r = self.r.fnma(F, n, low, r);
+        let mut r = self.r.fnma(F, n, low, r);
+        if let Some(rest) = rest {
+            r = self.alu(Alu::Add, r, rest);
+        }
         let p = self.polynomial(r, &EXP);
         let square = self.alu(Alu::Mul, r, r);
         let t = self.r.fma(F, p, square, r);
@@ -171,7 +245,8 @@ impl Builder<'_> {
         self.scale(y, n)
     }
 
-    fn log(&mut self, x: V) -> V {
+    /// `e` and `m - 1` with `x = m · 2^e`, where `x` is positive and finite.
+    fn split(&mut self, x: V) -> (V, V) {
         let (tiny, up) = (self.c(f64::MIN_POSITIVE), self.c(18_014_398_509_481_984.0));
         let small = self.r.cmp(Cond::Lt, F, x, tiny);
         let raised = self.alu(Alu::Mul, x, up);
@@ -191,9 +266,13 @@ impl Builder<'_> {
         let (bits, zero) = (self.c(54.0), self.c(0.0));
         let extra = self.r.select(small, bits, zero);
         let e = self.alu(Alu::Sub, e, extra);
+        let one = self.c(1.0);
+        (e, self.alu(Alu::Sub, m, one))
+    }
 
-        let (one, two, half) = (self.c(1.0), self.c(2.0), self.c(0.5));
-        let f = self.alu(Alu::Sub, m, one);
+    fn log(&mut self, x: V) -> V {
+        let (e, f) = self.split(x);
+        let (two, half) = (self.c(2.0), self.c(0.5));
         let below = self.alu(Alu::Add, f, two);
         let s = self.alu(Alu::Div, f, below);
         let square = self.alu(Alu::Mul, s, s);
@@ -211,7 +290,12 @@ impl Builder<'_> {
         let lost = self.r.fnma(F, e, high, y);
         let part = self.alu(Alu::Add, part, lost);
         let y = self.alu(Alu::Sub, y, part);
+        self.log_specials(x, y)
+    }
 
+    /// The logarithm where it is special: of zero, of negative numbers, of infinity and of NaN.
+    fn log_specials(&mut self, x: V, y: V) -> V {
+        let zero = self.c(0.0);
         let (least, most) = (self.c(f64::NEG_INFINITY), self.c(f64::INFINITY));
         let nan = self.c(f64::NAN);
         let above = self.r.cmp(Cond::Gt, F, x, zero);
@@ -220,6 +304,125 @@ impl Builder<'_> {
         let other = self.r.select(is_zero, least, nan);
         let y = self.r.select(above, y, other);
         self.r.select(infinite, x, y)
+    }
+
+    /// The logarithm of a number that is not negative, and what its rounding lost.
+    fn log_pair(&mut self, x: V) -> (V, V) {
+        let (e, f) = self.split(x);
+        let two = self.c(2.0);
+        let below = self.alu(Alu::Add, f, two);
+        let taken = self.alu(Alu::Sub, below, two);
+        let below_low = self.alu(Alu::Sub, f, taken);
+        let s = self.alu(Alu::Div, f, below);
+        let left = self.r.fnma(F, s, below, f);
+        let left = self.r.fnma(F, s, below_low, left);
+        let s_low = self.alu(Alu::Div, left, below);
+
+        // Of every product the error is computed, turned around, by a fused multiplication.
+        let doubled = self.alu(Alu::Add, s, s);
+        let square = self.alu(Alu::Mul, s, s);
+        let error = self.r.fnma(F, s, s, square);
+        let square_low = self.alu(Alu::Mul, doubled, s_low);
+        let square_low = self.alu(Alu::Sub, square_low, error);
+        let cube = self.alu(Alu::Mul, square, s);
+        let error = self.r.fnma(F, square, s, cube);
+        let cube_low = self.alu(Alu::Mul, square_low, s);
+        let cube_low = self.r.fma(F, square, s_low, cube_low);
+        let cube_low = self.alu(Alu::Sub, cube_low, error);
+        let (thirds, thirds_low) = (self.c(2.0 / 3.0), self.c(TWO_THIRDS_LOW));
+        let third = self.alu(Alu::Mul, thirds, cube);
+        let error = self.r.fnma(F, thirds, cube, third);
+        let tail = self.polynomial(square, &LOG_TAIL);
+        let fifth = self.alu(Alu::Mul, cube, square);
+        let low = self.alu(Alu::Mul, fifth, tail);
+        let low = self.r.fma(F, thirds, cube_low, low);
+        let low = self.r.fma(F, thirds_low, cube, low);
+        let low = self.alu(Alu::Sub, low, error);
+
+        let (high, error) = self.sum(doubled, third);
+        let low = self.alu(Alu::Add, low, error);
+        let low = self.r.fma(F, two, s_low, low);
+        let (front, back) = (self.c(LN2_FRONT), self.c(LN2_BACK));
+        let whole = self.alu(Alu::Mul, e, front);
+        let (high, error) = self.sum(whole, high);
+        let low = self.alu(Alu::Add, low, error);
+        let low = self.r.fma(F, e, back, low);
+        let (high, low) = self.sum(high, low);
+
+        let (zero, most) = (self.c(0.0), self.c(f64::INFINITY));
+        let (above, finite) = (self.r.cmp(Cond::Gt, F, x, zero), self.r.cmp(Cond::Lt, F, x, most));
+        let plain = self.r.logic(Logic::And, above, finite);
+        (self.log_specials(x, high), self.r.select(plain, low, zero))
+    }
+
+    /// The sum of two numbers and what its rounding lost; the first is zero or the larger one.
+    fn sum(&mut self, a: V, b: V) -> (V, V) {
+        let sum = self.alu(Alu::Add, a, b);
+        let taken = self.alu(Alu::Sub, sum, a);
+        (sum, self.alu(Alu::Sub, b, taken))
+    }
+
+    fn pow(&mut self, x: V, y: V, to: Rounded) -> V {
+        let (zero, one, sign_bit) = (self.c(0.0), self.c(1.0), self.c(-0.0));
+        let (least, most, nan) = (self.c(f64::NEG_INFINITY), self.c(f64::INFINITY), self.c(f64::NAN));
+        let (a, size) = (self.abs(x), self.abs(y));
+        let power = match to {
+            Rounded::Single => {
+                let log = self.log(a);
+                let product = self.alu(Alu::Mul, y, log);
+                self.exp(product)
+            }
+            Rounded::Double => {
+                let (log, log_low) = self.log_pair(a);
+                let product = self.alu(Alu::Mul, y, log);
+                let error = self.r.fnma(F, y, log, product);
+                let low = self.alu(Alu::Mul, y, log_low);
+                let low = self.alu(Alu::Sub, low, error);
+                // Beyond this the power is zero or infinite, and what was lost may be undefined.
+                let (far, distance) = (self.c(1000.0), self.abs(product));
+                let near = self.r.cmp(Cond::Lt, F, distance, far);
+                let low = self.r.select(near, low, zero);
+                self.exp_of_sum(product, Some(low))
+            }
+        };
+        let whole = self.nearest(y);
+        let whole = self.r.cmp(Cond::Eq, F, whole, y);
+        let half = self.c(0.5);
+        let half = self.alu(Alu::Mul, y, half);
+        let even = self.nearest(half);
+        let odd = self.r.cmp(Cond::Ne, F, even, half);
+        let odd = self.r.logic(Logic::And, whole, odd);
+        let sign = self.r.logic(Logic::And, x, sign_bit);
+        let sign = self.r.select(odd, sign, zero);
+        let power = self.r.logic(Logic::Or, power, sign);
+        let (negative, finite) = (self.r.cmp(Cond::Lt, F, x, zero), self.r.cmp(Cond::Gt, F, x, least));
+        let negative = self.r.logic(Logic::And, negative, finite);
+        let undefined = self.r.logic(Logic::AndNot, whole, negative);
+        let power = self.r.select(undefined, nan, power);
+        let (none, unit) = (self.r.cmp(Cond::Eq, F, y, zero), self.r.cmp(Cond::Eq, F, x, one));
+        let (level, endless) = (self.r.cmp(Cond::Eq, F, a, one), self.r.cmp(Cond::Eq, F, size, most));
+        let settled = self.r.logic(Logic::And, level, endless);
+        let settled = self.r.logic(Logic::Or, settled, none);
+        let settled = self.r.logic(Logic::Or, settled, unit);
+        self.r.select(settled, one, power)
+    }
+
+    fn erf(&mut self, x: V) -> V {
+        let square = self.alu(Alu::Mul, x, x);
+        let p = self.polynomial(square, &ERF);
+        let near = self.alu(Alu::Mul, p, x);
+        let a = self.abs(x);
+        let (limit, largest, one, sign_bit) = (self.c(0.85), self.c(6.0), self.c(1.0), self.c(-0.0));
+        let clamped = self.alu(Alu::Min, largest, a);
+        let beyond = self.alu(Alu::Sub, clamped, limit);
+        let log = self.polynomial(beyond, &ERF_REST);
+        let rest = self.exp(log);
+        let far = self.alu(Alu::Sub, one, rest);
+        let sign = self.r.logic(Logic::And, x, sign_bit);
+        // A NaN is not below the limit, and the far half keeps it.
+        let small = self.r.cmp(Cond::Lt, F, a, limit);
+        let y = self.r.select(small, near, far);
+        self.r.logic(Logic::Or, y, sign)
     }
 
     fn trigonometric(&mut self, op: Unary, x: V) -> V {

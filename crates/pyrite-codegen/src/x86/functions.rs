@@ -1,11 +1,11 @@
 //! Functions as vector code: single precision here, double precision in [`super::double`].
 //!
 //! Each is a reduction of its argument to a small interval and a polynomial there fitted at Chebyshev nodes. Zeros of either sign, infinities, NaN and subnormal numbers give what the
-//! function gives. Errors are at most 2 units in the last place, 4 for `tan` and `erf`.
+//! function gives. Errors are at most 2 units in the last place, 4 for `tan` and `erf`, 1 for powers.
 //!
 //! `Max` and `Min` give their second operand if one is NaN, so an argument that is clamped stands second.
 
-use pyrite_loops::{Type, Unary};
+use pyrite_loops::{Inst, Number, Type, Unary};
 
 use super::vector::{Alu, Cond, Kind, Logic, Op, Region, Rounding, Routine, Shift, V};
 use super::{Width, double};
@@ -94,6 +94,11 @@ pub(super) fn unary(region: &mut Region, width: Width, op: Unary, ty: Type, x: V
         Unary::Erf => b.erf(x),
         _ => return None,
     })
+}
+
+/// Whether a power with this exponent is a few multiplications.
+pub(super) fn is_short_power(exponent: &Inst) -> bool {
+    matches!(exponent, Inst::Const(Number::Float(p), _) if [1.0, 2.0, 3.0, -1.0, -2.0, 0.5].contains(p))
 }
 
 /// A power whose exponent is known, where it is a few multiplications.

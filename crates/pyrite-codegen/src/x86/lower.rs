@@ -7,13 +7,12 @@
 use pyrite_loops::{AccessId, AxisId, Binary, Compare, Inst, Kernel, Number, Phase, Reduce, Type, Unary, Val};
 use pyrite_tensor::DType;
 
-use super::Width;
-use super::functions;
 use super::layout::Layout;
 use super::reduce::{join, neutral, reduced_type};
 use super::shape::{Shape, stays, uniform};
 use super::tile::Tiling;
 use super::vector::{Alu, Cond, Element, Kind, Logic, Moves, Op, Place, Region, Rounding, Routine, Shift, V};
+use super::{Width, double, functions};
 
 /// Which lanes of a region count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +52,7 @@ pub(super) fn region(
     };
     let mut lower = Lower {
         kernel,
+        number,
         phase,
         shape,
         layout,
@@ -68,7 +68,7 @@ pub(super) fn region(
         lower.values.push(v);
     }
     for (index, reduce) in phase.reduces.iter().enumerate() {
-        lower.reduce(number, index, reduce, count);
+        lower.reduce(index, reduce, count);
     }
     lower.region
 }
@@ -86,6 +86,8 @@ pub(super) fn takes_blocks(region: &Region, kernel: &Kernel, lane: AxisId) -> bo
 
 struct Lower<'a> {
     kernel: &'a Kernel,
+    /// Which phase it is.
+    number: usize,
     phase: &'a Phase,
     shape: &'a Shape,
     layout: &'a Layout,
@@ -194,6 +196,12 @@ impl Lower<'_> {
                 let moves = if self.rows == Rows::Blocks { Moves::Always } else { Moves::Never };
                 let v = self.region.add(Op::Slot(slot, kind), kind, moves);
                 self.as_truth_if(ty == Type::Bool, v)
+            }
+            Inst::Before(result) => {
+                let of_phase = self.phase.reduces.iter().zip(&self.layout.accumulators[self.number]);
+                let mut own = of_phase.filter(|(reduce, _)| reduce.result == result);
+                let (_, accumulator) = own.next().expect("a phase reduces what it uses so far");
+                self.region.add(Op::Acc(*accumulator, Kind::of(ty)), Kind::of(ty), Moves::Always)
             }
             Inst::Unary(op, a) => self.unary(op, ty, self.v(a)),
             Inst::Binary(op, a, b) => self.binary(op, ty, (a, self.v(a)), (b, self.v(b))),
@@ -409,11 +417,24 @@ impl Lower<'_> {
                     _ => None,
                 };
                 let known = exponent.and_then(|p| functions::power(&mut self.region, ty, a, p));
-                return known
-                    .unwrap_or_else(|| self.region.pure(Op::Call { routine: Routine::Binary(op, ty), a, b }, kind));
+                return match known {
+                    Some(power) => power,
+                    None if op == Binary::Pow => self.pow(ty, a, b),
+                    None => self.region.pure(Op::Call { routine: Routine::Binary(op, ty), a, b }, kind),
+                };
             }
         };
         self.region.alu(alu, ty, a, b)
+    }
+
+    /// A power; that of single precision by way of double precision.
+    fn pow(&mut self, ty: Type, a: V, b: V) -> V {
+        if ty == Type::F64 {
+            return double::pow(&mut self.region, self.shape.width, a, b, double::Rounded::Double);
+        }
+        let (a, b) = (self.cast(ty, Type::F64, a), self.cast(ty, Type::F64, b));
+        let power = double::pow(&mut self.region, self.shape.width, a, b, double::Rounded::Single);
+        self.cast(Type::F64, ty, power)
     }
 
     /// The larger or the smaller, or NaN if one is.
@@ -489,9 +510,9 @@ impl Lower<'_> {
         }
     }
 
-    fn reduce(&mut self, phase: usize, number: usize, reduce: &Reduce, count: Count) {
+    fn reduce(&mut self, number: usize, reduce: &Reduce, count: Count) {
         let ty = reduced_type(self.phase.code.ty(reduce.value));
-        let accumulator = self.layout.accumulators[phase][number];
+        let accumulator = self.layout.accumulators[self.number][number];
         let mut v = self.as_number(self.v(reduce.value), self.phase.code.ty(reduce.value));
         let neutral = neutral(&mut self.region, reduce.op, ty);
         let mut index = reduce.index.map(|i| self.v(i));

@@ -235,7 +235,7 @@ impl Emitter<'_> {
     /// How many accumulators a phase has, if it can reduce several vectors of rows side by side.
     fn phase_blocks(&self, number: usize, lane: AxisId) -> Option<usize> {
         let phase = &self.kernel.phases[number];
-        if phase.axes.is_empty() || phase.reduces.is_empty() {
+        if phase.axes.is_empty() || phase.reduces.is_empty() || phase.is_ordered() {
             return None;
         }
         let region = lower::region(self.kernel, number, &self.shape, &self.layout, Count::Full, Rows::Blocks);
@@ -342,7 +342,7 @@ impl Emitter<'_> {
         if run == Run::Lanes {
             self.squares(number, axis)?;
         }
-        if !sums {
+        if !sums || phase.is_ordered() {
             return self.body(number, run, count);
         }
         let (mut again, mut done) = (self.asm.create_label(), self.asm.create_label());
@@ -423,6 +423,8 @@ impl Emitter<'_> {
         }
         let passes: Vec<(Count, bool)> = match run {
             Run::Lanes => vec![(Count::Full, true), (Count::Rest, false)],
+            // What takes its turn has one accumulator, which goes through all positions.
+            Run::Steps if self.kernel.phases[number].is_ordered() => vec![(count, false)],
             Run::Steps => vec![(count, true), (count, false)],
             Run::Once | Run::Blocks | Run::Tile => vec![(count, false)],
         };

@@ -32,6 +32,12 @@ pub const OPS: &[OpDef] = &[
         "c64[3], 0",
         "f32[2, 3]<[1, 2], -1, dtype=f64",
         "f32[], 0",
+        "f32[5, 300, 3], 1",
+        "i16[40, 290], 0, dtype=i32",
+        "f32[20, 270]<[1, 20], 1",
+        "f16[1, 600], 1",
+        "f64[3, 1], 1",
+        "f32[0, 4], 0",
     ]),
     OpDef::kernel(
         "aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
@@ -40,7 +46,8 @@ pub const OPS: &[OpDef] = &[
         |c| running(c, |a, b| a * b, i64::wrapping_mul, |a, b| a * b),
     )
     .derivative(d::cumprod)
-    .samples(&["f32[3, 4], 1", "i32[3, 4], 0", "c64[3], 0", "bf16[0, 3], 0"]),
+    .lower(to_loops::scan::cumprod)
+    .samples(&["f32[3, 4], 1", "f32[2, 300], 1", "i64[300, 9], 0", "i32[3, 4], 0", "c64[3], 0", "bf16[0, 3], 0"]),
     OpDef::written(
         "aten::cumsum_(Tensor(a!) self, int dim, *, ScalarType? dtype=None) -> Tensor(a!)",
         "Replaces elements by running sums along a dimension.",
