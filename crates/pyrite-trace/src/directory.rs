@@ -111,17 +111,23 @@ impl Directory {
 /// What a file ends with that is extended; the next elements take its place.
 const ARRAY_END: &str = "\n]\n";
 
+/// How many files stay open for what is appended to them: a kernel adds a line here and a text there, and the next one
+/// does the same.
+const OPEN_FILES: usize = 8;
+
 /// Writes the files that records make.
 #[derive(Debug)]
 struct Writer {
     folder: PathBuf,
     chronicle: Chronicle,
     known: HashSet<PathBuf>,
+    /// The files that were appended to last, the latest at the end.
+    open: Vec<(PathBuf, File)>,
 }
 
 impl Writer {
     fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), chronicle: Chronicle::default(), known: HashSet::new() }
+        Self { folder: folder.to_owned(), chronicle: Chronicle::default(), known: HashSet::new(), open: Vec::new() }
     }
 
     fn write(&mut self, record: &Record) -> Result<(), TraceError> {
@@ -151,7 +157,21 @@ impl Writer {
             file.seek(SeekFrom::End(-(ARRAY_END.len() as i64)))?;
             return file.write_all(format!(",\n{}{ARRAY_END}", edit.text).as_bytes());
         }
-        options.append(true).open(path)?.write_all(edit.text.as_bytes())
+        self.to_append(edit)?.write_all(edit.text.as_bytes())
+    }
+
+    /// A file that exists, open at its end.
+    fn to_append(&mut self, edit: &Edit) -> io::Result<&mut File> {
+        if let Some(place) = self.open.iter().position(|(path, _)| *path == edit.path) {
+            self.open[place..].rotate_left(1);
+        } else {
+            let file = OpenOptions::new().append(true).open(self.folder.join(&edit.path))?;
+            if self.open.len() == OPEN_FILES {
+                self.open.remove(0);
+            }
+            self.open.push((edit.path.clone(), file));
+        }
+        self.open.last_mut().map(|(_, file)| file).ok_or_else(|| io::Error::other("no file is open"))
     }
 }
 
