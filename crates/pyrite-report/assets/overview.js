@@ -4,8 +4,10 @@ function overviewPanel(run) {
   const facts = [...run.facts];
   if (run.started) facts.splice(1, 0, ['began', `${new Date(run.started * 1000).toISOString().slice(0, 19).replace('T', ' ')} UTC`]);
   const left = el('div', {});
-  if (run.signature) {
-    left.append(el('p', { class: 'lead', id: 'signature' }, run.signature));
+  const [first, last] = [run.minify[0], run.minify[run.minify.length - 1]];
+  if (last) {
+    const became = (name) => `${formatCount(first[name])} ${name} became ${formatCount(last[name])}`;
+    left.append(el('p', { class: 'lead', id: 'figures' }, `${became('nodes')}, ${became('elements')}: ${formatCount(last.query)} questions, ${formatSeconds(last.seconds)}`));
   }
   if (run.findings.length) {
     left.append(el('section', {}, el('h2', {}, 'What was found'),

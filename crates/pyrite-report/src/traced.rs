@@ -26,6 +26,8 @@ pub fn read(folder: &Path) -> Result<Run, ReportError> {
     let mut partings = Vec::new();
     let mut steps = Steps::default();
     let mut told = Vec::new();
+    // How long before the trace the session began.
+    let mut earlier = 0.0_f64;
     for Record { time, stage, graph, event } in records {
         steps.last = steps.last.max(time);
         let stage_name = stage.map(|stage| stage.name().to_owned());
@@ -45,6 +47,8 @@ pub fn read(folder: &Path) -> Result<Run, ReportError> {
             Event::Minify(step) => run.minify.push(step),
             Event::Finding(found) => {
                 told.push((found.step.clone(), found.seconds));
+                // What is told as it is found has both clocks; what is told later shows less.
+                earlier = earlier.max(found.seconds - time);
                 run.findings.push(Found { step: found.step, text: found.text });
             }
             Event::Repro(repro) => {
@@ -58,8 +62,8 @@ pub fn read(folder: &Path) -> Result<Run, ReportError> {
     }
     run.stages = steps.done();
     if !told.is_empty() {
-        run.stages.retain(|step| step.stage.as_deref() != Some(Stage::Debug.name()));
-        run.stages.extend(session_steps(&told, run.minify.last().map(|step| step.seconds)));
+        let session = session_steps(&told, run.minify.last().map(|step| step.seconds));
+        within(session, &mut run.stages, earlier);
     }
     begin_with_the_program(&mut run);
     for (graph, parting) in partings {
@@ -73,6 +77,14 @@ pub fn read(folder: &Path) -> Result<Run, ReportError> {
         None => run.subtitle.split(' ').map(name_of).collect::<Vec<_>>().join(" "),
     };
     Ok(run)
+}
+
+/// Puts the steps of stages among those of a session that began so much earlier, in the order of their beginnings.
+fn within(session: Vec<Step>, stages: &mut Vec<Step>, earlier: f64) {
+    stages.retain(|step| step.stage.as_deref() != Some(Stage::Debug.name()));
+    stages.iter_mut().for_each(|step| step.start += earlier);
+    stages.extend(session);
+    stages.sort_by(|a, b| a.start.total_cmp(&b.start).then(a.depth.cmp(&b.depth)));
 }
 
 /// The steps of a debugging session: each lasted from what was found before it. What the search took of the last is told
@@ -310,5 +322,10 @@ mod tests {
         assert_eq!(names, ["confirm", "bisect", "minify", "prove"]);
         let (minify, prove) = (&steps[2], &steps[3]);
         assert_eq!((minify.start, minify.seconds, prove.start, prove.seconds), (3.0, 6.0, 9.0, 1.0));
+        // The trace began after the confirmation, and a stage 3.5 seconds later: in the search.
+        let mut stages = vec![Step { stage: None, name: "aot".to_owned(), start: 3.5, depth: 1, ..minify.clone() }];
+        within(steps, &mut stages, 1.0);
+        let names: Vec<_> = stages.iter().map(|step| step.name.as_str()).collect();
+        assert_eq!(names, ["confirm", "bisect", "minify", "aot", "prove"]);
     }
 }
