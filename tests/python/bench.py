@@ -10,6 +10,7 @@
              a second. Only when asked for: PyTorch's takes minutes
     native   the native compiler against Inductor on the five models, kernels on programs of one kernel each, products of matrices against
              torch.mm (see native_bench.py). Only when asked for: Inductor takes minutes
+    trace    compiling with a trace, against without: at most 2; a compiled call likewise: at most 1.05 (see trace_bench.py)
 
 Times are the smallest of several, which is the one that other work on the machine disturbs least. The exit code is 1 when a bar is missed.
 """
@@ -29,6 +30,7 @@ import native_bench
 import race
 import torch
 import torch_aot
+import trace_bench
 from dumped import load_inputs, load_module
 from native_bench import fastest
 from torch._dynamo.repro.after_aot import save_graph_repro
@@ -43,7 +45,7 @@ GROWTH_BAR = 3.0
 THREE_NODES_BAR = 1 / 8
 END_BAR = 1 / 4
 SMALL_SECONDS = 0.5
-MEASURES = ["read", "run", "save", "compile", "growth"]
+MEASURES = ["read", "run", "save", "compile", "growth", "trace"]
 FILES = ["dynamo_repro.py", "aot_forward_repro.py", "aot_backward_repro.py"]
 
 
@@ -221,6 +223,9 @@ def main():
             add(row)
     if "products" in only:
         for row in native_bench.product_rows(pyrite_json, chosen.threads, chosen.repeat + 30):
+            add(row)
+    if "trace" in only:
+        for row in trace_bench.rows(directory, names, chosen.threads, chosen.repeat):
             add(row)
     missed = [row["name"] for row in rows if row["bar"] and row["ratio"] > row["bar"]]
     for name in missed:
