@@ -67,6 +67,7 @@ class Program:
     backend: str
     written: list[int]
     returned: list[int]
+    draws: bool
     rewrites: list[str]
 
     def __call__(self, *arguments: Any) -> list[Any]: ...

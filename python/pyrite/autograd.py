@@ -3,15 +3,19 @@
 A program that wants gradients runs as one autograd function: forward gives its new outputs, backward runs the compiled
 backward half. Outputs that lie in the memory of an input are made outside of the function, as that input or a view of it,
 so that torch knows them as such. Inputs that the program writes are marked as written; gradients flow through what was
-written.
+written. Gradients that are to be differentiated in turn are computed by torch, from the inputs, where these are still
+there.
 """
 
 from __future__ import annotations
 
 import contextlib
+import weakref
 
 import torch
 from torch.autograd.function import once_differentiable
+
+from pyrite import _native
 
 
 def count_versions_up(tensors):
@@ -19,6 +23,15 @@ def count_versions_up(tensors):
     tensors = [tensor for tensor in tensors if not tensor.is_inference()]
     if tensors:
         torch.autograd.graph.increment_version(tensors)
+
+
+# The graphs of programs, for those who differentiate twice.
+_graphs = weakref.WeakKeyDictionary()
+
+
+def remember(program, graph):
+    """Lets a program be differentiated twice: what it computes is known."""
+    _graphs[program] = graph
 
 
 class _Call:
@@ -31,6 +44,8 @@ class _Compiled(torch.autograd.Function):
     @staticmethod
     def forward(ctx, call, program, *arguments):
         outcome = call.outcome = program.forward(*arguments)
+        ctx.program = program
+        ctx.arguments = _seen(arguments)
         values = call.values = outcome.values()
         aliases = call.aliases = outcome.aliases()
         tape = ctx.tape = outcome.tape()
@@ -53,16 +68,64 @@ class _Compiled(torch.autograd.Function):
         return (*(arguments[index] for index in written), *(values[leaf] for leaf in call.fresh))
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, *gradients):
-        ctx.saved_tensors  # noqa: B018  (raises where a saved tensor was written since)
-        given = dict(zip(ctx.order, gradients))
-        tangents = [given.get(leaf) for leaf in ctx.tape.wanted]
-        if all(tangent is None for tangent in tangents):
-            return (None,) * (len(ctx.needs_input_grad))
-        found = ctx.tape.run(tangents, retain=torch._C._autograd._get_current_graph_task_keep_graph())
-        needed = ctx.needs_input_grad[2:]
-        return (None, None, *(gradient if need else None for gradient, need in zip(found, needed)))
+        if not torch.is_grad_enabled():
+            return _backward(ctx, *gradients)
+        arguments = _arguments(ctx)
+        return _backward_once(ctx, *gradients) if arguments is None else _differentiably(ctx, arguments, gradients)
+
+
+def _backward(ctx, *gradients):
+    """The gradients by the compiled backward half."""
+    ctx.saved_tensors  # noqa: B018  (raises where a saved tensor was written since)
+    given = dict(zip(ctx.order, gradients))
+    tangents = [given.get(leaf) for leaf in ctx.tape.wanted]
+    if all(tangent is None for tangent in tangents):
+        return (None,) * (len(ctx.needs_input_grad))
+    found = ctx.tape.run(tangents, retain=torch._C._autograd._get_current_graph_task_keep_graph())
+    needed = ctx.needs_input_grad[2:]
+    return (None, None, *(gradient if need else None for gradient, need in zip(found, needed)))
+
+
+# Its results raise an error where they are differentiated in turn.
+_backward_once = once_differentiable(_backward)
+
+
+def _seen(arguments):
+    """The arguments of a call, as long as somebody else has them, and how often each was written before."""
+    try:
+        return [(weakref.ref(each), each._version) if isinstance(each, torch.Tensor) else each for each in arguments]
+    except RuntimeError:  # of inference mode: nobody counts how often these are written
+        return None
+
+
+def _arguments(ctx):
+    """What a program was called with; `None` where running it again would not do the same."""
+    if ctx.arguments is None or ctx.program.written or ctx.program.draws or ctx.program not in _graphs:
+        return None
+    arguments = []
+    for seen in ctx.arguments:
+        if isinstance(seen, tuple):
+            reference, version = seen
+            seen = reference()
+            if seen is None or seen._version != version:
+                return None
+        arguments.append(seen)
+    return arguments
+
+
+def _differentiably(ctx, arguments, gradients):
+    """The gradients as torch computes them, operator by operator, so that they have gradients in turn."""
+    needed = ctx.needs_input_grad[2:]
+    wanted = [argument for argument, need in zip(arguments, needed) if need]
+    outputs = _native.run_by_torch(_graphs[ctx.program])(*arguments)
+    pairs = [(outputs[leaf], gradient) for leaf, gradient in zip(ctx.order, gradients) if gradient is not None]
+    pairs = [(output, gradient) for output, gradient in pairs if output.requires_grad]
+    if not pairs:
+        return (None,) * len(ctx.needs_input_grad)
+    outputs, tangents = zip(*pairs)
+    found = iter(torch.autograd.grad(outputs, wanted, tangents, create_graph=True, allow_unused=True))
+    return (None, None, *(next(found) if need else None for need in needed))
 
 
 def apply(program, arguments):

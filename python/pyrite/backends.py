@@ -8,6 +8,7 @@ name to one of yours. `eager` compiles nothing: torch runs the captured operator
 from __future__ import annotations
 
 import functools
+import importlib
 import sys
 
 from pyrite import _native, _times, _watch, config, logs
@@ -94,6 +95,7 @@ def compiled(graph, backend, options, example_inputs):
     if run is not None:
         return run
     program = _native.compile(graph, backend, options, tuple(example_inputs))
+    importlib.import_module("pyrite.autograd").remember(program, graph)
     times = program.stage_times
     for stage, seconds in times:
         _times.add(f"backend.{stage}", seconds)

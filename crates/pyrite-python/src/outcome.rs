@@ -9,7 +9,7 @@ use pyrite_ir::Value;
 use pyrite_tensor::{Scalar, Tensor};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::bridge::{Inputs, to_torch};
+use crate::bridge::{Inputs, Storages, to_torch};
 use crate::errors;
 
 /// The leaves of a program's outputs, which of them lie in the memory of inputs, and the backward half.
@@ -59,17 +59,23 @@ impl Outcome {
         Some((index, Some((layout.shape.to_vec(), layout.stride.to_vec(), layout.offset))))
     }
 
+    /// The storages that leaves lie in.
+    fn storages<'py>(&self) -> Storages<'py> {
+        Storages::of(self.leaves.iter().filter_map(Value::as_tensor))
+    }
+
     /// The outputs as torch has them, where no gradient is wanted.
     pub(crate) fn into_list<'py>(self, arguments: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         let py = arguments.py();
         let shown = self.outputs.len() - self.appended;
         let shared: FxHashSet<usize> = self.inputs.iter().flatten().map(|input| input.storage().id()).collect();
+        let mut storages = self.storages();
         let mut convert = |tensor: &Tensor| -> PyResult<Bound<'py, PyAny>> {
             let alias = if shared.contains(&tensor.storage().id()) { self.alias(tensor) } else { None };
             match alias {
                 Some((index, None)) => arguments.get_item(index),
                 Some((index, Some(view))) => arguments.get_item(index)?.call_method1("as_strided", view),
-                None => to_torch(py, tensor),
+                None => storages.to_torch(py, tensor),
             }
         };
         let items = self.outputs[..shown]
@@ -112,9 +118,10 @@ pub(crate) fn to_python<'py>(
 impl Outcome {
     /// The leaves: a torch tensor for what is new, `None` for what lies in an input, plain values as they are.
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let mut storages = self.storages();
         let mut convert = |tensor: &Tensor| match self.alias(tensor) {
             Some(_) => Ok(py.None().into_bound(py)),
-            None => to_torch(py, tensor),
+            None => storages.to_torch(py, tensor),
         };
         self.leaves.iter().map(|leaf| to_python(py, leaf, &mut convert)).collect()
     }

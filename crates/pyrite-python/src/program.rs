@@ -205,6 +205,12 @@ impl Program {
         self.returned.clone()
     }
 
+    /// Whether the program draws random numbers.
+    #[getter]
+    fn draws(&self) -> bool {
+        self.draws
+    }
+
     /// Whether the program begins without gradients and switches them on.
     #[getter]
     fn switches_on(&self) -> bool {

@@ -90,6 +90,35 @@ def test_a_second_derivative_is_an_error_that_says_so():
         first.sum().backward()
 
 
+def power(x, w):
+    y = (x * w).sin() ** 3
+    return y, (y.sum() * w).detach()
+
+
+def second_derivative(function, x, w):
+    out, _ = function(x, w)
+    first = torch.autograd.grad(out.sum(), (x, w), create_graph=True)
+    sum(gradient.square().sum() for gradient in first).backward()
+    return [*first, x.grad, w.grad]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_second_derivatives_of_compiled_functions_are_those_of_torch(backend):
+    def leaves():
+        return torch.linspace(0.1, 1, 4, requires_grad=True), torch.nn.Parameter(torch.full((4,), 0.5))
+
+    have = second_derivative(pyrite.compile(power, backend=backend), *leaves())
+    torch.testing.assert_close(have, second_derivative(power, *leaves()))
+
+
+def test_a_second_derivative_of_what_draws_random_numbers_is_an_error_where_it_is_taken():
+    x = torch.ones(8, requires_grad=True)
+    compiled = pyrite.compile(lambda x: torch.nn.functional.dropout(x.sin(), 0.5))
+    [first] = torch.autograd.grad(compiled(x).sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable|does not require grad"):
+        first.sum().backward()
+
+
 def test_what_is_saved_is_freed_after_backward_and_without_it():
     x = torch.ones(1000, requires_grad=True)
     run = program("x", "exp = torch.ops.aten.exp.default(x)\nsin = torch.ops.aten.sin.default(exp)\nreturn (sin,)", x)

@@ -1,5 +1,7 @@
 """torch tensors go into compiled programs and come out of them without copies, as what they are."""
 
+import gc
+
 import pytest
 import torch
 
@@ -181,3 +183,21 @@ def test_a_program_that_draws_nothing_leaves_the_generator_alone():
     before = torch.get_rng_state()
     program("x", ADD, torch.ones(2))(torch.ones(2))
     assert torch.equal(before, torch.get_rng_state())
+
+
+def test_results_that_share_memory_keep_their_offsets_and_their_storage():
+    def views(x):
+        y = x * 2
+        return y, y.view(-1), y[1], y.T
+
+    results = pyrite.compile(views, backend="native")(torch.arange(6.0).view(2, 3))
+    assert [result.storage_offset() for result in results] == [0, 0, 3, 0]
+    assert len({result.untyped_storage().data_ptr() for result in results}) == 1
+    results[0][1] = -1
+    assert results[2].tolist() == [-1.0, -1.0, -1.0] and not results[2]._is_view()
+
+
+def test_a_result_in_the_middle_of_its_memory_outlives_the_program():
+    rows = pyrite.compile(lambda x: (x * 2)[1:], backend="native")(torch.arange(4096.0).view(2, 2048))
+    gc.collect()
+    assert rows.storage_offset() == 2048 and rows[0, -1] == 4095 * 2

@@ -291,7 +291,26 @@ impl Evaluator<'_, '_> {
             return Ok(Some(itself));
         }
         let class = self.host.member("torch.return_types", short);
-        self.result(&result, class).map(Some)
+        let result = self.result(&result, class)?;
+        Ok(Some(if short == "broadcast_tensors" { self.broadcast(&result, args)? } else { result }))
+    }
+
+    /// What `torch.broadcast_tensors` returns: tensors that have the common shape already are themselves.
+    fn broadcast(&mut self, result: &Value, args: &[Value]) -> Run<Value> {
+        let given = match args {
+            [list @ (Value::List(_) | Value::Tuple(_))] => self.items_of(list)?,
+            tensors => tensors.to_vec(),
+        };
+        let Value::Tuple(tuple) = result else { return Ok(result.clone()) };
+        let mut items = tuple.items.clone();
+        for (item, tensor) in items.iter_mut().zip(&given) {
+            if let (Value::Tensor(made), Value::Tensor(before)) = (&*item, tensor)
+                && self.tensor_meta(made.node)?.shape == self.tensor_meta(before.node)?.shape
+            {
+                *item = tensor.clone();
+            }
+        }
+        Ok(Value::Tuple(Rc::new(TupleValue { items, class: tuple.class, origin: None })))
     }
 
     /// Refuses a write to an input that autograd watches: whether torch allows it depends on the mode it is done in.

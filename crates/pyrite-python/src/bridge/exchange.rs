@@ -3,13 +3,15 @@
 //! torch's class of tensors carries a table of C functions; one of them makes a tensor of a description whose memory
 //! stays ours until torch calls the deleter.
 
+use std::collections::hash_map::Entry;
 use std::ffi::c_void;
 
-use pyo3::exceptions::PyImportError;
+use pyo3::exceptions::{PyImportError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyCapsule;
-use pyrite_tensor::{DType, Tensor};
+use pyrite_tensor::{DType, Layout, Tensor};
+use rustc_hash::FxHashMap;
 
 /// DLPack's version of the structures below.
 const VERSION: Version = Version { major: 1, minor: 3 };
@@ -111,12 +113,51 @@ pub fn to_torch<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, Py
     // SAFETY: the description is complete and lives until the deleter is called; the interpreter is held.
     let failed = unsafe { make(&raw mut (*lent).managed, &raw mut object) };
     if failed != 0 || object.is_null() {
-        return Err(
-            PyErr::take(py).unwrap_or_else(|| pyo3::exceptions::PyRuntimeError::new_err("torch did not take a result"))
-        );
+        return Err(PyErr::take(py).unwrap_or_else(|| PyRuntimeError::new_err("torch did not take a result")));
     }
     // SAFETY: the function returns a new reference.
     Ok(unsafe { Bound::from_owned_ptr(py, object.cast()) })
+}
+
+/// Torch's storages of Pyrite's storages that several results lie in, or that a result does not begin at the beginning of.
+#[derive(Default)]
+pub struct Storages<'py> {
+    /// How many results lie in each.
+    counts: FxHashMap<usize, usize>,
+    made: FxHashMap<usize, Bound<'py, PyAny>>,
+}
+
+impl<'py> Storages<'py> {
+    /// The storages of these results.
+    pub fn of<'a>(results: impl Iterator<Item = &'a Tensor>) -> Self {
+        let mut counts: FxHashMap<usize, usize> = FxHashMap::default();
+        results.for_each(|tensor| *counts.entry(tensor.storage().id()).or_default() += 1);
+        Self { counts, made: FxHashMap::default() }
+    }
+
+    /// As [`to_torch`], with the offset that the tensor has and in the same storage as others that it shares memory with.
+    pub fn to_torch(&mut self, py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+        let id = tensor.storage().id();
+        let shares = self.counts.get(&id).is_some_and(|count| *count > 1);
+        if (!shares && tensor.layout().offset == 0) || tensor.numel() == 0 {
+            return to_torch(py, tensor);
+        }
+        let storage = match self.made.entry(id) {
+            Entry::Occupied(made) => made.into_mut(),
+            Entry::Vacant(free) => {
+                let bytes = tensor.storage().nbytes() as i64;
+                let whole = Tensor::new(tensor.storage().clone(), DType::U8, Layout::new(&[bytes], &[1], 0));
+                let whole = whole.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+                free.insert(to_torch(py, &whole)?.call_method0("untyped_storage")?)
+            }
+        };
+        let layout = tensor.layout();
+        let place = (&*storage, layout.offset, layout.shape.to_vec(), layout.stride.to_vec());
+        // An empty tensor of the type, which is then laid over the storage: it is no view, as what a program returns is not.
+        let like = Tensor::new(tensor.storage().clone(), tensor.dtype(), Layout::new(&[0], &[1], 0));
+        let like = like.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        to_torch(py, &like)?.call_method1("set_", place)
+    }
 }
 
 fn lent_context(lent: *mut Lent) {

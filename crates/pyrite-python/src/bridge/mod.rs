@@ -12,7 +12,7 @@ mod inputs;
 mod predicate;
 mod shim;
 
-pub use exchange::to_torch;
+pub use exchange::{Storages, to_torch};
 pub use generator::with_torch_generator;
 pub use inputs::Inputs;
 pub use shim::{Shim, dtype_of};

@@ -369,13 +369,11 @@ impl Walk {
                     borrowed(super::objects::_PyType_Lookup(class.as_ptr().cast(), name.as_ptr()))
                 }
                 Step::Referent => {
-                    let referent = ffi::PyWeakref_GetObject(parent);
-                    if referent.is_null() {
-                        ffi::PyErr_Clear();
-                        return referent;
+                    // Asking a reference of that very class runs nobody's code.
+                    if ffi::PyWeakref_CheckRefExact(parent) == 0 {
+                        return std::ptr::null_mut();
                     }
-                    ffi::Py_INCREF(referent);
-                    own(referent)
+                    own(ffi::PyObject_CallNoArgs(parent))
                 }
                 Step::ContextVariable(variable) => {
                     let mut value = std::ptr::null_mut();
