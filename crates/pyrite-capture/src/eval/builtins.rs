@@ -537,13 +537,23 @@ impl Evaluator<'_, '_> {
             {
                 self.none()
             }
-            ("torch._assert" | "torch._check", [condition, ..]) => {
-                if let Value::Known(..) = condition
-                    && self.truth(condition)?
-                {
-                    return Ok(Some(self.none()));
+            ("torch._assert" | "torch._check", [condition, ..]) | ("torch._check_with", [_, condition, ..]) => {
+                if let Value::Tensor(_) = condition {
+                    return Err(self.stop("an assertion about data"));
                 }
-                return Err(self.stop("an assertion about data"));
+                // An assertion that fails is followed to where it raises.
+                return Ok(if self.truth(condition)? { Some(self.none()) } else { None });
+            }
+            (
+                "torch.fx.experimental.symbolic_shapes.expect_true"
+                | "torch.fx.experimental.symbolic_shapes.guard_or_true"
+                | "torch.fx.experimental.symbolic_shapes.guard_or_false"
+                | "torch.fx.experimental.symbolic_shapes.guard_size_oblivious"
+                | "torch.fx.experimental.symbolic_shapes.statically_known_true",
+                [condition],
+            ) => {
+                let truth = self.truth(condition)?;
+                self.bool(truth)
             }
             ("torch.is_tensor", [value]) => self.bool(matches!(value, Value::Tensor(_))),
             ("torch.is_grad_enabled" | "torch._C.is_grad_enabled", []) => self.bool(self.grad),

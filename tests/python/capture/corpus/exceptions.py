@@ -335,3 +335,10 @@ def not_implemented(x):
         Abstract().forward(x)
     except NotImplementedError as error:
         return x, str(error)
+
+
+@case(lambda: (t(3), 3), lambda: (t(4), 3), lambda: (t(3), 2))
+def checks_of_sizes(x, size):
+    torch._check(x.shape[0] >= size, lambda: f"{x.shape[0]} is below {size}")
+    torch._check_value(x.shape[0] == size, lambda: f"{x.shape[0]} is not {size}")
+    return x * size

@@ -363,3 +363,13 @@ class Recurrent(nn.Module):
 )
 def recurrent_networks(module, x):
     return module(x)
+
+
+@case(
+    lambda: (nn.MultiheadAttention(8, 2, batch_first=True), t(2, 4, 8), torch.tensor([[False, False, True, True], [False] * 4])),
+    lambda: (nn.MultiheadAttention(8, 2, batch_first=True), t(3, 5, 8), torch.zeros(3, 5, dtype=torch.bool)),
+    lambda: (nn.MultiheadAttention(8, 2, batch_first=True), t(2, 4, 8), torch.zeros(1, 4, dtype=torch.bool)),
+)
+def attention_with_padding(attention, x, padding):
+    y, weights = attention(x, x, x, key_padding_mask=padding)
+    return y + 1, weights
