@@ -98,3 +98,47 @@ def test_gradients_flow_past_a_float_that_changes():
             function(x, f).sum().backward()
             grads.append(x.grad)
         torch.testing.assert_close(*grads)
+
+
+class Counting(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return x * 2 + self.calls
+
+
+class Steps:
+    count = 0
+
+
+STEPS = Steps()
+TOTAL = 5
+
+
+def counted(x):
+    global TOTAL
+    STEPS.count += 1
+    TOTAL += 2
+    return x * TOTAL + STEPS.count
+
+
+def test_a_counter_of_a_module_stops_compiling_again(compiler):
+    module, plain = Counting(), Counting()
+    compiled = compiler.compile(module)
+    x = torch.randn(3)
+    for _ in range(20):
+        assert torch.equal(compiled(x), plain(x)) and module.calls == plain.calls
+    assert compiler.compilations() <= 6
+
+
+def test_counters_of_objects_and_modules_of_python_stop_compiling_again(compiler):
+    global TOTAL
+    compiled = compiler.compile(counted)
+    x = torch.randn(3)
+    for call in range(1, 20):
+        total = TOTAL + 2
+        assert torch.equal(compiled(x), x * total + call) and (TOTAL, STEPS.count) == (total, call)
+    assert compiler.compilations() <= 6

@@ -20,6 +20,9 @@ use super::again::Snapshot;
 use super::objects::{bound, instance_dict};
 use crate::bridge::{Shim, dtype_of};
 
+/// After so many failures of its guards, an integer of a module counts as one that changes.
+const OFTEN: u32 = 3;
+
 pub(super) type Raw = *mut ffi::PyObject;
 
 /// The frame that a walk begins at.
@@ -482,27 +485,42 @@ impl Walk {
     }
 
     /// What differs from what a refusing guard assumed, where only sizes or numbers do: paths with the dimensions, or
-    /// with [`NUMBER`]. With one float come all that differ.
-    pub fn changes(&self, py: Python<'_>, guard: usize, frame: &Frame) -> Vec<(Source, Vec<usize>)> {
+    /// with [`NUMBER`]. With one float come all that differ. Integers of a module differ between its instances; one counts
+    /// as changing once guards on it have failed this often.
+    pub fn changes(&self, py: Python<'_>, guard: usize, frame: &Frame, failures: u32) -> Vec<(Source, Vec<usize>)> {
         let Some(refused) = self.guards.get(guard) else { return Vec::new() };
         let float = |guard: &&Guard| matches!(&guard.check, Check::Equal(o) if is_float(bound(py, *o).as_ptr()));
         if float(&refused) {
             let floats = self.guards.iter().filter(float);
-            return floats.filter_map(|guard| self.differing_number(py, guard, frame)).collect();
+            return floats.filter_map(|guard| self.differing_number(py, guard, frame, failures)).collect();
         }
         let change = match &refused.check {
-            Check::Equal(_) => self.differing_number(py, refused, frame),
+            Check::Equal(_) => self.differing_number(py, refused, frame, failures),
             _ => self.differing_sizes(py, refused, frame),
         };
         change.into_iter().collect()
     }
 
-    fn differing_number(&self, py: Python<'_>, guard: &Guard, frame: &Frame) -> Option<(Source, Vec<usize>)> {
+    fn differing_number(
+        &self,
+        py: Python<'_>,
+        guard: &Guard,
+        frame: &Frame,
+        failures: u32,
+    ) -> Option<(Source, Vec<usize>)> {
         let Check::Equal(assumed) = &guard.check else { return None };
         let mut found = take_found();
         let object = self.object_at(self.place_of(&guard.source)?, frame, &mut found);
         let assumed = bound(py, *assumed).as_ptr();
-        let count = guard.source.is_argument() && is_count(assumed) && is_count(object);
+        let free = match &*guard.source {
+            Source::Global(_) => true,
+            Source::InstanceItem(base, _) => {
+                let base = self.place_of(base).map(|place| found.get(py, place));
+                failures >= OFTEN || base.is_some_and(|base| !is_torch_module(&base))
+            }
+            source => source.is_argument(),
+        };
+        let count = free && is_count(assumed) && is_count(object);
         // SAFETY: both are alive.
         let changed = count || (is_float(assumed) && is_float(object) && !unsafe { equals(assumed, object) });
         changed.then(|| ((*guard.source).clone(), vec![NUMBER]))
@@ -545,6 +563,12 @@ fn is_count(object: Raw) -> bool {
             number > 1
         }
     }
+}
+
+/// Whether an object is a module of torch.
+fn is_torch_module(object: &Bound<'_, PyAny>) -> bool {
+    let class = object.py().import("torch.nn").and_then(|nn| nn.getattr("Module"));
+    class.is_ok_and(|class| object.is_instance(&class).unwrap_or(false))
 }
 
 /// Whether an object, or null, is exactly a float.

@@ -412,7 +412,7 @@ fn run_frame<'py>(
     }
     if config.dynamic != Some(false) {
         for (kept, guard) in &miss.guards {
-            for (source, dims) in kept.walk.changes(py, *guard, frame) {
+            for (source, dims) in kept.walk.changes(py, *guard, frame, state.failures_of(kept, *guard)) {
                 state.note_changes(&source, dims);
             }
         }

@@ -220,6 +220,12 @@ impl CodeState {
         }
     }
 
+    /// How often guards on the source of this one have failed.
+    pub fn failures_of(&self, kept: &Kept, guard: usize) -> u32 {
+        let source = kept.walk.guards().get(guard).map(|guard| guard.source.to_string());
+        source.and_then(|source| self.failures.borrow().get(&source).copied()).unwrap_or(0)
+    }
+
     /// The source whose guards failed most often, and how often.
     pub fn most_failed(&self) -> Option<(String, u32)> {
         let failures = self.failures.borrow();
