@@ -189,6 +189,7 @@ def test_only_settings_that_matter_are_left_in_the_name_of_the_backend(minify):
     assert "# pyrite: backend = torch:relu_error_unfused?max_fusion_size=1\n" in repro
 
 
+@pytest.mark.calm
 def test_a_hang_is_ended_in_time_and_proven(minify):
     body = "        y = torch.relu(x)\n        return (y,)\n"
     args = ["--backend", "torch:hang", "--runs", "1", "--time-limit", "6", "--time-budget", "1"]

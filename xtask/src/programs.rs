@@ -2,9 +2,9 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
 use crate::workspace::Workspace;
 use crate::{package, process, python};
@@ -113,6 +113,30 @@ fn build_binaries(workspace: &Workspace) -> Result<()> {
 
 /// Builds the binaries and the extension module of the release profile.
 pub fn build_release(workspace: &Workspace, interpreter: &Path) -> Result<()> {
-    let args = ["build", "--release", "-p", "pyrite-cli", "-p", TESTING, "-p", "pyrite-python"];
-    process::run(workspace.cargo(args).env("PYO3_PYTHON", interpreter).stdout(std::io::stderr()))
+    process::run(release_command(workspace, interpreter).stdout(std::io::stderr()))
+}
+
+fn release_command(workspace: &Workspace, interpreter: &Path) -> Command {
+    let mut command = workspace.cargo(["build", "--release", "-p", "pyrite-cli", "-p", TESTING, "-p", "pyrite-python"]);
+    command.env("PYO3_PYTHON", interpreter);
+    command
+}
+
+/// A build that goes on beside other work, and is waited for at the end.
+pub struct Building(Child);
+
+impl Building {
+    /// Begins what [`build_release`] does. It says nothing: whoever builds for good afterwards finds the work done, or
+    /// tells of the errors.
+    pub fn begin(workspace: &Workspace) -> Result<Self> {
+        let mut command = release_command(workspace, &python::interpreter(workspace)?);
+        let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Ok(Self(quiet.spawn().context("cannot start cargo")?))
+    }
+}
+
+impl Drop for Building {
+    fn drop(&mut self) {
+        let _ = self.0.wait();
+    }
 }

@@ -4,12 +4,13 @@
 
 use std::fmt;
 use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
 use crate::counts::Counts;
-use crate::programs::Conformance;
+use crate::programs::{Building, Conformance};
 use crate::workspace::Workspace;
 use crate::{chromium, process, programs, tidy};
 
@@ -17,6 +18,8 @@ use crate::{chromium, process, programs, tidy};
 const FUZZ_SECONDS: u64 = 60;
 /// How long it runs in `nightly`.
 const NIGHTLY_FUZZ_SECONDS: u64 = 30 * 60;
+/// How many processes of pytest there are at most: each holds torch, and what it tests may take all memory it gets.
+const PYTEST_PROCESSES: usize = 8;
 /// What tests of random programs read in `nightly`: how many there are.
 const NIGHTLY_TESTS: &[(&str, &str)] = &[("PYRITE_RANDOM_PROGRAMS", "10000"), ("KERNELS", "3000")];
 
@@ -37,6 +40,8 @@ pub enum Scope {
 /// Runs all steps of the scope, prints a table of them, and returns the sum.
 pub fn run(workspace: &Workspace, scope: Scope) -> Counts {
     let mut report = Report::default();
+    // The checks below leave a processor idle wherever one crate waits for another, and use another folder.
+    let building = (scope != Scope::Fast).then(|| Building::begin(workspace));
     report.step("fmt", || checked(&mut workspace.cargo(["fmt", "--all", "--check"])));
     report.step("clippy", || {
         let lint = ["--all-targets", "--keep-going", "--", "-D", "warnings"];
@@ -54,17 +59,18 @@ pub fn run(workspace: &Workspace, scope: Scope) -> Counts {
         let mut command = workspace.cargo(["test", "--doc", "--no-fail-fast"].iter().chain(WITHOUT_PYTHON));
         counted(&mut command, Counts::of_libtest)
     });
+    drop(building);
     match scope {
         Scope::Fast => {}
         Scope::Full => report.step("fuzz", || fuzz(workspace, FUZZ_SECONDS)),
         Scope::Nightly => report.step("fuzz", || fuzz(workspace, NIGHTLY_FUZZ_SECONDS)),
     }
     if scope != Scope::Fast {
-        report.step("pytest", || {
-            chromium::provide();
-            let args = ["-m", "pytest", "--color=no", "tests/python"];
-            counted(&mut programs::python_with_pyrite(workspace, args)?, Counts::of_pytest)
-        });
+        chromium::provide();
+        let processes = thread::available_parallelism().map_or(1, usize::from).min(PYTEST_PROCESSES).to_string();
+        let beside = ["-m", "not calm", "--numprocesses", &processes, "--dist", "worksteal"];
+        report.step("pytest", || pytest(workspace, &beside));
+        report.step("pytest, calm", || pytest(workspace, &["-m", "calm"]));
     }
     if scope == Scope::Nightly {
         report.step("conformance", || measured(&mut programs::conformance_command(workspace, Conformance::Results)?));
@@ -95,6 +101,13 @@ fn rust_tests(workspace: &Workspace, scope: Scope) -> Result<Outcome> {
     eprintln!("cargo-nextest is not installed: `cargo test` takes its place");
     let args = ["test", "--lib", "--bins", "--tests", "--no-fail-fast"];
     counted(&mut more(workspace.cargo(args.iter().chain(WITHOUT_PYTHON))), Counts::of_libtest)
+}
+
+/// Some of the tests that need torch. Most wait for a process that they started, so several run at a time; those marked
+/// `calm` measure times, and run alone.
+fn pytest(workspace: &Workspace, which: &[&str]) -> Result<Outcome> {
+    let args = ["-m", "pytest", "--color=no", "tests/python"];
+    counted(programs::python_with_pyrite(workspace, args)?.args(which), Counts::of_pytest)
 }
 
 fn fuzz(workspace: &Workspace, seconds: u64) -> Result<Outcome> {
@@ -176,7 +189,7 @@ impl Report {
     fn print(&self) {
         println!();
         for (name, outcome, duration) in &self.steps {
-            println!("{name:<12} {:>7.1} s   {outcome}", duration.as_secs_f64());
+            println!("{name:<20} {:>7.1} s   {outcome}", duration.as_secs_f64());
         }
     }
 

@@ -242,6 +242,7 @@ def test_a_graph_of_3000_nodes_begins_as_an_overview(big):
     assert big.text("#chosen") == "gelu_40"
 
 
+@pytest.mark.calm
 @pytest.mark.parametrize(
     "script",
     [
