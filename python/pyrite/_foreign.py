@@ -28,6 +28,8 @@ class _Refusal:
 
 def describe(function, args, kwargs):
     """What a function of torch's gives for tensors without data."""
+    if function is torch._weight_norm:
+        return torch.empty_like(args[0], memory_format=torch.contiguous_format)
     if function in _RECURRENT and not kwargs and len(args) == 9:
         return _recurrent(*args)
     with _Refusal():

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::call::Keywords;
-use super::compare::is_graph;
+use super::compare::{is_graph, is_number};
 use super::{Evaluator, Run};
 use crate::host::{Descriptor, Kind, Object};
 use crate::source::Source;
@@ -459,6 +459,21 @@ impl Evaluator<'_, '_> {
                 kwargs: kwargs.clone(),
                 origin: None,
             })),
+            // What never changes is its own copy.
+            ("copy.copy" | "copy.deepcopy", [value]) if is_number(value) || self.plain_guarded(value)?.is_some() => {
+                value.clone()
+            }
+            ("math.prod", [factors]) if !matches!(factors, Value::Tensor(_)) => {
+                let start = kwargs.iter().find(|(key, _)| &**key == "start").map(|(_, value)| value.clone());
+                let mut product = start.unwrap_or_else(|| self.int(1));
+                for factor in self.items_of(factors)? {
+                    if matches!(factor, Value::Tensor(_)) {
+                        return Ok(None);
+                    }
+                    product = self.binary("mul", &product, &factor)?;
+                }
+                product
+            }
             ("collections.OrderedDict" | "collections.defaultdict", _) => {
                 let class = self.host.member("collections", name.rsplit('.').next().unwrap_or_default());
                 let (default, rest) = match (name, args) {

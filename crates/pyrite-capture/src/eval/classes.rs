@@ -189,6 +189,9 @@ impl Evaluator<'_, '_> {
         if self.is_record(class) {
             return self.construct_record(class, &args, kwargs);
         }
+        if let Some(number) = self.construct_number(class, &args, &kwargs)? {
+            return Ok(number);
+        }
         if name == "builtins.method"
             && let [function, receiver] = args.as_slice()
         {
@@ -256,6 +259,18 @@ impl Evaluator<'_, '_> {
         ordered.is_some_and(|ordered| class != ordered && self.host.is_subclass(class, ordered))
             && self.host.class_attribute(class, "__dataclass_fields__").is_some()
             && self.host.class_attribute(class, "to_tuple").is_some()
+    }
+
+    /// A number of numpy, made from one of Python; nothing for other classes.
+    fn construct_number(&mut self, class: Object, args: &[Value], kwargs: &Keywords) -> Run<Option<Value>> {
+        let generic = self.host.member("numpy", "number");
+        if !generic.is_some_and(|generic| self.host.is_subclass(class, generic)) {
+            return Ok(None);
+        }
+        let ([arg], true) = (args, kwargs.is_empty()) else { return Ok(None) };
+        let Some(plain) = self.plain_guarded(arg)? else { return Ok(None) };
+        let made = self.host.call(class, &[plain], &[]).map_err(|r| self.raised(r))?;
+        Ok((self.host.kind(made) == Kind::Plain).then_some(Value::Known(made, None)))
     }
 
     /// A dictionary of a class of the user's.

@@ -101,5 +101,6 @@ impl Evaluator<'_, '_> {
 fn is_function(space: &str, rest: &str) -> bool {
     let stem = rest.split('.').next().unwrap_or_default();
     let in_place = rest.split('.').any(|part| part.ends_with('_'));
-    !in_place && !rest.starts_with('_') && (space != "torch." || !rest.contains('.')) && !stem.is_empty()
+    let hidden = rest.starts_with('_') && rest != "_weight_norm";
+    !in_place && !hidden && (space != "torch." || !rest.contains('.')) && !stem.is_empty()
 }

@@ -1,5 +1,7 @@
 """Builtin functions, numbers and the math module."""
 
+import copy
+import dataclasses
 import math
 import random
 
@@ -194,3 +196,24 @@ def input_checked(x, n):
     if not isinstance(n, int) or n > 5:
         raise TypeError(f"expected a small int, got {n!r}")
     return x[:n]
+
+
+@case(lambda: (t(2, 3),), lambda: (t(4, 3),), lambda: (t(5, 3),))
+def products_of_sizes(x):
+    return math.prod(x.shape), math.prod(x.shape[1:], start=2) * x, math.prod([0.5, 4]), math.prod(())
+
+
+@case(lambda: (t(3), 2.5))
+def copies_of_plain_values(x, scale):
+    return x * copy.deepcopy(scale), copy.deepcopy((1, "a", None)), copy.copy("text"), dataclasses.asdict(Point(1, 2.0))
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: float
+
+
+@case(lambda: (t(3),))
+def numbers_of_numpy_made(x):
+    return x * numpy.float32(3), float(numpy.float64(0.5)) + int(numpy.int32(2)), numpy.float32(1) + 1

@@ -373,3 +373,9 @@ def recurrent_networks(module, x):
 def attention_with_padding(attention, x, padding):
     y, weights = attention(x, x, x, key_padding_mask=padding)
     return y + 1, weights
+
+
+# Every such module has a class of its own.
+@case(lambda: (nn.utils.parametrizations.weight_norm(nn.Linear(3, 3)), t(2, 3)), reuse=Reuse.FREE)
+def weight_norm(module, x):
+    return module(x) * 2
