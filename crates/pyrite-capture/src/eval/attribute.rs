@@ -613,13 +613,20 @@ impl Evaluator<'_, '_> {
     }
 
     fn set_on_module(&mut self, instance: &Rc<InstanceValue>, object: &Value, name: &Rc<str>, value: Value) -> Run<()> {
-        let special = match &value {
-            Value::Tensor(tensor) => tensor.parameter,
-            Value::Instance(held) => held.torch_module,
-            _ => false,
+        let kept: Option<Rc<str>> = match &value {
+            Value::Tensor(tensor) if tensor.parameter => Some("_parameters".into()),
+            Value::Instance(held) if held.torch_module => Some("_modules".into()),
+            _ => None,
         };
-        if special {
-            return Err(self.stop(format!("the parameter or submodule {name} of a module is set")));
+        if let Some(kept) = kept {
+            // Whoever holds a module from outside may rely on what it is made of; one that is made here is being filled.
+            let dict = instance.attributes.borrow().get(&kept).cloned().flatten();
+            let taken = instance.attributes.borrow().get(name).is_some();
+            let (None, Some(dict), false) = (&instance.origin, dict, taken) else {
+                return Err(self.stop(format!("the parameter or submodule {name} of a module is set")));
+            };
+            let key = self.text(name);
+            return self.set_item(&dict, &key, value);
         }
         if self.kept_by_module(instance, "_parameters", name)?.is_some()
             || self.kept_by_module(instance, "_modules", name)?.is_some()
@@ -627,7 +634,11 @@ impl Evaluator<'_, '_> {
             return Err(self.stop(format!("the parameter or submodule {name} of a module is set")));
         }
         if self.kept_by_module(instance, "_buffers", name)?.is_some() {
-            let buffers = self.instance_item(instance, &"_buffers".into())?;
+            let set = instance.attributes.borrow().get("_buffers").cloned().flatten();
+            let buffers = match set {
+                Some(buffers) => Some(buffers),
+                None => self.instance_item(instance, &"_buffers".into())?,
+            };
             let buffers = buffers.ok_or_else(|| self.stop("a module without buffers"))?;
             let key = self.text(name);
             return self.set_item(&buffers, &key, value);
@@ -649,13 +660,14 @@ impl Evaluator<'_, '_> {
 
     /// A new object of a class, without attributes.
     pub(super) fn new_instance(&self, class: Object) -> Rc<InstanceValue> {
+        let module = self.host.member("torch.nn", "Module");
         Rc::new(InstanceValue {
             class,
             origin: None,
             attributes: RefCell::default(),
             args: RefCell::default(),
             exception: false,
-            torch_module: false,
+            torch_module: module.is_some_and(|module| self.host.is_subclass(class, module)),
             changed: std::cell::Cell::new(false),
         })
     }

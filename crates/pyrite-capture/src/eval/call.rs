@@ -209,6 +209,15 @@ impl Evaluator<'_, '_> {
     ) -> Run<Value> {
         const HOOKS: [&str; 4] = ["_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"];
         let mut hooked = false;
+        for hooks in HOOKS {
+            let set = instance.attributes.borrow().get(hooks).cloned().flatten();
+            if let Some(set) = set {
+                hooked |= self.count(&set)? > 0;
+            }
+        }
+        if hooked && instance.origin.is_none() {
+            return Err(self.stop("a module with hooks is made"));
+        }
         if let Some(origin) = &instance.origin
             && let Some(dict) = self.host.instance_dict(origin.object)
         {

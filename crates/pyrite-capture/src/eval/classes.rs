@@ -179,13 +179,6 @@ impl Evaluator<'_, '_> {
             }
             return Ok(Value::Instance(made));
         }
-        if let Some(module) = self.host.member("torch.nn", "Module")
-            && self.host.is_subclass(class, module)
-        {
-            return Err(
-                self.stop_with(format!("a module {name} is made"), "make modules outside of compiled functions")
-            );
-        }
         if self.is_record(class) {
             return self.construct_record(class, &args, kwargs);
         }
