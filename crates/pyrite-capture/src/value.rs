@@ -65,6 +65,8 @@ pub enum Value {
     Bound(Rc<(Value, Rc<str>)>),
     /// An object with attributes.
     Instance(Rc<InstanceValue>),
+    /// The `__dict__` of an object that the captured code made.
+    Members(Rc<InstanceValue>),
     /// A cell.
     Cell(Rc<CellValue>),
     /// An iterator.
@@ -422,6 +424,8 @@ impl Value {
             Self::Method(v) => Rc::as_ptr(v).addr(),
             Self::Bound(v) => Rc::as_ptr(v).addr(),
             Self::Instance(v) => Rc::as_ptr(v).addr(),
+            // Always the same for an object, and not the object.
+            Self::Members(v) => Rc::as_ptr(v).addr() + 1,
             Self::Cell(v) => Rc::as_ptr(v).addr(),
             Self::Iterator(v) => Rc::as_ptr(v).addr(),
             Self::Super(v) => Rc::as_ptr(v).addr(),

@@ -363,8 +363,14 @@ impl Evaluator<'_, '_> {
                     _ => Ok(Value::Known(class, None)),
                 };
             }
-            // Writing to it would be writing to the object.
-            "__dict__" => return Err(self.stop("the __dict__ of an object")),
+            // Writing to it is writing to the object.
+            "__dict__" => {
+                let made = instance.origin.is_none() && !instance.exception;
+                return match made && self.host.class_attribute(class, "__slots__").is_none() {
+                    true => Ok(Value::Members(instance.clone())),
+                    false => Err(self.stop("the __dict__ of an object")),
+                };
+            }
             "args" if instance.exception => return Ok(Value::tuple(instance.args.borrow().clone())),
             _ => {}
         }
@@ -605,7 +611,13 @@ impl Evaluator<'_, '_> {
     }
 
     /// Notes what an object holds under a name from now on.
-    fn keep_attribute(&mut self, instance: &Rc<InstanceValue>, object: &Value, name: &Rc<str>, value: Option<Value>) {
+    pub(super) fn keep_attribute(
+        &mut self,
+        instance: &Rc<InstanceValue>,
+        object: &Value,
+        name: &Rc<str>,
+        value: Option<Value>,
+    ) {
         instance.attributes.borrow_mut().set(name, value);
         if instance.origin.is_some() && !instance.changed.replace(true) {
             self.changed.push(object.clone());

@@ -37,6 +37,7 @@ impl Evaluator<'_, '_> {
                 Some(class) => Ok(Value::Known(class, None)),
                 None => named(self, "builtins", "dict"),
             },
+            Value::Members(_) => named(self, "builtins", "dict"),
             Value::Symbol(_) => named(self, "builtins", "int"),
             Value::Number(_) => named(self, "builtins", "float"),
             Value::List(list) => match list.class {

@@ -145,6 +145,10 @@ impl Evaluator<'_, '_> {
                 let count = self.count(value)?;
                 Ok(self.int(count as i64))
             }
+            Value::Members(instance) => {
+                let members = self.members_of(&instance.clone())?;
+                self.length(&members)
+            }
             Value::Tensor(_) => self.tensor_length(value),
             Value::Instance(instance) => {
                 if let Some(fields) = self.record_fields(value) {
@@ -235,6 +239,10 @@ impl Evaluator<'_, '_> {
     pub(super) fn get_item(&mut self, object: &Value, key: &Value) -> Run<Value> {
         match object {
             Value::Tensor(_) => self.tensor_item(object, key),
+            Value::Members(instance) => {
+                let members = self.members_of(&instance.clone())?;
+                self.get_item(&members, key)
+            }
             Value::Tuple(tuple) => {
                 let length = tuple.items.len();
                 if let Some(places) = self.slice_places(key, length)? {
@@ -337,6 +345,15 @@ impl Evaluator<'_, '_> {
     pub(super) fn set_item(&mut self, object: &Value, key: &Value, value: Value) -> Run<()> {
         match object {
             Value::Tensor(_) => self.set_tensor_item(object, key, &value),
+            Value::Members(instance) => {
+                let name = match key {
+                    Value::Known(key, _) => self.host.as_str(*key),
+                    _ => None,
+                };
+                let name = name.ok_or_else(|| self.stop("a member of an object that has no name"))?;
+                self.keep_attribute(&instance.clone(), &Value::Instance(instance.clone()), &name, Some(value));
+                Ok(())
+            }
             Value::List(list) => {
                 let list = list.clone();
                 let length = list.items.borrow().len();
@@ -482,6 +499,10 @@ impl Evaluator<'_, '_> {
         if let Some(fields) = self.record_fields(dict) {
             return Ok(fields.into_iter().map(|(name, value)| (self.text(&name), value)).collect());
         }
+        if let Value::Members(instance) = dict {
+            let members = self.members_of(&instance.clone())?;
+            return self.dict_pairs(&members);
+        }
         let Value::Dict(held) = dict else {
             return Err(self.stop(format!("{} where a dict is wanted", self.describe(dict))));
         };
@@ -576,6 +597,10 @@ impl Evaluator<'_, '_> {
                 Ok(dict.entries.borrow().get(key).is_some())
             }
             Value::View(view) if view.view == View::Keys => self.contains(&view.dict, item),
+            Value::Members(instance) => {
+                let members = self.members_of(&instance.clone())?;
+                self.contains(&members, item)
+            }
             Value::Set(set) => {
                 let key = self.key(item)?;
                 Ok(set.entries.borrow().get(key).is_some())

@@ -290,6 +290,10 @@ impl Evaluator<'_, '_> {
                 let dict = self.recipe(kitchen, &view.dict)?;
                 Recipe::Call(method, vec![dict], Vec::new())
             }
+            Value::Members(instance) => {
+                let object = self.recipe(kitchen, &Value::Instance(instance.clone()))?;
+                Recipe::Call(self.library("builtins", "vars")?, vec![object], Vec::new())
+            }
             Value::Set(set) => {
                 let members: Vec<Value> = set.entries.borrow().iter().map(|(_, m, _)| m.clone()).collect();
                 Recipe::Set(self.recipes_of(kitchen, &members)?)

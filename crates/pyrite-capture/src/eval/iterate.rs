@@ -20,6 +20,10 @@ impl Evaluator<'_, '_> {
                 let items = self.items_of(value)?;
                 Ok(Value::iterator(Iterate::Items(items, 0)))
             }
+            Value::Members(instance) => {
+                let members = self.members_of(&instance.clone())?;
+                self.iterator(&members)
+            }
             Value::Tensor(_) => {
                 let items = self.tensor_rows(value)?;
                 Ok(Value::iterator(Iterate::Items(items, 0)))

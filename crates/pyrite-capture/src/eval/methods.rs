@@ -6,7 +6,7 @@ use super::call::Keywords;
 use super::compare::is_graph;
 use super::{Evaluator, Run, Stop};
 use crate::host::{Kind, Object};
-use crate::value::{Iterate, TupleValue, Value, View};
+use crate::value::{InstanceValue, Iterate, TupleValue, Value, View};
 
 impl Evaluator<'_, '_> {
     /// `receiver.name(*args, **kwargs)` for a method written in C.
@@ -35,6 +35,7 @@ impl Evaluator<'_, '_> {
                 self.set_method(&mine, &method.into(), args)
             }
             Value::View(_) => self.sequence_method(receiver, name, &args),
+            Value::Members(instance) => self.members_method(&instance.clone(), receiver, name, args, kwargs),
             Value::Set(_) => self.set_method(receiver, name, args),
             Value::Tuple(_) => self.tuple_method(receiver, name, args, kwargs),
             Value::Iterator(_) => self.iterator_method(receiver, name, &args),
@@ -52,6 +53,41 @@ impl Evaluator<'_, '_> {
             Value::Known(object, _) => self.known_method(*object, receiver, name, args, kwargs),
             other => Err(self.stop(format!("the method {name} of {}", self.describe(other)))),
         }
+    }
+
+    /// A method of the `__dict__` of an object that was made here.
+    fn members_method(
+        &mut self,
+        instance: &Rc<InstanceValue>,
+        receiver: &Value,
+        name: &Rc<str>,
+        args: Vec<Value>,
+        kwargs: Keywords,
+    ) -> Run<Value> {
+        let members = self.members_of(instance)?;
+        match &**name {
+            "get" | "copy" | "items" | "keys" | "values" => self.call_method(&members, name, args, kwargs),
+            "update" => {
+                let given = self.new_dict(Vec::new())?;
+                self.call_method(&given, name, args, kwargs)?;
+                for (key, value) in self.dict_pairs(&given)? {
+                    self.set_item(receiver, &key, value)?;
+                }
+                Ok(self.none())
+            }
+            _ => Err(self.stop(format!("the method {name} of the __dict__ of an object"))),
+        }
+    }
+
+    /// What an object that was made here holds, as a dictionary.
+    pub(super) fn members_of(&mut self, instance: &InstanceValue) -> Run<Value> {
+        let held: Vec<(Rc<str>, Value)> = {
+            let attributes = instance.attributes.borrow();
+            let held = attributes.0.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?)));
+            held.collect()
+        };
+        let pairs = held.into_iter().map(|(name, value)| (self.text(&name), value)).collect();
+        self.new_dict(pairs)
     }
 
     fn known_method(

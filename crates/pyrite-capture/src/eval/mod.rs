@@ -467,6 +467,7 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             Value::Method(method) => self.describe(&method.0),
             Value::Bound(bound) => format!("the method {} of {}", bound.1, self.describe(&bound.0)),
             Value::Instance(instance) => format!("an object of {}", self.host.class_name(instance.class)),
+            Value::Members(_) => "the __dict__ of an object".to_owned(),
             Value::Cell(_) => "a cell".to_owned(),
             Value::Iterator(_) => "an iterator".to_owned(),
             Value::Super(_) => "super()".to_owned(),

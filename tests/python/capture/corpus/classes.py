@@ -598,3 +598,26 @@ class Counter:
 def class_attribute_written(x, counter):
     Counter.total = 0
     return counter.step(counter.step(x)), Counter.total
+
+
+class Settings:
+    def __init__(self, **given):
+        self.__dict__.update(given)
+        self.made = True
+
+
+@case(lambda: (t(3), 2), lambda: (t(3), 5))
+def members_through_the_dict(x, n):
+    settings = Settings(factor=n, shift=1.0)
+    settings.__dict__["extra"] = x + n
+    known = sorted(name for name in settings.__dict__)
+    pairs = {name: value for name, value in settings.__dict__.items() if name != "extra"}
+    return settings.extra * settings.factor, known, pairs, settings.__dict__.get("missing", n), len(settings.__dict__)
+
+
+@case(lambda: (t(3),))
+def members_that_are_returned(x):
+    settings = Settings(factor=3)
+    members = settings.__dict__
+    settings.late = x * 2
+    return members, settings.factor

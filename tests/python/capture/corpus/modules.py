@@ -379,3 +379,37 @@ def attention_with_padding(attention, x, padding):
 @case(lambda: (nn.utils.parametrizations.weight_norm(nn.Linear(3, 3)), t(2, 3)), reuse=Reuse.FREE)
 def weight_norm(module, x):
     return module(x) * 2
+
+
+class Scaled(nn.Module):
+    def __init__(self, factor):
+        super().__init__()
+        self.factor = factor
+        self.activation = nn.ReLU()
+        self.register_buffer("shift", None)
+
+    def forward(self, x):
+        return self.activation(x) * self.factor
+
+
+@case(
+    lambda: (t(3, 4), torch.tensor([0, 1, 3])),
+    lambda: (t(5, 4), torch.tensor([0, 1, 3, 2, 2])),
+    lambda: (t(3, 4, grad=True), torch.tensor([0, 1, 3])),
+)
+def losses_made_in_the_frame(x, target):
+    smooth = nn.CrossEntropyLoss(label_smoothing=0.1)
+    return smooth(x, target), nn.MSELoss()(x, x * 2), nn.BCEWithLogitsLoss()(x, x.sigmoid())
+
+
+@case(lambda: (t(3, 4), 2), lambda: (t(3, 4), 3))
+def module_made_in_the_frame(x, factor):
+    module = Scaled(factor).eval()
+    children = [name for name, _ in module.named_children()]
+    return module(x), module.training, children, "activation" in module.__dict__, list(module.state_dict())
+
+
+@case(lambda: (t(3, 4),))
+def module_made_and_returned(x):
+    module = nn.Sequential(nn.Tanh(), Scaled(2.0))
+    return module(x), len(module), module[1].factor, module
