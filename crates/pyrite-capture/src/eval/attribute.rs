@@ -7,7 +7,7 @@ use super::wrap::origin_of;
 use super::{Evaluator, Run};
 use crate::host::{Descriptor, Kind, Object, Precedence};
 use crate::source::{Check, Source};
-use crate::value::{FunctionValue, InstanceValue, Value};
+use crate::value::{DictValue, Entries, FunctionValue, InstanceValue, Origin, Value};
 
 impl Evaluator<'_, '_> {
     /// `object.name`.
@@ -329,6 +329,10 @@ impl Evaluator<'_, '_> {
                 Ok(value)
             }
             Descriptor::Custom(_) => self.ask_descriptor(found, object.clone(), class),
+            // A function that keeps its results.
+            Descriptor::Other if self.host.class_name(self.host.class_of(found)) == "functools._lru_cache_wrapper" => {
+                Ok(Value::Method(Rc::new((Value::Known(found, None), object.clone()))))
+            }
             Descriptor::Other => {
                 let text = self.describe(object);
                 Err(self.stop(format!("the attribute {name} of {text}, which a descriptor computes")))
@@ -368,7 +372,7 @@ impl Evaluator<'_, '_> {
                 let made = instance.origin.is_none() && !instance.exception;
                 return match made && self.host.class_attribute(class, "__slots__").is_none() {
                     true => Ok(Value::Members(instance.clone())),
-                    false => Err(self.stop("the __dict__ of an object")),
+                    false => self.attributes_of(instance),
                 };
             }
             "args" if instance.exception => return Ok(Value::tuple(instance.args.borrow().clone())),
@@ -388,6 +392,39 @@ impl Evaluator<'_, '_> {
             Err(super::Stop::Raise(exception)) => self.call_getattr(value, instance, name, exception),
             other => other,
         }
+    }
+
+    /// The `__dict__` of an object from outside, to be read: writing to it would be writing to the object.
+    fn attributes_of(&mut self, instance: &Rc<InstanceValue>) -> Run<Value> {
+        let origin = instance.origin.as_ref().ok_or_else(|| self.stop("the __dict__ of an object"))?;
+        let dict = self.host.instance_dict(origin.object);
+        let dict = dict.ok_or_else(|| self.stop("the __dict__ of an object that has none"))?;
+        let pairs = self.host.entries(dict);
+        let source = Rc::new(Source::Attribute(origin.source.clone(), "__dict__".into()));
+        self.guard(&source, Check::Keys(pairs.iter().map(|(key, _)| *key).collect()));
+        let mut entries = Entries::default();
+        for (key, object) in pairs {
+            let name = self.host.as_str(key).ok_or_else(|| self.stop("an attribute whose name is no text"))?;
+            let source = Rc::new(Source::InstanceItem(origin.source.clone(), name));
+            let named = Value::Known(key, None);
+            let hashed = self.key(&named)?;
+            entries.set(hashed, named, Value::Lazy(Rc::new(Origin { object, source })));
+        }
+        let overlay: Vec<_> = instance.attributes.borrow().0.iter().map(|(n, v)| (n.clone(), v.clone())).collect();
+        for (name, value) in overlay {
+            let named = self.text(&name);
+            let hashed = self.key(&named)?;
+            match value {
+                Some(value) => entries.set(hashed, named, value),
+                None => {
+                    entries.remove(hashed);
+                }
+            }
+        }
+        let class = self.host.member("types", "MappingProxyType");
+        let shown = Rc::new(DictValue { entries: RefCell::new(entries), class, ..DictValue::default() });
+        self.made_at.insert(Rc::as_ptr(&shown).addr(), self.root);
+        Ok(Value::Dict(shown))
     }
 
     /// What `__getattr__` gives for an attribute that was not found, if the class has one.

@@ -167,9 +167,32 @@ impl Evaluator<'_, '_> {
     /// A function that keeps its results, called for real: that it was called twice cannot be told from once. Nothing when
     /// an argument is not plain.
     fn call_cached(&mut self, function: Object, args: &[Value], kwargs: &Keywords) -> Run<Option<Value>> {
-        let Some((plain, named)) = self.plain_arguments(args, kwargs)? else { return Ok(None) };
+        // An object that is hashed by its identity is itself as long as that is guarded.
+        let mut plain = Vec::with_capacity(args.len());
+        for arg in args {
+            let object = match self.by_identity(arg) {
+                Some(object) => Some(object),
+                None => self.plain_guarded(arg)?,
+            };
+            let Some(object) = object else { return Ok(None) };
+            plain.push(object);
+        }
+        let Some((_, named)) = self.plain_arguments(&[], kwargs)? else { return Ok(None) };
         let made = self.host.call(function, &plain, &named).map_err(|r| self.raised(r))?;
         self.wrap(made, &Rc::new(Source::Fixed(made))).map(Some)
+    }
+
+    /// An object from outside that is hashed by its identity, which is guarded; nothing for other values.
+    fn by_identity(&mut self, value: &Value) -> Option<Object> {
+        let Value::Instance(instance) = value else { return None };
+        let origin = instance.origin.as_ref()?;
+        let object = self.host.member("builtins", "object")?;
+        let hash = self.host.class_attribute(instance.class, "__hash__");
+        if hash != self.host.class_attribute(object, "__hash__") {
+            return None;
+        }
+        self.guard(&origin.source, Check::Is(origin.object));
+        Some(origin.object)
     }
 
     fn call_instance(

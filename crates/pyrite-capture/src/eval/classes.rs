@@ -6,8 +6,8 @@ use std::rc::Rc;
 use super::call::Keywords;
 use super::{Evaluator, Frame, Run, Stop};
 use crate::host::{Descriptor, Kind, Object};
-use crate::source::Source;
-use crate::value::{DictValue, InstanceValue, Iterate, TupleValue, Value, View};
+use crate::source::{Check, Source};
+use crate::value::{DictValue, InstanceValue, Iterate, Origin, TupleValue, Value, View};
 
 impl Evaluator<'_, '_> {
     /// The class of a value.
@@ -247,8 +247,34 @@ impl Evaluator<'_, '_> {
         Ok(made)
     }
 
+    /// What a record that exists outside holds, as if it had just been set: fields are known to be `None` or not.
+    pub(super) fn read_record(&mut self, instance: &InstanceValue, origin: &Origin) -> Run<()> {
+        let fields = self.host.class_attribute(instance.class, "__dataclass_fields__");
+        let names = fields.map(|fields| self.host.entries(fields)).unwrap_or_default();
+        let dict = self.host.instance_dict(origin.object).ok_or_else(|| self.stop("a record without attributes"))?;
+        let mut held = 0;
+        for (name, _) in names {
+            let name = self.host.as_str(name).ok_or_else(|| self.stop("a field whose name is no text"))?;
+            let found = self.host.dict_item(dict, &name).ok_or_else(|| self.stop("a record without a field"))?;
+            let source = Rc::new(Source::InstanceItem(origin.source.clone(), name.clone()));
+            let value = if found == self.host.none() {
+                self.wrap(found, &source)?
+            } else {
+                held += 1;
+                self.guard(&source, Check::Class(self.host.class_of(found), None));
+                Value::Lazy(Rc::new(Origin { object: found, source }))
+            };
+            instance.attributes.borrow_mut().set(&name, Some(value));
+        }
+        if self.host.entries(origin.object).len() != held {
+            return Err(self.stop("a record that holds more than its fields"));
+        }
+        self.guard(&origin.source, Check::Length(held));
+        Ok(())
+    }
+
     /// Whether instances are records of named fields in an ordered dictionary, as transformers returns them.
-    fn is_record(&self, class: Object) -> bool {
+    pub(super) fn is_record(&self, class: Object) -> bool {
         let ordered = self.host.member("collections", "OrderedDict");
         ordered.is_some_and(|ordered| class != ordered && self.host.is_subclass(class, ordered))
             && self.host.class_attribute(class, "__dataclass_fields__").is_some()
@@ -303,7 +329,7 @@ impl Evaluator<'_, '_> {
     /// The fields of a record that are not `None`; nothing when the value is no record.
     pub(super) fn record_fields(&self, value: &Value) -> Option<Vec<(Rc<str>, Value)>> {
         let Value::Instance(instance) = value else { return None };
-        if instance.origin.is_some() || !self.is_record(instance.class) {
+        if !self.is_record(instance.class) {
             return None;
         }
         let fields = instance.attributes.borrow();

@@ -371,6 +371,7 @@ impl Evaluator<'_, '_> {
                 self.change_deque(object, |items| items[place] = value)
             }
             Value::Dict(dict) => {
+                self.check_writable(dict)?;
                 let hashed = self.key(key)?;
                 dict.entries.borrow_mut().set(hashed, key.clone(), value);
                 self.note_change(object, dict.origin.is_some(), &dict.changed);
@@ -461,6 +462,7 @@ impl Evaluator<'_, '_> {
                 Ok(())
             }
             Value::Dict(dict) => {
+                self.check_writable(dict)?;
                 let hashed = self.key(key)?;
                 if dict.entries.borrow_mut().remove(hashed).is_none() {
                     let class =
@@ -562,10 +564,19 @@ impl Evaluator<'_, '_> {
         Ok(result)
     }
 
+    /// Refuses to write to what only shows the attributes of an object.
+    fn check_writable(&self, dict: &DictValue) -> Run<()> {
+        if dict.class.is_some() && dict.class == self.host.member("types", "MappingProxyType") {
+            return Err(self.stop("the __dict__ of an object is changed"));
+        }
+        Ok(())
+    }
+
     /// Changes the entries of a dictionary or the members of a set.
     pub(super) fn change_entries<R>(&mut self, value: &Value, change: impl FnOnce(&mut Entries) -> R) -> Run<R> {
         match value {
             Value::Dict(dict) => {
+                self.check_writable(dict)?;
                 let result = change(&mut dict.entries.borrow_mut());
                 self.note_change(value, dict.origin.is_some(), &dict.changed);
                 Ok(result)

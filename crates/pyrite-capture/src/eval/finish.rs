@@ -273,6 +273,10 @@ impl Evaluator<'_, '_> {
                 Recipe::Call(self.library("collections", "deque")?, vec![list, limit], Vec::new())
             }
             Value::Dict(dict) => {
+                if dict.class.is_some() && dict.class == self.host.member("types", "MappingProxyType") {
+                    self.end_before(Rc::as_ptr(dict).addr());
+                    return Err("the __dict__ of an object is alive".to_owned());
+                }
                 let pairs: Vec<(Value, Value)> =
                     dict.entries.borrow().iter().map(|(_, key, value)| (key.clone(), value.clone())).collect();
                 let pairs = self.pair_recipes(kitchen, &pairs)?;
@@ -372,8 +376,7 @@ impl Evaluator<'_, '_> {
                 if let Iterate::Generator(_) = &*iterator.state.borrow()
                     && !self.loops_over_generator
                 {
-                    let made = self.generators.get(&Rc::as_ptr(iterator).addr()).copied();
-                    self.earlier = made.min(self.earlier.or(made));
+                    self.end_before(Rc::as_ptr(iterator).addr());
                 }
                 self.iterator_recipe(kitchen, iterator)?
             }
@@ -401,6 +404,12 @@ impl Evaluator<'_, '_> {
             Value::Null | Value::Known(..) | Value::Lazy(_) => return Err("nothing is alive".to_owned()),
         };
         Ok(kitchen.add(recipe))
+    }
+
+    /// Lets the capture end before the root's instruction that made this value.
+    fn end_before(&mut self, identity: usize) {
+        let made = self.made_at.get(&identity).copied();
+        self.earlier = made.min(self.earlier.or(made));
     }
 
     fn output(&self, kitchen: &mut Kitchen, value: GraphValue<NodeId>) -> Recipe {

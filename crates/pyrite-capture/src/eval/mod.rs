@@ -172,8 +172,8 @@ pub(crate) struct Evaluator<'a, 'c> {
     autocasts: Vec<Option<pyrite_tensor::DType>>,
     /// The instruction that the root is at: the step at which its span began, and its place.
     root: (usize, usize),
-    /// Where generators were made, by their identities.
-    generators: FxHashMap<usize, (usize, usize)>,
+    /// Where generators, and views of the attributes of objects, were made: they cannot be made again.
+    made_at: FxHashMap<usize, (usize, usize)>,
     /// Where an exception that the root handles was last raised.
     last_raise: (usize, usize),
     /// Where the root's exceptions that are being handled were raised, the innermost last.
@@ -247,7 +247,7 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             floats: Vec::new(),
             autocasts: Vec::new(),
             root: (0, 0),
-            generators: FxHashMap::default(),
+            made_at: FxHashMap::default(),
             last_raise: (0, 0),
             raised_at: Vec::new(),
             loops_over_generator: false,

@@ -412,7 +412,7 @@ impl Evaluator<'_, '_> {
                 suspended.push(self.none());
                 let generator = Value::iterator(Iterate::Generator(Some(Box::new(suspended))));
                 if let Some(identity) = generator.identity() {
-                    self.generators.insert(identity, self.root);
+                    self.made_at.insert(identity, self.root);
                 }
                 return Ok(Some(Outcome::Return(generator)));
             }

@@ -183,7 +183,8 @@ impl Evaluator<'_, '_> {
                 if let Some(context) = self.wrap_context(class, &origin)? {
                     return Ok(context);
                 }
-                Value::Instance(Rc::new(InstanceValue {
+                let record = self.is_record(class).then(|| origin.clone());
+                let instance = InstanceValue {
                     class,
                     origin: Some(origin),
                     attributes: RefCell::new(Attributes::default()),
@@ -191,7 +192,11 @@ impl Evaluator<'_, '_> {
                     exception: false,
                     torch_module: kind == Kind::TorchModule,
                     changed: Cell::new(false),
-                }))
+                };
+                if let Some(origin) = record {
+                    self.read_record(&instance, &origin)?;
+                }
+                Value::Instance(Rc::new(instance))
             }
             Kind::Generator | Kind::Exception | Kind::Opaque => {
                 self.guard(&source, Check::Class(self.host.class_of(object), None));

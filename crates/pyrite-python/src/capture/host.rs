@@ -306,7 +306,12 @@ impl<'py> Python3<'py> {
         if !heap && object.is_instance_of::<pyo3::exceptions::PyBaseException>() {
             return Kind::Exception;
         }
-        if (python_made || &*name == "SimpleNamespace") && !derived { Kind::Instance } else { Kind::Opaque }
+        let record = || {
+            class_is(&library.ordered_dict)
+                && ["__dataclass_fields__", "to_tuple"].iter().all(|name| class.hasattr(*name).unwrap_or(false))
+        };
+        let instance = (python_made || &*name == "SimpleNamespace") && (!derived || record());
+        if instance { Kind::Instance } else { Kind::Opaque }
     }
 
     /// What instances of a class of the user's are that is derived from `list`, `dict` or `OrderedDict` and leaves to it what

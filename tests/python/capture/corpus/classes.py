@@ -621,3 +621,49 @@ def members_that_are_returned(x):
     members = settings.__dict__
     settings.late = x * 2
     return members, settings.factor
+
+
+class Remembering:
+    def __init__(self, width):
+        self.width = width
+
+    @functools.lru_cache(maxsize=4)
+    def mask(self, length):
+        return torch.ones(length, self.width).tril()
+
+
+REMEMBERING = Remembering(3)
+
+
+@case(lambda: (t(3, 3),))
+def method_that_keeps_its_results(x):
+    return x * REMEMBERING.mask(3) + REMEMBERING.mask(x.shape[0]).sum()
+
+
+@dataclass
+class Record(collections.OrderedDict):
+    first: torch.Tensor = None
+    second: torch.Tensor = None
+    third: tuple = None
+
+    def __post_init__(self):
+        for name in ("first", "second", "third"):
+            value = getattr(self, name)
+            if value is not None:
+                self[name] = value
+
+    def __getitem__(self, key):
+        if isinstance(key, str):
+            return dict(self.items())[key]
+        return self.to_tuple()[key]
+
+    def to_tuple(self):
+        return tuple(self[name] for name in self.keys())
+
+
+@case(lambda: (Record(t(3), None, (t(2),)),), lambda: (Record(t(3), t(3)),), lambda: (Record(t(3), t(3), (t(2),)),))
+def record_of_the_caller(record):
+    y = record.first * 2
+    if record.second is not None:
+        y = y + record["second"]
+    return y, len(record), record[0] is record.first, list(record.keys()), "third" in record

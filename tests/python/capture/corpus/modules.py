@@ -413,3 +413,13 @@ def module_made_in_the_frame(x, factor):
 def module_made_and_returned(x):
     module = nn.Sequential(nn.Tanh(), Scaled(2.0))
     return module(x), len(module), module[1].factor, module
+
+
+@case(lambda: (nn.Linear(3, 3), t(2, 3)))
+def attributes_of_a_module(module, x):
+    held = sorted(name for name in module.__dict__ if not name.startswith("_"))
+    return module(x), held, "weight" in module.__dict__, "_parameters" in vars_of(module)
+
+
+def vars_of(module):
+    return module.__dict__
