@@ -3,6 +3,7 @@
 //! Both run with every value returned, and each value is compared; where double precision can be computed, it says how far
 //! either side is from it. The first value that differs is where to look; the worst is where it shows most.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use pyrite_compiler::backend::{Backend, Direction};
 use pyrite_debug::{Broken, compared, execute, printed};
 use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_interp::Mode;
-use pyrite_ir::{Kind, NodeId, Patch, Value};
+use pyrite_ir::{Graph, Kind, NodeId, Patch, StorageId, Target, Value};
 use pyrite_reduce::Candidate;
 use pyrite_tensor::Tensor;
 use pyrite_trace::event::Divergence;
@@ -284,15 +285,44 @@ fn relative_error(truth: &Tensor, value: &Tensor) -> Option<f64> {
     Some(if size > 0.0 { (error / size).sqrt() } else { error.sqrt() })
 }
 
-/// The program with every tensor it computes returned, and their names.
+/// The nodes whose memory a later operator writes to.
+fn overwritten(graph: &Graph) -> BTreeSet<NodeId> {
+    let mut found = BTreeSet::new();
+    let mut before: Vec<(NodeId, StorageId)> = Vec::new();
+    for (id, node) in graph.nodes() {
+        if let Kind::Call(Target::Op(op)) = &node.kind {
+            let written = op.schema.params.iter().zip(&node.args);
+            let written = written.filter(|(param, _)| param.alias.as_ref().is_some_and(|alias| alias.written));
+            for (_, value) in written {
+                value.each(&mut |written| {
+                    let storage = storage_of(graph, *written);
+                    found.extend(before.iter().filter(|(_, other)| Some(*other) == storage).map(|(id, _)| *id));
+                });
+            }
+        }
+        before.extend(storage_of(graph, id).map(|storage| (id, storage)));
+    }
+    found
+}
+
+fn storage_of(graph: &Graph, id: NodeId) -> Option<StorageId> {
+    match &graph.node(id).meta {
+        Some(Value::Tensor(meta)) => Some(meta.storage),
+        _ => None,
+    }
+}
+
+/// The program with every tensor it computes returned, and their names. A value that a later operator writes over is left
+/// out: what would be returned of it is the other's doing.
 fn returning_all(whole: &Candidate) -> Option<(Candidate, Vec<(String, String)>)> {
     let mut graph = whole.graph.clone();
+    let overwritten = overwritten(&graph);
     let mut names = Vec::new();
     let mut values: Vec<NodeId> = Vec::new();
     let mut output = None;
     for (id, node) in whole.graph.nodes() {
         match (&node.kind, &node.meta) {
-            (Kind::Call(target), Some(Value::Tensor(_))) => {
+            (Kind::Call(target), Some(Value::Tensor(_))) if !overwritten.contains(&id) => {
                 names.push((node.name.clone(), target.name().to_owned()));
                 values.push(id);
             }

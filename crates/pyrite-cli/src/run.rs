@@ -395,10 +395,13 @@ pub fn node_diagnostic(file: &Path, error: &NodeError, what: &str) -> Diagnostic
         location = location.line(line).column(column);
     }
     let (code, hint) = match &error.error {
-        OpError::Invalid(_) => (Code::new("run::invalid"), "the program is wrong at this node; PyTorch refuses it too"),
+        OpError::Invalid(_) => (
+            Code::new("run::invalid"),
+            "the program is wrong at this node, and PyTorch refuses it too: `pyrite show` prints the shape and type of every value",
+        ),
         OpError::Unsupported(_) => (
             Code::new("run::unsupported"),
-            "`pyrite ops` lists what Pyrite can run; other operators need a backend that knows them",
+            "`pyrite ops` lists what Pyrite can run; `--backend torch:eager --reference torch:eager` leaves the rest to PyTorch",
         ),
         OpError::Fault(_) => (Code::new("run::internal"), "this is a bug in Pyrite; please report it with the file"),
         OpError::Outside { .. } => {

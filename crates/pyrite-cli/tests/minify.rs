@@ -108,6 +108,20 @@ fn analysis_names_the_first_value_that_differs() {
 }
 
 #[test]
+fn analysis_does_not_blame_a_value_that_a_later_operator_writes_over() {
+    let folder = folder(
+        "class Repro(torch.nn.Module):\n    def forward(self, x : \"f32[4, 6]\"):\n        a = torch.ops.aten.sin.default(x)\n        \
+         v = torch.ops.aten.view.default(a, [24])\n        r = torch.ops.aten.relu_.default(v)\n        \
+         c = torch.ops.aten.cos.default(r)\n        return (c,)\n",
+    );
+    let backend = "relu_accuracy_error_TESTING_ONLY";
+    let report = json(&pyrite(folder.path(), &["analyze", "program.py", "--backend", backend, "--json"]));
+    let nodes: Vec<_> = report["layers"].as_array().expect("layers").iter().map(|layer| &layer["node"]).collect();
+    assert_eq!(nodes, ["r", "c"], "{report:#}");
+    assert_eq!(report["first"], "r", "{report:#}");
+}
+
+#[test]
 fn inputs_are_told_by_name() {
     let folder = folder(PROGRAM);
     let report = json(&pyrite(folder.path(), &["get-args", "program.py", "--json"]));

@@ -64,7 +64,11 @@ impl Command {
         };
         let mut process = match Process::start(Program::new(program).args(args).arg(path)) {
             Ok(process) => process,
-            Err(error) => return Verdict::Invalid(format!("{program} cannot be started: {error}")),
+            Err(error) => {
+                return Verdict::Invalid(format!(
+                    "{program} cannot be started: {error}; is it spelled so, and executable?"
+                ));
+            }
         };
         drop(process.input.take());
         let until = Instant::now() + self.time;

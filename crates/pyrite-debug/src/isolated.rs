@@ -145,7 +145,11 @@ impl Isolated {
         let limits = *lock(&self.limits);
         let mut worker = match self.worker(limits) {
             Ok(worker) => worker,
-            Err(error) => return Answer::Verdict(Verdict::Invalid(format!("no worker can be started: {error}"))),
+            Err(error) => {
+                return Answer::Verdict(Verdict::Invalid(format!(
+                    "no worker can be started: {error}; `pyrite doctor` tries one"
+                )));
+            }
         };
         let request = json!({"cmd": "judge", "file": path, "question": question, "blob": 0});
         let until = Instant::now() + limits.time;
