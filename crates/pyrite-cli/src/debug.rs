@@ -22,7 +22,7 @@ use crate::ExitCode;
 use crate::Outcome;
 use crate::analyze::{Layer, analyze_apart};
 use crate::bisect::{Patience, bisect, data, lines};
-use crate::doctor::Torch;
+use crate::doctor::{self, Torch};
 use crate::failure::Failure;
 use crate::minify::Minify;
 use crate::numbers::seconds;
@@ -134,6 +134,15 @@ impl Debug {
             self.bisect(&candidate, &question, &self.file, &mut story)?;
         }
         let folder = self.folder()?;
+        let torch =
+            if [&backend, &self.reference].iter().any(|name| name.starts_with("torch:") || name.starts_with("python:"))
+            {
+                Torch::TookPart
+            } else {
+                Torch::Absent
+            };
+        // Before the trace begins: to see what works here, something small is compiled.
+        let machine = doctor::environment(torch);
         tracing::begin_in(&folder);
         let _stage = pyrite_trace::stage(Stage::Debug);
         tracing::tell_program(&candidate.graph, "program.py");
@@ -167,14 +176,7 @@ impl Debug {
             self.say(&mut story, "target", &path.display().to_string(), json!({"target": path}));
         }
         let path = folder.join("report.md");
-        let torch =
-            if [&backend, &self.reference].iter().any(|name| name.starts_with("torch:") || name.starts_with("python:"))
-            {
-                Torch::TookPart
-            } else {
-                Torch::Absent
-            };
-        std::fs::write(&path, story.markdown(&signature.to_string(), &self.file, &backend, &folder, torch))
+        std::fs::write(&path, story.markdown(&signature.to_string(), &self.file, &backend, &folder, &machine))
             .with_context(|| format!("{} cannot be written", path.display()))?;
         self.say(&mut story, "report", &path.display().to_string(), json!({"report": path}));
         Ok(code)

@@ -8,8 +8,6 @@ use std::time::Instant;
 use pyrite_trace::event::Finding;
 use pyrite_trace::{Event, Topic};
 
-use crate::doctor::{self, Torch};
-
 /// What a session did, in order.
 pub struct Story {
     begun: Instant,
@@ -38,8 +36,15 @@ impl Story {
         self.traced = self.steps.len();
     }
 
-    /// The report, with the repro of the folder where there is one.
-    pub fn markdown(&self, title: &str, file: &Path, backend: &str, folder: &Path, torch: Torch) -> String {
+    /// The report, with the repro of the folder where there is one, and what the machine is.
+    pub fn markdown(
+        &self,
+        title: &str,
+        file: &Path,
+        backend: &str,
+        folder: &Path,
+        machine: &[(&str, String)],
+    ) -> String {
         let mut text = format!("# {title}\n\nFound by `pyrite debug` in `{}` with `{backend}`.\n\n", name(file));
         text.push_str("## What was found\n\n");
         for found in &self.steps {
@@ -54,7 +59,7 @@ impl Story {
             );
         }
         text.push_str("\n## Environment\n\n");
-        for (what, found) in doctor::environment(torch) {
+        for (what, found) in machine {
             let _ = writeln!(text, "- {what}: {found}");
         }
         let flags: Vec<String> = std::env::args().skip(1).filter(|word| word.starts_with("--")).collect();

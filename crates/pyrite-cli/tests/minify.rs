@@ -185,6 +185,9 @@ fn one_command_confirms_bisects_minifies_and_proves() {
     for part in ["# forward: values differ", "3 of 3 runs", "aten.relu", "## Environment", "- version: pyrite"] {
         assert!(report.contains(part), "{part} is missing:\n{report}");
     }
+    // What is compiled to see what works on this machine is no part of the session.
+    let trace = fs::read_to_string(folder.path().join("found/trace.jsonl")).expect("a trace");
+    assert!(trace.contains("\"finding\"") && !trace.contains("\"stage\":\"native\""), "{trace}");
     let fine = pyrite(folder.path(), &["debug", "program.py", "--backend", "aot_eager"]);
     assert_eq!(fine.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&fine.stdout).contains("fine"));
