@@ -121,6 +121,32 @@ def test_a_custom_operator_is_part_of_the_graph(graphs, custom):
     assert "torch.ops.capture_tests.twice" in graphs[0].code
 
 
+def test_an_operator_with_a_fake_implementation_is_part_of_the_graph(graphs):
+    @torch.library.custom_op("capture_tests_fake::thrice", mutates_args=())
+    def thrice(x: torch.Tensor) -> torch.Tensor:
+        return x * 3
+
+    @thrice.register_fake
+    def _(x):
+        return torch.empty_like(x)
+
+    x = torch.randn(3)
+    found = package.compile(lambda x: thrice(x + 1) - 1, backend=seen_by(graphs))(x)
+    assert torch.equal(found, (x + 1) * 3 - 1)
+    assert len(graphs) == 1 and "capture_tests_fake.thrice" in graphs[0].code
+
+
+def test_a_function_of_torch_that_has_effects_is_not_called_to_describe_it(tmp_path):
+    def saves(x):
+        y = x * 2
+        torch.save(y, tmp_path / "y.pt")
+        return y + 1
+
+    x = torch.randn(3)
+    assert torch.equal(package.compile(saves, backend="eager")(x), x * 2 + 1)
+    assert torch.equal(torch.load(tmp_path / "y.pt"), x * 2)
+
+
 PROGRAM = """
 import sys, torch, pyrite
 model = torch.nn.LSTM(4, 3)

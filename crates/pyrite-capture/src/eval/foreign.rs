@@ -10,7 +10,7 @@ use pyrite_ir::{Meta, NodeId, Value as GraphValue};
 
 use super::call::Keywords;
 use super::{Evaluator, Run};
-use crate::host::{Given, Object};
+use crate::host::{Given, Kind, Object};
 use crate::value::Value;
 
 /// Where torch keeps functions that compute and do nothing else.
@@ -28,6 +28,10 @@ impl Evaluator<'_, '_> {
         args: &[Value],
         kwargs: &Keywords,
     ) -> Run<Option<Value>> {
+        // Functions written in Python may do anything, and are followed instead.
+        if self.host.kind(object) != Kind::Builtin {
+            return Ok(None);
+        }
         let is_space = |space: &&str| name.strip_prefix(*space).is_some_and(|rest| is_function(space, rest));
         if !SPACES.iter().any(is_space) || kwargs.iter().any(|(key, _)| &**key == "out") {
             return Ok(None);

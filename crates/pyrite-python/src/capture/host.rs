@@ -314,6 +314,12 @@ impl<'py> Python3<'py> {
         if instance { Kind::Instance } else { Kind::Opaque }
     }
 
+    /// Whether a function is an operator that is not torch's own.
+    fn is_custom(&self, function: Object) -> bool {
+        let name = self.qualified_name(function);
+        name.is_some_and(|name| name.starts_with("torch.ops.") && !name.starts_with("torch.ops.aten."))
+    }
+
     /// What instances of a class of the user's are that is derived from `list`, `dict` or `OrderedDict` and leaves to it what
     /// Python does on its own, without looking up a method by its name.
     fn container(&self, class: *mut ffi::PyTypeObject) -> Option<Kind> {
@@ -961,7 +967,8 @@ impl Host for Python3<'_> {
             }
             let helper = self.py.import("pyrite._foreign")?;
             let args = PyTuple::new(self.py, args)?;
-            let describe = if self.opaque_name(function).is_some() { "describe_allowed" } else { "describe" };
+            let theirs = self.opaque_name(function).is_some() || self.is_custom(function);
+            let describe = if theirs { "describe_allowed" } else { "describe" };
             let given = helper.call_method1(describe, (self.bound(function), args, named))?;
             self.given(&given)
         };
