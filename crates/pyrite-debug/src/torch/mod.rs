@@ -111,7 +111,13 @@ fn zygote(python: &Python, backend: &str) -> Result<Arc<Mutex<Process>>, OpError
     })?;
     match process.hear(Instant::now() + IMPORT) {
         Heard::Line(line) if line.contains("ready") => {}
-        _ => {
+        Heard::TimeIsUp => {
+            return Err(unavailable(format!(
+                "{interpreter} did not import torch within {} s; try again when less runs beside it",
+                IMPORT.as_secs()
+            )));
+        }
+        Heard::Line(_) | Heard::Ended => {
             let said = process.errors();
             let last = said.trim().lines().last().unwrap_or("no answer").to_owned();
             return Err(unavailable(format!(
