@@ -264,6 +264,10 @@ impl Evaluator<'_, '_> {
         if !self.calls.knows(name) {
             return self.call_unknown(name, object, args, kwargs);
         }
+        if let Some((_, out @ Value::Tensor(_))) = kwargs.iter().find(|(key, _)| &**key == "out") {
+            let rest: Keywords = kwargs.iter().filter(|(key, _)| &**key != "out").cloned().collect();
+            return self.call_into(name, object, args, &rest, out).map(Some);
+        }
         self.check_options(name, kwargs)?;
         let short = name.rsplit('.').next().unwrap_or_default();
         let combined = match args.split_first() {
@@ -293,6 +297,27 @@ impl Evaluator<'_, '_> {
         let class = self.host.member("torch.return_types", short);
         let result = self.result(&result, class)?;
         Ok(Some(if short == "broadcast_tensors" { self.broadcast(&result, args)? } else { result }))
+    }
+
+    /// A call whose result is written to a tensor, which must be as large and of the same type already.
+    fn call_into(&mut self, name: &str, object: Object, args: &[Value], kwargs: &Keywords, out: &Value) -> Run<Value> {
+        // torch refuses to where a gradient is recorded.
+        for value in args.iter().chain([out]) {
+            if self.grad && self.requires_grad(value)? {
+                return Err(self.stop(format!("the argument out of {name}")));
+            }
+        }
+        let made = self.call_torch(name, object, args, kwargs)?;
+        if let (Some(Value::Tensor(made)), Value::Tensor(held)) = (&made, out) {
+            let (made, held) = (self.tensor_meta(made.node)?, self.tensor_meta(held.node)?);
+            if made.shape != held.shape || made.dtype != held.dtype || self.autocasted {
+                return Err(self.stop(format!("the argument out of {name}, of another shape or type")));
+            }
+        }
+        match made {
+            Some(made @ Value::Tensor(_)) => self.tensor_method(out, &"copy_".into(), vec![made], Vec::new()),
+            _ => Err(self.stop(format!("the argument out of {name}"))),
+        }
     }
 
     /// What `torch.broadcast_tensors` returns: tensors that have the common shape already are themselves.

@@ -483,3 +483,11 @@ def decompositions_of_matrices(x):
 def filtered_by_frequency(x):
     frequencies = torch.fft.rfft(x * 2, dim=-1)
     return torch.fft.irfft(frequencies * 0.5, n=x.shape[-1]).relu() + 1, torch.fft.fftn(x).real
+
+
+@case(lambda: (t(3), t(3), torch.empty(3), torch.empty(0)), lambda: (t(3, grad=True), t(3), torch.empty(3), torch.empty(0)))
+def results_written_to_a_tensor(x, y, out, small):
+    with torch.no_grad():
+        same = torch.mul(x, y, out=out) is out
+        torch.add(out, 1, out=out)
+    return out, same, torch.sub(y, 1, out=small), torch.nn.functional.normalize(y, dim=0, out=torch.empty(3))
