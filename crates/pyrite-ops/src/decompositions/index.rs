@@ -49,9 +49,10 @@ formulas! {
     unsafe_index_put |s, a, []| s.call("aten.index_put.default", a.values);
     index_add |s, a, []| {
         let source = source(&s, a);
+        let dtype = source.dtype().unwrap_or(DType::F32);
         let factor = source.as_element(a.scalar(4)?);
         let one = matches!(&factor, Value::Int(v) if v.is_eq(1)) || factor == Value::Float(1.0);
-        let values = if one { source } else { source.of("aten.mul.Tensor", &[factor]) };
+        let values = if one { source } else { source.of("aten.mul.Tensor", &[factor]).to(dtype) };
         put_along(&s, a, values.value(), true)?
     };
     index_copy |s, a, []| put_along(&s, a, source(&s, a).value(), false)?;

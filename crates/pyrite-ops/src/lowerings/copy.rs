@@ -25,13 +25,11 @@ pub fn copy(l: &mut Lowering<'_>) -> Lowered {
     })
 }
 
-/// A dimension of a tensor, counted from the front.
+/// A dimension of a tensor, counted from the front. A number has one that can be named.
 pub(super) fn dimension(dim: i64, rank: usize) -> Result<usize, OpError> {
-    let wrapped = if dim < 0 { dim + rank as i64 } else { dim };
-    usize::try_from(wrapped)
-        .ok()
-        .filter(|d| *d < rank.max(1))
-        .ok_or_else(|| OpError::invalid(format!("dimension {dim}")))
+    let count = rank.max(1);
+    let wrapped = if dim < 0 { dim + count as i64 } else { dim };
+    usize::try_from(wrapped).ok().filter(|d| *d < count).ok_or_else(|| OpError::invalid(format!("dimension {dim}")))
 }
 
 /// A tensor with one place along a dimension replaced.

@@ -63,7 +63,7 @@ pub const OPS: &[OpDef] = &[
     )
     .derivative(d::index_add)
     .decompose(by::index_add)
-    .samples(&["f32[4, 3], 0, i64[2]{0..4}, f32[2, 3], alpha=2", "i32[4, 3], 1, i64[2]{0..3}, i32[4, 2]", "f32[], 0, i64[1]{0..1}, f32[1]"]),
+    .samples(&["f32[4, 3], 0, i64[2]{0..4}, f32[2, 3], alpha=2", "i32[4, 3], 1, i64[2]{0..3}, i32[4, 2]", "f32[], 0, i64[1]{0..1}, f32[1]", "b8[4], 0, i64[2]{0..4}, b8[2], alpha=0"]),
     OpDef::written(
         "aten::index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor(a!)",
         "`index_add` in place.",

@@ -26,6 +26,7 @@ pub const OPS: &[OpDef] = &[
     .tags(&[Tag::Core])
     .derivative(d::extreme)
     .samples(&[
+        "f32[], [-1]",
         "f32[3, 4], [1], True",
         "i64[2, 3, 4], [0, 2]",
         "b8[4]",
@@ -79,7 +80,7 @@ pub const OPS: &[OpDef] = &[
     .lower(to_loops::reduce::max_dim)
     .tags(&[Tag::Core])
     .derivative(d::indexed)
-    .samples(&["f32[3, 4], 1", "i64[3, 4], 0, True", "b8[4], 0", "f64[2, 3]<[1, 2], -1", "f32[], 0"]),
+    .samples(&["f32[], -1", "f32[3, 4], 1", "i64[3, 4], 0, True", "b8[4], 0", "f64[2, 3]<[1, 2], -1", "f32[], 0"]),
     OpDef::kernel(
         "aten::min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
         "The smallest element along a dimension and its first place.",
@@ -99,7 +100,7 @@ pub const OPS: &[OpDef] = &[
     .lower(to_loops::reduce::argmax)
     .tags(&[Tag::Core])
     .vjp(NO_SLOPE)
-    .samples(&["f32[3, 4]", "f32[3, 4], 1, True", "i64[3, 4], 0", "f32[]", "f32[2, 3], None, True"]),
+    .samples(&["f32[], -1", "f32[3, 4]", "f32[3, 4], 1, True", "i64[3, 4], 0", "f32[]", "f32[2, 3], None, True"]),
     OpDef::kernel(
         "aten::argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
         "The first place of the smallest element.",
@@ -156,7 +157,7 @@ pub const OPS: &[OpDef] = &[
     .lower(to_loops::reduce::any_dim)
     .tags(&[Tag::Core])
     .vjp(NO_TRUTH_SLOPE)
-    .samples(&["b8[3, 4], 1", "f32[2, 3], 0, True", "c64[3], 0"]),
+    .samples(&["b8[], -1", "b8[3, 4], 1", "f32[2, 3], 0, True", "c64[3], 0"]),
     OpDef::kernel(
         "aten::any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
         "Whether some element over dimensions is not zero; an empty list looks at each element alone.",

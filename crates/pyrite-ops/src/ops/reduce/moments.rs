@@ -29,7 +29,7 @@ pub const OPS: &[OpDef] = &[
     )
     .lower(to_loops::reduce::mean_dim).tags(&[Tag::Core])
     .derivative(d::mean_dim)
-    .samples(&[
+    .samples(&["f32[], [-1], True", 
         "f32[3, 4], [1], True",
         "f32[2, 3, 4, 5]<[60, 1, 15, 3], [-1, -2], True",
         "f64[2, 3], None",

@@ -40,6 +40,7 @@ pub const OPS: &[OpDef] = &[
     .tags(&[Tag::Core])
     .derivative(d::sum_dim)
     .samples(&[
+        "f32[], [-1]",
         "f32[2, 3, 4, 5], [1]",
         "f32[2, 3, 4, 5]<[60, 1, 15, 3], [0, 2, 3], True",
         "f32[4, 5]<[0, 1], [-2]",
