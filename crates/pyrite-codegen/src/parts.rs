@@ -8,7 +8,7 @@
 //! a buffer overlap. What uses a buffer by its own name uses all of its parts: it runs behind all that write them.
 //! [`Parts::join`] gives every place the name of its buffer again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pyrite_loops::{Access, AxisId, BufferId, Inst, Kernel, Phase};
 use pyrite_sym::SymInt;
@@ -17,6 +17,7 @@ use crate::axes::is_counted;
 use crate::decisions::Decisions;
 use crate::fuse::scatters;
 use crate::pieces::{Buffer, Piece, Pieces};
+use crate::schedule::{inputs_of, places};
 
 /// Into how many parts a kernel is cut at most.
 const MOST_PARTS: usize = 4;
@@ -31,6 +32,7 @@ pub struct Parts {
 }
 
 /// How a buffer is written in parts: the parts follow each other along one dimension, and are alike in all others.
+#[derive(Clone)]
 struct Borders {
     /// The element where the first part begins.
     offset: SymInt,
@@ -40,7 +42,7 @@ struct Borders {
     sizes: Vec<i64>,
     /// Extents and steps of the other dimensions.
     others: Vec<(SymInt, SymInt)>,
-    /// The kernel that writes each part, by position.
+    /// The kernel that writes each part, by position; none where one kernel writes all.
     writers: Vec<usize>,
 }
 
@@ -82,35 +84,183 @@ impl Parts {
     }
 }
 
-/// Cuts the kernels of a program that read what is written in parts. Each cut is a decision.
-pub fn cut(program: &mut Pieces, decisions: &mut Decisions<'_>) -> Parts {
-    let mut parts = Parts::default();
-    let writers = writers(&program.pieces);
-    let borders: BTreeMap<BufferId, Borders> =
-        writers.iter().filter_map(|(buffer, at)| Some((*buffer, borders(&program.pieces, *buffer, at)?))).collect();
-    let mut cuts: BTreeMap<usize, (AxisId, Vec<BufferId>)> = BTreeMap::new();
+/// How a kernel is cut.
+struct Cut {
+    axis: AxisId,
+    /// How many positions of the axis each part has.
+    sizes: Vec<i64>,
+    /// What it reads by parts; of anything else each part reads what it needs of the whole.
+    read: Vec<BufferId>,
+}
+
+/// Cuts kernels before they are fused: those that read what is written in parts, those that read what these write, and
+/// those that write for them alone. None is cut whose result a kernel needs as a whole, since that could join it. All
+/// cuts are one decision.
+pub fn cut_all(program: &mut Pieces, parts: &mut Parts, decisions: &mut Decisions<'_>) {
+    let writers = by_buffer(&program.pieces, Kernel::written);
+    let roots = all_borders(&program.pieces, &writers);
+    if roots.is_empty() {
+        return;
+    }
+    let outside: BTreeSet<BufferId> = program
+        .pieces
+        .iter()
+        .filter(|piece| matches!(piece, Piece::Outside(_)))
+        .flat_map(inputs_of)
+        .chain(places(&program.output))
+        .collect();
+    let readers = by_buffer(&program.pieces, Kernel::read);
+    let readers_of = |buffer: &BufferId| readers.get(buffer).map_or(&[][..], Vec::as_slice);
+    let mut kept_whole: BTreeSet<usize> = BTreeSet::new();
+    let (mut cuts, mut borders) = loop {
+        let (cuts, borders) = downwards(&program.pieces, &writers, &roots, &kept_whole);
+        let is_needed = |at: &usize| {
+            let by_parts =
+                |buffer: &BufferId, reader| cuts.get(reader).is_some_and(|cut: &Cut| cut.read.contains(buffer));
+            let needs = |buffer: &BufferId| readers_of(buffer).iter().any(|reader| !by_parts(buffer, reader));
+            kernel(&program.pieces, *at).is_some_and(|kernel| kernel.written().iter().any(needs))
+        };
+        let found: Vec<usize> = cuts.keys().copied().filter(is_needed).collect();
+        if found.is_empty() {
+            break (cuts, borders);
+        }
+        kept_whole.extend(found);
+    };
+    upwards(&program.pieces, (&writers, &readers), &outside, &mut cuts, &mut borders);
+    if cuts.is_empty() {
+        return;
+    }
+    let names: Vec<&str> = cuts.keys().filter_map(|at| Some(kernel(&program.pieces, *at)?.name.as_str())).collect();
+    if decisions.allow(&format!("part {}", names.join(", "))) {
+        carry_out(program, parts, &roots, &cuts);
+    }
+}
+
+/// Cuts the kernels of a program that still read what is written in parts. Each cut is a decision.
+pub fn cut_rest(program: &mut Pieces, parts: &mut Parts, decisions: &mut Decisions<'_>) {
+    let writers = by_buffer(&program.pieces, Kernel::written);
+    let borders = all_borders(&program.pieces, &writers);
+    let mut cuts: BTreeMap<usize, Cut> = BTreeMap::new();
     for (at, piece) in program.pieces.iter().enumerate() {
+        if let Piece::Loops(kernel) = piece
+            && kernel.written().iter().all(|buffer| parts.whole(*buffer) == *buffer)
+            && let Some(cut) = cut_of(kernel, &writers, &borders)
+            && decisions.allow(&format!("part {}", kernel.name))
+        {
+            cuts.insert(at, cut);
+        }
+    }
+    carry_out(program, parts, &borders, &cuts);
+}
+
+fn kernel(pieces: &[Piece], at: usize) -> Option<&Kernel> {
+    match &pieces[at] {
+        Piece::Loops(kernel) => Some(kernel),
+        Piece::Outside(_) => None,
+    }
+}
+
+/// How a kernel is cut where buffers that it reads have borders, if it can be.
+fn cut_of(kernel: &Kernel, writers: &Users, borders: &BTreeMap<BufferId, Borders>) -> Option<Cut> {
+    if kernel.written().iter().any(|buffer| writers[buffer].len() > 1) {
+        return None;
+    }
+    let axes: Vec<(BufferId, AxisId)> = kernel
+        .read()
+        .into_iter()
+        .filter_map(|buffer| Some((buffer, axis_of(kernel, buffer, borders.get(&buffer)?)?)))
+        .collect();
+    let (first, axis) = axes.first().copied()?;
+    let sizes = borders[&first].sizes.clone();
+    let alike = |(buffer, own): &&(BufferId, AxisId)| *own == axis && borders[buffer].sizes == sizes;
+    let read = axes.iter().filter(alike).map(|(buffer, _)| *buffer).collect();
+    Some(Cut { axis, sizes, read })
+}
+
+/// The cuts of all that reads parts, and of all that reads what these write, with the borders that they make.
+fn downwards(
+    pieces: &[Piece],
+    writers: &Users,
+    roots: &BTreeMap<BufferId, Borders>,
+    kept_whole: &BTreeSet<usize>,
+) -> (BTreeMap<usize, Cut>, BTreeMap<BufferId, Borders>) {
+    let (mut cuts, mut borders) = (BTreeMap::new(), roots.clone());
+    for (at, piece) in pieces.iter().enumerate() {
         let Piece::Loops(kernel) = piece else { continue };
-        if kernel.written().iter().any(|buffer| writers[buffer].len() > 1) {
+        if kept_whole.contains(&at) {
             continue;
         }
-        let axes: Vec<(BufferId, AxisId)> = kernel
-            .read()
+        let Some(cut) = cut_of(kernel, writers, &borders) else { continue };
+        let made: Option<Vec<(BufferId, Borders)>> = kernel
+            .written()
             .into_iter()
-            .filter_map(|buffer| Some((buffer, axis_of(kernel, buffer, borders.get(&buffer)?)?)))
+            .map(|buffer| Some((buffer, made_borders(kernel, buffer, cut.axis, &cut.sizes)?)))
             .collect();
-        let Some((first, axis)) = axes.first().copied() else { continue };
-        // What is cut at the same places goes along; of anything else all is read.
-        let alike = |(buffer, own): &(BufferId, AxisId)| *own == axis && borders[buffer].sizes == borders[&first].sizes;
-        if decisions.allow(&format!("part {}", kernel.name)) {
-            cuts.insert(at, (axis, axes.iter().copied().filter(alike).map(|(buffer, _)| buffer).collect()));
+        if let Some(made) = made {
+            borders.extend(made);
+            cuts.insert(at, cut);
         }
     }
-    if cuts.is_empty() {
-        return parts;
+    (cuts, borders)
+}
+
+/// The borders in what a kernel writes when it is cut.
+fn made_borders(kernel: &Kernel, buffer: BufferId, axis: AxisId, sizes: &[i64]) -> Option<Borders> {
+    let mut own = uses(kernel, buffer);
+    let (Some((phase, Inst::Store { access, .. })), None) = (own.next(), own.next()) else { return None };
+    let access = kernel.access(*access);
+    let step = access.step(axis).as_int()?;
+    let (extent, others) = without(&dimensions(kernel, phase, access), step)?;
+    let offset = access.offset.clone();
+    let whole = extent == sizes.iter().sum::<i64>();
+    whole.then(|| Borders { offset, step, sizes: sizes.to_vec(), others, writers: Vec::new() })
+}
+
+/// Adds the cuts of what is read by cut kernels alone.
+fn upwards(
+    pieces: &[Piece],
+    (writers, readers): (&Users, &Users),
+    outside: &BTreeSet<BufferId>,
+    cuts: &mut BTreeMap<usize, Cut>,
+    borders: &mut BTreeMap<BufferId, Borders>,
+) {
+    for (at, piece) in pieces.iter().enumerate().rev() {
+        let Piece::Loops(own) = piece else { continue };
+        let [buffer] = own.written()[..] else { continue };
+        if cuts.contains_key(&at) || outside.contains(&buffer) || writers[&buffer].len() > 1 {
+            continue;
+        }
+        let Some(readers) = readers.get(&buffer) else { continue };
+        let Some(first) = readers.first().and_then(|reader| cuts.get(reader)) else { continue };
+        let sizes = first.sizes.clone();
+        let fits = |axis: &AxisId| {
+            let made = made_borders(own, buffer, *axis, &sizes)?;
+            let read_so = readers.iter().all(|reader| {
+                let (Some(later), Some(cut)) = (kernel(pieces, *reader), cuts.get(reader)) else { return false };
+                cut.sizes == sizes && axis_of(later, buffer, &made) == Some(cut.axis)
+            });
+            (read_so && can_be_cut(own, *axis)).then_some((*axis, made))
+        };
+        let Some((axis, made)) = own.rows.iter().find_map(fits) else { continue };
+        for reader in readers {
+            if let Some(cut) = cuts.get_mut(reader) {
+                cut.read.push(buffer);
+            }
+        }
+        borders.insert(buffer, made);
+        cuts.insert(at, Cut { axis, sizes, read: Vec::new() });
     }
-    for buffer in cuts.values().flat_map(|(_, buffers)| buffers) {
-        let borders = &borders[buffer];
+}
+
+/// Puts the parts of kernels in their places, and names what they read and write.
+fn carry_out(
+    program: &mut Pieces,
+    parts: &mut Parts,
+    roots: &BTreeMap<BufferId, Borders>,
+    cuts: &BTreeMap<usize, Cut>,
+) {
+    for buffer in cuts.values().flat_map(|cut| &cut.read) {
+        let Some(borders) = roots.get(buffer) else { continue };
         let names = parts.named(*buffer, borders.writers.len(), &mut program.buffers);
         for (writer, name) in borders.writers.iter().zip(names) {
             if let Piece::Loops(kernel) = &mut program.pieces[*writer] {
@@ -120,8 +270,7 @@ pub fn cut(program: &mut Pieces, decisions: &mut Decisions<'_>) -> Parts {
     }
     for (at, piece) in std::mem::take(&mut program.pieces).into_iter().enumerate() {
         match (piece, cuts.get(&at)) {
-            (Piece::Loops(kernel), Some((axis, read))) => {
-                let sizes = &borders[&read[0]].sizes;
+            (Piece::Loops(kernel), Some(Cut { axis, sizes, read })) => {
                 for buffer in kernel.written() {
                     parts.named(buffer, sizes.len(), &mut program.buffers);
                 }
@@ -143,18 +292,23 @@ pub fn cut(program: &mut Pieces, decisions: &mut Decisions<'_>) -> Parts {
             (piece, _) => program.pieces.push(piece),
         }
     }
-    parts
 }
 
-/// The kernels that write each buffer, by position.
-fn writers(pieces: &[Piece]) -> BTreeMap<BufferId, Vec<usize>> {
-    let mut writers: BTreeMap<BufferId, Vec<usize>> = BTreeMap::new();
+fn all_borders(pieces: &[Piece], writers: &Users) -> BTreeMap<BufferId, Borders> {
+    writers.iter().filter_map(|(buffer, at)| Some((*buffer, borders(pieces, *buffer, at)?))).collect()
+}
+
+/// The kernels that use each buffer in some way, by position.
+type Users = BTreeMap<BufferId, Vec<usize>>;
+
+fn by_buffer(pieces: &[Piece], used: fn(&Kernel) -> Vec<BufferId>) -> Users {
+    let mut users = Users::new();
     for (at, piece) in pieces.iter().enumerate() {
         if let Piece::Loops(kernel) = piece {
-            kernel.written().into_iter().for_each(|buffer| writers.entry(buffer).or_default().push(at));
+            used(kernel).into_iter().for_each(|buffer| users.entry(buffer).or_default().push(at));
         }
     }
-    writers
+    users
 }
 
 /// The borders in a buffer, if it is written in parts.
@@ -227,9 +381,6 @@ fn same(a: &[(SymInt, SymInt)], b: &[(SymInt, SymInt)]) -> bool {
 /// The axis along which a kernel can be cut where a buffer has borders: one of its rows, along which it reads all parts
 /// of the buffer and writes all that it writes.
 fn axis_of(kernel: &Kernel, buffer: BufferId, borders: &Borders) -> Option<AxisId> {
-    if !kernel.results.is_empty() || scatters(kernel) {
-        return None;
-    }
     let size: i64 = borders.sizes.iter().sum();
     let mut found = None;
     for (phase, inst) in uses(kernel, buffer) {
@@ -244,11 +395,15 @@ fn axis_of(kernel: &Kernel, buffer: BufferId, borders: &Borders) -> Option<AxisI
         }
         found = Some(axis);
     }
-    let axis = found?;
+    found.filter(|axis| can_be_cut(kernel, *axis))
+}
+
+/// Whether a kernel can be cut along one of its rows: it writes all that it writes along it, and reduces nothing.
+fn can_be_cut(kernel: &Kernel, axis: AxisId) -> bool {
     let mut written = true;
     kernel.each_access(|id, direction| {
         let moves = kernel.access(id).step(axis).as_int() != Some(0);
         written &= direction == pyrite_loops::Direction::Read || moves;
     });
-    (written && !is_counted(kernel, axis)).then_some(axis)
+    written && kernel.results.is_empty() && !scatters(kernel) && !is_counted(kernel, axis)
 }

@@ -314,6 +314,10 @@ impl Program {
     /// Gives the memory of what dies in a step to the results that are written over it, where nobody else has it.
     fn bequeath(&self, step: &Step, symbols: &Symbols, memory: &mut [Option<Storage>]) -> Result<(), OpError> {
         for Heir { of, heir } in &step.heirs {
+            // What an earlier step has written a part of lies where it is.
+            if memory[heir.0 as usize].is_some() {
+                continue;
+            }
             if matches!(step.action, Action::Product(_)) {
                 self.provide(*of, symbols, memory)?;
             }

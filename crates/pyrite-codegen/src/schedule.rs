@@ -1,9 +1,9 @@
 //! Which kernels become one, and in which order pieces run.
 //!
-//! Pieces are taken in their order. A kernel joins an earlier one that it shares memory with, the one with which it
-//! shares most, if everything it reads is there by then; or an earlier one joins it, if nothing between them needs that;
-//! else it stays where it is. Every fusion is a decision. Then kernels that read what others write in parts are cut
-//! ([`parts`](crate::parts)), and the parts are fused once more.
+//! Kernels that read what others write in parts are cut first ([`parts`](crate::parts)). Then pieces are taken in their
+//! order. A kernel joins an earlier one that it shares memory with, the one with which it shares most, if everything it
+//! reads is there by then; or an earlier one joins it, if nothing between them needs that; else it stays where it is.
+//! Every fusion is a decision. Kernels that can be cut only now are, and are fused once more.
 
 use pyrite_ir::Value;
 use pyrite_loops::{Access, BufferId, Direction, Kernel, Phase};
@@ -24,8 +24,10 @@ const ROUNDS: usize = 3;
 
 /// Fuses the kernels of a program and finishes them.
 pub fn schedule(program: &mut Pieces, decisions: &mut Decisions<'_>) {
-    fuse_all(program, &Parts::default(), decisions);
-    let parts = parts::cut(program, decisions);
+    let mut parts = Parts::default();
+    parts::cut_all(program, &mut parts, decisions);
+    fuse_all(program, &parts, decisions);
+    parts::cut_rest(program, &mut parts, decisions);
     if !parts.is_empty() {
         fuse_all(program, &parts, decisions);
     }
@@ -132,8 +134,17 @@ impl Placed<'_> {
             })
     }
 
+    /// Whether a kernel reads a whole buffer of which another one writes a part: then it has to come behind it.
+    fn needs_whole(&self, kernel: &Kernel, writer: &Kernel) -> bool {
+        let written = writer.written();
+        kernel.read().iter().any(|buffer| self.parts.of(*buffer).iter().any(|part| written.contains(part)))
+    }
+
     fn joined(&self, at: usize, kernel: &Kernel, decisions: &mut Decisions<'_>) -> Option<Kernel> {
         let earlier = self.kernel(at)?;
+        if self.needs_whole(kernel, earlier) {
+            return None;
+        }
         let mut both = fused(earlier, kernel)?;
         let decision = format!("fuse {} and {}", earlier.name, kernel.name);
         if !decisions.allow(&decision) {
