@@ -154,7 +154,7 @@ pub struct GlobalState {
 #[derive(Clone, Debug)]
 pub enum Given {
     /// A tensor.
-    Tensor(Meta),
+    Tensor(Box<Meta>),
     /// A tuple of tensors, of a class where that is not `tuple`.
     Tuple(Vec<GraphValue<Meta>>, Option<Object>),
     /// A list of tensors.

@@ -370,10 +370,10 @@ impl Evaluator<'_, '_> {
             // Writing to it is writing to the object.
             "__dict__" => {
                 let made = instance.origin.is_none() && !instance.exception;
-                return match made && self.host.class_attribute(class, "__slots__").is_none() {
-                    true => Ok(Value::Members(instance.clone())),
-                    false => self.attributes_of(instance),
-                };
+                if made && self.host.class_attribute(class, "__slots__").is_none() {
+                    return Ok(Value::Members(instance.clone()));
+                }
+                return self.attributes_of(instance);
             }
             "args" if instance.exception => return Ok(Value::tuple(instance.args.borrow().clone())),
             _ => {}

@@ -85,7 +85,7 @@ impl Evaluator<'_, '_> {
         })?;
         self.stamp();
         let (meta, class, is_list) = match given {
-            Given::Tensor(meta) => (GraphValue::Tensor(meta), None, false),
+            Given::Tensor(meta) => (GraphValue::Tensor(*meta), None, false),
             Given::Tuple(items, class) => (GraphValue::List(items), class, false),
             Given::List(items) => (GraphValue::List(items), None, true),
         };
@@ -94,7 +94,7 @@ impl Evaluator<'_, '_> {
         Ok(match &result {
             Value::Tuple(tuple) if is_list => Value::List(Rc::new(crate::value::ListValue {
                 items: std::cell::RefCell::new(tuple.items.clone()),
-                ..Default::default()
+                ..crate::value::ListValue::default()
             })),
             _ => result,
         })

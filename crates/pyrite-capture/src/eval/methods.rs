@@ -436,10 +436,10 @@ impl Evaluator<'_, '_> {
             && self.host.container_kind(class).is_some()
         {
             let ordered = self.host.member("collections", "OrderedDict");
-            return match ordered.is_some_and(|ordered| self.host.is_subclass(class, ordered)) {
-                true => Err(self.stop("a copy of a dictionary of its own class")),
-                false => self.new_dict(pairs),
-            };
+            if ordered.is_some_and(|ordered| self.host.is_subclass(class, ordered)) {
+                return Err(self.stop("a copy of a dictionary of its own class"));
+            }
+            return self.new_dict(pairs);
         }
         let made = self.new_dict(pairs)?;
         let Value::Dict(made) = made else { return Ok(made) };

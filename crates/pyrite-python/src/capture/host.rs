@@ -394,7 +394,7 @@ impl<'py> Python3<'py> {
     /// What a call on tensors without data has given.
     fn given(&self, given: &Bound<'py, PyAny>) -> PyResult<Given> {
         if let Some(meta) = self.meta_of(given)? {
-            return Ok(Given::Tensor(meta));
+            return Ok(Given::Tensor(Box::new(meta)));
         }
         let other = || PyTypeError::new_err("it gives something else than tensors");
         let items = |given: &Bound<'py, PyAny>| -> PyResult<Vec<Value<Meta>>> {
