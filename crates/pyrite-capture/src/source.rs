@@ -122,6 +122,7 @@ pub enum Order {
 
 impl Order {
     /// The comparison with its sides exchanged.
+    #[must_use]
     pub fn mirrored(self) -> Self {
         match self {
             Self::Less => Self::Greater,

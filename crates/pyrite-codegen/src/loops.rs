@@ -133,15 +133,13 @@ impl Loops {
             let buffer = &buffers[access.buffer.0 as usize];
             if buffer.origin == Origin::Scratch {
                 let known = kept.iter().find(|(known, _)| *known == access.buffer).map(|(_, first)| *first);
-                let first = match known {
-                    Some(first) => first,
-                    None => {
-                        let bytes = eval(&buffer.elements, symbols)? as usize * buffer.dtype.size();
-                        let first = scratch_lines;
-                        kept.push((access.buffer, first));
-                        scratch_lines += bytes.div_ceil(size_of::<Line>());
-                        first
-                    }
+                let first = if let Some(first) = known {
+                    first
+                } else {
+                    let bytes = eval(&buffer.elements, symbols)? as usize * buffer.dtype.size();
+                    kept.push((access.buffer, scratch_lines));
+                    scratch_lines += bytes.div_ceil(size_of::<Line>());
+                    kept[kept.len() - 1].1
                 };
                 scratch.push((index, first));
                 bases.push(Base(std::ptr::null_mut()));

@@ -21,6 +21,8 @@ pub struct Outcome {
     backward: Mutex<Option<Box<dyn Backward>>>,
     /// How many of the outputs, at the end, are inputs that were written.
     appended: usize,
+    /// The leaves, and the inputs, that the backward half holds.
+    held: (Vec<usize>, Vec<usize>),
 }
 
 /// An input of whose memory an output is a view: its position and, unless the output is the input itself, the size, the
@@ -40,7 +42,9 @@ impl Outcome {
         };
         let mut leaves = Vec::with_capacity(outputs.len());
         outputs.iter().for_each(|output| pyrite_compiler::training::flatten(output, &mut leaves));
-        Self { outputs, leaves, inputs, backward: Mutex::new(backward), appended }
+        // Before torch takes any: it would count as a holder.
+        let held = if backward.is_some() { held(&leaves, &inputs) } else { (Vec::new(), Vec::new()) };
+        Self { outputs, leaves, inputs, backward: Mutex::new(backward), appended, held }
     }
 
     /// Which input a leaf lies in, if it lies in one. Other element types over the same memory are no view for torch.
@@ -75,7 +79,7 @@ impl Outcome {
             match alias {
                 Some((index, None)) => arguments.get_item(index),
                 Some((index, Some(view))) => arguments.get_item(index)?.call_method1("as_strided", view),
-                None => storages.to_torch(py, tensor),
+                None => storages.give(py, tensor),
             }
         };
         let items = self.outputs[..shown]
@@ -121,7 +125,7 @@ impl Outcome {
         let mut storages = self.storages();
         let mut convert = |tensor: &Tensor| match self.alias(tensor) {
             Some(_) => Ok(py.None().into_bound(py)),
-            None => storages.to_torch(py, tensor),
+            None => storages.give(py, tensor),
         };
         self.leaves.iter().map(|leaf| to_python(py, leaf, &mut convert)).collect()
     }
@@ -131,30 +135,14 @@ impl Outcome {
         self.leaves.iter().map(|leaf| leaf.as_tensor().and_then(|tensor| self.alias(tensor))).collect()
     }
 
-    /// The leaves that something else holds too, such as the backward half.
+    /// The leaves whose memory the backward half reads.
     fn held(&self) -> Vec<usize> {
-        // The outputs and the leaves hold each tensor once each; a third holder is somebody else.
-        let mut counts: FxHashMap<usize, usize> = FxHashMap::default();
-        for leaf in self.leaves.iter().filter_map(Value::as_tensor) {
-            *counts.entry(leaf.storage().id()).or_default() += 2;
-        }
-        let holders = |tensor: &Tensor| counts.get(&tensor.storage().id()).copied().unwrap_or(0);
-        let leaves = self.leaves.iter().enumerate().filter_map(|(index, leaf)| Some((index, leaf.as_tensor()?)));
-        leaves.filter(|(_, tensor)| tensor.storage().holders() > holders(tensor)).map(|(index, _)| index).collect()
+        self.held.0.clone()
     }
 
     /// The inputs whose memory the backward half reads.
     fn held_inputs(&self) -> Vec<usize> {
-        let mut counts: FxHashMap<usize, usize> = FxHashMap::default();
-        for input in self.inputs.iter().flatten() {
-            *counts.entry(input.storage().id()).or_default() += 1;
-        }
-        for leaf in self.leaves.iter().filter_map(Value::as_tensor) {
-            *counts.entry(leaf.storage().id()).or_default() += 2;
-        }
-        let held = |tensor: &Tensor| tensor.storage().holders() > counts[&tensor.storage().id()];
-        let inputs = self.inputs.iter().enumerate().filter_map(|(index, input)| Some((index, input.as_ref()?)));
-        inputs.filter(|(_, tensor)| held(tensor)).map(|(index, _)| index).collect()
+        self.held.1.clone()
     }
 
     /// The outputs, nested as the program nests them, made of other leaves.
@@ -173,6 +161,22 @@ impl Outcome {
         let like = like.map(|tensor| tensor.map(|tensor| (tensor.shape().to_vec(), tensor.dtype()))).collect();
         Some(Tape { backward: Mutex::new(Some(backward)), wanted, like })
     }
+}
+
+/// The leaves and the inputs that somebody holds beside those who are known to: inputs are held once, leaves by the
+/// outputs too.
+fn held(leaves: &[Value<Tensor>], inputs: &[Option<Tensor>]) -> (Vec<usize>, Vec<usize>) {
+    let mut counts: FxHashMap<usize, usize> = FxHashMap::default();
+    for input in inputs.iter().flatten() {
+        *counts.entry(input.storage().id()).or_default() += 1;
+    }
+    for leaf in leaves.iter().filter_map(Value::as_tensor) {
+        *counts.entry(leaf.storage().id()).or_default() += 2;
+    }
+    let is_held = |tensor: &Tensor| tensor.storage().holders() > counts[&tensor.storage().id()];
+    let held_leaves = leaves.iter().enumerate().filter(|(_, leaf)| leaf.as_tensor().is_some_and(is_held));
+    let held_inputs = inputs.iter().enumerate().filter(|(_, input)| input.as_ref().is_some_and(is_held));
+    (held_leaves.map(|(index, _)| index).collect(), held_inputs.map(|(index, _)| index).collect())
 }
 
 fn renest<'py>(

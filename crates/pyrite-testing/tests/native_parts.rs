@@ -192,7 +192,7 @@ fn what_is_read_and_written_around_parts_is_cut_with_them() {
     let result = draft.call("aten.neg.default", &[turned.into()]).unwrap();
     let (graph, inputs) = draft.returning(&[result]);
     let program = checked(&graph, &inputs);
-    let buffers: BTreeSet<_> = program.kernels().flat_map(|kernel| kernel.written()).collect();
+    let buffers: BTreeSet<_> = program.kernels().flat_map(pyrite_loops::Kernel::written).collect();
     assert!(program.kernels().count() <= 2 && buffers.len() <= 3, "{program}");
 }
 

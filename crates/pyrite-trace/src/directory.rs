@@ -157,11 +157,11 @@ impl Writer {
             file.seek(SeekFrom::End(-(ARRAY_END.len() as i64)))?;
             return file.write_all(format!(",\n{}{ARRAY_END}", edit.text).as_bytes());
         }
-        self.to_append(edit)?.write_all(edit.text.as_bytes())
+        self.appended(edit)?.write_all(edit.text.as_bytes())
     }
 
     /// A file that exists, open at its end.
-    fn to_append(&mut self, edit: &Edit) -> io::Result<&mut File> {
+    fn appended(&mut self, edit: &Edit) -> io::Result<&mut File> {
         if let Some(place) = self.open.iter().position(|(path, _)| *path == edit.path) {
             self.open[place..].rotate_left(1);
         } else {

@@ -230,3 +230,23 @@ return (y, z)"""
     assert (y.requires_grad, z.requires_grad) == (False, True)
     z.sum().backward()
     torch.testing.assert_close(x.grad, torch.full((4,), 3.0))
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "native"])
+def test_an_output_that_backward_does_not_need_may_be_written(backend):
+    divided = pyrite.compile(lambda x, by: x / by, backend=backend)
+    x = torch.randn(3, requires_grad=True)
+    y = divided(x, torch.tensor(2.0))
+    y += 1
+    y.sum().backward()
+    assert torch.equal(x.grad, torch.full((3,), 0.5))
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "native"])
+def test_an_output_that_backward_needs_must_not_be_written(backend):
+    exponential = pyrite.compile(lambda x: x.exp(), backend=backend)
+    x = torch.randn(3, requires_grad=True)
+    y = exponential(x)
+    y += 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()

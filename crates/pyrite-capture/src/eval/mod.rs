@@ -199,7 +199,7 @@ pub fn capture(host: &dyn Host, entry: &Entry, settings: &Settings) -> Result<Pl
             Ok(plan) => return Ok(plan),
             Err(Ended::Skip(reason)) => return Err(Skipped(reason)),
             Err(Ended::At(found)) if limit.as_ref().is_none_or(|before| found.step < before.step) => {
-                limit = Some(found)
+                limit = Some(found);
             }
             Err(Ended::At(found)) => return Err(Skipped(found.why.reason)),
         }

@@ -136,7 +136,7 @@ impl<'py> Storages<'py> {
     }
 
     /// As [`to_torch`], with the offset that the tensor has and in the same storage as others that it shares memory with.
-    pub fn to_torch(&mut self, py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+    pub fn give(&mut self, py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
         let id = tensor.storage().id();
         let shares = self.counts.get(&id).is_some_and(|count| *count > 1);
         if (!shares && tensor.layout().offset == 0) || tensor.numel() == 0 {
