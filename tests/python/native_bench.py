@@ -27,6 +27,8 @@ CONVOLUTION_BAR = 1.2
 FUSED_BAR = 0.8
 MOVING_BAR = 1.0
 CALL_SECONDS = 2e-6
+# What Inductor leaves running for a moment, its pool of compilers and threads that spin, must not count against who comes next.
+SETTLE_SECONDS = 2
 
 # One kernel each: the names and shapes of the inputs (for a small and a large size), the body, and the bar.
 ROWS = {"small": 64, "large": 16384}
@@ -142,6 +144,7 @@ def model_rows(pyrite_json, directory, model, threads, repeat):
         with inductor(module, inputs, gradients, calls=("empty", "full")) as (compiled, (cold, warm)):
             theirs = fastest(lambda: call(compiled, inputs, gradients), repeat)
             memory = peak_bytes(lambda: call(compiled, inputs, gradients))
+        time.sleep(SETTLE_SECONDS)
         ours = pyrite_json("run", path, "--backend", "native", "--accuracy", "off", "--repeat", repeat, *mode, threads=threads)
         yield row(f"native {model} compile {what}", ours["compile_seconds"], cold, COMPILE_BAR)
         yield row(f"native {model} compile {what}, caches full", ours["compile_seconds"], warm, WARM_COMPILE_BAR)

@@ -11,7 +11,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use pyrite_ir::{Builder, Graph as Ir, Kind, Meta, NodeId, Switch, Target, Value};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::by_torch::TorchProgram;
 use crate::debugged;
@@ -95,19 +95,22 @@ fn cut(graph: &Ir) -> Result<Vec<Part>, Whole> {
             (Kind::GetAttr(_) | Kind::Output, _) => {}
         }
     }
-    let mut returned = Vec::new();
-    graph.output().each(&mut |id| returned.push(*id));
-    runs.iter()
-        .enumerate()
-        .map(|(index, (runner, nodes))| {
-            let mut needed = returned.clone();
-            for (_, nodes) in &runs[index + 1..] {
-                nodes.iter().for_each(|id| graph.node(*id).each_input(&mut |input| needed.push(input)));
-            }
-            let gives: Vec<NodeId> = nodes.iter().copied().filter(|id| needed.contains(id)).collect();
-            part(graph, *runner, nodes, gives, wants_gradients)
-        })
-        .collect()
+    let mut needed: FxHashSet<NodeId> = FxHashSet::default();
+    graph.output().each(&mut |id| {
+        needed.insert(*id);
+    });
+    let mut parts = Vec::with_capacity(runs.len());
+    for (runner, nodes) in runs.iter().rev() {
+        let gives: Vec<NodeId> = nodes.iter().copied().filter(|id| needed.contains(id)).collect();
+        parts.push(part(graph, *runner, nodes, gives, wants_gradients)?);
+        for id in nodes {
+            graph.node(*id).each_input(&mut |input| {
+                needed.insert(input);
+            });
+        }
+    }
+    parts.reverse();
+    Ok(parts)
 }
 
 /// The part of these nodes.
@@ -125,10 +128,10 @@ fn part(
     let mut moved: FxHashMap<NodeId, NodeId> = FxHashMap::default();
     let mut takes = Vec::new();
     let mut constants = Vec::new();
+    let mut known: FxHashSet<NodeId> = nodes.iter().copied().collect();
     for id in nodes {
         graph.node(*id).each_input(&mut |input| {
-            let known = nodes.contains(&input) || takes.contains(&input) || constants.contains(&input);
-            if !known {
+            if known.insert(input) {
                 let constant = matches!(graph.node(input).kind, Kind::GetAttr(_));
                 (if constant { &mut constants } else { &mut takes }).push(input);
             }
