@@ -23,6 +23,8 @@ pub struct Outcome {
     appended: usize,
     /// The leaves, and the inputs, that the backward half holds.
     held: (Vec<usize>, Vec<usize>),
+    /// Leaves that the graph makes as views, and of which input each is one.
+    views: Vec<(Tensor, usize)>,
 }
 
 /// An input of whose memory an output is a view: its position and, unless the output is the input itself, the size, the
@@ -35,6 +37,7 @@ impl Outcome {
         backward: Option<Box<dyn Backward>>,
         inputs: Vec<Option<Tensor>>,
         appended: usize,
+        bases: &[Option<usize>],
     ) -> Self {
         let outputs = match outputs {
             Value::List(items) => items,
@@ -44,7 +47,9 @@ impl Outcome {
         outputs.iter().for_each(|output| pyrite_compiler::training::flatten(output, &mut leaves));
         // Before torch takes any: it would count as a holder.
         let held = if backward.is_some() { held(&leaves, &inputs) } else { (Vec::new(), Vec::new()) };
-        Self { outputs, leaves, inputs, backward: Mutex::new(backward), appended, held }
+        let tensors = leaves.iter().filter_map(Value::as_tensor).zip(bases);
+        let views = tensors.filter_map(|(leaf, base)| Some((leaf.clone(), (*base)?))).collect();
+        Self { outputs, leaves, inputs, backward: Mutex::new(backward), appended, held, views }
     }
 
     /// Which input a leaf lies in, if it lies in one. Other element types over the same memory are no view for torch.
@@ -55,10 +60,15 @@ impl Outcome {
                 (input.storage().same(leaf.storage()) && input.dtype() == leaf.dtype()).then_some((index, input))
             })
         };
-        if let Some((index, _)) = sharing().find(|(_, input)| input.layout() == leaf.layout()) {
+        // Inputs may share memory, and gradients flow into the one that the graph looks at.
+        let same = |view: &Tensor| view.storage().same(leaf.storage()) && view.layout() == leaf.layout();
+        let base = self.views.iter().find(|(view, _)| same(view)).map(|(_, base)| *base);
+        let base = base.and_then(|base| sharing().find(|(index, _)| *index == base));
+        let equal = || sharing().find(|(_, input)| input.layout() == leaf.layout());
+        let (index, input) = base.or_else(equal).or_else(|| sharing().next())?;
+        if input.layout() == leaf.layout() {
             return Some((index, None));
         }
-        let (index, _) = sharing().next()?;
         let layout = leaf.layout();
         Some((index, Some((layout.shape.to_vec(), layout.stride.to_vec(), layout.offset))))
     }

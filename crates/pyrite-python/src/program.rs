@@ -21,6 +21,7 @@ use pyrite_ops::registry;
 use pyrite_passes::functionalize::Source;
 use pyrite_passes::{autocast, functionalize};
 use pyrite_tensor::random::TorchGenerator;
+use rustc_hash::FxHashMap;
 
 use crate::bridge::{Inputs, Shim, with_torch_generator};
 use crate::debugged::Told;
@@ -41,6 +42,8 @@ pub struct Program {
     written: Vec<usize>,
     /// Those of them that are appended to the outputs.
     returned: Vec<usize>,
+    /// For each output that is a tensor, the input that it is a view of, if it is one.
+    bases: Vec<Option<usize>>,
     arity: usize,
     backend: String,
     /// Where a debug wrapper says what it wrote.
@@ -63,9 +66,21 @@ impl Program {
         let switches_on = differentiates && switches_on(&graph);
         let graph = if switches_on { beginning_without_gradients(graph)? } else { graph };
         let (graph, returned) = if differentiates { returning(graph, &written)? } else { (graph, Vec::new()) };
+        let bases = bases(&graph);
         let executable = (backend.compile)(graph, options)?;
         let backend = backend.name.to_string();
-        Ok(Self { executable, draws, differentiates, switches_on, written, returned, arity, backend, told: None })
+        Ok(Self {
+            executable,
+            draws,
+            differentiates,
+            switches_on,
+            written,
+            returned,
+            bases,
+            arity,
+            backend,
+            told: None,
+        })
     }
 
     /// The same, which knows where a debug wrapper says what it wrote.
@@ -94,8 +109,31 @@ impl Program {
         };
         let Forward { outputs, backward } =
             if self.draws { with_torch_generator(py, run)? } else { run(&mut TorchGenerator::new(0))? };
-        Ok(Outcome::new(outputs, backward, storages, self.returned.len()))
+        Ok(Outcome::new(outputs, backward, storages, self.returned.len(), &self.bases))
     }
+}
+
+/// For each output that is a tensor, the input that it is a view of, as the schemas of operators tell.
+fn bases(graph: &Ir) -> Vec<Option<usize>> {
+    let mut known: FxHashMap<NodeId, usize> = FxHashMap::default();
+    let inputs = graph.placeholders().enumerate().map(|(index, (id, _))| (id, index));
+    known.extend(inputs);
+    for (id, node) in graph.nodes() {
+        let Kind::Call(target) = &node.kind else { continue };
+        let looked_at = match target {
+            Target::Op(op) if op.schema.returns.iter().any(|given| given.alias.is_some()) => {
+                op.schema.params.iter().position(|arg| arg.alias.is_some()).and_then(|at| node.args.get(at))
+            }
+            Target::GetItem => node.args.first(),
+            _ => None,
+        };
+        if let Some(base) = looked_at.and_then(Value::as_tensor).and_then(|of| known.get(of).copied()) {
+            known.insert(id, base);
+        }
+    }
+    let mut found = Vec::new();
+    graph.output().each(&mut |id| found.push(known.get(id).copied()));
+    found
 }
 
 /// Whether the first switch of gradients in a graph is to on, so that they are off before it.

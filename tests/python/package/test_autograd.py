@@ -250,3 +250,17 @@ def test_an_output_that_backward_needs_must_not_be_written(backend):
     y += 1
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.sum().backward()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_view_of_an_input_has_the_gradient_of_that_input_and_not_of_one_beside_it(backend):
+    whole = torch.randn(2, 7, 9, requires_grad=True)
+    left, right = whole.split([4, 5], -1)
+    body = """t = torch.ops.aten.transpose.int(right, 1, 2)
+m = torch.ops.aten.mul.Tensor(left, 2)
+return (t, m)"""
+    t, m = program("left, right", body, left, right, backend=backend)(left, right)
+    weight = torch.randn(2, 5, 7)
+    ((t * weight).sum() + m.sum()).backward()
+    expected = torch.cat([torch.full((2, 7, 4), 2.0), weight.transpose(1, 2)], -1)
+    torch.testing.assert_close(whole.grad, expected)
