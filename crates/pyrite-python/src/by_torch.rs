@@ -20,6 +20,7 @@ use rustc_hash::FxHashMap;
 
 use crate::bridge::{Shim, to_torch};
 use crate::capture::{allowed_function, dtype_name, format_name};
+use crate::errors;
 use crate::graph::Graph;
 
 /// A graph that torch runs: call it with one argument per placeholder, and it returns the list of the graph's outputs.
@@ -446,10 +447,7 @@ impl TorchProgram {
     #[pyo3(signature = (*arguments))]
     fn __call__<'py>(&self, arguments: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         let py = arguments.py();
-        if arguments.len() != self.arity {
-            let (wanted, given) = (self.arity, arguments.len());
-            return Err(PyTypeError::new_err(format!("the program takes {wanted} arguments, {given} were given")));
-        }
+        errors::check_arity(self.arity, arguments)?;
         let mut entered = Vec::new();
         if !self.switches {
             return self.run(arguments, &mut entered);

@@ -2,8 +2,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use pyo3::PyErr;
-use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use pyrite_diag::Diagnostics;
 use pyrite_ir::{NodeError, OpError};
 
@@ -46,4 +47,13 @@ pub fn failed(error: &NodeError, repro: Option<&str>) -> PyErr {
         OpError::Unsupported(_) => PyNotImplementedError::new_err(text),
         _ => PyRuntimeError::new_err(text),
     }
+}
+
+/// An error unless a program of so many arguments is called with so many.
+pub fn check_arity(arity: usize, arguments: &Bound<'_, PyTuple>) -> PyResult<()> {
+    let given = arguments.len();
+    if given != arity {
+        return Err(PyTypeError::new_err(format!("the program takes {arity} arguments, {given} were given")));
+    }
+    Ok(())
 }

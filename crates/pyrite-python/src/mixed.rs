@@ -7,7 +7,6 @@
 //! so are those with symbolic sizes or switches of grad mode and autocast; what a foreign call gives has the strides that
 //! the next part was compiled for.
 
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use pyrite_ir::{Builder, Graph as Ir, Kind, Meta, NodeId, Switch, Target, Value};
@@ -42,6 +41,8 @@ pub struct MixedProgram {
     values: usize,
     arity: usize,
     outputs: Vec<usize>,
+    /// The function that gives a result the strides it is said to have.
+    laid_out: Py<PyAny>,
 }
 
 /// A part that can be run.
@@ -225,7 +226,8 @@ pub fn compile_mixed(
         steps.push(Step { program, takes, gives, strides });
     }
     let outputs = outputs.iter().map(|id| places[id]).collect();
-    Ok(Py::new(py, MixedProgram { parts: steps, values: places.len(), arity, outputs })?.into_any())
+    let laid_out = py.import("pyrite._foreign")?.getattr("laid_out")?.unbind();
+    Ok(Py::new(py, MixedProgram { parts: steps, values: places.len(), arity, outputs, laid_out })?.into_any())
 }
 
 #[pymethods]
@@ -234,20 +236,16 @@ impl MixedProgram {
     #[pyo3(signature = (*arguments))]
     fn __call__<'py>(&self, arguments: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         let py = arguments.py();
-        if arguments.len() != self.arity {
-            let (wanted, given) = (self.arity, arguments.len());
-            return Err(PyTypeError::new_err(format!("the program takes {wanted} arguments, {given} were given")));
-        }
+        errors::check_arity(self.arity, arguments)?;
         let mut values: Vec<Bound<'py, PyAny>> = arguments.iter().collect();
         values.resize(self.values, py.None().into_bound(py));
-        let helper = py.import("pyrite._foreign")?;
         for part in &self.parts {
             let given = PyTuple::new(py, part.takes.iter().map(|place| values[*place].clone()))?;
             let made = part.program.bind(py).call1(given)?;
             for (index, place) in part.gives.iter().enumerate() {
                 let value = made.get_item(index)?;
                 values[*place] = match &part.strides {
-                    Some(strides) => helper.call_method1("laid_out", (value, strides[index].bind(py)))?,
+                    Some(strides) => self.laid_out.bind(py).call1((value, strides[index].bind(py)))?,
                     None => value,
                 };
             }

@@ -17,14 +17,13 @@ use crate::errors;
 pub struct Outcome {
     outputs: Vec<Value<Tensor>>,
     leaves: Vec<Value<Tensor>>,
-    inputs: Vec<Option<Tensor>>,
     backward: Mutex<Option<Box<dyn Backward>>>,
     /// How many of the outputs, at the end, are inputs that were written.
     appended: usize,
     /// The leaves, and the inputs, that the backward half holds.
     held: (Vec<usize>, Vec<usize>),
-    /// Leaves that the graph makes as views, and of which input each is one.
-    views: Vec<(Tensor, usize)>,
+    /// The input that each leaf lies in, if it lies in one.
+    aliases: Vec<Option<Alias>>,
 }
 
 /// An input of whose memory an output is a view: its position and, unless the output is the input itself, the size, the
@@ -35,7 +34,7 @@ impl Outcome {
     pub(crate) fn new(
         outputs: Value<Tensor>,
         backward: Option<Box<dyn Backward>>,
-        inputs: Vec<Option<Tensor>>,
+        inputs: &[Option<Tensor>],
         appended: usize,
         bases: &[Option<usize>],
     ) -> Self {
@@ -46,31 +45,16 @@ impl Outcome {
         let mut leaves = Vec::with_capacity(outputs.len());
         outputs.iter().for_each(|output| pyrite_compiler::training::flatten(output, &mut leaves));
         // Before torch takes any: it would count as a holder.
-        let held = if backward.is_some() { held(&leaves, &inputs) } else { (Vec::new(), Vec::new()) };
-        let tensors = leaves.iter().filter_map(Value::as_tensor).zip(bases);
-        let views = tensors.filter_map(|(leaf, base)| Some((leaf.clone(), (*base)?))).collect();
-        Self { outputs, leaves, inputs, backward: Mutex::new(backward), appended, held, views }
-    }
-
-    /// Which input a leaf lies in, if it lies in one. Other element types over the same memory are no view for torch.
-    fn alias(&self, leaf: &Tensor) -> Option<Alias> {
-        let sharing = || {
-            self.inputs.iter().enumerate().filter_map(|(index, input)| {
-                let input = input.as_ref()?;
-                (input.storage().same(leaf.storage()) && input.dtype() == leaf.dtype()).then_some((index, input))
-            })
+        let held = if backward.is_some() { held(&leaves, inputs) } else { (Vec::new(), Vec::new()) };
+        let shared: FxHashSet<usize> = inputs.iter().flatten().map(|input| input.storage().id()).collect();
+        let mut bases = bases.iter().copied();
+        let mut alias_of = |leaf: &Value<Tensor>| {
+            let tensor = leaf.as_tensor()?;
+            let base = bases.next().flatten();
+            if shared.contains(&tensor.storage().id()) { alias(tensor, base, inputs) } else { None }
         };
-        // Inputs may share memory, and gradients flow into the one that the graph looks at.
-        let same = |view: &Tensor| view.storage().same(leaf.storage()) && view.layout() == leaf.layout();
-        let base = self.views.iter().find(|(view, _)| same(view)).map(|(_, base)| *base);
-        let base = base.and_then(|base| sharing().find(|(index, _)| *index == base));
-        let equal = || sharing().find(|(_, input)| input.layout() == leaf.layout());
-        let (index, input) = base.or_else(equal).or_else(|| sharing().next())?;
-        if input.layout() == leaf.layout() {
-            return Some((index, None));
-        }
-        let layout = leaf.layout();
-        Some((index, Some((layout.shape.to_vec(), layout.stride.to_vec(), layout.offset))))
+        let aliases = leaves.iter().map(&mut alias_of).collect();
+        Self { outputs, leaves, backward: Mutex::new(backward), appended, held, aliases }
     }
 
     /// The storages that leaves lie in.
@@ -82,11 +66,11 @@ impl Outcome {
     pub(crate) fn into_list<'py>(self, arguments: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         let py = arguments.py();
         let shown = self.outputs.len() - self.appended;
-        let shared: FxHashSet<usize> = self.inputs.iter().flatten().map(|input| input.storage().id()).collect();
         let mut storages = self.storages();
+        let tensors = self.leaves.iter().zip(&self.aliases).filter(|(leaf, _)| leaf.as_tensor().is_some());
+        let mut aliases = tensors.map(|(_, alias)| alias.clone());
         let mut convert = |tensor: &Tensor| -> PyResult<Bound<'py, PyAny>> {
-            let alias = if shared.contains(&tensor.storage().id()) { self.alias(tensor) } else { None };
-            match alias {
+            match aliases.next().flatten() {
                 Some((index, None)) => arguments.get_item(index),
                 Some((index, Some(view))) => arguments.get_item(index)?.call_method1("as_strided", view),
                 None => storages.give(py, tensor),
@@ -133,16 +117,17 @@ impl Outcome {
     /// The leaves: a torch tensor for what is new, `None` for what lies in an input, plain values as they are.
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let mut storages = self.storages();
-        let mut convert = |tensor: &Tensor| match self.alias(tensor) {
+        let leaves = self.leaves.iter().zip(&self.aliases);
+        let convert = |(leaf, alias): (&Value<Tensor>, &Option<Alias>)| match alias {
             Some(_) => Ok(py.None().into_bound(py)),
-            None => storages.give(py, tensor),
+            None => to_python(py, leaf, &mut |tensor| storages.give(py, tensor)),
         };
-        self.leaves.iter().map(|leaf| to_python(py, leaf, &mut convert)).collect()
+        leaves.map(convert).collect()
     }
 
     /// For each leaf, which input it lies in, if it does.
     fn aliases(&self) -> Vec<Option<Alias>> {
-        self.leaves.iter().map(|leaf| leaf.as_tensor().and_then(|tensor| self.alias(tensor))).collect()
+        self.aliases.clone()
     }
 
     /// The leaves whose memory the backward half reads.
@@ -171,6 +156,23 @@ impl Outcome {
         let like = like.map(|tensor| tensor.map(|tensor| (tensor.shape().to_vec(), tensor.dtype()))).collect();
         Some(Tape { backward: Mutex::new(Some(backward)), wanted, like })
     }
+}
+
+/// Which input a leaf lies in: the one that the graph looks at, where that is known, because gradients flow into it and
+/// inputs may share memory. Other element types over the same memory are no view for torch.
+fn alias(leaf: &Tensor, base: Option<usize>, inputs: &[Option<Tensor>]) -> Option<Alias> {
+    let sharing = || {
+        inputs.iter().enumerate().filter_map(|(index, input)| {
+            let input = input.as_ref()?;
+            (input.storage().same(leaf.storage()) && input.dtype() == leaf.dtype()).then_some((index, input))
+        })
+    };
+    let base = base.and_then(|base| sharing().find(|(index, _)| *index == base));
+    let equal = || sharing().find(|(_, input)| input.layout() == leaf.layout());
+    let (index, input) = base.or_else(equal).or_else(|| sharing().next())?;
+    let layout = leaf.layout();
+    let view = (input.layout() != layout).then(|| (layout.shape.to_vec(), layout.stride.to_vec(), layout.offset));
+    Some((index, view))
 }
 
 /// The leaves and the inputs that somebody holds beside those who are known to: inputs are held once, leaves by the

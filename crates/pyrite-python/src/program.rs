@@ -20,6 +20,7 @@ use pyrite_ir::{Graph as Ir, Kind, Meta, Node, NodeError, NodeId, OpError, Patch
 use pyrite_ops::registry;
 use pyrite_passes::functionalize::Source;
 use pyrite_passes::{autocast, functionalize};
+use pyrite_tensor::Tensor;
 use pyrite_tensor::random::TorchGenerator;
 use rustc_hash::FxHashMap;
 
@@ -97,19 +98,16 @@ impl Program {
     /// Runs it on torch's arguments.
     pub fn run(&self, arguments: &Bound<'_, PyTuple>) -> PyResult<Outcome> {
         let py = arguments.py();
-        if arguments.len() != self.arity {
-            let (wanted, given) = (self.arity, arguments.len());
-            return Err(PyTypeError::new_err(format!("the program takes {wanted} arguments, {given} were given")));
-        }
+        errors::check_arity(self.arity, arguments)?;
         let inputs = Inputs::take(arguments)?;
-        let storages = inputs.iter().map(|input| input.as_tensor().cloned()).collect();
+        let given: Vec<Option<Tensor>> = inputs.iter().map(|input| input.as_tensor().cloned()).collect();
         let run = |random: &mut TorchGenerator| {
             let forward = py.detach(|| errors::guarded(|| self.executable.run_drawing(inputs, random, &mut |_, _| {})));
             forward.map_err(|error| self.failed(&error))
         };
         let Forward { outputs, backward } =
             if self.draws { with_torch_generator(py, run)? } else { run(&mut TorchGenerator::new(0))? };
-        Ok(Outcome::new(outputs, backward, storages, self.returned.len(), &self.bases))
+        Ok(Outcome::new(outputs, backward, &given, self.returned.len(), &self.bases))
     }
 }
 
