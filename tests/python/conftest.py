@@ -10,6 +10,9 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
+# Several processes share the processors. Threads of torch that wait for work by spinning would take them from those that have some.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 
 @pytest.fixture(scope="session")
 def pyrite():
