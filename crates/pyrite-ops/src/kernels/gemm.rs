@@ -29,6 +29,9 @@ pub trait Factor: Element + std::ops::Mul<Output = Self> {
     /// The product; integers wrap.
     #[must_use]
     fn times(self, other: Self) -> Self;
+    /// `self·factor + addend`, rounded once where the type has fractions and `FUSED` says that it costs nothing.
+    #[must_use]
+    fn times_plus<const FUSED: bool>(self, factor: Self, addend: Self) -> Self;
     /// `out = keep·out + scale·(lhs @ rhs)` where all sizes fit each other and none is zero.
     fn product(
         out: (&mut [Self], Shape),
@@ -41,14 +44,21 @@ pub trait Factor: Element + std::ops::Mul<Output = Self> {
 }
 
 macro_rules! factor {
-    ($($type:ty, $zero:expr;)*) => {
-        $(impl Factor for $type {
+    ($($type:ty, $zero:expr, $times_plus:expr;)*) => {
+        $(#[expect(clippy::inline_always, reason = "parts of a `Loop`")]
+        impl Factor for $type {
             const ZERO: Self = $zero;
+            #[inline(always)]
             fn plus(self, other: Self) -> Self {
                 self + other
             }
             fn times(self, other: Self) -> Self {
                 self * other
+            }
+            #[inline(always)]
+            fn times_plus<const FUSED: bool>(self, factor: Self, addend: Self) -> Self {
+                // The fused operation is a slow call where it is not an instruction.
+                if FUSED { $times_plus(self, factor, addend) } else { self * factor + addend }
             }
             fn product(
                 out: (&mut [Self], Shape),
@@ -70,10 +80,10 @@ macro_rules! factor {
 }
 
 factor! {
-    f32, 0.0;
-    f64, 0.0;
-    Complex32, Complex32::new(0.0, 0.0);
-    Complex64, Complex64::new(0.0, 0.0);
+    f32, 0.0, f32::mul_add;
+    f64, 0.0, f64::mul_add;
+    Complex32, Complex32::new(0.0, 0.0), |a: Complex32, b, c| a * b + c;
+    Complex64, Complex64::new(0.0, 0.0), |a: Complex64, b, c| a * b + c;
 }
 
 impl Factor for i64 {
@@ -83,6 +93,9 @@ impl Factor for i64 {
     }
     fn times(self, other: Self) -> Self {
         self.wrapping_mul(other)
+    }
+    fn times_plus<const FUSED: bool>(self, factor: Self, addend: Self) -> Self {
+        self.times(factor).plus(addend)
     }
     fn product(
         (out, shape): (&mut [Self], Shape),

@@ -2,6 +2,7 @@
 
 pub mod carrier;
 pub mod complex;
+pub mod convolution;
 pub mod dense;
 pub mod fill;
 pub mod fourier;
@@ -12,7 +13,6 @@ pub mod pointwise;
 pub mod remap;
 pub mod simd;
 pub mod vector_math;
-pub mod windows;
 
 pub use carrier::Carrier;
 pub use fill::fill_with;

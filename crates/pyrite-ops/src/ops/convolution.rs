@@ -1,4 +1,4 @@
-//! Convolutions: what they are given and give. The work is done by [`windows`](crate::kernels::windows).
+//! Convolutions: what they are given and give. The work is done by [`kernels::convolution`](crate::kernels::convolution).
 
 use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, SymDims, Tag, Tolerance, Value, args, invalid};
 use pyrite_sym::SymInt;
@@ -6,8 +6,8 @@ use pyrite_tensor::{DType, MemoryFormat, Tensor};
 
 use crate::carried;
 use crate::derivatives::convolution as d;
+use crate::kernels::convolution::{Geometry, forward, into_windows, onto_weight};
 use crate::kernels::gemm::Factor;
-use crate::kernels::windows::{Geometry, forward, into_windows, onto_weight};
 use crate::kernels::{Carrier, dense};
 use crate::rules::{image_strides, suggests_channels_last};
 
@@ -293,30 +293,29 @@ fn convolution(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     if x.dtype() == DType::Bool {
         invalid!("a convolution of bools");
     }
-    let products = out.numel().max(x.numel()).saturating_mul(weight.numel() / (weight.shape()[0] as usize).max(1));
-    carried!(carrier(x.dtype(), products), T => {
+    let (small, large) = if options.transposed { (x, &out) } else { (&out, x) };
+    let g = geometry(large.shape(), weight.shape(), small.shape(), &options)?;
+    carried!(carrier(x.dtype(), &g), T => {
         let bias = bias.map(T::load);
-        dense::read::<T, _>(x, |x_values| dense::read::<T, _>(weight, |w| dense::fill::<T, _>(&out, |y| {
+        dense::read::<T, _>(x, |x| dense::read::<T, _>(weight, |w| dense::fill::<T, _>(&out, |y| {
             if options.transposed {
-                let g = geometry(out.shape(), weight.shape(), x.shape(), &options)?;
-                into_windows(&g, x_values, w, y);
+                into_windows(&g, x, w, y);
                 if let Some(bias) = &bias {
                     add_bias(y, bias, g.planes().0);
                 }
             } else {
-                let g = geometry(x.shape(), weight.shape(), out.shape(), &options)?;
-                forward(&g, x_values, w, bias.as_deref(), y);
+                forward(&g, x, w, bias.as_deref(), y);
             }
-            Ok::<_, OpError>(())
-        })))?;
+        })));
     });
     Ok(out.into())
 }
 
-/// The type to compute in. A convolution of few products, about this many, is summed in double precision: it costs
-/// little, and the order of summation then does not matter.
-fn carrier(dtype: DType, products: usize) -> DType {
-    if dtype.is_float() && products <= 1 << 20 { DType::F64 } else { dtype }
+/// The type to compute in. A convolution of few products is summed in double precision: it costs little, and the order
+/// of summation then does not matter. That matters less for short sums.
+fn carrier(dtype: DType, g: &Geometry) -> DType {
+    let few = if g.has_short_sums() { 1 << 16 } else { 1 << 20 };
+    if dtype.is_float() && g.products() <= few { DType::F64 } else { dtype }
 }
 
 fn add_bias<T: Factor>(y: &mut [T], bias: &[T], plane: usize) {
@@ -369,8 +368,7 @@ fn backward(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     if !fits(small, g.channels.1, g.planes().1) || !fits(large, g.channels.0, g.planes().0) {
         invalid!("the shapes {:?}, {:?} and {:?} are of no convolution", grad.shape(), x.shape(), weight.shape());
     }
-    let products = grad.numel().max(x.numel()).saturating_mul(weight.numel() / (weight.shape()[0] as usize).max(1));
-    carried!(carrier(x.dtype(), products), T => {
+    carried!(carrier(x.dtype(), &g), T => {
         dense::read::<T, _>(grad, |dy| {
             if let Some(to) = &to_x {
                 dense::read::<T, _>(weight, |w| dense::fill::<T, _>(to, |dx| {

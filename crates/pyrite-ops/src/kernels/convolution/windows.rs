@@ -1,71 +1,28 @@
-//! Convolutions as products of matrices.
-//!
-//! All of them come down to three products over unrolled windows: [`forward`] multiplies the weight with the windows
-//! of the input, [`into_windows`] spreads a gradient back over the windows, [`onto_weight`] multiplies a gradient with
-//! the windows. A transposed convolution is the second with its input in the gradient's place.
+//! Convolutions as products of matrices, of the weight and unrolled windows.
 //!
 //! Images are taken one at a time, one to a thread, and the windows of a few rows at a time. Small images are taken
 //! several at a time, side by side, and threads share their product.
 
 use std::ops::Range;
 
+use super::Geometry;
 use crate::kernels::gemm::{Factor, Matrix, Onto, Shape, multiply};
-
-/// The sizes of a convolution, spatial ones filled up to three dimensions from the front. "In" and "out" are those of
-/// the convolution that is not transposed.
-#[derive(Clone, Copy, Debug)]
-pub struct Geometry {
-    /// Images.
-    pub batch: usize,
-    /// Groups of channels that have nothing to do with each other.
-    pub groups: usize,
-    /// Channels per group.
-    pub channels: (usize, usize),
-    /// The sizes of an image of the input.
-    pub input: [usize; 3],
-    /// The sizes of an image of the output.
-    pub output: [usize; 3],
-    /// The sizes of a window.
-    pub kernel: [usize; 3],
-    /// How far apart windows are.
-    pub stride: [usize; 3],
-    /// How many zeros there are around the input.
-    pub padding: [usize; 3],
-    /// How far apart the elements of a window are.
-    pub dilation: [usize; 3],
-}
 
 /// Windows of about this many elements are unrolled at a time, so that they stay in a core's cache.
 const TILE: usize = 1 << 17;
+/// Columns of a product below which packing the weight takes as long as multiplying; more windows than the above are
+/// unrolled for it.
+const WIDE: usize = 256;
 /// Images of fewer positions than this are taken several at a time: a product of so few columns would read the weight
 /// for little work.
 const COLUMNS: usize = 64;
 
 impl Geometry {
-    /// Elements of one channel of the input and of the output.
-    pub fn planes(&self) -> (usize, usize) {
-        (self.input.iter().product(), self.output.iter().product())
-    }
-
-    /// Elements of one window over all channels of a group.
-    fn window(&self) -> usize {
-        self.channels.0 * self.kernel.iter().product::<usize>()
-    }
-
-    /// Elements of the weight of one group.
-    fn group_weight(&self) -> usize {
-        self.channels.1 * self.window()
-    }
-
-    /// Whether windows are the input's elements themselves.
-    fn is_plain(&self) -> bool {
-        self.kernel == [1; 3] && self.stride == [1; 3] && self.padding == [0; 3] && self.input == self.output
-    }
-
     /// Output rows that are unrolled at a time, about as many each time.
     fn rows(&self) -> usize {
         let rows = (self.output[0] * self.output[1]).max(1);
-        let most = (TILE / (self.window() * self.output[2]).max(1)).clamp(1, rows);
+        let width = self.output[2].max(1);
+        let most = (TILE / (self.window() * width).max(1)).max(WIDE / width).clamp(1, rows);
         rows.div_ceil(rows.div_ceil(most))
     }
 

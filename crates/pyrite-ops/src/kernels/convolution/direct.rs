@@ -1,0 +1,332 @@
+//! Convolutions without unrolled windows, for few channels per group: a product of matrices with so few rows or columns
+//! spends its time copying windows.
+//!
+//! Images are copied into a [`Field`], where a convolution is one loop over positions ([`Correlate`]). The gradient of
+//! the input is the same with distances turned round, for positions of the input that are a stride apart ([`Spread`]);
+//! that of the weight multiplies the gradient with the image at each distance ([`Dots`]).
+//!
+//! Zeros between rows are multiplied like numbers, as in unrolled windows: next to them an infinite factor gives NaN.
+
+use std::ops::Range;
+
+use super::Geometry;
+use super::field::{Axis, Field, Fill};
+use crate::kernels::gemm::Factor;
+use crate::kernels::simd::{Loop, vectorized};
+
+/// Positions that are summed side by side. All sums of a loop are an array of such rows, at most eight: larger ones the
+/// compiler does not keep in registers.
+const LANES: usize = 16;
+/// Elements that are read behind the last position, at most.
+const SLACK: usize = 4 * LANES;
+/// Positions of a gradient that are summed before the sums of the lanes are.
+const SPAN: usize = 1 << 12;
+/// Distances that a gradient is multiplied at, at a time.
+const TAPS: usize = 8;
+/// Groups of images are shared out in about this many parts for each thread.
+const PARTS: usize = 4;
+
+/// Sums the products of taps and weights for every position of some channels.
+struct Correlate<'a, T> {
+    positions: usize,
+    /// The field of the image.
+    x: &'a [T],
+    distances: &'a [usize],
+    /// For each channel a weight for each distance.
+    weights: &'a [T],
+    /// What is added to the sums of each channel.
+    start: &'a [T],
+    /// The sums of all positions, one channel after the other.
+    out: &'a mut [T],
+    /// Positions from one channel to the next.
+    step: usize,
+}
+
+#[expect(clippy::inline_always, reason = "part of a `Loop`")]
+impl<T: Factor> Correlate<'_, T> {
+    /// Some channels, `SUMS` rows of lanes at a time; the last rows may be some of those before.
+    #[inline(always)]
+    fn channels<const FUSED: bool, const CHANNELS: usize, const SUMS: usize>(&mut self, first: usize) {
+        let width = SUMS / CHANNELS * LANES;
+        let last = self.positions.next_multiple_of(LANES).saturating_sub(width);
+        let mut at = 0;
+        loop {
+            self.block::<FUSED, CHANNELS, SUMS>(first, at);
+            if at >= last {
+                break;
+            }
+            at = (at + width).min(last);
+        }
+    }
+
+    #[inline(always)]
+    fn block<const FUSED: bool, const CHANNELS: usize, const SUMS: usize>(&mut self, first: usize, at: usize) {
+        let count = SUMS / CHANNELS;
+        let taps = self.distances.len();
+        let mut sums = [[T::ZERO; LANES]; SUMS];
+        let weights: [&[T]; CHANNELS] =
+            std::array::from_fn(|channel| &self.weights[(first + channel) * taps..][..taps]);
+        for (tap, distance) in self.distances.iter().enumerate() {
+            let x = &self.x[at + distance..][..count * LANES];
+            for (number, sums) in sums.iter_mut().enumerate() {
+                let weight = weights[number / count][tap];
+                let x = &x[number % count * LANES..][..LANES];
+                for lane in 0..LANES {
+                    sums[lane] = x[lane].times_plus::<FUSED>(weight, sums[lane]);
+                }
+            }
+        }
+        for (number, sums) in sums.iter().enumerate() {
+            let (channel, row) = (first + number / count, number % count);
+            let start = self.start[channel];
+            let out = &mut self.out[channel * self.step + at + row * LANES..][..LANES];
+            for lane in 0..LANES {
+                out[lane] = sums[lane].plus(start);
+            }
+        }
+    }
+}
+
+impl<T: Factor> Loop for Correlate<'_, T> {
+    type Output = ();
+
+    #[expect(clippy::inline_always, reason = "part of a `Loop`")]
+    #[inline(always)]
+    fn run<const FUSED: bool>(mut self) {
+        let channels = self.start.len();
+        let mut first = 0;
+        while first < channels {
+            first += match channels - first {
+                1 => {
+                    self.channels::<FUSED, 1, 4>(first);
+                    1
+                }
+                2 | 3 => {
+                    self.channels::<FUSED, 2, 8>(first);
+                    2
+                }
+                _ => {
+                    self.channels::<FUSED, 4, 8>(first);
+                    4
+                }
+            };
+        }
+    }
+}
+
+/// Sums the products of one channel's gradient and the image at each distance.
+struct Dots<'a, T> {
+    /// The gradient, zero between rows and behind the last, as many as fill all lanes.
+    y: &'a [T],
+    x: &'a [T],
+    distances: &'a [usize],
+    /// A sum for each distance, added to.
+    out: &'a mut [T],
+}
+
+impl<T: Factor> Dots<'_, T> {
+    #[expect(clippy::inline_always, reason = "part of a `Loop`")]
+    #[inline(always)]
+    fn taps<const FUSED: bool, const COUNT: usize>(&mut self, first: usize, span: Range<usize>) {
+        let mut sums = [[T::ZERO; LANES]; COUNT];
+        let distances = &self.distances[first..first + COUNT];
+        for at in span.step_by(LANES) {
+            let y = &self.y[at..][..LANES];
+            for (sums, distance) in sums.iter_mut().zip(distances) {
+                let x = &self.x[at + distance..][..LANES];
+                for lane in 0..LANES {
+                    sums[lane] = x[lane].times_plus::<FUSED>(y[lane], sums[lane]);
+                }
+            }
+        }
+        for (out, sums) in self.out[first..].iter_mut().zip(&mut sums) {
+            let mut half = LANES / 2;
+            while half > 0 {
+                for lane in 0..half {
+                    sums[lane] = sums[lane].plus(sums[lane + half]);
+                }
+                half /= 2;
+            }
+            *out = out.plus(sums[0]);
+        }
+    }
+}
+
+impl<T: Factor> Loop for Dots<'_, T> {
+    type Output = ();
+
+    #[expect(clippy::inline_always, reason = "part of a `Loop`")]
+    #[inline(always)]
+    fn run<const FUSED: bool>(mut self) {
+        let taps = self.distances.len();
+        let whole = taps - taps % TAPS;
+        for begin in (0..self.y.len()).step_by(SPAN) {
+            let span = begin..(begin + SPAN).min(self.y.len());
+            for first in (0..whole).step_by(TAPS) {
+                self.taps::<FUSED, TAPS>(first, span.clone());
+            }
+            for first in whole..taps {
+                self.taps::<FUSED, 1>(first, span.clone());
+            }
+        }
+    }
+}
+
+/// Copies sums to the elements of an image that are `first` and multiples of the stride after it; zeros if there are none.
+struct Spread<'a, T> {
+    g: &'a Geometry,
+    first: [usize; 3],
+    /// The sums, and from one plane and one row to the next.
+    sums: Option<(&'a [T], [usize; 2])>,
+    x: &'a mut [T],
+}
+
+impl<T: Factor> Loop for Spread<'_, T> {
+    type Output = ();
+
+    #[expect(clippy::inline_always, reason = "part of a `Loop`")]
+    #[inline(always)]
+    fn run<const FUSED: bool>(self) {
+        let Self { g, first, sums, x } = self;
+        let ([depth, height, width], step) = (g.input, g.stride[2]);
+        let count = width.saturating_sub(first[2]).div_ceil(step);
+        if count == 0 {
+            return;
+        }
+        for (plane, d) in (first[0]..depth).step_by(g.stride[0]).enumerate() {
+            for (row, h) in (first[1]..height).step_by(g.stride[1]).enumerate() {
+                let line = &mut x[(d * height + h) * width..][first[2]..width];
+                let Some((sums, pitch)) = sums else {
+                    line.iter_mut().step_by(step).for_each(|x| *x = T::ZERO);
+                    continue;
+                };
+                let sums = &sums[plane * pitch[0] + row * pitch[1]..][..count];
+                match step {
+                    1 => line.copy_from_slice(sums),
+                    2 => line.chunks_mut(2).zip(sums).for_each(|(pair, sum)| pair[0] = *sum),
+                    _ => line.iter_mut().step_by(step).zip(sums).for_each(|(x, sum)| *x = *sum),
+                }
+            }
+        }
+    }
+}
+
+/// How many of `count` things a thread takes at a time.
+fn share(count: usize) -> usize {
+    count.div_ceil(PARTS * pyrite_threads::count()).max(1)
+}
+
+/// Positions of the sums of one channel.
+fn room(field: &Field) -> usize {
+    field.positions.next_multiple_of(LANES).max(SLACK)
+}
+
+/// [`forward`](super::forward); no size is zero.
+pub fn forward<T: Factor>(g: &Geometry, x: &[T], weight: &[T], bias: Option<&[T]>, y: &mut [T]) {
+    let ((input, output), (inner, outer)) = (g.planes(), g.channels);
+    let Some(field) = Field::new([0, 1, 2].map(|dim| Axis::forward(g, dim)), SLACK) else { return };
+    let (_, distances) = field.taps(g.kernel, inner);
+    let (step, size, width) = (room(&field), g.group_weight(), g.output[2]);
+    let zeros = vec![T::ZERO; outer];
+    let each = share(g.batch * g.groups);
+    pyrite_threads::chunks(y, each * outer * output, |part, y| {
+        let mut image = vec![T::ZERO; inner * field.channel()];
+        let mut sums = vec![T::ZERO; outer * step];
+        for (at, y) in y.chunks_mut(outer * output).enumerate() {
+            let at = part * each + at;
+            let group = at % g.groups;
+            for (x, to) in x[at * inner * input..].chunks(input).zip(image.chunks_mut(field.channel())) {
+                vectorized(Fill { field: &field, x, to });
+            }
+            vectorized(Correlate {
+                positions: field.positions,
+                x: &image,
+                distances: &distances,
+                weights: &weight[group * size..][..size],
+                start: bias.map_or(&zeros[..], |bias| &bias[group * outer..][..outer]),
+                out: &mut sums,
+                step,
+            });
+            for (sums, y) in sums.chunks(step).zip(y.chunks_mut(output)) {
+                field.rows(|from, row| y[row * width..][..width].copy_from_slice(&sums[from..from + width]));
+            }
+        }
+    });
+}
+
+/// [`into_windows`](super::into_windows); no size is zero.
+pub fn into_windows<T: Factor>(g: &Geometry, y: &[T], weight: &[T], x: &mut [T]) {
+    let ((input, output), (inner, outer)) = (g.planes(), g.channels);
+    let (size, window) = (g.group_weight(), g.kernel.iter().product::<usize>());
+    let [depth, height, width] = g.stride;
+    let phases: Vec<([usize; 3], Option<Field>)> = (0..depth * height * width)
+        .map(|at| [at / (height * width), at / width % height, at % width])
+        .map(|first| (first, Field::new([0, 1, 2].map(|dim| Axis::backward(g, dim, first[dim])), SLACK)))
+        .collect();
+    let start = vec![T::ZERO; inner];
+    let each = share(g.batch * g.groups);
+    pyrite_threads::chunks(x, each * inner * input, |part, x| {
+        for (first, field) in &phases {
+            let Some(field) = field else {
+                x.chunks_mut(input).for_each(|x| vectorized(Spread { g, first: *first, sums: None, x }));
+                continue;
+            };
+            let (taps, distances) = field.taps(g.kernel, outer);
+            let step = room(field);
+            let mut image = vec![T::ZERO; outer * field.channel()];
+            let mut sums = vec![T::ZERO; inner * step];
+            let mut turned = vec![T::ZERO; inner * taps.len()];
+            for (at, x) in x.chunks_mut(inner * input).enumerate() {
+                let at = part * each + at;
+                for (y, to) in y[at * outer * output..].chunks(output).zip(image.chunks_mut(field.channel())) {
+                    vectorized(Fill { field, x: y, to });
+                }
+                let weight = &weight[at % g.groups * size..][..size];
+                for (channel, turned) in turned.chunks_mut(taps.len()).enumerate() {
+                    for (to, tap) in turned.iter_mut().zip(&taps) {
+                        *to = weight[(tap / window * inner + channel) * window + tap % window];
+                    }
+                }
+                vectorized(Correlate {
+                    positions: field.positions,
+                    x: &image,
+                    distances: &distances,
+                    weights: &turned,
+                    start: &start,
+                    out: &mut sums,
+                    step,
+                });
+                for (sums, x) in sums.chunks(step).zip(x.chunks_mut(input)) {
+                    vectorized(Spread { g, first: *first, sums: Some((sums, field.pitch)), x });
+                }
+            }
+        }
+    });
+}
+
+/// [`onto_weight`](super::onto_weight); no size is zero.
+pub fn onto_weight<T: Factor>(g: &Geometry, y: &[T], x: &[T], weight: &mut [T]) {
+    let ((input, output), (inner, outer)) = (g.planes(), g.channels);
+    weight.fill(T::ZERO);
+    let Some(field) = Field::new([0, 1, 2].map(|dim| Axis::forward(g, dim)), SLACK) else { return };
+    let (_, distances) = field.taps(g.kernel, inner);
+    let width = g.output[2];
+    let each = share(g.groups);
+    pyrite_threads::chunks(weight, each * g.group_weight(), |part, weight| {
+        let mut image = vec![T::ZERO; inner * field.channel()];
+        let mut gradient = vec![T::ZERO; field.positions.next_multiple_of(LANES)];
+        for (group, weight) in weight.chunks_mut(g.group_weight()).enumerate() {
+            for sample in 0..g.batch {
+                let at = sample * g.groups + part * each + group;
+                for (x, to) in x[at * inner * input..].chunks(input).zip(image.chunks_mut(field.channel())) {
+                    vectorized(Fill { field: &field, x, to });
+                }
+                for (channel, weight) in weight.chunks_mut(distances.len()).enumerate() {
+                    let y = &y[(at * outer + channel) * output..][..output];
+                    field.rows(|to, row| gradient[to..to + width].copy_from_slice(&y[row * width..][..width]));
+                    vectorized(Dots { y: &gradient, x: &image, distances: &distances, out: weight });
+                }
+            }
+        }
+    });
+}
