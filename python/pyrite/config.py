@@ -23,6 +23,7 @@ ENVIRONMENT = {
     "PYRITE_REPLAY_RECORD": "config.replay_record_enabled: 1 to keep frames that cannot be captured",
     "PYRITE_NUM_THREADS": "how many threads compiled programs use",
     "PYRITE_CACHE_DIR": "where machine code is kept, a folder that is its owner's alone, or off",
+    "PYRITE_FALLBACK_RANDOM": "config.fallback_random: 0 for the fast stream of random numbers",
     "PYRITE_CODEGEN": "how loops run: x86, avx2 or tiles",
 }
 
@@ -31,8 +32,8 @@ def _text(name):
     return os.environ.get(name) or None
 
 
-def _switch(name):
-    return (_text(name) or "0").lower() not in ("0", "false", "off", "no")
+def _switch(name, unset="0"):
+    return (_text(name) or unset).lower() not in ("0", "false", "off", "no")
 
 
 def _one_of(name, allowed):
@@ -70,6 +71,8 @@ _DEFAULTS = {
     "reference": "eager",
     # How closely results are compared: off, fp or strict.
     "accuracy": "fp",
+    # Whether compiled programs draw the random numbers that an eager run draws, instead of a fast stream of their own.
+    "fallback_random": _switch("PYRITE_FALLBACK_RANDOM", unset="1"),
     # The name of the only function whose frames are captured; None for all.
     "debug_function": _text("PYRITE_DEBUG_FUNCTION"),
     # Whether errors show the stack of the user's code beside Pyrite's own, and frames that run plain are warned about.

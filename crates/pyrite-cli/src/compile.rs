@@ -11,7 +11,7 @@ use pyrite_compiler::backends::compile_native;
 use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_ir::Graph;
 use pyrite_ir::print::{PrintOptions, ReproInfo, print, print_repro};
-use pyrite_passes::Table;
+use pyrite_passes::{Random, Table};
 use serde_json::json;
 
 use crate::ExitCode;
@@ -66,7 +66,7 @@ pub struct Compile {
     #[arg(long, value_name = "FILE")]
     save_args: Option<PathBuf>,
     /// Compile what --save-args kept, with the options it was kept with
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "partition", "memory_budget", "decompositions", "forward_only"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "partition", "memory_budget", "fallback_random", "decompositions", "forward_only"])]
     load_args: Option<PathBuf>,
     /// Who chooses what the forward half keeps for the backward half
     #[arg(long, value_enum, default_value = "min-cut")]
@@ -74,6 +74,9 @@ pub struct Compile {
     /// How much memory may be kept for the backward half, as a part of what is kept without recomputing products
     #[arg(long, default_value_t = 1.0)]
     memory_budget: f64,
+    /// Whether the native compiler draws the random numbers that an eager run draws, instead of a fast stream of its own
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    fallback_random: bool,
     /// Which operators are decomposed
     #[arg(long, value_enum, default_value = "composite")]
     decompositions: Decompositions,
@@ -127,6 +130,7 @@ impl Compile {
             ("pyrite".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
             ("partition".to_owned(), name(self.partition.to_possible_value())),
             ("memory_budget".to_owned(), self.memory_budget.to_string()),
+            ("fallback_random".to_owned(), self.fallback_random.to_string()),
             ("decompositions".to_owned(), name(self.decompositions.to_possible_value())),
             ("forward_only".to_owned(), self.forward_only.to_string()),
         ];
@@ -154,6 +158,7 @@ impl Compile {
         Ok(Self {
             partition: Partition::from_str(said("partition")?, false).map_err(|_| missing("partition"))?,
             memory_budget: said("memory_budget")?.parse().map_err(|_| missing("memory_budget"))?,
+            fallback_random: said("fallback_random")?.parse().map_err(|_| missing("fallback_random"))?,
             decompositions: Decompositions::from_str(said("decompositions")?, false)
                 .map_err(|_| missing("decompositions"))?,
             forward_only: said("forward_only")?.parse().map_err(|_| missing("forward_only"))?,
@@ -188,6 +193,7 @@ impl Compile {
                 Direction::ForwardAndBackward
             },
             memory_budget: self.memory_budget,
+            random: if self.fallback_random { Random::Eager } else { Random::Stream },
             rewrites: self.rewrites,
             ..Options::default()
         };

@@ -14,7 +14,7 @@ use pyrite_interp::Mode;
 use pyrite_ir::{Graph, Node, NodeError, OpError, Value};
 use pyrite_ops::registry;
 use pyrite_oracle::{Stage, Verdict};
-use pyrite_passes::autocast;
+use pyrite_passes::{Random, autocast};
 use pyrite_tensor::{DType, Tensor};
 use serde_json::{Value as Json, json};
 
@@ -93,6 +93,9 @@ pub struct Run {
     /// How much memory may be kept for the backward half, as a part of what is kept without recomputing products
     #[arg(long, default_value_t = 1.0)]
     memory_budget: f64,
+    /// Whether the native compiler draws the random numbers that an eager run draws, instead of a fast stream of its own
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    fallback_random: bool,
     /// The seed of random numbers and of generated inputs [default: what the file says, else 0]
     #[arg(long)]
     seed: Option<u64>,
@@ -243,6 +246,7 @@ impl Run {
             mode,
             direction,
             memory_budget: self.memory_budget,
+            random: if self.fallback_random { Random::Eager } else { Random::Stream },
             ..Options::default()
         }
     }

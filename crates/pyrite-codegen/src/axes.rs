@@ -190,6 +190,7 @@ pub fn append(kernel: &mut Kernel, other: &Kernel, pairs: &[(AxisId, AxisId)]) {
 pub fn with_access(inst: Inst, f: &dyn Fn(AccessId) -> AccessId) -> Inst {
     match inst {
         Inst::Load(access) => Inst::Load(f(access)),
+        Inst::Offset(access) => Inst::Offset(f(access)),
         Inst::Gather { access, at } => Inst::Gather { access: f(access), at },
         Inst::Store { access, value } => Inst::Store { access: f(access), value },
         Inst::Scatter { access, at, value, write } => Inst::Scatter { access: f(access), at, value, write },

@@ -5,7 +5,7 @@
 //! holds.
 
 use pyrite_loops::{
-    Access, AccessId, AxisId, Binary, Block, BufferId, Direction, Inst, Kernel, Lanes, Phase, Unary, Val,
+    Access, AccessId, AxisId, Binary, Block, BufferId, Direction, Inst, Kernel, Lanes, Phase, Type, Unary, Val,
 };
 use pyrite_sym::SymInt;
 
@@ -34,7 +34,54 @@ pub fn finish(
     if kernel.lanes == Lanes::Phase {
         use_scratch(kernel, is_local, scratch);
     }
+    count_offsets(kernel);
     drop_unused(kernel);
+}
+
+/// Counts by the axes what was counted along with them.
+fn count_offsets(kernel: &mut Kernel) {
+    for at in 0..kernel.phases.len() {
+        if !kernel.phases[at].code.insts().iter().any(|inst| matches!(inst, Inst::Offset(_))) {
+            continue;
+        }
+        let mut phase = std::mem::take(&mut kernel.phases[at]);
+        let mut code = Block::default();
+        let mut values: Vec<Val> = Vec::with_capacity(phase.code.len());
+        for (value, inst) in phase.code.iter() {
+            values.push(match *inst {
+                Inst::Offset(access) => counted(kernel, access, &mut code),
+                inst => code.push(inst.map_operands(&mut |v| values[v.0 as usize]), phase.code.ty(value)),
+            });
+        }
+        phase.code = code;
+        for reduce in &mut phase.reduces {
+            reduce.value = values[reduce.value.0 as usize];
+            reduce.index = reduce.index.map(|v| values[v.0 as usize]);
+        }
+        kernel.phases[at] = phase;
+    }
+}
+
+/// Which element an access is at, by the indices of the axes.
+fn counted(kernel: &mut Kernel, access: AccessId, code: &mut Block) -> Val {
+    let Access { offset, steps, .. } = kernel.access(access).clone();
+    let mut number = |code: &mut Block, size: &SymInt| match size.as_int() {
+        Some(size) => code.integer(size, Type::I64),
+        None => {
+            let number = kernel.add_number(size.clone());
+            code.push(Inst::Size(number), Type::I64)
+        }
+    };
+    let mut sum = (offset.as_int() != Some(0)).then(|| number(code, &offset));
+    for (axis, step) in steps.iter().enumerate().filter(|(_, step)| step.as_int() != Some(0)) {
+        let mut term = code.push(Inst::Index(AxisId(axis as u32)), Type::I64);
+        if step.as_int() != Some(1) {
+            let step = number(code, step);
+            term = code.binary(Binary::Mul, term, step);
+        }
+        sum = Some(sum.map_or(term, |sum| code.binary(Binary::Add, sum, term)));
+    }
+    sum.unwrap_or_else(|| code.integer(0, Type::I64))
 }
 
 /// Computes again, in a phase, what earlier phases stored for the row, where that is cheap.
@@ -88,7 +135,7 @@ fn picked(kernel: &mut Kernel, at: usize, read: AccessId, index: Val, into: &mut
     let needed = needed_for(&code, stored);
     let plain = code.iter().filter(|(value, _)| needed[value.0 as usize]).all(|(_, inst)| match *inst {
         Inst::Load(access) => matches!(kernel.access(access).step(axis).as_int(), Some(0 | 1)),
-        Inst::Gather { .. } | Inst::Before(_) => false,
+        Inst::Gather { .. } | Inst::Offset(_) | Inst::Before(_) => false,
         _ => true,
     });
     if !plain {
@@ -162,11 +209,11 @@ fn cost(code: &Block, value: Val) -> usize {
     let mut sum = 0;
     for (_, inst) in code.iter().filter(|(value, _)| needed[value.0 as usize]) {
         sum += match inst {
-            Inst::Const(..) | Inst::Result(_) | Inst::Size(_) | Inst::Index(_) => 0,
+            Inst::Const(..) | Inst::Result(_) | Inst::Size(_) | Inst::Index(_) | Inst::Offset(_) => 0,
             Inst::Unary(Unary::Neg | Unary::Abs | Unary::Not, _) => 1,
             Inst::Unary(..) | Inst::Gather { .. } => 20,
             Inst::Before(_) => TURN,
-            Inst::Binary(Binary::Div | Binary::Pow | Binary::Fmod | Binary::Atan2, ..) => 20,
+            Inst::Binary(Binary::Div | Binary::Pow | Binary::Fmod | Binary::Atan2 | Binary::Draw, ..) => 20,
             Inst::Load(_) => 2,
             _ => 1,
         };

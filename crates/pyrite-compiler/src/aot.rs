@@ -211,8 +211,9 @@ impl Stages {
             .placeholders()
             .any(|(_, node)| matches!(&node.meta, Some(Value::Tensor(meta)) if meta.requires_grad));
         if !wants || options.direction == Direction::Forward {
-            functional.graph =
-                timed.run("decompose", || decompose(&functional.graph, registry(), decompositions, &mut gate))?;
+            functional.graph = timed.run("decompose", || {
+                decompose(&functional.graph, registry(), decompositions, options.random, &mut gate)
+            })?;
             functional.graph = timed.run("clean-up", || Ok(cleaned(&functional.graph, &mut gate)))?;
             return Ok(Self { functional, joint: None, partition: None, times, rewrites: gate.into_log() });
         }
@@ -220,11 +221,13 @@ impl Stages {
         let mut joint =
             timed.run("joint", || joint_of(&functional.graph, registry(), &|output| returned.contains(&output)))?;
         if joint.tangents.is_empty() {
-            functional.graph =
-                timed.run("decompose", || decompose(&functional.graph, registry(), decompositions, &mut gate))?;
+            functional.graph = timed.run("decompose", || {
+                decompose(&functional.graph, registry(), decompositions, options.random, &mut gate)
+            })?;
             return Ok(Self { functional, joint: None, partition: None, times, rewrites: gate.into_log() });
         }
-        joint.graph = timed.run("decompose", || decompose(&joint.graph, registry(), decompositions, &mut gate))?;
+        joint.graph = timed
+            .run("decompose", || decompose(&joint.graph, registry(), decompositions, options.random, &mut gate))?;
         joint.graph = timed.run("clean-up", || Ok(cleaned(&joint.graph, &mut gate)))?;
         let partition = timed.run("partition", || Ok(partition_fn(&joint, options)))?;
         Ok(Self { functional, joint: Some(joint), partition: Some(partition), times, rewrites: gate.into_log() })

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use pyrite_interp::Mode;
 use pyrite_ir::{Graph, Node, NodeError, Operator, Value};
-use pyrite_passes::Gate;
+use pyrite_passes::{Gate, Random};
 use pyrite_tensor::Tensor;
 use pyrite_tensor::random::TorchGenerator;
 
@@ -39,6 +39,8 @@ pub struct Options {
     pub direction: Direction,
     /// How much memory the min-cut partitioner may use; see [`pyrite_autograd::MinCut`].
     pub memory_budget: f64,
+    /// Where compiled programs get random numbers from.
+    pub random: Random,
     /// Which calls are cross-referenced, by backends that do.
     pub cross_reference: CrossReference,
     /// The mode that wraps forward and backward, for backends that take one.
@@ -56,6 +58,7 @@ impl Default for Options {
             mode: Mode::Eager,
             direction: Direction::ForwardAndBackward,
             memory_budget: 1.0,
+            random: Random::default(),
             cross_reference: CrossReference::default(),
             call_mode: None,
             rewrites: None,

@@ -10,12 +10,28 @@ use pyrite_tensor::MemoryFormat;
 use crate::meta::sort_dims;
 use crate::{Args, Decompose, Emit, Handle, Infer, Meta, OpError, Operator, StorageId, Value};
 
+/// Computes results by calls, given what inference says of them where it has a rule.
+type Rule<'a> = dyn Fn(&mut dyn Emit, &Args<'_, Handle>, Option<&Value<Meta>>) -> Result<Value<Handle>, OpError> + 'a;
+
 impl Operator {
     /// Its results by simpler operators.
     pub fn decomposed(&self, e: &mut dyn Emit, args: &[Value<Handle>]) -> Result<Value<Handle>, OpError> {
         let Decompose::Rule(rule) = self.def.decompose else {
             return Err(OpError::fault(format!("{} has no decomposition", self.name())));
         };
+        self.by_rule(e, args, &|e, args, _| rule(e, args))
+    }
+
+    /// Its results by random numbers of the fast stream. What the rule cannot draw is `OpError::Unsupported`, and
+    /// nothing was called then.
+    pub fn streamed(&self, e: &mut dyn Emit, args: &[Value<Handle>]) -> Result<Value<Handle>, OpError> {
+        let rule = self.def.stream.ok_or_else(|| OpError::fault(format!("{} has no stream", self.name())))?;
+        self.by_rule(e, args, &|e, args, promised| {
+            rule(e, args, promised.ok_or_else(|| OpError::fault("what is drawn is inferred by a rule"))?)
+        })
+    }
+
+    fn by_rule(&self, e: &mut dyn Emit, args: &[Value<Handle>], rule: &Rule<'_>) -> Result<Value<Handle>, OpError> {
         let promised = match self.def.infer {
             Infer::Rule(infer) => {
                 let metas: Vec<Value<Meta>> = args.iter().map(|v| v.map(&mut |h| e.meta(*h).clone())).collect();
@@ -25,7 +41,7 @@ impl Operator {
         };
         let mut given = Vec::new();
         args.iter().for_each(|arg| arg.each(&mut |h| given.push(e.meta(*h).storage)));
-        let value = rule(e, &Args { schema: &self.schema, values: args })?;
+        let value = rule(e, &Args { schema: &self.schema, values: args }, promised.as_ref())?;
         match promised {
             Some(promised) => fitted(e, value, &promised, &mut given),
             None => Ok(value),

@@ -20,6 +20,8 @@ pub type InferFn = fn(&Args<'_, Meta>) -> Result<Value<Meta>, OpError>;
 pub type KernelFn = fn(&Call<'_>) -> Result<Value<Tensor>, OpError>;
 /// The results of a call by other operators.
 pub type DecomposeFn = fn(&mut dyn Emit, &Args<'_, Handle>) -> Result<Value<Handle>, OpError>;
+/// The results of a call by random numbers of the fast stream, given what inference says of them.
+pub type StreamFn = fn(&mut dyn Emit, &Args<'_, Handle>, &Value<Meta>) -> Result<Value<Handle>, OpError>;
 /// The gradients of a call's arguments from those of its results.
 pub type VjpFn = fn(&mut dyn Emit, &Pullback<'_>) -> Result<Gradients, OpError>;
 
@@ -148,6 +150,8 @@ pub struct OpDef {
     pub lower: Lower,
     /// Simpler operators.
     pub decompose: Decompose,
+    /// How it draws from the fast stream instead of PyTorch's generator, if it can.
+    pub stream: Option<StreamFn>,
     /// How close results must be.
     pub tolerance: Tolerance,
     /// Calls to test it with, in the notation of `pyrite_ops::samples`.
@@ -167,6 +171,7 @@ impl OpDef {
             constants: &[],
             lower: Lower::Unwritten,
             decompose: Decompose::Primitive,
+            stream: None,
             tolerance: Tolerance::Usual,
             samples: &[],
         }
@@ -208,6 +213,7 @@ impl OpDef {
             constants: &[],
             lower: Lower::Unwritten,
             decompose: Decompose::Primitive,
+            stream: None,
             tolerance: Tolerance::Usual,
             samples: &[],
         }
@@ -227,6 +233,12 @@ impl OpDef {
             given => given,
         };
         Self { decompose: Decompose::Rule(rule), lower, ..self }
+    }
+
+    /// With a rule that draws from the fast stream.
+    #[must_use]
+    pub const fn stream(self, rule: StreamFn) -> Self {
+        Self { stream: Some(rule), ..self }
     }
 
     /// With its own inference, for a composite that is inferred more cheaply than through its parts.

@@ -99,6 +99,7 @@ impl Printer<'_> {
                 format!("{} {sign} v{}", self.further(access, at.0), value.0)
             }
             Inst::Index(axis) => format!("i{}", axis.0),
+            Inst::Offset(access) => index(self.kernel.access(access)),
             Inst::Size(number) => self.kernel.numbers[number as usize].to_string(),
             Inst::Result(result) | Inst::Before(result) => format!("r{}", result.0),
             Inst::Unary(op, a) => unary(op, a.0, phase.code.ty(a)),
@@ -156,7 +157,7 @@ fn binary(op: Binary, a: u32, b: u32) -> String {
         Binary::And => "&",
         Binary::Or => "|",
         Binary::Xor => "^",
-        Binary::Max | Binary::Min | Binary::Pow | Binary::Fmod | Binary::Atan2 => {
+        Binary::Max | Binary::Min | Binary::Pow | Binary::Fmod | Binary::Atan2 | Binary::Draw => {
             return format!("{}(v{a}, v{b})", format!("{op:?}").to_lowercase());
         }
     };

@@ -167,6 +167,8 @@ pub enum Binary {
     Fmod,
     /// The angle of the point (second, first).
     Atan2,
+    /// Random bits: those at a position, the second, of a stream, the first; see `pyrite_tensor::random::stream`.
+    Draw,
 }
 
 /// A comparison of two values of one type; gives truth.
@@ -229,6 +231,9 @@ pub enum Inst {
     },
     /// The present index of an axis, a 64-bit integer.
     Index(AxisId),
+    /// Which element the access is at, a 64-bit integer: a count of positions that goes along with whatever becomes of
+    /// the axes. The element itself is not read. A kernel that is finished has none: it counts by [`Inst::Index`].
+    Offset(AccessId),
     /// A 64-bit integer that is known when the kernel is called, by its place in [`crate::Kernel::numbers`].
     Size(u32),
     /// What an earlier phase of the row reduced.
@@ -270,9 +275,13 @@ impl Inst {
     #[must_use]
     pub fn map_operands(&self, f: &mut dyn FnMut(Val) -> Val) -> Self {
         match *self {
-            Self::Const(..) | Self::Load(_) | Self::Index(_) | Self::Size(_) | Self::Result(_) | Self::Before(_) => {
-                *self
-            }
+            Self::Const(..)
+            | Self::Load(_)
+            | Self::Index(_)
+            | Self::Offset(_)
+            | Self::Size(_)
+            | Self::Result(_)
+            | Self::Before(_) => *self,
             Self::Gather { access, at } => Self::Gather { access, at: f(at) },
             Self::Store { access, value } => Self::Store { access, value: f(value) },
             Self::Scatter { access, at, value, write } => Self::Scatter { access, at: f(at), value: f(value), write },
@@ -290,6 +299,7 @@ impl Inst {
     pub fn access(&self) -> Option<AccessId> {
         match *self {
             Self::Load(access)
+            | Self::Offset(access)
             | Self::Gather { access, .. }
             | Self::Store { access, .. }
             | Self::Scatter { access, .. } => Some(access),

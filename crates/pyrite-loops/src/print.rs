@@ -60,6 +60,7 @@ impl Kernel {
                 format!("{} {sign} v{}", further(access, at.0), value.0)
             }
             Inst::Index(axis) => format!("i{}", axis.0),
+            Inst::Offset(access) => index(self.access(access)),
             Inst::Size(number) => format!("{}", self.numbers[number as usize]),
             Inst::Result(result) => format!("r{}", result.0),
             Inst::Before(result) => format!("r{} so far", result.0),

@@ -116,7 +116,7 @@ fn wrong(kernel: &Kernel, phase: &Phase, reduced: &[bool], axes: &[bool], value:
         }
     }
     let fits = match *inst {
-        Inst::Const(..) | Inst::Load(_) => true,
+        Inst::Const(..) | Inst::Load(_) | Inst::Offset(_) => true,
         Inst::Gather { at, .. } => of(at) == Type::I64,
         Inst::Store { value, .. } => of(value) == ty,
         Inst::Scatter { at, value, .. } => of(at) == Type::I64 && of(value) == ty,
@@ -144,6 +144,7 @@ fn wrong(kernel: &Kernel, phase: &Phase, reduced: &[bool], axes: &[bool], value:
                 && match op {
                     Binary::Add | Binary::Sub | Binary::Mul | Binary::Max | Binary::Min => ty != Type::Bool,
                     Binary::And | Binary::Or | Binary::Xor => !ty.is_float(),
+                    Binary::Draw => ty == Type::I64,
                     Binary::Div | Binary::Pow | Binary::Fmod | Binary::Atan2 => ty.is_float(),
                 }
         }

@@ -35,14 +35,41 @@ impl Table {
     }
 }
 
+/// Where random numbers come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Random {
+    /// From PyTorch's generator, in its order: they are the numbers that an eager run draws.
+    #[default]
+    Eager,
+    /// From the fast stream, of which kernels compute what they need. A few operators, such as `randperm`, have no other
+    /// numbers than PyTorch's.
+    Stream,
+}
+
+impl Random {
+    /// Whether an operator is to draw from the stream. One that was given a generator draws from that.
+    fn streams(self, op: &Operator, args: &[Value<Handle>]) -> bool {
+        let mut given = op.schema.params.iter().zip(args).filter(|(arg, _)| &*arg.name == "generator");
+        self == Self::Stream && op.def.stream.is_some() && given.all(|(_, value)| matches!(value, Value::None))
+    }
+}
+
 /// The graph with every operator of the table decomposed.
-pub fn decompose(graph: &Graph, registry: &Registry, table: Table, gate: &mut Gate) -> Result<Graph, NodeError> {
+pub fn decompose(
+    graph: &Graph,
+    registry: &Registry,
+    table: Table,
+    random: Random,
+    gate: &mut Gate,
+) -> Result<Graph, NodeError> {
     replay(graph, Tracer::new(registry), &mut |tracer, node, op, args| {
-        if table.covers(op) {
-            let composite = Table::Composite.covers(op);
-            if composite || gate.allows(|| format!("decompose {} at {}", op.name(), node.name)) {
-                return Decomposing { tracer, table }.call_op(op, args);
+        let asked = |word: &str| format!("{word} {} at {}", op.name(), node.name);
+        if random.streams(op, args) {
+            if gate.allows(|| asked("stream")) {
+                return Decomposing { tracer, table, random }.call_op(op, args);
             }
+        } else if table.covers(op) && (Table::Composite.covers(op) || gate.allows(|| asked("decompose"))) {
+            return Decomposing { tracer, table, random }.call_op(op, args);
         }
         tracer.call_op(op, args)
     })
@@ -54,11 +81,20 @@ pub struct Decomposing<'t, 'a> {
     pub tracer: &'t mut Tracer<'a>,
     /// What is decomposed.
     pub table: Table,
+    /// Where random numbers come from.
+    pub random: Random,
 }
 
 impl Decomposing<'_, '_> {
     /// Calls an operator with bound arguments.
     pub fn call_op(&mut self, op: &OpRef, args: &[Value<Handle>]) -> Result<Value<Handle>, OpError> {
+        if self.random.streams(op, args) {
+            let args = self.tracer.with_number_handles(op, args);
+            match op.streamed(self, &args) {
+                Err(OpError::Unsupported(_)) => {}
+                done => return done,
+            }
+        }
         match op.def.decompose {
             Decompose::Rule(_) if self.table.covers(op) => {
                 let args = self.tracer.with_number_handles(op, args);

@@ -7,6 +7,7 @@
 /// The first word of every rewrite that passes of this crate ask for, and what it does.
 pub const REWRITES: &[(&str, &str)] = &[
     ("decompose", "puts simpler operators in the place of one that the next stage does not have to know"),
+    ("stream", "draws random numbers from the fast stream instead of PyTorch's generator"),
     ("common-subexpressions", "computes once what is computed several times"),
 ];
 

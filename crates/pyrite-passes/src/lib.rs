@@ -12,6 +12,6 @@ pub mod functionalize;
 pub mod gate;
 pub mod replay;
 
-pub use decompose::{Table, decompose};
+pub use decompose::{Random, Table, decompose};
 pub use functionalize::{Functional, functionalize};
 pub use gate::Gate;

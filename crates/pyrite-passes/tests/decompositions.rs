@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use pyrite_interp::{Context, Interpreter, Mode};
 use pyrite_ir::{Builder, Decompose, Eval, Graph, Kind, Meta, OpRef, SymDims, Tag, Target, Tolerance, Value};
 use pyrite_ops::{registry, samples};
-use pyrite_passes::{Gate, Table, decompose};
+use pyrite_passes::{Gate, Random, Table, decompose};
 use pyrite_sym::{SymEnv, SymInt};
 use pyrite_tensor::{DType, Tensor};
 
@@ -133,7 +133,8 @@ fn check(op: &OpRef, args: &[Value<Tensor>]) -> Result<(), String> {
         if !table.covers(op) {
             continue;
         }
-        let simple = decompose(&graph, registry(), table, &mut Gate::open()).map_err(|e| e.to_string())?;
+        let simple =
+            decompose(&graph, registry(), table, Random::Eager, &mut Gate::open()).map_err(|e| e.to_string())?;
         let have = run(&simple, &inputs)?;
         if want.len() != have.len() {
             return Err(format!("{} results against {}", have.len(), want.len()));
@@ -273,7 +274,7 @@ fn decompositions_take_symbolic_sizes() {
             if traced.is_err() {
                 continue;
             }
-            let simple = match decompose(&graph, registry(), Table::Loops, &mut Gate::open()) {
+            let simple = match decompose(&graph, registry(), Table::Loops, Random::Eager, &mut Gate::open()) {
                 Ok(simple) => simple,
                 Err(error) => {
                     problems.push(format!("{} on ({sample}): {error}", op.name()));

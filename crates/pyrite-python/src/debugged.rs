@@ -7,8 +7,10 @@ use parking_lot::Mutex;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use pyrite_compiler::Options;
 use pyrite_debug::torch::Python as Torch;
 use pyrite_debug::{Level, Precision, ReproAfter, Switches, Tracing, WrapConfig, wrap_compiler_debug};
+use pyrite_passes::Random;
 
 use crate::called::called;
 use crate::errors;
@@ -93,7 +95,8 @@ pub fn compile_debugged(
         tracing: Tracing::Symbolic,
         tell: Arc::new(move |text| *heard.0.lock() = Some(text.to_owned())),
     };
-    let settings = self::options(py, options)?;
+    // What is compared has to draw the same numbers.
+    let settings = Options { random: Random::Eager, ..self::options(py, options)? };
     use_cache(py)?;
     let backend = match function {
         Some(function) => called(backend, function),

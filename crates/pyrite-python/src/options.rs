@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyrite_compiler::Options;
 use pyrite_compiler::backend::Direction;
+use pyrite_passes::Random;
 
 /// The options that every backend knows. A warning names those it does not.
 pub fn options(py: Python<'_>, given: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
@@ -15,6 +16,7 @@ pub fn options(py: Python<'_>, given: Option<&Bound<'_, PyDict>>) -> PyResult<Op
         match name.as_str() {
             "seed" => options.seed = value.extract()?,
             "memory_budget" => options.memory_budget = value.extract()?,
+            "fallback_random" => options.random = if value.extract()? { Random::Eager } else { Random::Stream },
             "rewrites" => options.rewrites = value.extract()?,
             "refused" => options.refused = value.extract()?,
             "direction" => options.direction = direction(&value.extract::<String>()?)?,
@@ -24,7 +26,8 @@ pub fn options(py: Python<'_>, given: Option<&Bound<'_, PyDict>>) -> PyResult<Op
     if !unknown.is_empty() {
         unknown.sort();
         let text = format!(
-            "the backend does not know the options {}; it knows seed, memory_budget, rewrites, refused, direction",
+            "the backend does not know the options {}; it knows seed, memory_budget, fallback_random, \
+             rewrites, refused, direction",
             unknown.join(", ")
         );
         let text = std::ffi::CString::new(text)?;

@@ -3,6 +3,7 @@
 use half::{bf16, f16};
 use pyrite_loops::{Binary, Compare, Inst, Number, Type, Unary};
 use pyrite_tensor::DType;
+use pyrite_tensor::random::stream::draw;
 
 use super::math;
 use crate::Fault;
@@ -145,6 +146,7 @@ pub(super) fn binary(op: Binary, a: &Reg, b: &Reg, out: &mut Reg, len: usize) {
             Binary::Min => zip(a, b, out, len, i64::min),
             Binary::And => zip(a, b, out, len, |a, b| a & b),
             Binary::Or => zip(a, b, out, len, |a, b| a | b),
+            Binary::Draw => zip(a, b, out, len, draw),
             _ => zip(a, b, out, len, |a, b| a ^ b),
         },
         (Reg::F32(a), Reg::F32(b), Reg::F32(out)) => match op {

@@ -68,7 +68,7 @@ pub(crate) fn binary_f64(op: Binary, a: f64, b: f64) -> f64 {
         Binary::Pow => a.powf(b),
         Binary::Fmod => a % b,
         Binary::Atan2 => a.atan2(b),
-        Binary::And | Binary::Or | Binary::Xor => a,
+        Binary::And | Binary::Or | Binary::Xor | Binary::Draw => a,
     }
 }
 

@@ -193,6 +193,7 @@ impl<'a> Run<'a> {
         };
         match *inst {
             Inst::Const(..) | Inst::Size(_) | Inst::Result(_) => {}
+            Inst::Offset(_) => unreachable!("a finished kernel counts by its axes"),
             Inst::Before(result) => {
                 let reduces = self.kernel.phases[number].reduces.iter().zip(&self.accumulators[number]);
                 reduces.filter(|(reduce, _)| reduce.result == result).for_each(|(_, so_far)| so_far.finish(out));

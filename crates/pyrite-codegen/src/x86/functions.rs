@@ -6,6 +6,7 @@
 //! `Max` and `Min` give their second operand if one is NaN, so an argument that is clamped stands second.
 
 use pyrite_loops::{Inst, Number, Type, Unary};
+use pyrite_tensor::random::stream;
 
 use super::vector::{Alu, Cond, Kind, Logic, Op, Region, Rounding, Routine, Shift, V};
 use super::{Width, double};
@@ -94,6 +95,29 @@ pub(super) fn unary(region: &mut Region, width: Width, op: Unary, ty: Type, x: V
         Unary::Erf => b.erf(x),
         _ => return None,
     })
+}
+
+/// Random bits of a position of a stream, as `pyrite_tensor::random::stream` defines them. Of the two halves of a state
+/// only the lower 32 bits count, so that no round has to clear the others.
+pub(super) fn draw(r: &mut Region, stream: V, position: V) -> V {
+    let begin = r.shift(Shift::Left, stream, 32);
+    let mut first = r.alu(Alu::Add, Type::I64, position, begin);
+    let mut second = r.shift(Shift::Right, first, 32);
+    let mut key = r.shift(Shift::Right, stream, 32);
+    let (multiplier, growth) =
+        (r.int(i64::from(stream::MULTIPLIER), Kind::W64), r.int(i64::from(stream::GROWTH), Kind::W64));
+    for round in 0..stream::ROUNDS {
+        if round > 0 {
+            key = r.alu(Alu::Add, Type::I64, key, growth);
+        }
+        let product = r.alu(Alu::MulLow, Type::I64, first, multiplier);
+        let carried = r.logic(Logic::Xor, key, second);
+        let high = r.shift(Shift::Right, product, 32);
+        (first, second) = (r.logic(Logic::Xor, high, carried), product);
+    }
+    let low = r.int(0xffff_ffff, Kind::W64);
+    let (first, second) = (r.logic(Logic::And, first, low), r.shift(Shift::Left, second, 32));
+    r.logic(Logic::Or, first, second)
 }
 
 /// Whether a power with this exponent is a few multiplications.

@@ -189,6 +189,7 @@ impl Lower<'_> {
                     first
                 }
             }
+            Inst::Offset(_) => unreachable!("a finished kernel counts by its axes"),
             Inst::Size(number) => self.region.pure(Op::Number(number), Kind::W64),
             Inst::Result(result) => {
                 let slot = self.layout.results[result.0 as usize];
@@ -411,6 +412,7 @@ impl Lower<'_> {
             Binary::And => return self.region.logic(Logic::And, a, b),
             Binary::Or => return self.region.logic(Logic::Or, a, b),
             Binary::Xor => return self.region.logic(Logic::Xor, a, b),
+            Binary::Draw => return functions::draw(&mut self.region, a, b),
             Binary::Pow | Binary::Fmod | Binary::Atan2 => {
                 let exponent = match self.phase.code.inst(y) {
                     Inst::Const(Number::Float(p), _) if op == Binary::Pow && x != y => Some(*p),

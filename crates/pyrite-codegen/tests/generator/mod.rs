@@ -281,6 +281,7 @@ impl Source {
                 let (a, b) = (self.value(phase, ty), self.value(phase, ty));
                 let op = match ty {
                     Type::Bool => self.pick(&[Binary::And, Binary::Or, Binary::Xor]),
+                    Type::I64 if self.one_in(8) => Binary::Draw,
                     Type::I32 | Type::I64 => self.pick(&[
                         Binary::Add,
                         Binary::Sub,

@@ -18,6 +18,7 @@ pub mod loss;
 pub mod matmul;
 pub mod norm;
 pub mod pointwise;
+pub mod random;
 pub mod reduce;
 pub mod softmax;
 mod terms;

@@ -72,6 +72,27 @@ impl<'e> Sheet<'e> {
         Term { sheet: self, at: Scribe::call(self, op, args) }
     }
 
+    /// An operator that gives something else each time it is called.
+    pub fn call_anew(&self, op: &str, args: &[Value<Handle>]) -> Term<'_> {
+        Term { sheet: self, at: self.made(op, args) }
+    }
+
+    /// Calls an operator.
+    fn made(&self, op: &str, args: &[Value<Handle>]) -> usize {
+        let value = if self.failed.borrow().is_some() {
+            Value::None
+        } else {
+            self.emitter.borrow_mut().one(op, args).map_or_else(
+                |error| {
+                    *self.failed.borrow_mut() = Some(error);
+                    Value::None
+                },
+                Value::from,
+            )
+        };
+        self.note(Entry::Plain(value))
+    }
+
     /// The gradient of the first result.
     pub fn grad(&self, p: &Pullback<'_>) -> Term<'_> {
         self.try_term(p.grad().map(Value::from))
@@ -160,18 +181,7 @@ impl Scribe for Sheet<'_> {
         if let Some(made) = self.calls.borrow().iter().find(|made| made.0 == op && made.1 == args) {
             return made.2;
         }
-        let value = if self.failed.borrow().is_some() {
-            Value::None
-        } else {
-            self.emitter.borrow_mut().one(op, args).map_or_else(
-                |error| {
-                    *self.failed.borrow_mut() = Some(error);
-                    Value::None
-                },
-                Value::from,
-            )
-        };
-        let at = self.note(Entry::Plain(value));
+        let at = self.made(op, args);
         self.calls.borrow_mut().push((op.to_owned(), args.to_vec(), at));
         at
     }

@@ -2,16 +2,22 @@
 //!
 //! The distributions themselves are in `pyrite_tensor::random`. Operators that fill a tensor in place draw in the order
 //! in which PyTorch visits it; their functional twins fill a fresh tensor of the same layout.
+//!
+//! `pyrite::seed` and `pyrite::uniform` are the fast stream, by which `crate::decompositions::random` expresses the
+//! others where nobody asks for PyTorch's numbers.
 
-use pyrite_ir::{Args, Call, Meta, OpDef, OpError, Tag, Value, Vjp, invalid, unsupported};
+use pyrite_ir::{Args, Call, Meta, OpDef, OpError, Tag, Tolerance, Value, Vjp, invalid, unsupported};
 use pyrite_sym::SymInt;
+use pyrite_tensor::random::stream::{draw, uniform_bits};
 use pyrite_tensor::random::{RandomError, TorchGenerator};
 use pyrite_tensor::{DType, Tensor};
 
 use crate::decompositions::copy as by;
 use crate::decompositions::pointwise as by_formula;
+use crate::decompositions::random as stream;
 use crate::derivatives::{create::fill, random as d};
 use crate::kernels::Pointwise;
+use crate::lowerings::create as lowerings;
 use crate::rules::{broadcast, format_strides, preserved_strides, same_as};
 
 const RANDOM: &[Tag] = &[Tag::Random];
@@ -21,6 +27,35 @@ const DRAWN: Vjp = Vjp::NonDifferentiable("what is drawn does not depend on the 
 /// The table.
 pub const OPS: &[OpDef] = &[
     OpDef::kernel(
+        "pyrite::seed() -> Tensor",
+        "The number of a fast stream, drawn from PyTorch's generator.",
+        |_| Ok(Meta::contiguous(&[], DType::I64).into()),
+        |call| {
+            let number = call.rng.borrow_mut().next_u64();
+            Ok(Tensor::from_slice(&[number as i64], &[]).into())
+        },
+    )
+    .as_call()
+    .tags(RANDOM)
+    .vjp(DRAWN)
+    .samples(&[""]),
+    OpDef::kernel(
+        "pyrite::uniform(Tensor seed, SymInt[] size, *, ScalarType? dtype=None) -> Tensor",
+        "Uniform numbers of a fast stream between 0 and 1. They depend on the arguments alone.",
+        infer_stream,
+        streamed,
+    )
+    .vjp(DRAWN)
+    .lower(lowerings::uniform)
+    .tolerance(Tolerance::Exact)
+    .samples(&[
+        "i64[], [3, 40]",
+        "i64[], [20], dtype=f64",
+        "i64[], [0]",
+        "i64[], [50], dtype=bf16",
+        "i64[], [2, 1, 9], dtype=f16",
+    ]),
+    OpDef::kernel(
         "aten::rand(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? \
          pin_memory=None) -> Tensor",
         "Uniform numbers between 0 and 1.",
@@ -29,6 +64,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(CORE)
     .vjp(DRAWN)
+    .stream(stream::rand)
     .samples(&["[3, 4]", "[20], dtype=f64", "[0]", "[], dtype=c64"]),
     OpDef::kernel(
         "aten::randn(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? \
@@ -39,6 +75,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(CORE)
     .vjp(DRAWN)
+    .stream(stream::randn)
     .samples(&["[3, 4]", "[20], dtype=f64", "[0]", "[20], dtype=c64"]),
     OpDef::kernel(
         "aten::randint(SymInt high, SymInt[] size, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, \
@@ -49,6 +86,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(RANDOM)
     .vjp(DRAWN)
+    .stream(stream::randint)
     .samples(&["10, [3, 4]", "5, [20], dtype=f32"]),
     OpDef::kernel(
         "aten::randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=4, Layout? layout=None, \
@@ -59,6 +97,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(RANDOM)
     .vjp(DRAWN)
+    .stream(stream::randint_low)
     .samples(&["-3, 10, [3, 4]", "2, 5, [20], dtype=u8"]),
     OpDef::kernel(
         "aten::randperm(SymInt n, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? \
@@ -79,6 +118,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(RANDOM)
     .vjp(DRAWN)
+    .stream(stream::rand)
     .samples(&["f32[3, 4]", "i64[4, 5]<[1, 4], dtype=f64"]),
     OpDef::kernel(
         "aten::randn_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? \
@@ -89,6 +129,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(RANDOM)
     .vjp(DRAWN)
+    .stream(stream::randn)
     .samples(&["f32[3, 4]", "f64[4, 5]<[1, 4], memory_format=contiguous_format"]),
     OpDef::kernel(
         "aten::randint_like(Tensor self, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, Device? \
@@ -99,6 +140,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(RANDOM)
     .vjp(DRAWN)
+    .stream(stream::randint_like)
     .samples(&["f32[3, 4], 10"]),
     OpDef::kernel(
         "aten::randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, ScalarType? dtype=None, Layout? \
@@ -109,6 +151,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(RANDOM)
     .vjp(DRAWN)
+    .stream(stream::randint_like_low)
     .samples(&["f32[3, 4], -5, 10", "i64[3], 0, 2, dtype=b8"]),
     OpDef::kernel(
         "aten::uniform_(Tensor(a!) self, float from=0., float to=1., *, Generator? generator=None) -> Tensor(a!)",
@@ -126,6 +169,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(RANDOM)
     .derivative(fill)
+    .stream(stream::uniform)
     .samples(&["f32[20]", "f64[3, 4]<[1, 3], 2., 5.", "c64[3]", "bf16[0]"]),
     OpDef::kernel(
         "aten::exponential_(Tensor(a!) self, float lambd=1., *, Generator? generator=None) -> Tensor(a!)",
@@ -143,6 +187,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(RANDOM)
     .derivative(fill)
+    .stream(stream::exponential)
     .samples(&["f32[20]", "f64[3, 4], 2."]),
     OpDef::kernel(
         "aten::geometric_(Tensor(a!) self, float p, *, Generator? generator=None) -> Tensor(a!)",
@@ -160,6 +205,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(RANDOM)
     .derivative(fill)
+    .stream(stream::geometric)
     .samples(&["f32[20], 0.5", "i64[4], 0.3"]),
     OpDef::kernel(
         "aten::cauchy_(Tensor(a!) self, float median=0., float sigma=1., *, Generator? generator=None) -> Tensor(a!)",
@@ -177,6 +223,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(RANDOM)
     .derivative(fill)
+    .stream(stream::cauchy)
     .samples(&["f32[20]", "f64[4], 1., 2."]),
     OpDef::kernel(
         "aten::log_normal_(Tensor(a!) self, float mean=1., float std=2., *, Generator? generator=None) -> Tensor(a!)",
@@ -194,6 +241,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(RANDOM)
     .derivative(fill)
+    .stream(stream::log_normal)
     .samples(&["f32[20]", "f64[4], 0., 0.5"]),
     OpDef::kernel(
         "aten::normal_(Tensor(a!) self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor(a!)",
@@ -211,6 +259,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(RANDOM)
     .derivative(fill)
+    .stream(stream::normal)
     .samples(&["f32[20]", "f64[3, 4]<[1, 3], 2., 5.", "c64[3]"]),
     OpDef::kernel(
         "aten::normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor",
@@ -220,6 +269,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(RANDOM)
     .derivative(d::normal)
+    .stream(stream::normal_each)
     .samples(&["f32[20], f32[20]{0..2}", "f64[3, 1], f64[4]{0..2}"]),
     OpDef::kernel(
         "aten::normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor",
@@ -229,6 +279,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(RANDOM)
     .derivative(d::normal)
+    .stream(stream::normal_each)
     .samples(&["f32[20], 2."]),
     OpDef::kernel(
         "aten::normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
@@ -238,6 +289,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(RANDOM)
     .derivative(d::normal)
+    .stream(stream::normal_each)
     .samples(&["2., f32[20]{0..2}"]),
     OpDef::kernel(
         "aten::normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, ScalarType? \
@@ -248,6 +300,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(RANDOM)
     .vjp(DRAWN)
+    .stream(stream::normal_all)
     .samples(&["1., 2., [3, 8]", "1., 2., [3], dtype=f64"]),
     OpDef::kernel(
         "aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor",
@@ -257,6 +310,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(RANDOM)
     .derivative(fill)
+    .stream(stream::bernoulli)
     .samples(&["f32[20]{0..1}", "f64[3, 4]<[1, 3]{0..1}"]),
     OpDef::kernel(
         "aten::bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor",
@@ -266,6 +320,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(RANDOM)
     .derivative(fill)
+    .stream(stream::bernoulli_p)
     .samples(&["f32[20], 0.5", "i64[3], 0.1"]),
     OpDef::kernel(
         "aten::bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)",
@@ -326,6 +381,7 @@ pub const OPS: &[OpDef] = &[
     .tags(CORE)
     .derivative(d::native_dropout)
     .decompose(by::native_dropout)
+    .stream(stream::native_dropout)
     .samples(&["f32[4, 5], 0.5, True", "f64[4, 5]<[1, 4], 0.2, None", "f32[3], 0.5, False", "f32[3], 1., True"]),
     OpDef::kernel(
         "aten::native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
@@ -338,6 +394,26 @@ pub const OPS: &[OpDef] = &[
     .decompose(by_formula::native_dropout_backward)
     .samples(&["f32[4, 5], b8[4, 5], 2."]),
 ];
+
+fn infer_stream(a: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
+    let seed = a.tensor(0)?;
+    if seed.rank() != 0 || seed.dtype != DType::I64 {
+        invalid!("a stream is numbered by one i64, got {} of rank {}", seed.dtype, seed.rank());
+    }
+    if let Some(dtype) = a.dtype(2)?.filter(|dtype| !dtype.is_float()) {
+        invalid!("a stream gives floating-point numbers, not {dtype}");
+    }
+    sized(a, 1, 2, DType::F32)
+}
+
+fn streamed(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
+    let (seed, out) = (call.args.tensor(0)?.to_i64s()[0], call.allocate(0)?);
+    let bits = uniform_bits(out.dtype());
+    let (mask, scale) = ((1 << bits) - 1, 0.5f64.powi(bits));
+    let number = |position| (draw(seed, position) & mask) as f64 * scale;
+    out.write_f64s(&(0..out.numel() as i64).map(number).collect::<Vec<_>>());
+    Ok(out.into())
+}
 
 /// Why a tensor could not be filled.
 enum Refusal {

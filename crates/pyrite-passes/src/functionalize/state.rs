@@ -10,7 +10,7 @@ use pyrite_tensor::{Scalar, Tensor};
 use rustc_hash::FxHashMap;
 
 use super::{forms, inverse, plain};
-use crate::decompose::{Decomposing, Table};
+use crate::decompose::{Decomposing, Random, Table};
 use crate::replay::{item, resolve};
 
 /// Handles of the new graph. The program's tensors are plain [`Handle`]s, numbered by their place in `slots`.
@@ -529,7 +529,7 @@ impl<'a> State<'a> {
 
     /// Calls an operator on pure values.
     pub(super) fn call_pure(&mut self, op: &str, args: &[Value<Pure>]) -> Result<Pure, OpError> {
-        let mut emitter = Decomposing { tracer: &mut self.tracer, table: Table::Composite };
+        let mut emitter = Decomposing { tracer: &mut self.tracer, table: Table::Composite, random: Random::Eager };
         (&mut emitter as &mut dyn Emit).one(op, args)
     }
 

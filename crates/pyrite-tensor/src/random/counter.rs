@@ -5,6 +5,7 @@
 //!
 //! Invariants: two streams of one seed never share a block; a block is never used for two elements.
 
+use super::stream::uniform_bits;
 use crate::Tensor;
 
 /// A stateless generator.
@@ -78,13 +79,7 @@ impl CounterGenerator {
 
     /// Fills a tensor with numbers in [0, 1), each below one also after rounding to the element type.
     pub fn fill_uniform(self, out: &Tensor) {
-        // Fewer bits than the narrowest significand rounds to are never rounded up to one.
-        let bits = match out.dtype() {
-            crate::DType::F16 => 11,
-            crate::DType::BF16 => 8,
-            crate::DType::F32 | crate::DType::C64 => 24,
-            _ => 53,
-        };
+        let bits = uniform_bits(out.dtype());
         let scale = 0.5f64.powi(bits);
         fill(out, |index| (self.bits(index) >> (64 - bits)) as f64 * scale);
     }
