@@ -15,6 +15,7 @@ repro_level: int
 debug_dir: str
 reference: str
 accuracy: str
+fallback_random: bool
 debug_function: str | None
 verbose: bool
 suppress_errors: bool

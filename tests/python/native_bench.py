@@ -47,6 +47,8 @@ KERNELS = {
         "x * c + torch.cat((-x[..., 32:], x[..., :32]), -1) * s",
         FUSED_BAR,
     ),
+    "dropout": (["x: R,1024", "b: 1024", "y: R,1024"], "torch.nn.functional.dropout(x + b, 0.1) + y", FUSED_BAR),
+    "normal noise": (["x: R,1024"], "x + torch.randn_like(x) * 0.1", FUSED_BAR),
     "embedding bag": (["w: 5000,64", "t: R,16 int"], "torch.nn.functional.embedding(t, w).sum(1)", FUSED_BAR),
     "transposed": (["x: R,1024", "y: 1024,R"], "x + y.t()", MOVING_BAR),
     "column sum": (["x: R,1024"], "x.sum(0)", MOVING_BAR),
@@ -168,9 +170,9 @@ def kernel_rows(pyrite_json, threads, repeat):
                 values = load_inputs(load_args, path.parent)
                 with inductor(module, values, False) as (compiled, _):
                     theirs = fastest(lambda: call(compiled, values, False), repeat)
-                ours = pyrite_json(
-                    "run", path, "--backend", "native", "--accuracy", "off", "--forward-only", "--repeat", repeat, threads=threads
-                )
+                # Both draw random numbers of their own.
+                options = ["--accuracy", "off", "--forward-only", "--fallback-random", "false", "--repeat", repeat]
+                ours = pyrite_json("run", path, "--backend", "native", *options, threads=threads)
                 yield row(f"kernel {name} {size}", ours["run_seconds"], theirs, bar)
 
 

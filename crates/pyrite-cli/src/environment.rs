@@ -31,6 +31,10 @@ pub const VARIABLES: &[(&str, &str)] = &[
         "1 to 4: when a run leaves its program behind; by default 2 where PYRITE_REPRO_AFTER is set",
     ),
     ("PYRITE_DEBUG_FUNCTION", "Python: the only function whose frames are captured"),
+    (
+        "PYRITE_FALLBACK_RANDOM",
+        "Python: 0 lets compiled programs draw random numbers from a fast stream instead of those of an eager run",
+    ),
     ("PYRITE_REPLAY_RECORD", "Python: 1 keeps frames that cannot be captured in files, for pyrite.replay"),
     ("PYRITE_VERBOSE", "Python: 1 shows errors with the stacks of Pyrite and of the user"),
 ];
