@@ -26,7 +26,9 @@ def minify(tmp_path):
             environment["PYRITE_TEST_BUG"] = bug
             imports = ["inductor_bug", *imports]
         more = [word for module in imports for word in ("--import", module)]
-        command = [os.environ["PYRITE_BIN"], "minify", "program.py", "--json", "--out", out, "--python", sys.executable, *args, *more]
+        # One query at a time: a second process with torch in it would start for longer than these searches last.
+        options = ["--json", "--out", out, "--python", sys.executable, "--jobs", "1", *args, *more]
+        command = [os.environ["PYRITE_BIN"], "minify", "program.py", *options]
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert done.stdout, done.stderr
         repro = tmp_path / out / "repro.py"
