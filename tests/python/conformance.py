@@ -203,11 +203,11 @@ def summarize(reports):
 
 def print_summary(summary, reports, *, whole, failures):
     """`whole`: all OpInfos were asked for, so what was not exercised is news."""
-    harness.print_tally(summary)
+    harness.print_details(summary, reports, failures=failures)
     print(f"core overloads exercised and right: {summary['core_exercised']} of {summary['core']}")
     if whole and summary["core_not_exercised"]:
         print("  not exercised: " + ", ".join(summary["core_not_exercised"]))
-    harness.print_details(summary, reports, failures=failures)
+    harness.print_tally(summary)
 
 
 def main(arguments=None):
@@ -221,7 +221,7 @@ def main(arguments=None):
         dtypes=QUICK.dtypes if chosen.quick else chosen.dtypes.split(","),
         samples=QUICK.samples if chosen.quick else chosen.samples,
         variants=chosen.variants.split(","),
-        mode=chosen.mode,
+        modes=chosen.mode.split(","),
         time_limit=chosen.time_limit,
         command=chosen.worker.split() if chosen.worker else None,
     )

@@ -165,7 +165,7 @@ def main(arguments=None):
     options = Options(
         dtypes=chosen.dtypes.split(","),
         samples=chosen.samples,
-        mode=chosen.mode,
+        modes=chosen.mode.split(","),
         time_limit=chosen.time_limit,
         command=chosen.worker.split() if chosen.worker else None,
     )
@@ -176,8 +176,8 @@ def main(arguments=None):
     if sys.stderr.isatty():
         print(file=sys.stderr)
     summary = harness.tally(reports)
-    harness.print_tally(summary)
     harness.print_details(summary, reports, failures=chosen.list_failures)
+    harness.print_tally(summary)
     if chosen.json:
         harness.write_json(chosen.json, summary, reports)
     return 1 if summary["cases_failed"] else 0

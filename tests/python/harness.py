@@ -15,7 +15,7 @@ import signal
 import sys
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 import torch.utils._pytree as pytree
@@ -30,7 +30,7 @@ class Options:
 
     dtypes: list
     samples: int | None = None
-    mode: str = "crossref"
+    modes: list = field(default_factory=lambda: ["crossref"])
     time_limit: float = 30.0
     command: list | None = None
     kept_failures: int = 5
@@ -140,6 +140,10 @@ def time_limit(seconds):
         signal.signal(signal.SIGALRM, previous)
 
 
+# The verdicts on one case, the one that counts most first.
+VERDICTS = ["failed", "unsupported", "unstable", "passed"]
+
+
 class Report:
     """What happened to the cases of one OpInfo. `check(case, worker, mode)` gives a verdict and its reason."""
 
@@ -174,8 +178,8 @@ class Report:
         try:
             key = case.key()
             if key not in self.seen:
-                with time_limit(self.options.time_limit + worker.time_limit):
-                    self.seen[key] = self.check(case, worker, self.options.mode)
+                found = [self.judge(case, worker, mode) for mode in self.options.modes]
+                self.seen[key] = min(found, key=lambda verdict: VERDICTS.index(verdict[0]))
             kind, message = self.seen[key]
         except Untransportable as error:
             kind, message = "unsupported", str(error)
@@ -192,6 +196,11 @@ class Report:
             self.failed += 1
             if len(self.failures) < self.options.kept_failures:
                 self.failures.append(describe_failure(case, message))
+
+    def judge(self, case, worker, mode):
+        with time_limit(self.options.time_limit + worker.time_limit):
+            kind, message = self.check(case, worker, mode)
+        return kind, f"{mode}: {message}" if kind == "failed" and len(self.options.modes) > 1 else message
 
     @property
     def status(self):
@@ -250,8 +259,9 @@ def run(run_one, names, options, jobs=1, progress=lambda done, total, report: No
         if jobs > 1:
             context = multiprocessing.get_context("spawn")
             pool = stack.enter_context(context.Pool(jobs, start_process, (run_one, options)))
-            results = pool.imap_unordered(run_in_process, names, chunksize=4)
+            results = pool.imap_unordered(run_in_process, names)
         else:
+            stack.callback(torch.set_num_threads, torch.get_num_threads())
             start_process(run_one, options)
             stack.callback(STATE["worker"].stop)
             results = map(run_in_process, names)
@@ -286,9 +296,9 @@ def tally(reports):
 
 
 def print_tally(summary):
+    print(f"{summary['cases']} cases: {summary['cases_passed']} passed, {summary['cases_failed']} wrong")
     print(f"{summary['opinfos']} OpInfos: {summary['passed']} passed, {summary['failed']} failed, ", end="")
     print(f"{summary['unsupported']} unsupported, {summary['untraceable']} untraceable")
-    print(f"{summary['cases']} cases: {summary['cases_passed']} passed, {summary['cases_failed']} wrong")
 
 
 def print_details(summary, reports, *, failures):
@@ -324,7 +334,7 @@ def add_arguments(parser, dtypes, known):
     parser.add_argument("--ops", help="only these OpInfos, by name, separated by commas; a prefix ends in *")
     parser.add_argument("--dtypes", default=",".join(dtypes), help="which of " + ",".join(known))
     parser.add_argument("--samples", type=int, help="at most this many samples per OpInfo and dtype")
-    parser.add_argument("--mode", default="crossref", help="how the worker runs: eager, crossref, schema or native")
+    parser.add_argument("--mode", default="crossref", help="how the worker runs: eager, crossref, schema or native; several have commas")
     parser.add_argument("--jobs", type=int, default=1, help="processes that share the OpInfos")
     parser.add_argument("--time-limit", type=float, default=30.0, help="seconds per sample")
     parser.add_argument("--json", metavar="FILE", help="write the summary and every report there")

@@ -1,8 +1,7 @@
 """The conformance run on a subset of the samples, and proof that its harness finds what is wrong."""
 
-import json
+import dataclasses
 import pathlib
-import subprocess
 import sys
 
 import conformance
@@ -10,8 +9,44 @@ import pytest
 
 FOLDER = pathlib.Path(__file__).parent
 
-# OpInfos that pass on the quick subset. Raise it when more do.
-FLOOR = 640
+# OpInfos of which a sample is not supported or cannot be traced: those of sparse tensors, of memory that grows, of GPUs, and a few more.
+LEFT_OUT = {
+    "chalf",
+    "dist",
+    "hash_tensor",
+    "item",
+    "jiterator_2inputs_2outputs",
+    "jiterator_4inputs_with_extra_args",
+    "jiterator_binary",
+    "jiterator_binary_return_by_ref",
+    "jiterator_unary",
+    "linalg.eig",
+    "linalg.eigvals",
+    "linalg.ldl_factor",
+    "linalg.ldl_factor_ex",
+    "linalg.ldl_solve",
+    "linalg.lstsq",
+    "linalg.lstsq.grad_oriented",
+    "nn.functional.batch_norm.without_cudnn",
+    "nn.functional.ctc_loss",
+    "nn.functional.gaussian_nll_loss",
+    "nn.functional.linear_cross_entropy.chunked",
+    "nn.functional.linear_cross_entropy.chunked_none",
+    "nn.functional.multi_margin_loss",
+    "nn.functional.multilabel_margin_loss",
+    "resize_",
+    "resize_as_",
+    "sparse.mm.reduce",
+    "sparse.sampled_addmm",
+    "to_sparse",
+    "torch._scaled_mm",
+    "torch._scaled_mm_v2",
+    "torch.ops.aten._efficient_attention_forward",
+    "torch.ops.aten._flash_attention_forward",
+}
+
+# How many tests share the OpInfos.
+SHARES = 12
 
 # OpInfos on which the harness is tried: views, a mutation, reductions, integers, randomness.
 TRIED = ["add", "t", "nn.functional.batch_norm", "max.reduction_with_dim", "nn.functional.dropout", "unbind", "empty_like"]
@@ -23,14 +58,12 @@ def run_with_torch(fault=None, names=TRIED, **options):
     return {report["name"]: report for report in conformance.run(names, options)}
 
 
-def test_no_answer_is_wrong_on_the_quick_subset(pyrite, tmp_path):
-    out = tmp_path / "conformance.json"
-    command = [sys.executable, str(FOLDER / "conformance.py"), "--quick", "--jobs", "2", "--json", str(out)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode in (0, 1), done.stderr
-    summary = json.loads(out.read_text())["summary"]
-    assert summary["wrong"] == [], done.stdout
-    assert summary["passed"] >= FLOOR, done.stdout
+@pytest.mark.parametrize("share", range(SHARES))
+def test_every_answer_is_right_on_the_quick_subset(pyrite, share):
+    options = dataclasses.replace(conformance.QUICK, modes=["crossref", "native"])
+    reports = conformance.run(conformance.select(None)[share::SHARES], options)
+    assert [(report["name"], report["failures"]) for report in reports if report["failed"]] == []
+    assert {report["name"] for report in reports if report["status"] != "passed"} <= LEFT_OUT
 
 
 def test_torch_agrees_with_itself():
