@@ -95,11 +95,15 @@ pub fn python_with_pyrite<A: AsRef<OsStr>>(
     Ok(command)
 }
 
-/// Cargo with `args`, able to build the extension module for the environment's Python.
-pub fn cargo_with_python<A: AsRef<OsStr>>(workspace: &Workspace, args: impl IntoIterator<Item = A>) -> Result<Command> {
+/// Cargo with `args`, able to build the extension module for that Python.
+pub fn cargo_with_python<A: AsRef<OsStr>>(
+    workspace: &Workspace,
+    interpreter: &Path,
+    args: impl IntoIterator<Item = A>,
+) -> Command {
     let mut command = workspace.cargo(args);
-    command.env("PYO3_PYTHON", python::interpreter(workspace)?);
-    Ok(command)
+    command.env("PYO3_PYTHON", interpreter);
+    command
 }
 
 /// Builds the binaries of the release profile. Always all in one go, the extension module too where there is a Python for
@@ -117,9 +121,8 @@ pub fn build_release(workspace: &Workspace, interpreter: &Path) -> Result<()> {
 }
 
 fn release_command(workspace: &Workspace, interpreter: &Path) -> Command {
-    let mut command = workspace.cargo(["build", "--release", "-p", "pyrite-cli", "-p", TESTING, "-p", "pyrite-python"]);
-    command.env("PYO3_PYTHON", interpreter);
-    command
+    let args = ["build", "--release", "-p", "pyrite-cli", "-p", TESTING, "-p", "pyrite-python"];
+    cargo_with_python(workspace, interpreter, args)
 }
 
 /// A build that goes on beside other work, and is waited for at the end.
@@ -128,8 +131,8 @@ pub struct Building(Child);
 impl Building {
     /// Begins what [`build_release`] does. It says nothing: whoever builds for good afterwards finds the work done, or
     /// tells of the errors.
-    pub fn begin(workspace: &Workspace) -> Result<Self> {
-        let mut command = release_command(workspace, &python::interpreter(workspace)?);
+    pub fn begin(workspace: &Workspace, interpreter: &Path) -> Result<Self> {
+        let mut command = release_command(workspace, interpreter);
         let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         Ok(Self(quiet.spawn().context("cannot start cargo")?))
     }

@@ -3,13 +3,15 @@
 //! It lies in the user's cache folder and carries the hash of its requirements in its name, so that clones with the same
 //! requirements share one and a changed requirement leads to a new one. A stamp inside says that the installation went
 //! through to its end; a folder without it is what an interrupted installation left, and is made anew. A file lock keeps
-//! two clones from installing at once.
+//! two clones from installing at once. To build an extension module the interpreter alone is enough, so [`begin`] lets the
+//! installation go on beside other work.
 
 use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
@@ -42,18 +44,51 @@ fn environment(workspace: &Workspace) -> Result<Environment> {
 
 /// The interpreter of the environment, which is installed first if it is missing.
 pub fn interpreter(workspace: &Workspace) -> Result<PathBuf> {
+    begin(workspace)?.finish()
+}
+
+/// Makes the interpreter, and begins to install what is missing.
+pub fn begin(workspace: &Workspace) -> Result<Installation> {
     let requirements = workspace.root.join(REQUIREMENTS);
     let environment = environment(workspace)?;
+    let interpreter = environment.interpreter();
     if !environment.is_complete() {
         let cache = environment.folder.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(cache).with_context(|| format!("cannot create {}", cache.display()))?;
-        let _lock = lock(&environment.folder.with_extension("lock"))?;
+        let lock = lock(&environment.folder.with_extension("lock"))?;
         // Whoever held the lock before may have done the work.
         if !environment.is_complete() {
-            environment.install(&requirements)?;
+            environment.create()?;
+            let rest = thread::spawn(move || {
+                let _lock = lock;
+                environment.fill(&requirements)
+            });
+            return Ok(Installation { interpreter, rest: Some(rest) });
         }
     }
-    Ok(environment.interpreter())
+    Ok(Installation { interpreter, rest: None })
+}
+
+/// An installation that goes on beside other work.
+pub struct Installation {
+    interpreter: PathBuf,
+    rest: Option<JoinHandle<Result<()>>>,
+}
+
+impl Installation {
+    /// The interpreter, to build for. What it can import is not there yet.
+    pub fn bare_interpreter(&self) -> &Path {
+        &self.interpreter
+    }
+
+    /// Waits for the end, and returns the interpreter with everything installed.
+    pub fn finish(self) -> Result<PathBuf> {
+        match self.rest.map(JoinHandle::join) {
+            None | Some(Ok(Ok(()))) => Ok(self.interpreter),
+            Some(Ok(Err(error))) => Err(error),
+            Some(Err(_)) => bail!("the installation of the Python requirements panicked"),
+        }
+    }
 }
 
 /// A virtual environment, installed or not.
@@ -70,8 +105,8 @@ impl Environment {
         self.folder.join(STAMP).is_file() && self.interpreter().is_file()
     }
 
-    /// Makes the environment from nothing. The stamp comes last.
-    fn install(&self, requirements: &Path) -> Result<()> {
+    /// Makes the environment from nothing, with nothing in it.
+    fn create(&self) -> Result<()> {
         let folder = &self.folder;
         if folder.exists() {
             eprintln!("removing the unfinished environment in {}", folder.display());
@@ -83,7 +118,12 @@ impl Environment {
             folder.display(),
             base.display()
         );
-        process::run(talking_on_stderr(Command::new(base).args(["-m", "venv"]).arg(folder)))?;
+        process::run(talking_on_stderr(Command::new(base).args(["-m", "venv"]).arg(folder)))
+    }
+
+    /// Installs what is required. The stamp comes last.
+    fn fill(&self, requirements: &Path) -> Result<()> {
+        let folder = &self.folder;
         let pip = ["-m", "pip", "install", "--disable-pip-version-check", "--requirement"];
         process::run(talking_on_stderr(Command::new(self.interpreter()).args(pip).arg(requirements)))
             .with_context(|| format!("cannot install {}", requirements.display()))?;

@@ -11,6 +11,7 @@ use anyhow::Result;
 
 use crate::counts::Counts;
 use crate::programs::{Building, Conformance};
+use crate::python::{self, Installation};
 use crate::workspace::Workspace;
 use crate::{chromium, process, programs, tidy};
 
@@ -18,10 +19,15 @@ use crate::{chromium, process, programs, tidy};
 const FUZZ_SECONDS: u64 = 60;
 /// How long it runs in `nightly`.
 const NIGHTLY_FUZZ_SECONDS: u64 = 30 * 60;
-/// How many processes of pytest there are at most: each holds torch, and what it tests may take all memory it gets.
-const PYTEST_PROCESSES: usize = 8;
+/// How many processes of Python share work at most: each holds torch, and what it tests may take all memory it gets.
+const PYTHON_PROCESSES: usize = 8;
 /// What tests of random programs read in `nightly`: how many there are.
 const NIGHTLY_TESTS: &[(&str, &str)] = &[("PYRITE_RANDOM_PROGRAMS", "10000"), ("KERNELS", "3000")];
+
+/// What compares random convolutions with PyTorch's.
+const CONVOLUTIONS: &str = "tests/python/convolutions.py";
+/// What compares whole models with PyTorch's.
+const ARCHITECTURES: &str = "tests/python/sweep.py";
 
 /// All crates but the one that needs Python.
 const WITHOUT_PYTHON: &[&str] = &["--workspace", "--exclude", "pyrite-python"];
@@ -33,22 +39,24 @@ pub enum Scope {
     Fast,
     /// Everything that decides over a change.
     Full,
-    /// Also the whole conformance suites, and a long fuzz run in place of the short one.
+    /// Also the whole conformance suites and public architectures, and a long fuzz run in place of the short one.
     Nightly,
 }
 
 /// Runs all steps of the scope, prints a table of them, and returns the sum.
 pub fn run(workspace: &Workspace, scope: Scope) -> Counts {
     let mut report = Report::default();
+    let installation = (scope != Scope::Fast).then(|| python::begin(workspace));
+    let interpreter = installation.as_ref().and_then(|begun| begun.as_ref().ok()).map(Installation::bare_interpreter);
     // The checks below leave a processor idle wherever one crate waits for another, and use another folder.
-    let building = (scope != Scope::Fast).then(|| Building::begin(workspace));
+    let building = interpreter.map(|interpreter| Building::begin(workspace, interpreter));
     report.step("fmt", || checked(&mut workspace.cargo(["fmt", "--all", "--check"])));
     report.step("clippy", || {
-        let lint = ["--all-targets", "--keep-going", "--", "-D", "warnings"];
-        if scope == Scope::Fast {
-            return checked(workspace.cargo(["clippy"]).args(WITHOUT_PYTHON).args(lint));
-        }
-        checked(programs::cargo_with_python(workspace, ["clippy", "--workspace"])?.args(lint))
+        let mut command = match interpreter {
+            Some(interpreter) => programs::cargo_with_python(workspace, interpreter, ["clippy", "--workspace"]),
+            None => workspace.cargo(["clippy"].iter().chain(WITHOUT_PYTHON)),
+        };
+        checked(command.args(["--all-targets", "--keep-going", "--", "-D", "warnings"]))
     });
     report.step("tidy", || {
         let found = tidy::run(workspace)?;
@@ -60,30 +68,44 @@ pub fn run(workspace: &Workspace, scope: Scope) -> Counts {
         counted(&mut command, Counts::of_libtest)
     });
     drop(building);
-    match scope {
-        Scope::Fast => {}
-        Scope::Full => report.step("fuzz", || fuzz(workspace, FUZZ_SECONDS)),
-        Scope::Nightly => report.step("fuzz", || fuzz(workspace, NIGHTLY_FUZZ_SECONDS)),
-    }
-    if scope != Scope::Fast {
-        chromium::provide();
-        let processes = thread::available_parallelism().map_or(1, usize::from).min(PYTEST_PROCESSES).to_string();
-        let beside = ["-m", "not calm", "--numprocesses", &processes, "--dist", "worksteal"];
-        report.step("pytest", || pytest(workspace, &beside));
-        report.step("pytest, calm", || pytest(workspace, &["-m", "calm"]));
-    }
-    if scope == Scope::Nightly {
-        report.step("conformance", || measured(&mut programs::conformance_command(workspace, Conformance::Results)?));
-        report.step("conformance, native", || {
-            measured(programs::conformance_command(workspace, Conformance::Results)?.args(["--mode", "native"]))
-        });
-        report.step("gradients", || measured(&mut programs::conformance_command(workspace, Conformance::Gradients)?));
-        report.step("convolutions", || {
-            measured(&mut programs::python_with_pyrite(workspace, ["tests/python/convolutions.py"])?)
-        });
+    if let Some(begun) = installation {
+        report.step("python", || begun?.finish().map(|_| Outcome::PASSED));
+        with_python(workspace, scope, &mut report);
     }
     report.print();
     report.total()
+}
+
+/// The steps that need a release build, most of them torch too.
+fn with_python(workspace: &Workspace, scope: Scope, report: &mut Report) {
+    chromium::provide();
+    let processes = thread::available_parallelism().map_or(1, usize::from).min(PYTHON_PROCESSES).to_string();
+    let fuzz_seconds = if scope == Scope::Nightly { NIGHTLY_FUZZ_SECONDS } else { FUZZ_SECONDS };
+    thread::scope(|beside| {
+        // Most tests of pytest wait for something now and then.
+        let fuzzing = beside.spawn(|| Step::run("fuzz", || fuzz(workspace, fuzz_seconds)));
+        let args = ["-m", "not calm", "--numprocesses", &processes, "--dist", "worksteal"];
+        report.step("pytest", || pytest(workspace, &args));
+        report.steps.push(fuzzing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+    });
+    report.step("pytest, calm", || pytest(workspace, &["-m", "calm"]));
+    if scope == Scope::Nightly {
+        nightly(workspace, &processes, report);
+    }
+}
+
+/// What takes too long to be run for every change.
+fn nightly(workspace: &Workspace, processes: &str, report: &mut Report) {
+    let jobs = ["--jobs", processes];
+    report.step("conformance", || {
+        // A case is traced for longer than it runs: both ways share the trace.
+        let both = ["--mode", "crossref,native"];
+        measured(programs::conformance_command(workspace, Conformance::Results)?.args(both).args(jobs))
+    });
+    report.step("gradients", || measured(programs::conformance_command(workspace, Conformance::Gradients)?.args(jobs)));
+    for (name, script) in [("convolutions", CONVOLUTIONS), ("architectures", ARCHITECTURES)] {
+        report.step(name, || measured(&mut programs::python_with_pyrite(workspace, [script])?));
+    }
 }
 
 /// The tests of all crates that need no Python, with nextest where it is installed.
@@ -166,15 +188,16 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// The steps that were run.
-#[derive(Default)]
-struct Report {
-    steps: Vec<(&'static str, Outcome, Duration)>,
+/// A step that was run.
+struct Step {
+    name: &'static str,
+    outcome: Outcome,
+    duration: Duration,
 }
 
-impl Report {
+impl Step {
     /// Runs one step. A step that cannot be run at all counts as one failure.
-    fn step(&mut self, name: &'static str, run: impl FnOnce() -> Result<Outcome>) {
+    fn run(name: &'static str, run: impl FnOnce() -> Result<Outcome>) -> Self {
         eprintln!("==> {name}");
         let start = Instant::now();
         let outcome = run().unwrap_or_else(|error| {
@@ -183,20 +206,32 @@ impl Report {
         });
         let duration = start.elapsed();
         eprintln!("    {name}: {outcome} ({:.1} s)", duration.as_secs_f64());
-        self.steps.push((name, outcome, duration));
+        Self { name, outcome, duration }
+    }
+}
+
+/// The steps that were run.
+#[derive(Default)]
+struct Report {
+    steps: Vec<Step>,
+}
+
+impl Report {
+    fn step(&mut self, name: &'static str, run: impl FnOnce() -> Result<Outcome>) {
+        self.steps.push(Step::run(name, run));
     }
 
     fn print(&self) {
         println!();
-        for (name, outcome, duration) in &self.steps {
+        for Step { name, outcome, duration } in &self.steps {
             println!("{name:<20} {:>7.1} s   {outcome}", duration.as_secs_f64());
         }
     }
 
     fn total(&self) -> Counts {
         let mut total = Counts::default();
-        for (_, outcome, _) in &self.steps {
-            total += outcome.counts();
+        for step in &self.steps {
+            total += step.outcome.counts();
         }
         total
     }

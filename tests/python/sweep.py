@@ -1,0 +1,164 @@
+"""Runs public architectures through `pyrite.compile` and compares with torch eager: `python sweep.py --help`.
+
+Every architecture of `architectures.py` is compiled by the native backend and called twice, without gradients in evaluation mode and with them
+in training mode. Outputs, gradients, buffers and the state of the random generator must be eager's, or as near to a run in double precision
+as eager's are. Each runs in a process of its own, so a crash is a line of the table. The exit code is 1 when one differs or fails, 2 when
+there is nothing to run.
+"""
+
+import argparse
+import contextlib
+import copy
+import io
+import json
+import logging
+import os
+import sys
+import time
+import warnings
+from dataclasses import asdict, dataclass
+
+import pyrite
+import torch
+from architectures import ARCHITECTURES
+from capture import isolation
+from capture.cases import seed_everything
+from capture.models import as_near_the_truth, differing, doubled
+from harness import matching
+
+MODES = ["eval", "train"]
+CALLS = 2
+
+
+@dataclass
+class Row:
+    """What came of an architecture in one mode. `differs` says in a sentence where it parts from eager, or how it failed."""
+
+    name: str
+    mode: str
+    differs: str | None = None
+    graphs: int | None = None
+    breaks: int | None = None
+    # What the first compiled call took.
+    seconds: float | None = None
+
+
+def build(name, mode):
+    seed_everything(0)
+    model, arguments = ARCHITECTURES[name]()
+    return model.train(mode == "train"), arguments
+
+
+def check(name, mode):
+    """The row of an architecture in one mode."""
+    row = Row(name, mode)
+    model, arguments = build(name, mode)
+    other, double = copy.deepcopy(model), copy.deepcopy(model)
+    compiled = pyrite.compile(other)
+    for call in range(CALLS):
+        want = observed(model, model, arguments, call)
+        start = time.perf_counter()
+        have = observed(compiled, other, arguments, call)
+        row.seconds = row.seconds or time.perf_counter() - start
+        found = differing(want, have)
+        if found and not as_near_the_truth(want, have, observed(double.double(), double, wide(arguments), call)):
+            row.differs = f"call {call + 1}: {found}"
+            break
+        double.load_state_dict(model.state_dict())
+    explained = pyrite.explain(build(name, mode)[0])(**arguments)
+    row.graphs, row.breaks = explained.graph_count, explained.graph_break_count
+    return row
+
+
+def observed(function, model, arguments, seed):
+    """Everything that one call leaves, by name; in training mode after a step back."""
+    seed_everything(seed)
+    with torch.set_grad_enabled(model.training):
+        outputs = list(tensors(function(**arguments)))
+    if model.training:
+        sum(weighed(output) for output in outputs if output.requires_grad).backward()
+    left = {f"output {k}": output.detach() for k, output in enumerate(outputs)}
+    left |= {f"gradient of {name}": p.grad for name, p in model.named_parameters() if p.grad is not None}
+    left |= {f"buffer {name}": buffer.clone() for name, buffer in model.named_buffers()}
+    left["next random number"] = torch.rand(())
+    for parameter in model.parameters():
+        parameter.grad = None
+    return left
+
+
+def weighed(output):
+    """A number that every element of an output counts in differently."""
+    weights = torch.cos(torch.arange(output.numel(), dtype=output.dtype)).reshape(output.shape)
+    return (output * weights).sum()
+
+
+def tensors(value):
+    """The tensors of a result in order, those of a cache too."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from tensors(item)
+    elif hasattr(value, "layers"):
+        for layer in value.layers:
+            yield from tensors([part for part in vars(layer).values() if isinstance(part, torch.Tensor)])
+
+
+def wide(arguments):
+    return dict(zip(arguments, doubled(arguments.values())))
+
+
+def run(name, mode, time_limit):
+    """The row of an architecture, whatever happens to the process that makes it."""
+
+    def work():
+        # What the libraries print as they go is no row of the table.
+        with contextlib.redirect_stdout(io.StringIO()):
+            return check(name, mode)
+
+    row, death = isolation.in_a_fork(work, time_limit)
+    return row or Row(name, mode, differs=death)
+
+
+HEADING = f"{'architecture':<20} {'mode':<5} {'graphs':>6} {'breaks':>6} {'first call':>10}  differs"
+
+
+def print_row(row):
+    figures = [row.graphs, row.breaks, row.seconds and f"{row.seconds:.2f} s"]
+    graphs, breaks, seconds = ("-" if figure is None else figure for figure in figures)
+    print(f"{row.name:<20} {row.mode:<5} {graphs:>6} {breaks:>6} {seconds:>10}  {row.differs or ''}"[:300].rstrip(), flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Compare public architectures, compiled by Pyrite, with torch eager.")
+    parser.add_argument("--only", help="only these architectures, by name, separated by commas; a prefix ends in *")
+    parser.add_argument("--modes", default=",".join(MODES), help="which of " + ",".join(MODES))
+    parser.add_argument("--time-limit", type=float, default=300.0, help="seconds per architecture and mode")
+    parser.add_argument("--json", metavar="FILE", help="write every row there")
+    options = parser.parse_args()
+    names, modes = matching(ARCHITECTURES, options.only), options.modes.split(",")
+    if unknown := [mode for mode in modes if mode not in MODES]:
+        parser.error(f"unknown mode {unknown[0]}; known are {', '.join(MODES)}")
+    if not names:
+        parser.error(f"no architecture has that name; known are {', '.join(ARCHITECTURES)}")
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    isolation.prepare()
+    rows = []
+    print(HEADING)
+    for name in names:
+        for mode in modes:
+            rows.append(run(name, mode, options.time_limit))
+            print_row(rows[-1])
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump([asdict(row) for row in rows], file, indent=1)
+    wrong = sum(row.differs is not None for row in rows)
+    breaks = sum(row.breaks or 0 for row in rows)
+    print(f"{len(names)} architectures in {len(rows)} runs: {len(rows) - wrong} as in eager, {wrong} not, {breaks} graph breaks")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
