@@ -1,7 +1,8 @@
 """The conformance run on a subset of the samples, and proof that its harness finds what is wrong."""
 
-import dataclasses
+import json
 import pathlib
+import subprocess
 import sys
 
 import conformance
@@ -46,7 +47,7 @@ LEFT_OUT = {
 }
 
 # How many tests share the OpInfos.
-SHARES = 12
+SHARES = 8
 
 # OpInfos on which the harness is tried: views, a mutation, reductions, integers, randomness.
 TRIED = ["add", "t", "nn.functional.batch_norm", "max.reduction_with_dim", "nn.functional.dropout", "unbind", "empty_like"]
@@ -59,11 +60,16 @@ def run_with_torch(fault=None, names=TRIED, **options):
 
 
 @pytest.mark.parametrize("share", range(SHARES))
-def test_every_answer_is_right_on_the_quick_subset(pyrite, share):
-    options = dataclasses.replace(conformance.QUICK, modes=["crossref", "native"])
-    reports = conformance.run(conformance.select(None)[share::SHARES], options)
-    assert [(report["name"], report["failures"]) for report in reports if report["failed"]] == []
-    assert {report["name"] for report in reports if report["status"] != "passed"} <= LEFT_OUT
+def test_every_answer_is_right_on_the_quick_subset(pyrite, tmp_path, share):
+    out = tmp_path / "conformance.json"
+    names = ",".join(conformance.select(None)[share::SHARES])
+    # In a process of its own: torch notes the stack wherever it traces, and that of a test is deep.
+    command = [sys.executable, str(FOLDER / "conformance.py"), "--quick", "--mode", "crossref,native", "--ops", names, "--json", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode in (0, 1), done.stderr
+    found = json.loads(out.read_text())
+    assert found["summary"]["wrong"] == [], done.stdout
+    assert {report["name"] for report in found["reports"] if report["status"] != "passed"} <= LEFT_OUT
 
 
 def test_torch_agrees_with_itself():
