@@ -83,15 +83,16 @@ pub unsafe fn run<S: Source<T>, T: Lane>(p: &Product<'_, S, T>, isa: &Isa<T>, th
     pyrite_threads::each(down * across, task);
 }
 
-type Buffer<T> = AVec<T, ConstAlign<64>>;
+/// Memory for panels.
+pub type Buffer = AVec<u64, ConstAlign<64>>;
 
 thread_local! {
     /// The memory of a thread for panels: left ones and right ones.
-    static BUFFERS: RefCell<(Buffer<u64>, Buffer<u64>)> = RefCell::new((AVec::new(64), AVec::new(64)));
+    static BUFFERS: RefCell<(Buffer, Buffer)> = RefCell::new((AVec::new(64), AVec::new(64)));
 }
 
 /// A buffer as so many numbers.
-fn numbers<T: Lane>(buffer: &mut Buffer<u64>, count: usize) -> &mut [T] {
+pub fn numbers<T: Lane>(buffer: &mut Buffer, count: usize) -> &mut [T] {
     let words = (count * size_of::<T>()).div_ceil(8);
     if buffer.len() < words {
         buffer.resize(words, 0);
@@ -112,7 +113,7 @@ unsafe fn block<S: Source<T>, T: Lane>(
     isa: &Isa<T>,
     rows: Range<usize>,
     panels: Range<usize>,
-    (left, right): &mut (Buffer<u64>, Buffer<u64>),
+    (left, right): &mut (Buffer, Buffer),
 ) {
     let (m, n, k) = p.sizes;
     if rows.is_empty() || panels.is_empty() {

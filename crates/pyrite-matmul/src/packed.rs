@@ -1,17 +1,55 @@
 //! Right operands kept in panels, for products that take the same matrix again and again.
 
-use aligned_vec::{AVec, ConstAlign};
+use std::cell::RefCell;
+
+use aligned_vec::AVec;
 
 use crate::Matrix;
+use crate::blocked::{Buffer, numbers};
 use crate::pack::{Source, View, pack_right};
 use crate::tile::{DEPTH, Isa, Lane};
 
 /// A right operand in panels; it is a copy and knows nothing of later writes to the matrix.
 pub struct Packed<T: Lane> {
-    panels: AVec<T, ConstAlign<64>>,
+    panels: Buffer,
+    /// How many numbers the panels have.
+    len: usize,
     rows: usize,
     cols: usize,
     isa: &'static Isa<T>,
+    life: Life,
+}
+
+/// How long panels are wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Life {
+    /// Across calls: they have memory of their own.
+    Long,
+    /// For a few products: their memory is that of panels before them.
+    Short,
+}
+
+/// At most this many blocks of memory wait for the next panels of a thread.
+const SPARE: usize = 4;
+/// Larger ones, in words, are given back.
+const SPARE_WORDS: usize = 1 << 19;
+
+thread_local! {
+    /// The memory of panels that are gone.
+    static GONE: RefCell<Vec<Buffer>> = const { RefCell::new(Vec::new()) };
+}
+
+impl<T: Lane> Drop for Packed<T> {
+    fn drop(&mut self) {
+        if self.life == Life::Short && self.panels.len() <= SPARE_WORDS {
+            let memory = std::mem::replace(&mut self.panels, AVec::new(64));
+            GONE.with_borrow_mut(|gone| {
+                if gone.len() < SPARE {
+                    gone.push(memory);
+                }
+            });
+        }
+    }
 }
 
 impl<T: Lane> Packed<T> {
@@ -23,13 +61,26 @@ impl<T: Lane> Packed<T> {
         Some(Self::by(S::isa()?, matrix))
     }
 
+    /// The same for a few products of this thread: memory is taken from panels before, and left to those after.
+    ///
+    /// # Panics
+    /// When the matrix leaves its slice.
+    pub fn for_now<S: Source<T>>(matrix: Matrix<'_, S>) -> Option<Self> {
+        let memory = GONE.with_borrow_mut(Vec::pop).unwrap_or_else(|| AVec::new(64));
+        Some(Self::into_memory(S::isa()?, matrix, memory, Life::Short))
+    }
+
     pub(crate) fn by<S: Source<T>>(isa: &'static Isa<T>, matrix: Matrix<'_, S>) -> Self {
+        Self::into_memory(isa, matrix, AVec::new(64), Life::Long)
+    }
+
+    fn into_memory<S: Source<T>>(isa: &'static Isa<T>, matrix: Matrix<'_, S>, mut memory: Buffer, life: Life) -> Self {
         matrix.shape.check(matrix.data.len());
         let (rows, cols) = (matrix.shape.rows, matrix.shape.cols);
         let view = View::of(matrix);
         let width = isa.cols;
-        let mut panels = AVec::with_capacity(64, rows * cols.div_ceil(width) * width);
-        panels.resize(rows * cols.div_ceil(width) * width, T::ZERO);
+        let len = rows * cols.div_ceil(width) * width;
+        let panels = numbers::<T>(&mut memory, len);
         if rows > 0 && cols > 0 {
             let depth = rows.div_ceil(rows.div_ceil(DEPTH));
             let slab = depth * cols.div_ceil(width) * width;
@@ -46,7 +97,7 @@ impl<T: Lane> Packed<T> {
                 });
             }
         }
-        Self { panels, rows, cols, isa }
+        Self { panels: memory, len, rows, cols, isa, life }
     }
 
     /// Rows and columns of the matrix.
@@ -56,7 +107,7 @@ impl<T: Lane> Packed<T> {
 
     /// Bytes that it takes.
     pub fn nbytes(&self) -> usize {
-        self.panels.len() * size_of::<T>()
+        self.len * size_of::<T>()
     }
 
     pub(crate) fn isa(&self) -> &'static Isa<T> {
@@ -67,6 +118,7 @@ impl<T: Lane> Packed<T> {
     pub(crate) fn panel(&self, step: usize, depth: usize, panel: usize) -> *const T {
         let width = self.isa.cols;
         let at = step * self.cols.div_ceil(width) * width + panel * depth * width;
-        self.panels[at..at + depth * width].as_ptr()
+        assert!(at + depth * width <= self.len, "a panel behind the last one");
+        self.panels.as_ptr().cast::<T>().wrapping_add(at)
     }
 }
