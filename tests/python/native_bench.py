@@ -3,7 +3,7 @@
     native    the five models: compiling against Inductor with empty and with filled caches, one call forward, one call forward and backward,
               and the most memory that tensors of a call take at a time
     kernels   programs of one fused kernel each, small and with 64 MB of data; a call of a scalar add, measured in Rust, against 2 microseconds
-    products  products of matrices, against torch.mm
+    products  products of matrices and of batches of them, against torch.mm and torch.bmm, and attention written out, against Inductor
 
 Both sides run the same text with the same number of threads in one run. Inductor compiles in this process, with a cache folder of its own; its
 calls include the guards that torch.compile checks, as a user's calls do.
@@ -58,6 +58,11 @@ KERNELS = {
 
 # Rows, columns and depth; "t" is a right operand that lies in columns, as weights do.
 PRODUCTS = ["512,512,512", "1024,1024,1024", "2048,2048,2048", "32,4096,1024", "32,4096,1024 t", "64,256,256 t", "256,1024,1024 t"]
+
+# Matrices, rows, columns and depth; the right operands lie in columns, as keys do.
+BATCHES = ["12,128,128,64", "96,128,128,64", "12,512,512,64", "12,128,64,128"]
+# Batch, heads, length and width of heads that lie side by side.
+ATTENTIONS = ["1,12,128,64", "4,12,128,64", "2,12,256,64", "8,12,512,64"]
 
 
 def source(inputs, body, rows):
@@ -178,21 +183,47 @@ def kernel_rows(pyrite_json, threads, repeat):
 
 def product_rows(pyrite_json, threads, repeat):
     with tempfile.TemporaryDirectory() as place:
+        path = pathlib.Path(place) / "product.py"
+
+        def made(inputs, body):
+            program = source(inputs, body, 0)
+            path.write_text(program)
+            module, load_args = load_module(program, path.name)
+            return module, load_inputs(load_args, path.parent)
+
+        def timed():
+            command = ["run", path, "--backend", "native", "--accuracy", "off", "--forward-only", "--repeat", repeat]
+            return pyrite_json(*command, threads=threads)["run_seconds"]
+
         for text in PRODUCTS:
             sizes, _, turned = text.partition(" ")
             m, n, k = map(int, sizes.split(","))
             right, body = (f"{n},{k}", "torch.mm(x, y.t())") if turned else (f"{k},{n}", "torch.mm(x, y)")
-            path = pathlib.Path(place) / "product.py"
-            program = source([f"x: {m},{k}", f"y: {right}"], body, 0)
-            path.write_text(program)
-            _, load_args = load_module(program, path.name)
-            x, y = load_inputs(load_args, path.parent)
+            _, (x, y) = made([f"x: {m},{k}", f"y: {right}"], body)
             out = torch.empty(m, n)
             theirs = fastest(lambda: torch.mm(x, y.t() if turned else y, out=out), repeat)
-            ours = pyrite_json(
-                "run", path, "--backend", "native", "--accuracy", "off", "--forward-only", "--repeat", repeat, threads=threads
-            )
-            yield row(f"product {text}", ours["run_seconds"], theirs, PRODUCT_BAR)
+            yield row(f"product {text}", timed(), theirs, PRODUCT_BAR)
+        for text in BATCHES:
+            count, m, n, k = map(int, text.split(","))
+            _, (x, y) = made([f"x: {count},{m},{k}", f"y: {count},{n},{k}"], "torch.bmm(x, y.transpose(1, 2))")
+            out = torch.empty(count, m, n)
+            theirs = fastest(lambda: torch.bmm(x, y.transpose(1, 2), out=out), repeat)
+            yield row(f"batch of products {text}", timed(), theirs, PRODUCT_BAR)
+        for text in ATTENTIONS:
+            module, inputs = made(*attention(*map(int, text.split(","))))
+            with inductor(module, inputs, False) as (compiled, _):
+                theirs = fastest(lambda: call(compiled, inputs, False), repeat)
+            time.sleep(SETTLE_SECONDS)
+            yield row(f"attention written out {text}", timed(), theirs, MOVING_BAR)
+
+
+def attention(batch, heads, length, width):
+    """The inputs and the body of attention by its operators, one by one."""
+    side = f"{batch},{length},{heads * width}"
+    split = f".view({batch}, {length}, {heads}, {width}).transpose(1, 2)"
+    weights = f"torch.softmax(q{split} @ k{split}.transpose(2, 3) * {width**-0.5} + m, -1)"
+    body = f"({weights} @ v{split}).transpose(1, 2).reshape({batch}, {length}, {heads * width})"
+    return [f"q: {side}", f"k: {side}", f"v: {side}", f"m: {batch},1,1,{length}"], body
 
 
 def row(name, ours, theirs, bar):
