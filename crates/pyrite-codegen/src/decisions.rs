@@ -12,7 +12,9 @@ pub const DECISIONS: &[(&str, &str)] = &[
         "part",
         "a kernel is cut into parts that can join those that write what it reads; refused, it waits for all of them",
     ),
+    ("through", "a batch of products reads or writes where a copy would take from or to; refused, the copy is made"),
     ("follow", "a kernel runs behind a product, row by row while the rows are in the cache"),
+    ("lead", "a batch of products takes rows as a kernel fills them; refused, it waits for all of them"),
     ("reuse", "a result lies where something lay that its kernel is the last to read"),
     ("emit", "a kernel becomes machine code; refused, the tile interpreter runs it"),
 ];

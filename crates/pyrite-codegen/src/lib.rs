@@ -7,9 +7,12 @@
 //! [`pieces`] lowers every operator to kernels of the loop IR, or leaves it a call. [`schedule`] fuses kernels
 //! ([`fuse`]), cuts those that read what is written in parts ([`parts`]) and finishes them ([`finish`]). A kernel becomes [`Code`]: by the x86-64 emitter ([`x86`]) where the
 //! processor has AVX2 or AVX-512, else, and as the oracle of its tests, by the tile interpreter ([`tiles`]).
-//! [`Program`] runs the pieces.
+//! [`Program`] runs the pieces: kernels, products ([`products`]), batches of them with the kernels around ([`chain`]),
+//! and calls.
 
 mod axes;
+mod chain;
+mod chain_run;
 pub mod code;
 mod code_map;
 pub mod decisions;
@@ -18,12 +21,16 @@ mod fuse;
 mod heirs;
 mod listing;
 mod loops;
+mod order;
 mod parts;
 pub mod pieces;
+mod plan;
 mod products;
 pub mod program;
+mod rows;
 pub mod schedule;
 pub mod store;
+mod through;
 pub mod tiles;
 #[cfg(target_arch = "x86_64")]
 pub mod x86;

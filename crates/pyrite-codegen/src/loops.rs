@@ -55,18 +55,23 @@ pub struct Tables {
 #[derive(Clone, Copy)]
 struct Base(*mut u8);
 
-// SAFETY: an address is only a number until compiled code follows it; see `Ready::run_part`.
+// SAFETY: an address is only a number until compiled code follows it; see `Ready::run_within`.
 #[expect(unsafe_code, reason = "parts of a kernel run on several threads")]
 unsafe impl Send for Base {}
 // SAFETY: as above.
 #[expect(unsafe_code, reason = "parts of a kernel run on several threads")]
 unsafe impl Sync for Base {}
 
+/// Positions of an axis: from one on, so many.
+pub type Bounds = (AxisId, i64, i64);
+
 /// A kernel that can be run now.
 pub struct Ready<'a> {
     loops: &'a Loops,
     tables: Cow<'a, Tables>,
     bases: Vec<Base>,
+    /// Which accesses go to blocks that the caller brings, and to which of them.
+    blocks: Vec<(usize, usize)>,
     /// Which accesses go to memory that each thread has for itself, and to which line of it.
     scratch: Vec<(usize, usize)>,
     scratch_lines: usize,
@@ -75,7 +80,7 @@ pub struct Ready<'a> {
 /// A line of the cache.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct Line {
+pub struct Line {
     _bytes: [u8; 64],
 }
 
@@ -109,24 +114,35 @@ impl Loops {
         Ok(Self { shared: shared_axis(&kernel), kernel, code, weight, writes, tables })
     }
 
+    /// The axes of which a run may be given bounds: their positions are independent of each other.
+    pub fn independent(&self) -> &[AxisId] {
+        match &self.shared {
+            Some(_) if !self.kernel.rows.is_empty() => &self.kernel.rows,
+            Some((axis, _)) => std::slice::from_ref(axis),
+            None => &[],
+        }
+    }
+
     /// Its machine code; nothing where it is interpreted.
     pub fn machine(&self) -> Option<MachineCode> {
         self.code.machine()
     }
 
-    /// Finds the memory of a call. Every buffer but scratch has been given memory.
+    /// Finds the memory of a call. Every buffer but scratch has been given memory, and but those of which callers bring
+    /// a block with each run.
     pub fn ready<'a>(
         &'a self,
         buffers: &[Buffer],
         symbols: &Symbols,
         memory: &[Option<Storage>],
+        brought: &[BufferId],
     ) -> Result<Ready<'a>, OpError> {
         let tables = match &self.tables {
             Some(tables) => Cow::Borrowed(tables),
             None => Cow::Owned(Tables::of(&self.kernel, symbols)?),
         };
         let mut bases = Vec::with_capacity(self.kernel.accesses.len());
-        let mut scratch = Vec::new();
+        let (mut scratch, mut blocks) = (Vec::new(), Vec::new());
         let mut kept: Vec<(BufferId, usize)> = Vec::new();
         let mut scratch_lines = 0;
         for (index, (access, offset)) in self.kernel.accesses.iter().zip(&tables.offsets).enumerate() {
@@ -145,13 +161,18 @@ impl Loops {
                 bases.push(Base(std::ptr::null_mut()));
                 continue;
             }
+            if let Some(block) = brought.iter().position(|known| *known == access.buffer) {
+                blocks.push((index, block));
+                bases.push(Base(std::ptr::null_mut()));
+                continue;
+            }
             let storage = memory[access.buffer.0 as usize].as_ref();
             let storage = storage.ok_or_else(|| OpError::fault("a kernel without memory"))?;
             // Reading must not count as writing: what was derived from the content stays valid.
             let first = if self.writes[index] { storage.as_mut_ptr() } else { storage.as_ptr().cast_mut() };
             bases.push(Base(first.wrapping_offset(*offset as isize * access.dtype.size() as isize)));
         }
-        Ok(Ready { loops: self, tables, bases, scratch, scratch_lines })
+        Ok(Ready { loops: self, tables, bases, blocks, scratch, scratch_lines })
     }
 }
 
@@ -170,32 +191,39 @@ impl Ready<'_> {
                 let parts: Vec<(i64, i64)> =
                     (0..extent).step_by(share as usize).map(|begin| (begin, share.min(extent - begin))).collect();
                 if parts.len() < 2 {
-                    self.run_part(None)
+                    self.run_within(&[], &[])
                 } else {
-                    let run = |part: usize| self.run_part(Some((axis, parts[part].0, parts[part].1)));
+                    let run = |part: usize| self.run_within(&[(axis, parts[part].0, parts[part].1)], &[]);
                     pyrite_threads::map(parts.len(), run).into_iter().collect()
                 }
             }
-            _ => self.run_part(None),
+            _ => self.run_within(&[], &[]),
         };
         done.map_err(|fault| self.loops.error(fault))
     }
 
-    /// Runs all of the kernel, or `count` positions of the axis that threads share from `begin` on.
-    pub fn run_part(&self, part: Option<(AxisId, i64, i64)>) -> Result<(), Fault> {
+    /// Runs the kernel within bounds of axes whose positions are independent of each other. A block holds what its
+    /// buffer has within the bounds, and from the first position on.
+    pub fn run_within(&self, bounds: &[Bounds], blocks: &[*mut u8]) -> Result<(), Fault> {
         let (tables, kernel) = (&self.tables, &self.loops.kernel);
         let axes = kernel.axes.len();
         let mut bases: Vec<*mut u8> = self.bases.iter().map(|base| base.0).collect();
         let mut begins = vec![0; axes];
         let mut extents = Cow::Borrowed(&tables.extents);
-        if let Some((axis, begin, count)) = part {
+        for &(axis, begin, count) in bounds {
             extents.to_mut()[axis.0 as usize] = count;
             begins[axis.0 as usize] = begin;
+        }
+        if !bounds.is_empty() {
             for (index, (base, access)) in bases.iter_mut().zip(&kernel.accesses).enumerate() {
-                let step = tables.steps[index * axes + axis.0 as usize];
-                let bytes = begin * step * access.dtype.size() as i64;
-                *base = base.wrapping_offset(bytes as isize);
+                let steps = &tables.steps[index * axes..(index + 1) * axes];
+                let moved: i64 = bounds.iter().map(|(axis, begin, _)| begin * steps[axis.0 as usize]).sum();
+                *base = base.wrapping_offset((moved * access.dtype.size() as i64) as isize);
             }
+        }
+        for &(access, block) in &self.blocks {
+            let bytes = tables.offsets[access] * kernel.accesses[access].dtype.size() as i64;
+            bases[access] = blocks[block].wrapping_offset(bytes as isize);
         }
         let mut lines = SCRATCH.take();
         lines.resize(self.scratch_lines.max(lines.len()), Line::default());

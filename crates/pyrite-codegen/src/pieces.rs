@@ -77,6 +77,17 @@ pub struct Pieces {
     pub output: Value<Place>,
     /// The operators that stayed calls, though they are not meant to be.
     pub fallbacks: Vec<String>,
+    /// The copies that the graph asks for.
+    pub copies: Vec<Copied>,
+}
+
+/// A copy: the same elements in another order.
+#[derive(Clone, Debug)]
+pub struct Copied {
+    /// What is copied.
+    pub from: Place,
+    /// Where it lies then, in a buffer of its own.
+    pub to: Place,
 }
 
 struct Cutter<'a, 'd> {
@@ -98,6 +109,7 @@ pub fn pieces(graph: &Graph, registry: &Registry, decisions: &mut Decisions<'_>)
             inputs: Vec::new(),
             output: Value::None,
             fallbacks: Vec::new(),
+            copies: Vec::new(),
         },
         storages: FxHashMap::default(),
     };
@@ -231,6 +243,11 @@ impl Cutter<'_, '_> {
                 Value::Int(_) | Value::Float(_) | Value::Bool(_) if of_sizes => Ok(results),
                 _ => Err(OpError::unsupported(format!("{} in compiled programs", op.name()))),
             };
+        }
+        if let ("aten.clone.default", Some(from), [to]) =
+            (op.name(), args.first().and_then(Value::as_tensor), &flat[..])
+        {
+            self.pieces.copies.push(Copied { from: from.clone(), to: to.clone() });
         }
         let decision = format!("lower {} at {}", op.name(), node.name);
         if let Lower::Rule(rule) = op.def.lower

@@ -16,22 +16,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use half::{bf16, f16};
 use pyrite_ir::lower::Place;
 use pyrite_ir::{OpError, Value};
-use pyrite_loops::{AxisId, BufferId, Inst};
+use pyrite_loops::BufferId;
 use pyrite_matmul::{Base, Lane, Matrix, Onto, Packed, Pair, Request, Right, Shape, Source, Threads, multiply_into};
 use pyrite_tensor::{DType, Element, Layout, Stamp, Storage, Tensor};
 
 use crate::code::Fault;
 use crate::loops::{Loops, Ready};
 use crate::pieces::{Buffer, Origin, Outside};
+use crate::rows::Rows;
 
 /// Weights are kept in panels for products of at most this many rows.
 const KEEP_ROWS: usize = 1024;
 /// Bytes that all programs together keep in panels.
 const KEEP_BYTES: usize = 512 << 20;
 /// Products of at most this many multiplications are calls: those are more exact.
-const SMALL: usize = 1 << 12;
+pub const SMALL: usize = 1 << 12;
 /// From this many rows on a kernel may follow: below, threads had better share columns.
-const FOLLOWED_ROWS: i64 = 64;
+pub const FOLLOWED_ROWS: i64 = 64;
 
 /// A product; see the module's text.
 pub struct Product {
@@ -44,12 +45,11 @@ pub struct Product {
     weighted: bool,
 }
 
-/// A kernel that follows a product, and how many positions of its shared axis belong to a row of the product.
+/// A kernel that follows a product, and how it goes through the product's rows.
 pub struct Follower {
     /// The kernel.
     pub loops: Box<Loops>,
-    axis: AxisId,
-    positions: i64,
+    rows: Rows,
 }
 
 /// `out = bias + scale·(lhs @ rhs)`.
@@ -88,42 +88,19 @@ impl Product {
     }
 
     /// How a kernel that comes next can follow row by row, if it can.
-    pub fn followed_by(&self, loops: &Loops) -> Option<(AxisId, i64)> {
+    pub fn followed_by(&self, loops: &Loops) -> Option<Rows> {
         let meta = &self.terms.out.meta;
         let (rows, row) = (meta.shape[0].as_int()?, meta.stride[0].as_int()?);
-        let (tables, (axis, grain)) = (loops.tables.as_ref()?, loops.shared?);
-        let extent = tables.extents[axis.0 as usize];
-        if rows < FOLLOWED_ROWS || extent % rows != 0 || !matches!(meta.dtype, DType::F32 | DType::F64) {
+        if rows < FOLLOWED_ROWS || !matches!(meta.dtype, DType::F32 | DType::F64) {
             return None;
         }
-        let positions = extent / rows;
-        let jumps = loops.kernel.phases.iter().any(|phase| {
-            phase.code.insts().iter().any(|inst| match inst {
-                Inst::Gather { access, .. } | Inst::Scatter { access, .. } => {
-                    loops.kernel.access(*access).buffer == self.out()
-                }
-                _ => false,
-            })
-        });
-        let axes = loops.kernel.axes.len();
-        let in_row = |index: usize| {
-            let steps = &tables.steps[index * axes..(index + 1) * axes];
-            let step = steps[axis.0 as usize];
-            let others = steps.iter().zip(&tables.extents).enumerate().filter(|(at, _)| *at != axis.0 as usize);
-            let reach: i64 = others.map(|(_, (step, extent))| step * (extent - 1).max(0)).sum();
-            let first = tables.offsets[index];
-            let forward = steps.iter().all(|step| *step >= 0);
-            forward && step * positions == row && first >= 0 && first + reach + (positions - 1) * step < row
-        };
-        let accesses = &loops.kernel.accesses;
-        let rowwise = (0..accesses.len()).all(|index| accesses[index].buffer != self.out() || in_row(index));
         let writes = loops.kernel.written().contains(&self.out());
-        (positions >= grain && rowwise && !jumps && !writes).then_some((axis, positions))
+        if writes { None } else { Rows::of(loops, self.out(), rows, row) }
     }
 
     /// Lets a kernel follow.
-    pub fn follow(&mut self, loops: Box<Loops>, (axis, positions): (AxisId, i64)) {
-        self.follower = Some(Follower { loops, axis, positions });
+    pub fn follow(&mut self, loops: Box<Loops>, rows: Rows) {
+        self.follower = Some(Follower { loops, rows });
     }
 
     /// The tensors of a call, each from its place.
@@ -160,11 +137,11 @@ impl Product {
         let fault: Mutex<Option<Fault>> = Mutex::new(None);
         let follow = |rows: Range<usize>| {
             let (Some(ready), Some(follower)) = (ready, &self.follower) else { return };
-            let (begin, count) = (rows.start as i64, rows.len() as i64);
-            let part = (follower.axis, begin * follower.positions, count * follower.positions);
-            if let Err(found) = ready.run_part(Some(part)) {
-                *fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
-            }
+            follower.rows.bounds(rows.start as i64..rows.end as i64, |bounds, _| {
+                if let Err(found) = ready.run_within(bounds, &[]) {
+                    *fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+                }
+            });
         };
         let finish = ready.map(|_| &follow as &(dyn Fn(Range<usize>) + Sync));
         let (left, right) = (operands.lhs.storage().read::<T>(), operands.rhs.storage().read::<T>());

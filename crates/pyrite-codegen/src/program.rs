@@ -20,18 +20,18 @@ use pyrite_passes::Gate;
 use pyrite_sym::SymInt;
 use pyrite_tensor::random::TorchGenerator;
 use pyrite_tensor::{Layout, Storage, Tensor};
-use pyrite_trace::Stage;
-use rustc_hash::FxHashSet;
 
+use crate::Generator;
+use crate::chain::{Batch, Chain, Link};
+use crate::chain_run::{Extents, Given, Operands};
 use crate::decisions::Decisions;
-use crate::heirs::{Heir, heirs};
-use crate::listing;
+use crate::heirs::Heir;
 use crate::loops::{Loops, Symbols, eval};
-use crate::pieces::{Buffer, Origin, Outside, Piece, Pieces, pieces};
+use crate::pieces::{Origin, Outside};
+pub use crate::plan::Plan;
+use crate::plan::{Action, Step};
 use crate::products::{Product, Weight};
-use crate::schedule::{inputs_of, outputs_of, places, schedule};
 use crate::store::Nothing;
-use crate::{CodeStore, Generator};
 
 /// Is told of every call of an operator, and of every kernel by a node of its name, as it is done. A value that has been
 /// written over by then is `None`.
@@ -43,29 +43,6 @@ pub struct Program {
     constants: HashMap<Arc<str>, Tensor>,
     /// What is kept of the right operand of each step that is a product.
     weights: Vec<Weight>,
-}
-
-/// What programs of equal graphs share.
-pub struct Plan {
-    steps: Vec<Step>,
-    buffers: Vec<Buffer>,
-    inputs: Vec<Value<Place>>,
-    output: Value<Place>,
-    fallbacks: Vec<String>,
-}
-
-struct Step {
-    action: Action,
-    /// Results that are written over what the step is the last to read.
-    heirs: Vec<Heir>,
-    /// Buffers that nothing uses afterwards.
-    frees: Vec<BufferId>,
-}
-
-enum Action {
-    Loops(Box<Loops>),
-    Outside(Box<Outside>),
-    Product(Box<Product>),
 }
 
 impl Program {
@@ -98,79 +75,6 @@ impl Program {
     }
 }
 
-impl Plan {
-    /// Compiles a functional graph. Decisions ask their gate; code comes from the store where it has some.
-    pub fn of(
-        graph: &Graph,
-        registry: &Registry,
-        generator: Generator,
-        decisions: &mut Decisions<'_>,
-        store: &dyn CodeStore,
-    ) -> Result<Self, NodeError> {
-        let _stage = pyrite_trace::stage(Stage::Native);
-        listing::tell_graph(graph);
-        let mut cut = {
-            let _step = pyrite_trace::step("lower");
-            pieces(graph, registry, decisions)?
-        };
-        listing::tell_pieces(&cut);
-        {
-            let _step = pyrite_trace::step("schedule");
-            schedule(&mut cut, decisions);
-        }
-        let emitting = pyrite_trace::step("emit");
-        let Pieces { buffers, pieces, inputs, output, fallbacks } = cut;
-        let frees = last_uses(&pieces, &output);
-        let mut steps: Vec<Step> = Vec::with_capacity(pieces.len());
-        for (piece, frees) in pieces.into_iter().zip(frees) {
-            let mut heirs = Vec::new();
-            let action = match piece {
-                Piece::Outside(call) => match Product::of(call, &buffers) {
-                    Ok(product) => Action::Product(Box::new(product)),
-                    Err(call) => Action::Outside(call),
-                },
-                Piece::Loops(mut kernel) => {
-                    let decision = format!("emit {}", kernel.name);
-                    let allowed = decisions.allow(&decision);
-                    if allowed {
-                        decisions.made(&decision, &mut kernel);
-                    }
-                    let generator = if allowed { generator } else { Generator::Tiles };
-                    let loops = Box::new(Loops::new(kernel, generator, store)?);
-                    if let Some(Step { action: Action::Product(product), heirs, frees: earlier }) = steps.last_mut()
-                        && product.follower.is_none()
-                        && let Some(how) = product.followed_by(&loops)
-                        && decisions.allow(&format!("follow {} with {}", product.outside.node.name, loops.kernel.name))
-                    {
-                        // What the product reads is still read when the first rows are followed.
-                        let dying: Vec<BufferId> = frees.iter().copied().filter(|id| *id == product.out()).collect();
-                        heirs.extend(allowed_heirs(&loops.kernel, &dying, &buffers, decisions));
-                        product.follow(loops, how);
-                        earlier.extend(frees);
-                        continue;
-                    }
-                    heirs = allowed_heirs(&loops.kernel, &frees, &buffers, decisions);
-                    Action::Loops(loops)
-                }
-            };
-            steps.push(Step { action, heirs, frees });
-        }
-        drop(emitting);
-        let plan = Self { steps, buffers, inputs, output, fallbacks };
-        listing::tell_schedule(|| plan.to_string());
-        listing::tell_kernels(&plan.buffers, plan.loops());
-        Ok(plan)
-    }
-
-    fn loops(&self) -> impl Iterator<Item = &Loops> {
-        self.steps.iter().filter_map(|step| match &step.action {
-            Action::Loops(loops) => Some(&**loops),
-            Action::Product(product) => product.follower.as_ref().map(|follower| &*follower.loops),
-            Action::Outside(_) => None,
-        })
-    }
-}
-
 impl Program {
     /// The operators that run through their reference kernels without being meant to.
     pub fn fallbacks(&self) -> &[String] {
@@ -179,7 +83,12 @@ impl Program {
 
     /// How many operators are called.
     pub fn calls(&self) -> usize {
-        self.plan.steps.iter().filter(|step| !matches!(step.action, Action::Loops(_))).count()
+        let calls = |step: &Step| match &step.action {
+            Action::Loops(_) => 0,
+            Action::Outside(_) | Action::Product(_) => 1,
+            Action::Chain(chain) => chain.products().count(),
+        };
+        self.plan.steps.iter().map(calls).sum()
     }
 
     /// The kernels in the order they run.
@@ -209,6 +118,20 @@ impl Program {
                         .map_err(|error| NodeError::at(&product.outside.node, error))?;
                     let overwritten = step.heirs.iter().any(|heir| heir.of == product.out());
                     observe(&product.outside.node, if overwritten { &Value::None } else { &value });
+                }
+                Action::Chain(chain) => {
+                    self.run_chain(chain, &context, &symbols, &mut memory)?;
+                    for batch in chain.products() {
+                        let gone = chain.block_of(batch.out.buffer).is_some()
+                            || batch.is_redirected()
+                            || step.heirs.iter().any(|heir| heir.of == batch.out.buffer);
+                        let value = if gone {
+                            Value::None
+                        } else {
+                            Value::Tensor(self.tensor(&batch.out, &symbols, &mut memory)?)
+                        };
+                        observe(&batch.outside.node, &value);
+                    }
                 }
                 Action::Outside(outside) => {
                     let value = run_outside(outside, &context, &symbols, &mut memory)
@@ -318,7 +241,7 @@ impl Program {
             if memory[heir.0 as usize].is_some() {
                 continue;
             }
-            if matches!(step.action, Action::Product(_)) {
+            if matches!(step.action, Action::Product(_) | Action::Chain(_)) {
                 self.provide(*of, symbols, memory)?;
             }
             let result = &self.plan.buffers[heir.0 as usize];
@@ -331,8 +254,8 @@ impl Program {
     }
 
     fn run_loops(&self, loops: &Loops, symbols: &Symbols, memory: &mut [Option<Storage>]) -> Result<(), OpError> {
-        self.provide_for(loops, symbols, memory)?;
-        loops.ready(&self.plan.buffers, symbols, memory)?.run()
+        self.provide_for(loops, symbols, memory, &[])?;
+        loops.ready(&self.plan.buffers, symbols, memory, &[])?.run()
     }
 
     /// Computes a product and runs the kernel that follows it.
@@ -352,8 +275,8 @@ impl Program {
         }
         let ready = match loops {
             Some(loops) => {
-                self.provide_for(loops, symbols, memory)?;
-                Some(loops.ready(&self.plan.buffers, symbols, memory)?)
+                self.provide_for(loops, symbols, memory, &[])?;
+                Some(loops.ready(&self.plan.buffers, symbols, memory, &[])?)
             }
             None => None,
         };
@@ -361,10 +284,86 @@ impl Program {
         Ok(Value::Tensor(operands.out))
     }
 
+    /// Runs the links of a chain, block by block or, where matrices are small, one after the other.
+    fn run_chain(
+        &self,
+        chain: &Chain,
+        context: &Context<'_>,
+        symbols: &Symbols,
+        memory: &mut [Option<Storage>],
+    ) -> Result<(), NodeError> {
+        let mut extents = Vec::new();
+        for batch in chain.products() {
+            let (lhs, out) = (layout_of(&batch.lhs.meta, symbols)?, layout_of(&batch.out.meta, symbols)?);
+            extents.push(Extents::of(&lhs.shape, &out.shape));
+        }
+        if extents.iter().any(|extents| extents.is_small()) {
+            for link in &chain.links {
+                match link {
+                    Link::Kernel(loops, _) => self.run_loops(loops, symbols, memory)?,
+                    Link::Product(batch) => self
+                        .call_batch(batch, context, symbols, memory)
+                        .map_err(|error| NodeError::at(&batch.outside.node, error))?,
+                }
+            }
+            return Ok(());
+        }
+        let blocks: Vec<BufferId> = chain.blocks.iter().map(|block| block.buffer).collect();
+        let mut given = Vec::with_capacity(chain.links.len());
+        for link in &chain.links {
+            given.push(match link {
+                Link::Kernel(loops, _) => {
+                    self.provide_for(loops, symbols, memory, &blocks)?;
+                    Given::Kernel(loops.ready(&self.plan.buffers, symbols, memory, &blocks)?)
+                }
+                Link::Product(batch) => {
+                    let mut tensor = |place: &Place| {
+                        let own = !blocks.contains(&place.buffer);
+                        own.then(|| self.tensor(place, symbols, memory)).transpose()
+                    };
+                    let (lhs, out) = (tensor(&batch.lhs)?, tensor(&batch.out)?);
+                    let rhs = self.tensor(&batch.rhs, symbols, memory)?;
+                    Given::Product(Operands { lhs, led: chain.fills(batch.lhs.buffer), rhs, out })
+                }
+            });
+        }
+        Ok(chain.run(&given, &extents)?)
+    }
+
+    /// Makes the call that a product of batches stands for.
+    fn call_batch(
+        &self,
+        batch: &Batch,
+        context: &Context<'_>,
+        symbols: &Symbols,
+        memory: &mut [Option<Storage>],
+    ) -> Result<(), OpError> {
+        // A call knows one dimension that numbers matrices.
+        let mut operand = |place: &Place| {
+            let tensor = self.tensor(place, symbols, memory)?;
+            let (counts, matrix) = tensor.shape().split_at(tensor.rank() - 2);
+            let flat = [&[counts.iter().product()], matrix].concat();
+            Ok::<_, OpError>(Value::Tensor(tensor.reshaped(&flat)))
+        };
+        let args = vec![operand(&batch.lhs)?, operand(&batch.rhs)?];
+        let value = call(context, &batch.outside.op, args)?;
+        let out = self.tensor(&batch.out, symbols, memory)?;
+        let result = value.as_tensor().ok_or_else(|| OpError::fault("a product without a result"))?;
+        out.write_from(&result.reshaped(out.shape()));
+        Ok(())
+    }
+
     /// Makes sure that everything a kernel touches has memory.
-    fn provide_for(&self, loops: &Loops, symbols: &Symbols, memory: &mut [Option<Storage>]) -> Result<(), OpError> {
+    fn provide_for(
+        &self,
+        loops: &Loops,
+        symbols: &Symbols,
+        memory: &mut [Option<Storage>],
+        but: &[BufferId],
+    ) -> Result<(), OpError> {
         for access in &loops.kernel.accesses {
-            if self.plan.buffers[access.buffer.0 as usize].origin != Origin::Scratch {
+            let scratch = self.plan.buffers[access.buffer.0 as usize].origin == Origin::Scratch;
+            if !scratch && !but.contains(&access.buffer) {
                 self.provide(access.buffer, symbols, memory)?;
             }
         }
@@ -375,29 +374,6 @@ impl Program {
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.plan.fmt(f)
-    }
-}
-
-/// The kernels with their memory dependencies, and the calls, in the order they run.
-impl fmt::Display for Plan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kernel = |kernel: &Kernel| listing::kernel(&self.buffers, kernel);
-        let call = |outside: &Outside| listing::call(&self.buffers, outside);
-        for step in &self.steps {
-            match &step.action {
-                Action::Loops(loops) => writeln!(f, "{}", kernel(&loops.kernel))?,
-                Action::Outside(outside) => writeln!(f, "{}\n", call(outside))?,
-                Action::Product(product) => match &product.follower {
-                    Some(follower) => {
-                        let name = &follower.loops.kernel.name;
-                        writeln!(f, "{}, row by row followed by {name}", call(&product.outside))?;
-                        writeln!(f, "{}", kernel(&follower.loops.kernel))?;
-                    }
-                    None => writeln!(f, "{}\n", call(&product.outside))?,
-                },
-            }
-        }
-        Ok(())
     }
 }
 
@@ -451,30 +427,6 @@ fn with_sizes(value: Value<Tensor>, symbols: &Symbols) -> Result<Value<Tensor>, 
         Value::List(items) => Value::List(items.into_iter().map(|v| with_sizes(v, symbols)).collect::<Result<_, _>>()?),
         other => other,
     })
-}
-
-/// The results of a kernel that may be written over what dies in it; each is a decision.
-fn allowed_heirs(kernel: &Kernel, dying: &[BufferId], buffers: &[Buffer], decisions: &mut Decisions<'_>) -> Vec<Heir> {
-    let mut found = heirs(kernel, dying, buffers);
-    found.retain(|Heir { of, heir }| {
-        let name = |id: &BufferId| listing::buffer_name(buffers, *id);
-        decisions.allow(&format!("reuse {} for {} in {}", name(of), name(heir), kernel.name))
-    });
-    found
-}
-
-/// For each piece the buffers that nothing uses afterwards.
-fn last_uses(pieces: &[Piece], output: &Value<Place>) -> Vec<Vec<BufferId>> {
-    let mut seen: FxHashSet<BufferId> = places(output).into_iter().collect();
-    let mut frees = vec![Vec::new(); pieces.len()];
-    for (piece, frees) in pieces.iter().zip(&mut frees).rev() {
-        for buffer in inputs_of(piece).into_iter().chain(outputs_of(piece)) {
-            if seen.insert(buffer) {
-                frees.push(buffer);
-            }
-        }
-    }
-    frees
 }
 
 /// A result in which symbolic numbers have their values.

@@ -1,0 +1,113 @@
+//! The rows of a buffer among the positions of a kernel.
+//!
+//! A buffer is looked at as so many rows of so many elements, one after the other. A kernel goes through it *row by row*
+//! if there are axes whose positions are independent of each other and which number the rows in order, like the digits
+//! of a number, and if everything the kernel touches at such a position lies within that row. Then any rows of the
+//! buffer can be computed, or used, apart from the others: as [`Bounds`] of those axes.
+
+use std::ops::Range;
+
+use pyrite_loops::{AxisId, BufferId, Inst, Lanes};
+
+use crate::loops::{Bounds, Loops};
+
+/// Vectors that go across rows are worth it from this many positions of a row on.
+const GRAIN: i64 = 64;
+
+/// How a kernel goes through rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rows {
+    /// The axes that number rows, and how many rows each tells apart; the last one is the fastest.
+    digits: Vec<(AxisId, i64)>,
+    /// How many positions of the last axis belong to a row.
+    positions: i64,
+}
+
+impl Rows {
+    /// How a kernel goes through a buffer of `rows` rows of `row` elements each, if it does so row by row. Only kernels
+    /// of known sizes do.
+    pub fn of(loops: &Loops, buffer: BufferId, rows: i64, row: i64) -> Option<Self> {
+        let kernel = &loops.kernel;
+        let tables = loops.tables.as_ref()?;
+        let jumps = kernel.phases.iter().flat_map(|phase| phase.code.insts()).any(|inst| match inst {
+            Inst::Gather { access, .. } | Inst::Scatter { access, .. } => kernel.access(*access).buffer == buffer,
+            _ => false,
+        });
+        if jumps || rows < 1 || row < 1 {
+            return None;
+        }
+        let axes = kernel.axes.len();
+        let mut found: Option<Self> = None;
+        for index in (0..kernel.accesses.len()).filter(|index| kernel.accesses[*index].buffer == buffer) {
+            let steps = &tables.steps[index * axes..(index + 1) * axes];
+            let way = Self::along(loops, steps, &tables.extents, tables.offsets[index], (rows, row))?;
+            if found.get_or_insert_with(|| way.clone()) != &way {
+                return None;
+            }
+        }
+        found
+    }
+
+    /// How one access goes through rows.
+    fn along(loops: &Loops, steps: &[i64], extents: &[i64], first: i64, (rows, row): (i64, i64)) -> Option<Self> {
+        let of = |axis: AxisId| (steps[axis.0 as usize], extents[axis.0 as usize]);
+        let crosses = |axis: &AxisId| {
+            let (step, extent) = of(*axis);
+            extent > 1 && step.checked_mul(extent).is_some_and(|reach| reach > row)
+        };
+        let mut crossing: Vec<AxisId> = loops.independent().iter().copied().filter(crosses).collect();
+        crossing.sort_by_key(|axis| of(*axis).0);
+        let (&last, outer) = crossing.split_first()?;
+        let (step, extent) = of(last);
+        let positions = if step > 0 && row % step == 0 { row / step } else { return None };
+        if extent % positions != 0 || positions < grain(loops, last) {
+            return None;
+        }
+        let mut digits = vec![(last, extent / positions)];
+        let mut reached = step * extent;
+        for axis in outer {
+            let (step, extent) = of(*axis);
+            if step != reached {
+                return None;
+            }
+            digits.push((*axis, extent));
+            reached *= extent;
+        }
+        digits.reverse();
+        let others = (0..steps.len()).filter(|at| !crossing.contains(&AxisId(*at as u32)));
+        let within: i64 = others.map(|at| steps[at] * (extents[at] - 1).max(0)).sum();
+        let forward = steps.iter().all(|step| *step >= 0) && first >= 0;
+        let inside = forward && first + within + (positions - 1) * step < row;
+        (inside && reached == rows.checked_mul(row)?).then_some(Self { digits, positions })
+    }
+
+    /// Some rows as bounds of axes, and the first row of each.
+    pub fn bounds(&self, rows: Range<i64>, mut run: impl FnMut(&[Bounds], i64)) {
+        let Some((&(last, fast), outer)) = self.digits.split_last() else { return };
+        let mut bounds: Vec<Bounds> = self.digits.iter().map(|(axis, _)| (*axis, 0, 1)).collect();
+        let mut row = rows.start;
+        while row < rows.end {
+            let begin = row % fast;
+            let count = (rows.end - row).min(fast - begin);
+            let mut rest = row / fast;
+            for (at, (axis, digits)) in outer.iter().enumerate().rev() {
+                bounds[at] = (*axis, rest % digits, 1);
+                rest /= digits;
+            }
+            bounds[outer.len()] = (last, begin * self.positions, count * self.positions);
+            run(&bounds, row);
+            row += count;
+        }
+    }
+}
+
+/// How many positions of an axis are worth a run.
+fn grain(loops: &Loops, axis: AxisId) -> i64 {
+    let kernel = &loops.kernel;
+    let lanes = if kernel.rows.is_empty() {
+        kernel.phases.first().is_some_and(|phase| phase.axes.last() == Some(&axis))
+    } else {
+        kernel.lanes == Lanes::Rows && kernel.rows.last() == Some(&axis)
+    };
+    if lanes { GRAIN } else { 1 }
+}
