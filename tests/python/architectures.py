@@ -135,9 +135,10 @@ TORCHVISION = {
     "convnext_tiny": (64, {}),
     "densenet121": (64, {}),
     "efficientnet_b0": (64, {}),
-    # Their auxiliary classifiers take larger pictures.
+    # Their auxiliary classifiers take larger pictures. Smaller ones would be one pixel in the end, and a mean of two values turns any rounding
+    # into something else.
     "googlenet": (64, {"aux_logits": False, "init_weights": False}),
-    "inception_v3": (96, {"aux_logits": False, "init_weights": False}),
+    "inception_v3": (160, {"aux_logits": False, "init_weights": False}),
     "maxvit_t": (224, {}),
     "mnasnet0_5": (64, {}),
     "mobilenet_v2": (64, {}),
