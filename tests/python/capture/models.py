@@ -130,8 +130,7 @@ def check(name, compiler):
         double = copy.deepcopy(model).double()
         for step in range(2):
             want, have = observed(model, model, inputs, step), observed(compiled, other, inputs, step)
-            found = differing(want, have)
-            if found and not as_near_the_truth(want, have, observed(double, double, doubled(inputs), step)):
+            if found := parting(want, have, lambda: observed(double, double, doubled(inputs), step)):
                 return f"{mode} mode, call {step + 1}: {found}"
             double.load_state_dict(model.state_dict())
     return None
@@ -141,17 +140,55 @@ def doubled(inputs):
     return tuple(value.double() if value.is_floating_point() else value for value in inputs)
 
 
+def parting(want, have, truth):
+    """Where compiled results differ from eager's, as a sentence, or `None`. `truth()` gives them in double precision, for those to be near to that
+    are not near to eager's: a relu whose input is almost zero turns over by rounding."""
+    if found := form_difference(want, have):
+        return found
+    found = value_difference(want, have)
+    return found if found and not as_near_the_truth(want, have, truth()) else None
+
+
+def form_difference(want, have):
+    """What differs that no rounding excuses."""
+    if want.keys() != have.keys():
+        return f"{sorted(want.keys() ^ have.keys())[:3]} on one side only"
+    for name, expected in want.items():
+        found = have[name]
+        if (expected.dtype, expected.shape) != (found.dtype, found.shape):
+            return f"{name} is {found.dtype} {tuple(found.shape)} instead of {expected.dtype} {tuple(expected.shape)}"
+        if name.startswith("output") and expected.stride() != found.stride():
+            return f"{name} has strides {found.stride()} instead of {expected.stride()}"
+        if (not expected.is_floating_point() or name == "next random number") and not torch.equal(expected, found):
+            return f"{name} differs"
+    return None
+
+
+def value_difference(want, have):
+    for name, expected in want.items():
+        if expected.numel() and expected.is_floating_point():
+            # Relative to the largest element: sums in another order move the small ones.
+            worst = (expected.double() - have[name].double()).abs().max().item()
+            if not worst <= 1e-4 * expected.double().abs().max().item() + 1e-6:
+                return f"{name} is off by {worst:.3g}"
+    return None
+
+
 def as_near_the_truth(eager, compiled, truth):
-    """Whether compiled results are as near to double precision as eager's: a relu whose input is almost zero turns over by rounding."""
+    """Whether compiled results are as near to double precision as eager's, the outputs, the gradients and the buffers each among themselves."""
+    numbers = [name for name in truth if name != "next random number" and truth[name].is_floating_point() and truth[name].numel()]
+    for kind in ("output", "gradient", "buffer"):
+        names = [name for name in numbers if name.startswith(kind)]
+        # What is zero but for rounding has no scale of its own.
+        least = max((truth[name].norm().item() for name in names), default=0.0) * 1e-3 + 1e-12
 
-    def distance(found, name):
-        if not (truth[name].numel() and truth[name].is_floating_point()):
-            return 0.0 if torch.equal(found[name], eager[name]) else float("inf")
-        return ((found[name].double() - truth[name]).norm() / (truth[name].norm() + 1e-12)).item()
+        def distance(found, names=names, least=least):
+            parts = [(found[name].double() - truth[name]).norm().item() / max(truth[name].norm().item(), least) for name in names]
+            return max(parts, default=0.0)
 
-    numbers = [name for name in truth if name != "next random number"]
-    noise = max(distance(eager, name) for name in numbers)
-    return max(distance(compiled, name) for name in numbers) <= max(2 * noise, 1e-5)
+        if not distance(compiled) <= max(2 * distance(eager), 1e-5):
+            return False
+    return True
 
 
 def observed(function, model, inputs, seed):
@@ -167,25 +204,6 @@ def observed(function, model, inputs, seed):
     for p in model.parameters():
         p.grad = None
     return left
-
-
-def differing(want, have):
-    if want.keys() != have.keys():
-        return f"{sorted(want.keys() ^ have.keys())[:3]} on one side only"
-    for name, expected in want.items():
-        found = have[name]
-        if (expected.dtype, expected.shape) != (found.dtype, found.shape):
-            return f"{name} is {found.dtype} {tuple(found.shape)} instead of {expected.dtype} {tuple(expected.shape)}"
-        if name.startswith("output") and expected.stride() != found.stride():
-            return f"{name} has strides {found.stride()} instead of {expected.stride()}"
-        if expected.numel() and expected.is_floating_point():
-            # Relative to the largest element: sums in another order move the small ones.
-            worst = (expected.double() - found.double()).abs().max().item()
-            if not worst <= 1e-4 * expected.double().abs().max().item() + 1e-6:
-                return f"{name} is off by {worst:.3g}"
-        elif not torch.equal(expected, found):
-            return f"{name} differs"
-    return None
 
 
 def count(name, compiler):
