@@ -56,9 +56,25 @@ pub struct Follower {
 struct Terms {
     lhs: Place,
     rhs: Place,
-    bias: Option<Place>,
+    bias: Option<Bias>,
     out: Place,
     scale: f64,
+}
+
+/// What a product is added to.
+enum Bias {
+    /// The same dense row for all rows.
+    Row(Place),
+    /// A tensor that broadcasts to the result, times a factor: the result begins as a copy of it.
+    Whole(Place, f64),
+}
+
+impl Bias {
+    fn place(&self) -> &Place {
+        match self {
+            Self::Row(place) | Self::Whole(place, _) => place,
+        }
+    }
 }
 
 /// The tensors of a call.
@@ -67,7 +83,7 @@ pub struct Operands {
     pub lhs: Tensor,
     /// The right operand.
     pub rhs: Tensor,
-    /// The row that is added.
+    /// What is added.
     pub bias: Option<Tensor>,
     /// The result.
     pub out: Tensor,
@@ -109,7 +125,7 @@ impl Product {
         Ok(Operands {
             lhs: tensor(lhs)?,
             rhs: tensor(rhs)?,
-            bias: bias.as_ref().map(&mut tensor).transpose()?,
+            bias: bias.as_ref().map(|bias| tensor(bias.place())).transpose()?,
             out: tensor(out)?,
         })
     }
@@ -130,10 +146,18 @@ impl Product {
         weight: &Weight,
         ready: Option<&Ready<'_>>,
     ) -> Result<(), OpError> {
+        let start = match (&self.terms.bias, &operands.bias) {
+            (Some(Bias::Whole(_, factor)), Some(bias)) => {
+                operands.out.write_from(&bias.expanded(operands.out.shape()));
+                Onto::Scaled(T::rounded(*factor))
+            }
+            _ => Onto::Nothing,
+        };
         let out = operands.out.storage().as_mut_ptr().cast::<T>();
         let out = out.wrapping_add(operands.out.layout().offset as usize);
-        let bias = operands.bias.as_ref().map(|bias| (bias.storage().read::<T>(), bias.layout().offset as usize));
-        let onto = bias.as_ref().map_or(Base::Out(Onto::Nothing), |(bias, first)| Base::Row(&bias[*first..]));
+        let row = operands.bias.as_ref().filter(|_| start == Onto::Nothing);
+        let row = row.map(|bias| (bias.storage().read::<T>(), bias.layout().offset as usize));
+        let onto = row.as_ref().map_or(Base::Out(start), |(row, first)| Base::Row(&row[*first..]));
         let fault: Mutex<Option<Fault>> = Mutex::new(None);
         let follow = |rows: Range<usize>| {
             let (Some(ready), Some(follower)) = (ready, &self.follower) else { return };
@@ -244,7 +268,7 @@ impl Terms {
         let factor = |index: usize| call.args.get(index).and_then(Value::as_scalar).map(pyrite_tensor::Scalar::to_f64);
         let (lhs, rhs, bias, scale) = match call.op.name() {
             "aten.mm.default" => (tensor(0)?, tensor(1)?, None, 1.0),
-            "aten.addmm.default" if factor(3) == Some(1.0) => (tensor(1)?, tensor(2)?, Some(tensor(0)?), factor(4)?),
+            "aten.addmm.default" => (tensor(1)?, tensor(2)?, Some((tensor(0)?, factor(3)?)), factor(4)?),
             _ => return None,
         };
         let dtype = out.meta.dtype;
@@ -253,11 +277,16 @@ impl Terms {
             DType::F32 | DType::BF16 | DType::F16 => !f32::isas().is_empty(),
             _ => false,
         };
-        let same = [&lhs, &rhs].into_iter().chain(&bias).all(|place| place.meta.dtype == dtype);
         let is_row = |bias: &Place| {
             bias.meta.rank() == 1 && bias.meta.shape[0].is_eq(&out.meta.shape[1]) && bias.meta.stride[0].is_eq(1)
         };
-        let fits = known && same && scale != 0.0 && bias.as_ref().is_none_or(is_row);
+        // A factor of zero means that the bias is not looked at.
+        let bias = bias.filter(|(_, factor)| *factor != 0.0).map(|(place, factor)| {
+            if factor == 1.0 && is_row(&place) { Bias::Row(place) } else { Bias::Whole(place, factor) }
+        });
+        let takes = |bias: &Bias| matches!(bias, Bias::Row(_)) || matches!(dtype, DType::F32 | DType::F64);
+        let same = [&lhs, &rhs].into_iter().chain(bias.as_ref().map(Bias::place)).all(|p| p.meta.dtype == dtype);
+        let fits = known && same && scale != 0.0 && bias.as_ref().is_none_or(takes);
         fits.then(|| Self { lhs, rhs, bias, out: out.clone(), scale })
     }
 }

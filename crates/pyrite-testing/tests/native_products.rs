@@ -130,3 +130,41 @@ fn a_kernel_that_reads_columns_waits_for_the_whole_product() {
     assert!(!program.to_string().contains("row by row"), "{program}");
     assert_close(&run(&program, &inputs), &expected(&graph, &inputs), 1e-5, "columns");
 }
+
+#[test]
+fn a_bias_of_any_shape_and_factor_is_added() {
+    let x = [tensor(&[70, 64], DType::F32, 1), tensor(&[80, 64], DType::F32, 2)];
+    for (shape, beta, alpha) in
+        [(&[70, 80][..], 1.0, 1.0), (&[80], 0.5, 2.0), (&[1, 80], 1.0, 1.0), (&[70, 1], -2.0, 1.0)]
+    {
+        let inputs = [x[0].clone(), x[1].clone(), tensor(shape, DType::F32, 3)];
+        let op = |name: &str| registry().get(name).unwrap();
+        let mut builder = Builder::new();
+        let ids: Vec<_> =
+            inputs.iter().map(|input| builder.placeholder("x", Some(Value::Tensor(Meta::of(input))))).collect();
+        let turned = builder.call(op("aten.t.default"), vec![ids[1].into()]);
+        let args = vec![ids[2].into(), ids[0].into(), turned.into(), beta.into(), alpha.into()];
+        let sum = builder.call(op("aten.addmm.default"), args);
+        let result = builder.call(op("aten.exp.default"), vec![sum.into()]);
+        builder.output(vec![result].into());
+        let graph = builder.finish();
+        let program = compile(&graph, &mut Gate::open());
+        assert!(program.to_string().contains("row by row"), "{program}");
+        for call in 0..3 {
+            let what = format!("{shape:?} {beta} {alpha}, call {call}");
+            assert_close(&run(&program, &inputs), &expected(&graph, &inputs), 1e-5, &what);
+        }
+    }
+    let unseen = [x[0].clone(), x[1].clone(), Tensor::from_slice(&[f32::NAN; 80], &[80])];
+    let op = |name: &str| registry().get(name).unwrap();
+    let mut builder = Builder::new();
+    let ids: Vec<_> =
+        unseen.iter().map(|input| builder.placeholder("x", Some(Value::Tensor(Meta::of(input))))).collect();
+    let turned = builder.call(op("aten.t.default"), vec![ids[1].into()]);
+    let args = vec![ids[2].into(), ids[0].into(), turned.into(), 0.into(), 1.into()];
+    let result = builder.call(op("aten.addmm.default"), args);
+    builder.output(vec![result].into());
+    let graph = builder.finish();
+    let program = compile(&graph, &mut Gate::open());
+    assert_close(&run(&program, &unseen), &expected(&graph, &unseen), 1e-5, "a factor of zero");
+}
