@@ -15,6 +15,7 @@ mod chain;
 mod chain_run;
 pub mod code;
 mod code_map;
+mod content;
 pub mod decisions;
 mod finish;
 mod fuse;

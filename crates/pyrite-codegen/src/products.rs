@@ -3,7 +3,7 @@
 //! A product of matrices that are not small goes straight to `pyrite-matmul`. Two things make it more than a call:
 //!
 //! - A right operand that comes from outside, a weight, is kept in panels when a second call brings the same content,
-//!   which its storage's stamp tells: a weight that was written to is packed anew. Products of many rows do not gain
+//!   which its [`Content`] tells: a weight that was written to is packed anew. Products of many rows do not gain
 //!   from that, so their weights are not kept, and all programs together keep a bounded number of bytes.
 //! - A kernel that reads nothing of the product but row by row is run on rows as they are completed, while they are in
 //!   the cache, and on the thread that has them ([`Follower`]).
@@ -18,15 +18,21 @@ use pyrite_ir::lower::Place;
 use pyrite_ir::{OpError, Value};
 use pyrite_loops::BufferId;
 use pyrite_matmul::{Base, Lane, Matrix, Onto, Packed, Pair, Request, Right, Shape, Source, Threads, multiply_into};
-use pyrite_tensor::{DType, Element, Layout, Stamp, Storage, Tensor};
+use pyrite_tensor::{DType, Element, Layout, Storage, Tensor};
 
 use crate::code::Fault;
+use crate::content::Content;
 use crate::loops::{Loops, Ready};
 use crate::pieces::{Buffer, Origin, Outside};
 use crate::rows::Rows;
 
 /// Weights are kept in panels for products of at most this many rows.
 const KEEP_ROWS: usize = 1024;
+/// Foreign weights are kept for products of at least this many rows: for fewer, reading them to sum them up takes as long
+/// as packing them.
+const SUMMED_ROWS: usize = 16;
+/// Foreign weights that change in as many calls in a row, as those in training do, are not looked at any more.
+const CHANGES: u32 = 4;
 /// Bytes that all programs together keep in panels.
 const KEEP_BYTES: usize = 512 << 20;
 /// Products of at most this many multiplications are calls: those are more exact.
@@ -204,7 +210,7 @@ impl Product {
         finish: Option<&(dyn Fn(Range<usize>) + Sync)>,
     ) {
         let keeps = self.weighted && shape.rows <= KEEP_ROWS;
-        let panels = if keeps { weight.panels::<S, T>(&operands.rhs, rhs) } else { None };
+        let panels = if keeps { weight.panels::<S, T>(&operands.rhs, rhs, shape.rows) } else { None };
         let rhs = panels.as_ref().map_or(Right::Plain(rhs), |panels| Right::Packed(&panels.0));
         let scale = T::rounded(self.terms.scale);
         let request = Request { lhs, rhs, scale, onto, threads: Threads::All, finish };
@@ -298,8 +304,10 @@ pub struct Weight(Mutex<Kept>);
 /// What the last call brought and how it was read, and its panels, if an earlier one brought the same.
 #[derive(Default)]
 struct Kept {
-    of: Option<(Stamp, Layout, TypeId)>,
+    of: Option<(Content, Layout, TypeId)>,
     panels: Option<Arc<dyn Any + Send + Sync>>,
+    /// How many calls in a row brought something else.
+    changes: u32,
 }
 
 /// Bytes that are kept in panels.
@@ -316,14 +324,24 @@ impl<T: Lane> Drop for Counted<T> {
 
 impl Weight {
     /// The panels of a matrix whose memory the caller holds for reading, if this is not the first call with it.
-    fn panels<S: Source<T>, T: Lane>(&self, tensor: &Tensor, matrix: Matrix<'_, S>) -> Option<Arc<Counted<T>>> {
-        let now = Some((tensor.storage().stamp()?, tensor.layout().clone(), TypeId::of::<S>()));
+    fn panels<S: Source<T>, T: Lane>(
+        &self,
+        tensor: &Tensor,
+        matrix: Matrix<'_, S>,
+        rows: usize,
+    ) -> Option<Arc<Counted<T>>> {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut kept = lock();
-        if kept.of != now {
-            *kept = Kept { of: now, panels: None };
+        let foreign = tensor.storage().stamp().is_none();
+        if foreign && (rows < SUMMED_ROWS || lock().changes >= CHANGES) {
             return None;
         }
+        let now = Some((Content::of(tensor), tensor.layout().clone(), TypeId::of::<S>()));
+        let mut kept = lock();
+        if kept.of != now {
+            *kept = Kept { of: now, panels: None, changes: kept.changes + 1 };
+            return None;
+        }
+        kept.changes = 0;
         if kept.panels.is_none() && KEPT.load(Ordering::Relaxed) + size_of_val(matrix.data) <= KEEP_BYTES {
             // Packing waits for other threads, and what this one does meanwhile may want the lock.
             drop(kept);

@@ -168,3 +168,31 @@ fn a_bias_of_any_shape_and_factor_is_added() {
     let program = compile(&graph, &mut Gate::open());
     assert_close(&run(&program, &unseen), &expected(&graph, &unseen), 1e-5, "a factor of zero");
 }
+
+/// A tensor over numbers that belong to somebody else, who writes to them without telling.
+#[expect(unsafe_code, reason = "memory that is not ours")]
+fn foreign(numbers: &mut [f32], shape: &[i64]) -> Tensor {
+    let start = std::ptr::NonNull::new(numbers.as_mut_ptr().cast()).unwrap();
+    // SAFETY: the numbers outlive the tensor, and are written only between calls.
+    let storage = unsafe { pyrite_tensor::Storage::foreign(start, std::mem::size_of_val(numbers), Box::new(())) };
+    Tensor::new(storage, DType::F32, pyrite_tensor::Layout::contiguous(shape)).unwrap()
+}
+
+#[test]
+fn foreign_weights_are_kept_by_their_content_and_seen_to_change() {
+    let (rows, cols, depth) = (40, 96, 64);
+    let inputs =
+        [tensor(&[rows, depth], DType::F32, 1), tensor(&[cols, depth], DType::F32, 2), tensor(&[cols], DType::F32, 3)];
+    let graph = layer(&inputs, &[]);
+    let program = compile(&graph, &mut Gate::open());
+    let mut weights: Vec<f32> = inputs[1].to_f32s();
+    // Twice the same, then a change in each call, then the same again.
+    for call in 0..12usize {
+        if (3..9).contains(&call) {
+            weights[call * 7] += 1.0;
+        }
+        let given = [inputs[0].clone(), foreign(&mut weights, &[cols, depth]), inputs[2].clone()];
+        let known = [inputs[0].clone(), Tensor::from_slice(&weights, &[cols, depth]), inputs[2].clone()];
+        assert_close(&run(&program, &given), &expected(&graph, &known), 1e-5, &format!("call {call}"));
+    }
+}

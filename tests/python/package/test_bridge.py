@@ -201,3 +201,17 @@ def test_a_result_in_the_middle_of_its_memory_outlives_the_program():
     rows = pyrite.compile(lambda x: (x * 2)[1:], backend="native")(torch.arange(4096.0).view(2, 2048))
     gc.collect()
     assert rows.storage_offset() == 2048 and rows[0, -1] == 4095 * 2
+
+
+@torch.no_grad()
+def test_weights_that_are_written_behind_torch_s_back_are_seen():
+    linear = torch.nn.Linear(64, 96)
+    x = torch.randn(40, 64)
+    compiled = pyrite.compile(linear)
+    numbers = linear.weight.numpy()
+    writes = [lambda: None, lambda: linear.weight.data.neg_(), lambda: linear.weight.add_(1), lambda: numbers.fill(0.5), lambda: None]
+    for write in writes:
+        for _ in range(3):
+            assert torch.allclose(compiled(x), linear(x), atol=1e-4)
+        write()
+    pyrite.reset()
