@@ -211,6 +211,32 @@ fn dropout_is_fused_and_its_backward_half_draws_again_instead_of_keeping_the_mas
 }
 
 #[test]
+fn dropout_between_products_draws_the_same_block_by_block() {
+    let numbers = |seed: usize| {
+        let tensor = zeros(&[6, 128, 32], DType::F32);
+        let count = tensor.numel();
+        tensor.write_f64s(&(0..count).map(|i| ((i * 31 + seed * 17) % 29) as f64 / 29.0 - 0.5).collect::<Vec<_>>());
+        tensor
+    };
+    let inputs = [numbers(1), numbers(2), numbers(3)];
+    let mut builder = Builder::new();
+    let [query, key, value] = [0, 1, 2].map(|at| input(&mut builder, &inputs[at], false));
+    let turned = call(&mut builder, "aten.permute.default", &[key.into(), sizes(&[0, 2, 1])]);
+    let scores = call(&mut builder, "aten.bmm.default", &[query.into(), turned.into()]);
+    let weights = call(&mut builder, "aten._softmax.default", &[scores.into(), (-1).into(), false.into()]);
+    let dropped = call(&mut builder, "aten.dropout.default", &[weights.into(), 0.25.into(), true.into()]);
+    let mixed = call(&mut builder, "aten.bmm.default", &[dropped.into(), value.into()]);
+    builder.output(vec![mixed].into());
+    let graph = builder.finish();
+    let expected = run(&graph, &inputs, None, Random::Stream, 9).to_f64s();
+    for by in generators() {
+        let found = run(&graph, &inputs, by, Random::Stream, 9).to_f64s();
+        let same = found.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-5);
+        assert!(same, "{by:?}");
+    }
+}
+
+#[test]
 fn the_halves_of_what_is_drawn_are_the_published_ones() {
     // Philox2x32 with seven rounds, counter and key zero.
     assert_eq!(stream::draw(0, 0) as u64, 0xcd26_be2a_257a_3673);
