@@ -81,22 +81,31 @@ impl Rows {
         (inside && reached == rows.checked_mul(row)?).then_some(Self { digits, positions })
     }
 
-    /// Some rows as bounds of axes, and the first row of each.
+    /// Some rows as bounds of axes, as few as there are, and the first row of each.
     pub fn bounds(&self, rows: Range<i64>, mut run: impl FnMut(&[Bounds], i64)) {
-        let Some((&(last, fast), outer)) = self.digits.split_last() else { return };
+        let Some(fastest) = self.digits.len().checked_sub(1) else { return };
         let mut bounds: Vec<Bounds> = self.digits.iter().map(|(axis, _)| (*axis, 0, 1)).collect();
         let mut row = rows.start;
         while row < rows.end {
-            let begin = row % fast;
-            let count = (rows.end - row).min(fast - begin);
-            let mut rest = row / fast;
-            for (at, (axis, digits)) in outer.iter().enumerate().rev() {
-                bounds[at] = (*axis, rest % digits, 1);
-                rest /= digits;
+            // The slowest digit that has a position of its own with all rows below it.
+            let (mut at, mut below) = (fastest, 1);
+            while at > 0 && row % (below * self.digits[at].1) == 0 && row + below * self.digits[at].1 <= rows.end {
+                below *= self.digits[at].1;
+                at -= 1;
             }
-            bounds[outer.len()] = (last, begin * self.positions, count * self.positions);
+            let mut rest = row / below;
+            let count = ((rows.end - row) / below).min(self.digits[at].1 - rest % self.digits[at].1);
+            for (outer, (axis, size)) in self.digits[..=at].iter().enumerate().rev() {
+                bounds[outer] = (*axis, rest % size, if outer == at { count } else { 1 });
+                rest /= size;
+            }
+            for (inner, (axis, size)) in self.digits.iter().enumerate().skip(at + 1) {
+                bounds[inner] = (*axis, 0, *size);
+            }
+            let (axis, begin, several) = bounds[fastest];
+            bounds[fastest] = (axis, begin * self.positions, several * self.positions);
             run(&bounds, row);
-            row += count;
+            row += count * below;
         }
     }
 }
@@ -110,4 +119,51 @@ fn grain(loops: &Loops, axis: AxisId) -> i64 {
         kernel.lanes == Lanes::Rows && kernel.rows.last() == Some(&axis)
     };
     if lanes { GRAIN } else { 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every row of some bounds, in order.
+    fn rows_of(way: &Rows, bounds: &[Bounds]) -> Vec<i64> {
+        let mut found = vec![0];
+        for (at, (_, begin, count)) in bounds.iter().enumerate() {
+            let positions = if at + 1 == bounds.len() { way.positions } else { 1 };
+            assert!(begin % positions == 0 && count % positions == 0 && *count > 0, "{bounds:?}");
+            let digits = begin / positions..(begin + count) / positions;
+            assert!(digits.end <= way.digits[at].1, "{bounds:?}");
+            found =
+                found.iter().flat_map(|row| digits.clone().map(move |digit| row * way.digits[at].1 + digit)).collect();
+        }
+        found
+    }
+
+    #[test]
+    fn bounds_cover_every_row_once_and_in_order() {
+        let digits = |sizes: &[i64]| sizes.iter().enumerate().map(|(at, size)| (AxisId(at as u32), *size)).collect();
+        for (sizes, positions) in [(&[7][..], 1), (&[5, 4], 3), (&[2, 3, 4], 1), (&[3, 1, 2], 2)] {
+            let way = Rows { digits: digits(sizes), positions };
+            let all: i64 = sizes.iter().product();
+            for begin in 0..all {
+                for end in begin..=all {
+                    let mut found = Vec::new();
+                    way.bounds(begin..end, |bounds, first| {
+                        assert_eq!(first, begin + found.len() as i64, "{sizes:?} {begin}..{end}");
+                        found.extend(rows_of(&way, bounds));
+                    });
+                    assert_eq!(found, (begin..end).collect::<Vec<_>>(), "{sizes:?} {begin}..{end}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn whole_positions_of_a_slow_axis_are_one_run() {
+        let way = Rows { digits: vec![(AxisId(0), 65), (AxisId(1), 4)], positions: 1 };
+        let mut runs = Vec::new();
+        way.bounds(6..23, |bounds, _| runs.push(bounds.to_vec()));
+        let axes = |slow: (i64, i64), fast: (i64, i64)| vec![(AxisId(0), slow.0, slow.1), (AxisId(1), fast.0, fast.1)];
+        assert_eq!(runs, [axes((1, 1), (2, 2)), axes((2, 3), (0, 4)), axes((5, 1), (0, 3))]);
+    }
 }
