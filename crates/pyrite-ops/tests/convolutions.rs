@@ -2,7 +2,7 @@
 //! whatever order they are taken.
 
 use proptest::prelude::*;
-use pyrite_ops::kernels::convolution::{Geometry, direct, forward, into_windows, onto_weight, windows};
+use pyrite_ops::kernels::convolution::{Geometry, direct, forward, into_windows, onto_weight, windows, winograd};
 use pyrite_ops::kernels::gemm::Factor;
 
 /// Calls `visit(element of y, element of the weight, element of x)` for every product of a convolution.
@@ -104,6 +104,41 @@ proptest! {
             agrees::<f32>(&g, "direct", (direct::forward, direct::into_windows, direct::onto_weight));
             agrees::<i64>(&g, "direct", (direct::forward, direct::into_windows, direct::onto_weight));
         }
+    }
+}
+
+/// A convolution by windows of three by three.
+fn threes() -> impl Strategy<Value = Geometry> {
+    (1..4usize, 1..20usize, 1..20usize, 1..13usize, 1..13usize, 0..4usize, 0..4usize).prop_map(
+        |(batch, inner, outer, height, width, above, beside)| {
+            let input = [1, height.max(3usize.saturating_sub(2 * above)), width.max(3usize.saturating_sub(2 * beside))];
+            let padding = [0, above, beside];
+            let output = [1, input[1] + 2 * above - 2, input[2] + 2 * beside - 2];
+            let (channels, kernel, ones) = ((inner, outer), [1, 3, 3], [1; 3]);
+            Geometry { batch, groups: 1, channels, input, output, kernel, stride: ones, padding, dilation: ones }
+        },
+    )
+}
+
+fn in_tiles(g: &Geometry, x: &[f32], weight: &[f32], bias: Option<&[f32]>, y: &mut [f32]) {
+    winograd::convolve(g, x, &winograd::Weights::forward(g, weight), bias, y);
+}
+
+/// The gradient is a convolution of its own unless the padding is wider than windows.
+fn gradient_in_tiles(g: &Geometry, y: &[f32], weight: &[f32], x: &mut [f32]) {
+    match winograd::backward(g) {
+        Some(turned) => winograd::convolve(&turned, y, &winograd::Weights::backward(g, weight), None, x),
+        None => into_windows(g, y, weight, x),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn tiles_give_what_a_plain_loop_gives(g in threes()) {
+        // Transforms add and halve, which is exact for small integers.
+        agrees::<f32>(&g, "tiles", (in_tiles, gradient_in_tiles, onto_weight));
     }
 }
 

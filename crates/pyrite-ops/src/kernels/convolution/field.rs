@@ -50,6 +50,12 @@ impl Axis {
         Self { size: g.output[dim], output, step: 1, taps }
     }
 
+    /// Of tiles of two positions of a convolution by windows of three.
+    pub fn tiles(g: &Geometry, dim: usize) -> Self {
+        let taps = (0..4).map(|k| (k, k as isize - g.padding[dim] as isize)).collect();
+        Self { size: g.input[dim], output: g.output[dim].div_ceil(2), step: 2, taps }
+    }
+
     fn lowest(&self) -> isize {
         self.taps.iter().map(|tap| tap.1).min().unwrap_or(0)
     }

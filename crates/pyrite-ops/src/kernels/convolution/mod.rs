@@ -4,7 +4,7 @@
 //! [`into_windows`] spreads a gradient back over the windows, [`onto_weight`] multiplies a gradient with the windows. A
 //! transposed convolution is the second with its input in the gradient's place.
 //!
-//! There are two methods, and this module chooses by sizes. Times are milliseconds on one thread of a Zen 4 with
+//! There are two methods here, and this module chooses by sizes; compiled programs know a third, [`winograd`]. Times are milliseconds on one thread of a Zen 4 with
 //! AVX-512, forward, gradient of the input, gradient of the weight:
 //!
 //! | one image | [`direct`] | [`windows`] | `oneDNN` |
@@ -23,6 +23,7 @@
 pub mod direct;
 mod field;
 pub mod windows;
+pub mod winograd;
 
 use crate::kernels::gemm::Factor;
 
