@@ -10,6 +10,7 @@
              a second. Only when asked for: PyTorch's takes minutes
     native   the native compiler against Inductor on the five models, kernels on programs of one kernel each, products of matrices against
              torch.mm (see native_bench.py). Only when asked for: Inductor takes minutes
+    convolutions  single convolutions against torch eager (see native_bench.py). Only when asked for
     trace    compiling with a trace, against without: at most 2; a compiled call likewise: at most 1.05 (see trace_bench.py)
 
 Times are the smallest of several, which is the one that other work on the machine disturbs least. The exit code is 1 when a bar is missed.
@@ -223,6 +224,9 @@ def main():
             add(row)
     if "products" in only:
         for row in native_bench.product_rows(pyrite_json, chosen.threads, chosen.repeat + 30):
+            add(row)
+    if "convolutions" in only:
+        for row in native_bench.convolution_rows(pyrite_json, chosen.threads, chosen.repeat + 8):
             add(row)
     if "trace" in only:
         for row in trace_bench.rows(directory, names, chosen.threads, chosen.repeat):

@@ -1,9 +1,10 @@
-"""The native compiler beside Inductor: rows for `bench.py --only native,kernels,products`.
+"""The native compiler beside Inductor: rows for `bench.py --only native,kernels,products,convolutions`.
 
     native    the five models: compiling against Inductor with empty and with filled caches, one call forward, one call forward and backward,
               and the most memory that tensors of a call take at a time
     kernels   programs of one fused kernel each, small and with 64 MB of data; a call of a scalar add, measured in Rust, against 2 microseconds
     products  products of matrices and of batches of them, against torch.mm and torch.bmm, and attention written out, against Inductor
+    convolutions  single convolutions of well-known models, forward, and forward and backward, against torch eager
 
 Both sides run the same text with the same number of threads in one run. Inductor compiles in this process, with a cache folder of its own; its
 calls include the guards that torch.compile checks, as a user's calls do.
@@ -64,9 +65,31 @@ BATCHES = ["12,128,128,64", "96,128,128,64", "12,512,512,64", "12,128,64,128"]
 # Batch, heads, length and width of heads that lie side by side.
 ATTENTIONS = ["1,12,128,64", "4,12,128,64", "2,12,256,64", "8,12,512,64"]
 
+# Images, channels in, size, channels out, window, stride, groups; padded so that a stride of 1 keeps the size.
+CONVOLUTIONS = {
+    "resnet18 first": "4,3,128,64,7,2,1",
+    "resnet18 layer 1": "4,64,32,64,3,1,1",
+    "resnet18 layer 2": "4,128,16,128,3,1,1",
+    "resnet18 layer 3": "4,256,8,256,3,1,1",
+    "resnet18 layer 4": "4,512,4,512,3,1,1",
+    "resnet50 56": "1,64,56,64,3,1,1",
+    "resnet50 14": "1,256,14,256,3,1,1",
+    "resnet50 stride 2": "1,128,56,128,3,2,1",
+    "vgg 224": "1,64,224,64,3,1,1",
+    "vgg 56": "1,256,56,256,3,1,1",
+    "vgg 28": "1,512,28,512,3,1,1",
+    "resnext 56": "1,128,56,128,3,1,32",
+    "mobilenet 112": "1,64,112,64,3,2,64",
+    "mobilenet 28": "1,120,28,120,5,1,120",
+    "mobilenet 14": "1,480,14,480,3,1,480",
+    "convnext 56": "1,96,56,96,7,1,96",
+    "convnext 7": "1,768,7,768,7,1,768",
+}
 
-def source(inputs, body, rows):
+
+def source(inputs, body, rows, gradients=False):
     """A program of one line and its inputs, generated."""
+    leaf = "is_leaf=True, requires_grad=True" if gradients else "is_leaf=True"
     names, lines = [], []
     for k, text in enumerate(inputs):
         name, spec = text.split(": ")
@@ -78,7 +101,7 @@ def source(inputs, body, rows):
         width = 8 if dtype == "torch.int64" else 4
         names.append(name)
         lines.append(f"    buf{k} = reader.storage(None, {count * width}, dtype_hint={dtype})")
-        lines.append(f"    reader.tensor(buf{k}, {tuple(shape)}, dtype={dtype}, is_leaf=True)")
+        lines.append(f"    reader.tensor(buf{k}, {tuple(shape)}, dtype={dtype}, {leaf})")
     arguments = ", ".join(names)
     return (
         f"import torch\n\nclass Repro(torch.nn.Module):\n    def forward(self, {arguments}):\n        return ({body},)\n\n"
@@ -224,6 +247,25 @@ def attention(batch, heads, length, width):
     weights = f"torch.softmax(q{split} @ k{split}.transpose(2, 3) * {width**-0.5} + m, -1)"
     body = f"({weights} @ v{split}).transpose(1, 2).reshape({batch}, {length}, {heads * width})"
     return [f"q: {side}", f"k: {side}", f"v: {side}", f"m: {batch},1,1,{length}"], body
+
+
+def convolution_rows(pyrite_json, threads, repeat):
+    with tempfile.TemporaryDirectory() as place:
+        path = pathlib.Path(place) / "convolution.py"
+        for name, text in CONVOLUTIONS.items():
+            images, inner, size, outer, window, stride, groups = map(int, text.split(","))
+            shapes = [f"x: {images},{inner},{size},{size}", f"w: {outer},{inner // groups},{window},{window}"]
+            body = f"torch.conv2d(x, w, None, ({stride}, {stride}), ({window // 2}, {window // 2}), (1, 1), {groups})"
+            for gradients in (False, True):
+                program = source(shapes, body, 0, gradients)
+                path.write_text(program)
+                module, load_args = load_module(program, path.name)
+                inputs = load_inputs(load_args, path.parent)
+                theirs = fastest(lambda: call(module, inputs, gradients), repeat)
+                mode = [] if gradients else ["--forward-only"]
+                ours = pyrite_json("run", path, "--backend", "native", "--accuracy", "off", "--repeat", repeat, *mode, threads=threads)
+                what = "train" if gradients else "forward"
+                yield row(f"convolution {name} {what}", ours["run_seconds"], theirs, None)
 
 
 def row(name, ours, theirs, bar):

@@ -15,6 +15,10 @@ pub const DECISIONS: &[(&str, &str)] = &[
     ("through", "a batch of products reads or writes where a copy would take from or to; refused, the copy is made"),
     ("follow", "a kernel runs behind a product, row by row while the rows are in the cache"),
     ("lead", "a batch of products takes rows as a kernel fills them; refused, it waits for all of them"),
+    (
+        "winograd",
+        "a convolution by windows of three by three multiplies transformed tiles; refused, it is a call of its kernel",
+    ),
     ("reuse", "a result lies where something lay that its kernel is the last to read"),
     ("emit", "a kernel becomes machine code; refused, the tile interpreter runs it"),
 ];

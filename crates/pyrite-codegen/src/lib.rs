@@ -16,6 +16,7 @@ mod chain_run;
 pub mod code;
 mod code_map;
 mod content;
+mod convolutions;
 pub mod decisions;
 mod finish;
 mod fuse;

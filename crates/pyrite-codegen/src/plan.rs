@@ -9,6 +9,7 @@ use pyrite_trace::Stage;
 use rustc_hash::FxHashSet;
 
 use crate::chain::{Batch, Chain, Link};
+use crate::convolutions::Convolution;
 use crate::decisions::Decisions;
 use crate::heirs::{Heir, heirs};
 use crate::listing;
@@ -54,6 +55,8 @@ pub enum Action {
     Product(Box<Product>),
     /// Products of batches, and the kernels around them.
     Chain(Box<Chain>),
+    /// A convolution.
+    Convolution(Box<Convolution>),
 }
 
 impl Plan {
@@ -92,7 +95,10 @@ impl Plan {
                     },
                     Err(call) => match Product::of(call, &buffers) {
                         Ok(product) => Action::Product(Box::new(product)),
-                        Err(call) => Action::Outside(call),
+                        Err(call) => match Convolution::of(call, &buffers, decisions) {
+                            Ok(convolution) => Action::Convolution(Box::new(convolution)),
+                            Err(call) => Action::Outside(call),
+                        },
                     },
                 },
                 Piece::Loops(mut kernel) => {
@@ -142,7 +148,7 @@ impl Plan {
         self.steps.iter().flat_map(|step| match &step.action {
             Action::Loops(loops) => vec![&**loops],
             Action::Product(product) => product.follower.iter().map(|follower| &*follower.loops).collect(),
-            Action::Outside(_) => Vec::new(),
+            Action::Outside(_) | Action::Convolution(_) => Vec::new(),
             Action::Chain(chain) => chain.kernels().collect(),
         })
     }
@@ -157,6 +163,9 @@ impl fmt::Display for Plan {
             match &step.action {
                 Action::Loops(loops) => writeln!(f, "{}", kernel(&loops.kernel))?,
                 Action::Outside(outside) => writeln!(f, "{}\n", call(outside))?,
+                Action::Convolution(convolution) => {
+                    writeln!(f, "{}, in transformed tiles\n", call(&convolution.outside))?;
+                }
                 Action::Product(product) => match &product.follower {
                     Some(follower) => {
                         let name = &follower.loops.kernel.name;
@@ -250,6 +259,7 @@ fn settle_chains(steps: &mut [Step], buffers: &[Buffer], decisions: &mut Decisio
                 written.extend(product.follower.iter().flat_map(|follower| follower.loops.kernel.written()));
             }
             Action::Outside(outside) => written.extend(places(&outside.results)),
+            Action::Convolution(convolution) => written.extend(places(&convolution.outside.results)),
         }
     }
 }

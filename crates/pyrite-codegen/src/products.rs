@@ -211,7 +211,7 @@ impl Product {
     ) {
         let keeps = self.weighted && shape.rows <= KEEP_ROWS;
         let panels = if keeps { weight.panels::<S, T>(&operands.rhs, rhs, shape.rows) } else { None };
-        let rhs = panels.as_ref().map_or(Right::Plain(rhs), |panels| Right::Packed(&panels.0));
+        let rhs = panels.as_ref().map_or(Right::Plain(rhs), |panels| Right::Packed(&panels.made));
         let scale = T::rounded(self.terms.scale);
         let request = Request { lhs, rhs, scale, onto, threads: Threads::All, finish };
         // SAFETY: the result's memory holds what its layout reaches and nobody else has it: it belongs to this step of
@@ -297,28 +297,32 @@ impl Terms {
     }
 }
 
-/// A right operand that may be kept in panels.
+/// A weight of which something is kept that took time to make: its panels, or its transformed windows.
 #[derive(Default)]
 pub struct Weight(Mutex<Kept>);
 
-/// What the last call brought and how it was read, and its panels, if an earlier one brought the same.
+/// What the last call brought and how it was read, and what was made of it, if an earlier one brought the same.
 #[derive(Default)]
 struct Kept {
     of: Option<(Content, Layout, TypeId)>,
-    panels: Option<Arc<dyn Any + Send + Sync>>,
+    made: Option<Arc<dyn Any + Send + Sync>>,
     /// How many calls in a row brought something else.
     changes: u32,
 }
 
-/// Bytes that are kept in panels.
+/// Bytes that are kept.
 static KEPT: AtomicUsize = AtomicUsize::new(0);
 
-/// Panels that count.
-struct Counted<T: Lane>(Packed<T>);
+/// Something that counts as kept.
+pub struct Counted<K> {
+    /// What is kept.
+    pub made: K,
+    bytes: usize,
+}
 
-impl<T: Lane> Drop for Counted<T> {
+impl<K> Drop for Counted<K> {
     fn drop(&mut self) {
-        KEPT.fetch_sub(self.0.nbytes(), Ordering::Relaxed);
+        KEPT.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -329,31 +333,47 @@ impl Weight {
         tensor: &Tensor,
         matrix: Matrix<'_, S>,
         rows: usize,
-    ) -> Option<Arc<Counted<T>>> {
-        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let foreign = tensor.storage().stamp().is_none();
-        if foreign && (rows < SUMMED_ROWS || lock().changes >= CHANGES) {
+    ) -> Option<Arc<Counted<Packed<T>>>> {
+        if tensor.storage().stamp().is_none() && rows < SUMMED_ROWS {
             return None;
         }
-        let now = Some((Content::of(tensor), tensor.layout().clone(), TypeId::of::<S>()));
+        self.kept(tensor, TypeId::of::<S>(), || Packed::<T>::new(matrix), Packed::nbytes)
+    }
+
+    /// What is made of a tensor that is read as elements of a type and whose memory the caller holds for reading, if this
+    /// is not the first call with it.
+    pub fn kept<K: Send + Sync + 'static>(
+        &self,
+        tensor: &Tensor,
+        read_as: TypeId,
+        make: impl FnOnce() -> Option<K>,
+        nbytes: impl FnOnce(&K) -> usize,
+    ) -> Option<Arc<Counted<K>>> {
+        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if tensor.storage().stamp().is_none() && lock().changes >= CHANGES {
+            return None;
+        }
+        let now = Some((Content::of(tensor), tensor.layout().clone(), read_as));
         let mut kept = lock();
         if kept.of != now {
-            *kept = Kept { of: now, panels: None, changes: kept.changes + 1 };
+            *kept = Kept { of: now, made: None, changes: kept.changes + 1 };
             return None;
         }
         kept.changes = 0;
-        if kept.panels.is_none() && KEPT.load(Ordering::Relaxed) + size_of_val(matrix.data) <= KEEP_BYTES {
-            // Packing waits for other threads, and what this one does meanwhile may want the lock.
+        let least = tensor.numel() * tensor.dtype().size();
+        if kept.made.is_none() && KEPT.load(Ordering::Relaxed) + least <= KEEP_BYTES {
+            // Making it waits for other threads, and what this one does meanwhile may want the lock.
             drop(kept);
-            let packed = Packed::<T>::new(matrix)?;
-            KEPT.fetch_add(packed.nbytes(), Ordering::Relaxed);
-            let panels = Arc::new(Counted(packed));
+            let made = make()?;
+            let bytes = nbytes(&made);
+            KEPT.fetch_add(bytes, Ordering::Relaxed);
+            let counted = Arc::new(Counted { made, bytes });
             kept = lock();
             if kept.of == now {
-                kept.panels = Some(panels.clone());
+                kept.made = Some(counted.clone());
             }
-            return Some(panels);
+            return Some(counted);
         }
-        kept.panels.clone()?.downcast().ok()
+        kept.made.clone()?.downcast().ok()
     }
 }

@@ -24,6 +24,7 @@ use pyrite_tensor::{Layout, Storage, Tensor};
 use crate::Generator;
 use crate::chain::{Batch, Chain, Link};
 use crate::chain_run::{Extents, Given, Operands};
+use crate::convolutions::{Convolution, Ran};
 use crate::decisions::Decisions;
 use crate::heirs::Heir;
 use crate::loops::{Loops, Symbols, eval};
@@ -41,7 +42,7 @@ pub type Observer<'a> = dyn FnMut(&Node, &Value<Tensor>) + 'a;
 pub struct Program {
     plan: Arc<Plan>,
     constants: HashMap<Arc<str>, Tensor>,
-    /// What is kept of the right operand of each step that is a product.
+    /// What is kept of the weight of each step that is a product or a convolution.
     weights: Vec<Weight>,
 }
 
@@ -85,7 +86,7 @@ impl Program {
     pub fn calls(&self) -> usize {
         let calls = |step: &Step| match &step.action {
             Action::Loops(_) => 0,
-            Action::Outside(_) | Action::Product(_) => 1,
+            Action::Outside(_) | Action::Product(_) | Action::Convolution(_) => 1,
             Action::Chain(chain) => chain.products().count(),
         };
         self.plan.steps.iter().map(calls).sum()
@@ -132,6 +133,12 @@ impl Program {
                         };
                         observe(&batch.outside.node, &value);
                     }
+                }
+                Action::Convolution(convolution) => {
+                    let value = self
+                        .run_convolution((convolution, weight), &context, &symbols, &mut memory)
+                        .map_err(|error| NodeError::at(&convolution.outside.node, error))?;
+                    observe(&convolution.outside.node, &value);
                 }
                 Action::Outside(outside) => {
                     let value = run_outside(outside, &context, &symbols, &mut memory)
@@ -282,6 +289,32 @@ impl Program {
         };
         product.run(&operands, weight, ready.as_ref())?;
         Ok(Value::Tensor(operands.out))
+    }
+
+    /// Computes a convolution in tiles, and by calls what is not.
+    fn run_convolution(
+        &self,
+        (convolution, weight): (&Convolution, &Weight),
+        context: &Context<'_>,
+        symbols: &Symbols,
+        memory: &mut [Option<Storage>],
+    ) -> Result<Value<Tensor>, OpError> {
+        let operands = convolution.operands(|place| self.tensor(place, symbols, memory))?;
+        if convolution.run(&operands, weight) == Ran::No {
+            return run_outside(&convolution.outside, context, symbols, memory);
+        }
+        let out = Value::Tensor(operands.out);
+        let rest = convolution.rest.as_ref().map(|rest| run_outside(rest, context, symbols, memory)).transpose()?;
+        Ok(match (&convolution.outside.results, rest) {
+            (Value::List(_), Some(Value::List(mut all))) => {
+                all[0] = out;
+                Value::List(all)
+            }
+            (Value::List(results), _) => {
+                Value::List(std::iter::once(out).chain(results.iter().skip(1).map(|_| Value::None)).collect())
+            }
+            _ => out,
+        })
     }
 
     /// Runs the links of a chain, block by block or, where matrices are small, one after the other.

@@ -1,0 +1,188 @@
+//! Convolutions as steps of a program.
+//!
+//! A convolution by windows of three by three, and the gradient of its input, is computed in transformed tiles
+//! ([`winograd`]) where its sizes are worth it; that is a decision. What sizes decide is decided in every call alike, so
+//! that calls of equal sizes round alike. The transformed windows of a weight are kept when a second call brings the
+//! same content ([`Weight`]).
+
+use std::any::TypeId;
+
+use pyrite_ir::lower::Place;
+use pyrite_ir::{Meta, OpError, Value};
+use pyrite_ops::kernels::convolution::{Geometry, winograd};
+use pyrite_ops::kernels::dense;
+use pyrite_tensor::{DType, Tensor};
+
+use crate::decisions::Decisions;
+use crate::pieces::{Buffer, Origin, Outside};
+use crate::products::Weight;
+
+/// A convolution; see the module's text.
+pub struct Convolution {
+    /// The call that it stands for.
+    pub outside: Box<Outside>,
+    /// What is left of a call that gives more than the gradient of the input.
+    pub rest: Option<Box<Outside>>,
+    way: Way,
+    image: Place,
+    weight: Place,
+    bias: Option<Place>,
+    out: Place,
+    padding: [usize; 2],
+    /// Whether the weight comes from outside.
+    weighted: bool,
+}
+
+/// Which way a convolution goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Forward,
+    /// From the gradient of the output to that of the input.
+    Backward,
+}
+
+/// The tensors of a call.
+pub struct Operands {
+    image: Tensor,
+    weight: Tensor,
+    bias: Option<Tensor>,
+    /// The result.
+    pub out: Tensor,
+}
+
+impl Convolution {
+    /// A call as a convolution in tiles, if it is one that is worth it and may be one.
+    pub fn of(outside: Box<Outside>, buffers: &[Buffer], decisions: &mut Decisions<'_>) -> Result<Self, Box<Outside>> {
+        let Some(found) = Self::read(&outside) else { return Err(outside) };
+        if !decisions.allow(&format!("winograd {}", outside.node.name)) {
+            return Err(outside);
+        }
+        let comes = &buffers[found.weight.buffer.0 as usize].origin;
+        Ok(Self { outside, weighted: matches!(comes, Origin::Input(_) | Origin::Constant(_)), ..found })
+    }
+
+    fn read(call: &Outside) -> Option<Self> {
+        let tensor = |index: usize| call.args.get(index).and_then(Value::as_tensor).cloned();
+        let (way, options) = match call.op.name() {
+            "aten.convolution.default" => (Way::Forward, 3),
+            "aten.convolution_backward.default" => (Way::Backward, 4),
+            _ => return None,
+        };
+        let (image, weight, out, bias, rest) = match (way, &call.results) {
+            (Way::Forward, Value::Tensor(out)) => (tensor(0)?, tensor(1)?, out.clone(), tensor(2), None),
+            (Way::Backward, Value::List(results)) => {
+                (tensor(0)?, tensor(2)?, results.first()?.as_tensor()?.clone(), None, rest(call, results)?)
+            }
+            _ => return None,
+        };
+        let each = |index: usize| pair(call.args.get(options + index)?);
+        let plain = each(0)? == [1, 1] && each(2)? == [1, 1];
+        let transposed = !matches!(call.args.get(options + 3)?, Value::Bool(false));
+        let groups = call.args.get(options + 5)?.as_scalar()?.to_i64();
+        let shape: Vec<i64> = weight.meta.shape.iter().filter_map(pyrite_sym::SymInt::as_int).collect();
+        let single = [&image, &weight, &out].into_iter().chain(&bias).all(|place| place.meta.dtype == DType::F32);
+        if !plain || transposed || groups != 1 || !single || image.meta.rank() != 4 || shape.get(2..) != Some(&[3, 3]) {
+            return None;
+        }
+        let padding = each(1)?.map(|size| size as usize);
+        let found =
+            Self { outside: Box::new(call.clone()), rest, way, image, weight, bias, out, padding, weighted: false };
+        // Sizes that are known only in a call are looked at there.
+        let known = |meta: &Meta| meta.shape.iter().map(pyrite_sym::SymInt::as_int).collect::<Option<Vec<_>>>();
+        match (known(&found.image.meta), known(&found.out.meta)) {
+            (Some(image), Some(out)) => found.geometries(&image, &shape, &out).map(|_| found),
+            _ => Some(found),
+        }
+    }
+
+    /// The tensors of a call, each from its place.
+    pub fn operands(&self, mut tensor: impl FnMut(&Place) -> Result<Tensor, OpError>) -> Result<Operands, OpError> {
+        Ok(Operands {
+            image: tensor(&self.image)?,
+            weight: tensor(&self.weight)?,
+            bias: self.bias.as_ref().map(&mut tensor).transpose()?,
+            out: tensor(&self.out)?,
+        })
+    }
+
+    /// The convolution, and the one that is computed, which is another for a gradient; nothing where sizes do not suit.
+    fn geometries(&self, image: &[i64], weight: &[i64], out: &[i64]) -> Option<(Geometry, Geometry)> {
+        let (x, y) = if self.way == Way::Forward { (image, out) } else { (out, image) };
+        let plane = |shape: &[i64]| [1, shape[2] as usize, shape[3] as usize];
+        let convolution = Geometry {
+            batch: x[0] as usize,
+            groups: 1,
+            channels: (weight[1] as usize, weight[0] as usize),
+            input: plane(x),
+            output: plane(y),
+            kernel: [1, 3, 3],
+            stride: [1; 3],
+            padding: [0, self.padding[0], self.padding[1]],
+            dilation: [1; 3],
+        };
+        let computed = if self.way == Way::Forward { convolution } else { winograd::backward(&convolution)? };
+        winograd::suits(&computed).then_some((convolution, computed))
+    }
+
+    /// Computes it, if the sizes of the call suit; says whether they did.
+    pub fn run(&self, operands: &Operands, weight: &Weight) -> Ran {
+        let Operands { image, weight: windows, bias, out } = operands;
+        let Some((convolution, computed)) = self.geometries(image.shape(), windows.shape(), out.shape()) else {
+            return Ran::No;
+        };
+        dense::read::<f32, _>(windows, |numbers| {
+            let make = || match self.way {
+                Way::Forward => winograd::Weights::forward(&convolution, numbers),
+                Way::Backward => winograd::Weights::backward(&convolution, numbers),
+            };
+            let read_as = TypeId::of::<winograd::Weights>();
+            let keep = || weight.kept(windows, read_as, || Some(make()), winograd::Weights::nbytes);
+            let kept = if self.weighted { keep() } else { None };
+            let fresh = if kept.is_none() { Some(make()) } else { None };
+            let Some(weights) = kept.as_ref().map(|kept| &kept.made).or(fresh.as_ref()) else { return };
+            let bias = bias.as_ref().map(Tensor::to_f32s);
+            dense::read::<f32, _>(image, |x| {
+                dense::fill::<f32, _>(out, |y| winograd::convolve(&computed, x, weights, bias.as_deref(), y));
+            });
+        });
+        Ran::Yes
+    }
+}
+
+/// Whether a step did its work.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Ran {
+    /// It did.
+    Yes,
+    /// The call that it stands for has to.
+    No,
+}
+
+/// The call for the gradients of weight and bias alone, if they are wanted; nothing where no gradient of the input is.
+fn rest(call: &Outside, results: &[Value<Place>]) -> Option<Option<Box<Outside>>> {
+    let Value::List(mask) = call.args.get(10)? else { return None };
+    if !matches!(mask.first()?, Value::Bool(true)) {
+        return None;
+    }
+    if !mask.iter().skip(1).any(|wanted| matches!(wanted, Value::Bool(true))) {
+        return Some(None);
+    }
+    let without = |values: &[Value<Place>], first: Value<Place>| {
+        Value::List(std::iter::once(first).chain(values.iter().skip(1).cloned()).collect())
+    };
+    let mut rest = call.clone();
+    rest.args[10] = without(mask, Value::Bool(false));
+    rest.results = without(results, Value::None);
+    Some(Some(Box::new(rest)))
+}
+
+/// A number for each of two dimensions.
+fn pair(value: &Value<Place>) -> Option<[i64; 2]> {
+    let Value::List(items) = value else { return None };
+    let number = |index: usize| items.get(index)?.as_scalar().map(pyrite_tensor::Scalar::to_i64);
+    match items.len() {
+        1 => Some([number(0)?; 2]),
+        2 => Some([number(0)?, number(1)?]),
+        _ => None,
+    }
+}
