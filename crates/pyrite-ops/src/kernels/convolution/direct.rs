@@ -71,8 +71,8 @@ impl<T: Factor> Correlate<'_, T> {
             for (number, sums) in sums.iter_mut().enumerate() {
                 let weight = weights[number / count][tap];
                 let x = &x[number % count * LANES..][..LANES];
-                for lane in 0..LANES {
-                    sums[lane] = x[lane].times_plus::<FUSED>(weight, sums[lane]);
+                for (sum, x) in sums.iter_mut().zip(x) {
+                    *sum = x.times_plus::<FUSED>(weight, *sum);
                 }
             }
         }
@@ -80,8 +80,8 @@ impl<T: Factor> Correlate<'_, T> {
             let (channel, row) = (first + number / count, number % count);
             let start = self.start[channel];
             let out = &mut self.out[channel * self.step + at + row * LANES..][..LANES];
-            for lane in 0..LANES {
-                out[lane] = sums[lane].plus(start);
+            for (out, sum) in out.iter_mut().zip(sums) {
+                *out = sum.plus(start);
             }
         }
     }
@@ -134,20 +134,13 @@ impl<T: Factor> Dots<'_, T> {
             let y = &self.y[at..][..LANES];
             for (sums, distance) in sums.iter_mut().zip(distances) {
                 let x = &self.x[at + distance..][..LANES];
-                for lane in 0..LANES {
-                    sums[lane] = x[lane].times_plus::<FUSED>(y[lane], sums[lane]);
+                for ((sum, x), y) in sums.iter_mut().zip(x).zip(y) {
+                    *sum = x.times_plus::<FUSED>(*y, *sum);
                 }
             }
         }
-        for (out, sums) in self.out[first..].iter_mut().zip(&mut sums) {
-            let mut half = LANES / 2;
-            while half > 0 {
-                for lane in 0..half {
-                    sums[lane] = sums[lane].plus(sums[lane + half]);
-                }
-                half /= 2;
-            }
-            *out = out.plus(sums[0]);
+        for (out, sums) in self.out[first..].iter_mut().zip(sums) {
+            *out = out.plus(halved(sums));
         }
     }
 }
@@ -170,6 +163,17 @@ impl<T: Factor> Loop for Dots<'_, T> {
             }
         }
     }
+}
+
+/// The sum of all lanes.
+fn halved<T: Factor>(mut sums: [T; LANES]) -> T {
+    let mut half = LANES / 2;
+    while half > 0 {
+        let (left, right) = sums.split_at_mut(half);
+        left.iter_mut().zip(right).for_each(|(left, right)| *left = left.plus(*right));
+        half /= 2;
+    }
+    sums[0]
 }
 
 /// Copies sums to the elements of an image that are `first` and multiples of the stride after it; zeros if there are none.

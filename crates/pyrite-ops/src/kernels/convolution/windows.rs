@@ -1,7 +1,8 @@
 //! Convolutions as products of matrices, of the weight and unrolled windows.
 //!
-//! Images are taken one at a time, one to a thread, and the windows of a few rows at a time. Small images are taken
-//! several at a time, side by side, and threads share their product.
+//! A thread takes an image at a time, and unrolls the windows of some *lines* of the output, rows over all planes of an
+//! image, for one product. Small images are taken several at a time, side by side. Where there is but one thing to take,
+//! threads share the copies and the product instead.
 
 use std::ops::Range;
 
@@ -17,110 +18,153 @@ const WIDE: usize = 256;
 /// for little work.
 const COLUMNS: usize = 64;
 
-impl Geometry {
-    /// Output rows that are unrolled at a time, about as many each time.
-    fn rows(&self) -> usize {
-        let rows = (self.output[0] * self.output[1]).max(1);
-        let width = self.output[2].max(1);
-        let most = (TILE / (self.window() * width).max(1)).max(WIDE / width).clamp(1, rows);
-        rows.div_ceil(rows.div_ceil(most))
-    }
+/// A line of the output, in one of several images: where its windows begin, from the first element of the padding on.
+struct Line {
+    image: usize,
+    plane: usize,
+    row: usize,
+}
 
+/// Elements of a window that lie within the input, for neighbouring positions of a line.
+struct Run {
+    /// The element of the window, and the first of the positions.
+    row: usize,
+    column: usize,
+    /// The image, and the first of the elements in its channel.
+    image: usize,
+    at: usize,
+    count: usize,
+}
+
+impl Geometry {
     /// How many images are taken at a time.
     fn joined(&self) -> usize {
         let empty = self.group_weight() == 0 || self.planes().0 == 0 || self.planes().1 == 0;
         if self.groups > 1 || empty { 1 } else { (COLUMNS / self.planes().1).clamp(1, self.batch.max(1)) }
     }
 
-    /// Calls `visit(row of the unrolled windows, start there, start in the input, count, step in the input)` for every
-    /// run of elements of the windows of output rows `from..to` that lie within the input. Columns are output positions.
-    fn runs(&self, from: usize, to: usize, visit: impl FnMut(usize, usize, usize, usize, usize)) {
-        self.channel_runs(0..self.channels.0, from, to, visit);
+    /// The lines of images that are unrolled at a time, about as many each time; all of several images.
+    fn tiles(&self, images: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+        let (lines, width) = (images * self.output[0] * self.output[1], self.output[2]);
+        let whole = images > 1 || self.is_plain();
+        let most = (TILE / (self.window() * width).max(1)).max(WIDE / width.max(1)).clamp(1, lines.max(1));
+        let count = if whole { lines.max(1) } else { lines.max(1).div_ceil(lines.max(1).div_ceil(most)) };
+        let lines = if width == 0 { 0 } else { lines };
+        (0..lines).step_by(count).map(move |from| from..(from + count).min(lines))
     }
 
-    /// The same for some channels; the first row is the first of theirs.
-    fn channel_runs(
-        &self,
-        channels: Range<usize>,
-        from: usize,
-        to: usize,
-        mut visit: impl FnMut(usize, usize, usize, usize, usize),
-    ) {
+    fn lines(&self, lines: &Range<usize>) -> Vec<Line> {
+        let [planes, rows, _] = self.output;
+        let line = |line: usize| Line {
+            image: line / (planes * rows),
+            plane: line / rows % planes * self.stride[0],
+            row: line % rows * self.stride[1],
+        };
+        lines.clone().map(line).collect()
+    }
+
+    /// The runs of the windows of some lines over one channel.
+    fn runs(&self, lines: &[Line], mut visit: impl FnMut(Run)) {
         let [depth, height, width] = self.input;
-        let plane = depth * height * width;
         let mut row = 0;
-        for c in channels {
-            for kd in 0..self.kernel[0] {
-                for kh in 0..self.kernel[1] {
-                    for kw in 0..self.kernel[2] {
-                        let shift = kw * self.dilation[2];
-                        // The first and the last column whose element is within the input.
-                        let first = self.padding[2].saturating_sub(shift).div_ceil(self.stride[2]);
-                        let end = (width + self.padding[2]).saturating_sub(shift).div_ceil(self.stride[2]);
-                        let end = end.min(self.output[2]);
-                        for line in from..to {
-                            let (od, oh) = (line / self.output[1], line % self.output[1]);
-                            let d = (od * self.stride[0] + kd * self.dilation[0]).wrapping_sub(self.padding[0]);
-                            let h = (oh * self.stride[1] + kh * self.dilation[1]).wrapping_sub(self.padding[1]);
-                            if d < depth && h < height && first < end {
-                                let w = first * self.stride[2] + shift - self.padding[2];
-                                let at = c * plane + (d * height + h) * width + w;
-                                visit(row, (line - from) * self.output[2] + first, at, end - first, self.stride[2]);
-                            }
+        for kd in 0..self.kernel[0] {
+            for kh in 0..self.kernel[1] {
+                for kw in 0..self.kernel[2] {
+                    let shift = kw * self.dilation[2];
+                    // The first and the last column whose element is within the input.
+                    let first = self.padding[2].saturating_sub(shift).div_ceil(self.stride[2]);
+                    let end = (width + self.padding[2]).saturating_sub(shift).div_ceil(self.stride[2]);
+                    let end = end.min(self.output[2]).max(first);
+                    let from = (first * self.stride[2] + shift).wrapping_sub(self.padding[2]);
+                    for (number, line) in lines.iter().enumerate() {
+                        let d = (line.plane + kd * self.dilation[0]).wrapping_sub(self.padding[0]);
+                        let h = (line.row + kh * self.dilation[1]).wrapping_sub(self.padding[1]);
+                        if d < depth && h < height && first < end {
+                            let at = (d * height + h) * width + from;
+                            let column = number * self.output[2] + first;
+                            visit(Run { row, column, image: line.image, at, count: end - first });
                         }
-                        row += 1;
                     }
+                    row += 1;
                 }
             }
         }
     }
 
-    /// Unrolls the windows of output rows `from..to`: a row per element of a window, a column per output position.
-    fn unroll<T: Factor>(&self, x: &[T], from: usize, to: usize, windows: &mut [T]) {
-        let columns = (to - from) * self.output[2];
-        windows.fill(T::ZERO);
-        self.runs(from, to, |row, column, at, count, step| {
-            copy_run(x, at, step, &mut windows[row * columns + column..][..count]);
-        });
-    }
-
-    /// Unrolls all windows of several images, side by side.
-    fn unroll_images<T: Factor>(&self, x: &[T], images: usize) -> Vec<T> {
-        let (input, output) = self.planes();
-        let (lines, image) = (self.output[0] * self.output[1], self.channels.0 * input);
-        let columns = images * output;
-        let mut windows = vec![T::ZERO; self.window() * columns];
+    /// The windows of some lines: a row per element of a window, a column per position. They are unrolled into `room`,
+    /// unless they are the input's elements themselves.
+    fn unroll<'a, T: Factor>(
+        &self,
+        x: &'a [T],
+        images: usize,
+        lines: &Range<usize>,
+        room: &'a mut Vec<T>,
+    ) -> Matrix<'a, T> {
+        let columns = lines.len() * self.output[2];
+        let shape = Shape::rows_first(self.window(), columns);
+        if images == 1 && self.is_plain() {
+            return Matrix { data: x, shape };
+        }
+        room.resize(self.window() * columns, T::ZERO);
+        let (lines, plane) = (self.lines(lines), self.planes().0);
         let rows = self.kernel.iter().product::<usize>();
-        pyrite_threads::chunks(&mut windows, rows * columns, |channel, windows| {
-            for number in 0..images {
-                let x = &x[number * image..][..image];
-                self.channel_runs(channel..channel + 1, 0, lines, |row, column, at, count, step| {
-                    copy_run(x, at, step, &mut windows[row * columns + number * output + column..][..count]);
-                });
-            }
+        pyrite_threads::chunks(room, rows * columns, |channel, windows| {
+            windows.fill(T::ZERO);
+            self.runs(&lines, |run| {
+                let x = &x[(run.image * self.channels.0 + channel) * plane + run.at..];
+                let target = &mut windows[run.row * columns + run.column..][..run.count];
+                copy_run(x, self.stride[2], target);
+            });
         });
-        windows
+        Matrix { data: room, shape }
     }
 
-    /// Images of the output side by side: a row per channel.
-    fn side_by_side<T: Factor>(&self, y: &[T], images: usize) -> Vec<T> {
+    /// Adds the windows of some lines to what they were windows of.
+    fn add<T: Factor>(&self, windows: &[T], lines: &Range<usize>, x: &mut [T]) {
+        let columns = lines.len() * self.output[2];
+        let (lines, rows) = (self.lines(lines), self.kernel.iter().product::<usize>());
+        pyrite_threads::chunks(x, self.planes().0, |at, x| {
+            let (image, channel) = (at / self.channels.0, at % self.channels.0);
+            let first = lines.partition_point(|line| line.image < image);
+            let end = lines.partition_point(|line| line.image <= image);
+            self.runs(&lines[first..end], |run| {
+                let column = first * self.output[2] + run.column;
+                let source = &windows[(channel * rows + run.row) * columns + column..][..run.count];
+                add_run(source, x, run.at, self.stride[2]);
+            });
+        });
+    }
+
+    /// Some lines of the output: a row per channel, a column per position. Those of several images are copied to `room`.
+    fn side_by_side<'a, T: Factor>(
+        &self,
+        y: &'a [T],
+        images: usize,
+        lines: &Range<usize>,
+        room: &'a mut Vec<T>,
+    ) -> Matrix<'a, T> {
         let (depth, output) = (self.channels.1, self.planes().1);
-        let mut sides = Vec::with_capacity(depth * images * output);
+        let columns = lines.len() * self.output[2];
+        if images == 1 {
+            let shape = Shape { row_stride: output, ..Shape::rows_first(depth, columns) };
+            return Matrix { data: &y[lines.start * self.output[2]..], shape };
+        }
+        room.clear();
         for channel in 0..depth {
             for image in 0..images {
-                sides.extend_from_slice(&y[(image * depth + channel) * output..][..output]);
+                room.extend_from_slice(&y[(image * depth + channel) * output..][..output]);
             }
         }
-        sides
+        Matrix { data: room, shape: Shape::rows_first(depth, columns) }
     }
 }
 
 /// Copies elements that are `step` apart.
-fn copy_run<T: Factor>(x: &[T], at: usize, step: usize, target: &mut [T]) {
+fn copy_run<T: Factor>(x: &[T], step: usize, target: &mut [T]) {
     if step == 1 {
-        target.copy_from_slice(&x[at..at + target.len()]);
+        target.copy_from_slice(&x[..target.len()]);
     } else {
-        for (target, value) in target.iter_mut().zip(x[at..].iter().step_by(step)) {
+        for (target, value) in target.iter_mut().zip(x.iter().step_by(step)) {
             *target = *value;
         }
     }
@@ -139,165 +183,92 @@ fn add_run<T: Factor>(source: &[T], x: &mut [T], at: usize, step: usize) {
     }
 }
 
-/// The weight times the windows of the input, onto what `y` holds or over it.
+/// [`forward`](super::forward).
 pub fn forward<T: Factor>(g: &Geometry, x: &[T], weight: &[T], bias: Option<&[T]>, y: &mut [T]) {
-    let ((input, output), (depth, k)) = (g.planes(), (g.channels.1, g.window()));
-    let block = depth * output;
+    let ((input, output), (inner, depth), k) = (g.planes(), g.channels, g.window());
+    let (block, joined, one) = (depth * output, g.joined(), T::from_i64(1));
     if block == 0 {
         return;
     }
-    let joined = g.joined();
-    if joined > 1 {
-        let weight = Matrix { data: weight, shape: Shape::rows_first(depth, k) };
-        for (x, y) in x.chunks(joined * g.channels.0 * input).zip(y.chunks_mut(joined * block)) {
-            let images = y.len() / block;
-            let columns = images * output;
-            let windows = g.unroll_images(x, images);
-            let windows = Matrix { data: &windows, shape: Shape::rows_first(k, columns) };
-            let mut sides = vec![T::ZERO; depth * columns];
-            multiply(&mut sides, Shape::rows_first(depth, columns), weight, windows, T::from_i64(1), Onto::Nothing);
-            for (at, y) in y.chunks_mut(output).enumerate() {
-                let (image, channel) = (at / depth, at % depth);
-                y.copy_from_slice(&sides[channel * columns + image * output..][..output]);
-                if let Some(bias) = bias {
-                    y.iter_mut().for_each(|y| *y = y.plus(bias[channel]));
-                }
-            }
-        }
-        return;
-    }
-    pyrite_threads::chunks(y, block, |at, y| {
-        let mut windows: Vec<T> = Vec::new();
-        let group = at % g.groups;
+    pyrite_threads::chunks(y, joined * block, |part, y| {
+        let (first, images) = (part * joined, y.len() / block);
+        let group = first % g.groups;
         let weight = Matrix { data: &weight[group * g.group_weight()..], shape: Shape::rows_first(depth, k) };
-        let x = &x[at * g.channels.0 * input..][..g.channels.0 * input];
-        let onto = match bias {
-            Some(bias) => {
-                for (channel, y) in y.chunks_mut(output).enumerate() {
-                    y.fill(bias[group * depth + channel]);
-                }
-                Onto::Scaled(T::from_i64(1))
+        let x = &x[first * inner * input..][..images * inner * input];
+        if images > 1 || bias.is_some() {
+            for (at, y) in y.chunks_mut(output).enumerate() {
+                y.fill(bias.map_or(T::ZERO, |bias| bias[group * depth + at % depth]));
             }
-            None => Onto::Nothing,
-        };
-        if g.is_plain() {
-            let x = Matrix { data: x, shape: Shape::rows_first(k, output) };
-            multiply(y, Shape::rows_first(depth, output), weight, x, T::from_i64(1), onto);
-            return;
         }
-        let (lines, rows) = (g.output[0] * g.output[1], g.rows());
-        for from in (0..lines).step_by(rows) {
-            let to = (from + rows).min(lines);
-            let columns = (to - from) * g.output[2];
-            windows.resize(k * columns, T::ZERO);
-            g.unroll(x, from, to, &mut windows);
-            let part = Shape { rows: depth, cols: columns, row_stride: output, col_stride: 1 };
-            let windows = Matrix { data: &windows, shape: Shape::rows_first(k, columns) };
-            multiply(&mut y[from * g.output[2]..], part, weight, windows, T::from_i64(1), onto);
+        let (mut room, mut sides) = (Vec::new(), Vec::new());
+        for lines in g.tiles(images) {
+            let windows = g.unroll(x, images, &lines, &mut room);
+            let shape = Shape::rows_first(depth, windows.shape.cols);
+            if images == 1 {
+                let onto = if bias.is_some() { Onto::Scaled(one) } else { Onto::Nothing };
+                let shape = Shape { row_stride: output, ..shape };
+                multiply(&mut y[lines.start * g.output[2]..], shape, weight, windows, one, onto);
+                continue;
+            }
+            sides.resize(depth * shape.cols, T::ZERO);
+            multiply(&mut sides, shape, weight, windows, one, Onto::Nothing);
+            for (at, y) in y.chunks_mut(output).enumerate() {
+                let side = &sides[at % depth * shape.cols + at / depth * output..][..output];
+                y.iter_mut().zip(side).for_each(|(y, value)| *y = y.plus(*value));
+            }
         }
     });
 }
 
-/// The weight's transpose times `y`, added up over the windows of `x`.
+/// [`into_windows`](super::into_windows).
 pub fn into_windows<T: Factor>(g: &Geometry, y: &[T], weight: &[T], x: &mut [T]) {
-    let ((input, output), (depth, k)) = (g.planes(), (g.channels.1, g.window()));
-    let block = g.channels.0 * input;
+    let ((input, output), (inner, depth), k) = (g.planes(), g.channels, g.window());
+    let (block, joined, one) = (inner * input, g.joined(), T::from_i64(1));
     if block == 0 {
         return;
     }
-    let joined = g.joined();
-    if joined > 1 {
+    pyrite_threads::chunks(x, joined * block, |part, x| {
+        let (first, images) = (part * joined, x.len() / block);
+        let weight = &weight[first % g.groups * g.group_weight()..];
         let weight = Matrix { data: weight, shape: Shape::rows_first(depth, k).transposed() };
-        for (y, x) in y.chunks(joined * depth * output).zip(x.chunks_mut(joined * block)) {
-            let images = x.len() / block;
-            let columns = images * output;
-            let sides = g.side_by_side(y, images);
-            let sides = Matrix { data: &sides, shape: Shape::rows_first(depth, columns) };
-            let mut windows = vec![T::ZERO; k * columns];
-            multiply(&mut windows, Shape::rows_first(k, columns), weight, sides, T::from_i64(1), Onto::Nothing);
-            let lines = g.output[0] * g.output[1];
-            pyrite_threads::chunks(x, block, |image, x| {
-                x.fill(T::ZERO);
-                g.runs(0, lines, |row, column, at, count, step| {
-                    add_run(&windows[row * columns + image * output + column..][..count], x, at, step);
-                });
-            });
+        let y = &y[first * depth * output..][..images * depth * output];
+        let (mut windows, mut room) = (Vec::new(), Vec::new());
+        if images > 1 || !g.is_plain() {
+            x.fill(T::ZERO);
         }
-        return;
-    }
-    pyrite_threads::chunks(x, block, |at, x| {
-        let mut windows: Vec<T> = Vec::new();
-        let group = at % g.groups;
-        let weight =
-            Matrix { data: &weight[group * g.group_weight()..], shape: Shape::rows_first(depth, k).transposed() };
-        let y = &y[at * depth * output..][..depth * output];
-        if g.is_plain() {
-            let y = Matrix { data: y, shape: Shape::rows_first(depth, output) };
-            multiply(x, Shape::rows_first(k, output), weight, y, T::from_i64(1), Onto::Nothing);
-            return;
-        }
-        x.fill(T::ZERO);
-        let (lines, rows) = (g.output[0] * g.output[1], g.rows());
-        for from in (0..lines).step_by(rows) {
-            let to = (from + rows).min(lines);
-            let columns = (to - from) * g.output[2];
-            windows.resize(k * columns, T::ZERO);
-            let part = Matrix {
-                data: &y[from * g.output[2]..],
-                shape: Shape { rows: depth, cols: columns, row_stride: output, col_stride: 1 },
-            };
-            multiply(&mut windows, Shape::rows_first(k, columns), weight, part, T::from_i64(1), Onto::Nothing);
-            g.runs(from, to, |row, column, at, count, step| {
-                add_run(&windows[row * columns + column..][..count], x, at, step);
-            });
+        for lines in g.tiles(images) {
+            let sides = g.side_by_side(y, images, &lines, &mut room);
+            let shape = Shape::rows_first(k, sides.shape.cols);
+            if images == 1 && g.is_plain() {
+                multiply(x, shape, weight, sides, one, Onto::Nothing);
+                continue;
+            }
+            windows.resize(k * shape.cols, T::ZERO);
+            multiply(&mut windows, shape, weight, sides, one, Onto::Nothing);
+            g.add(&windows, &lines, x);
         }
     });
 }
 
-/// The sum over the batch of `y` times the windows of `x`.
+/// [`onto_weight`](super::onto_weight).
 pub fn onto_weight<T: Factor>(g: &Geometry, y: &[T], x: &[T], weight: &mut [T]) {
-    let ((input, output), (depth, k)) = (g.planes(), (g.channels.1, g.window()));
+    let ((input, output), (inner, depth), k) = (g.planes(), g.channels, g.window());
+    let (joined, one) = (g.joined(), T::from_i64(1));
     weight.fill(T::ZERO);
     if depth * k == 0 {
         return;
     }
-    let one = T::from_i64(1);
-    let joined = g.joined();
-    if joined > 1 {
-        for (x, y) in x.chunks(joined * g.channels.0 * input).zip(y.chunks(joined * depth * output)) {
-            let images = y.len() / (depth * output);
-            let columns = images * output;
-            let (windows, sides) = (g.unroll_images(x, images), g.side_by_side(y, images));
-            let windows = Matrix { data: &windows, shape: Shape::rows_first(k, columns).transposed() };
-            let sides = Matrix { data: &sides, shape: Shape::rows_first(depth, columns) };
-            multiply(weight, Shape::rows_first(depth, k), sides, windows, one, Onto::Scaled(one));
-        }
-        return;
-    }
     pyrite_threads::chunks(weight, depth * k, |group, weight| {
-        let mut windows: Vec<T> = Vec::new();
-        for sample in 0..g.batch {
-            let at = sample * g.groups + group;
-            let x = &x[at * g.channels.0 * input..][..g.channels.0 * input];
-            let y = &y[at * depth * output..][..depth * output];
-            if g.is_plain() {
-                let y = Matrix { data: y, shape: Shape::rows_first(depth, output) };
-                let x = Matrix { data: x, shape: Shape::rows_first(k, output).transposed() };
-                multiply(weight, Shape::rows_first(depth, k), y, x, one, Onto::Scaled(one));
-                continue;
-            }
-            let (lines, rows) = (g.output[0] * g.output[1], g.rows());
-            for from in (0..lines).step_by(rows) {
-                let to = (from + rows).min(lines);
-                let columns = (to - from) * g.output[2];
-                windows.resize(k * columns, T::ZERO);
-                g.unroll(x, from, to, &mut windows);
-                let part = Matrix {
-                    data: &y[from * g.output[2]..],
-                    shape: Shape { rows: depth, cols: columns, row_stride: output, col_stride: 1 },
-                };
-                let windows = Matrix { data: &windows, shape: Shape::rows_first(k, columns).transposed() };
-                multiply(weight, Shape::rows_first(depth, k), part, windows, one, Onto::Scaled(one));
+        let (mut room, mut sides) = (Vec::new(), Vec::new());
+        for image in (0..g.batch).step_by(joined) {
+            let (first, images) = (image * g.groups + group, joined.min(g.batch - image));
+            let x = &x[first * inner * input..][..images * inner * input];
+            let y = &y[first * depth * output..][..images * depth * output];
+            for lines in g.tiles(images) {
+                let windows = g.unroll(x, images, &lines, &mut room);
+                let sides = g.side_by_side(y, images, &lines, &mut sides);
+                let shape = Shape::rows_first(depth, k);
+                multiply(weight, shape, sides, windows.transposed(), one, Onto::Scaled(one));
             }
         }
     });
