@@ -23,14 +23,19 @@ pub struct Convolution {
     pub outside: Box<Outside>,
     /// What is left of a call that gives more than the gradient of the input.
     pub rest: Option<Box<Outside>>,
+    terms: Terms,
+    /// Whether the weight comes from outside.
+    weighted: bool,
+}
+
+/// What is convolved with what.
+struct Terms {
     way: Way,
     image: Place,
     weight: Place,
     bias: Option<Place>,
     out: Place,
     padding: [usize; 2],
-    /// Whether the weight comes from outside.
-    weighted: bool,
 }
 
 /// Which way a convolution goes.
@@ -53,26 +58,68 @@ pub struct Operands {
 impl Convolution {
     /// A call as a convolution in tiles, if it is one that is worth it and may be one.
     pub fn of(outside: Box<Outside>, buffers: &[Buffer], decisions: &mut Decisions<'_>) -> Result<Self, Box<Outside>> {
-        let Some(found) = Self::read(&outside) else { return Err(outside) };
+        let found = Terms::of(&outside).zip(rest(&outside));
+        let Some((terms, rest)) = found else {
+            return Err(outside);
+        };
         if !decisions.allow(&format!("winograd {}", outside.node.name)) {
             return Err(outside);
         }
-        let comes = &buffers[found.weight.buffer.0 as usize].origin;
-        Ok(Self { outside, weighted: matches!(comes, Origin::Input(_) | Origin::Constant(_)), ..found })
+        let comes = &buffers[terms.weight.buffer.0 as usize].origin;
+        let weighted = matches!(comes, Origin::Input(_) | Origin::Constant(_));
+        Ok(Self { outside, rest, terms, weighted })
     }
 
-    fn read(call: &Outside) -> Option<Self> {
+    /// The tensors of a call, each from its place.
+    pub fn operands(&self, mut tensor: impl FnMut(&Place) -> Result<Tensor, OpError>) -> Result<Operands, OpError> {
+        let Terms { image, weight, bias, out, .. } = &self.terms;
+        Ok(Operands {
+            image: tensor(image)?,
+            weight: tensor(weight)?,
+            bias: bias.as_ref().map(&mut tensor).transpose()?,
+            out: tensor(out)?,
+        })
+    }
+
+    /// Computes it, if the sizes of the call suit; says whether they did.
+    pub fn run(&self, operands: &Operands, weight: &Weight) -> Ran {
+        let Operands { image, weight: windows, bias, out } = operands;
+        let sizes = self.terms.geometries(image.shape(), windows.shape(), out.shape());
+        let Some((convolution, computed)) = sizes else {
+            return Ran::No;
+        };
+        dense::read::<f32, _>(windows, |numbers| {
+            let make = || match self.terms.way {
+                Way::Forward => winograd::Weights::forward(&convolution, numbers),
+                Way::Backward => winograd::Weights::backward(&convolution, numbers),
+            };
+            let read_as = TypeId::of::<winograd::Weights>();
+            let keep = || weight.kept(windows, read_as, || Some(make()), winograd::Weights::nbytes);
+            let kept = if self.weighted { keep() } else { None };
+            let fresh = if kept.is_none() { Some(make()) } else { None };
+            let Some(weights) = kept.as_ref().map(|kept| &kept.made).or(fresh.as_ref()) else {
+                return;
+            };
+            let bias = bias.as_ref().map(Tensor::to_f32s);
+            dense::read::<f32, _>(image, |x| {
+                dense::fill::<f32, _>(out, |y| winograd::convolve(&computed, x, weights, bias.as_deref(), y));
+            });
+        });
+        Ran::Yes
+    }
+}
+
+impl Terms {
+    fn of(call: &Outside) -> Option<Self> {
         let tensor = |index: usize| call.args.get(index).and_then(Value::as_tensor).cloned();
         let (way, options) = match call.op.name() {
             "aten.convolution.default" => (Way::Forward, 3),
             "aten.convolution_backward.default" => (Way::Backward, 4),
             _ => return None,
         };
-        let (image, weight, out, bias, rest) = match (way, &call.results) {
-            (Way::Forward, Value::Tensor(out)) => (tensor(0)?, tensor(1)?, out.clone(), tensor(2), None),
-            (Way::Backward, Value::List(results)) => {
-                (tensor(0)?, tensor(2)?, results.first()?.as_tensor()?.clone(), None, rest(call, results)?)
-            }
+        let (image, weight, out, bias) = match &call.results {
+            Value::Tensor(out) => (tensor(0)?, tensor(1)?, out.clone(), tensor(2)),
+            Value::List(results) => (tensor(0)?, tensor(2)?, results.first()?.as_tensor()?.clone(), None),
             _ => return None,
         };
         let each = |index: usize| pair(call.args.get(options + index)?);
@@ -85,8 +132,7 @@ impl Convolution {
             return None;
         }
         let padding = each(1)?.map(|size| size as usize);
-        let found =
-            Self { outside: Box::new(call.clone()), rest, way, image, weight, bias, out, padding, weighted: false };
+        let found = Self { way, image, weight, bias, out, padding };
         // Sizes that are known only in a call are looked at there.
         let known = |meta: &Meta| meta.shape.iter().map(pyrite_sym::SymInt::as_int).collect::<Option<Vec<_>>>();
         match (known(&found.image.meta), known(&found.out.meta)) {
@@ -95,19 +141,13 @@ impl Convolution {
         }
     }
 
-    /// The tensors of a call, each from its place.
-    pub fn operands(&self, mut tensor: impl FnMut(&Place) -> Result<Tensor, OpError>) -> Result<Operands, OpError> {
-        Ok(Operands {
-            image: tensor(&self.image)?,
-            weight: tensor(&self.weight)?,
-            bias: self.bias.as_ref().map(&mut tensor).transpose()?,
-            out: tensor(&self.out)?,
-        })
-    }
-
     /// The convolution, and the one that is computed, which is another for a gradient; nothing where sizes do not suit.
     fn geometries(&self, image: &[i64], weight: &[i64], out: &[i64]) -> Option<(Geometry, Geometry)> {
         let (x, y) = if self.way == Way::Forward { (image, out) } else { (out, image) };
+        let sizes = (0..2).all(|dim| y[dim + 2] + 2 == x[dim + 2] + 2 * self.padding[dim] as i64);
+        if !sizes || x[0] != y[0] || x[1] != weight[1] || y[1] != weight[0] {
+            return None;
+        }
         let plane = |shape: &[i64]| [1, shape[2] as usize, shape[3] as usize];
         let convolution = Geometry {
             batch: x[0] as usize,
@@ -123,30 +163,6 @@ impl Convolution {
         let computed = if self.way == Way::Forward { convolution } else { winograd::backward(&convolution)? };
         winograd::suits(&computed).then_some((convolution, computed))
     }
-
-    /// Computes it, if the sizes of the call suit; says whether they did.
-    pub fn run(&self, operands: &Operands, weight: &Weight) -> Ran {
-        let Operands { image, weight: windows, bias, out } = operands;
-        let Some((convolution, computed)) = self.geometries(image.shape(), windows.shape(), out.shape()) else {
-            return Ran::No;
-        };
-        dense::read::<f32, _>(windows, |numbers| {
-            let make = || match self.way {
-                Way::Forward => winograd::Weights::forward(&convolution, numbers),
-                Way::Backward => winograd::Weights::backward(&convolution, numbers),
-            };
-            let read_as = TypeId::of::<winograd::Weights>();
-            let keep = || weight.kept(windows, read_as, || Some(make()), winograd::Weights::nbytes);
-            let kept = if self.weighted { keep() } else { None };
-            let fresh = if kept.is_none() { Some(make()) } else { None };
-            let Some(weights) = kept.as_ref().map(|kept| &kept.made).or(fresh.as_ref()) else { return };
-            let bias = bias.as_ref().map(Tensor::to_f32s);
-            dense::read::<f32, _>(image, |x| {
-                dense::fill::<f32, _>(out, |y| winograd::convolve(&computed, x, weights, bias.as_deref(), y));
-            });
-        });
-        Ran::Yes
-    }
 }
 
 /// Whether a step did its work.
@@ -158,12 +174,14 @@ pub enum Ran {
     No,
 }
 
-/// The call for the gradients of weight and bias alone, if they are wanted; nothing where no gradient of the input is.
-fn rest(call: &Outside, results: &[Value<Place>]) -> Option<Option<Box<Outside>>> {
-    let Value::List(mask) = call.args.get(10)? else { return None };
-    if !matches!(mask.first()?, Value::Bool(true)) {
+/// The call for the gradients of weight and bias alone, if they are wanted beside that of the input.
+fn rest(call: &Outside) -> Option<Option<Box<Outside>>> {
+    let Value::List(results) = &call.results else {
+        return Some(None);
+    };
+    let Value::List(mask) = call.args.get(10)? else {
         return None;
-    }
+    };
     if !mask.iter().skip(1).any(|wanted| matches!(wanted, Value::Bool(true))) {
         return Some(None);
     }
@@ -178,7 +196,9 @@ fn rest(call: &Outside, results: &[Value<Place>]) -> Option<Option<Box<Outside>>
 
 /// A number for each of two dimensions.
 fn pair(value: &Value<Place>) -> Option<[i64; 2]> {
-    let Value::List(items) = value else { return None };
+    let Value::List(items) = value else {
+        return None;
+    };
     let number = |index: usize| items.get(index)?.as_scalar().map(pyrite_tensor::Scalar::to_i64);
     match items.len() {
         1 => Some([number(0)?; 2]),

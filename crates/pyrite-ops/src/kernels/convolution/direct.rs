@@ -18,7 +18,7 @@ use crate::kernels::simd::{Loop, vectorized};
 /// compiler does not keep in registers.
 const LANES: usize = 16;
 /// Elements that are read behind the last position, at most.
-const SLACK: usize = 4 * LANES;
+const SLACK: usize = 5 * LANES;
 /// Positions of a gradient that are summed before the sums of the lanes are.
 const SPAN: usize = 1 << 12;
 /// Distances that a gradient is multiplied at, at a time.
@@ -97,6 +97,11 @@ impl<T: Factor> Loop for Correlate<'_, T> {
         let mut first = 0;
         while first < channels {
             first += match channels - first {
+                // Five rows are what images of 7 by 7 and windows as large take.
+                1 if self.positions.div_ceil(LANES) == 5 => {
+                    self.channels::<FUSED, 1, 5>(first);
+                    1
+                }
                 1 => {
                     self.channels::<FUSED, 1, 4>(first);
                     1
