@@ -204,9 +204,9 @@ impl Chain {
             }
         };
         if threads == 1 {
-            (0..count).for_each(task)
+            (0..count).for_each(task);
         } else {
-            pyrite_threads::each(count * parts, task)
+            pyrite_threads::each(count * parts, task);
         }
         let fault = faults.into_inner().unwrap_or_else(PoisonError::into_inner);
         fault.map_or(Ok(()), |(link, fault)| Err(self.error(link, fault)))

@@ -136,7 +136,7 @@ fn generators() -> impl Iterator<Item = Generator> {
 fn attention_that_is_written_out_is_one_chain_without_copies() {
     let sizes = [2, 3, 16];
     for (dtype, tolerance) in [(DType::F32, 1e-5), (DType::F64, 1e-13)] {
-        for (queries, keys) in [(70, 65), (128, 128), (300, 700), (33, 40)] {
+        for (queries, keys) in [(70, 65), (90, 700), (33, 40)] {
             let inputs = attention_inputs(sizes, queries, keys, dtype);
             let graph = attention(&inputs, sizes, Kept::Nothing);
             for generator in generators() {
