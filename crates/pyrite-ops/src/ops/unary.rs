@@ -274,7 +274,7 @@ pub const OPS: &[OpDef] = &[
         "The inverse of `sigmoid`, with the argument kept `eps` away from 0 and 1.",
         to_float,
         logit,
-        &["f32[3, 4]{0..1}", "f64[5]{-1..2}, 0.1", "i64[3]", "b8[3]", "bf16[4]{0..1}, eps=0.01"],
+        &["f32[3, 4]{0..1}", "f64[5]{-1..2}, 0.1", "f32[9]{0..1}, 0.6", "i64[3]", "b8[3]", "bf16[4]{0..1}, eps=0.01"],
     )
     .derivative(d::logit)
     .decompose(by::logit),
