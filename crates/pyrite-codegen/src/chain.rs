@@ -37,7 +37,7 @@ pub struct Chain {
 /// A link of a chain.
 pub enum Link {
     /// A product.
-    Product(Batch),
+    Product(Box<Batch>),
     /// A kernel, and how it goes through the rows.
     Kernel(Box<Loops>, Rows),
 }
@@ -121,13 +121,13 @@ impl Chain {
     /// A product alone.
     pub fn new(batch: Batch) -> Self {
         let filled = vec![(batch.out.buffer, dense_row(&batch.out))];
-        Self { links: vec![Link::Product(batch)], filled, blocks: Vec::new() }
+        Self { links: vec![Link::Product(Box::new(batch))], filled, blocks: Vec::new() }
     }
 
     /// How many matrices and how many rows each of them has, if there are enough to work on them block by block.
     fn rows(&self) -> Option<(i64, i64)> {
         let product = self.links.iter().find_map(|link| match link {
-            Link::Product(batch) => Some(batch),
+            Link::Product(batch) => Some(&**batch),
             Link::Kernel(..) => None,
         });
         let sizes = product?.sizes()?;
@@ -146,7 +146,7 @@ impl Chain {
     /// The products, in order.
     pub fn products(&self) -> impl Iterator<Item = &Batch> {
         self.links.iter().filter_map(|link| match link {
-            Link::Product(batch) => Some(batch),
+            Link::Product(batch) => Some(&**batch),
             Link::Kernel(..) => None,
         })
     }
@@ -216,7 +216,7 @@ impl Chain {
     /// Lets a product take what the last link fills.
     pub fn lead(&mut self, batch: Batch) {
         self.filled.push((batch.out.buffer, dense_row(&batch.out)));
-        self.links.push(Link::Product(batch));
+        self.links.push(Link::Product(Box::new(batch)));
     }
 
     /// How a kernel fills the left operand of a product row by row, if it does.

@@ -24,6 +24,7 @@ const SHARE: usize = 1 << 18;
 const KEPT_LINES: usize = 1 << 15;
 
 /// What a link needs for a run.
+#[expect(clippy::large_enum_variant, reason = "a few for the length of a call")]
 pub enum Given<'a> {
     /// A product.
     Product(Operands),
@@ -151,9 +152,17 @@ enum Target<T> {
 }
 
 /// A link as tasks see it.
+#[expect(clippy::large_enum_variant, reason = "a few for the length of a call")]
 enum Step<'a, T> {
     Product(Factors<'a, T>),
     Kernel(&'a Ready<'a>),
+}
+
+/// The operands of a product that were there before, for reading; the right one last.
+fn readings<'a, T: Element>(given: &'a Given<'_>) -> Vec<Reading<'a, T>> {
+    let Given::Product(operands) = given else { return Vec::new() };
+    let read = |tensor: &'a Tensor| tensor.storage().read::<T>();
+    operands.lhs.iter().filter(|_| !operands.led).chain([&operands.rhs]).map(read).collect()
 }
 
 thread_local! {
@@ -171,7 +180,7 @@ impl Chain {
     }
 
     fn typed<T: Element + Lane + Source<T>>(&self, given: &[Given<'_>], extents: &[Extents]) -> Result<(), OpError> {
-        let readings: Vec<Vec<Reading<'_, T>>> = given.iter().map(|given| self.readings(given)).collect();
+        let readings: Vec<Vec<Reading<'_, T>>> = given.iter().map(readings).collect();
         let mut sizes = extents.iter();
         let mut steps: Vec<Step<'_, T>> = Vec::with_capacity(given.len());
         for ((given, link), readings) in given.iter().zip(&self.links).zip(&readings) {
@@ -210,13 +219,6 @@ impl Chain {
         }
         let fault = faults.into_inner().unwrap_or_else(PoisonError::into_inner);
         fault.map_or(Ok(()), |(link, fault)| Err(self.error(link, fault)))
-    }
-
-    /// The operands of a product that were there before, for reading; the right one last.
-    fn readings<'a, T: Element>(&self, given: &'a Given<'_>) -> Vec<Reading<'a, T>> {
-        let Given::Product(operands) = given else { return Vec::new() };
-        let read = |tensor: &'a Tensor| tensor.storage().read::<T>();
-        operands.lhs.iter().filter(|_| !operands.led).chain([&operands.rhs]).map(read).collect()
     }
 
     /// What tasks need to know of a product.

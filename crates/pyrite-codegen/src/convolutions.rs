@@ -58,8 +58,7 @@ pub struct Operands {
 impl Convolution {
     /// A call as a convolution in tiles, if it is one that is worth it and may be one.
     pub fn of(outside: Box<Outside>, buffers: &[Buffer], decisions: &mut Decisions<'_>) -> Result<Self, Box<Outside>> {
-        let found = Terms::of(&outside).zip(rest(&outside));
-        let Some((terms, rest)) = found else {
+        let Some(terms) = Terms::of(&outside) else {
             return Err(outside);
         };
         if !decisions.allow(&format!("winograd {}", outside.node.name)) {
@@ -67,7 +66,7 @@ impl Convolution {
         }
         let comes = &buffers[terms.weight.buffer.0 as usize].origin;
         let weighted = matches!(comes, Origin::Input(_) | Origin::Constant(_));
-        Ok(Self { outside, rest, terms, weighted })
+        Ok(Self { rest: rest(&outside), outside, terms, weighted })
     }
 
     /// The tensors of a call, each from its place.
@@ -175,15 +174,12 @@ pub enum Ran {
 }
 
 /// The call for the gradients of weight and bias alone, if they are wanted beside that of the input.
-fn rest(call: &Outside) -> Option<Option<Box<Outside>>> {
-    let Value::List(results) = &call.results else {
-        return Some(None);
-    };
-    let Value::List(mask) = call.args.get(10)? else {
+fn rest(call: &Outside) -> Option<Box<Outside>> {
+    let (Value::List(results), Value::List(mask)) = (&call.results, call.args.get(10)?) else {
         return None;
     };
     if !mask.iter().skip(1).any(|wanted| matches!(wanted, Value::Bool(true))) {
-        return Some(None);
+        return None;
     }
     let without = |values: &[Value<Place>], first: Value<Place>| {
         Value::List(std::iter::once(first).chain(values.iter().skip(1).cloned()).collect())
@@ -191,7 +187,7 @@ fn rest(call: &Outside) -> Option<Option<Box<Outside>>> {
     let mut rest = call.clone();
     rest.args[10] = without(mask, Value::Bool(false));
     rest.results = without(results, Value::None);
-    Some(Some(Box::new(rest)))
+    Some(Box::new(rest))
 }
 
 /// A number for each of two dimensions.

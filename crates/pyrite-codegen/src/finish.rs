@@ -65,12 +65,12 @@ fn count_offsets(kernel: &mut Kernel) {
 /// Which element an access is at, by the indices of the axes.
 fn counted(kernel: &mut Kernel, access: AccessId, code: &mut Block) -> Val {
     let Access { offset, steps, .. } = kernel.access(access).clone();
-    let mut number = |code: &mut Block, size: &SymInt| match size.as_int() {
-        Some(size) => code.integer(size, Type::I64),
-        None => {
-            let number = kernel.add_number(size.clone());
-            code.push(Inst::Size(number), Type::I64)
+    let mut number = |code: &mut Block, size: &SymInt| {
+        if let Some(size) = size.as_int() {
+            return code.integer(size, Type::I64);
         }
+        let number = kernel.add_number(size.clone());
+        code.push(Inst::Size(number), Type::I64)
     };
     let mut sum = (offset.as_int() != Some(0)).then(|| number(code, &offset));
     for (axis, step) in steps.iter().enumerate().filter(|(_, step)| step.as_int() != Some(0)) {

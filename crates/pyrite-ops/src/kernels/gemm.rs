@@ -45,8 +45,7 @@ pub trait Factor: Element + std::ops::Mul<Output = Self> {
 
 macro_rules! factor {
     ($($type:ty, $zero:expr, $times_plus:expr;)*) => {
-        $(#[expect(clippy::inline_always, reason = "parts of a `Loop`")]
-        impl Factor for $type {
+        $(impl Factor for $type {
             const ZERO: Self = $zero;
             #[inline(always)]
             fn plus(self, other: Self) -> Self {
