@@ -345,8 +345,9 @@ impl Executable for AotExecutable {
         let entered = self.functional.enter(&inputs, &self.constants)?;
         drop(inputs);
         let keep = self.functional.keeps(&entered);
-        let produced = self.functional.resolved(&entered)?;
+        let sizes = self.functional.sizes(&entered);
         let mut results = self.forward.run(entered, random, observe)?;
+        let produced = self.functional.resolved(sizes, &results)?;
         let Some(half) = &self.backward else {
             let outputs = self.functional.leave_as(&produced, &keep, results)?;
             return Ok(Forward { outputs, backward: None });

@@ -178,3 +178,23 @@ fn running_sums_of_any_length_are_one_kernel_with_what_is_around_them() {
         }
     }
 }
+
+#[test]
+fn outputs_may_be_views_of_what_has_a_size_that_depends_on_data() {
+    let op = |name: &str| registry().get(name).unwrap();
+    let x = Tensor::from_slice(&[0.0f32, 2.0, 0.0, 3.0, 4.0, 0.0], &[2, 3]);
+    let mut builder = Builder::new();
+    let placeholder = builder.placeholder("x", Some(Value::Tensor(Meta::of(&x))));
+    let places = builder.call(op("aten.nonzero.default"), vec![placeholder.into()]);
+    let parts = builder.call(op("aten.unbind.int"), vec![places.into(), 1.into()]);
+    let (rows, columns) = (builder.get_item(parts, 0), builder.get_item(parts, 1));
+    builder.output(vec![rows, columns].into());
+    let graph = builder.finish();
+    for backend in backends() {
+        let program = (pyrite_compiler::find(&backend).unwrap().compile)(graph.clone(), &Default::default()).unwrap();
+        let outputs = program.run(vec![x.clone().into()], &mut |_, _| {}).unwrap().outputs;
+        let mut found = Vec::new();
+        outputs.each(&mut |tensor| found.push(tensor.to_i64s()));
+        assert_eq!(found, [[0, 1, 1], [1, 0, 1]], "{backend}");
+    }
+}

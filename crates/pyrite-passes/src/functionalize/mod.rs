@@ -32,6 +32,8 @@ use rustc_hash::FxHashMap;
 use crate::replay::{item, resolve, without_tensors};
 use state::State;
 
+pub use surround::Sizes;
+
 /// Where an input of the functional graph comes from.
 #[derive(Clone, Debug)]
 pub enum Source {

@@ -10,6 +10,29 @@ use pyrite_tensor::{Layout, Tensor};
 
 use super::{Functional, Produced, Source};
 
+/// The values of symbols.
+#[derive(Debug, Default)]
+pub struct Sizes(BTreeMap<Arc<str>, i64>);
+
+impl Sizes {
+    /// Binds the symbols that a value has as sizes, strides or number.
+    fn bind(&mut self, meta: Option<&Value<Meta>>, value: &Value<Tensor>) {
+        let mut bind = |size: &SymInt, value: i64| {
+            if let Some(name) = size.to_expr().as_symbol() {
+                self.0.entry(name.into()).or_insert(value);
+            }
+        };
+        match (meta, value) {
+            (Some(Value::Int(size)), Value::Int(value)) => bind(size, value.as_int().unwrap_or_default()),
+            (Some(Value::Tensor(meta)), Value::Tensor(tensor)) => {
+                meta.shape.iter().zip(tensor.shape()).for_each(|(size, value)| bind(size, *value));
+                meta.stride.iter().zip(tensor.stride()).for_each(|(size, value)| bind(size, *value));
+            }
+            _ => {}
+        }
+    }
+}
+
 impl Functional {
     /// The inputs of the graph from those of the program and its constants.
     pub fn enter(
@@ -56,15 +79,34 @@ impl Functional {
         inputs.iter().enumerate().map(kept).collect()
     }
 
-    /// What the outputs of the program are in a run on these inputs of the graph: symbolic sizes have their numbers.
-    pub fn resolved(&self, inputs: &[Value<Tensor>]) -> Result<Cow<'_, [Produced]>, OpError> {
+    /// The symbolic sizes that outputs have, as inputs of the graph give them. Nothing where outputs have none.
+    pub fn sizes(&self, inputs: &[Value<Tensor>]) -> Sizes {
+        let mut sizes = Sizes::default();
+        if self.produced.iter().any(is_symbolic) {
+            for ((_, node), input) in self.graph.placeholders().zip(inputs) {
+                sizes.bind(node.meta.as_ref(), input);
+            }
+        }
+        sizes
+    }
+
+    /// What the outputs of the program are in a run: symbolic sizes have their numbers. A size that depends on data is
+    /// that of a result of the graph.
+    pub fn resolved(&self, mut sizes: Sizes, results: &[Value<Tensor>]) -> Result<Cow<'_, [Produced]>, OpError> {
         if !self.produced.iter().any(is_symbolic) {
             return Ok(Cow::Borrowed(&self.produced));
         }
-        let sizes = self.sizes(inputs);
+        if let Value::List(returned) = self.graph.output() {
+            for (value, result) in returned.iter().zip(results) {
+                if let Value::Tensor(id) = value {
+                    sizes.bind(self.graph.node(*id).meta.as_ref(), result);
+                }
+            }
+        }
         let number = |size: &SymInt| {
-            let known = size.to_expr().evaluate(&|name| sizes.get(name).copied());
-            let unbound = || OpError::invalid(format!("the size {size} of an output is not bound by any input"));
+            let known = size.to_expr().evaluate(&|name| sizes.0.get(name).copied());
+            let unbound =
+                || OpError::invalid(format!("the size {size} of an output is bound by no input and no result"));
             known.map(SymInt::Int).ok_or_else(unbound)
         };
         let numbers = |meta: &Meta| {
@@ -84,27 +126,6 @@ impl Functional {
             })
         };
         Ok(Cow::Owned(self.produced.iter().map(resolve).collect::<Result<_, OpError>>()?))
-    }
-
-    /// The values of symbols that inputs of the graph have as sizes, strides or numbers.
-    fn sizes(&self, inputs: &[Value<Tensor>]) -> BTreeMap<Arc<str>, i64> {
-        let mut sizes = BTreeMap::new();
-        let mut bind = |size: &SymInt, value: i64| {
-            if let Some(name) = size.to_expr().as_symbol() {
-                sizes.entry(name.into()).or_insert(value);
-            }
-        };
-        for ((_, node), input) in self.graph.placeholders().zip(inputs) {
-            match (&node.meta, input) {
-                (Some(Value::Int(size)), Value::Int(value)) => bind(size, value.as_int().unwrap_or_default()),
-                (Some(Value::Tensor(meta)), Value::Tensor(tensor)) => {
-                    meta.shape.iter().zip(tensor.shape()).for_each(|(size, value)| bind(size, *value));
-                    meta.stride.iter().zip(tensor.stride()).for_each(|(size, value)| bind(size, *value));
-                }
-                _ => {}
-            }
-        }
-        sizes
     }
 
     /// Gives written inputs their new contents and returns the program's outputs, whose sizes are numbers.
