@@ -14,8 +14,8 @@ use super::field::{Axis, Field, Fill};
 use crate::kernels::gemm::Factor;
 use crate::kernels::simd::{Loop, vectorized};
 
-/// Positions that are summed side by side. All sums of a loop are an array of such rows, at most eight: larger ones the
-/// compiler does not keep in registers.
+/// Positions that are summed side by side. All sums of a loop are an array of a few such rows: larger ones the compiler
+/// does not keep in registers.
 const LANES: usize = 16;
 /// Elements that are read behind the last position, at most.
 const SLACK: usize = 5 * LANES;
@@ -44,42 +44,36 @@ struct Correlate<'a, T> {
 
 #[expect(clippy::inline_always, reason = "part of a `Loop`")]
 impl<T: Factor> Correlate<'_, T> {
-    /// Some channels, `SUMS` rows of lanes at a time; the last rows may be some of those before.
+    /// One channel, `SUMS` rows of lanes at a time; the last rows may be some of those before.
     #[inline(always)]
-    fn channels<const FUSED: bool, const CHANNELS: usize, const SUMS: usize>(&mut self, first: usize) {
-        let width = SUMS / CHANNELS * LANES;
-        let last = self.positions.next_multiple_of(LANES).saturating_sub(width);
+    fn channel<const FUSED: bool, const SUMS: usize>(&mut self, channel: usize) {
+        let last = self.positions.next_multiple_of(LANES).saturating_sub(SUMS * LANES);
         let mut at = 0;
         loop {
-            self.block::<FUSED, CHANNELS, SUMS>(first, at);
+            self.block::<FUSED, SUMS>(channel, at);
             if at >= last {
                 break;
             }
-            at = (at + width).min(last);
+            at = (at + SUMS * LANES).min(last);
         }
     }
 
     #[inline(always)]
-    fn block<const FUSED: bool, const CHANNELS: usize, const SUMS: usize>(&mut self, first: usize, at: usize) {
-        let count = SUMS / CHANNELS;
-        let taps = self.distances.len();
+    fn block<const FUSED: bool, const SUMS: usize>(&mut self, channel: usize, at: usize) {
         let mut sums = [[T::ZERO; LANES]; SUMS];
-        let weights: [&[T]; CHANNELS] =
-            std::array::from_fn(|channel| &self.weights[(first + channel) * taps..][..taps]);
-        for (tap, distance) in self.distances.iter().enumerate() {
-            let x = &self.x[at + distance..][..count * LANES];
+        let weights = &self.weights[channel * self.distances.len()..];
+        for (distance, weight) in self.distances.iter().zip(weights) {
+            let x = &self.x[at + distance..][..SUMS * LANES];
             for (number, sums) in sums.iter_mut().enumerate() {
-                let weight = weights[number / count][tap];
-                let x = &x[number % count * LANES..][..LANES];
+                let x = &x[number * LANES..][..LANES];
                 for (sum, x) in sums.iter_mut().zip(x) {
-                    *sum = x.times_plus::<FUSED>(weight, *sum);
+                    *sum = x.times_plus::<FUSED>(*weight, *sum);
                 }
             }
         }
+        let start = self.start[channel];
         for (number, sums) in sums.iter().enumerate() {
-            let (channel, row) = (first + number / count, number % count);
-            let start = self.start[channel];
-            let out = &mut self.out[channel * self.step + at + row * LANES..][..LANES];
+            let out = &mut self.out[channel * self.step + at + number * LANES..][..LANES];
             for (out, sum) in out.iter_mut().zip(sums) {
                 *out = sum.plus(start);
             }
@@ -93,28 +87,14 @@ impl<T: Factor> Loop for Correlate<'_, T> {
     #[expect(clippy::inline_always, reason = "part of a `Loop`")]
     #[inline(always)]
     fn run<const FUSED: bool>(mut self) {
-        let channels = self.start.len();
-        let mut first = 0;
-        while first < channels {
-            first += match channels - first {
-                // Five rows are what images of 7 by 7 and windows as large take.
-                1 if self.positions.div_ceil(LANES) == 5 => {
-                    self.channels::<FUSED, 1, 5>(first);
-                    1
-                }
-                1 => {
-                    self.channels::<FUSED, 1, 4>(first);
-                    1
-                }
-                2 | 3 => {
-                    self.channels::<FUSED, 2, 8>(first);
-                    2
-                }
-                _ => {
-                    self.channels::<FUSED, 4, 8>(first);
-                    4
-                }
-            };
+        // Five rows are what images of 7 by 7 and windows as large take.
+        let five = self.positions.div_ceil(LANES) == 5;
+        for channel in 0..self.start.len() {
+            if five {
+                self.channel::<FUSED, 5>(channel);
+            } else {
+                self.channel::<FUSED, 4>(channel);
+            }
         }
     }
 }
