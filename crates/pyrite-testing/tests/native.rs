@@ -2,7 +2,7 @@
 
 use pyrite_codegen::{Generator, Program};
 use pyrite_compiler::backends::native_by;
-use pyrite_compiler::{aot_autograd, register};
+use pyrite_compiler::{Options, aot_autograd, register};
 use pyrite_debug::{Precision, Question, Switches, judge};
 use pyrite_interp::{Context, Interpreter, Mode};
 use pyrite_ir::print::{PrintOptions, print};
@@ -191,7 +191,7 @@ fn outputs_may_be_views_of_what_has_a_size_that_depends_on_data() {
     builder.output(vec![rows, columns].into());
     let graph = builder.finish();
     for backend in backends() {
-        let program = (pyrite_compiler::find(&backend).unwrap().compile)(graph.clone(), &Default::default()).unwrap();
+        let program = (pyrite_compiler::find(&backend).unwrap().compile)(graph.clone(), &Options::default()).unwrap();
         let outputs = program.run(vec![x.clone().into()], &mut |_, _| {}).unwrap().outputs;
         let mut found = Vec::new();
         outputs.each(&mut |tensor| found.push(tensor.to_i64s()));
