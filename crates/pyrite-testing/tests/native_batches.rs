@@ -1,13 +1,15 @@
 //! Products of batches in compiled programs: operands that lie anywhere, and kernels before and behind, row by row.
 
+mod programs;
+
 use pyrite_codegen::{Generator, Program};
-use pyrite_interp::{Context, Interpreter, Mode};
 use pyrite_ir::{Builder, Graph, Meta, NodeId, Value};
 use pyrite_ops::registry;
 use pyrite_passes::Gate;
 use pyrite_sym::{SymEnv, SymInt};
-use pyrite_tensor::random::TorchGenerator;
 use pyrite_tensor::{DType, MemoryFormat, Tensor};
+
+use programs::{assert_close, expected, run};
 
 /// A tensor of numbers that differ with the seed.
 fn tensor(shape: &[i64], dtype: DType, seed: usize) -> Tensor {
@@ -102,30 +104,6 @@ fn attention_inputs([batch, heads, width]: [i64; 3], queries: i64, keys: i64, dt
 
 fn compile(graph: &Graph, generator: Generator, gate: &mut Gate) -> Program {
     Program::compile(graph, registry(), generator, gate).unwrap()
-}
-
-fn run(program: &Program, inputs: &[Tensor]) -> Vec<f64> {
-    let inputs = inputs.iter().cloned().map(Value::Tensor).collect();
-    let value = program.run(inputs, registry(), &mut TorchGenerator::new(0), &mut |_, _| {}).unwrap();
-    flat(&value)
-}
-
-fn flat(value: &Value<Tensor>) -> Vec<f64> {
-    let mut all = Vec::new();
-    value.each(&mut |t| all.extend(t.to_f64s()));
-    all
-}
-
-fn expected(graph: &Graph, inputs: &[Tensor]) -> Vec<f64> {
-    let context = Context::new(registry(), 0);
-    let interpreter = Interpreter { context: &context, mode: Mode::Eager };
-    flat(&interpreter.run(graph, inputs.iter().cloned().map(Value::Tensor).collect()).unwrap())
-}
-
-fn assert_close(found: &[f64], expected: &[f64], tolerance: f64, what: &str) {
-    assert_eq!(found.len(), expected.len(), "{what}");
-    let worst = found.iter().zip(expected).map(|(a, b)| (a - b).abs() / b.abs().max(1.0)).fold(0.0, f64::max);
-    assert!(worst <= tolerance, "{what}: {worst}");
 }
 
 fn generators() -> impl Iterator<Item = Generator> {
