@@ -197,9 +197,9 @@ impl Emitter<'_> {
         let mut regs = Registers::new(region, wide);
         let stride = match plan.run {
             Run::Lanes => self.shape.lanes,
-            // Copies are at the same position of the lanes.
-            Run::Tile => 0,
-            Run::Steps | Run::Blocks | Run::Once => 1,
+            // Copies are at the same position of the loop.
+            Run::Tile | Run::Blocks => 0,
+            Run::Steps | Run::Once => 1,
         };
         let mut cx = Context {
             count: plan.count,
@@ -315,8 +315,9 @@ impl Emitter<'_> {
             if let Some(tiling) = plan.tiling {
                 self.step_across(region, tiling, 1, &cx)?;
             } else if plan.run != Run::Blocks || copy + 1 == plan.copies {
+                let ahead = if plan.run == Run::Blocks { ahead } else { stride as i32 };
                 for (access, axis) in &advancing {
-                    self.advance(*access, *axis, stride as i32, &cx)?;
+                    self.advance(*access, *axis, ahead, &cx)?;
                 }
             }
         }
