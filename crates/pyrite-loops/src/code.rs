@@ -80,7 +80,7 @@ pub enum Unary {
     Neg,
     /// The absolute value.
     Abs,
-    /// -1, 0 or 1; NaN stays NaN.
+    /// -1, 0 or 1; NaN gives 0.
     Sign,
     /// Not; every bit of an integer.
     Not,

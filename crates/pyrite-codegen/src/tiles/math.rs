@@ -9,13 +9,7 @@ pub(crate) fn unary_f64(op: Unary, x: f64) -> f64 {
     match op {
         Unary::Neg => -x,
         Unary::Abs => x.abs(),
-        Unary::Sign => {
-            if x.is_nan() {
-                x
-            } else {
-                f64::from(i8::from(x > 0.0) - i8::from(x < 0.0))
-            }
-        }
+        Unary::Sign => f64::from(i8::from(x > 0.0) - i8::from(x < 0.0)),
         Unary::Not => x,
         Unary::Sqrt => x.sqrt(),
         Unary::Rsqrt => 1.0 / x.sqrt(),

@@ -377,12 +377,7 @@ impl Lower<'_> {
                 };
                 let (above, below) = (self.cmp(Cond::Gt, ty, a, zero), self.cmp(Cond::Lt, ty, a, zero));
                 let rest = self.region.select(below, less, zero);
-                let sign = self.region.select(above, one, rest);
-                if !ty.is_float() {
-                    return sign;
-                }
-                let nan = self.cmp(Cond::Unordered, ty, a, a);
-                self.region.select(nan, a, sign)
+                self.region.select(above, one, rest)
             }
             Unary::Sqrt => self.region.pure(Op::Sqrt(ty, a), kind),
             Unary::Rsqrt => {

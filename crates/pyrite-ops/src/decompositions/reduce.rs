@@ -96,6 +96,10 @@ formulas! {
 
 /// The norm over dimensions, which are kept.
 fn norm<'s>(x: Term<'s>, dims: &[usize], order: f64) -> Term<'s> {
+    if order != 0.0 && count(&x.shape(), dims).is_eq(1) {
+        // Powers of a single element would overflow and underflow for nothing.
+        return x.abs();
+    }
     let size = if x.is_complex() || order != 2.0 { x.abs() } else { x };
     if order == 0.0 {
         size.ne(0.0).like(size).sum(dims)
