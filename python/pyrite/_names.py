@@ -79,10 +79,11 @@ def table():
                 add(f"{module_name}.{name}", value)
     # Some of torch's functions exist only once they are asked for.
     for name in (name for name in dir(torch._C._VariableFunctions) if not name.startswith("__")):
-        for holder in (torch, torch._C._VariableFunctions):
+        for module_name, holder in (("torch", torch), ("torch._VF", torch._VF)):
             value = getattr(holder, name, None)
             if isinstance(value, types.BuiltinFunctionType):
-                add(f"torch.{name}", value)
+                # Where `torch` has a function of the same name in Python, this one is another.
+                add(f"{module_name}.{name}", value)
     for owner in torch.Tensor.__mro__[:-1]:
         for name, value in vars(owner).items():
             if isinstance(value, (types.MethodDescriptorType, types.WrapperDescriptorType, types.FunctionType)):

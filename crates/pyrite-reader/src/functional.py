@@ -36,7 +36,8 @@ class functional_python:
     "torch.nn.functional"
 
     def dropout(input, p=0.5, training=True, inplace=False): return (aten.copy_(input, aten.dropout(input, p, training)) if training else input) if inplace else aten.dropout(input, p, training)
-    def dropout2d(input, p=0.5, training=True, inplace=False): return aten.feature_dropout(input, p, training)
+    def alpha_dropout(input, p=0.5, training=False, inplace=False): return aten.alpha_dropout_(input, p, training) if inplace else aten.alpha_dropout(input, p, training)
+    def dropout2d(input, p=0.5, training=True, inplace=False): return unknown() if inplace else aten.feature_dropout(input, p, training)
     def softmax(input, dim=None, _stacklevel=3, dtype=None): return aten.softmax(input, dim) if dtype is None else aten.softmax(input, dim, dtype)
     def log_softmax(input, dim=None, _stacklevel=3, dtype=None): return aten.log_softmax(input, dim) if dtype is None else aten.log_softmax(input, dim, dtype)
     def softmin(input, dim=None, _stacklevel=3, dtype=None): return aten.softmax(aten.neg(input), dim) if dtype is None else aten.softmax(aten.neg(input), dim, dtype)
@@ -61,20 +62,37 @@ class functional_python:
     def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
         return aten.avg_pool2d(input, kernel_size, [] if stride is None else stride, padding, ceil_mode, count_include_pad, divisor_override)
     def adaptive_max_pool2d(input, output_size, return_indices=False): return aten.adaptive_max_pool2d(input, output_size) if return_indices else aten.adaptive_max_pool2d(input, output_size)[0]
+    def adaptive_max_pool1d(input, output_size, return_indices=False): return aten.adaptive_max_pool1d(input, output_size) if return_indices else aten.adaptive_max_pool1d(input, output_size)[0]
+    def adaptive_max_pool3d(input, output_size, return_indices=False): return aten.adaptive_max_pool3d(input, output_size) if return_indices else aten.adaptive_max_pool3d(input, output_size)[0]
+    def fractional_max_pool2d(input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None): return unknown()
+    def fractional_max_pool3d(input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None): return unknown()
+    def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None): return unknown()
+    def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None): return unknown()
+    def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, mode='mean', sparse=False, per_sample_weights=None, include_last_offset=False, padding_idx=None): return unknown()
+    def unfold(input, kernel_size, dilation=1, padding=0, stride=1): return aten.im2col(input, kernel_size, dilation, padding, stride)
+    def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1): return aten.col2im(input, output_size, kernel_size, dilation, padding, stride)
     def pad(input, pad, mode='constant', value=None): return aten.pad(input, pad, mode, value)
     def normalize(input, p=2.0, dim=1, eps=1e-12, out=None): return aten.div(input, aten.expand_as(aten.clamp_min(aten.norm(input, p, [dim], True), eps), input))
-    def mse_loss(input, target, size_average=None, reduce=None, reduction='mean', weight=None): return aten.mse_loss(input, target, reduction_number(reduction)) if weight is None else unknown()
-    def l1_loss(input, target, size_average=None, reduce=None, reduction='mean', weight=None): return aten.l1_loss(input, target, reduction_number(reduction)) if weight is None else unknown()
-    def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction='mean', beta=1.0): return aten.smooth_l1_loss(input, target, reduction_number(reduction), beta)
+    def mse_loss(input, target, size_average=None, reduce=None, reduction='mean', weight=None): return aten.mse_loss(input, target, reduction_of(size_average, reduce, reduction)) if weight is None else unknown()
+    def l1_loss(input, target, size_average=None, reduce=None, reduction='mean', weight=None): return aten.l1_loss(input, target, reduction_of(size_average, reduce, reduction)) if weight is None else unknown()
+    def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction='mean', beta=1.0): return aten.smooth_l1_loss(input, target, reduction_of(size_average, reduce, reduction), beta)
     def huber_loss(input, target, reduction='mean', delta=1.0, weight=None): return aten.huber_loss(input, target, reduction_number(reduction), delta) if weight is None else unknown()
-    def soft_margin_loss(input, target, size_average=None, reduce=None, reduction='mean'): return aten.soft_margin_loss(input, target, reduction_number(reduction))
-    def kl_div(input, target, size_average=None, reduce=None, reduction='mean', log_target=False): return aten.kl_div(input, target, reduction_number(reduction), log_target=log_target) if reduction != 'batchmean' else unknown()
-    def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction='mean'): return aten.binary_cross_entropy(input, target, weight, reduction_number(reduction))
+    def soft_margin_loss(input, target, size_average=None, reduce=None, reduction='mean'): return aten.soft_margin_loss(input, target, reduction_of(size_average, reduce, reduction))
+    def kl_div(input, target, size_average=None, reduce=None, reduction='mean', log_target=False): return aten.kl_div(input, target, reduction_of(size_average, reduce, reduction), log_target=log_target) if reduction != 'batchmean' else unknown()
+    def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction='mean'): return aten.binary_cross_entropy(input, target, weight, reduction_of(size_average, reduce, reduction))
     def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction='mean', pos_weight=None):
-        return aten.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction_number(reduction))
-    def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction='mean'): return aten.nll_loss_nd(input, target, weight, reduction_number(reduction), ignore_index)
+        return aten.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction_of(size_average, reduce, reduction))
+    def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction='mean'): return aten.cosine_embedding_loss(input1, input2, target, margin, reduction_of(size_average, reduce, reduction))
+    def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction='mean'): return aten.hinge_embedding_loss(input, target, margin, reduction_of(size_average, reduce, reduction))
+    def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction='mean'): return aten.margin_ranking_loss(input1, input2, target, margin, reduction_of(size_average, reduce, reduction))
+    def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-06, swap=False, size_average=None, reduce=None, reduction='mean'): return aten.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction_of(size_average, reduce, reduction))
+    def poisson_nll_loss(input, target, log_input=True, full=False, size_average=None, eps=1e-08, reduce=None, reduction='mean'): return aten.poisson_nll_loss(input, target, log_input, full, eps, reduction_of(size_average, reduce, reduction))
+    def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction='mean'): return aten.multi_margin_loss(input, target, p, margin, weight, reduction_of(size_average, reduce, reduction))
+    def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction='mean'): return aten.multilabel_margin_loss(input, target, reduction_of(size_average, reduce, reduction))
+    def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction='mean', zero_infinity=False): return unknown()
+    def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction='mean'): return aten.nll_loss_nd(input, target, weight, reduction_of(size_average, reduce, reduction), ignore_index)
     def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction='mean', label_smoothing=0.0):
-        return aten.cross_entropy_loss(input, target, weight, reduction_number(reduction), ignore_index, label_smoothing)
+        return aten.cross_entropy_loss(input, target, weight, reduction_of(size_average, reduce, reduction), ignore_index, label_smoothing)
     def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v, add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, training=True, key_padding_mask=None, need_weights=True, attn_mask=None, use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None, v_proj_weight=None, static_k=None, static_v=None, average_attn_weights=True, is_causal=False):
         simple = unknown() if need_weights or use_separate_proj_weight or add_zero_attn or is_causal or kind(key_padding_mask) == 'tensor' or kind(attn_mask) == 'tensor' or kind(bias_k) == 'tensor' or kind(static_k) == 'tensor' or rank(query) != 3 else True
         length = query.size(0)
@@ -172,6 +190,7 @@ class parts_of_rules:
     "."
 
     # Called by other rules.
+    def reduction_of(size_average, reduce, reduction): return reduction_number(reduction) if size_average is None and reduce is None else 0 if reduce is False else 2 if size_average is False else 1
     def attention_projections(query, key, value, size, weight, bias):
         return self_projections(query, size, weight, bias) if query is key and key is value else cross_projections(query, key, value, weight, bias)
     def self_projections(query, size, weight, bias):
