@@ -7,21 +7,24 @@
 //!
 //! Invariants: the two graphs together compute what the joint graph does; random numbers are drawn once, in the
 //! forward graph; the backward graph computes a recomputed value right before its first use, so that few of them live
-//! at a time.
+//! at a time; a symbolic size that the backward graph computes with is one of its inputs, or a size of one.
 
 mod min_cut;
+mod sizes;
 
 use pyrite_ir::{Builder, Graph, Kind, Meta, Node, NodeId, Switch, Tag, Target, Value};
+use pyrite_sym::{Expr, SymInt};
 
 use crate::Joint;
 pub use min_cut::{MinCut, min_cut_partition};
+pub use sizes::unbound_symbols;
 
 /// A joint graph in two; see the module's text.
 #[derive(Clone, Debug)]
 pub struct Partition {
-    /// Takes the primals; returns the outputs, then the saved values.
+    /// Takes the primals; returns the outputs, then the saved values, then saved sizes.
     pub forward: Graph,
-    /// Takes the saved values, then the tangents; returns a gradient or `None` for each primal.
+    /// Takes the saved values and sizes, then the tangents; returns a gradient or `None` for each primal.
     pub backward: Graph,
     /// How many outputs of the forward graph are outputs of the program.
     pub outputs: usize,
@@ -162,13 +165,33 @@ fn split(joint: &Joint, roles: &Roles, saved: Vec<NodeId>) -> Partition {
             forward.copy(id);
         }
     }
-    let returned = roles.outputs.iter().map(|v| forward.value(v)).chain(saved.iter().map(|id| forward.node(*id)));
+    let bound = sizes::bound_symbols(graph);
+    let mut backward = backward_half(joint, roles, &saved, &[]);
+    let sizes: Vec<SymInt> = unbound_symbols(&backward)
+        .into_iter()
+        .filter(|name| bound.contains(name))
+        .map(|name| graph.env.wrap(Expr::symbol(name)))
+        .collect();
+    if !sizes.is_empty() {
+        backward = backward_half(joint, roles, &saved, &sizes);
+    }
+    let outputs = roles.outputs.iter().map(|v| forward.value(v));
+    let returned = outputs.chain(saved.iter().map(|id| forward.node(*id))).chain(sizes.into_iter().map(Value::Int));
     let returned = Value::List(returned.collect());
     let forward = forward.finish(returned);
+    let saved_bytes = saved.iter().map(|id| bytes_of(graph.node(*id).meta.as_ref())).sum();
+    Partition { forward, backward, outputs: joint.outputs, tangents: joint.tangents.clone(), saved_bytes }
+}
 
+/// The backward graph for a choice of saved values and sizes.
+fn backward_half(joint: &Joint, roles: &Roles, saved: &[NodeId], sizes: &[SymInt]) -> Graph {
+    let graph = &joint.graph;
     let mut backward = Copier::new(graph);
-    for id in &saved {
+    for id in saved {
         backward.input(*id);
+    }
+    for size in sizes {
+        backward.builder.placeholder("size", Some(Value::Int(size.clone())));
     }
     for (id, _) in graph.placeholders().skip(joint.primals) {
         backward.input(id);
@@ -182,9 +205,7 @@ fn split(joint: &Joint, roles: &Roles, saved: Vec<NodeId>) -> Partition {
         backward.copy_with_inputs(*id);
     }
     let returned = Value::List(roles.returned.iter().map(|v| backward.value(v)).collect());
-    let backward = backward.finish(returned);
-    let saved_bytes = saved.iter().map(|id| bytes_of(graph.node(*id).meta.as_ref())).sum();
-    Partition { forward, backward, outputs: joint.outputs, tangents: joint.tangents.clone(), saved_bytes }
+    backward.finish(returned)
 }
 
 /// Copies nodes of a graph into a new one.
