@@ -17,8 +17,8 @@ from pyrite import _names, _native, _times, _trace, backends, config, logs  # no
 from pyrite._observer import Observer
 
 
-def _wrapped(backend, name, observer):
-    """A backend that says what it does, and whose refusal lets the frame run plain."""
+def _wrapped(backend, name, observer, fullgraph):
+    """A backend that says what it does, and whose refusal lets the frame run plain; with `fullgraph` that is an error."""
     log = logs.get("backend")
 
     def compiler(graph, example_inputs):
@@ -31,6 +31,9 @@ def _wrapped(backend, name, observer):
             return None
         except Exception as error:
             observer.backend_failed(name, error)
+            if isinstance(error, _native.CompileError) and name == "native" and not fullgraph:
+                log.warning("the backend `%s` cannot compile a graph, it runs plain: %s", name, error)
+                return None
             if not config.suppress_errors:
                 raise
             log.warning("the backend `%s` failed, the frame runs plain", name, exc_info=True)
@@ -64,7 +67,7 @@ def compile(model=None, *, backend="native", fullgraph=False, dynamic=None, opti
     settings = {"backend": backend, "fullgraph": fullgraph, "dynamic": dynamic, "options": options}
     function, observer = backends.lookup(backend, options), Observer(backend, settings)
     compiler = _native.Compiler(
-        _wrapped(function, backends.name_of(backend), observer),
+        _wrapped(function, backends.name_of(backend), observer, fullgraph),
         observer,
         fullgraph=fullgraph,
         dynamic=dynamic,

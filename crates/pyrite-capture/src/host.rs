@@ -135,6 +135,10 @@ pub struct TensorFacts {
     pub meta: Meta,
     /// Whether it is an `nn.Parameter`.
     pub parameter: bool,
+    /// The dimensions that the user marked as changing (`torch._dynamo.mark_dynamic`).
+    pub marked_dynamic: Vec<usize>,
+    /// The dimensions that the user marked as never changing (`torch._dynamo.mark_static`).
+    pub marked_static: Vec<usize>,
 }
 
 /// What torch's state is outside of the frame.

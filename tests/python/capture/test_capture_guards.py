@@ -263,3 +263,85 @@ def test_a_generator_that_is_left_does_what_it_does_in_the_end_at_once(function)
     have.clear()
     torch.testing.assert_close(pyrite.compile(function, backend="eager")(x, have), expected)
     assert have == want
+
+
+def counted(function, **options):
+    """The compiled function, and a list that grows by one with every graph that is compiled."""
+    import pyrite
+
+    native, compiled = pyrite.backends.lookup("native", None), []
+
+    def backend(graph, inputs):
+        compiled.append(graph)
+        return native(graph, inputs)
+
+    return pyrite.compile(function, backend=backend, **options), compiled
+
+
+def test_a_dimension_that_is_marked_as_dynamic_is_a_symbol_at_once():
+    function, compiled = counted(lambda x: x.sin().sum(0))
+    x = torch.randn(4, 3)
+    torch._dynamo.mark_dynamic(x, 0)
+    for argument in (x, torch.randn(7, 3), torch.randn(9, 3)):
+        torch.testing.assert_close(function(argument), argument.sin().sum(0))
+    assert len(compiled) == 1
+
+
+def test_a_dimension_that_is_marked_as_static_is_never_a_symbol():
+    function, compiled = counted(lambda x: x * 2, dynamic=True)
+    for rows in (4, 5, 6):
+        x = torch.randn(rows, 3)
+        torch._dynamo.mark_static(x, 0)
+        torch._dynamo.maybe_mark_dynamic(x, 1)
+        function(x)
+    assert len(compiled) == 3
+
+
+LAYOUTS = {
+    "no rows": lambda n: torch.randn(0, n),
+    "no columns": lambda n: torch.randn(n, 0),
+    "nothing inside": lambda n: torch.randn(2, 0, n),
+    "transposed": lambda n: torch.randn(5, n).t(),
+    "one channel, last": lambda n: torch.randn(2, 1, n, 4).to(memory_format=torch.channels_last),
+    "channels last": lambda n: torch.randn(2, 3, n, 4).to(memory_format=torch.channels_last),
+    "one row": lambda n: torch.randn(1, n)[:, ::2],
+    "expanded": lambda n: torch.randn(n, 1).expand(n, 3),
+    "stepped": lambda n: torch.randn(n, 8)[:, ::2],
+    "number": lambda n: torch.randn(()),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_what_was_just_captured_holds(name):
+    """With `fullgraph` a frame whose guards do not hold right after its capture is an error."""
+    import pyrite
+
+    function = pyrite.compile(lambda x: x + 1, dynamic=True, fullgraph=True)
+    for size in (6, 6, 10):
+        x = LAYOUTS[name](size)
+        have = function(x)
+        torch.testing.assert_close(have, x + 1)
+        strides = [pair for size, *pair in zip(x.shape, have.stride(), (x + 1).stride()) if size > 1 and x.numel()]
+        assert all(mine == theirs for mine, theirs in strides)
+
+
+def test_dense_tensors_of_other_sizes_need_no_other_graph():
+    for name in ("transposed", "channels last"):
+        function, compiled = counted(lambda x: x + 1, dynamic=True)
+        for size in (6, 10, 7):
+            function(LAYOUTS[name](size))
+        assert len(compiled) == 1, name
+
+
+def test_what_the_compiler_cannot_compile_runs_plain_unless_it_must_be_one_graph(monkeypatch):
+    import pyrite
+    from pyrite import _native, backends
+
+    def refuses(graph, inputs):
+        raise _native.CompileError("it cannot")
+
+    monkeypatch.setattr(backends, "lookup", lambda backend, options: refuses)
+    x = torch.randn(3)
+    assert torch.equal(pyrite.compile(lambda x: x * 2)(x), x * 2)
+    with pytest.raises(_native.CompileError, match="it cannot"):
+        pyrite.compile(lambda x: x * 2, fullgraph=True)(x)

@@ -264,3 +264,37 @@ return (t, m)"""
     ((t * weight).sum() + m.sum()).backward()
     expected = torch.cat([torch.full((2, 7, 4), 2.0), weight.transpose(1, 2)], -1)
     torch.testing.assert_close(whole.grad, expected)
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_backward_knows_sizes_that_no_saved_tensor_has(dynamic):
+    compiled = pyrite.compile(lambda x: (x * 2).mean(), dynamic=dynamic)
+    for rows in (4, 6, 9):
+        x = torch.randn(rows, 3, requires_grad=True)
+        compiled(x).backward()
+        torch.testing.assert_close(x.grad, torch.full_like(x, 2 / x.numel()))
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        lambda: torch.nn.Linear(5, 3),
+        lambda: torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.LayerNorm(8), torch.nn.GELU(), torch.nn.Linear(8, 2)),
+        lambda: torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU()),
+    ],
+    ids=["linear", "norm", "batch norm"],
+)
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_modules_are_trained_with_symbolic_sizes(module, dynamic):
+    torch.manual_seed(0)
+    eager = module()
+    other = module()
+    other.load_state_dict(eager.state_dict())
+    compiled = pyrite.compile(other, dynamic=dynamic)
+    for rows in (4, 6, 9):
+        x = torch.randn(rows, 5)
+        for model in (eager, compiled):
+            model.zero_grad()
+            model(x).square().mean().backward()
+        for want, have in zip(eager.parameters(), other.parameters(), strict=True):
+            torch.testing.assert_close(have.grad, want.grad)

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use pyrite_ir::Value as GraphValue;
+use pyrite_ir::{Meta, Value as GraphValue};
 use pyrite_sym::SymInt;
 
 use super::{Evaluator, Run};
@@ -362,24 +362,65 @@ impl Evaluator<'_, '_> {
         let mut meta = facts.meta;
         // Inputs that share memory share a storage in the graph: the host says which do.
         let place = self.inputs.len();
+        let order = dense_order(&meta);
+        // As in torch, what a module holds keeps its sizes unless they do change.
+        let all_dynamic = self.settings.all_dynamic && !facts.parameter && !is_module_state(&origin.source);
         for dim in 0..meta.shape.len() {
-            let dynamic = self.settings.all_dynamic || self.settings.dynamic.contains(&((*origin.source).clone(), dim));
+            let dynamic = facts.marked_dynamic.contains(&dim)
+                || all_dynamic
+                || self.settings.dynamic.contains(&((*origin.source).clone(), dim));
             let SymInt::Int(size) = meta.shape[dim] else { continue };
-            if dynamic && size > 1 {
-                let contiguous = meta.is_contiguous();
+            if dynamic && size > 1 && !facts.marked_static.contains(&dim) {
                 let symbol = self.calls.env().size(size);
                 self.symbols.push((symbol.to_string().into(), place, dim));
                 meta.shape[dim] = symbol;
-                if contiguous {
-                    meta.stride = pyrite_ir::meta::contiguous_strides(&meta.shape);
-                }
             }
+        }
+        if let Some(order) = order {
+            follow_sizes(&mut meta, &order);
         }
         let name = self.input_name(&origin.source);
         let node = self.calls.input(&name, GraphValue::Tensor(meta.clone()));
         self.guard(&origin.source, Check::Tensor(Rc::new(meta), self.host.class_of(origin.object)));
         self.inputs.push((node, origin.source.clone(), origin.object));
         Ok(Value::Tensor(Rc::new(TensorValue { node, origin: Some(origin), parameter: facts.parameter })))
+    }
+}
+
+/// Whether a path leads to a parameter or a buffer of a module.
+fn is_module_state(source: &Source) -> bool {
+    let held = |base: &Source| {
+        matches!(base, Source::InstanceItem(_, name) | Source::Attribute(_, name)
+            if matches!(&**name, "_parameters" | "_buffers"))
+    };
+    matches!(source, Source::Key(base, _) if held(base))
+}
+
+/// The dimensions of a tensor, outermost in memory first, where its elements lie without gaps in that order.
+fn dense_order(meta: &Meta) -> Option<Vec<usize>> {
+    let sizes: Vec<i64> = meta.shape.iter().map(SymInt::as_int).collect::<Option<_>>()?;
+    let strides: Vec<i64> = meta.stride.iter().map(SymInt::as_int).collect::<Option<_>>()?;
+    let mut order: Vec<usize> = (0..sizes.len()).collect();
+    order.sort_by_key(|dim| std::cmp::Reverse(strides[*dim]));
+    let mut expected = 1;
+    for dim in order.iter().rev() {
+        if sizes[*dim] == 0 || (sizes[*dim] != 1 && strides[*dim] != expected) {
+            return None;
+        }
+        expected *= sizes[*dim];
+    }
+    Some(order)
+}
+
+/// Makes the strides of a dense tensor what its sizes make of them. The stride of a dimension of one element may be any:
+/// another one stays.
+fn follow_sizes(meta: &mut Meta, order: &[usize]) {
+    let mut stride = SymInt::Int(1);
+    for dim in order.iter().rev() {
+        if stride.hint() == meta.stride[*dim].as_int() {
+            meta.stride[*dim] = stride.clone();
+        }
+        stride = stride * &meta.shape[*dim];
     }
 }
 

@@ -86,7 +86,8 @@ pub(super) struct TensorTest {
     /// Sizes and strides; `None` where any will do.
     sizes: Vec<Option<i64>>,
     strides: Vec<Option<i64>>,
-    meta: Rc<Meta>,
+    /// Where strides follow from sizes that may change: the dimensions, outermost in memory first.
+    order: Option<Vec<usize>>,
 }
 
 /// See the module's text.
@@ -244,7 +245,7 @@ impl Walk {
                 requires_grad: meta.requires_grad,
                 sizes: meta.shape.iter().map(SymInt::as_int).collect(),
                 strides: meta.stride.iter().map(SymInt::as_int).collect(),
-                meta: meta.clone(),
+                order: meta.stride.iter().any(|stride| stride.as_int().is_none()).then(|| memory_order(meta)),
             })),
         }
     }
@@ -466,9 +467,15 @@ impl Walk {
         if dtype_of(described.dtype) != Some(test.dtype) || !fits(described.sizes, &test.sizes) {
             return false;
         }
-        let dynamic = test.sizes.iter().any(Option::is_none);
-        let strides = fits(described.strides, &test.strides)
-            && (!dynamic || !test.meta.is_contiguous() || contiguous(described.sizes, described.strides));
+        let dense = |order: &Vec<usize>| {
+            let mut expected = 1;
+            order.iter().rev().all(|dim| {
+                let follows = test.strides[*dim].is_some() || described.strides[*dim] == expected;
+                expected *= described.sizes[*dim];
+                follows
+            })
+        };
+        let strides = fits(described.strides, &test.strides) && test.order.as_ref().is_none_or(dense);
         // A dimension that is a symbol is more than one: one is broadcast.
         let ranges = test.sizes.iter().zip(described.sizes).all(|(wanted, found)| wanted.is_some() || *found > 1);
         strides && ranges && self.shim.requires_grad(&tensor) == test.requires_grad
@@ -577,15 +584,11 @@ fn is_float(object: Raw) -> bool {
     unsafe { !object.is_null() && ffi::PyFloat_CheckExact(object) != 0 }
 }
 
-fn contiguous(sizes: &[i64], strides: &[i64]) -> bool {
-    let mut expected = 1;
-    for (size, stride) in sizes.iter().zip(strides).rev() {
-        if *size != 1 && *stride != expected {
-            return false;
-        }
-        expected *= size;
-    }
-    true
+/// The dimensions of a tensor, outermost in memory first.
+fn memory_order(meta: &Meta) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..meta.rank()).collect();
+    order.sort_by_key(|dim| std::cmp::Reverse(meta.stride[*dim].hint()));
+    order
 }
 
 /// Whether two plain objects have one class and are equal. Floats are when their bits are.

@@ -989,7 +989,14 @@ impl Host for Python3<'_> {
             meta.storage = *self.storages.borrow_mut().entry(start).or_insert_with(StorageId::fresh);
         }
         let parameter = self.library.shim.is_parameter(&tensor);
-        Some(TensorFacts { meta, parameter })
+        let marked = |name: &str| -> Vec<usize> {
+            let marks = tensor.getattr_opt(name).ok().flatten();
+            let dims = marks.and_then(|marks| marks.try_iter().ok()).into_iter().flatten();
+            dims.filter_map(|dim| dim.ok()?.extract().ok()).collect()
+        };
+        let marked_dynamic = [marked("_dynamo_dynamic_indices"), marked("_dynamo_weak_dynamic_indices")].concat();
+        let marked_static = marked("_dynamo_static_indices");
+        Some(TensorFacts { meta, parameter, marked_dynamic, marked_static })
     }
 
     fn context_variable(&self, variable: Object) -> Option<Object> {
