@@ -150,6 +150,10 @@ pub fn flip(l: &mut Lowering<'_>) -> Lowered {
     let mut meta = source.meta.clone();
     for dim in l.args.ints(1)? {
         let dim = dimension(dim, meta.rank())?;
+        // A number has a dimension that can be named and nothing to turn around.
+        if meta.rank() == 0 {
+            continue;
+        }
         let last = (meta.shape[dim].clone() + SymInt::Int(-1)) * meta.stride[dim].clone();
         meta.offset = meta.offset + last;
         meta.stride[dim] = meta.stride[dim].clone() * SymInt::Int(-1);

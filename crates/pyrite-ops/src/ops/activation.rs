@@ -9,7 +9,8 @@ use crate::derivatives::{activation as d, activation_backward as second};
 use crate::kernels::{Pointwise, vector_math};
 use crate::lowerings as to_loops;
 use crate::rules::{
-    core_pointwise, in_place, plain_pointwise, preserved_strides, to_float, to_same, to_same_number, wrap_dim,
+    core_pointwise, in_place, plain_pointwise, preserved_strides, to_float, to_same, to_same_float, to_same_inexact,
+    to_same_number, wrap_dim,
 };
 
 const FLOATS: &[&str] = &["f32[3, 4]", "f64[5]", "bf16[2, 3]<[1, 2]", "f32[0, 3]"];
@@ -20,7 +21,7 @@ pub const OPS: &[OpDef] = &[
     OpDef::kernel(
         "aten::gelu(Tensor self, *, str approximate='none') -> Tensor",
         "`x·Φ(x)` with the normal distribution function Φ, exact or by its tanh approximation.",
-        to_same,
+        to_same_float,
         gelu,
     )
     .tags(&[Tag::Core, Tag::Pointwise])
@@ -39,7 +40,7 @@ pub const OPS: &[OpDef] = &[
     .samples(&["f32[3, 4], f32[3, 4]", "f64[5], f64[5], approximate='tanh'"]),
     core_pointwise("aten::relu(Tensor self) -> Tensor", "The element, or zero below zero.", to_same_number, relu, &["f32[3, 4]", "f64[5]<[2]", "bf16[2, 3]<[1, 2]", "i64[4]", "f32[0, 3]"]).lower(to_loops::pointwise::relu).derivative(d::relu),
     core_pointwise("aten::sigmoid(Tensor self) -> Tensor", "The logistic function `1 / (1 + e^-x)`.", to_float, sigmoid, &["f32[3, 4]", "f64[5]", "bf16[2, 3]<[1, 2]", "i64[4]", "c64[3]", "f32[0, 3]"]).lower(to_loops::pointwise::sigmoid).derivative(d::sigmoid),
-    plain_pointwise("aten::silu(Tensor self) -> Tensor", "`x·sigmoid(x)`.", to_same, silu, &["f32[3, 4]", "f64[5]", "bf16[2, 3]<[1, 2]", "c64[3]"]).derivative(d::silu).decompose(by::silu),
+    plain_pointwise("aten::silu(Tensor self) -> Tensor", "`x·sigmoid(x)`.", to_same_inexact, silu, &["f32[3, 4]", "f64[5]", "bf16[2, 3]<[1, 2]", "c64[3]"]).derivative(d::silu).decompose(by::silu),
     core_pointwise("aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", "Linear above zero, `alpha·(e^x - 1)` below, both scaled.", to_same, elu, &["f32[3, 4]", "f64[5], 2, 0.5, 1.5", "bf16[2, 3]"]).derivative(d::elu).decompose(by::elu),
     plain_pointwise("aten::celu(Tensor self, Scalar alpha=1.) -> Tensor", "Linear above zero, `alpha·(e^(x/alpha) - 1)` below.", to_same, celu, &["f32[3, 4]", "f64[5], 2.0"]).derivative(d::celu).decompose(by::celu),
     OpDef::composite("aten::selu(Tensor self) -> Tensor", "`elu` with the constants that keep mean and variance.", selu).tags(&[Tag::Pointwise]).samples(FLOATS),

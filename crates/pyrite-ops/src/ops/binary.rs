@@ -9,7 +9,8 @@ use crate::derivatives::binary as d;
 use crate::kernels::{Pointwise, complex, operand};
 use crate::lowerings as to_loops;
 use crate::rules::{
-    core_pointwise, in_place, operand_dtype, operands, plain_pointwise, same_as, to_float, to_same, to_same_number,
+    core_pointwise, in_place, operand_dtype, operands, plain_pointwise, same_as, to_float, to_same, to_same_float,
+    to_same_inexact, to_same_number,
 };
 
 const ADDITIVE: &[&str] = &[
@@ -428,7 +429,7 @@ pub const OPS: &[OpDef] = &[
     plain_pointwise(
         "aten::hypot(Tensor self, Tensor other) -> Tensor",
         "The length of the hypotenuse.",
-        to_same,
+        to_same_float,
         |c| real(c, f64::hypot),
         FLOATS,
     )
@@ -506,7 +507,7 @@ pub const OPS: &[OpDef] = &[
     plain_pointwise(
         "aten::logaddexp(Tensor self, Tensor other) -> Tensor",
         "The logarithm of the sum of the exponentials.",
-        to_same,
+        to_same_inexact,
         logaddexp,
         &["f32[3, 4], f32[4]", "f64[3], f64[3]", "bf16[2], bf16[2]", "c64[2], c64[2]"],
     )
@@ -515,7 +516,7 @@ pub const OPS: &[OpDef] = &[
     plain_pointwise(
         "aten::logaddexp2(Tensor self, Tensor other) -> Tensor",
         "As `logaddexp`, for base two.",
-        to_same,
+        to_same_float,
         |c| real(c, logaddexp2),
         FLOATS,
     )

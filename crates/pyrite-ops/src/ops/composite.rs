@@ -92,6 +92,13 @@ fn dropout(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpEr
     if p == 0.0 || !a.bool(2)? {
         return Ok(input.into());
     }
+    if !e.dtype(input).is_inexact() {
+        invalid!("dropout is not defined for {}", e.dtype(input));
+    }
+    if p == 1.0 {
+        // Nothing is drawn for what is dropped in any case.
+        return e.call("aten.mul.Scalar", args![input, 0.0]);
+    }
     Ok(e.many("aten.native_dropout.default", args![input, p, true])?[0].into())
 }
 

@@ -209,6 +209,9 @@ fn convolution_infer(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     let (x, weight, bias) = (args.tensor(0)?, args.tensor(1)?, args.opt_tensor(2)?);
     let dims = check(x, weight)?;
     let options = Options::read(args, 3, dims)?;
+    if options.transposed && x.dtype.is_integral() && x.dtype != DType::I64 {
+        invalid!("a transposed convolution is not defined for {}", x.dtype);
+    }
     let mut shape: SymDims = [x.shape[0].clone()].into_iter().collect();
     let channels = if options.transposed { &weight.shape[1] * &options.groups } else { weight.shape[0].clone() };
     let wanted = if options.transposed { weight.shape[0].clone() } else { &weight.shape[1] * &options.groups };
@@ -244,8 +247,8 @@ fn convolution_infer(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
         } else {
             (size + padding - reach - 1).floor_div(&options.stride[d]) + 1
         };
-        if out.is_lt(1) && !(options.transposed && out.is_eq(0)) {
-            invalid!("a window of {kernel} is larger than the padded size of {size}");
+        if out.is_lt(1) {
+            invalid!("a window of {kernel} over a size of {size} gives a size of {out}, which is too small");
         }
         if options.transposed && !options.output_padding[d].is_lt(options.stride[d].max(&options.dilation[d])) {
             invalid!("output padding must be smaller than stride or dilation");

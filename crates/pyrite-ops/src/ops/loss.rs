@@ -54,7 +54,12 @@ pub const OPS: &[OpDef] = &[
     OpDef::kernel(
         "aten::huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor",
         "Half the squared difference, going on linearly from `delta`.",
-        |a| infer_pair(a, 2),
+        |a| {
+            if a.float(3)? <= 0.0 {
+                invalid!("huber_loss wants a delta above zero");
+            }
+            infer_pair(a, 2)
+        },
         huber,
     )
     .derivative(d::symmetric)
@@ -615,6 +620,9 @@ fn l1(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpError> 
 
 fn kl_div(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpError> {
     let (input, target) = (*a.tensor(0)?, *a.tensor(1)?);
+    if [input, target].into_iter().any(|x| !e.dtype(x).is_float()) {
+        invalid!("kl_div is defined for floats alone");
+    }
     let loss = if a.bool(3)? {
         let difference = e.one("aten.sub.Tensor", args![target, input])?;
         let likelihood = e.one("aten.exp.default", args![target])?;
@@ -686,6 +694,9 @@ fn distance(e: &mut dyn Emit, [x, y]: [Handle; 2], p: f64, eps: f64, keep: bool)
 fn triplet_margin(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpError> {
     let (anchor, positive, negative) = (*a.tensor(0)?, *a.tensor(1)?, *a.tensor(2)?);
     let (p, eps) = (a.float(4)?, a.float(5)?);
+    if a.float(3)? <= 0.0 {
+        invalid!("triplet_margin_loss wants a margin above zero");
+    }
     let near = distance(e, [anchor, positive], p, eps, false)?;
     let mut far = distance(e, [anchor, negative], p, eps, false)?;
     if a.bool(6)? {

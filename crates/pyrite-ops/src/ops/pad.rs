@@ -3,7 +3,7 @@
 use num_complex::Complex64;
 use pyrite_ir::{Args, Emit, Handle, Meta, OpDef, OpError, SymDims, Tag, Value, args, invalid, unsupported};
 use pyrite_sym::SymInt;
-use pyrite_tensor::{Element, Tensor};
+use pyrite_tensor::{DType, Element, Tensor};
 
 use crate::decompositions::image as by;
 use crate::derivatives::pad as d;
@@ -119,6 +119,9 @@ pub const OPS: &[OpDef] = &[
             let x = a.tensor(0)?;
             if !matches!(x.rank(), 3 | 4) {
                 invalid!("im2col wants three or four dimensions, not {}", x.rank());
+            }
+            if x.dtype.is_integral() && x.dtype != DType::Bool {
+                invalid!("im2col is not defined for {}", x.dtype);
             }
             let lead = x.rank() - 3;
             let windows = windows(a, 1, &[x.shape[lead + 1].clone(), x.shape[lead + 2].clone()])?;

@@ -156,6 +156,9 @@ pub const OPS: &[OpDef] = &[
         |args| {
             let x = args.tensor(0)?;
             let (shape, _) = window_shape(args, 1, 0)?;
+            if !x.dtype.is_float() {
+                invalid!("max_pool1d without places is not defined for {}", x.dtype);
+            }
             Ok(x.fresh(&shape, x.dtype).into())
         },
         max_pool1d,
@@ -682,6 +685,10 @@ fn maxima<T: Pooled>(x: &[T], y: &mut [(T, i64)], input: [usize; 3], axes: &[Axi
 fn avg_infer(args: &Args<'_, Meta>, dims: usize) -> Result<Value<Meta>, OpError> {
     let (shape, _) = window_shape(args, dims, 0)?;
     Divisor::read(args)?;
+    let dtype = args.tensor(0)?.dtype;
+    if !(dtype.is_float() || dtype == DType::I64) {
+        invalid!("an average over windows is not defined for {dtype}");
+    }
     Ok(result_like(args.tensor(0)?, &shape, dims).into())
 }
 
@@ -761,6 +768,9 @@ fn run_average_backward(
 fn adaptive_infer(args: &Args<'_, Meta>, dims: usize) -> Result<Meta, OpError> {
     let x = args.tensor(0)?;
     check_image(&args.schema.name, x, dims)?;
+    if !x.dtype.is_float() {
+        invalid!("an adaptive pooling is not defined for {}", x.dtype);
+    }
     let sizes = per_dim("output_size", args.syms(1)?, &[], dims)?;
     if sizes.iter().any(|size| size.is_lt(0)) {
         invalid!("an adaptive pooling wants sizes that are not negative");

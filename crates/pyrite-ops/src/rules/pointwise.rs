@@ -78,6 +78,26 @@ pub fn to_same_number(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     Ok(same_as(&operands, dtype)?.into())
 }
 
+/// Result of the operands' common type, which is a float or complex: PyTorch has no kernel for integers.
+pub fn to_same_inexact(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
+    let operands = operands(args);
+    let dtype = operand_dtype(&operands);
+    if !dtype.is_inexact() {
+        invalid!("{} is not defined for {dtype}", args.schema.name);
+    }
+    Ok(same_as(&operands, dtype)?.into())
+}
+
+/// Result of the operands' common type, which is a float.
+pub fn to_same_float(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
+    let operands = operands(args);
+    let dtype = operand_dtype(&operands);
+    if !dtype.is_float() {
+        invalid!("{} is not defined for {dtype}", args.schema.name);
+    }
+    Ok(same_as(&operands, dtype)?.into())
+}
+
 /// Result of the operands' common type, with the real type in place of a complex one.
 pub fn to_real(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     let operands = operands(args);

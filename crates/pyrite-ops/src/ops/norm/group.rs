@@ -58,6 +58,9 @@ pub const OPS: &[OpDef] = &[
 
 /// Checks the sizes given beside the input and returns the number of groups.
 fn check(input: &Meta, [n, c, rest]: [&SymInt; 3], groups: i64) -> Result<i64, OpError> {
+    if c.is_eq(0) || rest.is_eq(0) {
+        invalid!("group norm wants channels and elements in each, not {c} of {rest}");
+    }
     if groups < 1 || !c.modulo(&SymInt::Int(groups)).is_eq(0) {
         invalid!("{c} channels do not make {groups} groups");
     }
