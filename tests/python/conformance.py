@@ -12,6 +12,7 @@ import operator
 import sys
 from dataclasses import dataclass, field
 
+import cpu  # noqa: F401  (before torch)
 import harness
 import torch
 import torch.utils._pytree as pytree

@@ -10,8 +10,26 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
+import cpu  # noqa: E402, F401  (before torch)
+
 # Several processes share the processors. Threads of torch that wait for work by spinning would take them from those that have some.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+
+# Why tests may be skipped. Any other reason fails the run: a package that cannot be imported is no reason to test less.
+EXPECTED_SKIPS = ("no Chromium", "memory is read where Linux has it")
+
+
+def pytest_sessionfinish(session, exitstatus):
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or hasattr(session.config, "workerinput"):
+        return
+    reasons = [str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr) for report in reporter.stats.get("skipped", [])]
+    unexpected = sorted({reason for reason in reasons if not any(expected in reason for expected in EXPECTED_SKIPS)})
+    if unexpected and exitstatus == pytest.ExitCode.OK:
+        reporter.write_line("")
+        reporter.write_line(f"unexpected skips: {'; '.join(unexpected)}", red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ import os
 import random
 import sys
 
+import cpu  # noqa: F401  (before torch)
 import torch
 from conformance import check
 from harness import Case

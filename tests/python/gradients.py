@@ -11,6 +11,7 @@ import functools
 import sys
 from dataclasses import dataclass, field
 
+import cpu  # noqa: F401  (before torch)
 import harness
 import torch
 import torch.utils._pytree as pytree

@@ -109,8 +109,9 @@ def widened(value):
     if isinstance(value, torch.dtype):
         return WIDER.get(value, value)
     if isinstance(value, torch.Tensor) and value.dtype in WIDER:
-        wide = torch.empty_strided(value.shape, value.stride(), dtype=WIDER[value.dtype])
-        return wide.copy_(value)
+        # The whole storage, so that elements that lie at one place still do.
+        storage = torch.empty(0, dtype=value.dtype).set_(value.untyped_storage())
+        return storage.to(WIDER[value.dtype]).as_strided(value.shape, value.stride(), value.storage_offset())
     return value
 
 

@@ -28,6 +28,8 @@ const NIGHTLY_TESTS: &[(&str, &str)] = &[("PYRITE_RANDOM_PROGRAMS", "10000"), ("
 const CONVOLUTIONS: &str = "tests/python/convolutions.py";
 /// What compares whole models with PyTorch's.
 const ARCHITECTURES: &str = "tests/python/sweep.py";
+/// What compares operators at sizes that no sample has, and how many cases of each.
+const SIZES: [&str; 3] = ["tests/python/sizes.py", "--count", "20"];
 
 /// All crates but the one that needs Python.
 const WITHOUT_PYTHON: &[&str] = &["--workspace", "--exclude", "pyrite-python"];
@@ -63,6 +65,9 @@ pub fn run(workspace: &Workspace, scope: Scope) -> Counts {
         Ok(if found.has_errors() { Outcome::FAILED } else { Outcome::PASSED })
     });
     report.step("tests", || rust_tests(workspace, scope));
+    if !has_avx512() {
+        report.step("AVX-512", || Ok(Outcome::Skipped("this processor has none: its code was compiled and not run")));
+    }
     report.step("doctests", || {
         let mut command = workspace.cargo(["test", "--doc", "--no-fail-fast"].iter().chain(WITHOUT_PYTHON));
         counted(&mut command, Counts::of_libtest)
@@ -74,6 +79,14 @@ pub fn run(workspace: &Workspace, scope: Scope) -> Counts {
     }
     report.print();
     report.total()
+}
+
+/// Whether this processor runs what is compiled for the widest vectors.
+fn has_avx512() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::is_x86_feature_detected!("avx512f");
+    #[cfg(not(target_arch = "x86_64"))]
+    return false;
 }
 
 /// The steps that need a release build, most of them torch too.
@@ -103,8 +116,10 @@ fn nightly(workspace: &Workspace, processes: &str, report: &mut Report) {
         measured(programs::conformance_command(workspace, Conformance::Results)?.args(both).args(jobs))
     });
     report.step("gradients", || measured(programs::conformance_command(workspace, Conformance::Gradients)?.args(jobs)));
-    for (name, script) in [("convolutions", CONVOLUTIONS), ("architectures", ARCHITECTURES)] {
-        report.step(name, || measured(&mut programs::python_with_pyrite(workspace, [script])?));
+    let scripts: [(_, &[&str]); 3] =
+        [("convolutions", &[CONVOLUTIONS]), ("sizes", &SIZES), ("architectures", &[ARCHITECTURES])];
+    for (name, command) in scripts {
+        report.step(name, || measured(&mut programs::python_with_pyrite(workspace, command)?));
     }
 }
 
