@@ -1,0 +1,75 @@
+"""Small functions by `pyrite.compile`, with the sizes of the call and with symbolic sizes: results, gradients and writes are eager's."""
+
+import functions
+import pyrite
+import pytest
+import torch
+import torch.utils._pytree as pytree
+
+# The sizes of two calls. The second one makes a symbol of what was a number.
+SIZES = [6, 11]
+
+
+def observed(function, inputs):
+    """What one call leaves: outputs, the inputs after it, gradients of inputs, and the next random number."""
+    torch.manual_seed(7)
+    leaves = [x.detach().clone() for x in inputs]
+    wants = [x.is_floating_point() and not isinstance(x, Mutated) for x in inputs]
+    for leaf, wanted in zip(leaves, wants):
+        leaf.requires_grad_(wanted)
+    outputs = [out for out in pytree.tree_leaves(function(*leaves)) if out is not None]
+    following = torch.rand(())
+    total = [weighed(out) for out in outputs if isinstance(out, torch.Tensor) and out.requires_grad]
+    gradients = [None] * len(leaves)
+    if total:
+        gradients = torch.autograd.grad(sum(total), [leaf for leaf, wanted in zip(leaves, wants) if wanted], allow_unused=True)
+    return outputs, [leaf.detach() for leaf in leaves], gradients, following
+
+
+class Mutated(torch.Tensor):
+    """Marks an input that is written, and whose gradient nobody wants."""
+
+
+def weighed(out):
+    weights = torch.cos(torch.arange(out.numel(), dtype=torch.float64)).reshape(out.shape)
+    return (out.abs() if out.is_complex() else out).mul(weights.to(out.dtype if not out.is_complex() else torch.float64)).sum().double()
+
+
+def inputs_of(subject, make, size):
+    torch.manual_seed(size)
+    inputs = make(size)
+    return [x.as_subclass(Mutated) for x in inputs] if subject == "mutation" else list(inputs)
+
+
+def agree(have, want):
+    assert len(have) == len(want)
+    for k, (h, w) in enumerate(zip(have, want)):
+        if not isinstance(w, torch.Tensor):
+            assert type(h) is type(w) and h == w, k
+            continue
+        assert (h.dtype, h.shape, h.requires_grad) == (w.dtype, w.shape, w.requires_grad), k
+        torch.testing.assert_close(h, w, equal_nan=True, **TOLERANCES.get(w.dtype, {}))
+
+
+# Sums are made in another order, and kernels that torch computes in half precision round more often than ours.
+TOLERANCES = {torch.float32: {"rtol": 1e-5, "atol": 3e-5}, torch.float16: {"rtol": 2e-3, "atol": 2e-3}, torch.bfloat16: {"rtol": 1.6e-2, "atol": 1e-2}}
+
+
+@pytest.mark.parametrize("dynamic", [None, True], ids=["sizes", "symbols"])
+@pytest.mark.parametrize("subject, name", [pytest.param(*key, id="-".join(key)) for key in functions.FUNCTIONS])
+def test_a_function_is_as_in_eager(subject, name, dynamic):
+    function, make = functions.FUNCTIONS[subject, name]
+    compiled = pyrite.compile(function, dynamic=dynamic)
+    for size in SIZES:
+        inputs = inputs_of(subject, make, size)
+        try:
+            want = observed(function, inputs)
+        except Exception as error:
+            with pytest.raises(type(error)):
+                observed(compiled, inputs)
+            continue
+        have = observed(compiled, inputs)
+        for part, h, w in zip(("outputs", "inputs", "gradients"), have, want):
+            agree(h, w)
+        assert have[3] == want[3], "the next random number"
+    pyrite.reset()
