@@ -1,5 +1,7 @@
 """The sweep over public architectures on one of them, and proof that it finds what is wrong. The whole runs in `cargo xtask nightly`."""
 
+import types
+
 import pytest
 import sweep
 import torch
@@ -7,7 +9,16 @@ import torch
 
 def test_an_architecture_is_as_in_eager():
     row = sweep.check("distilbert", "train")
-    assert (row.differs, row.graphs, row.breaks) == (None, 1, 0)
+    assert (row.differs, row.doubt, row.graphs, row.breaks) == (None, None, 1, 0)
+
+
+def test_one_seed_may_differ_and_two_may_not(monkeypatch):
+    monkeypatch.setattr(sweep.pyrite, "explain", lambda model: lambda **arguments: types.SimpleNamespace(graph_count=1, graph_break_count=0))
+    for wrong, differs in ({0}, False), ({0, 2}, True), ({0, 1, 2}, True):
+        answers = iter(range(sweep.SEEDS))
+        monkeypatch.setattr(sweep, "compared", lambda model, arguments: ("it differs" if next(answers) in wrong else None, 1.0))
+        row = sweep.check("distilbert", "eval")
+        assert (row.differs is not None, row.doubt is not None) == (differs, not differs)
 
 
 def with_another_output(result):
@@ -28,9 +39,9 @@ def with_one_random_number_more(result):
 @pytest.mark.parametrize(
     ("mistake", "told"),
     [
-        (with_another_output, "call 1: output 0 is off by"),
-        (with_another_gradient, "call 1: gradient of"),
-        (with_one_random_number_more, "call 1: next random number"),
+        (with_another_output, "seed 0, call 1: output 0 is off by"),
+        (with_another_gradient, "seed 0, call 1: gradient of"),
+        (with_one_random_number_more, "seed 0, call 1: next random number"),
     ],
 )
 def test_the_sweep_finds_a_result(monkeypatch, mistake, told):
