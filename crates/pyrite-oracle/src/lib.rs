@@ -11,5 +11,5 @@ mod signature;
 mod verdict;
 
 pub use sequential::{CONFIDENCE, Decision, Sequential, Test};
-pub use signature::{Class, Detail, Signature, Site, Stage};
+pub use signature::{Class, Detail, Signature, Site, Stage, gist};
 pub use verdict::{Oracle, Verdict};

@@ -1,9 +1,9 @@
 //! What makes two failures the same.
 //!
-//! Held exactly: the stage, the class, the error's type and the site it was raised at, and, where guilty operators are
-//! known, that one of them remains. Which output differs, by which rule and by how much only ranks candidates: these
-//! change legitimately while a graph shrinks, and so do the numbers inside an error's text, which is why a site is a
-//! place and not a message.
+//! Held exactly: the stage, the class, the error's type, the place that raised it and what it said there, and, where guilty
+//! operators are known, that one of them remains. Which output differs, by which rule and by how much only ranks
+//! candidates: these change legitimately while a graph shrinks, and so do the numbers and names in an error's text, which
+//! are taken out of it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -63,6 +63,76 @@ pub struct Site {
     pub kind: String,
     /// The place that raised it: a function and file, or an operator. Without line numbers and sizes.
     pub place: Option<String>,
+    /// What it said: the first line, without numbers and names; `None` where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+impl Site {
+    /// Whether another error is the same. A text that is not known is no other text.
+    pub fn holds(&self, other: &Self) -> bool {
+        let said = |site: &Self| site.text.clone();
+        let same_text = said(self).zip(said(other)).is_none_or(|(own, other)| own == other);
+        self.kind == other.kind && self.place == other.place && same_text
+    }
+}
+
+/// The gist of an error's text: its first line without numbers, names and what is quoted. Two errors that one function
+/// raises for different reasons say different things; the same one says other sizes and names as a program shrinks.
+pub fn gist(text: &str) -> String {
+    // Of a C++ compiler's complaints the first says most; the lines before name files.
+    let complaint = text.lines().find(|line| line.contains(" error: "));
+    let line = complaint.or_else(|| text.lines().find(|line| !line.trim().is_empty())).unwrap_or_default();
+    let line = complaint.and_then(|line| line.split_once(" error: ")).map_or(line, |(_, said)| said);
+    let mut words: Vec<String> = Vec::new();
+    let mut rest = line.trim();
+    while let Some(first) = rest.chars().next() {
+        let (word, after) = if let Some(close) = closing(first) {
+            match rest[first.len_utf8()..].find(close) {
+                Some(end) => ("…".to_owned(), &rest[first.len_utf8() + end + close.len_utf8()..]),
+                None => (first.to_string(), &rest[first.len_utf8()..]),
+            }
+        } else if first.is_alphanumeric() || first == '_' || first == '/' {
+            let end = rest.find(|c: char| !(c.is_alphanumeric() || "_./-+".contains(c))).unwrap_or(rest.len());
+            let found = rest[..end].trim_end_matches(['.', '-', '+']);
+            let found = if found.is_empty() { &rest[..end] } else { found };
+            let named = found.contains(|c: char| c.is_ascii_digit() || c == '_' || c == '/') || found.contains('.');
+            (if named { "…".to_owned() } else { found.to_owned() }, &rest[found.len()..])
+        } else {
+            (first.to_string(), &rest[first.len_utf8()..])
+        };
+        words.push(word);
+        rest = after;
+    }
+    // Lists of numbers and names grow and shrink: one stands for all.
+    let (mut said, mut between, mut listed) = (String::new(), String::new(), false);
+    for word in &words {
+        match word.as_str() {
+            "…" if listed => between.clear(),
+            "," | " " if listed => between.push_str(word),
+            _ => {
+                said.push_str(&std::mem::take(&mut between));
+                said.push_str(word);
+                listed = word == "…";
+            }
+        }
+    }
+    if let Some((end, _)) = said.char_indices().nth(GIST) {
+        said.truncate(end);
+    }
+    said
+}
+
+/// How many letters of a text are held.
+const GIST: usize = 200;
+
+/// What closes a quotation.
+fn closing(open: char) -> Option<char> {
+    match open {
+        '\'' | '"' | '`' => Some(open),
+        '‘' => Some('’'),
+        _ => None,
+    }
 }
 
 /// What only ranks candidates.
@@ -105,7 +175,16 @@ impl Signature {
     /// With the error that was raised.
     #[must_use]
     pub fn raised(self, kind: &str, place: Option<&str>) -> Self {
-        Self { site: Some(Site { kind: kind.to_owned(), place: place.map(str::to_owned) }), ..self }
+        Self { site: Some(Site { kind: kind.to_owned(), place: place.map(str::to_owned), text: None }), ..self }
+    }
+
+    /// With what the error said, numbers and names taken out.
+    #[must_use]
+    pub fn saying(mut self, text: &str) -> Self {
+        if let Some(site) = &mut self.site {
+            site.text = Some(gist(text));
+        }
+        self
     }
 
     /// With operators that are known to be guilty.
@@ -125,7 +204,11 @@ impl Signature {
     /// the other must share one, unless the other knows none.
     pub fn holds(&self, other: &Self) -> bool {
         let guilty = self.guilty.is_empty() || other.guilty.is_empty() || !self.guilty.is_disjoint(&other.guilty);
-        self.stage == other.stage && self.class == other.class && self.site == other.site && guilty
+        let site = match (&self.site, &other.site) {
+            (Some(own), Some(other)) => own.holds(other),
+            (own, other) => own.is_none() && other.is_none(),
+        };
+        self.stage == other.stage && self.class == other.class && site && guilty
     }
 }
 

@@ -36,6 +36,24 @@ fn pairs_of_failures_are_told_apart_or_taken_for_one() {
             same,
         ),
         (
+            "two errors of one function that say different things",
+            compile("RuntimeError", "relu in rules.py").saying("relu of 3 dimensions is not there"),
+            compile("RuntimeError", "relu in rules.py").saying("expected a float, got an int"),
+            other,
+        ),
+        (
+            "one error of a function with other sizes and names",
+            compile("RuntimeError", "relu in rules.py").saying("buf12: shapes [2, 512] and (3,) of `primals_1` differ"),
+            compile("RuntimeError", "relu in rules.py").saying("arg0_1: shapes [2] and (3, 1) of `x` differ"),
+            same,
+        ),
+        (
+            "an error whose text was not kept",
+            compile("RuntimeError", "relu in rules.py").saying("expected a float"),
+            compile("RuntimeError", "relu in rules.py"),
+            same,
+        ),
+        (
             "the same type from another place",
             compile("CompileError", "lower_relu"),
             compile("CompileError", "lower_sum"),
@@ -115,6 +133,20 @@ fn pairs_of_failures_are_told_apart_or_taken_for_one() {
     ];
     for (name, held, found, expected) in &table {
         assert_eq!(held.holds(found), *expected, "{name}");
+    }
+}
+
+#[test]
+fn texts_lose_their_numbers_and_names() {
+    for (text, expected) in [
+        ("mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)", "… and … shapes cannot be multiplied (… and …)"),
+        ("\n  The size of tensor a (3) must match.\nmore", "The size of tensor a (…) must match."),
+        ("/tmp/x1/abc.cpp:12:3: error: ‘foo’ was not declared", "… was not declared"),
+        ("index -99 is out of bounds for [1, 2, 3]", "index … is out of bounds for […]"),
+        ("relu is refused", "relu is refused"),
+        ("it's", "it's"),
+    ] {
+        assert_eq!(pyrite_oracle::gist(text), expected, "{text}");
     }
 }
 
