@@ -129,6 +129,38 @@ pub enum Tolerance {
     Times(f64),
 }
 
+/// What an operator leaves open, so that two results can both be right. Random numbers are another matter: [`Tag::Random`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Freedom {
+    /// Nothing: there is one result, up to rounding.
+    #[default]
+    Nothing,
+    /// Which of equal elements its last result names.
+    Ties,
+    /// The signs of the vectors that it finds: all of its results but the values may be negated together.
+    Signs,
+    /// Whether half a turn is π or -π.
+    HalfTurn,
+    /// Which write to a place that is written several times stays.
+    WriteOrder,
+    /// What its result contains.
+    Contents,
+}
+
+impl Freedom {
+    /// What is left open, in words.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::Ties => "which of equal elements is named",
+            Self::Signs => "the signs of vectors",
+            Self::HalfTurn => "the sign of half a turn",
+            Self::WriteOrder => "which of several writes to a place stays",
+            Self::Contents => "what memory contains that nobody wrote",
+        }
+    }
+}
+
 /// The record of an operator.
 #[derive(Clone, Copy, Debug)]
 pub struct OpDef {
@@ -154,6 +186,8 @@ pub struct OpDef {
     pub stream: Option<StreamFn>,
     /// How close results must be.
     pub tolerance: Tolerance,
+    /// What right results may differ in.
+    pub freedom: Freedom,
     /// Calls to test it with, in the notation of `pyrite_ops::samples`.
     pub samples: &'static [&'static str],
 }
@@ -173,6 +207,7 @@ impl OpDef {
             decompose: Decompose::Primitive,
             stream: None,
             tolerance: Tolerance::Usual,
+            freedom: Freedom::Nothing,
             samples: &[],
         }
     }
@@ -215,8 +250,15 @@ impl OpDef {
             decompose: Decompose::Primitive,
             stream: None,
             tolerance: Tolerance::Usual,
+            freedom: Freedom::Nothing,
             samples: &[],
         }
+    }
+
+    /// With a result that the operator leaves open in a way.
+    #[must_use]
+    pub const fn free(self, freedom: Freedom) -> Self {
+        Self { freedom, ..self }
     }
 
     /// With properties.

@@ -1,6 +1,6 @@
 //! Arithmetic of two operands, each a tensor or a number.
 
-use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, Tag, Value, args, invalid};
+use pyrite_ir::{Args, Call, Emit, Freedom, Handle, Meta, OpDef, OpError, Tag, Value, args, invalid};
 use pyrite_tensor::element::{BF16, F16};
 use pyrite_tensor::{Category, Complex64, DType, Scalar, Tensor};
 
@@ -417,6 +417,7 @@ pub const OPS: &[OpDef] = &[
         |c| real(c, f64::atan2),
         COMPARABLE,
     )
+    .free(Freedom::HalfTurn)
     .lower(to_loops::pointwise::atan2)
     .derivative(d::atan2),
     in_place(

@@ -6,7 +6,7 @@
 use num_complex::Complex64;
 use pyrite_ir::meta::strides_in_order;
 use pyrite_ir::op::{InferFn, KernelFn};
-use pyrite_ir::{Args, Call, Device, Eval, Meta, OpDef, OpError, SymDims, Tag, Value, Vjp, args, invalid};
+use pyrite_ir::{Args, Call, Device, Eval, Freedom, Meta, OpDef, OpError, SymDims, Tag, Value, Vjp, args, invalid};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, MemoryFormat, Scalar, Tensor};
 
@@ -35,6 +35,7 @@ pub const OPS: &[OpDef] = &[
         },
         |call| repeated(call, Scalar::Int(0)),
     )
+    .free(Freedom::Contents)
     .tags(&[Tag::Core])
     .samples(&["[2, 3]", "[0], dtype=i64", "[1, 2, 3, 2], memory_format=channels_last"]),
     constant(
@@ -43,6 +44,7 @@ pub const OPS: &[OpDef] = &[
         |a| with_strides(sized(a, 0, options(a, 2, None, DType::F32)?)?, &a.syms(1)?),
         |call| repeated(call, Scalar::Int(0)),
     )
+    .free(Freedom::Contents)
     .tags(&[Tag::Core])
     .samples(&["[2, 3], [1, 2]", "[2, 3], [0, 1], dtype=c64"]),
     constant(
@@ -59,6 +61,7 @@ pub const OPS: &[OpDef] = &[
         },
         |call| repeated(call, Scalar::Int(0)),
     )
+    .free(Freedom::Contents)
     .samples(&["[2, 3, 4], [2, 0, 1]"]),
     constant(
         "aten::empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
@@ -66,6 +69,7 @@ pub const OPS: &[OpDef] = &[
         |a| like(a, 1),
         |call| repeated(call, Scalar::Int(0)),
     )
+    .free(Freedom::Contents)
     .samples(&["f32[2, 3]<[1, 2]", "f32[2, 3], dtype=i32, memory_format=contiguous_format"]),
     constant(
         "aten::zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
@@ -97,6 +101,7 @@ pub const OPS: &[OpDef] = &[
         |a| new(a, 2),
         |call| repeated(call, Scalar::Int(0)),
     )
+    .free(Freedom::Contents)
     .samples(&["f64[2], [3, 2]"]),
     constant(
         "aten::new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
@@ -107,6 +112,7 @@ pub const OPS: &[OpDef] = &[
         },
         |call| repeated(call, Scalar::Int(0)),
     )
+    .free(Freedom::Contents)
     .samples(&["f64[2], [3, 2], [1, 3]"]),
     constant(
         "aten::new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",

@@ -2,7 +2,7 @@
 //!
 //! Kernels work on a dense copy of the tensor in its carrier, since most of them add, multiply or compare.
 
-use pyrite_ir::{Args, Call, Meta, OpDef, OpError, SymDims, Tag, Tolerance, Value, invalid};
+use pyrite_ir::{Args, Call, Freedom, Meta, OpDef, OpError, SymDims, Tag, Tolerance, Value, invalid};
 use pyrite_tensor::{Category, DType, Tensor, layout};
 
 use super::index::check_along;
@@ -23,6 +23,7 @@ pub const OPS: &[OpDef] = &[
         index_put_infer,
         index_put,
     )
+    .free(Freedom::WriteOrder)
     .tags(&[Tag::Core])
     .derivative(d::index_put)
     .samples(&[
@@ -38,6 +39,7 @@ pub const OPS: &[OpDef] = &[
         index_put_infer,
         index_put,
     )
+    .free(Freedom::WriteOrder)
     .derivative(d::index_put)
     .decompose(by::unsafe_index_put)
     .samples(&["f32[4, 3], [i64[5]{0..4}], f32[5, 3], True"]),
@@ -76,6 +78,7 @@ pub const OPS: &[OpDef] = &[
         index_dim_infer,
         index_copy,
     )
+    .free(Freedom::WriteOrder)
     .tolerance(Tolerance::Exact)
     .derivative(d::index_copy)
     .decompose(by::index_copy)
@@ -143,6 +146,7 @@ pub const OPS: &[OpDef] = &[
         scatter_infer,
         |call| scatter(call, Combine::Replace, Start::Own),
     )
+    .free(Freedom::WriteOrder)
     .tags(&[Tag::Core])
     .tolerance(Tolerance::Exact)
     .derivative(d::scatter)
@@ -298,6 +302,7 @@ pub const OPS: &[OpDef] = &[
         put_infer,
         put,
     )
+    .free(Freedom::WriteOrder)
     .derivative(d::put)
     .decompose(by::put)
     .samples(&[

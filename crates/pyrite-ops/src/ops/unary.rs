@@ -2,7 +2,7 @@
 
 use std::f64::consts::{LN_2, LN_10, PI};
 
-use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, Tag, Value, args, invalid};
+use pyrite_ir::{Args, Call, Emit, Freedom, Handle, Meta, OpDef, OpError, Tag, Value, args, invalid};
 use pyrite_tensor::{Complex64, DType, Tensor};
 
 use crate::decompositions::pointwise as by;
@@ -57,6 +57,7 @@ pub const OPS: &[OpDef] = &[
         angle,
         SMOOTH,
     )
+    .free(Freedom::HalfTurn)
     .derivative(d::angle)
     .decompose(by::angle),
     core_pointwise(

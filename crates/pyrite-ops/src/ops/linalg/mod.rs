@@ -10,7 +10,7 @@ mod matrix;
 mod rules;
 mod spectral;
 
-use pyrite_ir::OpDef;
+use pyrite_ir::{Freedom, OpDef};
 
 use crate::derivatives::linalg as d;
 
@@ -145,6 +145,7 @@ pub const OPS: &[OpDef] = &[
         rules::qr,
         eval::qr,
     )
+    .free(Freedom::Signs)
     .derivative(d::qr)
     .samples(&["f32[2, 3, 3]", "f64[5, 3], 'complete'", "c64[3, 5], 'r'", "f32[3, 0]", "f32[0, 3]"]),
     OpDef::kernel(
@@ -176,6 +177,7 @@ pub const OPS: &[OpDef] = &[
         rules::eigh,
         eval::eigh,
     )
+    .free(Freedom::Signs)
     .derivative(d::eigh)
     .samples(&["f32[2, 3, 3], 'L', False", "c64[3, 3], 'U', False", "f64[0, 0], 'L', False", "f64[2, 3, 3]"]),
     OpDef::kernel(
@@ -184,6 +186,7 @@ pub const OPS: &[OpDef] = &[
         rules::svd,
         eval::svd,
     )
+    .free(Freedom::Signs)
     .derivative(d::svd)
     .samples(&["f32[2, 3, 5], False, False", "c64[5, 3], True, False", "f64[3, 0], False, False", "f64[2, 5, 3]", "f64[3, 5]", "f64[3, 3], True"]),
     OpDef::kernel(

@@ -1,6 +1,6 @@
 //! Sorting and selecting by rank.
 
-use pyrite_ir::{Args, Call, Meta, OpDef, OpError, SymDims, Tag, Value, args, invalid};
+use pyrite_ir::{Args, Call, Freedom, Meta, OpDef, OpError, SymDims, Tag, Value, args, invalid};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Tensor};
 
@@ -20,6 +20,7 @@ pub const OPS: &[OpDef] = &[
         |a| sort_meta(a, 1),
         |c| sort(c, 1),
     )
+    .free(Freedom::Ties)
     .as_call()
     .tags(&[Tag::Core])
     .derivative(d::sort)
@@ -30,6 +31,7 @@ pub const OPS: &[OpDef] = &[
         |a| sort_meta(a, 2),
         |c| sort(c, 2),
     )
+    .free(Freedom::Ties)
     .as_call()
     .derivative(d::sort_second)
     .samples(&["f32[3, 4], stable=True", "i64[3, 4], stable=False, dim=0, descending=True"]),
@@ -42,6 +44,7 @@ pub const OPS: &[OpDef] = &[
         "The places of the elements in order.",
         |e, a| Ok(e.many("aten.sort.default", args![*a.tensor(0)?, a.int(1)?, a.bool(2)?])?[1].into()),
     )
+    .free(Freedom::Ties)
     .samples(&["f32[3, 4]", "i64[4], 0, True"]),
     OpDef::composite(
         "aten::argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
@@ -51,6 +54,7 @@ pub const OPS: &[OpDef] = &[
             Ok(e.many("aten.sort.stable", values)?[1].into())
         },
     )
+    .free(Freedom::Ties)
     .samples(&["f32[3, 4], stable=True"]),
     OpDef::kernel(
         "aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
@@ -58,6 +62,7 @@ pub const OPS: &[OpDef] = &[
         topk_meta,
         topk,
     )
+    .free(Freedom::Ties)
     .as_call()
     .tags(&[Tag::Core])
     .derivative(d::sort_second)
@@ -68,6 +73,7 @@ pub const OPS: &[OpDef] = &[
         kth_meta,
         kth,
     )
+    .free(Freedom::Ties)
     .as_call()
     .derivative(d::kthvalue)
     .samples(&["f32[3, 4], 2", "i64[5, 3], 2, 0, True", "f32[], 1"]),
@@ -93,6 +99,7 @@ pub const OPS: &[OpDef] = &[
         |a| picked_meta(a, 1, "median"),
         |c| median(c, Nan::Wins),
     )
+    .free(Freedom::Ties)
     .derivative(indexed)
     .samples(&["f32[3, 4], 1", "i64[4, 3], 0, True", "f32[], 0"]),
     OpDef::kernel(
@@ -101,6 +108,7 @@ pub const OPS: &[OpDef] = &[
         |a| picked_meta(a, 1, "nanmedian"),
         |c| median(c, Nan::Ignored),
     )
+    .free(Freedom::Ties)
     .derivative(indexed)
     .samples(&["f32[3, 4], 1", "i64[4, 3], 0, True"]),
     OpDef::kernel(
@@ -109,6 +117,7 @@ pub const OPS: &[OpDef] = &[
         |a| picked_meta(a, 1, "mode"),
         |c| picked(c, 1, Pick::Mode),
     )
+    .free(Freedom::Ties)
     .derivative(indexed)
     .samples(&["f32[3, 4]", "i64[9, 3], 0, True", "b8[5]", "f32[]"]),
 ];
