@@ -1,6 +1,6 @@
 //! Making a candidate from parts of another.
 
-use pyrite_ir::{Builder, Graph, Kind, Meta, Node, NodeId, OpRef, Target, Value};
+use pyrite_ir::{Builder, Graph, Kind, Meta, Node, NodeId, OpRef, StorageId, Target, Value};
 use pyrite_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -24,6 +24,29 @@ pub(crate) struct Parts {
     pub(crate) dropped: FxHashSet<NodeId>,
     /// For nodes of a list, inputs of their own for the nodes they use; see [`Parts::cut`].
     pub(crate) cut: FxHashMap<(NodeId, NodeId), Tensor>,
+}
+
+/// The memory that a node's value lies in.
+fn storages_of(node: &Node) -> Vec<StorageId> {
+    let mut found = Vec::new();
+    if let Some(meta) = &node.meta {
+        meta.each(&mut |meta| found.push(meta.storage));
+    }
+    found
+}
+
+/// The memory that a node writes to.
+fn written_by<'a>(graph: &'a Graph, node: &'a Node) -> impl Iterator<Item = StorageId> + 'a {
+    let params = match &node.kind {
+        Kind::Call(Target::Op(op)) => op.schema.params.as_slice(),
+        _ => &[],
+    };
+    let written = params.iter().zip(&node.args).filter(|(param, _)| param.alias.as_ref().is_some_and(|a| a.written));
+    written.flat_map(|(_, arg)| {
+        let mut found = Vec::new();
+        arg.each(&mut |id| found.extend(storages_of(graph.node(*id))));
+        found
+    })
 }
 
 impl Parts {
@@ -53,29 +76,28 @@ impl Parts {
             }
             self.each_use(graph, id, &mut |input| stack.push(input));
         }
-        // What writes to a kept value matters, though nobody uses its result.
+        // What writes to the memory of a kept value matters, though nobody uses its result: also through a view that
+        // nobody else uses. Parts that are cut have no memory in common.
         loop {
-            let mut grown = false;
+            let kept: FxHashSet<StorageId> = graph
+                .nodes()
+                .filter(|(id, _)| needed[id.0 as usize] && !self.fed.contains_key(id) && self.cut.is_empty())
+                .flat_map(|(_, node)| storages_of(node))
+                .collect();
             for (id, node) in graph.nodes() {
-                let writes = matches!(&node.kind, Kind::Call(Target::Op(op)) if op.schema.is_mutable());
-                if !writes || needed[id.0 as usize] || self.fed.contains_key(&id) || self.instead.contains_key(&id) {
-                    continue;
-                }
-                let mut touches = false;
-                node.each_input(&mut |input| touches |= needed[input.0 as usize] && !self.fed.contains_key(&input));
-                if touches && self.cut.is_empty() {
+                let is_there = needed[id.0 as usize] || self.fed.contains_key(&id) || self.instead.contains_key(&id);
+                if !is_there && written_by(graph, node).any(|storage| kept.contains(&storage)) {
                     stack.push(id);
-                    while let Some(id) = stack.pop() {
-                        if std::mem::replace(&mut needed[id.0 as usize], true) || self.fed.contains_key(&id) {
-                            continue;
-                        }
-                        self.each_use(graph, id, &mut |input| stack.push(input));
-                    }
-                    grown = true;
                 }
             }
-            if !grown {
+            if stack.is_empty() {
                 break;
+            }
+            while let Some(id) = stack.pop() {
+                if std::mem::replace(&mut needed[id.0 as usize], true) || self.fed.contains_key(&id) {
+                    continue;
+                }
+                self.each_use(graph, id, &mut |input| stack.push(input));
             }
         }
         for switch in live(graph, &needed, &self.dropped) {
@@ -98,7 +120,7 @@ impl Parts {
             graph.placeholders().any(|(_, node)| matches!(&node.meta, Some(Value::Tensor(meta)) if meta.requires_grad));
         let input = |builder: &mut Builder, name: &str, tensor: &Tensor| {
             let requires_grad = differentiates && (tensor.dtype().is_float() || tensor.dtype().is_complex());
-            let meta = Meta { storage: pyrite_ir::StorageId::fresh(), requires_grad, ..Meta::of(tensor) };
+            let meta = Meta { storage: StorageId::fresh(), requires_grad, ..Meta::of(tensor) };
             builder.placeholder(name, Some(Value::Tensor(meta)))
         };
         // Inputs come first, so those that stand for nodes are made before any call.

@@ -165,3 +165,42 @@ fn groups_that_would_be_fused_are_tried_together() {
     assert_eq!(names(&found.best).len(), 3);
     assert!(found.queries <= 50, "{} queries", found.queries);
 }
+
+#[test]
+fn an_output_moves_up_to_what_it_is_computed_from() {
+    let body = "        m = torch.ops.aten.mm.default(a, b)\n        u = torch.ops.aten._unsafe_view.default(m, [2, 3, 4])\n        \
+                v = torch.ops.aten.view.default(u, [2, 12])\n        p = torch.ops.aten.permute.default(v, [1, 0])\n        \
+                parts = torch.ops.aten.unbind.int(p)\n        g = parts[0]\n        c = torch.ops.aten.cos.default(x)\n        \
+                return (g, c)\n";
+    let start = forward("x : \"f32[5]\", a : \"f32[6, 3]\", b : \"f32[3, 4]\"", body);
+    let fails =
+        |c: &Candidate| ["aten.mm.default", "aten.cos.default"].iter().all(|op| names(c).contains(&(*op).to_owned()));
+    let mut left = names(&reduced(start, &fails).best);
+    left.sort();
+    assert_eq!(left, ["aten.cos.default", "aten.mm.default"]);
+}
+
+/// A write that is read through another name of the memory, after a read that must come before it, among calls that have
+/// nothing to do with it.
+const WRITES: &str = "        h = torch.ops.aten.mm.default(w, w)\n        r = torch.ops.aten.relu.default(h)\n        \
+                      s = torch.ops.aten.sum.default(r)\n        v = torch.ops.aten.view.dtype(x, torch.int32)\n        \
+                      y = torch.ops.aten.mul.Tensor(v, 2)\n        t = torch.ops.aten.sub_.Tensor(y, -4)\n        \
+                      part = torch.ops.aten.slice.Tensor(x, 1, 2, 5)\n        f = torch.ops.aten.fill_.Scalar(part, 2)\n        \
+                      z = torch.ops.aten.view.dtype(t, torch.int64)\n        return (z, s)\n";
+
+#[test]
+fn programs_that_write_lose_what_does_not_matter_and_keep_writes_through_views() {
+    let start = forward("x : \"i64[2, 6]\", w : \"f32[3, 3]\"", WRITES);
+    // The multiplication reads memory that is written after it through a slice.
+    let fails = |c: &Candidate| {
+        let place = |op: &str| names(c).iter().position(|name| name == op);
+        let read = place("aten.mul.Tensor");
+        read.is_some() && read < place("aten.sub_.Tensor") && read < place("aten.fill_.Scalar")
+    };
+    let mut left = names(&reduced(start, &fails).best);
+    left.sort();
+    for op in ["aten.mm.default", "aten.relu.default", "aten.sum.default"] {
+        assert!(!left.contains(&op.to_owned()), "{left:?}");
+    }
+    assert!(left.len() <= 5, "{left:?}");
+}

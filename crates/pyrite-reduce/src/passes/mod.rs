@@ -45,6 +45,12 @@ pub const PASSES: &[Pass] = &[
     },
     Pass { name: "bypass", doc: "uses an operand in place of a call", exhausts: true, propose: structure::bypass },
     Pass {
+        name: "ascend",
+        doc: "returns a value that an output is computed from in place of the output",
+        exhausts: true,
+        propose: structure::ascend,
+    },
+    Pass {
         name: "nested",
         doc: "puts nested graphs in the place of their calls",
         exhausts: true,

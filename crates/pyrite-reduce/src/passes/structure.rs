@@ -127,6 +127,55 @@ pub(super) fn delta(search: &mut Search<'_>) {
     }
 }
 
+/// Returns an ancestor in place of an output: those far away first, then nearer ones, then the operands.
+pub(super) fn ascend(search: &mut Search<'_>) {
+    while !search.is_over() {
+        let proposals = ascended(search.best());
+        if search.first_failing(proposals).is_none() {
+            return;
+        }
+    }
+}
+
+/// The candidates with an ancestor in place of one output. An output whose ancestors are inputs alone has none.
+pub(super) fn ascended(from: &Candidate) -> Vec<Candidate> {
+    let outputs = outputs_of(from);
+    let mut found: Vec<(usize, usize, NodeId)> = Vec::new();
+    for (place, output) in outputs.iter().enumerate() {
+        let (mut level, mut distance) = (vec![*output], 0);
+        let mut seen: Vec<NodeId> = level.clone();
+        while !level.is_empty() {
+            let mut above = Vec::new();
+            for id in level {
+                from.graph.node(id).each_input(&mut |input| {
+                    if !seen.contains(&input) && matches!(from.graph.node(input).kind, Kind::Call(_)) {
+                        seen.push(input);
+                        above.push(input);
+                    }
+                });
+            }
+            // What is no tensor, such as the parts of a split, is passed by.
+            let is_tensor = |id: &NodeId| matches!(from.graph.node(*id).meta, Some(Value::Tensor(_)));
+            distance += usize::from(distance == 0 || above.iter().any(is_tensor));
+            if distance.is_power_of_two() {
+                found.extend(above.iter().filter(|id| is_tensor(id)).map(|id| (distance, place, *id)));
+            }
+            level = above;
+        }
+    }
+    found.sort_by_key(|(distance, place, _)| (std::cmp::Reverse(*distance), *place));
+    let proposal = |(_, place, ancestor): (usize, usize, NodeId)| {
+        let mut outputs = outputs.clone();
+        if outputs.contains(&ancestor) {
+            outputs.remove(place);
+        } else {
+            outputs[place] = ancestor;
+        }
+        Parts { outputs, ..Parts::default() }.build(from)
+    };
+    found.into_iter().map(proposal).collect()
+}
+
 /// Uses an operand of the same shape and type in place of a call.
 pub(super) fn bypass(search: &mut Search<'_>) {
     while !search.is_over() {
