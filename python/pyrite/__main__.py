@@ -1,4 +1,4 @@
-"""The command `pyrite`: as the binary, and `pyrite debug script.py args…` for whole scripts."""
+"""The command `pyrite`: as the binary, and `pyrite debug [options] script.py args…`, also `-m module`, for whole scripts."""
 
 import signal
 import sys
@@ -12,8 +12,8 @@ def main(words=None):
         # A closed pipe ends the command quietly, as it ends others.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     words = list(sys.argv[1:] if words is None else words)
-    if len(words) > 1 and words[0] == "debug" and words[1].endswith(".py") and not debug.is_program(words[1]):
-        return debug.script(words[1], words[2:])
+    if asked := debug.script_asked_for(words):
+        return debug.script(**asked)
     return debug.main(words)
 
 

@@ -115,6 +115,7 @@ def compile_debugged(
     debug_dir: str = "pyrite_debug",
     reference: str = "eager",
     accuracy: str = "fp",
+    minify: bool = True,
     function: Callable[..., Any] | None = None,
 ) -> Program:
     """Compiles a graph with a backend, by its name or a function with a name, so that a failure leaves a repro in a folder."""

@@ -42,8 +42,15 @@ class Watch:
     regions: int = 0
     failures: list[Failure] = dataclasses.field(default_factory=list)
     unchecked: list[str] = dataclasses.field(default_factory=list)
-    # Modules that define operators which Pyrite does not know.
+    # Modules that define operators or backends which workers import.
     imports: list[str] = dataclasses.field(default_factory=list)
+    # Whether some of those operators are ones that Pyrite does not know, so that torch says what is right.
+    unknown_operators: bool = False
+
+    def import_all(self, modules):
+        """Remembers modules, and returns all that workers have to import."""
+        self.imports = sorted({*self.imports, *modules})
+        return self.imports
 
 
 _watches: list[Watch] = []
@@ -121,6 +128,58 @@ def beside(program, arguments):
 
     with torch.random.fork_rng(devices=[]), torch.enable_grad():
         program(*map(copied, arguments))
+
+
+def judged_here(function, name):
+    """A backend that no worker can import, as one whose calls are compared with eager in this process."""
+    import torch
+    import torch.utils._pytree as pytree
+
+    def wrong(message):
+        if watch := current():
+            watch.failures.append(Failure(name, f"{message} (judged in this process, because no other can import the backend)", None))
+
+    def copies(arguments):
+        memo = {}
+        return [copy.deepcopy(v.detach(), memo).requires_grad_(v.requires_grad) if isinstance(v, torch.Tensor) else v for v in arguments]
+
+    def backend(module, example_inputs, **options):
+        if watch := current():
+            watch.regions += 1
+        try:
+            compiled = function(module, example_inputs, **options)
+        except Exception as error:
+            wrong(f"it raises {type(error).__name__} while it compiles: {error}")
+            raise
+
+        def run(*arguments):
+            with torch.random.fork_rng(devices=[]):
+                before = torch.get_rng_state()
+                given = copies(arguments)
+                want = pytree.tree_leaves((module.forward(*given), given))
+                torch.set_rng_state(before)
+                given = copies(arguments)
+                try:
+                    have = pytree.tree_leaves((compiled(*given), given))
+                    torch.testing.assert_close(have, want, equal_nan=True, check_stride=True)
+                except AssertionError as error:
+                    wrong(" ".join(str(error).split()))
+                except Exception as error:
+                    wrong(f"it raises {type(error).__name__}: {error}")
+            return module.forward(*arguments)
+
+        return run
+
+    return backend
+
+
+def module_of(function):
+    """The module in which others find a function; None where it is the script itself or cannot be found."""
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
+    found = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return module if found is function and module != "__main__" else None
 
 
 def modules_defining(operators):

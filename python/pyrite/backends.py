@@ -53,7 +53,7 @@ def _called(function, graph, example_inputs):
 
 
 def _debugged(graph, backend, options, example_inputs, function=None):
-    settings = config.debug_settings()
+    settings = {**config.debug_settings(), "minify": _watch.current() is None}
     program = _native.compile_debugged(graph, backend, options, tuple(example_inputs), function=function, **settings)
     is_watched = _watch.current() or config.debug_calls or backend.startswith("torch:")
     return _watch.Checked(program, graph, backend) if is_watched else program

@@ -51,23 +51,53 @@ def is_program(path):
 # How many calls of each region of a script are checked.
 CALLS = 3
 
+# The options of `pyrite debug` that take a value; in front of a script they are Pyrite's, behind it the script's.
+WITH_VALUE = (
+    "--accuracy --backend --cosine --import --out --python --reference --runs --seed --target --time-budget --time-limit --tol"
+).split()
 
-def script(path, arguments=()):
-    """Runs a script with every compiled region under the debugger; returns the exit code.
+
+def script_asked_for(words):
+    """What `script` is called with, where the words of a command ask for a script and not for a program; else None."""
+    if "debug" not in words:
+        return None
+    before, options = words[: words.index("debug")], words[words.index("debug") + 1 :]
+    if any(not word.startswith("-") for word in before[::2]):
+        return None
+    for place, word in enumerate(options):
+        if place and options[place - 1] in WITH_VALUE:
+            continue
+        if word == "-m" and place + 1 < len(options):
+            return {"path": options[place + 1], "arguments": options[place + 2 :], "options": before + options[:place], "module": True}
+        if not word.startswith("-"):
+            if not word.endswith(".py") or is_program(word):
+                return None
+            return {"path": word, "arguments": options[place + 1 :], "options": before + options[:place]}
+    return None
+
+
+def script(path, arguments=(), options=(), module=False):
+    """Runs a script, or a module by its name, with every compiled region under the debugger; returns the exit code.
 
     The first calls of each region are checked, the others run eagerly. The first failure or difference is confirmed,
-    bisected, minimised and reported as `pyrite debug` does it.
+    minimised, proven, bisected and reported as `pyrite debug` does it, with the options given. The code is 1 where something was found and
+    0 where not; a failure of the script's own is raised as without Pyrite.
     """
     from pyrite import config, torch_backend
 
-    with config.patch(debug=True, debug_calls=CALLS, strict=False), torch_backend.watched() as watch:
+    options = list(options)
+    backend = next((options[k + 1] for k, word in enumerate(options[:-1]) if word == "--backend"), None)
+    with config.patch(debug=True, debug_calls=CALLS, strict=False), torch_backend.watched(backend) as watch:
         argv, before = sys.argv, sys.path[0]
-        folder = str(pathlib.Path(path).resolve().parent)
+        folder = os.getcwd() if module else str(pathlib.Path(path).resolve().parent)
         sys.argv, sys.path[0] = [str(path), *arguments], folder
         # Workers find what the script imports.
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [folder, os.environ.get("PYTHONPATH")]))
         try:
-            runpy.run_path(str(path), run_name="__main__")
+            if module:
+                runpy.run_module(str(path), run_name="__main__", alter_sys=True)
+            else:
+                runpy.run_path(str(path), run_name="__main__")
         except SystemExit:
             if not watch.failures:
                 raise
@@ -83,10 +113,23 @@ def script(path, arguments=()):
         print(f"{watch.regions} compiled regions, no failure", file=sys.stderr)
         return 0
     failure = watch.failures[0]
-    print(f"a region failed with {failure.backend}: {failure.message}", file=sys.stderr)
+    print(f"a region failed with {failure.backend}: {failure.message}", file=sys.stderr, flush=True)
     if failure.repro is None:
         return 1
-    words = ["debug", failure.repro, "--backend", failure.backend]
-    for module in watch.imports:
-        words += ["--import", module]
-    return main([*words, *(["--reference", "torch:eager"] if watch.imports else [])])
+    words = ["debug", failure.repro, *without(options, "--backend"), "--backend", failure.backend]
+    # The script has shown the failure once, and the minifier looks again whether it comes every time.
+    words += [] if "--runs" in options else ["--runs", "1"]
+    for name in watch.imports:
+        words += ["--import", name]
+    reference = ["--reference", "torch:eager"] if watch.unknown_operators and "--reference" not in options else []
+    main([*words, *reference])
+    return 1
+
+
+def without(options, name):
+    """The options but for one that takes a value."""
+    kept = list(options)
+    while name in kept:
+        place = kept.index(name)
+        del kept[place : place + 2]
+    return kept

@@ -44,6 +44,8 @@ def pyrite_debug(module, example_inputs, *, options=None, mode=None):
     strict = options.pop("strict", config.strict)
     backend = _as_set_here(named(options.pop("backend", "inductor")))
     settings = {name: options.pop(name, value) for name, value in config.debug_settings().items()}
+    # What a script fails on is minimised once, when it is known.
+    settings["minify"] = _watch.current() is None
     make = functools.partial(_debugged, backend=backend, options=options, **settings)
     return _Checked(module, example_inputs, backend, make, strict)
 
@@ -175,28 +177,46 @@ class _Checked(_Region):
         theirs = self.backend if ":" in self.backend else f"torch:{self.backend}"
         if not modules or theirs.removeprefix("torch:").split("?")[0] not in torch._dynamo.list_backends(()):
             return super()._known()
-        import_for_torch(modules)
         self.backend = theirs
         self.make.keywords.update(backend=theirs, reference="torch:eager")
         if watch := _watch.current():
-            watch.imports = modules
+            modules, watch.unknown_operators = watch.import_all(modules), True
+        import_for_torch(modules)
+
+
+def _named_for_workers(backend):
+    """The name under which workers find a backend that is a function, or that the script registered; None where they cannot."""
+    function = backend
+    if isinstance(backend, str):
+        theirs = getattr(torch._dynamo.backends.registry, "_COMPILER_FNS", {})
+        function = theirs.get(backend)
+        if function is None or str(getattr(function, "__module__", "")).startswith("torch."):
+            return _as_torch_means(backend)
+    module = _watch.module_of(function)
+    if module is None:
+        return None
+    import_for_torch(_watch.current().import_all([module]))
+    return f"torch:{backend}" if isinstance(backend, str) else f"torch:{module}:{function.__qualname__}"
 
 
 @contextlib.contextmanager
-def watched():
-    """Puts every call of torch.compile that names its backend under the debugger."""
+def watched(instead=None):
+    """Puts every call of torch.compile under the debugger; with another backend than it names where one is given."""
     original = torch.compile
 
     @functools.wraps(original)
     def compile(model=None, *, backend="inductor", options=None, mode=None, **settings):
-        if not isinstance(backend, str):
-            _watch.current().unchecked.append(f"a backend that is a function: {backend!r}")
-            return original(model, backend=backend, options=options, mode=mode, **settings)
-        name = _as_torch_means(backend)
+        backend = instead or backend
+        name = _named_for_workers(backend.removeprefix("torch:") if isinstance(backend, str) else backend)
+        if name is None:
+            called = getattr(backend, "__name__", backend)
+            function = backend if callable(backend) else torch._dynamo.lookup_backend(backend)
+            judged = _watch.judged_here(function, str(called))
+            return original(model, backend=judged, options=options, mode=mode, **settings)
         if mode and name == "torch:inductor":
             options = torch._inductor.list_mode_options(mode) | (options or {})
         if options and name.startswith("torch:"):
-            name += "?" + "&".join(f"{key}={str(value).lower()}" for key, value in sorted(options.items()))
+            name += "?" + "&".join(f"{key}={json.dumps(value)}" for key, value in sorted(options.items()))
         return original(model, backend="pyrite_debug", options={"backend": name}, **settings)
 
     torch.compile = compile

@@ -149,3 +149,25 @@ def once_rounded(module, _example_inputs):
         return tuple(result.bfloat16() for result in module.forward(*wide))
 
     return run
+
+
+@register_backend
+def two_errors(module, _example_inputs):
+    """Refuses relu, and without one cosines, with errors of one type from one function."""
+    if has_relu(module):
+        raise ValueError("relu is refused")
+    if any("cos" in str(node.target) for node in module.graph.nodes):
+        raise ValueError("a cosine cannot be lowered")
+    return module.forward
+
+
+@register_backend
+def needs_all(module, _example_inputs):
+    """Is wrong about relu in graphs that write too."""
+
+    def run(*arguments):
+        first, *rest = module.forward(*arguments)
+        wrong = has_relu(module) and "add_" in module.code
+        return (first, *(value + 1 if wrong else value for value in rest))
+
+    return run

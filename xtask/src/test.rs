@@ -24,6 +24,9 @@ const PYTHON_PROCESSES: usize = 8;
 /// What tests of random programs read in `nightly`: how many there are.
 const NIGHTLY_TESTS: &[(&str, &str)] = &[("PYRITE_RANDOM_PROGRAMS", "10000"), ("KERNELS", "3000")];
 
+/// What proves planted bugs, and nothing else; everyday runs take a sample.
+const PROOFS: &str = "tests/python/test_proof.py";
+
 /// What compares random convolutions with PyTorch's.
 const CONVOLUTIONS: &str = "tests/python/convolutions.py";
 /// What compares whole models with PyTorch's.
@@ -116,6 +119,11 @@ fn nightly(workspace: &Workspace, processes: &str, report: &mut Report) {
         measured(programs::conformance_command(workspace, Conformance::Results)?.args(both).args(jobs))
     });
     report.step("gradients", || measured(programs::conformance_command(workspace, Conformance::Gradients)?.args(jobs)));
+    report.step("proofs", || {
+        let args = ["-m", "pytest", "--color=no", PROOFS, "--numprocesses", processes];
+        let mut command = programs::python_with_pyrite(workspace, args)?;
+        counted(command.env("PYRITE_PROOFS", "all"), Counts::of_pytest)
+    });
     let scripts: [(_, &[&str]); 3] =
         [("convolutions", &[CONVOLUTIONS]), ("sizes", &SIZES), ("architectures", &[ARCHITECTURES])];
     for (name, command) in scripts {

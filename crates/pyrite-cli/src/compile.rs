@@ -134,7 +134,8 @@ impl Compile {
             ("decompositions".to_owned(), name(self.decompositions.to_possible_value())),
             ("forward_only".to_owned(), self.forward_only.to_string()),
         ];
-        let text = print_repro(&program.read.graph, &ReproInfo { metadata, inputs }, &PrintOptions::default());
+        let text =
+            print_repro(&program.read.graph, &ReproInfo { metadata, inputs, main: None }, &PrintOptions::default());
         let written = tempfile::NamedTempFile::new_in(
             path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")),
         )

@@ -24,10 +24,11 @@ use crate::analyze::{Layer, analyze_apart};
 use crate::bisect::{Patience, bisect, data, lines};
 use crate::doctor::{self, Torch};
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::minify::Minify;
 use crate::numbers::seconds;
 use crate::program::Program;
-use crate::run::{Precision, named, said_by_file};
+use crate::run::{Precision, named, said_by_file, unknown_backend};
 use crate::story::Story;
 use crate::switches::Comparing;
 use crate::target::Target;
@@ -127,6 +128,13 @@ impl Debug {
             ..Question::default()
         };
         let candidate = program.candidate(self.seed)?;
+        let file = self.file.clone();
+        interrupt::watch(move || {
+            eprintln!(
+                "interrupted before the failure was confirmed; the same command asks again about {}",
+                file.display()
+            );
+        });
         let mut story = Story::begin();
         let Some(signature) = self.confirm(&candidate, &question, &mut story)? else { return Ok(ExitCode::from(1)) };
         let when = if backend.contains(':') { Bisecting::Smallest } else { Bisecting::Whole };
@@ -146,23 +154,37 @@ impl Debug {
         tracing::begin_in(&folder);
         let _stage = pyrite_trace::stage(Stage::Debug);
         tracing::tell_program(&candidate.graph, "program.py");
-        self.part(&question, precision, &signature, &mut story);
+        if when == Bisecting::Whole {
+            self.part(&question, precision, &signature, &mut story);
+        }
         story.tell_trace();
-        let code = Minify::of(self.file.clone(), backend.clone(), self.reference.clone(), precision)
+        let (code, shown) = Minify::of(self.file.clone(), backend.clone(), self.reference.clone(), precision)
             .seeded(question.seed)
             .limited(self.time_budget, self.time_limit)
             .into_folder(Some(folder.clone()))
             .comparing(self.comparing.clone())
             .in_json(self.json)
-            .run()
+            .found()
             .inspect_err(|_| {
                 tracing::discard(&folder);
                 // It goes only if nothing is in it.
                 let _ = std::fs::remove_dir(&folder);
             })?;
         let proven = code == ExitCode::SUCCESS;
-        let proof = if proven { "the repro fails so in a fresh process" } else { "the smallest program is not proven" };
-        story.tell("prove", proof, json!({"proven": proven}));
+        let proof = match (&shown, proven) {
+            (Some(shown), true) => format!("`{}`: {}", shown.command, shown.line),
+            (Some(shown), false) => {
+                format!("seen only inside of Pyrite's worker; `{}`: {}", shown.command, shown.line)
+            }
+            (None, true) => "the repro fails so in a fresh process".to_owned(),
+            (None, false) => "the smallest program is not proven".to_owned(),
+        };
+        let line = shown.as_ref().map(|shown| &shown.line);
+        story.tell("prove", &proof, json!({"proven": proven, "line": line}));
+        if when == Bisecting::Smallest {
+            // What compiles for long is asked for the result first.
+            self.part(&question, precision, &signature, &mut story);
+        }
         if when == Bisecting::Smallest && proven {
             let repro = folder.join("repro.py");
             let smallest = Program::open(&repro)?;
@@ -217,7 +239,13 @@ impl Debug {
         let limits = Limits { time: self.time(), memory: None };
         let own = crate::Invocation::own()?;
         let oracle = Isolated::new(&own.program.clone(), crate::worker_arguments(own), question.clone(), limits)?;
-        let verdicts: Vec<Verdict> = (0..self.runs).map(|_| oracle.judge(candidate)).collect();
+        let ask = |run: u32| {
+            if !self.json {
+                eprintln!("run {run} of {}: {} compiles and runs the program …", self.runs, question.backend);
+            }
+            oracle.judge(candidate)
+        };
+        let verdicts: Vec<Verdict> = (1..=self.runs).map(ask).collect();
         let failed: Vec<&Signature> = verdicts.iter().filter_map(Verdict::signature).collect();
         let (count, runs, backend) = (failed.len(), self.runs, &question.backend);
         let invalid = verdicts.iter().find_map(|v| if let Verdict::Invalid(why) = v { Some(why) } else { None });
@@ -228,7 +256,12 @@ impl Debug {
             }
             (None, None) => "fine: the program does what it should".to_owned(),
             (Some(signature), _) => {
-                let kind = kind_of(signature.class);
+                let asked = backend.starts_with("cmd:");
+                let kind = if asked && signature.class == Class::Exit(1) {
+                    "the command says that the bug is there"
+                } else {
+                    kind_of(signature.class)
+                };
                 if count < verdicts.len() {
                     format!("flaky: {kind}, in {count} of {runs} runs")
                 } else {
@@ -241,6 +274,9 @@ impl Debug {
         });
         self.say(story, "confirm", &format!("{count} of {runs} runs of {backend} fail: {kind}"), object);
         if let (None, Some(why)) = (failed.first(), invalid) {
+            if pyrite_debug::torch::is_unknown_backend(why) {
+                return Err(unknown_backend(why));
+            }
             self.say(story, "confirm", why, json!({"reason": why}));
         }
         if failed.is_empty() && !self.json {

@@ -68,6 +68,7 @@ impl Leaving {
             accuracy,
             switches,
             tracing: if self.tracing == "real" { Tracing::Real } else { Tracing::Symbolic },
+            shrinking: pyrite_debug::Shrinking::AtOnce,
             tell: Arc::new(|text| eprintln!("{text}")),
         };
         Ok(wrap_compiler_debug(&backend, &config))

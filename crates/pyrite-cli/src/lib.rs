@@ -163,7 +163,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>, own: Invocation) -> ExitCo
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    if matches!(command, Command::Minify(_)) {
+    if matches!(command, Command::Minify(_) | Command::Debug(_)) {
         interrupt::hold();
     }
     let python = python.or_else(|| environment::value("PYRITE_PYTHON").map(PathBuf::from)).or(own.python.clone());

@@ -172,7 +172,9 @@ impl Run {
         if let Err(broken) = &ran
             && broken.cannot_tell()
         {
-            return Err(self.failed(broken, &backend));
+            let why = broken.error.to_string();
+            let unknown = pyrite_debug::torch::is_unknown_backend(&why);
+            return Err(if unknown { unknown_backend(&why) } else { self.failed(broken, &backend) });
         }
         let expected = match (self.execute(&program, &graph, &reference, mode, 1)?, &ran) {
             (Ok(expected), _) => expected,
@@ -451,6 +453,12 @@ pub fn named(name: &str) -> Result<Backend, Failure> {
             )),
         )
     })
+}
+
+/// What is said of a backend of torch's that is not there.
+pub fn unknown_backend(why: &str) -> Failure {
+    let (message, hint) = why.split_once("; ").unwrap_or((why, "`pyrite backends` lists Pyrite's own"));
+    Failure::of(Diagnostic::error(Code::new("cli::unknown-backend"), message).hint(hint))
 }
 
 /// How closely the file wants backends compared.

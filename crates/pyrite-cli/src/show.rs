@@ -68,7 +68,8 @@ impl Show {
             println!("{report:#}");
         } else {
             program.tell_notes();
-            let info = ReproInfo { metadata: program.read.metadata.clone(), inputs: program.read.inputs.clone() };
+            let info =
+                ReproInfo { metadata: program.read.metadata.clone(), inputs: program.read.inputs.clone(), main: None };
             print!("{}", print_repro(graph, &info, &PrintOptions { stacks: self.stacks, ..PrintOptions::default() }));
         }
         Ok(ExitCode::SUCCESS)

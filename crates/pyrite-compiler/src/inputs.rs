@@ -46,7 +46,9 @@ pub fn load(spec: &InputSpec, file: &Path, seed: u64) -> Result<Inputs, Diagnost
                 .at(Location::in_file(file))
                 .hint(SIZES)
         })?;
-        storages.push(if let Some(name) = &storage.name {
+        storages.push(if let Some(data) = &storage.data {
+            Storage::from_slice(&data.storage().to_bytes())
+        } else if let Some(name) = &storage.name {
             stored(name, nbytes, file)?
         } else {
             generated += 1;
@@ -146,9 +148,11 @@ fn stored(name: &str, nbytes: usize, file: &Path) -> Result<Storage, Diagnostic>
         let message = format!("the storage has {} bytes, the file says {nbytes}", storage.nbytes());
         return Err(at(Diagnostic::error(WRONG_SIZE, message)).hint("file and storages belong to different dumps"));
     }
-    // Our names are the hash of the bytes; PyTorch's are shorter and cannot be checked.
-    let is_ours = name.len() == 64 && name.bytes().all(|b| b.is_ascii_hexdigit());
-    if is_ours && storage_hash(&storage.to_bytes()) != name {
+    // Our names are the hash of the bytes, and a number where several storages have the same; PyTorch's are shorter and
+    // cannot be checked.
+    let hash = name.split_once('_').map_or(name, |(hash, _)| hash);
+    let is_ours = hash.len() == 64 && hash.bytes().all(|b| b.is_ascii_hexdigit());
+    if is_ours && storage_hash(&storage.to_bytes()) != hash {
         return Err(at(Diagnostic::error(WRONG_HASH, "the storage's bytes do not have the hash that is its name"))
             .hint("the file was altered or damaged; dump it again"));
     }

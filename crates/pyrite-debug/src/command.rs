@@ -1,7 +1,8 @@
 //! An oracle that asks any program.
 //!
-//! The program gets the path of a repro file as its last argument. Exit code 0: the failure is not there; 1: it is;
-//! 125: cannot tell. A signal, the time limit and every other code are failures of their own class.
+//! The program gets the path of a repro file as its last argument. Exit code 0: the failure is not there; 1: it is; 125
+//! and every other code, such as the 127 of a shell that does not find a command: cannot tell. A signal and the time limit
+//! are failures of their own class. The words of a command are split as a shell splits them, and nothing is expanded.
 
 use std::process::Command as Program;
 use std::sync::Mutex;
@@ -25,12 +26,12 @@ pub struct Command {
 }
 
 impl Command {
-    /// A program with its arguments, separated by blanks.
+    /// A program with its arguments, as a shell reads them.
     pub fn new(line: &str, time: Duration) -> Result<Self, RepoError> {
         let place =
             tempfile::tempdir().map_err(|e| RepoError::Io { path: std::env::temp_dir(), cause: e.to_string() })?;
         Ok(Self {
-            words: line.split_whitespace().map(str::to_owned).collect(),
+            words: split(line),
             time,
             scratch: Mutex::new(Folder::scratch(place.path())?),
             place,
@@ -78,14 +79,53 @@ impl Command {
         };
         match status.code() {
             Some(0) => Verdict::Pass,
-            Some(125) => {
+            Some(1) => Verdict::Fail(Signature::new(Stage::Forward, Class::Exit(1))),
+            Some(code) => {
                 let said = process.errors();
                 let why = said.trim().lines().last().map(|last| format!(": {last}")).unwrap_or_default();
-                Verdict::Invalid(format!("the command cannot tell{why}"))
+                let ended = if code == 125 { String::new() } else { format!(" (exit code {code})") };
+                Verdict::Invalid(format!("the command cannot tell{ended}{why}"))
             }
-            Some(1) => Verdict::Fail(Signature::new(Stage::Forward, Class::Exit(1))),
-            _ => Verdict::Fail(Signature::new(Stage::Forward, process.class(status))),
+            None => Verdict::Fail(Signature::new(Stage::Forward, process.class(status))),
         }
+    }
+}
+
+/// The words of a command line, as a shell splits them: at blanks that are not quoted. Quotes that are not closed end with
+/// the line.
+pub(crate) fn split(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    let mut rest = line.chars().peekable();
+    while let Some(letter) = rest.next() {
+        match (letter, quote) {
+            (c, Some(open)) if c == open => quote = None,
+            ('\'' | '"', None) => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            ('\\', None) => word.get_or_insert_default().extend(rest.next()),
+            ('\\', Some('"')) if rest.peek().is_some_and(|next| "\"\\$`".contains(*next)) => {
+                word.get_or_insert_default().extend(rest.next());
+            }
+            (c, None) if c.is_whitespace() => words.extend(word.take()),
+            (c, _) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split;
+
+    #[test]
+    fn a_line_is_split_as_a_shell_does() {
+        let check = r#"sh -c "! grep -q relu $0""#;
+        assert_eq!(split(check), ["sh", "-c", "! grep -q relu $0"]);
+        assert_eq!(split(r#"a\ b 'c d'\''e' \"f"#), ["a b", "c d'e", "\"f"]);
+        assert_eq!(split(r#"  "a \" \n" '' "#), [r#"a " \n"#, ""]);
+        assert!(split("  ").is_empty());
     }
 }
 

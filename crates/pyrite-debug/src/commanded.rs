@@ -18,6 +18,9 @@ use crate::Command;
 /// The kind of error with which a program says that it cannot tell.
 pub(crate) const CANNOT_TELL: &str = "cannot tell";
 
+/// How the reason of an invalid question begins where Pyrite's own worker failed, and not the backend.
+pub(crate) const WORKER_FAILED: &str = "worker: ";
+
 /// Makes `cmd:PROGRAM` a backend for every program; each run may take this long. With a supervisor, as
 /// [`Command::supervised_by`] has it, no program outlives this process.
 pub fn register(time: Duration, supervisor: Option<Vec<String>>) {
@@ -42,7 +45,8 @@ struct Asked {
 
 impl Executable for Asked {
     fn run(&self, inputs: Vec<Value<Tensor>>, observe: &mut Observer<'_>) -> Result<Forward, NodeError> {
-        let command = Command::new(&self.line, self.time).map_err(|error| OpError::fault(error.to_string()))?;
+        let unwritten = |error: crate::RepoError| outside(CANNOT_TELL, &format!("{WORKER_FAILED}{error}"));
+        let command = Command::new(&self.line, crate::torch::limited(self.time)).map_err(unwritten)?;
         let command = match &self.supervisor {
             Some(supervisor) => command.supervised_by(supervisor.clone()),
             None => command,

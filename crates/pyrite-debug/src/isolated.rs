@@ -3,19 +3,29 @@
 //! Workers are warm: one answers many questions. When a candidate ends it, or takes too long and is ended, that is the
 //! verdict, and the next question goes to a new worker. A worker says which stage it has come to, so a crash knows
 //! where it happened; one that ends while the reference runs says nothing of the backend, and the question is invalid.
+//!
+//! A failure of the machinery is never a verdict on a backend:
+//! - a worker that ends before it has begun with the program, or that answers what is no answer, makes a question invalid;
+//! - so does one that ends while a backend works that has processes of its own (`torch:`, `cmd:`): those are watched where
+//!   they are started, and the time they take counts there;
+//! - the first failure of a session counts only after the backend has shown that it can run a trivial program. One that
+//!   fails even there was not asked what the session wants to know.
 
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
+use pyrite_ir::{Builder, Meta, Value};
 use pyrite_oracle::{Class, Detail, Oracle, Signature, Stage, Verdict};
 use pyrite_reduce::Candidate;
+use pyrite_tensor::Tensor;
 use serde_json::{Value as Json, json};
 
+use crate::commanded::WORKER_FAILED;
 use crate::process::{Heard, Process};
 use crate::repro::{Folder, RepoError};
 use crate::{Question, Step};
@@ -51,6 +61,8 @@ pub struct Isolated {
     idle: Mutex<Vec<Process>>,
     asked: AtomicU64,
     failed: Mutex<Option<String>>,
+    /// Why the backend cannot even run a trivial program, if it cannot; found out at the first failure.
+    trial: OnceLock<Result<(), String>>,
 }
 
 /// Where candidates are written for workers to read.
@@ -81,6 +93,7 @@ impl Isolated {
             idle: Mutex::default(),
             asked: AtomicU64::new(0),
             failed: Mutex::default(),
+            trial: OnceLock::new(),
         })
     }
 
@@ -92,6 +105,11 @@ impl Isolated {
     /// Where candidates are written.
     pub fn scratch(&self) -> &Path {
         &self.place
+    }
+
+    /// What candidates may use now.
+    pub fn limits(&self) -> Limits {
+        *lock(&self.limits)
     }
 
     /// Gives later candidates other limits.
@@ -128,10 +146,25 @@ impl Isolated {
         self.judge_asked(path, &self.question)
     }
 
-    /// Asks the same workers another question about such a file. A worker that was killed says nothing about the program
-    /// yet, because others kill too: the question is put once more, and what the system kills for its memory is killed
-    /// again.
+    /// Asks the same workers another question about such a file. A failure counts only where the backend can run a trivial
+    /// program.
     pub fn judge_asked(&self, path: &Path, question: &Question) -> Verdict {
+        let verdict = self.judge_untried(path, question);
+        if verdict.signature().is_none() {
+            return verdict;
+        }
+        match self.trial.get_or_init(|| self.try_trivial_programs()) {
+            Ok(()) => verdict,
+            Err(why) => Verdict::Invalid(format!(
+                "{WORKER_FAILED}{} fails even on a program of one operator, so this says nothing: {why}",
+                self.question.backend
+            )),
+        }
+    }
+
+    /// A worker that was killed says nothing about the program yet, because others kill too: the question is put once
+    /// more, and what the system kills for its memory is killed again.
+    fn judge_untried(&self, path: &Path, question: &Question) -> Verdict {
         match self.judge_once(path, question) {
             Answer::Verdict(verdict) => verdict,
             Answer::Died { signature, .. } if signature.class == Class::OutOfMemory => {
@@ -139,6 +172,26 @@ impl Isolated {
             }
             died => died.verdict(question),
         }
+    }
+
+    /// Asks about programs of one operator, of which a backend that works at all can run one: a bug may be in the other.
+    fn try_trivial_programs(&self) -> Result<(), String> {
+        let mut first = None;
+        for (number, op) in TRIVIAL.into_iter().enumerate() {
+            let candidate = trivial(op)?;
+            let written = lock(&self.scratch).folder.write(&format!("trivial_{number}.py"), &candidate, &[]);
+            let path = written.map_err(|error| error.to_string())?;
+            let why = match self.judge_untried(&path, &self.question) {
+                Verdict::Pass | Verdict::Noise => return Ok(()),
+                Verdict::Fail(signature) | Verdict::Flaky { signature, .. } => {
+                    let said = signature.detail.message.clone().unwrap_or_default();
+                    format!("{op}: {signature}: {said}")
+                }
+                Verdict::Invalid(why) => format!("{op}: {why}"),
+            };
+            first.get_or_insert(why);
+        }
+        Err(first.unwrap_or_default())
     }
 
     fn judge_once(&self, path: &Path, question: &Question) -> Answer {
@@ -151,16 +204,20 @@ impl Isolated {
                 )));
             }
         };
-        let request = json!({"cmd": "judge", "file": path, "question": question, "blob": 0});
-        let until = Instant::now() + limits.time;
+        let seconds = limits.time.as_secs_f64();
+        let request = json!({"cmd": "judge", "file": path, "question": question, "time_limit": seconds, "blob": 0});
+        let time = if is_watched_elsewhere(question) { limits.time * 2 + STARTING } else { limits.time };
+        // Every step has its time. What comes before the first is the worker's own.
+        let mut until = Instant::now() + time.max(OWN_START);
         let sent = worker.input.as_mut().map(|input| writeln!(input, "{request}").and_then(|()| input.flush()));
-        let (mut stage, mut step) = (Stage::Compile, Step::Backend(Stage::Compile));
+        let (mut stage, mut step) = (Stage::Compile, None);
         if matches!(sent, Some(Ok(()))) {
             loop {
                 match worker.hear(until) {
                     Heard::Line(line) => match answer(&line) {
                         Said::Step(now) => {
-                            step = now;
+                            step = Some(now);
+                            until = Instant::now() + time;
                             if let Step::Backend(now) = now {
                                 stage = now;
                             }
@@ -199,20 +256,55 @@ enum Answer {
     /// The worker ended, was ended or said nothing sensible, at a step.
     Died {
         signature: Signature,
-        step: Step,
+        step: Option<Step>,
     },
 }
 
 impl Answer {
     fn verdict(self, question: &Question) -> Verdict {
-        match self {
-            Self::Verdict(verdict) => verdict,
-            Self::Died { signature, step: Step::Backend(_) } => Verdict::Fail(signature),
-            Self::Died { signature, step: Step::Reference } => {
+        let (signature, step) = match self {
+            Self::Verdict(verdict) => return verdict,
+            Self::Died { signature, step } => (signature, step),
+        };
+        let said = signature.detail.message.as_deref().unwrap_or("it said nothing").trim();
+        let broken = |when: &str| Verdict::Invalid(format!("{WORKER_FAILED}it ended {when}: {signature}: {said}"));
+        match step {
+            None => broken("before it began with the program"),
+            Some(Step::Reference) => {
                 Verdict::Invalid(format!("the reference {} gives no answer: {signature}", question.reference))
             }
+            Some(Step::Backend(_)) if is_watched_elsewhere(question) => broken("while another process was asked"),
+            Some(Step::Backend(_)) if matches!(signature.class, Class::Garbage | Class::Exit(_)) => {
+                broken("without an answer")
+            }
+            Some(Step::Backend(_)) => Verdict::Fail(signature),
         }
     }
+}
+
+/// How long a worker may take until it begins with a program.
+const OWN_START: Duration = Duration::from_mins(1);
+
+/// How long a process that a worker asks may take to start, to be started once more, and to hand its results over.
+const STARTING: Duration = Duration::from_mins(6);
+
+/// Whether a backend works in processes of its own, whose ends and times are watched by the worker.
+fn is_watched_elsewhere(question: &Question) -> bool {
+    ["torch:", "cmd:"].iter().any(|prefix| question.backend.starts_with(prefix))
+}
+
+/// Operators of which a backend that works at all can run one.
+const TRIVIAL: [&str; 2] = ["aten.clone.default", "aten.neg.default"];
+
+/// A program of one operator.
+fn trivial(op: &str) -> Result<Candidate, String> {
+    let input = Tensor::from_slice(&[1.0f32, -2.0], &[2]);
+    let mut builder = Builder::new();
+    let x = builder.placeholder("x", Some(Value::Tensor(Meta::of(&input))));
+    let op = pyrite_ops::registry().get(op).ok_or_else(|| format!("there is no {op}"))?;
+    let y = builder.call(op, vec![x.into()]);
+    builder.output(vec![y].into());
+    Ok(Candidate { graph: builder.finish(), inputs: vec![Value::Tensor(input)], seed: 0 })
 }
 
 impl Oracle<Candidate> for Isolated {

@@ -12,13 +12,16 @@
 mod bisection;
 mod command;
 pub mod commanded;
+mod freedom;
 mod isolated;
 mod judge;
 mod nudge;
 mod process;
+mod proof;
 pub mod protocol;
 mod repro;
 mod running;
+mod script;
 mod settle;
 pub mod signals;
 mod switches;
@@ -36,10 +39,12 @@ pub use judge::{
     judge_file, nudged,
 };
 pub use process::printed;
+pub use proof::{Shown, show};
 pub use repro::{Folder, RepoError, candidate_of};
+pub use script::{Claim, signal_name};
 pub use settle::{Again, Bound, Settled, compared, settle, signature_of};
 pub use switches::{Cloning, Fp64, Switches};
 pub use timing::{Times, time_calls};
 pub use tracing::Tracing;
 pub use verdicts::{Asking, Remembering, Verdicts, VerdictsError};
-pub use wrapper::{Level, ReproAfter, WrapConfig, wrap_compiler_debug};
+pub use wrapper::{Level, ReproAfter, Shrinking, WrapConfig, wrap_compiler_debug};

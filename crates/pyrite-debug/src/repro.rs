@@ -1,20 +1,27 @@
 //! Programs as files: `repro.py` and the storages beside it.
+//!
+//! A file is the same program in PyTorch and in Pyrite. Storages have names of their own, even where their bytes are
+//! equal: PyTorch's reader gives what has one name one memory. Small ones stand in the text, so that it runs where it is
+//! pasted.
 
 use std::cell::RefCell;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use pyrite_compiler::inputs;
 use pyrite_ir::inputs::{InputArg, InputSpec, InputValue, StorageSpec, TensorSpec};
-use pyrite_ir::print::{Constants, PrintOptions, ReproInfo, print_repro};
+use pyrite_ir::print::{Constants, INLINE_ELEMENTS, PrintOptions, ReproInfo, print_repro};
 use pyrite_ir::verify::verify;
 use pyrite_ir::{Device, Meta, Value};
 use pyrite_ops::registry;
 use pyrite_reader::{ReadOptions, read_path};
 use pyrite_reduce::Candidate;
 use pyrite_tensor::formats::{storage_hash, torch_zip};
-use pyrite_tensor::{Storage, Tensor};
+use pyrite_tensor::{Layout, Storage, Tensor};
 use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::script::Claim;
 
 /// Why a program cannot be written down.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +42,8 @@ pub struct Folder {
     lasting: Lasting,
     /// The names of storages that were written, with the storage: while it is held, its address is its own.
     known: RefCell<FxHashMap<usize, (Storage, String)>>,
+    /// The names that a program's file has used: each stands for one storage.
+    used: RefCell<FxHashSet<String>>,
 }
 
 /// Whether files have to outlive the machine's next crash.
@@ -60,7 +69,7 @@ impl Folder {
     fn made(path: &Path, lasting: Lasting) -> Result<Self, RepoError> {
         let storages = path.join("storages");
         fs::create_dir_all(&storages).map_err(|e| RepoError::Io { path: storages, cause: e.to_string() })?;
-        Ok(Self { path: path.to_owned(), lasting, known: RefCell::default() })
+        Ok(Self { path: path.to_owned(), lasting, known: RefCell::default(), used: RefCell::default() })
     }
 
     /// Where it is.
@@ -75,11 +84,28 @@ impl Folder {
         candidate: &Candidate,
         metadata: &[(String, String)],
     ) -> Result<PathBuf, RepoError> {
+        let said = |wanted: &str| metadata.iter().find(|(key, _)| key == wanted).map(|(_, value)| value.as_str());
+        let imports: Vec<String> =
+            metadata.iter().filter(|(key, _)| key == "import").map(|(_, module)| module.clone()).collect();
+        let claim = said("backend").map(|backend| Claim { imports: &imports, ..Claim::of(backend) });
+        self.write_claiming(name, candidate, metadata, claim.as_ref())
+    }
+
+    /// The same for a file that says how a backend fails on the program, and shows it when it is run.
+    pub fn write_claiming(
+        &self,
+        name: &str,
+        candidate: &Candidate,
+        metadata: &[(String, String)],
+        claim: Option<&Claim<'_>>,
+    ) -> Result<PathBuf, RepoError> {
+        self.used.borrow_mut().clear();
         let inputs = self.inputs(candidate)?;
+        let mut constants: FxHashMap<usize, String> = FxHashMap::default();
         for tensor in candidate.graph.constants().values() {
-            self.store(tensor.storage())?;
+            constants.insert(tensor.storage().id(), self.store(tensor.storage())?);
         }
-        let stored = |tensor: &Tensor| self.store(tensor.storage()).unwrap_or_default();
+        let stored = |tensor: &Tensor| constants.get(&tensor.storage().id()).cloned().unwrap_or_default();
         let mut metadata = metadata.to_vec();
         if self.lasting == Lasting::Synced && !metadata.iter().any(|(key, _)| key == "pyrite") {
             metadata.insert(0, ("pyrite".to_owned(), env!("CARGO_PKG_VERSION").to_owned()));
@@ -87,20 +113,30 @@ impl Folder {
         if self.lasting == Lasting::Synced && !metadata.iter().any(|(key, _)| key == "seed") {
             metadata.push(("seed".to_owned(), candidate.seed.to_string()));
         }
-        let info = ReproInfo { metadata, inputs: Some(inputs) };
+        let claim = claim.map(|claim| Claim {
+            seed: candidate.seed,
+            draws: crate::torch::draws(&candidate.graph),
+            ..claim.clone()
+        });
+        let info = ReproInfo { metadata, inputs: Some(inputs), main: claim.and_then(|claim| claim.script()) };
         let options = PrintOptions { constants: Constants::Stored(&stored), ..PrintOptions::default() };
         let path = self.path.join(name);
         self.write_whole(&path, print_repro(&candidate.graph, &info, &options).as_bytes())?;
         Ok(path)
     }
 
-    /// Writes a storage and returns its name, the hash of its bytes.
+    /// Writes a storage and returns its name: the hash of its bytes, and a number where another storage of the program has
+    /// the same.
     fn store(&self, storage: &Storage) -> Result<String, RepoError> {
-        if let Some((_, name)) = self.known.borrow().get(&storage.id()) {
-            return Ok(name.clone());
+        let known = self.known.borrow().get(&storage.id()).map(|(_, name)| name.clone());
+        if let Some(name) = known.filter(|name| self.used.borrow_mut().insert(name.clone())) {
+            return Ok(name);
         }
         let bytes = storage.to_bytes();
-        let name = storage_hash(&bytes);
+        let hash = storage_hash(&bytes);
+        let numbered = (2..).map(|number| format!("{hash}_{number}"));
+        let mut names = std::iter::once(hash.clone()).chain(numbered);
+        let name = names.find(|name| self.used.borrow_mut().insert(name.clone())).unwrap_or(hash);
         let path = self.path.join("storages").join(&name);
         if !path.exists() {
             let mut file = std::io::Cursor::new(Vec::new());
@@ -116,7 +152,9 @@ impl Folder {
     fn write_whole(&self, path: &Path, bytes: &[u8]) -> Result<(), RepoError> {
         let fail = |e: std::io::Error| RepoError::Io { path: path.to_owned(), cause: e.to_string() };
         let folder = path.parent().unwrap_or(Path::new("."));
-        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
+        let mut file = tempfile::Builder::new();
+        // Whoever may see the folder may read what is in it; the process's mask takes away what it takes away.
+        let mut file = file.permissions(Permissions::from_mode(0o666)).tempfile_in(folder).map_err(fail)?;
         std::io::Write::write_all(&mut file, bytes).map_err(fail)?;
         if self.lasting == Lasting::Synced {
             file.as_file().sync_data().map_err(fail)?;
@@ -142,8 +180,11 @@ impl Folder {
                     let storage = if let Some(place) = places.get(&tensor.storage().id()) {
                         *place
                     } else {
+                        let data = if is_drawn { None } else { written_out(tensor) };
+                        let is_stored = data.is_none() && !is_drawn;
                         spec.storages.push(StorageSpec {
-                            name: if is_drawn { None } else { Some(self.store(tensor.storage())?) },
+                            name: if is_stored { Some(self.store(tensor.storage())?) } else { None },
+                            data,
                             nbytes: (tensor.storage().nbytes() as i64).into(),
                             device: Device::Cpu,
                             dtype_hint: tensor.dtype(),
@@ -178,6 +219,19 @@ impl Folder {
         }
         Ok(spec)
     }
+}
+
+/// A storage's elements, where they are few and the text gives them back bit for bit.
+fn written_out(tensor: &Tensor) -> Option<Tensor> {
+    let storage = tensor.storage();
+    let count = storage.nbytes() / tensor.dtype().size();
+    let whole = count * tensor.dtype().size() == storage.nbytes();
+    if !whole || !(1..=INLINE_ELEMENTS).contains(&count) {
+        return None;
+    }
+    let data = Tensor::new(storage.clone(), tensor.dtype(), Layout::contiguous(&[count as i64])).ok()?;
+    let has_nan = !data.dtype().is_integral() && data.to_c128s().iter().any(|z| z.re.is_nan() || z.im.is_nan());
+    (!has_nan).then_some(data)
 }
 
 /// The program of a repro file with its inputs: loaded, or generated from the seed where there is no data.

@@ -82,6 +82,15 @@ impl Level {
     }
 }
 
+/// Who makes a program that failed smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shrinking {
+    /// The wrapper, right after it was written down.
+    AtOnce,
+    /// Whoever takes the file up.
+    Later,
+}
+
 /// How a backend is wrapped.
 #[derive(Clone)]
 pub struct WrapConfig {
@@ -101,6 +110,8 @@ pub struct WrapConfig {
     pub switches: Switches,
     /// Which sizes a program has that is written down.
     pub tracing: Tracing,
+    /// Who makes it smaller.
+    pub shrinking: Shrinking,
     /// Is told what was written.
     pub tell: Arc<dyn Fn(&str) + Send + Sync>,
 }
@@ -285,6 +296,9 @@ impl Debugged {
 
     /// Finds the smallest program that fails like this one and writes it beside it; `None` when it does not fail again.
     fn minified(&self, program: &Candidate, path: &Path) -> Result<Option<PathBuf>, RepoError> {
+        if self.config.shrinking == Shrinking::Later {
+            return Ok(None);
+        }
         let question = self.question();
         let fails = |candidate: &Candidate| {
             let backends = [&self.backend, &self.config.reference];

@@ -1,4 +1,5 @@
-//! Workers that misbehave, each in its own way: the verdict says how, in time, and nothing is left running.
+//! Workers that misbehave, each in its own way: the verdict says how, in time, and nothing is left running. What a worker
+//! does while it is not the backend that works is never a failure of the backend.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -29,11 +30,21 @@ fn script(folder: &Path, body: &str) -> PathBuf {
     path
 }
 
-/// The verdict of a worker whose program is a shell script.
+/// Reads a question, and answers it where it is about a trivial program.
+const READ: &str = "read line; case \"$line\" in *trivial_*) echo '{\"verdict\": \"pass\"}'; read line; exit;; esac";
+
+/// Says that the backend works now.
+const BACKEND: &str = "echo '{\"stage\": \"forward\"}'";
+
+/// The verdict of a worker whose program is a shell script, on a backend in the worker itself.
 fn verdict(body: &str) -> Verdict {
+    verdict_on("eager", body)
+}
+
+fn verdict_on(backend: &str, body: &str) -> Verdict {
     let folder = tempfile::tempdir().expect("a folder");
     let question = Question {
-        backend: "eager".into(),
+        backend: backend.into(),
         reference: "eager".into(),
         accuracy: Precision::Fp,
         forward_only: false,
@@ -48,7 +59,7 @@ fn verdict(body: &str) -> Verdict {
 }
 
 fn class(body: &str) -> Class {
-    match verdict(body) {
+    match verdict(&format!("{READ}; {BACKEND}; {body}")) {
         Verdict::Fail(signature) => signature.class,
         other => panic!("{body}: {other:?}"),
     }
@@ -56,16 +67,57 @@ fn class(body: &str) -> Class {
 
 #[test]
 fn every_kind_of_death_has_its_class() {
-    assert_eq!(class("read line; kill -SEGV $$"), Class::Signal(11));
-    assert_eq!(class("read line; kill -ABRT $$"), Class::Signal(6));
-    assert_eq!(class("read line; kill -FPE $$"), Class::Signal(8));
-    assert_eq!(class("read line; kill -ILL $$"), Class::Signal(4));
-    assert_eq!(class("read line; kill -KILL $$"), Class::OutOfMemory);
-    assert_eq!(class("read line; echo 'memory allocation of 99 bytes failed' >&2; kill -ABRT $$"), Class::OutOfMemory);
-    assert_eq!(class("read line; exit 0"), Class::Exit(0));
-    assert_eq!(class("read line; exit 7"), Class::Exit(7));
-    assert_eq!(class("read line; echo 'what?'; sleep 5"), Class::Garbage);
-    assert_eq!(class("exit 3"), Class::Exit(3));
+    assert_eq!(class("kill -SEGV $$"), Class::Signal(11));
+    assert_eq!(class("kill -ABRT $$"), Class::Signal(6));
+    assert_eq!(class("kill -FPE $$"), Class::Signal(8));
+    assert_eq!(class("kill -ILL $$"), Class::Signal(4));
+    assert_eq!(class("kill -KILL $$"), Class::OutOfMemory);
+    assert_eq!(class("echo 'memory allocation of 99 bytes failed' >&2; kill -ABRT $$"), Class::OutOfMemory);
+}
+
+/// Faults of the worker itself: how it starts, what it says, how it ends.
+fn faults() -> Vec<String> {
+    let ends = ["exit 0", "exit 1", "exit 2", "exit 3", "exit 125", "exit 127", "kill -SEGV $$", "kill -ABRT $$"];
+    let more = ["kill -KILL $$", "kill -ILL $$", "kill -BUS $$", "echo 'memory allocation failed' >&2; kill -ABRT $$"];
+    let mut faults: Vec<String> = ends.iter().chain(&more).map(|end| (*end).to_owned()).collect();
+    // The same after the question was read, and after it was prepared.
+    faults.extend(ends.iter().chain(&more).map(|end| format!("{READ}; {end}")));
+    faults.extend(ends.iter().map(|end| format!("echo '{{\"prepared\": true}}'; {READ}; {end}")));
+    // Answers that are none, before and while the backend works.
+    for said in ["what?", "", "{", "[]", "{\"verdict\": 7}", "{\"verdict\": {\"fail\": {}}}", "null", "\\0\\377"] {
+        faults.push(format!("{READ}; printf '{said}\\n'; sleep 5"));
+        faults.push(format!("{READ}; {BACKEND}; printf '{said}\\n'; sleep 5"));
+    }
+    // It ends on its own account, as no backend in it can make it.
+    faults.extend(["exit 0", "exit 3"].iter().map(|end| format!("{READ}; {BACKEND}; {end}")));
+    faults
+}
+
+#[test]
+fn no_fault_of_a_worker_is_a_failure_of_the_backend() {
+    let faults = faults();
+    assert!(faults.len() >= 50, "{}", faults.len());
+    for fault in faults {
+        let verdict = verdict(&fault);
+        assert!(matches!(&verdict, Verdict::Invalid(why) if why.starts_with("worker: ")), "{fault}: {verdict:?}");
+    }
+}
+
+#[test]
+fn a_worker_that_asks_other_processes_is_not_the_backend() {
+    for ending in ["kill -SEGV $$", "kill -KILL $$", "exit 7", "echo what; sleep 5"] {
+        let verdict = verdict_on("torch:inductor", &format!("{READ}; {BACKEND}; {ending}"));
+        assert!(matches!(&verdict, Verdict::Invalid(why) if why.starts_with("worker: ")), "{ending}: {verdict:?}");
+    }
+}
+
+#[test]
+fn a_backend_that_fails_on_everything_is_not_judged() {
+    let fail = r#"echo '{"verdict": {"fail": {"stage": "forward", "class": "value"}}}'"#;
+    let always = format!("while read line; do {fail}; done");
+    let verdict = verdict(&always);
+    let Verdict::Invalid(why) = &verdict else { panic!("{verdict:?}") };
+    assert!(why.starts_with("worker: ") && why.contains("aten.clone"), "{why}");
 }
 
 #[test]
@@ -73,7 +125,7 @@ fn a_hang_is_ended_in_time_with_all_it_started() {
     let folder = tempfile::tempdir().expect("a folder");
     let pid = folder.path().join("pid");
     let start = Instant::now();
-    assert_eq!(class(&format!("read line; sleep 60 & echo $! > {}; wait", pid.display())), Class::Hang);
+    assert_eq!(class(&format!("sleep 60 & echo $! > {}; wait", pid.display())), Class::Hang);
     assert!(start.elapsed() < Duration::from_secs(10));
     let pid: u32 = fs::read_to_string(pid).expect("a pid").trim().parse().expect("a number");
     let gone = (0..100).any(|_| {
@@ -87,7 +139,8 @@ fn a_hang_is_ended_in_time_with_all_it_started() {
 
 #[test]
 fn a_crash_knows_the_stage_it_happened_in() {
-    let Verdict::Fail(signature) = verdict("read line; echo '{\"stage\": \"backward\"}'; kill -SEGV $$") else {
+    let body = format!("{READ}; echo '{{\"stage\": \"backward\"}}'; kill -SEGV $$");
+    let Verdict::Fail(signature) = verdict(&body) else {
         panic!("the worker died");
     };
     assert_eq!(signature.stage, pyrite_oracle::Stage::Backward);
@@ -95,9 +148,9 @@ fn a_crash_knows_the_stage_it_happened_in() {
 
 #[test]
 fn a_worker_that_ends_while_the_reference_runs_says_nothing_of_the_backend() {
-    let before = "read line; echo '{\"reference\": true}'";
-    let after = "echo '{\"stage\": \"forward\"}'";
-    for ending in ["kill -SEGV $$", "kill -KILL $$", "exit 0", "sleep 60"] {
+    let before = format!("{READ}; echo '{{\"reference\": true}}'");
+    let after = BACKEND;
+    for ending in ["kill -SEGV $$", "kill -KILL $$", "sleep 60"] {
         let Verdict::Invalid(why) = verdict(&format!("{before}; {ending}")) else { panic!("{ending}: an answer") };
         assert!(why.contains("the reference eager"), "{ending}: {why}");
         assert!(matches!(verdict(&format!("{before}; {after}; {ending}")), Verdict::Fail(_)), "{ending}");
@@ -132,7 +185,9 @@ fn a_command_answers_by_its_exit_code() {
     };
     assert_eq!(ask("test -f \"$1\" && grep -q relu \"$1\" && exit 0; exit 9"), Verdict::Pass);
     assert!(matches!(ask("exit 1"), Verdict::Fail(signature) if signature.class == Class::Exit(1)));
-    assert!(matches!(ask("exit 125"), Verdict::Invalid(_)));
+    for code in [2, 3, 125, 126, 127] {
+        assert!(matches!(ask(&format!("exit {code}")), Verdict::Invalid(_)), "{code}");
+    }
     assert!(matches!(ask("kill -SEGV $$"), Verdict::Fail(signature) if signature.class == Class::Signal(11)));
     assert!(matches!(ask("sleep 30"), Verdict::Fail(signature) if signature.class == Class::Hang));
 }
@@ -142,7 +197,7 @@ fn a_worker_that_somebody_kills_is_replaced_and_asked_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let mark = folder.path().join("killed");
     let body = format!(
-        "read line; test -f {mark} || {{ touch {mark}; kill -KILL $$; }}; echo '{{\"verdict\": \"pass\"}}'; read line",
+        "{READ}; test -f {mark} || {{ touch {mark}; kill -KILL $$; }}; echo '{{\"verdict\": \"pass\"}}'; read line",
         mark = mark.display()
     );
     assert_eq!(verdict(&body), Verdict::Pass);

@@ -56,6 +56,7 @@ fn config(folder: &Path, level: u32, after: ReproAfter) -> (WrapConfig, Heard) {
         accuracy: Precision::Fp,
         switches: Switches::default(),
         tracing: Tracing::Symbolic,
+        shrinking: pyrite_debug::Shrinking::AtOnce,
         tell: Arc::new(move |text| ears.lock().expect("no panic").push(text.to_owned())),
     };
     (config, Heard(heard))

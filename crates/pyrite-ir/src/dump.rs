@@ -72,7 +72,7 @@ pub fn readable(graph: &Graph) -> String {
 
 /// A graph as a file that PyTorch and Pyrite run on random inputs.
 pub fn runnable(graph: &Graph, metadata: Vec<(String, String)>) -> String {
-    let info = ReproInfo { metadata, inputs: Some(random_inputs(graph)) };
+    let info = ReproInfo { metadata, inputs: Some(random_inputs(graph)), main: None };
     print_repro(graph, &info, &PrintOptions { constants: Constants::MadeUp, ..PrintOptions::default() })
 }
 
@@ -122,7 +122,7 @@ fn random_inputs(graph: &Graph) -> InputSpec {
 }
 
 fn storage_for(meta: &Meta) -> StorageSpec {
-    StorageSpec { name: None, nbytes: bytes(meta), device: meta.device.clone(), dtype_hint: meta.dtype }
+    StorageSpec { name: None, data: None, nbytes: bytes(meta), device: meta.device.clone(), dtype_hint: meta.dtype }
 }
 
 /// How many bytes a tensor reaches.

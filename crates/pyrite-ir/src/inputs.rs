@@ -1,7 +1,7 @@
 //! Where a program's inputs come from: what `load_args(reader)` of a repro file says, as data.
 
 use pyrite_sym::SymInt;
-use pyrite_tensor::DType;
+use pyrite_tensor::{DType, Tensor};
 
 use crate::{Device, SymDims};
 
@@ -15,16 +15,26 @@ pub struct InputSpec {
 }
 
 /// A block of bytes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct StorageSpec {
-    /// The file in `storages/` that holds the bytes; `None` when they are to be generated.
+    /// The file in `storages/` that holds the bytes; `None` when they stand in the text or are to be generated.
     pub name: Option<String>,
+    /// The bytes themselves, as the elements of a dense tensor, where they stand in the text.
+    pub data: Option<Tensor>,
     /// How many bytes there are.
     pub nbytes: SymInt,
     /// Where the program has them.
     pub device: Device,
     /// What to generate when there is no file.
     pub dtype_hint: DType,
+}
+
+impl PartialEq for StorageSpec {
+    fn eq(&self, other: &Self) -> bool {
+        let bytes = |spec: &Self| spec.data.as_ref().map(|data| data.storage().to_bytes());
+        let form = |spec: &Self| (spec.name.clone(), spec.nbytes.clone(), spec.device.clone(), spec.dtype_hint);
+        form(self) == form(other) && bytes(self) == bytes(other)
+    }
 }
 
 /// One input.

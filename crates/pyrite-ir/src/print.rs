@@ -62,6 +62,8 @@ pub struct ReproInfo {
     pub metadata: Vec<(String, String)>,
     /// Where the inputs come from.
     pub inputs: Option<InputSpec>,
+    /// What the file does when it is run: the text of its main part. By default it prints what the program returns.
+    pub main: Option<String>,
 }
 
 impl ReproInfo {
@@ -128,45 +130,95 @@ pub fn print_repro(graph: &Graph, info: &ReproInfo, options: &PrintOptions<'_>) 
     text.push('\n');
     if let Some(inputs) = &info.inputs {
         print_load_args(&mut text, inputs);
-        let backend = info.get("backend").and_then(|b| b.strip_prefix("torch:")).filter(|b| *b != "eager");
-        let seed = info.get("seed").and_then(|seed| seed.parse::<u64>().ok()).unwrap_or_default();
-        text.push_str(&RUN_HEAD.replace("SEED", &seed.to_string()));
-        match backend {
-            Some(backend) => {
-                let (backend, settings) = backend.split_once('?').unwrap_or((backend, ""));
-                print_settings(&mut text, settings);
-                for (_, module) in info.metadata.iter().filter(|(key, name)| key == "import" && is_dotted(name)) {
-                    let _ = writeln!(text, "    import {module}");
-                }
-                let _ = write!(text, "    compiled = torch.compile(mod, backend={})\n{RUN_COMPARE}", quote(backend));
+        match &info.main {
+            Some(main) => text.push_str(main),
+            None => {
+                let seed = info.get("seed").and_then(|seed| seed.parse::<u64>().ok()).unwrap_or_default();
+                text.push_str(&RUN.replace("SEED", &seed.to_string()));
             }
-            None => text.push_str("    print(mod(*args()))\n"),
         }
     }
     text
 }
 
 /// Settings of Inductor, as the name of a backend carries them. Those that only Pyrite's bisector knows are left out.
-fn print_settings(text: &mut String, settings: &str) {
+pub fn print_settings(text: &mut String, settings: &str) {
     let known = |name: &str| is_dotted(name) && !["limit", "skip", "steps", "code"].contains(&name);
     let mut imported = false;
     for (name, value) in settings.split('&').filter_map(|pair| pair.split_once('=')).filter(|(name, _)| known(name)) {
-        let value = match value {
-            "true" => "True".to_owned(),
-            "false" => "False".to_owned(),
-            "null" => "None".to_owned(),
-            number if number.parse::<f64>().is_ok_and(f64::is_finite) => number.to_owned(),
-            word => quote(word),
-        };
         if !std::mem::replace(&mut imported, true) {
             text.push_str("    import torch._inductor.config\n\n");
         }
-        let _ = writeln!(text, "    torch._inductor.config.{name} = {value}");
+        let _ = writeln!(text, "    torch._inductor.config.{name} = {}", setting(value));
     }
 }
 
+/// The value of a setting, which is JSON or a plain word, as Python writes it.
+fn setting(value: &str) -> String {
+    let mut rest = value;
+    match json(&mut rest) {
+        Some(written) if rest.trim().is_empty() => written,
+        _ => quote(value),
+    }
+}
+
+/// A value of JSON as Python writes it, taken off a text; `None` where there is none.
+fn json(rest: &mut &str) -> Option<String> {
+    *rest = rest.trim_start();
+    for (word, written) in [("true", "True"), ("false", "False"), ("null", "None")] {
+        if let Some(after) = rest.strip_prefix(word) {
+            *rest = after;
+            return Some(written.to_owned());
+        }
+    }
+    if let Some(after) = rest.strip_prefix('"') {
+        let mut text = String::new();
+        let mut letters = after.char_indices();
+        while let Some((at, letter)) = letters.next() {
+            match letter {
+                '"' => {
+                    *rest = &after[at + 1..];
+                    return Some(quote(&text));
+                }
+                '\\' => match letters.next()?.1 {
+                    'n' => text.push('\n'),
+                    't' => text.push('\t'),
+                    'r' => text.push('\r'),
+                    'u' => {
+                        let digits: String = letters.by_ref().take(4).map(|(_, digit)| digit).collect();
+                        text.push(char::from_u32(u32::from_str_radix(&digits, 16).ok()?)?);
+                    }
+                    other => text.push(other),
+                },
+                other => text.push(other),
+            }
+        }
+        return None;
+    }
+    if let Some(after) = rest.strip_prefix('[') {
+        *rest = after;
+        let mut items = Vec::new();
+        loop {
+            *rest = rest.trim_start();
+            if let Some(after) = rest.strip_prefix(']') {
+                *rest = after;
+                return Some(format!("[{}]", items.join(", ")));
+            }
+            if !items.is_empty() {
+                *rest = rest.strip_prefix(',')?;
+            }
+            items.push(json(rest)?);
+        }
+    }
+    let end = rest.find(|c: char| !(c.is_ascii_digit() || "+-.eE".contains(c))).unwrap_or(rest.len());
+    let (number, after) = rest.split_at(end);
+    number.parse::<f64>().ok().filter(|number| number.is_finite())?;
+    *rest = after;
+    Some(number.to_owned())
+}
+
 /// Whether a text is a name with dots and nothing else, so that a file cannot smuggle code in.
-fn is_dotted(text: &str) -> bool {
+pub fn is_dotted(text: &str) -> bool {
     text.split('.').all(is_identifier)
 }
 
@@ -179,22 +231,14 @@ def stored(name, nbytes, shape, stride, dtype, offset=0):
 
 ";
 
-const RUN_HEAD: &str = "
+const RUN: &str = "
 if __name__ == '__main__':
     from torch._dynamo.debug_utils import InputReader
 
-    def args():
-        torch.manual_seed(SEED)
-        reader = InputReader(save_dir=os.path.dirname(os.path.abspath(__file__)))
-        load_args(reader)
-        return reader.args
-
-    mod = Repro()
-";
-
-const RUN_COMPARE: &str = "    expected, actual = mod(*args()), compiled(*args())
-    torch.testing.assert_close(actual, expected, equal_nan=True)
-    print('equal')
+    torch.manual_seed(SEED)
+    reader = InputReader(save_dir=os.path.dirname(os.path.abspath(__file__)))
+    load_args(reader)
+    print(Repro()(*reader.args))
 ";
 
 /// The symbols that sizes in `load_args` mention, with the values they had.
@@ -276,6 +320,10 @@ fn print_load_args(text: &mut String, inputs: &InputSpec) {
 }
 
 fn print_storage(text: &mut String, index: usize, storage: &StorageSpec) {
+    if let Some(data) = &storage.data {
+        let _ = writeln!(text, "    buf{index} = {}.untyped_storage()", literal(data));
+        return;
+    }
     let name = storage.name.as_ref().map_or_else(|| "None".to_owned(), |n| quote(n));
     let _ = write!(text, "    buf{index} = reader.storage({name}, {}", storage.nbytes);
     if storage.device != Device::Cpu {
@@ -682,7 +730,7 @@ fn device(value: &Device) -> String {
 }
 
 /// A string as Python writes it.
-fn quote(text: &str) -> String {
+pub fn quote(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     let mut out = String::with_capacity(text.len() + 2);
     out.push(quote);
@@ -737,7 +785,9 @@ mod tests {
     #[test]
     fn settings_become_lines_and_nothing_else_does() {
         let mut text = String::new();
-        print_settings(&mut text, "cpp.simdlen=0&epilogue_fusion=false&limit=lowerings:3&mode=max&a();b=1");
+        let settings =
+            "cpp.simdlen=0&epilogue_fusion=false&limit=lowerings:3&mode=max&a();b=1&cpp.cxx=[null, \"g++\"]&s=\"x\"";
+        print_settings(&mut text, settings);
         let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         assert_eq!(
             lines,
@@ -745,7 +795,9 @@ mod tests {
                 "import torch._inductor.config",
                 "torch._inductor.config.cpp.simdlen = 0",
                 "torch._inductor.config.epilogue_fusion = False",
-                "torch._inductor.config.mode = 'max'"
+                "torch._inductor.config.mode = 'max'",
+                "torch._inductor.config.cpp.cxx = [None, 'g++']",
+                "torch._inductor.config.s = 'x'"
             ]
         );
     }

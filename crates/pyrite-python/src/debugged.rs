@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyrite_compiler::Options;
 use pyrite_debug::torch::Python as Torch;
-use pyrite_debug::{Level, Precision, ReproAfter, Switches, Tracing, WrapConfig, wrap_compiler_debug};
+use pyrite_debug::{Level, Precision, ReproAfter, Shrinking, Switches, Tracing, WrapConfig, wrap_compiler_debug};
 use pyrite_passes::Random;
 
 use crate::called::called;
@@ -56,7 +56,7 @@ impl Told {
 #[pyfunction]
 #[pyo3(signature = (
     graph, backend, options = None, example_inputs = None, *, repro_after = "capture", repro_level = 4,
-    debug_dir = "pyrite_debug", reference = "eager", accuracy = "fp", function = None
+    debug_dir = "pyrite_debug", reference = "eager", accuracy = "fp", minify = true, function = None
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub fn compile_debugged(
@@ -70,6 +70,7 @@ pub fn compile_debugged(
     debug_dir: &str,
     reference: &str,
     accuracy: &str,
+    minify: bool,
     function: Option<Py<PyAny>>,
 ) -> PyResult<Program> {
     register_torch(py)?;
@@ -93,6 +94,7 @@ pub fn compile_debugged(
         },
         switches: Switches::default(),
         tracing: Tracing::Symbolic,
+        shrinking: if minify { Shrinking::AtOnce } else { Shrinking::Later },
         tell: Arc::new(move |text| *heard.0.lock() = Some(text.to_owned())),
     };
     // What is compared has to draw the same numbers.

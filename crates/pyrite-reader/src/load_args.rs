@@ -7,10 +7,12 @@ use pyrite_ir::{Device, SymDims, Value};
 use pyrite_sym::SymInt;
 use pyrite_tensor::DType;
 use pyrite_tensor::tensor::MAX_BYTES;
-use ruff_python_ast::{Expr, ExprCall, Stmt, StmtFunctionDef};
+use ruff_python_ast::{Expr, ExprCall, Stmt, StmtFunctionDef, UnaryOp};
 use ruff_text_size::Ranged;
 use rustc_hash::FxHashMap;
 
+use crate::constant::{from_value, is_maker};
+use crate::forward::V;
 use crate::literal;
 use crate::module::Context;
 use crate::problems::{Res, codes};
@@ -54,6 +56,42 @@ fn reader_call(expr: &Expr) -> Option<(&str, &ExprCall)> {
     matches!(attribute.value.as_ref(), Expr::Name(_)).then_some((attribute.attr.as_str(), call))
 }
 
+/// The `torch.tensor(…)` of a storage that is written out.
+fn written_storage(expr: &Expr) -> Option<&ExprCall> {
+    let Expr::Call(outer) = expr else { return None };
+    let Expr::Attribute(attribute) = outer.func.as_ref() else { return None };
+    let Expr::Call(inner) = attribute.value.as_ref() else { return None };
+    let makes = literal::path(&inner.func).is_some_and(|path| is_maker(&path));
+    (makes && attribute.attr.as_str() == "untyped_storage" && outer.arguments.is_empty()).then_some(inner)
+}
+
+/// A list of numbers, or a number, as it stands in the text.
+fn numbers(expr: &Expr) -> Option<V> {
+    match expr {
+        Expr::List(list) => list.elts.iter().map(numbers).collect::<Option<Vec<_>>>().map(Value::List),
+        Expr::NumberLiteral(number) => literal::number(number),
+        Expr::BooleanLiteral(literal) => Some(Value::Bool(literal.value)),
+        Expr::UnaryOp(unary) if unary.op == UnaryOp::USub => match numbers(&unary.operand)? {
+            Value::Int(value) => Some(value.as_int()?.checked_neg()?.into()),
+            Value::Float(value) => Some(Value::Float(-value)),
+            Value::Complex(value) => Some(Value::Complex(-value)),
+            _ => None,
+        },
+        Expr::Call(call) => {
+            let args: Vec<&Expr> = call.arguments.args.iter().collect();
+            match (literal::path(&call.func)?.as_str(), args.as_slice()) {
+                ("float", [text]) => literal::text(text)?.parse().ok().map(Value::Float),
+                ("complex", [re, im]) => {
+                    let part = |expr: &Expr| numbers(expr)?.as_scalar().map(pyrite_tensor::Scalar::to_f64);
+                    Some(Value::Complex(pyrite_tensor::Complex64::new(part(re)?, part(im)?)))
+                }
+                _ => None,
+            }
+        }
+        other => literal::path(other).as_deref().and_then(literal::constant),
+    }
+}
+
 fn keyword<'a>(call: &'a ExprCall, name: &str) -> Option<&'a Expr> {
     call.arguments.keywords.iter().find(|k| k.arg.as_ref().is_some_and(|a| a.as_str() == name)).map(|k| &k.value)
 }
@@ -80,6 +118,12 @@ impl<'a> LoadArgs<'a> {
                     Ok(())
                 }
                 (_, Some((method, call))) => self.argument(method, call, stmt),
+                ([Expr::Name(name)], None) if written_storage(&assign.value).is_some() => {
+                    let storage = self.written(&assign.value)?;
+                    self.names.insert(name.id.as_str(), self.spec.storages.len());
+                    self.spec.storages.push(storage);
+                    Ok(())
+                }
                 _ => self.fail(stmt, "`load_args` assigns something that is not a storage", "use `reader.storage(…)`"),
             },
             Stmt::Expr(expr) => match reader_call(&expr.value) {
@@ -125,7 +169,25 @@ impl<'a> LoadArgs<'a> {
             Some(expr) => self.dtype(expr)?,
             None => DType::F32,
         };
-        Ok(StorageSpec { name, nbytes: size, device, dtype_hint })
+        Ok(StorageSpec { name, data: None, nbytes: size, device, dtype_hint })
+    }
+
+    /// `torch.tensor([…], dtype=…).untyped_storage()`: bytes that stand in the text.
+    fn written(&self, expr: &Expr) -> Res<StorageSpec> {
+        let Some(call) = written_storage(expr) else {
+            return self.fail(expr, "a storage is neither read nor written out", "use `reader.storage(…)`");
+        };
+        let dtype = keyword(call, "dtype").map(|dtype| self.dtype(dtype)).transpose()?;
+        let data = call.arguments.args.first().and_then(numbers).and_then(|numbers| from_value(&numbers, dtype));
+        let Some(data) = data else {
+            return self.fail(
+                expr,
+                "the data of a storage are not a list of numbers",
+                "write `torch.tensor([1.0, 2.0])`",
+            );
+        };
+        let (nbytes, dtype_hint) = (SymInt::from(data.storage().nbytes() as i64), data.dtype());
+        Ok(StorageSpec { name: None, data: Some(data), nbytes, device: Device::Cpu, dtype_hint })
     }
 
     fn argument(&mut self, method: &str, call: &'a ExprCall, stmt: &Stmt) -> Res<()> {

@@ -50,7 +50,8 @@ fn dumps_of_models_survive_a_round_trip() {
         for problem in verify(graph, Some(&path)) {
             failed.push(problem.to_string());
         }
-        let info = ReproInfo { metadata: vec![("seed".into(), "0".into())], inputs: outcome.inputs.clone() };
+        let info =
+            ReproInfo { metadata: vec![("seed".into(), "0".into())], inputs: outcome.inputs.clone(), main: None };
         let options = PrintOptions { class_name: Some("Repro"), ..PrintOptions::default() };
         let text = print_repro(graph, &info, &options);
         if let Some(out) = std::env::var_os("PYRITE_DUMPS_OUT") {

@@ -56,7 +56,7 @@ fn files_of_every_version_are_read() {
 fn files_of_every_version_survive_a_round_trip() {
     for (name, ..) in FILES {
         let outcome = read(name);
-        let info = ReproInfo { metadata: Vec::new(), inputs: outcome.inputs.clone() };
+        let info = ReproInfo { metadata: Vec::new(), inputs: outcome.inputs.clone(), main: None };
         let options = PrintOptions { class_name: Some("Repro"), ..PrintOptions::default() };
         let text = print_repro(&outcome.graph, &info, &options);
         let again = read_text(&text, None, pyrite_ops::registry(), &ReadOptions::default())

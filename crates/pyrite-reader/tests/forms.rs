@@ -397,6 +397,7 @@ if __name__ == '__main__':
     let info = pyrite_ir::print::ReproInfo {
         metadata: vec![("backend".into(), "torch:inductor".into()), ("seed".into(), "7".into())],
         inputs: outcome.inputs.clone(),
+        main: None,
     };
     let printed = pyrite_ir::print::print_repro(&outcome.graph, &info, &pyrite_ir::print::PrintOptions::default());
     let again = read(&printed).unwrap_or_else(|e| panic!("{e}\n{printed}"));

@@ -63,7 +63,7 @@ def test_a_script_whose_regions_are_right_runs_to_its_end(tmp_path):
 
 def test_a_script_with_a_wrong_backend_ends_with_a_report_and_a_proven_repro(tmp_path):
     (tmp_path / "train.py").write_text(SCRIPT)
-    said = python("debug", "train.py", "relu_accuracy_error_TESTING_ONLY", cwd=tmp_path, code=0)
+    said = python("debug", "train.py", "relu_accuracy_error_TESTING_ONLY", cwd=tmp_path, code=1)
     assert "a region failed with relu_accuracy_error_TESTING_ONLY" in said and "report.md" in said
     repros = [path.read_text() for path in tmp_path.rglob("repro.py")]
     assert any("relu" in text and "sum" not in text for text in repros)

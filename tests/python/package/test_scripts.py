@@ -81,6 +81,61 @@ for _ in range(3):
 
 def test_a_wrong_region_of_pyrites_capture_is_minimised_and_reported(tmp_path):
     (tmp_path / "script.py").write_text(CAPTURED)
-    _, said = python("-m", "pyrite", "debug", "script.py", "relu_accuracy_error_TESTING_ONLY", cwd=tmp_path, code=0)
+    _, said = python("-m", "pyrite", "debug", "script.py", "relu_accuracy_error_TESTING_ONLY", cwd=tmp_path, code=1)
     assert "a region failed with relu_accuracy_error_TESTING_ONLY" in said and "report.md" in said
     assert any("relu" in path.read_text() and "mul" not in path.read_text() for path in tmp_path.rglob("repro.py"))
+
+
+BACKENDS = """
+from torch._dynamo import register_backend
+
+def compiler(module, example_inputs):
+    def run(*arguments):
+        wrong = any("relu" in str(node.target) for node in module.graph.nodes)
+        return tuple(value + 1 if wrong else value for value in module.forward(*arguments))
+    return run
+
+register_backend(compiler, name="registered")
+"""
+
+USER = """
+import sys
+import torch
+import compilers
+
+def own(module, example_inputs):
+    return compilers.compiler(module, example_inputs)
+
+backends = {"name": "registered", "function": compilers.compiler, "own": own, "right": lambda module, inputs: module.forward}
+step = torch.compile(lambda x: torch.relu(x * 2).sin(), backend=backends[sys.argv[1]])
+print("got", step(torch.randn(8)).shape, sys.stdin.read())
+"""
+
+
+def user(tmp_path, *words, code):
+    (tmp_path / "compilers.py").write_text(BACKENDS)
+    (tmp_path / "user.py").write_text(USER)
+    done = subprocess.run(
+        [sys.executable, "-m", "pyrite", "debug", *words], cwd=tmp_path, capture_output=True, text=True, timeout=600, input="from stdin"
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_a_backend_that_a_script_registers_is_debugged_in_workers_that_import_it(tmp_path):
+    said = user(tmp_path, "--time-budget", "60", "--out", "found", "user.py", "name", code=1)
+    assert "proven by plain PyTorch: bug: forward: values differ" in said and "from stdin" in said
+    assert "import compilers" in (tmp_path / "found" / "repro.py").read_text()
+
+
+def test_a_backend_that_is_a_function_of_a_module_is_debugged_in_workers(tmp_path):
+    said = user(tmp_path, "--out", "found", "-m", "user", "function", code=1)
+    assert "proven by plain PyTorch" in said
+    assert "backend=compilers.compiler" in (tmp_path / "found" / "repro.py").read_text()
+
+
+def test_a_backend_of_the_script_itself_is_judged_where_it_is(tmp_path):
+    said = user(tmp_path, "user.py", "own", code=1)
+    assert "judged in this process" in said and "from stdin" in said
+    said = user(tmp_path, "user.py", "right", code=0)
+    assert "no failure" in said

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use pyrite_debug::{Command, Isolated, Limits, Question};
-use pyrite_oracle::{Oracle, Verdict};
+use pyrite_oracle::{Class, Oracle, Verdict};
 use pyrite_reduce::Candidate;
 
 /// Who is asked.
@@ -25,7 +25,15 @@ impl Asked {
     /// Tells how long the first question took when it was asked by an earlier process.
     pub(super) fn learn(&self, took: Duration) {
         if let Self::Workers(asked) = self {
-            asked.learn(took);
+            asked.learn(took, &Verdict::Pass);
+        }
+    }
+
+    /// What a candidate may use now.
+    pub(super) fn limits(&self) -> Option<Limits> {
+        match self {
+            Self::Workers(asked) => Some(asked.isolated.limits()),
+            Self::Command(_) => None,
         }
     }
 
@@ -60,7 +68,11 @@ impl Asked {
     }
 }
 
-/// Workers whose time limit follows from the first run: candidates are smaller, so ten times as long is a hang.
+/// How long a candidate of a program that hangs may take, where every run compiles in a process of its own.
+const HANGING: Duration = Duration::from_mins(1);
+
+/// Workers whose time limit follows from the first run: candidates are smaller, so ten times as long is a hang. A first run
+/// that hangs says nothing of that.
 pub(super) struct Timed {
     isolated: Isolated,
     limits: Limits,
@@ -74,11 +86,13 @@ impl Timed {
         Self { isolated, limits, fixed: time.is_some(), first: Mutex::new(None) }
     }
 
-    fn learn(&self, took: Duration) {
+    fn learn(&self, took: Duration, verdict: &Verdict) {
         let mut first = self.first.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if first.is_none() && !self.fixed {
             *first = Some(took);
-            self.isolated.set_limits(Limits { time: (took * 10).max(Duration::from_secs(5)), ..self.limits });
+            let hangs = verdict.signature().is_some_and(|signature| signature.class == Class::Hang);
+            let time = if hangs { HANGING } else { (took * 10).max(Duration::from_secs(5)) };
+            self.isolated.set_limits(Limits { time, ..self.limits });
         }
     }
 }
@@ -87,7 +101,7 @@ impl Oracle<Candidate> for Timed {
     fn judge(&self, candidate: &Candidate) -> Verdict {
         let start = Instant::now();
         let verdict = self.isolated.judge(candidate);
-        self.learn(start.elapsed());
+        self.learn(start.elapsed(), &verdict);
         verdict
     }
 }

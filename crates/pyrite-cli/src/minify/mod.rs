@@ -3,6 +3,9 @@
 //! A failure is first taken to come every time. A start that passes is run again, and a result is: where a run disagrees,
 //! the failure comes only sometimes, and the search begins anew with a sequential test for every candidate and for the
 //! proof.
+//!
+//! The result for a backend of torch.compile is proven by plain PyTorch, as its reader would run it; that for one of
+//! Pyrite's own by a worker that has seen nothing of the search.
 
 mod asked;
 mod teller;
@@ -11,7 +14,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
-use pyrite_debug::{Asking, Command, Folder, Isolated, Limits, Question, Verdicts, VerdictsError};
+use pyrite_debug::torch::is_unknown_backend;
+use pyrite_debug::{Asking, Claim, Command, Folder, Isolated, Limits, Question, Shown, Verdicts, VerdictsError, show};
 use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_oracle::{CONFIDENCE, Oracle, Sequential, Signature, Test, Verdict};
 use pyrite_reduce::{Candidate, Content, Follow, Keep, NotReproduced, Options, Reduction, Size, necessary, reduce};
@@ -23,7 +27,7 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::numbers::{command, confidence, seconds};
 use crate::program::Program;
-use crate::run::{Precision, named, said_by_file};
+use crate::run::{Precision, named, said_by_file, unknown_backend};
 use crate::switches::Comparing;
 use crate::tracing;
 use crate::{ExitCode, Invocation};
@@ -146,10 +150,15 @@ impl Minify {
 
     /// Reduces the program and proves the result.
     pub fn run(&self) -> Outcome {
+        self.found().map(|(code, _)| code)
+    }
+
+    /// The same, with what the written file says when plain PyTorch runs it, where that is the proof.
+    pub fn found(&self) -> Result<(ExitCode, Option<Shown>), Failure> {
         self.attempt().map_err(|failure| failure.told_in_json(self.json))
     }
 
-    fn attempt(&self) -> Outcome {
+    fn attempt(&self) -> Result<(ExitCode, Option<Shown>), Failure> {
         interrupt::hold();
         let begun = Instant::now();
         let program = Program::open(&self.file)?;
@@ -179,10 +188,13 @@ impl Minify {
             oracle.learn(took);
         }
         // The written file is judged at the end by a worker that has seen nothing of the search. It gets ready meanwhile.
-        let prover = self.oracle(&question)?;
-        interrupt::watch(self.farewell(&folder, [oracle.scratch(), prover.scratch()]));
+        let by_python = question.backend.starts_with("torch:");
+        let prover = if by_python { None } else { Some(self.oracle(&question)?) };
+        let scratch = std::iter::once(oracle.scratch()).chain(prover.as_ref().map(Asked::scratch));
+        interrupt::watch(self.farewell(&folder, scratch.map(Path::to_owned).collect()));
         let bar = if self.json { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
-        let mut teller = Teller::new(&folder, self.metadata(&question), bar, &prover, &verdicts).starting_from(&start);
+        let mut teller =
+            Teller::new(&folder, self.metadata(&question), bar, prover.as_ref(), &verdicts).starting_from(&start);
         let before = (start.size(), start.graph.len());
         let follow = match (question.accuracy, &self.check) {
             (pyrite_debug::Precision::Fp, None) => Follow::Floats,
@@ -198,14 +210,29 @@ impl Minify {
         }
         let (reduction, flaky) = match searched {
             Ok(found) => found,
-            Err(NotReproduced(verdict)) => return Ok(self.nothing_to_shrink(&folder, &verdict)),
+            Err(NotReproduced(verdict)) => return Ok((self.nothing_to_shrink(&folder, &verdict)?, None)),
         };
         let mut metadata = teller.metadata_for(&reduction.found);
         metadata.extend(flaky.as_ref().map(|flaky| ("fails".to_owned(), flaky.to_string())));
         metadata.push(("data".to_owned(), data_in(&reduction.best)));
-        let path = folder
-            .write("repro.py", &reduction.best, &metadata)
-            .map_err(|error| self.unwritten("the result cannot be written", error))?;
+        let imports: Vec<String> = crate::python_imports().collect();
+        let limits = oracle.limits();
+        let write = |question: &Question, metadata: &[(String, String)]| {
+            let claim = Claim {
+                imports: &imports,
+                signature: Some(&reduction.found),
+                forward_only: question.forward_only,
+                accuracy: question.accuracy,
+                tolerance: question.switches.tolerance,
+                time: limits.map_or(FIRST, |limits| limits.time),
+                memory: limits.and_then(|limits| limits.memory),
+                ..Claim::of(&question.backend)
+            };
+            folder
+                .write_claiming("repro.py", &reduction.best, metadata, Some(&claim))
+                .map_err(|error| self.unwritten("the result cannot be written", error))
+        };
+        let path = write(&question, &metadata)?;
         keep_beside(&folder, &reduction).map_err(|error| self.unwritten("the result cannot be written", error))?;
         let question = match flaky {
             Some(_) => question,
@@ -218,20 +245,35 @@ impl Minify {
             metadata.iter_mut().find(|(key, value)| key == "backend" && *value != question.backend)
         {
             backend.clone_from(&question.backend);
-            folder
-                .write("repro.py", &reduction.best, &metadata)
-                .map_err(|error| self.unwritten("the result cannot be written", error))?;
+            write(&question, &metadata)?;
         }
-        let prove = |best: &Candidate| prover.judge_path(&path, &question, best);
-        let proof = match &flaky {
-            Some(flaky) => self.sequential(&prove, flaky, &reduction.signature).judge(&reduction.best),
-            None => prove(&reduction.best),
+        let held = |proof: &Verdict| proof.signature().is_some_and(|found| reduction.signature.holds(found));
+        let (proof, shown) = match &prover {
+            Some(prover) => {
+                let prove = |best: &Candidate| prover.judge_path(&path, &question, best);
+                let proof = match &flaky {
+                    Some(flaky) => self.sequential(&prove, flaky, &reduction.signature).judge(&reduction.best),
+                    None => prove(&reduction.best),
+                };
+                (Some(proof), None)
+            }
+            None => {
+                let time = limits.map_or(FIRST, |limits| limits.time);
+                (None, Some(shown_by_python(&path, &reduction.found, time, flaky.as_ref())))
+            }
         };
-        let proven = proof.signature().is_some_and(|found| reduction.signature.holds(found));
-        let ended = Ended { question: &question, path: &path, proof: &proof, proven, flaky: flaky.as_ref() };
+        let proven = proof.as_ref().is_some_and(held) || shown.as_ref().is_some_and(|shown| shown.proven);
+        let ended = Ended {
+            question: &question,
+            path: &path,
+            proof: proof.as_ref(),
+            shown: shown.as_ref(),
+            proven,
+            flaky: flaky.as_ref(),
+        };
         tracing::tell_repro(&path, &reduction.found.to_string(), proven);
         self.tell(&reduction, before, begun.elapsed(), &ended);
-        Ok(if proven { ExitCode::SUCCESS } else { ExitCode::from(1) })
+        Ok((if proven { ExitCode::SUCCESS } else { ExitCode::from(1) }, shown))
     }
 
     /// Searches as if the failure came every time, and where it turns out not to, searches again with a test for every
@@ -328,8 +370,7 @@ impl Minify {
     }
 
     /// What is said when the search is interrupted.
-    fn farewell(&self, folder: &Folder, scratch: [&Path; 2]) -> impl FnOnce() + Send + 'static {
-        let scratch = scratch.map(Path::to_owned);
+    fn farewell(&self, folder: &Folder, scratch: Vec<PathBuf>) -> impl FnOnce() + Send + 'static {
         let (file, folder) = (self.file.clone(), folder.path().to_owned());
         move || {
             pyrite_trace::settle();
@@ -420,7 +461,7 @@ impl Minify {
         reduction: &Reduction,
         before: (Size, usize),
         took: Duration,
-        &Ended { question, path, proof, proven, flaky }: &Ended<'_>,
+        &Ended { question, path, proof, shown, proven, flaky }: &Ended<'_>,
     ) {
         let after = reduction.best.size();
         if self.json {
@@ -429,7 +470,7 @@ impl Minify {
                 "flaky": flaky.map(|flaky| json!({
                     "failed": flaky.failed, "runs": flaky.runs, "confidence": self.confidence,
                     "confidence_of_all": self.confidence_of_all(reduction.queries),
-                    "proof": times(proof).map(|(failed, runs)| json!({"failed": failed, "runs": runs})),
+                    "proof": proof.and_then(times).map(|(failed, runs)| json!({"failed": failed, "runs": runs})),
                 })),
                 "nodes_before": before.1,
                 "nodes_after": reduction.best.graph.len(),
@@ -440,6 +481,8 @@ impl Minify {
                 "seconds": took.as_secs_f64(),
                 "signature": reduction.found,
                 "proven": proven,
+                "line": shown.map(|shown| &shown.line),
+                "command": shown.map(|shown| &shown.command),
                 "backend": question.backend,
                 "minimal_for": reduction.minimal_for,
                 "user_data": reduction.best.content() == Content::Data,
@@ -458,7 +501,7 @@ impl Minify {
                 reduction.queries,
                 self.confidence_of_all(reduction.queries)
             );
-            if let Some((failed, runs)) = times(proof) {
+            if let Some((failed, runs)) = proof.and_then(times) {
                 println!("the proof: {failed} of {runs} runs");
             }
         }
@@ -481,7 +524,14 @@ impl Minify {
         for (signature, _) in &reduction.others {
             println!("met on the way, and kept aside: {signature}");
         }
-        let proof = if proven { "proven in a fresh process" } else { "NOT proven: the written file did not fail so" };
+        let proof = match (shown, proven) {
+            (Some(shown), true) => format!("proven by plain PyTorch: {}", shown.line),
+            (Some(shown), false) => {
+                format!("NOT proven: seen only inside of Pyrite's worker; `{}`: {}", shown.command, shown.line)
+            }
+            (None, true) => "proven in a fresh process".to_owned(),
+            (None, false) => "NOT proven: the written file did not fail so".to_owned(),
+        };
         println!("{}: {proof}", path.display());
     }
 
@@ -490,10 +540,15 @@ impl Minify {
         (1.0 - verdicts as f64 * (1.0 - self.confidence)).max(0.0)
     }
 
-    fn nothing_to_shrink(&self, folder: &Folder, verdict: &Verdict) -> ExitCode {
+    fn nothing_to_shrink(&self, folder: &Folder, verdict: &Verdict) -> Outcome {
         if self.out.is_none() && self.resume.is_none() {
             let _ = pyrite_trace::stop();
             let _ = std::fs::remove_dir_all(folder.path());
+        }
+        if let Verdict::Invalid(why) = verdict
+            && is_unknown_backend(why)
+        {
+            return Err(unknown_backend(why));
         }
         let why = match verdict {
             Verdict::Invalid(why) => why.clone(),
@@ -505,7 +560,7 @@ impl Minify {
         } else {
             println!("nothing to shrink: {why}");
         }
-        ExitCode::from(1)
+        Ok(ExitCode::from(1))
     }
 
     fn unwritten(&self, what: &str, cause: impl ToString) -> Failure {
@@ -555,11 +610,31 @@ fn times(verdict: &Verdict) -> Option<(u32, u32)> {
     }
 }
 
+/// Runs the written file by plain PyTorch; what fails only sometimes is run until it does, for as long as that is likely.
+fn shown_by_python(path: &Path, signature: &Signature, time: Duration, flaky: Option<&Flaky>) -> Shown {
+    let Some(python) = pyrite_debug::torch::registered() else {
+        let line = "there is no Python to run it with; name one with --python".to_owned();
+        return Shown { proven: false, line, command: format!("python {}", path.display()) };
+    };
+    let runs = flaky.map_or(1, |flaky| (4 * flaky.runs / flaky.failed.max(1)).clamp(4, 20));
+    let mut shown = show(path, &python, signature, time);
+    for _ in 1..runs {
+        if shown.proven {
+            break;
+        }
+        shown = show(path, &python, signature, time);
+    }
+    shown
+}
+
 /// How a search ended.
 struct Ended<'a> {
     question: &'a Question,
     path: &'a Path,
-    proof: &'a Verdict,
+    /// What a worker said of the written file, where a worker was asked.
+    proof: Option<&'a Verdict>,
+    /// What the written file said when plain PyTorch ran it, where it did.
+    shown: Option<&'a Shown>,
     proven: bool,
     flaky: Option<&'a Flaky>,
 }

@@ -19,7 +19,7 @@ pub(super) struct Teller<'a> {
     queries: u64,
     failed: Option<String>,
     verdicts: &'a Verdicts,
-    prover: &'a Asked,
+    prover: Option<&'a Asked>,
     proving: bool,
     begun: Instant,
     pass: String,
@@ -32,7 +32,7 @@ impl<'a> Teller<'a> {
         folder: &'a Folder,
         metadata: Vec<(String, String)>,
         bar: ProgressBar,
-        prover: &'a Asked,
+        prover: Option<&'a Asked>,
         verdicts: &'a Verdicts,
     ) -> Self {
         let style = ProgressStyle::with_template("{spinner} {elapsed} {msg}");
@@ -101,8 +101,10 @@ impl Progress for Teller<'_> {
 
     fn improved(&mut self, pass: &str, best: &Candidate, size: Size) {
         // From here on candidates are small, and a core is free for the worker that will prove the result.
-        if !std::mem::replace(&mut self.proving, true) {
-            self.prover.prepare(1);
+        if !std::mem::replace(&mut self.proving, true)
+            && let Some(prover) = self.prover
+        {
+            prover.prepare(1);
         }
         self.bar
             .set_message(format!("{pass}: {} nodes, {} elements, {} queries", size.nodes, size.elements, self.queries));

@@ -110,6 +110,9 @@ fn prepare(question: &Question) {
 /// Judges a backend on a file. Every step is told before it begins, so that the caller knows where a crash happened.
 fn judge(request: &Json, question: &Question, output: &mut impl Write) -> anyhow::Result<Json> {
     let path = request["file"].as_str().context("a question without a file")?;
+    if let Some(seconds) = request["time_limit"].as_f64() {
+        pyrite_debug::torch::limit_time(Duration::from_secs_f64(seconds));
+    }
     let mut tell = |step: Step| {
         let step = match step {
             Step::Reference => json!({"reference": true}),

@@ -1,35 +1,58 @@
 //! `torch:NAME`: any backend of torch.compile, and `torch:eager`, as one of Pyrite's.
 //!
-//! A Python process imports torch once and forks for every program, so a crash of a compiler under test ends a fork and
-//! nothing else. It gets the text that Pyrite prints of the parsed graph, never the text of a stranger's file, and hands
-//! back outputs, gradients and what the run left in its inputs. A name may carry settings; `settings.rs` says which.
+//! A Python process imports torch once and gives every program a process of its own, so a crash of a compiler under test
+//! ends that and nothing else. It gets the text that Pyrite prints of the parsed graph, never the text of a stranger's
+//! file, and hands back outputs, gradients and what the run left in its inputs. A name may carry settings; `settings.rs`
+//! says which.
+//!
+//! Only what the program itself raises, and how its process ends while it runs, is an answer. What fails around it (the
+//! interpreter, an import, a setting, the disk, the protocol) is [`CANNOT_TELL`], which makes a question invalid.
 
 mod settings;
+
+pub(crate) use settings::base;
 
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use pyrite_compiler::backend::{
     Backend, Backward, Direction, Executable, Forward, InputGradients, Observer, Options, register_prefix,
 };
-use pyrite_ir::{Graph, NodeError, OpError, Value};
+use pyrite_ir::{Graph, Kind, NodeError, OpError, Tag, Target, Value};
 use pyrite_reduce::Candidate;
 use pyrite_tensor::{Storage, Tensor};
 use serde_json::{Value as Json, json};
 
-use crate::commanded::CANNOT_TELL;
+use crate::commanded::{CANNOT_TELL, WORKER_FAILED};
 use crate::process::{Heard, Process};
 use crate::protocol::Decoder;
 use crate::repro::Folder;
 
 const WORKER: &str = include_str!("worker.py");
 
-/// How long torch may take to be imported.
-const IMPORT: Duration = Duration::from_mins(2);
+/// How long torch may take to be imported, and a program to start and to write its results.
+pub(crate) const IMPORT: Duration = Duration::from_mins(2);
+
+/// How long a program may take, in milliseconds, where somebody said so; else what the interpreter is registered with.
+static TIME_LIMIT: AtomicU64 = AtomicU64::new(0);
+
+/// Gives the programs of this process another time limit.
+pub fn limit_time(time: Duration) {
+    TIME_LIMIT.store(u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1), Ordering::Relaxed);
+}
+
+/// The time limit of this process's programs, else the usual one.
+pub(crate) fn limited(usual: Duration) -> Duration {
+    match TIME_LIMIT.load(Ordering::Relaxed) {
+        0 => usual,
+        limit => Duration::from_millis(limit),
+    }
+}
 
 /// Where torch is.
 #[derive(Clone, Debug)]
@@ -53,19 +76,24 @@ impl Python {
     }
 }
 
-static REGISTERED: OnceLock<Python> = OnceLock::new();
+static REGISTERED: Mutex<Option<Python>> = Mutex::new(None);
+
+/// The interpreter that was registered last, if there is one.
+pub fn registered() -> Option<Python> {
+    lock(&REGISTERED).clone()
+}
 
 /// Starts the Python process for a backend, if it is one of torch's, so that its first program need not wait.
 pub fn prepare(backend: &str) {
-    if let (Some(name), Some(python)) = (backend.strip_prefix("torch:"), REGISTERED.get()) {
+    if let (Some(name), Some(python)) = (backend.strip_prefix("torch:"), registered()) {
         // The first program starts it again, and tells what is wrong.
-        let _ = zygote(python, name);
+        let _ = zygote(&python, name);
     }
 }
 
 /// Makes `torch:NAME` a backend for every name.
 pub fn register(python: Python) {
-    let _ = REGISTERED.set(python.clone());
+    *lock(&REGISTERED) = Some(python.clone());
     register_prefix("torch:", move |name| {
         let python = python.clone();
         let inner = name.to_owned();
@@ -83,22 +111,20 @@ struct Program {
     options: Options,
 }
 
-/// The processes that fork, by interpreter and imports.
-static RUNNING: OnceLock<Mutex<BTreeMap<String, Arc<Mutex<Process>>>>> = OnceLock::new();
+/// The Python processes, by interpreter and whether Inductor is imported.
+static RUNNING: OnceLock<Mutex<BTreeMap<(PathBuf, bool), Arc<Mutex<Process>>>>> = OnceLock::new();
 
-/// The process that forks, one for each interpreter and set of imports; started at the first use.
+/// The Python process for a backend; started at the first use. One that has imported Inductor serves all backends.
 fn zygote(python: &Python, backend: &str) -> Result<Arc<Mutex<Process>>, OpError> {
-    let mut words: Vec<String> = python.imports.clone();
-    if settings::base(backend) == "inductor" {
-        words.push("inductor".to_owned());
-    }
-    let key = format!("{} {}", python.interpreter.display(), words.join(" "));
+    let inductor = settings::base(backend) == "inductor";
     let mut running = lock(RUNNING.get_or_init(Mutex::default));
-    if let Some(process) = running.get(&key) {
-        return Ok(process.clone());
+    for with in [true, inductor] {
+        if let Some(process) = running.get(&(python.interpreter.clone(), with)) {
+            return Ok(process.clone());
+        }
     }
     let mut command = Command::new(&python.interpreter);
-    command.arg("-c").arg(WORKER).args(&words);
+    command.arg("-c").arg(WORKER).args(inductor.then_some("inductor"));
     if std::env::var_os("TORCHINDUCTOR_CACHE_DIR").is_none() {
         command.env("TORCHINDUCTOR_CACHE_DIR", std::env::temp_dir().join("pyrite-inductor"));
     }
@@ -126,13 +152,52 @@ fn zygote(python: &Python, backend: &str) -> Result<Arc<Mutex<Process>>, OpError
         }
     }
     let process = Arc::new(Mutex::new(process));
-    running.insert(key, process.clone());
+    running.insert((python.interpreter.clone(), inductor), process.clone());
     Ok(process)
 }
 
-/// Where there is no torch, nobody can tell how a program does in it.
+/// Where torch or what is around it fails, nobody can tell how a program does in it.
 fn unavailable(message: String) -> OpError {
     OpError::Outside { kind: CANNOT_TELL.to_owned(), place: None, message, stage: "compile".to_owned() }
+}
+
+/// The same for what fails in Pyrite's own worker.
+fn worker(what: impl std::fmt::Display) -> NodeError {
+    unavailable(format!("{WORKER_FAILED}{what}")).into()
+}
+
+/// How the reason begins where torch has no backend of a name.
+const UNKNOWN: &str = "there is no backend `torch:";
+
+/// Whether a question is invalid because it names a backend that is not there.
+pub fn is_unknown_backend(reason: &str) -> bool {
+    reason.contains(UNKNOWN)
+}
+
+/// Says that a backend is not there, and which is that has nearly this name.
+fn unknown(name: &str, known: &[&str]) -> NodeError {
+    let near = known.iter().map(|other| (distance(name, other), other)).min();
+    let hint = match near.filter(|(distance, _)| *distance <= 2 + name.len() / 4) {
+        Some((_, other)) => format!("did you mean `torch:{other}`?"),
+        None => format!("torch has {}", known.join(", ")),
+    };
+    let import = "--import names the module that registers one of your own";
+    unavailable(format!("{UNKNOWN}{name}`; {hint} {import}")).into()
+}
+
+/// How many letters have to be added, left out or changed to make one word of another.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut before = std::mem::replace(&mut row[0], i + 1);
+        for (j, to) in b.iter().enumerate() {
+            let changed = before + usize::from(from != *to);
+            before = row[j + 1];
+            row[j + 1] = changed.min(before + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -152,22 +217,33 @@ fn failed(kind: &str, place: Option<&str>, message: &str, stage: &str) -> NodeEr
 
 impl Executable for Program {
     fn run(&self, inputs: Vec<Value<Tensor>>, _: &mut Observer<'_>) -> Result<Forward, NodeError> {
-        let fault = |what: String| NodeError::from(OpError::fault(what));
-        let place = tempfile::tempdir().map_err(|e| fault(format!("no temporary folder: {e}")))?;
-        let folder = Folder::scratch(place.path()).map_err(|e| fault(e.to_string()))?;
+        let place = tempfile::tempdir().map_err(|e| worker(format_args!("no temporary folder: {e}")))?;
+        let folder = Folder::scratch(place.path()).map_err(worker)?;
         let candidate = Candidate { graph: self.graph.clone(), inputs: inputs.clone(), seed: self.options.seed };
-        folder.write("program.py", &candidate, &[]).map_err(|e| fault(e.to_string()))?;
-        let forward_only = self.options.direction == Direction::Forward;
+        folder.write("program.py", &candidate, &[]).map_err(worker)?;
+        let base = settings::base(&self.backend);
         let request = json!({
             "folder": place.path(),
-            "backend": settings::base(&self.backend),
+            "backend": base,
+            "imports": self.python.imports,
             "settings": settings::settings(&self.backend),
+            "fallback_random": base == "inductor" && draws(&self.graph),
             "seed": self.options.seed,
-            "forward_only": forward_only,
-            "time_limit": self.python.time_limit.as_secs_f64(),
+            "forward_only": self.options.direction == Direction::Forward,
+            "time_limit": self.time_limit().as_secs_f64(),
         });
-        let answer = self.ask(&request)?;
+        // Others than the system kill too: what it kills for its memory is killed again.
+        let answer = match self.ask(&request)? {
+            killed if killed["died"]["signal"] == 9 => self.ask(&request)?,
+            answer => answer,
+        };
         let stage = answer["stage"].as_str().unwrap_or("forward").to_owned();
+        if let Some(what) = answer["worker"].as_str() {
+            return Err(worker(what));
+        }
+        if let Some(known) = answer["known"].as_array() {
+            return Err(unknown(base, &known.iter().filter_map(Json::as_str).collect::<Vec<_>>()));
+        }
         if let Some(died) = answer["died"].as_object() {
             let kind = match (died.get("signal").and_then(Json::as_i64), died.get("exit").and_then(Json::as_i64)) {
                 (Some(signal), _) => format!("signal {signal}"),
@@ -190,6 +266,9 @@ impl Executable for Program {
                 stage,
             ));
         }
+        if answer["ok"] != true {
+            return Err(worker(format_args!("it answered {answer}")));
+        }
         self.results(place.path(), &inputs)
     }
 
@@ -198,8 +277,19 @@ impl Executable for Program {
     }
 }
 
+/// Whether a program draws random numbers.
+pub(crate) fn draws(graph: &Graph) -> bool {
+    let random = |kind: &Kind| matches!(kind, Kind::Call(Target::Op(op)) if op.has(Tag::Random));
+    graph.nodes().any(|(_, node)| random(&node.kind)) || graph.subgraphs().values().any(draws)
+}
+
 impl Program {
-    /// Asks the Python process. One that is gone, killed by whoever, is started anew once: its forks crash, it does not.
+    fn time_limit(&self) -> Duration {
+        limited(self.python.time_limit)
+    }
+
+    /// Asks the Python process. One that is gone, killed by whoever, is started anew once: what it starts crashes, it
+    /// does not.
     fn ask(&self, request: &Json) -> Result<Json, NodeError> {
         let process = zygote(&self.python, &self.backend)?;
         match self.ask_of(&mut lock(&process), request) {
@@ -216,7 +306,7 @@ impl Program {
             Err(Gone::Ended) => {
                 let said = process.errors();
                 let last = said.trim().lines().last().unwrap_or("it said nothing").to_owned();
-                Err(OpError::fault(format!("the Python process is gone: {last}")).into())
+                Err(worker(format_args!("the Python process is gone: {last}")))
             }
         }
     }
@@ -226,18 +316,18 @@ impl Program {
         if !matches!(sent, Some(Ok(()))) {
             return Err(Gone::Ended);
         }
-        // The process keeps the time itself; it is given some more to say so.
-        let until = Instant::now() + self.python.time_limit + Duration::from_secs(30);
+        // The process keeps the time itself, of each half and of what is around them; it is given some more to say so.
+        let until = Instant::now() + self.time_limit() * 2 + IMPORT * 3;
         match process.hear(until) {
             Heard::Line(line) => serde_json::from_str(&line)
-                .map_err(|e| Gone::Told(OpError::fault(format!("the Python process answered {line:?}: {e}")).into())),
+                .map_err(|e| Gone::Told(worker(format_args!("the Python process answered {line:?}: {e}")))),
             Heard::Ended | Heard::TimeIsUp => Err(Gone::Ended),
         }
     }
 
     /// Reads the results, gives the inputs their contents after the run, and keeps who shares memory with whom.
     fn results(&self, folder: &Path, inputs: &[Value<Tensor>]) -> Result<Forward, NodeError> {
-        let fault = |what: &str| NodeError::from(OpError::fault(format!("torch's results cannot be read: {what}")));
+        let fault = |what: &str| worker(format_args!("torch's results cannot be read: {what}"));
         let bytes = std::fs::read(folder.join("results")).map_err(|e| fault(&e.to_string()))?;
         let end = bytes.iter().position(|b| *b == b'\n').ok_or_else(|| fault("no header"))?;
         let header: Json = serde_json::from_slice(&bytes[..end]).map_err(|e| fault(&e.to_string()))?;

@@ -1,0 +1,334 @@
+//! Results that an operator leaves open.
+//!
+//! The record of an operator says what right results may differ in: which of equal elements is named, the signs of
+//! vectors, the order of writes to one place. Whether a program's results depend on such a choice is found out by making
+//! the other choice: the reference runs once more, and every open result is changed into another right one. An element of
+//! the results that changes with it is open too, and blames nobody; every other one has to be right.
+//!
+//! Only the forward half runs so. Where a choice is open at all, gradients that differ blame nobody.
+
+use pyrite_compiler::training::Results;
+use pyrite_interp::{Context, Interpreter, Mode, call};
+use pyrite_ir::{Eval, Freedom, Graph, Kind, NodeId, OpRef, Operator, Target, Value};
+use pyrite_ops::registry;
+use pyrite_tensor::{DType, Layout, Tensor};
+use rustc_hash::FxHashMap;
+
+use crate::judge::{Copies, prepared};
+
+/// Whether random numbers are among what a backend may choose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Draws {
+    /// It draws those of eager.
+    AsEager,
+    /// It may draw others.
+    Freely,
+}
+
+/// What becomes of a program's results with other choices.
+pub(crate) struct Other {
+    results: Results,
+}
+
+/// How far apart two numbers are that are not the same, as a part of the larger.
+const APART: f64 = 1e-6;
+
+impl Other {
+    /// Runs a program with other choices; `None` where it leaves none open, or cannot be run by the interpreter.
+    pub(crate) fn of(graph: &Graph, inputs: &[Value<Tensor>], seed: u64, draws: Draws) -> Option<Self> {
+        let random = draws == Draws::Freely && crate::torch::draws(graph);
+        if !random && !leaves_open(graph) {
+            return None;
+        }
+        let (graph, inputs) = prepared(graph, inputs, Mode::Eager);
+        let seed = if random { seed.wrapping_add(0x5eed) } else { seed };
+        let context = Context::new(registry(), seed);
+        let interpreter = Interpreter { context: &context, mode: Mode::Eager };
+        let order: Vec<NodeId> = graph.nodes().map(|(id, _)| id).collect();
+        let mut seen: FxHashMap<NodeId, Value<Tensor>> = FxHashMap::default();
+        let mut before: Vec<Value<Tensor>> = Vec::new();
+        let (mut at, mut chosen) = (0, random);
+        let outputs = interpreter.run_observed(&graph, inputs.clone(), &mut |id, node, value| {
+            let given = |seen: &FxHashMap<NodeId, Value<Tensor>>, id: NodeId| {
+                let args = graph.node(id).args.iter();
+                args.map(|arg| in_place_of_nodes(arg, seen)).collect::<Option<Vec<_>>>()
+            };
+            if let Kind::Call(Target::Op(op)) = &node.kind {
+                // What an operator writes to was another thing before.
+                let args = if op.schema.is_mutable() { Some(before.clone()) } else { given(&seen, id) };
+                chosen |= args.is_some_and(|args| choose(op, &args, value, &context).unwrap_or(false));
+            }
+            seen.insert(id, value.clone());
+            at += 1;
+            before = match order.get(at).map(|next| (*next, &graph.node(*next).kind)) {
+                Some((next, Kind::Call(Target::Op(op)))) if op.schema.is_mutable() && is_open(op) => {
+                    let args = given(&seen, next).unwrap_or_default();
+                    args.iter().map(|arg| arg.map(&mut copy_of)).collect()
+                }
+                _ => Vec::new(),
+            };
+        });
+        let outputs = outputs.ok()?;
+        let buffers = graph.constants().iter().map(|(name, tensor)| (name.clone(), tensor.clone())).collect();
+        chosen.then(|| Self { results: Results { outputs: vec![outputs], inputs, buffers, ..Results::default() } })
+    }
+
+    /// What a backend gave, with those elements that are open as the reference has them.
+    pub(crate) fn excuse(&self, expected: &Results, actual: &Results) -> Results {
+        let mut copies = Copies::default();
+        let mut copied = |value: &Value<Tensor>| value.map(&mut |tensor| copies.of(tensor));
+        let mut excused = Results {
+            outputs: actual.outputs.iter().map(&mut copied).collect(),
+            inputs: actual.inputs.iter().map(&mut copied).collect(),
+            input_gradients: expected.input_gradients.clone(),
+            parameter_gradients: expected.parameter_gradients.clone(),
+            buffers: Vec::new(),
+            loss: actual.loss,
+        };
+        excused.buffers = actual.buffers.iter().map(|(name, tensor)| (name.clone(), copies.of(tensor))).collect();
+        let groups = [
+            (&self.results.outputs, &expected.outputs, &excused.outputs),
+            (&self.results.inputs, &expected.inputs, &excused.inputs),
+        ];
+        for (other, expected, actual) in groups {
+            for ((other, expected), actual) in other.iter().zip(expected).zip(actual) {
+                excuse_value(other, expected, actual);
+            }
+        }
+        for (((_, other), (_, expected)), (_, actual)) in
+            self.results.buffers.iter().zip(&expected.buffers).zip(&excused.buffers)
+        {
+            excuse_tensor(other, expected, actual);
+        }
+        excused
+    }
+}
+
+/// Whether a graph has an operator that leaves something open.
+fn leaves_open(graph: &Graph) -> bool {
+    let open = |kind: &Kind| matches!(kind, Kind::Call(Target::Op(op)) if is_open(op));
+    graph.nodes().any(|(_, node)| open(&node.kind))
+}
+
+fn is_open(op: &Operator) -> bool {
+    freedom_of(op) != Freedom::Nothing
+}
+
+/// What an operator leaves open; one that writes its result somewhere leaves open what its functional form does.
+fn freedom_of(op: &Operator) -> Freedom {
+    match op.def.eval {
+        Eval::WriteBack(functional) => registry().get(functional).map_or(Freedom::Nothing, |op| op.def.freedom),
+        _ => op.def.freedom,
+    }
+}
+
+/// An argument with the values of the nodes in it; `None` where one is not known.
+fn in_place_of_nodes(arg: &Value<NodeId>, seen: &FxHashMap<NodeId, Value<Tensor>>) -> Option<Value<Tensor>> {
+    if let Value::Tensor(id) = arg {
+        return seen.get(id).cloned();
+    }
+    if let Value::List(items) = arg {
+        return items.iter().map(|item| in_place_of_nodes(item, seen)).collect::<Option<Vec<_>>>().map(Value::List);
+    }
+    arg.try_map::<Tensor, ()>(&mut |_| Err(())).ok()
+}
+
+/// Changes a result into another right one, in place; whether there is another. `None` where that is not known.
+fn choose(op: &OpRef, args: &[Value<Tensor>], result: &Value<Tensor>, context: &Context<'_>) -> Option<bool> {
+    let results: Vec<&Tensor> = match result {
+        Value::Tensor(tensor) => vec![tensor],
+        Value::List(items) => items.iter().filter_map(Value::as_tensor).collect(),
+        _ => return None,
+    };
+    let named = |name: &str| args.get(op.schema.param(name)?);
+    match freedom_of(op) {
+        Freedom::Nothing => None,
+        Freedom::Ties => {
+            if matches!(named("stable"), Some(Value::Bool(true))) {
+                return None;
+            }
+            let dim = named("dim").and_then(|dim| dim.as_scalar()).map_or(-1.0, |dim| dim.to_f64());
+            Some(other_ties(args.first()?.as_tensor()?, dim as i64, results.last()?))
+        }
+        Freedom::Signs => {
+            let rank = args.first()?.as_tensor()?.rank();
+            for vectors in results.iter().filter(|tensor| tensor.rank() == rank) {
+                vectors.write_c128s(&vectors.to_c128s().iter().map(|z| -z).collect::<Vec<_>>());
+            }
+            Some(true)
+        }
+        Freedom::HalfTurn => {
+            let half = |angle: f64| (angle.abs() - std::f64::consts::PI).abs() < 1e-2;
+            let angles = results.first()?.to_f64s();
+            results.first()?.write_f64s(&angles.iter().map(|v| if half(*v) { -v } else { *v }).collect::<Vec<_>>());
+            Some(angles.into_iter().any(half))
+        }
+        Freedom::Contents => {
+            let anything = results.first()?;
+            anything.write_f64s(&vec![3.0; anything.numel()]);
+            Some(anything.numel() > 0)
+        }
+        Freedom::WriteOrder => {
+            let functional = match op.def.eval {
+                Eval::WriteBack(functional) => registry().get(functional)?,
+                _ => op,
+            };
+            let other = call(context, functional, backwards(functional, args)?).ok()?;
+            let (own, other) = (results.first()?, other.as_tensor()?.clone());
+            let differs = own.to_c128s() != other.to_c128s();
+            own.write_from(&other);
+            Some(differs)
+        }
+    }
+}
+
+/// Names another of equal elements; whether there is one.
+fn other_ties(input: &Tensor, dim: i64, indices: &Tensor) -> bool {
+    let rank = input.rank() as i64;
+    if rank == 0 || input.numel() == 0 || indices.dtype() != DType::I64 {
+        return false;
+    }
+    let dim = if dim < 0 { dim + rank } else { dim } as usize;
+    let Some(length) = input.shape().get(dim).map(|n| *n as usize) else { return false };
+    let inner: usize = input.shape()[dim + 1..].iter().map(|n| *n as usize).product();
+    let outer = input.numel() / length / inner;
+    let keys: Vec<u64> = if input.dtype().is_integral() {
+        input.to_i64s().into_iter().map(|v| v as u64).collect()
+    } else {
+        // A NaN is as large as another, and so are both zeros.
+        input.to_f64s().into_iter().map(|v| if v.is_nan() { f64::NAN } else { v + 0.0 }.to_bits()).collect()
+    };
+    let mut named = indices.to_i64s();
+    let count = named.len() / (outer * inner);
+    let mut changed = false;
+    for lane in 0..outer * inner {
+        let (row, column) = (lane / inner, lane % inner);
+        let mut equal: FxHashMap<u64, Vec<i64>> = FxHashMap::default();
+        for place in 0..length {
+            equal.entry(keys[(row * length + place) * inner + column]).or_default().push(place as i64);
+        }
+        for rank in 0..count {
+            let slot = &mut named[(row * count + rank) * inner + column];
+            let own = usize::try_from(*slot).ok().filter(|place| *place < length);
+            let Some(key) = own.map(|place| keys[(row * length + place) * inner + column]) else { continue };
+            let places = &equal[&key];
+            if let Some(at) = places.iter().position(|place| place == slot).filter(|_| places.len() > 1) {
+                *slot = places[(at + 1) % places.len()];
+                changed = true;
+            }
+        }
+    }
+    indices.write_i64s(&named);
+    changed
+}
+
+/// The arguments of an operator that writes to places, with the writes in the reverse order; `None` where that is not
+/// known.
+fn backwards(op: &OpRef, args: &[Value<Tensor>]) -> Option<Vec<Value<Tensor>>> {
+    let mut args = args.to_vec();
+    let named = |name: &str| op.schema.param(name);
+    if named("accumulate").is_some_and(|at| matches!(args.get(at), Some(Value::Bool(true)))) {
+        return None;
+    }
+    let dim_of = |rank: usize| -> Option<usize> {
+        let dim = args.get(named("dim")?)?.as_scalar()?.to_f64() as i64;
+        usize::try_from(if dim < 0 { dim + rank as i64 } else { dim }).ok().filter(|dim| *dim < rank)
+    };
+    let tensor = |name: &str| args.get(named(name)?)?.as_tensor().cloned();
+    let replaced: Vec<(usize, Value<Tensor>)> = if let Some(at) = named("indices") {
+        let Value::List(items) = args.get(at)? else { return None };
+        let values = tensor("values")?;
+        let count = items.first()?.as_tensor()?.numel() as i64;
+        let fits = |item: &Value<Tensor>| {
+            item.as_tensor().is_some_and(|t| t.rank() == 1 && t.dtype() != DType::Bool && t.shape()[0] == count)
+        };
+        if !items.iter().all(fits) || values.shape().first() != Some(&count) {
+            return None;
+        }
+        let items = items.iter().filter_map(Value::as_tensor).map(|item| Value::Tensor(reversed(item, 0))).collect();
+        vec![(at, Value::List(items)), (named("values")?, Value::Tensor(reversed(&values, 0)))]
+    } else if let (Some(source), Some(at)) = (tensor("src"), named("src")) {
+        let index = tensor("index")?;
+        let dim = dim_of(index.rank())?;
+        let layout = Layout::new(index.shape(), source.stride(), source.layout().offset);
+        let used = source.view(source.dtype(), layout).ok()?;
+        vec![(named("index")?, Value::Tensor(reversed(&index, dim))), (at, Value::Tensor(reversed(&used, dim)))]
+    } else {
+        let (index, source) = (tensor("index")?, tensor("source")?);
+        let (index_at, source_at) = (named("index")?, named("source")?);
+        match named("dim") {
+            Some(_) => {
+                let dim = dim_of(source.rank())?;
+                vec![(index_at, reversed(&index, 0).into()), (source_at, reversed(&source, dim).into())]
+            }
+            None => {
+                let flat = |tensor: &Tensor| reversed(&tensor.contiguous().reshaped(&[tensor.numel() as i64]), 0);
+                vec![(index_at, flat(&index).into()), (source_at, flat(&source).into())]
+            }
+        }
+    };
+    for (at, value) in replaced {
+        args[at] = value;
+    }
+    Some(args)
+}
+
+/// A dense copy in memory of its own.
+fn copy_of(tensor: &Tensor) -> Tensor {
+    let Ok(copy) = Tensor::empty(tensor.shape(), tensor.dtype()) else { return tensor.clone() };
+    copy.write_from(tensor);
+    copy
+}
+
+/// A copy with the elements along a dimension in the reverse order.
+fn reversed(tensor: &Tensor, dim: usize) -> Tensor {
+    let Some(length) = tensor.shape().get(dim).map(|n| *n as usize) else { return tensor.clone() };
+    let inner: usize = tensor.shape()[dim + 1..].iter().map(|n| *n as usize).product();
+    let values = tensor.to_c128s();
+    let place = |at: usize| {
+        let (row, rank, column) = (at / inner / length, at / inner % length, at % inner);
+        (row * length + length - 1 - rank) * inner + column
+    };
+    let copy = copy_of(tensor);
+    copy.write_c128s(&(0..values.len()).map(|at| values[place(at)]).collect::<Vec<_>>());
+    copy
+}
+
+fn excuse_value(other: &Value<Tensor>, expected: &Value<Tensor>, actual: &Value<Tensor>) {
+    match (other, expected, actual) {
+        (Value::Tensor(other), Value::Tensor(expected), Value::Tensor(actual)) => {
+            excuse_tensor(other, expected, actual);
+        }
+        (Value::List(other), Value::List(expected), Value::List(actual)) => {
+            for ((other, expected), actual) in other.iter().zip(expected).zip(actual) {
+                excuse_value(other, expected, actual);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Gives the elements of a backend's tensor that are open the values of the reference.
+fn excuse_tensor(other: &Tensor, expected: &Tensor, actual: &Tensor) {
+    let alike = |tensor: &Tensor| tensor.shape() == expected.shape() && tensor.dtype() == expected.dtype();
+    if !alike(other) || !alike(actual) {
+        return;
+    }
+    if expected.dtype().is_integral() {
+        let (other, expected, own) = (other.to_i64s(), expected.to_i64s(), actual.to_i64s());
+        if other != expected {
+            let merged = own.iter().zip(expected.iter().zip(&other));
+            actual.write_i64s(&merged.map(|(own, (e, o))| if e == o { *own } else { *e }).collect::<Vec<_>>());
+        }
+        return;
+    }
+    let (other, expected, own) = (other.to_c128s(), expected.to_c128s(), actual.to_c128s());
+    let is_open = |e: &num_complex::Complex64, o: &num_complex::Complex64| {
+        let (distance, size) = ((e - o).norm(), e.norm().max(o.norm()));
+        e != o && !(e.is_nan() && o.is_nan()) && !(distance <= APART * size)
+    };
+    if expected.iter().zip(&other).any(|(e, o)| is_open(e, o)) {
+        let merged = own.iter().zip(expected.iter().zip(&other));
+        actual.write_c128s(&merged.map(|(own, (e, o))| if is_open(e, o) { *e } else { *own }).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,137 @@
+//! Proofs by plain PyTorch.
+//!
+//! A repro for a backend of torch.compile is proven by running it as its reader would: `python repro.py` in a fresh
+//! interpreter, with an empty folder for what compilers cache, and nothing of Pyrite in it. What the file says and how it
+//! ends must fit the signature; the line that says so is the evidence. Anything else is no proof, whatever a worker saw.
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use pyrite_oracle::{Class, Signature, gist};
+
+use crate::process::{Heard, Process};
+use crate::script::signal_name;
+use crate::torch::{IMPORT, Python};
+
+/// What came of running a repro.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// Whether the file failed as announced.
+    pub proven: bool,
+    /// What it said, and how it ended where it said nothing.
+    pub line: String,
+    /// The command that does the same.
+    pub command: String,
+}
+
+/// How the line begins that tells of a bug.
+const BUG: &str = "bug: ";
+
+/// Runs a repro and compares how it ends with its signature. `time` is how long a run may take before it is a hang.
+pub fn show(path: &Path, python: &Python, signature: &Signature, time: Duration) -> Shown {
+    let search_path = search_path(python);
+    let prefix = search_path.as_ref().map(|path| format!("PYTHONPATH={} ", path.to_string_lossy())).unwrap_or_default();
+    let command = format!("{prefix}{} {}", python.interpreter.display(), path.display());
+    let failed = |line: String| Shown { proven: false, line, command: command.clone() };
+    let caches = match tempfile::tempdir() {
+        Ok(caches) => caches,
+        Err(error) => return failed(format!("no temporary folder for caches: {error}")),
+    };
+    let mut program = Command::new(&python.interpreter);
+    program.arg(path);
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PYRITE_")) {
+        if !name.to_string_lossy().starts_with("PYRITE_TEST_") {
+            program.env_remove(name);
+        }
+    }
+    program.env("TORCHINDUCTOR_CACHE_DIR", caches.path().join("inductor"));
+    program.env("TRITON_CACHE_DIR", caches.path().join("triton"));
+    program.envs(search_path.map(|path| ("PYTHONPATH", path)));
+    let mut process = match Process::start(&mut program) {
+        Ok(process) => process,
+        Err(error) => return failed(format!("{} cannot be started: {error}", python.interpreter.display())),
+    };
+    drop(process.input.take());
+    // The file limits a hang itself; this is for what hangs unannounced.
+    let until = Instant::now() + time * 2 + IMPORT * 2;
+    let mut lines = Vec::new();
+    while let Heard::Line(line) = process.hear(until) {
+        lines.push(line);
+    }
+    let Some(status) = process.wait(until) else { return failed("it did not end in time".to_owned()) };
+    let said = lines.iter().rev().find(|line| line.starts_with(BUG)).or(lines.last()).cloned().unwrap_or_default();
+    let proven = fits(signature, status, &said);
+    let line = match (status.signal(), status.code()) {
+        (Some(signal), _) => format!("it ends by signal {signal} ({})", signal_name(signal)),
+        (None, Some(1)) if said.starts_with(BUG) => said,
+        (None, code) => {
+            let errors = process.errors();
+            let last = if said.is_empty() { errors.trim().lines().last().unwrap_or_default().to_owned() } else { said };
+            format!("it ends with code {}: {last}", code.unwrap_or(-1))
+        }
+    };
+    Shown { proven, line, command }
+}
+
+/// Where Python looks for modules to import: in the folder that Pyrite was started in too.
+fn search_path(python: &Python) -> Option<OsString> {
+    if python.imports.is_empty() {
+        return None;
+    }
+    let own = std::env::current_dir().ok()?;
+    let given = std::env::var_os("PYTHONPATH").unwrap_or_default();
+    let given = std::env::split_paths(&given).filter(|path| !path.as_os_str().is_empty()).collect::<Vec<_>>();
+    std::env::join_paths(std::iter::once(own).chain(given)).ok()
+}
+
+/// Whether a process ended, and said, what a signature announces.
+fn fits(signature: &Signature, status: ExitStatus, said: &str) -> bool {
+    match signature.class {
+        Class::Signal(signal) => return status.signal() == Some(signal),
+        Class::OutOfMemory if status.signal() == Some(9) => return true,
+        Class::Garbage => return false,
+        _ => {}
+    }
+    let told = Signature { guilty: std::collections::BTreeSet::new(), ..signature.clone() }.to_string();
+    let rest = said.strip_prefix(BUG).and_then(|said| said.strip_prefix(&told));
+    let (Some(rest), Some(1)) = (rest, status.code()) else { return false };
+    let text = signature.site.as_ref().and_then(|site| site.text.as_ref());
+    match (signature.class, text) {
+        (Class::Error, Some(text)) => rest.strip_prefix(": ").is_some_and(|said| gist(said) == *text),
+        _ => rest.is_empty() || rest.starts_with(": "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pyrite_oracle::Stage;
+
+    use super::*;
+
+    fn code(code: i32) -> ExitStatus {
+        ExitStatus::from_raw(code << 8)
+    }
+
+    #[test]
+    fn only_the_announced_end_is_a_proof() {
+        let value = Signature::new(Stage::Forward, Class::Value);
+        assert!(fits(&value, code(1), "bug: forward: values differ: output 0[0] is 1 in eager, 2 compiled"));
+        assert!(!fits(&value, code(1), "bug: forward: stride differs: output 0"), "another part of the contract");
+        assert!(!fits(&value, code(1), "Traceback"), "an error of the file's own");
+        assert!(!fits(&value, code(0), "bug: forward: values differ: x"));
+        assert!(!fits(&value, ExitStatus::from_raw(11), "bug: forward: values differ: x"));
+
+        let error = Signature::new(Stage::Compile, Class::Error).raised("ValueError", Some("f in g.py"));
+        let error = error.saying("relu of 3 elements is refused");
+        let line = |said: &str| format!("bug: compile: error ValueError at f in g.py: {said}");
+        assert!(fits(&error, code(1), &line("relu of 7 elements is refused")));
+        assert!(!fits(&error, code(1), &line("there is no compiler")), "another error of the same function");
+
+        let crash = Signature::new(Stage::Forward, Class::Signal(11));
+        assert!(fits(&crash, ExitStatus::from_raw(11), ""));
+        assert!(!fits(&crash, ExitStatus::from_raw(6), "") && !fits(&crash, code(1), "bug: forward: signal 11"));
+    }
+}
