@@ -92,7 +92,7 @@ pub fn gist(text: &str) -> String {
                 Some(end) => ("…".to_owned(), &rest[first.len_utf8() + end + close.len_utf8()..]),
                 None => (first.to_string(), &rest[first.len_utf8()..]),
             }
-        } else if first.is_alphanumeric() || first == '_' || first == '/' {
+        } else if first.is_alphanumeric() || "_/".contains(first) || is_negative(rest) {
             let end = rest.find(|c: char| !(c.is_alphanumeric() || "_./-+".contains(c))).unwrap_or(rest.len());
             let found = rest[..end].trim_end_matches(['.', '-', '+']);
             let found = if found.is_empty() { &rest[..end] } else { found };
@@ -110,6 +110,11 @@ pub fn gist(text: &str) -> String {
         match word.as_str() {
             "…" if listed => between.clear(),
             "," | " " if listed => between.push_str(word),
+            ")" | "]" | "}" if listed => {
+                between.clear();
+                said.push_str(word);
+                listed = false;
+            }
             _ => {
                 said.push_str(&std::mem::take(&mut between));
                 said.push_str(word);
@@ -121,6 +126,11 @@ pub fn gist(text: &str) -> String {
         said.truncate(end);
     }
     said
+}
+
+/// Whether a text begins with a negative number.
+fn is_negative(text: &str) -> bool {
+    text.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 /// How many letters of a text are held.

@@ -78,15 +78,30 @@ impl Parts {
         }
         // What writes to the memory of a kept value matters, though nobody uses its result: also through a view that
         // nobody else uses. Parts that are cut have no memory in common.
+        let moved: FxHashMap<StorageId, StorageId> = self
+            .instead
+            .iter()
+            .flat_map(|(id, other)| storages_of(graph.node(*id)).into_iter().zip(storages_of(graph.node(*other))))
+            .filter(|(from, to)| from != to)
+            .collect();
+        // The memory of what is replaced is the memory of what takes its place.
+        let home = |storage: StorageId| {
+            let mut storage = storage;
+            for _ in 0..=moved.len() {
+                storage = moved.get(&storage).copied().unwrap_or(storage);
+            }
+            storage
+        };
         loop {
             let kept: FxHashSet<StorageId> = graph
                 .nodes()
                 .filter(|(id, _)| needed[id.0 as usize] && !self.fed.contains_key(id) && self.cut.is_empty())
                 .flat_map(|(_, node)| storages_of(node))
+                .map(home)
                 .collect();
             for (id, node) in graph.nodes() {
                 let is_there = needed[id.0 as usize] || self.fed.contains_key(&id) || self.instead.contains_key(&id);
-                if !is_there && written_by(graph, node).any(|storage| kept.contains(&storage)) {
+                if !is_there && written_by(graph, node).any(|storage| kept.contains(&home(storage))) {
                     stack.push(id);
                 }
             }
