@@ -130,12 +130,11 @@ pub fn print_repro(graph: &Graph, info: &ReproInfo, options: &PrintOptions<'_>) 
     text.push('\n');
     if let Some(inputs) = &info.inputs {
         print_load_args(&mut text, inputs);
-        match &info.main {
-            Some(main) => text.push_str(main),
-            None => {
-                let seed = info.get("seed").and_then(|seed| seed.parse::<u64>().ok()).unwrap_or_default();
-                text.push_str(&RUN.replace("SEED", &seed.to_string()));
-            }
+        if let Some(main) = &info.main {
+            text.push_str(main);
+        } else {
+            let seed = info.get("seed").and_then(|seed| seed.parse::<u64>().ok()).unwrap_or_default();
+            text.push_str(&RUN.replace("SEED", &seed.to_string()));
         }
     }
     text
