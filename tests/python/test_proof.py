@@ -111,7 +111,7 @@ FREE = {
 @pytest.mark.parametrize("freedom", FREE if os.environ.get("PYRITE_PROOFS") else ["topk", "eigh", "order", "random", "threads"])
 def test_a_backend_that_differs_by_what_operators_leave_open_is_not_proven(session, freedom):
     code, report, said = session.minify(FREE[freedom], "--backend", f"torch:free_{freedom}", imports=["contract_backends"])
-    assert code == 1 and not report.get("proven") and report["verdict"] == "pass", (report, said)
+    assert code == 1 and not report.get("proven") and report["verdict"] in ("pass", "noise"), (report, said)
 
 
 @pytest.mark.parametrize(("bug", "class_", "code"), [("segfault", {"signal": 11}, -11), ("silent_exit", {"exit": 0}, 1)])

@@ -115,20 +115,6 @@ pub(crate) fn split(line: &str) -> Vec<String> {
     words
 }
 
-#[cfg(test)]
-mod tests {
-    use super::split;
-
-    #[test]
-    fn a_line_is_split_as_a_shell_does() {
-        let check = r#"sh -c "! grep -q relu $0""#;
-        assert_eq!(split(check), ["sh", "-c", "! grep -q relu $0"]);
-        assert_eq!(split(r#"a\ b 'c d'\''e' \"f"#), ["a b", "c d'e", "\"f"]);
-        assert_eq!(split(r#"  "a \" \n" '' "#), [r#"a " \n"#, ""]);
-        assert!(split("  ").is_empty());
-    }
-}
-
 impl Oracle<Candidate> for Command {
     fn judge(&self, candidate: &Candidate) -> Verdict {
         let number = self.asked.fetch_add(1, Ordering::Relaxed);
@@ -144,5 +130,19 @@ impl Oracle<Candidate> for Command {
                 Verdict::Invalid(error.to_string())
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split;
+
+    #[test]
+    fn a_line_is_split_as_a_shell_does() {
+        let check = r#"sh -c "! grep -q relu $0""#;
+        assert_eq!(split(check), ["sh", "-c", "! grep -q relu $0"]);
+        assert_eq!(split(r#"a\ b 'c d'\''e' \"f"#), ["a b", "c d'e", "\"f"]);
+        assert_eq!(split(r#"  "a \" \n" '' "#), [r#"a " \n"#, ""]);
+        assert!(split("  ").is_empty());
     }
 }

@@ -11,7 +11,7 @@ use pyrite_compiler::training::Results;
 use pyrite_interp::{Context, Interpreter, Mode, call};
 use pyrite_ir::{Eval, Freedom, Graph, Kind, NodeId, OpRef, Operator, Target, Value};
 use pyrite_ops::registry;
-use pyrite_tensor::{DType, Layout, Tensor};
+use pyrite_tensor::{DType, Layout, Scalar, Tensor};
 use rustc_hash::FxHashMap;
 
 use crate::judge::{Copies, prepared};
@@ -147,7 +147,7 @@ fn choose(op: &OpRef, args: &[Value<Tensor>], result: &Value<Tensor>, context: &
             if matches!(named("stable"), Some(Value::Bool(true))) {
                 return None;
             }
-            let dim = named("dim").and_then(|dim| dim.as_scalar()).map_or(-1.0, |dim| dim.to_f64());
+            let dim = named("dim").and_then(Value::as_scalar).map_or(-1.0, Scalar::to_f64);
             Some(other_ties(args.first()?.as_tensor()?, dim as i64, results.last()?))
         }
         Freedom::Signs => {
@@ -256,15 +256,12 @@ fn backwards(op: &OpRef, args: &[Value<Tensor>]) -> Option<Vec<Value<Tensor>>> {
     } else {
         let (index, source) = (tensor("index")?, tensor("source")?);
         let (index_at, source_at) = (named("index")?, named("source")?);
-        match named("dim") {
-            Some(_) => {
-                let dim = dim_of(source.rank())?;
-                vec![(index_at, reversed(&index, 0).into()), (source_at, reversed(&source, dim).into())]
-            }
-            None => {
-                let flat = |tensor: &Tensor| reversed(&tensor.contiguous().reshaped(&[tensor.numel() as i64]), 0);
-                vec![(index_at, flat(&index).into()), (source_at, flat(&source).into())]
-            }
+        if named("dim").is_some() {
+            let dim = dim_of(source.rank())?;
+            vec![(index_at, reversed(&index, 0).into()), (source_at, reversed(&source, dim).into())]
+        } else {
+            let flat = |tensor: &Tensor| reversed(&tensor.contiguous().reshaped(&[tensor.numel() as i64]), 0);
+            vec![(index_at, flat(&index).into()), (source_at, flat(&source).into())]
         }
     };
     for (at, value) in replaced {

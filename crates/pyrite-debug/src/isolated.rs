@@ -225,7 +225,7 @@ impl Isolated {
                         Said::Prepared => {}
                         Said::Verdict(verdict) => {
                             lock(&self.idle).push(worker);
-                            return Answer::Verdict(verdict);
+                            return Answer::Verdict(*verdict);
                         }
                         Said::Garbage => {
                             let detail = Detail { message: Some(line), ..Detail::default() };
@@ -328,7 +328,7 @@ impl Oracle<Candidate> for Isolated {
 enum Said {
     Step(Step),
     Prepared,
-    Verdict(Verdict),
+    Verdict(Box<Verdict>),
     Garbage,
 }
 
@@ -344,9 +344,9 @@ fn answer(line: &str) -> Said {
         return Said::Prepared;
     }
     match serde_json::from_value::<Verdict>(json["verdict"].clone()) {
-        Ok(verdict) => Said::Verdict(verdict),
+        Ok(verdict) => Said::Verdict(Box::new(verdict)),
         Err(_) => match json["message"].as_str() {
-            Some(message) => Said::Verdict(Verdict::Invalid(message.to_owned())),
+            Some(message) => Said::Verdict(Box::new(Verdict::Invalid(message.to_owned()))),
             None => Said::Garbage,
         },
     }
