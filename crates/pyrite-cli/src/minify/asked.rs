@@ -11,14 +11,14 @@ use pyrite_reduce::Candidate;
 /// Who is asked.
 pub(super) enum Asked {
     Workers(Box<Timed>),
-    Command(Command),
+    Command(Box<Command>),
 }
 
 impl Asked {
     pub(super) fn as_oracle(&self) -> &dyn Oracle<Candidate> {
         match self {
             Self::Workers(workers) => &**workers,
-            Self::Command(command) => command,
+            Self::Command(command) => &**command,
         }
     }
 

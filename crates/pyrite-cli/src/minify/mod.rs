@@ -248,19 +248,16 @@ impl Minify {
             write(&question, &metadata)?;
         }
         let held = |proof: &Verdict| proof.signature().is_some_and(|found| reduction.signature.holds(found));
-        let (proof, shown) = match &prover {
-            Some(prover) => {
-                let prove = |best: &Candidate| prover.judge_path(&path, &question, best);
-                let proof = match &flaky {
-                    Some(flaky) => self.sequential(&prove, flaky, &reduction.signature).judge(&reduction.best),
-                    None => prove(&reduction.best),
-                };
-                (Some(proof), None)
-            }
-            None => {
-                let time = limits.map_or(FIRST, |limits| limits.time);
-                (None, Some(shown_by_python(&path, &reduction.found, time, flaky.as_ref())))
-            }
+        let (proof, shown) = if let Some(prover) = &prover {
+            let prove = |best: &Candidate| prover.judge_path(&path, &question, best);
+            let proof = match &flaky {
+                Some(flaky) => self.sequential(&prove, flaky, &reduction.signature).judge(&reduction.best),
+                None => prove(&reduction.best),
+            };
+            (Some(proof), None)
+        } else {
+            let time = limits.map_or(FIRST, |limits| limits.time);
+            (None, Some(shown_by_python(&path, &reduction.found, time, flaky.as_ref())))
         };
         let proven = proof.as_ref().is_some_and(held) || shown.as_ref().is_some_and(|shown| shown.proven);
         let ended = Ended {
@@ -396,7 +393,7 @@ impl Minify {
         if let Some(command) = &self.check {
             let asked = Command::new(command, time.unwrap_or(FIRST))
                 .map_err(|e| self.failed("candidates cannot be written", e))?;
-            return Ok(Asked::Command(asked.supervised_by(Invocation::own()?.words())));
+            return Ok(Asked::Command(Box::new(asked.supervised_by(Invocation::own()?.words()))));
         }
         let own = Invocation::own()?;
         let memory = self.memory_limit.map(|mb| mb << 20).or_else(Limits::usual_memory);
