@@ -1,6 +1,6 @@
-//! Derivative rules write graphs for sizes that are symbols, not only for numbers.
+//! Derivative rules write graphs for sizes that are symbols, not only for numbers, and both halves know those sizes.
 
-use pyrite_autograd::joint;
+use pyrite_autograd::{MinCut, Partition, default_partition, joint, min_cut_partition, unbound_symbols};
 use pyrite_ir::{Builder, Meta, OpRef, Type, Value, Vjp};
 use pyrite_ops::{registry, samples};
 use pyrite_sym::{SymEnv, SymInt};
@@ -42,7 +42,17 @@ fn differentiate(op: &OpRef, text: &str, env: Option<&SymEnv>) -> Result<(), Str
     let several = op.schema.returns.len() > 1 || matches!(op.schema.returns[0].ty, Type::List(..));
     let out = if several { builder.get_item(result, 0) } else { result };
     builder.output(Value::List(vec![Value::Tensor(out)]));
-    joint(&builder.finish(), registry()).map(|_| ()).map_err(|e| e.to_string())
+    let joint = joint(&builder.finish(), registry()).map_err(|e| e.to_string())?;
+    for partition in [default_partition(&joint), min_cut_partition(&joint, MinCut::default())] {
+        let Partition { forward, backward, .. } = partition;
+        for (half, graph) in [("forward", forward), ("backward", backward)] {
+            let unbound = unbound_symbols(&graph);
+            if !unbound.is_empty() {
+                return Err(format!("no input of the {half} half has the sizes {unbound:?}"));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Operators whose derivative has a part for each of as many reflections as a size says: there is no graph for a symbol.

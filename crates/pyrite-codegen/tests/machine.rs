@@ -49,6 +49,34 @@ fn long_sums_stay_accurate() {
 }
 
 #[test]
+fn a_place_is_the_same_in_every_vector_of_rows() {
+    for rows in [1, 15, 32, 33, 64, 130, 300] {
+        let mut kernel = Kernel { name: "place".into(), lanes: Lanes::Rows, ..Kernel::default() };
+        let (i, j) = (kernel.add_axis(rows.into()), kernel.add_axis(5.into()));
+        kernel.rows = vec![i];
+        let x = access(&mut kernel, 0, DType::F32, 0, &[1, rows]);
+        let y = access(&mut kernel, 1, DType::I64, 0, &[1, 0]);
+        let result = kernel.add_result(Type::I64);
+        let mut first = phase(&[j]);
+        let value = load(&kernel, &mut first, x);
+        let index = Some(first.code.push(Inst::Index(j), Type::I64));
+        first.reduces.push(Reduce { op: Reduction::ArgMax, value, index, result });
+        let mut last = phase(&[]);
+        let value = last.code.push(Inst::Result(result), Type::I64);
+        store(&mut last, y, value);
+        kernel.phases = vec![first, last];
+        let place = |row: i64| row * 7 % 5;
+        let values: Vec<f32> =
+            (0..5).flat_map(|at| (0..rows).map(move |row| f32::from(u8::from(place(row) == at)))).collect();
+        for machine in machines(&kernel) {
+            let mut buffers = [bytes(&values), bytes(&vec![0i64; rows as usize])];
+            run(&machine, &kernel, &mut buffers).unwrap();
+            assert_eq!(numbers::<i64>(&buffers[1]), (0..rows).map(place).collect::<Vec<_>>(), "{rows} rows");
+        }
+    }
+}
+
+#[test]
 fn a_body_with_more_values_than_registers_spills() {
     let mut kernel = Kernel { name: "spill".into(), lanes: Lanes::Rows, ..Kernel::default() };
     let axis = kernel.add_axis(37.into());
