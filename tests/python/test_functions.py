@@ -73,3 +73,16 @@ def test_a_function_is_as_in_eager(subject, name, dynamic):
             agree(h, w)
         assert have[3] == want[3], "the next random number"
     pyrite.reset()
+
+
+def test_an_assertion_about_a_size_from_data_holds_where_it_does():
+    def places(x):
+        found = x.nonzero()
+        torch._check(found.size(0) >= 0)
+        return found + 1
+
+    x = torch.tensor([0, 1, 1])
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        compiled = torch.compile(places, backend="pyrite", fullgraph=True)
+        torch.testing.assert_close(compiled(x), places(x))
+    torch.testing.assert_close(pyrite.compile(places)(x), places(x))
