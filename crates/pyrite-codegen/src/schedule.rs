@@ -92,7 +92,8 @@ impl Placed<'_> {
         let ready = self.ready(&kernel);
         for (_, at) in partners.iter().rev().filter(|(_, at)| *at >= ready) {
             if let Some(both) = self.joined(*at, &kernel, decisions) {
-                for buffer in both.written() {
+                // What the earlier kernel writes may have been written again since; that stays known.
+                for buffer in kernel.written() {
                     self.written.insert(buffer, *at);
                 }
                 self.pieces[*at] = Some(Piece::Loops(both));
