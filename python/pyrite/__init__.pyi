@@ -45,6 +45,7 @@ class Explanation:
     break_reasons: list[BreakReason]
     op_count: int
     ops_per_graph: list[list[str]]
+    opaque_ops: list[str]
     out_guards: list[str]
     compile_times: list[tuple[str, float, float]]
 
@@ -79,6 +80,7 @@ def compile(
     backend: _Backend = "native",
     fullgraph: bool = False,
     dynamic: bool | None = None,
+    mode: str | None = None,
     options: dict[str, Any] | None = None,
 ) -> _Model: ...
 @overload
@@ -88,6 +90,7 @@ def compile(
     backend: _Backend = "native",
     fullgraph: bool = False,
     dynamic: bool | None = None,
+    mode: str | None = None,
     options: dict[str, Any] | None = None,
 ) -> Callable[[_Model], _Model]: ...
 def explain(

@@ -15,6 +15,7 @@ import torch
 
 from pyrite import _names, _native, _times, _trace, backends, config, logs  # noqa: F401  (_trace begins a trace)
 from pyrite._observer import Observer
+from pyrite._tracers import is_traced
 
 
 def _wrapped(backend, name, observer, fullgraph):
@@ -44,15 +45,27 @@ def _wrapped(backend, name, observer, fullgraph):
     return compiler
 
 
-def compile(model=None, *, backend="native", fullgraph=False, dynamic=None, options=None):
+# The modes of torch.compile. Pyrite tunes nothing and captures no CUDA graphs: they all mean the same.
+MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+
+
+def check_mode(mode):
+    """Refuses a mode that torch.compile does not have either."""
+    if mode not in MODES:
+        raise ValueError(f"there is no mode {mode!r}; there are {', '.join(MODES[1:])}")
+
+
+def compile(model=None, *, backend="native", fullgraph=False, dynamic=None, mode=None, options=None):
     """Compiles a function or a module; also a decorator, with and without parentheses.
 
     Frames are captured on the first call and whenever what was assumed of them no longer holds. `backend` is a name of
     `pyrite.list_backends()` or a function `(graph, example_inputs) -> callable`. With `fullgraph` a break is an error.
-    `dynamic` makes all sizes symbols (True) or none (False); by default those that change become symbols.
+    `dynamic` makes all sizes symbols (True) or none (False); by default those that change become symbols. `mode` is one of
+    torch.compile's, which all mean the same here.
     """
+    check_mode(mode)
     if model is None:
-        return functools.partial(compile, backend=backend, fullgraph=fullgraph, dynamic=dynamic, options=options)
+        return functools.partial(compile, backend=backend, fullgraph=fullgraph, dynamic=dynamic, mode=mode, options=options)
     if not callable(model):
         raise TypeError(f"pyrite.compile takes a function or a module, not {type(model).__name__}")
     if not _native.captures():
@@ -64,7 +77,7 @@ def compile(model=None, *, backend="native", fullgraph=False, dynamic=None, opti
             stacklevel=2,
         )
         return model
-    settings = {"backend": backend, "fullgraph": fullgraph, "dynamic": dynamic, "options": options}
+    settings = {"backend": backend, "fullgraph": fullgraph, "dynamic": dynamic, "mode": mode, "options": options}
     function, observer = backends.lookup(backend, options), Observer(backend, settings)
     compiler = _native.Compiler(
         _wrapped(function, backends.name_of(backend), observer, fullgraph),
@@ -81,10 +94,12 @@ def compile(model=None, *, backend="native", fullgraph=False, dynamic=None, opti
 
 
 def _compiled_function(function, compiler):
-    call = compiler.call
+    call, call_plain = compiler.call, _native.Compiler.call_plain
 
     @functools.wraps(function)
     def compiled(*args, **kwargs):
+        if is_traced():
+            return call_plain(function, args, kwargs)
         return call(function, args, kwargs)
 
     compiled._pyrite_original = function
@@ -101,6 +116,8 @@ class CompiledModule(torch.nn.Module):
         self.__dict__["_settings"] = settings
 
     def __call__(self, *args, **kwargs):
+        if is_traced():
+            return _native.Compiler.call_plain(self._orig_mod, args, kwargs)
         return self._compiler.call(_call_module, (self._orig_mod, args, kwargs), None)
 
     def forward(self, *args, **kwargs):
