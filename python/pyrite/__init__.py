@@ -23,7 +23,7 @@ _LAZY = {
     "replay": "pyrite._replay",
     "reset": "pyrite._capture",
     "skip_files": "pyrite._capture",
-    "FallbackWarning": "pyrite.torch_backend",
+    "FallbackWarning": "pyrite.aot",
     "list_backends": "pyrite.backends",
     "register_backend": "pyrite.backends",
     "set_logs": "pyrite.logs",
@@ -38,7 +38,7 @@ _register.register()
 def __getattr__(name):
     if name in _LAZY:
         return getattr(importlib.import_module(_LAZY[name]), name)
-    if name in ("autograd", "backends", "config", "debug", "fx", "logs", "ranks", "torch_backend"):
+    if name in ("aot", "autograd", "backends", "config", "debug", "fx", "logs", "ranks", "torch_backend"):
         return importlib.import_module(f"pyrite.{name}")
     raise AttributeError(f"module `pyrite` has no attribute `{name}`")
 

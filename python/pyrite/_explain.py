@@ -33,8 +33,9 @@ class Explanation:
     """What capture found.
 
     `graphs`, `graph_count`, `graph_break_count`, `break_reasons` (each with `reason`, `user_stack`, `hint`), `op_count` (calls of
-    operators in all graphs), `ops_per_graph`, `out_guards` (what was assumed, as text) and `compile_times` (function, seconds of
-    capture, seconds of the backend, for each graph). `str` gives all of it as text.
+    operators in all graphs), `ops_per_graph`, `opaque_ops` (what Pyrite does not know and torch runs), `out_guards` (what was
+    assumed, as text) and `compile_times` (function, seconds of capture, seconds of the backend, for each graph). `str` gives all
+    of it as text.
     """
 
     def __init__(self, records):
@@ -46,6 +47,7 @@ class Explanation:
         self.ops_per_graph = [
             [node.target for node in graph.nodes if node.op == "call_function"] for graph in self.graphs
         ]
+        self.opaque_ops = sorted({name for graph in self.graphs for name in graph.foreign})
         self.op_count = sum(record.op_count for record in captured)
         self.out_guards = [guard for record in captured for guard in record.guards]
         self.compile_times = [(record.function, record.capture_seconds, record.compile_seconds) for record in captured]
@@ -63,6 +65,8 @@ class Explanation:
         lines.append("Ops per Graph:")
         for number, ops in enumerate(self.ops_per_graph, 1):
             lines += [f"  Ops {number}:", *(f"    {op}" for op in ops)]
+        if self.opaque_ops:
+            lines += ["Opaque Ops:", *(f"  {name}" for name in self.opaque_ops)]
         lines.append("Out Guards:")
         lines += [f"  {guard}" for guard in self.out_guards]
         lines.append("Compile Times:")

@@ -33,6 +33,8 @@ def stop_trace() -> Any:
 class CompileError(RuntimeError):
     """A backend could not compile a program."""
 
+    node: str | None
+
 class AccuracyError(RuntimeError):
     """A compiled program computed something else than the reference; the last line is the path of a repro."""
 
@@ -122,6 +124,9 @@ def compile_debugged(
 
 def import_for_torch(modules: list[str]) -> None:
     """Lets the processes in which torch's backends run import modules, for the operators that they define."""
+
+def operators() -> list[str]:
+    """The names of the operators that Pyrite knows."""
 
 def backends() -> list[tuple[str, str]]:
     """Names and help of the backends of Pyrite's."""

@@ -78,7 +78,7 @@ def _run_by_torch(graph, backend, options):
         return None
 
 
-def _with_config(options):
+def with_config(options):
     return {"fallback_random": config.fallback_random, **(options or {})}
 
 
@@ -88,7 +88,7 @@ def compiled(graph, backend, options, example_inputs):
     log.info("Step 3: %s compiles a graph of %d operators", backend, graph.op_count)
     if (foreign := graph.foreign) and ":" not in backend and backend != "eager":
         log.info("Step 3: torch runs %s", ", ".join(foreign))
-        return _native.compile_mixed(graph, backend, _with_config(options), tuple(example_inputs))
+        return _native.compile_mixed(graph, backend, with_config(options), tuple(example_inputs))
     if config.debugs():
         return _debugged(graph, backend, options, example_inputs)
     if (name := backend.removeprefix("torch:")) != backend and not options and "?" not in name:
@@ -98,7 +98,7 @@ def compiled(graph, backend, options, example_inputs):
     run = _run_by_torch(graph, backend, options)
     if run is not None:
         return run
-    program = _native.compile(graph, backend, _with_config(options), tuple(example_inputs))
+    program = _native.compile(graph, backend, with_config(options), tuple(example_inputs))
     importlib.import_module("pyrite.autograd").remember(program, graph)
     times = program.stage_times
     for stage, seconds in times:

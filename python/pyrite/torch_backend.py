@@ -1,7 +1,8 @@
 """Pyrite as a backend of torch.compile: `backend="pyrite"` and `backend="pyrite_debug"`.
 
-`pyrite` compiles what torch.compile captured with one of Pyrite's backends, by default `native`. What Pyrite cannot read
-or compile runs as it was captured, eagerly, with a warning that says why; `options={"strict": True}` makes that an error.
+`pyrite` compiles what torch.compile captured with one of Pyrite's backends, by default `native`. The region is traced to ATen
+(`pyrite.aot`); operators that Pyrite does not know are run by torch, which `options={"opaque": "error"}` refuses. A region that
+cannot be compiled at all runs eagerly, with a warning that says why; `options={"strict": True}` makes that an error.
 
 `pyrite_debug` compiles it with any backend, by default Inductor, in a process of its own, and compares what comes out
 with the reference. A crash, an error or a difference raises an exception whose last line is the path of a repro.
@@ -21,20 +22,22 @@ import warnings
 import torch
 
 from pyrite import _trace, _watch, config, logs  # noqa: F401  (_trace begins a trace)
+from pyrite._capture import check_mode
 from pyrite._native import CompileError, backends, compile_debugged, import_for_torch
+from pyrite.aot import FallbackWarning, Settings, compile_region
 from pyrite.backends import compiled
 from pyrite.fx import Imported
 
 
-class FallbackWarning(UserWarning):
-    """A region runs eagerly because Pyrite cannot compile it."""
-
-
 def pyrite(module, example_inputs, *, options=None, mode=None):
-    """Compiles an FX graph with a backend of Pyrite's; options: `backend`, `strict`, and those of the backend."""
+    """Compiles an FX graph with a backend of Pyrite's; options: `backend`, `strict`, `opaque`, and those of the backend."""
+    check_mode(mode)
     options = dict(options or {})
     strict = options.pop("strict", config.strict)
     backend = options.pop("backend", "native")
+    opaque = options.pop("opaque", "allow")
+    if not config.debugs():
+        return compile_region(module, example_inputs, Settings(backend, options, opaque=opaque, strict=strict))
     return _Region(module, example_inputs, backend, functools.partial(_compiled, backend, options), strict)
 
 

@@ -110,5 +110,5 @@ pub fn compile_debugged(
         describe(&mut graph, examples)?;
     }
     let program = py.detach(|| errors::guarded(|| Program::compile(graph, &wrapped, &settings)));
-    Ok(program.map_err(|error| errors::uncompiled(&error))?.telling(told))
+    Ok(program.map_err(|error| errors::uncompiled(py, &error))?.telling(told))
 }

@@ -29,9 +29,13 @@ pub fn guarded<T>(act: impl FnOnce() -> Result<T, NodeError>) -> Result<T, NodeE
     })
 }
 
-/// An error of compiling.
-pub fn uncompiled(error: &NodeError) -> PyErr {
-    CompileError::new_err(error.to_string())
+/// An error of compiling. Its attribute `node` is the name of the node that it is about, if it is about one.
+pub fn uncompiled(py: Python<'_>, error: &NodeError) -> PyErr {
+    let raised = CompileError::new_err(error.to_string());
+    match raised.value(py).setattr("node", error.node.as_deref()) {
+        Ok(()) => raised,
+        Err(other) => other,
+    }
 }
 
 /// An error of running: what torch refuses too is the `RuntimeError` that torch raises. The path of a repro is its last

@@ -42,7 +42,7 @@ mod _native {
     #[pymodule_export]
     use crate::outcome::{Outcome, Tape};
     #[pymodule_export]
-    use crate::program::{Program, backends, compile_graph};
+    use crate::program::{Program, backends, compile_graph, operators};
     #[pymodule_export]
     use crate::trace::{log_table, set_log_level, start_trace, stop_trace, unknown_log};
 

@@ -219,7 +219,7 @@ pub fn compile_mixed(
             }
             Runner::Backend => {
                 let compiled = py.detach(|| errors::guarded(|| Program::compile(part.graph, &found, &settings)));
-                (Py::new(py, compiled.map_err(|error| errors::uncompiled(&error))?)?.into_any(), None)
+                (Py::new(py, compiled.map_err(|error| errors::uncompiled(py, &error))?)?.into_any(), None)
             }
         };
         let gives = part.gives.iter().map(|id| places[id]).collect();

@@ -324,7 +324,7 @@ pub fn compile_graph(
         describe(&mut graph, examples)?;
     }
     let program = py.detach(|| errors::guarded(|| Program::compile(graph, &found, &settings)));
-    program.map_err(|error| errors::uncompiled(&error))
+    program.map_err(|error| errors::uncompiled(py, &error))
 }
 
 /// The backend of a name, or an error that lists the names.
@@ -341,6 +341,12 @@ pub fn find(name: &str) -> PyResult<Backend> {
 pub fn backends() -> Vec<(String, String)> {
     let listed = pyrite_compiler::backend::backends();
     listed.iter().map(|backend| (backend.name.to_string(), backend.help.to_string())).collect()
+}
+
+/// The names of the operators that Pyrite knows.
+#[pyfunction]
+pub fn operators() -> Vec<String> {
+    registry().iter().map(|op| op.schema.name.to_string()).collect()
 }
 
 /// Sets what is known of the placeholders from example inputs.

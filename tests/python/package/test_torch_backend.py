@@ -7,6 +7,7 @@ import torch
 
 import models
 import pyrite
+from pyrite import aot
 
 
 @pytest.fixture(autouse=True)
@@ -141,24 +142,92 @@ def test_tensors_of_the_module_that_no_text_has_are_inputs():
     torch.testing.assert_close(compiled(look_up)(x), look_up(x))
 
 
-def test_what_pyrite_cannot_compile_runs_eagerly_with_a_warning():
-    @torch.library.custom_op("pyrite_tests::odd", mutates_args=())
-    def odd(x: torch.Tensor) -> torch.Tensor:
-        return x + 1
+@torch.library.custom_op("pyrite_tests::odd", mutates_args=())
+def odd(x: torch.Tensor) -> torch.Tensor:
+    return x + 1
 
-    @odd.register_fake
-    def _(x):
-        return torch.empty_like(x)
 
+@odd.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+odd.register_autograd(lambda ctx, gradient: gradient * 2)
+
+
+@torch.library.custom_op("pyrite_tests::counted", mutates_args={"count"})
+def counted(x: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
+    count.add_(1)
+    return x * 3
+
+
+@counted.register_fake
+def _(x, count):
+    return torch.empty_like(x)
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_operators_that_pyrite_does_not_know_are_run_by_torch(dynamic):
     def strange(x):
-        return odd(x) * 2
+        return odd(x * 2).sin() * 2
 
-    x = torch.ones(3)
-    with pytest.warns(pyrite.FallbackWarning, match="pyrite_tests"):
-        assert torch.compile(strange, backend="pyrite")(x).tolist() == [4, 4, 4]
+    x = torch.ones(3, requires_grad=True)
+    expected = torch.autograd.grad(strange(x).sum(), x)
+    with aot.observed() as regions:
+        found = compiled(strange, dynamic)(x)
+        torch.testing.assert_close(found, strange(x))
+    torch.testing.assert_close(torch.autograd.grad(found.sum(), x), expected)
+    assert [each.name for each in regions[0].opaque] == ["pyrite_tests.odd.default"]
+    assert regions[0].segments == 3 and not regions[0].is_eager
     torch._dynamo.reset()
-    with pytest.raises(Exception, match="pyrite_tests"):
-        compiled(strange)(x)
+    with pytest.raises(Exception, match="pyrite_tests.odd"):
+        compiled(strange, dynamic, opaque="error")(x)
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_operators_of_the_user_write_to_their_arguments(dynamic):
+    def strange(x, count):
+        return counted(x + 1, count) * count, count * 2
+
+    count, other = torch.zeros(()), torch.zeros(())
+    call = compiled(strange, dynamic)
+    for rows in (3, 5):
+        x = torch.randn(rows, 2)
+        torch.testing.assert_close(call(x, count), strange(x, other))
+        assert count == other
+
+
+def test_a_region_that_cannot_be_compiled_runs_eagerly_with_a_warning(monkeypatch):
+    def refuse(*arguments):
+        raise pyrite.CompileError("not today")
+
+    monkeypatch.setattr(aot, "segment_program", refuse)
+    x = torch.ones(3)
+    with pytest.warns(pyrite.FallbackWarning, match="not today"):
+        assert torch.compile(torch.sin, backend="pyrite")(x).tolist() == x.sin().tolist()
+    torch._dynamo.reset()
+    with pytest.raises(Exception, match="not today"):
+        compiled(torch.sin)(x)
+
+
+def test_branches_and_loops_of_higher_order_operators_are_compiled():
+    def branching(x):
+        return torch.cond(x.sum() > 0, lambda x: x.sin() + 1, lambda x: x.cos() - 1, (x,)) * 2
+
+    with aot.observed() as regions:
+        call = compiled(branching)
+        for x in (torch.ones(3), -torch.ones(3)):
+            torch.testing.assert_close(call(x), branching(x))
+    assert [each.name for each in regions[0].opaque] == ["higher_order.cond"]
+
+
+def test_modes_of_torch_compile_are_accepted():
+    for mode in ("default", "reduce-overhead", "max-autotune"):
+        torch._dynamo.reset()
+        assert torch.compile(torch.sin, backend="pyrite", mode=mode)(torch.zeros(3)).tolist() == [0, 0, 0]
+    torch._dynamo.reset()
+    with pytest.raises(Exception, match="there is no mode"):
+        torch.compile(torch.sin, backend="pyrite", mode="fastest")(torch.zeros(3))
 
 
 @pytest.mark.filterwarnings("error")
@@ -172,3 +241,44 @@ def test_nothing_is_warned_of_where_all_goes_well():
 def test_another_backend_of_pyrites_is_chosen_by_options():
     x = torch.randn(4)
     torch.testing.assert_close(compiled(torch.sin, backend="aot_eager")(x), x.sin())
+
+
+def test_a_slice_that_is_written_after_a_copy_stays_in_fused_kernels():
+    def both(x, y):
+        return torch.slice_scatter(x, y, 1, 0, 2) + torch.select_scatter(x, y[:, 0], 1, 3)
+
+    x, y = torch.randn(4, 6), torch.randn(4, 2)
+    assert torch.equal(compiled(both)(x, y), both(x, y))
+
+
+def test_an_exported_program_is_compiled(tmp_path):
+    module = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3), torch.nn.PReLU()).eval()
+    program = torch.export.export(module, (torch.randn(5, 4),), dynamic_shapes=({0: torch.export.Dim("batch")},))
+    torch.export.save(program, tmp_path / "model.pt2")
+    call = compiled(torch.export.load(tmp_path / "model.pt2").module())
+    for rows in (5, 7):
+        x = torch.randn(rows, 4)
+        torch.testing.assert_close(call(x), module(x))
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_sizes_that_depend_on_data_may_be_none_and_one(dynamic):
+    def positive(x):
+        y = x[x > 0]
+        return y * 2, y.sum(), y[None] * torch.ones(3, 1), torch.cat([y, y]), y.view(-1, 1) + y
+
+    def cut(x, n):
+        k = n.item()
+        torch._check(k >= 0)
+        torch._check(k <= x.shape[0])
+        return x[:k] * 2, torch.zeros(k).sum(), torch.arange(k), x * k
+
+    with torch._dynamo.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True):
+        call = compiled(positive, dynamic)
+        for values in ([1.0, 2, -1, 3], [-1.0, -2, -1, 3], [-1.0, -2, -1, -3], [1.0, 2, 1, 3]):
+            x = torch.tensor(values)
+            torch.testing.assert_close(call(x), positive(x))
+        call = compiled(cut, dynamic)
+        for count in (3, 1, 0, 5):
+            given = torch.ones(5, 2), torch.tensor(count)
+            torch.testing.assert_close(call(*given), cut(*given))

@@ -1,0 +1,220 @@
+"""Regions of torch.compile as ATen graphs that Pyrite compiles.
+
+AOTAutograd traces a region with fake tensors: torch's own dispatcher names the operators, symbolic sizes are kept, writes,
+views, gradients, autocast and random numbers become plain data flow, and a forward and a backward graph come out. Each is
+cut (`_partition`): Pyrite compiles the operators that it knows, torch runs the others, which are *opaque*. Operators that
+Pyrite does not know but torch can decompose are decomposed while tracing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import warnings
+
+import torch
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.partitioners import min_cut_rematerialization_partition
+
+from pyrite import _native, _partition, _times, backends, config, logs
+from pyrite._native import CompileError
+from pyrite._tracers import is_traced
+
+
+class FallbackWarning(UserWarning):
+    """A region runs eagerly because Pyrite cannot compile it."""
+
+
+class Region:
+    """What became of one region: how many segments Pyrite compiled, and the operators that torch runs."""
+
+    def __init__(self):
+        self.segments = 0
+        self.opaque = []
+        self.is_eager = False
+        self.reason = None
+
+    def __repr__(self):
+        state = f"eager: {self.reason}" if self.is_eager else f"{self.segments} segments"
+        return f"<region, {state}, opaque: {sorted({each.name for each in self.opaque})}>"
+
+
+_observers = []
+
+
+@contextlib.contextmanager
+def observed():
+    """The regions that are compiled meanwhile, as a list of `Region`."""
+    regions = []
+    _observers.append(regions)
+    try:
+        yield regions
+    finally:
+        _observers.remove(regions)
+
+
+def new_region():
+    """A region, told to whoever observes."""
+    region = Region()
+    for regions in _observers:
+        regions.append(region)
+    return region
+
+
+class Settings:
+    """How regions are compiled: with which backend and options of it, and what is an error."""
+
+    def __init__(self, backend="native", options=None, *, opaque="allow", strict=False):
+        if opaque not in ("allow", "error"):
+            raise ValueError(f'the option `opaque` is "allow" or "error", not {opaque!r}')
+        self.backend, self.options, self.opaque, self.strict = backend, options, opaque, strict
+
+
+def compile_region(module, example_inputs, settings):
+    """Compiles what torch.compile captured. Where that fails and is no error, torch runs the region as it was captured."""
+    region = new_region()
+    compiler = functools.partial(_compile, region, settings)
+    run = aot_autograd(
+        fw_compiler=compiler,
+        bw_compiler=compiler,
+        inference_compiler=compiler,
+        decompositions=decompositions(),
+        partition_fn=min_cut_rematerialization_partition,
+    )
+    try:
+        return run(module, example_inputs)
+    except torch._dynamo.exc.TorchDynamoException:
+        raise
+    except Exception as error:
+        if settings.strict:
+            raise
+        _runs_eagerly(region, error)
+        return module.forward
+
+
+def _runs_eagerly(region, error):
+    reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    region.is_eager, region.reason = True, reason
+    warnings.warn(f"a region runs eagerly, Pyrite cannot compile it: {reason}", FallbackWarning, stacklevel=2)
+
+
+def _compile(region, settings, module, example_inputs):
+    """Compiles one ATen graph of a region."""
+    logs.get("graph_code").info("%s", module.code)
+    try:
+        host = _host(region, settings, module)
+    except CompileError as error:
+        if settings.strict or settings.opaque == "error":
+            raise
+        _runs_eagerly(region, error)
+        return boxed(module, module)
+    region.segments += host.meta["segments"]
+    return boxed(host, module)
+
+
+def _host(region, settings, module):
+    log = logs.get("aot")
+
+    def compile_segment(graph, name):
+        log.info("%s: %d operators", name, graph.op_count)
+        return segment_program(graph, settings)
+
+    def on_opaque(operator):
+        log.info("torch runs %s: %s", operator.name, operator.reason)
+        if settings.opaque == "error":
+            raise CompileError(
+                f"torch would have to run {operator.name}: {operator.reason}\nRemedy: options={{\"opaque\": \"allow\"}} lets it."
+            )
+        region.opaque.append(operator)
+
+    return _partition.cut(module, compile_segment, on_opaque)
+
+
+def segment_program(graph, settings):
+    """A program of a segment. Under the debugger it is compiled at its first call, when there are inputs to look at."""
+    if config.debugs() or ":" in settings.backend:
+        return _Late(graph, settings)
+    log = logs.get("backend")
+    log.info("Step 2: calling compiler function %s", settings.backend)
+    program = _native.compile(graph, settings.backend, backends.with_config(settings.options), None)
+    for stage, seconds in program.stage_times:
+        _times.add(f"backend.{stage}", seconds)
+    log.info("Step 2: done compiler function %s in %.3f s", settings.backend, sum(seconds for _, seconds in program.stage_times))
+    return program
+
+
+class _Late:
+    """A program that is compiled at its first call."""
+
+    def __init__(self, graph, settings):
+        self.graph, self.settings = graph, settings
+        self.program = None
+
+    def __call__(self, *arguments):
+        if self.program is None:
+            self.program = backends.compiled(self.graph, self.settings.backend, self.settings.options, arguments)
+        return self.program(*arguments)
+
+
+def boxed(host, module):
+    """A host that takes a list of arguments, which it empties. Tracers see the operators, not the programs."""
+    whole = _whole(host)
+    forward, plain = host.forward, module.forward
+
+    def run(arguments):
+        given = tuple(arguments)
+        arguments.clear()
+        if is_traced():
+            return plain(*given)
+        return forward(*given)
+
+    if whole is not None:
+
+        def run(arguments):
+            given = tuple(arguments)
+            arguments.clear()
+            if is_traced():
+                return plain(*given)
+            return whole(*given)
+
+    run._boxed_call = True
+    return run
+
+
+def _whole(host):
+    """The program that is all of a host, if there is one: it takes the host's inputs and gives its outputs."""
+    nodes = list(host.graph.nodes)
+    inputs = [node for node in nodes if node.op == "placeholder"]
+    calls = [node for node in nodes if getattr(node.target, "is_segment", False)]
+    output = nodes[-1].args[0]
+    items = nodes[len(inputs) + 1 : -1]
+    if len(calls) != 1 or list(calls[0].args) != inputs or list(output) != items:
+        return None
+    return calls[0].target.program
+
+
+@functools.cache
+def decompositions():
+    """Decompositions by torch of operators that Pyrite does not know. Random operators stay: their numbers are torch's."""
+    from torch._decomp import core_aten_decompositions
+
+    known = _partition.known_operators()
+    table = {}
+    for op, function in core_aten_decompositions().items():
+        if isinstance(op, torch._ops.OpOverload) and str(op) not in known and torch.Tag.nondeterministic_seeded not in op.tags:
+            table[op] = function
+    for op, function in _OWN.items():
+        if str(op) not in known:
+            table[op] = function
+    return table
+
+
+def _weight_norm_backward(gradient, v, g, norms, dim):
+    """The gradients of a weight that is given by its direction and its length."""
+    others = [each for each in range(v.dim()) if each != dim]
+    along = (gradient * v).sum(others, keepdim=True) / norms
+    return (g / norms) * (gradient - v * (along / norms)), along
+
+
+# Decompositions that torch does not have.
+_OWN = {torch.ops.aten._weight_norm_interface_backward.default: _weight_norm_backward}
