@@ -31,6 +31,10 @@ const PROOFS: &str = "tests/python/test_proof.py";
 const CONVOLUTIONS: &str = "tests/python/convolutions.py";
 /// What compares whole models with PyTorch's.
 const ARCHITECTURES: &str = "tests/python/sweep.py";
+/// What compares whole models that torch captured with PyTorch's, and counts what Pyrite does not compile.
+const REGIONS: &str = "tests/python/region_sweep.py";
+/// What runs every small function through torch.compile.
+const REGION_CASES: &str = "tests/python/package/test_region_cases.py";
 /// What compares operators at sizes that no sample has, and how many cases of each.
 const SIZES: [&str; 3] = ["tests/python/sizes.py", "--count", "20"];
 
@@ -124,11 +128,20 @@ fn nightly(workspace: &Workspace, processes: &str, report: &mut Report) {
         let mut command = programs::python_with_pyrite(workspace, args)?;
         counted(command.env("PYRITE_PROOFS", "all"), Counts::of_pytest)
     });
-    let scripts: [(_, &[&str]); 3] =
-        [("convolutions", &[CONVOLUTIONS]), ("sizes", &SIZES), ("architectures", &[ARCHITECTURES])];
+    let scripts: [(_, &[&str]); 4] = [
+        ("convolutions", &[CONVOLUTIONS]),
+        ("sizes", &SIZES),
+        ("architectures", &[ARCHITECTURES]),
+        ("regions of architectures", &[REGIONS]),
+    ];
     for (name, command) in scripts {
         report.step(name, || measured(&mut programs::python_with_pyrite(workspace, command)?));
     }
+    report.step("regions of functions", || {
+        let args = ["-m", "pytest", "--color=no", REGION_CASES, "--numprocesses", processes];
+        let mut command = programs::python_with_pyrite(workspace, args)?;
+        counted(command.env("PYRITE_REGION_CASES", "all"), Counts::of_pytest)
+    });
 }
 
 /// The tests of all crates that need no Python, with nextest where it is installed.
