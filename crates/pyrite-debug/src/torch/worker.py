@@ -128,7 +128,8 @@ class Encoder:
     def write(self, path, answer):
         table, parts, offset = [], [], 0
         for storage in self.storages:
-            raw = torch.empty(0, dtype=torch.uint8).set_(storage).numpy().tobytes() if storage.nbytes() else b""
+            empty = torch.empty(0, dtype=torch.uint8, device=storage.device)
+            raw = empty.set_(storage).cpu().numpy().tobytes() if storage.nbytes() else b""
             table.append({"offset": offset, "nbytes": len(raw)})
             parts.append(raw)
             offset += len(raw)
