@@ -71,6 +71,7 @@ class Program:
     returned: list[int]
     draws: bool
     rewrites: list[str]
+    others: int
 
     def __call__(self, *arguments: Any) -> list[Any]: ...
     def forward(self, *arguments: Any) -> Outcome:
@@ -96,7 +97,9 @@ class Tape:
 
     wanted: list[int]
 
-    def run(self, gradients: list[torch.Tensor | None], *, retain: bool = False) -> list[torch.Tensor | None]: ...
+    def run(
+        self, gradients: list[torch.Tensor | None], held: list[tuple[int, torch.Tensor]] = ..., *, retain: bool = False
+    ) -> list[torch.Tensor | None]: ...
 
 def compile(
     graph: Graph,

@@ -34,6 +34,12 @@ def remember(program, graph):
     _graphs[program] = graph
 
 
+def remember_as(program, other):
+    """Lets a program be differentiated twice where another is that computes the same."""
+    if other in _graphs:
+        _graphs[program] = _graphs[other]
+
+
 class _Call:
     """What a call has to say beside the tensors that go through autograd."""
 
@@ -63,7 +69,8 @@ class _Compiled(torch.autograd.Function):
         ctx.set_materialize_grads(False)
         ctx.order = [*written.values(), *call.fresh]
         # torch refuses to run backward when something that was saved has been written since.
-        held = [arguments[index] for index in outcome.held_inputs() if index not in written]
+        ctx.held = [index for index in outcome.held_inputs() if index not in written]
+        held = [arguments[index] for index in ctx.held]
         ctx.save_for_backward(*held, *(values[leaf] for leaf in outcome.held() if values[leaf] is not None))
         return (*(arguments[index] for index in written), *(values[leaf] for leaf in call.fresh))
 
@@ -77,12 +84,13 @@ class _Compiled(torch.autograd.Function):
 
 def _backward(ctx, *gradients):
     """The gradients by the compiled backward half."""
-    ctx.saved_tensors  # noqa: B018  (raises where a saved tensor was written since)
+    saved = ctx.saved_tensors  # raises where a saved tensor was written since
     given = dict(zip(ctx.order, gradients))
     tangents = [given.get(leaf) for leaf in ctx.tape.wanted]
     if all(tangent is None for tangent in tangents):
         return (None,) * (len(ctx.needs_input_grad))
-    found = ctx.tape.run(tangents, retain=torch._C._autograd._get_current_graph_task_keep_graph())
+    retain = torch._C._autograd._get_current_graph_task_keep_graph()
+    found = ctx.tape.run(tangents, list(zip(ctx.held, saved)), retain=retain)
     needed = ctx.needs_input_grad[2:]
     return (None, None, *(gradient if need else None for gradient, need in zip(found, needed)))
 
@@ -146,5 +154,8 @@ def apply(program, arguments):
             base = arguments[index]
             if base.requires_grad and leaf not in call.differentiable:
                 base = base.detach()
-            leaves[leaf] = base if view is None else base.as_strided(*view)
+            if view is not None:
+                size, stride, offset = view
+                base = base.as_strided(size, stride, base.storage_offset() + offset)
+            leaves[leaf] = base
     return call.outcome.nest(leaves)

@@ -31,6 +31,21 @@ pub struct Joint {
     pub outputs: usize,
     /// For each tangent, the output it is the gradient of.
     pub tangents: Vec<usize>,
+    /// For each primal, how derivative rules read it.
+    pub reads: Vec<Read>,
+}
+
+/// How the backward half reads an input, as PyTorch would have saved it: a tensor that is saved itself shows what its
+/// object has become by then; a view of it shows the storage that it was made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Read {
+    /// Not at all, or only through views of it.
+    #[default]
+    Storage,
+    /// Only as it is.
+    Itself,
+    /// Both ways.
+    Both,
 }
 
 /// Differentiates a graph with respect to all of its outputs; see the module's text.
@@ -196,7 +211,8 @@ impl Tape<'_> {
             returned.push(grad.map_or(Value::None, |h| self.tracer.value(*h).clone()));
         }
         let graph = self.tracer.finish(Value::List(returned));
-        Ok(Joint { graph, primals: primals.len(), outputs: outputs.len(), tangents })
+        let reads = reads(&graph, primals.len());
+        Ok(Joint { graph, primals: primals.len(), outputs: outputs.len(), tangents, reads })
     }
 
     fn backward(&mut self, record: &Record, grads: &mut FxHashMap<Handle, Handle>) -> Result<(), OpError> {
@@ -244,6 +260,47 @@ impl Tape<'_> {
             _ => Ok(()),
         }
     }
+}
+
+/// How what comes after the tangents, which derivative rules have emitted, reads the primals.
+fn reads(graph: &Graph, primals: usize) -> Vec<Read> {
+    let mut reads = vec![Read::default(); primals];
+    let Some((first, _)) = graph.placeholders().nth(primals) else { return reads };
+    // Which primal a node is, or is a view of.
+    let mut roots: FxHashMap<NodeId, (usize, Read)> = FxHashMap::default();
+    for (index, (id, _)) in graph.placeholders().take(primals).enumerate() {
+        roots.insert(id, (index, Read::Itself));
+    }
+    for (id, node) in graph.nodes().filter(|(_, node)| matches!(node.kind, Kind::Call(_))) {
+        if id.0 < first.0 {
+            let viewed = match &node.kind {
+                Kind::Call(Target::Op(op)) if op.schema.returns.iter().any(|given| given.alias.is_some()) => {
+                    op.schema.params.iter().position(|param| param.alias.is_some()).and_then(|at| node.args.get(at))
+                }
+                Kind::Call(Target::GetItem) => node.args.first(),
+                _ => None,
+            };
+            if let Some((index, _)) = viewed.and_then(Value::as_tensor).and_then(|of| roots.get(of).copied()) {
+                roots.insert(id, (index, Read::Storage));
+            }
+            continue;
+        }
+        node.each_input(&mut |input| {
+            if let Some((index, Read::Itself)) = roots.get(&input).copied() {
+                reads[index] = if reads[index] == Read::Storage { Read::Itself } else { reads[index] };
+            }
+        });
+    }
+    for (_, node) in graph.nodes().filter(|(id, node)| matches!(node.kind, Kind::Call(_)) && id.0 > first.0) {
+        node.each_input(&mut |input| {
+            if let Some((index, Read::Storage)) = roots.get(&input).copied()
+                && reads[index] == Read::Itself
+            {
+                reads[index] = Read::Both;
+            }
+        });
+    }
+    reads
 }
 
 impl Emit for Tape<'_> {

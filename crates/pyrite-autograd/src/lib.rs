@@ -7,5 +7,5 @@
 pub mod joint;
 pub mod partition;
 
-pub use joint::{Joint, joint, joint_of};
+pub use joint::{Joint, Read, joint, joint_of};
 pub use partition::{MinCut, Partition, default_partition, min_cut_partition, unbound_symbols};

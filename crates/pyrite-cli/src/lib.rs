@@ -204,7 +204,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>, own: Invocation) -> ExitCo
             Command::Supervise { parent, words } => supervise::supervise(parent, &words),
             Command::Worker { memory_limit, parent } => {
                 // Whoever asked hears which node a worker died at.
-                pyrite_debug::signals::install();
+                let _heard = pyrite_debug::signals::install();
                 worker::serve(memory_limit, parent)
             }
         }

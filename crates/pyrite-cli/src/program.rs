@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use pyrite_compiler::inputs::{self, Inputs};
 use pyrite_diag::Diagnostics;
-use pyrite_ir::Meta;
 use pyrite_ir::verify::verify;
 use pyrite_ops::registry;
 use pyrite_reader::{ReadOptions, ReadOutcome, read_path};
@@ -78,15 +77,7 @@ impl Program {
     pub fn candidate(&self, asked: Option<u64>) -> Result<Candidate, Failure> {
         let inputs = self.inputs(asked)?.values;
         let mut graph = self.read.graph.clone();
-        let unknown: Vec<_> = graph
-            .placeholders()
-            .zip(&inputs)
-            .filter(|((_, node), _)| node.meta.is_none())
-            .map(|((id, _), value)| (id, value.map(&mut Meta::of)))
-            .collect();
-        for (id, meta) in unknown {
-            graph.set_meta(id, meta);
-        }
+        pyrite_compiler::inputs::describe(&mut graph, &inputs);
         Ok(Candidate { graph, inputs, seed: self.seed(asked) })
     }
 

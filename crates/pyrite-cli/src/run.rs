@@ -220,15 +220,7 @@ impl Run {
                 program.seed(self.seed)
             );
         }
-        let unknown: Vec<_> = graph
-            .placeholders()
-            .zip(&inputs.values)
-            .filter(|((_, node), _)| node.meta.is_none())
-            .map(|((id, _), value)| (id, value.map(&mut |t| pyrite_ir::Meta::of(t))))
-            .collect();
-        for (id, meta) in unknown {
-            graph.set_meta(id, meta);
-        }
+        pyrite_compiler::inputs::describe(&mut graph, &inputs.values);
         let dtype = match self.autocast {
             None => return Ok(graph),
             Some(Lower::Bf16) => DType::BF16,

@@ -110,7 +110,10 @@ pub fn generate(kernel: &Kernel, generator: Generator, store: &dyn CodeStore) ->
             if let Some(code) = store.ready(&key) {
                 return Ok(code);
             }
-            let written = store.written(&key).and_then(|bytes| x86::restore(kernel, width, bytes));
+            // SAFETY: stores promise that bytes are those of the key, which names kernel, width and version.
+            #[expect(unsafe_code, reason = "code that was written down runs")]
+            let restore = |bytes: &[u8]| unsafe { x86::restore(kernel, width, bytes) };
+            let written = store.written(&key).and_then(restore);
             let code: Arc<dyn Code> = match written.map_or_else(|| x86::compile(kernel, width), Ok) {
                 Ok(machine) => Arc::new(machine),
                 Err(_) => Arc::new(tiles::compile(kernel)),

@@ -6,10 +6,9 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use pyrite_ir::OpError;
+use pyrite_ir::{OpError, Symbols};
 use pyrite_loops::{AccessId, AxisId, BufferId, Direction, Inst, Kernel, Lanes};
 use pyrite_sym::SymInt;
 use pyrite_tensor::Storage;
@@ -21,8 +20,22 @@ use crate::{CodeStore, Generator, generate};
 /// Work below this, in steps of code, is not shared among threads.
 const WORTH_SHARING: i64 = 1 << 18;
 
-/// The values of symbols.
-pub type Symbols = HashMap<Arc<str>, i64>;
+/// The memory of a buffer in one call.
+#[derive(Clone)]
+pub struct Memory {
+    /// The storage.
+    pub storage: Storage,
+    /// Where in it the buffer begins, in bytes. An input may lie elsewhere in its storage than the one that the program
+    /// was compiled for: all of its places move with it.
+    pub start: i64,
+}
+
+impl Memory {
+    /// All of a storage.
+    pub fn whole(storage: Storage) -> Self {
+        Self { storage, start: 0 }
+    }
+}
 
 /// A kernel with its code.
 pub struct Loops {
@@ -108,7 +121,7 @@ impl Loops {
                 access.offset.as_int().is_some() && access.steps.iter().all(|step| step.as_int().is_some())
             }) && kernel.axes.iter().all(|axis| axis.extent.as_int().is_some())
                 && kernel.numbers.iter().all(|number| number.as_int().is_some());
-        let tables = if known { Some(Tables::of(&kernel, &Symbols::new())?) } else { None };
+        let tables = if known { Some(Tables::of(&kernel, &Symbols::default())?) } else { None };
         let mut writes = vec![false; kernel.accesses.len()];
         kernel.each_access(|id, direction| writes[id.0 as usize] |= direction == Direction::Write);
         Ok(Self { shared: shared_axis(&kernel), kernel, code, weight, writes, tables })
@@ -134,7 +147,7 @@ impl Loops {
         &'a self,
         buffers: &[Buffer],
         symbols: &Symbols,
-        memory: &[Option<Storage>],
+        memory: &[Option<Memory>],
         brought: &[BufferId],
     ) -> Result<Ready<'a>, OpError> {
         let tables = match &self.tables {
@@ -152,7 +165,7 @@ impl Loops {
                 let first = if let Some(first) = known {
                     first
                 } else {
-                    let bytes = eval(&buffer.elements, symbols)? as usize * buffer.dtype.size();
+                    let bytes = symbols.eval(&buffer.elements)? as usize * buffer.dtype.size();
                     kept.push((access.buffer, scratch_lines));
                     scratch_lines += bytes.div_ceil(size_of::<Line>());
                     kept[kept.len() - 1].1
@@ -166,10 +179,11 @@ impl Loops {
                 bases.push(Base(std::ptr::null_mut()));
                 continue;
             }
-            let storage = memory[access.buffer.0 as usize].as_ref();
-            let storage = storage.ok_or_else(|| OpError::fault("a kernel without memory"))?;
+            let memory = memory[access.buffer.0 as usize].as_ref();
+            let Memory { storage, start } = memory.ok_or_else(|| OpError::fault("a kernel without memory"))?;
             // Reading must not count as writing: what was derived from the content stays valid.
             let first = if self.writes[index] { storage.as_mut_ptr() } else { storage.as_ptr().cast_mut() };
+            let first = first.wrapping_offset(*start as isize);
             bases.push(Base(first.wrapping_offset(*offset as isize * access.dtype.size() as isize)));
         }
         Ok(Ready { loops: self, tables, bases, blocks, scratch, scratch_lines })
@@ -232,8 +246,9 @@ impl Ready<'_> {
         }
         let call =
             Call { bases: &bases, extents: &extents, begins: &begins, steps: &tables.steps, numbers: &tables.numbers };
-        // SAFETY: buffers have room for everything that accesses reach, because both come from the same metadata;
-        // parts of a shared axis write to different elements.
+        // SAFETY: buffers have room for everything that accesses reach, because both come from the same metadata, and
+        // inputs keep to the contract that the run has bound them by; inputs that others hold too are not written while
+        // the run holds them. Parts of a shared axis write to different elements.
         #[expect(unsafe_code, reason = "compiled code works on raw memory")]
         let done = unsafe { self.loops.code.run(&call) };
         if lines.len() <= SCRATCH_KEPT {
@@ -270,7 +285,7 @@ fn shared_axis(kernel: &Kernel) -> Option<(AxisId, i64)> {
 impl Tables {
     pub fn of(kernel: &Kernel, symbols: &Symbols) -> Result<Self, OpError> {
         let all = |sizes: &mut dyn Iterator<Item = &SymInt>| {
-            sizes.map(|size| eval(size, symbols)).collect::<Result<Vec<i64>, OpError>>()
+            sizes.map(|size| symbols.eval(size)).collect::<Result<Vec<i64>, OpError>>()
         };
         Ok(Self {
             extents: all(&mut kernel.axes.iter().map(|axis| &axis.extent))?,
@@ -286,13 +301,4 @@ impl Tables {
         let rows = product(&kernel.rows);
         kernel.phases.iter().map(|phase| rows.saturating_mul(product(&phase.axes))).sum()
     }
-}
-
-/// A size of this call.
-pub fn eval(size: &SymInt, symbols: &Symbols) -> Result<i64, OpError> {
-    if let Some(number) = size.as_int() {
-        return Ok(number);
-    }
-    let known = size.to_expr().evaluate(&|name| symbols.get(name).copied());
-    known.ok_or_else(|| OpError::invalid(format!("the size {size} is not bound by any input")))
 }

@@ -73,6 +73,8 @@ pub struct Pieces {
     pub pieces: Vec<Piece>,
     /// What each input must look like.
     pub inputs: Vec<Value<Place>>,
+    /// Views that may lie outside of the input whose storage they are in, or that have another element type.
+    pub reaches: Vec<Place>,
     /// What is returned.
     pub output: Value<Place>,
     /// The operators that stayed calls, though they are not meant to be.
@@ -107,6 +109,7 @@ pub fn pieces(graph: &Graph, registry: &Registry, decisions: &mut Decisions<'_>)
             buffers: Vec::new(),
             pieces: Vec::new(),
             inputs: Vec::new(),
+            reaches: Vec::new(),
             output: Value::None,
             fallbacks: Vec::new(),
             copies: Vec::new(),
@@ -176,15 +179,14 @@ impl Cutter<'_, '_> {
         id
     }
 
-    /// An input; inputs that share a storage are places in one buffer.
+    /// An input. Each has a buffer of its own, whether or not it shares memory with another: nothing is written that
+    /// the other would have to see.
     fn input(&mut self, node: &Node, index: usize) -> Result<Value<Place>, OpError> {
         match &node.meta {
             Some(Value::Tensor(meta)) => {
-                let buffer = match self.storages.get(&meta.storage) {
-                    Some(known) => *known,
-                    None => self.buffer(Origin::Input(index), meta),
-                };
-                Ok(Value::Tensor(Place { buffer, meta: meta.clone() }))
+                let meta = Meta { storage: StorageId::fresh(), ..meta.clone() };
+                let buffer = self.buffer(Origin::Input(index), &meta);
+                Ok(Value::Tensor(Place { buffer, meta }))
             }
             Some(Value::Int(size)) => Ok(Value::Int(size.clone())),
             Some(Value::None) => Ok(Value::None),
@@ -225,8 +227,14 @@ impl Cutter<'_, '_> {
         if matches!(op.def.lower, Lower::View) || matches!(op.def.eval, Eval::View) {
             return inferred.try_map(&mut |meta| {
                 let buffer = self.storages.get(&meta.storage);
-                let buffer = buffer.ok_or_else(|| OpError::fault(format!("{} is a view of nothing", op.name())))?;
-                Ok(Value::Tensor(Place { buffer: *buffer, meta: meta.clone() }))
+                let buffer = *buffer.ok_or_else(|| OpError::fault(format!("{} is a view of nothing", op.name())))?;
+                let place = Place { buffer, meta: meta.clone() };
+                let known = &self.pieces.buffers[buffer.0 as usize];
+                let strided = op.schema.params.iter().any(|param| &*param.name == "storage_offset");
+                if matches!(known.origin, Origin::Input(_)) && (strided || known.dtype != meta.dtype) {
+                    self.pieces.reaches.push(place.clone());
+                }
+                Ok(Value::Tensor(place))
             });
         }
         let results = inferred.map(&mut |meta| {

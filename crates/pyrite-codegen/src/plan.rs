@@ -3,7 +3,7 @@
 use std::fmt;
 
 use pyrite_ir::lower::Place;
-use pyrite_ir::{Graph, NodeError, Registry, Value};
+use pyrite_ir::{Contract, Graph, NodeError, Registry, Value};
 use pyrite_loops::{BufferId, Kernel};
 use pyrite_trace::Stage;
 use rustc_hash::FxHashSet;
@@ -27,6 +27,10 @@ pub struct Plan {
     pub(crate) steps: Vec<Step>,
     /// All buffers, by [`BufferId`].
     pub(crate) buffers: Vec<Buffer>,
+    /// What is assumed of the inputs together.
+    pub(crate) contract: Contract,
+    /// Where pieces look beyond an input, in its storage.
+    pub(crate) reaches: Vec<Place>,
     /// What each input must look like.
     pub(crate) inputs: Vec<Value<Place>>,
     /// What is returned.
@@ -82,7 +86,7 @@ impl Plan {
             bring_together(&mut cut.pieces);
         }
         let emitting = pyrite_trace::step("emit");
-        let Pieces { buffers, pieces, inputs, output, fallbacks, .. } = cut;
+        let Pieces { buffers, pieces, inputs, reaches, output, fallbacks, .. } = cut;
         let frees = last_uses(&pieces, &output);
         let mut steps: Vec<Step> = Vec::with_capacity(pieces.len());
         for (piece, frees) in pieces.into_iter().zip(frees) {
@@ -137,7 +141,7 @@ impl Plan {
         }
         settle_chains(&mut steps, &buffers, decisions);
         drop(emitting);
-        let plan = Self { steps, buffers, inputs, output, fallbacks };
+        let plan = Self { steps, buffers, contract: Contract::of_sizes(graph), reaches, inputs, output, fallbacks };
         listing::tell_schedule(|| plan.to_string());
         listing::tell_kernels(&plan.buffers, plan.loops());
         Ok(plan)

@@ -14,12 +14,11 @@ use std::sync::Arc;
 
 use pyrite_interp::{Context, call};
 use pyrite_ir::lower::Place;
-use pyrite_ir::{Graph, Meta, Node, NodeError, OpError, Registry, Value};
+use pyrite_ir::{Graph, Node, NodeError, OpError, Registry, Symbols, Value};
 use pyrite_loops::{BufferId, Kernel};
 use pyrite_passes::Gate;
-use pyrite_sym::SymInt;
 use pyrite_tensor::random::TorchGenerator;
-use pyrite_tensor::{Layout, Storage, Tensor};
+use pyrite_tensor::{Held, Layout, Storage, Tensor};
 
 use crate::Generator;
 use crate::chain::{Batch, Chain, Link};
@@ -27,7 +26,7 @@ use crate::chain_run::{Extents, Given, Operands};
 use crate::convolutions::{Convolution, Ran};
 use crate::decisions::Decisions;
 use crate::heirs::Heir;
-use crate::loops::{Loops, Symbols, eval};
+use crate::loops::{Loops, Memory};
 use crate::pieces::{Origin, Outside};
 pub use crate::plan::Plan;
 use crate::plan::{Action, Step};
@@ -105,8 +104,9 @@ impl Program {
         random: &mut TorchGenerator,
         observe: &mut Observer<'_>,
     ) -> Result<Value<Tensor>, NodeError> {
-        let symbols = self.symbols(&inputs)?;
-        let mut memory: Vec<Option<Storage>> = vec![None; self.plan.buffers.len()];
+        let symbols = self.plan.contract.bind(&inputs)?;
+        let _held = held(&inputs);
+        let mut memory: Vec<Option<Memory>> = vec![None; self.plan.buffers.len()];
         self.enter(inputs, &symbols, &mut memory)?;
         let context = Context::with_generator(registry, random.clone());
         for (step, weight) in self.plan.steps.iter().zip(&self.weights) {
@@ -153,45 +153,22 @@ impl Program {
         *random = context.rng.into_inner();
         let output =
             self.plan.output.try_map(&mut |place| self.tensor(place, &symbols, &mut memory).map(Value::Tensor))?;
-        Ok(with_numbers(output, &symbols)?)
+        Ok(symbols.numbers(output)?)
     }
 
-    /// The values of the graph's symbols, and a check that inputs are what the program was compiled for.
-    fn symbols(&self, inputs: &[Value<Tensor>]) -> Result<Symbols, OpError> {
-        if inputs.len() != self.plan.inputs.len() {
-            let (wanted, given) = (self.plan.inputs.len(), inputs.len());
-            return Err(OpError::invalid(format!("the program takes {wanted} inputs, {given} were given")));
-        }
-        let mut symbols = Symbols::new();
-        let mut bind = |size: &SymInt, value: i64| {
-            if let Some(name) = size.to_expr().as_symbol() {
-                symbols.entry(name.into()).or_insert(value);
-            }
-        };
-        for (wanted, given) in self.plan.inputs.iter().zip(inputs) {
-            match (wanted, given) {
-                (Value::Int(size), Value::Int(value)) => bind(size, value.as_int().unwrap_or_default()),
-                (Value::Tensor(place), Value::Tensor(tensor)) if place.meta.rank() == tensor.rank() => {
-                    let meta = &place.meta;
-                    meta.shape.iter().zip(tensor.shape()).for_each(|(size, value)| bind(size, *value));
-                    meta.stride.iter().zip(tensor.stride()).for_each(|(size, value)| bind(size, *value));
-                }
-                _ => {}
-            }
-        }
-        Ok(symbols)
-    }
-
-    /// Puts the inputs where kernels find them; an input that lies otherwise than it was said is copied.
+    /// Puts the inputs where kernels find them; an input whose strides are not those that were said is copied.
     fn enter(
         &self,
         inputs: Vec<Value<Tensor>>,
         symbols: &Symbols,
-        memory: &mut [Option<Storage>],
+        memory: &mut [Option<Memory>],
     ) -> Result<(), OpError> {
         for (wanted, given) in self.plan.inputs.iter().zip(inputs) {
-            let (Value::Tensor(place), Value::Tensor(tensor)) = (wanted, given) else { continue };
-            let layout = layout_of(&place.meta, symbols)?;
+            let Value::Tensor(place) = wanted else { continue };
+            let Value::Tensor(tensor) = given else {
+                return Err(OpError::invalid(format!("an input is {}, the program takes a tensor", given.kind())));
+            };
+            let layout = symbols.layout(&place.meta)?;
             if tensor.dtype() != place.meta.dtype || *tensor.shape() != *layout.shape {
                 return Err(OpError::invalid(format!(
                     "an input is {} {:?}, the program was compiled for {} {:?}",
@@ -201,31 +178,42 @@ impl Program {
                     layout.shape
                 )));
             }
-            let slot = &mut memory[place.buffer.0 as usize];
-            if *tensor.layout() == layout {
-                *slot = Some(tensor.storage().clone());
-            } else if slot.is_none() {
-                let bytes = eval(&crate::pieces::extent(&place.meta), symbols)? as usize * tensor.dtype().size();
+            let reaches = self.plan.reaches.iter().filter(|reach| reach.buffer == place.buffer);
+            let found = if *tensor.stride() == *layout.stride {
+                let start = (tensor.layout().offset - layout.offset) * tensor.dtype().size() as i64;
+                Memory { storage: tensor.storage().clone(), start }
+            } else if reaches.clone().next().is_none() {
+                let bytes = symbols.eval(&crate::pieces::extent(&place.meta))? as usize * tensor.dtype().size();
                 let copy = Tensor::new(Storage::recycled(bytes), tensor.dtype(), layout)?;
                 copy.write_from(&tensor);
-                *slot = Some(copy.storage().clone());
+                Memory::whole(copy.storage().clone())
+            } else {
+                return Err(OpError::invalid(format!(
+                    "an input has strides {:?}, the program looks at its storage and was compiled for {:?}",
+                    tensor.stride(),
+                    layout.stride
+                )));
+            };
+            memory[place.buffer.0 as usize] = Some(found);
+            for reach in reaches {
+                placed(reach, symbols, memory)?;
             }
         }
         Ok(())
     }
 
     /// A tensor of the program, its buffer filled.
-    fn tensor(&self, place: &Place, symbols: &Symbols, memory: &mut [Option<Storage>]) -> Result<Tensor, OpError> {
+    fn tensor(&self, place: &Place, symbols: &Symbols, memory: &mut [Option<Memory>]) -> Result<Tensor, OpError> {
         self.provide(place.buffer, symbols, memory)?;
         placed(place, symbols, memory)
     }
 
     /// Makes sure that a buffer has memory.
-    fn provide(&self, id: BufferId, symbols: &Symbols, memory: &mut [Option<Storage>]) -> Result<(), OpError> {
+    fn provide(&self, id: BufferId, symbols: &Symbols, memory: &mut [Option<Memory>]) -> Result<(), OpError> {
         let slot = &mut memory[id.0 as usize];
         if slot.is_none() {
             let buffer = &self.plan.buffers[id.0 as usize];
-            *slot = Some(match &buffer.origin {
+            *slot = Some(Memory::whole(match &buffer.origin {
                 Origin::Constant(name) => {
                     let tensor = self.constants.get(name);
                     tensor.ok_or_else(|| OpError::fault(format!("no constant {name}")))?.storage().clone()
@@ -234,15 +222,15 @@ impl Program {
                     return Err(OpError::fault(format!("input {number} was given back too early")));
                 }
                 Origin::Computed | Origin::Scratch => {
-                    Storage::recycled(eval(&buffer.elements, symbols)? as usize * buffer.dtype.size())
+                    Storage::recycled(symbols.eval(&buffer.elements)? as usize * buffer.dtype.size())
                 }
-            });
+            }));
         }
         Ok(())
     }
 
     /// Gives the memory of what dies in a step to the results that are written over it, where nobody else has it.
-    fn bequeath(&self, step: &Step, symbols: &Symbols, memory: &mut [Option<Storage>]) -> Result<(), OpError> {
+    fn bequeath(&self, step: &Step, symbols: &Symbols, memory: &mut [Option<Memory>]) -> Result<(), OpError> {
         for Heir { of, heir } in &step.heirs {
             // What an earlier step has written a part of lies where it is.
             if memory[heir.0 as usize].is_some() {
@@ -252,15 +240,17 @@ impl Program {
                 self.provide(*of, symbols, memory)?;
             }
             let result = &self.plan.buffers[heir.0 as usize];
-            let bytes = eval(&result.elements, symbols)? as usize * result.dtype.size();
-            let free =
-                |storage: &&Storage| storage.is_unique() && storage.stamp().is_some() && storage.nbytes() == bytes;
+            let bytes = symbols.eval(&result.elements)? as usize * result.dtype.size();
+            let free = |memory: &&Memory| {
+                let Memory { storage, start } = memory;
+                *start == 0 && storage.nbytes() == bytes && storage.stamp().is_some() && storage.is_unique()
+            };
             memory[heir.0 as usize] = memory[of.0 as usize].as_ref().filter(free).cloned();
         }
         Ok(())
     }
 
-    fn run_loops(&self, loops: &Loops, symbols: &Symbols, memory: &mut [Option<Storage>]) -> Result<(), OpError> {
+    fn run_loops(&self, loops: &Loops, symbols: &Symbols, memory: &mut [Option<Memory>]) -> Result<(), OpError> {
         self.provide_for(loops, symbols, memory, &[])?;
         loops.ready(&self.plan.buffers, symbols, memory, &[])?.run()
     }
@@ -271,7 +261,7 @@ impl Program {
         (product, weight): (&Product, &Weight),
         context: &Context<'_>,
         symbols: &Symbols,
-        memory: &mut [Option<Storage>],
+        memory: &mut [Option<Memory>],
     ) -> Result<Value<Tensor>, OpError> {
         let operands = product.operands(|place| self.tensor(place, symbols, memory))?;
         let loops = product.follower.as_ref().map(|follower| &follower.loops);
@@ -297,7 +287,7 @@ impl Program {
         (convolution, weight): (&Convolution, &Weight),
         context: &Context<'_>,
         symbols: &Symbols,
-        memory: &mut [Option<Storage>],
+        memory: &mut [Option<Memory>],
     ) -> Result<Value<Tensor>, OpError> {
         let operands = convolution.operands(|place| self.tensor(place, symbols, memory))?;
         if convolution.run(&operands, weight) == Ran::No {
@@ -323,11 +313,11 @@ impl Program {
         chain: &Chain,
         context: &Context<'_>,
         symbols: &Symbols,
-        memory: &mut [Option<Storage>],
+        memory: &mut [Option<Memory>],
     ) -> Result<(), NodeError> {
         let mut extents = Vec::new();
         for batch in chain.products() {
-            let (lhs, out) = (layout_of(&batch.lhs.meta, symbols)?, layout_of(&batch.out.meta, symbols)?);
+            let (lhs, out) = (symbols.layout(&batch.lhs.meta)?, symbols.layout(&batch.out.meta)?);
             extents.push(Extents::of(&lhs.shape, &out.shape));
         }
         if extents.iter().any(|extents| extents.is_small()) {
@@ -369,7 +359,7 @@ impl Program {
         batch: &Batch,
         context: &Context<'_>,
         symbols: &Symbols,
-        memory: &mut [Option<Storage>],
+        memory: &mut [Option<Memory>],
     ) -> Result<(), OpError> {
         // A call knows one dimension that numbers matrices.
         let mut operand = |place: &Place| {
@@ -391,7 +381,7 @@ impl Program {
         &self,
         loops: &Loops,
         symbols: &Symbols,
-        memory: &mut [Option<Storage>],
+        memory: &mut [Option<Memory>],
         but: &[BufferId],
     ) -> Result<(), OpError> {
         for access in &loops.kernel.accesses {
@@ -410,15 +400,26 @@ impl fmt::Display for Program {
     }
 }
 
-fn layout_of(meta: &Meta, symbols: &Symbols) -> Result<Layout, OpError> {
-    let all = |sizes: &[SymInt]| sizes.iter().map(|size| eval(size, symbols)).collect::<Result<Vec<_>, _>>();
-    Ok(Layout::new(&all(&meta.shape)?, &all(&meta.stride)?, eval(&meta.offset, symbols)?))
+/// Keeps others from writing to inputs that they hold too while code reads them by address. What the program alone holds
+/// nobody else can write to, and its memory may be used again.
+fn held(inputs: &[Value<Tensor>]) -> Vec<Held> {
+    let tensors = inputs.iter().filter_map(Value::as_tensor);
+    tensors.filter(|tensor| !tensor.storage().is_unique()).map(|tensor| tensor.storage().hold()).collect()
 }
 
-fn placed(place: &Place, symbols: &Symbols, memory: &[Option<Storage>]) -> Result<Tensor, OpError> {
-    let storage = memory[place.buffer.0 as usize].clone();
-    let storage = storage.ok_or_else(|| OpError::fault("a buffer is read before it is filled"))?;
-    Ok(Tensor::new(storage, place.meta.dtype, layout_of(&place.meta, symbols)?)?)
+/// A tensor in the memory of its buffer.
+fn placed(place: &Place, symbols: &Symbols, memory: &[Option<Memory>]) -> Result<Tensor, OpError> {
+    let memory = memory[place.buffer.0 as usize].clone();
+    let Memory { storage, start } = memory.ok_or_else(|| OpError::fault("a buffer is read before it is filled"))?;
+    let (layout, size) = (symbols.layout(&place.meta)?, place.meta.dtype.size() as i64);
+    if start % size != 0 && layout.numel() > 0 {
+        let dtype = place.meta.dtype;
+        return Err(OpError::invalid(format!(
+            "the offset of an input, {start} bytes, is no multiple of {dtype}'s size"
+        )));
+    }
+    let offset = layout.offset + start / size;
+    Ok(Tensor::new(storage, place.meta.dtype, Layout { offset, ..layout })?)
 }
 
 /// Makes the call of an operator, and keeps the memory of its results.
@@ -426,14 +427,14 @@ fn run_outside(
     outside: &Outside,
     context: &Context<'_>,
     symbols: &Symbols,
-    memory: &mut [Option<Storage>],
+    memory: &mut [Option<Memory>],
 ) -> Result<Value<Tensor>, OpError> {
     let args = outside
         .args
         .iter()
         .map(|arg| {
             let tensors = arg.try_map(&mut |place| placed(place, symbols, memory).map(Value::Tensor))?;
-            with_sizes(tensors, symbols)
+            symbols.numbers(tensors)
         })
         .collect::<Result<Vec<_>, OpError>>()?;
     let value = call(context, &outside.op, args)?;
@@ -445,30 +446,14 @@ fn run_outside(
         return Err(OpError::fault(format!("{} results instead of {}", found.len(), wanted.len())));
     }
     for (place, tensor) in wanted.iter().zip(found) {
-        let layout = layout_of(&place.meta, symbols)?;
-        if tensor.numel() > 0 && (*tensor.layout() != layout || tensor.dtype() != place.meta.dtype) {
-            return Err(OpError::fault(format!("a result lies as {:?}, inferred was {layout:?}", tensor.layout())));
+        let layout = symbols.layout(&place.meta)?;
+        let lies = tensor.layout();
+        let alike = lies.shape == layout.shape && lies.stride == layout.stride && tensor.dtype() == place.meta.dtype;
+        if tensor.numel() > 0 && !alike {
+            return Err(OpError::fault(format!("a result lies as {lies:?}, inferred was {layout:?}")));
         }
-        memory[place.buffer.0 as usize] = Some(tensor.storage().clone());
+        let start = (lies.offset - layout.offset) * tensor.dtype().size() as i64;
+        memory[place.buffer.0 as usize] = Some(Memory { storage: tensor.storage().clone(), start });
     }
     Ok(value)
-}
-
-fn with_sizes(value: Value<Tensor>, symbols: &Symbols) -> Result<Value<Tensor>, OpError> {
-    Ok(match value {
-        Value::Int(size) => Value::Int(eval(&size, symbols)?.into()),
-        Value::List(items) => Value::List(items.into_iter().map(|v| with_sizes(v, symbols)).collect::<Result<_, _>>()?),
-        other => other,
-    })
-}
-
-/// A result in which symbolic numbers have their values.
-fn with_numbers(value: Value<Tensor>, symbols: &Symbols) -> Result<Value<Tensor>, OpError> {
-    Ok(match value {
-        Value::Int(size) => Value::Int(eval(&size, symbols)?.into()),
-        Value::List(items) => {
-            Value::List(items.into_iter().map(|item| with_numbers(item, symbols)).collect::<Result<_, _>>()?)
-        }
-        other => other,
-    })
 }

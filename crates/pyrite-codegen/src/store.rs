@@ -23,7 +23,12 @@ pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-", env!("PYRITE_C
 pub struct CodeKey(pub [u8; 32]);
 
 /// Keeps code.
-pub trait CodeStore {
+///
+/// # Safety
+/// What is given back runs. [`Self::ready`] gives only code that [`Self::keep`] was given for the same key, and
+/// [`Self::written`] only bytes that such code gave ([`Code::written`]), in this process or in another one of the same
+/// [`VERSION`], and that nobody else can have changed.
+pub unsafe trait CodeStore {
     /// Code that is ready to run.
     fn ready(&self, key: &CodeKey) -> Option<Arc<dyn Code>>;
 
@@ -37,7 +42,9 @@ pub trait CodeStore {
 /// Keeps nothing.
 pub struct Nothing;
 
-impl CodeStore for Nothing {
+// SAFETY: it gives nothing.
+#[expect(unsafe_code, reason = "a promise about code that runs")]
+unsafe impl CodeStore for Nothing {
     fn ready(&self, _: &CodeKey) -> Option<Arc<dyn Code>> {
         None
     }

@@ -13,13 +13,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pyrite_autograd::{Joint, MinCut, Partition, default_partition, joint_of, min_cut_partition};
+use pyrite_autograd::{Joint, MinCut, Partition, Read, default_partition, joint_of, min_cut_partition};
 use pyrite_ir::dump::{dump, runnable, tell};
-use pyrite_ir::{Graph, NodeError, OpError, Value};
+use pyrite_ir::{Contract, Graph, NodeError, OpError, Value};
 use pyrite_ops::registry;
+use pyrite_passes::functionalize::Source;
 use pyrite_passes::{Functional, Table, autocast, cleanup, decompose, functionalize};
-use pyrite_tensor::Tensor;
 use pyrite_tensor::random::TorchGenerator;
+use pyrite_tensor::{Layout, Tensor};
 use pyrite_trace::event::Artifact;
 use pyrite_trace::{Event, Stage, Topic};
 
@@ -150,8 +151,10 @@ impl AotAutograd {
         };
         pyrite_trace::settle();
         let parameters = graph.parameters().cloned().collect();
+        // The stages have assumed more of symbolic sizes than the program did.
+        let contract = stages.functional.contract_with(graph);
         Ok(Box::new(AotExecutable {
-            functional: Arc::new(stages.functional),
+            functional: Arc::new(Functional { contract, ..stages.functional }),
             forward,
             backward,
             constants,
@@ -345,7 +348,7 @@ impl Executable for AotExecutable {
         let entered = self.functional.enter(&inputs, &self.constants)?;
         drop(inputs);
         let keep = self.functional.keeps(&entered);
-        let sizes = self.functional.sizes(&entered);
+        let sizes = self.functional.sizes(&entered)?;
         let mut results = self.forward.run(entered, random, observe)?;
         let produced = self.functional.resolved(sizes, &results)?;
         let Some(half) = &self.backward else {
@@ -368,6 +371,10 @@ impl Executable for AotExecutable {
         Ok(Forward { outputs, backward: Some(Box::new(backward)) })
     }
 
+    fn contract(&self) -> Option<&Contract> {
+        Some(&self.functional.contract)
+    }
+
     fn rewrites(&self) -> &[String] {
         &self.rewrites
     }
@@ -387,6 +394,20 @@ impl Executable for AotExecutable {
     }
 }
 
+/// What a tensor that lies in an input is once the input lies elsewhere; `None` where that cannot be said.
+fn renewed(tensor: &Tensor, before: &Tensor, now: &Tensor) -> Option<Tensor> {
+    if before.dtype() != now.dtype() || before.shape() != now.shape() {
+        return None;
+    }
+    let (layout, from, to) = (tensor.layout(), before.layout(), now.layout());
+    if layout == from {
+        return Some(now.clone());
+    }
+    let offset = layout.offset - from.offset + to.offset;
+    let moved = Layout { offset, ..layout.clone() };
+    (from.stride == to.stride && tensor.dtype() == now.dtype()).then(|| now.view(now.dtype(), moved).ok())?
+}
+
 /// Values that a write to a tensor leaves alone: those that share its memory are copied.
 fn unwritten(values: Vec<Value<Tensor>>, written: &Value<Tensor>) -> Result<Vec<Value<Tensor>>, OpError> {
     let Value::Tensor(written) = written else { return Ok(values) };
@@ -395,6 +416,17 @@ fn unwritten(values: Vec<Value<Tensor>>, written: &Value<Tensor>) -> Result<Vec<
         other => Ok(other),
     };
     values.into_iter().map(apart).collect()
+}
+
+/// Saved values in the memory that its owners have now.
+pub(crate) fn current(saved: Vec<Value<Tensor>>) -> Result<Vec<Value<Tensor>>, OpError> {
+    let now = |value: Value<Tensor>| match value {
+        Value::Tensor(tensor) => tensor.current().map(Value::Tensor).map_err(|error| {
+            OpError::invalid(format!("memory that backward reads was freed or made smaller since forward: {error}"))
+        }),
+        other => Ok(other),
+    };
+    saved.into_iter().map(now).collect()
 }
 
 #[derive(Clone)]
@@ -416,12 +448,31 @@ impl Backward for AotBackward {
         Box::new(self.clone())
     }
 
+    fn replace(&mut self, inputs: &[(usize, Tensor, Tensor)]) -> Result<(), OpError> {
+        for (saved, primal) in self.saved.iter_mut().zip(&self.half.partition.saved_primals) {
+            let (Value::Tensor(tensor), Some((primal, read))) = (&*saved, primal) else { continue };
+            let Source::Input(input) = &self.functional.sources[*primal] else { continue };
+            let Some((_, before, now)) = inputs.iter().find(|(index, ..)| index == input) else { continue };
+            let renewed = match read {
+                Read::Storage => continue,
+                Read::Itself => renewed(tensor, before, now),
+                Read::Both => None,
+            };
+            *saved = Value::Tensor(renewed.ok_or_else(|| {
+                OpError::invalid(format!(
+                    "input {input} was given other data since forward, and backward needs it; call the program again"
+                ))
+            })?);
+        }
+        Ok(())
+    }
+
     fn run(
         mut self: Box<Self>,
         tangents: Vec<Tensor>,
         observe: &mut Observer<'_>,
     ) -> Result<InputGradients, NodeError> {
-        let mut inputs = std::mem::take(&mut self.saved);
+        let mut inputs = current(std::mem::take(&mut self.saved))?;
         inputs.extend(tangents.into_iter().map(Value::Tensor));
         let gradients = self.half.compiled.run(inputs, &mut self.random, observe)?;
         Ok(gradients_of(&self.functional, &self.parameters, self.inputs, &gradients))

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock, RwLock};
 use std::time::Duration;
 
 use pyrite_interp::Mode;
-use pyrite_ir::{Graph, Node, NodeError, Operator, Value};
+use pyrite_ir::{Contract, Graph, Node, NodeError, OpError, Operator, Value};
 use pyrite_passes::{Gate, Random};
 use pyrite_tensor::Tensor;
 use pyrite_tensor::random::TorchGenerator;
@@ -108,7 +108,14 @@ pub trait Backward: Send {
     /// The same backward half for another run: what was saved is shared, not copied, and lives until both are gone.
     fn again(&self) -> Box<dyn Backward>;
 
-    /// The gradients of the inputs from those of the wanted outputs, in their order.
+    /// Takes inputs as they are now, by their position, with what they were when the program ran forward: they were given
+    /// other memory since. What was saved of the memory they had stays as it is.
+    fn replace(&mut self, _inputs: &[(usize, Tensor, Tensor)]) -> Result<(), OpError> {
+        Ok(())
+    }
+
+    /// The gradients of the inputs from those of the wanted outputs, in their order. External memory that was saved is
+    /// read where its owner has it now.
     fn run(self: Box<Self>, tangents: Vec<Tensor>, observe: &mut Observer<'_>) -> Result<InputGradients, NodeError>;
 }
 
@@ -126,6 +133,11 @@ pub trait Executable: Send + Sync {
         observe: &mut Observer<'_>,
     ) -> Result<Forward, NodeError> {
         self.run(inputs, observe)
+    }
+
+    /// What it assumes of its inputs, where that is more than their types, sizes and strides.
+    fn contract(&self) -> Option<&Contract> {
+        None
     }
 
     /// The optional decisions (rewrites, lowerings, fusions) that were made for it, in the order of their numbers:

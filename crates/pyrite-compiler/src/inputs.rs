@@ -81,6 +81,23 @@ pub fn load(spec: &InputSpec, file: &Path, seed: u64) -> Result<Inputs, Diagnost
     Ok(Inputs { values, generated })
 }
 
+/// Says of placeholders where in memory their inputs lie, and all of those that nothing is known of: a text does not say
+/// which inputs share memory.
+pub fn describe(graph: &mut Graph, inputs: &[Value<Tensor>]) {
+    let placeholders: Vec<_> = graph.placeholders().map(|(id, node)| (id, node.meta.clone())).collect();
+    for ((id, known), input) in placeholders.into_iter().zip(inputs) {
+        let meta = match (known, input) {
+            (Some(Value::Tensor(meta)), Value::Tensor(tensor)) => {
+                let own = Meta::of(tensor);
+                Value::Tensor(Meta { offset: own.offset, storage: own.storage, ..meta })
+            }
+            (Some(_), _) => continue,
+            (None, input) => input.map(&mut |tensor| Meta::of(tensor)),
+        };
+        graph.set_meta(id, meta);
+    }
+}
+
 /// Inputs for a graph whose text says nothing of them: random ones of the placeholders' annotated types.
 pub fn generate(graph: &Graph, file: &Path, seed: u64) -> Result<Inputs, Diagnostic> {
     let mut generator = TorchGenerator::new(seed);

@@ -209,6 +209,7 @@ pub(crate) fn prepared(graph: &Graph, inputs: &[Value<Tensor>], mode: Mode) -> (
     if mode == Mode::Fp64 {
         in_double(&mut graph, &mut inputs);
     }
+    pyrite_compiler::inputs::describe(&mut graph, &inputs);
     (graph, inputs)
 }
 

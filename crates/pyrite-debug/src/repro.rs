@@ -246,14 +246,6 @@ pub fn candidate_of(path: &Path, seed: u64) -> Result<Candidate, String> {
     }
     .map_err(|problem| problem.to_string())?;
     let mut graph = read.graph;
-    let unknown: Vec<_> = graph
-        .placeholders()
-        .zip(&inputs.values)
-        .filter(|((_, node), _)| node.meta.is_none())
-        .map(|((id, _), value)| (id, value.map(&mut |t| Meta::of(t))))
-        .collect();
-    for (id, meta) in unknown {
-        graph.set_meta(id, meta);
-    }
+    inputs::describe(&mut graph, &inputs.values);
     Ok(Candidate { graph, inputs: inputs.values, seed })
 }

@@ -33,7 +33,7 @@ use pyrite_tensor::random::TorchGenerator;
 use crate::judge::{Broken, Precision, Question, judge_backends, prepared};
 use crate::repro::{Folder, RepoError};
 use crate::running::Running;
-use crate::signals::{self, Trail};
+use crate::signals::{self, Heard, Trail};
 use crate::switches::Switches;
 use crate::tracing::Tracing;
 
@@ -138,11 +138,12 @@ impl Drop for Inside {
 
 /// The backend, leaving repros behind; see the module's text.
 pub fn wrap_compiler_debug(backend: &Backend, config: &WrapConfig) -> Backend {
-    signals::install();
+    let heard = Arc::new(signals::install());
     let (inner, config) = (backend.clone(), Arc::new(config.clone()));
     match config.after {
         ReproAfter::Capture => Backend::new(&backend.name, &backend.help, move |graph, options| {
-            let debugged = Debugged { backend: inner.clone(), config: config.clone(), options: options.clone(), graph };
+            let (backend, config, options) = (inner.clone(), config.clone(), options.clone());
+            let debugged = Debugged { backend, config, options, graph, _heard: heard.clone() };
             Ok(Box::new(debugged.compiled()))
         }),
         ReproAfter::Aot => {
@@ -153,7 +154,8 @@ pub fn wrap_compiler_debug(backend: &Backend, config: &WrapConfig) -> Backend {
             };
             let halves = aot_autograd(Arc::new(move |graph, options| {
                 let options = Options { direction: Direction::Forward, ..options.clone() };
-                Ok(Arc::new(Half { backend: inner.clone(), config: config.clone(), options, graph }))
+                let (backend, config) = (inner.clone(), config.clone());
+                Ok(Arc::new(Half { backend, config, options, graph, heard: heard.clone() }))
             }));
             halves.decompositions(table).backend(&backend.name, &backend.help)
         }
@@ -166,6 +168,7 @@ struct Half {
     config: Arc<WrapConfig>,
     options: Options,
     graph: Graph,
+    heard: Arc<Heard>,
 }
 
 impl Compiled for Half {
@@ -180,6 +183,7 @@ impl Compiled for Half {
             config: self.config.clone(),
             options: self.options.clone(),
             graph: self.graph.clone(),
+            _heard: self.heard.clone(),
         };
         match debugged.compiled().run(inputs, observe)?.outputs {
             Value::List(items) => Ok(items),
@@ -195,6 +199,8 @@ struct Debugged {
     config: Arc<WrapConfig>,
     options: Options,
     graph: Graph,
+    /// Says what is running when a signal ends the process.
+    _heard: Arc<Heard>,
 }
 
 impl Debugged {
@@ -511,6 +517,10 @@ impl Backward for WrappedBackward {
             running: Running::new(&self.debugged.backend.name, &self.debugged.graph, &self.graphs),
             written: self.written.clone(),
         })
+    }
+
+    fn replace(&mut self, inputs: &[(usize, Tensor, Tensor)]) -> Result<(), OpError> {
+        self.inner.replace(inputs)
     }
 
     fn run(self: Box<Self>, tangents: Vec<Tensor>, observe: &mut Observer<'_>) -> Result<InputGradients, NodeError> {

@@ -238,7 +238,7 @@ fn a_segfault_leaves_its_repro_and_the_name_of_the_node() {
 fn a_process_that_is_heard_names_the_node_without_a_wrapper() {
     const CHILD: &str = "PYRITE_TEST_WRAPPER_CHILD";
     if std::env::var_os(CHILD).is_some() {
-        pyrite_debug::signals::install();
+        let _heard = pyrite_debug::signals::install();
         let _ = run(&deadly());
         unreachable!("the backend has died");
     }

@@ -2,11 +2,10 @@
 //!
 //! Values are freed at their last use. Symbolic sizes get their values from the inputs before the first node runs.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
 use pyrite_ir::infer::infer;
-use pyrite_ir::{Eval, Graph, Kind, Meta, Node, NodeError, NodeId, OpError, Operator, Switch, Target, Value};
+use pyrite_ir::{
+    Contract, Eval, Graph, Kind, Meta, Node, NodeError, NodeId, OpError, Operator, Switch, Symbols, Target, Value,
+};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Storage, Tensor};
 
@@ -51,13 +50,7 @@ impl Interpreter<'_> {
         inputs: Vec<Value<Tensor>>,
         observe: &mut Observer<'_>,
     ) -> Result<Value<Tensor>, NodeError> {
-        let expected = graph.placeholders().count();
-        if inputs.len() != expected {
-            return Err(
-                OpError::invalid(format!("the graph takes {expected} inputs, {} were given", inputs.len())).into()
-            );
-        }
-        let symbols = bind_symbols(graph, &inputs)?;
+        let symbols = Contract::of_sizes(graph).bind(&inputs)?;
         let mut doubles = Doubles::default();
         if self.mode == Mode::Fp64 {
             inputs.iter().for_each(|value| value.each(&mut |tensor| doubles.expect(tensor)));
@@ -102,7 +95,7 @@ impl Interpreter<'_> {
     fn arguments(
         node: &Node,
         values: &[Option<Value<Tensor>>],
-        symbols: &HashMap<Arc<str>, i64>,
+        symbols: &Symbols,
     ) -> Result<Vec<Value<Tensor>>, NodeError> {
         let look_up = |id: &NodeId| {
             values[id.0 as usize]
@@ -111,7 +104,7 @@ impl Interpreter<'_> {
         };
         node.args
             .iter()
-            .map(|arg| known_sizes(arg.try_map(&mut |id| look_up(id))?, symbols).map_err(|e| NodeError::at(node, e)))
+            .map(|arg| symbols.numbers(arg.try_map(&mut |id| look_up(id))?).map_err(|e| NodeError::at(node, e)))
             .collect()
     }
 
@@ -271,53 +264,4 @@ fn differs(inferred: &Value<Meta>, actual: &Value<Meta>) -> Option<String> {
         (Value::Tensor(_) | Value::List(_), other) => Some(format!("{} was computed", other.kind())),
         _ => None,
     }
-}
-
-/// The values of a graph's symbols: read off the inputs whose metadata names them.
-fn bind_symbols(graph: &Graph, inputs: &[Value<Tensor>]) -> Result<HashMap<Arc<str>, i64>, OpError> {
-    let mut symbols = HashMap::new();
-    for ((_, node), input) in graph.placeholders().zip(inputs) {
-        match (&node.meta, input) {
-            (Some(Value::Int(size)), Value::Int(value)) => bind(&mut symbols, size, value.as_int())?,
-            (Some(Value::Tensor(meta)), Value::Tensor(tensor)) if meta.rank() == tensor.rank() => {
-                for (size, value) in meta.shape.iter().zip(tensor.shape()) {
-                    bind(&mut symbols, size, Some(*value))?;
-                }
-            }
-            _ => {}
-        }
-    }
-    for constraint in graph.env.constraints() {
-        if constraint.holds(&|name| symbols.get(name).copied()) == Some(false) {
-            return Err(OpError::Invalid(format!("the inputs break the graph's constraint {constraint}")));
-        }
-    }
-    Ok(symbols)
-}
-
-fn bind(symbols: &mut HashMap<Arc<str>, i64>, size: &SymInt, value: Option<i64>) -> Result<(), OpError> {
-    let expr = size.to_expr();
-    let (Some(name), Some(value)) = (expr.as_symbol(), value) else { return Ok(()) };
-    match symbols.insert(name.into(), value) {
-        Some(old) if old != value => {
-            Err(OpError::Invalid(format!("the size {name} is both {old} and {value} in the inputs")))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// The value with every symbolic number replaced by its value.
-fn known_sizes(value: Value<Tensor>, symbols: &HashMap<Arc<str>, i64>) -> Result<Value<Tensor>, OpError> {
-    Ok(match value {
-        Value::Int(size @ SymInt::Expr(_)) => {
-            let known = size.to_expr().evaluate(&|name| symbols.get(name).copied());
-            Value::Int(
-                known.ok_or_else(|| OpError::Invalid(format!("the size {size} is not bound by any input")))?.into(),
-            )
-        }
-        Value::List(items) => {
-            Value::List(items.into_iter().map(|v| known_sizes(v, symbols)).collect::<Result<_, _>>()?)
-        }
-        other => other,
-    })
 }

@@ -7,6 +7,7 @@
 //! `pyrite-reader`.
 
 pub mod args;
+pub mod contract;
 pub mod dump;
 pub mod emit;
 pub mod error;
@@ -27,6 +28,7 @@ pub mod value;
 pub mod verify;
 
 pub use args::{Args, FromNumber};
+pub use contract::{Contract, Given, Symbols};
 pub use emit::{Emit, Handle};
 pub use error::{NodeError, OpError};
 pub use graph::{Builder, Graph, Kind, Node, NodeId, Target};

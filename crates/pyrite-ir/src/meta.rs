@@ -50,13 +50,13 @@ impl StorageId {
     /// An identity that no other value has.
     pub fn fresh() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        // Identities of real storages are addresses; an odd number is never one.
+        // Identities of real storages are even.
         Self(NEXT.fetch_add(2, Ordering::Relaxed))
     }
 
-    /// The identity of a real storage while it lives.
+    /// The identity of a real storage, which no other ever has.
     pub fn of(tensor: &Tensor) -> Self {
-        Self(tensor.storage().id() as u64)
+        Self(tensor.storage().id() as u64 * 2)
     }
 }
 

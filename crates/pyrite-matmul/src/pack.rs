@@ -9,7 +9,11 @@ use crate::tile::{Isa, Lane, PANEL, pairs};
 use crate::{Matrix, Shape};
 
 /// An element that products of `T` are taken of.
-pub trait Source<T: Lane>: Copy + Send + Sync + 'static {
+///
+/// # Safety
+/// Where [`Self::SAME`] is true, the type has the size, the alignment and the valid bits of `T`: matrices of it are read as
+/// matrices of `T`.
+pub unsafe trait Source<T: Lane>: Copy + Send + Sync + 'static {
     /// Whether its bits are those of a `T`.
     const SAME: bool;
     /// Its value, as microkernels take it.
@@ -22,7 +26,8 @@ pub trait Source<T: Lane>: Copy + Send + Sync + 'static {
 
 macro_rules! source {
     ($($from:ty => $to:ty, $same:literal, |$x:ident| $value:expr;)*) => {
-        $(impl Source<$to> for $from {
+        // SAFETY: only a type itself is said to be the same.
+        $(unsafe impl Source<$to> for $from {
             const SAME: bool = $same;
             fn value(self) -> $to {
                 let $x = self;
@@ -44,7 +49,8 @@ source! {
 #[repr(transparent)]
 pub struct Pair(f32);
 
-impl Source<f32> for Pair {
+// SAFETY: it is a transparent `f32`.
+unsafe impl Source<f32> for Pair {
     const SAME: bool = true;
 
     fn value(self) -> f32 {

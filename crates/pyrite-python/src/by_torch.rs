@@ -13,8 +13,7 @@ use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyString, PyTuple};
-use pyrite_capture::source::NUMBER;
-use pyrite_ir::{Graph as Ir, Kind, NodeId, Schema, Switch, Target, Value};
+use pyrite_ir::{Contract, Given, Graph as Ir, Kind, NodeId, Schema, Switch, Target, Value};
 use pyrite_sym::Expr;
 use rustc_hash::FxHashMap;
 
@@ -31,8 +30,8 @@ pub struct TorchProgram {
     /// How many values there are.
     values: usize,
     outputs: Vec<Argument>,
-    /// Which dimension of which input each symbol is.
-    symbols: Vec<(Arc<str>, usize, usize)>,
+    /// What gives the symbols among sizes their values.
+    contract: Contract,
     switches: bool,
 }
 
@@ -78,24 +77,18 @@ impl TorchProgram {
         }
         let mut maker =
             Maker { py, torch: py.import("torch")?, functions: FxHashMap::default(), places: FxHashMap::default() };
-        let mut program =
-            Self { steps: Vec::new(), arity: 0, values: 0, outputs: Vec::new(), symbols: Vec::new(), switches: false };
+        let mut program = Self {
+            steps: Vec::new(),
+            arity: 0,
+            values: 0,
+            outputs: Vec::new(),
+            contract: Contract::of_sizes(graph),
+            switches: false,
+        };
         for (id, node) in graph.nodes() {
             let place = program.values;
             match &node.kind {
                 Kind::Placeholder => {
-                    if let Some(Value::Tensor(meta)) = &node.meta {
-                        for (dim, size) in meta.shape.iter().enumerate() {
-                            if let Some(name) = size.to_expr().as_symbol() {
-                                program.symbols.push((name.into(), program.arity, dim));
-                            }
-                        }
-                    }
-                    if let Some(Value::Int(size)) = &node.meta
-                        && let Some(name) = size.to_expr().as_symbol()
-                    {
-                        program.symbols.push((name.into(), program.arity, NUMBER));
-                    }
                     program.arity += 1;
                 }
                 Kind::GetAttr(name) => {
@@ -153,14 +146,13 @@ impl TorchProgram {
         let mut values: Vec<Option<Bound<'py, PyAny>>> = Vec::with_capacity(self.values);
         values.extend(arguments.iter().map(Some));
         values.resize(self.values, None);
-        let size = |name: &str| {
-            let (_, input, dim) = self.symbols.iter().find(|(symbol, _, _)| &**symbol == name)?;
-            let argument = arguments.get_item(*input).ok()?;
-            if *dim == NUMBER {
-                return argument.extract().ok();
-            }
-            shim.shape(&argument).ok()?.sizes.get(*dim).copied()
-        };
+        let inputs: Vec<Bound<'py, PyAny>> = arguments.iter().collect();
+        let symbols = self.contract.values(|input| match shim.shape(&inputs[input]) {
+            Ok(shape) => Given::Tensor { shape: shape.sizes, stride: shape.strides },
+            Err(_) => inputs[input].extract().map_or(Given::Other, Given::Int),
+        });
+        let symbols = symbols.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        let size = |name: &str| symbols.get(name);
         let mut given: Vec<Bound<'py, PyAny>> = Vec::with_capacity(16);
         for step in &self.steps {
             given.clear();

@@ -22,12 +22,14 @@ pub struct Outcome {
     appended: usize,
     /// The leaves, and the inputs, that the backward half holds.
     held: (Vec<usize>, Vec<usize>),
+    /// The inputs that it holds, as they were.
+    inputs: Vec<(usize, Tensor)>,
     /// The input that each leaf lies in, if it lies in one.
     aliases: Vec<Option<Alias>>,
 }
 
 /// An input of whose memory an output is a view: its position and, unless the output is the input itself, the size, the
-/// stride and the offset of the view.
+/// stride and the offset of the view, counted from where the input begins.
 type Alias = (usize, Option<(Vec<i64>, Vec<i64>, i64)>);
 
 impl Outcome {
@@ -54,7 +56,8 @@ impl Outcome {
             if shared.contains(&tensor.storage().id()) { alias(tensor, base, inputs) } else { None }
         };
         let aliases = leaves.iter().map(&mut alias_of).collect();
-        Self { outputs, leaves, backward: Mutex::new(backward), appended, held, aliases }
+        let inputs = held.1.iter().filter_map(|index| Some((*index, inputs[*index].clone()?))).collect();
+        Self { inputs, outputs, leaves, backward: Mutex::new(backward), appended, held, aliases }
     }
 
     /// The storages that leaves lie in.
@@ -72,7 +75,11 @@ impl Outcome {
         let mut convert = |tensor: &Tensor| -> PyResult<Bound<'py, PyAny>> {
             match aliases.next().flatten() {
                 Some((index, None)) => arguments.get_item(index),
-                Some((index, Some(view))) => arguments.get_item(index)?.call_method1("as_strided", view),
+                Some((index, Some((size, stride, offset)))) => {
+                    let base = arguments.get_item(index)?;
+                    let begin: i64 = base.call_method0("storage_offset")?.extract()?;
+                    base.call_method1("as_strided", (size, stride, begin + offset))
+                }
                 None => storages.give(py, tensor),
             }
         };
@@ -154,7 +161,7 @@ impl Outcome {
         let wanted = backward.wanted();
         let like = wanted.iter().map(|leaf| self.leaves.get(*leaf).and_then(Value::as_tensor).cloned());
         let like = like.map(|tensor| tensor.map(|tensor| (tensor.shape().to_vec(), tensor.dtype()))).collect();
-        Some(Tape { backward: Mutex::new(Some(backward)), wanted, like })
+        Some(Tape { backward: Mutex::new(Some(backward)), wanted, like, inputs: self.inputs.clone() })
     }
 }
 
@@ -171,7 +178,8 @@ fn alias(leaf: &Tensor, base: Option<usize>, inputs: &[Option<Tensor>]) -> Optio
     let equal = || sharing().find(|(_, input)| input.layout() == leaf.layout());
     let (index, input) = base.or_else(equal).or_else(|| sharing().next())?;
     let layout = leaf.layout();
-    let view = (input.layout() != layout).then(|| (layout.shape.to_vec(), layout.stride.to_vec(), layout.offset));
+    let offset = layout.offset - input.layout().offset;
+    let view = (input.layout() != layout).then(|| (layout.shape.to_vec(), layout.stride.to_vec(), offset));
     Some((index, view))
 }
 
@@ -212,28 +220,58 @@ pub struct Tape {
     #[pyo3(get)]
     wanted: Vec<usize>,
     like: Vec<Option<(Vec<i64>, pyrite_tensor::DType)>>,
+    /// The inputs that it holds, as they were when the program ran.
+    inputs: Vec<(usize, Tensor)>,
+}
+
+impl Tape {
+    /// The held inputs whose objects have other memory, or lie otherwise in it, than when the program ran.
+    fn replaced(&self, py: Python<'_>, held: &[(usize, Bound<'_, PyAny>)]) -> PyResult<Vec<(usize, Tensor, Tensor)>> {
+        let mut seen = Inputs::new(py)?;
+        let mut replaced = Vec::new();
+        for (index, object) in held {
+            let Some((_, before)) = self.inputs.iter().find(|(known, _)| known == index) else { continue };
+            let value = seen.value(object, *index).map_err(|error| {
+                let text = format!("memory that backward reads was freed or made smaller since forward: {error}");
+                PyRuntimeError::new_err(text)
+            })?;
+            let Value::Tensor(now) = value else { continue };
+            let first =
+                |tensor: &Tensor| tensor.storage().address() + tensor.layout().offset as usize * tensor.dtype().size();
+            let alike = now.shape() == before.shape() && now.stride() == before.stride();
+            if !(alike && now.dtype() == before.dtype() && (now.numel() == 0 || first(before) == first(&now))) {
+                replaced.push((*index, before.clone(), now));
+            }
+        }
+        Ok(replaced)
+    }
 }
 
 #[pymethods]
 impl Tape {
     /// The gradients of the inputs from those of the wanted outputs; `None` stands for zeros. What was saved is freed
-    /// unless it is retained.
-    #[pyo3(signature = (gradients, *, retain = false))]
+    /// unless it is retained. Held inputs, with their positions, are those that torch has saved.
+    #[pyo3(signature = (gradients, held = Vec::new(), *, retain = false))]
     fn run<'py>(
         &self,
         py: Python<'py>,
         gradients: Vec<Bound<'py, PyAny>>,
+        held: Vec<(usize, Bound<'py, PyAny>)>,
         retain: bool,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let mut kept = self.backward.lock();
         let backward = if retain { kept.as_ref().map(|backward| backward.again()) } else { kept.take() };
         drop(kept);
-        let Some(backward) = backward else {
+        let Some(mut backward) = backward else {
             return Err(PyRuntimeError::new_err(
                 "Trying to backward through the graph a second time: what a compiled program saved is freed after the first \
                  time. Specify retain_graph=True there, or call the program again.",
             ));
         };
+        let replaced = self.replaced(py, &held)?;
+        if !replaced.is_empty() {
+            backward.replace(&replaced).map_err(|error| errors::failed(&error.into(), None))?;
+        }
         let mut inputs = Inputs::new(py)?;
         let mut tangents = Vec::with_capacity(gradients.len());
         let mut known: FxHashMap<usize, Vec<(Tensor, Bound<'py, PyAny>)>> = FxHashMap::default();

@@ -10,21 +10,29 @@
 //!   was written. Their versions are counted up.
 //! - Random numbers come from torch's generator, and only programs that draw touch it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use pyrite_compiler::backend::{Backend, Executable, Forward, Options};
 use pyrite_diag::{Colour, TextRenderer};
-use pyrite_ir::{Graph as Ir, Kind, Meta, Node, NodeError, NodeId, OpError, Patch, Switch, Tag, Target, Value};
+use pyrite_ir::contract::any_call;
+use pyrite_ir::{
+    Contract, Given, Graph as Ir, Kind, Meta, Node, NodeError, NodeId, OpError, Patch, StorageId, Switch, Tag, Target,
+    Value,
+};
 use pyrite_ops::registry;
 use pyrite_passes::functionalize::Source;
 use pyrite_passes::{autocast, functionalize};
-use pyrite_tensor::Tensor;
 use pyrite_tensor::random::TorchGenerator;
-use rustc_hash::FxHashMap;
+use pyrite_tensor::{Layout, Tensor};
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::bridge::{Inputs, Shim, with_torch_generator};
+use crate::bridge::{Inputs, Overlap, Shim, with_torch_generator};
+use crate::by_torch::TorchProgram;
 use crate::debugged::Told;
 use crate::graph::Graph;
 use crate::options::options;
@@ -46,7 +54,18 @@ pub struct Program {
     /// For each output that is a tensor, the input that it is a view of, if it is one.
     bases: Vec<Option<usize>>,
     arity: usize,
-    backend: String,
+    /// What was assumed of the inputs.
+    contract: Contract,
+    /// What it was compiled from, by whom.
+    source: (Ir, Backend, Options),
+    /// Whether it writes to tensors, and whether it names places in storages.
+    writes: bool,
+    names_places: bool,
+    /// The same for inputs that do not keep to the contract.
+    others: Mutex<Vec<Py<Program>>>,
+    /// Set when no more are compiled.
+    is_exhausted: AtomicBool,
+    by_torch: PyOnceLock<Py<TorchProgram>>,
     /// Where a debug wrapper says what it wrote.
     told: Option<Told>,
 }
@@ -58,18 +77,17 @@ impl Program {
             |(_, node): (NodeId, &pyrite_ir::Node)| matches!(&node.meta, Some(Value::Tensor(m)) if m.requires_grad);
         let differentiates = graph.placeholders().any(wants);
         let arity = graph.placeholders().count();
+        let source = (graph.clone(), backend.clone(), options.clone());
+        let writes = any_call(&graph, &|op| op.schema.is_mutable());
+        let names_places = any_call(&graph, &|op| op.schema.params.iter().any(|p| &*p.name == "storage_offset"));
         let draws = any_call(&graph, &|op| op.has(Tag::Random));
-        let written = if any_call(&graph, &|op| op.schema.is_mutable()) {
-            written_inputs(&graph, differentiates)?
-        } else {
-            Vec::new()
-        };
+        let written = if writes { written_inputs(&graph, differentiates)? } else { Vec::new() };
         let switches_on = differentiates && switches_on(&graph);
         let graph = if switches_on { beginning_without_gradients(graph)? } else { graph };
         let (graph, returned) = if differentiates { returning(graph, &written)? } else { (graph, Vec::new()) };
         let bases = bases(&graph);
         let executable = (backend.compile)(graph, options)?;
-        let backend = backend.name.to_string();
+        let contract = executable.contract().cloned().unwrap_or_else(|| Contract::of(&source.0));
         Ok(Self {
             executable,
             draws,
@@ -79,7 +97,13 @@ impl Program {
             returned,
             bases,
             arity,
-            backend,
+            contract,
+            source,
+            writes,
+            names_places,
+            others: Mutex::default(),
+            is_exhausted: AtomicBool::new(false),
+            by_torch: PyOnceLock::new(),
             told: None,
         })
     }
@@ -99,7 +123,7 @@ impl Program {
     pub fn run(&self, arguments: &Bound<'_, PyTuple>) -> PyResult<Outcome> {
         let py = arguments.py();
         errors::check_arity(self.arity, arguments)?;
-        let inputs = Inputs::take(arguments)?;
+        let inputs = self.take(arguments)?;
         let given: Vec<Option<Tensor>> = inputs.iter().map(|input| input.as_tensor().cloned()).collect();
         let run = |random: &mut TorchGenerator| {
             let forward = py.detach(|| errors::guarded(|| self.executable.run_drawing(inputs, random, &mut |_, _| {})));
@@ -109,6 +133,152 @@ impl Program {
             if self.draws { with_torch_generator(py, run)? } else { run(&mut TorchGenerator::new(0))? };
         Ok(Outcome::new(outputs, backward, &given, self.returned.len(), &self.bases))
     }
+}
+
+/// Who runs a call.
+enum Runner<'py> {
+    Compiled(Bound<'py, Program>),
+    Torch(Bound<'py, TorchProgram>),
+}
+
+/// A program is compiled for so many ways in which its inputs share memory, lie in it or have sizes that break what was
+/// assumed; torch runs the rest.
+const MOST_OTHERS: usize = 8;
+
+impl Program {
+    /// The inputs of a call.
+    fn take(&self, arguments: &Bound<'_, PyTuple>) -> PyResult<Vec<Value<Tensor>>> {
+        Inputs::take(arguments, if self.writes { Overlap::Joined } else { Overlap::Apart })
+    }
+
+    /// Who runs a call with these arguments: the program itself where they keep to its contract.
+    fn runner<'py>(slf: &Bound<'py, Self>, arguments: &Bound<'py, PyTuple>) -> PyResult<Runner<'py>> {
+        let (py, program) = (slf.py(), slf.get());
+        if arguments.len() == program.arity && program.looks_at_overlaps(arguments)? {
+            return program.torch(py);
+        }
+        if !program.contract.is_conditional() || arguments.len() != program.arity {
+            return Ok(Runner::Compiled(slf.clone()));
+        }
+        let Ok(inputs) = program.take(arguments) else {
+            // What cannot be taken in at all is an error of the call; what overlaps in odd ways torch can do.
+            Inputs::take(arguments, Overlap::Apart)?;
+            return program.torch(py);
+        };
+        let copied = |tensor: &Tensor| tensor.storage().address() != tensor.storage().as_ptr() as usize;
+        let writes_copies = || !program.written.is_empty() && inputs.iter().filter_map(Value::as_tensor).any(copied);
+        if program.contract.is_entangled(&inputs) || writes_copies() || program.moves(arguments, &inputs)? {
+            return program.torch(py);
+        }
+        if program.contract.fits(&inputs) {
+            return Ok(Runner::Compiled(slf.clone()));
+        }
+        let known =
+            program.others.lock().iter().find(|other| other.get().contract.fits(&inputs)).map(|o| o.clone_ref(py));
+        if let Some(known) = known {
+            return Ok(Runner::Compiled(known.into_bound(py)));
+        }
+        if program.is_exhausted.load(Ordering::Relaxed) {
+            return program.torch(py);
+        }
+        let Some(compiled) = program.compiled_for(py, arguments, &inputs)? else {
+            program.is_exhausted.store(true, Ordering::Relaxed);
+            return program.torch(py);
+        };
+        let compiled = Bound::new(py, compiled)?;
+        py.import("pyrite.autograd")?.call_method1("remember_as", (&compiled, slf))?;
+        let mut others = program.others.lock();
+        others.push(compiled.clone().unbind());
+        program.is_exhausted.store(others.len() >= MOST_OTHERS, Ordering::Relaxed);
+        Ok(Runner::Compiled(compiled))
+    }
+
+    /// The program compiled for these inputs; `None` where it cannot be.
+    fn compiled_for(
+        &self,
+        py: Python<'_>,
+        arguments: &Bound<'_, PyTuple>,
+        inputs: &[Value<Tensor>],
+    ) -> PyResult<Option<Self>> {
+        let (graph, backend, options) = &self.source;
+        let Some(mut graph) = specialized(graph, inputs) else { return Ok(None) };
+        describe(&mut graph, arguments)?;
+        let compiled = py.detach(|| errors::guarded(|| Self::compile(graph, backend, options)));
+        Ok(compiled.ok().filter(|compiled| compiled.contract.fits(inputs)))
+    }
+
+    /// Whether an output is a view of an input that wants a gradient and whose elements share cells, as those of an
+    /// expanded one do. Views are told to torch by where they lie, and a gradient of such a place is a mean.
+    fn looks_at_overlaps(&self, arguments: &Bound<'_, PyTuple>) -> PyResult<bool> {
+        if !self.differentiates || self.bases.iter().all(Option::is_none) {
+            return Ok(false);
+        }
+        let shim = Shim::get(arguments.py())?;
+        for base in self.bases.iter().flatten() {
+            let argument = arguments.get_item(*base)?;
+            if shim.requires_grad(&argument)
+                && shim.shape(&argument).is_ok_and(|shape| Layout::new(shape.sizes, shape.strides, 0).may_overlap())
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether places in torch's storages are named, and inputs lie in other storages here.
+    fn moves(&self, arguments: &Bound<'_, PyTuple>, inputs: &[Value<Tensor>]) -> PyResult<bool> {
+        if !self.writes || !self.names_places {
+            return Ok(false);
+        }
+        let offset = |value: &Value<Tensor>| value.as_tensor().map(|tensor| tensor.layout().offset);
+        let theirs = Inputs::take(arguments, Overlap::Apart)?;
+        Ok(theirs.iter().map(offset).ne(inputs.iter().map(offset)))
+    }
+
+    /// The program as torch runs it, whatever its inputs are.
+    fn torch<'py>(&self, py: Python<'py>) -> PyResult<Runner<'py>> {
+        let made = self.by_torch.get_or_try_init(py, || Py::new(py, TorchProgram::new(py, &self.source.0)?))?;
+        Ok(Runner::Torch(made.bind(py).clone()))
+    }
+}
+
+/// The graph as if no two inputs shared memory; `None` where none do.
+fn with_inputs_apart(graph: &Ir) -> Option<Ir> {
+    let mut seen = FxHashSet::default();
+    let mut apart = graph.clone();
+    let mut changed = false;
+    for (id, node) in graph.placeholders() {
+        let Some(Value::Tensor(meta)) = &node.meta else { continue };
+        if !seen.insert(meta.storage) {
+            changed = true;
+            apart.set_meta(id, Value::Tensor(Meta { storage: StorageId::fresh(), ..meta.clone() }));
+        }
+    }
+    changed.then_some(apart)
+}
+
+/// The graph with the numbers of these inputs in place of symbols; `None` where that cannot be written.
+fn specialized(graph: &Ir, inputs: &[Value<Tensor>]) -> Option<Ir> {
+    let symbols = Contract::of_sizes(graph).values(|input| Given::of(&inputs[input])).ok()?;
+    let mut patch = Patch::new(graph, "specialize");
+    for (id, node) in graph.nodes() {
+        let args: Vec<Value<NodeId>> =
+            node.args.iter().map(|arg| symbols.numbers(arg.clone()).ok()).collect::<Option<_>>()?;
+        let named = |(_, value): &(_, Value<NodeId>)| symbols.numbers(value.clone()).is_ok_and(|new| new == *value);
+        if !node.kwargs.iter().all(named) {
+            return None;
+        }
+        if args != node.args {
+            patch.set_args(id, args);
+        }
+    }
+    let mut graph = graph.clone();
+    graph.apply(&patch).ok()?;
+    let placeholders: Vec<NodeId> = graph.placeholders().map(|(id, _)| id).collect();
+    for (id, input) in placeholders.into_iter().zip(inputs) {
+        graph.set_meta(id, input.map(&mut |tensor: &Tensor| Meta::of(tensor)));
+    }
+    Some(graph)
 }
 
 /// For each output that is a tensor, the input that it is a view of, as the schemas of operators tell.
@@ -154,12 +324,6 @@ fn beginning_without_gradients(mut graph: Ir) -> Result<Ir, NodeError> {
         graph.apply(&patch).map_err(|error| OpError::fault(error.to_string()))?;
     }
     Ok(graph)
-}
-
-/// Whether any operator of a graph or a nested one is such.
-fn any_call(graph: &Ir, is: &dyn Fn(&pyrite_ir::Operator) -> bool) -> bool {
-    graph.nodes().any(|(_, node)| matches!(&node.kind, Kind::Call(Target::Op(op)) if is(op)))
-        || graph.subgraphs().values().any(|nested| any_call(nested, is))
 }
 
 /// The inputs that a program writes, by their position.
@@ -209,7 +373,13 @@ impl Program {
     /// Runs the program.
     #[pyo3(signature = (*arguments))]
     fn __call__<'py>(slf: &Bound<'py, Self>, arguments: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
-        let (py, program) = (slf.py(), slf.get());
+        let py = slf.py();
+        let runner = Self::runner(slf, arguments)?;
+        let slf = match &runner {
+            Runner::Compiled(program) => program,
+            Runner::Torch(program) => return program.call1(arguments),
+        };
+        let program = slf.get();
         if program.differentiates && (program.switches_on || is_recording(py)?) && gradients_wanted(arguments)? {
             let apply = py.import("pyrite.autograd")?.getattr(pyo3::intern!(py, "apply"))?;
             return apply.call1((slf, arguments));
@@ -227,6 +397,12 @@ impl Program {
     #[pyo3(signature = (*arguments))]
     fn forward(&self, arguments: &Bound<'_, PyTuple>) -> PyResult<Outcome> {
         self.run(arguments)
+    }
+
+    /// How many programs there are beside this one, for inputs that it was not compiled for.
+    #[getter]
+    fn others(&self) -> usize {
+        self.others.lock().len()
     }
 
     /// The positions of the inputs that the program writes.
@@ -256,7 +432,7 @@ impl Program {
     /// The backend that compiled it.
     #[getter]
     fn backend(&self) -> &str {
-        &self.backend
+        &self.source.1.name
     }
 
     /// The graphs that the backend runs, with their names.
@@ -277,7 +453,7 @@ impl Program {
     }
 
     fn __repr__(&self) -> String {
-        format!("<pyrite.Program of {} arguments by {}>", self.arity, self.backend)
+        format!("<pyrite.Program of {} arguments by {}>", self.arity, self.source.1.name)
     }
 }
 
@@ -323,7 +499,15 @@ pub fn compile_graph(
     if let Some(examples) = example_inputs {
         describe(&mut graph, examples)?;
     }
-    let program = py.detach(|| errors::guarded(|| Program::compile(graph, &found, &settings)));
+    let program = py.detach(|| {
+        errors::guarded(|| match Program::compile(graph.clone(), &found, &settings) {
+            // Inputs that share memory in a way that is not compiled are torch's; others may come.
+            Err(NodeError { error: OpError::Unsupported(_), .. }) if let Some(apart) = with_inputs_apart(&graph) => {
+                Program::compile(apart, &found, &settings)
+            }
+            made => made,
+        })
+    });
     program.map_err(|error| errors::uncompiled(py, &error))
 }
 
@@ -351,16 +535,17 @@ pub fn operators() -> Vec<String> {
 
 /// Sets what is known of the placeholders from example inputs.
 pub fn describe(graph: &mut Ir, examples: &Bound<'_, PyTuple>) -> PyResult<()> {
-    let py = examples.py();
     let known: Vec<(NodeId, Option<Value<Meta>>)> =
         graph.placeholders().map(|(id, node)| (id, node.meta.clone())).collect();
     if known.len() != examples.len() {
         let (wanted, given) = (known.len(), examples.len());
         return Err(PyTypeError::new_err(format!("the graph takes {wanted} inputs, {given} examples were given")));
     }
-    let mut inputs = Inputs::new(py)?;
-    for (index, ((id, before), object)) in known.into_iter().zip(examples.iter()).enumerate() {
-        let Value::Tensor(tensor) = inputs.value(&object, index)? else { continue };
+    let writes = any_call(graph, &|op| op.schema.is_mutable());
+    let overlap = if writes { Overlap::Joined } else { Overlap::Apart };
+    let inputs = Inputs::take(examples, overlap).or_else(|_| Inputs::take(examples, Overlap::Apart))?;
+    for (((id, before), object), input) in known.into_iter().zip(examples.iter()).zip(inputs) {
+        let Value::Tensor(tensor) = input else { continue };
         let flag = |name: &str| object.getattr(name).and_then(|value| value.is_truthy());
         let mut meta = Meta { requires_grad: flag("requires_grad")?, is_leaf: flag("is_leaf")?, ..Meta::of(&tensor) };
         if let Some(Value::Tensor(before)) = before

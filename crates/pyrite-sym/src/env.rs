@@ -96,10 +96,10 @@ impl SymEnv {
     }
 
     /// A size symbol named `s<n>` with its captured value. Sizes 0 and 1 behave unlike others (they are empty, they
-    /// broadcast), so a symbol stands for sizes of 2 and more.
+    /// broadcast), so a symbol stands for sizes of 2 and more, unless its captured value is one of them.
     pub fn size(&self, hint: i64) -> SymInt {
         let name = format!("s{}", self.inner.lock().symbols.len());
-        self.named(&name, Some(hint), 2)
+        self.named(&name, Some(hint), hint.clamp(0, 2))
     }
 
     /// A symbol named `u<n>` whose value only a run can tell, such as the number of non-zero elements.

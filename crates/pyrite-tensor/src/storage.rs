@@ -8,7 +8,6 @@
 //! no other content ever has: every way to write to a storage changes it first. Foreign memory has none, because others
 //! write to it.
 
-use std::any::Any;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
@@ -79,7 +78,7 @@ enum Memory {
 struct Foreign {
     start: NonNull<u8>,
     nbytes: usize,
-    _owner: Box<dyn Any + Send + Sync>,
+    owner: Box<dyn Owner>,
 }
 
 // SAFETY: the pointer is reached through the storage's lock alone, and the owner may be dropped on any thread.
@@ -164,6 +163,33 @@ impl Drop for Inner {
 #[derive(Clone)]
 pub struct Storage(Arc<Inner>);
 
+/// A storage that is read by address: it lives, and nobody writes to it, while this does.
+pub struct Held(Storage);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // SAFETY: the lock for reading was taken, and its guard forgotten, when this was made.
+        unsafe { self.0.0.bytes.force_unlock_read() };
+    }
+}
+
+/// Who owns external memory.
+pub trait Owner: Send + Sync {
+    /// The memory as it is now, where that is not what it was lent as: the owner may move it, or change its size, while
+    /// nobody reads it.
+    fn current(&self) -> Option<Storage> {
+        None
+    }
+
+    /// Where the memory begins now, where the owner may move it or has lent a copy.
+    fn address(&self) -> Option<usize> {
+        None
+    }
+}
+
+impl Owner for () {}
+impl<T: Send + Sync> Owner for Arc<T> {}
+
 /// Elements that are being read; the storage cannot be written meanwhile.
 pub type Reading<'a, T> = MappedRwLockReadGuard<'a, [T]>;
 /// Elements that are being written; the storage cannot be reached otherwise meanwhile.
@@ -180,8 +206,8 @@ impl Storage {
     /// While the owner lives, `start` points to `nbytes` bytes that are initialized and may be written, and nobody else
     /// reads or writes them while they are read or written through the storage. `start` is aligned for every element
     /// type that they are read as.
-    pub unsafe fn foreign(start: NonNull<u8>, nbytes: usize, owner: Box<dyn Any + Send + Sync>) -> Self {
-        let memory = Memory::Foreign(Foreign { start, nbytes, _owner: owner });
+    pub unsafe fn foreign(start: NonNull<u8>, nbytes: usize, owner: Box<dyn Owner>) -> Self {
+        let memory = Memory::Foreign(Foreign { start, nbytes, owner });
         Self(Arc::new(Inner::new(memory, nbytes)))
     }
 
@@ -243,14 +269,40 @@ impl Storage {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// An identity for maps, valid while the storage lives.
+    /// An identity for maps, which no other storage of this process ever has.
     pub fn id(&self) -> usize {
-        Arc::as_ptr(&self.0) as usize
+        self.0.serial as usize
     }
 
-    /// Whether nobody else holds it.
+    /// Whether nobody else holds it. What former holders did is seen by whoever is told so.
     pub fn is_unique(&self) -> bool {
-        Arc::strong_count(&self.0) == 1
+        let unique = Arc::strong_count(&self.0) == 1;
+        if unique {
+            // The count is read without an order; the last holder gave its share back with a release.
+            std::sync::atomic::fence(Ordering::Acquire);
+        }
+        unique
+    }
+
+    /// Keeps the storage, and keeps others from writing to it through Pyrite, until the guard goes.
+    pub fn hold(&self) -> Held {
+        std::mem::forget(self.0.bytes.read_recursive());
+        Held(self.clone())
+    }
+
+    /// Where its memory begins now for its owner. Equal addresses of storages that both live are the same memory.
+    pub fn address(&self) -> usize {
+        let memory = self.0.bytes.read_recursive();
+        let moved = if let Memory::Foreign(foreign) = &*memory { foreign.owner.address() } else { None };
+        moved.unwrap_or(memory.as_ptr() as usize)
+    }
+
+    /// The storage as it is now: external memory may have been moved or changed in size by its owner.
+    #[must_use]
+    pub fn current(&self) -> Self {
+        let memory = self.0.bytes.read_recursive();
+        let Memory::Foreign(foreign) = &*memory else { return self.clone() };
+        foreign.owner.current().unwrap_or_else(|| self.clone())
     }
 
     /// How many hold it.

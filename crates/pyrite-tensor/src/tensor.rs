@@ -185,6 +185,15 @@ impl Tensor {
         self.layout.numel() as usize
     }
 
+    /// The tensor in the memory that its owner has now; an error where that has become too small.
+    pub fn current(&self) -> Result<Self, TensorError> {
+        let storage = self.storage.current();
+        if storage.same(&self.storage) {
+            return Ok(self.clone());
+        }
+        Ok(Self { number: self.number, ..Self::new(storage, self.dtype, self.layout.clone())? })
+    }
+
     /// Another view of the same storage, maybe with another element type.
     pub fn view(&self, dtype: DType, layout: Layout) -> Result<Self, TensorError> {
         Self::new(self.storage.clone(), dtype, layout)

@@ -15,7 +15,7 @@ mod sizes;
 use pyrite_ir::{Builder, Graph, Kind, Meta, Node, NodeId, Switch, Tag, Target, Value};
 use pyrite_sym::{Expr, SymInt};
 
-use crate::Joint;
+use crate::{Joint, Read};
 pub use min_cut::{MinCut, min_cut_partition};
 pub use sizes::unbound_symbols;
 
@@ -32,6 +32,8 @@ pub struct Partition {
     pub tangents: Vec<usize>,
     /// How many bytes are saved, where sizes are known.
     pub saved_bytes: u64,
+    /// For each saved value, the primal that it is and how it is read, where it is one.
+    pub saved_primals: Vec<Option<(usize, Read)>>,
 }
 
 /// Saves every value of the forward half that the backward half reads.
@@ -166,25 +168,27 @@ fn split(joint: &Joint, roles: &Roles, saved: Vec<NodeId>) -> Partition {
         }
     }
     let bound = sizes::bound_symbols(graph);
-    let mut backward = backward_half(joint, roles, &saved, &[]);
+    let (mut backward, mut recomputed) = backward_half(joint, roles, &saved, &[]);
     let sizes: Vec<SymInt> = unbound_symbols(&backward)
         .into_iter()
         .filter(|name| bound.contains(name))
         .map(|name| graph.env.wrap(Expr::symbol(name)))
         .collect();
     if !sizes.is_empty() {
-        backward = backward_half(joint, roles, &saved, &sizes);
+        (backward, recomputed) = backward_half(joint, roles, &saved, &sizes);
     }
     let outputs = roles.outputs.iter().map(|v| forward.value(v));
     let returned = outputs.chain(saved.iter().map(|id| forward.node(*id))).chain(sizes.into_iter().map(Value::Int));
     let returned = Value::List(returned.collect());
     let forward = forward.finish(returned);
     let saved_bytes = saved.iter().map(|id| bytes_of(graph.node(*id).meta.as_ref())).sum();
-    Partition { forward, backward, outputs: joint.outputs, tangents: joint.tangents.clone(), saved_bytes }
+    let saved_primals = saved_primals(joint, roles, &saved, &recomputed);
+    let tangents = joint.tangents.clone();
+    Partition { forward, backward, outputs: joint.outputs, tangents, saved_bytes, saved_primals }
 }
 
-/// The backward graph for a choice of saved values and sizes.
-fn backward_half(joint: &Joint, roles: &Roles, saved: &[NodeId], sizes: &[SymInt]) -> Graph {
+/// The backward graph for a choice of saved values and sizes, and which nodes of the forward half it computes again.
+fn backward_half(joint: &Joint, roles: &Roles, saved: &[NodeId], sizes: &[SymInt]) -> (Graph, Vec<NodeId>) {
     let graph = &joint.graph;
     let mut backward = Copier::new(graph);
     for id in saved {
@@ -204,8 +208,46 @@ fn backward_half(joint: &Joint, roles: &Roles, saved: &[NodeId], sizes: &[SymInt
     for id in &roles.gradients {
         backward.copy_with_inputs(*id);
     }
+    let again = |id: &NodeId| roles.forward[id.0 as usize] && backward.copies[id.0 as usize].is_some();
+    let recomputed: Vec<NodeId> = graph.nodes().map(|(id, _)| id).filter(again).collect();
     let returned = Value::List(roles.returned.iter().map(|v| backward.value(v)).collect());
-    backward.finish(returned)
+    (backward.finish(returned), recomputed)
+}
+
+/// Which saved values are primals or views of them, and how they are read: a view that a derivative takes is one of what
+/// it reads. What the backward half computes again of the forward half is what that computed then, so it reads the memory
+/// of that time.
+fn saved_primals(joint: &Joint, roles: &Roles, saved: &[NodeId], recomputed: &[NodeId]) -> Vec<Option<(usize, Read)>> {
+    let mut again = vec![false; joint.graph.id_bound()];
+    for id in recomputed.iter().filter(|id| !saved.contains(id)) {
+        joint.graph.node(*id).each_input(&mut |input| again[input.0 as usize] = true);
+    }
+    let primals: Vec<NodeId> = joint.graph.placeholders().take(joint.primals).map(|(id, _)| id).collect();
+    let primal = |id: &NodeId| {
+        let (mut of, mut by_program) = (*id, false);
+        while let Some(viewed) = viewed(joint.graph.node(of)) {
+            by_program |= roles.forward[of.0 as usize];
+            of = viewed;
+        }
+        let at = primals.iter().position(|primal| *primal == of)?;
+        Some((
+            at,
+            match joint.reads[at] {
+                _ if by_program => Read::Storage,
+                Read::Itself if again[of.0 as usize] => Read::Both,
+                read => read,
+            },
+        ))
+    };
+    saved.iter().map(primal).collect()
+}
+
+/// What a node is a view of.
+fn viewed(node: &Node) -> Option<NodeId> {
+    let Kind::Call(Target::Op(op)) = &node.kind else { return None };
+    let is_view = op.schema.returns.iter().any(|given| given.alias.is_some());
+    let at = op.schema.params.iter().position(|param| param.alias.is_some()).filter(|_| is_view)?;
+    node.args.get(at).and_then(Value::as_tensor).copied()
 }
 
 /// Copies nodes of a graph into a new one.

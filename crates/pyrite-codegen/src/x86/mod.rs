@@ -172,7 +172,10 @@ fn executable(code: &[u8]) -> std::io::Result<memmap2::Mmap> {
 }
 
 /// The code of a kernel from what [`Code::written`] gave for it; `None` if it is not that.
-pub fn restore(kernel: &Kernel, width: Width, bytes: &[u8]) -> Option<Machine> {
+///
+/// # Safety
+/// The bytes are what [`Code::written`] gave for this kernel and width in this version of the compiler.
+pub unsafe fn restore(kernel: &Kernel, width: Width, bytes: &[u8]) -> Option<Machine> {
     fn number(bytes: &mut &[u8]) -> Option<usize> {
         let (first, rest) = bytes.split_first_chunk()?;
         *bytes = rest;

@@ -24,6 +24,9 @@ const CHUNK: i32 = 1 << 12;
 /// The same, for positions that are taken one at a time.
 const STEP_CHUNK: i32 = 1 << 6;
 
+/// The distance of a stack's guard at least.
+const PAGE: u32 = 4096;
+
 /// A body with more operations than this is not tiled: squares have a copy of it for each lane.
 const HEAVIEST: usize = 40;
 
@@ -70,6 +73,10 @@ impl Emitter<'_> {
             self.asm.push(register)?;
         }
         self.asm.mov(rax, rsp)?;
+        // Each page of the frame is touched in order: a stack that ends is met at its guard, never jumped over.
+        for below in (PAGE..=self.deepest + 64).step_by(PAGE as usize) {
+            self.asm.test(qword_ptr(rsp - below as i32), rax)?;
+        }
         self.asm.sub(rsp, self.deepest as i32)?;
         self.asm.and(rsp, -64)?;
         let arguments =

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use pyrite_autograd::{Joint, joint_of};
 use pyrite_interp::{Context, Interpreter, Mode};
 use pyrite_ir::print::{PrintOptions, print};
-use pyrite_ir::{Graph, NodeError, OpError, Tracer, Value};
+use pyrite_ir::{Contract, Graph, NodeError, OpError, Tracer, Value};
 use pyrite_ops::registry;
 use pyrite_passes::functionalize::Source;
 use pyrite_passes::{Functional, autocast, functionalize, replay};
@@ -17,6 +17,7 @@ use pyrite_tensor::random::TorchGenerator;
 use pyrite_tensor::{Layout, Tensor};
 
 use super::interpreted::run_graph;
+use crate::aot::current;
 use crate::backend::{Backward, Direction, Executable, Forward, InputGradients, Observer, Options};
 
 /// Interprets a program in a mode.
@@ -101,6 +102,10 @@ impl Executable for Eager {
         Ok(Forward { outputs: outputs?, backward })
     }
 
+    fn contract(&self) -> Option<&Contract> {
+        self.derivative.as_ref().map(|derivative| &derivative.functional.contract)
+    }
+
     fn graphs(&self) -> Vec<(String, Graph)> {
         let mut graphs = vec![("forward".to_owned(), self.graph.clone())];
         graphs.extend(self.derivative.as_ref().map(|d| ("joint".to_owned(), d.joint.graph.clone())));
@@ -142,7 +147,7 @@ impl Backward for EagerBackward {
         observe: &mut Observer<'_>,
     ) -> Result<InputGradients, NodeError> {
         let Derivative { functional, joint, parameters } = &*self.derivative;
-        let mut inputs = std::mem::take(&mut self.before);
+        let mut inputs = current(std::mem::take(&mut self.before))?;
         inputs.extend(tangents.into_iter().map(Value::Tensor));
         let results = run_graph(&joint.graph, inputs, &mut self.random, self.mode, &|_| false, observe)?;
         Ok(gradients(functional, parameters, self.count, &results[joint.outputs..]))
@@ -199,6 +204,10 @@ impl Executable for NoExcept {
         observe: &mut Observer<'_>,
     ) -> Result<Forward, NodeError> {
         self.inner.run_drawing(inputs, random, observe).map_err(blamed)
+    }
+
+    fn contract(&self) -> Option<&Contract> {
+        self.inner.contract()
     }
 
     fn graphs(&self) -> Vec<(String, Graph)> {

@@ -119,7 +119,10 @@ struct Session<'a> {
     used: RefCell<BTreeMap<CodeKey, Arc<dyn Code>>>,
 }
 
-impl CodeStore for Session<'_> {
+// SAFETY: maps are filled by `keep` alone. What is on disk has the key and the version in its sum, and lies in a folder
+// that nobody but the user can write to; see `Folder`.
+#[expect(unsafe_code, reason = "a promise about code that runs")]
+unsafe impl CodeStore for Session<'_> {
     fn ready(&self, key: &CodeKey) -> Option<Arc<dyn Code>> {
         let code = lock(&self.cache.codes).get(key)?;
         self.used.borrow_mut().insert(*key, code.clone());

@@ -148,7 +148,9 @@ pub fn flip(l: &mut Lowering<'_>) -> Lowered {
     let result = l.result()?;
     let source = l.args.tensor(0)?;
     let mut meta = source.meta.clone();
-    for dim in l.args.ints(1)? {
+    // A number has one dimension to name and none to turn.
+    let dims = if meta.rank() == 0 { Vec::new() } else { l.args.ints(1)? };
+    for dim in dims {
         let dim = dimension(dim, meta.rank())?;
         // A number has a dimension that can be named and nothing to turn around.
         if meta.rank() == 0 {

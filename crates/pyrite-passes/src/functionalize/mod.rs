@@ -16,7 +16,8 @@
 //! - no operator of the graph writes; it may contain views, whose results are only read;
 //! - the current value of a base has the strides of the base, so that views mean the same after a write;
 //! - inputs that share memory are told apart only while none of them is written; once one is, the graph takes the
-//!   memory they share as one input and makes the others views of it.
+//!   memory they share as one input and makes the others views of it;
+//! - what was assumed of how inputs lie in memory is the [`Contract`], which every run is bound by.
 
 mod forms;
 mod inverse;
@@ -26,13 +27,11 @@ mod surround;
 
 use std::sync::Arc;
 
-use pyrite_ir::{Graph, Kind, Meta, NodeError, NodeId, OpError, Registry, StorageId, Switch, Target, Value};
+use pyrite_ir::{Contract, Graph, Kind, Meta, NodeError, NodeId, OpError, Registry, StorageId, Switch, Target, Value};
 use rustc_hash::FxHashMap;
 
 use crate::replay::{item, resolve, without_tensors};
 use state::State;
-
-pub use surround::Sizes;
 
 /// Where an input of the functional graph comes from.
 #[derive(Clone, Debug)]
@@ -77,12 +76,20 @@ pub struct Functional {
     pub positions: Vec<Option<usize>>,
     /// How the outputs are nested: each leaf is the position of an output.
     pub structure: Value<usize>,
+    /// What the program assumes of its inputs.
+    pub contract: Contract,
 }
 
 impl Functional {
     /// The outputs of the graph that are outputs of the program, and so can have gradients.
     pub fn differentiable(&self) -> Vec<usize> {
         self.positions.iter().flatten().copied().collect()
+    }
+
+    /// What the program that this was made of assumes of its inputs, by what is known of sizes now.
+    pub fn contract_with(&self, program: &Graph) -> Contract {
+        let contract = Contract::of(program).with(&self.graph);
+        if self.written.is_empty() { contract.reading() } else { contract }
     }
 
     /// Which outputs of the program some outputs of the graph are.
@@ -108,7 +115,8 @@ pub fn functionalize(graph: &Graph, registry: &Registry, parameters: &[Arc<str>]
     loop {
         let (functional, missed) = trace(graph, registry, &plan, parameters)?;
         if missed.lifted.is_empty() && missed.shared.is_empty() {
-            return Ok(functional);
+            let contract = functional.contract_with(graph);
+            return Ok(Functional { contract, ..functional });
         }
         plan.lifted.extend(missed.lifted);
         plan.shared.extend(missed.shared);

@@ -1,6 +1,6 @@
 //! The end of a trace: what the plan should have known, and what the program's outputs are.
 
-use pyrite_ir::{Handle, Node, NodeId, OpError, Value};
+use pyrite_ir::{Contract, Handle, Node, NodeId, OpError, Value};
 use rustc_hash::FxHashMap;
 
 use super::state::{BaseOrigin, Pure, State};
@@ -115,7 +115,8 @@ impl State<'_> {
         }
         let output = returned.iter().map(|value| self.tracer.lower(value)).collect();
         let graph = self.tracer.finish(Value::List(output));
-        Ok(Functional { graph, sources, written, produced, positions, structure })
+        let contract = Contract::default();
+        Ok(Functional { graph, sources, written, produced, positions, structure, contract })
     }
 }
 

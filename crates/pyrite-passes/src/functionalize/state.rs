@@ -515,15 +515,14 @@ impl<'a> State<'a> {
         let aligned = empty || strides.all(|(size, (a, b))| a.is_eq(b) || size.is_eq(1));
         if aligned {
             // Only strides that address nothing differ.
-            let args = [content.into(), (&*target.shape).into(), (&*target.stride).into(), (&found.offset).into()];
+            let args = [content.into(), (&*target.shape).into(), (&*target.stride).into(), Value::None];
             return self.call_pure("aten.as_strided.default", &args);
         }
         let before = self.read(root)?;
         if target.is_dense() {
             return self.call_pure("aten.copy.default", &[before.into(), content.into()]);
         }
-        let offset = self.tracer.meta(before).offset.clone();
-        let args = [before.into(), content.into(), (&*target.shape).into(), (&*target.stride).into(), offset.into()];
+        let args = [before.into(), content.into(), (&*target.shape).into(), (&*target.stride).into(), Value::None];
         self.call_pure("aten.as_strided_scatter.default", &args)
     }
 

@@ -4,46 +4,20 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pyrite_ir::{Meta, OpError, Value};
+use pyrite_ir::{Given, Meta, Node, OpError, Symbols, Value};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{Layout, Tensor};
 
 use super::{Functional, Produced, Source};
 
-/// The values of symbols.
-#[derive(Debug, Default)]
-pub struct Sizes(BTreeMap<Arc<str>, i64>);
-
-impl Sizes {
-    /// Binds the symbols that a value has as sizes, strides or number.
-    fn bind(&mut self, meta: Option<&Value<Meta>>, value: &Value<Tensor>) {
-        let mut bind = |size: &SymInt, value: i64| {
-            if let Some(name) = size.to_expr().as_symbol() {
-                self.0.entry(name.into()).or_insert(value);
-            }
-        };
-        match (meta, value) {
-            (Some(Value::Int(size)), Value::Int(value)) => bind(size, value.as_int().unwrap_or_default()),
-            (Some(Value::Tensor(meta)), Value::Tensor(tensor)) => {
-                meta.shape.iter().zip(tensor.shape()).for_each(|(size, value)| bind(size, *value));
-                meta.stride.iter().zip(tensor.stride()).for_each(|(size, value)| bind(size, *value));
-            }
-            _ => {}
-        }
-    }
-}
-
 impl Functional {
-    /// The inputs of the graph from those of the program and its constants.
+    /// The inputs of the graph from those of the program, which keep to its contract, and from its constants.
     pub fn enter(
         &self,
         inputs: &[Value<Tensor>],
         constants: &BTreeMap<Arc<str>, Tensor>,
     ) -> Result<Vec<Value<Tensor>>, OpError> {
-        let count = self.sources.iter().filter_map(|s| if let Source::Input(i) = s { Some(i + 1) } else { None }).max();
-        if inputs.len() < count.unwrap_or(0) {
-            return Err(OpError::invalid(format!("the program takes more inputs than the {} given", inputs.len())));
-        }
+        self.contract.bind(inputs)?;
         let placeholders = self.graph.placeholders().map(|(_, node)| node.meta.as_ref().and_then(Value::as_tensor));
         self.sources
             .iter()
@@ -80,34 +54,37 @@ impl Functional {
     }
 
     /// The symbolic sizes that outputs have, as inputs of the graph give them. Nothing where outputs have none.
-    pub fn sizes(&self, inputs: &[Value<Tensor>]) -> Sizes {
-        let mut sizes = Sizes::default();
+    pub fn sizes(&self, inputs: &[Value<Tensor>]) -> Result<Symbols, OpError> {
+        let mut sizes = Symbols::default();
         if self.produced.iter().any(is_symbolic) {
             for ((_, node), input) in self.graph.placeholders().zip(inputs) {
-                sizes.bind(node.meta.as_ref(), input);
+                if let Some(meta) = &node.meta {
+                    sizes.bind(meta, Given::of(input))?;
+                }
             }
         }
-        sizes
+        Ok(sizes)
     }
 
     /// What the outputs of the program are in a run: symbolic sizes have their numbers. A size that depends on data is
     /// that of a result of the graph.
-    pub fn resolved(&self, mut sizes: Sizes, results: &[Value<Tensor>]) -> Result<Cow<'_, [Produced]>, OpError> {
+    pub fn resolved(&self, mut sizes: Symbols, results: &[Value<Tensor>]) -> Result<Cow<'_, [Produced]>, OpError> {
         if !self.produced.iter().any(is_symbolic) {
             return Ok(Cow::Borrowed(&self.produced));
         }
         if let Value::List(returned) = self.graph.output() {
             for (value, result) in returned.iter().zip(results) {
-                if let Value::Tensor(id) = value {
-                    sizes.bind(self.graph.node(*id).meta.as_ref(), result);
+                if let Value::Tensor(id) = value
+                    && let Some(meta) = &self.graph.node(*id).meta
+                {
+                    sizes.bind(meta, Given::of(result))?;
                 }
             }
         }
         let number = |size: &SymInt| {
-            let known = size.to_expr().evaluate(&|name| sizes.0.get(name).copied());
             let unbound =
-                || OpError::invalid(format!("the size {size} of an output is bound by no input and no result"));
-            known.map(SymInt::Int).ok_or_else(unbound)
+                |_| OpError::invalid(format!("the size {size} of an output is bound by no input and no result"));
+            sizes.eval(size).map(SymInt::Int).map_err(unbound)
         };
         let numbers = |meta: &Meta| {
             Ok::<_, OpError>(Meta {
@@ -165,7 +142,7 @@ impl Functional {
                     }
                     Produced::Input(position) => look_up(inputs, *position)?.into(),
                     Produced::ViewOfInput(position, meta) => {
-                        look_up(inputs, *position)?.view(meta.dtype, meta.layout()?)?.into()
+                        self.view_of_input(*position, &look_up(inputs, *position)?, meta)?.into()
                     }
                     Produced::ViewOfValue(position, meta) => {
                         let of = look_up(&results, *position)?;
@@ -182,6 +159,22 @@ impl Functional {
             })
             .collect::<Result<_, OpError>>()?;
         Ok(rebuilt(&self.structure, &produced))
+    }
+
+    /// A view of an input, which may begin elsewhere in its storage than the metadata says: the view moves with it.
+    fn view_of_input(&self, position: usize, input: &Tensor, view: &Meta) -> Result<Tensor, OpError> {
+        let mut placeholders = self.graph.placeholders();
+        let Some((_, Node { meta: Some(Value::Tensor(meta)), .. })) = placeholders.nth(position) else {
+            return Err(OpError::fault("a view of what is no tensor"));
+        };
+        let layout = view.layout()?;
+        let (from, to) = (meta.dtype.size() as i64, view.dtype.size() as i64);
+        let expected = meta.offset.as_int().ok_or_else(|| OpError::fault("a symbolic offset at run time"))?;
+        let moved = (input.layout().offset - expected) * from;
+        if moved % to != 0 {
+            return Err(OpError::invalid(format!("an input's offset must be divisible to be seen as {}", view.dtype)));
+        }
+        Ok(input.view(view.dtype, Layout { offset: layout.offset + moved / to, ..layout })?)
     }
 }
 

@@ -1,4 +1,11 @@
 //! torch's tensors and Python's numbers as the inputs of a program.
+//!
+//! A Pyrite storage over torch's memory holds torch's storage, not the tensor object: `tensor.data = other` and `set_`
+//! give the object another storage, and what was taken in before lives on. Torch's storage itself may be given other
+//! memory, as by `resize_`; whoever comes back to a storage later asks for what it is then ([`Storage::current`]).
+//!
+//! Memory that no element type of its own is aligned in is copied. Programs that write are given storages that are one
+//! where memory is one, however many torch storages lie over it ([`Overlap::Joined`]).
 
 use std::ptr::NonNull;
 
@@ -6,31 +13,82 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyString, PyTuple};
 use pyrite_ir::Value;
-use pyrite_tensor::{Complex64, Layout, Storage, Tensor};
+use pyrite_tensor::{Complex64, DType, Layout, Owner, Storage, Tensor};
 use rustc_hash::FxHashMap;
 
-use super::shim::{Described, Refused, Shim, dtype_of};
+use super::shim::{Described, Refused, Shim, TorchStorage, dtype_of};
 
 /// An address that every element type is aligned at.
 const ALIGNED: usize = 8;
 
-/// Inputs that are being taken in: storages are found again by their address.
+/// What torch storages that overlap become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overlap {
+    /// Storages of their own: nobody writes, so nobody can tell.
+    Apart,
+    /// One storage.
+    Joined,
+}
+
+/// Inputs that are being taken in: storages are found again by where they begin and end.
 pub struct Inputs {
     shim: &'static Shim,
-    storages: FxHashMap<usize, Storage>,
+    storages: FxHashMap<(usize, usize), Storage>,
+    /// Storages over several of torch's, with where they begin.
+    joined: Vec<(usize, Storage)>,
 }
 
 impl Inputs {
     /// None yet.
     pub fn new(py: Python<'_>) -> PyResult<Self> {
-        Ok(Self { shim: Shim::get(py)?, storages: FxHashMap::default() })
+        Ok(Self { shim: Shim::get(py)?, storages: FxHashMap::default(), joined: Vec::new() })
     }
 
     /// All arguments of a call.
-    pub fn take(arguments: &Bound<'_, PyTuple>) -> PyResult<Vec<Value<Tensor>>> {
+    pub fn take(arguments: &Bound<'_, PyTuple>, overlap: Overlap) -> PyResult<Vec<Value<Tensor>>> {
         let mut inputs = Self::new(arguments.py())?;
         inputs.storages.reserve(arguments.len());
+        if overlap == Overlap::Joined {
+            inputs.join(arguments);
+        }
         arguments.iter_borrowed().enumerate().map(|(index, object)| inputs.value(&object, index)).collect()
+    }
+
+    /// Makes one storage of torch storages that overlap without being the same.
+    fn join(&mut self, arguments: &Bound<'_, PyTuple>) {
+        let mut regions = Vec::with_capacity(arguments.len());
+        for object in arguments.iter() {
+            let Ok(described) = self.shim.describe(&object) else { continue };
+            let Some(dtype) = dtype_of(described.dtype) else { continue };
+            if let Some((begin, end)) = region(&described, dtype) {
+                regions.push((begin, end, object));
+            }
+        }
+        regions.sort_by_key(|(begin, end, _)| (*begin, *end));
+        let mut rest = regions.as_slice();
+        while let Some((begin, first_end, _)) = rest.first() {
+            let mut end = *first_end;
+            let mut count = 1;
+            while let Some((next, next_end, _)) = rest.get(count).filter(|(next, ..)| *next < end) {
+                debug_assert!(next >= begin);
+                end = end.max(*next_end);
+                count += 1;
+            }
+            let group = &rest[..count];
+            rest = &rest[count..];
+            let same = group.iter().all(|(other, other_end, _)| other == begin && other_end == first_end);
+            let Some(start) = NonNull::new(*begin as *mut u8) else { continue };
+            if same || !begin.is_multiple_of(ALIGNED) {
+                continue;
+            }
+            let owners: Option<Vec<TorchStorage>> =
+                group.iter().map(|(_, _, object)| TorchStorage::of(self.shim, object)).collect();
+            let Some(owners) = owners else { continue };
+            // SAFETY: each of torch's storages has its bytes, there is no gap between them, and all of them are kept;
+            // else as for one.
+            let storage = unsafe { Storage::foreign(start, end - begin, Box::new(Several(owners))) };
+            self.joined.push((*begin, storage));
+        }
     }
 
     /// One argument; its position is for messages.
@@ -55,25 +113,107 @@ impl Inputs {
                 "it is negated or conjugated when it is read; call resolve_neg, resolve_conj",
             ));
         }
-        let start = (described.data as usize).wrapping_sub(described.offset as usize * dtype.size());
-        let storage = if described.data.is_null() || described.storage_bytes == 0 {
-            Storage::zeroed(0)
-        } else if let Some(known) = self.storages.get(&start) {
-            known.clone()
-        } else {
-            if !start.is_multiple_of(ALIGNED) {
-                return Err(refused(object, index, "its memory is not aligned; clone it"));
+        let mut offset = described.offset;
+        let storage = match region(described, dtype) {
+            None => Storage::zeroed(0),
+            Some((begin, end)) => {
+                let joined =
+                    self.joined.iter().find(|(start, storage)| *start <= begin && end <= *start + storage.nbytes());
+                if let Some((start, storage)) = joined {
+                    let bytes = described.data as usize - start;
+                    if !bytes.is_multiple_of(dtype.size()) {
+                        return Err(refused(object, index, "it overlaps with another argument within an element"));
+                    }
+                    offset = (bytes / dtype.size()) as i64;
+                    storage.clone()
+                } else if let Some(known) = self.storages.get(&(begin, end)) {
+                    known.clone()
+                } else {
+                    let storage = TorchStorage::of(self.shim, object).and_then(TorchStorage::lend);
+                    let storage = storage.ok_or_else(|| refused(object, index, "it has no memory"))?;
+                    self.storages.insert((begin, end), storage.clone());
+                    storage
+                }
             }
-            let start = NonNull::new(start as *mut u8).ok_or_else(|| refused(object, index, "it has no memory"))?;
-            let owner: Py<PyAny> = object.clone().unbind();
-            // SAFETY: torch says that so many bytes begin there, and the tensor is kept alive. The program runs
-            // while its caller waits; who writes from another thread meanwhile races with torch's kernels too.
-            let storage = unsafe { Storage::foreign(start, described.storage_bytes as usize, Box::new(owner)) };
-            self.storages.insert(start.as_ptr() as usize, storage.clone());
-            storage
         };
-        let layout = Layout::new(described.sizes, described.strides, described.offset);
+        let layout = Layout::new(described.sizes, described.strides, offset);
         Tensor::new(storage, dtype, layout).map_err(|error| refused(object, index, &error.to_string()))
+    }
+}
+
+/// Where a tensor's storage begins and ends; `None` where there is no memory.
+fn region(described: &Described<'_>, dtype: DType) -> Option<(usize, usize)> {
+    if described.data.is_null() || described.storage_bytes <= 0 {
+        return None;
+    }
+    let begin = (described.data as usize).wrapping_sub(described.offset as usize * dtype.size());
+    Some((begin, begin + described.storage_bytes as usize))
+}
+
+/// Storages of torch's that one of ours lies over.
+struct Several(#[expect(dead_code, reason = "they are held")] Vec<TorchStorage>);
+
+impl Owner for Several {}
+
+impl TorchStorage {
+    /// The memory as a storage: itself where it is aligned, else a copy.
+    fn lend(self) -> Option<Storage> {
+        let (start, nbytes) = self.place()?;
+        if (start.as_ptr() as usize).is_multiple_of(ALIGNED) {
+            // SAFETY: torch says that so many bytes begin there, and its storage is kept. A program runs while its
+            // caller waits; who writes from another thread meanwhile races with torch's kernels too, and who changes the
+            // storage's size between forward and backward is asked where it is then.
+            return Some(unsafe { Storage::foreign(start, nbytes, Box::new(Lent { storage: self, start, nbytes })) });
+        }
+        // SAFETY: as above.
+        let bytes = unsafe { std::slice::from_raw_parts(start.as_ptr(), nbytes) };
+        let copy = Storage::from_slice(bytes);
+        let start = NonNull::new(copy.as_mut_ptr())?;
+        // SAFETY: the copy is kept, and nobody else has it.
+        Some(unsafe { Storage::foreign(start, nbytes, Box::new(Unaligned { storage: self, _copy: copy })) })
+    }
+}
+
+/// Memory of torch's that is used where it is.
+struct Lent {
+    storage: TorchStorage,
+    start: NonNull<u8>,
+    nbytes: usize,
+}
+
+// SAFETY: the address is only compared with another.
+unsafe impl Send for Lent {}
+// SAFETY: as above.
+unsafe impl Sync for Lent {}
+
+impl Owner for Lent {
+    fn current(&self) -> Option<Storage> {
+        match self.storage.place() {
+            Some(place) if place == (self.start, self.nbytes) => None,
+            Some(_) => self.storage.again().and_then(TorchStorage::lend),
+            None => Some(Storage::zeroed(0)),
+        }
+    }
+
+    fn address(&self) -> Option<usize> {
+        self.storage.place().map(|(start, _)| start.as_ptr() as usize)
+    }
+}
+
+/// Memory of torch's that no element is aligned in, and its copy.
+struct Unaligned {
+    storage: TorchStorage,
+    _copy: Storage,
+}
+
+impl Owner for Unaligned {
+    /// Copied again: it may have been written meanwhile.
+    fn current(&self) -> Option<Storage> {
+        Some(self.storage.again().and_then(TorchStorage::lend).unwrap_or_else(|| Storage::zeroed(0)))
+    }
+
+    fn address(&self) -> Option<usize> {
+        self.storage.place().map(|(start, _)| start.as_ptr() as usize)
     }
 }
 

@@ -2,9 +2,10 @@
 //!
 //! libtorch exports them for programs that were compiled ahead of time, with a stable C interface; they are found in the
 //! library that torch has loaded. They take a pointer to the C++ tensor, which lies in the Python object behind its
-//! header.
+//! header. Every function says by its result whether it did what it was asked for.
 
 use std::ffi::{CStr, CString, c_void};
+use std::ptr::NonNull;
 
 use pyo3::exceptions::PyImportError;
 use pyo3::ffi::{PyObject, PyTypeObject};
@@ -18,6 +19,8 @@ type GetI32 = unsafe extern "C" fn(*const c_void, *mut i32) -> i32;
 type GetI64 = unsafe extern "C" fn(*const c_void, *mut i64) -> i32;
 type GetDims = unsafe extern "C" fn(*const c_void, *mut *const i64) -> i32;
 type GetPointer = unsafe extern "C" fn(*const c_void, *mut *mut u8) -> i32;
+type Reinterpret = unsafe extern "C" fn(*const c_void, i64, *const i64, *const i64, i64, *mut *mut c_void) -> i32;
+type Delete = unsafe extern "C" fn(*mut c_void) -> i32;
 
 /// The functions, and the classes whose instances they are asked about.
 pub struct Shim {
@@ -30,6 +33,8 @@ pub struct Shim {
     sizes: GetDims,
     strides: GetDims,
     data: GetPointer,
+    reinterpret: Reinterpret,
+    delete: Delete,
     requires_grad: Predicate,
     is_neg: Predicate,
     is_conj: Predicate,
@@ -80,21 +85,25 @@ pub enum Refused {
 const HEAD: usize = size_of::<PyObject>();
 
 static SHIM: PyOnceLock<Shim> = PyOnceLock::new();
+/// Set once the functions have been seen to agree with Python.
+static CHECKED: PyOnceLock<()> = PyOnceLock::new();
 
 impl Shim {
     /// The functions of the torch that is loaded.
     pub fn get(py: Python<'_>) -> PyResult<&'static Self> {
-        SHIM.get_or_try_init(py, || Self::load(py))
+        let shim = SHIM.get_or_try_init(py, || Self::load(&py.import("torch")?))?;
+        CHECKED.get_or_try_init(py, || shim.agrees_with_python(&py.import("torch")?))?;
+        Ok(shim)
     }
 
-    fn load(py: Python<'_>) -> PyResult<Self> {
-        let torch = py.import("torch")?;
+    fn load(torch: &Bound<'_, PyModule>) -> PyResult<Self> {
+        let py = torch.py();
         let folder: String = torch.getattr("__path__")?.get_item(0)?.extract()?;
         let library = Library::open(&format!("{folder}/lib/libtorch_cpu.so"))?;
         let class =
             |module: &str, name: &str| -> PyResult<usize> { Ok(py.import(module)?.getattr(name)?.as_ptr() as usize) };
         // SAFETY: the functions have these types in every torch that exports them.
-        let shim = unsafe {
+        Ok(unsafe {
             Self {
                 dtype: std::mem::transmute::<*mut c_void, GetI32>(library.find(c"aoti_torch_get_dtype")?),
                 device: std::mem::transmute::<*mut c_void, GetI32>(library.find(c"aoti_torch_get_device_type")?),
@@ -107,25 +116,29 @@ impl Shim {
                 sizes: std::mem::transmute::<*mut c_void, GetDims>(library.find(c"aoti_torch_get_sizes")?),
                 strides: std::mem::transmute::<*mut c_void, GetDims>(library.find(c"aoti_torch_get_strides")?),
                 data: std::mem::transmute::<*mut c_void, GetPointer>(library.find(c"aoti_torch_get_data_ptr")?),
+                reinterpret: std::mem::transmute::<*mut c_void, Reinterpret>(
+                    library.find(c"aoti_torch__reinterpret_tensor")?,
+                ),
+                delete: std::mem::transmute::<*mut c_void, Delete>(library.find(c"aoti_torch_delete_tensor_object")?),
                 requires_grad: Predicate::named(py, "requires_grad")?,
                 is_neg: Predicate::named(py, "is_neg")?,
                 is_conj: Predicate::named(py, "is_conj")?,
                 tensor: class("torch", "Tensor")?,
                 parameter: class("torch.nn", "Parameter")?,
             }
-        };
-        shim.agrees_with_python(&torch)?;
-        Ok(shim)
+        })
     }
 
-    /// Whether what the functions say of a tensor is what Python says of it.
-    fn agrees_with_python(&self, torch: &Bound<'_, PyModule>) -> PyResult<()> {
-        let probe = torch.call_method1("empty", ((3, 5),))?.call_method0("t")?;
+    /// Whether what the functions say of a tensor, and of the beginning of its storage, is what Python says of it.
+    fn agrees_with_python(&'static self, torch: &Bound<'_, PyModule>) -> PyResult<()> {
+        let probe = torch.call_method1("empty", ((4, 5),))?.call_method0("t")?.call_method1("narrow", (1, 1, 3))?;
         let address: usize = probe.call_method0("data_ptr")?.extract()?;
+        let begin: usize = probe.call_method0("untyped_storage")?.call_method0("data_ptr")?.extract()?;
         let agrees = self.describe(&probe).is_ok_and(|found| {
             found.sizes == [5, 3] && found.strides == [1, 5] && found.data as usize == address && found.dtype == 6
         });
-        if agrees {
+        let storage = TorchStorage::of(self, &probe).and_then(|storage| storage.place());
+        if agrees && storage.is_some_and(|(start, bytes)| start.as_ptr() as usize == begin && bytes == 80) {
             return Ok(());
         }
         let version: String = torch.getattr("__version__")?.extract()?;
@@ -168,17 +181,17 @@ impl Shim {
         // written to the variables given. Sizes and strides live in the tensor, which is borrowed.
         unsafe {
             let inner = Self::inner(tensor);
-            (self.device)(inner, &raw mut device);
-            if device != 0 {
+            if (self.device)(inner, &raw mut device) != 0 || device != 0 {
                 return Err(Refused::Device);
             }
-            (self.layout)(inner, &raw mut layout);
-            if layout != 0 {
+            if (self.layout)(inner, &raw mut layout) != 0 || layout != 0 {
                 return Err(Refused::Layout);
             }
-            (self.dtype)(inner, &raw mut dtype);
-            (self.rank)(inner, &raw mut rank);
-            if (self.sizes)(inner, &raw mut sizes) | (self.strides)(inner, &raw mut strides) != 0 {
+            let failed = (self.dtype)(inner, &raw mut dtype)
+                | (self.rank)(inner, &raw mut rank)
+                | (self.sizes)(inner, &raw mut sizes)
+                | (self.strides)(inner, &raw mut strides);
+            if failed != 0 || rank < 0 || (rank > 0 && (sizes.is_null() || strides.is_null())) {
                 return Err(Refused::Memory);
             }
             let dims =
@@ -211,6 +224,64 @@ impl Shim {
     unsafe fn inner(tensor: &Bound<'_, PyAny>) -> *const c_void {
         // SAFETY: the C++ tensor lies behind the head of the object.
         unsafe { tensor.as_ptr().cast::<u8>().add(HEAD).cast() }
+    }
+}
+
+/// A storage of torch's, held by a tensor of its own that nobody else knows: what is done to other tensors over it, such
+/// as giving them another storage, does not let it go.
+pub struct TorchStorage {
+    shim: &'static Shim,
+    /// Torch's handle of a tensor of one element, the first of the storage.
+    first: *mut c_void,
+}
+
+// SAFETY: torch counts the holders of tensors and storages atomically, and asks for the interpreter where it needs it.
+unsafe impl Send for TorchStorage {}
+// SAFETY: as above; the handle is only read.
+unsafe impl Sync for TorchStorage {}
+
+impl TorchStorage {
+    /// The storage of a tensor that [`Shim::describe`] has described and that has memory.
+    pub fn of(shim: &'static Shim, tensor: &Bound<'_, PyAny>) -> Option<Self> {
+        // SAFETY: the object is a tensor of torch's own class.
+        shim.is_plain(tensor.get_type_ptr()).then(|| unsafe { Self::new(shim, Shim::inner(tensor)) })?
+    }
+
+    /// Another hold of the same storage.
+    pub fn again(&self) -> Option<Self> {
+        // SAFETY: the handle is that of a live tensor.
+        unsafe { Self::new(self.shim, self.first) }
+    }
+
+    /// # Safety
+    /// The pointer is to a live C++ tensor.
+    unsafe fn new(shim: &'static Shim, tensor: *const c_void) -> Option<Self> {
+        let (one, mut first, mut offset) = ([1i64], std::ptr::null_mut(), 0);
+        // SAFETY: the function makes a tensor of the sizes and strides given over the storage of another, so many elements
+        // after where that begins.
+        let failed = unsafe {
+            let unknown = (shim.offset)(tensor, &raw mut offset);
+            unknown | (shim.reinterpret)(tensor, 1, one.as_ptr(), one.as_ptr(), -offset, &raw mut first)
+        };
+        (failed == 0 && !first.is_null()).then_some(Self { shim, first })
+    }
+
+    /// Where its memory is now, and how many bytes; `None` where it has none.
+    pub fn place(&self) -> Option<(NonNull<u8>, usize)> {
+        let (mut bytes, mut start) = (0, std::ptr::null_mut());
+        // SAFETY: the handle is that of a live tensor; results are written to the variables given.
+        let failed = unsafe {
+            (self.shim.storage_bytes)(self.first, &raw mut bytes) | (self.shim.data)(self.first, &raw mut start)
+        };
+        let start = NonNull::new(start).filter(|_| failed == 0 && bytes > 0)?;
+        Some((start, bytes as usize))
+    }
+}
+
+impl Drop for TorchStorage {
+    fn drop(&mut self) {
+        // SAFETY: the handle is ours, and this is its end.
+        unsafe { (self.shim.delete)(self.first) };
     }
 }
 

@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use pyrite_capture::plan::{Break, End};
 use pyrite_capture::{Entry, Object, Plan, Settings, capture};
-use pyrite_ir::Value;
+use pyrite_ir::{Contract, Value};
 use pyrite_sym::SymInt;
 use pyrite_trace::Stage;
 
@@ -24,7 +24,7 @@ use super::hook::Config;
 use super::host::Python3;
 use super::objects::Keep;
 use super::records::{Captured, Watch, describe_guard};
-use super::store::{CodeState, Kept, Miss, objects_of, places_of, sharing, sources_of, translate};
+use super::store::{CodeState, Kept, Miss, objects_of, places_of, sources_of, translate};
 use super::tracing::{self, Goes};
 use crate::by_torch::TorchProgram;
 
@@ -139,7 +139,6 @@ impl Job<'_, '_> {
             let guard = describe_guard(&walk, guard).unwrap_or_default();
             return refused(&format!("what was assumed of the frame does not hold: {guard}"));
         }
-        let sharing = if plan.writes { sharing(py, &inputs, &found) } else { None };
         let examples = super::run::inputs_of(py, &plan, &inputs, &found)?;
         give_back(found);
         let begun = Instant::now();
@@ -158,9 +157,9 @@ impl Job<'_, '_> {
         let compile_seconds = begun.elapsed().as_secs_f64();
         let sources = places_of(&plan, &walk);
         let by_torch = program.as_ref().is_some_and(|program| program.bind(py).is_instance_of::<TorchProgram>());
-        let constraints = plan.graph.as_ref().map(|graph| graph.env.constraints()).unwrap_or_default();
+        let contract = plan.graph.as_ref().map(Contract::of_sizes).unwrap_or_default();
         let kept = Kept {
-            constraints,
+            contract,
             config: Arc::downgrade(config),
             _keep: objects_of(py, &plan),
             walk,
@@ -169,7 +168,6 @@ impl Job<'_, '_> {
             by_torch,
             inputs,
             sources,
-            sharing,
             calls: Cell::new(0),
         };
         tracing::tell_captured(self, &kept, miss);

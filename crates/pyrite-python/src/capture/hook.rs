@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -18,7 +19,7 @@ use rustc_hash::FxHashMap;
 
 use super::compile::Job;
 use super::functions::Mapping;
-use super::guards::{Frame, take_found};
+use super::guards::{Found, Frame, take_found};
 use super::records::Watch;
 use super::store::{CodeState, Kept, Miss, global_state};
 
@@ -114,10 +115,20 @@ fn set_active(config: Option<Arc<Config>>) -> Option<Arc<Config>> {
 pub fn without_capture<R>(run: impl FnOnce() -> R) -> R {
     let active = set_active(None);
     ASIDE.with(|aside| aside.borrow_mut().push(active.clone()));
-    let result = run();
-    ASIDE.with(|aside| aside.borrow_mut().pop());
-    set_active(active);
-    result
+    let _back = Back(active, true);
+    run()
+}
+
+/// Puts back, also when something panics, the configuration that was there before, and takes it from those aside.
+struct Back(Option<Arc<Config>>, bool);
+
+impl Drop for Back {
+    fn drop(&mut self) {
+        if self.1 {
+            ASIDE.with(|aside| aside.borrow_mut().pop());
+        }
+        set_active(self.0.take());
+    }
 }
 
 /// Runs something during which frames are captured as they were before the innermost [`without_capture`].
@@ -126,10 +137,8 @@ pub fn with_capture<R>(run: impl FnOnce() -> R) -> R {
         return run();
     }
     let config = ASIDE.with(|aside| aside.borrow().last().cloned().flatten());
-    let before = set_active(config);
-    let result = run();
-    set_active(before);
-    result
+    let _back = Back(set_active(config), false);
+    run()
 }
 
 /// Whether frames of this version of CPython are captured.
@@ -390,7 +399,7 @@ fn run_frame<'py>(
             let mut found = take_found();
             match kept.walk.check(py, frame, &mut found) {
                 Ok(()) if kept.constraints_hold(py, &found) => {
-                    return super::run::run(py, &state, kept, found, frame).map(Some);
+                    return carry_out(py, &state, kept, found, frame).map(Some);
                 }
                 Ok(()) => {
                     super::guards::give_back(found);
@@ -430,7 +439,22 @@ fn run_frame<'py>(
     plans.retain(|known| known.config.strong_count() > 0);
     plans.push(kept.clone());
     drop(plans);
-    super::run::run(py, &state, &kept, found, frame).map(Some)
+    carry_out(py, &state, &kept, found, frame).map(Some)
+}
+
+/// Runs a plan. A panic there is an exception: some of the frame's effects may be done, so it cannot run plain.
+fn carry_out<'py>(
+    py: Python<'py>,
+    state: &CodeState,
+    kept: &Rc<Kept>,
+    found: Found,
+    frame: &Frame,
+) -> PyResult<Bound<'py, PyAny>> {
+    let run = || super::run::run(py, state, kept, found, frame);
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
+        let text = format!("a bug in Pyrite {}; please report it with the program", env!("CARGO_PKG_VERSION"));
+        Err(PyRuntimeError::new_err(text))
+    })
 }
 
 /// Switches torch's own capture off where it stands before ours: one frame is not captured twice. How to switch it on

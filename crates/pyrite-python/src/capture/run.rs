@@ -42,10 +42,10 @@ pub fn run<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     kept.calls.set(kept.calls.get() + 1);
     // What was found is borrowed from objects that the program, or another thread meanwhile, may change.
-    let held = Held {
-        inputs: PyTuple::new(py, inputs_of(py, &kept.plan, &kept.inputs, &found)?)?,
-        sources: kept.sources.iter().map(|place| place.map(|place| found.get(py, place))).collect(),
-    };
+    // All of it is owned before anything is called that may run Python or let another thread run.
+    let sources = kept.sources.iter().map(|place| place.map(|place| found.get(py, place))).collect();
+    let inputs = inputs_of(py, &kept.plan, &kept.inputs, &found)?;
+    let held = Held { inputs: PyTuple::new(py, inputs)?, sources };
     super::guards::give_back(found);
     let values = without_capture(|| {
         let outputs = match &kept.program {

@@ -16,7 +16,7 @@ use pyrite_capture::source::NUMBER;
 use pyrite_capture::{Object, Source};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use pyrite_sym::Constraint;
+use pyrite_ir::{Contract, Given};
 use pyrite_tensor::DType;
 
 use super::functions::{Mapping, Resumption};
@@ -25,7 +25,7 @@ use super::hook::Config;
 use super::host::{DTYPES, decode_code};
 use super::objects::{Keep, bound};
 use super::records::describe_guard;
-use crate::bridge::{Shim, dtype_of};
+use crate::bridge::Shim;
 
 /// A captured frame that can be run again.
 pub struct Kept {
@@ -43,10 +43,8 @@ pub struct Kept {
     pub inputs: Vec<usize>,
     /// For each recipe that starts from a source, the node of the walk where that is.
     pub sources: Vec<Option<usize>>,
-    /// How the inputs share memory, where the graph writes to any.
-    pub sharing: Option<Sharing>,
-    /// What was assumed of the symbols among the sizes.
-    pub constraints: Vec<Constraint>,
+    /// What was assumed of the sizes of the inputs.
+    pub contract: Contract,
     /// Keeps the plan's objects alive.
     pub _keep: Vec<Py<PyAny>>,
     /// Calls so far.
@@ -54,30 +52,24 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Whether what was assumed of the inputs together holds for those that were found: of their sizes, and of which
-    /// share memory.
+    /// Whether what was assumed of the sizes of inputs holds for those that were found. Numbers that are symbols are
+    /// larger than 1, as sizes are.
     pub fn constraints_hold(&self, py: Python<'_>, found: &Found) -> bool {
-        if self.sharing.is_some() && self.sharing != sharing(py, &self.inputs, found) {
-            return false;
-        }
         let number = |input: usize| found.get(py, *self.inputs.get(input)?).extract::<i64>().ok();
         let mut numbers = self.plan.symbols.iter().filter(|(_, _, dim)| *dim == NUMBER);
         if !numbers.all(|(_, input, _)| number(*input).is_some_and(|number| number > 1)) {
             return false;
         }
-        if self.constraints.is_empty() {
+        if !self.contract.is_conditional() {
             return true;
         }
-        let size = |name: &str| {
-            let (_, input, dim) = self.plan.symbols.iter().find(|(symbol, _, _)| &**symbol == name)?;
-            if *dim == NUMBER {
-                return number(*input);
-            }
-            let tensor = found.get(py, *self.inputs.get(*input)?);
-            let described = Shim::get(py).ok()?.describe(&tensor).ok()?;
-            described.sizes.get(*dim).copied()
+        let Ok(shim) = Shim::get(py) else { return false };
+        let tensors: Vec<Bound<'_, PyAny>> = self.inputs.iter().map(|place| found.get(py, *place)).collect();
+        let given = |input: usize| match tensors.get(input).map(|tensor| shim.shape(tensor)) {
+            Some(Ok(shape)) => Given::Tensor { shape: shape.sizes, stride: shape.strides },
+            _ => number(input).map_or(Given::Other, Given::Int),
         };
-        self.constraints.iter().all(|constraint| constraint.holds(&size) != Some(false))
+        self.contract.symbols(given).is_ok()
     }
 }
 
@@ -96,36 +88,6 @@ impl Miss {
         let guard = self.guards.last().and_then(|(kept, guard)| describe_guard(&kept.walk, *guard));
         guard.or_else(|| self.other.map(str::to_owned))
     }
-}
-
-/// For each input the first one whose memory it shares, and where it lies in memory that several share.
-pub type Sharing = Vec<(usize, i64)>;
-
-/// How inputs share memory.
-pub fn sharing(py: Python<'_>, inputs: &[usize], found: &Found) -> Option<Sharing> {
-    let shim = Shim::get(py).ok()?;
-    let mut groups: FxHashMap<usize, (usize, usize)> = FxHashMap::default();
-    let mut all = Vec::with_capacity(inputs.len());
-    for (index, place) in inputs.iter().enumerate() {
-        let tensor = found.get(py, *place);
-        let described = shim.describe(&tensor).ok().filter(|described| !described.data.is_null());
-        let start = described.map(|described| {
-            let size = dtype_of(described.dtype).map_or(1, DType::size);
-            ((described.data as usize).wrapping_sub(described.offset as usize * size), described.offset)
-        });
-        if let Some((start, _)) = start {
-            groups.entry(start).or_insert((index, 0)).1 += 1;
-        }
-        all.push(start);
-    }
-    let of = |(index, start): (usize, Option<(usize, i64)>)| match start {
-        Some((start, offset)) => match groups[&start] {
-            (first, count) if count > 1 => (first, offset),
-            _ => (index, 0),
-        },
-        None => (index, 0),
-    };
-    Some(all.into_iter().enumerate().map(of).collect())
 }
 
 /// What is kept at a code object.

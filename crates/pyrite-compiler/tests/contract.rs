@@ -1,0 +1,102 @@
+//! Programs on inputs that lie otherwise than those they were compiled for: equal to what they compute, or an error.
+
+use pyrite_compiler::backend::{Backend, Direction, Executable, Options};
+use pyrite_ir::{Builder, Graph, Meta, NodeId, Value};
+use pyrite_ops::registry;
+use pyrite_tensor::{DType, Layout, Storage, Tensor};
+
+const BACKENDS: [&str; 4] = ["eager", "aot_eager", "aot_eager_decomp_partition", "native"];
+
+fn row(storage: &Storage, offset: i64, length: i64) -> Tensor {
+    Tensor::new(storage.clone(), DType::F32, Layout::new(&[length], &[1], offset)).expect("it lies within")
+}
+
+fn numbers(count: u16) -> Storage {
+    Storage::from_slice(&(0..count).map(f32::from).collect::<Vec<f32>>())
+}
+
+/// A graph of inputs that lie as these do.
+fn graph_of(inputs: &[&Tensor], body: impl FnOnce(&mut Builder, &[NodeId]) -> NodeId) -> Graph {
+    let mut builder = Builder::new();
+    let ids: Vec<NodeId> =
+        inputs.iter().map(|tensor| builder.placeholder("x", Some(Value::Tensor(Meta::of(tensor))))).collect();
+    let result = body(&mut builder, &ids);
+    builder.output(vec![result].into());
+    builder.finish()
+}
+
+fn call(builder: &mut Builder, name: &str, args: Vec<Value<NodeId>>) -> NodeId {
+    let op = registry().get(name).expect("it is known");
+    let args = op.schema.bind_in_order(&args).expect("they fit");
+    builder.call(op, args)
+}
+
+fn compiled(graph: &Graph) -> Vec<(&'static str, Box<dyn Executable>)> {
+    let options = Options { direction: Direction::Forward, ..Options::default() };
+    let make = |name| {
+        let backend: Backend = pyrite_compiler::find(name).expect("it is built in");
+        (name, (backend.compile)(graph.clone(), &options).expect("it compiles"))
+    };
+    BACKENDS.into_iter().map(make).collect()
+}
+
+fn run(program: &dyn Executable, inputs: &[&Tensor]) -> Tensor {
+    let inputs = inputs.iter().map(|tensor| Value::Tensor((*tensor).clone())).collect();
+    let outputs = program.run(inputs, &mut |_, _| {}).expect("it runs").outputs;
+    let Value::List(outputs) = outputs else { panic!("no list") };
+    outputs[0].as_tensor().expect("a tensor").clone()
+}
+
+#[test]
+fn inputs_that_shared_memory_need_not_share_it_in_another_call() {
+    let shared = numbers(16);
+    let (a, b) = (row(&shared, 0, 8), row(&shared, 8, 8));
+    let graph = graph_of(&[&a, &b], |builder, x| call(builder, "aten.sub.Tensor", vec![x[0].into(), x[1].into()]));
+    for (name, program) in compiled(&graph) {
+        assert_eq!(run(&*program, &[&a, &b]).to_f64s(), [-8.0; 8], "{name}");
+        let (one, zero) = (Tensor::from_slice(&[1f32; 8], &[8]), Tensor::from_slice(&[0f32; 8], &[8]));
+        assert_eq!(run(&*program, &[&one, &zero]).to_f64s(), [1.0; 8], "{name}");
+    }
+}
+
+#[test]
+fn a_view_of_an_input_moves_with_it() {
+    let storage = numbers(32);
+    let first = row(&storage, 0, 8);
+    let graph = graph_of(&[&first], |builder, x| {
+        call(builder, "aten.slice.Tensor", vec![x[0].into(), 0.into(), 1.into(), 8.into()])
+    });
+    for (name, program) in compiled(&graph) {
+        for offset in [0, 5, 24] {
+            let view = run(&*program, &[&row(&storage, offset, 8)]);
+            assert!(view.storage().same(&storage) && view.layout().offset == offset + 1, "{name}: {:?}", view.layout());
+        }
+    }
+}
+
+#[test]
+fn a_program_that_names_places_or_writes_refuses_inputs_that_lie_otherwise() {
+    let storage = numbers(32);
+    let (first, second) = (row(&storage, 0, 8), row(&storage, 8, 8));
+    let size = |n: i64| Value::List(vec![Value::from(n)]);
+    let places = graph_of(&[&first], |builder, x| {
+        let view = call(builder, "aten.as_strided.default", vec![x[0].into(), size(4), size(1), 2.into()]);
+        call(builder, "aten.neg.default", vec![view.into()])
+    });
+    let writes = graph_of(&[&first, &second], |builder, x| {
+        call(builder, "aten.mul_.Scalar", vec![x[0].into(), 2.into()]);
+        call(builder, "aten.neg.default", vec![x[1].into()])
+    });
+    let given = |tensor: &Tensor| Value::Tensor(tensor.clone());
+    for name in ["aot_eager", "native"] {
+        let backend = pyrite_compiler::find(name).expect("it is built in");
+        let program = (backend.compile)(places.clone(), &Options::default()).expect("it compiles");
+        assert!(program.run(vec![given(&first)], &mut |_, _| {}).is_ok(), "{name}");
+        let moved = program.run(vec![given(&second)], &mut |_, _| {}).map(|_| ()).unwrap_err();
+        assert!(moved.to_string().contains("begins at element 8"), "{name}: {moved}");
+        let program = (backend.compile)(writes.clone(), &Options::default()).expect("it compiles");
+        let apart = Tensor::from_slice(&[1f32; 8], &[8]);
+        let refused = program.run(vec![given(&first), given(&apart)], &mut |_, _| {}).map(|_| ()).unwrap_err();
+        assert!(refused.to_string().contains("shares memory"), "{name}: {refused}");
+    }
+}

@@ -1,0 +1,156 @@
+"""One contract between inputs and compiled code: where inputs lie, whose memory they share, and what becomes of it meanwhile."""
+
+import gc
+import os
+
+import numpy
+import pytest
+import torch
+
+import pyrite as package
+from memory import sweep
+
+
+def native(function):
+    return package.compile(function)
+
+
+def by_torch(function):
+    torch._dynamo.reset()
+    return torch.compile(function, backend="pyrite", options={"strict": True})
+
+
+ways = pytest.mark.parametrize("compiled", [native, by_torch])
+
+
+@ways
+def test_inputs_that_shared_memory_in_the_first_call_need_not_in_the_second(compiled):
+    program = compiled(lambda a, b: a - b)
+    rows = torch.randn(2, 8)
+    assert torch.equal(program(rows[0], rows[1]), rows[0] - rows[1])
+    assert torch.equal(program(torch.ones(8), torch.zeros(8)), torch.ones(8))
+
+
+@ways
+def test_a_view_of_an_input_lies_where_the_input_of_its_call_lies(compiled):
+    program = compiled(lambda x: x[1:])
+    y = torch.arange(64.0)
+    assert torch.equal(program(y[0:16]), y[1:16])
+    view = program(y[8:24])
+    assert torch.equal(view, y[9:24])
+    view.zero_()
+    assert y[9:24].sum() == 0 and y[8] == 8
+
+
+@ways
+def test_a_place_in_the_storage_is_that_of_the_storage_of_each_call(compiled):
+    program = compiled(lambda x: x.as_strided((4,), (1,), 2) * 1)
+    y = torch.arange(64.0)
+    for first in (0, 8, 16):
+        assert torch.equal(program(y[first : first + 8]), y[2:6])
+
+
+@ways
+def test_a_write_is_seen_by_inputs_that_share_its_memory_and_by_no_others(compiled):
+    def step(a, b):
+        a.add_(1)
+        return b * 2
+
+    program = compiled(step)
+    for make in (
+        lambda: list(torch.arange(16.0).reshape(2, 8)),
+        lambda: [torch.arange(8.0), torch.arange(8.0)],
+        lambda: [torch.arange(8.0)] * 2,
+        lambda: [(base := torch.arange(16.0))[0:8], base[4:12]],
+        lambda: [torch.from_numpy((base := numpy.arange(16.0))[0:8]), torch.from_numpy(base[4:12])],
+    ):
+        mine, theirs = make(), make()
+        assert torch.equal(program(*mine), step(*theirs))
+        assert all(torch.equal(a, b) for a, b in zip(mine, theirs))
+
+
+def test_memory_that_is_not_aligned_is_taken_in():
+    program = package.compile(lambda x: (x * x).sum())
+    memory = numpy.zeros(64, dtype=numpy.uint8)
+    for skew in (0, 1, 2, 4, 8):
+        memory[skew : skew + 32] = numpy.arange(8, dtype=numpy.float32).view(numpy.uint8)
+        assert program(torch.frombuffer(memory, dtype=torch.float32, count=8, offset=skew)) == 140
+
+
+def forward(product, compiled):
+    x = torch.ones(64, 64, requires_grad=True)
+    w = torch.nn.Parameter(torch.full((64, 64), 2.0))
+    return x, w, compiled(product)(x, w)
+
+
+products = pytest.mark.parametrize("product", [lambda x, w: x * w, lambda x, w: x @ w, torch.nn.functional.linear])
+
+
+@ways
+@products
+def test_a_parameter_that_is_given_other_data_has_the_gradients_of_eager(compiled, product):
+    found = []
+    for way in (compiled, lambda function: function):
+        x, w, y = forward(product, way)
+        w.data = torch.full((64, 64), 5.0)
+        # What was freed is used again.
+        waste = [torch.full((64, 64), float("nan")) for _ in range(8)]
+        y.sum().backward()
+        found.append((x.grad, w.grad))
+        del waste
+    assert torch.equal(found[0][0], found[1][0]) and torch.equal(found[0][1], found[1][1])
+
+
+@ways
+@products
+def test_a_storage_that_is_freed_and_filled_again_is_read_where_it_is_then(compiled, product):
+    x, w, y = forward(product, compiled)
+    storage = w.untyped_storage()
+    size = storage.nbytes()
+    storage.resize_(0)
+    waste = [torch.full((64, 64), float("nan")) for _ in range(8)]
+    storage.resize_(size)
+    with torch.no_grad():
+        w.data.fill_(3.0)
+    y.sum().backward()
+    expected = 3.0 if x.grad[0, 0] == 3.0 else 3.0 * 64
+    assert torch.equal(x.grad, torch.full((64, 64), expected))
+    del waste
+
+
+@products
+def test_a_storage_that_stays_freed_is_an_error(product):
+    _, w, y = forward(product, package.compile)
+    w.untyped_storage().resize_(0)
+    with pytest.raises(RuntimeError, match="freed or made smaller|out of bounds for storage"):
+        y.sum().backward()
+
+
+@products
+def test_a_parameter_that_is_set_raises_what_eager_raises(product):
+    x, w, y = forward(product, package.compile)
+    with torch.no_grad():
+        w.set_(torch.ones(64, 64))
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_sizes_that_break_what_was_assumed_are_compiled_anew():
+    def halves(x):
+        return x[: x.shape[0] // 2] + 1 if x.shape[0] > 3 else x - 1
+
+    program = package.compile(halves, dynamic=True)
+    for size in (8, 10, 3, 2, 5, 1, 0):
+        x = torch.arange(float(size))
+        assert torch.equal(program(x), halves(x)), size
+
+
+COUNT = int(os.environ.get("PYRITE_MEMORY_SEQUENCES", "150"))
+
+
+@pytest.mark.parametrize("backend, count", [("pyrite", COUNT), ("torch.compile", COUNT // 15)])
+def test_random_programs_on_random_memory_are_eager_programs(backend, count):
+    gc.collect()
+    _, calls, found = sweep.run(range(count), backend)
+    assert calls > count
+    assert not found, "\n\n".join(found)
