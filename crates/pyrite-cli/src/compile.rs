@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ValueEnum;
+use pyrite_codegen::passes;
 use pyrite_compiler::Options;
 use pyrite_compiler::aot::{Partitioner, Stages, partition_by_default, partition_by_min_cut};
 use pyrite_compiler::backend::Direction;
-use pyrite_compiler::backends::compile_native;
+use pyrite_compiler::backends::{compile_native, schedule_after};
 use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_ir::Graph;
 use pyrite_ir::print::{PrintOptions, ReproInfo, print, print_repro};
@@ -41,18 +42,53 @@ enum Decompositions {
 }
 
 /// A graph on the way.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// The program without writes
     Functional,
-    /// Outputs and gradients in one graph
     Joint,
-    /// The forward half
     Forward,
-    /// The backward half
     Backward,
-    /// What the native compiler makes of the halves: loops and calls
+}
+
+/// What to print.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Print {
+    /// A graph.
+    Graph(Stage),
+    /// What the native compiler makes of the halves: kernels with their memory dependencies, and calls.
     Kernels,
+    /// The scheduled program after a pass of the native compiler.
+    After(&'static str),
+}
+
+impl Print {
+    fn parse(text: &str) -> Result<Self, String> {
+        let wanted = match text {
+            "functional" => Self::Graph(Stage::Functional),
+            "joint" => Self::Graph(Stage::Joint),
+            "forward" => Self::Graph(Stage::Forward),
+            "backward" => Self::Graph(Stage::Backward),
+            "kernels" => Self::Kernels,
+            other => {
+                let pass =
+                    other.strip_prefix("after:").and_then(|name| passes::all().find(|(known, _)| *known == name));
+                let Some((pass, _)) = pass else {
+                    let names: Vec<&str> = passes::all().map(|(name, _)| name).collect();
+                    let names = names.join(", ");
+                    return Err(format!(
+                        "known: functional, joint, forward, backward, kernels, after:PASS with one of the passes {names}"
+                    ));
+                };
+                Self::After(pass)
+            }
+        };
+        Ok(wanted)
+    }
+
+    /// Whether the native compiler has a part in it.
+    fn is_native(self) -> bool {
+        !matches!(self, Self::Graph(_))
+    }
 }
 
 /// Take a program through functionalization, differentiation, decomposition and partitioning
@@ -83,9 +119,10 @@ pub struct Compile {
     /// Leave out gradients
     #[arg(long)]
     forward_only: bool,
-    /// Print this graph instead of the summary
-    #[arg(long, value_enum)]
-    print: Option<Stage>,
+    /// Print this instead of the summary: functional, joint, forward, backward (graphs), kernels, or after:PASS (the scheduled
+    /// program after a pass of the native compiler, such as after:fuse)
+    #[arg(long, value_name = "WHAT", value_parser = Print::parse)]
+    print: Option<Print>,
     /// Make only the first N optional rewrites
     #[arg(long, value_name = "N")]
     rewrites: Option<u64>,
@@ -182,7 +219,7 @@ impl Compile {
             Partition::Default => partition_by_default(),
         };
         let table = match self.decompositions {
-            _ if self.print == Some(Stage::Kernels) => Table::Loops,
+            _ if self.print.is_some_and(Print::is_native) => Table::Loops,
             Decompositions::Composite => Table::Composite,
             Decompositions::Core => Table::Core,
             Decompositions::Loops => Table::Loops,
@@ -209,8 +246,9 @@ impl Compile {
         }
         let Some(stages) = best else { return Ok(ExitCode::SUCCESS) };
         match self.print {
-            Some(Stage::Kernels) => print_kernels(path, &stages, &options)?,
-            Some(stage) => print_stage(&stages, stage)?,
+            Some(Print::Kernels) => print_kernels(path, &stages, &options)?,
+            Some(Print::After(pass)) => print_schedules(path, &stages, &options, pass)?,
+            Some(Print::Graph(stage)) => print_stage(&stages, stage)?,
             None if self.json => println!("{:#}", summary(program, &stages)),
             None => tell(program, &stages),
         }
@@ -218,21 +256,38 @@ impl Compile {
     }
 }
 
-/// Prints the loops and calls of each graph that is compiled.
-fn print_kernels(path: &Path, stages: &Stages, options: &Options) -> Result<(), Failure> {
-    for (stage, name, graph) in graphs(stages) {
-        let last = match stage {
-            Stage::Functional => stages.partition.is_none(),
+/// The graphs that the native compiler compiles: the halves, or the whole where there are none.
+fn compiled_graphs(stages: &Stages) -> impl Iterator<Item = (&'static str, &Graph)> {
+    let halves = stages.partition.is_some();
+    graphs(stages).into_iter().filter_map(move |(stage, name, graph)| {
+        let compiled = match stage {
+            Stage::Functional => !halves,
             stage => stage != Stage::Joint,
         };
-        if last {
-            let compiled = compile_native(graph, options)
-                .map_err(|error| Failure::of(node_diagnostic(path, &error, "compiling failed")))?;
-            let (kernels, calls) = (compiled.kernels().count(), compiled.calls());
-            let fallbacks = compiled.fallbacks();
-            println!("# {name}: {kernels} kernels, {calls} calls, through reference kernels: {fallbacks:?}\n");
-            print!("{compiled}");
-        }
+        compiled.then_some((name, graph))
+    })
+}
+
+/// Prints the kernels and calls of each graph that is compiled.
+fn print_kernels(path: &Path, stages: &Stages, options: &Options) -> Result<(), Failure> {
+    for (name, graph) in compiled_graphs(stages) {
+        let compiled = compile_native(graph, options)
+            .map_err(|error| Failure::of(node_diagnostic(path, &error, "compiling failed")))?;
+        let (kernels, calls) = (compiled.kernels().count(), compiled.calls());
+        let fallbacks = compiled.fallbacks();
+        println!("# {name}: {kernels} kernels, {calls} calls, by reference kernels: {fallbacks:?}\n");
+        print!("{compiled}");
+    }
+    Ok(())
+}
+
+/// Prints the scheduled program of each graph that is compiled, as it is after a pass.
+fn print_schedules(path: &Path, stages: &Stages, options: &Options, pass: &str) -> Result<(), Failure> {
+    for (name, graph) in compiled_graphs(stages) {
+        let text = schedule_after(graph, options, pass)
+            .map_err(|error| Failure::of(node_diagnostic(path, &error, "compiling failed")))?;
+        println!("# {name} after {pass}");
+        print!("{text}");
     }
     Ok(())
 }

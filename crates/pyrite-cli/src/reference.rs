@@ -155,7 +155,7 @@ fn loops(op: &Operator) -> &'static str {
         (Lower::Rule(_), _) => "rule",
         (Lower::ViaDecomposition, _) | (Lower::Unwritten, Decompose::Rule(_)) => "decomposed",
         (Lower::View, _) => "view",
-        (Lower::Extern | Lower::Unwritten, _) => "call",
+        (Lower::Extern(_) | Lower::Unwritten, _) => "call",
     }
 }
 
@@ -163,10 +163,13 @@ fn pass_page() -> String {
     let reducing = pyrite_reduce::PASSES.iter().map(|pass| vec![code(pass.name), pass.doc.to_owned()]);
     let numbered = pyrite_passes::gate::REWRITES.iter().chain(pyrite_codegen::decisions::DECISIONS);
     let numbered = numbered.map(|(name, doc)| vec![code(name), (*doc).to_owned()]);
+    let native = pyrite_codegen::passes::all().map(|(name, doc)| vec![code(name), doc.to_owned()]);
     format!(
-        "## Numbered rewrites and decisions\n\nEach is counted as it is asked for, and can be refused by its number or name. \
+        "## Passes of the native compiler\n\nIn the order they run; machine code is emitted behind the last. \
+         `pyrite compile FILE --print=after:PASS` prints the scheduled program after one of them.\n\n{}\n## Numbered rewrites and decisions\n\nEach is counted as it is asked for, and can be refused by its number or name. \
          `pyrite bisect` finds the first without which a program is right.\n\n{}\n## Passes of the minifier\n\nIn their order: \
          those first that shrink most for a question. `pyrite minify` names the pass of every improvement.\n\n{}",
+        table(&["name", "what it does"], native),
         table(&["name", "what it does"], numbered),
         table(&["name", "what it tries"], reducing),
     )

@@ -1,38 +1,30 @@
 //! The native compiler.
 //!
 //! ```text
-//! functional graph ──pieces──▶ kernels and calls ──schedule──▶ fused kernels ──generate──▶ code ──▶ Program
+//! functional graph ──lower──▶ Schedule ──passes──▶ Schedule ──emit──▶ Plan ──▶ Program
 //! ```
 //!
-//! [`pieces`] lowers every operator to kernels of the loop IR, or leaves it a call. [`schedule`] fuses kernels
-//! ([`fuse`]), cuts those that read what is written in parts ([`parts`]) and finishes them ([`finish`]). A kernel becomes [`Code`]: by the x86-64 emitter ([`x86`]) where the
-//! processor has AVX2 or AVX-512, else, and as the oracle of its tests, by the tile interpreter ([`tiles`]).
-//! [`Program`] runs the pieces: kernels, products ([`products`]), batches of them with the kernels around ([`chain`]),
-//! and calls.
+//! A [`schedule`] is the program as statements over buffers: loop nests, GEMMs ([`gemm`]), fused bmms ([`bmm`]),
+//! convolutions ([`conv`]) and calls. [`passes`] lists what is done to it, in order. A kernel becomes [`Code`]: by the
+//! x86-64 emitter ([`x86`]) where the processor has AVX2 or AVX-512, else, and as the oracle of its tests, by the tile
+//! interpreter ([`tiles`]). [`Program`] runs the statements.
 
 mod axes;
-mod chain;
-mod chain_run;
+pub mod bmm;
+mod bmm_run;
 pub mod code;
 mod code_map;
-mod content;
-mod convolutions;
+pub mod conv;
 pub mod decisions;
-mod finish;
-mod fuse;
-mod heirs;
-mod listing;
+mod emit;
+mod fingerprint;
+pub mod gemm;
 mod loops;
-mod order;
-mod parts;
-pub mod pieces;
-mod plan;
-mod products;
+pub mod passes;
 pub mod program;
 mod rows;
 pub mod schedule;
 pub mod store;
-mod through;
 pub mod tiles;
 #[cfg(target_arch = "x86_64")]
 pub mod x86;

@@ -14,7 +14,7 @@ use pyrite_sym::SymInt;
 use pyrite_tensor::Storage;
 
 use crate::code::{Call, Code, Fault, MachineCode};
-use crate::pieces::{Buffer, Origin};
+use crate::schedule::{AsKernel, Buffer, Origin};
 use crate::{CodeStore, Generator, generate};
 
 /// Work below this, in steps of code, is not shared among threads.
@@ -42,14 +42,41 @@ pub struct Loops {
     /// The kernel.
     pub kernel: Kernel,
     code: Arc<dyn Code>,
-    /// The axis whose positions threads share, and by how many they are dealt out.
-    pub shared: Option<(AxisId, i64)>,
+    shape: LoopShape,
     /// How many instructions run at each position.
     weight: i64,
     /// Whether each access writes.
     writes: Vec<bool>,
+}
+
+impl AsKernel for Loops {
+    fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+}
+
+/// What is known of the loops of a kernel before it is called.
+pub struct LoopShape {
+    /// The axis whose positions threads share, and by how many they are dealt out.
+    shared: Option<(AxisId, i64)>,
     /// The tables of a kernel whose sizes are all known.
     pub tables: Option<Tables>,
+}
+
+impl LoopShape {
+    /// Looks at a kernel.
+    pub fn of(kernel: &Kernel) -> Self {
+        Self { shared: shared_axis(kernel), tables: Tables::of(kernel, &Symbols::default()).ok() }
+    }
+
+    /// The axes of which a run may be given bounds: their positions are independent of each other.
+    pub fn independent<'a>(&'a self, kernel: &'a Kernel) -> &'a [AxisId] {
+        match &self.shared {
+            Some(_) if !kernel.rows.is_empty() => &kernel.rows,
+            Some((axis, _)) => std::slice::from_ref(axis),
+            None => &[],
+        }
+    }
 }
 
 /// The numbers of a kernel for one call.
@@ -116,24 +143,9 @@ impl Loops {
     pub fn new(kernel: Kernel, generator: Generator, store: &dyn CodeStore) -> Result<Self, OpError> {
         let code = generate(&kernel, generator, store)?;
         let weight = kernel.phases.iter().map(|phase| phase.code.len() as i64).max().unwrap_or(1);
-        let known =
-            kernel.accesses.iter().all(|access| {
-                access.offset.as_int().is_some() && access.steps.iter().all(|step| step.as_int().is_some())
-            }) && kernel.axes.iter().all(|axis| axis.extent.as_int().is_some())
-                && kernel.numbers.iter().all(|number| number.as_int().is_some());
-        let tables = if known { Some(Tables::of(&kernel, &Symbols::default())?) } else { None };
         let mut writes = vec![false; kernel.accesses.len()];
         kernel.each_access(|id, direction| writes[id.0 as usize] |= direction == Direction::Write);
-        Ok(Self { shared: shared_axis(&kernel), kernel, code, weight, writes, tables })
-    }
-
-    /// The axes of which a run may be given bounds: their positions are independent of each other.
-    pub fn independent(&self) -> &[AxisId] {
-        match &self.shared {
-            Some(_) if !self.kernel.rows.is_empty() => &self.kernel.rows,
-            Some((axis, _)) => std::slice::from_ref(axis),
-            None => &[],
-        }
+        Ok(Self { shape: LoopShape::of(&kernel), kernel, code, weight, writes })
     }
 
     /// Its machine code; nothing where it is interpreted.
@@ -150,7 +162,7 @@ impl Loops {
         memory: &[Option<Memory>],
         brought: &[BufferId],
     ) -> Result<Ready<'a>, OpError> {
-        let tables = match &self.tables {
+        let tables = match &self.shape.tables {
             Some(tables) => Cow::Borrowed(tables),
             None => Cow::Owned(Tables::of(&self.kernel, symbols)?),
         };
@@ -197,7 +209,7 @@ impl Ready<'_> {
         let positions = self.tables.work(kernel);
         let threads =
             if positions.saturating_mul(self.loops.weight) < WORTH_SHARING { 1 } else { pyrite_threads::count() };
-        let done = match self.loops.shared {
+        let done = match self.loops.shape.shared {
             Some((axis, grain)) if threads > 1 => {
                 let extent = self.tables.extents[axis.0 as usize];
                 let share = (extent.div_euclid(threads as i64) + i64::from(extent % threads as i64 != 0)).max(1);

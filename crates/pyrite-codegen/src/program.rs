@@ -1,8 +1,8 @@
-//! A compiled graph: pieces with their code, and the run that carries them out.
+//! A compiled graph: a schedule with its code, and the run that carries it out.
 //!
-//! Buffers are storages that are taken when a piece first fills them and given back after their last use; the cache of
+//! Buffers are storages that are taken when a statement first fills them and given back after their last use; the cache of
 //! storages hands the same memory to the next call. A result may take over the memory of what its kernel is the last to
-//! read ([`heirs`](crate::heirs)). Sizes that are not known when the program is compiled are read off
+//! read ([`Reuse`]). Sizes that are not known when the program is compiled are read off
 //! the inputs of each call: the code is the same for all of them.
 //!
 //! What was decided and made when the graph was compiled is a [`Plan`], which programs of equal graphs share; constants
@@ -21,16 +21,14 @@ use pyrite_tensor::random::TorchGenerator;
 use pyrite_tensor::{Held, Layout, Storage, Tensor};
 
 use crate::Generator;
-use crate::chain::{Batch, Chain, Link};
-use crate::chain_run::{Extents, Given, Operands};
-use crate::convolutions::{Convolution, Ran};
+use crate::bmm::{Bmm, FusedBmm, Link};
+use crate::bmm_run::{Extents, Given, Operands};
+use crate::conv::{Conv, Ran};
 use crate::decisions::Decisions;
-use crate::heirs::Heir;
+pub use crate::emit::Plan;
+use crate::gemm::{Gemm, Weight};
 use crate::loops::{Loops, Memory};
-use crate::pieces::{Origin, Outside};
-pub use crate::plan::Plan;
-use crate::plan::{Action, Step};
-use crate::products::{Product, Weight};
+use crate::schedule::{ExternCall, Op, Origin, Reuse, Schedule, Statement, extent};
 use crate::store::Nothing;
 
 /// Is told of every call of an operator, and of every kernel by a node of its name, as it is done. A value that has been
@@ -70,30 +68,35 @@ impl Program {
     /// The program of a graph that was compiled, or of one that is equal to it but for the values of its constants.
     pub fn new(plan: Arc<Plan>, graph: &Graph) -> Self {
         let constants = graph.constants().iter().map(|(name, tensor)| (name.clone(), tensor.clone())).collect();
-        let weights = plan.steps.iter().map(|_| Weight::default()).collect();
+        let weights = plan.schedule.statements.iter().map(|_| Weight::default()).collect();
         Self { plan, constants, weights }
     }
 }
 
 impl Program {
+    /// What the program does, with the code of its kernels.
+    fn schedule(&self) -> &Schedule<Loops> {
+        &self.plan.schedule
+    }
+
     /// The operators that run through their reference kernels without being meant to.
     pub fn fallbacks(&self) -> &[String] {
-        &self.plan.fallbacks
+        &self.schedule().fallbacks
     }
 
     /// How many operators are called.
     pub fn calls(&self) -> usize {
-        let calls = |step: &Step| match &step.action {
-            Action::Loops(_) => 0,
-            Action::Outside(_) | Action::Product(_) | Action::Convolution(_) => 1,
-            Action::Chain(chain) => chain.products().count(),
+        let calls = |statement: &Statement<Loops>| match &statement.op {
+            Op::Loop(_) => 0,
+            Op::Call(_) | Op::Gemm(_) | Op::Conv(_) => 1,
+            Op::Bmm(fused) => fused.bmms().count(),
         };
-        self.plan.steps.iter().map(calls).sum()
+        self.schedule().statements.iter().map(calls).sum()
     }
 
     /// The kernels in the order they run.
     pub fn kernels(&self) -> impl Iterator<Item = &Kernel> {
-        self.plan.loops().map(|loops| &loops.kernel)
+        self.schedule().kernels().map(|loops| &loops.kernel)
     }
 
     /// Runs it on inputs, which are given back at their last use.
@@ -106,53 +109,55 @@ impl Program {
     ) -> Result<Value<Tensor>, NodeError> {
         let symbols = self.plan.contract.bind(&inputs)?;
         let _held = held(&inputs);
-        let mut memory: Vec<Option<Memory>> = vec![None; self.plan.buffers.len()];
+        let mut memory: Vec<Option<Memory>> = vec![None; self.schedule().buffers.len()];
         self.enter(inputs, &symbols, &mut memory)?;
         let context = Context::with_generator(registry, random.clone());
-        for (step, weight) in self.plan.steps.iter().zip(&self.weights) {
-            self.bequeath(step, &symbols, &mut memory)?;
-            match &step.action {
-                Action::Loops(loops) => self.run_loops(loops, &symbols, &mut memory)?,
-                Action::Product(product) => {
+        for (statement, weight) in self.schedule().statements.iter().zip(&self.weights) {
+            self.reuse(statement, &symbols, &mut memory)?;
+            match &statement.op {
+                Op::Loop(loops) => self.run_loops(loops, &symbols, &mut memory)?,
+                Op::Gemm(gemm) => {
                     let value = self
-                        .run_product((product, weight), &context, &symbols, &mut memory)
-                        .map_err(|error| NodeError::at(&product.outside.node, error))?;
-                    let overwritten = step.heirs.iter().any(|heir| heir.of == product.out());
-                    observe(&product.outside.node, if overwritten { &Value::None } else { &value });
+                        .run_gemm((gemm, weight), &context, &symbols, &mut memory)
+                        .map_err(|error| NodeError::at(&gemm.call.node, error))?;
+                    let overwritten = statement.reuses.iter().any(|reuse| reuse.dead == gemm.out());
+                    observe(&gemm.call.node, if overwritten { &Value::None } else { &value });
                 }
-                Action::Chain(chain) => {
-                    self.run_chain(chain, &context, &symbols, &mut memory)?;
-                    for batch in chain.products() {
-                        let gone = chain.block_of(batch.out.buffer).is_some()
-                            || batch.is_redirected()
-                            || step.heirs.iter().any(|heir| heir.of == batch.out.buffer);
+                Op::Bmm(fused) => {
+                    self.run_bmm(fused, &context, &symbols, &mut memory)?;
+                    for bmm in fused.bmms() {
+                        let gone = fused.block_of(bmm.out.buffer).is_some()
+                            || bmm.is_redirected()
+                            || statement.reuses.iter().any(|reuse| reuse.dead == bmm.out.buffer);
                         let value = if gone {
                             Value::None
                         } else {
-                            Value::Tensor(self.tensor(&batch.out, &symbols, &mut memory)?)
+                            Value::Tensor(self.tensor(&bmm.out, &symbols, &mut memory)?)
                         };
-                        observe(&batch.outside.node, &value);
+                        observe(&bmm.node, &value);
                     }
                 }
-                Action::Convolution(convolution) => {
+                Op::Conv(conv) => {
                     let value = self
-                        .run_convolution((convolution, weight), &context, &symbols, &mut memory)
-                        .map_err(|error| NodeError::at(&convolution.outside.node, error))?;
-                    observe(&convolution.outside.node, &value);
+                        .run_conv((conv, weight), &context, &symbols, &mut memory)
+                        .map_err(|error| NodeError::at(&conv.call.node, error))?;
+                    observe(&conv.call.node, &value);
                 }
-                Action::Outside(outside) => {
-                    let value = run_outside(outside, &context, &symbols, &mut memory)
-                        .map_err(|error| NodeError::at(&outside.node, error))?;
-                    observe(&outside.node, &value);
+                Op::Call(call) => {
+                    let value = run_call(call, &context, &symbols, &mut memory)
+                        .map_err(|error| NodeError::at(&call.node, error))?;
+                    observe(&call.node, &value);
                 }
             }
-            for buffer in &step.frees {
+            for buffer in &statement.frees {
                 memory[buffer.0 as usize] = None;
             }
         }
         *random = context.rng.into_inner();
-        let output =
-            self.plan.output.try_map(&mut |place| self.tensor(place, &symbols, &mut memory).map(Value::Tensor))?;
+        let output = self
+            .schedule()
+            .output
+            .try_map(&mut |place| self.tensor(place, &symbols, &mut memory).map(Value::Tensor))?;
         Ok(symbols.numbers(output)?)
     }
 
@@ -163,7 +168,7 @@ impl Program {
         symbols: &Symbols,
         memory: &mut [Option<Memory>],
     ) -> Result<(), OpError> {
-        for (wanted, given) in self.plan.inputs.iter().zip(inputs) {
+        for (wanted, given) in self.schedule().inputs.iter().zip(inputs) {
             let Value::Tensor(place) = wanted else { continue };
             let Value::Tensor(tensor) = given else {
                 return Err(OpError::invalid(format!("an input is {}, the program takes a tensor", given.kind())));
@@ -178,12 +183,12 @@ impl Program {
                     layout.shape
                 )));
             }
-            let reaches = self.plan.reaches.iter().filter(|reach| reach.buffer == place.buffer);
+            let reaches = self.schedule().reaches.iter().filter(|reach| reach.buffer == place.buffer);
             let found = if *tensor.stride() == *layout.stride {
                 let start = (tensor.layout().offset - layout.offset) * tensor.dtype().size() as i64;
                 Memory { storage: tensor.storage().clone(), start }
             } else if reaches.clone().next().is_none() {
-                let bytes = symbols.eval(&crate::pieces::extent(&place.meta))? as usize * tensor.dtype().size();
+                let bytes = symbols.eval(&extent(&place.meta))? as usize * tensor.dtype().size();
                 let copy = Tensor::new(Storage::recycled(bytes), tensor.dtype(), layout)?;
                 copy.write_from(&tensor);
                 Memory::whole(copy.storage().clone())
@@ -212,7 +217,7 @@ impl Program {
     fn provide(&self, id: BufferId, symbols: &Symbols, memory: &mut [Option<Memory>]) -> Result<(), OpError> {
         let slot = &mut memory[id.0 as usize];
         if slot.is_none() {
-            let buffer = &self.plan.buffers[id.0 as usize];
+            let buffer = &self.schedule().buffers[id.0 as usize];
             *slot = Some(Memory::whole(match &buffer.origin {
                 Origin::Constant(name) => {
                     let tensor = self.constants.get(name);
@@ -229,73 +234,78 @@ impl Program {
         Ok(())
     }
 
-    /// Gives the memory of what dies in a step to the results that are written over it, where nobody else has it.
-    fn bequeath(&self, step: &Step, symbols: &Symbols, memory: &mut [Option<Memory>]) -> Result<(), OpError> {
-        for Heir { of, heir } in &step.heirs {
-            // What an earlier step has written a part of lies where it is.
-            if memory[heir.0 as usize].is_some() {
+    /// Gives the memory of what dies in a statement to the results that are written over it, where nobody else has it.
+    fn reuse(
+        &self,
+        statement: &Statement<Loops>,
+        symbols: &Symbols,
+        memory: &mut [Option<Memory>],
+    ) -> Result<(), OpError> {
+        for Reuse { dead, result } in &statement.reuses {
+            // A buffer of which an earlier statement has written a part stays where it is.
+            if memory[result.0 as usize].is_some() {
                 continue;
             }
-            if matches!(step.action, Action::Product(_) | Action::Chain(_)) {
-                self.provide(*of, symbols, memory)?;
+            if matches!(statement.op, Op::Gemm(_) | Op::Bmm(_)) {
+                self.provide(*dead, symbols, memory)?;
             }
-            let result = &self.plan.buffers[heir.0 as usize];
-            let bytes = symbols.eval(&result.elements)? as usize * result.dtype.size();
+            let made = self.schedule().buffer(*result);
+            let bytes = symbols.eval(&made.elements)? as usize * made.dtype.size();
             let free = |memory: &&Memory| {
                 let Memory { storage, start } = memory;
                 *start == 0 && storage.nbytes() == bytes && storage.stamp().is_some() && storage.is_unique()
             };
-            memory[heir.0 as usize] = memory[of.0 as usize].as_ref().filter(free).cloned();
+            memory[result.0 as usize] = memory[dead.0 as usize].as_ref().filter(free).cloned();
         }
         Ok(())
     }
 
     fn run_loops(&self, loops: &Loops, symbols: &Symbols, memory: &mut [Option<Memory>]) -> Result<(), OpError> {
         self.provide_for(loops, symbols, memory, &[])?;
-        loops.ready(&self.plan.buffers, symbols, memory, &[])?.run()
+        loops.ready(&self.schedule().buffers, symbols, memory, &[])?.run()
     }
 
-    /// Computes a product and runs the kernel that follows it.
-    fn run_product(
+    /// Computes a GEMM and its epilogue.
+    fn run_gemm(
         &self,
-        (product, weight): (&Product, &Weight),
+        (gemm, weight): (&Gemm<Loops>, &Weight),
         context: &Context<'_>,
         symbols: &Symbols,
         memory: &mut [Option<Memory>],
     ) -> Result<Value<Tensor>, OpError> {
-        let operands = product.operands(|place| self.tensor(place, symbols, memory))?;
-        let loops = product.follower.as_ref().map(|follower| &follower.loops);
+        let operands = gemm.operands(|place| self.tensor(place, symbols, memory))?;
+        let loops = gemm.epilogue.as_ref().map(|epilogue| &epilogue.kernel);
         if operands.is_small() {
-            let value = run_outside(&product.outside, context, symbols, memory)?;
+            let value = run_call(&gemm.call, context, symbols, memory)?;
             loops.map_or(Ok(()), |loops| self.run_loops(loops, symbols, memory))?;
             return Ok(value);
         }
         let ready = match loops {
             Some(loops) => {
                 self.provide_for(loops, symbols, memory, &[])?;
-                Some(loops.ready(&self.plan.buffers, symbols, memory, &[])?)
+                Some(loops.ready(&self.schedule().buffers, symbols, memory, &[])?)
             }
             None => None,
         };
-        product.run(&operands, weight, ready.as_ref())?;
+        gemm.run(&operands, weight, ready.as_ref())?;
         Ok(Value::Tensor(operands.out))
     }
 
     /// Computes a convolution in tiles, and by calls what is not.
-    fn run_convolution(
+    fn run_conv(
         &self,
-        (convolution, weight): (&Convolution, &Weight),
+        (conv, weight): (&Conv, &Weight),
         context: &Context<'_>,
         symbols: &Symbols,
         memory: &mut [Option<Memory>],
     ) -> Result<Value<Tensor>, OpError> {
-        let operands = convolution.operands(|place| self.tensor(place, symbols, memory))?;
-        if convolution.run(&operands, weight) == Ran::No {
-            return run_outside(&convolution.outside, context, symbols, memory);
+        let operands = conv.operands(|place| self.tensor(place, symbols, memory))?;
+        if conv.run(&operands, weight) == Ran::No {
+            return run_call(&conv.call, context, symbols, memory);
         }
         let out = Value::Tensor(operands.out);
-        let rest = convolution.rest.as_ref().map(|rest| run_outside(rest, context, symbols, memory)).transpose()?;
-        Ok(match (&convolution.outside.results, rest) {
+        let rest = conv.rest.as_ref().map(|rest| run_call(rest, context, symbols, memory)).transpose()?;
+        Ok(match (&conv.call.results, rest) {
             (Value::List(_), Some(Value::List(mut all))) => {
                 all[0] = out;
                 Value::List(all)
@@ -307,56 +317,56 @@ impl Program {
         })
     }
 
-    /// Runs the links of a chain, block by block or, where matrices are small, one after the other.
-    fn run_chain(
+    /// Runs the links of a fused bmm, block by block or, where matrices are small, one after the other.
+    fn run_bmm(
         &self,
-        chain: &Chain,
+        fused: &FusedBmm<Loops>,
         context: &Context<'_>,
         symbols: &Symbols,
         memory: &mut [Option<Memory>],
     ) -> Result<(), NodeError> {
         let mut extents = Vec::new();
-        for batch in chain.products() {
-            let (lhs, out) = (symbols.layout(&batch.lhs.meta)?, symbols.layout(&batch.out.meta)?);
+        for bmm in fused.bmms() {
+            let (lhs, out) = (symbols.layout(&bmm.lhs.meta)?, symbols.layout(&bmm.out.meta)?);
             extents.push(Extents::of(&lhs.shape, &out.shape));
         }
         if extents.iter().any(|extents| extents.is_small()) {
-            for link in &chain.links {
+            for link in &fused.links {
                 match link {
                     Link::Kernel(loops, _) => self.run_loops(loops, symbols, memory)?,
-                    Link::Product(batch) => self
-                        .call_batch(batch, context, symbols, memory)
-                        .map_err(|error| NodeError::at(&batch.outside.node, error))?,
+                    Link::Bmm(bmm) => {
+                        self.call_bmm(bmm, context, symbols, memory).map_err(|error| NodeError::at(&bmm.node, error))?
+                    }
                 }
             }
             return Ok(());
         }
-        let blocks: Vec<BufferId> = chain.blocks.iter().map(|block| block.buffer).collect();
-        let mut given = Vec::with_capacity(chain.links.len());
-        for link in &chain.links {
+        let blocks: Vec<BufferId> = fused.blocks.iter().map(|block| block.buffer).collect();
+        let mut given = Vec::with_capacity(fused.links.len());
+        for link in &fused.links {
             given.push(match link {
                 Link::Kernel(loops, _) => {
                     self.provide_for(loops, symbols, memory, &blocks)?;
-                    Given::Kernel(loops.ready(&self.plan.buffers, symbols, memory, &blocks)?)
+                    Given::Kernel(loops.ready(&self.schedule().buffers, symbols, memory, &blocks)?)
                 }
-                Link::Product(batch) => {
+                Link::Bmm(bmm) => {
                     let mut tensor = |place: &Place| {
                         let own = !blocks.contains(&place.buffer);
                         own.then(|| self.tensor(place, symbols, memory)).transpose()
                     };
-                    let (lhs, out) = (tensor(&batch.lhs)?, tensor(&batch.out)?);
-                    let rhs = self.tensor(&batch.rhs, symbols, memory)?;
-                    Given::Product(Operands { lhs, led: chain.fills(batch.lhs.buffer), rhs, out })
+                    let (lhs, out) = (tensor(&bmm.lhs)?, tensor(&bmm.out)?);
+                    let rhs = self.tensor(&bmm.rhs, symbols, memory)?;
+                    Given::Bmm(Operands { lhs, fed: fused.fills(bmm.lhs.buffer), rhs, out })
                 }
             });
         }
-        Ok(chain.run(&given, &extents)?)
+        Ok(fused.run(&given, &extents)?)
     }
 
-    /// Makes the call that a product of batches stands for.
-    fn call_batch(
+    /// Calls the operator of a bmm.
+    fn call_bmm(
         &self,
-        batch: &Batch,
+        bmm: &Bmm,
         context: &Context<'_>,
         symbols: &Symbols,
         memory: &mut [Option<Memory>],
@@ -368,10 +378,10 @@ impl Program {
             let flat = [&[counts.iter().product()], matrix].concat();
             Ok::<_, OpError>(Value::Tensor(tensor.reshaped(&flat)))
         };
-        let args = vec![operand(&batch.lhs)?, operand(&batch.rhs)?];
-        let value = call(context, &batch.outside.op, args)?;
-        let out = self.tensor(&batch.out, symbols, memory)?;
-        let result = value.as_tensor().ok_or_else(|| OpError::fault("a product without a result"))?;
+        let args = vec![operand(&bmm.lhs)?, operand(&bmm.rhs)?];
+        let value = call(context, &bmm.op, args)?;
+        let out = self.tensor(&bmm.out, symbols, memory)?;
+        let result = value.as_tensor().ok_or_else(|| OpError::fault("a bmm without a result"))?;
         out.write_from(&result.reshaped(out.shape()));
         Ok(())
     }
@@ -385,7 +395,7 @@ impl Program {
         but: &[BufferId],
     ) -> Result<(), OpError> {
         for access in &loops.kernel.accesses {
-            let scratch = self.plan.buffers[access.buffer.0 as usize].origin == Origin::Scratch;
+            let scratch = self.schedule().buffers[access.buffer.0 as usize].origin == Origin::Scratch;
             if !scratch && !but.contains(&access.buffer) {
                 self.provide(access.buffer, symbols, memory)?;
             }
@@ -423,13 +433,13 @@ fn placed(place: &Place, symbols: &Symbols, memory: &[Option<Memory>]) -> Result
 }
 
 /// Makes the call of an operator, and keeps the memory of its results.
-fn run_outside(
-    outside: &Outside,
+fn run_call(
+    statement: &ExternCall,
     context: &Context<'_>,
     symbols: &Symbols,
     memory: &mut [Option<Memory>],
 ) -> Result<Value<Tensor>, OpError> {
-    let args = outside
+    let args = statement
         .args
         .iter()
         .map(|arg| {
@@ -437,9 +447,9 @@ fn run_outside(
             symbols.numbers(tensors)
         })
         .collect::<Result<Vec<_>, OpError>>()?;
-    let value = call(context, &outside.op, args)?;
+    let value = call(context, &statement.op, args)?;
     let mut wanted = Vec::new();
-    outside.results.each(&mut |place| wanted.push(place.clone()));
+    statement.results.each(&mut |place| wanted.push(place.clone()));
     let mut found = Vec::new();
     value.each(&mut |tensor| found.push(tensor.clone()));
     if wanted.len() != found.len() {

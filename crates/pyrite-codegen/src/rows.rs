@@ -7,9 +7,9 @@
 
 use std::ops::Range;
 
-use pyrite_loops::{AxisId, BufferId, Inst, Lanes};
+use pyrite_loops::{AxisId, BufferId, Inst, Kernel, Lanes};
 
-use crate::loops::{Bounds, Loops};
+use crate::loops::{Bounds, LoopShape};
 
 /// Vectors that go across rows are worth it from this many positions of a row on.
 const GRAIN: i64 = 64;
@@ -18,17 +18,16 @@ const GRAIN: i64 = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rows {
     /// The axes that number rows, and how many rows each tells apart; the last one is the fastest.
-    digits: Vec<(AxisId, i64)>,
+    pub digits: Vec<(AxisId, i64)>,
     /// How many positions of the last axis belong to a row.
-    positions: i64,
+    pub positions: i64,
 }
 
 impl Rows {
     /// How a kernel goes through a buffer of `rows` rows of `row` elements each, if it does so row by row. Only kernels
     /// of known sizes do.
-    pub fn of(loops: &Loops, buffer: BufferId, rows: i64, row: i64) -> Option<Self> {
-        let kernel = &loops.kernel;
-        let tables = loops.tables.as_ref()?;
+    pub fn of(kernel: &Kernel, shape: &LoopShape, buffer: BufferId, rows: i64, row: i64) -> Option<Self> {
+        let tables = shape.tables.as_ref()?;
         let jumps = kernel.phases.iter().flat_map(|phase| phase.code.insts()).any(|inst| match inst {
             Inst::Gather { access, .. } | Inst::Scatter { access, .. } => kernel.access(*access).buffer == buffer,
             _ => false,
@@ -40,7 +39,7 @@ impl Rows {
         let mut found: Option<Self> = None;
         for index in (0..kernel.accesses.len()).filter(|index| kernel.accesses[*index].buffer == buffer) {
             let steps = &tables.steps[index * axes..(index + 1) * axes];
-            let way = Self::along(loops, steps, &tables.extents, tables.offsets[index], (rows, row))?;
+            let way = Self::along((kernel, shape), steps, &tables.extents, tables.offsets[index], (rows, row))?;
             if found.get_or_insert_with(|| way.clone()) != &way {
                 return None;
             }
@@ -49,18 +48,24 @@ impl Rows {
     }
 
     /// How one access goes through rows.
-    fn along(loops: &Loops, steps: &[i64], extents: &[i64], first: i64, (rows, row): (i64, i64)) -> Option<Self> {
+    fn along(
+        (kernel, shape): (&Kernel, &LoopShape),
+        steps: &[i64],
+        extents: &[i64],
+        first: i64,
+        (rows, row): (i64, i64),
+    ) -> Option<Self> {
         let of = |axis: AxisId| (steps[axis.0 as usize], extents[axis.0 as usize]);
         let crosses = |axis: &AxisId| {
             let (step, extent) = of(*axis);
             extent > 1 && step.checked_mul(extent).is_some_and(|reach| reach > row)
         };
-        let mut crossing: Vec<AxisId> = loops.independent().iter().copied().filter(crosses).collect();
+        let mut crossing: Vec<AxisId> = shape.independent(kernel).iter().copied().filter(crosses).collect();
         crossing.sort_by_key(|axis| of(*axis).0);
         let (&last, outer) = crossing.split_first()?;
         let (step, extent) = of(last);
         let positions = if step > 0 && row % step == 0 { row / step } else { return None };
-        if extent % positions != 0 || positions < grain(loops, last) {
+        if extent % positions != 0 || positions < grain(kernel, last) {
             return None;
         }
         let mut digits = vec![(last, extent / positions)];
@@ -111,8 +116,7 @@ impl Rows {
 }
 
 /// How many positions of an axis are worth a run.
-fn grain(loops: &Loops, axis: AxisId) -> i64 {
-    let kernel = &loops.kernel;
+fn grain(kernel: &Kernel, axis: AxisId) -> i64 {
     let lanes = if kernel.rows.is_empty() {
         kernel.phases.first().is_some_and(|phase| phase.axes.last() == Some(&axis))
     } else {

@@ -7,11 +7,13 @@
 use std::sync::{Arc, OnceLock, RwLock};
 use std::time::Duration;
 
+use pyrite_codegen::decisions::renamed;
 use pyrite_interp::Mode;
 use pyrite_ir::{Contract, Graph, Node, NodeError, OpError, Operator, Value};
 use pyrite_passes::{Gate, Random};
 use pyrite_tensor::Tensor;
 use pyrite_tensor::random::TorchGenerator;
+use pyrite_trace::{Level, Topic};
 
 /// Is told every call as it is done, with its value.
 pub type Observer<'a> = dyn FnMut(&Node, &Value<Tensor>) + 'a;
@@ -70,7 +72,19 @@ impl Default for Options {
 impl Options {
     /// The gate for optional rewrites.
     pub fn gate(&self) -> Gate {
-        self.rewrites.map_or_else(Gate::open, Gate::up_to).refusing(&self.refused)
+        let refused = self.refused.iter().map(|name| {
+            renamed(name).map_or_else(
+                || name.clone(),
+                |new| {
+                    pyrite_trace::log(Topic::PerfHints, Level::Warning, || {
+                        format!("the decision `{name}` is called `{new}` now; the next release refuses the old name")
+                    });
+                    new
+                },
+            )
+        });
+        let refused: Vec<String> = refused.collect();
+        self.rewrites.map_or_else(Gate::open, Gate::up_to).refusing(&refused)
     }
 }
 

@@ -35,7 +35,9 @@ pub use graph::{Builder, Graph, Kind, Node, NodeId, Target};
 pub use inputs::InputSpec;
 pub use lower::{Lowering, Place};
 pub use meta::{Device, Meta, StorageId, SymDims};
-pub use op::{Call, Decompose, Eval, Freedom, Infer, Lower, OpDef, OpRef, Operator, Registry, Tag, Tolerance, Vjp};
+pub use op::{
+    Call, Decompose, Eval, ExternKind, Freedom, Infer, Lower, OpDef, OpRef, Operator, Registry, Tag, Tolerance, Vjp,
+};
 pub use patch::Patch;
 pub use pullback::{Gradients, Pullback};
 pub use schema::{Schema, Type};

@@ -87,10 +87,27 @@ pub enum Lower {
     ViaDecomposition,
     /// Not at all: its results are other ways through its argument's buffer.
     View,
-    /// As a call of its kernel, because a library for such products computes it better than loops do.
-    Extern,
+    /// As a call of that kind, because a library computes it better than loops do.
+    Extern(ExternKind),
     /// The rule is still to be written; it is a call of its kernel until then.
     Unwritten,
+}
+
+/// What kind of call an operator is that is not lowered to loops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ExternKind {
+    /// A matrix multiplication of two factors: `mm(lhs, rhs)`.
+    Mm,
+    /// A matrix multiplication with an addend: `addmm(addend, lhs, rhs, beta, alpha)`.
+    Addmm,
+    /// A batched matrix multiplication: `bmm(lhs, rhs)`.
+    Bmm,
+    /// A convolution.
+    Conv,
+    /// The gradients of a convolution.
+    ConvBackward,
+    /// A call of its reference kernel and nothing more.
+    Kernel,
 }
 
 /// A property that passes ask for.
@@ -319,10 +336,10 @@ impl OpDef {
         Self { lower: Lower::Rule(rule), ..self }
     }
 
-    /// As a call of its kernel by design.
+    /// As a call by design.
     #[must_use]
-    pub const fn as_call(self) -> Self {
-        Self { lower: Lower::Extern, ..self }
+    pub const fn as_call(self, kind: ExternKind) -> Self {
+        Self { lower: Lower::Extern(kind), ..self }
     }
 
     /// With another tolerance.

@@ -140,6 +140,43 @@ pub enum Unary {
     Erfc,
 }
 
+impl Unary {
+    /// Every function.
+    pub const ALL: &[Self] = &[
+        Self::Neg,
+        Self::Abs,
+        Self::Sign,
+        Self::Not,
+        Self::Sqrt,
+        Self::Rsqrt,
+        Self::Floor,
+        Self::Ceil,
+        Self::Trunc,
+        Self::Round,
+        Self::Exp,
+        Self::Exp2,
+        Self::Expm1,
+        Self::Log,
+        Self::Log2,
+        Self::Log10,
+        Self::Log1p,
+        Self::Sin,
+        Self::Cos,
+        Self::Tan,
+        Self::Asin,
+        Self::Acos,
+        Self::Atan,
+        Self::Sinh,
+        Self::Cosh,
+        Self::Tanh,
+        Self::Asinh,
+        Self::Acosh,
+        Self::Atanh,
+        Self::Erf,
+        Self::Erfc,
+    ];
+}
+
 /// A function of two values of one type, which is its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Binary {
@@ -171,6 +208,25 @@ pub enum Binary {
     Draw,
 }
 
+impl Binary {
+    /// Every function.
+    pub const ALL: &[Self] = &[
+        Self::Add,
+        Self::Sub,
+        Self::Mul,
+        Self::Div,
+        Self::Max,
+        Self::Min,
+        Self::And,
+        Self::Or,
+        Self::Xor,
+        Self::Pow,
+        Self::Fmod,
+        Self::Atan2,
+        Self::Draw,
+    ];
+}
+
 /// A comparison of two values of one type; gives truth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Compare {
@@ -186,6 +242,11 @@ pub enum Compare {
     Gt,
     /// Greater or equal.
     Ge,
+}
+
+impl Compare {
+    /// Every comparison.
+    pub const ALL: &[Self] = &[Self::Eq, Self::Ne, Self::Lt, Self::Le, Self::Gt, Self::Ge];
 }
 
 /// What a scatter does with what is there.

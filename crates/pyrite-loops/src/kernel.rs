@@ -71,6 +71,12 @@ pub enum Reduction {
     ArgMin,
 }
 
+impl Reduction {
+    /// Every reduction.
+    pub const ALL: &[Self] =
+        &[Self::Sum, Self::Prod, Self::Max, Self::Min, Self::Any, Self::All, Self::ArgMax, Self::ArgMin];
+}
+
 /// A value of a phase reduced over all of the phase's axes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reduce {

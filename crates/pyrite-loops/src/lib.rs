@@ -28,5 +28,5 @@ pub use code::{Binary, Block, Compare, Inst, Number, Type, Unary, Val, Write};
 pub use kernel::{
     Access, AccessId, Axis, AxisId, BufferId, Direction, Kernel, Lanes, Phase, Reduce, Reduction, ResultId,
 };
-pub use print::dependencies;
+pub use print::{dependencies, index};
 pub use verify::{Problem, verify};

@@ -76,7 +76,7 @@ impl Kernel {
 }
 
 /// The index of an access over the loop variables `i0`, `i1`, ….
-pub(crate) fn index(access: &Access) -> String {
+pub fn index(access: &Access) -> String {
     let mut terms = Vec::new();
     if access.offset.as_int() != Some(0) {
         terms.push(access.offset.to_string());

@@ -11,12 +11,16 @@
 //! #| relu: f32[2]
 //! ```
 //!
-//! Each `# test:` line names a [`COMMANDS`] entry; its output must equal the `#|` lines after the `# check:` line of that
+//! Each `# test:` line names a [`COMMANDS`] entry, or `after:PASS` for the scheduled program after a pass of the native
+//! compiler; its output must equal the `#|` lines after the `# check:` line of that
 //! name. `BLESS=1` writes what came out into the file instead; `cargo xtask bless` sets it.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
+use pyrite_codegen::decisions::Decisions;
+use pyrite_codegen::passes;
+use pyrite_codegen::schedule::{Schedule, memory, parse, verify as schedule_verify};
 use pyrite_compiler::aot::{Stages, partition_by_min_cut};
 use pyrite_compiler::backend::Direction;
 use pyrite_compiler::training::run_fwd_maybe_bwd;
@@ -77,11 +81,17 @@ pub fn check(path: &Path, bless: Bless) -> Result<(), String> {
     let mut blessed = program.trim_end().to_owned() + "\n";
     let mut problems = String::new();
     for name in asked {
-        let Some(command) = COMMANDS.iter().find(|c| c.name == name) else {
-            let known: Vec<&str> = COMMANDS.iter().map(|c| c.name).collect();
-            return Err(format!("{} asks for `{name}`; known: {}", path.display(), known.join(", ")));
+        let output = match (COMMANDS.iter().find(|c| c.name == name), name.strip_prefix("after:")) {
+            (Some(command), _) => (command.run)(&program, path),
+            (None, Some(pass)) if passes::all().any(|(known, _)| known == pass) => scheduled(&program, path, pass),
+            (None, _) => {
+                let known: Vec<&str> = COMMANDS.iter().map(|c| c.name).collect();
+                let passes: Vec<&str> = passes::all().map(|(pass, _)| pass).collect();
+                let (known, passes) = (known.join(", "), passes.join(", "));
+                return Err(format!("{} asks for `{name}`; known: {known}, after: {passes}", path.display()));
+            }
         };
-        match (command.run)(&program, path) {
+        match output {
             Ok(output) => {
                 let expected = expectation(&text, name);
                 let output = output.trim_end().to_owned();
@@ -114,6 +124,36 @@ pub enum Bless {
     No,
     /// Differences are written into the file.
     Yes,
+}
+
+/// The scheduled program after a pass; it must be well-formed and read back as it was printed.
+fn scheduled(text: &str, path: &Path, wanted: &str) -> Result<String, String> {
+    let read = good(text, path)?;
+    let options = Options { direction: Direction::Forward, ..Options::default() };
+    let stages = Stages::of(&read.graph, &partition_by_min_cut(), Table::Loops, &options).map_err(|e| e.to_string())?;
+    let mut found = Ok(String::new());
+    let mut look = |pass: &str, schedule: &Schedule| {
+        if pass == wanted && found.is_ok() {
+            found = printed_and_read(schedule);
+        }
+    };
+    let graph = &stages.functional.graph;
+    let schedule = passes::schedule(graph, registry(), &mut Decisions::new(&mut options.gate()), &mut look);
+    let problems = memory::check(&schedule.map_err(|e| e.to_string())?);
+    match problems.first() {
+        Some(problem) => Err(format!("the memory plan is wrong: {problem}")),
+        None => found,
+    }
+}
+
+/// The text of a schedule, after it was verified, read back and printed again.
+pub fn printed_and_read(schedule: &Schedule) -> Result<String, String> {
+    if let Some(problem) = schedule_verify::verify(schedule).first() {
+        return Err(format!("the schedule is wrong: {problem}"));
+    }
+    let text = schedule.to_string();
+    let again = parse::parse(&text, registry()).map_err(|error| format!("{error}\n{text}"))?.to_string();
+    if again == text { Ok(text) } else { Err(format!("printed\n{text}\nread back as\n{again}")) }
 }
 
 fn without_checks(text: &str) -> String {

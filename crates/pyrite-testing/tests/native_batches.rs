@@ -121,8 +121,8 @@ fn attention_that_is_written_out_is_one_chain_without_copies() {
                 let what = format!("{dtype} {queries} {keys} {generator:?}");
                 let program = compile(&graph, generator, &mut Gate::open());
                 let text = program.to_string();
-                assert!(text.contains("row by row followed by"), "{what}:\n{text}");
-                assert!(text.contains("row by row leading"), "{what}:\n{text}");
+                assert!(text.contains(", epilogue "), "{what}:\n{text}");
+                assert!(text.contains(", prologue of "), "{what}:\n{text}");
                 assert!(!text.contains("clone"), "{what}:\n{text}");
                 assert_close(&run(&program, &inputs), &expected(&graph, &inputs), tolerance, &what);
             }
@@ -137,7 +137,7 @@ fn weights_that_are_returned_are_all_there() {
     for kept in [Kept::Weights, Kept::Everything] {
         let graph = attention(&inputs, sizes, kept);
         let program = compile(&graph, Generator::best(), &mut Gate::open());
-        assert!(program.to_string().contains("row by row leading"), "{program}");
+        assert!(program.to_string().contains(", prologue of "), "{program}");
         assert_close(&run(&program, &inputs), &expected(&graph, &inputs), 1e-5, &format!("{kept:?}"));
     }
 }
@@ -150,7 +150,7 @@ fn every_decision_about_a_chain_can_be_refused() {
     let mut gate = Gate::open().logged();
     compile(&graph, Generator::best(), &mut gate);
     let log = gate.into_log();
-    for first in ["through ", "follow ", "lead ", "reuse "] {
+    for first in ["elide-copy ", "fuse-epilogue ", "fuse-prologue ", "reuse "] {
         assert!(log.iter().any(|decision| decision.starts_with(first)), "{first}: {log:?}");
     }
     let reference = expected(&graph, &inputs);
@@ -182,7 +182,7 @@ fn a_kernel_leads_a_product_and_another_follows() {
     for generator in generators() {
         let program = compile(&graph, generator, &mut Gate::open());
         let text = program.to_string();
-        assert!(text.contains("followed by") && text.contains("leading"), "{text}");
+        assert!(text.contains(", epilogue ") && text.contains(", prologue of "), "{text}");
         assert_close(&run(&program, &inputs), &expected(&graph, &inputs), 1e-5, "exp and relu");
     }
 }
@@ -196,7 +196,7 @@ fn a_kernel_that_reads_across_matrices_waits() {
         let out = w.call("aten.amax.default", vec![product.into(), ints(&dims), false.into()]);
         let graph = w.finish(vec![out]);
         let program = compile(&graph, Generator::best(), &mut Gate::open());
-        assert!(!program.to_string().contains("row by row"), "{program}");
+        assert!(!program.to_string().contains(", epilogue "), "{program}");
         assert_close(&run(&program, &inputs), &expected(&graph, &inputs), 1e-5, "across");
     }
 }

@@ -248,7 +248,7 @@ fn random_programs_with_parts_are_computed_alike() {
         let (graph, inputs) = draft.returning(&kept);
         let mut gate = Gate::open().logged();
         Program::compile(&graph, registry(), Generator::Tiles, &mut gate).unwrap();
-        cut += usize::from(gate.log().iter().any(|decision| decision.starts_with("part ")));
+        cut += usize::from(gate.log().iter().any(|decision| decision.starts_with("split-concat ")));
         checked(&graph, &inputs);
     }
     assert!(cut > 20, "only {cut} programs were cut");

@@ -79,7 +79,7 @@ fn a_kernel_that_reads_row_by_row_follows_its_product() {
         ] {
             let graph = layer(&inputs, &then);
             let program = compile(&graph, &mut Gate::open());
-            let follows = program.to_string().contains("row by row");
+            let follows = program.to_string().contains(", epilogue ");
             assert!(follows || cols < 64, "{what} {shape:?}:\n{program}");
             assert_close(&run(&program, &inputs), &expected(&graph, &inputs), 1e-5, what);
         }
@@ -93,9 +93,9 @@ fn whether_a_kernel_follows_is_a_decision() {
     let mut gate = Gate::open().logged();
     compile(&graph, &mut gate);
     let log = gate.into_log();
-    let follow = log.iter().position(|decision| decision.starts_with("follow "));
-    let program = compile(&graph, &mut Gate::up_to(follow.expect("a decision to follow") as u64));
-    assert!(!program.to_string().contains("row by row"), "{program}");
+    let fused = log.iter().position(|decision| decision.starts_with("fuse-epilogue "));
+    let program = compile(&graph, &mut Gate::up_to(fused.expect("a decision to fuse an epilogue") as u64));
+    assert!(!program.to_string().contains(", epilogue "), "{program}");
     assert_close(&run(&program, &inputs), &expected(&graph, &inputs), 1e-5, "refused");
 }
 
@@ -105,7 +105,7 @@ fn a_kernel_that_reads_columns_waits_for_the_whole_product() {
     let over_rows = vec![Value::List(vec![0.into()]), false.into()];
     let graph = layer(&inputs, &[("aten.amax.default", over_rows)]);
     let program = compile(&graph, &mut Gate::open());
-    assert!(!program.to_string().contains("row by row"), "{program}");
+    assert!(!program.to_string().contains(", epilogue "), "{program}");
     assert_close(&run(&program, &inputs), &expected(&graph, &inputs), 1e-5, "columns");
 }
 
@@ -127,7 +127,7 @@ fn a_bias_of_any_shape_and_factor_is_added() {
         builder.output(vec![result].into());
         let graph = builder.finish();
         let program = compile(&graph, &mut Gate::open());
-        assert!(program.to_string().contains("row by row"), "{program}");
+        assert!(program.to_string().contains(", epilogue "), "{program}");
         for call in 0..3 {
             let what = format!("{shape:?} {beta} {alpha}, call {call}");
             assert_close(&run(&program, &inputs), &expected(&graph, &inputs), 1e-5, &what);

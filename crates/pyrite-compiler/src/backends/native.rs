@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use pyrite_codegen::{Generator, Program};
+use pyrite_codegen::decisions::Decisions;
+use pyrite_codegen::{Generator, Program, passes};
 use pyrite_interp::Mode;
 use pyrite_ir::{Graph, NodeError, OpError, Value};
 use pyrite_ops::registry;
@@ -60,6 +61,11 @@ impl Compiled for Native {
     fn rewrites(&self) -> &[String] {
         &self.rewrites
     }
+}
+
+/// The schedule of a graph after a pass of the native compiler, as text.
+pub fn schedule_after(graph: &Graph, options: &Options, pass: &str) -> Result<String, NodeError> {
+    passes::schedule_after(graph, registry(), &mut Decisions::new(&mut options.gate()), pass)
 }
 
 /// What a graph becomes, for whoever wants to see it.

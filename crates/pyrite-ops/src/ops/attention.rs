@@ -5,7 +5,7 @@
 //!
 //! `scaled_dot_product_attention`, which chooses between this and plain products, is in `composite.rs`.
 
-use pyrite_ir::{Args, Call, Meta, OpDef, OpError, Tolerance, Value, invalid};
+use pyrite_ir::{Args, Call, ExternKind, Meta, OpDef, OpError, Tolerance, Value, invalid};
 use pyrite_tensor::tensor::broadcast_strides;
 use pyrite_tensor::{DType, Tensor, layout};
 
@@ -24,7 +24,7 @@ pub const OPS: &[OpDef] = &[
         infer_flash,
         flash,
     )
-    .as_call()
+    .as_call(ExternKind::Kernel)
     .tolerance(Tolerance::Times(4.0))
     .derivative(d::flash_attention)
     .constants(&[1])
@@ -42,7 +42,7 @@ pub const OPS: &[OpDef] = &[
         infer_flash_backward,
         flash_backward,
     )
-    .as_call()
+    .as_call(ExternKind::Kernel)
     .tolerance(Tolerance::Times(4.0))
     .samples(&[
         "f32[2, 4, 6, 8], f32[2, 4, 6, 8], f32[2, 4, 5, 8], f32[2, 4, 5, 8], f32[2, 4, 6, 8], f32[2, 4, 6]{3..4}, 0., \

@@ -1,6 +1,8 @@
 //! Convolutions: what they are given and give. The work is done by [`kernels::convolution`](crate::kernels::convolution).
 
-use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, SymDims, Tag, Tolerance, Value, args, invalid};
+use pyrite_ir::{
+    Args, Call, Emit, ExternKind, Handle, Meta, OpDef, OpError, SymDims, Tag, Tolerance, Value, args, invalid,
+};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, MemoryFormat, Tensor};
 
@@ -19,7 +21,7 @@ pub const OPS: &[OpDef] = &[
         convolution_infer,
         convolution,
     )
-    .as_call().tags(&[Tag::Core])
+    .as_call(ExternKind::Conv).tags(&[Tag::Core])
     .tolerance(Tolerance::Times(8.0))
     .derivative(d::convolution)
     .samples(&[
@@ -38,7 +40,7 @@ pub const OPS: &[OpDef] = &[
         backward_infer,
         backward,
     )
-    .as_call().tags(&[Tag::Core])
+    .as_call(ExternKind::ConvBackward).tags(&[Tag::Core])
     .tolerance(Tolerance::Times(8.0))
     .derivative(d::convolution_backward)
     .samples(&[

@@ -5,7 +5,8 @@
 
 use num_complex::Complex64;
 use pyrite_ir::{
-    Args, Call, Emit, Handle, Meta, OpDef, OpError, SymDims, Tag, Tolerance, Value, Vjp, args, invalid, unsupported,
+    Args, Call, Emit, ExternKind, Handle, Meta, OpDef, OpError, SymDims, Tag, Tolerance, Value, Vjp, args, invalid,
+    unsupported,
 };
 use pyrite_sym::SymInt;
 use pyrite_tensor::walk::Walk;
@@ -22,7 +23,7 @@ const SUMS: Tolerance = Tolerance::Times(4.0);
 /// The table.
 pub const OPS: &[OpDef] = &[
     OpDef::kernel("aten::mm(Tensor self, Tensor mat2) -> Tensor", "The product of two matrices.", infer_mm, mm)
-        .as_call()
+        .as_call(ExternKind::Mm)
         .tags(&[Tag::Core])
         .tolerance(SUMS)
         .derivative(d::mm)
@@ -43,7 +44,7 @@ pub const OPS: &[OpDef] = &[
         infer_bmm,
         mm,
     )
-    .as_call()
+    .as_call(ExternKind::Bmm)
     .tags(&[Tag::Core])
     .tolerance(SUMS)
     .derivative(d::bmm)
@@ -61,7 +62,7 @@ pub const OPS: &[OpDef] = &[
         infer_addmm,
         addmm,
     )
-    .as_call()
+    .as_call(ExternKind::Addmm)
     .tags(&[Tag::Core])
     .tolerance(SUMS)
     .derivative(d::addmm)

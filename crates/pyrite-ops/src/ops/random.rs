@@ -6,7 +6,7 @@
 //! `pyrite::seed` and `pyrite::uniform` are the fast stream, by which `crate::decompositions::random` expresses the
 //! others where nobody asks for PyTorch's numbers.
 
-use pyrite_ir::{Args, Call, Meta, OpDef, OpError, Tag, Tolerance, Value, Vjp, invalid, unsupported};
+use pyrite_ir::{Args, Call, ExternKind, Meta, OpDef, OpError, Tag, Tolerance, Value, Vjp, invalid, unsupported};
 use pyrite_sym::SymInt;
 use pyrite_tensor::random::stream::{draw, uniform_bits};
 use pyrite_tensor::random::{RandomError, TorchGenerator};
@@ -35,7 +35,7 @@ pub const OPS: &[OpDef] = &[
             Ok(Tensor::from_slice(&[number as i64], &[]).into())
         },
     )
-    .as_call()
+    .as_call(ExternKind::Kernel)
     .tags(RANDOM)
     .vjp(DRAWN)
     .samples(&[""]),

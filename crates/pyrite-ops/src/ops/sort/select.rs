@@ -1,6 +1,6 @@
 //! Sorting and selecting by rank.
 
-use pyrite_ir::{Args, Call, Freedom, Meta, OpDef, OpError, SymDims, Tag, Value, args, invalid};
+use pyrite_ir::{Args, Call, ExternKind, Freedom, Meta, OpDef, OpError, SymDims, Tag, Value, args, invalid};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Tensor};
 
@@ -21,7 +21,7 @@ pub const OPS: &[OpDef] = &[
         |c| sort(c, 1),
     )
     .free(Freedom::Ties)
-    .as_call()
+    .as_call(ExternKind::Kernel)
     .tags(&[Tag::Core])
     .derivative(d::sort)
     .samples(&["f32[3, 4]", "i64[3, 4], 0, True", "b8[5]", "f32[2, 3]<[1, 2]", "f32[]", "bf16[0, 3], 0"]),
@@ -32,7 +32,7 @@ pub const OPS: &[OpDef] = &[
         |c| sort(c, 2),
     )
     .free(Freedom::Ties)
-    .as_call()
+    .as_call(ExternKind::Kernel)
     .derivative(d::sort_second)
     .samples(&["f32[3, 4], stable=True", "i64[3, 4], stable=False, dim=0, descending=True"]),
     OpDef::composite("aten::msort(Tensor self) -> Tensor", "The elements in order along the first dimension.", |e, a| {
@@ -63,7 +63,7 @@ pub const OPS: &[OpDef] = &[
         topk,
     )
     .free(Freedom::Ties)
-    .as_call()
+    .as_call(ExternKind::Kernel)
     .tags(&[Tag::Core])
     .derivative(d::sort_second)
     .samples(&["f32[3, 4], 2", "i64[5, 3], 2, 0, False", "f32[3], 0", "bf16[2, 3]<[1, 2], 3"]),
@@ -74,7 +74,7 @@ pub const OPS: &[OpDef] = &[
         kth,
     )
     .free(Freedom::Ties)
-    .as_call()
+    .as_call(ExternKind::Kernel)
     .derivative(d::kthvalue)
     .samples(&["f32[3, 4], 2", "i64[5, 3], 2, 0, True", "f32[], 1"]),
     OpDef::kernel(

@@ -1,0 +1,154 @@
+//! The passes of the native compiler, in order.
+//!
+//! [`PASSES`] is the one list. [`lower`](lower::lower) makes a [`Schedule`] of a graph, every further pass rewrites it, and
+//! [`emit`](crate::emit) makes code of the result. Whatever a pass does to a program asks a gate first
+//! ([`Decisions`]), so that it can be bisected. In debug builds the schedule is verified between all passes, and its
+//! memory plan is checked at the end.
+//!
+//! To add a pass: write `fn(&mut Schedule, &mut State)` in a file of its own here, name it in [`PASSES`], name its
+//! decisions in [`decisions`](crate::decisions), and add filetests with `# test: schedule`.
+
+mod elide_copy;
+mod finish;
+mod fuse;
+mod fuse_epilogue;
+pub(crate) mod fuse_kernels;
+mod fuse_prologue;
+mod lower;
+mod reorder_bmm;
+pub(crate) mod reuse;
+mod split_concat;
+
+use pyrite_ir::{Graph, NodeError, OpError, Registry};
+
+use crate::decisions::Decisions;
+use crate::schedule::{Schedule, memory, trace, verify};
+use elide_copy::Copied;
+use split_concat::Parts;
+
+/// What passes hand on beside the program.
+pub struct State<'a, 'd> {
+    /// Permission for each rewrite.
+    pub(crate) decisions: &'a mut Decisions<'d>,
+    /// The copies that the graph asks for.
+    copies: Vec<Copied>,
+    /// The parts of concatenations that have names of their own until kernels are finished.
+    parts: Parts,
+}
+
+/// A pass.
+pub struct Pass {
+    /// Its name, in kebab-case.
+    pub name: &'static str,
+    /// What it does.
+    pub what: &'static str,
+    run: fn(&mut Schedule, &mut State<'_, '_>),
+}
+
+/// The name of the pass that makes a schedule of a graph. It comes first.
+pub const LOWER: &str = "lower";
+
+/// The passes behind [`LOWER`], in the order they run.
+pub const PASSES: &[Pass] = &[
+    Pass {
+        name: "elide-copy",
+        what: "bmms read and write past copies; copies that nothing reads are dropped",
+        run: elide_copy::elide_copies,
+    },
+    Pass {
+        name: "split-concat",
+        what: "kernels that read a concatenation are split along its parts",
+        run: split_concat::split_all,
+    },
+    Pass { name: "fuse", what: "kernels that share memory become one", run: fuse::fuse_all },
+    Pass {
+        name: "split-concat-late",
+        what: "fused kernels that still read a concatenation are split",
+        run: split_concat::split_rest,
+    },
+    Pass { name: "fuse-late", what: "what was split is fused once more", run: fuse::fuse_split },
+    Pass {
+        name: "finish-kernels",
+        what: "values that only one kernel uses stay in registers or scratch; vector lanes are chosen",
+        run: finish::finish_all,
+    },
+    Pass {
+        name: "reorder-bmm",
+        what: "a bmm is moved right behind the kernel that fills its left operand",
+        run: reorder_bmm::reorder,
+    },
+    Pass {
+        name: "fuse-epilogue",
+        what: "a kernel that reads the rows of a matmul runs on them as they are completed",
+        run: fuse_epilogue::fuse_epilogues,
+    },
+    Pass {
+        name: "fuse-prologue",
+        what: "a kernel, or a fused bmm, that fills the left operand of a bmm hands it over row by row",
+        run: fuse_prologue::fuse_prologues,
+    },
+    Pass {
+        name: "reuse-buffers",
+        what: "lifetimes end at the last use; results take the memory of what dies in their statement",
+        run: reuse::reuse_buffers,
+    },
+];
+
+/// The name of every pass, the first one included, with what it does, in order.
+pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let first = (LOWER, "operators become loop nests, matmuls, convolutions and calls over buffers");
+    std::iter::once(first).chain(PASSES.iter().map(|pass| (pass.name, pass.what)))
+}
+
+/// The text of the schedule of a functional graph, as it is after a pass.
+pub fn schedule_after(
+    graph: &Graph,
+    registry: &Registry,
+    decisions: &mut Decisions<'_>,
+    pass: &str,
+) -> Result<String, NodeError> {
+    let mut text = String::new();
+    schedule(graph, registry, decisions, &mut |name, schedule| {
+        if name == pass {
+            text = schedule.to_string();
+        }
+    })?;
+    Ok(text)
+}
+
+/// Schedules a functional graph: lowers it and runs all passes. `observe` sees the program after each.
+pub fn schedule(
+    graph: &Graph,
+    registry: &Registry,
+    decisions: &mut Decisions<'_>,
+    observe: &mut dyn FnMut(&'static str, &Schedule),
+) -> Result<Schedule, NodeError> {
+    let (mut schedule, copies) = {
+        let _step = pyrite_trace::step(LOWER);
+        lower::lower(graph, registry, decisions)?
+    };
+    trace::tell_lowered(&schedule);
+    check(&schedule, LOWER)?;
+    observe(LOWER, &schedule);
+    let mut state = State { decisions, copies, parts: Parts::default() };
+    let _step = pyrite_trace::step("schedule");
+    for pass in PASSES {
+        (pass.run)(&mut schedule, &mut state);
+        check(&schedule, pass.name)?;
+        observe(pass.name, &schedule);
+    }
+    if cfg!(debug_assertions)
+        && let Some(problem) = memory::check(&schedule).first()
+    {
+        return Err(OpError::fault(format!("the memory plan is wrong: {problem}")).into());
+    }
+    Ok(schedule)
+}
+
+/// Verifies a schedule in debug builds.
+fn check(schedule: &Schedule, pass: &str) -> Result<(), OpError> {
+    match cfg!(debug_assertions).then(|| verify::verify(schedule)).unwrap_or_default().first() {
+        Some(problem) => Err(OpError::fault(format!("the schedule is wrong after {pass}: {problem}"))),
+        None => Ok(()),
+    }
+}

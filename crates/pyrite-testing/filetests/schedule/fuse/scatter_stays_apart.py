@@ -1,0 +1,63 @@
+# Fusion: a scatter is a kernel of its own.
+# test: after:lower
+# test: after:fuse
+class Repro(torch.nn.Module):
+    def forward(self, x : "f32[6]", i : "i64[4]", s : "f32[4]"):
+        e = torch.ops.aten.exp.default(s)
+        c = torch.ops.aten.scatter_add.default(x, 0, i, e)
+        out = torch.ops.aten.neg.default(c)
+        return (out,)
+# check: after:lower
+#| buffer b0: f32[6] = input 0
+#| buffer b1: i64[4] = input 1
+#| buffer b2: f32[4] = input 2
+#| buffer b3: f32[4]
+#| buffer b4: f32[6]
+#| buffer b5: f32[6]
+#| input b0 f32[6] stride [1] offset 0
+#| input b1 i64[4] stride [1] offset 0
+#| input b2 f32[4] stride [1] offset 0
+#| loop exp
+#|   axes 4
+#|   rows i0
+#|   phase
+#|     v0 = load f32 b2[i0]
+#|     v1 = exp v0
+#|     store f32 b3[i0] = v1
+#| call scatter_add: b4 f32[6] stride [1] offset 0 = aten.scatter_add.default(b0 f32[6] stride [1] offset 0, size 0, b1 i64[4] stride [1] offset 0, b3 f32[4] stride [1] offset 0)
+#| loop neg
+#|   axes 6
+#|   rows i0
+#|   phase
+#|     v0 = load f32 b4[i0]
+#|     v1 = neg v0
+#|     store f32 b5[i0] = v1
+#| fallback aten.scatter_add.default
+#| return [b5 f32[6] stride [1] offset 0]
+# check: after:fuse
+#| buffer b0: f32[6] = input 0
+#| buffer b1: i64[4] = input 1
+#| buffer b2: f32[4] = input 2
+#| buffer b3: f32[4]
+#| buffer b4: f32[6]
+#| buffer b5: f32[6]
+#| input b0 f32[6] stride [1] offset 0
+#| input b1 i64[4] stride [1] offset 0
+#| input b2 f32[4] stride [1] offset 0
+#| loop exp
+#|   axes 4
+#|   rows i0
+#|   phase
+#|     v0 = load f32 b2[i0]
+#|     v1 = exp v0
+#|     store f32 b3[i0] = v1
+#| call scatter_add: b4 f32[6] stride [1] offset 0 = aten.scatter_add.default(b0 f32[6] stride [1] offset 0, size 0, b1 i64[4] stride [1] offset 0, b3 f32[4] stride [1] offset 0)
+#| loop neg
+#|   axes 6
+#|   rows i0
+#|   phase
+#|     v0 = load f32 b4[i0]
+#|     v1 = neg v0
+#|     store f32 b5[i0] = v1
+#| fallback aten.scatter_add.default
+#| return [b5 f32[6] stride [1] offset 0]

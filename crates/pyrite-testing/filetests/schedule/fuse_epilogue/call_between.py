@@ -1,0 +1,52 @@
+# Epilogues: a call between a GEMM and its reader.
+# test: after:reorder-bmm
+# test: after:fuse-epilogue
+class Repro(torch.nn.Module):
+    def forward(self, x : "f32[64, 32]", w : "f32[32, 80]"):
+        m = torch.ops.aten.mm.default(x, w)
+        t = torch.ops.aten.sort.default(x)
+        g = t[0]
+        out = torch.ops.aten.relu.default(m)
+        return (out, g,)
+# check: after:reorder-bmm
+#| buffer b0: f32[2048] = input 0
+#| buffer b1: f32[2560] = input 1
+#| buffer b2: f32[5120]
+#| buffer b3: f32[2048]
+#| buffer b4: i64[2048]
+#| buffer b5: f32[5120]
+#| input b0 f32[64, 32] stride [32, 1] offset 0
+#| input b1 f32[32, 80] stride [80, 1] offset 0
+#| gemm mm: b2 f32[64, 80] stride [80, 1] offset 0 = aten.mm.default(b0 f32[64, 32] stride [32, 1] offset 0, b1 f32[32, 80] stride [80, 1] offset 0)
+#| call sort: [b3 f32[64, 32] stride [32, 1] offset 0, b4 i64[64, 32] stride [32, 1] offset 0] = aten.sort.default(b0 f32[64, 32] stride [32, 1] offset 0, size -1, False)
+#| loop relu
+#|   axes 64, 5120
+#|   rows
+#|   phase i1
+#|     v0 = load f32 b2[i1]
+#|     v1 = const f32 0.0
+#|     v2 = le v0 v1
+#|     v3 = select v2 v1 v0
+#|     store f32 b5[i1] = v3
+#| return [b5 f32[64, 80] stride [80, 1] offset 0, b3 f32[64, 32] stride [32, 1] offset 0]
+# check: after:fuse-epilogue
+#| buffer b0: f32[2048] = input 0
+#| buffer b1: f32[2560] = input 1
+#| buffer b2: f32[5120]
+#| buffer b3: f32[2048]
+#| buffer b4: i64[2048]
+#| buffer b5: f32[5120]
+#| input b0 f32[64, 32] stride [32, 1] offset 0
+#| input b1 f32[32, 80] stride [80, 1] offset 0
+#| gemm mm: b2 f32[64, 80] stride [80, 1] offset 0 = aten.mm.default(b0 f32[64, 32] stride [32, 1] offset 0, b1 f32[32, 80] stride [80, 1] offset 0)
+#| call sort: [b3 f32[64, 32] stride [32, 1] offset 0, b4 i64[64, 32] stride [32, 1] offset 0] = aten.sort.default(b0 f32[64, 32] stride [32, 1] offset 0, size -1, False)
+#| loop relu
+#|   axes 64, 5120
+#|   rows
+#|   phase i1
+#|     v0 = load f32 b2[i1]
+#|     v1 = const f32 0.0
+#|     v2 = le v0 v1
+#|     v3 = select v2 v1 v0
+#|     store f32 b5[i1] = v3
+#| return [b5 f32[64, 80] stride [80, 1] offset 0, b3 f32[64, 32] stride [32, 1] offset 0]

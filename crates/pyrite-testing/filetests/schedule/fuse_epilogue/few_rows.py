@@ -1,0 +1,44 @@
+# Epilogues: a GEMM of few rows has no epilogue.
+# test: after:reorder-bmm
+# test: after:fuse-epilogue
+class Repro(torch.nn.Module):
+    def forward(self, x : "f32[8, 32]", w : "f32[32, 80]"):
+        m = torch.ops.aten.mm.default(x, w)
+        out = torch.ops.aten.relu.default(m)
+        return (out,)
+# check: after:reorder-bmm
+#| buffer b0: f32[256] = input 0
+#| buffer b1: f32[2560] = input 1
+#| buffer b2: f32[640]
+#| buffer b3: f32[640]
+#| input b0 f32[8, 32] stride [32, 1] offset 0
+#| input b1 f32[32, 80] stride [80, 1] offset 0
+#| gemm mm: b2 f32[8, 80] stride [80, 1] offset 0 = aten.mm.default(b0 f32[8, 32] stride [32, 1] offset 0, b1 f32[32, 80] stride [80, 1] offset 0)
+#| loop relu
+#|   axes 8, 640
+#|   rows
+#|   phase i1
+#|     v0 = load f32 b2[i1]
+#|     v1 = const f32 0.0
+#|     v2 = le v0 v1
+#|     v3 = select v2 v1 v0
+#|     store f32 b3[i1] = v3
+#| return [b3 f32[8, 80] stride [80, 1] offset 0]
+# check: after:fuse-epilogue
+#| buffer b0: f32[256] = input 0
+#| buffer b1: f32[2560] = input 1
+#| buffer b2: f32[640]
+#| buffer b3: f32[640]
+#| input b0 f32[8, 32] stride [32, 1] offset 0
+#| input b1 f32[32, 80] stride [80, 1] offset 0
+#| gemm mm: b2 f32[8, 80] stride [80, 1] offset 0 = aten.mm.default(b0 f32[8, 32] stride [32, 1] offset 0, b1 f32[32, 80] stride [80, 1] offset 0)
+#| loop relu
+#|   axes 8, 640
+#|   rows
+#|   phase i1
+#|     v0 = load f32 b2[i1]
+#|     v1 = const f32 0.0
+#|     v2 = le v0 v1
+#|     v3 = select v2 v1 v0
+#|     store f32 b3[i1] = v3
+#| return [b3 f32[8, 80] stride [80, 1] offset 0]

@@ -1,0 +1,27 @@
+# Lowering: embedding.
+# test: after:lower
+class Repro(torch.nn.Module):
+    def forward(self, w : "f32[9, 4]", i : "i64[5]"):
+        out = torch.ops.aten.embedding.default(w, i)
+        return (out,)
+# check: after:lower
+#| buffer b0: f32[36] = input 0
+#| buffer b1: i64[5] = input 1
+#| buffer b2: f32[20]
+#| input b0 f32[9, 4] stride [4, 1] offset 0
+#| input b1 i64[5] stride [1] offset 0
+#| loop embedding
+#|   axes 5, 4
+#|   rows i0, i1
+#|   phase
+#|     v0 = load i64 b1[i0]
+#|     v1 = const i64 9
+#|     v2 = const i64 0
+#|     v3 = lt v0 v2
+#|     v4 = select v3 v1 v0
+#|     v5 = bounded v4 v1
+#|     v6 = const i64 4
+#|     v7 = mul v5 v6
+#|     v8 = gather f32 b0[i1] at v7
+#|     store f32 b2[4*i0 + i1] = v8
+#| return [b2 f32[5, 4] stride [4, 1] offset 0]

@@ -1,0 +1,24 @@
+# Lowering: index select.
+# test: after:lower
+class Repro(torch.nn.Module):
+    def forward(self, x : "f32[6, 4]", i : "i64[3]"):
+        out = torch.ops.aten.index_select.default(x, 0, i)
+        return (out,)
+# check: after:lower
+#| buffer b0: f32[24] = input 0
+#| buffer b1: i64[3] = input 1
+#| buffer b2: f32[12]
+#| input b0 f32[6, 4] stride [4, 1] offset 0
+#| input b1 i64[3] stride [1] offset 0
+#| loop index_select
+#|   axes 3, 4
+#|   rows i0, i1
+#|   phase
+#|     v0 = load i64 b1[i0]
+#|     v1 = const i64 6
+#|     v2 = bounded v0 v1
+#|     v3 = const i64 4
+#|     v4 = mul v2 v3
+#|     v5 = gather f32 b0[i1] at v4
+#|     store f32 b2[4*i0 + i1] = v5
+#| return [b2 f32[3, 4] stride [4, 1] offset 0]

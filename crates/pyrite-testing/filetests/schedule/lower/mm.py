@@ -1,0 +1,14 @@
+# Lowering: mm.
+# test: after:lower
+class Repro(torch.nn.Module):
+    def forward(self, x : "f32[8, 4]", y : "f32[4, 6]"):
+        out = torch.ops.aten.mm.default(x, y)
+        return (out,)
+# check: after:lower
+#| buffer b0: f32[32] = input 0
+#| buffer b1: f32[24] = input 1
+#| buffer b2: f32[48]
+#| input b0 f32[8, 4] stride [4, 1] offset 0
+#| input b1 f32[4, 6] stride [6, 1] offset 0
+#| gemm mm: b2 f32[8, 6] stride [6, 1] offset 0 = aten.mm.default(b0 f32[8, 4] stride [4, 1] offset 0, b1 f32[4, 6] stride [6, 1] offset 0)
+#| return [b2 f32[8, 6] stride [6, 1] offset 0]
