@@ -22,13 +22,12 @@ const NIGHTLY_FUZZ_SECONDS: u64 = 30 * 60;
 /// How many processes of Python share work at most: each holds torch, and what it tests may take all memory it gets.
 const PYTHON_PROCESSES: usize = 8;
 /// What tests of random programs read in `nightly`: how many there are.
-const NIGHTLY_TESTS: &[(&str, &str)] =
-    &[
-        ("PYRITE_RANDOM_PROGRAMS", "10000"),
-        ("PYRITE_RANDOM_SCHEDULES", "100000"),
-        ("PYRITE_MEMORY_SEQUENCES", "100000"),
-        ("KERNELS", "3000"),
-    ];
+const NIGHTLY_TESTS: &[(&str, &str)] = &[
+    ("PYRITE_RANDOM_PROGRAMS", "10000"),
+    ("PYRITE_RANDOM_SCHEDULES", "100000"),
+    ("PYRITE_MEMORY_SEQUENCES", "100000"),
+    ("KERNELS", "3000"),
+];
 
 /// What proves planted bugs, and nothing else; everyday runs take a sample.
 const PROOFS: &str = "tests/python/test_proof.py";

@@ -80,14 +80,14 @@ struct Sizes {
 
 impl Bmm {
     /// A call as a batched matmul, if it is one that we compute.
-    pub fn of(call: ExternCall) -> Result<Self, ExternCall> {
+    pub fn of(call: ExternCall) -> Result<Self, Box<ExternCall>> {
         let place = |value: Option<&Value<Place>>| value.and_then(Value::as_tensor).cloned();
         let places = (place(call.args.first()), place(call.args.get(1)), place(Some(&call.results)));
         match places {
             (Some(lhs), Some(rhs), Some(out)) if takes(&call) => {
                 Ok(Self { op: call.op, node: call.node, lhs, rhs, out })
             }
-            _ => Err(call),
+            _ => Err(Box::new(call)),
         }
     }
 

@@ -56,9 +56,9 @@ pub struct Operands {
 
 impl Conv {
     /// A call as a convolution in tiles, if it is one that is worth it.
-    pub fn of(call: ExternCall, buffers: &[Buffer]) -> Result<Self, ExternCall> {
+    pub fn of(call: ExternCall, buffers: &[Buffer]) -> Result<Self, Box<ExternCall>> {
         let Some(terms) = Terms::of(&call) else {
-            return Err(call);
+            return Err(Box::new(call));
         };
         let origin = &buffers[terms.weight.buffer.0 as usize].origin;
         let weighted = matches!(origin, Origin::Input(_) | Origin::Constant(_));

@@ -98,8 +98,8 @@ pub struct Operands {
 
 impl Gemm {
     /// A call as a GEMM, if it is one that is worth it.
-    pub fn of(call: ExternCall, buffers: &[Buffer]) -> Result<Self, ExternCall> {
-        let Some(terms) = Terms::of(&call) else { return Err(call) };
+    pub fn of(call: ExternCall, buffers: &[Buffer]) -> Result<Self, Box<ExternCall>> {
+        let Some(terms) = Terms::of(&call) else { return Err(Box::new(call)) };
         let origin = &buffers[terms.rhs.buffer.0 as usize].origin;
         let weighted = matches!(origin, Origin::Input(_) | Origin::Constant(_));
         Ok(Self { call, epilogue: None, terms, weighted })

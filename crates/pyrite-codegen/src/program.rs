@@ -335,7 +335,8 @@ impl Program {
                 match link {
                     Link::Kernel(loops, _) => self.run_loops(loops, symbols, memory)?,
                     Link::Bmm(bmm) => {
-                        self.call_bmm(bmm, context, symbols, memory).map_err(|error| NodeError::at(&bmm.node, error))?
+                        self.call_bmm(bmm, context, symbols, memory)
+                            .map_err(|error| NodeError::at(&bmm.node, error))?;
                     }
                 }
             }

@@ -236,16 +236,16 @@ impl Lowerer<'_, '_> {
                 Ok(conv) if self.decisions.allow(&format!("winograd {}", conv.call.node.name)) => {
                     return Op::Conv(Box::new(conv));
                 }
-                Ok(conv) => conv.call,
+                Ok(conv) => Box::new(conv.call),
                 Err(call) => call,
             },
-            Lower::Extern(ExternKind::Kernel) => call,
+            Lower::Extern(ExternKind::Kernel) => Box::new(call),
             _ => {
                 self.schedule.fallbacks.push(call.op.name().to_owned());
-                call
+                Box::new(call)
             }
         };
-        Op::Call(Box::new(left))
+        Op::Call(left)
     }
 }
 

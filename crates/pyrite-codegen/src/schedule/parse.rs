@@ -359,7 +359,9 @@ impl<'t> Reader<'t, '_> {
         }
         match self.line(0, "bmm") {
             Some(_) => Ok(Op::Bmm(Box::new(self.bmm()?))),
-            None => Err("expected symbol, buffer, input, reach, loop, gemm, bmm, conv, call, fallback or return".to_owned()),
+            None => {
+                Err("expected symbol, buffer, input, reach, loop, gemm, bmm, conv, call, fallback or return".to_owned())
+            }
         }
     }
 
