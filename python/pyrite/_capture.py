@@ -111,6 +111,8 @@ class CompiledModule(torch.nn.Module):
 
     def __init__(self, module, compiler, settings):
         super().__init__()
+        # What a module keeps, its mode among it, is the original's.
+        self.__dict__.clear()
         self.__dict__["_orig_mod"] = module
         self.__dict__["_compiler"] = compiler
         self.__dict__["_settings"] = settings
@@ -131,6 +133,9 @@ class CompiledModule(torch.nn.Module):
 
     def __delattr__(self, name):
         delattr(self._orig_mod, name)
+
+    def __dir__(self):
+        return sorted({*dir(type(self)), *dir(self._orig_mod), *self.__dict__})
 
     def __getitem__(self, key):
         return self._orig_mod[key]

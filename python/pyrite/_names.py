@@ -17,6 +17,7 @@ import warnings
 
 import torch
 import torch.nn.functional
+import torch.utils._device
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
@@ -37,6 +38,7 @@ _MODULES = [
     ("torch.compiler", torch.compiler),
     ("torch.jit", torch.jit),
     ("torch._jit_internal", torch._jit_internal),
+    ("torch._utils", torch._utils),
     ("torch.onnx", torch.onnx),
     ("torch.distributed", torch.distributed),
     ("torch.cuda", torch.cuda),
@@ -131,6 +133,12 @@ def never_followed():
     numpy = [path + "numpy" + os.sep for path in _SITE]
     pyrite = [_PACKAGE + name for name in ("_capture.py", "_observer.py", "autograd.py", "backends.py", "config.py", "debug")]
     return pyrite + [_TORCH + part for part in inside_torch] + [_STANDARD + part for part in standard] + numpy
+
+
+def modes_are_harmless():
+    """Whether all modes that are shown the calls of torch's functions only put new tensors on the CPU."""
+    modes = torch.overrides._get_current_function_mode_stack()
+    return all(type(mode) is torch.utils._device.DeviceContext and mode.device.type == "cpu" for mode in modes)
 
 
 # Modules of torch whose frames are captured on their own, as the user's would be.

@@ -55,22 +55,54 @@ def reduce(function, items, *initial):
     return result
 
 
+# What iterates takes its iterators when it is called, and its items when it is asked for them, as the library does.
+
+
 def chain(*iterables):
-    for iterable in iterables:
-        yield from iterable
+    return _chained(iter(iterables))
+
+
+def chain_from_iterable(iterables):
+    return _chained(iter(iterables))
+
+
+def _chained(iterator):
+    for iterable in iterator:
+        yield from iter(iterable)
 
 
 def islice(iterable, *bounds):
     numbers = slice(*bounds)
-    start, stop, step = numbers.start or 0, numbers.stop, numbers.step or 1
-    index, wanted = 0, start
-    for item in iterable:
+    start, stop, step = numbers.start, numbers.stop, numbers.step
+    start, step = 0 if start is None else start, 1 if step is None else step
+    for number in (start, 0 if stop is None else stop):
+        if not isinstance(number, int) or number < 0:
+            raise ValueError("Indices for islice() must be None or an integer: 0 <= x <= sys.maxsize.")
+    if not isinstance(step, int) or step < 1:
+        raise ValueError("Step for islice() must be a positive integer or None.")
+    return _sliced(iter(iterable), start, stop, step)
+
+
+def _sliced(iterator, wanted, stop, step):
+    index = 0
+    while True:
+        while index < wanted:
+            try:
+                next(iterator)
+            except StopIteration:
+                return
+            index += 1
         if stop is not None and index >= stop:
             return
-        if index == wanted:
-            yield item
-            wanted += step
+        try:
+            item = next(iterator)
+        except StopIteration:
+            return
         index += 1
+        wanted += step
+        if stop is not None and wanted > stop:
+            wanted = stop
+        yield item
 
 
 def repeat(item, *times):
@@ -83,7 +115,10 @@ def repeat(item, *times):
 
 
 def accumulate(iterable, function=None, *, initial=None):
-    iterator = iter(iterable)
+    return _accumulated(iter(iterable), function, initial)
+
+
+def _accumulated(iterator, function, initial):
     total = initial
     if initial is None:
         try:
@@ -97,7 +132,10 @@ def accumulate(iterable, function=None, *, initial=None):
 
 
 def product(*iterables, repeat=1):
-    pools = [tuple(pool) for pool in iterables] * repeat
+    return _products([tuple(pool) for pool in iterables] * repeat)
+
+
+def _products(pools):
     result = [()]
     for pool in pools:
         result = [x + (y,) for x in result for y in pool]
@@ -105,26 +143,56 @@ def product(*iterables, repeat=1):
 
 
 def starmap(function, iterable):
-    for args in iterable:
+    return _starmapped(function, iter(iterable))
+
+
+def _starmapped(function, iterator):
+    for args in iterator:
         yield function(*args)
 
 
 def pairwise(iterable):
-    iterator = iter(iterable)
-    before = next(iterator, None)
+    return _paired(iter(iterable))
+
+
+def _paired(iterator):
+    try:
+        before = next(iterator)
+    except StopIteration:
+        return
     for item in iterator:
         yield before, item
         before = item
 
 
 def zip_longest(*iterables, fillvalue=None):
-    lists = [list(items) for items in iterables]
-    for index in range(max([len(items) for items in lists], default=0)):
-        yield tuple([items[index] if index < len(items) else fillvalue for items in lists])
+    return _zipped([iter(iterable) for iterable in iterables], fillvalue)
+
+
+def _zipped(iterators, fillvalue):
+    alive = [True for _ in iterators]
+    while True:
+        items = []
+        for place, iterator in enumerate(iterators):
+            if alive[place]:
+                try:
+                    items.append(next(iterator))
+                    continue
+                except StopIteration:
+                    alive[place] = False
+                    if not any(alive):
+                        return
+            items.append(fillvalue)
+        if not items:
+            return
+        yield tuple(items)
 
 
 def combinations(iterable, length):
-    pool = tuple(iterable)
+    return _combined(tuple(iterable), length)
+
+
+def _combined(pool, length):
     count = len(pool)
     places = list(range(length))
     if length > count:
@@ -143,15 +211,23 @@ def combinations(iterable, length):
 
 
 def takewhile(predicate, iterable):
-    for item in iterable:
+    return _taken(predicate, iter(iterable))
+
+
+def _taken(predicate, iterator):
+    for item in iterator:
         if not predicate(item):
             return
         yield item
 
 
 def dropwhile(predicate, iterable):
+    return _dropped(predicate, iter(iterable))
+
+
+def _dropped(predicate, iterator):
     dropping = True
-    for item in iterable:
+    for item in iterator:
         if dropping and predicate(item):
             continue
         dropping = False
@@ -160,48 +236,94 @@ def dropwhile(predicate, iterable):
 
 def permutations(iterable, length=None):
     pool = tuple(iterable)
-    length = len(pool) if length is None else length
+    return _permuted(pool, len(pool) if length is None else length)
+
+
+def _permuted(pool, length):
     for places in product(range(len(pool)), repeat=length):
         if len(set(places)) == length:
             yield tuple([pool[i] for i in places])
 
 
 def cycle(iterable):
-    saved = list(iterable)
+    return _cycled(iter(iterable))
+
+
+def _cycled(iterator):
+    saved = []
+    for item in iterator:
+        saved.append(item)
+        yield item
     while saved:
         yield from saved
 
 
-def chain_from_iterable(iterables):
-    for iterable in iterables:
-        yield from iterable
-
-
 def compress(data, selectors):
+    return _compressed(iter(data), iter(selectors))
+
+
+def _compressed(data, selectors):
     for item, selected in zip(data, selectors):
         if selected:
             yield item
 
 
+def tee(iterable, count=2):
+    """Copies that share what was taken already."""
+    iterator, taken = iter(iterable), []
+    return tuple([_copied(iterator, taken) for _ in range(count)])
+
+
+def _copied(iterator, taken):
+    place = 0
+    while True:
+        if place == len(taken):
+            try:
+                taken.append(next(iterator))
+            except StopIteration:
+                return
+        yield taken[place]
+        place += 1
+
+
 def groupby(iterable, key=None):
-    """Groups are lists: who goes on to the next group before reading one would have lost it."""
-    group, current, begun = [], None, False
-    for item in iterable:
-        by = item if key is None else key(item)
-        if begun and by == current:
-            group.append(item)
-        else:
-            if begun:
-                yield current, iter(group)
-            group, current, begun = [item], by, True
-    if begun:
-        yield current, iter(group)
+    return _grouped(iter(iterable), key)
+
+
+def _grouped(iterator, key):
+    """A group ends when the next one is asked for: both take their items from the same iterator."""
+    state = {"item": None, "by": None, "has": False, "ended": False, "group": 0}
+
+    def advance():
+        try:
+            state["item"] = next(iterator)
+        except StopIteration:
+            state["ended"], state["has"] = True, False
+            return
+        state["by"] = state["item"] if key is None else key(state["item"])
+        state["has"] = True
+
+    def group(number, by):
+        while state["group"] == number and state["has"] and state["by"] == by:
+            item, state["has"] = state["item"], False
+            yield item
+            if state["group"] == number and not state["has"]:
+                advance()
+
+    advance()
+    while not state["ended"]:
+        by = state["by"]
+        state["group"] += 1
+        number = state["group"]
+        yield by, group(number, by)
+        while not state["ended"] and (not state["has"] or state["by"] == by):
+            advance()
 
 
 def call_until(function, sentinel):
     while True:
         value = function()
-        if value == sentinel:
+        if value is sentinel or sentinel == value:
             return
         yield value
 
@@ -399,6 +521,7 @@ TABLE = {
     "itertools.dropwhile": dropwhile,
     "itertools.chain.from_iterable": chain_from_iterable,
     "itertools.compress": compress,
+    "itertools.tee": tee,
     "itertools.groupby": groupby,
     "iter": call_until,
     "operator.itemgetter": itemgetter,

@@ -1,7 +1,8 @@
 //! The Python that a frame is captured in, as far as capture asks for it.
 //!
-//! [`Host`] is implemented where CPython is met; nothing here knows of it. Objects are named by [`Object`], which is
-//! cheap to copy.
+//! [`Host`] and [`World`] are implemented where CPython is met; nothing here knows of it. Objects are named by
+//! [`Object`], which is cheap to copy. [`Host`] tells facts that cannot change and computes; [`World`] reads what another
+//! call may find changed, and is asked in one place only, which records what was seen.
 //!
 //! Invariants: the host keeps every object it has named alive for as long as the capture runs, and tells objects apart
 //! by identity; no function here runs the user's code unless its text says so.
@@ -43,6 +44,8 @@ pub enum Kind {
     Set,
     /// A `frozenset` of plain values.
     FrozenSet,
+    /// A `types.MappingProxyType`: a dictionary that somebody else may change.
+    Proxy,
     /// A tensor that capture understands.
     Tensor,
     /// A tensor that it does not: another device, layout or class.
@@ -154,6 +157,17 @@ pub struct GlobalState {
     pub default_dtype: pyrite_tensor::DType,
 }
 
+/// Whether changes of what a class holds can be noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changes {
+    /// It cannot be changed.
+    Never,
+    /// A change gives it another version than this one.
+    Version(u32),
+    /// It says nothing of its changes.
+    Unnoticed,
+}
+
 /// What a call gives, told from metadata alone.
 #[derive(Clone, Debug)]
 pub enum Given {
@@ -168,7 +182,7 @@ pub enum Given {
 /// A result that is an object, or the exception that was raised instead.
 pub type Made = Result<Object, Raised>;
 
-/// See the module's text.
+/// Facts that cannot change, and computation; see the module's text.
 pub trait Host {
     /// What kind of object it is.
     fn kind(&self, object: Object) -> Kind;
@@ -211,38 +225,18 @@ pub trait Host {
     fn call(&self, function: Object, args: &[Object], kwargs: &[(Object, Object)]) -> Made;
     /// `operator.name(args…)` on plain values.
     fn operator(&self, name: &str, args: &[Object]) -> Made;
-    /// Reads an attribute, which may run a property: only for objects whose attributes are known to be harmless.
-    fn attribute(&self, object: Object, name: &str) -> Made;
-    /// What a class has under a name, its bases included, unbound.
-    fn class_attribute(&self, class: Object, name: &str) -> Option<Object>;
-    /// As `super(class, object_of).name` looks it up: in the bases of `object_of` after `class`.
-    fn class_attribute_after(&self, object_of: Object, class: Object, name: &str) -> Option<Object>;
     /// What an attribute that was found in a class is.
     fn descriptor(&self, attribute: Object) -> Descriptor;
-    /// The `__dict__` of an instance.
-    fn instance_dict(&self, object: Object) -> Option<Object>;
-    /// An item of a dictionary with a text as key.
-    fn dict_item(&self, dict: Object, name: &str) -> Option<Object>;
-    /// The entries of a dictionary in order.
-    fn entries(&self, dict: Object) -> Vec<(Object, Object)>;
-    /// The items of a list, tuple, named tuple, set.
-    fn items(&self, object: Object) -> Vec<Object>;
     /// The names of a named tuple's fields.
     fn fields(&self, class: Object) -> Vec<Rc<str>>;
     /// One representative for all keys that Python takes for equal; `None` when it cannot be hashed without user code.
     fn intern(&self, key: Object) -> Option<Object>;
+    /// Whether an object is hashed and compared without user code.
+    fn hashes_plainly(&self, object: Object) -> bool;
     /// Whether instances of a class that is derived from `list` or `dict` are of these kinds.
     fn container_kind(&self, class: Object) -> Option<Kind>;
-    /// Whether a class is another, or derived from it.
-    fn is_subclass(&self, class: Object, base: Object) -> bool;
-    /// The parts of a function.
-    fn function(&self, function: Object) -> Option<FunctionParts>;
-    /// The function and the object of a method.
-    fn method(&self, method: Object) -> Option<(Object, Object)>;
-    /// The function, arguments and keyword arguments of a `functools.partial`.
-    fn partial(&self, partial: Object) -> Option<(Object, Vec<Object>, Vec<(Object, Object)>)>;
-    /// What a cell holds.
-    fn cell_contents(&self, cell: Object) -> Option<Object>;
+    /// Whether a class is another, or one of its bases is; nobody is asked.
+    fn derives(&self, class: Object, base: Object) -> bool;
     /// A code object, decoded.
     fn code(&self, code: Object) -> Option<Rc<Code>>;
     /// The object that a C function belongs to: the receiver of a bound method, a module; `None` when there is none.
@@ -261,12 +255,44 @@ pub trait Host {
         args: &[GraphValue<Meta>],
         kwargs: &[(String, GraphValue<Meta>)],
     ) -> Result<Given, String>;
+}
+
+/// Reads of what another call may find changed; see the module's text.
+pub trait World: Host {
+    /// Reads an attribute, which may run a property: only for objects whose attributes are known to be harmless.
+    fn attribute(&self, object: Object, name: &str) -> Made;
+    /// What a class has under a name, its bases included, unbound.
+    fn class_attribute(&self, class: Object, name: &str) -> Option<Object>;
+    /// As `super(class, object_of).name` looks it up: in the bases of `object_of` after `class`.
+    fn class_attribute_after(&self, object_of: Object, class: Object, name: &str) -> Option<Object>;
+    /// Whether changes of what a class holds can be noticed.
+    fn changes(&self, class: Object) -> Changes;
+    /// Whether a class is another, derived from it, or registered with it.
+    fn is_subclass(&self, class: Object, base: Object) -> bool;
+    /// The `__dict__` of an instance.
+    fn instance_dict(&self, object: Object) -> Option<Object>;
+    /// An item of a dictionary with a text as key.
+    fn dict_item(&self, dict: Object, name: &str) -> Option<Object>;
+    /// The entries of a dictionary in order.
+    fn entries(&self, dict: Object) -> Vec<(Object, Object)>;
+    /// The dictionary behind a `types.MappingProxyType`; nothing when it shows another mapping.
+    fn proxied(&self, proxy: Object) -> Option<Object>;
+    /// The items of a list, tuple, named tuple, set.
+    fn items(&self, object: Object) -> Vec<Object>;
+    /// The lists that an iterator of Python's own goes over; nothing where it goes over a dictionary.
+    fn iterated(&self, iterator: Object) -> Option<Vec<Object>>;
+    /// The parts of a function.
+    fn function(&self, function: Object) -> Option<FunctionParts>;
+    /// The function and the object of a method.
+    fn method(&self, method: Object) -> Option<(Object, Object)>;
+    /// The function, arguments and keyword arguments of a `functools.partial`.
+    fn partial(&self, partial: Object) -> Option<(Object, Vec<Object>, Vec<(Object, Object)>)>;
+    /// What a cell holds.
+    fn cell_contents(&self, cell: Object) -> Option<Object>;
     /// What is known of a tensor.
     fn tensor(&self, object: Object) -> Option<TensorFacts>;
     /// What a context variable holds, if anything.
     fn context_variable(&self, variable: Object) -> Option<Object>;
     /// torch's state.
     fn global_state(&self) -> GlobalState;
-    /// Whether a class's version can be guarded, so that what it has need not be.
-    fn class_version(&self, class: Object) -> Option<u32>;
 }

@@ -10,7 +10,8 @@
 //! ([`plan::Recipe`], [`plan::Effect`]) and how the frame ends. Where something cannot be captured the plan ends early and
 //! the frame goes on in a function that [`resume`] makes from the original code.
 //!
-//! Nothing here knows CPython's objects: they are reached through [`Host`].
+//! Nothing here knows CPython's objects: they are reached through [`Host`] and, where another call may find them changed,
+//! through [`World`].
 
 #![allow(clippy::single_match_else, reason = "a value, or what is raised instead, reads best as two arms")]
 #![allow(clippy::unused_self, reason = "what makes values is asked of the evaluator, whether or not it looks at it")]
@@ -28,6 +29,6 @@ mod value;
 
 pub use code::Code;
 pub use eval::{Entry, Settings, Skipped, capture};
-pub use host::{Host, Object};
+pub use host::{Host, Object, World};
 pub use plan::Plan;
 pub use source::{Check, Guard, Order, Source};

@@ -8,7 +8,7 @@
 use std::sync::OnceLock;
 
 /// A version of CPython.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
     /// 3.11
     V311,

@@ -7,6 +7,7 @@
 use std::rc::Rc;
 
 use pyrite_ir::Graph;
+use pyrite_sym::SymEnv;
 
 use crate::host::{GlobalState, Object};
 use crate::source::{Guard, Source};
@@ -49,6 +50,8 @@ pub enum Recipe {
     Call(Object, Vec<RecipeId>, Vec<(Rc<str>, RecipeId)>),
     /// `iter(list)`, advanced.
     ListIterator(RecipeId, usize),
+    /// `iter(container)`, advanced.
+    Advanced(RecipeId, usize),
     /// A context manager that is entered when it is made: the bound `__exit__` of what this call returns.
     Entered(Object, Vec<RecipeId>),
 }
@@ -145,8 +148,11 @@ pub struct Plan {
     pub graph: Option<Graph>,
     /// Where the graph's inputs are found.
     pub inputs: Vec<Rc<Source>>,
-    /// The inputs that are sizes: which dimension of which input names each symbol.
-    pub symbols: Vec<(Rc<str>, usize, usize)>,
+    /// The symbols among sizes and numbers: where each is read again, and of which dimension it is the size, or
+    /// [`crate::source::NUMBER`].
+    pub symbols: Vec<(Rc<str>, Rc<Source>, usize)>,
+    /// What was assumed of the symbols. It belongs to the evaluation: a plan without a graph has assumptions as well.
+    pub env: SymEnv,
     /// The inputs that are floats: the graph takes them as tensors of double precision without dimensions.
     pub floats: Vec<usize>,
     /// Whether the graph writes to its inputs, so that which of them share memory matters.

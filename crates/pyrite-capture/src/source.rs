@@ -38,6 +38,10 @@ pub enum Source {
     Referent(Rc<Source>),
     /// What a context variable holds.
     ContextVariable(Object),
+    /// What this function, called without arguments, says of the state of torch or Python.
+    Asked(Object),
+    /// The dictionary behind a `types.MappingProxyType`.
+    Proxied(Rc<Source>),
     /// Always this object: a module, a dictionary of globals.
     Fixed(Object),
 }
@@ -69,6 +73,8 @@ impl fmt::Display for Source {
             Self::ClassItem(_, name) => write!(f, "(class).{name}"),
             Self::Referent(base) => write!(f, "{base}()"),
             Self::ContextVariable(_) => f.write_str("(context variable)"),
+            Self::Asked(_) => f.write_str("(state)"),
+            Self::Proxied(base) => write!(f, "{base}"),
             Self::Fixed(_) => f.write_str("(fixed)"),
         }
     }
@@ -95,6 +101,10 @@ pub enum Check {
     Lacks(Rc<str>),
     /// There is nothing at all at the end of the path.
     Nothing,
+    /// There is something at the end of the path.
+    Something,
+    /// A class that holds what it held, as its version says.
+    Unchanged(u32),
     /// It is the object at the end of another path.
     Same(Rc<Source>),
     /// It is not the object at the end of another path.

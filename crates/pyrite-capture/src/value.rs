@@ -195,6 +195,16 @@ impl Entries {
         self.slots[slot].take().map(|(_, named, value)| (named, value))
     }
 
+    /// Moves a key to the end, or to the beginning; whether it is there.
+    pub fn move_to_end(&mut self, key: Key, last: bool) -> bool {
+        let Some(slot) = self.index.get(&key).copied() else { return false };
+        let entry = self.slots.remove(slot);
+        self.slots.insert(if last { self.slots.len() } else { 0 }, entry);
+        self.index =
+            self.slots.iter().enumerate().filter_map(|(i, s)| s.as_ref().map(|(key, _, _)| (*key, i))).collect();
+        true
+    }
+
     /// The entries in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&Key, &Value, &Value)> {
         self.slots.iter().flatten().map(|(key, named, value)| (key, named, value))
@@ -223,6 +233,10 @@ pub struct DictValue {
     pub default: Option<Value>,
     /// The object, if it exists outside.
     pub origin: Option<Origin>,
+    /// Whether all of its keys are guarded: it was looked at as a whole.
+    pub whole: Cell<bool>,
+    /// For a `types.MappingProxyType`, the dictionary that it shows.
+    pub behind: Option<Value>,
     /// Whether it was changed.
     pub changed: Cell<bool>,
 }
@@ -338,6 +352,8 @@ pub struct PartialValue {
     pub args: Vec<Value>,
     /// Its keyword arguments.
     pub kwargs: Vec<(Rc<str>, Value)>,
+    /// Attributes that the captured code gave it.
+    pub attributes: RefCell<Attributes>,
     /// The object, if it exists outside.
     pub origin: Option<Origin>,
 }
@@ -358,6 +374,8 @@ pub enum Iterate {
     List(Rc<ListValue>, usize),
     /// Items that are fixed, from a place on.
     Items(Vec<Value>, usize),
+    /// The items that a dictionary, set or deque had when the iteration began, from a place on.
+    Watched(Value, Vec<Value>, usize),
     /// A generator, suspended; `None` once it has ended.
     Generator(Option<Box<Frame>>),
     /// Numbers with the items of another iterator.

@@ -4,6 +4,8 @@ import pytest
 import torch
 from capture import harness
 
+pyrite = pytest.importorskip("pyrite")
+
 pytestmark = pytest.mark.skipif(not harness.Pyrite.is_installed(), reason="this installation of pyrite has no `pyrite.compile`")
 
 
@@ -78,7 +80,6 @@ CHANGES = [
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 @pytest.mark.parametrize("backend", ["eager", "native"])
 def test_a_change_of_a_module_is_seen(change, backend):
-    import pyrite
 
     model, x = make_model(), torch.randn(3, 2)
     compiled = pyrite.compile(model, backend=backend)
@@ -91,7 +92,6 @@ def test_a_change_of_a_module_is_seen(change, backend):
 
 @pytest.mark.parametrize("rounds", [1, 3, 10])
 def test_changes_to_and_fro_are_seen_without_compiling_again(rounds):
-    import pyrite
 
     compiler = harness.Pyrite()
     model, x = make_model(), torch.randn(3, 2)
@@ -128,7 +128,6 @@ def shifted(x):
 
 
 def test_a_change_of_a_global_is_seen():
-    import pyrite
 
     global OFFSET
     compiled, x = pyrite.compile(shifted, backend="eager"), torch.ones(2)
@@ -138,7 +137,6 @@ def test_a_change_of_a_global_is_seen():
 
 
 def test_a_dict_that_the_caller_keeps_is_read_at_every_call():
-    import pyrite
 
     def call(x, table):
         return x * table["factor"] + len(table)
@@ -152,7 +150,6 @@ def test_a_dict_that_the_caller_keeps_is_read_at_every_call():
 
 @pytest.mark.parametrize("backend", ["eager", "native"])
 def test_inputs_that_come_to_share_memory_are_told_apart_where_one_is_written(backend):
-    import pyrite
 
     def call(a, b):
         a.add_(1)
@@ -168,7 +165,6 @@ def test_inputs_that_come_to_share_memory_are_told_apart_where_one_is_written(ba
 
 
 def test_the_backend_eager_is_torch_itself():
-    import pyrite
 
     seen = []
 
@@ -254,7 +250,6 @@ def sent_to_and_closed(x, log):
 
 @pytest.mark.parametrize("function", [left, sent_to_and_closed], ids=lambda function: function.__name__)
 def test_a_generator_that_is_left_does_what_it_does_in_the_end_at_once(function):
-    import pyrite
 
     x, want, have = torch.ones(3), [], []
     expected = function(x, want)
@@ -267,8 +262,6 @@ def test_a_generator_that_is_left_does_what_it_does_in_the_end_at_once(function)
 
 def counted(function, **options):
     """The compiled function, and a list that grows by one with every graph that is compiled."""
-    import pyrite
-
     native, compiled = pyrite.backends.lookup("native", None), []
 
     def backend(graph, inputs):
@@ -314,8 +307,6 @@ LAYOUTS = {
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_what_was_just_captured_holds(name):
     """With `fullgraph` a frame whose guards do not hold right after its capture is an error."""
-    import pyrite
-
     function = pyrite.compile(lambda x: x + 1, dynamic=True, fullgraph=True)
     for size in (6, 6, 10):
         x = LAYOUTS[name](size)
@@ -334,7 +325,6 @@ def test_dense_tensors_of_other_sizes_need_no_other_graph():
 
 
 def test_what_the_compiler_cannot_compile_runs_plain_unless_it_must_be_one_graph(monkeypatch):
-    import pyrite
     from pyrite import _native, backends
 
     def refuses(graph, inputs):
@@ -345,3 +335,117 @@ def test_what_the_compiler_cannot_compile_runs_plain_unless_it_must_be_one_graph
     assert torch.equal(pyrite.compile(lambda x: x * 2)(x), x * 2)
     with pytest.raises(_native.CompileError, match="it cannot"):
         pyrite.compile(lambda x: x * 2, fullgraph=True)(x)
+
+
+class Shown(torch.overrides.TorchFunctionMode):
+    """Notes the functions that it is shown."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        self.seen.append(getattr(function, "__name__", str(function)))
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("backend", ["eager", "native"])
+def test_a_mode_outside_is_shown_the_functions_as_they_are_written(backend):
+    def function(x):
+        return torch.sin(x).softmax(0) + torch.nn.functional.gelu(x)
+
+    compiled = pyrite.compile(function, backend=backend)
+    x = torch.randn(4)
+    compiled(x)
+    seen = []
+    for run in (function, compiled):
+        with Shown() as mode:
+            run(x)
+        seen.append(mode.seen)
+    assert seen[0] == seen[1]
+
+
+def test_whether_torch_functions_are_enabled_is_asked_again():
+    compiled = pyrite.compile(lambda x: x + torch._C._is_torch_function_enabled(), backend="eager")
+    x = torch.zeros(2)
+    assert compiled(x).tolist() == [1, 1]
+    with torch._C.DisableTorchFunctionSubclass():
+        assert compiled(x).tolist() == [0, 0]
+    assert compiled(x).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("backend", ["eager", "native"])
+@pytest.mark.parametrize("transform", [torch.func.grad, torch.func.vmap, lambda f: lambda x: torch.func.jvp(f, (x,), (x,))])
+def test_a_transformation_takes_a_compiled_function(transform, backend):
+    def function(x):
+        return (x * x).sum()
+
+    x = torch.randn(3, 2)[0] if transform is not torch.func.vmap else torch.randn(3, 2)
+    compiled = pyrite.compile(function, backend=backend)
+    compiled(torch.randn(2))
+    torch.testing.assert_close(transform(compiled)(x), transform(function)(x))
+
+
+def test_a_compiled_module_has_the_mode_and_the_names_of_its_original():
+    model = make_model()
+    compiled = pyrite.compile(model, backend="eager")
+    assert compiled.training is model.training is False
+    compiled.train()
+    assert compiled.training is model.training is True
+    model.extra = 3
+    assert set(dir(model)) <= set(dir(compiled))
+    assert "extra" in dir(compiled) and compiled.extra == 3
+
+
+def test_compiling_is_what_torch_says_it_is():
+    import torch._dynamo
+
+    def function(x):
+        told = [torch.compiler.is_compiling(), torch._dynamo.is_compiling(), torch._utils.is_compiling()]
+        print(end="")
+        told += [torch.compiler.is_compiling(), torch._dynamo.is_compiling(), torch._utils.is_compiling()]
+        return x + 1, told
+
+    assert pyrite.compile(function, backend="eager")(torch.ones(2))[1] == torch.compile(function, backend="eager")(torch.ones(2))[1]
+    assert function(torch.ones(2))[1] == [False] * 6
+
+
+class Liar:
+    """A class whose name and length are not what they seem."""
+
+    asked = 0
+
+    def __len__(self):
+        type(self).asked += 1
+        return 2
+
+
+def test_no_length_is_asked_of_the_users_code_by_guards():
+    liar = type("list_iterator", (Liar,), {})
+    compiled = pyrite.compile(lambda x, held: x + 1, backend="eager")
+    for _ in range(3):
+        compiled(torch.ones(2), liar())
+    assert liar.asked == 0
+
+
+class Equal:
+    """Says of everything that it is equal, and that it was asked."""
+
+    asked = 0
+
+    def __init__(self, number):
+        self.number = number
+
+    def __hash__(self):
+        return hash(self.number)
+
+    def __eq__(self, other):
+        type(self).asked += 1
+        return self.number == other.number
+
+
+def test_no_key_is_compared_by_the_users_code_in_guards():
+    compiled = pyrite.compile(lambda x, table: x + len(table), backend="eager")
+    for number in range(3):
+        compiled(torch.ones(2), {Equal(number): 1})
+    assert Equal.asked == 0

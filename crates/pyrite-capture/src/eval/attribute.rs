@@ -6,8 +6,9 @@ use std::rc::Rc;
 use super::wrap::origin_of;
 use super::{Evaluator, Run};
 use crate::host::{Descriptor, Kind, Object, Precedence};
+use crate::opcode::Version;
 use crate::source::{Check, Source};
-use crate::value::{DictValue, Entries, FunctionValue, InstanceValue, Origin, Value};
+use crate::value::{DictValue, Entries, FunctionValue, InstanceValue, PartialValue, Value};
 
 impl Evaluator<'_, '_> {
     /// `object.name`.
@@ -20,7 +21,7 @@ impl Evaluator<'_, '_> {
                 let (class, receiver) = (parts.0, parts.1.clone());
                 self.super_attribute(class, &receiver, name)
             }
-            Value::Function(function) => self.function_attribute(&function.clone(), name),
+            Value::Function(function) => self.function_attribute(object, &function.clone(), name),
             Value::Method(parts) => match &**name {
                 "__func__" => Ok(parts.0.clone()),
                 "__self__" => Ok(parts.1.clone()),
@@ -31,13 +32,18 @@ impl Evaluator<'_, '_> {
                 if let Some(index) = self.host.fields(class).iter().position(|field| field == name) {
                     return self.force(&tuple.items[index].clone());
                 }
+                if &**name == "__class__" {
+                    return self.class_of(object);
+                }
+                // A class that is derived from a named tuple gives its objects attributes.
+                if let Some(origin) = tuple.origin.clone()
+                    && let Some(found) = self.read_instance_item(origin.object, &origin.source, name)
+                {
+                    return self.admit(&found);
+                }
                 self.class_attribute_of(object, class, name)
             }
-            Value::Partial(partial) => match &**name {
-                "func" => Ok(partial.function.clone()),
-                "args" => Ok(Value::tuple(partial.args.clone())),
-                _ => Err(self.stop(format!("the attribute {name} of a partial function"))),
-            },
+            Value::Partial(partial) => self.partial_attribute(object, &partial.clone(), name),
             Value::Cell(_) if &**name == "cell_contents" => match self.cell_contents(object)? {
                 Some(value) => Ok(value),
                 None => Err(self.raise("ValueError", "Cell is empty")),
@@ -57,10 +63,13 @@ impl Evaluator<'_, '_> {
                 };
                 let own =
                     matches!(object, Value::Dict(_) | Value::List(_)) && self.host.container_kind(class).is_some();
-                if own && let Some(origin) = origin_of(object) {
-                    self.guard(&origin.source.clone(), Check::Lacks(name.clone()));
+                if own
+                    && let Some(origin) = origin_of(object).cloned()
+                    && self.has_instance_item(&origin, name)
+                {
+                    return Err(self.stop(format!("the attribute {name} of a container of its own class")));
                 }
-                match self.host.class_attribute(class, name) {
+                match self.class_item(class, name) {
                     Some(found) if own => match self.host.descriptor(found) {
                         Descriptor::BuiltinMethod => Ok(Value::Bound(Rc::new((object.clone(), name.clone())))),
                         _ => self.bind(object, found, class, name),
@@ -70,33 +79,87 @@ impl Evaluator<'_, '_> {
                         self.bind(object, found, class, name)
                     }
                     Some(_) => Ok(Value::Bound(Rc::new((object.clone(), name.clone())))),
-                    None => match self.host.class_attribute(class, "__getattr__") {
+                    None => match self.class_item(class, "__getattr__") {
                         Some(getter) if own => {
                             let getter = self.wrap(getter, &Rc::new(Source::Fixed(getter)))?;
                             let named = self.text(name);
                             self.call(&getter, vec![object.clone(), named], Vec::new())
                         }
-                        _ => Err(self.missing(class, name)),
+                        _ => Err(self.missing(Some(object), class, name)),
                     },
                 }
             }
         }
     }
 
-    fn missing(&self, class: Object, name: &str) -> super::Stop {
+    /// What tells that an object has no attribute of a name.
+    fn missing(&self, object: Option<&Value>, class: Object, name: &str) -> super::Stop {
         let class = self.host.class_name(class);
         let class = class.rsplit('.').next().unwrap_or_default();
-        self.raise("AttributeError", &format!("'{class}' object has no attribute '{name}'"))
+        self.no_attribute(object, name, &format!("'{class}' object has no attribute '{name}'"))
     }
 
-    /// Whether an attribute is there.
-    pub(super) fn has_attribute(&mut self, object: &Value, name: &Rc<str>) -> Run<bool> {
+    /// An `AttributeError`, which names the attribute and the object.
+    pub(super) fn no_attribute(&self, object: Option<&Value>, name: &str, message: &str) -> super::Stop {
+        let stop = self.raise("AttributeError", message);
+        if let super::Stop::Raise(Value::Instance(error)) = &stop {
+            let mut attributes = error.attributes.borrow_mut();
+            attributes.set(&"name".into(), Some(self.text(name)));
+            if let Some(object) = object {
+                attributes.set(&"obj".into(), Some(object.clone()));
+            }
+        }
+        stop
+    }
+
+    fn partial_attribute(&mut self, value: &Value, partial: &PartialValue, name: &Rc<str>) -> Run<Value> {
+        if let Some(origin) = &partial.origin
+            && matches!(&**name, "args" | "keywords")
+        {
+            let found = self.read_attribute(origin.object, &origin.source, name)?;
+            return self.admit(&found);
+        }
+        match &**name {
+            "func" => Ok(partial.function.clone()),
+            "args" => Ok(Value::tuple(partial.args.clone())),
+            "keywords" => {
+                let pairs = partial.kwargs.iter().map(|(name, value)| (self.text(name), value.clone())).collect();
+                self.new_dict(pairs)
+            }
+            "__class__" => self.class_of(value),
+            _ => {
+                if let Some(origin) = &partial.origin
+                    && let Some(found) = self.read_instance_item(origin.object, &origin.source, name)
+                {
+                    return self.admit(&found);
+                }
+                if let Some(set) = partial.attributes.borrow().get(name).cloned().flatten() {
+                    return Ok(set);
+                }
+                let Value::Known(class, _) = self.class_of(value)? else { return Err(self.stop("a partial function")) };
+                match self.class_item(class, name) {
+                    Some(found) => match self.host.descriptor(found) {
+                        Descriptor::BuiltinMethod if &**name == "__call__" => Ok(value.clone()),
+                        _ => Err(self.stop(format!("the attribute {name} of a partial function"))),
+                    },
+                    None => Err(self.no_attribute(
+                        Some(value),
+                        name,
+                        &format!("'functools.partial' object has no attribute '{name}'"),
+                    )),
+                }
+            }
+        }
+    }
+
+    /// An attribute, if it is there. It is read once: reading may do something.
+    pub(super) fn attribute_if_any(&mut self, object: &Value, name: &Rc<str>) -> Run<Option<Value>> {
         match self.attribute(object, name) {
-            Ok(_) => Ok(true),
+            Ok(value) => Ok(Some(value)),
             Err(super::Stop::Raise(exception)) => {
                 let class = self.host.member("builtins", "AttributeError").map(|c| Value::Known(c, None));
                 match class {
-                    Some(class) if self.exception_matches(&exception, &class)? => Ok(false),
+                    Some(class) if self.exception_matches(&exception, &class)? => Ok(None),
                     _ => Err(super::Stop::Raise(exception)),
                 }
             }
@@ -106,22 +169,11 @@ impl Evaluator<'_, '_> {
 
     fn known_attribute(&mut self, value: &Value, object: Object, name: &Rc<str>) -> Run<Value> {
         match self.host.kind(object) {
-            Kind::Module => {
-                let found = self.host.attribute(object, name).map_err(|r| self.raised(r))?;
-                let module = Rc::new(Source::Fixed(object));
-                // What the libraries hold does not change; what the user's modules hold may.
-                let source = if self.host.qualified_name(object).is_some() {
-                    Source::Fixed(found)
-                } else {
-                    Source::Attribute(module, name.clone())
-                };
-                self.wrap(found, &Rc::new(source))
-            }
+            Kind::Module => self.module_attribute(object, name),
             Kind::Class => self.attribute_of_class(object, name),
             Kind::Builtin => match &**name {
                 "__name__" | "__qualname__" | "__module__" | "__doc__" => {
-                    let found = self.host.attribute(object, name).map_err(|r| self.raised(r))?;
-                    Ok(Value::Known(found, None))
+                    Ok(Value::Known(self.constant(object, name)?, None))
                 }
                 "__self__" => match self.host.builtin_receiver(object) {
                     Some(receiver) => Ok(Value::Known(receiver, None)),
@@ -131,11 +183,12 @@ impl Evaluator<'_, '_> {
             },
             Kind::None | Kind::Bool | Kind::Int | Kind::Plain | Kind::FrozenSet => {
                 let class = self.host.class_of(object);
-                let Some(found) = self.host.class_attribute(class, name) else {
+                let Some(found) = self.class_item(class, name) else {
                     // Members of enumerations keep attributes of their own.
-                    return match self.host.instance_dict(object).and_then(|dict| self.host.dict_item(dict, name)) {
-                        Some(found) => self.wrap(found, &Rc::new(Source::Fixed(found))),
-                        None => Err(self.missing(class, name)),
+                    let fixed = Rc::new(Source::Fixed(object));
+                    return match self.read_instance_item(object, &fixed, name) {
+                        Some(found) => self.admit(&found),
+                        None => Err(self.missing(Some(value), class, name)),
                     };
                 };
                 match self.host.descriptor(found) {
@@ -144,9 +197,13 @@ impl Evaluator<'_, '_> {
                         let function = self.wrap(found, &Rc::new(Source::Fixed(found)))?;
                         Ok(Value::Method(Rc::new((function, value.clone()))))
                     }
+                    Descriptor::Property(_) | Descriptor::ClassMethod(_) | Descriptor::StaticMethod(_) => {
+                        self.bind(value, found, class, name)
+                    }
                     _ => {
-                        let found = self.host.attribute(object, name).map_err(|r| self.raised(r))?;
-                        self.wrap(found, &Rc::new(Source::Fixed(found)))
+                        // What C code computes of a plain value, and the name and value of a member of an enumeration.
+                        let found = self.read_attribute(object, &Rc::new(Source::Fixed(object)), name)?;
+                        self.admit(&found)
                     }
                 }
             }
@@ -156,14 +213,14 @@ impl Evaluator<'_, '_> {
                     "_contextvars.ContextVar" => return Ok(Value::Bound(Rc::new((value.clone(), name.clone())))),
                     // What a code object says does not change.
                     "builtins.code" => {
-                        let found = self.host.attribute(object, name).map_err(|r| self.raised(r))?;
+                        let found = self.constant(object, name)?;
                         return self.wrap(found, &Rc::new(Source::Fixed(found)));
                     }
                     _ => {}
                 }
                 if self.host.qualified_name(class).is_some() {
                     // A plain record of torch, such as `torch.finfo`.
-                    let found = self.host.attribute(object, name).map_err(|r| self.raised(r))?;
+                    let found = self.constant(object, name)?;
                     return match self.host.kind(found) {
                         Kind::Bool | Kind::Int | Kind::Plain | Kind::None => Ok(Value::Known(found, None)),
                         _ => Ok(Value::Bound(Rc::new((value.clone(), name.clone())))),
@@ -175,48 +232,112 @@ impl Evaluator<'_, '_> {
         }
     }
 
+    /// `module.name`.
+    fn module_attribute(&mut self, module: Object, name: &Rc<str>) -> Run<Value> {
+        let source = Rc::new(Source::Fixed(module));
+        if let Some(globals) = self.keeper_of_attributes(module)
+            && let Some((_, _, set)) = self.globals.iter().find(|(d, n, _)| *d == globals && n == name)
+        {
+            // The captured code has set the global, or removed it.
+            return match set {
+                Some(value) => Ok(value.clone()),
+                None => Err(self.no_module_attribute(module, name)),
+            };
+        }
+        let class = self.host.class_of(module);
+        let computed = self.class_item(class, name).map(|found| self.host.descriptor(found));
+        let computed = matches!(
+            computed,
+            Some(Descriptor::Property(_) | Descriptor::Custom(Precedence::Descriptor) | Descriptor::Other)
+        );
+        if !computed && let Some(found) = self.read_instance_item(module, &source, name) {
+            return self.admit(&found);
+        }
+        // A module may compute what it lacks.
+        if !computed && self.read_instance_item(module, &source, &"__getattr__".into()).is_none() {
+            return match self.class_item(class, name) {
+                Some(_) => {
+                    let found = self.read_attribute(module, &source, name)?;
+                    self.admit(&found)
+                }
+                None => Err(self.no_module_attribute(module, name)),
+            };
+        }
+        if self.host.qualified_name(module).is_none() {
+            return Err(self.stop(format!("the attribute {name} of a module that computes it")));
+        }
+        // torch's own settings, and what its modules import once they are asked for it.
+        let found = self.read_attribute(module, &source, name)?;
+        match self.host.kind(found.object) {
+            Kind::Function | Kind::Class | Kind::Module | Kind::Builtin => {
+                self.wrap(found.object, &Rc::new(Source::Fixed(found.object)))
+            }
+            _ => self.admit(&found),
+        }
+    }
+
+    fn no_module_attribute(&self, module: Object, name: &str) -> super::Stop {
+        let named = self.constant(module, "__name__").ok().and_then(|name| self.host.as_str(name)).unwrap_or_default();
+        let value = Value::Known(module, None);
+        self.no_attribute(Some(&value), name, &format!("module '{named}' has no attribute '{name}'"))
+    }
+
     /// `class.name`.
     fn attribute_of_class(&mut self, class: Object, name: &Rc<str>) -> Run<Value> {
         let known = Value::Known(class, None);
+        let fixed = Rc::new(Source::Fixed(class));
         match &**name {
-            "__name__" | "__qualname__" | "__module__" | "__doc__" | "__mro__" | "__bases__" | "__dict__" => {
-                let found = self.host.attribute(class, name).map_err(|r| self.raised(r))?;
-                return Ok(Value::Known(found, None));
+            "__name__" | "__qualname__" | "__mro__" | "__bases__" => {
+                let found = self.read_attribute(class, &fixed, name)?;
+                self.guard(&found.source, Check::Is(found.object));
+                return Ok(Value::Known(found.object, None));
             }
+            "__dict__" => return Err(self.stop("the __dict__ of a class")),
             "__class__" => return self.class_of(&known),
             _ => {}
         }
-        let Some(found) = self.host.class_attribute(class, name) else {
+        let meta = self.host.class_of(class);
+        let enumeration = self.host.member("enum", "EnumMeta");
+        if enumeration.is_some_and(|enumeration| self.host.derives(meta, enumeration)) {
+            // Members are what they are as long as their class is.
+            self.watch_class(class);
+            if let Ok(member) = self.constant(class, name)
+                && self.host.class_of(member) == class
+            {
+                return Ok(Value::Known(member, None));
+            }
+        }
+        let Some(found) = self.class_item(class, name) else {
             // The class of a class may have it: members of enumerations, `register` of abstract classes.
-            let meta = self.host.class_of(class);
-            return match self.host.class_attribute(meta, name) {
-                Some(found) if self.host.descriptor(found) == Descriptor::Function => {
-                    let function = self.wrap(found, &Rc::new(Source::ClassItem(meta, name.clone())))?;
-                    Ok(Value::Method(Rc::new((function, known))))
-                }
-                Some(_) => {
-                    let found = self.host.attribute(class, name).map_err(|r| self.raised(r))?;
-                    self.wrap(found, &Rc::new(Source::Fixed(found)))
+            return match self.class_item(meta, name) {
+                Some(found) => match self.host.descriptor(found) {
+                    Descriptor::Function | Descriptor::Property(_) | Descriptor::ClassMethod(_) => {
+                        self.bind(&known, found, meta, name)
+                    }
+                    Descriptor::Slot | Descriptor::BuiltinMethod | Descriptor::Value => {
+                        let found = self.read_attribute(class, &fixed, name)?;
+                        self.admit(&found)
+                    }
+                    _ => Err(self.stop(format!("the attribute {name} of a class, which its metaclass computes"))),
+                },
+                // Members of enumerations are found by a function of their metaclass.
+                None if self.class_item(meta, "__getattr__").is_some() => {
+                    let found = self.read_attribute(class, &fixed, name)?;
+                    self.admit(&found)
                 }
                 None => {
                     let text = self.host.class_name(class);
                     let text = text.rsplit('.').next().unwrap_or_default().to_owned();
-                    Err(self.raise("AttributeError", &format!("type object '{text}' has no attribute '{name}'")))
+                    let message = format!("type object '{text}' has no attribute '{name}'");
+                    Err(self.no_attribute(Some(&known), name, &message))
                 }
             };
         };
         let source = Rc::new(Source::ClassItem(class, name.clone()));
         match self.host.descriptor(found) {
-            Descriptor::ClassMethod(function) => {
-                let function = self.wrap(function, &Rc::new(Source::Fixed(function)))?;
-                Ok(Value::Method(Rc::new((function, known))))
-            }
-            Descriptor::StaticMethod(function) => self.wrap(function, &Rc::new(Source::Fixed(function))),
+            Descriptor::ClassMethod(_) | Descriptor::StaticMethod(_) => self.bind(&known, found, class, name),
             Descriptor::Function | Descriptor::Value => self.wrap(found, &source),
-            Descriptor::BuiltinMethod => {
-                let found = self.host.attribute(class, name).map_err(|r| self.raised(r))?;
-                Ok(Value::Known(found, None))
-            }
+            Descriptor::BuiltinMethod => Ok(Value::Known(self.constant(class, name)?, None)),
             Descriptor::Property(_) | Descriptor::Slot | Descriptor::CachedProperty(_) => {
                 Ok(Value::Known(found, Some(source)))
             }
@@ -225,22 +346,23 @@ impl Evaluator<'_, '_> {
                 self.ask_descriptor(found, none, class)
             }
             Descriptor::Other => {
-                let found = self.host.attribute(class, name).map_err(|r| self.raised(r))?;
-                self.wrap(found, &Rc::new(Source::Fixed(found)))
+                let found = self.read_attribute(class, &fixed, name)?;
+                self.admit(&found)
             }
         }
     }
 
-    fn function_attribute(&mut self, function: &Rc<FunctionValue>, name: &Rc<str>) -> Run<Value> {
+    fn function_attribute(&mut self, value: &Value, function: &Rc<FunctionValue>, name: &Rc<str>) -> Run<Value> {
         if let Some(set) = function.attributes.borrow().get(name) {
             if let Some(value) = set {
                 return Ok(value.clone());
             }
-            return Err(self.raise("AttributeError", &format!("'function' object has no attribute '{name}'")));
+            let message = format!("'function' object has no attribute '{name}'");
+            return Err(self.no_attribute(Some(value), name, &message));
         }
         if let Some(origin) = &function.origin {
-            let found = self.host.attribute(origin.object, name).map_err(|r| self.raised(r))?;
-            return self.wrap(found, &Rc::new(Source::Attribute(origin.source.clone(), name.clone())));
+            let found = self.read_attribute(origin.object, &origin.source, name)?;
+            return self.admit(&found);
         }
         let code = self.host.code(function.code).ok_or_else(|| self.stop("a function without code"))?;
         match &**name {
@@ -249,25 +371,39 @@ impl Evaluator<'_, '_> {
             "__code__" => Ok(Value::Known(function.code, None)),
             "__defaults__" if function.defaults.is_empty() => Ok(self.none()),
             "__defaults__" => Ok(Value::tuple(function.defaults.clone())),
+            "__kwdefaults__" if function.keyword_defaults.is_empty() => Ok(self.none()),
+            "__kwdefaults__" => {
+                let defaults = function.keyword_defaults.iter();
+                let pairs = defaults.map(|(name, value)| (self.text(name), value.clone())).collect();
+                self.new_dict(pairs)
+            }
             "__closure__" if function.closure.is_empty() => Ok(self.none()),
             "__closure__" => Ok(Value::tuple(function.closure.clone())),
-            "__doc__" => Ok(self.none()),
-            "__dict__" => self.new_dict(Vec::new()),
-            "__module__" => match self.host.dict_item(function.globals, "__name__") {
-                Some(module) => Ok(Value::Known(module, None)),
+            "__module__" => match self.read_global(function.globals, &"__name__".into()) {
+                Some(module) => self.admit(&module),
                 None => Ok(self.none()),
             },
-            "__annotations__" => self.new_dict(Vec::new()),
-            "__wrapped__" => Err(self.raise("AttributeError", "'function' object has no attribute '__wrapped__'")),
-            _ => Err(self.raise("AttributeError", &format!("'function' object has no attribute '{name}'"))),
+            "__class__" => self.class_of(value),
+            // The text stands first among the constants.
+            "__doc__" | "__dict__" | "__annotations__" | "__globals__" | "__builtins__" | "__type_params__" => {
+                Err(self.stop(format!("the attribute {name} of a function that is made here")))
+            }
+            _ => {
+                let Value::Known(class, _) = self.class_of(value)? else { return Err(self.stop("a function")) };
+                match self.class_item(class, name) {
+                    Some(_) => Err(self.stop(format!("the attribute {name} of a function that is made here"))),
+                    None => {
+                        let message = format!("'function' object has no attribute '{name}'");
+                        Err(self.no_attribute(Some(value), name, &message))
+                    }
+                }
+            }
         }
     }
 
     fn super_attribute(&mut self, class: Object, receiver: &Value, name: &Rc<str>) -> Run<Value> {
         let of = match receiver {
-            Value::Known(object, _)
-                if self.host.kind(*object) == Kind::Class && self.host.is_subclass(*object, class) =>
-            {
+            Value::Known(object, _) if self.host.kind(*object) == Kind::Class && self.host.derives(*object, class) => {
                 *object
             }
             other => match self.class_of(other)? {
@@ -275,8 +411,8 @@ impl Evaluator<'_, '_> {
                 _ => return Err(self.stop("super() of something without a class")),
             },
         };
-        let Some(found) = self.host.class_attribute_after(of, class, name) else {
-            return Err(self.raise("AttributeError", &format!("'super' object has no attribute '{name}'")));
+        let Some(found) = self.class_item_after(of, class, name) else {
+            return Err(self.no_attribute(None, name, &format!("'super' object has no attribute '{name}'")));
         };
         if self.host.descriptor(found) == Descriptor::Value {
             return self.wrap(found, &Rc::new(Source::Fixed(found)));
@@ -302,22 +438,33 @@ impl Evaluator<'_, '_> {
                 self.call(&getter, vec![object.clone()], Vec::new())
             }
             Descriptor::ClassMethod(function) => {
-                let function = self.wrap(function, &Rc::new(Source::Fixed(function)))?;
                 // `super()` in a class method has the class itself.
                 let class = match object {
                     Value::Known(known, _) if self.host.kind(*known) == Kind::Class => object.clone(),
                     other => self.class_of(other).unwrap_or(Value::Known(class, None)),
                 };
+                // Up to CPython 3.12 a class method may be one of another descriptor.
+                match self.host.descriptor(function) {
+                    Descriptor::Property(getter) if self.entry.code.version < Version::V313 => {
+                        let getter = self.wrap(getter, &Rc::new(Source::Fixed(getter)))?;
+                        return self.call(&getter, vec![class], Vec::new());
+                    }
+                    Descriptor::Function | Descriptor::Value | Descriptor::BuiltinMethod => {}
+                    _ => return Err(self.stop(format!("the class method {name}, which a descriptor computes"))),
+                }
+                let function = self.wrap(function, &Rc::new(Source::Fixed(function)))?;
                 Ok(Value::Method(Rc::new((function, class))))
             }
             Descriptor::StaticMethod(function) => self.wrap(function, &Rc::new(Source::Fixed(function))),
             Descriptor::Slot => match origin_of(object) {
                 Some(origin) => {
-                    let found = self.host.attribute(origin.object, name).map_err(|r| self.raised(r))?;
-                    let source = Source::Attribute(origin.source.clone(), name.clone());
-                    self.wrap(found, &Rc::new(source))
+                    let found = self.read_attribute(origin.object, &origin.source, name)?;
+                    self.admit(&found)
                 }
-                None => Err(self.missing(class, name)),
+                None if matches!(object, Value::Instance(instance) if instance.exception) => {
+                    self.exception_attribute(object, name)
+                }
+                None => Err(self.missing(Some(object), class, name)),
             },
             Descriptor::BuiltinMethod => Ok(Value::Bound(Rc::new((object.clone(), name.clone())))),
             Descriptor::Value => self.wrap(found, &Rc::new(Source::ClassItem(class, name.clone()))),
@@ -342,7 +489,7 @@ impl Evaluator<'_, '_> {
 
     /// What `__get__` of a descriptor says for an object, or for the class where that is `None`.
     fn ask_descriptor(&mut self, descriptor: Object, object: Value, class: Object) -> Run<Value> {
-        let getter = self.host.class_attribute(self.host.class_of(descriptor), "__get__");
+        let getter = self.class_item(self.host.class_of(descriptor), "__get__");
         let getter = getter.ok_or_else(|| self.stop("a descriptor that computes nothing"))?;
         let getter = self.wrap(getter, &Rc::new(Source::Fixed(getter)))?;
         let descriptor = self.wrap(descriptor, &Rc::new(Source::Fixed(descriptor)))?;
@@ -351,9 +498,9 @@ impl Evaluator<'_, '_> {
 
     /// What a class, but no instance, has under a name.
     pub(super) fn class_attribute_of(&mut self, object: &Value, class: Object, name: &Rc<str>) -> Run<Value> {
-        match self.host.class_attribute(class, name) {
+        match self.class_item(class, name) {
             Some(found) => self.bind(object, found, class, name),
-            None => Err(self.missing(class, name)),
+            None => Err(self.missing(Some(object), class, name)),
         }
     }
 
@@ -362,7 +509,7 @@ impl Evaluator<'_, '_> {
         match &**name {
             "__class__" => {
                 // A property of that name is what the object says of itself.
-                return match self.host.class_attribute(class, name).map(|found| (found, self.host.descriptor(found))) {
+                return match self.class_item(class, name).map(|found| (found, self.host.descriptor(found))) {
                     Some((found, Descriptor::Property(_))) => self.bind(value, found, class, name),
                     _ => Ok(Value::Known(class, None)),
                 };
@@ -370,7 +517,7 @@ impl Evaluator<'_, '_> {
             // Writing to it is writing to the object.
             "__dict__" => {
                 let made = instance.origin.is_none() && !instance.exception;
-                if made && self.host.class_attribute(class, "__slots__").is_none() {
+                if made && self.class_item(class, "__slots__").is_none() {
                     return Ok(Value::Members(instance.clone()));
                 }
                 return self.attributes_of(instance);
@@ -378,7 +525,7 @@ impl Evaluator<'_, '_> {
             "args" if instance.exception => return Ok(Value::tuple(instance.args.borrow().clone())),
             _ => {}
         }
-        if let Some(getter) = self.host.class_attribute(class, "__getattribute__")
+        if let Some(getter) = self.class_item(class, "__getattribute__")
             && self.host.descriptor(getter) == Descriptor::Function
         {
             let getter = self.wrap(getter, &Rc::new(Source::Fixed(getter)))?;
@@ -397,18 +544,13 @@ impl Evaluator<'_, '_> {
     /// The `__dict__` of an object from outside, to be read: writing to it would be writing to the object.
     fn attributes_of(&mut self, instance: &Rc<InstanceValue>) -> Run<Value> {
         let origin = instance.origin.as_ref().ok_or_else(|| self.stop("the __dict__ of an object"))?;
-        let dict = self.host.instance_dict(origin.object);
-        let dict = dict.ok_or_else(|| self.stop("the __dict__ of an object that has none"))?;
-        let pairs = self.host.entries(dict);
-        let source = Rc::new(Source::Attribute(origin.source.clone(), "__dict__".into()));
-        self.guard(&source, Check::Keys(pairs.iter().map(|(key, _)| *key).collect()));
+        let held = self.read_instance_entries(origin)?;
+        let held = held.ok_or_else(|| self.stop("the __dict__ of an object that has none"))?;
         let mut entries = Entries::default();
-        for (key, object) in pairs {
-            let name = self.host.as_str(key).ok_or_else(|| self.stop("an attribute whose name is no text"))?;
-            let source = Rc::new(Source::InstanceItem(origin.source.clone(), name));
-            let named = Value::Known(key, None);
+        for (name, seen) in held {
+            let named = self.text(&name);
             let hashed = self.key(&named)?;
-            entries.set(hashed, named, Value::Lazy(Rc::new(Origin { object, source })));
+            entries.set(hashed, named, self.lazily(seen));
         }
         let overlay: Vec<_> = instance.attributes.borrow().0.iter().map(|(n, v)| (n.clone(), v.clone())).collect();
         for (name, value) in overlay {
@@ -436,14 +578,14 @@ impl Evaluator<'_, '_> {
         missing: Value,
     ) -> Run<Value> {
         let class = self.host.member("builtins", "AttributeError").map(|class| Value::Known(class, None));
-        if let Some(getter) = self.host.class_attribute(instance.class, "__getattr__")
+        if let Some(getter) = self.class_item(instance.class, "__getattr__")
             && self.host.descriptor(getter) == Descriptor::Function
             && let Some(class) = class
             && self.exception_matches(&missing, &class)?
         {
             let own = !instance.torch_module || {
                 let module = self.host.member("torch.nn", "Module");
-                module.and_then(|module| self.host.class_attribute(module, "__getattr__")) != Some(getter)
+                module.and_then(|module| self.class_item(module, "__getattr__")) != Some(getter)
             };
             if own {
                 let getter = self.wrap(getter, &Rc::new(Source::Fixed(getter)))?;
@@ -462,7 +604,7 @@ impl Evaluator<'_, '_> {
         name: &Rc<str>,
     ) -> Run<Value> {
         let class = instance.class;
-        let in_class = self.host.class_attribute(class, name);
+        let in_class = self.class_item(class, name);
         let descriptor = in_class.map(|found| self.host.descriptor(found));
         // A slot that the captured code has set is kept with the other attributes.
         let overlay = instance.attributes.borrow().get(name).cloned();
@@ -474,7 +616,6 @@ impl Evaluator<'_, '_> {
         {
             return self.bind(value, found, class, name);
         }
-        let removed = matches!(overlay, Some(None));
         match overlay {
             Some(Some(value)) => return self.force(&value),
             Some(None) => {}
@@ -492,11 +633,6 @@ impl Evaluator<'_, '_> {
         if let Some(found) = in_class
             && !matches!(descriptor, Some(Descriptor::Slot))
         {
-            if let Some(origin) = &instance.origin
-                && !removed
-            {
-                self.guard(&origin.source.clone(), Check::Lacks(name.clone()));
-            }
             return self.bind(value, found, class, name);
         }
         if instance.torch_module {
@@ -506,23 +642,14 @@ impl Evaluator<'_, '_> {
                 }
             }
         }
-        if let Some(origin) = &instance.origin
-            && !removed
-        {
-            self.guard(&origin.source.clone(), Check::Lacks(name.clone()));
-        }
-        Err(self.missing(class, name))
+        Err(self.missing(Some(value), class, name))
     }
 
     /// An item of an instance's own `__dict__`, as it was outside.
     fn instance_item(&mut self, instance: &InstanceValue, name: &Rc<str>) -> Run<Option<Value>> {
         let Some(origin) = &instance.origin else { return Ok(None) };
-        let Some(dict) = self.host.instance_dict(origin.object) else { return Ok(None) };
-        match self.host.dict_item(dict, name) {
-            Some(found) => {
-                let source = Rc::new(Source::InstanceItem(origin.source.clone(), name.clone()));
-                self.wrap(found, &source).map(Some)
-            }
+        match self.read_instance_item(origin.object, &origin.source, name) {
+            Some(found) => self.admit(&found).map(Some),
             None => Ok(None),
         }
     }
@@ -538,14 +665,13 @@ impl Evaluator<'_, '_> {
         // A dictionary that was not looked at as a whole is not guarded as a whole.
         if instance.attributes.borrow().get(&kept).is_none()
             && let Some(origin) = &instance.origin
-            && let Some(dict) = self.host.instance_dict(origin.object)
-            && let Some(held) = self.host.dict_item(dict, &kept)
-            && !self.known.contains_key(&held)
+            && let Some(held) = self.read_instance_item(origin.object, &origin.source, &kept)
+            && !self.known.contains_key(&held.object)
         {
-            let Some(found) = self.host.dict_item(held, name) else { return Ok(None) };
-            let base = Rc::new(Source::InstanceItem(origin.source.clone(), kept));
-            let key = self.host.str(name);
-            return self.wrap(found, &Rc::new(Source::Key(base, key))).map(Some);
+            return match self.read_module_item(&held, name) {
+                Some(found) => self.admit(&found).map(Some),
+                None => Ok(None),
+            };
         }
         let overlay = instance.attributes.borrow().get(&kept).cloned().flatten();
         let dict = match overlay {
@@ -567,6 +693,10 @@ impl Evaluator<'_, '_> {
                 function.attributes.borrow_mut().set(name, Some(value));
                 return Ok(());
             }
+            Value::Partial(partial) if partial.origin.is_none() => {
+                partial.attributes.borrow_mut().set(name, Some(value));
+                return Ok(());
+            }
             Value::Tensor(_) => {
                 return Err(self.stop(format!("the attribute {name} of a tensor is set")));
             }
@@ -582,16 +712,16 @@ impl Evaluator<'_, '_> {
             }
         };
         let class = instance.class;
-        let setter = self.host.class_attribute(class, "__setattr__");
+        let setter = self.class_item(class, "__setattr__");
         let usual = [("builtins", "object"), ("builtins", "BaseException"), ("types", "SimpleNamespace")];
         let usual = usual.iter().any(|(module, owner)| {
             let owner = self.host.member(module, owner);
-            owner.and_then(|owner| self.host.class_attribute(owner, "__setattr__")) == setter
+            owner.and_then(|owner| self.class_item(owner, "__setattr__")) == setter
         });
         if !usual {
             let module = self.host.member("torch.nn", "Module");
-            let of_module = instance.torch_module
-                && module.and_then(|module| self.host.class_attribute(module, "__setattr__")) == setter;
+            let of_module =
+                instance.torch_module && module.and_then(|module| self.class_item(module, "__setattr__")) == setter;
             if of_module {
                 return self.set_on_module(&instance, object, name, value);
             }
@@ -615,11 +745,11 @@ impl Evaluator<'_, '_> {
         name: &Rc<str>,
         value: Option<Value>,
     ) -> Run<()> {
-        if let Some(found) = self.host.class_attribute(instance.class, name) {
+        if let Some(found) = self.class_item(instance.class, name) {
             match self.host.descriptor(found) {
                 Descriptor::Property(_) => {
                     let accessor = if value.is_some() { "fset" } else { "fdel" };
-                    let setter = self.host.attribute(found, accessor).map_err(|r| self.raised(r))?;
+                    let setter = self.constant(found, accessor)?;
                     if self.host.kind(setter) != Kind::Function {
                         return Err(self.stop(format!("the property {name} cannot be set")));
                     }
@@ -630,7 +760,7 @@ impl Evaluator<'_, '_> {
                 }
                 Descriptor::Custom(Precedence::Descriptor) => {
                     let accessor = if value.is_some() { "__set__" } else { "__delete__" };
-                    let setter = self.host.class_attribute(self.host.class_of(found), accessor);
+                    let setter = self.class_item(self.host.class_of(found), accessor);
                     let setter = setter.filter(|setter| self.host.kind(*setter) == Kind::Function);
                     let setter = setter.ok_or_else(|| self.stop(format!("{name} is set through a descriptor")))?;
                     let setter = self.wrap(setter, &Rc::new(Source::Fixed(setter)))?;
@@ -642,6 +772,13 @@ impl Evaluator<'_, '_> {
                 Descriptor::Other => return Err(self.stop(format!("{name} is set through a descriptor"))),
                 _ => {}
             }
+        }
+        if instance.exception
+            && &**name == "args"
+            && let Some(args) = &value
+        {
+            *instance.args.borrow_mut() = self.items_of(args)?;
+            return Ok(());
         }
         self.keep_attribute(instance, object, name, value);
         Ok(())
@@ -716,7 +853,7 @@ impl Evaluator<'_, '_> {
             attributes: RefCell::default(),
             args: RefCell::default(),
             exception: false,
-            torch_module: module.is_some_and(|module| self.host.is_subclass(class, module)),
+            torch_module: module.is_some_and(|module| self.host.derives(class, module)),
             changed: std::cell::Cell::new(false),
         })
     }

@@ -1,5 +1,6 @@
 //! Functions and classes that are known by their names: Python's builtins, its library, torch.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::call::Keywords;
@@ -13,7 +14,7 @@ use crate::value::{DictValue, Iterate, PartialValue, Strictness, TupleValue, Val
 const PURE_MODULES: [&str; 5] = ["math.", "operator.", "cmath.", "string.", "numbers."];
 
 /// Functions and classes that compute and do nothing else, when their arguments are plain.
-const PURE: [&str; 46] = [
+const PURE: [&str; 43] = [
     "builtins.abs",
     "builtins.ascii",
     "builtins.bin",
@@ -51,11 +52,8 @@ const PURE: [&str; 46] = [
     "torch.can_cast",
     "torch.cuda.is_available",
     "torch.backends.mps.is_available",
-    "torch.is_deterministic_algorithms_enabled",
-    "torch.are_deterministic_algorithms_enabled",
     "torch.broadcast_shapes",
     "torch.nn.functional._get_softmax_dim",
-    "torch._C._get_cudnn_enabled",
     "torch._C._log_api_usage_once",
     "numpy.float32",
     "numpy.float64",
@@ -66,26 +64,40 @@ const PURE: [&str; 46] = [
 const MAKERS: [&str; 3] = ["operator.itemgetter", "operator.attrgetter", "operator.methodcaller"];
 
 /// Questions of libraries about how they are run, with the answer they get here.
-const ANSWERS: [(&str, bool); 19] = [
+const ANSWERS: [(&str, bool); 9] = [
     ("torch.jit.is_scripting", false),
     ("torch._jit_internal.is_scripting", false),
-    ("torch.jit.is_tracing", false),
-    ("torch._C._get_tracing_state", false),
     ("torch.compiler.is_compiling", true),
-    ("torch._dynamo.is_compiling", true),
+    ("torch._utils.is_compiling", true),
     ("torch.compiler.is_dynamo_compiling", true),
-    ("torch._dynamo.external_utils.is_compiling", true),
     ("torch.compiler.is_exporting", false),
-    ("torch._C._is_torch_function_enabled", true),
     ("torch._C._functorch.is_functorch_wrapped_tensor", false),
     ("torch.onnx.is_in_onnx_export", false),
-    ("torch.distributed.is_available", true),
-    ("torch.distributed.is_initialized", false),
-    ("torch.is_inference_mode_enabled", false),
-    ("torch._C._is_tracing", false),
     ("torch.backends.mha.get_fastpath_enabled", false),
-    ("torch._C._len_torch_dispatch_stack", false),
-    ("torch._C._len_torch_function_stack", false),
+];
+
+/// Functions without arguments that say what the state of torch is. What they say is guarded.
+const QUESTIONS: [&str; 20] = [
+    "torch.jit.is_tracing",
+    "torch._C._get_tracing_state",
+    "torch._C._is_tracing",
+    "torch._C._is_torch_function_enabled",
+    "torch._C._is_torch_function_all_disabled",
+    "torch._C._len_torch_dispatch_stack",
+    "torch._C._len_torch_function_stack",
+    "torch.is_inference_mode_enabled",
+    "torch.distributed.is_available",
+    "torch.distributed.is_initialized",
+    "torch.is_deterministic_algorithms_enabled",
+    "torch.are_deterministic_algorithms_enabled",
+    "torch.is_deterministic_algorithms_warn_only_enabled",
+    "torch.get_deterministic_debug_mode",
+    "torch.get_float32_matmul_precision",
+    "torch.get_num_threads",
+    "torch.is_anomaly_enabled",
+    "torch.is_warn_always_enabled",
+    "torch.get_default_device",
+    "torch._C._get_cudnn_enabled",
 ];
 
 impl Evaluator<'_, '_> {
@@ -104,14 +116,12 @@ impl Evaluator<'_, '_> {
             return Ok(Some(self.bool(false)));
         }
         if let Some((_, answer)) = ANSWERS.iter().find(|(known, _)| *known == name) {
-            match name {
-                "torch._C._get_tracing_state" => return Ok(Some(self.none())),
-                "torch._C._len_torch_dispatch_stack" | "torch._C._len_torch_function_stack" => {
-                    return Ok(Some(self.int(0)));
-                }
-                _ => {}
-            }
             return Ok(Some(self.bool(*answer)));
+        }
+        // Settings of torch are read by functions without arguments, most of them under `torch._C`.
+        let getter = name.strip_prefix("torch._C._get_").is_some() || name.starts_with("torch._C._is_");
+        if args.is_empty() && kwargs.is_empty() && (QUESTIONS.contains(&name) || getter) {
+            return self.ask_state(object).map(Some);
         }
         if let Some(stem) = name.strip_prefix("builtins.")
             && let Some(result) = self.call_builtin(stem, args, kwargs)?
@@ -141,13 +151,14 @@ impl Evaluator<'_, '_> {
 
     /// Calls a function without effects on plain arguments; nothing when they are not.
     fn call_plainly(&mut self, function: Object, args: &[Value], kwargs: &Keywords) -> Run<Option<Value>> {
-        // Who only reads a sequence does not mind what kind it is.
-        let read = |this: &mut Self, arg: &Value| match arg {
-            Value::List(_) => this.items_of(arg).map(Value::tuple),
-            other => Ok(other.clone()),
-        };
-        let args = args.iter().map(|arg| read(self, arg)).collect::<Run<Vec<Value>>>()?;
-        let Some((plain, named)) = self.plain_arguments(&args, kwargs)? else { return Ok(None) };
+        let mut plain = Vec::with_capacity(args.len());
+        for arg in args {
+            match self.real(arg)? {
+                Some(object) => plain.push(object),
+                None => return Ok(None),
+            }
+        }
+        let Some((_, named)) = self.plain_arguments(&[], kwargs)? else { return Ok(None) };
         let made = self.host.call(function, &plain, &named).map_err(|r| self.raised(r))?;
         Ok(Some(self.opened(made)))
     }
@@ -162,11 +173,17 @@ impl Evaluator<'_, '_> {
             }
             ("issubclass", [Value::Known(class, _), classes]) => {
                 let bases = match self.plain_guarded(classes)? {
-                    Some(bases) if self.host.kind(bases) == Kind::Tuple => self.host.items(bases),
+                    Some(bases) if self.host.kind(bases) == Kind::Tuple => self.constant_items(bases),
                     Some(base) => vec![base],
                     None => return Ok(None),
                 };
-                let found = bases.iter().any(|base| self.host.is_subclass(*class, *base));
+                let mut found = false;
+                for base in bases {
+                    if self.host.kind(base) != Kind::Class {
+                        return Err(self.stop("issubclass with something that is no class"));
+                    }
+                    found = found || self.is_subclass_of(*class, base)?;
+                }
                 self.bool(found)
             }
             ("type", [value]) => self.class_of(value)?,
@@ -174,7 +191,7 @@ impl Evaluator<'_, '_> {
                 let found = match value {
                     Value::Function(_) | Value::Method(_) | Value::Bound(_) | Value::Partial(_) => true,
                     other => match self.class_of(other)? {
-                        Value::Known(class, _) => self.host.class_attribute(class, "__call__").is_some(),
+                        Value::Known(class, _) => self.class_item(class, "__call__").is_some(),
                         _ => false,
                     },
                 };
@@ -195,18 +212,12 @@ impl Evaluator<'_, '_> {
                 let attribute = self.attribute_name(attribute)?;
                 match rest.first() {
                     None => self.attribute(object, &attribute)?,
-                    Some(default) => {
-                        if self.has_attribute(object, &attribute)? {
-                            self.attribute(object, &attribute)?
-                        } else {
-                            default.clone()
-                        }
-                    }
+                    Some(default) => self.attribute_if_any(object, &attribute)?.unwrap_or_else(|| default.clone()),
                 }
             }
             ("hasattr", [object, attribute]) => {
                 let attribute = self.attribute_name(attribute)?;
-                let found = self.has_attribute(object, &attribute)?;
+                let found = self.attribute_if_any(object, &attribute)?.is_some();
                 self.bool(found)
             }
             ("setattr", [object, attribute, value]) => {
@@ -272,7 +283,7 @@ impl Evaluator<'_, '_> {
             }
             ("reversed", [value]) => {
                 if let Value::Instance(instance) = value
-                    && self.host.class_attribute(instance.class, "__reversed__").is_some()
+                    && self.class_item(instance.class, "__reversed__").is_some()
                 {
                     let method = self.class_attribute_of(value, instance.class, &"__reversed__".into())?;
                     return self.call(&method, Vec::new(), Vec::new()).map(Some);
@@ -298,7 +309,8 @@ impl Evaluator<'_, '_> {
             ("sum", [items, start @ ..]) if start.len() <= 1 => {
                 let start = start.first().cloned().or_else(|| option("start"));
                 let mut total = start.unwrap_or_else(|| self.int(0));
-                for item in self.items_of(items)? {
+                let iterator = self.iterator(items)?;
+                while let Some(item) = self.next(&iterator)? {
                     total = self.binary("add", &total, &item)?;
                 }
                 total
@@ -355,7 +367,7 @@ impl Evaluator<'_, '_> {
                 };
                 self.new_slice(parts)
             }
-            ("super", [Value::Known(class, _), object]) => Value::Super(Rc::new((*class, object.clone()))),
+            ("super", [Value::Known(class, _), object]) => self.super_of(*class, object.clone())?,
             ("object", []) => {
                 let class = self.host.member("builtins", "object").ok_or_else(|| self.stop("object is missing"))?;
                 Value::Instance(self.new_instance(class))
@@ -371,9 +383,9 @@ impl Evaluator<'_, '_> {
                 let parts = parts.iter().map(|part| self.real(part)).collect::<Run<Option<Vec<Object>>>>()?;
                 let parts = parts.ok_or_else(|| self.stop("a table of characters that is not known"))?;
                 let class = self.host.member("builtins", "str").ok_or_else(|| self.stop("str is missing"))?;
-                let method = self.host.attribute(class, "maketrans").map_err(|r| self.raised(r))?;
+                let method = self.constant(class, "maketrans")?;
                 let made = self.host.call(method, &parts, &[]).map_err(|r| self.raised(r))?;
-                let pairs = self.host.entries(made).into_iter();
+                let pairs = self.constant_entries(made).into_iter();
                 let pairs = pairs.map(|(key, value)| (Value::Known(key, None), Value::Known(value, None)));
                 self.new_dict(pairs.collect())?
             }
@@ -416,18 +428,38 @@ impl Evaluator<'_, '_> {
             other => self.force(other)?,
         };
         match self.cell_contents(&cell)? {
-            Some(Value::Known(class, _)) => Ok(Value::Super(Rc::new((class, receiver)))),
+            Some(Value::Known(class, _)) => self.super_of(class, receiver),
             _ => Err(self.stop("super() outside of a class")),
         }
+    }
+
+    /// `super(class, receiver)`: the receiver is an instance of the class, or a class that is derived from it.
+    fn super_of(&mut self, class: Object, receiver: Value) -> Run<Value> {
+        let fits = match &receiver {
+            Value::Null => return Err(self.raise("RuntimeError", "super(): arg[0] deleted")),
+            Value::Known(object, _) if self.host.kind(*object) == Kind::Class && self.host.derives(*object, class) => {
+                true
+            }
+            other => match self.class_of(other)? {
+                Value::Known(of, _) => self.host.derives(of, class),
+                _ => false,
+            },
+        };
+        if !fits {
+            let message = "super(type, obj): obj must be an instance or subtype of type";
+            return Err(self.raise("TypeError", message));
+        }
+        Ok(Value::Super(Rc::new((class, receiver))))
     }
 
     /// `max` and `min`.
     fn extreme(&mut self, name: &str, args: &[Value], kwargs: &Keywords) -> Run<Value> {
         let option = |name: &str| kwargs.iter().find(|(key, _)| &**key == name).map(|(_, value)| value.clone());
-        let items = if let [items] = args { self.items_of(items)? } else { args.to_vec() };
+        let iterator =
+            if let [items] = args { self.iterator(items)? } else { Value::iterator(Iterate::Items(args.to_vec(), 0)) };
         let key = option("key").filter(|key| !self.is_none(key));
         let mut best: Option<(Value, Value)> = None;
-        for item in items {
+        while let Some(item) = self.next(&iterator)? {
             let by = match &key {
                 Some(key) => self.call(key, vec![item.clone()], Vec::new())?,
                 None => item.clone(),
@@ -457,6 +489,7 @@ impl Evaluator<'_, '_> {
                 function: function.clone(),
                 args: rest.to_vec(),
                 kwargs: kwargs.clone(),
+                attributes: RefCell::default(),
                 origin: None,
             })),
             // What never changes is its own copy.
@@ -466,7 +499,8 @@ impl Evaluator<'_, '_> {
             ("math.prod", [factors]) if !matches!(factors, Value::Tensor(_)) => {
                 let start = kwargs.iter().find(|(key, _)| &**key == "start").map(|(_, value)| value.clone());
                 let mut product = start.unwrap_or_else(|| self.int(1));
-                for factor in self.items_of(factors)? {
+                let iterator = self.iterator(factors)?;
+                while let Some(factor) = self.next(&iterator)? {
                     if matches!(factor, Value::Tensor(_)) {
                         return Ok(None);
                     }
@@ -570,6 +604,17 @@ impl Evaluator<'_, '_> {
                 let truth = self.truth(condition)?;
                 self.bool(truth)
             }
+            ("torch.sym_max" | "torch.sym_min", [left, right])
+                if !args.iter().any(|arg| matches!(arg, Value::Tensor(_) | Value::Instance(_))) =>
+            {
+                let chosen = self.extreme(name.trim_start_matches("torch.sym_"), args, kwargs)?;
+                let float = self.host.member("builtins", "float").ok_or_else(|| self.stop("float is missing"))?;
+                let mut floats = false;
+                for arg in [left, right] {
+                    floats |= matches!(self.class_of(arg)?, Value::Known(class, _) if class == float);
+                }
+                if floats { self.call(&Value::Known(float, None), vec![chosen], Vec::new())? } else { chosen }
+            }
             ("torch.is_tensor", [value]) => self.bool(matches!(value, Value::Tensor(_))),
             ("torch.is_grad_enabled" | "torch._C.is_grad_enabled", []) => self.bool(self.grad),
             ("torch.is_autocast_enabled", rest) => {
@@ -601,7 +646,10 @@ impl Evaluator<'_, '_> {
                 let class = match subject {
                     Value::Known(object, _) => *object,
                     Value::Function(function) if name == "inspect.signature" => match &function.origin {
-                        Some(origin) => origin.object,
+                        Some(origin) => {
+                            self.rely_on_signature(origin)?;
+                            origin.object
+                        }
                         None => return Err(self.stop("the signature of a function that is made here")),
                     },
                     Value::Method(parts) if name == "inspect.signature" => {
@@ -610,6 +658,8 @@ impl Evaluator<'_, '_> {
                             return Err(self.stop("the signature of a method"));
                         };
                         let Some(origin) = &function.origin else { return Err(self.stop("the signature of a method")) };
+                        self.rely_on_signature(origin)?;
+                        self.guard(&receiver.source, crate::source::Check::Is(receiver.object));
                         let class =
                             self.host.member("types", "MethodType").ok_or_else(|| self.stop("a missing class"))?;
                         self.host.call(class, &[origin.object, receiver.object], &[]).map_err(|r| self.raised(r))?
@@ -630,6 +680,21 @@ impl Evaluator<'_, '_> {
         }))
     }
 
+    /// Relies on the signature of a function: on the function, its defaults and what it wraps.
+    fn rely_on_signature(&mut self, origin: &crate::value::Origin) -> Run<()> {
+        self.guard(&origin.source, crate::source::Check::Is(origin.object));
+        for name in ["__defaults__", "__kwdefaults__", "__annotations__"] {
+            let part = self.read_attribute(origin.object, &origin.source, name)?;
+            self.guard(&part.source, crate::source::Check::Is(part.object));
+        }
+        for name in ["__wrapped__", "__signature__"] {
+            if let Some(part) = self.read_instance_item(origin.object, &origin.source, &name.into()) {
+                self.guard(&part.source, crate::source::Check::Is(part.object));
+            }
+        }
+        Ok(())
+    }
+
     /// `import name`, inside a function.
     pub(super) fn import(&mut self, frame: &super::Frame, name: &str, from: &Value, level: &Value) -> Run<Value> {
         // Only modules that are loaded already: an import of another runs its code.
@@ -638,7 +703,14 @@ impl Evaluator<'_, '_> {
         let full = if level == 0 {
             name.to_owned()
         } else {
-            let package = self.host.dict_item(frame.globals, "__package__").and_then(|p| self.host.as_str(p));
+            let package = self.read_global(frame.globals, &"__package__".into());
+            let package = match package {
+                Some(package) => match self.admit(&package)? {
+                    Value::Known(package, _) => self.host.as_str(package),
+                    _ => None,
+                },
+                None => None,
+            };
             let package = package.ok_or_else(|| self.stop("a relative import outside of a package"))?;
             let mut parts: Vec<&str> = package.split('.').collect();
             for _ in 1..level {
@@ -649,15 +721,22 @@ impl Evaluator<'_, '_> {
         };
         let wanted =
             if self.is_none(from) { full.split('.').next().unwrap_or_default().to_owned() } else { full.clone() };
-        let loaded = self.host.dict_item(modules, &full).and_then(|_| self.host.dict_item(modules, &wanted));
+        let table = Rc::new(Source::Fixed(modules));
+        let loaded = match self.read_key(modules, &table, &full) {
+            Some(found) => {
+                self.admit(&found)?;
+                self.read_key(modules, &table, &wanted)
+            }
+            None => None,
+        };
         match loaded {
-            Some(module) => Ok(Value::Known(module, Some(Rc::new(Source::Fixed(module))))),
+            Some(module) => self.admit(&module),
             None => Err(self.stop_with(format!("an import of {full}"), "import it at the top of the file")),
         }
     }
 
     /// Whether an attribute of a class is written in Python.
     pub(super) fn is_python_method(&self, class: Object, name: &str) -> bool {
-        self.host.class_attribute(class, name).is_some_and(|found| self.host.descriptor(found) == Descriptor::Function)
+        self.class_item(class, name).is_some_and(|found| self.host.descriptor(found) == Descriptor::Function)
     }
 }

@@ -26,8 +26,8 @@ impl Evaluator<'_, '_> {
             Value::Known(object, Some(source))
                 if args.is_empty() && self.host.class_name(self.host.class_of(*object)) == "weakref.ReferenceType" =>
             {
-                let referent = self.host.call(*object, &[], &[]).map_err(|r| self.raised(r))?;
-                self.wrap(referent, &Rc::new(Source::Referent(source.clone())))
+                let referent = self.read_referent(*object, source)?;
+                self.admit(&referent)
             }
             Value::Known(object, _) => self.call_known(*object, args, kwargs),
             Value::Instance(instance) => self.call_instance(function, &instance.clone(), args, kwargs),
@@ -68,6 +68,10 @@ impl Evaluator<'_, '_> {
         if code.flags & ASYNCHRONOUS != 0 {
             return Err(self.stop(format!("the asynchronous function {}", code.qualified_name)));
         }
+        // torch's own compiler may have been imported since the names of functions were read.
+        if &*code.name == "is_compiling" && code.file.contains("/torch/_dynamo/") {
+            return Ok(self.bool(true));
+        }
         self.host.may_inline(&code).map_err(|reason| self.stop(reason))?;
         let mut frame = self.bind_arguments(function, &code, args, kwargs)?;
         match self.run_frame(&mut frame)? {
@@ -97,7 +101,7 @@ impl Evaluator<'_, '_> {
                     return Ok(result);
                 }
                 if let Some(receiver) = self.host.builtin_receiver(object)
-                    && let Ok(method) = self.host.attribute(object, "__name__")
+                    && let Ok(method) = self.constant(object, "__name__")
                     && let Some(method) = self.host.as_str(method)
                     && self.host.kind(receiver) != Kind::Module
                 {
@@ -105,7 +109,7 @@ impl Evaluator<'_, '_> {
                     return self.call_method(&receiver, &method, args, kwargs);
                 }
                 if self.host.descriptor(object) == Descriptor::BuiltinMethod
-                    && let Ok(method) = self.host.attribute(object, "__name__")
+                    && let Ok(method) = self.constant(object, "__name__")
                     && let Some(method) = self.host.as_str(method)
                     && let Some((receiver, rest)) = args.split_first()
                 {
@@ -130,7 +134,7 @@ impl Evaluator<'_, '_> {
         match &*self.host.class_name(self.host.class_of(object)) {
             "numpy.ufunc" => true,
             "numpy._ArrayFunctionDispatcher" => {
-                let name = self.host.attribute(object, "__name__").ok().and_then(|name| self.host.as_str(name));
+                let name = self.constant(object, "__name__").ok().and_then(|name| self.host.as_str(name));
                 name.is_some_and(|name| REDUCTIONS.contains(&&*name))
             }
             _ => false,
@@ -187,8 +191,8 @@ impl Evaluator<'_, '_> {
         let Value::Instance(instance) = value else { return None };
         let origin = instance.origin.as_ref()?;
         let object = self.host.member("builtins", "object")?;
-        let hash = self.host.class_attribute(instance.class, "__hash__");
-        if hash != self.host.class_attribute(object, "__hash__") {
+        let hash = self.class_item(instance.class, "__hash__");
+        if hash != self.class_item(object, "__hash__") {
             return None;
         }
         self.guard(&origin.source, Check::Is(origin.object));
@@ -203,14 +207,14 @@ impl Evaluator<'_, '_> {
         kwargs: Keywords,
     ) -> Run<Value> {
         let class = instance.class;
-        let Some(found) = self.host.class_attribute(class, "__call__") else {
+        let Some(found) = self.class_item(class, "__call__") else {
             let text = self.host.class_name(class);
             let text = text.rsplit('.').next().unwrap_or_default().to_owned();
             return Err(self.raise("TypeError", &format!("'{text}' object is not callable")));
         };
         if instance.torch_module {
             let module = self.host.member("torch.nn", "Module");
-            if module.and_then(|module| self.host.class_attribute(module, "__call__")) == Some(found) {
+            if module.and_then(|module| self.class_item(module, "__call__")) == Some(found) {
                 return self.call_module(value, instance, args, kwargs);
             }
         }
@@ -241,17 +245,13 @@ impl Evaluator<'_, '_> {
         if hooked && instance.origin.is_none() {
             return Err(self.stop("a module with hooks is made"));
         }
-        if let Some(origin) = &instance.origin
-            && let Some(dict) = self.host.instance_dict(origin.object)
-        {
+        if let Some(origin) = &instance.origin {
             for hooks in HOOKS {
-                let Some(held) = self.host.dict_item(dict, hooks) else { continue };
-                let empty = self.host.entries(held).is_empty();
+                let held = self.read_instance_item(origin.object, &origin.source, &hooks.into());
+                let Some(held) = held else { continue };
+                let empty = self.read_length(held.object, &held.source) == 0;
                 hooked |= !empty;
-                if empty {
-                    let source = Rc::new(Source::InstanceItem(origin.source.clone(), hooks.into()));
-                    self.guard(&source, Check::Length(0));
-                } else if hooks.starts_with("_backward") {
+                if !empty && hooks.starts_with("_backward") {
                     return Err(self.stop("a module with hooks of its backward half"));
                 }
             }

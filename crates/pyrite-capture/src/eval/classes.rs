@@ -9,6 +9,21 @@ use crate::host::{Descriptor, Kind, Object};
 use crate::source::{Check, Source};
 use crate::value::{DictValue, InstanceValue, Iterate, Origin, TupleValue, Value, View};
 
+/// Classes whose instances are the one positional part of their patterns.
+const MATCHES_ITSELF: [&str; 11] = [
+    "builtins.bool",
+    "builtins.bytearray",
+    "builtins.bytes",
+    "builtins.dict",
+    "builtins.float",
+    "builtins.frozenset",
+    "builtins.int",
+    "builtins.list",
+    "builtins.set",
+    "builtins.str",
+    "builtins.tuple",
+];
+
 impl Evaluator<'_, '_> {
     /// The class of a value.
     pub(super) fn class_of(&mut self, value: &Value) -> Run<Value> {
@@ -61,14 +76,18 @@ impl Evaluator<'_, '_> {
             Value::Cell(_) => named(self, "types", "CellType"),
             Value::Partial(_) => named(self, "functools", "partial"),
             Value::Iterator(iterator) => match &*iterator.state.borrow() {
-                Iterate::Generator(_) => named(self, "types", "GeneratorType"),
+                Iterate::Generator(Some(frame)) if !frame.code.file.ends_with("_polyfills.py") => {
+                    named(self, "types", "GeneratorType")
+                }
                 Iterate::Zip(..) => named(self, "builtins", "zip"),
                 Iterate::Enumerate(..) => named(self, "builtins", "enumerate"),
                 Iterate::Map(..) => named(self, "builtins", "map"),
                 Iterate::Filter(..) => named(self, "builtins", "filter"),
-                Iterate::List(..) | Iterate::Items(..) | Iterate::Count(..) => {
-                    Err(self.stop("the class of an iterator"))
-                }
+                Iterate::Generator(_)
+                | Iterate::List(..)
+                | Iterate::Items(..)
+                | Iterate::Watched(..)
+                | Iterate::Count(..) => Err(self.stop("the class of an iterator")),
             },
             Value::Context(context) => Ok(Value::Known(context.class, None)),
             Value::Super(_) | Value::Null => Err(self.stop("the class of a value that has none")),
@@ -88,41 +107,96 @@ impl Evaluator<'_, '_> {
                 Ok(false)
             }
             Value::Known(class, _) if self.host.kind(*class) == Kind::Tuple => {
-                let items = self.host.items(*class);
-                for item in items {
+                for item in self.constant_items(*class) {
                     if self.is_instance(value, &Value::Known(item, None))? {
                         return Ok(true);
                     }
                 }
                 Ok(false)
             }
+            Value::Known(class, _) if self.host.kind(*class) == Kind::Class => self.is_instance_of(value, *class),
             Value::Known(class, _) => {
-                let Value::Known(of, _) = self.class_of(value)? else {
-                    return Err(self.stop("isinstance of a value without a class"));
-                };
-                if self.host.kind(*class) == Kind::Class || self.host.qualified_name(*class).is_some() {
-                    let parameter = self.host.member("torch.nn", "Parameter");
-                    if Some(*class) == parameter {
-                        return Ok(matches!(value, Value::Tensor(tensor) if tensor.parameter));
-                    }
-                    if self.host.is_subclass(of, *class) {
-                        return Ok(true);
-                    }
-                    // An object may say that it is of another class.
-                    if matches!(value, Value::Instance(_))
-                        && let Value::Known(said, _) = self.attribute(value, &"__class__".into())?
-                        && said != of
-                    {
-                        return Ok(self.host.is_subclass(said, *class));
-                    }
-                    return Ok(false);
-                }
                 // `int | float`
-                let args = self.host.attribute(*class, "__args__").map_err(|r| self.raised(r))?;
+                let args = self.constant(*class, "__args__")?;
                 self.is_instance(value, &Value::Known(args, None))
             }
             other => Err(self.stop(format!("isinstance with {}", self.describe(other)))),
         }
+    }
+
+    /// `isinstance(value, class)` for one class.
+    fn is_instance_of(&mut self, value: &Value, class: Object) -> Run<bool> {
+        let Value::Known(of, _) = self.class_of(value)? else {
+            return Err(self.stop("isinstance of a value without a class"));
+        };
+        if Some(class) == self.host.member("torch.nn", "Parameter") {
+            return Ok(matches!(value, Value::Tensor(tensor) if tensor.parameter));
+        }
+        if of == class {
+            return Ok(true);
+        }
+        if let Some(answer) = self.asked_metaclass(class, "__instancecheck__", value)? {
+            return Ok(answer);
+        }
+        if self.is_subclass(of, class) {
+            return Ok(true);
+        }
+        // An object may say that it is of another class.
+        if matches!(value, Value::Instance(_))
+            && let Value::Known(said, _) = self.attribute(value, &"__class__".into())?
+            && said != of
+        {
+            return Ok(self.is_subclass(said, class));
+        }
+        Ok(false)
+    }
+
+    /// `issubclass(class, base)` for one base.
+    pub(super) fn is_subclass_of(&mut self, class: Object, base: Object) -> Run<bool> {
+        if let Some(answer) = self.asked_metaclass(base, "__subclasscheck__", &Value::Known(class, None))? {
+            return Ok(answer);
+        }
+        Ok(self.is_subclass(class, base))
+    }
+
+    /// What the metaclass of a class says, where it has its own way to tell who belongs to the class.
+    fn asked_metaclass(&mut self, class: Object, name: &str, subject: &Value) -> Run<Option<bool>> {
+        let meta = self.host.class_of(class);
+        let usual = self.host.member("builtins", "type");
+        let found = self.class_item(meta, name);
+        if Some(meta) == usual || found == usual.and_then(|usual| self.class_item(usual, name)) {
+            return Ok(None);
+        }
+        let abstract_class = self.host.member("abc", "ABCMeta");
+        if found == abstract_class.and_then(|known| self.class_item(known, name)) {
+            // Its own rule, if the user has written one, may look at anything.
+            let hook = self.class_item(class, "__subclasshook__");
+            let hook = hook.map(|hook| self.host.descriptor(hook));
+            if let Some(Descriptor::ClassMethod(hook)) = hook
+                && let Some(parts) = self.function_code(hook)
+                && !parts.file.ends_with("_collections_abc.py")
+                && !parts.file.ends_with("typing.py")
+            {
+                return Err(self.stop(format!("{} tells itself who belongs to it", self.host.class_name(class))));
+            }
+            return Ok(None);
+        }
+        match found {
+            Some(found) if self.host.descriptor(found) == Descriptor::Function => {
+                let function = self.wrap(found, &Rc::new(Source::Fixed(found)))?;
+                let answer = self.call(&function, vec![Value::Known(class, None), subject.clone()], Vec::new())?;
+                self.truth(&answer).map(Some)
+            }
+            // torch's metaclass of tensors answers as `type` does, except for the classes that stand for element types.
+            _ if self.host.class_name(meta) == "torch._C._TensorMeta" => Ok(None),
+            _ => Err(self.stop(format!("{} tells itself who belongs to it", self.host.class_name(class)))),
+        }
+    }
+
+    /// The code of a function written in Python.
+    fn function_code(&self, function: Object) -> Option<Rc<crate::code::Code>> {
+        let code = self.constant(function, "__code__").ok()?;
+        self.host.code(code)
     }
 
     /// An exception that the captured code made.
@@ -138,13 +212,93 @@ impl Evaluator<'_, '_> {
         }))
     }
 
+    /// A described exception for a real one that C code of Python's own raised; others stay as they are.
+    pub(super) fn exception_of(&self, object: Object) -> Value {
+        if self.host.kind(object) != Kind::Exception {
+            return Value::Known(object, None);
+        }
+        let args = self.constant(object, "args").map(|args| self.constant_items(args)).unwrap_or_default();
+        let args = args.into_iter().map(|arg| Value::Known(arg, None)).collect();
+        let made = self.exception(self.host.class_of(object), args);
+        if let (Value::Instance(error), Ok(name)) = (&made, self.constant(object, "name")) {
+            error.attributes.borrow_mut().set(&"name".into(), Some(Value::Known(name, None)));
+        }
+        made
+    }
+
+    /// What C code keeps for every exception.
+    pub(super) fn exception_attribute(&mut self, value: &Value, name: &Rc<str>) -> Run<Value> {
+        let Value::Instance(instance) = value else { return Err(self.stop("an exception that is none")) };
+        let held = |name: &str| instance.attributes.borrow().get(name).cloned().flatten();
+        match &**name {
+            "__context__" | "__cause__" => Ok(held(name).unwrap_or_else(|| self.none())),
+            "__suppress_context__" => {
+                let set = held("__cause__").is_some();
+                Ok(self.bool(set))
+            }
+            "value" if self.host.class_name(instance.class) == "builtins.StopIteration" => {
+                Ok(instance.args.borrow().first().cloned().unwrap_or_else(|| self.none()))
+            }
+            _ => Err(self.stop(format!("the attribute {name} of an exception"))),
+        }
+    }
+
+    /// The exception that is being handled, in this frame or in one that called it.
+    pub(super) fn handled_now(&self, frame: &Frame) -> Option<Value> {
+        let own = frame.handled.iter().rev().flatten().next().cloned();
+        own.or_else(|| self.handled_outside.last().cloned().flatten())
+    }
+
+    /// Notes what was being handled when an exception was raised, as Python does.
+    pub(super) fn give_context(&mut self, frame: &Frame, exception: &Value, again: bool) -> Run<()> {
+        let Value::Instance(raised) = exception else { return Ok(()) };
+        if !raised.exception || raised.origin.is_some() {
+            return Ok(());
+        }
+        let context: Rc<str> = "__context__".into();
+        let known = raised.attributes.borrow().get(&context).is_some();
+        if known && !again {
+            return Ok(());
+        }
+        let Some(handled) = self.handled_now(frame) else {
+            if !known {
+                // One that is handled outside would be its context.
+                let question =
+                    self.host.member("sys", "exception").ok_or_else(|| self.stop("sys.exception is missing"))?;
+                let outside = self.ask_state(question)?;
+                if !self.is_none(&outside) {
+                    return Err(self.stop("an exception that is raised while another is handled outside"));
+                }
+                let none = self.none();
+                raised.attributes.borrow_mut().set(&context, Some(none));
+            }
+            return Ok(());
+        };
+        if handled.identity() == exception.identity() {
+            return Ok(());
+        }
+        // A chain that led back to the exception is cut there.
+        let mut link = handled.clone();
+        while let Value::Instance(held) = &link.clone() {
+            let next = held.attributes.borrow().get(&context).cloned().flatten();
+            let Some(next) = next else { break };
+            if next.identity().is_some() && next.identity() == exception.identity() {
+                held.attributes.borrow_mut().set(&context, Some(self.none()));
+                break;
+            }
+            link = next;
+        }
+        raised.attributes.borrow_mut().set(&context, Some(handled));
+        Ok(())
+    }
+
     /// `class(*args, **kwargs)` for a class that is none of Python's own.
     pub(super) fn construct(&mut self, class: Object, args: Vec<Value>, kwargs: Keywords) -> Run<Value> {
         let base = |this: &Self, name: &str| this.host.member("builtins", name).unwrap_or(Object(0));
         let name = self.host.class_name(class);
         let meta = self.host.class_of(class);
-        let own_call = self.host.class_attribute(meta, "__call__");
-        if own_call != self.host.class_attribute(base(self, "type"), "__call__") {
+        let own_call = self.class_item(meta, "__call__");
+        if own_call != self.class_item(base(self, "type"), "__call__") {
             // The class of the class makes its instances: members of enumerations are looked up.
             let plain: Option<Vec<Object>> = args.iter().map(|arg| self.plain(arg)).collect();
             if let (Some(plain), true) = (plain, kwargs.is_empty())
@@ -168,9 +322,9 @@ impl Evaluator<'_, '_> {
     /// As `type.__call__` makes an object.
     pub(super) fn construct_plainly(&mut self, class: Object, args: Vec<Value>, kwargs: Keywords) -> Run<Value> {
         let base = |this: &Self, name: &str| this.host.member("builtins", name).unwrap_or(Object(0));
-        let exception = self.host.is_subclass(class, base(self, "BaseException"));
+        let exception = self.host.derives(class, base(self, "BaseException"));
         let name = self.host.class_name(class);
-        if self.host.class_attribute(class, "__del__").is_some() {
+        if self.class_item(class, "__del__").is_some() {
             return Err(self.stop(format!("an object of {name} is made, whose end is noticed")));
         }
         if name == "types.SimpleNamespace" && args.is_empty() {
@@ -197,10 +351,10 @@ impl Evaluator<'_, '_> {
         if let Some(context) = self.construct_context(class, &args, &kwargs)? {
             return Ok(context);
         }
-        let new = self.host.class_attribute(class, "__new__");
+        let new = self.class_item(class, "__new__");
         let usual_new = [base(self, "object"), base(self, "BaseException")]
             .iter()
-            .any(|owner| self.host.class_attribute(*owner, "__new__") == new);
+            .any(|owner| self.class_item(*owner, "__new__") == new);
         let made = if usual_new {
             if exception { self.exception(class, args.clone()) } else { Value::Instance(self.new_instance(class)) }
         } else if let Some(new) = new
@@ -213,7 +367,7 @@ impl Evaluator<'_, '_> {
             let function = match self.host.descriptor(new) {
                 Descriptor::StaticMethod(function) => function,
                 Descriptor::Function => new,
-                _ if self.host.is_subclass(class, base(self, "tuple")) && kwargs.is_empty() => {
+                _ if self.host.derives(class, base(self, "tuple")) && kwargs.is_empty() => {
                     let items = match args.first() {
                         Some(items) => self.items_of(items)?,
                         None => Vec::new(),
@@ -230,13 +384,19 @@ impl Evaluator<'_, '_> {
             }
             made
         };
-        let Some(init) = self.host.class_attribute(class, "__init__") else { return Ok(made) };
+        let Some(init) = self.class_item(class, "__init__") else { return Ok(made) };
         if self.host.descriptor(init) == Descriptor::Function {
             let init = self.wrap(init, &Rc::new(Source::Fixed(init)))?;
             let all = std::iter::once(made.clone()).chain(args).collect();
-            self.call(&init, all, kwargs)?;
+            let result = self.call(&init, all, kwargs)?;
+            if !self.is_none(&result) {
+                let Value::Known(class, _) = self.class_of(&result)? else { return Err(self.stop("a class")) };
+                let class = self.host.class_name(class);
+                let class = class.rsplit('.').next().unwrap_or_default();
+                return Err(self.raise("TypeError", &format!("__init__() should return None, not '{class}'")));
+            }
         } else if !exception {
-            if self.host.class_attribute(base(self, "object"), "__init__") != Some(init) {
+            if self.class_item(base(self, "object"), "__init__") != Some(init) {
                 return Err(self.stop(format!("an object of {name} is made")));
             }
             if !args.is_empty() || !kwargs.is_empty() {
@@ -249,42 +409,40 @@ impl Evaluator<'_, '_> {
 
     /// What a record that exists outside holds, as if it had just been set: fields are known to be `None` or not.
     pub(super) fn read_record(&mut self, instance: &InstanceValue, origin: &Origin) -> Run<()> {
-        let fields = self.host.class_attribute(instance.class, "__dataclass_fields__");
-        let names = fields.map(|fields| self.host.entries(fields)).unwrap_or_default();
-        let dict = self.host.instance_dict(origin.object).ok_or_else(|| self.stop("a record without attributes"))?;
+        let fields = self.class_item(instance.class, "__dataclass_fields__");
+        let names = fields.map(|fields| self.constant_entries(fields)).unwrap_or_default();
         let mut held = 0;
         for (name, _) in names {
             let name = self.host.as_str(name).ok_or_else(|| self.stop("a field whose name is no text"))?;
-            let found = self.host.dict_item(dict, &name).ok_or_else(|| self.stop("a record without a field"))?;
-            let source = Rc::new(Source::InstanceItem(origin.source.clone(), name.clone()));
-            let value = if found == self.host.none() {
-                self.wrap(found, &source)?
+            let found = self.read_instance_item(origin.object, &origin.source, &name);
+            let found = found.ok_or_else(|| self.stop("a record without a field"))?;
+            let value = if found.object == self.host.none() {
+                self.admit(&found)?
             } else {
                 held += 1;
-                self.guard(&source, Check::Class(self.host.class_of(found), None));
-                Value::Lazy(Rc::new(Origin { object: found, source }))
+                self.guard(&found.source, Check::Class(self.host.class_of(found.object), None));
+                self.lazily(found)
             };
             instance.attributes.borrow_mut().set(&name, Some(value));
         }
-        if self.host.entries(origin.object).len() != held {
+        if self.read_length(origin.object, &origin.source) != held {
             return Err(self.stop("a record that holds more than its fields"));
         }
-        self.guard(&origin.source, Check::Length(held));
         Ok(())
     }
 
     /// Whether instances are records of named fields in an ordered dictionary, as transformers returns them.
     pub(super) fn is_record(&self, class: Object) -> bool {
         let ordered = self.host.member("collections", "OrderedDict");
-        ordered.is_some_and(|ordered| class != ordered && self.host.is_subclass(class, ordered))
-            && self.host.class_attribute(class, "__dataclass_fields__").is_some()
-            && self.host.class_attribute(class, "to_tuple").is_some()
+        ordered.is_some_and(|ordered| class != ordered && self.host.derives(class, ordered))
+            && self.class_item(class, "__dataclass_fields__").is_some()
+            && self.class_item(class, "to_tuple").is_some()
     }
 
     /// A number of numpy, made from one of Python; nothing for other classes.
     fn construct_number(&mut self, class: Object, args: &[Value], kwargs: &Keywords) -> Run<Option<Value>> {
         let generic = self.host.member("numpy", "number");
-        if !generic.is_some_and(|generic| self.host.is_subclass(class, generic)) {
+        if !generic.is_some_and(|generic| self.host.derives(class, generic)) {
             return Ok(None);
         }
         let ([arg], true) = (args, kwargs.is_empty()) else { return Ok(None) };
@@ -306,17 +464,17 @@ impl Evaluator<'_, '_> {
     }
 
     fn construct_record(&mut self, class: Object, args: &[Value], kwargs: Keywords) -> Run<Value> {
-        let fields = self.host.class_attribute(class, "__dataclass_fields__");
+        let fields = self.class_item(class, "__dataclass_fields__");
         let fields = fields.ok_or_else(|| self.stop("a record without fields"))?;
         let names: Vec<Rc<str>> =
-            self.host.entries(fields).iter().filter_map(|(key, _)| self.host.as_str(*key)).collect();
+            self.constant_entries(fields).iter().filter_map(|(key, _)| self.host.as_str(*key)).collect();
         let instance = self.new_instance(class);
         for (index, name) in names.iter().enumerate() {
             let given =
                 args.get(index).cloned().or_else(|| kwargs.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone()));
             let value = match given {
                 Some(value) => value,
-                None => match self.host.class_attribute(class, name) {
+                None => match self.class_item(class, name) {
                     Some(default) => self.wrap(default, &Rc::new(Source::ClassItem(class, name.clone())))?,
                     None => self.none(),
                 },
@@ -346,27 +504,70 @@ impl Evaluator<'_, '_> {
     pub(super) fn raise_instruction(&mut self, frame: &mut Frame, count: usize) -> Run<Stop> {
         let cause = if count == 2 { Some(frame.pop()) } else { None };
         if count == 0 {
-            return Ok(match frame.handled.last().cloned().flatten() {
+            return Ok(match self.handled_now(frame) {
                 Some(exception) => Stop::Raise(exception),
                 None => self.raise("RuntimeError", "No active exception to reraise"),
             });
         }
         let raised = frame.pop();
-        let exception = match &raised {
-            Value::Known(object, _) if self.host.kind(*object) == Kind::Class => {
-                self.call(&raised, Vec::new(), Vec::new())?
-            }
-            _ => raised,
-        };
+        let exception = self.raised_value(&raised, "exceptions must derive from BaseException")?;
         if let (Some(cause), Value::Instance(instance)) = (cause, &exception) {
-            instance.attributes.borrow_mut().set(&"__cause__".into(), Some(cause));
+            let cause = if self.is_none(&cause) {
+                cause
+            } else {
+                self.raised_value(&cause, "exception causes must derive from BaseException")?
+            };
+            let suppress = self.bool(true);
+            let mut attributes = instance.attributes.borrow_mut();
+            attributes.set(&"__cause__".into(), Some(cause));
+            attributes.set(&"__suppress_context__".into(), Some(suppress));
         }
+        self.give_context(frame, &exception, true)?;
         Ok(Stop::Raise(exception))
     }
 
-    /// Whether an `except` of these classes catches an exception.
+    /// What is raised: an exception, or one made from its class.
+    fn raised_value(&mut self, raised: &Value, refusal: &str) -> Run<Value> {
+        let base = self.host.member("builtins", "BaseException").ok_or_else(|| self.stop("a missing class"))?;
+        let exception = match raised {
+            Value::Known(object, _) if self.host.kind(*object) == Kind::Class => {
+                if !self.host.derives(*object, base) {
+                    return Err(self.raise("TypeError", refusal));
+                }
+                self.call(raised, Vec::new(), Vec::new())?
+            }
+            other => other.clone(),
+        };
+        match self.class_of(&exception)? {
+            Value::Known(class, _) if self.host.derives(class, base) => Ok(exception),
+            _ => Err(self.raise("TypeError", refusal)),
+        }
+    }
+
+    /// Whether an `except` of these classes catches an exception. No metaclass is asked.
     pub(super) fn exception_matches(&mut self, exception: &Value, classes: &Value) -> Run<bool> {
-        self.is_instance(exception, classes)
+        let several = match classes {
+            Value::Tuple(_) => self.items_of(classes)?,
+            Value::Known(object, _) if self.host.kind(*object) == Kind::Tuple => {
+                self.constant_items(*object).into_iter().map(|class| Value::Known(class, None)).collect()
+            }
+            one => vec![one.clone()],
+        };
+        let base = self.host.member("builtins", "BaseException").ok_or_else(|| self.stop("a missing class"))?;
+        let Value::Known(of, _) = self.class_of(exception)? else { return Err(self.stop("an exception")) };
+        let mut matches = false;
+        for class in several {
+            match class {
+                Value::Known(class, _) if self.host.kind(class) == Kind::Class && self.host.derives(class, base) => {
+                    matches |= self.host.derives(of, class);
+                }
+                _ => {
+                    let message = "catching classes that do not inherit from BaseException is not allowed";
+                    return Err(self.raise("TypeError", message));
+                }
+            }
+        }
+        Ok(matches)
     }
 
     /// `case Class(…)`: the values of the patterns, or nothing.
@@ -383,24 +584,32 @@ impl Evaluator<'_, '_> {
         let mut values = Vec::new();
         if positional > 0 {
             let Value::Known(object, _) = class else { return Err(self.stop("a pattern of an unknown class")) };
-            match self.host.class_attribute(*object, "__match_args__") {
+            match self.class_item(*object, "__match_args__") {
                 Some(fields) => {
-                    for field in self.host.items(fields).into_iter().take(positional) {
+                    if self.constant_items(fields).len() < positional {
+                        return Err(self.stop("a pattern with more positional parts than its class has"));
+                    }
+                    for field in self.constant_items(fields).into_iter().take(positional) {
                         let Some(name) = self.host.as_str(field) else { continue };
-                        values.push(self.attribute(subject, &name)?);
+                        match self.attribute_if_any(subject, &name)? {
+                            Some(value) => values.push(value),
+                            None => return Ok(None),
+                        }
                     }
                 }
-                None if positional == 1 => values.push(subject.clone()),
+                None if positional == 1 && MATCHES_ITSELF.contains(&&*self.host.class_name(*object)) => {
+                    values.push(subject.clone());
+                }
                 None => return Err(self.stop("a pattern with several positional parts")),
             }
         }
         for name in self.items_of(names)? {
             let Value::Known(name, _) = name else { continue };
             let Some(name) = self.host.as_str(name) else { continue };
-            if !self.has_attribute(subject, &name)? {
-                return Ok(None);
+            match self.attribute_if_any(subject, &name)? {
+                Some(value) => values.push(value),
+                None => return Ok(None),
             }
-            values.push(self.attribute(subject, &name)?);
         }
         Ok(Some(Value::tuple(values)))
     }

@@ -66,11 +66,14 @@ impl Evaluator<'_, '_> {
     /// As [`Self::plain_guarded`], also for lists and dictionaries of such: a new object, for functions that only read it.
     pub(super) fn real(&mut self, value: &Value) -> Run<Option<Object>> {
         let class = match value {
-            Value::List(_) => "list",
-            Value::Dict(dict) if dict.class.is_none() => "dict",
-            Value::Tuple(_) => "tuple",
+            Value::List(list) if list.class.is_none() => self.host.member("builtins", "list"),
+            Value::Dict(dict) if dict.class.is_none() => self.host.member("builtins", "dict"),
+            Value::Tuple(tuple) if tuple.class.is_none() => self.host.member("builtins", "tuple"),
+            Value::Tuple(tuple) => tuple.class.filter(|class| self.host.class_name(*class) == "torch.Size"),
+            Value::List(_) | Value::Dict(_) => None,
             other => return self.plain_guarded(other),
         };
+        let Some(maker) = class else { return Ok(None) };
         let items = match value {
             Value::Dict(_) => {
                 self.dict_pairs(value)?.into_iter().map(|(key, value)| Value::tuple(vec![key, value])).collect()
@@ -85,7 +88,6 @@ impl Evaluator<'_, '_> {
             }
         }
         let tuple = self.host.tuple(&objects);
-        let maker = self.host.member("builtins", class).ok_or_else(|| self.stop("a missing class"))?;
         self.host.call(maker, &[tuple], &[]).map(Some).map_err(|r| self.raised(r))
     }
 
@@ -110,12 +112,19 @@ impl Evaluator<'_, '_> {
                 if let Some(fields) = self.record_fields(value) {
                     return Ok(!fields.is_empty());
                 }
-                for name in ["__bool__", "__len__"] {
-                    if self.host.class_attribute(class, name).is_some() {
-                        let method = self.class_attribute_of(value, class, &name.into())?;
-                        let result = self.call(&method, Vec::new(), Vec::new())?;
-                        return self.truth(&result);
+                if self.class_item(class, "__bool__").is_some() {
+                    let method = self.class_attribute_of(value, class, &"__bool__".into())?;
+                    let result = self.call(&method, Vec::new(), Vec::new())?;
+                    let Value::Known(of, _) = self.class_of(&result)? else { return Err(self.stop("a class")) };
+                    if Some(of) != self.host.member("builtins", "bool") {
+                        let of = self.short_name(of);
+                        return Err(self.raise("TypeError", &format!("__bool__ should return bool, returned {of}")));
                     }
+                    return self.truth(&result);
+                }
+                if self.class_item(class, "__len__").is_some() {
+                    let length = self.length(value)?;
+                    return self.truth(&length);
                 }
                 Ok(true)
             }
@@ -131,7 +140,16 @@ impl Evaluator<'_, '_> {
     /// `left is right`.
     pub(super) fn is_same(&mut self, left: &Value, right: &Value) -> Run<bool> {
         if let (Value::Known(a, _), Value::Known(b, _)) = (left, right) {
+            self.rely_on_identity(left, right);
             return Ok(a == b);
+        }
+        if let (Value::Tuple(a), Value::Tuple(b)) = (left, right)
+            && a.items.is_empty()
+            && b.items.is_empty()
+            && a.class.is_none()
+            && b.class.is_none()
+        {
+            return Ok(true);
         }
         match (left.identity(), right.identity()) {
             (Some(a), Some(b)) => {
@@ -149,6 +167,37 @@ impl Evaluator<'_, '_> {
             }
             _ => Ok(false),
         }
+    }
+
+    /// Guards which objects two are, where what they are guarded by so far does not say.
+    fn rely_on_identity(&mut self, left: &Value, right: &Value) {
+        let (Value::Known(a, _), Value::Known(b, _)) = (left, right) else { return };
+        let told = |object: Object| {
+            matches!(self.host.kind(object), Kind::None | Kind::Bool | Kind::Class | Kind::Module | Kind::Builtin)
+        };
+        // Plain values that differ are no one object; None and its like are guarded by identity anyway.
+        let plain = |object: Object| matches!(self.host.kind(object), Kind::Int | Kind::Plain | Kind::FrozenSet);
+        let differ = a != b && (told(*a) || plain(*a)) && (told(*b) || plain(*b)) && {
+            let equal = self.host.operator("eq", &[*a, *b]).ok();
+            equal.is_some_and(|equal| equal == self.host.bool(false))
+                || self.host.class_of(*a) != self.host.class_of(*b)
+        };
+        if differ {
+            return;
+        }
+        for value in [left, right] {
+            if let Value::Known(object, Some(source)) = value
+                && !told(*object)
+            {
+                self.guard(&source.clone(), Check::Is(*object));
+            }
+        }
+    }
+
+    /// The name of a class without its module.
+    pub(super) fn short_name(&self, class: Object) -> String {
+        let name = self.host.class_name(class);
+        name.rsplit('.').next().unwrap_or_default().to_owned()
     }
 
     /// `left < right` and the like, by the name that Python's `operator` module gives it.
@@ -289,7 +338,7 @@ impl Evaluator<'_, '_> {
                 Value::Tuple(tuple) if tuple.class.is_some() => tuple.class.unwrap_or(Object(0)),
                 _ => continue,
             };
-            let Some(found) = self.host.class_attribute(class, name) else { continue };
+            let Some(found) = self.class_item(class, name) else { continue };
             if self.host.descriptor(found) != Descriptor::Function {
                 continue;
             }
@@ -435,14 +484,15 @@ impl Evaluator<'_, '_> {
                 Ok(left.clone())
             }
             ("or_", Value::Set(_)) => {
-                for item in self.items_of(right)? {
-                    self.set_add(left, item)?;
+                if !matches!(right, Value::Set(_)) {
+                    return self.binary(name, left, right);
                 }
+                self.set_update(left, right)?;
                 Ok(left.clone())
             }
             (_, Value::Instance(instance)) => {
                 let method = format!("__i{}__", name.trim_end_matches('_'));
-                if let Some(found) = self.host.class_attribute(instance.class, &method)
+                if let Some(found) = self.class_item(instance.class, &method)
                     && self.host.descriptor(found) == Descriptor::Function
                 {
                     let function = self.wrap(found, &Rc::new(Source::Fixed(found)))?;

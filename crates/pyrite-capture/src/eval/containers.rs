@@ -4,76 +4,166 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::compare::is_graph;
+use super::wrap::origin_of;
 use super::{Evaluator, Run};
 use crate::host::{Descriptor, Kind, Object};
-use crate::source::Source;
+use crate::source::{Check, Source};
 use crate::value::{DictValue, Entries, Key, SetValue, TupleValue, Value, View};
 
+/// No iteration is followed longer than this.
+const MAX_ITEMS: usize = 1_000_000;
+
+/// The key of something that is known by its identity: its object, where it exists outside.
+fn identity_key(value: &Value, address: usize) -> Key {
+    origin_of(value).map_or(Key::Identity(address), |origin| Key::Plain(origin.object))
+}
+
 impl Evaluator<'_, '_> {
-    /// A value as a key.
+    /// A value as a key. How it relates to the keys of a container is guarded by [`Self::key_in`].
     pub(super) fn key(&mut self, value: &Value) -> Run<Key> {
         if let Some(object) = self.plain_guarded(value)? {
             return match self.host.intern(object) {
                 Some(representative) => Ok(Key::Plain(representative)),
                 None => {
-                    let class = self.host.class_name(self.host.class_of(object));
-                    let class = class.rsplit('.').next().unwrap_or_default();
-                    Err(self.raise("TypeError", &format!("unhashable type: '{class}'")))
+                    let hash = self.host.member("builtins", "hash").ok_or_else(|| self.stop("hash is missing"))?;
+                    match self.host.call(hash, &[object], &[]) {
+                        Err(raised) => Err(self.raised(raised)),
+                        Ok(_) => Err(self.stop("a key that cannot be compared")),
+                    }
                 }
             };
         }
         match value {
-            Value::Known(object, _) => Ok(Key::Plain(*object)),
-            Value::List(_) | Value::Dict(_) | Value::Set(_) => {
+            Value::Known(object, source) => {
+                if !self.host.hashes_plainly(*object) {
+                    return Err(self.stop("a key with a hash of its own"));
+                }
+                if let Some(source) = source {
+                    self.guard(source, Check::Is(*object));
+                }
+                let representative = self.host.intern(*object);
+                Ok(Key::Plain(representative.ok_or_else(|| self.stop("a key that cannot be hashed"))?))
+            }
+            Value::List(_) | Value::Dict(_) | Value::Set(_) | Value::Deque(_) => {
                 let Value::Known(class, _) = self.class_of(value)? else { return Err(self.stop("a key")) };
                 let class = self.host.class_name(class);
                 let class = class.rsplit('.').next().unwrap_or_default();
                 Err(self.raise("TypeError", &format!("unhashable type: '{class}'")))
             }
             Value::Instance(instance) => {
-                let own = self.host.class_attribute(instance.class, "__hash__");
+                let own = self.class_item(instance.class, "__hash__");
                 let object = self.host.member("builtins", "object");
-                if own != object.and_then(|object| self.host.class_attribute(object, "__hash__")) {
-                    let torch = instance.torch_module;
-                    if !torch {
-                        return Err(self.stop("a key with a hash of its own"));
-                    }
+                if own != object.and_then(|object| self.class_item(object, "__hash__")) && !instance.torch_module {
+                    return Err(self.stop("a key with a hash of its own"));
                 }
-                Ok(Key::Identity(Rc::as_ptr(instance).addr()))
+                Ok(identity_key(value, Rc::as_ptr(instance).addr()))
             }
-            Value::Tensor(tensor) => Ok(Key::Identity(Rc::as_ptr(tensor).addr())),
-            Value::Function(function) => Ok(Key::Identity(Rc::as_ptr(function).addr())),
+            Value::Tensor(tensor) => Ok(identity_key(value, Rc::as_ptr(tensor).addr())),
+            Value::Function(function) => Ok(identity_key(value, Rc::as_ptr(function).addr())),
             other => Err(self.stop(format!("{} as a key", self.describe(other)))),
         }
     }
 
+    /// A value as a key of a container: one from outside that is known by its identity is guarded to be the key that it
+    /// is, or none of the others.
+    pub(super) fn key_in(&mut self, entries: &RefCell<Entries>, value: &Value) -> Run<Key> {
+        let key = self.key(value)?;
+        let by_identity = matches!(value, Value::Instance(_) | Value::Tensor(_) | Value::Function(_));
+        if by_identity && let Some(origin) = origin_of(value) {
+            for (_, other, _) in entries.borrow().iter() {
+                match other {
+                    Value::Known(known, _) if self.plain(other).is_none() && !self.is_library_object(*known) => {
+                        self.guard(&origin.source, Check::Is(origin.object));
+                    }
+                    other => {
+                        if let Some(other) = origin_of(other)
+                            && other.object != origin.object
+                        {
+                            self.guard(&origin.source, Check::Differs(other.source.clone()));
+                        }
+                    }
+                }
+            }
+        }
+        Ok(key)
+    }
+
+    /// Whether an object is one that a name of a library stands for, so that nothing else is.
+    fn is_library_object(&self, object: Object) -> bool {
+        self.host.qualified_name(object).is_some()
+    }
+
+    /// Relies on all keys of a dictionary from outside, and their order.
+    fn look_at_whole(&self, dict: &DictValue) {
+        if let Some(origin) = &dict.origin
+            && dict.behind.is_none()
+            && !dict.whole.replace(true)
+        {
+            self.rely_on_keys(origin);
+        }
+    }
+
+    /// Relies on a dictionary from outside having a key, or lacking it.
+    fn look_at_key(&self, dict: &DictValue, key: Key, found: bool) {
+        let (Some(origin), Key::Plain(object), false) = (&dict.origin, key, dict.whole.get()) else { return };
+        if found {
+            self.rely_on_key(origin, object);
+        } else {
+            self.rely_on_absence(origin, object);
+        }
+    }
+
+    /// The dictionary that a value is, or shows.
+    fn shown_dict(&self, value: &Value) -> Option<Rc<DictValue>> {
+        match value {
+            Value::Dict(dict) => match &dict.behind {
+                Some(behind) => self.shown_dict(behind),
+                None => Some(dict.clone()),
+            },
+            _ => None,
+        }
+    }
+
     /// Notes that something from outside was changed.
-    fn note_change(&mut self, value: &Value, outside: bool, changed: &Cell<bool>) {
-        if outside && !changed.replace(true) {
+    pub(super) fn note_change(&mut self, value: &Value, outside: bool, changed: &Cell<bool>) -> Run<()> {
+        if !outside {
+            return Ok(());
+        }
+        // An iterator from outside notices that what it goes over has changed.
+        let noticed = match value {
+            Value::List(_) => origin_of(value).is_some_and(|origin| self.iterated.contains(&origin.object)),
+            _ => self.iterates_over_dict,
+        };
+        if noticed {
+            return Err(self.stop("a container is changed while it is iterated over"));
+        }
+        if !changed.replace(true) {
             self.changed.push(value.clone());
         }
+        Ok(())
     }
 
     /// A new dictionary.
     pub(super) fn new_dict(&mut self, pairs: Vec<(Value, Value)>) -> Run<Value> {
-        let mut entries = Entries::default();
+        let entries = RefCell::new(Entries::default());
         for (key, value) in pairs {
-            let hashed = self.key(&key)?;
-            entries.set(hashed, key, value);
+            let hashed = self.key_in(&entries, &key)?;
+            entries.borrow_mut().set(hashed, key, value);
         }
-        Ok(Value::Dict(Rc::new(DictValue { entries: RefCell::new(entries), ..DictValue::default() })))
+        Ok(Value::Dict(Rc::new(DictValue { entries, ..DictValue::default() })))
     }
 
     /// A new set.
     pub(super) fn new_set(&mut self, items: Vec<Value>) -> Run<Value> {
-        let mut entries = Entries::default();
+        let entries = RefCell::new(Entries::default());
         for item in items {
-            let key = self.key(&item)?;
-            if entries.get(key).is_none() {
-                entries.set(key, item.clone(), item);
+            let key = self.key_in(&entries, &item)?;
+            let known = entries.borrow().get(key).is_some();
+            if !known {
+                entries.borrow_mut().set(key, item.clone(), item);
             }
         }
-        Ok(Value::Set(Rc::new(SetValue { entries: RefCell::new(entries), ..SetValue::default() })))
+        Ok(Value::Set(Rc::new(SetValue { entries, ..SetValue::default() })))
     }
 
     /// A slice.
@@ -91,7 +181,11 @@ impl Evaluator<'_, '_> {
             Value::List(list) => list.items.borrow().clone(),
             Value::Deque(deque) => deque.items.borrow().clone(),
             Value::View(view) => return self.shown(&view.clone()),
-            Value::Dict(dict) => dict.entries.borrow().iter().map(|(_, key, _)| key.clone()).collect(),
+            Value::Dict(_) => {
+                let dict = self.shown_dict(value).ok_or_else(|| self.stop("a dict that is none"))?;
+                self.look_at_whole(&dict);
+                dict.entries.borrow().iter().map(|(_, key, _)| key.clone()).collect()
+            }
             Value::Set(set) => {
                 if set.entries.borrow().len() > 1 {
                     return self.ordered_members(value);
@@ -103,7 +197,7 @@ impl Evaluator<'_, '_> {
                 let mut items = Vec::new();
                 while let Some(item) = self.next(&iterator)? {
                     items.push(item);
-                    if items.len() > 1_000_000 {
+                    if items.len() > MAX_ITEMS {
                         return Err(self.stop("an iteration without end"));
                     }
                 }
@@ -116,13 +210,20 @@ impl Evaluator<'_, '_> {
     /// The members of a set in the order that Python iterates over them.
     fn ordered_members(&mut self, value: &Value) -> Run<Vec<Value>> {
         let Value::Set(set) = value else { return Ok(Vec::new()) };
+        if let Some(origin) = &set.origin {
+            if set.changed.get() {
+                return Err(self.stop("the order of the members of a set that was changed"));
+            }
+            let members = self.read_order(origin.object, &origin.source);
+            return Ok(members.into_iter().map(|member| Value::Known(member, None)).collect());
+        }
         let members: Vec<Value> = set.entries.borrow().iter().map(|(_, key, _)| key.clone()).collect();
         let plain: Option<Vec<Object>> = members.iter().map(|member| self.plain(member)).collect();
         let Some(plain) = plain else { return Err(self.stop("the order of a set's members")) };
         let tuple = self.host.tuple(&plain);
         let class = self.host.member("builtins", "set").ok_or_else(|| self.stop("the class set is missing"))?;
         let made = self.host.call(class, &[tuple], &[]).map_err(|r| self.raised(r))?;
-        Ok(self.host.items(made).into_iter().map(|item| Value::Known(item, None)).collect())
+        Ok(self.constant_items(made).into_iter().map(|item| Value::Known(item, None)).collect())
     }
 
     /// How many items there are.
@@ -132,7 +233,11 @@ impl Evaluator<'_, '_> {
             Value::List(list) => list.items.borrow().len(),
             Value::Deque(deque) => deque.items.borrow().len(),
             Value::View(view) => return self.count(&view.dict),
-            Value::Dict(dict) => dict.entries.borrow().len(),
+            Value::Dict(_) => {
+                let dict = self.shown_dict(value).ok_or_else(|| self.stop("a dict that is none"))?;
+                self.look_at_whole(&dict);
+                dict.entries.borrow().len()
+            }
             Value::Set(set) => set.entries.borrow().len(),
             other => return Err(self.stop(format!("the length of {}", self.describe(other)))),
         })
@@ -154,8 +259,31 @@ impl Evaluator<'_, '_> {
                 if let Some(fields) = self.record_fields(value) {
                     return Ok(self.int(fields.len() as i64));
                 }
+                if self.class_item(instance.class, "__len__").is_none() {
+                    let class = self.short_name(instance.class);
+                    return Err(self.raise("TypeError", &format!("object of type '{class}' has no len()")));
+                }
                 let method = self.class_attribute_of(value, instance.class, &"__len__".into())?;
-                self.call(&method, Vec::new(), Vec::new())
+                let length = self.call(&method, Vec::new(), Vec::new())?;
+                match &length {
+                    Value::Symbol(_) => Ok(length),
+                    Value::Known(object, _) if self.host.kind(*object) == Kind::Int => {
+                        match self.host.as_int(*object) {
+                            Some(number) if number >= 0 => Ok(length),
+                            _ => Err(self.raise("ValueError", "__len__() should return >= 0")),
+                        }
+                    }
+                    Value::Known(object, _) if self.host.kind(*object) == Kind::Bool => {
+                        let number = self.index_of(&length)?;
+                        Ok(self.int(number))
+                    }
+                    other => {
+                        let Value::Known(class, _) = self.class_of(other)? else { return Err(self.stop("a class")) };
+                        let class = self.short_name(class);
+                        let message = format!("'{class}' object cannot be interpreted as an integer");
+                        Err(self.raise("TypeError", &message))
+                    }
+                }
             }
             other => match self.plain(other) {
                 Some(object) => {
@@ -199,9 +327,7 @@ impl Evaluator<'_, '_> {
         let parts: [Value; 3] = match slice {
             Value::Slice(parts) => [parts[0].clone(), parts[1].clone(), parts[2].clone()],
             Value::Known(object, _) if self.host.class_name(self.host.class_of(*object)) == "builtins.slice" => {
-                let part = |name: &str| {
-                    self.host.attribute(*object, name).map(|o| Value::Known(o, None)).map_err(|r| self.raised(r))
-                };
+                let part = |name: &str| self.constant(*object, name).map(|part| Value::Known(part, None));
                 [part("start")?, part("stop")?, part("step")?]
             }
             _ => return Ok(None),
@@ -319,7 +445,7 @@ impl Evaluator<'_, '_> {
             Value::Known(held, _) => {
                 let held = *held;
                 if self.host.kind(held) == Kind::Class {
-                    return self.class_item(held, key);
+                    return self.subscribed_class(held, key);
                 }
                 match (self.plain(object), self.plain_guarded(key)?) {
                     (Some(object), Some(key)) => self
@@ -335,7 +461,7 @@ impl Evaluator<'_, '_> {
     }
 
     /// `Class[key]`: members of enumerations, parameters of types.
-    fn class_item(&mut self, class: Object, key: &Value) -> Run<Value> {
+    fn subscribed_class(&mut self, class: Object, key: &Value) -> Run<Value> {
         let Some(key) = self.plain_guarded(key)? else { return Err(self.stop("an item of a class")) };
         let made = self.host.operator("getitem", &[class, key]).map_err(|r| self.raised(r))?;
         Ok(Value::Known(made, None))
@@ -362,7 +488,7 @@ impl Evaluator<'_, '_> {
                 }
                 let place = self.place_in(key, length, "list assignment")?;
                 list.items.borrow_mut()[place] = value;
-                self.note_change(object, list.origin.is_some(), &list.changed);
+                self.note_change(object, list.origin.is_some(), &list.changed)?;
                 Ok(())
             }
             Value::Deque(_) => {
@@ -372,9 +498,10 @@ impl Evaluator<'_, '_> {
             }
             Value::Dict(dict) => {
                 self.check_writable(dict)?;
-                let hashed = self.key(key)?;
+                self.look_at_whole(dict);
+                let hashed = self.key_in(&dict.entries, key)?;
                 dict.entries.borrow_mut().set(hashed, key.clone(), value);
-                self.note_change(object, dict.origin.is_some(), &dict.changed);
+                self.note_change(object, dict.origin.is_some(), &dict.changed)?;
                 Ok(())
             }
             Value::Instance(instance) => {
@@ -421,7 +548,7 @@ impl Evaluator<'_, '_> {
                 return Err(self.raise("ValueError", &message));
             }
         }
-        self.note_change(object, list.origin.is_some(), &list.changed);
+        self.note_change(object, list.origin.is_some(), &list.changed)?;
         Ok(())
     }
 
@@ -429,9 +556,7 @@ impl Evaluator<'_, '_> {
     fn empty_slice_start(&mut self, slice: &Value, length: usize) -> Run<usize> {
         let start = match slice {
             Value::Slice(parts) => parts[0].clone(),
-            Value::Known(object, _) => {
-                Value::Known(self.host.attribute(*object, "start").map_err(|r| self.raised(r))?, None)
-            }
+            Value::Known(object, _) => Value::Known(self.constant(*object, "start")?, None),
             _ => self.none(),
         };
         if self.is_none(&start) {
@@ -458,18 +583,19 @@ impl Evaluator<'_, '_> {
                         list.items.borrow_mut().remove(place);
                     }
                 }
-                self.note_change(object, list.origin.is_some(), &list.changed);
+                self.note_change(object, list.origin.is_some(), &list.changed)?;
                 Ok(())
             }
             Value::Dict(dict) => {
                 self.check_writable(dict)?;
-                let hashed = self.key(key)?;
+                self.look_at_whole(dict);
+                let hashed = self.key_in(&dict.entries, key)?;
                 if dict.entries.borrow_mut().remove(hashed).is_none() {
                     let class =
                         self.host.member("builtins", "KeyError").ok_or_else(|| self.stop("KeyError is missing"))?;
                     return Err(super::Stop::Raise(self.exception(class, vec![key.clone()])));
                 }
-                self.note_change(object, dict.origin.is_some(), &dict.changed);
+                self.note_change(object, dict.origin.is_some(), &dict.changed)?;
                 Ok(())
             }
             Value::Instance(instance) => {
@@ -483,8 +609,8 @@ impl Evaluator<'_, '_> {
 
     /// The value of a key, if the dictionary has it.
     pub(super) fn dict_get(&mut self, dict: &Value, key: &Value) -> Run<Option<Value>> {
-        let Value::Dict(dict) = dict else { return Err(self.stop("a mapping that is not a dict")) };
-        let hashed = self.key(key)?;
+        let dict = self.shown_dict(dict).ok_or_else(|| self.stop("a mapping that is not a dict"))?;
+        let hashed = self.key_in(&dict.entries, key)?;
         let found = dict.entries.borrow().get(hashed).cloned();
         match found {
             Some(value) => {
@@ -492,7 +618,10 @@ impl Evaluator<'_, '_> {
                 dict.entries.borrow_mut().set(hashed, key.clone(), value.clone());
                 Ok(Some(value))
             }
-            None => Ok(None),
+            None => {
+                self.look_at_key(&dict, hashed, false);
+                Ok(None)
+            }
         }
     }
 
@@ -505,9 +634,10 @@ impl Evaluator<'_, '_> {
             let members = self.members_of(&instance.clone())?;
             return self.dict_pairs(&members);
         }
-        let Value::Dict(held) = dict else {
+        let Some(held) = self.shown_dict(dict) else {
             return Err(self.stop(format!("{} where a dict is wanted", self.describe(dict))));
         };
+        self.look_at_whole(&held);
         let pairs: Vec<(Value, Value)> =
             held.entries.borrow().iter().map(|(_, key, value)| (key.clone(), value.clone())).collect();
         pairs
@@ -521,19 +651,25 @@ impl Evaluator<'_, '_> {
 
     /// `dict.update(more)`.
     pub(super) fn dict_update(&mut self, dict: &Value, more: &Value) -> Run<()> {
-        let pairs = match more {
-            Value::Dict(_) | Value::Instance(_) => self.dict_pairs(more)?,
-            other => {
-                let mut pairs = Vec::new();
-                for pair in self.items_of(other)? {
-                    let parts = self.items_of(&pair)?;
-                    self.check_count(parts.len(), 2)?;
-                    pairs.push((parts[0].clone(), parts[1].clone()));
+        // Pairs are written one by one: what yields them may look at the dictionary, or raise in between.
+        if !matches!(more, Value::Dict(_) | Value::Instance(_) | Value::Members(_)) {
+            let iterator = self.iterator(more)?;
+            let mut place = 0;
+            while let Some(pair) = self.next(&iterator)? {
+                let parts = self.items_of(&pair)?;
+                if parts.len() != 2 {
+                    let message = format!(
+                        "dictionary update sequence element #{place} has length {}; 2 is required",
+                        parts.len()
+                    );
+                    return Err(self.raise("ValueError", &message));
                 }
-                pairs
+                self.set_item(dict, &parts[0], parts[1].clone())?;
+                place += 1;
             }
-        };
-        for (key, value) in pairs {
+            return Ok(());
+        }
+        for (key, value) in self.dict_pairs(more)? {
             self.set_item(dict, &key, value)?;
         }
         Ok(())
@@ -543,16 +679,36 @@ impl Evaluator<'_, '_> {
     pub(super) fn list_append(&mut self, list: &Value, value: Value) -> Run<()> {
         let Value::List(held) = list else { return Err(self.stop("an append to something that is no list")) };
         held.items.borrow_mut().push(value);
-        self.note_change(list, held.origin.is_some(), &held.changed);
+        self.note_change(list, held.origin.is_some(), &held.changed)?;
         Ok(())
     }
 
     /// `list.extend(more)`.
     pub(super) fn list_extend(&mut self, list: &Value, more: &Value) -> Run<()> {
         let Value::List(held) = list else { return Err(self.stop("an extension of something that is no list")) };
+        // What yields items may look at the list, or raise in between.
+        if matches!(more, Value::Iterator(_) | Value::Instance(_)) {
+            let iterator = self.iterator(more)?;
+            while let Some(item) = self.next(&iterator)? {
+                self.list_append(list, item)?;
+                if held.items.borrow().len() > MAX_ITEMS {
+                    return Err(self.stop("an iteration without end"));
+                }
+            }
+            return Ok(());
+        }
         let items = self.items_of(more)?;
         held.items.borrow_mut().extend(items);
-        self.note_change(list, held.origin.is_some(), &held.changed);
+        self.note_change(list, held.origin.is_some(), &held.changed)?;
+        Ok(())
+    }
+
+    /// `set.update(more)`: members are added one by one.
+    pub(super) fn set_update(&mut self, set: &Value, more: &Value) -> Run<()> {
+        let iterator = self.iterator(more)?;
+        while let Some(item) = self.next(&iterator)? {
+            self.set_add(set, item)?;
+        }
         Ok(())
     }
 
@@ -560,7 +716,7 @@ impl Evaluator<'_, '_> {
     pub(super) fn change_list<R>(&mut self, list: &Value, change: impl FnOnce(&mut Vec<Value>) -> R) -> Run<R> {
         let Value::List(held) = list else { return Err(self.stop("a method of something that is no list")) };
         let result = change(&mut held.items.borrow_mut());
-        self.note_change(list, held.origin.is_some(), &held.changed);
+        self.note_change(list, held.origin.is_some(), &held.changed)?;
         Ok(result)
     }
 
@@ -577,13 +733,14 @@ impl Evaluator<'_, '_> {
         match value {
             Value::Dict(dict) => {
                 self.check_writable(dict)?;
+                self.look_at_whole(dict);
                 let result = change(&mut dict.entries.borrow_mut());
-                self.note_change(value, dict.origin.is_some(), &dict.changed);
+                self.note_change(value, dict.origin.is_some(), &dict.changed)?;
                 Ok(result)
             }
             Value::Set(set) => {
                 let result = change(&mut set.entries.borrow_mut());
-                self.note_change(value, set.origin.is_some(), &set.changed);
+                self.note_change(value, set.origin.is_some(), &set.changed)?;
                 Ok(result)
             }
             other => Err(self.stop(format!("a change of {}", self.describe(other)))),
@@ -592,7 +749,8 @@ impl Evaluator<'_, '_> {
 
     /// `set.add(value)`.
     pub(super) fn set_add(&mut self, set: &Value, value: Value) -> Run<()> {
-        let key = self.key(&value)?;
+        let Value::Set(held) = set else { return Err(self.stop("an addition to what is no set")) };
+        let key = self.key_in(&held.entries, &value)?;
         self.change_entries(set, |entries| {
             if entries.get(key).is_none() {
                 entries.set(key, value.clone(), value);
@@ -603,9 +761,12 @@ impl Evaluator<'_, '_> {
     /// `item in container`.
     pub(super) fn contains(&mut self, container: &Value, item: &Value) -> Run<bool> {
         match container {
-            Value::Dict(dict) => {
-                let key = self.key(item)?;
-                Ok(dict.entries.borrow().get(key).is_some())
+            Value::Dict(_) => {
+                let dict = self.shown_dict(container).ok_or_else(|| self.stop("a dict that is none"))?;
+                let key = self.key_in(&dict.entries, item)?;
+                let found = dict.entries.borrow().get(key).is_some();
+                self.look_at_key(&dict, key, found);
+                Ok(found)
             }
             Value::View(view) if view.view == View::Keys => self.contains(&view.dict, item),
             Value::Members(instance) => {
@@ -613,7 +774,7 @@ impl Evaluator<'_, '_> {
                 self.contains(&members, item)
             }
             Value::Set(set) => {
-                let key = self.key(item)?;
+                let key = self.key_in(&set.entries, item)?;
                 Ok(set.entries.borrow().get(key).is_some())
             }
             Value::Instance(instance) => {
@@ -622,7 +783,7 @@ impl Evaluator<'_, '_> {
                     let name = self.host.as_str(*name);
                     return Ok(fields.iter().any(|(field, _)| Some(field) == name.as_ref()));
                 }
-                if self.host.class_attribute(instance.class, "__contains__").is_some() {
+                if self.class_item(instance.class, "__contains__").is_some() {
                     let method = self.class_attribute_of(container, instance.class, &"__contains__".into())?;
                     let found = self.call(&method, vec![item.clone()], Vec::new())?;
                     return self.truth(&found);
@@ -642,7 +803,9 @@ impl Evaluator<'_, '_> {
     }
 
     fn contains_by_iterating(&mut self, container: &Value, item: &Value) -> Run<bool> {
-        for candidate in self.items_of(container)? {
+        // An iterator is left where the item was found.
+        let iterator = self.iterator(container)?;
+        while let Some(candidate) = self.next(&iterator)? {
             if self.is_same_or_equal(&candidate, item)? {
                 return Ok(true);
             }
@@ -753,7 +916,7 @@ impl Evaluator<'_, '_> {
             }
             Value::Instance(instance) if instance.exception && !representation => {
                 let class = instance.class;
-                if let Some(found) = self.host.class_attribute(class, "__str__")
+                if let Some(found) = self.class_item(class, "__str__")
                     && self.host.descriptor(found) == Descriptor::Function
                 {
                     let function = self.wrap(found, &Rc::new(Source::Fixed(found)))?;
@@ -771,11 +934,18 @@ impl Evaluator<'_, '_> {
             Value::Instance(instance) => {
                 let class = instance.class;
                 for name in if representation { &["__repr__"][..] } else { &["__str__", "__repr__"] } {
-                    if let Some(found) = self.host.class_attribute(class, name)
+                    if let Some(found) = self.class_item(class, name)
                         && self.host.descriptor(found) == Descriptor::Function
                     {
                         let function = self.wrap(found, &Rc::new(Source::Fixed(found)))?;
-                        return self.call(&function, vec![value.clone()], Vec::new());
+                        let text = self.call(&function, vec![value.clone()], Vec::new())?;
+                        let Value::Known(of, _) = self.class_of(&text)? else { return Err(self.stop("a class")) };
+                        if Some(of) != self.host.member("builtins", "str") {
+                            let of = self.short_name(of);
+                            let message = format!("{name} returned non-string (type {of})");
+                            return Err(self.raise("TypeError", &message));
+                        }
+                        return Ok(text);
                     }
                 }
                 Err(self.stop("the text of an object, which names its address"))

@@ -106,18 +106,18 @@ impl Evaluator<'_, '_> {
             "torch.autograd.grad_mode.no_grad" => ContextKind::Grad(false),
             "torch.autograd.grad_mode.enable_grad" => ContextKind::Grad(true),
             "torch.autograd.grad_mode.set_grad_enabled" => {
-                let mode = self.host.attribute(origin.object, "mode").map_err(|r| self.raised(r))?;
-                ContextKind::Grad(self.host.truth(mode).map_err(|r| self.raised(r))?)
+                let mode = self.read_attribute(origin.object, &origin.source, "mode")?;
+                let mode = self.admit(&mode)?;
+                ContextKind::Grad(self.truth(&mode)?)
             }
             _ => return Ok(None),
         };
         let context = self.context(kind, class, &[], Some(origin.clone()));
-        if let (Value::Context(context), Ok(before)) = (&context, self.host.attribute(origin.object, "prev")) {
-            let before = self.host.truth(before).map_err(|r| self.raised(r))?;
-            context.before.borrow_mut().push(before);
-            let source = crate::source::Source::Attribute(origin.source.clone(), "prev".into());
-            let before = self.host.bool(before);
-            self.guard(&Rc::new(source), crate::source::Check::Is(before));
+        if let Value::Context(context) = &context
+            && let Ok(before) = self.read_attribute(origin.object, &origin.source, "prev")
+        {
+            let before = self.admit(&before)?;
+            context.before.borrow_mut().push(self.truth(&before)?);
         }
         Ok(Some(context))
     }

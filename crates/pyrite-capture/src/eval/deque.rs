@@ -5,7 +5,6 @@ use std::rc::Rc;
 
 use super::call::Keywords;
 use super::{Evaluator, Run};
-use crate::source::{Check, Source};
 use crate::value::{DequeValue, Origin, Value};
 
 impl Evaluator<'_, '_> {
@@ -34,14 +33,10 @@ impl Evaluator<'_, '_> {
     /// One that exists outside.
     pub(super) fn wrap_deque(&mut self, origin: Origin) -> Run<Value> {
         let source = origin.source.clone();
-        let items = self.host.items(origin.object);
-        self.guard(&source, Check::Length(items.len()));
-        let items = items.iter().enumerate().map(|(i, item)| {
-            Value::Lazy(Rc::new(Origin { object: *item, source: Rc::new(Source::Index(source.clone(), i)) }))
-        });
+        let items = self.read_items(origin.object, &source).into_iter().map(|item| self.lazily(item));
         let items = RefCell::new(items.collect());
-        let limit = self.host.attribute(origin.object, "maxlen").map_err(|r| self.raised(r))?;
-        let limit = self.wrap(limit, &Rc::new(Source::Attribute(source.clone(), "maxlen".into())))?;
+        let limit = self.read_attribute(origin.object, &source, "maxlen")?;
+        let limit = self.admit(&limit)?;
         let limit = if self.is_none(&limit) { None } else { Some(self.index_of(&limit)? as usize) };
         Ok(Value::Deque(Rc::new(DequeValue { items, limit, origin: Some(origin), changed: Cell::new(false) })))
     }
@@ -50,9 +45,7 @@ impl Evaluator<'_, '_> {
     pub(super) fn change_deque<R>(&mut self, value: &Value, change: impl FnOnce(&mut Vec<Value>) -> R) -> Run<R> {
         let Value::Deque(deque) = value else { return Err(self.stop("a method of something that is no deque")) };
         let result = change(&mut deque.items.borrow_mut());
-        if deque.origin.is_some() && !deque.changed.replace(true) {
-            self.changed.push(value.clone());
-        }
+        self.note_change(value, deque.origin.is_some(), &deque.changed)?;
         Ok(result)
     }
 
@@ -62,20 +55,29 @@ impl Evaluator<'_, '_> {
         let limit = deque.limit.unwrap_or(usize::MAX);
         let none = self.none();
         match (&**name, args) {
-            ("append" | "extend", [more]) => {
-                let more = if &**name == "append" { vec![more.clone()] } else { self.items_of(more)? };
+            ("append", [item]) => {
                 self.change_deque(value, |items| {
-                    items.extend(more);
+                    items.push(item.clone());
                     items.drain(..items.len().saturating_sub(limit));
                 })?;
                 Ok(none)
             }
-            ("appendleft" | "extendleft", [more]) => {
-                let more = if &**name == "appendleft" { vec![more.clone()] } else { self.items_of(more)? };
+            ("appendleft", [item]) => {
                 self.change_deque(value, |items| {
-                    items.splice(0..0, more.into_iter().rev());
+                    items.insert(0, item.clone());
                     items.truncate(limit);
                 })?;
+                Ok(none)
+            }
+            // Items come one by one: what yields them may look at the deque, or raise in between.
+            ("extend" | "extendleft", [more]) => {
+                let more =
+                    if more.identity() == value.identity() { Value::list(self.items_of(more)?) } else { more.clone() };
+                let one: Rc<str> = if &**name == "extend" { "append".into() } else { "appendleft".into() };
+                let iterator = self.iterator(&more)?;
+                while let Some(item) = self.next(&iterator)? {
+                    self.deque_method(value, &one, &[item])?;
+                }
                 Ok(none)
             }
             ("pop" | "popleft", []) => {

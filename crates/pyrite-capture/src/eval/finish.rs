@@ -10,7 +10,7 @@ use super::{Evaluator, Frame};
 use crate::host::Object;
 use crate::live::live_slots;
 use crate::plan::{Break, Effect, End, FunctionRecipe, Plan, Recipe, RecipeId, Resume};
-use crate::source::{Check, Source};
+use crate::source::Source;
 use crate::value::{Derivation, Iterate, IteratorValue, Origin, Strictness, Value, View};
 
 /// Recipes under construction.
@@ -88,10 +88,11 @@ impl Evaluator<'_, '_> {
         }
         let place = |input: usize| kept.iter().position(|kept| *kept == input);
         let symbols =
-            self.symbols.iter().filter_map(|(name, input, dim)| Some((name.clone(), place(*input)?, *dim))).collect();
+            self.symbols.iter().map(|(name, input, dim)| (name.clone(), self.inputs[*input].1.clone(), *dim)).collect();
         Ok(Plan {
-            guards: std::mem::take(&mut self.guards),
-            state: self.host.global_state(),
+            env: self.calls.env().clone(),
+            guards: self.take_guards()?,
+            state: self.read_state(),
             inputs: kept.iter().map(|input| self.inputs[*input].1.clone()).collect(),
             graph: (op_count > 0 || !kitchen.outputs.is_empty()).then_some(graph),
             symbols,
@@ -165,7 +166,7 @@ impl Evaluator<'_, '_> {
         }
         for (variable, value) in std::mem::take(&mut self.context_variables) {
             // One that was set back is as it was.
-            let outside = self.host.context_variable(variable);
+            let outside = self.read_context_variable(variable).map(|seen| seen.object);
             let unchanged = match &value {
                 Value::Known(object, _) => outside == Some(*object),
                 other => origin_of(other).is_some_and(|origin| outside == Some(origin.object)),
@@ -174,7 +175,7 @@ impl Evaluator<'_, '_> {
                 effects.push(Effect::SetContextVariable(variable, self.recipe(kitchen, &value)?));
             }
         }
-        if self.grad != self.host.global_state().grad {
+        if self.grad != self.read_state().grad {
             effects.push(Effect::SetGrad(self.grad));
         }
         let mut all = std::mem::take(&mut kitchen.completions);
@@ -184,13 +185,7 @@ impl Evaluator<'_, '_> {
 
     /// Whether an object that exists has an attribute of its own.
     fn is_outside(&mut self, origin: &Origin, class: Object, name: &Rc<str>) -> bool {
-        let dict = self.host.instance_dict(origin.object);
-        let there = dict.and_then(|dict| self.host.dict_item(dict, name)).is_some()
-            || self.host.class_attribute(class, name).is_some();
-        if !there {
-            self.guard(&origin.source, Check::Lacks(name.clone()));
-        }
-        there
+        self.has_instance_item(origin, name) || self.class_item(class, name).is_some()
     }
 
     fn recipes_of(&mut self, kitchen: &mut Kitchen, values: &[Value]) -> Cooked<Vec<RecipeId>> {
@@ -290,7 +285,7 @@ impl Evaluator<'_, '_> {
                     View::Items => "items",
                 };
                 let class = self.library("builtins", "dict")?;
-                let method = self.host.class_attribute(class, method).ok_or("a missing method")?;
+                let method = self.class_item(class, method).ok_or("a missing method")?;
                 let dict = self.recipe(kitchen, &view.dict)?;
                 Recipe::Call(method, vec![dict], Vec::new())
             }
@@ -311,10 +306,15 @@ impl Evaluator<'_, '_> {
                 if code.is_some_and(|code| code.file.ends_with("_polyfills.py")) {
                     return Err("a function that stands for one of the library is alive".to_owned());
                 }
+                // A function may stand in one of its own cells: they are filled once it is there.
+                let mut unfilled = Vec::new();
                 let closure = if function.closure.is_empty() {
                     None
                 } else {
-                    let cells = self.recipes_of(kitchen, &function.closure.clone())?;
+                    let mut cells = Vec::with_capacity(function.closure.len());
+                    for cell in &function.closure {
+                        cells.push(self.cell_recipe(kitchen, cell, &mut unfilled)?);
+                    }
                     Some(kitchen.add(Recipe::Tuple(cells, None)))
                 };
                 let defaults = if function.defaults.is_empty() {
@@ -337,14 +337,20 @@ impl Evaluator<'_, '_> {
                 if !function.attributes.borrow().0.is_empty() {
                     return Err("a function with attributes is alive".to_owned());
                 }
-                Recipe::Function(Box::new(FunctionRecipe {
+                let name = function.name.clone().map(|name| self.recipe(kitchen, &name)).transpose()?;
+                let made = kitchen.add(Recipe::Function(Box::new(FunctionRecipe {
                     code: function.code,
                     globals: function.globals,
-                    name: function.name.clone().map(|name| self.recipe(kitchen, &name)).transpose()?,
+                    name,
                     defaults,
                     keyword_defaults,
                     closure,
-                }))
+                })));
+                if let Some(identity) = identity {
+                    kitchen.made.insert(identity, made);
+                }
+                self.fill_cells(kitchen, unfilled)?;
+                return Ok(made);
             }
             Value::Method(parts) => {
                 let (function, object) = (self.recipe(kitchen, &parts.0)?, self.recipe(kitchen, &parts.1)?);
@@ -359,17 +365,10 @@ impl Evaluator<'_, '_> {
                 receiver => Recipe::Attribute(self.recipe(kitchen, receiver)?, parts.1.clone()),
             },
             Value::Instance(instance) => return self.instance_recipe(kitchen, value, instance, identity),
-            Value::Cell(cell) => {
-                // Functions refer to the cells that hold them.
-                let made = kitchen.add(Recipe::Cell(None));
-                if let Some(identity) = identity {
-                    kitchen.made.insert(identity, made);
-                }
-                let contents = cell.contents.borrow().clone();
-                if let Some(contents) = contents {
-                    let contents = self.recipe(kitchen, &contents)?;
-                    kitchen.completions.push(Effect::SetCell(made, Some(contents)));
-                }
+            Value::Cell(_) => {
+                let mut unfilled = Vec::new();
+                let made = self.cell_recipe(kitchen, value, &mut unfilled)?;
+                self.fill_cells(kitchen, unfilled)?;
                 return Ok(made);
             }
             Value::Iterator(iterator) => {
@@ -386,6 +385,9 @@ impl Evaluator<'_, '_> {
                 Recipe::Call(self.library("builtins", "super")?, vec![class, object], Vec::new())
             }
             Value::Partial(partial) => {
+                if !partial.attributes.borrow().0.is_empty() {
+                    return Err("a partial function with attributes is alive".to_owned());
+                }
                 let mut args = vec![self.recipe(kitchen, &partial.function)?];
                 args.extend(self.recipes_of(kitchen, &partial.args)?);
                 let mut kwargs = Vec::new();
@@ -404,6 +406,35 @@ impl Evaluator<'_, '_> {
             Value::Null | Value::Known(..) | Value::Lazy(_) => return Err("nothing is alive".to_owned()),
         };
         Ok(kitchen.add(recipe))
+    }
+
+    /// The recipe of a cell; one that is made here is still to be filled.
+    fn cell_recipe(
+        &mut self,
+        kitchen: &mut Kitchen,
+        value: &Value,
+        unfilled: &mut Vec<(RecipeId, Value)>,
+    ) -> Cooked<RecipeId> {
+        let (Value::Cell(cell), Some(identity), None) = (value, value.identity(), origin_of(value)) else {
+            return self.recipe(kitchen, value);
+        };
+        if let Some(made) = kitchen.made.get(&identity) {
+            return Ok(*made);
+        }
+        let made = kitchen.add(Recipe::Cell(None));
+        kitchen.made.insert(identity, made);
+        if let Some(contents) = cell.contents.borrow().clone() {
+            unfilled.push((made, contents));
+        }
+        Ok(made)
+    }
+
+    fn fill_cells(&mut self, kitchen: &mut Kitchen, unfilled: Vec<(RecipeId, Value)>) -> Cooked<()> {
+        for (cell, contents) in unfilled {
+            let contents = self.recipe(kitchen, &contents)?;
+            kitchen.completions.push(Effect::SetCell(cell, Some(contents)));
+        }
+        Ok(())
     }
 
     /// Lets the capture end before the root's instruction that made this value.
@@ -482,7 +513,19 @@ impl Evaluator<'_, '_> {
                 let list = Value::List(list.clone());
                 Recipe::ListIterator(self.recipe(kitchen, &list)?, *place)
             }
-            Iterate::Items(items, place) => {
+            Iterate::Watched(container, items, place) if *place <= items.len() => {
+                // It goes on to watch its container, which therefore has to be as it was.
+                let changed = match container {
+                    Value::View(view) => is_changed(&view.dict),
+                    other => is_changed(other),
+                };
+                if changed || self.count(container).ok() != Some(items.len()) {
+                    self.end_before(std::ptr::from_ref(iterator).addr());
+                    return Err("an iterator over what has changed since is alive".to_owned());
+                }
+                Recipe::Advanced(self.recipe(kitchen, container)?, *place)
+            }
+            Iterate::Items(items, place) | Iterate::Watched(_, items, place) => {
                 let rest = items.get(*place..).unwrap_or_default().to_vec();
                 let rest = self.recipes_of(kitchen, &rest)?;
                 let list = kitchen.add(Recipe::List(rest));
@@ -516,6 +559,16 @@ impl Evaluator<'_, '_> {
     }
 }
 
+/// Whether a container that exists outside was changed.
+fn is_changed(value: &Value) -> bool {
+    match value {
+        Value::Dict(dict) => dict.changed.get(),
+        Value::Set(set) => set.changed.get(),
+        Value::Deque(deque) => deque.changed.get(),
+        _ => false,
+    }
+}
+
 /// Whether an iterator takes its items from a generator.
 fn holds_generator(value: &Value) -> bool {
     let Value::Iterator(iterator) = value else { return false };
@@ -523,6 +576,6 @@ fn holds_generator(value: &Value) -> bool {
         Iterate::Generator(_) => true,
         Iterate::Enumerate(inner, _) | Iterate::Filter(_, inner) => holds_generator(inner),
         Iterate::Zip(inner, _) | Iterate::Map(_, inner) => inner.iter().any(holds_generator),
-        Iterate::List(..) | Iterate::Items(..) | Iterate::Count(..) => false,
+        Iterate::List(..) | Iterate::Items(..) | Iterate::Watched(..) | Iterate::Count(..) => false,
     }
 }

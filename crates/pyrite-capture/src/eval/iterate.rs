@@ -18,7 +18,11 @@ impl Evaluator<'_, '_> {
             Value::Tuple(tuple) => Ok(Value::iterator(Iterate::Items(tuple.items.clone(), 0))),
             Value::Deque(_) | Value::Dict(_) | Value::View(_) | Value::Set(_) => {
                 let items = self.items_of(value)?;
-                Ok(Value::iterator(Iterate::Items(items, 0)))
+                let iterator = Value::iterator(Iterate::Watched(value.clone(), items, 0));
+                if let Some(identity) = iterator.identity() {
+                    self.made_at.insert(identity, self.root);
+                }
+                Ok(iterator)
             }
             Value::Members(instance) => {
                 let members = self.members_of(&instance.clone())?;
@@ -34,11 +38,24 @@ impl Evaluator<'_, '_> {
                     let names = fields.iter().map(|(name, _)| self.text(name)).collect();
                     return Ok(Value::iterator(Iterate::Items(names, 0)));
                 }
-                if self.host.class_attribute(class, "__iter__").is_some() {
+                if self.class_item(class, "__iter__").is_some() {
                     let method = self.class_attribute_of(value, class, &"__iter__".into())?;
-                    return self.call(&method, Vec::new(), Vec::new());
+                    let iterator = self.call(&method, Vec::new(), Vec::new())?;
+                    let iterates = match &iterator {
+                        Value::Iterator(_) => true,
+                        Value::Instance(made) => self.class_item(made.class, "__next__").is_some(),
+                        Value::Known(..) => return Err(self.stop("an iterator that is not understood")),
+                        _ => false,
+                    };
+                    if !iterates {
+                        let Value::Known(of, _) = self.class_of(&iterator)? else { return Err(self.stop("a class")) };
+                        let of = self.short_name(of);
+                        let message = format!("iter() returned non-iterator of type '{of}'");
+                        return Err(self.raise("TypeError", &message));
+                    }
+                    return Ok(iterator);
                 }
-                if self.host.class_attribute(class, "__getitem__").is_some()
+                if self.class_item(class, "__getitem__").is_some()
                     && let Some(iterator) = self.call_polyfill("sequence_iterator", vec![value.clone()], Vec::new())?
                 {
                     return Ok(iterator);
@@ -46,6 +63,10 @@ impl Evaluator<'_, '_> {
                 let name = self.host.class_name(class);
                 let name = name.rsplit('.').next().unwrap_or_default();
                 Err(self.raise("TypeError", &format!("'{name}' object is not iterable")))
+            }
+            Value::Known(object, Some(source)) if self.host.kind(*object) == Kind::FrozenSet => {
+                let items = self.read_order(*object, source).into_iter().map(|item| Value::Known(item, None)).collect();
+                Ok(Value::iterator(Iterate::Items(items, 0)))
             }
             Value::Known(object, _) => match self.host.kind(*object) {
                 Kind::Plain | Kind::Tuple | Kind::NamedTuple | Kind::FrozenSet | Kind::Class => {
@@ -56,7 +77,7 @@ impl Evaluator<'_, '_> {
                         return Err(self.stop("a very long iteration"));
                     }
                     let items = self.host.call(tuple, &[*object], &[]).map_err(|r| self.raised(r))?;
-                    let items = self.host.items(items).into_iter().map(|item| Value::Known(item, None)).collect();
+                    let items = self.constant_items(items).into_iter().map(|item| Value::Known(item, None)).collect();
                     Ok(Value::iterator(Iterate::Items(items, 0)))
                 }
                 Kind::None | Kind::Bool | Kind::Int => {
@@ -103,6 +124,10 @@ impl Evaluator<'_, '_> {
     fn advance(&mut self, iterator: &Rc<IteratorValue>) -> Run<Result<Value, Value>> {
         enum Step {
             Item(Value),
+            /// An item of a container that had so many when the iteration began.
+            Watched(Value, usize, Value),
+            /// The end of such a container.
+            Ended(Value, usize),
             End,
             Inner(Iterate),
         }
@@ -121,6 +146,17 @@ impl Evaluator<'_, '_> {
                 Some(item) => {
                     *place += 1;
                     Step::Item(item.clone())
+                }
+                None => Step::End,
+            },
+            Iterate::Watched(container, items, place) => match items.get(*place) {
+                Some(item) => {
+                    *place += 1;
+                    Step::Watched(container.clone(), items.len(), item.clone())
+                }
+                None if *place == items.len() => {
+                    *place += 1;
+                    Step::Ended(container.clone(), items.len())
                 }
                 None => Step::End,
             },
@@ -145,6 +181,14 @@ impl Evaluator<'_, '_> {
                     self.changed.push(Value::Iterator(iterator.clone()));
                 }
                 return self.force(&item).map(Ok);
+            }
+            Step::Watched(container, length, item) => {
+                self.check_unchanged(&container, length)?;
+                return self.force(&item).map(Ok);
+            }
+            Step::Ended(container, length) => {
+                self.check_unchanged(&container, length)?;
+                return Ok(Err(self.none()));
             }
             Step::End => return Ok(Err(self.none())),
             Step::Inner(inner) => inner,
@@ -193,8 +237,23 @@ impl Evaluator<'_, '_> {
                     Err(stop) => Err(stop),
                 }
             }
-            Iterate::Generator(None) | Iterate::List(..) | Iterate::Items(..) => Ok(Err(self.none())),
+            Iterate::Generator(None) | Iterate::List(..) | Iterate::Items(..) | Iterate::Watched(..) => {
+                Ok(Err(self.none()))
+            }
         }
+    }
+
+    /// Raises where a container has grown or shrunk while it is iterated over, as Python does.
+    fn check_unchanged(&mut self, container: &Value, length: usize) -> Run<()> {
+        if self.count(container)? == length {
+            return Ok(());
+        }
+        let message = match container {
+            Value::Set(_) => "Set changed size during iteration",
+            Value::Deque(_) => "deque mutated during iteration",
+            _ => "dictionary changed size during iteration",
+        };
+        Err(self.raise("RuntimeError", message))
     }
 
     /// What tells Python that an iterator has ended, with what a generator returned.
@@ -223,6 +282,7 @@ impl Evaluator<'_, '_> {
         if handler.push_place {
             frame.push(Value::Known(self.host.int(frame.place as i64 - 1), None));
         }
+        self.give_context(&frame, &exception, false)?;
         frame.push(exception);
         frame.place = handler.target;
         match self.run_frame(&mut frame)? {

@@ -118,7 +118,7 @@ impl Evaluator<'_, '_> {
             let items = self.items_of(&args[0])?;
             let plain: Option<Vec<Object>> = items.iter().map(|item| self.plain(item)).collect();
             if let Some(plain) = plain {
-                let method = self.host.attribute(object, name).map_err(|r| self.raised(r))?;
+                let method = self.constant(object, name)?;
                 let tuple = self.host.tuple(&plain);
                 return self
                     .host
@@ -159,7 +159,7 @@ impl Evaluator<'_, '_> {
                 };
                 named.push((self.host.str(key), value));
             }
-            let method = self.host.attribute(object, name).map_err(|r| self.raised(r))?;
+            let method = self.constant(object, name)?;
             let result = self.host.call(method, &plain, &named).map_err(|r| self.raised(r))?;
             return Ok(self.opened(result));
         }
@@ -174,16 +174,10 @@ impl Evaluator<'_, '_> {
     fn context_variable_method(&mut self, variable: Object, name: &str, args: &[Value]) -> Run<Value> {
         let before = match self.context_variables.iter().find(|(known, _)| *known == variable) {
             Some((_, value)) => Some(value.clone()),
-            None => {
-                let source = Rc::new(crate::source::Source::ContextVariable(variable));
-                match self.host.context_variable(variable) {
-                    Some(held) => Some(self.wrap(held, &source)?),
-                    None => {
-                        self.guard(&source, crate::source::Check::Nothing);
-                        None
-                    }
-                }
-            }
+            None => match self.read_context_variable(variable) {
+                Some(held) => Some(self.admit(&held)?),
+                None => None,
+            },
         };
         match (name, args, before) {
             ("get", _, Some(value)) => Ok(value),
@@ -217,10 +211,12 @@ impl Evaluator<'_, '_> {
     /// An object that a pure function made: it is nobody else's, so it may be opened.
     pub(super) fn opened(&mut self, object: Object) -> Value {
         match self.host.kind(object) {
-            Kind::List => Value::list(self.host.items(object).into_iter().map(|item| self.opened(item)).collect()),
-            Kind::Tuple => Value::tuple(self.host.items(object).into_iter().map(|item| self.opened(item)).collect()),
+            Kind::List => Value::list(self.constant_items(object).into_iter().map(|item| self.opened(item)).collect()),
+            Kind::Tuple => {
+                Value::tuple(self.constant_items(object).into_iter().map(|item| self.opened(item)).collect())
+            }
             Kind::NamedTuple => {
-                let items = self.host.items(object).into_iter().map(|item| self.opened(item)).collect();
+                let items = self.constant_items(object).into_iter().map(|item| self.opened(item)).collect();
                 let class = Some(self.host.class_of(object));
                 Value::Tuple(Rc::new(TupleValue { items, class, origin: None }))
             }
@@ -349,6 +345,7 @@ impl Evaluator<'_, '_> {
 
     fn dict_method(&mut self, dict: &Value, name: &Rc<str>, args: Vec<Value>, kwargs: Keywords) -> Run<Value> {
         let none = self.none();
+        let option = |name: &str| kwargs.iter().find(|(key, _)| &**key == name).map(|(_, value)| value.clone());
         match (&**name, args.as_slice()) {
             ("get", [key, default @ ..]) if default.len() <= 1 => match self.dict_get(dict, key)? {
                 Some(value) => Ok(value),
@@ -366,7 +363,7 @@ impl Evaluator<'_, '_> {
                 }
             },
             ("pop", [key, default @ ..]) => {
-                let hashed = self.key(key)?;
+                let hashed = self.key_of_dict(dict, key)?;
                 match self.change_entries(dict, |entries| entries.remove(hashed))? {
                     Some((_, value)) => self.force(&value),
                     None => match default.first() {
@@ -379,13 +376,22 @@ impl Evaluator<'_, '_> {
                     },
                 }
             }
-            ("popitem", []) => {
-                let last = match dict {
-                    Value::Dict(held) => held.entries.borrow().iter().next_back().map(|(key, _, _)| *key),
+            ("popitem", rest) if rest.len() <= 1 => {
+                let at_end = rest.first().cloned().or_else(|| option("last"));
+                let at_end = at_end.map_or(Ok(true), |at_end| self.truth(&at_end))?;
+                self.count(dict)?;
+                let chosen = match dict {
+                    Value::Dict(held) if at_end => held.entries.borrow().iter().next_back().map(|(key, _, _)| *key),
+                    Value::Dict(held) => held.entries.borrow().iter().next().map(|(key, _, _)| *key),
                     _ => None,
                 };
-                let Some(last) = last else { return Err(self.raise("KeyError", "popitem(): dictionary is empty")) };
-                let removed = self.change_entries(dict, |entries| entries.remove(last))?;
+                let Some(chosen) = chosen else {
+                    let ordered = self.class_of(dict)?;
+                    let ordered = matches!(&ordered, Value::Known(class, _) if self.is_ordered(*class));
+                    let message = if ordered { "dictionary is empty" } else { "popitem(): dictionary is empty" };
+                    return Err(self.raise("KeyError", message));
+                };
+                let removed = self.change_entries(dict, |entries| entries.remove(chosen))?;
                 let (key, value) = removed.ok_or_else(|| self.stop("an entry that is gone"))?;
                 let value = self.force(&value)?;
                 Ok(Value::tuple(vec![key, value]))
@@ -406,13 +412,15 @@ impl Evaluator<'_, '_> {
                 let pairs = self.dict_pairs(dict)?;
                 self.new_dict_like(dict, pairs)
             }
-            ("move_to_end", [key, ..]) => {
-                let hashed = self.key(key)?;
-                self.change_entries(dict, |entries| {
-                    if let Some((named, value)) = entries.remove(hashed) {
-                        entries.set(hashed, named, value);
-                    }
-                })?;
+            ("move_to_end", [key, rest @ ..]) if rest.len() <= 1 => {
+                let last = rest.first().cloned().or_else(|| option("last"));
+                let last = last.map_or(Ok(true), |last| self.truth(&last))?;
+                let hashed = self.key_of_dict(dict, key)?;
+                if !self.change_entries(dict, |entries| entries.move_to_end(hashed, last))? {
+                    let class = self.host.member("builtins", "KeyError");
+                    let class = class.ok_or_else(|| self.stop("KeyError is missing"))?;
+                    return Err(Stop::Raise(self.exception(class, vec![key.clone()])));
+                }
                 Ok(none)
             }
             ("__getitem__", [key]) => self.get_item(dict, key),
@@ -430,13 +438,26 @@ impl Evaluator<'_, '_> {
         }
     }
 
+    /// Whether a class is `collections.OrderedDict`, or derived from it.
+    pub(super) fn is_ordered(&self, class: Object) -> bool {
+        let ordered = self.host.member("collections", "OrderedDict");
+        ordered.is_some_and(|ordered| self.host.derives(class, ordered))
+    }
+
+    fn key_of_dict(&mut self, dict: &Value, key: &Value) -> Run<crate::value::Key> {
+        match dict {
+            Value::Dict(held) => self.key_in(&held.entries, key),
+            Value::Set(held) => self.key_in(&held.entries, key),
+            _ => self.key(key),
+        }
+    }
+
     fn new_dict_like(&mut self, dict: &Value, pairs: Vec<(Value, Value)>) -> Run<Value> {
         let Value::Dict(held) = dict else { return self.new_dict(pairs) };
         if let Some(class) = held.class
             && self.host.container_kind(class).is_some()
         {
-            let ordered = self.host.member("collections", "OrderedDict");
-            if ordered.is_some_and(|ordered| self.host.is_subclass(class, ordered)) {
+            if self.is_ordered(class) {
                 return Err(self.stop("a copy of a dictionary of its own class"));
             }
             return self.new_dict(pairs);
@@ -452,7 +473,7 @@ impl Evaluator<'_, '_> {
         match (&**name, args.as_slice()) {
             ("add", [value]) => self.set_add(set, value.clone()).map(|()| none),
             ("discard" | "remove", [value]) => {
-                let key = self.key(value)?;
+                let key = self.key_of_dict(set, value)?;
                 let removed = self.change_entries(set, |entries| entries.remove(key))?;
                 if removed.is_none() && &**name == "remove" {
                     let class = self.host.member("builtins", "KeyError");
@@ -464,9 +485,7 @@ impl Evaluator<'_, '_> {
             ("clear", []) => self.change_entries(set, super::super::value::Entries::clear).map(|()| none),
             ("update", more) => {
                 for more in more {
-                    for item in self.items_of(more)? {
-                        self.set_add(set, item)?;
-                    }
+                    self.set_update(set, more)?;
                 }
                 Ok(none)
             }
@@ -606,6 +625,13 @@ impl Evaluator<'_, '_> {
                 Ok(unknown.map_or_else(|| self.bool(false), |unknown| Value::Known(unknown, None)))
             }
             ("with_traceback", [_]) => Ok(object.clone()),
+            ("add_note", [text]) if instance.exception => {
+                let held = instance.attributes.borrow().get("__notes__").cloned().flatten();
+                let notes = held.unwrap_or_else(|| Value::list(Vec::new()));
+                self.list_append(&notes, text.clone())?;
+                self.keep_attribute(&instance, object, &"__notes__".into(), Some(notes));
+                Ok(self.none())
+            }
             ("__str__", []) => self.text_of(object, false),
             _ => Err(self.stop(format!("the method {name} of {}", self.describe(object)))),
         }
@@ -650,7 +676,7 @@ impl Evaluator<'_, '_> {
             let tuple = self.host.tuple(&plain);
             let order = self.host.call(order, &[tuple], &[]).map_err(|r| self.raised(r))?;
             let places: Vec<usize> =
-                self.host.items(order).iter().filter_map(|o| self.host.as_int(*o)).map(|i| i as usize).collect();
+                self.constant_items(order).iter().filter_map(|o| self.host.as_int(*o)).map(|i| i as usize).collect();
             let mut sorted: Vec<Value> = places.iter().map(|place| keyed[*place].1.clone()).collect();
             if reverse {
                 sorted.reverse();

@@ -6,7 +6,7 @@
 //! left.
 //!
 //! Invariants: an instruction either completes or leaves no trace (by beginning anew); everything that is read from
-//! outside is guarded or cannot change; the number of steps and the depth of calls are bounded.
+//! outside is read in [`outside`], which records it; the number of steps and the depth of calls are bounded.
 
 mod arguments;
 mod attribute;
@@ -23,6 +23,7 @@ mod iterate;
 mod methods;
 mod newer;
 mod numbers;
+mod outside;
 mod step;
 mod tensor;
 mod views;
@@ -35,10 +36,10 @@ use pyrite_reader::Calls;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::code::Code;
-use crate::host::{GlobalState, Host, Object, Raised};
+use crate::host::{GlobalState, Host, Object, World};
 use crate::opcode::{Op, Version};
 use crate::plan::{Break, Plan};
-use crate::source::{Check, Guard, Source};
+use crate::source::Source;
 use crate::value::Value;
 
 /// Why evaluation stops.
@@ -137,13 +138,14 @@ const MAX_DEPTH: usize = 120;
 
 pub(crate) struct Evaluator<'a, 'c> {
     host: &'a dyn Host,
+    outside: outside::Outside<'a>,
     calls: &'a mut Calls<'c>,
     settings: &'a Settings,
     entry: &'a Entry,
-    guards: Vec<Guard>,
-    guarded: FxHashSet<(Rc<Source>, u8)>,
     /// The objects from outside that were looked at.
     known: FxHashMap<Object, Value>,
+    /// The `__dict__`s of the objects that were looked at.
+    keepers: FxHashSet<Object>,
     inputs: Vec<(NodeId, Rc<Source>, Object)>,
     /// What was changed outside, in order of the first change.
     changed: Vec<Value>,
@@ -174,6 +176,12 @@ pub(crate) struct Evaluator<'a, 'c> {
     root: (usize, usize),
     /// Where generators, and views of the attributes of objects, were made: they cannot be made again.
     made_at: FxHashMap<usize, (usize, usize)>,
+    /// What is being handled at this point.
+    handled: Option<Value>,
+    /// What is being handled in the frames that called the one that is evaluated, the innermost last.
+    handled_outside: Vec<Option<Value>>,
+    /// Where to end before an instruction of the root other than the one that is evaluated.
+    end_at: Option<(usize, usize)>,
     /// Where an exception that the root handles was last raised.
     last_raise: (usize, usize),
     /// Where the root's exceptions that are being handled were raised, the innermost last.
@@ -182,17 +190,23 @@ pub(crate) struct Evaluator<'a, 'c> {
     loops_over_generator: bool,
     /// Where to end instead, because what is alive at the end that was tried cannot be made again.
     earlier: Option<(usize, usize)>,
+    /// The lists that iterators from outside go over.
+    iterated: FxHashSet<Object>,
+    /// Whether an iterator from outside goes over a dictionary, which it does not name.
+    iterates_over_dict: bool,
+    /// The storages of tensors whose attribute `data` was read, and by which instruction of the root.
+    data_read: Vec<(pyrite_ir::StorageId, (usize, usize))>,
     /// Whether autocast was on at any point: types of results are known only when the graph is lowered.
     autocasted: bool,
 }
 
 /// Captures a frame.
-pub fn capture(host: &dyn Host, entry: &Entry, settings: &Settings) -> Result<Plan, Skipped> {
+pub fn capture(world: &dyn World, entry: &Entry, settings: &Settings) -> Result<Plan, Skipped> {
     let mut limit: Option<Limit> = None;
     // A second run ends where the first could not go on, further ones before what cannot be left there.
     for _ in 0..MAX_RUNS {
         let result = pyrite_reader::write_calls(pyrite_ops::registry(), |calls| {
-            let mut evaluator = Evaluator::new(host, calls, settings, entry, limit.clone());
+            let mut evaluator = Evaluator::new(world, calls, settings, entry, limit.clone());
             evaluator.run()
         });
         match result {
@@ -215,22 +229,22 @@ enum Ended {
 
 impl<'a, 'c> Evaluator<'a, 'c> {
     fn new(
-        host: &'a dyn Host,
+        world: &'a dyn World,
         calls: &'a mut Calls<'c>,
         settings: &'a Settings,
         entry: &'a Entry,
         limit: Option<Limit>,
     ) -> Self {
-        let state = host.global_state();
+        let state = world.global_state();
         let grad = state.grad;
         Self {
-            host,
+            host: world,
+            outside: outside::Outside::new(world),
             calls,
             settings,
             entry,
-            guards: Vec::new(),
-            guarded: FxHashSet::default(),
             known: FxHashMap::default(),
+            keepers: FxHashSet::default(),
             inputs: Vec::new(),
             changed: Vec::new(),
             globals: Vec::new(),
@@ -248,10 +262,16 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             autocasts: Vec::new(),
             root: (0, 0),
             made_at: FxHashMap::default(),
+            handled: None,
+            handled_outside: Vec::new(),
+            end_at: None,
             last_raise: (0, 0),
             raised_at: Vec::new(),
             loops_over_generator: false,
             earlier: None,
+            iterated: FxHashSet::default(),
+            iterates_over_dict: false,
+            data_read: Vec::new(),
             autocasted: false,
         }
     }
@@ -315,7 +335,8 @@ impl<'a, 'c> Evaluator<'a, 'c> {
                         Stop::Raise(exception) => (format!("the frame raises {}", self.describe(&exception)), None),
                     };
                     let why = Break { reason, hint, stack: self.trace.clone() };
-                    return Err(Ended::At(Limit { step: self.root.0, last: place, why }));
+                    let (step, last) = self.end_at.unwrap_or((self.root.0, place));
+                    return Err(Ended::At(Limit { step, last, why }));
                 }
             }
         }
@@ -338,6 +359,9 @@ impl<'a, 'c> Evaluator<'a, 'c> {
         if self.trace.len() > MAX_DEPTH {
             return Err(self.stop("calls are nested too deeply to be followed"));
         }
+        self.handled_outside.push(self.handled.clone());
+        let handled = self.handled.clone();
+        self.handled = self.handled_now(frame);
         self.trace.push((frame.code.file.clone(), frame.code.first_line, frame.code.name.clone()));
         let outcome = loop {
             match self.step_or_handle(frame) {
@@ -346,6 +370,8 @@ impl<'a, 'c> Evaluator<'a, 'c> {
                 Err(stop) => break Err(stop),
             }
         };
+        self.handled_outside.pop();
+        self.handled = handled;
         // A break keeps the trace: it says where.
         if !matches!(outcome, Err(Stop::Break(..))) {
             self.trace.pop();
@@ -359,7 +385,11 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             return Err(self.stop("the frame takes too many steps to be followed"));
         }
         let place = frame.place;
-        match self.step(frame) {
+        let stepped = match self.step(frame) {
+            Err(Stop::Raise(exception)) => self.give_context(frame, &exception, false).and(Err(Stop::Raise(exception))),
+            other => other,
+        };
+        match stepped {
             Err(Stop::Raise(exception)) => match frame.code.handler(place).copied() {
                 Some(handler) => {
                     frame.stack.truncate(handler.depth);
@@ -390,11 +420,6 @@ impl<'a, 'c> Evaluator<'a, 'c> {
         Stop::Break(reason.into(), Some(hint.into()))
     }
 
-    /// What a real object raised.
-    pub(crate) fn raised(&self, raised: Raised) -> Stop {
-        Stop::Raise(Value::Known(raised.0, None))
-    }
-
     /// Raises one of Python's own exceptions.
     pub(crate) fn raise(&self, class: &str, message: &str) -> Stop {
         let Some(class) = self.host.member("builtins", class) else { return self.stop(message) };
@@ -420,28 +445,6 @@ impl<'a, 'c> Evaluator<'a, 'c> {
     /// `None`.
     pub(crate) fn none(&self) -> Value {
         Value::Known(self.host.none(), None)
-    }
-
-    /// Assumes something of an object from outside.
-    pub(crate) fn guard(&mut self, source: &Rc<Source>, check: Check) {
-        if matches!(**source, Source::Fixed(_)) {
-            return;
-        }
-        let tag = match &check {
-            Check::Is(_) => 0,
-            Check::Class(..) => 1,
-            Check::Equal(_) => 2,
-            Check::Length(_) => 3,
-            Check::Keys(_) => 4,
-            Check::Code(_) => 5,
-            Check::Tensor(..) => 6,
-            Check::Nothing => 7,
-            Check::Lacks(_) | Check::Same(_) | Check::Differs(_) | Check::Compares(..) => 255,
-        };
-        if tag == 255 || self.guarded.insert((source.clone(), tag)) {
-            let line = self.trace.last().map(|(file, line, _)| (file.clone(), *line));
-            self.guards.push(Guard { source: source.clone(), check, line });
-        }
     }
 
     /// A short text for messages.

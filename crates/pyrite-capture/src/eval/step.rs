@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::{Evaluator, Frame, Outcome, Run};
 use crate::code::Instruction;
 use crate::opcode::{BINARY, COMPARE, Op};
-use crate::source::{Check, Source};
+use crate::source::Source;
 use crate::value::{CellValue, FunctionValue, Iterate, Value};
 
 impl Frame {
@@ -315,9 +315,7 @@ impl Evaluator<'_, '_> {
             Op::SetUpdate => {
                 let more = frame.pop();
                 let set = frame.peek(arg);
-                for item in self.items_of(&more)? {
-                    self.set_add(&set, item)?;
-                }
+                self.set_update(&set, &more)?;
             }
             Op::DictUpdate | Op::DictMerge => {
                 let more = frame.pop();
@@ -333,7 +331,20 @@ impl Evaluator<'_, '_> {
             }
             Op::UnpackSequence => {
                 let value = frame.pop();
-                let items = self.items_of(&value)?;
+                let items = match &value {
+                    // One more than is wanted is asked for, and no further ones.
+                    Value::Iterator(_) | Value::Instance(_) => {
+                        let iterator = self.iterator(&value)?;
+                        let mut items = Vec::with_capacity(arg);
+                        while items.len() <= arg
+                            && let Some(item) = self.next(&iterator)?
+                        {
+                            items.push(item);
+                        }
+                        items
+                    }
+                    _ => self.items_of(&value)?,
+                };
                 self.check_count(items.len(), arg)?;
                 frame.stack.extend(items.into_iter().rev());
             }
@@ -376,7 +387,7 @@ impl Evaluator<'_, '_> {
                 frame.push(length);
             }
             Op::KwNames => {
-                let names = self.host.items(frame.code.consts[arg]);
+                let names = self.constant_items(frame.code.consts[arg]);
                 frame.keywords = names.iter().filter_map(|name| self.host.as_str(*name)).collect();
             }
             Op::Call => self.call_instruction(frame, arg)?,
@@ -462,7 +473,8 @@ impl Evaluator<'_, '_> {
                 let before = frame.handled.last().cloned().flatten();
                 frame.push(before.unwrap_or_else(|| self.none()));
                 frame.push(exception.clone());
-                frame.handled.push(Some(exception));
+                frame.handled.push(Some(exception.clone()));
+                self.handled = Some(exception);
                 if self.trace.len() == 1 {
                     self.raised_at.push(self.last_raise);
                 }
@@ -470,6 +482,7 @@ impl Evaluator<'_, '_> {
             Op::PopExcept => {
                 frame.pop();
                 frame.handled.pop();
+                self.handled = self.handled_now(frame);
                 if self.trace.len() == 1 {
                     self.raised_at.pop();
                 }
@@ -507,11 +520,11 @@ impl Evaluator<'_, '_> {
                 frame.push(value);
             }
             Op::MatchMapping => {
-                let found = matches!(frame.top(), Value::Dict(_));
+                let found = self.matches_abstractly(&frame.top(), "Mapping")?;
                 frame.push(self.bool(found));
             }
             Op::MatchSequence => {
-                let found = matches!(frame.top(), Value::List(_) | Value::Tuple(_));
+                let found = self.matches_abstractly(&frame.top(), "Sequence")?;
                 frame.push(self.bool(found));
             }
             Op::MatchKeys => {
@@ -565,30 +578,42 @@ impl Evaluator<'_, '_> {
 
     fn load_global(&mut self, frame: &Frame, index: usize) -> Run<Value> {
         let name = &frame.code.names[index];
-        if let Some((_, _, set)) = self.globals.iter().find(|(d, n, _)| *d == frame.globals && n == name) {
-            return match set {
-                Some(value) => Ok(value.clone()),
-                None => Err(self.raise("NameError", &format!("name '{name}' is not defined"))),
-            };
-        }
-        let in_root = frame.globals == self.entry.globals;
-        let source = Rc::new(if in_root {
-            Source::Global(name.clone())
-        } else {
-            Source::Key(Rc::new(Source::Fixed(frame.globals)), self.host.str(name))
-        });
-        if let Some(object) = self.host.dict_item(frame.globals, name) {
-            return self.wrap(object, &source);
-        }
-        match self.host.dict_item(frame.builtins, name) {
-            Some(object) => {
-                if in_root {
-                    self.guard(&source, Check::Nothing);
+        let set = self.globals.iter().find(|(d, n, _)| *d == frame.globals && n == name);
+        match set.map(|(_, _, value)| value.clone()) {
+            Some(Some(value)) => return Ok(value),
+            // A global that was removed uncovers the builtin.
+            Some(None) => {}
+            None => {
+                if let Some(found) = self.read_global(frame.globals, name) {
+                    return self.admit(&found);
                 }
-                self.wrap(object, &Rc::new(Source::Builtin(name.clone())))
             }
-            None => Err(self.raise("NameError", &format!("name '{name}' is not defined"))),
         }
+        match self.read_builtin(frame.builtins, name) {
+            Some(found) => self.admit(&found),
+            None => {
+                let stop = self.raise("NameError", &format!("name '{name}' is not defined"));
+                if let super::Stop::Raise(Value::Instance(error)) = &stop {
+                    error.attributes.borrow_mut().set(&"name".into(), Some(self.text(name)));
+                }
+                Err(stop)
+            }
+        }
+    }
+
+    /// Whether a value is a mapping or a sequence to a pattern.
+    fn matches_abstractly(&mut self, value: &Value, name: &str) -> Run<bool> {
+        match value {
+            Value::Tensor(_) | Value::Iterator(_) | Value::Symbol(_) | Value::Number(_) => return Ok(false),
+            Value::Known(object, _) if self.host.as_str(*object).is_some() => return Ok(false),
+            _ => {}
+        }
+        let Value::Known(class, _) = self.class_of(value)? else { return Err(self.stop("a pattern")) };
+        if matches!(&*self.host.class_name(class), "builtins.str" | "builtins.bytes" | "builtins.bytearray") {
+            return Ok(false);
+        }
+        let base = self.host.member("collections.abc", name).ok_or_else(|| self.stop("a missing class"))?;
+        Ok(self.is_subclass(class, base))
     }
 
     fn set_global(&mut self, globals: crate::host::Object, name: &Rc<str>, value: Option<Value>) {

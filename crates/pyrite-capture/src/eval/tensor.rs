@@ -81,7 +81,7 @@ impl Evaluator<'_, '_> {
         }
         match self.host.kind(object) {
             Kind::Tuple | Kind::NamedTuple => {
-                let items = self.host.items(object);
+                let items = self.constant_items(object);
                 items.into_iter().map(|item| self.known_to_graph(item)).collect::<Run<Vec<V>>>().map(GraphValue::List)
             }
             _ => {
@@ -340,6 +340,14 @@ impl Evaluator<'_, '_> {
 
     /// Refuses a write to an input that autograd watches: whether torch allows it depends on the mode it is done in.
     fn check_written(&mut self, value: &Value) -> Run<()> {
+        if let Value::Tensor(tensor) = value {
+            // Autograd does not see such a write, which a graph cannot tell it: all of it runs in Python.
+            let storage = self.tensor_meta(tensor.node)?.storage;
+            if let Some((_, read)) = self.data_read.iter().find(|(known, _)| *known == storage) {
+                self.end_at = Some(*read);
+                return Err(self.stop("a write to the attribute data of a tensor"));
+            }
+        }
         if let Value::Tensor(tensor) = value
             && tensor.origin.is_some()
             && self.tensor_meta(tensor.node)?.requires_grad
@@ -411,6 +419,9 @@ impl Evaluator<'_, '_> {
             "dtype" | "device" | "T" | "mT" | "H" | "mH" | "real" | "imag" | "data" => {
                 self.stamp();
                 let result = self.calls.attribute(&GraphValue::Tensor(node), name).map_err(|r| self.refused(&r))?;
+                if &**name == "data" && self.grad && self.requires_grad(value).unwrap_or(true) {
+                    self.data_read.push((self.tensor_meta(node)?.storage, self.root));
+                }
                 self.result(&result, None)
             }
             "requires_grad" => {
@@ -443,22 +454,18 @@ impl Evaluator<'_, '_> {
                 let Value::Known(class, _) = self.class_of(value)? else {
                     return Err(self.stop("a tensor without a class"));
                 };
-                match self.host.class_attribute(class, name) {
+                match self.class_item(class, name) {
                     Some(_) => Ok(Value::Bound(Rc::new((value.clone(), name.clone())))),
-                    None => match &tensor.origin {
+                    None => {
                         // What the user hung on a tensor.
-                        Some(origin)
-                            if self
-                                .host
-                                .instance_dict(origin.object)
-                                .is_some_and(|dict| self.host.dict_item(dict, name).is_some()) =>
+                        if let Some(origin) = &tensor.origin
+                            && let Some(found) = self.read_instance_item(origin.object, &origin.source, name)
                         {
-                            let found = self.host.attribute(origin.object, name).map_err(|r| self.raised(r))?;
-                            let source = crate::source::Source::Attribute(origin.source.clone(), name.clone());
-                            self.wrap(found, &Rc::new(source))
+                            return self.admit(&found);
                         }
-                        _ => Err(self.raise("AttributeError", &format!("'Tensor' object has no attribute '{name}'"))),
-                    },
+                        let message = format!("'Tensor' object has no attribute '{name}'");
+                        Err(self.no_attribute(Some(value), name, &message))
+                    }
                 }
             }
         }
@@ -725,7 +732,7 @@ impl Evaluator<'_, '_> {
         let parts = match key {
             Value::Tuple(tuple) => tuple.items.clone(),
             Value::Known(object, _) if matches!(self.host.kind(*object), Kind::Tuple) => {
-                self.host.items(*object).into_iter().map(|item| Value::Known(item, None)).collect()
+                self.constant_items(*object).into_iter().map(|item| Value::Known(item, None)).collect()
             }
             other => vec![other.clone()],
         };
@@ -743,7 +750,7 @@ impl Evaluator<'_, '_> {
                         if self.host.class_name(self.host.class_of(*object)) == "builtins.slice" =>
                     {
                         let mut part = |name: &str| {
-                            let found = self.host.attribute(*object, name).map_err(|r| self.raised(r))?;
+                            let found = self.constant(*object, name)?;
                             self.known_to_graph(found)
                         };
                         let parts = [part("start")?, part("stop")?, part("step")?];

@@ -23,11 +23,6 @@ impl Evaluator<'_, '_> {
         }
     }
 
-    /// An item of a container that nobody has looked at.
-    fn lazy(&self, object: Object, source: Source) -> Value {
-        Value::Lazy(Rc::new(Origin { object, source: Rc::new(source) }))
-    }
-
     /// The value of an object from outside, which is guarded by what it is.
     pub(super) fn wrap(&mut self, object: Object, source: &Rc<Source>) -> Run<Value> {
         let kind = self.host.kind(object);
@@ -66,13 +61,6 @@ impl Evaluator<'_, '_> {
         Ok(value)
     }
 
-    fn guard_class(&mut self, origin: &Origin) -> Object {
-        let class = self.host.class_of(origin.object);
-        let version = self.host.class_version(class);
-        self.guard(&origin.source, Check::Class(class, version));
-        class
-    }
-
     fn describe_object(&mut self, kind: Kind, origin: Origin) -> Run<Value> {
         let object = origin.object;
         let source = origin.source.clone();
@@ -87,20 +75,14 @@ impl Evaluator<'_, '_> {
             }
             Kind::Tuple | Kind::NamedTuple => {
                 let class = self.guard_class(&origin);
-                let items = self.host.items(object);
-                self.guard(&source, Check::Length(items.len()));
-                let items =
-                    items.iter().enumerate().map(|(i, item)| self.lazy(*item, Source::Index(source.clone(), i)));
+                let items = self.read_items(object, &source).into_iter().map(|item| self.lazily(item));
                 let class = (kind == Kind::NamedTuple).then_some(class);
                 Value::Tuple(Rc::new(TupleValue { items: items.collect(), class, origin: Some(origin) }))
             }
             Kind::List => {
                 let class = self.guard_class(&origin);
                 let class = Some(class).filter(|class| Some(*class) != self.host.member("builtins", "list"));
-                let items = self.host.items(object);
-                self.guard(&source, Check::Length(items.len()));
-                let items =
-                    items.iter().enumerate().map(|(i, item)| self.lazy(*item, Source::Index(source.clone(), i)));
+                let items = self.read_items(object, &source).into_iter().map(|item| self.lazily(item));
                 let items = RefCell::new(items.collect());
                 Value::List(Rc::new(ListValue { items, class, origin: Some(origin), changed: Cell::new(false) }))
             }
@@ -109,13 +91,10 @@ impl Evaluator<'_, '_> {
                 self.wrap_deque(origin)?
             }
             Kind::Dict => self.wrap_dict(origin)?,
+            Kind::Proxy => self.wrap_proxy(origin)?,
             Kind::Set => {
-                // The object itself may change: it is compared with what it is now.
-                let class = self.host.class_of(object);
-                let snapshot = self.host.call(class, &[object], &[]).map_err(|r| self.raised(r))?;
-                self.guard(&source, Check::Equal(snapshot));
                 let mut entries = Entries::default();
-                for item in self.host.items(object) {
+                for item in self.read_members(&origin)? {
                     let value = Value::Known(item, None);
                     let key = self.key(&value)?;
                     entries.set(key, value.clone(), value);
@@ -131,11 +110,8 @@ impl Evaluator<'_, '_> {
             Kind::Function => self.wrap_function(origin)?,
             Kind::Method => {
                 self.guard_class(&origin);
-                let (function, receiver) =
-                    self.host.method(object).ok_or_else(|| self.stop("a method without its parts"))?;
-                let of = |name: &str| Rc::new(Source::Attribute(source.clone(), name.into()));
-                let function = self.wrap(function, &of("__func__"))?;
-                let receiver = self.wrap(receiver, &of("__self__"))?;
+                let parts = self.read_method(&origin).ok_or_else(|| self.stop("a method without its parts"))?;
+                let (function, receiver) = (self.admit(&parts.0)?, self.admit(&parts.1)?);
                 if let (Value::Context(_), Value::Function(function)) = (&receiver, &function)
                     && let Some(code) = self.host.code(function.code)
                 {
@@ -145,41 +121,38 @@ impl Evaluator<'_, '_> {
             }
             Kind::Partial => {
                 self.guard_class(&origin);
-                let (function, args, kwargs) =
-                    self.host.partial(object).ok_or_else(|| self.stop("a partial function without its parts"))?;
-                let of = |name: &str| Rc::new(Source::Attribute(source.clone(), name.into()));
-                let function = self.wrap(function, &of("func"))?;
-                self.guard(&of("args"), Check::Length(args.len()));
-                let args = args
-                    .iter()
-                    .enumerate()
-                    .map(|(i, arg)| self.wrap(*arg, &Rc::new(Source::Index(of("args"), i))))
-                    .collect::<Run<_>>()?;
-                self.guard(&of("keywords"), Check::Keys(kwargs.iter().map(|(key, _)| *key).collect()));
-                let kwargs = kwargs
-                    .iter()
-                    .map(|(key, arg)| {
-                        let value = self.wrap(*arg, &Rc::new(Source::Key(of("keywords"), *key)))?;
-                        let name = self.host.as_str(*key).ok_or_else(|| self.stop("a keyword that is no text"))?;
-                        Ok((name, value))
-                    })
-                    .collect::<Run<_>>()?;
-                Value::Partial(Rc::new(PartialValue { function, args, kwargs, origin: Some(origin) }))
+                let parts = self.read_partial(&origin)?;
+                let parts = parts.ok_or_else(|| self.stop("a partial function without its parts"))?;
+                let function = self.admit(&parts.function)?;
+                let args = parts.args.iter().map(|arg| self.admit(arg)).collect::<Run<_>>()?;
+                let kwargs = parts.kwargs.into_iter();
+                let kwargs = kwargs.map(|(name, arg)| Ok((name, self.admit(&arg)?))).collect::<Run<_>>()?;
+                Value::Partial(Rc::new(PartialValue {
+                    function,
+                    args,
+                    kwargs,
+                    attributes: RefCell::default(),
+                    origin: Some(origin),
+                }))
             }
             Kind::Iterator => {
                 self.guard_class(&origin);
-                let items = self.host.items(object);
-                self.guard(&source, Check::Length(items.len()));
-                let items: Vec<Value> = items
-                    .iter()
-                    .enumerate()
-                    .map(|(i, item)| self.lazy(*item, Source::Index(source.clone(), i)))
-                    .collect();
+                match self.iterated_by(object) {
+                    Some(lists) => self.iterated.extend(lists),
+                    None => self.iterates_over_dict = true,
+                }
+                let items = self.read_items(object, &source).into_iter().map(|item| self.lazily(item)).collect();
                 let state = RefCell::new(Iterate::Items(items, 0));
                 Value::Iterator(Rc::new(IteratorValue { state, origin: Some(origin), taken: Cell::new(0) }))
             }
             Kind::TorchModule | Kind::Instance => {
                 let class = self.guard_class(&origin);
+                if let Some(keeper) = self.keeper_of_attributes(object) {
+                    if self.known.contains_key(&keeper) {
+                        return Err(self.stop("an object whose __dict__ is looked at in another way, too"));
+                    }
+                    self.keepers.insert(keeper);
+                }
                 if let Some(context) = self.wrap_context(class, &origin)? {
                     return Ok(context);
                 }
@@ -214,23 +187,24 @@ impl Evaluator<'_, '_> {
     }
 
     fn wrap_dict(&mut self, origin: Origin) -> Run<Value> {
-        if origin.object == self.entry.globals {
-            return Err(self.stop("the dictionary of globals"));
-        }
-        let source = origin.source.clone();
         let class = self.guard_class(&origin);
-        let pairs = self.host.entries(origin.object);
-        self.guard(&source, Check::Keys(pairs.iter().map(|(key, _)| *key).collect()));
         let mut entries = Entries::default();
-        for (key, value) in pairs {
+        for (key, value) in self.read_entries(&origin) {
             let named = Value::Known(key, None);
+            // The names of a module are read and written by its functions, too.
+            if self.host.as_str(key).is_some_and(|name| matches!(&*name, "__builtins__" | "__spec__")) {
+                return Err(self.stop("a dictionary of globals"));
+            }
             let hashed = self.key(&named)?;
-            entries.set(hashed, named, self.lazy(value, Source::Key(source.clone(), key)));
+            entries.set(hashed, named, self.lazily(value));
+        }
+        if self.keepers.contains(&origin.object) {
+            return Err(self.stop("the __dict__ of an object that is looked at in another way, too"));
         }
         let is_plain = Some(class) == self.host.member("builtins", "dict");
         let default = if self.host.class_name(class) == "collections.defaultdict" {
-            let factory = self.host.attribute(origin.object, "default_factory").map_err(|r| self.raised(r))?;
-            Some(self.wrap(factory, &Rc::new(Source::Attribute(source.clone(), "default_factory".into())))?)
+            let factory = self.read_attribute(origin.object, &origin.source, "default_factory")?;
+            Some(self.admit(&factory)?)
         } else {
             None
         };
@@ -239,35 +213,44 @@ impl Evaluator<'_, '_> {
             class: (!is_plain).then_some(class),
             default,
             origin: Some(origin),
-            changed: Cell::new(false),
+            ..DictValue::default()
+        })))
+    }
+
+    /// What a `types.MappingProxyType` shows, which somebody else may change: the dictionary itself, to be read only.
+    fn wrap_proxy(&mut self, origin: Origin) -> Run<Value> {
+        self.guard_class(&origin);
+        let shown = self.read_proxied(&origin).ok_or_else(|| self.stop("a proxy of a mapping that is no dict"))?;
+        if self.host.kind(shown.object) != Kind::Dict {
+            return Err(self.stop("a proxy of a mapping that is no dict"));
+        }
+        let shown = self.admit(&shown)?;
+        let class = self.host.class_of(origin.object);
+        let entries = Entries::default();
+        let behind = Some(shown);
+        Ok(Value::Dict(Rc::new(DictValue {
+            entries: RefCell::new(entries),
+            class: Some(class),
+            origin: Some(origin),
+            behind,
+            ..DictValue::default()
         })))
     }
 
     fn wrap_function(&mut self, origin: Origin) -> Run<Value> {
-        let source = origin.source.clone();
-        let parts = self.host.function(origin.object).ok_or_else(|| self.stop("a function without its parts"))?;
-        // A function that stands in a module stays the same object; one that is passed around is often made anew.
-        let stable = matches!(*source, Source::Global(_) | Source::ClassItem(..) | Source::Fixed(_))
-            || matches!(&*source, Source::Key(base, _) | Source::Attribute(base, _) if matches!(**base, Source::Fixed(_)));
-        if stable {
-            self.guard(&source, Check::Is(origin.object));
-        } else {
-            self.guard(&source, Check::Code(parts.code));
-        }
-        let of = |name: &str| Rc::new(Source::Attribute(source.clone(), name.into()));
+        let parts = self.read_function(&origin).ok_or_else(|| self.stop("a function without its parts"))?;
+        let of = |name: &str| Rc::new(Source::Attribute(origin.source.clone(), name.into()));
+        let lazy = |object: Object, source: Source| Value::Lazy(Rc::new(Origin { object, source: Rc::new(source) }));
         let defaults = of("__defaults__");
-        let defaults = parts
-            .defaults
-            .iter()
-            .enumerate()
-            .map(|(i, value)| self.lazy(*value, Source::Index(defaults.clone(), i)))
-            .collect();
+        let defaults =
+            parts.defaults.iter().enumerate().map(|(i, value)| lazy(*value, Source::Index(defaults.clone(), i)));
+        let defaults = defaults.collect();
         let keywords = of("__kwdefaults__");
         let keyword_defaults = parts
             .keyword_defaults
             .iter()
             .filter_map(|(key, value)| {
-                Some((self.host.as_str(*key)?, self.lazy(*value, Source::Key(keywords.clone(), *key))))
+                Some((self.host.as_str(*key)?, lazy(*value, Source::Key(keywords.clone(), *key))))
             })
             .collect();
         let cells = of("__closure__");
@@ -310,13 +293,9 @@ impl Evaluator<'_, '_> {
         let Value::Cell(cell) = cell else { return Err(self.stop("a free variable without its cell")) };
         if !cell.loaded.get() {
             if let Some(origin) = &cell.origin {
-                let source = Rc::new(Source::Contents(origin.source.clone()));
-                match self.host.cell_contents(origin.object) {
-                    Some(object) => {
-                        let value = self.wrap(object, &source)?;
-                        *cell.contents.borrow_mut() = Some(value);
-                    }
-                    None => self.guard(&source, Check::Nothing),
+                if let Some(seen) = self.read_cell(origin) {
+                    let value = self.admit(&seen)?;
+                    *cell.contents.borrow_mut() = Some(value);
                 }
             }
             cell.loaded.set(true);
@@ -358,7 +337,7 @@ impl Evaluator<'_, '_> {
 
     fn wrap_tensor(&mut self, origin: Origin) -> Run<Value> {
         let facts =
-            self.host.tensor(origin.object).ok_or_else(|| self.stop("a tensor of a kind that cannot be captured"))?;
+            self.read_tensor(origin.object).ok_or_else(|| self.stop("a tensor of a kind that cannot be captured"))?;
         let mut meta = facts.meta;
         // Inputs that share memory share a storage in the graph: the host says which do.
         let place = self.inputs.len();
@@ -449,7 +428,7 @@ impl Evaluator<'_, '_> {
     pub(super) fn input_name(&self, source: &Source) -> String {
         let mut name: String = match source {
             Source::Local(_, name) | Source::Closure(_, name) | Source::Global(name) => format!("l_{name}_"),
-            Source::Contents(base) | Source::Referent(base) => self.input_name(base),
+            Source::Contents(base) | Source::Referent(base) | Source::Proxied(base) => self.input_name(base),
             Source::InstanceItem(base, name) | Source::Attribute(base, name) => match &**name {
                 // What torch's modules keep is named as the user reads it.
                 "_parameters" | "_buffers" | "_modules" => self.input_name(base),
@@ -460,9 +439,11 @@ impl Evaluator<'_, '_> {
                 let key = self.host.as_str(*key).unwrap_or_else(|| "item".into());
                 format!("{}{key}_", self.input_name(base))
             }
-            Source::Builtin(_) | Source::ClassItem(..) | Source::ContextVariable(_) | Source::Fixed(_) => {
-                "arg_".to_owned()
-            }
+            Source::Builtin(_)
+            | Source::ClassItem(..)
+            | Source::ContextVariable(_)
+            | Source::Asked(_)
+            | Source::Fixed(_) => "arg_".to_owned(),
         };
         name.retain(|c| c.is_ascii_alphanumeric() || c == '_');
         name

@@ -158,8 +158,12 @@ impl Job<'_, '_> {
         let sources = places_of(&plan, &walk);
         let by_torch = program.as_ref().is_some_and(|program| program.bind(py).is_instance_of::<TorchProgram>());
         let contract = plan.graph.as_ref().map(Contract::of_sizes).unwrap_or_default();
+        let symbols = plan.symbols.iter();
+        let symbols = symbols.filter_map(|(name, source, dim)| Some((name.clone(), walk.place_of(source)?, *dim)));
         let kept = Kept {
             contract,
+            symbols: symbols.collect(),
+            constraints: plan.env.constraints(),
             config: Arc::downgrade(config),
             _keep: objects_of(py, &plan),
             walk,

@@ -17,7 +17,7 @@ use pyrite_sym::SymInt;
 use rustc_hash::FxHashMap;
 
 use super::again::Snapshot;
-use super::objects::{bound, instance_dict};
+use super::objects::{PyODict_Type, bound, instance_dict, is_ordered};
 use crate::bridge::{Shim, dtype_of};
 
 /// After so many failures of its guards, an integer of a module counts as one that changes.
@@ -60,6 +60,8 @@ pub(super) enum Step {
     ClassItem(Py<PyAny>, Py<PyAny>),
     Referent,
     ContextVariable(Py<PyAny>),
+    Asked(Py<PyAny>),
+    Proxied,
     Fixed(Py<PyAny>),
 }
 
@@ -74,6 +76,8 @@ pub(super) enum Test {
     Tensor(Box<TensorTest>),
     Lacks(Py<PyAny>),
     Nothing,
+    Something,
+    Unchanged(u32),
     Same(usize),
     Differs(usize),
     Compares(i32, Py<PyAny>, bool),
@@ -206,6 +210,8 @@ impl Walk {
             Source::Key(base, key) => (self.place(py, base), Step::Key(object(key))),
             Source::ClassItem(class, name) => (usize::MAX, Step::ClassItem(object(class), text(name))),
             Source::ContextVariable(variable) => (usize::MAX, Step::ContextVariable(object(variable))),
+            Source::Asked(question) => (usize::MAX, Step::Asked(object(question))),
+            Source::Proxied(base) => (self.place(py, base), Step::Proxied),
             Source::Fixed(fixed) => (usize::MAX, Step::Fixed(object(fixed))),
         };
         let place = self.nodes.len();
@@ -225,6 +231,8 @@ impl Walk {
             Check::Code(code) => Test::Code(object(code)),
             Check::Lacks(name) => Test::Lacks(pyo3::types::PyString::intern(py, name).into_any().unbind()),
             Check::Nothing => Test::Nothing,
+            Check::Something => Test::Something,
+            Check::Unchanged(version) => Test::Unchanged(*version),
             Check::Same(other) => Test::Same(self.place(py, other)),
             Check::Differs(other) => Test::Differs(self.place(py, other)),
             Check::Compares(order, other, outcome) => {
@@ -384,6 +392,8 @@ impl Walk {
                     ffi::PyContextVar_Get(variable.as_ptr(), std::ptr::null_mut(), &raw mut value);
                     own(value)
                 }
+                Step::Asked(question) => own(ffi::PyObject_CallNoArgs(question.as_ptr())),
+                Step::Proxied => proxied(parent),
                 Step::Fixed(object) => object.as_ptr(),
             }
         }
@@ -416,9 +426,20 @@ impl Walk {
                     };
                     size == *length as isize
                 }
+                Test::Keys(keys) if ffi::PyAnySet_CheckExact(object) != 0 => {
+                    let members = Bound::from_borrowed_ptr(py, object).try_iter();
+                    let members = members.and_then(std::iter::Iterator::collect::<PyResult<Vec<_>>>);
+                    members.is_ok_and(|members| {
+                        members.len() == keys.len()
+                            && members.iter().zip(keys).all(|(member, wanted)| equals(member.as_ptr(), wanted.as_ptr()))
+                    })
+                }
                 Test::Keys(keys) => {
                     if ffi::PyDict_Check(object) == 0 || ffi::PyDict_Size(object) != keys.len() as isize {
                         return false;
+                    }
+                    if let Some(found) = ordered_keys(&Bound::from_borrowed_ptr(py, object)) {
+                        return found.iter().zip(keys).all(|(key, wanted)| equals(key.as_ptr(), wanted.as_ptr()));
                     }
                     let (mut place, mut key, mut value) = (0, std::ptr::null_mut(), std::ptr::null_mut());
                     for wanted in keys {
@@ -438,6 +459,8 @@ impl Walk {
                     dict.is_null() || ffi::PyDict_Contains(dict, name.as_ptr()) == 0
                 }
                 Test::Nothing => object.is_null(),
+                Test::Something => !object.is_null(),
+                Test::Unchanged(version) => (*object.cast::<ffi::PyTypeObject>()).tp_version_tag == *version,
                 Test::Tensor(test) => self.tensor_holds(py, test, object),
                 Test::Compares(order, other, outcome) => {
                     ffi::PyFloat_CheckExact(object) != 0
@@ -591,7 +614,37 @@ fn memory_order(meta: &Meta) -> Vec<usize> {
     order
 }
 
-/// Whether two plain objects have one class and are equal. Floats are when their bits are.
+/// The keys of an `OrderedDict`, or of one of a class derived from it, in its own order; nothing for other objects. The
+/// dictionary behind it keeps another order once a key was moved.
+pub(super) fn ordered_keys<'py>(object: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
+    // SAFETY: the object is live; the iterator of the class itself runs no code of derived ones.
+    unsafe {
+        if !is_ordered(object.as_ptr()) {
+            return None;
+        }
+        let iterator = (*(&raw const PyODict_Type)).tp_iter?(object.as_ptr());
+        let iterator = Bound::from_owned_ptr_or_opt(object.py(), iterator)?;
+        iterator.try_iter().ok()?.collect::<PyResult<Vec<_>>>().ok()
+    }
+}
+
+/// The dictionary that a `types.MappingProxyType` shows, borrowed from it; null for other objects and mappings.
+///
+/// # Safety
+/// The object is live.
+pub(super) unsafe fn proxied(object: Raw) -> Raw {
+    // SAFETY: what a proxy shows stands right behind the head of its object.
+    unsafe {
+        if ffi::Py_TYPE(object) != &raw mut ffi::PyDictProxy_Type {
+            return std::ptr::null_mut();
+        }
+        let shown = *object.cast::<u8>().add(size_of::<ffi::PyObject>()).cast::<Raw>();
+        if !shown.is_null() && ffi::PyDict_Check(shown) != 0 { shown } else { std::ptr::null_mut() }
+    }
+}
+
+/// Whether two plain objects have one class and are equal. Floats are when their bits are. Objects of a class of the
+/// user's are only equal to themselves: no code of theirs is asked.
 ///
 /// # Safety
 /// Both are live.
@@ -601,11 +654,20 @@ unsafe fn equals(left: Raw, right: Raw) -> bool {
         if left == right {
             return true;
         }
-        if ffi::Py_TYPE(left) != ffi::Py_TYPE(right) {
+        let class = ffi::Py_TYPE(left);
+        if class != ffi::Py_TYPE(right) {
             return false;
         }
         if ffi::PyFloat_CheckExact(left) != 0 {
             return ffi::PyFloat_AS_DOUBLE(left).to_bits() == ffi::PyFloat_AS_DOUBLE(right).to_bits();
+        }
+        if ffi::PyTuple_CheckExact(left) != 0 {
+            let length = ffi::PyTuple_GET_SIZE(left);
+            return length == ffi::PyTuple_GET_SIZE(right)
+                && (0..length).all(|i| equals(ffi::PyTuple_GET_ITEM(left, i), ffi::PyTuple_GET_ITEM(right, i)));
+        }
+        if ffi::PyType_GetFlags(class) & ffi::Py_TPFLAGS_HEAPTYPE != 0 {
+            return false;
         }
         match ffi::PyObject_RichCompareBool(left, right, ffi::Py_EQ) {
             1 => true,

@@ -21,7 +21,7 @@ use super::compile::Job;
 use super::functions::Mapping;
 use super::guards::{Found, Frame, take_found};
 use super::records::Watch;
-use super::store::{CodeState, Kept, Miss, global_state};
+use super::store::{CodeState, Kept, Miss, global_state, is_watched};
 
 type Raw = *mut ffi::PyObject;
 type Evaluate = unsafe extern "C" fn(*mut ffi::PyThreadState, *mut u8, i32) -> Raw;
@@ -382,6 +382,10 @@ fn run_frame<'py>(
     };
     state.refresh();
     if state.is_given_up(config) {
+        return Ok(None);
+    }
+    // Modes and transformations see the calls of torch's functions as they are written.
+    if is_watched(py)? {
         return Ok(None);
     }
     let mut miss = Miss::default();

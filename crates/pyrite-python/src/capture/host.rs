@@ -10,12 +10,12 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyCFunction, PyComplex, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PyModule};
 use pyo3::types::{PyRange, PySet, PySlice, PyString, PyTuple, PyType};
-use pyrite_capture::Host;
 use pyrite_capture::code::{Code, RawCode, decode};
 use pyrite_capture::host::{
-    Descriptor, FunctionParts, Given, GlobalState, Kind, Made, Object, Precedence, Raised, TensorFacts,
+    Changes, Descriptor, FunctionParts, Given, GlobalState, Kind, Made, Object, Precedence, Raised, TensorFacts,
 };
 use pyrite_capture::opcode::Version;
+use pyrite_capture::{Host, World};
 use pyrite_ir::{Device, Meta, NodeId, StorageId, Value};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{Complex64, DType, MemoryFormat};
@@ -42,6 +42,7 @@ struct Library {
     enumeration: Py<PyAny>,
     property: Py<PyAny>,
     method: Py<PyAny>,
+    proxy: Py<PyAny>,
     operators: (Py<PyAny>, Py<PyAny>),
     numpy_scalar: Option<Py<PyAny>>,
     numpy_functions: Vec<Py<PyAny>>,
@@ -75,7 +76,6 @@ fn library(py: Python<'_>) -> PyResult<&'static Library> {
         }
         plain.push(class("builtins", "ellipsis").or_else(|_| class("types", "EllipsisType"))?);
         plain.push(class("types", "NotImplementedType")?);
-        plain.push(class("types", "MappingProxyType")?);
         let mut descriptors = Vec::new();
         for (name, kind) in [
             ("MemberDescriptorType", "slot"),
@@ -100,6 +100,7 @@ fn library(py: Python<'_>) -> PyResult<&'static Library> {
             enumeration: class("enum", "EnumMeta")?,
             property: class("builtins", "property")?,
             method: class("types", "MethodType")?,
+            proxy: class("types", "MappingProxyType")?,
             operators: (class("torch._ops", "OpOverload")?, class("torch._ops", "OpOverloadPacket")?),
             numpy_scalar: class("numpy", "generic").ok(),
             numpy_functions: [class("numpy", "sqrt"), class("numpy", "prod")]
@@ -207,6 +208,9 @@ impl<'py> Python3<'py> {
         if is(&library.deque) {
             return Kind::Deque;
         }
+        if is(&library.proxy) {
+            return Kind::Proxy;
+        }
         if object.is_exact_instance_of::<PySet>() {
             return Kind::Set;
         }
@@ -285,7 +289,7 @@ impl<'py> Python3<'py> {
             return if named { Kind::NamedTuple } else { Kind::Opaque };
         }
         let name = class.name().map(|name| name.to_string()).unwrap_or_default();
-        if is_iterator(&name) {
+        if iterators(self.py).of(class.as_type_ptr()).is_some() {
             return if remaining_count(object).is_some() { Kind::Iterator } else { Kind::Opaque };
         }
         // SAFETY: the class is live.
@@ -500,47 +504,96 @@ pub unsafe fn iterator_item(iterator: Raw, index: usize) -> Raw {
     let py = unsafe { Python::assume_attached() };
     // SAFETY: as above.
     let iterator = unsafe { Bound::from_borrowed_ptr(py, iterator) };
-    let item = remaining(&iterator).ok().and_then(|items| items.get_item(index).ok());
+    let item = remaining(&iterator).and_then(|items| items.get_item(index).ok());
     item.map_or(std::ptr::null_mut(), Bound::into_ptr)
 }
 
-/// How many items a container has, or an iterator has not given out yet; -1 when it does not say.
+/// How many items a container of Python's own has, or one of its iterators has not given out yet; -1 for other objects,
+/// whose own code would have to say it.
 ///
 /// # Safety
 /// The object is live and the interpreter held.
 pub unsafe fn length_of(object: Raw) -> isize {
     // SAFETY: the caller gives a live object and holds the interpreter.
     let object = unsafe { Bound::from_borrowed_ptr(Python::assume_attached(), object) };
-    let class = object.get_type();
-    let iterates = class.name().is_ok_and(|name| name.to_str().is_ok_and(is_iterator));
-    if iterates {
+    let class = object.get_type().as_type_ptr();
+    let known = iterators(object.py());
+    if known.of(class).is_some() {
         return remaining_count(&object).map_or(-1, |count| count as isize);
     }
-    object.len().map_or(-1, |length| length as isize)
+    // SAFETY: the object is live; the length of a deque or set is told by C code.
+    let native = class as usize == known.deque || unsafe { ffi::PyAnySet_CheckExact(object.as_ptr()) } != 0;
+    if native { object.len().map_or(-1, |length| length as isize) } else { -1 }
 }
 
 /// Longer iterators are not looked into.
 const MANY: usize = 64;
 
-/// Whether iterators of a class of this name can be looked into without advancing them.
-fn is_iterator(class: &str) -> bool {
-    let over_sequences = ["list_iterator", "tuple_iterator", "range_iterator", "list_reverseiterator"];
-    let over_dicts = ["dict_keyiterator", "dict_valueiterator", "dict_itemiterator"];
-    over_sequences.contains(&class) || over_dicts.contains(&class) || ["zip", "enumerate"].contains(&class)
+/// How an iterator of Python's own can be looked into without advancing it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Iterates {
+    /// It says what it goes over, and where it stands.
+    Sequence,
+    /// The same, from the end on.
+    Reversed,
+    /// It gives a list of what it has not given out yet.
+    Dict,
+    Zip,
+    Enumerate,
+}
+
+/// The classes of iterators of Python's own, by their addresses: a class of the user's may have the same name.
+struct Iterators {
+    known: Vec<(usize, Iterates)>,
+    deque: usize,
+}
+
+impl Iterators {
+    fn of(&self, class: *mut ffi::PyTypeObject) -> Option<Iterates> {
+        self.known.iter().find(|(known, _)| *known == class as usize).map(|(_, iterates)| *iterates)
+    }
+}
+
+static ITERATORS: PyOnceLock<Iterators> = PyOnceLock::new();
+
+fn iterators(py: Python<'_>) -> &'static Iterators {
+    ITERATORS.get_or_init(py, || {
+        const MADE: [(&str, Iterates); 9] = [
+            ("iter([])", Iterates::Sequence),
+            ("iter(())", Iterates::Sequence),
+            ("iter(range(0))", Iterates::Sequence),
+            ("reversed([])", Iterates::Reversed),
+            ("iter({})", Iterates::Dict),
+            ("iter({}.values())", Iterates::Dict),
+            ("iter({}.items())", Iterates::Dict),
+            ("zip()", Iterates::Zip),
+            ("enumerate([])", Iterates::Enumerate),
+        ];
+        let class = |text: &str| -> Option<usize> {
+            let text = std::ffi::CString::new(text).ok()?;
+            Some(py.eval(&text, None, None).ok()?.get_type().as_type_ptr() as usize)
+        };
+        let known = MADE.iter().filter_map(|(text, iterates)| Some((class(text)?, *iterates))).collect();
+        let deque = py.import("collections").and_then(|module| module.getattr("deque"));
+        Iterators { known, deque: deque.map_or(0, |deque| deque.as_ptr() as usize) }
+    })
+}
+
+/// What an iterator of Python's own says it would be made again from.
+fn reduced<'py>(iterator: &Bound<'py, PyAny>) -> Option<Bound<'py, PyTuple>> {
+    iterator.call_method0("__reduce__").ok()?.cast_into::<PyTuple>().ok()
 }
 
 /// The iterators that a `zip` or `enumerate` goes over; nothing for others.
 fn inner_iterators<'py>(iterator: &Bound<'py, PyAny>) -> Option<(Vec<Bound<'py, PyAny>>, Bound<'py, PyAny>)> {
     let class = iterator.get_type();
-    let name = class.name().ok()?;
-    let reduced = || iterator.call_method0("__reduce__").ok()?.get_item(1).ok();
-    match name.to_str().ok()? {
-        "zip" => {
-            let inner = reduced()?.try_iter().ok()?.collect::<PyResult<Vec<_>>>().ok()?;
+    match iterators(iterator.py()).of(class.as_type_ptr())? {
+        Iterates::Zip => {
+            let inner = reduced(iterator)?.get_item(1).ok()?.try_iter().ok()?.collect::<PyResult<Vec<_>>>().ok()?;
             Some((inner, class.into_any()))
         }
-        "enumerate" => {
-            let parts = reduced()?;
+        Iterates::Enumerate => {
+            let parts = reduced(iterator)?.get_item(1).ok()?;
             Some((vec![parts.get_item(0).ok()?], parts.get_item(1).ok()?))
         }
         _ => None,
@@ -549,43 +602,82 @@ fn inner_iterators<'py>(iterator: &Bound<'py, PyAny>) -> Option<(Vec<Bound<'py, 
 
 /// How many items an iterator has not given out yet, if it can be looked into.
 fn remaining_count(iterator: &Bound<'_, PyAny>) -> Option<usize> {
+    let known = iterators(iterator.py());
     let count = match inner_iterators(iterator) {
         Some((inner, _)) => {
             let simple = |inner: &Bound<'_, PyAny>| {
-                let class = inner.get_type();
-                let name = class.name().ok()?.to_string();
-                is_iterator(&name).then(|| remaining_count(inner)).flatten()
+                known.of(inner.get_type().as_type_ptr()).and_then(|_| remaining_count(inner))
             };
             let counts = inner.iter().map(simple).collect::<Option<Vec<usize>>>()?;
             // One that is strict, which it says in a third part, raises in the end unless all are equally long.
-            let strict = iterator.call_method0("__reduce__").and_then(|parts| parts.len()).is_ok_and(|count| count > 2);
+            let strict = reduced(iterator).is_some_and(|parts| parts.len() > 2);
             if strict && counts.iter().any(|count| *count != counts[0]) {
                 return None;
             }
             counts.into_iter().min()?
         }
-        None => iterator.call_method0("__length_hint__").ok()?.extract().ok()?,
+        None => {
+            let count = iterator.call_method0("__length_hint__").ok()?.extract().ok()?;
+            if count > MANY || remaining(iterator)?.len() != count {
+                return None;
+            }
+            count
+        }
     };
     (count <= MANY).then_some(count)
 }
 
-/// What an iterator has not given out yet.
-fn remaining<'py>(iterator: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+/// The lists and tuples that an iterator goes over; nothing where it goes over a dictionary.
+fn iterated_lists<'py>(iterator: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
+    if let Some((inner, _)) = inner_iterators(iterator) {
+        let lists = inner.iter().map(iterated_lists).collect::<Option<Vec<_>>>()?;
+        return Some(lists.into_iter().flatten().collect());
+    }
+    match iterators(iterator.py()).of(iterator.get_type().as_type_ptr())? {
+        Iterates::Sequence | Iterates::Reversed => {
+            let over = reduced(iterator)?.get_item(1).ok()?;
+            Some(over.try_iter().ok()?.flatten().collect())
+        }
+        _ => None,
+    }
+}
+
+/// What an iterator has not given out yet; nothing when only code of the user's could tell.
+fn remaining<'py>(iterator: &Bound<'py, PyAny>) -> Option<Bound<'py, PyList>> {
     let py = iterator.py();
     if let Some((inner, start)) = inner_iterators(iterator) {
-        let lists = inner.iter().map(remaining).collect::<PyResult<Vec<_>>>()?;
-        let builtins = py.import("builtins")?;
+        let lists = inner.iter().map(remaining).collect::<Option<Vec<_>>>()?;
+        let builtins = py.import("builtins").ok()?;
         let again = if start.is_instance_of::<PyInt>() {
-            builtins.getattr("enumerate")?.call1((&lists[0], start))?
+            builtins.getattr("enumerate").ok()?.call1((&lists[0], start)).ok()?
         } else {
-            builtins.getattr("zip")?.call1(PyTuple::new(py, lists)?)?
+            builtins.getattr("zip").ok()?.call1(PyTuple::new(py, lists).ok()?).ok()?
         };
-        let items: Vec<Bound<'py, PyAny>> = again.try_iter()?.collect::<PyResult<_>>()?;
-        return PyList::new(py, items);
+        let items: Vec<Bound<'py, PyAny>> = again.try_iter().ok()?.collect::<PyResult<_>>().ok()?;
+        return PyList::new(py, items).ok();
     }
-    let copy = py.import("copy")?.call_method1("copy", (iterator,))?;
-    let items: Vec<Bound<'py, PyAny>> = copy.try_iter()?.collect::<PyResult<_>>()?;
-    PyList::new(iterator.py(), items)
+    let kind = iterators(py).of(iterator.get_type().as_type_ptr())?;
+    let parts = reduced(iterator)?;
+    let over = parts.get_item(1).ok()?;
+    if over.len().ok()? == 0 {
+        return Some(PyList::empty(py));
+    }
+    let over = over.get_item(0).ok()?;
+    let place = parts.get_item(2).ok().and_then(|place| place.extract::<isize>().ok());
+    let native = over.is_exact_instance_of::<PyList>()
+        || over.is_exact_instance_of::<PyTuple>()
+        || over.is_exact_instance_of::<PyRange>()
+        || over.is_exact_instance_of::<PyString>();
+    if !native {
+        return None;
+    }
+    let items: Vec<Bound<'py, PyAny>> = over.try_iter().ok()?.collect::<PyResult<_>>().ok()?;
+    let items: Vec<Bound<'py, PyAny>> = match (kind, place) {
+        (Iterates::Reversed, Some(place)) => items.into_iter().take((place + 1).max(0) as usize).rev().collect(),
+        (Iterates::Sequence, place) => items.into_iter().skip(place.unwrap_or(0).max(0) as usize).collect(),
+        _ => items,
+    };
+    PyList::new(py, items).ok()
 }
 
 impl Host for Python3<'_> {
@@ -740,36 +832,6 @@ impl Host for Python3<'_> {
         self.made(call())
     }
 
-    fn attribute(&self, object: Object, name: &str) -> Made {
-        self.made(self.bound(object).getattr(name))
-    }
-
-    fn class_attribute(&self, class: Object, name: &str) -> Option<Object> {
-        let name = PyString::intern(self.py, name);
-        // SAFETY: the class is live, the result is borrowed from it.
-        let found = unsafe { super::objects::_PyType_Lookup(class.0 as *mut ffi::PyTypeObject, name.as_ptr()) };
-        if found.is_null() {
-            // SAFETY: an error may have been set by a failed lookup.
-            unsafe { ffi::PyErr_Clear() };
-            return None;
-        }
-        // SAFETY: as above.
-        Some(self.keep(&unsafe { Bound::from_borrowed_ptr(self.py, found) }))
-    }
-
-    fn class_attribute_after(&self, object_of: Object, class: Object, name: &str) -> Option<Object> {
-        let order = self.bound(object_of).getattr("__mro__").ok()?;
-        let order = order.cast::<PyTuple>().ok()?;
-        let place = order.iter().position(|base| base.as_ptr() as usize == class.0)?;
-        for base in order.iter().skip(place + 1) {
-            let found = base.getattr("__dict__").and_then(|dict| dict.get_item(name));
-            if let Ok(found) = found {
-                return Some(self.keep(&found));
-            }
-        }
-        None
-    }
-
     fn descriptor(&self, attribute: Object) -> Descriptor {
         let object = self.bound(attribute);
         let class = object.get_type();
@@ -819,39 +881,6 @@ impl Host for Python3<'_> {
         }
     }
 
-    fn instance_dict(&self, object: Object) -> Option<Object> {
-        // SAFETY: the object is live; a new reference or null with an error.
-        unsafe {
-            let dict = ffi::PyObject_GenericGetDict(object.0 as Raw, std::ptr::null_mut());
-            if dict.is_null() {
-                ffi::PyErr_Clear();
-                return None;
-            }
-            Some(self.keep(&Bound::from_owned_ptr(self.py, dict)))
-        }
-    }
-
-    fn dict_item(&self, dict: Object, name: &str) -> Option<Object> {
-        let dict = self.bound(dict);
-        let found = dict.cast::<PyDict>().ok()?.get_item(PyString::intern(self.py, name)).ok()??;
-        Some(self.keep(&found))
-    }
-
-    fn entries(&self, dict: Object) -> Vec<(Object, Object)> {
-        let dict = self.bound(dict);
-        let Ok(dict) = dict.cast::<PyDict>() else { return Vec::new() };
-        dict.iter().map(|(key, value)| (self.keep(&key), self.keep(&value))).collect()
-    }
-
-    fn items(&self, object: Object) -> Vec<Object> {
-        let object = self.bound(object);
-        if self.kind_of(&object) == Kind::Iterator {
-            return remaining(&object).map(|items| self.objects(items.iter().collect())).unwrap_or_default();
-        }
-        let items = object.try_iter().and_then(std::iter::Iterator::collect::<PyResult<Vec<_>>>);
-        items.map(|items| self.objects(items)).unwrap_or_default()
-    }
-
     fn fields(&self, class: Object) -> Vec<Rc<str>> {
         let class = self.bound(class);
         let names = class.getattr("_fields").or_else(|_| class.getattr("__match_args__"));
@@ -867,52 +896,6 @@ impl Host for Python3<'_> {
 
     fn container_kind(&self, class: Object) -> Option<Kind> {
         self.container(class.0 as *mut ffi::PyTypeObject)
-    }
-
-    fn is_subclass(&self, class: Object, base: Object) -> bool {
-        // SAFETY: both are live.
-        let answer = unsafe { ffi::PyObject_IsSubclass(class.0 as Raw, base.0 as Raw) };
-        if answer < 0 {
-            // SAFETY: an error is set.
-            unsafe { ffi::PyErr_Clear() };
-        }
-        answer == 1
-    }
-
-    fn function(&self, function: Object) -> Option<FunctionParts> {
-        let function = self.bound(function);
-        let attribute = |name: &str| function.getattr(name).ok();
-        let items = |name: &str| -> Vec<Object> {
-            let held = attribute(name).filter(|held| !held.is_none());
-            held.and_then(|held| held.try_iter().ok().map(|items| items.flatten().collect::<Vec<_>>()))
-                .map(|items| self.objects(items))
-                .unwrap_or_default()
-        };
-        let keyword_defaults = attribute("__kwdefaults__").filter(|held| !held.is_none());
-        Some(FunctionParts {
-            code: self.keep(&attribute("__code__")?),
-            globals: self.keep(&attribute("__globals__")?),
-            builtins: self.keep(&attribute("__builtins__")?),
-            defaults: items("__defaults__"),
-            keyword_defaults: keyword_defaults.map(|d| self.entries(self.keep(&d))).unwrap_or_default(),
-            closure: items("__closure__"),
-        })
-    }
-
-    fn method(&self, method: Object) -> Option<(Object, Object)> {
-        let method = self.bound(method);
-        Some((self.keep(&method.getattr("__func__").ok()?), self.keep(&method.getattr("__self__").ok()?)))
-    }
-
-    fn partial(&self, partial: Object) -> Option<(Object, Vec<Object>, Vec<(Object, Object)>)> {
-        let partial = self.bound(partial);
-        let args = self.items(self.keep(&partial.getattr("args").ok()?));
-        let kwargs = self.entries(self.keep(&partial.getattr("keywords").ok()?));
-        Some((self.keep(&partial.getattr("func").ok()?), args, kwargs))
-    }
-
-    fn cell_contents(&self, cell: Object) -> Option<Object> {
-        self.bound(cell).getattr("cell_contents").ok().map(|contents| self.keep(&contents))
     }
 
     fn code(&self, code: Object) -> Option<Rc<Code>> {
@@ -975,6 +958,157 @@ impl Host for Python3<'_> {
         describe().map_err(|error| error.to_string())
     }
 
+    fn hashes_plainly(&self, object: Object) -> bool {
+        let bound = self.bound(object);
+        // SAFETY: the classes are live.
+        let (own, identity, heap) = unsafe {
+            let class = bound.get_type().as_type_ptr();
+            let heap = ffi::PyType_GetFlags(class) & ffi::Py_TPFLAGS_HEAPTYPE != 0;
+            let base = &raw const ffi::PyBaseObject_Type;
+            let address = |function: Option<ffi::hashfunc>| function.map(|function| function as usize);
+            let compares = |class: *const ffi::PyTypeObject| (*class).tp_richcompare.map(|function| function as usize);
+            let identity = address((*class).tp_hash) == address((*base).tp_hash) && compares(class) == compares(base);
+            ((*class).tp_hash, identity, heap)
+        };
+        if identity || bound.is_instance_of::<PyType>() {
+            return true;
+        }
+        if let Ok(items) = bound.cast_exact::<PyTuple>() {
+            return items.iter().all(|item| self.hashes_plainly(self.keep(&item)));
+        }
+        if let Ok(items) = bound.cast_exact::<PyFrozenSet>() {
+            return items.iter().all(|item| self.hashes_plainly(self.keep(&item)));
+        }
+        let member = matches!(self.kind_of(&bound), Kind::Plain | Kind::Tensor | Kind::TorchModule);
+        own.is_some() && (!heap || member)
+    }
+
+    fn derives(&self, class: Object, base: Object) -> bool {
+        // SAFETY: both are live; anything that is no class derives from nothing.
+        unsafe {
+            ffi::PyType_Check(class.0 as Raw) != 0
+                && ffi::PyType_Check(base.0 as Raw) != 0
+                && ffi::PyType_IsSubtype(class.0 as *mut ffi::PyTypeObject, base.0 as *mut ffi::PyTypeObject) != 0
+        }
+    }
+}
+
+impl World for Python3<'_> {
+    fn attribute(&self, object: Object, name: &str) -> Made {
+        self.made(self.bound(object).getattr(name))
+    }
+
+    fn class_attribute(&self, class: Object, name: &str) -> Option<Object> {
+        let name = PyString::intern(self.py, name);
+        // SAFETY: the class is live, the result is borrowed from it.
+        let found = unsafe { super::objects::_PyType_Lookup(class.0 as *mut ffi::PyTypeObject, name.as_ptr()) };
+        if found.is_null() {
+            // SAFETY: an error may have been set by a failed lookup.
+            unsafe { ffi::PyErr_Clear() };
+            return None;
+        }
+        // SAFETY: as above.
+        Some(self.keep(&unsafe { Bound::from_borrowed_ptr(self.py, found) }))
+    }
+
+    fn class_attribute_after(&self, object_of: Object, class: Object, name: &str) -> Option<Object> {
+        let order = self.bound(object_of).getattr("__mro__").ok()?;
+        let order = order.cast::<PyTuple>().ok()?;
+        let place = order.iter().position(|base| base.as_ptr() as usize == class.0)?;
+        for base in order.iter().skip(place + 1) {
+            let found = base.getattr("__dict__").and_then(|dict| dict.get_item(name));
+            if let Ok(found) = found {
+                return Some(self.keep(&found));
+            }
+        }
+        None
+    }
+
+    fn instance_dict(&self, object: Object) -> Option<Object> {
+        // SAFETY: the object is live; a new reference or null with an error.
+        unsafe {
+            let dict = ffi::PyObject_GenericGetDict(object.0 as Raw, std::ptr::null_mut());
+            if dict.is_null() {
+                ffi::PyErr_Clear();
+                return None;
+            }
+            Some(self.keep(&Bound::from_owned_ptr(self.py, dict)))
+        }
+    }
+
+    fn dict_item(&self, dict: Object, name: &str) -> Option<Object> {
+        let dict = self.bound(dict);
+        let found = dict.cast::<PyDict>().ok()?.get_item(PyString::intern(self.py, name)).ok()??;
+        Some(self.keep(&found))
+    }
+
+    fn entries(&self, dict: Object) -> Vec<(Object, Object)> {
+        let dict = self.bound(dict);
+        let Ok(dict) = dict.cast::<PyDict>() else { return Vec::new() };
+        if let Some(pairs) = super::guards::ordered_keys(dict.as_any()) {
+            // An ordered dictionary has an order of its own.
+            let pairs =
+                pairs.into_iter().filter_map(|key| Some((self.keep(&key), self.keep(&dict.get_item(&key).ok()??))));
+            return pairs.collect();
+        }
+        dict.iter().map(|(key, value)| (self.keep(&key), self.keep(&value))).collect()
+    }
+
+    fn items(&self, object: Object) -> Vec<Object> {
+        let object = self.bound(object);
+        if self.kind_of(&object) == Kind::Iterator {
+            return remaining(&object).map(|items| self.objects(items.iter().collect())).unwrap_or_default();
+        }
+        let items = object.try_iter().and_then(std::iter::Iterator::collect::<PyResult<Vec<_>>>);
+        items.map(|items| self.objects(items)).unwrap_or_default()
+    }
+
+    fn is_subclass(&self, class: Object, base: Object) -> bool {
+        // SAFETY: both are live.
+        let answer = unsafe { ffi::PyObject_IsSubclass(class.0 as Raw, base.0 as Raw) };
+        if answer < 0 {
+            // SAFETY: an error is set.
+            unsafe { ffi::PyErr_Clear() };
+        }
+        answer == 1
+    }
+
+    fn function(&self, function: Object) -> Option<FunctionParts> {
+        let function = self.bound(function);
+        let attribute = |name: &str| function.getattr(name).ok();
+        let items = |name: &str| -> Vec<Object> {
+            let held = attribute(name).filter(|held| !held.is_none());
+            held.and_then(|held| held.try_iter().ok().map(|items| items.flatten().collect::<Vec<_>>()))
+                .map(|items| self.objects(items))
+                .unwrap_or_default()
+        };
+        let keyword_defaults = attribute("__kwdefaults__").filter(|held| !held.is_none());
+        Some(FunctionParts {
+            code: self.keep(&attribute("__code__")?),
+            globals: self.keep(&attribute("__globals__")?),
+            builtins: self.keep(&attribute("__builtins__")?),
+            defaults: items("__defaults__"),
+            keyword_defaults: keyword_defaults.map(|d| self.entries(self.keep(&d))).unwrap_or_default(),
+            closure: items("__closure__"),
+        })
+    }
+
+    fn method(&self, method: Object) -> Option<(Object, Object)> {
+        let method = self.bound(method);
+        Some((self.keep(&method.getattr("__func__").ok()?), self.keep(&method.getattr("__self__").ok()?)))
+    }
+
+    fn partial(&self, partial: Object) -> Option<(Object, Vec<Object>, Vec<(Object, Object)>)> {
+        let partial = self.bound(partial);
+        let args = self.items(self.keep(&partial.getattr("args").ok()?));
+        let kwargs = self.entries(self.keep(&partial.getattr("keywords").ok()?));
+        Some((self.keep(&partial.getattr("func").ok()?), args, kwargs))
+    }
+
+    fn cell_contents(&self, cell: Object) -> Option<Object> {
+        self.bound(cell).getattr("cell_contents").ok().map(|contents| self.keep(&contents))
+    }
+
     fn tensor(&self, object: Object) -> Option<TensorFacts> {
         let tensor = self.bound(object);
         let described = self.library.shim.describe(&tensor).ok()?;
@@ -1015,15 +1149,33 @@ impl Host for Python3<'_> {
         self.state
     }
 
-    fn class_version(&self, class: Object) -> Option<u32> {
+    fn changes(&self, class: Object) -> Changes {
         // SAFETY: the class is live; a lookup gives it a version if it can have one.
         unsafe {
             let class = class.0 as *mut ffi::PyTypeObject;
+            let flags = ffi::PyType_GetFlags(class);
+            if flags & ffi::Py_TPFLAGS_HEAPTYPE == 0 || flags & ffi::Py_TPFLAGS_IMMUTABLETYPE != 0 {
+                return Changes::Never;
+            }
             let name = PyString::intern(self.py, "__class__");
             super::objects::_PyType_Lookup(class, name.as_ptr());
-            let version = (*class).tp_version_tag;
-            (version != 0).then_some(version)
+            match (*class).tp_version_tag {
+                0 => Changes::Unnoticed,
+                version => Changes::Version(version),
+            }
         }
+    }
+
+    fn iterated(&self, iterator: Object) -> Option<Vec<Object>> {
+        iterated_lists(&self.bound(iterator)).map(|lists| self.objects(lists))
+    }
+
+    fn proxied(&self, proxy: Object) -> Option<Object> {
+        // SAFETY: the object is live.
+        let shown = unsafe { super::guards::proxied(proxy.0 as Raw) };
+        // SAFETY: what a proxy shows lives as long as the proxy.
+        let shown = (!shown.is_null()).then(|| unsafe { Bound::from_borrowed_ptr(self.py, shown) })?;
+        Some(self.keep(&shown))
     }
 }
 

@@ -20,6 +20,17 @@ unsafe extern "C" {
         function: *mut pyo3::ffi::PyObject,
         object: *mut pyo3::ffi::PyObject,
     ) -> *mut pyo3::ffi::PyObject;
+    /// `collections.OrderedDict`.
+    pub static mut PyODict_Type: pyo3::ffi::PyTypeObject;
+}
+
+/// Whether an object is a `collections.OrderedDict`, or of a class derived from it.
+///
+/// # Safety
+/// The object is live and the interpreter held.
+pub unsafe fn is_ordered(object: *mut pyo3::ffi::PyObject) -> bool {
+    // SAFETY: both classes are live.
+    unsafe { pyo3::ffi::PyType_IsSubtype(pyo3::ffi::Py_TYPE(object), &raw mut PyODict_Type) != 0 }
 }
 
 /// Objects that stay alive as long as this does.

@@ -175,6 +175,8 @@ fn check_name(check: &Check) -> String {
         Check::Tensor(meta, _) => format!("is a tensor of type {} and shape {:?}", meta.dtype, meta.shape),
         Check::Lacks(name) => format!("has no attribute {name} of its own"),
         Check::Nothing => "is not there".to_owned(),
+        Check::Something => "is there".to_owned(),
+        Check::Unchanged(_) => "is a class that has not been changed".to_owned(),
         Check::Same(other) => format!("is {other}"),
         Check::Differs(other) => format!("is not {other}"),
         Check::Compares(order, ..) => format!("compares the same with a number, by {order}"),

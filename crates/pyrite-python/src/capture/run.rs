@@ -320,6 +320,13 @@ fn make<'py>(
             }
             iterator
         }
+        Recipe::Advanced(container, place) => {
+            let mut iterator = values[*container].try_iter()?;
+            for _ in 0..*place {
+                iterator.next().transpose()?;
+            }
+            iterator.into_any()
+        }
         Recipe::Entered(class, args) => {
             let context = bound(py, *class).call1(PyTuple::new(py, several(args))?)?;
             context.call_method0("__enter__")?;

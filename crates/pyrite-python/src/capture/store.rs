@@ -43,8 +43,12 @@ pub struct Kept {
     pub inputs: Vec<usize>,
     /// For each recipe that starts from a source, the node of the walk where that is.
     pub sources: Vec<Option<usize>>,
-    /// What was assumed of the sizes of the inputs.
+    /// What was assumed of the sizes of the inputs of the graph.
     pub contract: Contract,
+    /// The symbols among sizes and numbers: the node of the walk where each is read, and the dimension.
+    pub symbols: Vec<(Rc<str>, usize, usize)>,
+    /// What was assumed of them, by the evaluation of the frame and by the backend.
+    pub constraints: Vec<Constraint>,
     /// Keeps the plan's objects alive.
     pub _keep: Vec<Py<PyAny>>,
     /// Calls so far.
@@ -55,9 +59,20 @@ impl Kept {
     /// Whether what was assumed of the sizes of inputs holds for those that were found. Numbers that are symbols are
     /// larger than 1, as sizes are.
     pub fn constraints_hold(&self, py: Python<'_>, found: &Found) -> bool {
-        let number = |input: usize| found.get(py, *self.inputs.get(input)?).extract::<i64>().ok();
-        let mut numbers = self.plan.symbols.iter().filter(|(_, _, dim)| *dim == NUMBER);
-        if !numbers.all(|(_, input, _)| number(*input).is_some_and(|number| number > 1)) {
+        let number = |place: usize| found.get(py, place).extract::<i64>().ok();
+        let mut numbers = self.symbols.iter().filter(|(_, _, dim)| *dim == NUMBER);
+        if !numbers.all(|(_, place, _)| number(*place).is_some_and(|number| number > 1)) {
+            return false;
+        }
+        let size = |name: &str| {
+            let (_, place, dim) = self.symbols.iter().find(|(symbol, _, _)| &**symbol == name)?;
+            if *dim == NUMBER {
+                return number(*place);
+            }
+            Shim::get(py).ok()?.shape(&found.get(py, *place)).ok()?.sizes.get(*dim).copied()
+        };
+        // What only a run can tell is not assumed of the inputs.
+        if self.constraints.iter().any(|constraint| constraint.holds(&size) == Some(false)) {
             return false;
         }
         if !self.contract.is_conditional() {
@@ -67,7 +82,7 @@ impl Kept {
         let tensors: Vec<Bound<'_, PyAny>> = self.inputs.iter().map(|place| found.get(py, *place)).collect();
         let given = |input: usize| match tensors.get(input).map(|tensor| shim.shape(tensor)) {
             Some(Ok(shape)) => Given::Tensor { shape: shape.sizes, stride: shape.strides },
-            _ => number(input).map_or(Given::Other, Given::Int),
+            _ => self.inputs.get(input).and_then(|place| number(*place)).map_or(Given::Other, Given::Int),
         };
         self.contract.symbols(given).is_ok()
     }
@@ -252,13 +267,14 @@ pub fn objects_of(py: Python<'_>, plan: &Plan) -> Vec<Py<PyAny>> {
     objects.iter().map(|object| bound(py, *object).unbind()).collect()
 }
 
-/// The sources that a plan's recipes start from.
+/// The sources that a plan's recipes and symbols start from.
 pub fn sources_of(plan: &Plan) -> Vec<Rc<Source>> {
     let recipes = plan.recipes.iter().filter_map(|recipe| match recipe {
         Recipe::Source(source) => Some(source.clone()),
         _ => None,
     });
-    plan.inputs.iter().cloned().chain(recipes).collect()
+    let symbols = plan.symbols.iter().map(|(_, source, _)| source.clone());
+    plan.inputs.iter().cloned().chain(recipes).chain(symbols).collect()
 }
 
 /// For each recipe of a plan, the node of the walk that it starts from.
@@ -296,6 +312,10 @@ struct State {
     autocast: Py<PyAny>,
     autocast_dtype: Py<PyAny>,
     default_dtype: Py<PyAny>,
+    function_modes: Py<PyAny>,
+    dispatch_modes: Py<PyAny>,
+    transformation: Py<PyAny>,
+    modes_are_harmless: Py<PyAny>,
     dtypes: FxHashMap<usize, DType>,
 }
 
@@ -316,9 +336,23 @@ fn state(py: Python<'_>) -> PyResult<&'static State> {
             autocast: function("is_autocast_enabled")?,
             autocast_dtype: function("get_autocast_dtype")?,
             default_dtype: function("get_default_dtype")?,
+            function_modes: torch.getattr("_C")?.getattr("_len_torch_function_stack")?.unbind(),
+            dispatch_modes: torch.getattr("_C")?.getattr("_len_torch_dispatch_stack")?.unbind(),
+            transformation: py.import("torch._C._functorch")?.getattr("peek_interpreter_stack")?.unbind(),
+            modes_are_harmless: py.import("pyrite._names")?.getattr("modes_are_harmless")?.unbind(),
             dtypes,
         })
     })
+}
+
+/// Whether a mode, or a transformation of `torch.func`, is shown what functions of torch are called.
+pub fn is_watched(py: Python<'_>) -> PyResult<bool> {
+    let state = state(py)?;
+    let ask = |question: &Py<PyAny>| question.bind(py).call0();
+    if ask(&state.dispatch_modes)?.is_truthy()? || !ask(&state.transformation)?.is_none() {
+        return Ok(true);
+    }
+    Ok(ask(&state.function_modes)?.is_truthy()? && !ask(&state.modes_are_harmless)?.is_truthy()?)
 }
 
 /// torch's state.

@@ -342,3 +342,159 @@ def checks_of_sizes(x, size):
     torch._check(x.shape[0] >= size, lambda: f"{x.shape[0]} is below {size}")
     torch._check_value(x.shape[0] == size, lambda: f"{x.shape[0]} is not {size}")
     return x * size
+
+
+def chain_of(error):
+    """The classes and messages of what an exception came after."""
+    links = []
+    while error is not None:
+        links.append((type(error).__name__, str(error), error.__suppress_context__, type(error.__cause__).__name__))
+        error = error.__context__
+    return links
+
+
+@case(lambda: (t(3), {}), lambda: (t(3), {"a": 1}))
+def the_context_of_an_exception(x, table):
+    try:
+        try:
+            table["a"]
+        except KeyError:
+            raise ValueError("no a")
+        finally:
+            x = x + 1
+    except ValueError as error:
+        return x, chain_of(error), error
+    return x * 2, None
+
+
+@case(lambda: (t(3),))
+def the_context_in_a_finally_clause(x):
+    try:
+        try:
+            raise ValueError("first")
+        finally:
+            raise TypeError("second")
+    except TypeError as error:
+        return x, chain_of(error)
+
+
+def fail_while_handling():
+    raise LookupError("inner")
+
+
+def raise_again():
+    raise
+
+
+@case(lambda: (t(3),))
+def the_context_across_frames(x):
+    told = []
+    try:
+        1 // 0
+    except ZeroDivisionError:
+        try:
+            fail_while_handling()
+        except LookupError as error:
+            told.append(chain_of(error))
+        try:
+            raise_again()
+        except ZeroDivisionError as error:
+            told.append(chain_of(error))
+    try:
+        fail_while_handling()
+    except LookupError as error:
+        told.append(chain_of(error))
+    return x, told
+
+
+@case(lambda: (t(3),))
+def causes_and_contexts(x):
+    told = []
+    for cause in (None, KeyError("k"), KeyError):
+        try:
+            try:
+                int("no number")
+            except ValueError:
+                raise RuntimeError("outer") from cause
+        except RuntimeError as error:
+            told.append(chain_of(error))
+    return x, told
+
+
+@case(lambda: (t(3),))
+def an_exception_that_is_raised_twice(x):
+    kept = ValueError("kept")
+    told = []
+    for _ in range(2):
+        try:
+            try:
+                raise KeyError("before")
+            except KeyError:
+                raise kept
+        except ValueError as error:
+            told.append(chain_of(error))
+    try:
+        raise kept
+    except ValueError as error:
+        told.append(error is kept)
+    return x, told, kept
+
+
+def yields_while_handling():
+    try:
+        yield 1
+    except ValueError:
+        raise TypeError("in the generator")
+
+
+@case(lambda: (t(3),))
+def the_context_in_a_generator(x):
+    steps = yields_while_handling()
+    next(steps)
+    try:
+        steps.throw(ValueError("thrown"))
+    except TypeError as error:
+        return x, chain_of(error)
+
+
+@case(lambda: (t(3), 5), lambda: (t(3), ValueError), lambda: (t(3), "text"))
+def something_that_cannot_be_raised(x, what):
+    try:
+        raise what
+    except TypeError as error:
+        return x, "type", str(error)
+    except ValueError as error:
+        return x, "value", error.args
+
+
+@case(lambda: (t(3),))
+def what_an_exception_says_of_itself(x):
+    told = []
+    try:
+        x.missing_attribute
+    except AttributeError as error:
+        told += [error.name, error.obj is x, error.__cause__, error.__context__]
+    try:
+        undefined_name  # noqa: F821
+    except NameError as error:
+        told += [error.name, error.args]
+    error = ValueError("a")
+    error.args = ("b", 2)
+    error.add_note("seen")
+    return x, told, error, error.args, error.__notes__
+
+
+@case(lambda: (t(3),))
+def a_call_while_an_exception_is_handled(x):
+    try:
+        raise KeyError("outer")
+    except KeyError:
+        return caught_inside(x)
+
+
+def caught_inside(x):
+    print(end="")
+    try:
+        raise ValueError("inner")
+    except ValueError as error:
+        return x, chain_of(error)
