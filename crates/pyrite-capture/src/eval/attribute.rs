@@ -8,7 +8,7 @@ use super::{Evaluator, Run};
 use crate::host::{Descriptor, Kind, Object, Precedence};
 use crate::opcode::Version;
 use crate::source::{Check, Source};
-use crate::value::{DictValue, Entries, FunctionValue, InstanceValue, PartialValue, Value};
+use crate::value::{DictValue, Entries, FunctionValue, InstanceValue, Origin, PartialValue, Value};
 
 impl Evaluator<'_, '_> {
     /// `object.name`.
@@ -515,13 +515,7 @@ impl Evaluator<'_, '_> {
                 };
             }
             // Writing to it is writing to the object.
-            "__dict__" => {
-                let made = instance.origin.is_none() && !instance.exception;
-                if made && self.class_item(class, "__slots__").is_none() {
-                    return Ok(Value::Members(instance.clone()));
-                }
-                return self.attributes_of(instance);
-            }
+            "__dict__" => return self.dict_of(instance),
             "args" if instance.exception => return Ok(Value::tuple(instance.args.borrow().clone())),
             _ => {}
         }
@@ -539,6 +533,15 @@ impl Evaluator<'_, '_> {
             Err(super::Stop::Raise(exception)) => self.call_getattr(value, instance, name, exception),
             other => other,
         }
+    }
+
+    /// The `__dict__` of an object.
+    pub(super) fn dict_of(&mut self, instance: &Rc<InstanceValue>) -> Run<Value> {
+        let made = instance.origin.is_none() && !instance.exception;
+        if made && self.class_item(instance.class, "__slots__").is_none() {
+            return Ok(Value::Members(instance.clone()));
+        }
+        self.attributes_of(instance)
     }
 
     /// The `__dict__` of an object from outside, to be read: writing to it would be writing to the object.
@@ -564,7 +567,12 @@ impl Evaluator<'_, '_> {
             }
         }
         let class = self.host.member("types", "MappingProxyType");
-        let shown = Rc::new(DictValue { entries: RefCell::new(entries), class, ..DictValue::default() });
+        // Whoever gets hold of it has the dictionary itself, with what was set and removed.
+        let origin = self.keeper_of_attributes(origin.object).map(|object| Origin {
+            object,
+            source: Rc::new(Source::Attribute(origin.source.clone(), "__dict__".into())),
+        });
+        let shown = Rc::new(DictValue { entries: RefCell::new(entries), class, origin, ..DictValue::default() });
         self.made_at.insert(Rc::as_ptr(&shown).addr(), self.root);
         Ok(Value::Dict(shown))
     }

@@ -49,6 +49,14 @@ impl Evaluator<'_, '_> {
                 None => named(self, "builtins", "tuple"),
             },
             Value::Dict(dict) => match dict.class {
+                // The `__dict__` of an object, which is only read.
+                Some(_)
+                    if dict.origin.as_ref().is_some_and(|o| self.host.kind(o.object) == Kind::Dict) && {
+                        dict.class == self.host.member("types", "MappingProxyType")
+                    } =>
+                {
+                    named(self, "builtins", "dict")
+                }
                 Some(class) => Ok(Value::Known(class, None)),
                 None => named(self, "builtins", "dict"),
             },

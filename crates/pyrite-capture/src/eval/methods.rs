@@ -615,6 +615,9 @@ impl Evaluator<'_, '_> {
             }
             ("__getattribute__", [attribute]) => {
                 let attribute = self.attribute_name(attribute)?;
+                if &*attribute == "__dict__" {
+                    return self.dict_of(&instance);
+                }
                 self.plain_attribute(object, &instance, &attribute)
             }
             ("__eq__", [other]) => {
