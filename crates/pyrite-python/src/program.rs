@@ -41,6 +41,7 @@ use crate::{debugged, errors};
 
 /// A compiled program: call it with one argument per placeholder, and it returns the list of the graph's outputs.
 #[pyclass(module = "pyrite._native", frozen, weakref)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts of a program, each asked alone")]
 pub struct Program {
     executable: Box<dyn Executable>,
     draws: bool,

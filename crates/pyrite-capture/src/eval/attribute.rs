@@ -289,7 +289,9 @@ impl Evaluator<'_, '_> {
         match &**name {
             "__name__" | "__qualname__" | "__mro__" | "__bases__" => {
                 let found = self.read_attribute(class, &fixed, name)?;
-                self.guard(&found.source, Check::Is(found.object));
+                // A text may be made anew whenever it is asked for.
+                let text = self.host.as_str(found.object).is_some();
+                self.guard(&found.source, if text { Check::Equal(found.object) } else { Check::Is(found.object) });
                 return Ok(Value::Known(found.object, None));
             }
             "__dict__" => return Err(self.stop("the __dict__ of a class")),

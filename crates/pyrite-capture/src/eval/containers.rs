@@ -113,17 +113,6 @@ impl Evaluator<'_, '_> {
         }
     }
 
-    /// The dictionary that a value is, or shows.
-    fn shown_dict(&self, value: &Value) -> Option<Rc<DictValue>> {
-        match value {
-            Value::Dict(dict) => match &dict.behind {
-                Some(behind) => self.shown_dict(behind),
-                None => Some(dict.clone()),
-            },
-            _ => None,
-        }
-    }
-
     /// Notes that something from outside was changed.
     pub(super) fn note_change(&mut self, value: &Value, outside: bool, changed: &Cell<bool>) -> Run<()> {
         if !outside {
@@ -182,7 +171,7 @@ impl Evaluator<'_, '_> {
             Value::Deque(deque) => deque.items.borrow().clone(),
             Value::View(view) => return self.shown(&view.clone()),
             Value::Dict(_) => {
-                let dict = self.shown_dict(value).ok_or_else(|| self.stop("a dict that is none"))?;
+                let dict = shown_dict(value).ok_or_else(|| self.stop("a dict that is none"))?;
                 self.look_at_whole(&dict);
                 dict.entries.borrow().iter().map(|(_, key, _)| key.clone()).collect()
             }
@@ -234,7 +223,7 @@ impl Evaluator<'_, '_> {
             Value::Deque(deque) => deque.items.borrow().len(),
             Value::View(view) => return self.count(&view.dict),
             Value::Dict(_) => {
-                let dict = self.shown_dict(value).ok_or_else(|| self.stop("a dict that is none"))?;
+                let dict = shown_dict(value).ok_or_else(|| self.stop("a dict that is none"))?;
                 self.look_at_whole(&dict);
                 dict.entries.borrow().len()
             }
@@ -609,7 +598,7 @@ impl Evaluator<'_, '_> {
 
     /// The value of a key, if the dictionary has it.
     pub(super) fn dict_get(&mut self, dict: &Value, key: &Value) -> Run<Option<Value>> {
-        let dict = self.shown_dict(dict).ok_or_else(|| self.stop("a mapping that is not a dict"))?;
+        let dict = shown_dict(dict).ok_or_else(|| self.stop("a mapping that is not a dict"))?;
         let hashed = self.key_in(&dict.entries, key)?;
         let found = dict.entries.borrow().get(hashed).cloned();
         match found {
@@ -634,7 +623,7 @@ impl Evaluator<'_, '_> {
             let members = self.members_of(&instance.clone())?;
             return self.dict_pairs(&members);
         }
-        let Some(held) = self.shown_dict(dict) else {
+        let Some(held) = shown_dict(dict) else {
             return Err(self.stop(format!("{} where a dict is wanted", self.describe(dict))));
         };
         self.look_at_whole(&held);
@@ -762,7 +751,7 @@ impl Evaluator<'_, '_> {
     pub(super) fn contains(&mut self, container: &Value, item: &Value) -> Run<bool> {
         match container {
             Value::Dict(_) => {
-                let dict = self.shown_dict(container).ok_or_else(|| self.stop("a dict that is none"))?;
+                let dict = shown_dict(container).ok_or_else(|| self.stop("a dict that is none"))?;
                 let key = self.key_in(&dict.entries, item)?;
                 let found = dict.entries.borrow().get(key).is_some();
                 self.look_at_key(&dict, key, found);
@@ -952,5 +941,16 @@ impl Evaluator<'_, '_> {
             }
             other => Err(self.stop(format!("the text of {}", self.describe(other)))),
         }
+    }
+}
+
+/// The dictionary that a value is, or shows.
+fn shown_dict(value: &Value) -> Option<Rc<DictValue>> {
+    match value {
+        Value::Dict(dict) => match &dict.behind {
+            Some(behind) => shown_dict(behind),
+            None => Some(dict.clone()),
+        },
+        _ => None,
     }
 }

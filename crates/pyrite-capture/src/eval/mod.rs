@@ -136,6 +136,7 @@ const MAX_RUNS: usize = 6;
 /// Calls are followed this deep.
 const MAX_DEPTH: usize = 120;
 
+#[expect(clippy::struct_excessive_bools, reason = "independent facts of a frame that is evaluated")]
 pub(crate) struct Evaluator<'a, 'c> {
     host: &'a dyn Host,
     outside: outside::Outside<'a>,

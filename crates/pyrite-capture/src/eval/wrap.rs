@@ -292,11 +292,11 @@ impl Evaluator<'_, '_> {
     pub(super) fn cell_contents(&mut self, cell: &Value) -> Run<Option<Value>> {
         let Value::Cell(cell) = cell else { return Err(self.stop("a free variable without its cell")) };
         if !cell.loaded.get() {
-            if let Some(origin) = &cell.origin {
-                if let Some(seen) = self.read_cell(origin) {
-                    let value = self.admit(&seen)?;
-                    *cell.contents.borrow_mut() = Some(value);
-                }
+            if let Some(origin) = &cell.origin
+                && let Some(seen) = self.read_cell(origin)
+            {
+                let value = self.admit(&seen)?;
+                *cell.contents.borrow_mut() = Some(value);
             }
             cell.loaded.set(true);
         }

@@ -622,7 +622,8 @@ pub(super) fn ordered_keys<'py>(object: &Bound<'py, PyAny>) -> Option<Vec<Bound<
         if !is_ordered(object.as_ptr()) {
             return None;
         }
-        let iterator = (*(&raw const PyODict_Type)).tp_iter?(object.as_ptr());
+        let class = &raw const PyODict_Type;
+        let iterator = (*class).tp_iter?(object.as_ptr());
         let iterator = Bound::from_owned_ptr_or_opt(object.py(), iterator)?;
         iterator.try_iter().ok()?.collect::<PyResult<Vec<_>>>().ok()
     }
@@ -638,7 +639,7 @@ pub(super) unsafe fn proxied(object: Raw) -> Raw {
         if ffi::Py_TYPE(object) != &raw mut ffi::PyDictProxy_Type {
             return std::ptr::null_mut();
         }
-        let shown = *object.cast::<u8>().add(size_of::<ffi::PyObject>()).cast::<Raw>();
+        let shown = *object.add(1).cast::<Raw>();
         if !shown.is_null() && ffi::PyDict_Check(shown) != 0 { shown } else { std::ptr::null_mut() }
     }
 }

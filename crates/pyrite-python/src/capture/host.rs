@@ -603,26 +603,22 @@ fn inner_iterators<'py>(iterator: &Bound<'py, PyAny>) -> Option<(Vec<Bound<'py, 
 /// How many items an iterator has not given out yet, if it can be looked into.
 fn remaining_count(iterator: &Bound<'_, PyAny>) -> Option<usize> {
     let known = iterators(iterator.py());
-    let count = match inner_iterators(iterator) {
-        Some((inner, _)) => {
-            let simple = |inner: &Bound<'_, PyAny>| {
-                known.of(inner.get_type().as_type_ptr()).and_then(|_| remaining_count(inner))
-            };
-            let counts = inner.iter().map(simple).collect::<Option<Vec<usize>>>()?;
-            // One that is strict, which it says in a third part, raises in the end unless all are equally long.
-            let strict = reduced(iterator).is_some_and(|parts| parts.len() > 2);
-            if strict && counts.iter().any(|count| *count != counts[0]) {
-                return None;
-            }
-            counts.into_iter().min()?
+    let count = if let Some((inner, _)) = inner_iterators(iterator) {
+        let simple =
+            |inner: &Bound<'_, PyAny>| known.of(inner.get_type().as_type_ptr()).and_then(|_| remaining_count(inner));
+        let counts = inner.iter().map(simple).collect::<Option<Vec<usize>>>()?;
+        // One that is strict, which it says in a third part, raises in the end unless all are equally long.
+        let strict = reduced(iterator).is_some_and(|parts| parts.len() > 2);
+        if strict && counts.iter().any(|count| *count != counts[0]) {
+            return None;
         }
-        None => {
-            let count = iterator.call_method0("__length_hint__").ok()?.extract().ok()?;
-            if count > MANY || remaining(iterator)?.len() != count {
-                return None;
-            }
-            count
+        counts.into_iter().min()?
+    } else {
+        let count = iterator.call_method0("__length_hint__").ok()?.extract().ok()?;
+        if count > MANY || remaining(iterator)?.len() != count {
+            return None;
         }
+        count
     };
     (count <= MANY).then_some(count)
 }

@@ -17,6 +17,7 @@ use pyrite_capture::{Object, Source};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use pyrite_ir::{Contract, Given};
+use pyrite_sym::Constraint;
 use pyrite_tensor::DType;
 
 use super::functions::{Mapping, Resumption};
