@@ -2,7 +2,7 @@
 
 A file is a zip archive with three members: `record.json` says what was kept and why, `source.py` is the function's text for
 people, `frame.pickle` has the function and its arguments. Looking at a file (with any archiver, or with `read`) executes
-nothing. `replay` unpickles the frame and runs it: that executes what the file says.
+nothing. `replay` unpickles the frame and runs it: that executes what the file says, so it does so only with `trust=True`.
 
 Code of libraries (the standard library, torch, other installed packages) is named, code of the user's own files is stored, with
 the globals that it uses. What cannot be stored, such as open files, is left out and listed.
@@ -248,7 +248,7 @@ def keep(function, slots, reason, settings):
     except Exception as error:
         log.warning("the frame of %s could not be recorded: %s", function.__qualname__, error)
         return None
-    log.warning("the frame of %s was recorded: pyrite.replay(%r)", function.__qualname__, str(path))
+    log.warning("the frame of %s was recorded: pyrite.replay(%r, trust=True)", function.__qualname__, str(path))
     return path
 
 
@@ -335,16 +335,23 @@ def read(path):
     return Record(told, source, frame)
 
 
-def replay(path):
+def replay(path, *, trust=False):
     """Captures and runs a recorded frame again, with the settings it was compiled with, and returns an `Explanation`.
 
-    This executes code from the file: it unpickles the function with its arguments and calls it. Replay only files whose
-    origin you trust; to look at one, open the archive: `source.py` and `record.json` in it are text. What the frame, or a graph
-    that must not break, raises is raised here too. A file that cannot be used is a `PyriteError`.
+    This executes code from the file: it unpickles the function with its arguments and calls it. So it is refused, with a
+    `PyriteError` that says what the file holds, unless `trust=True` says that the file is one of yours; to look at one, open
+    the archive: `source.py` and `record.json` in it are text. What the frame, or a graph that must not break, raises is raised
+    here too. A file that cannot be used is a `PyriteError`.
     """
     from pyrite._explain import ExplainWithBackend, compile
 
     record = read(path)
+    if not trust:
+        raise PyriteError(
+            f"{path}: replaying it would execute code from the file: the function {record.told.get('function')} of "
+            f"{record.told.get('file')}, with everything that its arguments need. Remedy: look at source.py in the archive, and if "
+            "you trust where the file comes from, repeat the call with trust=True."
+        )
     told = record.told
     if told.get("bytecode") != _MAGIC:
         raise PyriteError(

@@ -1,5 +1,6 @@
 """Frames that cannot be captured are kept in files and captured again from them."""
 
+import hashlib
 import json
 import pathlib
 import pickle
@@ -55,7 +56,7 @@ def test_a_break_that_must_not_be_is_recorded_and_repeated(tmp_path):
         compiled(torch.ones(2), Doubling(), 5, 6, flag=None, shift=1)
     [path] = frames(tmp_path)
     with pytest.raises(package.GraphBreakError, match="print") as again:
-        package.replay(path)
+        package.replay(path, trust=True)
     assert str(again.value) == str(first.value)
     with zipfile.ZipFile(path) as archive:
         told = json.loads(archive.read("record.json"))
@@ -68,7 +69,7 @@ def test_a_call_is_recorded_on_demand_and_runs_in_another_process(tmp_path):
     path = package.record(tmp_path / "call.zip", stopping, torch.ones(2), Doubling(), 5, flag=None, shift=1)
     text = f"""if True:
         import pyrite
-        found = pyrite.replay({str(path)!r})
+        found = pyrite.replay({str(path)!r}, trust=True)
         print(found.graph_count, found.graph_break_count, found.op_count)
     """
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=100, cwd="/")
@@ -79,7 +80,7 @@ def test_a_module_is_recorded_by_value(tmp_path):
     model = Doubling()
     path = package.record(tmp_path / "call.zip", model, torch.ones(2))
     model.weight.data.zero_()
-    assert package.replay(path).ops_per_graph == [["aten.mul.Tensor", "aten.mul.Tensor"]]
+    assert package.replay(path, trust=True).ops_per_graph == [["aten.mul.Tensor", "aten.mul.Tensor"]]
 
 
 def test_a_backend_that_fails_leaves_its_frame(tmp_path):
@@ -89,7 +90,7 @@ def test_a_backend_that_fails_leaves_its_frame(tmp_path):
     with pytest.raises(KeyError):
         package.compile(helper, backend=failing)(torch.ones(2))
     [path] = frames(tmp_path)
-    assert package.replay(path).op_count == 1
+    assert package.replay(path, trust=True).op_count == 1
 
 
 def test_arguments_that_share_memory_do_so_in_the_record(tmp_path):
@@ -101,7 +102,7 @@ def test_arguments_that_share_memory_do_so_in_the_record(tmp_path):
         return b * 1
 
     path = package.record(tmp_path / "call.zip", writes, x[:2], x)
-    package.replay(path)
+    package.replay(path, trust=True)
 
 
 def test_what_cannot_be_stored_is_listed_and_missed_by_name(tmp_path):
@@ -116,13 +117,38 @@ def test_what_cannot_be_stored_is_listed_and_missed_by_name(tmp_path):
         [missing] = json.loads(archive.read("record.json"))["missing"]
     assert "TextIOWrapper" in missing
     with pytest.raises(package.PyriteError, match="TextIOWrapper"):
-        package.replay(path)
+        package.replay(path, trust=True)
 
 
 def test_nothing_is_kept_unless_it_is_asked_for(tmp_path):
     with config.patch(replay_record_enabled=False), pytest.raises(package.GraphBreakError):
         package.compile(stopping, fullgraph=True)(torch.ones(2), Doubling(), flag=None, shift=1)
     assert frames(tmp_path) == []
+
+
+class Evil:
+    """Leaves a file behind when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (pathlib.Path.touch, (self.path,))
+
+
+def test_a_record_is_not_unpickled_unless_it_is_trusted(tmp_path):
+    path = package.record(tmp_path / "call.zip", helper, torch.ones(2))
+    frame = pickle.dumps(Evil(tmp_path / "was_run"))
+    with zipfile.ZipFile(path) as archive:
+        told = json.loads(archive.read("record.json"))
+    told["sha256"] = hashlib.sha256(frame).hexdigest()
+    evil = rewritten(path, **{"frame.pickle": frame, "record.json": json.dumps(told)})
+    with pytest.raises(package.PyriteError, match=r"other.zip: .* execute code .* helper .*trust=True"):
+        package.replay(evil)
+    assert not (tmp_path / "was_run").exists()
+    with pytest.raises(package.PyriteError):
+        package.replay(evil, trust=True)
+    assert (tmp_path / "was_run").exists()
 
 
 def rewritten(path, **members):
@@ -144,16 +170,12 @@ def test_a_bad_file_is_refused_with_its_cause_before_anything_of_it_runs(tmp_pat
         package.replay(tmp_path / "text.zip")
     path = package.record(tmp_path / "call.zip", helper, torch.ones(2))
 
-    class Evil:
-        def __reduce__(self):
-            return (pathlib.Path.touch, (tmp_path / "was_run",))
-
     with pytest.raises(package.PyriteError, match="checksum"):
-        package.replay(rewritten(path, **{"frame.pickle": pickle.dumps(Evil())}))
+        package.replay(rewritten(path, **{"frame.pickle": pickle.dumps(Evil(tmp_path / "was_run"))}))
     with zipfile.ZipFile(path) as archive:
         told = json.loads(archive.read("record.json"))
     with pytest.raises(package.PyriteError, match="another version of CPython"):
-        package.replay(rewritten(path, **{"record.json": json.dumps(told | {"bytecode": "00"})}))
+        package.replay(rewritten(path, **{"record.json": json.dumps(told | {"bytecode": "00"})}), trust=True)
     with pytest.raises(package.PyriteError, match="format"):
         package.replay(rewritten(path, **{"record.json": json.dumps(told | {"format": 99})}))
     assert not (tmp_path / "was_run").exists()
