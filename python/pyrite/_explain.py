@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import html
 import traceback
 
 from pyrite import _observer, backends
@@ -51,6 +52,17 @@ class Explanation:
         self.op_count = sum(record.op_count for record in captured)
         self.out_guards = [guard for record in captured for guard in record.guards]
         self.compile_times = [(record.function, record.capture_seconds, record.compile_seconds) for record in captured]
+
+    def __repr__(self):
+        return f"<Explanation: {self.graph_count} graphs, {self.graph_break_count} breaks, {self.op_count} operators>"
+
+    def _repr_html_(self):
+        """What a notebook shows: the counts, why graphs broke, and the operators of each graph."""
+        rows = [("graphs", self.graph_count), ("graph breaks", self.graph_break_count), ("operators", self.op_count)]
+        rows += [(f"break {number}", reason) for number, reason in enumerate(self.break_reasons, 1)]
+        rows += [(f"graph {number}", ", ".join(map(str, ops))) for number, ops in enumerate(self.ops_per_graph, 1)]
+        cells = (f"<tr><th>{html.escape(str(name))}</th><td><pre>{html.escape(str(value))}</pre></td></tr>" for name, value in rows)
+        return f"<table>{''.join(cells)}</table>"
 
     def __str__(self):
         lines = [

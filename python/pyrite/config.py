@@ -1,12 +1,13 @@
 """The settings of Pyrite, each with its meaning.
 
 Set them as attributes, or for the length of a block with `pyrite.config.patch(name=value)`, which is a decorator too.
-An unknown name is an `AttributeError`.
+An unknown name is an `AttributeError`, a value that a setting cannot have a `TypeError` or `ValueError` that names it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import difflib
 import os
 import sys
 import types
@@ -101,10 +102,44 @@ def debug_settings():
     return {**settings, "repro_after": settings["repro_after"] or "capture"}
 
 
+# What settings can be beside values of their default's type.
+_CHOICES = {
+    "repro_after": (None, "capture", "dynamo", "aot"),
+    "repro_level": (1, 2, 3, 4),
+    "accuracy": ("off", "fp", "strict"),
+}
+_OPTIONAL = ("debug_function",)
+_NAMES = {bool: "True or False", int: "a whole number of at least 0", float: "a number of at least 0", str: "a string"}
+
+
+def _unknown(name):
+    near = difflib.get_close_matches(name, _DEFAULTS, 1)
+    meant = f"did you mean `{near[0]}`? " if near else ""
+    return AttributeError(f"pyrite.config has no setting `{name}`; {meant}it has {', '.join(sorted(_DEFAULTS))}")
+
+
+def _check(name, value):
+    """Raises where a setting is unknown or cannot have a value."""
+    if name not in _DEFAULTS:
+        raise _unknown(name)
+    if name in _CHOICES:
+        if value not in _CHOICES[name] or isinstance(value, bool):
+            raise ValueError(f"pyrite.config.{name} is one of {', '.join(map(repr, _CHOICES[name]))}, not {value!r}")
+        return
+    kind = str if name in _OPTIONAL else type(_DEFAULTS[name])
+    if name in _OPTIONAL and value is None:
+        return
+    fits = isinstance(value, (int, float) if kind is float else (str, os.PathLike) if kind is str else kind)
+    if not fits or (isinstance(value, bool) and kind is not bool):
+        raise TypeError(f"pyrite.config.{name} is {_NAMES[kind]}, not {value!r}")
+    if kind in (int, float) and not value >= 0:
+        raise ValueError(f"pyrite.config.{name} is {_NAMES[kind]}, not {value!r}")
+
+
 class _Settings(types.ModuleType):
     def __setattr__(self, name, value):
-        if name not in self._DEFAULTS and not name.startswith("__"):
-            raise AttributeError(f"pyrite.config has no setting `{name}`; it has {', '.join(sorted(self._DEFAULTS))}")
+        if not name.startswith("__"):
+            _check(name, value)
         super().__setattr__(name, value)
 
 
@@ -120,9 +155,8 @@ class _Patch(contextlib.ContextDecorator):
 
     def __enter__(self):
         module = sys.modules[__name__]
-        for name in self.settings:
-            if name not in _DEFAULTS:
-                raise AttributeError(f"pyrite.config has no setting `{name}`; it has {', '.join(sorted(_DEFAULTS))}")
+        for name, value in self.settings.items():
+            _check(name, value)
         self.before.append({name: getattr(module, name) for name in self.settings})
         for name, value in self.settings.items():
             setattr(module, name, value)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import difflib
 import functools
 import json
 import time
@@ -47,10 +48,18 @@ def pyrite_debug(module, example_inputs, *, options=None, mode=None):
     strict = options.pop("strict", config.strict)
     backend = _as_set_here(named(options.pop("backend", "inductor")))
     settings = {name: options.pop(name, value) for name, value in config.debug_settings().items()}
+    _refuse_slips(options, ("strict", "backend", *settings))
     # What a script fails on is minimised once, when it is known.
     settings["minify"] = _watch.current() is None
     make = functools.partial(_debugged, backend=backend, options=options, **settings)
     return _Checked(module, example_inputs, backend, make, strict)
+
+
+def _refuse_slips(options, known):
+    """Raises where an option is one letter or two away from one of the debugger's: a backend would only warn of it."""
+    for name in options:
+        if near := difflib.get_close_matches(name, known, 1, cutoff=0.75):
+            raise ValueError(f"pyrite_debug has no option `{name}`; did you mean `{near[0]}`? It has {', '.join(known)}.")
 
 
 def _compiled(backend, options, graph, arguments):

@@ -209,3 +209,45 @@ def test_an_error_of_a_backend_names_the_code_it_is_about():
     assert "_capture.py" not in note
     with config.patch(suppress_errors=True):
         assert package.compile(scaled, backend=failing)(torch.ones(2), 2).tolist() == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error"),
+    [
+        ("cache_size_limit", "many", TypeError),
+        ("cache_size_limit", -1, ValueError),
+        ("cache_size_limit", True, TypeError),
+        ("strict", "yes", TypeError),
+        ("strict", 1, TypeError),
+        ("debug_dir", 3, TypeError),
+        ("accuracy", "exact", ValueError),
+        ("repro_level", 5, ValueError),
+        ("repro_after", "inductor", ValueError),
+        ("collective_timeout", "long", TypeError),
+        ("debug_function", 3, TypeError),
+    ],
+)
+def test_a_setting_says_which_values_it_takes(name, value, error):
+    for change in (lambda: setattr(package.config, name, value), lambda: package.config.patch(**{name: value}).__enter__()):
+        with pytest.raises(error, match=f"pyrite.config.{name} .*{value!r}"):
+            change()
+    before = getattr(package.config, name)
+    setattr(package.config, name, before)
+
+
+def test_a_misspelt_setting_gets_the_name_that_was_meant():
+    with pytest.raises(AttributeError, match="did you mean `cache_size_limit`"):
+        package.config.cache_size_limt = 3
+
+
+def test_what_was_explained_has_a_short_form_and_one_for_notebooks():
+    found = package.explain(lambda x: x.sin() + 1)(torch.ones(2))
+    assert repr(found) == "<Explanation: 1 graphs, 0 breaks, 2 operators>"
+    assert "<table>" in found._repr_html_() and "aten.sin" in found._repr_html_()
+
+
+def test_a_misspelt_option_of_the_debugger_gets_the_name_that_was_meant():
+    from pyrite import torch_backend
+
+    with pytest.raises(ValueError, match="no option `repro_levl`; did you mean `repro_level`"):
+        torch_backend.pyrite_debug(torch.nn.Identity(), [], options={"repro_levl": 3})
