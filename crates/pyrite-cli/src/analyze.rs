@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use pyrite_compare::{Place, Report, Results};
+use pyrite_compare::{Difference, Place, Report, Results};
 use pyrite_compiler::Options;
 use pyrite_compiler::backend::{Backend, Direction};
 use pyrite_debug::{Broken, compared, execute, printed};
@@ -26,6 +26,7 @@ use crate::ExitCode;
 use crate::Outcome;
 use crate::failure::Failure;
 use crate::program::Program;
+use crate::result_folder;
 use crate::run::{Precision, named, node_diagnostic};
 use crate::switches::Comparing;
 use crate::tracing;
@@ -64,6 +65,9 @@ impl Analyze {
     }
 
     fn attempt(&self) -> Outcome {
+        if let Some(out) = &self.out {
+            result_folder::check_unused(out, &self.file)?;
+        }
         let (backend, reference) = (named(&self.backend)?, named(&self.reference)?);
         let whole = Program::open(&self.file)?.candidate(self.seed)?;
         let options = self.comparing.switches().options(exact(self.accuracy));
@@ -264,10 +268,16 @@ fn layers(
             reference_error: error(expected),
             backend_error: error(actual),
             class: difference.map(|difference| difference.class.name().to_owned()),
-            difference: difference.map(ToString::to_string),
+            difference: difference.map(without_place),
         }
     };
     names.iter().enumerate().map(layer).collect()
+}
+
+/// A difference without its place: what is returned here are values on the way, and no outputs.
+fn without_place(difference: &Difference) -> String {
+    let text = difference.to_string();
+    text.strip_prefix(&format!("{}: ", difference.place)).map_or_else(|| text.clone(), str::to_owned)
 }
 
 /// The root mean square error as a part of the root mean square of the truth; over finite floats.

@@ -16,6 +16,7 @@ use crate::Outcome;
 use crate::failure::Failure;
 use crate::numbers::seconds;
 use crate::program::Program;
+use crate::result_folder;
 use crate::run::{Precision, named, said_by_file};
 use crate::story::Story;
 use crate::switches::Comparing;
@@ -67,6 +68,9 @@ impl Bisect {
     }
 
     fn attempt(&self) -> Outcome {
+        if let Some(out) = &self.out {
+            result_folder::check_unused(out, &self.file)?;
+        }
         named(&self.backend)?;
         named(&self.reference)?;
         let mut passed = None;

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use pyrite_compare::{Accuracy, Difference, Outcome as Comparison, Report, Results, Role, compare};
+use pyrite_compare::{Accuracy, Difference, Outcome as Comparison, Report, Results, Role, Rule, compare};
 use pyrite_compiler::Options;
 use pyrite_compiler::backend::Direction;
 use pyrite_debug::{compared, execute};
@@ -15,6 +15,7 @@ use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_interp::Mode;
 use pyrite_ir::Value;
 use pyrite_tensor::Tensor;
+use pyrite_tensor::formats::torch_zip::Saved;
 use pyrite_tensor::formats::{FormatError, npy, npz, safetensors, torch_zip};
 use serde_json::json;
 
@@ -89,7 +90,7 @@ impl Compare {
         if extension == "py" {
             return self.ran(file);
         }
-        let tensors = tensors(file, &extension).map_err(|cause| {
+        let values = held(file, &extension).map_err(|cause| {
             Failure::of(
                 Diagnostic::error(Code::new("compare::cannot-read"), "the results cannot be read")
                     .at(Location::in_file(file))
@@ -97,7 +98,6 @@ impl Compare {
                     .hint("give a .npy, .npz or .safetensors file, a file that torch.save wrote, or a program"),
             )
         })?;
-        let values = tensors.into_iter().map(|(name, tensor)| (name, Value::Tensor(tensor)));
         Ok(Results::new().with("tensors", Role::Outputs, values))
     }
 
@@ -119,24 +119,66 @@ impl Compare {
     }
 }
 
-/// The tensors of a file with their names, by its extension or by how it begins.
-fn tensors(file: &Path, extension: &str) -> Result<Vec<(String, Tensor)>, String> {
+/// A value with its name.
+type Named = (String, Value<Tensor>);
+
+/// What a file holds, by its extension or by how it begins: tensors and everything else, each with its name.
+fn held(file: &Path, extension: &str) -> Result<Vec<Named>, String> {
+    let named = |tensors: Vec<(String, Tensor)>| -> Vec<Named> {
+        tensors.into_iter().map(|(name, tensor)| (name, Value::Tensor(tensor))).collect()
+    };
     let text = |error: FormatError| error.to_string();
     let open = || File::open(file).map(BufReader::new).map_err(|error| error.to_string());
-    let saved = || torch_zip::read_saved(open()?).map(|saved| saved.tensors()).map_err(text);
+    let saved = || {
+        let mut found = Vec::new();
+        leaves(&torch_zip::read_saved(open()?).map_err(text)?, &mut String::new(), &mut found);
+        Ok(found)
+    };
     match extension {
-        "npy" => Ok(vec![("0".to_owned(), npy::read(open()?, "0").map_err(text)?)]),
-        "npz" => npz::read(open()?).map_err(text),
-        "safetensors" => safetensors::read(&std::fs::read(file).map_err(|error| error.to_string())?).map_err(text),
+        "npy" => Ok(named(vec![("0".to_owned(), npy::read(open()?, "0").map_err(text)?)])),
+        "npz" => npz::read(open()?).map(named).map_err(text),
+        "safetensors" => {
+            safetensors::read(&std::fs::read(file).map_err(|error| error.to_string())?).map(named).map_err(text)
+        }
         "pt" | "pth" | "bin" | "ckpt" => saved(),
         other => {
             open()?;
-            saved().or_else(|_| npz::read(open()?).map_err(text)).map_err(|_| {
+            saved().or_else(|_: String| npz::read(open()?).map(named).map_err(text)).map_err(|_| {
                 let kind = if other.is_empty() { "no extension".to_owned() } else { format!("the extension .{other}") };
                 format!("it has {kind} and is neither a file of torch.save nor an .npz")
             })
         }
     }
+}
+
+/// Everything in nested containers, keys and positions joined by dots. A container that is empty is a value itself.
+fn leaves(saved: &Saved, path: &mut String, found: &mut Vec<Named>) {
+    let mut inside = |key: &str, value: &Saved| {
+        let length = path.len();
+        if length > 0 {
+            path.push('.');
+        }
+        path.push_str(key);
+        leaves(value, path, found);
+        path.truncate(length);
+    };
+    let value = match saved {
+        Saved::List(items) if !items.is_empty() => {
+            return items.iter().enumerate().for_each(|(index, item)| inside(&index.to_string(), item));
+        }
+        Saved::Dict(items) if !items.is_empty() => return items.iter().for_each(|(key, item)| inside(key, item)),
+        Saved::List(_) => Value::from("[]"),
+        Saved::Dict(_) => Value::from("{}"),
+        Saved::None => Value::None,
+        Saved::Bool(value) => Value::Bool(*value),
+        Saved::Int(value) => (*value).into(),
+        Saved::Float(value) => Value::Float(*value),
+        Saved::Text(text) => Value::from(text.as_str()),
+        Saved::DType(dtype) => Value::DType(*dtype),
+        Saved::Tensor { tensor, .. } => Value::Tensor(tensor.clone()),
+        Saved::Storage(storage) => Value::Tensor(Tensor::from_slice(&storage.to_bytes(), &[storage.nbytes() as i64])),
+    };
+    found.push((path.clone(), value));
 }
 
 fn verdict(report: &Report) -> &'static str {
@@ -155,11 +197,14 @@ fn tell(report: &Report) {
             println!("{} of {} values compared differ:", report.differences.len(), report.compared);
         }
     }
-    for difference in report.differences.iter().take(20) {
-        tell_difference(difference);
-    }
-    if report.differences.len() > 20 {
-        println!("and {} more differences", report.differences.len() - 20);
+    tell_differences(report, 20);
+}
+
+/// Prints the worst differences, and what else there is to tell.
+pub fn tell_differences(report: &Report, lines: usize) {
+    report.differences.iter().take(lines).for_each(tell_difference);
+    if report.differences.len() > lines {
+        println!("and {} more differences", report.differences.len() - lines);
     }
     report.notes.iter().take(10).for_each(|note| println!("note: {note}"));
 }
@@ -180,12 +225,20 @@ fn tell_difference(difference: &Difference) {
         "  absolute error: half up to {}, 90 % up to {}, 99 % up to {}, all up to {}",
         q.p50, q.p90, q.p99, numbers.max_abs
     );
-    println!(
-        "  largest relative error {}; the smallest tolerance that passes is {}",
-        numbers.max_rel, numbers.passing_tolerance
-    );
+    // No tolerance accepts a NaN for a number.
+    let passing = match difference.rule {
+        Rule::NanPosition | Rule::InfinityPosition | Rule::NoNan => "no tolerance passes".to_owned(),
+        _ => format!("the smallest tolerance that passes is {}", numbers.passing_tolerance),
+    };
+    println!("  largest relative error {}; {passing}", numbers.max_rel);
     if let (Some(expected), Some(actual)) = (numbers.expected_rmse, numbers.actual_rmse) {
         println!("  root mean square error against fp64: {actual}, that of the reference {expected}");
+    }
+    if let Some(spread) = &numbers.spread {
+        println!(
+            "  root mean square distance {}; other rounding moves it by {}, at worst {}, in {} runs",
+            spread.actual_rmse, spread.rmse, spread.worst, spread.samples
+        );
     }
     if let Some(cosine) = numbers.cosine {
         println!("  cosine {cosine}");

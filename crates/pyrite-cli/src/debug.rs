@@ -12,8 +12,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use pyrite_debug::{Isolated, Limits, Question};
-use pyrite_diag::{Code, Diagnostic, Location};
-use pyrite_oracle::{Class, Oracle, Signature, Verdict};
+use pyrite_oracle::{Class, Oracle, Signature, Verdict, signal_name};
 use pyrite_reduce::Candidate;
 use pyrite_trace::Stage;
 use serde_json::json;
@@ -22,18 +21,21 @@ use crate::ExitCode;
 use crate::Outcome;
 use crate::analyze::{Layer, analyze_apart};
 use crate::bisect::{Patience, bisect, data, lines};
-use crate::doctor::{self, Torch};
+use crate::doctor::{self, Torch, WITHOUT_AMX};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::minify::Minify;
 use crate::numbers::seconds;
 use crate::program::Program;
+use crate::result_folder;
 use crate::run::{Precision, named, said_by_file, unknown_backend};
 use crate::story::Story;
 use crate::switches::Comparing;
 use crate::target::Target;
 use crate::tracing;
 
+/// The signal of an instruction that the processor refuses.
+const SIGILL: i32 = 4;
 /// How many guilty steps are looked for.
 const CULPRITS: usize = 4;
 /// How many seconds are spent on bisecting unless told otherwise.
@@ -56,9 +58,9 @@ pub struct Debug {
     /// Who fails on it [default: what the file says]
     #[arg(long)]
     backend: Option<String>,
-    /// Who says what is right
-    #[arg(long, default_value = "eager")]
-    reference: String,
+    /// Who says what is right [default: eager, and torch:eager for operators that only torch knows]
+    #[arg(long)]
+    reference: Option<String>,
     /// How closely the two are compared [default: what the file says, else fp]
     #[arg(long, value_enum)]
     accuracy: Option<Precision>,
@@ -93,7 +95,7 @@ impl Debug {
         Self {
             file,
             backend: Some(backend),
-            reference: "eager".to_owned(),
+            reference: None,
             accuracy: None,
             runs: 3,
             seed: None,
@@ -112,15 +114,22 @@ impl Debug {
     }
 
     fn attempt(&self) -> Outcome {
+        if let Some(out) = &self.out {
+            result_folder::check_unused(out, &self.file)?;
+        }
         let program = Program::open(&self.file)?;
-        let said = program.read.get("backend").map(str::to_owned);
-        let backend = self.backend.clone().or(said).unwrap_or_else(|| "aot_eager_decomp_partition".to_owned());
+        let backend = match &self.backend {
+            Some(backend) => backend.clone(),
+            None => program.said_backend()?.unwrap_or_else(|| "aot_eager_decomp_partition".to_owned()),
+        };
+        let reference = program.reference(self.reference.as_ref(), &backend);
+        program.check_imports([&backend, &reference])?;
         named(&backend)?;
-        named(&self.reference)?;
+        named(&reference)?;
         let precision = self.accuracy.unwrap_or_else(|| said_by_file(&program));
         let question = Question {
             backend: backend.clone(),
-            reference: self.reference.clone(),
+            reference: reference.clone(),
             accuracy: precision.into(),
             forward_only: program.is_differentiated(),
             seed: program.seed(self.seed),
@@ -141,10 +150,12 @@ impl Debug {
         if when == Bisecting::Whole {
             self.bisect(&candidate, &question, &self.file, &mut story)?;
         }
-        let folder = self.folder()?;
+        let folder = match &self.out {
+            Some(out) => out.clone(),
+            None => result_folder::beside(&self.file, "debug")?,
+        };
         let torch =
-            if [&backend, &self.reference].iter().any(|name| name.starts_with("torch:") || name.starts_with("python:"))
-            {
+            if [&backend, &reference].iter().any(|name| name.starts_with("torch:") || name.starts_with("python:")) {
                 Torch::TookPart
             } else {
                 Torch::Absent
@@ -158,7 +169,7 @@ impl Debug {
             self.part(&question, precision, &signature, &mut story);
         }
         story.tell_trace();
-        let (code, shown) = Minify::of(self.file.clone(), backend.clone(), self.reference.clone(), precision)
+        let (code, shown) = Minify::of(self.file.clone(), backend.clone(), reference, precision)
             .seeded(question.seed)
             .limited(self.time_budget, self.time_limit)
             .into_folder(Some(folder.clone()))
@@ -258,7 +269,7 @@ impl Debug {
             (Some(signature), _) => {
                 let asked = backend.starts_with("cmd:");
                 let kind = if asked && signature.class == Class::Exit(1) {
-                    "the command says that the bug is there"
+                    "the command says that the bug is there".to_owned()
                 } else {
                     kind_of(signature.class)
                 };
@@ -281,6 +292,13 @@ impl Debug {
         }
         if failed.is_empty() && !self.json {
             eprintln!("next: {}", next_after(&verdicts, backend));
+        }
+        if let Some(Class::Signal(SIGILL)) = failed.first().map(|signature| signature.class)
+            && backend.starts_with("torch:")
+        {
+            let text =
+                format!("if torch's own kernels fault on this processor, {WITHOUT_AMX}; `pyrite doctor` tries it");
+            self.say(story, "hint", &text, json!({"hint": text}));
         }
         if let Some(message) = failed.first().and_then(|signature| signature.detail.message.as_ref()) {
             let detail = message.lines().next().unwrap_or_default();
@@ -318,29 +336,6 @@ impl Debug {
         Duration::from_secs_f64(self.time_limit.unwrap_or(300.0))
     }
 
-    /// The folder for the result, of a name that is not taken.
-    fn folder(&self) -> Result<PathBuf, Failure> {
-        if let Some(out) = &self.out {
-            return Ok(out.clone());
-        }
-        let stem = self.file.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
-        let parent = self.file.parent().unwrap_or(Path::new(""));
-        for number in 1..=u32::MAX {
-            let path = parent.join(format!("{stem}-debug-{number}"));
-            match std::fs::create_dir(&path) {
-                Ok(()) => return Ok(path),
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => {
-                    let problem = Diagnostic::error(Code::new("debug::cannot-write"), "the result cannot be written");
-                    let cause = format!("{}: {error}", path.display());
-                    let problem = problem.at(Location::in_file(&self.file)).cause(cause);
-                    return Err(Failure::of(problem.hint("name a folder with --out")));
-                }
-            }
-        }
-        Err(anyhow::anyhow!("no name is left for the result").into())
-    }
-
     fn say(&self, story: &mut Story, step: &str, text: &str, object: serde_json::Value) {
         story.tell(step, text, object.clone());
         if self.json {
@@ -370,12 +365,13 @@ fn next_after(verdicts: &[Verdict], backend: &str) -> String {
 }
 
 /// A class of failures in plain words.
-fn kind_of(class: Class) -> &'static str {
+fn kind_of(class: Class) -> String {
     match class {
-        Class::Error => "an error that the reference does not raise",
-        Class::Hang => "a hang",
-        Class::Signal(_) | Class::Exit(_) | Class::Garbage => "a crash",
-        Class::OutOfMemory => "out of memory",
-        _ => "wrong results",
+        Class::Error => "an error that the reference does not raise".to_owned(),
+        Class::Hang => "a hang".to_owned(),
+        Class::Signal(number) => format!("a crash, {}", signal_name(number)),
+        Class::Exit(_) | Class::Garbage => "a crash".to_owned(),
+        Class::OutOfMemory => "out of memory".to_owned(),
+        _ => "wrong results".to_owned(),
     }
 }

@@ -21,6 +21,7 @@ use crate::Outcome;
 use crate::debug::Debug;
 use crate::failure::Failure;
 use crate::report::Report;
+use crate::result_folder;
 use crate::tracing;
 
 /// The block: attention and a feed-forward part with residuals, as Dynamo captures it.
@@ -43,6 +44,9 @@ pub struct Demo {
 impl Demo {
     /// Tells the story.
     pub fn run(&self) -> Outcome {
+        if let Some(out) = &self.out {
+            result_folder::check_unused(out, out)?;
+        }
         let folder = tracing::begin_demo(self.out.as_deref())?;
         let file = folder.join("transformer_block.py");
         std::fs::write(&file, BLOCK).map_err(|error| {

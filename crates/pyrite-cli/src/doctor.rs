@@ -1,5 +1,6 @@
 //! `pyrite doctor`: what works on this machine, what is missing, and how to get it.
 
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -73,7 +74,10 @@ impl Doctor {
 
 /// What concerns the programs that are run here.
 fn findings() -> Vec<Finding> {
-    vec![version(), cpu(), native(), threads(), operators(), torch(), package(), variables()]
+    let mut findings = vec![version(), cpu(), native(), threads(), operators(), torch()];
+    findings.extend(bfloat16());
+    findings.extend([package(), variables()]);
+    findings
 }
 
 /// Names and texts of what this machine is; Python's side only where torch took part, since starting Python takes time.
@@ -94,13 +98,18 @@ pub enum Torch {
     Absent,
 }
 
+/// The version of torch, in a line.
+pub fn torch_version() -> String {
+    installed_torch().text
+}
+
 /// The versions that Python's packages say they have. Nothing is imported, which would take seconds.
 fn installed_torch() -> Finding {
     let script = "import sys; from importlib.metadata import version; \
                   print(f'torch {version(\"torch\")} with Python {sys.version.split()[0]}')";
     match python(script) {
         Said::Line(text) => Finding::fine("torch", text),
-        Said::Failed | Said::NotStarted(_) => Finding::fine("torch", "its version is not known"),
+        Said::Failed | Said::Died(_) | Said::NotStarted(_) => Finding::fine("torch", "its version is not known"),
     }
 }
 
@@ -108,13 +117,17 @@ fn installed_torch() -> Finding {
 enum Said {
     Line(String),
     Failed,
+    /// It was ended by a signal.
+    Died(i32),
     NotStarted(std::io::Error),
 }
 
 fn python(script: &str) -> Said {
-    match Command::new(crate::python_interpreter()).args(["-c", script]).output() {
+    // Nothing is imported from the working directory, which may be a stranger's.
+    let mut command = Command::new(crate::python_interpreter());
+    match command.env("PYTHONSAFEPATH", "1").args(["-c", script]).output() {
         Ok(output) if output.status.success() => Said::Line(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
-        Ok(_) => Said::Failed,
+        Ok(output) => output.status.signal().map_or(Said::Failed, Said::Died),
         Err(error) => Said::NotStarted(error),
     }
 }
@@ -125,7 +138,7 @@ fn torch() -> Finding {
     let name = "torch";
     match python("import sys, torch; print(f'torch {torch.__version__} with Python {sys.version.split()[0]}')") {
         Said::Line(text) => Finding::fine(name, text),
-        Said::Failed => Finding::missing(
+        Said::Failed | Said::Died(_) => Finding::missing(
             name,
             format!("{interpreter} has no torch; only needed to compare with PyTorch"),
             format!("`{interpreter} -m pip install torch`, or name another interpreter with --python or PYRITE_PYTHON"),
@@ -135,6 +148,25 @@ fn torch() -> Finding {
             format!("{interpreter} cannot be started ({error}); only needed to compare with PyTorch"),
             "install Python 3.11, 3.12 or 3.13, or name an interpreter with --python or PYRITE_PYTHON",
         ),
+    }
+}
+
+/// What helps where torch's own kernels for bfloat16 use instructions that the processor announces and refuses.
+pub const WITHOUT_AMX: &str = "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 in the environment has torch do without AMX";
+
+/// Whether torch's own kernels for bfloat16 run: in some virtual machines AMX is announced and faults. Nothing where there
+/// is no torch.
+fn bfloat16() -> Option<Finding> {
+    let name = "torch bfloat16";
+    match python("import torch; x = torch.ones(64, 64, dtype=torch.bfloat16); print((x @ x)[0, 0].item())") {
+        Said::Line(_) => Some(Finding::fine(name, "torch multiplies matrices of bfloat16")),
+        Said::Died(signal) => {
+            let text = format!(
+                "torch's own matmul of bfloat16 dies of signal {signal}: the processor announces AMX and faults"
+            );
+            Some(Finding::missing(name, text, WITHOUT_AMX))
+        }
+        Said::Failed | Said::NotStarted(_) => None,
     }
 }
 
@@ -148,7 +180,7 @@ fn package() -> Finding {
         Said::Line(version) => {
             Finding::missing(name, format!("pyrite {version} there, this command is {own}"), install)
         }
-        Said::Failed | Said::NotStarted(_) => Finding::missing(
+        Said::Failed | Said::Died(_) | Said::NotStarted(_) => Finding::missing(
             name,
             "not there; only needed for `pyrite.compile` and torch.compile(backend=\"pyrite\")",
             install,

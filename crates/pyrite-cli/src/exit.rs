@@ -1,8 +1,23 @@
 //! Exit codes as numbers that a caller can look at.
 
-/// An exit code; the library's doc says what they mean.
+/// An exit code; [`CODES`] says what they mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExitCode(u8);
+
+/// What each exit code means: the code, what it says of most commands, what it says of those that search (`minify`,
+/// `bisect` and `debug FILE`), and what it says of `debug SCRIPT`.
+pub const CODES: &[(u8, &str, &str, &str)] = &[
+    (0, "fine", "done, and proven", "nothing was found"),
+    (
+        1,
+        "the failure was reproduced, or a difference found",
+        "nothing was reproduced, or what was seen is not proven",
+        "a failure was found",
+    ),
+    (2, "bad usage or input, or torch, a backend or a command is missing", "the same", "the same"),
+    (3, "a bug in Pyrite", "the same", "the same"),
+    (130, "interrupted", "interrupted; the best so far is kept, and --resume goes on", "interrupted"),
+];
 
 impl ExitCode {
     /// Fine.

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::io::{self, ErrorKind, IsTerminal};
 use std::path::PathBuf;
 
-use pyrite_diag::{Code, Colour, Diagnostic, Diagnostics, TextRenderer, to_json};
+use pyrite_diag::{Code, Colour, Diagnostic, Diagnostics, TextRenderer};
+use serde_json::json;
 
 use crate::ExitCode;
 
@@ -42,7 +43,7 @@ impl Failure {
     pub fn report(&self) -> ExitCode {
         match self {
             Self::Input { diagnostics, json: true } => {
-                println!("{{\"verdict\": \"invalid\", \"diagnostics\": {}}}", to_json(diagnostics));
+                println!("{}", json!({"verdict": "invalid", "diagnostics": diagnostics}));
             }
             Self::Input { diagnostics, json: false } => tell(diagnostics),
             Self::Outside(error) => tell_one(outside(error)),
@@ -84,7 +85,8 @@ pub fn tell_one(diagnostic: Diagnostic) {
 /// Writes diagnostics to standard error, with the lines they speak of.
 pub fn tell(diagnostics: &Diagnostics) {
     let colour = if std::io::stderr().is_terminal() { Colour::Ansi } else { Colour::Plain };
-    let files: BTreeSet<PathBuf> = diagnostics.iter().filter_map(|d| d.location.file.clone()).collect();
+    let files: BTreeSet<PathBuf> =
+        diagnostics.iter().filter(|d| d.location.line.is_some()).filter_map(|d| d.location.file.clone()).collect();
     let sources: Vec<(PathBuf, String)> =
         files.into_iter().filter_map(|file| Some((file.clone(), std::fs::read_to_string(file).ok()?))).collect();
     let renderer = sources.iter().fold(TextRenderer::new(colour), |r, (file, text)| r.source(file.clone(), text));

@@ -28,7 +28,8 @@ impl Invocation {
     pub fn of_python(interpreter: &Path) -> Self {
         Self {
             program: interpreter.to_owned(),
-            arguments: ["-m", "pyrite"].map(OsString::from).into(),
+            // The working directory may be a stranger's: nothing is imported from it.
+            arguments: ["-P", "-m", "pyrite"].map(OsString::from).into(),
             python: Some(interpreter.to_owned()),
         }
     }

@@ -30,15 +30,19 @@ mod outputs;
 mod program;
 mod reference;
 mod report;
+mod result_folder;
 mod run;
 mod show;
+mod standard_input;
 mod story;
+mod suggest;
 mod supervise;
 mod switches;
 mod target;
 mod tracing;
 mod worker;
 
+use std::any::Any;
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -51,6 +55,7 @@ pub use exit::ExitCode;
 use failure::Failure;
 pub use invocation::Invocation;
 use pyrite_debug::torch::Python;
+use pyrite_diag::{Code, Diagnostic};
 
 /// Where torch is, as this process was told; workers that it starts are told the same.
 static PYTHON: OnceLock<Python> = OnceLock::new();
@@ -65,9 +70,11 @@ fn python_imports() -> impl Iterator<Item = String> {
     PYTHON.get().map(|python| python.imports.clone()).unwrap_or_default().into_iter()
 }
 
-/// The arguments that this program is started with as a worker, and those that tell the worker where torch is.
+/// The arguments that this program is started with as a worker, and those that tell the worker where torch is and how
+/// programs are read.
 fn worker_arguments(own: Invocation) -> Vec<OsString> {
     let mut arguments = own.arguments;
+    arguments.extend(program::reading_words());
     let Some(python) = PYTHON.get() else { return arguments };
     arguments.extend(["--python".into(), python.interpreter.clone().into_os_string()]);
     for module in &python.imports {
@@ -86,6 +93,12 @@ struct Cli {
     /// A Python module to import first, for custom operators and backends; may be given several times
     #[arg(long, global = true, value_name = "MODULE")]
     import: Vec<String>,
+    /// Look for the storages of programs in this folder too, wherever it is
+    #[arg(long, global = true, value_name = "FOLDER")]
+    storages: Option<PathBuf>,
+    /// Where programs run: on the CPU, or where the file has its tensors, which only torch's backends can do
+    #[arg(long, global = true, value_enum, default_value = "cpu")]
+    device: program::Place,
     /// Leave a trace: every graph, loop nest and instruction on the way, in a folder below PYRITE_DEBUG_DIR, else
     /// pyrite_debug; `--trace=-output_code` leaves one artifact out [default: PYRITE_COMPILE_DEBUG]
     #[arg(long, global = true, value_name = "ARTIFACTS", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
@@ -97,6 +110,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Run a program: a repro, or any dump of PyTorch's or Pyrite's
+    #[command(alias = "minifier-query")]
     Run(run::Run),
     /// Take a program through functionalization, differentiation, decomposition and partitioning
     Compile(compile::Compile),
@@ -155,7 +169,11 @@ enum Command {
 
 /// Does what the words of a command line say; the first word is the program's name.
 pub fn run(words: impl IntoIterator<Item = OsString>, own: Invocation) -> ExitCode {
-    let Cli { python, import, trace, command } = match Cli::try_parse_from(words) {
+    let words = match standard_input::spooled(words) {
+        Ok(words) => words,
+        Err(error) => return Failure::Outside(error).report(),
+    };
+    let Cli { python, import, storages, device, trace, command } = match Cli::try_parse_from(words) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and versions are no errors, and are printed where results are.
@@ -170,6 +188,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>, own: Invocation) -> ExitCo
     let supervisor = own.words();
     own.remember();
     let python = Python { imports: import, ..Python::new(python) };
+    program::set_reading(storages, device);
     let _ = PYTHON.set(python.clone());
     pyrite_debug::torch::register(python);
     pyrite_debug::commanded::register(Duration::from_mins(5), Some(supervisor));
@@ -210,9 +229,16 @@ pub fn run(words: impl IntoIterator<Item = OsString>, own: Invocation) -> ExitCo
         }
     }));
     tracing::end();
+    standard_input::forget();
     match outcome {
         Ok(Ok(code)) => code,
         Ok(Err(failure)) => failure.report(),
+        Err(panic) if is_unwritten_output(said(&*panic)) => {
+            let cause = said(&*panic).rsplit_once(": ").map_or("", |(_, cause)| cause);
+            let problem =
+                Diagnostic::error(Code::new("cli::cannot-write"), "the results cannot be printed").cause(cause);
+            Failure::of(problem.hint("make room where standard output goes, or print elsewhere")).report()
+        }
         // The panic's own message stands above on standard error.
         Err(_) => {
             eprintln!(
@@ -222,6 +248,18 @@ pub fn run(words: impl IntoIterator<Item = OsString>, own: Invocation) -> ExitCo
             ExitCode::from(3)
         }
     }
+}
+
+/// Whether a panic says that standard output took no more.
+pub fn is_unwritten_output(text: &str) -> bool {
+    text.starts_with("failed printing to stdout")
+}
+
+/// What a panic says.
+fn said(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<String>()
+        .map_or_else(|| panic.downcast_ref::<&str>().copied().unwrap_or_default(), String::as_str)
 }
 
 /// What a command comes to.

@@ -2,20 +2,23 @@
 
 use std::process::ExitCode;
 
-use pyrite_cli::{Invocation, run};
+use pyrite_cli::{Invocation, is_unwritten_output, run};
 
 /// Reading makes many small values; this allocator is a fifth faster at that than the system's.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// A reader that has seen enough, such as `head`, is no bug.
+/// A reader that has seen enough, such as `head`, is no bug, and neither is a full disk.
 fn end_quietly_on_a_closed_pipe() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
-        if info.payload_as_str().is_some_and(|text| text.contains("Broken pipe")) {
+        let text = info.payload_as_str().unwrap_or_default();
+        if text.contains("Broken pipe") {
             std::process::exit(0);
         }
-        usual(info);
+        if !is_unwritten_output(text) {
+            usual(info);
+        }
     }));
 }
 

@@ -10,6 +10,7 @@ use pyrite_diag::{Code, Diagnostic};
 use pyrite_ir::{Decompose, Eval, Lower, Operator, Tag, Vjp};
 use pyrite_trace::{TOPICS, TopicKind};
 
+use crate::exit::CODES;
 use crate::failure::Failure;
 use crate::{Cli, ExitCode, Outcome, environment};
 
@@ -25,6 +26,7 @@ const PAGES: &[(&str, &str, fn() -> String)] = &[
     ("backends", "Backends", backend_page),
     ("commands", "Commands", command_page),
     ("environment", "Environment variables", environment_page),
+    ("exit-codes", "Exit codes", exit_page),
     ("logs", "Logs and artifacts", log_page),
     ("operators", "Operators", operator_page),
     ("passes", "Passes", pass_page),
@@ -87,6 +89,18 @@ fn command_page() -> String {
     }
     // Lines that clap fills up with spaces would be trailing blanks in a file.
     text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
+fn exit_page() -> String {
+    let rows = CODES.iter().map(|(number, most, searches, scripts)| {
+        vec![number.to_string(), (*most).to_owned(), (*searches).to_owned(), (*scripts).to_owned()]
+    });
+    let heads = ["code", "most commands", "`minify`, `bisect`, `debug FILE`", "`debug SCRIPT`"];
+    format!(
+        "{}\nA script's own failure keeps the script's code. A program that `--check` or `cmd:` runs answers with 0 (fine), 1 (the \
+         failure is there) or 125 (cannot tell).\n",
+        table(&heads, rows)
+    )
 }
 
 fn environment_page() -> String {

@@ -8,7 +8,9 @@ use pyrite_compare::Report;
 use pyrite_compiler::backend::{Direction, backends};
 use pyrite_compiler::training::{Results, flatten};
 use pyrite_compiler::{Backend, Options, find};
-use pyrite_debug::{Again, Bound, Broken, Precision as Accuracy, Ran, Settled, execute, nudged, settle, time_calls};
+use pyrite_debug::{
+    Again, Bound, Broken, Precision as Accuracy, Ran, Settled, execute, nudged, settle, time_calls, trust,
+};
 use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_interp::Mode;
 use pyrite_ir::{Graph, Node, NodeError, OpError, Value};
@@ -20,10 +22,12 @@ use serde_json::{Value as Json, json};
 
 use crate::ExitCode;
 use crate::Outcome;
+use crate::compare::tell_differences;
 use crate::failure::{Failure, tell_one};
 use crate::leaving::Leaving;
 use crate::outputs::{describe, line, save};
 use crate::program::Program;
+use crate::suggest::nearest;
 use crate::switches::Comparing;
 
 /// What the run does beyond computing.
@@ -379,10 +383,8 @@ fn tell_verdict(verdict: &Verdict, report: Option<&Report>, backend: &Backend, r
         Verdict::Invalid(why) => println!("{backend} cannot be compared with {reference}: {why}"),
         Verdict::Fail(_) | Verdict::Flaky { .. } => println!("{backend} differs from {reference}:"),
     }
-    let Some(report) = report else { return };
-    print!("{}", report.summary(10));
-    for note in report.notes.iter().take(10) {
-        println!("{note}");
+    if let Some(report) = report {
+        tell_differences(report, 10);
     }
 }
 
@@ -437,9 +439,14 @@ fn stage_name(stage: Stage) -> &'static str {
 pub fn named(name: &str) -> Result<Backend, Failure> {
     find(name).ok_or_else(|| {
         let known: Vec<String> = backends().iter().map(|b| b.name.to_string()).collect();
-        let message = format!("there is no backend `{name}`");
+        let mut problem = Diagnostic::error(Code::new("cli::unknown-backend"), format!("there is no backend `{name}`"));
+        // Inductor is torch's: its name alone is the commonest slip of all.
+        let torch = trust::is_of_torch(name).then(|| format!("torch:{name}"));
+        if let Some(near) = torch.as_deref().or_else(|| nearest(name, known.iter().map(String::as_str))) {
+            problem = problem.hint(format!("did you mean `{near}`?"));
+        }
         Failure::of(
-            Diagnostic::error(Code::new("cli::unknown-backend"), message).hint(format!(
+            problem.hint(format!(
                 "known: {}; torch:NAME for torch.compile's, cmd:PROGRAM for any program",
                 known.join(", ")
             )),

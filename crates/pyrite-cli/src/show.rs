@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use pyrite_ir::print::{PrintOptions, ReproInfo, print_repro};
 use pyrite_ir::{Kind, Target};
+use pyrite_reader::Entry;
 use serde_json::json;
 
 use crate::ExitCode;
@@ -61,15 +62,22 @@ impl Show {
                 "foreign": foreign,
                 "constants": graph.constants().keys().map(|k| &**k).collect::<Vec<_>>(),
                 "nested_graphs": graph.subgraphs().keys().map(|k| &**k).collect::<Vec<_>>(),
-                "metadata": program.read.metadata.iter().cloned().collect::<BTreeMap<_, _>>(),
+                "metadata": program.read.metadata.iter().map(|said| (&said.key, &said.value)).collect::<BTreeMap<_, _>>(),
                 "notes": program.read.notes.iter().map(|n| n.message.clone()).collect::<Vec<_>>(),
                 "timings": {"read_seconds": program.read_time.as_secs_f64()},
             });
             println!("{report:#}");
         } else {
             program.tell_notes();
-            let info =
-                ReproInfo { metadata: program.read.metadata.clone(), inputs: program.read.inputs.clone(), main: None };
+            // What is printed is a program that its reader may run: a stranger's file chooses nothing in it.
+            let trusted = program.said_backend().ok().flatten();
+            let chosen = |said: &Entry| match said.key.as_str() {
+                "backend" => trusted.clone().map(|backend| (said.key.clone(), backend)),
+                "import" => None,
+                _ => Some((said.key.clone(), said.value.clone())),
+            };
+            let metadata = program.read.metadata.iter().filter_map(chosen).collect();
+            let info = ReproInfo { metadata, inputs: program.read.inputs.clone(), main: None };
             print!("{}", print_repro(graph, &info, &PrintOptions { stacks: self.stacks, ..PrintOptions::default() }));
         }
         Ok(ExitCode::SUCCESS)

@@ -230,8 +230,8 @@ fn debugging_leaves_its_findings_every_question_and_the_repro() {
 #[test]
 fn analyzing_and_bisecting_keep_a_trace_where_they_are_told_to() {
     let folder = folder();
-    let with = ["--backend", "relu_accuracy_error_TESTING_ONLY", "--out", "here"];
-    pyrite(folder.path(), &[&["analyze", "program.py"][..], &with[..]].concat(), &[]);
+    let with = ["program.py", "--backend", "relu_accuracy_error_TESTING_ONLY", "--out"];
+    pyrite(folder.path(), &[&["analyze"][..], &with, &["here"]].concat(), &[]);
     let found = records(&folder.path().join("here"));
     let parted: Vec<&str> = found
         .iter()
@@ -241,9 +241,41 @@ fn analyzing_and_bisecting_keep_a_trace_where_they_are_told_to() {
         })
         .collect();
     assert_eq!(parted.first(), Some(&"above"));
-    pyrite(folder.path(), &[&["bisect", "program.py"][..], &with[..]].concat(), &[]);
-    let found = records(&folder.path().join("here"));
+    pyrite(folder.path(), &[&["bisect"][..], &with, &["there"]].concat(), &[]);
+    let found = records(&folder.path().join("there"));
     assert!(found.iter().any(|record| matches!(&record.event, Event::Finding(found) if found.step == "bisect")));
+}
+
+#[test]
+fn a_folder_that_holds_a_session_is_refused_first_and_not_touched() {
+    let folder = folder();
+    let with = ["program.py", "--backend", "relu_accuracy_error_TESTING_ONLY", "--out", "here"];
+    let begun = pyrite(folder.path(), &[&["debug"][..], &with].concat(), &[]);
+    assert_eq!(begun.status.code(), Some(0), "{begun:?}");
+    let content = || {
+        let entries = std::fs::read_dir(folder.path().join("here")).unwrap().map(|entry| entry.unwrap().path());
+        let mut files: Vec<_> =
+            entries.filter(|path| path.is_file()).map(|path| (std::fs::read(&path).unwrap(), path)).collect();
+        files.sort();
+        files
+    };
+    let before = content();
+    for command in ["debug", "minify", "analyze", "bisect"] {
+        let again = pyrite(folder.path(), &[&[command][..], &with].concat(), &[]);
+        assert_eq!(again.status.code(), Some(2), "{command}: {again:?}");
+        assert!(String::from_utf8_lossy(&again.stderr).contains("cli::occupied"), "{command}");
+        assert_eq!(content(), before, "{command} touched the session");
+    }
+    for trace in ["trace.jsonl", "verdicts.jsonl", "report.md"] {
+        std::fs::create_dir(folder.path().join(trace.replace('.', "_"))).unwrap();
+        let only = folder.path().join(trace.replace('.', "_"));
+        std::fs::write(only.join(trace), "kept").unwrap();
+        for command in ["debug", "minify", "analyze", "bisect"] {
+            let words = [&[command][..], &with[..4], &[only.to_str().unwrap()]].concat();
+            assert_eq!(pyrite(folder.path(), &words, &[]).status.code(), Some(2), "{command} into {trace}");
+            assert_eq!(std::fs::read_to_string(only.join(trace)).unwrap(), "kept", "{command}");
+        }
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The inputs of a program: read from its storages, or made up.
 //!
-//! A repro file says of each input where its bytes are ([`InputSpec`]). Storages lie in `storages/` beside the file, as
+//! A repro file says of each input where its bytes are ([`InputSpec`]). Storages are found by a [`StorageSearch`], where
 //! PyTorch's writer or ours put them; those whose name is our hash are checked against it. What has no file is generated
 //! from the seed, like PyTorch's reader does. Nothing is executed, and a file that is missing, short or altered is an
 //! error.
@@ -11,7 +11,7 @@ use std::path::Path;
 
 use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_ir::inputs::{InputSpec, InputValue, StorageSpec};
-use pyrite_ir::{Graph, Kind, Meta, Value};
+use pyrite_ir::{Graph, Kind, Meta, StorageSearch, Value};
 use pyrite_sym::SymInt;
 use pyrite_tensor::formats::{storage_hash, torch_zip};
 use pyrite_tensor::random::{TorchGenerator, rand_strided};
@@ -35,8 +35,13 @@ pub struct Inputs {
     pub generated: usize,
 }
 
-/// Loads what a spec describes; `file` is the repro file, beside which `storages/` lies.
+/// Loads what a spec describes; `file` is the repro file, beside which its storages lie.
 pub fn load(spec: &InputSpec, file: &Path, seed: u64) -> Result<Inputs, Diagnostic> {
+    load_from(spec, &StorageSearch::new(file.parent(), None, None), file, seed)
+}
+
+/// Loads what the spec of a file describes, from the storages that a search finds.
+pub fn load_from(spec: &InputSpec, search: &StorageSearch, file: &Path, seed: u64) -> Result<Inputs, Diagnostic> {
     let mut generator = TorchGenerator::new(seed);
     let mut generated = 0;
     let mut storages = Vec::new();
@@ -49,7 +54,7 @@ pub fn load(spec: &InputSpec, file: &Path, seed: u64) -> Result<Inputs, Diagnost
         storages.push(if let Some(data) = &storage.data {
             Storage::from_slice(&data.storage().to_bytes())
         } else if let Some(name) = &storage.name {
-            stored(name, nbytes, file)?
+            stored(name, nbytes, search, file)?
         } else {
             generated += 1;
             made_up(storage, nbytes, &mut generator).map_err(|d| d.at(Location::in_file(file)))?
@@ -146,17 +151,17 @@ fn made_up(spec: &StorageSpec, nbytes: usize, generator: &mut TorchGenerator) ->
     Ok(whole.storage().clone())
 }
 
-fn stored(name: &str, nbytes: usize, file: &Path) -> Result<Storage, Diagnostic> {
-    let path = file.parent().unwrap_or(Path::new("")).join("storages").join(name);
-    let at = |diagnostic: Diagnostic| diagnostic.at(Location::in_file(&path));
-    if name.contains(['/', '\\']) || name == ".." {
-        return Err(Diagnostic::error(MISSING, format!("`{name}` is not the name of a storage"))
+fn stored(name: &str, nbytes: usize, search: &StorageSearch, file: &Path) -> Result<Storage, Diagnostic> {
+    let path = search.find(name).map_err(|reason| {
+        Diagnostic::error(MISSING, format!("the storage `{name}` of an input cannot be opened"))
             .at(Location::in_file(file))
-            .hint("storages lie in the folder `storages` beside the file"));
-    }
+            .cause(&reason)
+            .hint(reason.remedy())
+    })?;
+    let at = |diagnostic: Diagnostic| diagnostic.at(Location::in_file(&path));
     let opened = File::open(&path).map_err(|error| {
-        at(Diagnostic::error(MISSING, "the storage of an input is missing").cause(error))
-            .hint(format!("copy the folder `storages` together with {}", file.display()))
+        at(Diagnostic::error(MISSING, "the storage of an input cannot be opened").cause(error))
+            .hint("check its permissions")
     })?;
     let storage = torch_zip::read_storage(BufReader::new(opened)).map_err(|error| {
         at(Diagnostic::error(UNREADABLE, "the storage cannot be read").cause(error)).hint("dump it again")

@@ -6,7 +6,7 @@
 //! [`commanded`] makes a backend `cmd:PROGRAM`. [`torch`] makes the backends of torch.compile
 //! backends of Pyrite. [`Folder`] writes programs down as repro files
 //! with their storages, whole or not at all. [`wrap_compiler_debug`] makes a backend that leaves such files behind when it
-//! fails, and [`signals`] says which node was running when the process dies. [`bisect`](bisect()) finds the
+//! fails, [`trust`] says what a file may choose by itself, and [`signals`] says which node was running when the process dies. [`bisect`](bisect()) finds the
 //! stage, the pass and the single steps that a failure begins with.
 
 mod bisection;
@@ -28,6 +28,7 @@ mod switches;
 mod timing;
 pub mod torch;
 mod tracing;
+pub mod trust;
 mod verdicts;
 mod wrapper;
 

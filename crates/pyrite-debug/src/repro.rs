@@ -241,7 +241,7 @@ pub fn candidate_of(path: &Path, seed: u64) -> Result<Candidate, String> {
         return Err(problem.to_string());
     }
     let inputs = match &read.inputs {
-        Some(spec) => inputs::load(spec, path, seed),
+        Some(spec) => inputs::load_from(spec, &read.storages, path, seed),
         None => inputs::generate(&read.graph, path, seed),
     }
     .map_err(|problem| problem.to_string())?;

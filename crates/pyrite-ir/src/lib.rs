@@ -22,6 +22,7 @@ pub mod patch;
 pub mod print;
 pub mod pullback;
 pub mod schema;
+mod storages;
 pub mod switch;
 pub mod trace;
 pub mod value;
@@ -41,6 +42,7 @@ pub use op::{
 pub use patch::Patch;
 pub use pullback::{Gradients, Pullback};
 pub use schema::{Schema, Type};
+pub use storages::{NotFound, StorageSearch};
 pub use switch::Switch;
 pub use trace::{Origin, Tracer};
 pub use value::Value;

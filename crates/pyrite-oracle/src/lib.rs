@@ -11,5 +11,5 @@ mod signature;
 mod verdict;
 
 pub use sequential::{CONFIDENCE, Decision, Sequential, Test};
-pub use signature::{Class, Detail, Signature, Site, Stage, gist};
+pub use signature::{Class, Detail, Signature, Site, Stage, gist, signal_name};
 pub use verdict::{Oracle, Verdict};

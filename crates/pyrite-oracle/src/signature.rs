@@ -222,6 +222,23 @@ impl Signature {
     }
 }
 
+/// A signal in words.
+pub fn signal_name(number: i32) -> String {
+    let (what, name) = match number {
+        4 => ("illegal instruction", "SIGILL"),
+        5 => ("trap", "SIGTRAP"),
+        6 => ("abort", "SIGABRT"),
+        7 => ("bus error", "SIGBUS"),
+        8 => ("arithmetic exception", "SIGFPE"),
+        9 => ("killed", "SIGKILL"),
+        11 => ("segmentation fault", "SIGSEGV"),
+        15 => ("terminated", "SIGTERM"),
+        31 => ("bad system call", "SIGSYS"),
+        _ => return format!("signal {number}"),
+    };
+    format!("{what} ({name})")
+}
+
 /// The held part in a line.
 impl fmt::Display for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -234,7 +251,7 @@ impl fmt::Display for Signature {
         write!(f, "{stage}: ")?;
         match self.class {
             Class::Error => f.write_str("error")?,
-            Class::Signal(signal) => write!(f, "signal {signal}")?,
+            Class::Signal(signal) => f.write_str(&signal_name(signal))?,
             Class::Exit(code) => write!(f, "exit code {code} without an answer")?,
             Class::Hang => f.write_str("hang")?,
             Class::OutOfMemory => f.write_str("out of memory")?,

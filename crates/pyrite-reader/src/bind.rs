@@ -16,7 +16,7 @@ use pyrite_ir::args::tensors_from_numbers;
 use pyrite_ir::infer::infer;
 use pyrite_ir::print::is_variadic;
 use pyrite_ir::schema::BindError;
-use pyrite_ir::{Infer, Kind, Meta, Node, OpError, OpRef, Schema, Switch, Target, Type, Value};
+use pyrite_ir::{Device, Infer, Kind, Meta, Node, OpError, OpRef, Schema, Switch, Target, Type, Value};
 use ruff_python_ast::{Expr, ExprCall, ModModule, Stmt, StmtFunctionDef};
 use ruff_python_parser::{Parsed, parse_module};
 use ruff_text_size::Ranged;
@@ -25,7 +25,7 @@ use rustc_hash::FxHashMap;
 use crate::expr::Operand;
 use crate::forward::{Forward, Local, V};
 use crate::problems::{Failed, Res, codes};
-use crate::{Foreign, constant, literal};
+use crate::{Foreign, constant, inline, literal, passing};
 
 /// What a called name is.
 pub(crate) enum Callee {
@@ -179,6 +179,9 @@ impl<'a> Forward<'a> {
         {
             return self.member(&member, want, call);
         }
+        if let Some(value) = self.with_generator(&path, call, want) {
+            return value;
+        }
         let callee = self.resolve(&path);
         let (args, kwargs) = self.arguments(call)?;
         if let Callee::Constant(name) = callee.as_ref()
@@ -227,7 +230,10 @@ impl<'a> Forward<'a> {
             if known(name) {
                 return Callee::Packet(name.to_owned(), path.to_owned());
             }
-            return Callee::Foreign(path.to_owned());
+            return match rules().get(path.strip_suffix(".default").unwrap_or(path)) {
+                Some(rule) => Callee::Rule(rule, path.to_owned()),
+                None => Callee::Foreign(path.to_owned()),
+            };
         }
         if let Some(name) = path.strip_prefix("operator.").or_else(|| path.strip_prefix("_operator.")) {
             return Callee::Operator(name.to_owned());
@@ -298,6 +304,11 @@ impl<'a> Forward<'a> {
                     }
                     self.rule_failed = true;
                     return Err(Failed);
+                }
+                if inline::is_body(path)
+                    && let Some((Value::Graph(body), operands)) = args.split_first()
+                {
+                    return self.inlined(&body.clone(), operands.to_vec(), at);
                 }
                 let Some(path) = path.strip_prefix("torch.ops.higher_order.") else {
                     return Ok(self.foreign(path, args, kwargs, want));
@@ -707,10 +718,16 @@ impl<'a> Forward<'a> {
     }
 
     /// Adds a call of something that the registry does not know.
-    pub fn foreign(&mut self, name: &str, args: Vec<V>, kwargs: Vec<(String, V)>, want: Option<&str>) -> V {
+    pub fn foreign(&mut self, name: &str, mut args: Vec<V>, kwargs: Vec<(String, V)>, want: Option<&str>) -> V {
+        if Switch::is_name(name)
+            && let Some(Value::Str(device)) = args.first()
+        {
+            let device = self.cx.place(Device::from_name(device), &self.statement);
+            args[0] = Value::from(device.to_string().as_str());
+        }
         if !name.starts_with("operator.") {
             // A foreign call may reach a Python backend one day: only functions that compute are ever passed on.
-            let callable = is_passed_on(name);
+            let callable = passing::is_passed_on(name);
             let message = if callable {
                 format!("no operator is called `{name}`; it is kept as it is")
             } else {
@@ -744,97 +761,6 @@ impl<'a> Forward<'a> {
         let wanted = name.strip_prefix("torch.ops.")?;
         self.cx.registry.iter().map(|op| op.name()).find(|known| one_edit(known, wanted)).map(str::to_owned)
     }
-}
-
-/// Modules of torch whose functions compute and do nothing else.
-const COMPUTING: [&str; 17] = [
-    "torch.nn.functional.",
-    "torch.functional.",
-    "torch.Tensor.",
-    "torch._C._nn.",
-    "torch._C._fft.",
-    "torch._C._linalg.",
-    "torch._C._special.",
-    "torch._C._functorch.",
-    "torch._VF.",
-    "torch.special.",
-    "torch.linalg.",
-    "torch.fft.",
-    "torch.sparse.",
-    "torch.nested.",
-    "torch._prims.",
-    "torch.amp.autocast_mode.",
-    "math.",
-];
-
-/// Functions of `torch` itself that reach beyond the graph: files, code, processes, other modules.
-const REACHING_OUT: [&str; 14] = [
-    "load",
-    "save",
-    "from_file",
-    "compile",
-    "vmap",
-    "import_ir_module",
-    "import_ir_module_from_buffer",
-    "get_file_path",
-    "prepare_multiprocessing_environment",
-    "fork",
-    "wait",
-    "parse_ir",
-    "parse_schema",
-    "typename",
-];
-
-/// Whether an unknown function may be kept in a graph. A file is a stranger's: `torch.hub.load` or
-/// `torch.ops.load_library` in it must never reach a program that executes it.
-fn is_passed_on(name: &str) -> bool {
-    let parts: Vec<&str> = name.split('.').collect();
-    let hidden = |part: &str| part.starts_with("__") && !is_python_operator(part);
-    // Python takes some other letters for these, so that a name could be another one than it looks.
-    if parts.iter().any(|part| !literal::is_word(part) || hidden(part)) {
-        return false;
-    }
-    match parts.as_slice() {
-        ["self", ..] => true,
-        // An operator has a namespace, a name and maybe an overload; `torch.ops.load_library` has not.
-        ["torch", "ops", namespace, _] | ["torch", "ops", namespace, _, _] => {
-            !namespace.starts_with('_') || *namespace == "_c10d_functional"
-        }
-        _ if Switch::is_name(name) => true,
-        ["torch", function] => {
-            let private = function.starts_with('_')
-                && !["_foreach", "_check", "_assert", "_sym", "_scaled", "_grouped", "_int_mm", "_weight", "_dyn"]
-                    .iter()
-                    .any(|stem| function.starts_with(stem));
-            let class = function.starts_with(|c: char| c.is_ascii_uppercase());
-            !private && !class && !REACHING_OUT.contains(function)
-        }
-        _ => COMPUTING.iter().any(|module| name.strip_prefix(module).is_some_and(|rest| !rest.contains('.'))),
-    }
-}
-
-/// The methods behind Python's operators, such as `__and__`.
-fn is_python_operator(name: &str) -> bool {
-    let stem = name.trim_matches('_');
-    let stem = stem.strip_prefix(['r', 'i']).unwrap_or(stem);
-    matches!(
-        stem,
-        "and"
-            | "or"
-            | "xor"
-            | "lshift"
-            | "rshift"
-            | "shift"
-            | "add"
-            | "sub"
-            | "mul"
-            | "truediv"
-            | "floordiv"
-            | "mod"
-            | "pow"
-            | "matmul"
-            | "nvert"
-    )
 }
 
 /// Whether two names differ by one letter added, left out, changed, or by two swapped.

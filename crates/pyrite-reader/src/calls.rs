@@ -60,6 +60,8 @@ pub fn write_calls<R>(registry: &Registry, write: impl FnOnce(&mut Calls<'_>) ->
         hints: Vec::new(),
         classes: FxHashMap::default(),
         aliases: FxHashMap::default(),
+        storages: pyrite_ir::StorageSearch::default(),
+        moved: std::cell::Cell::new(false),
     };
     write(&mut Calls { forward: Forward::new(&context, 0) })
 }

@@ -266,12 +266,14 @@ impl<'a> Forward<'a> {
             let hint = "write `stored(name, bytes, shape, stride, dtype)`";
             return self.fail(codes::WRONG_ARGUMENTS, at, "a stored constant is not described completely", hint);
         };
-        if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
-            let hint = "use the file's name in `storages`";
-            return self.fail(codes::WRONG_ARGUMENTS, at, "a storage's name must be letters and digits", hint);
-        }
-        let folder = self.cx.options.folder.clone().unwrap_or_default();
-        let path = folder.join("storages").join(&**name);
+        let path = match self.cx.storages.find(name) {
+            Ok(path) => path,
+            Err(reason) => {
+                let message = format!("the stored constant `{name}` cannot be opened");
+                let diagnostic = Diagnostic::error(codes::MISSING_CONSTANT, message).at(self.at(at)).cause(&reason);
+                return self.cx.problems.fail(diagnostic.hint(reason.remedy()));
+            }
+        };
         let hint = "the folder `storages` belongs to the file: copy both";
         let file = match File::open(&path) {
             Ok(file) => file,

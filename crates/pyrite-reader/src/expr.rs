@@ -400,7 +400,13 @@ impl<'a> Forward<'a> {
             let Some(name) = &keyword.arg else {
                 return self.fail(codes::UNSUPPORTED, keyword, "`**` in a call", "write the arguments out");
             };
-            kwargs.push((name.to_string(), self.eval(&keyword.value, None)?));
+            let value = match self.eval(&keyword.value, None)? {
+                Value::Str(device) if name.as_str() == "device" && !self.in_rule => {
+                    Value::Device(self.cx.place(pyrite_ir::Device::from_name(&device), keyword))
+                }
+                value => value,
+            };
+            kwargs.push((name.to_string(), value));
         }
         Ok((args, kwargs))
     }
@@ -429,7 +435,7 @@ impl<'a> Forward<'a> {
             ("slice", [start, stop, step]) => Value::Slice(Box::new([start.clone(), stop.clone(), step.clone()])),
             ("torch.Size" | "tuple" | "list", [Value::List(items)]) => Value::List(items.clone()),
             ("device" | "torch.device", _) => match literal::device(args, kwargs) {
-                Some(device) => Value::Device(device),
+                Some(device) => Value::Device(self.cx.place(device, at)),
                 None => {
                     return Some(self.fail(codes::WRONG_ARGUMENTS, at, "this is no device", "write `device('cpu')`"));
                 }

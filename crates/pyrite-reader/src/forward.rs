@@ -374,8 +374,13 @@ impl<'a> Forward<'a> {
     fn annotation(&self, expr: &Expr, strict: fn(&BadAnnotation) -> bool) -> Res<Option<Annotated>> {
         let Some(text) = literal::text(expr) else { return Ok(None) };
         let bad = match annotation::parse(text, &self.cx.symbols()) {
-            Ok(annotated) => match too_large(&annotated.value) {
-                None => return Ok(Some(annotated)),
+            Ok(mut annotated) => match too_large(&annotated.value) {
+                None => {
+                    if let Value::Tensor(meta) = &mut annotated.value {
+                        meta.device = self.cx.place(std::mem::take(&mut meta.device), expr);
+                    }
+                    return Ok(Some(annotated));
+                }
                 Some(message) => {
                     let hint = "no tensor is that large: was the file damaged?";
                     return self.fail(codes::BAD_SIZE, expr, message, hint);

@@ -201,3 +201,13 @@ class parts_of_rules:
         w = aten.chunk(weight, 3)
         b = [None, None, None] if bias is None else aten.chunk(bias, 3)
         return [aten.linear(query, w[0], b[0]), aten.linear(key, w[1], b[1]), aten.linear(value, w[2], b[2])]
+
+
+class inductor_prims:
+    "torch.ops.prims"
+
+    def inductor_seed(device): return aten.randint(0, 9223372036854775807, [])
+    def inductor_seeds(count, device): return aten.randint(0, 9223372036854775807, [count])
+    def inductor_lookup_seed(seeds, index): return aten.select(seeds, 0, index)
+    def inductor_random(size, seed, mode, offset=0): return aten.rand(size) if mode == 'rand' else aten.randn(size)
+    def inductor_randint(low, high, size, seed, offset=0): return aten.randint(low, high, size)

@@ -20,19 +20,22 @@ mod constant;
 mod expr;
 mod forward;
 mod index;
+mod inline;
 mod literal;
 mod load_args;
 mod member;
 mod module;
 mod number;
+mod passing;
 mod problems;
 mod source;
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use pyrite_diag::{Diagnostic, Diagnostics, Location};
-use pyrite_ir::{Graph, InputSpec, Registry};
+use pyrite_ir::{Graph, InputSpec, Registry, StorageSearch};
 
 pub use calls::{Calls, IndexPart, Refused, write_calls};
 pub use problems::codes;
@@ -47,17 +50,31 @@ pub enum Foreign {
     Refuse,
 }
 
+/// Where the tensors of a program are put.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Devices {
+    /// Where the text has them.
+    #[default]
+    AsWritten,
+    /// On the CPU, with a note where the text has them elsewhere.
+    Cpu,
+}
+
 /// How to read.
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
+    /// Where tensors are put.
+    pub devices: Devices,
     /// What to do with unknown calls.
     pub foreign: Foreign,
     /// Values of symbolic sizes that the text does not give.
     pub hints: BTreeMap<String, i64>,
     /// The seed of constants whose values the text does not have.
     pub seed: u64,
-    /// Where the folder `storages` of stored constants is; by default beside the file.
+    /// The folder of the file, in and below which its storages lie.
     pub folder: Option<PathBuf>,
+    /// A folder in which the user wants storages looked for, wherever it is.
+    pub storages: Option<PathBuf>,
 }
 
 /// What was read.
@@ -68,15 +85,46 @@ pub struct ReadOutcome {
     /// Where its inputs come from, if the text says so.
     pub inputs: Option<InputSpec>,
     /// What the text says about itself, in order: Pyrite's comment block, PyTorch's versions, settings and command.
-    pub metadata: Vec<(String, String)>,
+    pub metadata: Vec<Entry>,
+    /// Where the storages that the text names are looked for.
+    pub storages: StorageSearch,
     /// Warnings and notes.
     pub notes: Vec<Diagnostic>,
 }
 
+/// One thing that a text says about itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// What it is about, such as `backend`.
+    pub key: String,
+    /// What is said.
+    pub value: String,
+    /// The line it stands in.
+    pub line: u32,
+    /// Who says it.
+    pub origin: Origin,
+}
+
+/// Who says something in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A comment `# pyrite: KEY = VALUE`, or `# torch KEY: VALUE`.
+    Comment,
+    /// An assignment to a setting of torch.
+    Setting,
+    /// An argument of `run_repro(…)`, with which PyTorch's dumps end.
+    RunRepro,
+}
+
 impl ReadOutcome {
+    /// What the text says of a key first.
+    pub fn entry(&self, key: &str) -> Option<&Entry> {
+        self.metadata.iter().find(|entry| entry.key == key)
+    }
+
     /// The metadata of that name.
     pub fn get(&self, key: &str) -> Option<&str> {
-        self.metadata.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
+        self.entry(key).map(|entry| entry.value.as_str())
     }
 }
 
@@ -90,21 +138,23 @@ pub fn read_path(path: &Path, registry: &Registry, options: &ReadOptions) -> Res
         all.push(diagnostic.at(Location::in_file(path)));
         Err(all)
     };
-    let size = match std::fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => {
+    let file = match std::fs::File::open(path) {
+        Ok(_) if path.is_dir() => {
             return fail(Diagnostic::error(codes::IO, "this is a folder, not a file").hint("name the file in it"));
         }
-        Ok(metadata) => metadata.len(),
+        Ok(file) => file,
         Err(error) => {
             return fail(Diagnostic::error(codes::IO, "the file cannot be opened").cause(error).hint("check the path"));
         }
     };
-    if size > MAX_BYTES {
-        let message = format!("the file has {size} bytes, more than a graph needs");
-        return fail(Diagnostic::error(codes::TOO_LARGE, message).hint("name a repro file, not a data file"));
-    }
-    match std::fs::read(path) {
-        Ok(bytes) => {
+    // A pipe or a device does not say how long it is, and may have no end.
+    let mut bytes = Vec::new();
+    match file.take(MAX_BYTES + 1).read_to_end(&mut bytes) {
+        Ok(size) if size as u64 > MAX_BYTES => {
+            let message = format!("the file has more than {MAX_BYTES} bytes, which no graph needs");
+            fail(Diagnostic::error(codes::TOO_LARGE, message).hint("name a repro file, not a data file"))
+        }
+        Ok(_) => {
             let mut options = options.clone();
             if options.folder.is_none() {
                 options.folder = path.parent().map(Path::to_path_buf);

@@ -338,7 +338,7 @@ impl<'a> LoadArgs<'a> {
 
     fn device(&self, expr: &Expr) -> Res<Device> {
         if let Some(name) = literal::text(expr) {
-            return Ok(Device::from_name(name));
+            return Ok(self.context.place(Device::from_name(name), expr));
         }
         let Expr::Call(call) = expr else {
             return self.fail(expr, "this is no device", "write `device(type='cpu')`");
@@ -355,7 +355,7 @@ impl<'a> LoadArgs<'a> {
             .filter_map(|k| Some((k.arg.as_ref()?.to_string(), value(&k.value))))
             .collect();
         match literal::device(&args, &kwargs) {
-            Some(device) => Ok(device),
+            Some(device) => Ok(self.context.place(device, expr)),
             None => self.fail(expr, "this is no device", "write `device(type='cpu')`"),
         }
     }

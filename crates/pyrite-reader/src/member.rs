@@ -203,13 +203,8 @@ impl<'a> Forward<'a> {
             Some(Member::Module(constructor)) => return self.call_module(path, constructor, call, want),
             Some(Member::Graph(_)) => {
                 let (mut args, kwargs) = self.arguments(call)?;
-                args.insert(0, Value::Graph(path.into()));
-                let meta = self.nested(&args, call)?;
-                let value = self.foreign("pyrite.call_graph", args, kwargs, want);
-                if let (Some(meta), Value::Tensor(id)) = (meta, &value) {
-                    self.builder.set_meta(*id, meta);
-                }
-                return Ok(value);
+                args.extend(kwargs.into_iter().map(|(_, value)| value));
+                return self.inlined(path, args, call);
             }
             _ => {}
         }

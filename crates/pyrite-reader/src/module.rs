@@ -1,9 +1,10 @@
 //! The file as a whole: its classes, its `forward`, its `load_args`, what it says about itself.
 
+use std::cell::Cell;
 use std::path::Path;
 
-use pyrite_diag::{Diagnostic, Diagnostics};
-use pyrite_ir::{InputSpec, Registry};
+use pyrite_diag::{Diagnostic, Diagnostics, Severity};
+use pyrite_ir::{Device, InputSpec, Registry, StorageSearch};
 use pyrite_sym::SymEnv;
 use ruff_python_ast::{Expr, Stmt, StmtClassDef, StmtFunctionDef};
 use ruff_python_parser::parse_module;
@@ -14,7 +15,7 @@ use crate::forward::{self, Inputs};
 use crate::literal;
 use crate::problems::{Problems, Res, codes};
 use crate::source::{Source, check_depth};
-use crate::{ReadOptions, ReadOutcome, load_args};
+use crate::{Devices, Entry, Origin, ReadOptions, ReadOutcome, load_args};
 
 /// What all parts of the reader share.
 pub(crate) struct Context<'a> {
@@ -34,9 +35,26 @@ pub(crate) struct Context<'a> {
     pub classes: FxHashMap<&'a str, &'a StmtClassDef>,
     /// What imported and assigned names stand for: `aten` for `torch.ops.aten`.
     pub aliases: FxHashMap<&'a str, String>,
+    /// Where stored tensors are looked for.
+    pub storages: StorageSearch,
+    /// Whether something was put on another device than the text has it on.
+    pub moved: Cell<bool>,
 }
 
 impl Context<'_> {
+    /// Where something that the text has on a device is put.
+    pub fn place(&self, device: Device, at: &impl ruff_text_size::Ranged) -> Device {
+        if self.options.devices == Devices::AsWritten || device == Device::Cpu || device.to_string() == "meta" {
+            return device;
+        }
+        if !self.moved.replace(true) {
+            let message = format!("the program is for `{device}`; it runs on the CPU");
+            let note = Diagnostic::new(Severity::Note, codes::DEVICE, message).at(self.source.at(at));
+            self.problems.push(note.hint("--device file keeps the devices that the file names, for torch's backends"));
+        }
+        Device::Cpu
+    }
+
     /// The symbols with their values.
     pub fn symbols(&self) -> Symbols<'_> {
         Symbols { env: &self.env, hints: &self.hints, options: self.options }
@@ -103,6 +121,8 @@ fn read_source(
         hints: top.hints,
         classes: top.classes,
         aliases: top.aliases,
+        storages: StorageSearch::default(),
+        moved: Cell::new(false),
     };
     read_top(context, &top.order, &top.functions, body)
 }
@@ -113,6 +133,13 @@ fn read_top<'a>(
     functions: &[&'a StmtFunctionDef],
     body: &'a [Stmt],
 ) -> Res<ReadOutcome> {
+    let metadata = metadata(&context, body);
+    let said = metadata.iter().find(|entry| entry.key == "save_dir" && entry.origin == Origin::RunRepro);
+    context.storages = StorageSearch::new(
+        context.options.folder.as_deref(),
+        said.map(|entry| Path::new(entry.value.as_str())).filter(|path| *path != Path::new("None")),
+        context.options.storages.as_deref(),
+    );
     let mut inputs: Option<InputSpec> = None;
     if let Some(function) = functions.iter().find(|f| f.name.as_str() == "load_args") {
         context.hints.extend(load_args::hints(function));
@@ -134,8 +161,8 @@ fn read_top<'a>(
         };
         forward::read_function(&context, function, &Inputs::Spec(inputs.as_ref()))?
     };
-    let metadata = metadata(&context, body);
-    Ok(ReadOutcome { graph, inputs, metadata, notes: Vec::new() })
+    let storages = context.storages;
+    Ok(ReadOutcome { graph, inputs, metadata, storages, notes: Vec::new() })
 }
 
 /// What stands at the top of a file.
@@ -203,18 +230,22 @@ fn main_class<'a>(order: &[&'a StmtClassDef]) -> Option<&'a StmtClassDef> {
 }
 
 /// What the file says about itself.
-fn metadata(context: &Context<'_>, body: &[Stmt]) -> Vec<(String, String)> {
+fn metadata(context: &Context<'_>, body: &[Stmt]) -> Vec<Entry> {
     let mut found = Vec::new();
-    for line in context.source.text.lines() {
-        if let Some(rest) = line.strip_prefix("# pyrite: ")
-            && let Some((key, value)) = rest.split_once(" = ")
-        {
-            found.push((key.trim().to_owned(), value.trim().to_owned()));
-        } else if let Some(rest) = line.strip_prefix("# torch ")
-            && let Some((key, value)) = rest.split_once(": ")
-        {
-            found.push((format!("torch.{}", key.trim().replace(' ', "_")), value.trim().to_owned()));
-        }
+    for (number, line) in (1..).zip(context.source.text.lines()) {
+        let comment = if let Some(rest) = line.strip_prefix("# pyrite: ") {
+            rest.split_once(" = ").map(|(key, value)| (key.trim().to_owned(), value))
+        } else if let Some(rest) = line.strip_prefix("# torch ") {
+            rest.split_once(": ").map(|(key, value)| (format!("torch.{}", key.trim().replace(' ', "_")), value))
+        } else {
+            None
+        };
+        found.extend(comment.map(|(key, value)| Entry {
+            key,
+            value: value.trim().to_owned(),
+            line: number,
+            origin: Origin::Comment,
+        }));
     }
     for stmt in body {
         match stmt {
@@ -223,8 +254,7 @@ fn metadata(context: &Context<'_>, body: &[Stmt]) -> Vec<(String, String)> {
                     && let Some(path) = literal::path(&assign.targets[0])
                     && path.contains(".config.")
                 {
-                    let value = context.source.slice(ruff_text_size::Ranged::range(assign.value.as_ref()));
-                    found.push((path, value.to_owned()));
+                    found.push(entry(context, path, &assign.value, Origin::Setting));
                 }
             }
             Stmt::If(block) => run_settings(context, &block.body, &mut found),
@@ -234,8 +264,19 @@ fn metadata(context: &Context<'_>, body: &[Stmt]) -> Vec<(String, String)> {
     found
 }
 
+/// What an expression says of a key: the text in it, or its own.
+fn entry(context: &Context<'_>, key: String, value: &Expr, origin: Origin) -> Entry {
+    let range = ruff_text_size::Ranged::range(value);
+    let own = match origin {
+        Origin::RunRepro => literal::text(value),
+        Origin::Comment | Origin::Setting => None,
+    };
+    let text = own.unwrap_or_else(|| context.source.slice(range));
+    Entry { key, value: text.to_owned(), line: context.source.span(range.start().to_usize()).line, origin }
+}
+
 /// The keyword arguments of `run_repro(mod, load_args, accuracy=False, …)`.
-fn run_settings(context: &Context<'_>, body: &[Stmt], found: &mut Vec<(String, String)>) {
+fn run_settings(context: &Context<'_>, body: &[Stmt], found: &mut Vec<Entry>) {
     for stmt in body {
         match stmt {
             Stmt::With(with) => run_settings(context, &with.body, found),
@@ -243,13 +284,8 @@ fn run_settings(context: &Context<'_>, body: &[Stmt], found: &mut Vec<(String, S
                 if let Expr::Call(call) = stmt.value.as_ref()
                     && literal::path(&call.func).is_some_and(|p| p == "run_repro")
                 {
-                    for keyword in &call.arguments.keywords {
-                        if let Some(name) = &keyword.arg {
-                            let text = context.source.slice(ruff_text_size::Ranged::range(&keyword.value));
-                            let value = literal::text(&keyword.value).map_or_else(|| text.to_owned(), str::to_owned);
-                            found.push((name.to_string(), value));
-                        }
-                    }
+                    let named = call.arguments.keywords.iter().filter_map(|k| Some((k.arg.as_ref()?, &k.value)));
+                    found.extend(named.map(|(name, value)| entry(context, name.to_string(), value, Origin::RunRepro)));
                 }
             }
             _ => {}

@@ -48,6 +48,8 @@ pub mod codes {
     pub const GENERATED: Code = Code::new("reader::generated-values");
     /// `load_args` does something unknown.
     pub const LOAD_ARGS: Code = Code::new("reader::load-args");
+    /// The text has tensors on a device that they are not put on.
+    pub const DEVICE: Code = Code::new("reader::device");
     /// Inference is not possible here.
     pub const NOT_INFERRED: Code = Code::new("reader::not-inferred");
 }

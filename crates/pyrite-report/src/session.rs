@@ -49,7 +49,8 @@ fn graph_of(text: &str, folder: &Path, name: &str, place: usize) -> Option<(Grap
     let dump = pyrite_ir::dump::dump(&read.graph, name);
     let nodes = nodes_of(dump.nodes, &dump.edges);
     let stem = name.trim_end_matches(".py").to_owned();
-    Some((Graph { name: Some(stem), stage: None, file: name.to_owned(), text: Some(place), nodes }, read.metadata))
+    let metadata = read.metadata.into_iter().map(|entry| (entry.key, entry.value)).collect();
+    Some((Graph { name: Some(stem), stage: None, file: name.to_owned(), text: Some(place), nodes }, metadata))
 }
 
 /// The steps that the session's story lists.

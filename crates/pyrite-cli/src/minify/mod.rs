@@ -17,16 +17,19 @@ use indicatif::ProgressBar;
 use pyrite_debug::torch::is_unknown_backend;
 use pyrite_debug::{Asking, Claim, Command, Folder, Isolated, Limits, Question, Shown, Verdicts, VerdictsError, show};
 use pyrite_diag::{Code, Diagnostic, Location};
+use pyrite_ir::print::{PrintOptions, print};
 use pyrite_oracle::{CONFIDENCE, Oracle, Sequential, Signature, Test, Verdict};
 use pyrite_reduce::{Candidate, Content, Follow, Keep, NotReproduced, Options, Reduction, Size, necessary, reduce};
 use pyrite_trace::Stage;
 use serde_json::json;
 
 use crate::Outcome;
+use crate::doctor;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::numbers::{command, confidence, seconds};
 use crate::program::Program;
+use crate::result_folder;
 use crate::run::{Precision, named, said_by_file, unknown_backend};
 use crate::switches::Comparing;
 use crate::tracing;
@@ -42,9 +45,9 @@ pub struct Minify {
     /// Who fails on it; `pyrite backends` lists them
     #[arg(long, required_unless_present = "check")]
     backend: Option<String>,
-    /// Who says what is right
-    #[arg(long, default_value = "eager")]
-    reference: String,
+    /// Who says what is right [default: eager, and torch:eager for operators that only torch knows]
+    #[arg(long)]
+    reference: Option<String>,
     /// How closely the two are compared [default: what the file says, else fp]
     #[arg(long, value_enum)]
     accuracy: Option<Precision>,
@@ -52,6 +55,9 @@ pub struct Minify {
     /// there) or 125 (cannot tell)
     #[arg(long, value_name = "CMD", conflicts_with = "backend", value_parser = command)]
     check: Option<String>,
+    /// Only errors whose text contains this are the failure; everything else counts as fine
+    #[arg(long, value_name = "TEXT", conflicts_with = "check")]
+    check_str: Option<String>,
     /// Leave out gradients
     #[arg(long)]
     forward_only: bool,
@@ -90,6 +96,18 @@ pub struct Minify {
     /// Print a JSON object
     #[arg(long)]
     json: bool,
+    #[arg(skip)]
+    part_of: PartOf,
+}
+
+/// Whose work a reduction is a part of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum PartOf {
+    /// Its own: its report is all that is printed.
+    #[default]
+    Itself,
+    /// A session's, which prints a line for each step.
+    Session,
 }
 
 /// How often a program is run before it is believed, unless told otherwise.
@@ -99,14 +117,15 @@ const RUNS: u32 = 5;
 const FIRST: Duration = Duration::from_mins(5);
 
 impl Minify {
-    /// The usual reduction of a file.
+    /// The reduction of a file as a part of a session.
     pub fn of(file: PathBuf, backend: String, reference: String, accuracy: Precision) -> Self {
         Self {
             file,
             backend: Some(backend),
-            reference,
+            reference: Some(reference),
             accuracy: Some(accuracy),
             check: None,
+            check_str: None,
             forward_only: false,
             seed: None,
             jobs: 2,
@@ -120,6 +139,7 @@ impl Minify {
             out: None,
             comparing: Comparing::default(),
             json: false,
+            part_of: PartOf::Session,
         }
     }
 
@@ -161,14 +181,19 @@ impl Minify {
     fn attempt(&self) -> Result<(ExitCode, Option<Shown>), Failure> {
         interrupt::hold();
         let begun = Instant::now();
+        if let Some(out) = &self.out {
+            result_folder::check_unused(out, &self.file)?;
+        }
         let program = Program::open(&self.file)?;
         if let Some(backend) = &self.backend {
             named(backend)?;
         }
-        named(&self.reference)?;
+        let backend = self.backend.clone().unwrap_or_default();
+        let reference = program.reference(self.reference.as_ref(), &backend);
+        named(&reference)?;
         let question = Question {
-            backend: self.backend.clone().unwrap_or_default(),
-            reference: self.reference.clone(),
+            backend,
+            reference,
             accuracy: self.accuracy.unwrap_or_else(|| said_by_file(&program)).into(),
             forward_only: self.forward_only || program.is_differentiated(),
             seed: program.seed(self.seed),
@@ -200,7 +225,8 @@ impl Minify {
             (pyrite_debug::Precision::Fp, None) => Follow::Floats,
             _ => Follow::Everything,
         };
-        let searched = self.search(&start, follow, oracle.as_oracle(), &verdicts, &mut teller);
+        let saying = Saying { oracle: oracle.as_oracle(), text: self.check_str.as_deref() };
+        let searched = self.search(&start, follow, &saying, &verdicts, &mut teller);
         teller.bar.finish_and_clear();
         if let Some(error) = teller.failed() {
             return Err(self.unwritten("the result cannot be written", error));
@@ -249,7 +275,7 @@ impl Minify {
         }
         let held = |proof: &Verdict| proof.signature().is_some_and(|found| reduction.signature.holds(found));
         let (proof, shown) = if let Some(prover) = &prover {
-            let prove = |best: &Candidate| prover.judge_path(&path, &question, best);
+            let prove = |best: &Candidate| saying.heard(prover.judge_path(&path, &question, best));
             let proof = match &flaky {
                 Some(flaky) => self.sequential(&prove, flaky, &reduction.signature).judge(&reduction.best),
                 None => prove(&reduction.best),
@@ -343,7 +369,7 @@ impl Minify {
         let key: String = start.key().iter().map(|byte| format!("{byte:02x}")).collect();
         let asked = json!({
             "pyrite": env!("CARGO_PKG_VERSION"), "program": key, "question": question, "check": self.check,
-            "runs": self.runs, "confidence": self.confidence,
+            "check_str": self.check_str, "runs": self.runs, "confidence": self.confidence,
         });
         let verdicts = match &self.resume {
             Some(_) => Verdicts::resume(folder.path(), &asked),
@@ -412,32 +438,10 @@ impl Minify {
             }
             return Ok(resumed.clone());
         }
-        if let Some(out) = &self.out {
-            if Verdicts::are_in(out) || out.join("repro.py").exists() {
-                let cause = format!("{} holds the result of another search", out.display());
-                return Err(Failure::of(
-                    Diagnostic::error(Code::new("minify::occupied"), "the result would overwrite another")
-                        .at(Location::in_file(&self.file))
-                        .cause(cause)
-                        .hint("name another folder with --out, or go on with that search by --resume"),
-                ));
-            }
-            return Ok(out.clone());
+        match &self.out {
+            Some(out) => Ok(out.clone()),
+            None => result_folder::beside(&self.file, "minified"),
         }
-        let stem = self.file.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
-        let parent = self.file.parent().unwrap_or(Path::new(""));
-        for number in 1..=u32::MAX {
-            let path = parent.join(format!("{stem}-minified-{number}"));
-            match std::fs::create_dir(&path) {
-                Ok(()) => return Ok(path),
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => {
-                    let cause = format!("{}: {error}", path.display());
-                    return Err(self.unwritten("the result cannot be written", cause));
-                }
-            }
-        }
-        Err(self.failed("the result cannot be written", "all numbers are taken"))
     }
 
     fn metadata(&self, question: &Question) -> Vec<(String, String)> {
@@ -447,6 +451,9 @@ impl Minify {
         } else {
             metadata.push(("backend".to_owned(), question.backend.clone()));
             metadata.push(("reference".to_owned(), question.reference.clone()));
+        }
+        if [&question.backend, &question.reference].iter().any(|name| name.starts_with("torch:")) {
+            metadata.push(("torch".to_owned(), doctor::torch_version()));
         }
         metadata.extend(crate::python_imports().map(|module| ("import".to_owned(), module)));
         metadata.push(("seed".to_owned(), question.seed.to_string()));
@@ -487,7 +494,7 @@ impl Minify {
                 "others": reduction.others.iter().map(|(s, _)| s.to_string()).collect::<Vec<_>>(),
                 "repro": path,
             });
-            println!("{report:#}");
+            self.print(&report);
             return;
         }
         println!("{}", reduction.found);
@@ -530,6 +537,7 @@ impl Minify {
             (None, false) => "NOT proven: the written file did not fail so".to_owned(),
         };
         println!("{}: {proof}", path.display());
+        println!("\n{}", print(&reduction.best.graph, &PrintOptions::default()).trim_end());
     }
 
     /// With which probability at least all verdicts of a search are right: their errors add up at worst.
@@ -553,11 +561,19 @@ impl Minify {
             _ => format!("the program does not fail in {} runs", self.runs),
         };
         if self.json {
-            println!("{:#}", json!({"verdict": verdict.name(), "reason": why, "proven": false}));
+            self.print(&json!({"verdict": verdict.name(), "reason": why, "proven": false}));
         } else {
             println!("nothing to shrink: {why}");
         }
         Ok(ExitCode::from(1))
+    }
+
+    /// Prints a report: as an object of its own, or as one line of a session's.
+    fn print(&self, report: &serde_json::Value) {
+        match self.part_of {
+            PartOf::Itself => println!("{report:#}"),
+            PartOf::Session => println!("{}", json!({"step": "minify", "result": report})),
+        }
     }
 
     fn unwritten(&self, what: &str, cause: impl ToString) -> Failure {
@@ -576,6 +592,29 @@ impl Minify {
                 .cause(cause.to_string())
                 .hint("name a folder for the result with --out, and one for candidates with TMPDIR"),
         )
+    }
+}
+
+/// An oracle that hears only errors which say something.
+struct Saying<'a> {
+    oracle: &'a dyn Oracle<Candidate>,
+    text: Option<&'a str>,
+}
+
+impl Saying<'_> {
+    /// A verdict, or that all is fine where an error says something else.
+    fn heard(&self, verdict: Verdict) -> Verdict {
+        let said = |signature: &Signature, text| signature.detail.message.as_deref().is_some_and(|m| m.contains(text));
+        match (verdict.signature(), self.text) {
+            (Some(signature), Some(text)) if !said(signature, text) => Verdict::Pass,
+            _ => verdict,
+        }
+    }
+}
+
+impl Oracle<Candidate> for Saying<'_> {
+    fn judge(&self, candidate: &Candidate) -> Verdict {
+        self.heard(self.oracle.judge(candidate))
     }
 }
 

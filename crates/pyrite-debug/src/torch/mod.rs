@@ -125,6 +125,7 @@ fn zygote(python: &Python, backend: &str) -> Result<Arc<Mutex<Process>>, OpError
     }
     let mut command = Command::new(&python.interpreter);
     command.arg("-c").arg(WORKER).args(inductor.then_some("inductor"));
+    search_safely(&mut command, &python.imports);
     if std::env::var_os("TORCHINDUCTOR_CACHE_DIR").is_none() {
         command.env("TORCHINDUCTOR_CACHE_DIR", std::env::temp_dir().join("pyrite-inductor"));
     }
@@ -154,6 +155,21 @@ fn zygote(python: &Python, backend: &str) -> Result<Arc<Mutex<Process>>, OpError
     let process = Arc::new(Mutex::new(process));
     running.insert((python.interpreter.clone(), inductor), process.clone());
     Ok(process)
+}
+
+/// Has an interpreter look for modules in the working directory only where the user names some: a folder that a program was
+/// unpacked to may hold a `json.py` of its own.
+fn search_safely(command: &mut Command, imports: &[String]) {
+    command.env("PYTHONSAFEPATH", "1");
+    if !imports.is_empty()
+        && let Ok(here) = std::env::current_dir()
+    {
+        let before = std::env::var_os("PYTHONPATH").unwrap_or_default();
+        let places = std::env::split_paths(&before).filter(|place| !place.as_os_str().is_empty()).chain([here]);
+        if let Ok(all) = std::env::join_paths(places) {
+            command.env("PYTHONPATH", all);
+        }
+    }
 }
 
 /// Where torch or what is around it fails, nobody can tell how a program does in it.
