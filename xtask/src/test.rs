@@ -21,12 +21,13 @@ const FUZZ_SECONDS: u64 = 60;
 const NIGHTLY_FUZZ_SECONDS: u64 = 30 * 60;
 /// How many processes of Python share work at most: each holds torch, and what it tests may take all memory it gets.
 const PYTHON_PROCESSES: usize = 8;
-/// What tests of random programs read in `nightly`: how many there are.
+/// What tests of random programs and of many dumps read in `nightly`: how many there are.
 const NIGHTLY_TESTS: &[(&str, &str)] = &[
     ("PYRITE_RANDOM_PROGRAMS", "10000"),
     ("PYRITE_RANDOM_SCHEDULES", "100000"),
     ("PYRITE_MEMORY_SEQUENCES", "100000"),
     ("KERNELS", "3000"),
+    ("PYRITE_DUMP_MATRIX", "all"),
 ];
 
 /// What proves planted bugs, and nothing else; everyday runs take a sample.
@@ -110,10 +111,10 @@ fn with_python(workspace: &Workspace, scope: Scope, report: &mut Report) {
         // Most tests of pytest wait for something now and then.
         let fuzzing = beside.spawn(|| Step::run("fuzz", || fuzz(workspace, fuzz_seconds)));
         let args = ["-m", "not calm", "--numprocesses", &processes, "--dist", "worksteal"];
-        report.step("pytest", || pytest(workspace, &args));
+        report.step("pytest", || pytest(workspace, scope, &args));
         report.steps.push(fuzzing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
     });
-    report.step("pytest, calm", || pytest(workspace, &["-m", "calm"]));
+    report.step("pytest, calm", || pytest(workspace, scope, &["-m", "calm"]));
     if scope == Scope::Nightly {
         nightly(workspace, &processes, report);
     }
@@ -168,9 +169,13 @@ fn rust_tests(workspace: &Workspace, scope: Scope) -> Result<Outcome> {
 
 /// Some of the tests that need torch. Most wait for a process that they started, so several run at a time; those marked
 /// `calm` measure times, and run alone.
-fn pytest(workspace: &Workspace, which: &[&str]) -> Result<Outcome> {
+fn pytest(workspace: &Workspace, scope: Scope, which: &[&str]) -> Result<Outcome> {
     let args = ["-m", "pytest", "--color=no", "tests/python"];
-    counted(programs::python_with_pyrite(workspace, args)?.args(which), Counts::of_pytest)
+    let mut command = programs::python_with_pyrite(workspace, args)?;
+    if scope == Scope::Nightly {
+        command.envs(NIGHTLY_TESTS.iter().copied());
+    }
+    counted(command.args(which), Counts::of_pytest)
 }
 
 fn fuzz(workspace: &Workspace, seconds: u64) -> Result<Outcome> {
