@@ -438,3 +438,66 @@ fn annotations_that_disagree_are_noted() {
     let note = &outcome.notes[0];
     assert_eq!((note.code.name(), note.location.line), ("reader::annotation-differs", Some(2)));
 }
+
+/// The operators that a text calls, in order.
+fn called(text: &str) -> Vec<String> {
+    let outcome = pyrite_reader::read_text(text, None, pyrite_ops::registry(), &pyrite_reader::ReadOptions::default())
+        .unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let name = |node: &pyrite_ir::Node| match &node.kind {
+        pyrite_ir::Kind::Call(target) => Some(target.name().to_owned()),
+        _ => None,
+    };
+    outcome.graph.nodes().filter_map(|(_, node)| name(node)).collect()
+}
+
+#[test]
+fn the_body_of_a_checkpointed_function_stands_in_its_place() {
+    for call in ["torch.ops.higher_order.tag_activation_checkpoint(body, x, use_reentrant = False)", "self.body(x)"] {
+        let text = format!(
+            "class Repro(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.body = Body()\n\n    \
+             def forward(self, x : \"f32[4]\"):\n        body = self.body\n        out = {call}\n        y = out[0]\n        \
+             z = torch.ops.aten.cos.default(y)\n        return (z,)\n\nclass Body(torch.nn.Module):\n    def forward(self, x):\n        \
+             s = torch.ops.aten.sin.default(x)\n        r = torch.ops.aten.relu.default(s)\n        return (r,)\n"
+        );
+        assert_eq!(called(&text), ["aten.sin.default", "aten.relu.default", "aten.cos.default"], "{call}");
+    }
+}
+
+#[test]
+fn what_inductor_draws_is_drawn_by_operators() {
+    let text = "class Repro(torch.nn.Module):\n    def forward(self, x : \"f32[4]\"):\n        \
+        seeds = torch.ops.prims.inductor_seeds.default(1, device(type='cpu'))\n        \
+        seed = torch.ops.prims.inductor_lookup_seed.default(seeds, 0)\n        \
+        noise = torch.ops.prims.inductor_random.default([4], seed, 'rand')\n        \
+        y = torch.ops.aten.mul.Tensor(x, noise)\n        return (y,)\n";
+    let names = called(text);
+    assert_eq!(names.last().map(String::as_str), Some("aten.mul.Tensor"));
+    assert!(
+        names.iter().any(|name| name == "aten.rand.default") && names.iter().all(|name| name.starts_with("aten.")),
+        "{names:?}"
+    );
+}
+
+#[test]
+fn an_operator_that_saves_or_restores_the_generator_is_the_operator() {
+    let text = "class Repro(torch.nn.Module):\n    def forward(self, x : \"f32[4]\", state):\n        \
+        saved = torch.ops.higher_order.run_and_save_rng_state(torch.ops.aten.rand.default, [4])\n        \
+        kept = saved[0]\n        first = saved[1]\n        \
+        second = torch.ops.higher_order.run_with_rng_state(state, torch.ops.aten.rand.default, [4])\n        \
+        y = torch.ops.aten.mul.Tensor(first, second)\n        return (y, kept)\n";
+    let names = called(text);
+    assert_eq!(names.iter().filter(|name| *name == "aten.rand.default").count(), 2, "{names:?}");
+    assert!(!names.iter().any(|name| name.contains("rng_state")), "{names:?}");
+}
+
+#[test]
+fn devices_map_to_the_cpu_where_that_is_asked_for() {
+    let text = "class Repro(torch.nn.Module):\n    def forward(self, x : \"f32[4][1]cuda:0\"):\n        \
+        a = torch.zeros([4], device = 'cuda:0')\n        y = torch.ops.aten.add.Tensor(x, a)\n        return (y,)\n";
+    let options = pyrite_reader::ReadOptions { devices: pyrite_reader::Devices::Cpu, ..Default::default() };
+    let moved =
+        pyrite_reader::read_text(text, None, pyrite_ops::registry(), &options).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(moved.notes.iter().filter(|note| note.message.contains("runs on the CPU")).count(), 1);
+    let printed = pyrite_ir::print::print(&moved.graph, &pyrite_ir::print::PrintOptions::default());
+    assert!(!printed.contains("cuda"), "{printed}");
+}
