@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use pyrite_compiler::{Options, find};
+use pyrite_oracle::signal_name;
 use pyrite_reader::{ReadOptions, read_text};
 use pyrite_tensor::Tensor;
 use serde_json::json;
@@ -161,9 +162,7 @@ fn bfloat16() -> Option<Finding> {
     match python("import torch; x = torch.ones(64, 64, dtype=torch.bfloat16); print((x @ x)[0, 0].item())") {
         Said::Line(_) => Some(Finding::fine(name, "torch multiplies matrices of bfloat16")),
         Said::Died(signal) => {
-            let text = format!(
-                "torch's own matmul of bfloat16 dies of signal {signal}: the processor announces AMX and faults"
-            );
+            let text = format!("torch's own matmul of bfloat16 ends by {}: AMX may fault here", signal_name(signal));
             Some(Finding::missing(name, text, WITHOUT_AMX))
         }
         Said::Failed | Said::NotStarted(_) => None,
