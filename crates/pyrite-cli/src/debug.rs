@@ -276,7 +276,7 @@ impl Debug {
                 if count < verdicts.len() {
                     format!("flaky: {kind}, in {count} of {runs} runs")
                 } else {
-                    kind.to_owned()
+                    kind
                 }
             }
         };
