@@ -273,11 +273,7 @@ impl Debug {
                 } else {
                     kind_of(signature.class)
                 };
-                if count < verdicts.len() {
-                    format!("flaky: {kind}, in {count} of {runs} runs")
-                } else {
-                    kind
-                }
+                if count < verdicts.len() { format!("flaky: {kind}, in {count} of {runs} runs") } else { kind }
             }
         };
         let object = json!({
