@@ -9,7 +9,7 @@ use pyrite_compiler::inputs::{self, Inputs};
 use pyrite_debug::trust;
 use pyrite_diag::{Code, Diagnostic, Diagnostics, Location};
 use pyrite_ir::verify::verify;
-use pyrite_ir::{Graph, Kind, Meta, Node, Switch, Target};
+use pyrite_ir::{Graph, Kind, Node, Switch, Target};
 use pyrite_ops::registry;
 use pyrite_reader::{Devices, Entry, Origin, ReadOptions, ReadOutcome, read_path};
 use pyrite_reduce::Candidate;

@@ -163,7 +163,7 @@ fn code_everywhere() -> Vec<String> {
         "self.w = torch.load('canary')".to_owned(),
         "self.w = torch.hub.load('a', 'b')".to_owned(),
         format!("self.register_buffer('w', {evil})"),
-        format!("{evil}"),
+        evil.to_string(),
     ] {
         texts.push(format!(
             "class Repro(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n        {init}\n    \
