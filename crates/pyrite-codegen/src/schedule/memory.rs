@@ -254,6 +254,8 @@ impl Checker<'_> {
         let mut wanted: Vec<_> = wanted.into_iter().collect();
         wanted.sort_unstable();
         wanted.into_iter().for_each(|(buffer, elements)| self.wants(buffer, Some(elements)));
+        // A kernel without positions fills its buffers with nothing.
+        kernel.written().into_iter().for_each(|buffer| self.fills(buffer, Some(Vec::new())));
         written.into_iter().for_each(|(buffer, own)| self.fills(buffer, Some(own.into_iter().collect())));
         anywhere.into_iter().for_each(|buffer| self.fills(buffer, None));
     }
