@@ -156,26 +156,22 @@ class _Late:
         return self.program(*arguments)
 
 
+# What programs take as it is. A tensor of another class is one whose class torch's dispatcher does not ask: its memory counts.
+_TAKEN = frozenset({torch.Tensor, torch.nn.Parameter, int, float, bool, type(None)})
+
+
 def boxed(host, module):
     """A host that takes a list of arguments, which it empties. Tracers see the operators, not the programs."""
-    whole = _whole(host)
-    forward, plain = host.forward, module.forward
+    compiled, plain = _whole(host) or host.forward, module.forward
 
     def run(arguments):
         given = tuple(arguments)
         arguments.clear()
         if is_traced():
             return plain(*given)
-        return forward(*given)
-
-    if whole is not None:
-
-        def run(arguments):
-            given = tuple(arguments)
-            arguments.clear()
-            if is_traced():
-                return plain(*given)
-            return whole(*given)
+        if not _TAKEN.issuperset(map(type, given)):
+            given = [each.as_subclass(torch.Tensor) if isinstance(each, torch.Tensor) else each for each in given]
+        return compiled(*given)
 
     run._boxed_call = True
     return run

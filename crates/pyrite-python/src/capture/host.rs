@@ -991,7 +991,12 @@ impl Host for Python3<'_> {
 
 impl World for Python3<'_> {
     fn attribute(&self, object: Object, name: &str) -> Made {
-        self.made(self.bound(object).getattr(name))
+        let found = self.bound(object).getattr(name).map(|found| {
+            // The name of a built-in class is a new text whenever it is asked for; one text is one object here.
+            let text = found.cast_exact::<PyString>().ok().and_then(|text| text.to_str().ok());
+            text.map_or_else(|| found.clone(), |text| PyString::intern(self.py, text).into_any())
+        });
+        self.made(found)
     }
 
     fn class_attribute(&self, class: Object, name: &str) -> Option<Object> {
