@@ -82,7 +82,8 @@ def compile_region(module, example_inputs, settings):
         partition_fn=min_cut_rematerialization_partition,
     )
     try:
-        return run(module, example_inputs)
+        compiled = run(module, example_inputs)
+        return _apart(compiled, module.forward) if _writes() else compiled
     except torch._dynamo.exc.TorchDynamoException:
         raise
     except Exception as error:
@@ -90,6 +91,33 @@ def compile_region(module, example_inputs, settings):
             raise
         _runs_eagerly(region, error)
         return module.forward
+
+
+def _writes():
+    """Whether the region that was traced last writes to its inputs."""
+    context = torch._guards.TracingContext.try_get()
+    metadata = context.fw_metadata if context is not None else None
+    return metadata is None or any(info.mutates_data for info in metadata.input_info)
+
+
+def _apart(compiled, plain):
+    """A region that writes to inputs. AOTAutograd traces it for inputs that lie apart, or for those that share memory in its
+    first call, and does not look again: calls with inputs that overlap run as they were captured."""
+
+    def run(*arguments):
+        ends = sorted(_extent(each) for each in arguments if isinstance(each, torch.Tensor) and each.numel())
+        overlap = any(start < end for (_, end), (start, _) in zip(ends, ends[1:]))
+        return (plain if overlap else compiled)(*arguments)
+
+    return run
+
+
+def _extent(tensor):
+    """The first byte of a tensor and the one behind its last."""
+    if tensor.layout is not torch.strided or tensor.device.type == "meta":
+        return (0, 0)
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
+    return tensor.data_ptr(), tensor.data_ptr() + (last + 1) * tensor.element_size()
 
 
 def _runs_eagerly(region, error):

@@ -122,6 +122,8 @@ impl Isolated {
             return Ok(worker);
         }
         let mut command = Command::new(&self.program);
+        // A process without memory must end at once: a backtrace of it would want some.
+        command.env("RUST_BACKTRACE", "0");
         command.args(&self.arguments).arg("worker").arg("--parent").arg(std::process::id().to_string());
         if let Some(memory) = limits.memory {
             command.arg("--memory-limit").arg(memory.to_string());

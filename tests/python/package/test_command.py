@@ -39,7 +39,7 @@ def test_a_repro_is_minified_by_workers_of_this_python(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert debug.minify("repro.py", "relu_accuracy_error_TESTING_ONLY", "--out", "small") == 0
     text = next((tmp_path / "small").rglob("repro.py")).read_text()
-    assert "relu" in text and "sin" not in text
+    assert "aten.relu" in text and "aten.sin" not in text
 
 
 SCRIPT = """
@@ -66,7 +66,7 @@ def test_a_script_with_a_wrong_backend_ends_with_a_report_and_a_proven_repro(tmp
     said = python("debug", "train.py", "relu_accuracy_error_TESTING_ONLY", cwd=tmp_path, code=1)
     assert "a region failed with relu_accuracy_error_TESTING_ONLY" in said and "report.md" in said
     repros = [path.read_text() for path in tmp_path.rglob("repro.py")]
-    assert any("relu" in text and "sum" not in text for text in repros)
+    assert any("aten.relu" in text and "aten.sum" not in text for text in repros)
 
 
 def test_a_script_that_fails_by_itself_fails_as_without_pyrite(tmp_path):

@@ -221,9 +221,14 @@ impl Evaluator<'_, '_> {
                 if self.host.qualified_name(class).is_some() {
                     // A plain record of torch, such as `torch.finfo`.
                     let found = self.constant(object, name)?;
+                    let method = self.class_item(class, name).map(|item| self.host.descriptor(item));
                     return match self.host.kind(found) {
                         Kind::Bool | Kind::Int | Kind::Plain | Kind::None => Ok(Value::Known(found, None)),
-                        _ => Ok(Value::Bound(Rc::new((value.clone(), name.clone())))),
+                        _ if method == Some(Descriptor::BuiltinMethod) => {
+                            Ok(Value::Bound(Rc::new((value.clone(), name.clone()))))
+                        }
+                        // What else an object of C holds, such as the context of an exception, may change.
+                        _ => Err(self.stop(format!("the attribute {name} of {}", self.host.describe(object)))),
                     };
                 }
                 let described = self.host.describe(object);
