@@ -30,8 +30,9 @@ const NIGHTLY_TESTS: &[(&str, &str)] = &[
     ("PYRITE_DUMP_MATRIX", "all"),
 ];
 
-/// What proves planted bugs, and nothing else; everyday runs take a sample.
-const PROOFS: &str = "tests/python/test_proof.py";
+/// What reduces and proves planted bugs, and nothing else; everyday runs leave them out.
+const PROOFS: &[&str] =
+    &["tests/python/test_proof.py", "tests/python/test_minifier.py", "tests/python/test_torch_backends.py"];
 
 /// What compares random convolutions with PyTorch's.
 const CONVOLUTIONS: &str = "tests/python/convolutions.py";
@@ -130,9 +131,9 @@ fn nightly(workspace: &Workspace, processes: &str, report: &mut Report) {
     });
     report.step("gradients", || measured(programs::conformance_command(workspace, Conformance::Gradients)?.args(jobs)));
     report.step("proofs", || {
-        let args = ["-m", "pytest", "--color=no", PROOFS, "--numprocesses", processes];
+        let args = ["-m", "pytest", "--color=no", "--numprocesses", processes];
         let mut command = programs::python_with_pyrite(workspace, args)?;
-        counted(command.env("PYRITE_PROOFS", "all"), Counts::of_pytest)
+        counted(command.args(PROOFS).env("PYRITE_PROOFS", "all"), Counts::of_pytest)
     });
     let scripts: [(_, &[&str]); 4] = [
         ("convolutions", &[CONVOLUTIONS]),
