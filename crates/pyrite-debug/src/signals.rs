@@ -2,8 +2,9 @@
 //!
 //! Whoever runs a program says so with [`running`]; the handler that [`install`] sets for SIGSEGV, SIGFPE, SIGILL,
 //! SIGABRT and SIGBUS writes it to standard error and hands the signal to whoever handled it before, so that the process
-//! still ends, or goes on, as it would have. Where nobody listens any more, the former handlers are put back. A process that is killed from outside, as for want of memory, cannot speak: for that there is a
-//! [`Trail`], a file that holds the same words while the program runs.
+//! still ends, or goes on, as it would have. Where nobody listens any more, the former handlers are put back. A process
+//! that is killed from outside, as the kernel does when it is out of memory, cannot speak: for that there is a [`Trail`], a
+//! file that holds the same words while the program runs.
 //!
 //! Invariant: the handler calls nothing but `write`, `sigaction` and `raise`, and reads nothing but atomics and the former
 //! actions, which are written before it is set.
