@@ -35,14 +35,14 @@ def files(tmp_path):
 
 
 def failing_on_relu(graph, example_inputs):
-    if any("relu" in node.target for node in graph.nodes):
+    if any("relu" in node.target for node in graph.nodes if node.op == "call_function"):
         raise KeyError("no relu here")
     return package.backends.lookup("eager")(graph, example_inputs)
 
 
 def wrong_on_relu(graph, example_inputs):
     eager = package._native.compile(graph, "eager", None, tuple(example_inputs))
-    wrong = any("relu" in node.target for node in graph.nodes)
+    wrong = any("relu" in node.target for node in graph.nodes if node.op == "call_function")
     return lambda *arguments: [out + 1 if wrong else out for out in eager(*arguments)]
 
 
