@@ -218,7 +218,10 @@ impl Evaluator<'_, '_> {
                     }
                     _ => {}
                 }
-                if self.host.qualified_name(class).is_some() {
+                // What an exception holds may change, and differs from one to the next.
+                let raised = self.host.member("builtins", "BaseException");
+                let constant = raised.is_none_or(|raised| !self.host.derives(class, raised));
+                if constant && self.host.qualified_name(class).is_some() {
                     // A plain record of torch, such as `torch.finfo`.
                     let found = self.constant(object, name)?;
                     let method = self.class_item(class, name).map(|item| self.host.descriptor(item));
