@@ -352,6 +352,11 @@ impl Builder {
         }
     }
 
+    /// An exclusive upper bound of the numbers of the nodes so far.
+    pub fn id_bound(&self) -> usize {
+        self.graph.id_bound()
+    }
+
     /// Adds a node under exactly its name; whether names are unique is for the verifier to say.
     pub fn push(&mut self, node: Node) -> NodeId {
         self.names.entry(node.name.clone()).or_insert(0);

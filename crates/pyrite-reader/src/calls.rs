@@ -3,10 +3,11 @@
 //! Whoever captures a running program meets the same calls that a text holds: `torch.relu(x)`, `x.sum(-1)`, `a @ b`,
 //! `x[0, ..., None]`. [`write_calls`] binds them by the same rules and writes the same graph.
 //!
-//! Invariants: a call that is refused says why, and leaves at most nodes behind that nothing uses; every value that is
+//! Invariants: a call that is refused says why, and nothing that it wrote comes into the graph; every value that is
 //! handed out has metadata; the graph that comes out has its inputs first and nothing that is neither used nor has an
 //! effect.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use pyrite_ir::{Builder, Graph, Kind, Meta, Node, NodeId, Registry, Switch, Target, Value};
@@ -39,7 +40,13 @@ pub enum IndexPart {
 /// Writes a graph call by call; see the module's text.
 pub struct Calls<'a> {
     forward: Forward<'a>,
+    /// What refused calls had written before they were refused: no part of the graph.
+    abandoned: Vec<Range<usize>>,
 }
+
+/// How far a graph was written at some time.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark(usize);
 
 /// Where errors would point to in a text.
 fn nowhere() -> TextRange {
@@ -63,7 +70,7 @@ pub fn write_calls<R>(registry: &Registry, write: impl FnOnce(&mut Calls<'_>) ->
         storages: pyrite_ir::StorageSearch::default(),
         moved: std::cell::Cell::new(false),
     };
-    write(&mut Calls { forward: Forward::new(&context, 0) })
+    write(&mut Calls { forward: Forward::new(&context, 0), abandoned: Vec::new() })
 }
 
 impl Calls<'_> {
@@ -155,13 +162,28 @@ impl Calls<'_> {
     }
 
     fn checked<T: Checked>(&mut self, call: impl FnOnce(&mut Forward<'_>) -> Res<T>) -> Result<T, Refused> {
+        let mark = self.mark();
         let made = call(&mut self.forward);
         let problems = self.forward.cx.problems.take_errors();
-        match (made, problems.into_iter().next()) {
+        let checked = match (made, problems.into_iter().next()) {
             (Ok(value), None) => value.check(&self.forward).map(|()| value).map_err(Refused),
             (_, Some(problem)) => Err(Refused(problem.message)),
             (Err(_), None) => Err(Refused("the call is not one that a graph can hold".to_owned())),
+        };
+        if checked.is_err() {
+            self.abandon_since(mark);
         }
+        checked
+    }
+
+    /// A place in the graph, for [`abandon_since`](Self::abandon_since).
+    pub fn mark(&self) -> Mark {
+        Mark(self.forward.builder.id_bound())
+    }
+
+    /// Takes back every call since a mark, with its effects. Nothing that follows may use their results.
+    pub fn abandon_since(&mut self, mark: Mark) {
+        self.abandoned.push(mark.0..self.forward.builder.id_bound());
     }
 
     /// The graph with what it returns: inputs in the given order first, then what the results need and what has an
@@ -173,7 +195,8 @@ impl Calls<'_> {
         let nodes: Vec<(NodeId, &Node)> = written.nodes().collect();
         for (id, node) in nodes.iter().rev() {
             let place = id.0 as usize;
-            needed[place] |= Switch::of(node).is_some() || has_effect(node);
+            let is_abandoned = self.abandoned.iter().any(|calls| calls.contains(&place));
+            needed[place] |= !is_abandoned && (Switch::of(node).is_some() || has_effect(node));
             if needed[place] {
                 node.each_input(&mut |input| needed[input.0 as usize] = true);
             }

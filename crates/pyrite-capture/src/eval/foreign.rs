@@ -40,8 +40,12 @@ impl Evaluator<'_, '_> {
         if !self.holds_tensor(&given)? || self.autocasted {
             return Ok(None);
         }
+        let mark = self.calls.mark();
         match self.call_foreign(name, object, args, kwargs) {
-            Err(super::Stop::Break(..)) => Ok(None),
+            Err(super::Stop::Break(..)) => {
+                self.calls.abandon_since(mark);
+                Ok(None)
+            }
             other => other.map(Some),
         }
     }

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use pyrite_ir::{Kind as NodeKind, Meta, NodeId, Tag, Target, Value as GraphValue};
+use pyrite_ir::{Kind as NodeKind, Meta, NodeId, Tag, Target, Type, Value as GraphValue};
 use pyrite_reader::{IndexPart, Refused};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, MemoryFormat};
@@ -119,7 +119,7 @@ impl Evaluator<'_, '_> {
                         }
                         Ok(Value::Tuple(Rc::new(TupleValue { items: parts, class, origin: None })))
                     }
-                    Some(GraphValue::None) => Ok(self.none()),
+                    Some(GraphValue::None) if !self.gives_number(node) => Ok(self.none()),
                     _ => Err(self.stop_with(
                         "a number that depends on data",
                         "keep it a tensor, or move the call out of the compiled function",
@@ -135,6 +135,12 @@ impl Evaluator<'_, '_> {
                 None => Err(self.stop("a result that Python has no value for")),
             },
         }
+    }
+
+    /// Whether a node calls an operator that gives a number or a bool, which only its run can tell.
+    fn gives_number(&self, node: NodeId) -> bool {
+        let NodeKind::Call(Target::Op(op)) = &self.calls.node(node).kind else { return false };
+        op.schema.returns.iter().any(|given| matches!(given.ty, Type::Bool | Type::Int | Type::Float | Type::Scalar))
     }
 
     /// Whether the size or the value of a node's result depends on data.
