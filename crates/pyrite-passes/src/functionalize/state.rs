@@ -7,7 +7,7 @@ use pyrite_ir::{
     Target, Tracer, Value, Vjp,
 };
 use pyrite_tensor::{Scalar, Tensor};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{forms, inverse, plain};
 use crate::decompose::{Decomposing, Random, Table};
@@ -306,20 +306,44 @@ impl<'a> State<'a> {
         let Some(Value::Tensor(of)) = args.get(viewed) else {
             return Err(OpError::invalid(format!("{} is a view of no tensor", op.name())));
         };
-        let mut args = args.to_vec();
-        let mut of = *of;
         if op.name() == "aten.as_strided.default" {
-            // Its sizes and offset are those of the storage, whatever view it is called on.
-            let base = self.base_of(of)?;
-            let offset = if args[3] == Value::None {
-                self.slots[of.0 as usize].meta.offset.clone().into()
-            } else {
-                args[3].clone()
-            };
-            args[3] = offset;
-            of = self.bases[base].root;
-            args[0] = of.into();
+            return self.place(op, *of, args);
         }
+        self.window(op, viewed, *of, args.to_vec())
+    }
+
+    /// `as_strided`: its sizes and offset are those of the storage, whatever view it is called on. Gradients pass through
+    /// the view that it is called on, so that what lies outside of that view has none.
+    fn place(&mut self, op: &OpRef, of: Handle, args: &[Value<Handle>]) -> Result<Value<Handle>, OpError> {
+        let mut args = args.to_vec();
+        let called_on = self.slots[of.0 as usize].meta.clone();
+        if args[3] == Value::None {
+            args[3] = called_on.offset.clone().into();
+        }
+        let root = self.bases[self.base_of(of)?].root;
+        args[0] = root.into();
+        let result = self.window(op, 0, root, args)?;
+        let Some(&placed) = result.as_tensor() else { return Ok(result) };
+        let meta = &self.slots[placed.0 as usize].meta;
+        if meta.requires_grad && !called_on.requires_grad {
+            return self.window(&self.operator("aten.detach.default")?, 0, placed, vec![placed.into()]);
+        }
+        if meta.requires_grad && of != root && self.grad_enabled && !reaches(&called_on, meta) {
+            return Err(OpError::unsupported(
+                "the gradient of as_strided on a view where it reaches memory outside of that view",
+            ));
+        }
+        Ok(result)
+    }
+
+    /// A view operator applied to a tensor.
+    fn window(
+        &mut self,
+        op: &OpRef,
+        viewed: usize,
+        of: Handle,
+        args: Vec<Value<Handle>>,
+    ) -> Result<Value<Handle>, OpError> {
         let step = Step { op: op.clone(), args, viewed, item: None };
         let parent = self.read(of)?;
         let base = self.base_of(of)?;
@@ -362,7 +386,11 @@ impl<'a> State<'a> {
             let base = self.base_of(*step.args[0].as_tensor().ok_or_else(|| OpError::fault("a view of nothing"))?)?;
             let root = &self.slots[self.bases[base].root.0 as usize].meta;
             if let Value::Int(offset) = &args[3] {
-                args[3] = (offset - &root.offset + &self.tracer.meta(parent).offset).into();
+                let begin = offset - &root.offset;
+                if begin.is_lt(0) && self.bases[base].generation > 0 {
+                    return Err(OpError::unsupported("as_strided of memory before a tensor that was written"));
+                }
+                args[3] = (begin + &self.tracer.meta(parent).offset).into();
             }
         }
         self.tracer.call_op(&step.op, &args)
@@ -566,6 +594,22 @@ impl Emit for State<'_> {
     fn meta(&self, handle: Handle) -> &Meta {
         &self.slots[self.current(handle).0 as usize].meta
     }
+}
+
+/// Whether every element of a view is one of another tensor in the same memory; no where sizes are not numbers.
+fn reaches(tensor: &Meta, view: &Meta) -> bool {
+    let (Some(own), Some(asked)) = (cells(tensor), cells(view)) else { return false };
+    asked.is_subset(&own)
+}
+
+/// The places in memory that a tensor has.
+fn cells(meta: &Meta) -> Option<FxHashSet<i64>> {
+    let mut cells = FxHashSet::from_iter([meta.offset.as_int()?]);
+    for (size, stride) in meta.shape.iter().zip(&meta.stride) {
+        let (size, stride) = (size.as_int()?, stride.as_int()?);
+        cells = cells.iter().flat_map(|cell| (0..size).map(move |step| cell + step * stride)).collect();
+    }
+    Some(cells)
 }
 
 /// Whether a graph contains a call that writes.
