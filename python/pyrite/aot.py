@@ -83,7 +83,8 @@ def compile_region(module, example_inputs, settings):
     )
     try:
         compiled = run(module, example_inputs)
-        return _apart(compiled, module.forward) if _writes() else compiled
+        written = _written(module)
+        return compiled if written == () else _apart(compiled, module.forward, written)
     except torch._dynamo.exc.TorchDynamoException:
         raise
     except Exception as error:
@@ -93,28 +94,63 @@ def compile_region(module, example_inputs, settings):
         return module.forward
 
 
-def _writes():
-    """Whether the region that was traced last writes to its inputs."""
+def _written(module):
+    """Which arguments the region that was traced last writes to; `None` where that is not known."""
     context = torch._guards.TracingContext.try_get()
     metadata = context.fw_metadata if context is not None else None
-    return metadata is None or any(info.mutates_data for info in metadata.input_info)
+    if metadata is None:
+        return None
+    # The parameters and buffers of a region come before its arguments.
+    own = len(list(module.parameters())) + len(list(module.buffers()))
+    return tuple(index - own for index, info in enumerate(metadata.input_info) if info.mutates_data)
 
 
-def _apart(compiled, plain):
-    """A region that writes to inputs. AOTAutograd traces it for inputs that lie apart, or for those that share memory in its
-    first call, and does not look again: calls with inputs that overlap run as they were captured."""
+def _apart(compiled, plain, written):
+    """A region that writes to inputs. AOTAutograd traces it for the memory that inputs have in its first call, and does not
+    look again: where some share a storage, it takes their places in it for granted. And it writes by copying, which torch
+    refuses where elements share memory. Calls with inputs that overlap, or with a written one that overlaps itself, run as they
+    were captured; so do calls whose inputs share storages otherwise than in the first call."""
+    first = None
 
     def run(*arguments):
-        ends = sorted(_extent(each) for each in arguments if isinstance(each, torch.Tensor) and each.numel())
-        overlap = any(start < end for (_, end), (start, _) in zip(ends, ends[1:]))
-        return (plain if overlap else compiled)(*arguments)
+        nonlocal first
+        tensors = [each for each in arguments if isinstance(each, torch.Tensor) and each.layout is torch.strided and each.numel()]
+        places = _places(tensors)
+        first = places if first is None else first
+        given = tensors if written is None else [arguments[index] for index in written if index >= 0]
+        is_plain = places != first or _overlap(tensors) or any(map(_repeats, given))
+        return (plain if is_plain else compiled)(*arguments)
 
     return run
 
 
+def _places(tensors):
+    """Which tensors share a storage, and where they lie in it."""
+    numbers = {}
+    for tensor in tensors:
+        numbers.setdefault(tensor.untyped_storage()._cdata, []).append(tensor)
+    if all(len(each) == 1 for each in numbers.values()):
+        return ()
+    order = {storage: number for number, storage in enumerate(numbers)}
+    return tuple((order[each.untyped_storage()._cdata], each.storage_offset(), each.shape, each.stride()) for each in tensors)
+
+
+def _overlap(tensors):
+    """Whether the memory of two tensors overlaps."""
+    ends = sorted(map(_extent, tensors))
+    return any(start < end for (_, end), (start, _) in zip(ends, ends[1:]))
+
+
+def _repeats(given):
+    """Whether elements of a tensor share memory."""
+    if not isinstance(given, torch.Tensor) or given.layout is not torch.strided:
+        return False
+    return any(stride == 0 and size > 1 for size, stride in zip(given.shape, given.stride()))
+
+
 def _extent(tensor):
     """The first byte of a tensor and the one behind its last."""
-    if tensor.layout is not torch.strided or tensor.device.type == "meta":
+    if tensor.device.type == "meta":
         return (0, 0)
     last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
     return tensor.data_ptr(), tensor.data_ptr() + (last + 1) * tensor.element_size()
