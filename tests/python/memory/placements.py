@@ -131,6 +131,12 @@ def lay_out(placement):
     return world
 
 
+def is_shared(placement, index):
+    """Whether another input lies in the bytes around an input, in a storage of its own."""
+    home = placement.inputs[index].base
+    return placement.bases[home].kind not in ("torch", "shared") and sum(given.base == home for given in placement.inputs) > 1
+
+
 def _bytes_of(tensor):
     """A torch tensor's memory as NumPy sees it."""
     return tensor.numpy().view(numpy.uint8)

@@ -69,6 +69,55 @@ def test_a_write_is_seen_by_inputs_that_share_its_memory_and_by_no_others(compil
         assert all(torch.equal(a, b) for a, b in zip(mine, theirs))
 
 
+@ways
+def test_a_storage_that_inputs_share_in_the_first_call_is_not_taken_for_granted(compiled):
+    def step(a, b):
+        a.add_(b)
+        return a - 2 * a
+
+    def in_one(first, second):
+        base = torch.arange(36.0)
+        return base[first : first + 8].view(4, 2), base[second : second + 8].view(4, 2)
+
+    program = compiled(step)
+    for make in (lambda: in_one(11, 20), lambda: in_one(3, 25), lambda: (torch.ones(4, 2), torch.ones(4, 2)), lambda: in_one(20, 2)):
+        mine, theirs = make(), make()
+        assert torch.equal(program(*mine), step(*theirs))
+        assert all(torch.equal(a, b) for a, b in zip(mine, theirs))
+
+
+@ways
+def test_an_expanded_input_is_written_as_in_eager(compiled):
+    def step(x):
+        x[..., 0].zero_()
+        return x + 1
+
+    program = compiled(step)
+    for make in (lambda: torch.ones(5, 3), lambda: torch.ones(1, 3).expand(5, 3)):
+        mine, theirs = make(), make()
+        assert torch.equal(program(mine), step(theirs)) and torch.equal(mine, theirs)
+
+
+def test_a_place_outside_of_the_view_that_it_is_asked_of_has_no_gradient():
+    def through_a_view(x):
+        return (x[::2].as_strided((3,), (1,)) * 2).sum(), x.detach().as_strided((2,), (1,))
+
+    def before_a_written_input(x):
+        x.mul_(2)
+        return x.as_strided((1,), (1,), 0) + 1
+
+    found = []
+    for function in (through_a_view, package.compile(through_a_view)):
+        x = torch.arange(8.0, requires_grad=True)
+        total, detached = function(x)
+        assert not detached.requires_grad
+        total.backward()
+        found.append(x.grad)
+    assert torch.equal(*found)
+    found = [function(torch.arange(1.0, 9.0)[1:]) for function in (before_a_written_input, package.compile(before_a_written_input))]
+    assert torch.equal(*found)
+
+
 def test_memory_that_is_not_aligned_is_taken_in():
     program = package.compile(lambda x: (x * x).sum())
     memory = numpy.zeros(64, dtype=numpy.uint8)
@@ -153,6 +202,8 @@ COUNT = int(os.environ.get("PYRITE_MEMORY_SEQUENCES", "150"))
 @pytest.mark.parametrize("backend, count", [("pyrite", COUNT), ("torch.compile", COUNT // 15)])
 def test_random_programs_on_random_memory_are_eager_programs(backend, count):
     gc.collect()
-    _, calls, found = sweep.run(range(count), backend)
+    share, calls, found = sweep.run(range(count), backend)
     assert calls > count
+    # What is left is a program that returns its inputs, or that torch refuses.
+    assert share > 0.8, f"only {share:.1%} of the programs were compiled"
     assert not found, "\n\n".join(found)
