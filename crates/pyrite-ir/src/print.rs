@@ -8,7 +8,7 @@
 //! - arguments that equal the schema's default are left out, keyword-only ones are written by name;
 //! - numbers are written so that they are read back bit for bit (NaN keeps no payload).
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use pyrite_tensor::{Complex64, DType, Tensor};
@@ -95,6 +95,13 @@ pub const BINARY_SYMBOLS: [(&str, &str); 19] = [
     ("gt", ">"),
     ("ge", ">="),
 ];
+
+/// The graph as the Python that [`print()`] writes by default.
+impl fmt::Display for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&print(self, &PrintOptions::default()))
+    }
+}
 
 /// A graph as a class, with the classes of its nested graphs before it.
 pub fn print(graph: &Graph, options: &PrintOptions<'_>) -> String {
