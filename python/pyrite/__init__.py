@@ -35,11 +35,38 @@ __all__ = ["AccuracyError", "CompileError", "Graph", "Node", "Program", "__versi
 _register.register()
 
 
+# The oldest torch that Pyrite is tested with.
+_OLDEST_TORCH = (2, 11)
+
+
+def _import(module, name):
+    """Imports a module that needs torch, and says so where torch is missing or too old."""
+    try:
+        imported = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise ImportError(
+            f"pyrite.{name} needs PyTorch {_OLDEST_TORCH[0]}.{_OLDEST_TORCH[1]} or newer, which is not installed. "
+            "Install the build for your device (https://pytorch.org/get-started), or run: pip install 'pyrite[torch]'"
+        ) from None
+    except ImportError as error:
+        import torch
+
+        version = tuple(int(part) for part in torch.__version__.split(".")[:2])
+        if version >= _OLDEST_TORCH:
+            raise
+        raise ImportError(
+            f"pyrite.{name} needs PyTorch {_OLDEST_TORCH[0]}.{_OLDEST_TORCH[1]} or newer; this is {torch.__version__}"
+        ) from error
+    return imported
+
+
 def __getattr__(name):
     if name in _LAZY:
-        return getattr(importlib.import_module(_LAZY[name]), name)
+        return getattr(_import(_LAZY[name], name), name)
     if name in ("aot", "autograd", "backends", "config", "debug", "fx", "logs", "ranks", "torch_backend"):
-        return importlib.import_module(f"pyrite.{name}")
+        return _import(f"pyrite.{name}", name)
     raise AttributeError(f"module `pyrite` has no attribute `{name}`")
 
 

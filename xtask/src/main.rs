@@ -5,6 +5,7 @@
 
 mod chromium;
 mod counts;
+mod dist;
 mod package;
 mod process;
 mod programs;
@@ -67,6 +68,8 @@ enum Task {
     Nightly,
     /// Install the Python environment if it is missing, build the package, and print the interpreter that has both
     Python,
+    /// Build the wheels and the source distribution into target/dist, and install each wheel into an empty environment
+    Dist,
     /// Fuzz the reader and the verifier
     Fuzz {
         /// How long to go on
@@ -104,6 +107,7 @@ fn run(task: Task) -> Result<ExitCode> {
             programs::conformance(workspace, what, &args)?;
         }
         Task::Bless => programs::bless(workspace)?,
+        Task::Dist => dist::run(workspace)?,
         Task::Docs => programs::docs(workspace)?,
         Task::Fuzz { seconds } => programs::fuzz(workspace, seconds)?,
         Task::Python => println!("{}", package::interpreter(workspace)?.display()),

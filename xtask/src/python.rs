@@ -26,7 +26,7 @@ const STAMP: &str = ".complete";
 /// The variable that names the Python to test with, by name or path, in place of the first one that fits.
 const CHOICE: &str = "PYRITE_TEST_PYTHON";
 /// The versions of CPython for which every requirement has a wheel, the preferred one first.
-const VERSIONS: [&str; 3] = ["3.11", "3.12", "3.13"];
+pub const VERSIONS: [&str; 3] = ["3.11", "3.12", "3.13"];
 
 /// The interpreter of the environment, if it is installed.
 pub fn installed(workspace: &Workspace) -> Option<PathBuf> {
@@ -150,6 +150,12 @@ fn lock(path: &Path) -> Result<File> {
     }
     file.lock().with_context(|| format!("cannot lock {}", path.display()))?;
     Ok(file)
+}
+
+/// All supported CPythons on the path, one of each version.
+pub fn supported() -> Vec<PathBuf> {
+    let versioned = VERSIONS.iter().map(|version| format!("python{version}"));
+    versioned.filter(|name| probe(name) == Probe::Fits).map(PathBuf::from).collect()
 }
 
 /// The first Python on the path that has a supported version and can make virtual environments.

@@ -13,7 +13,7 @@ use crate::counts::Counts;
 use crate::programs::{Building, Conformance};
 use crate::python::{self, Installation};
 use crate::workspace::Workspace;
-use crate::{chromium, process, programs, tidy};
+use crate::{chromium, dist, process, programs, tidy};
 
 /// How long the fuzz target runs in `test`.
 const FUZZ_SECONDS: u64 = 60;
@@ -144,6 +144,7 @@ fn nightly(workspace: &Workspace, processes: &str, report: &mut Report) {
     for (name, command) in scripts {
         report.step(name, || measured(&mut programs::python_with_pyrite(workspace, command)?));
     }
+    report.step("wheels", || dist::run(workspace).map(|()| Outcome::PASSED));
     report.step("regions of functions", || {
         let args = ["-m", "pytest", "--color=no", REGION_CASES, "--numprocesses", processes];
         let mut command = programs::python_with_pyrite(workspace, args)?;

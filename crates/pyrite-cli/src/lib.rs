@@ -83,9 +83,12 @@ fn worker_arguments(own: Invocation) -> Vec<OsString> {
     arguments
 }
 
+/// The release, the commit it was built from, and the target.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("PYRITE_BUILD"), ")");
+
 /// Captures, runs and debugs tensor programs.
 #[derive(Parser)]
-#[command(name = "pyrite", version)]
+#[command(name = "pyrite", version = VERSION)]
 struct Cli {
     /// The Python interpreter that has torch, for backends `torch:NAME` [default: PYRITE_PYTHON, else python3]
     #[arg(long, global = true, value_name = "PROGRAM")]

@@ -94,3 +94,10 @@ def test_logs_are_set_by_name():
     with pytest.raises(ValueError, match="there is no log `captur`"):
         logs.set_logs(captur=True)
     logs.set_logs(all=False)
+
+
+def test_what_needs_torch_says_so_where_it_is_missing():
+    program = "import sys; sys.modules['torch'] = None; import pyrite; print(pyrite.Graph); pyrite.compile"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "ImportError: pyrite.compile needs PyTorch 2.11 or newer, which is not installed" in done.stderr

@@ -76,7 +76,9 @@ fn to_object(py: Python<'_>) -> PyResult<ToObject> {
             // SAFETY: a capsule of that name holds such a table, which lives as long as torch does.
             let table = unsafe { table.as_ref() };
             if table.version.major != VERSION.major {
-                return Err(PyImportError::new_err("torch speaks another version of DLPack; pyrite needs torch 2.15"));
+                return Err(PyImportError::new_err(
+                    "torch speaks another version of DLPack; pyrite needs torch 2.11 or newer",
+                ));
             }
             Ok(table.to_object)
         })

@@ -16,7 +16,7 @@ pub fn with_torch_generator<T>(py: Python<'_>, run: impl FnOnce(&mut TorchGenera
         return Err(PyRuntimeError::new_err("the state of torch's generator is no tensor"));
     };
     let mut random = TorchGenerator::from_state(&state.to_vec::<u8>()).ok_or_else(|| {
-        PyRuntimeError::new_err("the state of torch's generator has another layout than in torch 2.15")
+        PyRuntimeError::new_err("the state of torch's generator has a layout that Pyrite does not know; it is tested with torch 2.11 to 2.15")
     })?;
     let result = run(&mut random);
     let after = random.to_state();

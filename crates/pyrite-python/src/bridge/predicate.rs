@@ -23,7 +23,9 @@ impl Predicate {
     /// The question of a name.
     pub fn named(py: Python<'_>, name: &str) -> PyResult<Self> {
         let member = py.import("torch._C")?.getattr("TensorBase")?.getattr("__dict__")?.get_item(name)?;
-        let missing = || PyImportError::new_err(format!("torch's tensors answer `{name}` in another way than in 2.15"));
+        let missing = || {
+            PyImportError::new_err(format!("torch's tensors answer `{name}` differently than in torch 2.11 to 2.15"))
+        };
         let class = member.get_type_ptr();
         // SAFETY: a descriptor is of the layout that its class says; its definition lives as long as the class does.
         unsafe {

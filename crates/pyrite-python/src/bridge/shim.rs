@@ -143,7 +143,7 @@ impl Shim {
         }
         let version: String = torch.getattr("__version__")?.extract()?;
         Err(PyImportError::new_err(format!(
-            "pyrite cannot read the tensors of torch {version}; it was made for torch 2.15"
+            "pyrite cannot read the tensors of torch {version}; it is tested with torch 2.11 to 2.15"
         )))
     }
 
@@ -323,7 +323,7 @@ impl Library {
         let found = unsafe { libc::dlsym(self.0, name.as_ptr()) };
         if found.is_null() {
             let name = name.to_string_lossy();
-            return Err(PyImportError::new_err(format!("{} has no {name}; pyrite needs torch 2.15", self.1)));
+            return Err(PyImportError::new_err(format!("{} has no {name}; pyrite needs torch 2.11 or newer", self.1)));
         }
         Ok(found)
     }
