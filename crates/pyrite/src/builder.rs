@@ -91,7 +91,7 @@ impl GraphBuilder {
     pub fn call(&mut self, op: &str, arguments: &[Argument]) -> Result<TensorRef, Error> {
         match self.emit(op, arguments)? {
             Value::Tensor(tensor) => Ok(tensor),
-            other => Err(self.refuse(op, format!("it returns {}, not one tensor; use `call_many`", other.kind()))),
+            other => Err(refused(op, format!("it returns {}, not one tensor; use `call_many`", other.kind()))),
         }
     }
 
@@ -109,10 +109,10 @@ impl GraphBuilder {
     pub fn call_many(&mut self, op: &str, arguments: &[Argument]) -> Result<Vec<TensorRef>, Error> {
         let result = self.emit(op, arguments)?;
         let Value::List(items) = &result else {
-            return Err(self.refuse(op, format!("it returns {}, not several tensors; use `call`", result.kind())));
+            return Err(refused(op, format!("it returns {}, not several tensors; use `call`", result.kind())));
         };
         let tensors: Option<Vec<TensorRef>> = items.iter().map(|item| item.as_tensor().copied()).collect();
-        tensors.ok_or_else(|| self.refuse(op, "it returns values that are not tensors".to_owned()))
+        tensors.ok_or_else(|| refused(op, "it returns values that are not tensors".to_owned()))
     }
 
     /// The sizes of a tensor; a symbolic size counts as -1.
@@ -133,14 +133,14 @@ impl GraphBuilder {
 
     fn emit(&mut self, op: &str, arguments: &[Argument]) -> Result<Value<Handle>, Error> {
         let operator = registry().get(op).ok_or_else(|| Error::UnknownOperator { name: op.to_owned() })?;
-        let bound = operator.schema.bind_in_order(arguments).map_err(|cause| self.refuse(op, cause.to_string()))?;
+        let bound = operator.schema.bind_in_order(arguments).map_err(|cause| refused(op, cause.to_string()))?;
         Ok(self.tracer.call_op(operator, &bound)?)
     }
+}
 
-    fn refuse(&self, op: &str, cause: String) -> Error {
-        let schema = registry().get(op).map(|operator| operator.def.schema.to_owned()).unwrap_or_default();
-        Error::Arguments { op: op.to_owned(), cause, schema }
-    }
+fn refused(op: &str, cause: String) -> Error {
+    let schema = registry().get(op).map(|operator| operator.def.schema.to_owned()).unwrap_or_default();
+    Error::Arguments { op: op.to_owned(), cause, schema }
 }
 
 fn dense(dtype: DType, shape: &[i64]) -> Meta {
