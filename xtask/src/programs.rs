@@ -56,7 +56,20 @@ pub fn bless(workspace: &Workspace) -> Result<()> {
 
 /// Rewrites the pages that are made from tables.
 pub fn docs(workspace: &Workspace) -> Result<()> {
-    process::run(workspace.cargo(["test", "-p", "pyrite-cli", "--test", "reference"]).env("BLESS", "1"))
+    process::run(workspace.cargo(["test", "-p", "pyrite-cli", "--test", "reference"]).env("BLESS", "1"))?;
+    if !runs("mdbook") {
+        eprintln!("mdbook is not installed, so the book is not built: cargo install mdbook");
+        return Ok(());
+    }
+    process::run(Command::new("mdbook").arg("build").current_dir(&workspace.root))?;
+    println!("{}", workspace.root.join("target/book/index.html").display());
+    Ok(())
+}
+
+/// Whether a program starts when it is asked for its version.
+fn runs(program: &str) -> bool {
+    let silent = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    silent.is_ok_and(|status| status.success())
 }
 
 /// Fuzzes the reader and the verifier for so many seconds.

@@ -128,8 +128,11 @@ mod tests {
         let xtask = workspace.package("xtask").expect("the workspace has this package");
         assert!(xtask.has_binary("xtask"));
         assert_eq!(workspace.relative(&xtask.manifest_path), Path::new("xtask/Cargo.toml"));
-        let kind = |name| xtask.dependencies.iter().find(|dependency| dependency.name == name).unwrap().kind;
-        assert_eq!(kind("clap"), DependencyKind::Normal);
-        assert_eq!(kind("tempfile"), DependencyKind::Dev);
+        let kind = |package: &str, name: &str| {
+            let package = workspace.package(package).unwrap();
+            package.dependencies.iter().find(|dependency| dependency.name == name).unwrap().kind
+        };
+        assert_eq!(kind("xtask", "clap"), DependencyKind::Normal);
+        assert_eq!(kind("pyrite-sym", "proptest"), DependencyKind::Dev);
     }
 }
