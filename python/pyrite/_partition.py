@@ -63,7 +63,13 @@ _WITH_TENSORS = {
     _aten.ge.Scalar: _aten.ge.Tensor,
 }
 # Operators that fill a tensor with a number, and which argument that is.
-_FILLED = {_aten.full.default: 1, _aten.scalar_tensor.default: 0}
+_FILLED = {
+    _aten.full.default: 1,
+    _aten.scalar_tensor.default: 0,
+    _aten.new_full.default: 2,
+    _aten.full_like.default: 1,
+    _aten.masked_fill.Scalar: 2,
+}
 # The types that a tensor which is filled so may have.
 _FILLABLE = (torch.float32, torch.float64, torch.int64)
 
@@ -295,7 +301,7 @@ class _Cut:
         found = set()
         for each in node.all_input_nodes:
             value = each.meta.get("val")
-            if isinstance(value, torch.SymInt) and not self._is_late(node, each):
+            if isinstance(value, torch.SymInt) and not (self._is_late(node, each) and _occurrences(node, each) == 1):
                 found |= self.sizes.symbols_of_argument(value)
         return sorted(found)
 
@@ -491,8 +497,15 @@ class _Cut:
         tensor = _late_name(number, dtype)
         if node.target is torch.ops.aten.scalar_tensor.default:
             return f"torch.ops.aten.clone.default({tensor})"
-        if node.target is torch.ops.aten.full.default:
-            ones = f"torch.ops.aten.full.default({self._argument(node.args[0])}, 1, dtype = {dtype})"
+        if node.target is torch.ops.aten.masked_fill.Scalar:
+            return f"torch.ops.aten.masked_fill.Tensor({node.args[0].name}, {node.args[1].name}, {tensor})"
+        if node.target is torch.ops.aten.full_like.default:
+            layout = "".join(f", {key} = {self._argument(each)}" for key, each in node.kwargs.items() if key == "memory_format")
+            ones = f"torch.ops.aten.full_like.default({node.args[0].name}, 1, dtype = {dtype}{layout})"
+            return f"torch.ops.aten.mul.Tensor({ones}, {tensor})"
+        if node.target in _FILLED:
+            size = node.args[_FILLED[node.target] - 1]
+            ones = f"torch.ops.aten.full.default({self._argument(size)}, 1, dtype = {dtype})"
             return f"torch.ops.aten.mul.Tensor({ones}, {tensor})"
         return f"torch.ops.{_WITH_TENSORS[node.target]}({node.args[0].name}, {tensor})"
 
@@ -542,6 +555,13 @@ def _late_name(number, dtype):
 def size_of(tensor, dim):
     """A size of a tensor."""
     return tensor.shape[dim]
+
+
+def _occurrences(node, argument):
+    """How often a node is an argument of another: a size may be a number to fill with, too."""
+    found = []
+    torch.fx.map_arg((node.args, node.kwargs), lambda each: found.append(each is argument))
+    return sum(found)
 
 
 def _is_tensor(node):
