@@ -7,6 +7,7 @@ the same seed. Dropout and stochastic depth are what the libraries set, so that 
 import functools
 
 import torch
+from small_models import SMALL
 
 TINY = {
     "vocab_size": 60,
@@ -126,6 +127,39 @@ TRANSFORMERS = {
             "num_conv_pos_embedding_groups": 2,
         },
     ),
+    "bert": ("BertModel", READING, TINY),
+    "cohere": ("CohereForCausalLM", READING, {**TINY, "num_key_value_heads": 1}),
+    "falcon": ("FalconForCausalLM", READING, {**LAYERS, "vocab_size": 60}),
+    "gemma2": ("Gemma2ForCausalLM", READING, {**TINY, "num_key_value_heads": 1, "head_dim": 8, "sliding_window": 4}),
+    "gpt2": ("GPT2LMHeadModel", READING, {"vocab_size": 60, "n_positions": 64, "n_embd": 16, "n_layer": 2, "n_head": 2}),
+    "hubert": (
+        "HubertModel",
+        {"input_values": lambda: torch.randn(2, 800)},
+        {**LAYERS, "intermediate_size": 32, "conv_dim": (8, 8), "conv_kernel": (10, 3), "conv_stride": (5, 2), "num_conv_pos_embeddings": 4, "num_conv_pos_embedding_groups": 2},
+    ),
+    "llama": ("LlamaForCausalLM", READING, {**TINY, "num_key_value_heads": 1}),
+    "phi3": ("Phi3ForCausalLM", READING, {**TINY, "num_key_value_heads": 1, "pad_token_id": 0}),
+    "qwen3": ("Qwen3ForCausalLM", READING, {**TINY, "num_key_value_heads": 1, "head_dim": 8}),
+    "stablelm": ("StableLmForCausalLM", READING, {**TINY, "num_key_value_heads": 1}),
+    "whisper": (
+        "WhisperModel",
+        {"input_features": lambda: torch.randn(2, 8, 40), "decoder_input_ids": words},
+        {
+            "vocab_size": 60,
+            "d_model": 16,
+            "encoder_layers": 1,
+            "decoder_layers": 1,
+            "encoder_attention_heads": 2,
+            "decoder_attention_heads": 2,
+            "encoder_ffn_dim": 32,
+            "decoder_ffn_dim": 32,
+            "num_mel_bins": 8,
+            "max_source_positions": 20,
+            "max_target_positions": 20,
+            "pad_token_id": 0,
+        },
+    ),
+    "yolos": ("YolosModel", looking(32), {**LAYERS, "intermediate_size": 32, "image_size": [32, 32], "patch_size": 8, "num_detection_tokens": 4}),
     "xlnet": ("XLNetModel", READING, {"vocab_size": 60, "d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 32}),
 }
 
@@ -133,6 +167,8 @@ TRANSFORMERS = {
 TORCHVISION = {
     "alexnet": (80, {}),
     "convnext_tiny": (64, {}),
+    "mobilenet_v3_small": (64, {}),
+    "resnet18": (64, {}),
     "densenet121": (64, {}),
     "efficientnet_b0": (64, {}),
     # Their auxiliary classifiers take larger pictures. Smaller ones would be one pixel in the end, and a mean of two values turns any rounding
@@ -152,7 +188,19 @@ TORCHVISION = {
     "wide_resnet50_2": (64, {}),
 }
 
+# The side of a picture, and the name of the argument that it is.
+SEGMENTATION = {"deeplabv3_mobilenet_v3_large": (64, "x"), "lraspp_mobilenet_v3_large": (64, "input")}
+
+
+def segmentation(model, size, argument):
+    import torchvision
+
+    return getattr(torchvision.models.segmentation, model)(weights=None, weights_backbone=None, num_classes=5), {argument: pictures(size)}
+
+
 ARCHITECTURES = {
+    **SMALL,
+    **{name: functools.partial(segmentation, name, *given) for name, given in SEGMENTATION.items()},
     **{name: functools.partial(transformer, model, inputs, **options) for name, (model, inputs, options) in TRANSFORMERS.items()},
     **{name: functools.partial(vision, name, size, num_classes=10, **options) for name, (size, options) in TORCHVISION.items()},
 }

@@ -22,7 +22,7 @@ from architectures import ARCHITECTURES
 from capture import isolation
 from capture.models import parting
 from harness import matching
-from sweep import MODES, build, observed, wide
+from sweep import MODES, build, observed, trained, wide
 
 # Operators that torch may run, and why Pyrite does not.
 OPAQUE = {
@@ -64,13 +64,14 @@ def check(name, mode):
     model, arguments = build(name, mode)
     other, double = copy.deepcopy(model), copy.deepcopy(model)
     compiled = torch.compile(other, backend="pyrite", options={"strict": True})
+    seen, calls = (trained, [arguments]) if mode == "steps" else (observed, [arguments, arguments, larger(arguments)])
     with aot.observed() as regions:
-        for call, given in enumerate((arguments, arguments, larger(arguments))):
-            want = observed(model, model, given, call)
+        for call, given in enumerate(calls):
+            want = seen(model, model, given, call)
             start = time.perf_counter()
-            have = observed(compiled, other, given, call)
+            have = seen(compiled, other, given, call)
             row.seconds = row.seconds or time.perf_counter() - start
-            if found := parting(want, have, lambda given=given, call=call: observed(double.double(), double, wide(given), call)):
+            if found := parting(want, have, lambda given=given, call=call: seen(double.double(), double, wide(given), call)):
                 row.differs = f"call {call + 1}: {found}"
                 break
             double.load_state_dict(model.state_dict())

@@ -1,7 +1,7 @@
 """Runs public architectures through `pyrite.compile` and compares with torch eager: `python sweep.py --help`.
 
 Every architecture of `architectures.py` is compiled by the native backend and called twice, without gradients in evaluation mode and with them
-in training mode. Outputs, gradients, buffers and the state of the random generator must be eager's, or as near to a run in double precision
+in training mode; in mode `bf16` with weights and inputs of that type, in mode `steps` by five steps of an optimizer. Outputs, gradients, buffers and the state of the random generator must be eager's, or as near to a run in double precision
 as eager's are. A relu whose input is zero but for rounding can turn over, and then gradients are others: of three seeds, for weights and inputs,
 one may differ, and the row says so. Each architecture runs in a process of its own, so a crash is a line of the table. The exit code is 1 when one differs or fails, 2 when
 there is nothing to run.
@@ -28,7 +28,9 @@ from capture.cases import seed_everything
 from capture.models import doubled, parting
 from harness import matching
 
-MODES = ["eval", "train"]
+MODES = ["eval", "train", "bf16", "steps"]
+# How many steps an optimizer makes in mode `steps`.
+STEPS = 5
 CALLS = 2
 SEEDS = 3
 
@@ -51,7 +53,10 @@ class Row:
 def build(name, mode, seed=0):
     seed_everything(seed)
     model, arguments = ARCHITECTURES[name]()
-    return model.train(mode == "train"), arguments
+    if mode == "bf16":
+        model = model.bfloat16()
+        arguments = {name: each.bfloat16() if each.is_floating_point() else each for name, each in arguments.items()}
+    return model.train(mode in ("train", "steps")), arguments
 
 
 def check(name, mode):
@@ -59,7 +64,7 @@ def check(name, mode):
     row = Row(name, mode)
     found = []
     for seed in range(SEEDS):
-        differs, seconds = compared(*build(name, mode, seed))
+        differs, seconds = compared(*build(name, mode, seed), seen=trained if mode == "steps" else observed)
         row.seconds = row.seconds or seconds
         found += [] if differs is None else [f"seed {seed}, {differs}"]
     if len(found) > 1:
@@ -72,17 +77,18 @@ def check(name, mode):
     return row
 
 
-def compared(model, arguments):
+def compared(model, arguments, seen=None):
     """Where the compiled model differs from eager, if it does, and what its first call took."""
+    seen = seen or observed
     other, double = copy.deepcopy(model), copy.deepcopy(model)
     compiled = pyrite.compile(other)
     times = []
-    for call in range(CALLS):
-        want = observed(model, model, arguments, call)
+    for call in range(1 if seen is trained else CALLS):
+        want = seen(model, model, arguments, call)
         start = time.perf_counter()
-        have = observed(compiled, other, arguments, call)
+        have = seen(compiled, other, arguments, call)
         times.append(time.perf_counter() - start)
-        if found := parting(want, have, lambda: observed(double.double(), double, wide(arguments), call)):
+        if found := parting(want, have, lambda: seen(double.double(), double, wide(arguments), call)):
             return f"call {call + 1}: {found}", times[0]
         double.load_state_dict(model.state_dict())
     return None, times[0]
@@ -101,6 +107,21 @@ def observed(function, model, arguments, seed):
     left["next random number"] = torch.rand(())
     for parameter in model.parameters():
         parameter.grad = None
+    return left
+
+
+def trained(function, model, arguments, seed):
+    """What steps of an optimizer leave of the parameters and buffers."""
+    seed_everything(seed)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        outputs = [output for output in tensors(function(**arguments)) if output.requires_grad]
+        sum(weighed(output) / output.numel() for output in outputs).backward()
+        optimizer.step()
+    optimizer.zero_grad()
+    left = {f"buffer {name}": each.detach().clone() for name, each in model.state_dict().items()}
+    left["next random number"] = torch.rand(())
     return left
 
 

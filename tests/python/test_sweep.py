@@ -16,7 +16,7 @@ def test_one_seed_may_differ_and_two_may_not(monkeypatch):
     monkeypatch.setattr(sweep.pyrite, "explain", lambda model: lambda **arguments: types.SimpleNamespace(graph_count=1, graph_break_count=0))
     for wrong, differs in ({0}, False), ({0, 2}, True), ({0, 1, 2}, True):
         answers = iter(range(sweep.SEEDS))
-        monkeypatch.setattr(sweep, "compared", lambda model, arguments: ("it differs" if next(answers) in wrong else None, 1.0))
+        monkeypatch.setattr(sweep, "compared", lambda model, arguments, seen: ("it differs" if next(answers) in wrong else None, 1.0))
         row = sweep.check("distilbert", "eval")
         assert (row.differs is not None, row.doubt is not None) == (differs, not differs)
 

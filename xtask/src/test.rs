@@ -13,7 +13,7 @@ use crate::counts::Counts;
 use crate::programs::{Building, Conformance};
 use crate::python::{self, Installation};
 use crate::workspace::Workspace;
-use crate::{chromium, dist, process, programs, tidy};
+use crate::{chromium, process, programs, tidy};
 
 /// How long the fuzz target runs in `test`.
 const FUZZ_SECONDS: u64 = 60;
@@ -42,6 +42,8 @@ const ARCHITECTURES: &str = "tests/python/sweep.py";
 const REGIONS: &str = "tests/python/region_sweep.py";
 /// What runs every small function through torch.compile.
 const REGION_CASES: &str = "tests/python/package/test_region_cases.py";
+/// What compiles functions on the subjects of a peer's tests in every way.
+const PEER_CASES: &str = "tests/python/package/test_peer_cases.py";
 /// What compares operators at sizes that no sample has, and how many cases of each.
 const SIZES: [&str; 3] = ["tests/python/sizes.py", "--count", "20"];
 
@@ -144,12 +146,16 @@ fn nightly(workspace: &Workspace, processes: &str, report: &mut Report) {
     for (name, command) in scripts {
         report.step(name, || measured(&mut programs::python_with_pyrite(workspace, command)?));
     }
-    report.step("wheels", || dist::run(workspace).map(|()| Outcome::PASSED));
-    report.step("regions of functions", || {
-        let args = ["-m", "pytest", "--color=no", REGION_CASES, "--numprocesses", processes];
-        let mut command = programs::python_with_pyrite(workspace, args)?;
-        counted(command.env("PYRITE_REGION_CASES", "all"), Counts::of_pytest)
-    });
+    for (name, file, variable) in [
+        ("regions of functions", REGION_CASES, "PYRITE_REGION_CASES"),
+        ("subjects of a peer's tests", PEER_CASES, "PYRITE_PEER_CASES"),
+    ] {
+        report.step(name, || {
+            let args = ["-m", "pytest", "--color=no", file, "--numprocesses", processes];
+            let mut command = programs::python_with_pyrite(workspace, args)?;
+            counted(command.env(variable, "all"), Counts::of_pytest)
+        });
+    }
 }
 
 /// The tests of all crates that need no Python, with nextest where it is installed.

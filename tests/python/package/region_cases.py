@@ -518,3 +518,11 @@ module("nn.pixel_shuffle", lambda: _n.PixelShuffle(2), (2, 4, 3, 3))
 module("nn.fold", lambda: _n.Unfold(2), (2, 3, 4, 4))
 module("nn.adaptive_softmax", lambda: _n.CosineSimilarity(), (4, 5), (4, 5))
 module("nn.cross_entropy", lambda: _n.CrossEntropyLoss(), (4, 5), ints(4, high=5))
+
+# Sizes as numbers.
+add(
+    "filled_by_sizes",
+    lambda x: (x.masked_fill(x > 0, x.shape[0]), x.new_full((2,), x.shape[0]), torch.full_like(x, x.shape[1]), torch.full((2, x.shape[0]), x.shape[0])),
+    (5, 7),
+    gradients=False,
+)

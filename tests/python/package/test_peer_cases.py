@@ -1,0 +1,120 @@
+"""Small functions on the subjects of a peer's tests, compiled in every way, against eager.
+
+Each is compiled by torch's capture with `strict` and by Pyrite's, with static and with symbolic sizes, forward and with gradients: values, dtypes,
+strides, `requires_grad`, what inputs and buffers hold afterwards, the next random number, and errors are eager's. By default a
+sample of every hundredth runs; `PYRITE_PEER_CASES=all` runs all of them, `PYRITE_PEER_CASES=3` every hundredth from the fourth on.
+"""
+
+import copy
+import os
+
+import pytest
+import torch
+import torch.utils._pytree as pytree
+
+import pyrite as package
+from peer_cases import PEERS
+from pyrite import aot
+
+STEP = 100
+CHOICE = os.environ.get("PYRITE_PEER_CASES", "0")
+NAMES = list(PEERS) if CHOICE == "all" else list(PEERS)[int(CHOICE) :: STEP]
+
+
+def by_torch(function, dynamic):
+    return torch.compile(function, backend="pyrite", options={"strict": True}, dynamic=dynamic)
+
+
+def by_pyrite(function, dynamic):
+    return package.compile(function, dynamic=dynamic)
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    package.reset()
+    with torch._dynamo.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True):
+        yield
+
+
+def leaves(value):
+    return [each for each in pytree.tree_leaves(value) if each is not None]
+
+
+def observed(function, arguments, gradients):
+    """What a call leaves: outputs, inputs, buffers, gradients, and the next random number."""
+    arguments = copy.deepcopy(arguments)
+    tensors = [each for each in leaves(arguments) if isinstance(each, torch.Tensor)]
+    wanted = [each for each in tensors if each.is_floating_point() or each.is_complex()] if gradients else []
+    for each in wanted:
+        each.requires_grad_()
+    buffers = []
+    if isinstance(function, torch.nn.Module):
+        wanted += function.parameters()
+        buffers = list(function.buffers())
+    torch.manual_seed(5)
+    with torch.set_grad_enabled(gradients):
+        outputs = leaves(function(*arguments))
+    following = torch.rand(())
+    found = [each for each in outputs if isinstance(each, torch.Tensor) and each.requires_grad]
+    if gradients and found:
+        torch.manual_seed(6)
+        torch.autograd.backward(found, [torch.randn_like(each) for each in found])
+    return {"output": outputs, "input": tensors, "buffer": buffers, "gradient": [each.grad for each in wanted], "random number": [following]}
+
+
+def agree(have, want, case, what):
+    if not isinstance(want, torch.Tensor):
+        assert have == want or have != have and want != want, what
+        return
+    assert (have.shape, have.dtype, have.requires_grad) == (want.shape, want.dtype, want.requires_grad), what
+    assert have.stride() == want.stride() or have.numel() < 2 or what.startswith("gradient"), f"{what}: strides {have.stride()}, not {want.stride()}"
+    if have.dtype.itemsize == 1 and have.is_floating_point() or have.dtype in (torch.uint16, torch.uint32, torch.uint64):
+        have, want = have.double(), want.double()
+    exact = {} if have.is_floating_point() or have.is_complex() else {"rtol": 0, "atol": 0}
+    torch.testing.assert_close(
+        have, want, equal_nan=True, check_stride=False, msg=lambda text: f"{what}: {text}", **(exact or {"rtol": case.rtol, "atol": case.atol})
+    )
+
+
+@pytest.mark.parametrize("dynamic", [None, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize("way", [by_torch, by_pyrite])
+@pytest.mark.parametrize("gradients", [False, True], ids=["forward", "gradients"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_function_is_as_in_eager(name, gradients, way, dynamic):
+    case = PEERS[name]
+    if gradients and not case.gradients:
+        return
+    torch.manual_seed(1)
+    arguments = case.arguments()
+    plain, other = (copy.deepcopy(case.function) if isinstance(case.function, torch.nn.Module) else case.function for _ in range(2))
+    compiled = way(other, dynamic)
+    try:
+        want = observed(plain, arguments, gradients)
+    except Exception:
+        with pytest.raises(Exception):  # noqa: B017  (torch's capture wraps eager's errors)
+            observed(compiled, arguments, gradients)
+        return
+    assert not name.startswith("refused"), "eager accepts it"
+    with aot.observed() as regions:
+        # A module's own call is what is compiled.
+        have = observed(compiled if not isinstance(other, torch.nn.Module) else Called(compiled, other), arguments, gradients)
+    for what, found in have.items():
+        assert len(found) == len(want[what]), what
+        for number, (mine, theirs) in enumerate(zip(found, want[what])):
+            assert (mine is None) == (theirs is None), f"{what} {number}"
+            if theirs is not None:
+                agree(mine, theirs, case, f"{what} {number}")
+    assert not any(region.is_eager for region in regions), regions
+
+
+class Called(torch.nn.Module):
+    """A compiled module with the parameters and buffers of the plain one."""
+
+    def __init__(self, compiled, plain):
+        super().__init__()
+        self.plain = plain
+        self.call = [compiled]
+
+    def forward(self, *arguments):
+        return self.call[0](*arguments)
