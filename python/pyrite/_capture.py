@@ -13,7 +13,7 @@ import warnings
 
 import torch
 
-from pyrite import _names, _native, _times, _trace, backends, config, logs  # noqa: F401  (_trace begins a trace)
+from pyrite import _names, _native, _times, _trace, _verify, backends, config, logs  # noqa: F401  (_trace begins a trace)
 from pyrite._observer import Observer
 from pyrite._tracers import is_traced
 
@@ -100,6 +100,8 @@ def _compiled_function(function, compiler):
     def compiled(*args, **kwargs):
         if is_traced():
             return call_plain(function, args, kwargs)
+        if config.verify:
+            return _verify.verified(call, function, args, kwargs)
         return call(function, args, kwargs)
 
     compiled._pyrite_original = function
@@ -120,6 +122,8 @@ class CompiledModule(torch.nn.Module):
     def __call__(self, *args, **kwargs):
         if is_traced():
             return _native.Compiler.call_plain(self._orig_mod, args, kwargs)
+        if config.verify:
+            return _verify.verified(self._compiler.call, _call_module, (self._orig_mod, args, kwargs), None)
         return self._compiler.call(_call_module, (self._orig_mod, args, kwargs), None)
 
     def forward(self, *args, **kwargs):

@@ -56,6 +56,7 @@ _MODULES = [
     ("dataclasses", dataclasses),
     ("inspect", inspect),
     ("warnings", warnings),
+    ("sys", sys),
 ]
 
 _CALLABLE = (types.FunctionType, types.BuiltinFunctionType, type, types.MethodDescriptorType)

@@ -1,5 +1,7 @@
 """Functions of Python and torch that are written in C, in Python: capture follows these instead."""
 
+import functools
+
 import torch
 
 
@@ -208,6 +210,69 @@ def _combined(pool, length):
         for later in range(index + 1, length):
             places[later] = places[later - 1] + 1
         yield tuple([pool[i] for i in places])
+
+
+def combinations_with_replacement(iterable, length):
+    return _combined_again(tuple(iterable), length)
+
+
+def _combined_again(pool, length):
+    for places in product(range(len(pool)), repeat=length):
+        if sorted(places) == list(places):
+            yield tuple([pool[i] for i in places])
+
+
+def filterfalse(predicate, iterable):
+    return _filtered_out(predicate, iter(iterable))
+
+
+def _filtered_out(predicate, iterator):
+    for item in iterator:
+        if not (item if predicate is None else predicate(item)):
+            yield item
+
+
+class Compared:
+    """What `functools.cmp_to_key` makes of a value."""
+
+    def __init__(self, value, compare):
+        self.obj, self.compare = value, compare
+
+    def __lt__(self, other):
+        return self.compare(self.obj, other.obj) < 0
+
+    def __gt__(self, other):
+        return self.compare(self.obj, other.obj) > 0
+
+    def __eq__(self, other):
+        return self.compare(self.obj, other.obj) == 0
+
+    def __le__(self, other):
+        return self.compare(self.obj, other.obj) <= 0
+
+    def __ge__(self, other):
+        return self.compare(self.obj, other.obj) >= 0
+
+    __hash__ = None
+
+
+def update_wrapper(wrapper, wrapped, assigned=functools.WRAPPER_ASSIGNMENTS, updated=functools.WRAPPER_UPDATES):
+    for name in assigned:
+        try:
+            value = getattr(wrapped, name)
+        except AttributeError:
+            pass
+        else:
+            setattr(wrapper, name, value)
+    for name in updated:
+        for key, value in getattr(wrapped, name, {}).items():
+            setattr(wrapper, key, value)
+    wrapper.__wrapped__ = wrapped
+    return wrapper
+
+
+def cmp_to_key(mycmp):
+    return lambda obj: Compared(obj, mycmp)
 
 
 def takewhile(predicate, iterable):
@@ -516,6 +581,10 @@ TABLE = {
     "itertools.zip_longest": zip_longest,
     "itertools.combinations": combinations,
     "itertools.permutations": permutations,
+    "itertools.combinations_with_replacement": combinations_with_replacement,
+    "itertools.filterfalse": filterfalse,
+    "functools.cmp_to_key": cmp_to_key,
+    "functools.update_wrapper": update_wrapper,
     "itertools.cycle": cycle,
     "itertools.takewhile": takewhile,
     "itertools.dropwhile": dropwhile,

@@ -124,6 +124,29 @@ impl Code {
         })
     }
 
+    /// `vars` or `dir`, where it may be called without arguments: it then tells the variables of the frame.
+    pub fn asked_without_arguments(&self) -> Option<&str> {
+        for (place, load) in self.instructions.iter().enumerate() {
+            let index = match load.op {
+                Op::LoadGlobal => load.arg >> 1,
+                Op::LoadName => load.arg,
+                _ => continue,
+            };
+            let Some(name) = self.names.get(index as usize).filter(|name| matches!(&***name, "vars" | "dir")) else {
+                continue;
+            };
+            let mut rest = self.instructions[place + 1..]
+                .iter()
+                .filter(|i| !matches!(i.op, Op::Precall | Op::Cache | Op::PushNull));
+            let is_callee = load.op == Op::LoadGlobal && load.arg & 1 != 0;
+            let with_arguments = rest.next().is_some_and(|next| !(next.op == Op::Call && next.arg == 0));
+            if !is_callee || !with_arguments {
+                return Some(name);
+            }
+        }
+        None
+    }
+
     /// How many parameters there are, `*args` and `**kwargs` included: they are the first locals.
     pub fn parameters(&self) -> usize {
         let starred = usize::from(self.flags & VARARGS != 0) + usize::from(self.flags & VARKEYWORDS != 0);

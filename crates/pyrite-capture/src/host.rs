@@ -233,7 +233,7 @@ pub trait Host {
     fn intern(&self, key: Object) -> Option<Object>;
     /// Whether an object is hashed and compared without user code.
     fn hashes_plainly(&self, object: Object) -> bool;
-    /// Whether instances of a class that is derived from `list` or `dict` are of these kinds.
+    /// Whether instances of a class of the user's are lists, dictionaries or sets, with methods of its own or not.
     fn container_kind(&self, class: Object) -> Option<Kind>;
     /// Whether a class is another, or one of its bases is; nobody is asked.
     fn derives(&self, class: Object, base: Object) -> bool;

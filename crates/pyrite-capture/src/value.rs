@@ -77,6 +77,12 @@ pub enum Value {
     Partial(Rc<PartialValue>),
     /// A context manager of torch.
     Context(Rc<ContextValue>),
+    /// `id(value)`.
+    Address(Rc<Value>),
+    /// A weak reference to an object that exists outside.
+    Weak(Rc<Value>),
+    /// Something that exists and that cannot be described, such as a traceback; the text says what it is.
+    Unknown(Rc<str>),
 }
 
 /// A tensor.
@@ -134,6 +140,8 @@ pub struct ListValue {
     pub items: RefCell<Vec<Value>>,
     /// Its class, where that is not `list`.
     pub class: Option<Object>,
+    /// Attributes that were set and removed since, for one of a class of the user's.
+    pub attributes: RefCell<Attributes>,
     /// The object, if it exists outside.
     pub origin: Option<Origin>,
     /// Whether it was changed.
@@ -159,6 +167,8 @@ pub enum Key {
     Plain(Object),
     /// The identity of something described.
     Identity(usize),
+    /// The address of what is known by this identity, or of this object.
+    Address(usize),
 }
 
 /// Entries in order of insertion, found by key.
@@ -229,8 +239,10 @@ pub struct DictValue {
     pub entries: RefCell<Entries>,
     /// Its class, where that is not `dict`.
     pub class: Option<Object>,
+    /// Attributes that were set and removed since, for one of a class of the user's.
+    pub attributes: RefCell<Attributes>,
     /// What makes missing values.
-    pub default: Option<Value>,
+    pub default: RefCell<Option<Value>>,
     /// The object, if it exists outside.
     pub origin: Option<Origin>,
     /// Whether all of its keys are guarded: it was looked at as a whole.
@@ -267,6 +279,10 @@ pub struct SetValue {
     pub entries: RefCell<Entries>,
     /// Whether it is a `frozenset`.
     pub frozen: bool,
+    /// Its class, where that is not `set` or `frozenset`.
+    pub class: Option<Object>,
+    /// Attributes that were set and removed since, for one of a class of the user's.
+    pub attributes: RefCell<Attributes>,
     /// The object, if it exists outside.
     pub origin: Option<Origin>,
     /// Whether it was changed.
@@ -289,6 +305,8 @@ pub struct FunctionValue {
     pub keyword_defaults: Vec<(Rc<str>, Value)>,
     /// Its cells.
     pub closure: Vec<Value>,
+    /// Its annotations, a dictionary, where the captured code made it with some.
+    pub annotations: Option<Value>,
     /// The object, if it exists outside.
     pub origin: Option<Origin>,
     /// Attributes that the captured code gave it.
@@ -420,6 +438,8 @@ pub enum ContextKind {
     Grad(bool),
     /// Chooses a lower precision by autocast's lists; `None` switches autocast off.
     Autocast(Option<pyrite_tensor::DType>),
+    /// Puts the filters of warnings back when it is left.
+    Warnings,
     /// Nothing that a graph on the CPU shows.
     Nothing,
 }
@@ -449,6 +469,8 @@ impl Value {
             Self::Super(v) => Rc::as_ptr(v).addr(),
             Self::Partial(v) => Rc::as_ptr(v).addr(),
             Self::Context(v) => Rc::as_ptr(v).addr(),
+            Self::Address(v) | Self::Weak(v) => Rc::as_ptr(v).addr(),
+            Self::Unknown(v) => Rc::as_ptr(v).addr(),
             Self::Null | Self::Known(..) | Self::Lazy(_) => return None,
         })
     }

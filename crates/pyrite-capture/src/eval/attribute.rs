@@ -8,7 +8,11 @@ use super::{Evaluator, Run};
 use crate::host::{Descriptor, Kind, Object, Precedence};
 use crate::opcode::Version;
 use crate::source::{Check, Source};
-use crate::value::{DictValue, Entries, FunctionValue, InstanceValue, Origin, PartialValue, Value};
+use crate::value::{Attributes, DictValue, Entries, FunctionValue, InstanceValue, Origin, PartialValue, Value};
+
+/// Attributes of functions that are no items of their `__dict__`.
+const FUNCTION_SLOTS: [&str; 7] =
+    ["__doc__", "__name__", "__qualname__", "__module__", "__annotations__", "__defaults__", "__kwdefaults__"];
 
 impl Evaluator<'_, '_> {
     /// `object.name`.
@@ -61,13 +65,32 @@ impl Evaluator<'_, '_> {
                 let Value::Known(class, _) = self.class_of(object)? else {
                     return Err(self.stop(format!("the attribute {name} of {}", self.describe(object))));
                 };
-                let own =
-                    matches!(object, Value::Dict(_) | Value::List(_)) && self.host.container_kind(class).is_some();
-                if own
-                    && let Some(origin) = origin_of(object).cloned()
-                    && self.has_instance_item(&origin, name)
+                let own = attributes_of_container(object).is_some() && self.host.container_kind(class).is_some();
+                if own && &**name == "__dict__" {
+                    return Err(self.stop("the __dict__ of a container of its own class"));
+                }
+                if let Value::Dict(dict) = object
+                    && &**name == "default_factory"
+                    && self.is_defaultdict(class)
                 {
-                    return Err(self.stop(format!("the attribute {name} of a container of its own class")));
+                    return Ok(dict.default.borrow().clone().unwrap_or_else(|| self.none()));
+                }
+                if own {
+                    let computed = self.class_item(class, name).map(|found| self.host.descriptor(found));
+                    let computed = matches!(
+                        computed,
+                        Some(Descriptor::Property(_) | Descriptor::Other | Descriptor::Custom(Precedence::Descriptor))
+                    );
+                    if !computed && let Some(found) = self.own_attribute(object, name)? {
+                        return Ok(found);
+                    }
+                }
+                if let Value::View(view) = object
+                    && &**name == "mapping"
+                {
+                    let class = self.host.member("types", "MappingProxyType");
+                    let behind = Some(view.dict.clone());
+                    return Ok(Value::Dict(Rc::new(DictValue { class, behind, ..DictValue::default() })));
                 }
                 match self.class_item(class, name) {
                     Some(found) if own => match self.host.descriptor(found) {
@@ -90,6 +113,45 @@ impl Evaluator<'_, '_> {
                 }
             }
         }
+    }
+
+    /// What a container of a class of the user's holds under a name in its `__dict__`.
+    fn own_attribute(&mut self, container: &Value, name: &Rc<str>) -> Run<Option<Value>> {
+        let set = attributes_of_container(container).and_then(|held| held.borrow().get(name).cloned());
+        match (set, origin_of(container).cloned()) {
+            (Some(set), _) => Ok(set),
+            (None, Some(origin)) => match self.read_instance_item(origin.object, &origin.source, name) {
+                Some(found) => self.admit(&found).map(Some),
+                None => Ok(None),
+            },
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// Sets or removes an attribute of a container of a class of the user's.
+    fn set_own_attribute(&mut self, container: &Value, name: &Rc<str>, value: Option<Value>) -> Run<()> {
+        let Value::Known(class, _) = self.class_of(container)? else { return Err(self.stop("a container")) };
+        let Some(held) = attributes_of_container(container).filter(|_| self.host.container_kind(class).is_some())
+        else {
+            return Err(self.stop(format!("the attribute {name} of {} is set", self.describe(container))));
+        };
+        let found = self.class_item(class, name).map(|found| self.host.descriptor(found));
+        if !matches!(found, None | Some(Descriptor::Value | Descriptor::Function))
+            || self.class_item(class, "__slots__").is_some()
+        {
+            return Err(self.stop(format!("the attribute {name} of a container of its own class is set")));
+        }
+        if value.is_none() && self.own_attribute(container, name)?.is_none() {
+            return Err(self.missing(Some(container), class, name));
+        }
+        held.borrow_mut().set(name, value);
+        let changed = match container {
+            Value::List(list) => &list.changed,
+            Value::Dict(dict) => &dict.changed,
+            Value::Set(set) => &set.changed,
+            _ => return Ok(()),
+        };
+        self.note_change(container, origin_of(container).is_some(), changed)
     }
 
     /// What tells that an object has no attribute of a name.
@@ -175,6 +237,13 @@ impl Evaluator<'_, '_> {
                 "__name__" | "__qualname__" | "__module__" | "__doc__" => {
                     Ok(Value::Known(self.constant(object, name)?, None))
                 }
+                "__wrapped__" if self.is_cached_function(object) => {
+                    let fixed = Rc::new(Source::Fixed(object));
+                    match self.read_instance_item(object, &fixed, name) {
+                        Some(found) => self.admit(&found),
+                        None => Err(self.missing(Some(value), self.host.class_of(object), name)),
+                    }
+                }
                 "__self__" => match self.host.builtin_receiver(object) {
                     Some(receiver) => Ok(Value::Known(receiver, None)),
                     None => Err(self.stop("the attribute __self__ of a function written in C")),
@@ -238,6 +307,11 @@ impl Evaluator<'_, '_> {
                 Err(self.stop(format!("the attribute {name} of {described}")))
             }
         }
+    }
+
+    /// Whether an object is a function that keeps its results.
+    fn is_cached_function(&self, object: Object) -> bool {
+        self.host.class_name(self.host.class_of(object)) == "functools._lru_cache_wrapper"
     }
 
     /// `module.name`.
@@ -395,7 +469,39 @@ impl Evaluator<'_, '_> {
             },
             "__class__" => self.class_of(value),
             // The text stands first among the constants.
-            "__doc__" | "__dict__" | "__annotations__" | "__globals__" | "__builtins__" | "__type_params__" => {
+            "__doc__" => match code.consts.first() {
+                Some(text) if self.host.as_str(*text).is_some() && !code.name.starts_with('<') => {
+                    Ok(Value::Known(*text, None))
+                }
+                _ => Ok(self.none()),
+            },
+            "__annotations__" => {
+                let annotations = match &function.annotations {
+                    Some(annotations) => annotations.clone(),
+                    None => self.new_dict(Vec::new())?,
+                };
+                // From now on it is the one dictionary that it has.
+                function.attributes.borrow_mut().set(name, Some(annotations.clone()));
+                Ok(annotations)
+            }
+            "__dict__" => {
+                let mut entries = Entries::default();
+                let held: Vec<_> = function.attributes.borrow().0.iter().map(|(n, v)| (n.clone(), v.clone())).collect();
+                for (name, value) in held {
+                    let named = self.text(&name);
+                    let hashed = self.key(&named)?;
+                    match value {
+                        Some(value) if !FUNCTION_SLOTS.contains(&&*name) => entries.set(hashed, named, value),
+                        _ => {}
+                    }
+                }
+                // It is only read: what is written to it would be written to the function.
+                let class = self.host.member("types", "MappingProxyType");
+                let shown = Rc::new(DictValue { entries: RefCell::new(entries), class, ..DictValue::default() });
+                self.made_at.insert(Rc::as_ptr(&shown).addr(), self.root);
+                Ok(Value::Dict(shown))
+            }
+            "__globals__" | "__builtins__" | "__type_params__" => {
                 Err(self.stop(format!("the attribute {name} of a function that is made here")))
             }
             _ => {
@@ -707,6 +813,9 @@ impl Evaluator<'_, '_> {
     pub(super) fn set_attribute(&mut self, object: &Value, name: &Rc<str>, value: Value) -> Run<()> {
         let instance = match object {
             Value::Instance(instance) => instance.clone(),
+            Value::Function(_) if matches!(&**name, "__defaults__" | "__kwdefaults__" | "__code__" | "__closure__") => {
+                return Err(self.stop(format!("the attribute {name} of a function is set")));
+            }
             Value::Function(function) if function.origin.is_none() => {
                 function.attributes.borrow_mut().set(name, Some(value));
                 return Ok(());
@@ -718,12 +827,12 @@ impl Evaluator<'_, '_> {
             Value::Tensor(_) => {
                 return Err(self.stop(format!("the attribute {name} of a tensor is set")));
             }
-            Value::Dict(dict) if dict.class.is_some_and(|class| self.is_python_method(class, "__setattr__")) => {
-                let class = dict.class.unwrap_or(Object(0));
-                let setter = self.class_attribute_of(object, class, &"__setattr__".into())?;
-                let named = self.text(name);
-                self.call(&setter, vec![named, value], Vec::new())?;
-                return Ok(());
+            Value::List(_) | Value::Dict(_) | Value::Set(_) => {
+                if let Some(setter) = self.overridden(object, "__setattr__")? {
+                    let named = self.text(name);
+                    return self.call(&setter, vec![named, value], Vec::new()).map(|_| ());
+                }
+                return self.set_own_attribute(object, name, Some(value));
             }
             other => {
                 return Err(self.stop(format!("the attribute {name} of {} is set", self.describe(other))));
@@ -795,11 +904,36 @@ impl Evaluator<'_, '_> {
             && &**name == "args"
             && let Some(args) = &value
         {
-            *instance.args.borrow_mut() = self.items_of(args)?;
+            let args = self.items_of(args)?;
+            self.set_exception_args(instance, object, args);
             return Ok(());
+        }
+        let known = value.is_none() || self.class_item(instance.class, name).is_some();
+        if !known && !self.has_dict(instance) {
+            let class = self.short_name(instance.class);
+            return Err(self.no_attribute(Some(object), name, &format!("'{class}' object has no attribute '{name}'")));
         }
         self.keep_attribute(instance, object, name, value);
         Ok(())
+    }
+
+    /// Gives an exception its arguments.
+    pub(super) fn set_exception_args(&mut self, instance: &Rc<InstanceValue>, object: &Value, args: Vec<Value>) {
+        if instance.origin.is_some() {
+            self.keep_attribute(instance, object, &"args".into(), Some(Value::tuple(args.clone())));
+        }
+        *instance.args.borrow_mut() = args;
+    }
+
+    /// Whether an object has a `__dict__`, not only slots.
+    fn has_dict(&self, instance: &InstanceValue) -> bool {
+        if self.class_item(instance.class, "__slots__").is_none() {
+            return true;
+        }
+        match &instance.origin {
+            Some(origin) => self.keeper_of_attributes(origin.object).is_some(),
+            None => self.class_item(instance.class, "__dict__").is_some(),
+        }
     }
 
     /// Notes what an object holds under a name from now on.
@@ -852,14 +986,44 @@ impl Evaluator<'_, '_> {
 
     /// `del object.name`.
     pub(super) fn delete_attribute(&mut self, object: &Value, name: &Rc<str>) -> Run<()> {
+        if let Value::List(_) | Value::Dict(_) | Value::Set(_) = object
+            && self.overridden(object, "__delattr__")?.is_none()
+        {
+            return self.set_own_attribute(object, name, None);
+        }
         let Value::Instance(instance) = object else {
             return Err(self.stop(format!("the attribute {name} of {} is removed", self.describe(object))));
         };
         if instance.torch_module {
             return Err(self.stop(format!("the attribute {name} of a module is removed")));
         }
-        self.attribute(object, name)?;
-        self.set_plainly(&instance.clone(), object, name, None)
+        if self.is_python_method(instance.class, "__delattr__") {
+            let remover = self.class_attribute_of(object, instance.class, &"__delattr__".into())?;
+            let named = self.text(name);
+            self.call(&remover, vec![named], Vec::new())?;
+            return Ok(());
+        }
+        self.remove_plainly(&instance.clone(), object, name)
+    }
+
+    /// As `object.__delattr__` does it: what is not there cannot be removed.
+    pub(super) fn remove_plainly(&mut self, instance: &Rc<InstanceValue>, object: &Value, name: &Rc<str>) -> Run<()> {
+        let found = self.class_item(instance.class, name).map(|found| self.host.descriptor(found));
+        let held = match found {
+            Some(Descriptor::Property(_) | Descriptor::Custom(Precedence::Descriptor)) => true,
+            Some(Descriptor::Slot) => {
+                self.plain_attribute(object, instance, name)?;
+                true
+            }
+            _ => match instance.attributes.borrow().get(name).cloned() {
+                Some(set) => set.is_some(),
+                None => self.instance_item(instance, name)?.is_some(),
+            },
+        };
+        if !held {
+            return Err(self.missing(Some(object), instance.class, name));
+        }
+        self.set_plainly(instance, object, name, None)
     }
 
     /// A new object of a class, without attributes.
@@ -874,5 +1038,15 @@ impl Evaluator<'_, '_> {
             torch_module: module.is_some_and(|module| self.host.derives(class, module)),
             changed: std::cell::Cell::new(false),
         })
+    }
+}
+
+/// The attributes that were set on a container and removed since.
+pub(super) fn attributes_of_container(value: &Value) -> Option<&RefCell<Attributes>> {
+    match value {
+        Value::List(list) => Some(&list.attributes),
+        Value::Dict(dict) => Some(&dict.attributes),
+        Value::Set(set) => Some(&set.attributes),
+        _ => None,
     }
 }

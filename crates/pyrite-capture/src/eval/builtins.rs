@@ -14,7 +14,7 @@ use crate::value::{DictValue, Iterate, PartialValue, Strictness, TupleValue, Val
 const PURE_MODULES: [&str; 5] = ["math.", "operator.", "cmath.", "string.", "numbers."];
 
 /// Functions and classes that compute and do nothing else, when their arguments are plain.
-const PURE: [&str; 43] = [
+const PURE: [&str; 45] = [
     "builtins.abs",
     "builtins.ascii",
     "builtins.bin",
@@ -42,6 +42,8 @@ const PURE: [&str; 43] = [
     "builtins.sum",
     "builtins.str.maketrans",
     "inspect.isclass",
+    "sys.intern",
+    "sys.getrecursionlimit",
     "torch.device",
     "torch.dtype",
     "torch.finfo",
@@ -59,6 +61,9 @@ const PURE: [&str; 43] = [
     "numpy.float64",
     "numpy.int64",
 ];
+
+/// Functions of those modules that change what they are given.
+const CHANGING: [&str; 3] = ["operator.setitem", "operator.delitem", "operator.iconcat"];
 
 /// Classes whose instances are functions.
 const MAKERS: [&str; 3] = ["operator.itemgetter", "operator.attrgetter", "operator.methodcaller"];
@@ -142,6 +147,7 @@ impl Evaluator<'_, '_> {
             return Ok(Some(made));
         }
         if (PURE.contains(&name) || PURE_MODULES.iter().any(|module| name.starts_with(module)))
+            && !CHANGING.contains(&name)
             && let Some(result) = self.call_plainly(object, args, kwargs)?
         {
             return Ok(Some(result));
@@ -197,7 +203,21 @@ impl Evaluator<'_, '_> {
                 };
                 self.bool(found)
             }
-            ("id", [_]) => return Err(self.stop("the address of an object")),
+            ("id", [Value::Symbol(_) | Value::Number(_) | Value::Method(_) | Value::Bound(_)]) => {
+                return Err(self.stop("the address of an object"));
+            }
+            ("id", [value]) => Value::Address(Rc::new(value.clone())),
+            ("hash", [value @ Value::Instance(_)]) => match self.hash_of(value)? {
+                Some(hash) => Value::Known(hash, None),
+                None => return Err(self.stop("the hash of an object")),
+            },
+            ("vars", [object]) => self.attribute(object, &"__dict__".into())?,
+            ("divmod", [left, right]) if args.iter().any(|arg| matches!(arg, Value::Instance(_))) => {
+                match self.reflected(left, right, "__divmod__", "__rdivmod__")? {
+                    Some(result) => result,
+                    None => return Err(self.stop("the quotient and remainder of objects")),
+                }
+            }
             (
                 "print" | "input" | "open" | "exec" | "eval" | "compile" | "breakpoint" | "globals" | "locals" | "vars",
                 _,
@@ -282,6 +302,9 @@ impl Evaluator<'_, '_> {
                 Value::iterator(Iterate::Filter(function.clone(), inner))
             }
             ("reversed", [value]) => {
+                if let Some(method) = self.overridden(value, "__reversed__")? {
+                    return self.call(&method, Vec::new(), Vec::new()).map(Some);
+                }
                 if let Value::Instance(instance) = value
                     && self.class_item(instance.class, "__reversed__").is_some()
                 {
@@ -393,6 +416,25 @@ impl Evaluator<'_, '_> {
                 self.construct_plainly(*class, rest.to_vec(), kwargs.clone())?
             }
 
+            ("list.__new__" | "dict.__new__" | "set.__new__", [Value::Known(class, _), ..])
+                if let Some(kind) = self.host.container_kind(*class) =>
+            {
+                self.empty_container(*class, kind)?
+            }
+            ("frozenset", [items]) => {
+                let items = self.items_of(items)?;
+                let plain: Option<Vec<Object>> = items.iter().map(|item| self.plain(item)).collect();
+                match plain {
+                    Some(plain) => {
+                        let class = self.host.member("builtins", "frozenset");
+                        let class = class.ok_or_else(|| self.stop("frozenset is missing"))?;
+                        let tuple = self.host.tuple(&plain);
+                        let made = self.host.call(class, &[tuple], &[]).map_err(|r| self.raised(r))?;
+                        Value::Known(made, None)
+                    }
+                    None => super::methods::frozen(self.new_set(items)?),
+                }
+            }
             ("tuple.__new__", [Value::Known(class, _), items]) => {
                 let items = self.items_of(items)?;
                 let plain = Some(*class) == self.host.member("builtins", "tuple");
@@ -485,6 +527,22 @@ impl Evaluator<'_, '_> {
     /// Functions of Python's library that are more than arithmetic.
     fn call_library(&mut self, name: &str, args: &[Value], kwargs: &Keywords) -> Run<Option<Value>> {
         Ok(Some(match (name, args) {
+            ("functools.partial", [Value::Partial(inner), rest @ ..]) if self.is_flat(inner)? => {
+                let mut named = inner.kwargs.clone();
+                for (key, value) in kwargs {
+                    match named.iter_mut().find(|(known, _)| known == key) {
+                        Some(entry) => entry.1 = value.clone(),
+                        None => named.push((key.clone(), value.clone())),
+                    }
+                }
+                Value::Partial(Rc::new(PartialValue {
+                    function: inner.function.clone(),
+                    args: inner.args.iter().chain(rest).cloned().collect(),
+                    kwargs: named,
+                    attributes: RefCell::default(),
+                    origin: None,
+                }))
+            }
             ("functools.partial", [function, rest @ ..]) => Value::Partial(Rc::new(PartialValue {
                 function: function.clone(),
                 args: rest.to_vec(),
@@ -514,6 +572,7 @@ impl Evaluator<'_, '_> {
                     ("collections.defaultdict", [factory, rest @ ..]) => (Some(factory.clone()), rest),
                     _ => (None, args),
                 };
+                let default = RefCell::new(default);
                 let made = Value::Dict(Rc::new(DictValue { class, default, ..DictValue::default() }));
                 if let Some(more) = rest.first() {
                     self.dict_update(&made, more)?;
@@ -543,6 +602,53 @@ impl Evaluator<'_, '_> {
                 self.set_item(object, key, value.clone())?;
                 self.none()
             }
+            ("operator.delitem", [object, key]) => {
+                self.delete_item(object, key)?;
+                self.none()
+            }
+            ("operator.concat", [left, right]) => self.binary("add", left, right)?,
+            ("operator.iconcat", [left, right]) => self.binary_in_place("add", left, right)?,
+            ("operator.call", [function, rest @ ..]) => self.call(function, rest.to_vec(), kwargs.clone())?,
+            ("operator.countOf" | "operator.indexOf", [items, wanted]) => {
+                let iterator = self.iterator(items)?;
+                let (mut count, mut place) = (0, 0);
+                while let Some(item) = self.next(&iterator)? {
+                    if self.is_same_or_equal(&item, wanted)? {
+                        count += 1;
+                        if name == "operator.indexOf" {
+                            return Ok(Some(self.int(place)));
+                        }
+                    }
+                    place += 1;
+                }
+                if name == "operator.indexOf" {
+                    return Err(self.raise("ValueError", "sequence.index(x): x not in sequence"));
+                }
+                self.int(count)
+            }
+            ("sys.exc_info", []) => match self.handled.clone() {
+                Some(handled) => {
+                    let class = self.class_of(&handled)?;
+                    Value::tuple(vec![class, handled, Value::Unknown("a traceback".into())])
+                }
+                None => {
+                    self.nothing_handled_outside()?;
+                    let none = self.none();
+                    Value::tuple(vec![none.clone(), none.clone(), none])
+                }
+            },
+            ("sys.exception", []) => match self.handled.clone() {
+                Some(handled) => handled,
+                None => {
+                    self.nothing_handled_outside()?;
+                    self.none()
+                }
+            },
+            ("types.MappingProxyType", [dict @ Value::Dict(_)]) => Value::Dict(Rc::new(DictValue {
+                class: self.host.member("types", "MappingProxyType"),
+                behind: Some(dict.clone()),
+                ..DictValue::default()
+            })),
             ("operator.contains", [object, item]) => {
                 let found = self.contains(object, item)?;
                 self.bool(found)
@@ -581,11 +687,17 @@ impl Evaluator<'_, '_> {
                     return Ok(None);
                 }
             }
-            ("warnings.warn" | "torch._C._log_api_usage_once" | "warnings.simplefilter", _)
-                if name != "warnings.warn" =>
+            ("torch._C._log_api_usage_once", _) => self.none(),
+            // Inside of a context that ignores all warnings, which ends with it.
+            ("warnings.simplefilter", [Value::Known(action, _)])
+                if kwargs.is_empty()
+                    && self.warnings.is_some()
+                    && self.host.as_str(*action).is_some_and(|action| &*action == "ignore") =>
             {
+                self.warnings = Some(super::Warned::Nothing);
                 self.none()
             }
+            ("warnings.warn", _) if self.warnings == Some(super::Warned::Nothing) => self.none(),
             ("torch._assert" | "torch._check", [condition, ..]) | ("torch._check_with", [_, condition, ..]) => {
                 if let Value::Tensor(_) = condition {
                     return Err(self.stop("an assertion about data"));
@@ -640,6 +752,7 @@ impl Evaluator<'_, '_> {
                 Value::List(_) => Value::list(self.items_of(value)?),
                 Value::Dict(_) => return self.call_method(value, &"copy".into(), Vec::new(), Vec::new()).map(Some),
                 Value::Known(..) | Value::Tuple(_) => value.clone(),
+                Value::Instance(_) => return Ok(None),
                 _ => return Err(self.stop("a copy of an object")),
             },
             ("dataclasses.fields" | "dataclasses.is_dataclass" | "inspect.signature", [subject, ..]) => {
@@ -678,6 +791,22 @@ impl Evaluator<'_, '_> {
             }
             _ => return Ok(None),
         }))
+    }
+
+    /// Whether a partial function of this one is one of its function: it has no attributes of its own.
+    fn is_flat(&self, partial: &PartialValue) -> Run<bool> {
+        let bare = match &partial.origin {
+            Some(origin) => self.read_instance_entries(origin)?.is_none_or(|held| held.is_empty()),
+            None => true,
+        };
+        Ok(bare && partial.attributes.borrow().0.is_empty())
+    }
+
+    /// Relies on no exception being handled by who called the frame.
+    fn nothing_handled_outside(&mut self) -> Run<()> {
+        let question = self.host.member("sys", "exception").ok_or_else(|| self.stop("sys.exception is missing"))?;
+        let outside = self.ask_state(question)?;
+        if self.is_none(&outside) { Ok(()) } else { Err(self.stop("an exception that is handled outside")) }
     }
 
     /// Relies on the signature of a function: on the function, its defaults and what it wraps.

@@ -29,6 +29,7 @@ impl Evaluator<'_, '_> {
                 let referent = self.read_referent(*object, source)?;
                 self.admit(&referent)
             }
+            Value::Weak(referent) if args.is_empty() && kwargs.is_empty() => Ok((**referent).clone()),
             Value::Known(object, _) => self.call_known(*object, args, kwargs),
             Value::Instance(instance) => self.call_instance(function, &instance.clone(), args, kwargs),
             Value::Partial(partial) => {

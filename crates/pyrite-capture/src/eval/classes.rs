@@ -7,7 +7,7 @@ use super::call::Keywords;
 use super::{Evaluator, Frame, Run, Stop};
 use crate::host::{Descriptor, Kind, Object};
 use crate::source::{Check, Source};
-use crate::value::{DictValue, InstanceValue, Iterate, Origin, TupleValue, Value, View};
+use crate::value::{DictValue, InstanceValue, Iterate, ListValue, Origin, SetValue, TupleValue, Value, View};
 
 /// Classes whose instances are the one positional part of their patterns.
 const MATCHES_ITSELF: [&str; 11] = [
@@ -49,11 +49,11 @@ impl Evaluator<'_, '_> {
                 None => named(self, "builtins", "tuple"),
             },
             Value::Dict(dict) => match dict.class {
-                // The `__dict__` of an object, which is only read.
+                // The `__dict__` of an object or a function, which is only read.
                 Some(_)
-                    if dict.origin.as_ref().is_some_and(|o| self.host.kind(o.object) == Kind::Dict) && {
-                        dict.class == self.host.member("types", "MappingProxyType")
-                    } =>
+                    if dict.origin.as_ref().is_none_or(|o| self.host.kind(o.object) == Kind::Dict)
+                        && dict.behind.is_none()
+                        && dict.class == self.host.member("types", "MappingProxyType") =>
                 {
                     named(self, "builtins", "dict")
                 }
@@ -76,7 +76,10 @@ impl Evaluator<'_, '_> {
                 };
                 named(self, "_collections_abc", name)
             }
-            Value::Set(set) => named(self, "builtins", if set.frozen { "frozenset" } else { "set" }),
+            Value::Set(set) => match set.class {
+                Some(class) => Ok(Value::Known(class, None)),
+                None => named(self, "builtins", if set.frozen { "frozenset" } else { "set" }),
+            },
             Value::Slice(_) => named(self, "builtins", "slice"),
             Value::Function(_) => named(self, "types", "FunctionType"),
             Value::Method(_) => named(self, "types", "MethodType"),
@@ -98,6 +101,9 @@ impl Evaluator<'_, '_> {
                 | Iterate::Count(..) => Err(self.stop("the class of an iterator")),
             },
             Value::Context(context) => Ok(Value::Known(context.class, None)),
+            Value::Address(_) => named(self, "builtins", "int"),
+            Value::Weak(_) => named(self, "weakref", "ReferenceType"),
+            Value::Unknown(what) => Err(self.stop(format!("the class of {what}"))),
             Value::Super(_) | Value::Null => Err(self.stop("the class of a value that has none")),
         }
     }
@@ -182,7 +188,7 @@ impl Evaluator<'_, '_> {
             let hook = hook.map(|hook| self.host.descriptor(hook));
             if let Some(Descriptor::ClassMethod(hook)) = hook
                 && let Some(parts) = self.function_code(hook)
-                && !parts.file.ends_with("_collections_abc.py")
+                && !parts.file.contains("_collections_abc")
                 && !parts.file.ends_with("typing.py")
             {
                 return Err(self.stop(format!("{} tells itself who belongs to it", self.host.class_name(class))));
@@ -218,6 +224,11 @@ impl Evaluator<'_, '_> {
             torch_module: false,
             changed: Cell::new(false),
         }))
+    }
+
+    /// Whether instances of a class are exceptions.
+    pub(super) fn is_exception_class(&self, class: Object) -> bool {
+        self.host.member("builtins", "BaseException").is_some_and(|base| self.host.derives(class, base))
     }
 
     /// A described exception for a real one that C code of Python's own raised; others stay as they are.
@@ -335,6 +346,16 @@ impl Evaluator<'_, '_> {
         if self.class_item(class, "__del__").is_some() {
             return Err(self.stop(format!("an object of {name} is made, whose end is noticed")));
         }
+        if let Some(missing) = self.class_item(class, "__abstractmethods__")
+            && !self.constant_items(missing).is_empty()
+            && let Some(maker) = self.host.member("builtins", "object").and_then(|o| self.class_item(o, "__new__"))
+        {
+            // It says which methods are missing.
+            return match self.host.call(maker, &[class], &[]) {
+                Err(raised) => Err(self.raised(raised)),
+                Ok(_) => Err(self.stop(format!("an object of {name} is made, which is abstract"))),
+            };
+        }
         if name == "types.SimpleNamespace" && args.is_empty() {
             let made = self.new_instance(class);
             for (name, value) in kwargs {
@@ -353,8 +374,21 @@ impl Evaluator<'_, '_> {
         {
             return Ok(Value::Method(Rc::new((function.clone(), receiver.clone()))));
         }
-        if self.host.container_kind(class) == Some(Kind::Dict) {
-            return self.construct_dict(class, args, kwargs);
+        if let Some(kind) = self.host.container_kind(class) {
+            return self.construct_container(class, kind, args, kwargs);
+        }
+        if name == "weakref.ReferenceType"
+            && let [referent] = args.as_slice()
+            && matches!(referent, Value::Instance(_) | Value::Tensor(_))
+            && super::wrap::origin_of(referent).is_some()
+        {
+            return Ok(Value::Weak(Rc::new(referent.clone())));
+        }
+        if name == "builtins.mappingproxy"
+            && let [dict @ Value::Dict(_)] = args.as_slice()
+        {
+            let behind = Some(dict.clone());
+            return Ok(Value::Dict(Rc::new(DictValue { class: Some(class), behind, ..DictValue::default() })));
         }
         if let Some(context) = self.construct_context(class, &args, &kwargs)? {
             return Ok(context);
@@ -459,16 +493,38 @@ impl Evaluator<'_, '_> {
         Ok((self.host.kind(made) == Kind::Plain).then_some(Value::Known(made, None)))
     }
 
-    /// A dictionary of a class of the user's.
-    fn construct_dict(&mut self, class: Object, args: Vec<Value>, kwargs: Keywords) -> Run<Value> {
-        let made = Value::Dict(Rc::new(DictValue { class: Some(class), ..DictValue::default() }));
-        if self.is_python_method(class, "__init__") {
-            let init = self.class_attribute_of(&made, class, &"__init__".into())?;
-            self.call(&init, args, kwargs)?;
-        } else {
-            self.call_method(&made, &"update".into(), args, kwargs)?;
-        }
+    /// A container of a class of the user's.
+    fn construct_container(&mut self, class: Object, kind: Kind, args: Vec<Value>, kwargs: Keywords) -> Run<Value> {
+        let new = self.class_item(class, "__new__").map(|new| self.host.descriptor(new));
+        let made = match new {
+            Some(Descriptor::StaticMethod(function)) => {
+                let function = self.wrap(function, &Rc::new(Source::Fixed(function)))?;
+                let all = std::iter::once(Value::Known(class, None)).chain(args.iter().cloned()).collect();
+                let made = self.call(&function, all, kwargs.clone())?;
+                if !matches!(self.class_of(&made)?, Value::Known(of, _) if self.host.derives(of, class)) {
+                    return Ok(made);
+                }
+                made
+            }
+            _ => self.empty_container(class, kind)?,
+        };
+        let init = match self.overridden(&made, "__init__")? {
+            Some(init) => init,
+            None => Value::Bound(Rc::new((made.clone(), "__init__".into()))),
+        };
+        self.call(&init, args, kwargs)?;
         Ok(made)
+    }
+
+    /// A container of a class of the user's that holds nothing yet.
+    pub(super) fn empty_container(&mut self, class: Object, kind: Kind) -> Run<Value> {
+        let class = Some(class);
+        Ok(match kind {
+            Kind::List => Value::List(Rc::new(ListValue { class, ..ListValue::default() })),
+            Kind::Dict => Value::Dict(Rc::new(DictValue { class, ..DictValue::default() })),
+            Kind::Set => Value::Set(Rc::new(SetValue { class, ..SetValue::default() })),
+            _ => return Err(self.stop("a container of a class of its own is made")),
+        })
     }
 
     fn construct_record(&mut self, class: Object, args: &[Value], kwargs: Keywords) -> Run<Value> {
@@ -535,7 +591,7 @@ impl Evaluator<'_, '_> {
     }
 
     /// What is raised: an exception, or one made from its class.
-    fn raised_value(&mut self, raised: &Value, refusal: &str) -> Run<Value> {
+    pub(super) fn raised_value(&mut self, raised: &Value, refusal: &str) -> Run<Value> {
         let base = self.host.member("builtins", "BaseException").ok_or_else(|| self.stop("a missing class"))?;
         let exception = match raised {
             Value::Known(object, _) if self.host.kind(*object) == Kind::Class => {
@@ -546,6 +602,13 @@ impl Evaluator<'_, '_> {
             }
             other => other.clone(),
         };
+        // Raising one that exists would give it a context and a traceback.
+        if let Value::Instance(instance) = &exception
+            && instance.origin.is_some()
+            && instance.exception
+        {
+            return Err(self.stop("an exception from outside is raised"));
+        }
         match self.class_of(&exception)? {
             Value::Known(class, _) if self.host.derives(class, base) => Ok(exception),
             _ => Err(self.raise("TypeError", refusal)),

@@ -95,7 +95,7 @@ impl Evaluator<'_, '_> {
     pub(super) fn truth(&mut self, value: &Value) -> Run<bool> {
         match value {
             Value::Known(object, _) => match self.host.kind(*object) {
-                Kind::Opaque | Kind::Generator | Kind::Exception => {
+                Kind::Opaque | Kind::Generator => {
                     let text = self.host.describe(*object);
                     Err(self.stop(format!("whether {text} is true")))
                 }
@@ -129,10 +129,19 @@ impl Evaluator<'_, '_> {
                 Ok(true)
             }
             Value::Tuple(_) | Value::List(_) | Value::Deque(_) | Value::Dict(_) | Value::View(_) | Value::Set(_) => {
+                if let Some(method) = self.overridden(value, "__bool__")? {
+                    let truth = self.call(&method, Vec::new(), Vec::new())?;
+                    return self.truth(&truth);
+                }
+                if self.overridden(value, "__len__")?.is_some() {
+                    let length = self.length(value)?;
+                    return self.truth(&length);
+                }
                 let length = self.count(value)?;
                 Ok(length != 0)
             }
             Value::Null | Value::Lazy(_) => Err(self.stop("whether nothing is true")),
+            Value::Unknown(what) => Err(self.stop(format!("whether {what} is true"))),
             _ => Ok(true),
         }
     }
@@ -167,6 +176,20 @@ impl Evaluator<'_, '_> {
             }
             _ => Ok(false),
         }
+    }
+
+    /// Whether two functions are one, which is guarded.
+    fn is_same_function(&mut self, left: &Value, right: &Value) -> Run<bool> {
+        if let (Value::Function(a), Value::Function(b)) = (left, right) {
+            if Rc::ptr_eq(a, b) {
+                return Ok(true);
+            }
+            for origin in [&a.origin, &b.origin].into_iter().flatten() {
+                self.guard(&origin.source.clone(), Check::Is(origin.object));
+            }
+            return Ok(false);
+        }
+        self.is_same(left, right)
     }
 
     /// Guards which objects two are, where what they are guarded by so far does not say.
@@ -239,13 +262,29 @@ impl Evaluator<'_, '_> {
                 let (a, b) = (self.int(a.len() as i64), self.int(b.len() as i64));
                 self.compare(name, &a, &b)
             }
-            (_, Value::Set(_), Value::Set(_)) => {
+            _ if self.is_set(left) && self.is_set(right) => {
+                let (left, right) = (self.set_of(left)?, self.set_of(right)?);
+                let (count, other) = (self.count(&left)?, self.count(&right)?);
                 let method = match name {
-                    "le" => "issubset",
-                    "ge" => "issuperset",
-                    _ => return Err(self.stop("a comparison of sets")),
+                    "lt" if count >= other => return Ok(self.bool(false)),
+                    "gt" if count <= other => return Ok(self.bool(false)),
+                    "lt" | "le" => "issubset",
+                    _ => "issuperset",
                 };
-                self.call_method(left, &method.into(), vec![right.clone()], Vec::new())
+                self.call_method(&left, &method.into(), vec![right], Vec::new())
+            }
+            (_, Value::Instance(_), _) | (_, _, Value::Instance(_))
+                if self.refuses(left, right, &format!("__{name}__"), mirrored(name))? =>
+            {
+                let symbol = match name {
+                    "lt" => "<",
+                    "le" => "<=",
+                    "gt" => ">",
+                    _ => ">=",
+                };
+                let (left, right) = (self.class_name_of(left)?, self.class_name_of(right)?);
+                let message = format!("'{symbol}' not supported between instances of '{left}' and '{right}'");
+                Err(self.raise("TypeError", &message))
             }
             _ => {
                 let (a, b) = (self.describe(left), self.describe(right));
@@ -271,6 +310,11 @@ impl Evaluator<'_, '_> {
         if let Some(equal) = self.equal_views(&left, &right)? {
             return Ok(equal);
         }
+        if (self.overridden(&left, "__eq__")?.is_some() || self.overridden(&right, "__eq__")?.is_some())
+            && let Some(result) = self.reflected(&left, &right, "__eq__", "__eq__")?
+        {
+            return self.truth(&result);
+        }
         match (&left, &right) {
             (Value::Tuple(_), Value::Tuple(_))
             | (Value::List(_), Value::List(_))
@@ -290,6 +334,19 @@ impl Evaluator<'_, '_> {
                 if self.count(&left)? != self.count(&right)? {
                     return Ok(false);
                 }
+                let mut ordered = true;
+                for side in [&left, &right] {
+                    ordered &= matches!(self.class_of(side)?, Value::Known(class, _) if self.is_ordered(class));
+                }
+                // Two dictionaries that keep an order are compared in it.
+                if ordered {
+                    let (keys, others) = (self.items_of(&left)?, self.items_of(&right)?);
+                    for (key, other) in keys.iter().zip(&others) {
+                        if !self.is_same_or_equal(key, other)? {
+                            return Ok(false);
+                        }
+                    }
+                }
                 for (key, value) in self.dict_pairs(&left)? {
                     match self.dict_get(&right, &key)? {
                         Some(other) if self.equal(&value, &other)? => {}
@@ -299,8 +356,36 @@ impl Evaluator<'_, '_> {
                 Ok(true)
             }
             (Value::Set(a), Value::Set(b)) => {
-                let (a, b) = (a.entries.borrow(), b.entries.borrow());
-                Ok(a.len() == b.len() && a.iter().all(|(key, _, _)| b.get(*key).is_some()))
+                if a.entries.borrow().len() != b.entries.borrow().len() {
+                    return Ok(false);
+                }
+                let members: Vec<Value> = a.entries.borrow().iter().map(|(_, member, _)| member.clone()).collect();
+                for member in members {
+                    if !self.contains(&right, &member)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            (Value::Set(_), Value::Known(known, _)) if self.host.kind(*known) == Kind::FrozenSet => {
+                let right = self.set_of(&right)?;
+                self.equal(&left, &right)
+            }
+            (Value::Known(known, _), Value::Set(_)) if self.host.kind(*known) == Kind::FrozenSet => {
+                let left = self.set_of(&left)?;
+                self.equal(&left, &right)
+            }
+            (Value::Weak(a), Value::Weak(b)) => {
+                let (a, b) = (a.clone(), b.clone());
+                self.equal(&a, &b)
+            }
+            (Value::Address(a), Value::Address(b)) => self.is_same(&a.clone(), &b.clone()),
+            (Value::Address(_) | Value::Unknown(_), _) | (_, Value::Address(_) | Value::Unknown(_)) => {
+                Err(self.stop("a comparison with the address of an object"))
+            }
+            (Value::Method(a), Value::Method(b)) => {
+                let (a, b) = (a.clone(), b.clone());
+                Ok(self.is_same(&a.1, &b.1)? && self.is_same_function(&a.0, &b.0)?)
             }
             (Value::Instance(_), _) => {
                 if let Some(result) = self.reflected(&left, &right, "__eq__", "__eq__")? {
@@ -330,14 +415,76 @@ impl Evaluator<'_, '_> {
         }
     }
 
+    /// Whether a value is a set, frozen or not.
+    fn is_set(&self, value: &Value) -> bool {
+        match value {
+            Value::Set(_) => true,
+            Value::Known(object, _) => self.host.kind(*object) == Kind::FrozenSet,
+            _ => false,
+        }
+    }
+
+    /// The name of the class of a value without its module.
+    fn class_name_of(&mut self, value: &Value) -> Run<String> {
+        match self.class_of(value)? {
+            Value::Known(class, _) => Ok(self.short_name(class)),
+            _ => Err(self.stop("a value without a class")),
+        }
+    }
+
+    /// Whether no class of two operands has these methods, other than in Python, where they were asked already.
+    fn refuses(&mut self, left: &Value, right: &Value, name: &str, mirrored: &str) -> Run<bool> {
+        let object = self.host.member("builtins", "object").ok_or_else(|| self.stop("a missing class"))?;
+        for (value, name) in [(left, name), (right, mirrored)] {
+            let Value::Known(class, _) = self.class_of(value)? else { return Ok(false) };
+            let found = self.class_item(class, name);
+            let usual = self.class_item(object, name);
+            if found.is_some() && found != usual && !self.is_python_method(class, name) && !self.is_ignorant(value) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether a value's own operators know nothing of objects of other classes.
+    fn is_ignorant(&self, value: &Value) -> bool {
+        let Value::Known(object, _) = value else { return false };
+        match self.host.kind(*object) {
+            Kind::None | Kind::Bool | Kind::Int => true,
+            Kind::Plain => {
+                let class = self.host.class_name(self.host.class_of(*object));
+                matches!(&*class, "builtins.float" | "builtins.complex")
+            }
+            _ => false,
+        }
+    }
+
     /// What a method of the left operand's class, or the mirrored one of the right's, gives; nothing when neither has one.
-    fn reflected(&mut self, left: &Value, right: &Value, name: &str, mirrored: &str) -> Run<Option<Value>> {
-        for (object, other, name) in [(left, right, name), (right, left, mirrored)] {
-            let class = match object {
-                Value::Instance(instance) => instance.class,
-                Value::Tuple(tuple) if tuple.class.is_some() => tuple.class.unwrap_or(Object(0)),
-                _ => continue,
-            };
+    pub(super) fn reflected(&mut self, left: &Value, right: &Value, name: &str, mirrored: &str) -> Run<Option<Value>> {
+        let class_of = |value: &Value| match value {
+            Value::Instance(instance) => Some(instance.class),
+            Value::Tuple(tuple) => tuple.class,
+            Value::List(list) => list.class,
+            Value::Dict(dict) => dict.class,
+            Value::Set(set) => set.class,
+            _ => None,
+        };
+        let mut ways = [(left, right, name), (right, left, mirrored)];
+        // The right operand is asked first where its class is derived from the left one's and has its own method.
+        if let (Value::Known(of_left, _), Some(of_right)) = (self.class_of(left)?, class_of(right))
+            && of_left != of_right
+            && self.host.derives(of_right, of_left)
+            && self.class_item(of_right, mirrored) != self.class_item(of_left, mirrored)
+        {
+            ways.reverse();
+        }
+        let same = class_of(left).is_some() && class_of(left) == class_of(right);
+        for (place, (object, other, name)) in ways.into_iter().enumerate() {
+            let Some(class) = class_of(object) else { continue };
+            // Operands of one class are asked once; comparisons are asked both ways.
+            if place > 0 && same && mirrored.starts_with("__r") {
+                continue;
+            }
             let Some(found) = self.class_item(class, name) else { continue };
             if self.host.descriptor(found) != Descriptor::Function {
                 continue;
@@ -366,7 +513,17 @@ impl Evaluator<'_, '_> {
             return self.host.operator(name, &[object]).map(|o| Value::Known(o, None)).map_err(|r| self.raised(r));
         }
         if let Value::Instance(instance) = value {
-            let method = self.class_attribute_of(value, instance.class, &format!("__{name}__").into())?;
+            let method = format!("__{name}__");
+            if self.class_item(instance.class, &method).is_none() {
+                let symbol = match name {
+                    "neg" => "-",
+                    "pos" => "+",
+                    _ => "~",
+                };
+                let message = format!("bad operand type for unary {symbol}: '{}'", self.short_name(instance.class));
+                return Err(self.raise("TypeError", &message));
+            }
+            let method = self.class_attribute_of(value, instance.class, &method.into())?;
             return self.call(&method, Vec::new(), Vec::new());
         }
         Err(self.stop(format!("the operator {name} of {}", self.describe(value))))
@@ -435,19 +592,34 @@ impl Evaluator<'_, '_> {
                 let repeated: Vec<Value> = (0..count).flat_map(|_| items.iter().cloned()).collect();
                 Ok(if matches!(sequence, Value::List(_)) { Value::list(repeated) } else { Value::tuple(repeated) })
             }
+            ("add", Value::List(_), other)
+                if self.is_ignorant(other) || matches!(other, Value::Tuple(_) | Value::Dict(_) | Value::Set(_)) =>
+            {
+                let other = self.class_name_of(other)?;
+                Err(self.raise("TypeError", &format!("can only concatenate list (not \"{other}\") to list")))
+            }
             ("or_", Value::Dict(_), Value::Dict(_)) => {
                 let mut pairs = self.dict_pairs(left)?;
                 pairs.extend(self.dict_pairs(right)?);
                 self.new_dict(pairs)
             }
-            ("and_" | "or_" | "sub" | "xor", Value::Set(_), Value::Set(_)) => {
+            ("and_" | "or_" | "sub" | "xor", ..) if self.is_set(left) && self.is_set(right) => {
+                let (left, right) = (self.set_of(left)?, self.set_of(right)?);
                 let method = match name {
                     "and_" => "intersection",
                     "or_" => "union",
                     "sub" => "difference",
                     _ => "symmetric_difference",
                 };
-                self.call_method(left, &method.into(), vec![right.clone()], Vec::new())
+                self.call_method(&left, &method.into(), vec![right], Vec::new())
+            }
+            (_, Value::Instance(_), _) | (_, _, Value::Instance(_))
+                if self.refuses(left, right, &format!("__{stem}__"), &format!("__r{stem}__"))?
+                    && let Some(symbol) = symbol_of(name) =>
+            {
+                let (left, right) = (self.class_name_of(left)?, self.class_name_of(right)?);
+                let message = format!("unsupported operand type(s) for {symbol}: '{left}' and '{right}'");
+                Err(self.raise("TypeError", &message))
             }
             _ => {
                 let (a, b) = (self.describe(left), self.describe(right));
@@ -458,6 +630,9 @@ impl Evaluator<'_, '_> {
 
     /// `left op= right`.
     pub(super) fn binary_in_place(&mut self, name: &str, left: &Value, right: &Value) -> Run<Value> {
+        if let Some(method) = self.overridden(left, &format!("__i{}__", name.trim_end_matches('_')))? {
+            return self.call(&method, vec![right.clone()], Vec::new());
+        }
         match (name, left) {
             (_, Value::Tensor(_)) if name != "matmul" => {
                 let in_place = format!("i{}", name.trim_end_matches('_'));
@@ -483,11 +658,14 @@ impl Evaluator<'_, '_> {
                 self.dict_update(left, right)?;
                 Ok(left.clone())
             }
-            ("or_", Value::Set(_)) => {
-                if !matches!(right, Value::Set(_)) {
-                    return self.binary(name, left, right);
-                }
-                self.set_update(left, right)?;
+            ("or_" | "and_" | "sub" | "xor", Value::Set(set)) if !set.frozen && self.is_set(right) => {
+                let method = match name {
+                    "or_" => "update",
+                    "and_" => "intersection_update",
+                    "sub" => "difference_update",
+                    _ => "symmetric_difference_update",
+                };
+                self.call_method(left, &method.into(), vec![right.clone()], Vec::new())?;
                 Ok(left.clone())
             }
             (_, Value::Instance(instance)) => {
@@ -503,6 +681,25 @@ impl Evaluator<'_, '_> {
             _ => self.binary(name, left, right),
         }
     }
+}
+
+/// How Python writes an operator in messages; nothing for those whose messages differ from the others.
+fn symbol_of(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "add" => "+",
+        "sub" => "-",
+        "mul" => "*",
+        "truediv" => "/",
+        "floordiv" => "//",
+        "mod" => "%",
+        "matmul" => "@",
+        "and_" => "&",
+        "or_" => "|",
+        "xor" => "^",
+        "lshift" => "<<",
+        "rshift" => ">>",
+        _ => return None,
+    })
 }
 
 /// Whether a value is computed by the graph.

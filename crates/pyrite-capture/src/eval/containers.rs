@@ -51,12 +51,22 @@ impl Evaluator<'_, '_> {
                 Err(self.raise("TypeError", &format!("unhashable type: '{class}'")))
             }
             Value::Instance(instance) => {
-                let own = self.class_item(instance.class, "__hash__");
-                let object = self.host.member("builtins", "object");
-                if own != object.and_then(|object| self.class_item(object, "__hash__")) && !instance.torch_module {
+                if self.own_hash(value)? {
                     return Err(self.stop("a key with a hash of its own"));
                 }
                 Ok(identity_key(value, Rc::as_ptr(instance).addr()))
+            }
+            Value::Address(of) => {
+                let address = match &**of {
+                    Value::Known(object, source) => {
+                        if let Some(source) = source {
+                            self.guard(source, Check::Is(*object));
+                        }
+                        Some(object.0)
+                    }
+                    other => origin_of(other).map_or(other.identity(), |origin| Some(origin.object.0)),
+                };
+                Ok(Key::Address(address.ok_or_else(|| self.stop("the address of nothing"))?))
             }
             Value::Tensor(tensor) => Ok(identity_key(value, Rc::as_ptr(tensor).addr())),
             Value::Function(function) => Ok(identity_key(value, Rc::as_ptr(function).addr())),
@@ -67,7 +77,13 @@ impl Evaluator<'_, '_> {
     /// A value as a key of a container: one from outside that is known by its identity is guarded to be the key that it
     /// is, or none of the others.
     pub(super) fn key_in(&mut self, entries: &RefCell<Entries>, value: &Value) -> Run<Key> {
+        if let Some(key) = self.key_by_hash(entries, value)? {
+            return Ok(key);
+        }
         let key = self.key(value)?;
+        if let Value::Address(of) = value {
+            return self.address_in(entries, of, key);
+        }
         let by_identity = matches!(value, Value::Instance(_) | Value::Tensor(_) | Value::Function(_));
         if by_identity && let Some(origin) = origin_of(value) {
             for (_, other, _) in entries.borrow().iter() {
@@ -86,6 +102,104 @@ impl Evaluator<'_, '_> {
             }
         }
         Ok(key)
+    }
+
+    /// The address of something as a key of a container.
+    fn address_in(&mut self, entries: &RefCell<Entries>, of: &Value, key: Key) -> Run<Key> {
+        let Some(origin) = origin_of(of).cloned() else { return Ok(key) };
+        let others: Vec<Value> = entries.borrow().iter().map(|(_, other, _)| other.clone()).collect();
+        for other in others {
+            match &other {
+                Value::Address(other) => {
+                    if let Some(other) = origin_of(other)
+                        && other.object != origin.object
+                    {
+                        self.guard(&origin.source, Check::Differs(other.source.clone()));
+                    }
+                }
+                Value::Known(number, _) if self.host.kind(*number) == Kind::Int => {
+                    self.guard(&origin.source, Check::Is(origin.object));
+                    let address = Value::Known(self.host.int(origin.object.0 as i64), None);
+                    return self.key(&address);
+                }
+                _ => {}
+            }
+        }
+        Ok(key)
+    }
+
+    /// Whether the class of an object says in Python what its hash is; raises where it has none.
+    fn own_hash(&mut self, value: &Value) -> Run<bool> {
+        let Value::Instance(instance) = value else { return Ok(false) };
+        let own = self.class_item(instance.class, "__hash__");
+        if own == Some(self.host.none()) {
+            let class = self.short_name(instance.class);
+            return Err(self.raise("TypeError", &format!("unhashable type: '{class}'")));
+        }
+        let object = self.host.member("builtins", "object");
+        let usual = own == object.and_then(|object| self.class_item(object, "__hash__"));
+        Ok(!usual && !instance.torch_module && !instance.exception)
+    }
+
+    /// `hash(value)` of an object that computes it in Python, or of a plain value; nothing for others.
+    pub(super) fn hash_of(&mut self, value: &Value) -> Run<Option<Object>> {
+        if self.own_hash(value)? {
+            let Value::Instance(instance) = value else { return Ok(None) };
+            let method = self.class_attribute_of(value, instance.class, &"__hash__".into())?;
+            let hash = self.call(&method, Vec::new(), Vec::new())?;
+            return match &hash {
+                Value::Known(hash, _) if self.host.kind(*hash) == Kind::Int => Ok(Some(*hash)),
+                _ => Err(self.stop("a hash that is not known")),
+            };
+        }
+        let Some(object) = self.plain_guarded(value)? else { return Ok(None) };
+        let hash = self.host.member("builtins", "hash").ok_or_else(|| self.stop("hash is missing"))?;
+        self.host.call(hash, &[object], &[]).map(Some).map_err(|r| self.raised(r))
+    }
+
+    /// The key of a value where it, or one of the keys, is an object that says in Python what it is equal to.
+    fn key_by_hash(&mut self, entries: &RefCell<Entries>, value: &Value) -> Run<Option<Key>> {
+        let own = self.own_hash(value)?;
+        let others: Vec<(Key, Value)> = entries.borrow().iter().map(|(key, other, _)| (*key, other.clone())).collect();
+        let mut hash = None;
+        for (key, other) in others {
+            if !own && !self.own_hash(&other)? {
+                continue;
+            }
+            if other.identity().is_some() && other.identity() == value.identity() {
+                return Ok(Some(key));
+            }
+            if hash.is_none() {
+                hash = self.hash_of(value)?;
+            }
+            let (Some(mine), Some(theirs)) = (hash, self.hash_of(&other)?) else { continue };
+            let same = self.host.operator("eq", &[mine, theirs]).map_err(|r| self.raised(r))?;
+            if same == self.host.bool(true) && self.equal(&other, value)? {
+                return Ok(Some(key));
+            }
+        }
+        match value {
+            Value::Instance(instance) if own => {
+                // An object without a usable hash is no key even of an empty container.
+                if hash.is_none() {
+                    self.hash_of(value)?;
+                }
+                Ok(Some(identity_key(value, Rc::as_ptr(instance).addr())))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// A set, or a frozen set of plain values, as a described set.
+    pub(super) fn set_of(&mut self, value: &Value) -> Run<Value> {
+        match value {
+            Value::Known(object, _) if self.host.kind(*object) == Kind::FrozenSet => {
+                let items = self.items_of(value)?;
+                let made = self.new_set(items)?;
+                Ok(super::methods::frozen(made))
+            }
+            other => Ok(other.clone()),
+        }
     }
 
     /// Whether an object is one that a name of a library stands for, so that nothing else is.
@@ -163,8 +277,40 @@ impl Evaluator<'_, '_> {
         }
     }
 
+    /// What a class of the user's that is derived from a container has instead of a method of the container.
+    pub(super) fn overridden(&mut self, value: &Value, name: &str) -> Run<Option<Value>> {
+        let class = match value {
+            Value::List(list) => list.class,
+            Value::Dict(dict) => dict.class,
+            Value::Set(set) => set.class,
+            Value::Tuple(tuple) => tuple.class,
+            _ => None,
+        };
+        match class {
+            Some(class) if self.is_python_method(class, name) => {
+                self.class_attribute_of(value, class, &name.into()).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether a class is `collections.defaultdict`, or derived from it.
+    pub(super) fn is_defaultdict(&self, class: Object) -> bool {
+        let known = self.host.member("collections", "defaultdict");
+        known.is_some_and(|known| self.host.derives(class, known))
+    }
+
     /// All items of something that can be iterated over, looked at.
     pub(super) fn items_of(&mut self, value: &Value) -> Run<Vec<Value>> {
+        if self.overridden(value, "__iter__")?.is_some() {
+            let iterator = self.iterator(value)?;
+            return self.items_of(&iterator);
+        }
+        self.plain_items(value)
+    }
+
+    /// As [`Self::items_of`], whatever the class of a container says of iteration.
+    pub(super) fn plain_items(&mut self, value: &Value) -> Run<Vec<Value>> {
         let items = match value {
             Value::Tuple(tuple) => tuple.items.clone(),
             Value::List(list) => list.items.borrow().clone(),
@@ -234,6 +380,10 @@ impl Evaluator<'_, '_> {
 
     /// `len(value)`.
     pub(super) fn length(&mut self, value: &Value) -> Run<Value> {
+        if let Some(method) = self.overridden(value, "__len__")? {
+            let length = self.call(&method, Vec::new(), Vec::new())?;
+            return self.checked_length(length);
+        }
         match value {
             Value::Tuple(_) | Value::List(_) | Value::Deque(_) | Value::Dict(_) | Value::View(_) | Value::Set(_) => {
                 let count = self.count(value)?;
@@ -254,25 +404,7 @@ impl Evaluator<'_, '_> {
                 }
                 let method = self.class_attribute_of(value, instance.class, &"__len__".into())?;
                 let length = self.call(&method, Vec::new(), Vec::new())?;
-                match &length {
-                    Value::Symbol(_) => Ok(length),
-                    Value::Known(object, _) if self.host.kind(*object) == Kind::Int => {
-                        match self.host.as_int(*object) {
-                            Some(number) if number >= 0 => Ok(length),
-                            _ => Err(self.raise("ValueError", "__len__() should return >= 0")),
-                        }
-                    }
-                    Value::Known(object, _) if self.host.kind(*object) == Kind::Bool => {
-                        let number = self.index_of(&length)?;
-                        Ok(self.int(number))
-                    }
-                    other => {
-                        let Value::Known(class, _) = self.class_of(other)? else { return Err(self.stop("a class")) };
-                        let class = self.short_name(class);
-                        let message = format!("'{class}' object cannot be interpreted as an integer");
-                        Err(self.raise("TypeError", &message))
-                    }
-                }
+                self.checked_length(length)
             }
             other => match self.plain(other) {
                 Some(object) => {
@@ -281,6 +413,27 @@ impl Evaluator<'_, '_> {
                 }
                 None => Err(self.stop(format!("the length of {}", self.describe(other)))),
             },
+        }
+    }
+
+    /// What `__len__` gave, if it is a length.
+    fn checked_length(&mut self, length: Value) -> Run<Value> {
+        match &length {
+            Value::Symbol(_) => Ok(length),
+            Value::Known(object, _) if self.host.kind(*object) == Kind::Int => match self.host.as_int(*object) {
+                Some(number) if number >= 0 => Ok(length),
+                _ => Err(self.raise("ValueError", "__len__() should return >= 0")),
+            },
+            Value::Known(object, _) if self.host.kind(*object) == Kind::Bool => {
+                let number = self.index_of(&length)?;
+                Ok(self.int(number))
+            }
+            other => {
+                let Value::Known(class, _) = self.class_of(other)? else { return Err(self.stop("a class")) };
+                let class = self.short_name(class);
+                let message = format!("'{class}' object cannot be interpreted as an integer");
+                Err(self.raise("TypeError", &message))
+            }
         }
     }
 
@@ -306,6 +459,14 @@ impl Evaluator<'_, '_> {
             Value::Number(_) => {
                 let value = self.settled(value);
                 self.index_of(&value)
+            }
+            Value::Instance(instance) if self.is_python_method(instance.class, "__index__") => {
+                let method = self.class_attribute_of(value, instance.class, &"__index__".into())?;
+                let index = self.call(&method, Vec::new(), Vec::new())?;
+                if let Value::Instance(_) = index {
+                    return Err(self.stop("an index that is an object again"));
+                }
+                self.index_of(&index)
             }
             other => Err(self.stop(format!("{} where an integer is wanted", self.describe(other)))),
         }
@@ -352,6 +513,14 @@ impl Evaluator<'_, '_> {
 
     /// `object[key]`.
     pub(super) fn get_item(&mut self, object: &Value, key: &Value) -> Run<Value> {
+        match self.overridden(object, "__getitem__")? {
+            Some(method) => self.call(&method, vec![key.clone()], Vec::new()),
+            None => self.plain_item(object, key),
+        }
+    }
+
+    /// `object[key]`, as Python's own classes do it.
+    pub(super) fn plain_item(&mut self, object: &Value, key: &Value) -> Run<Value> {
         match object {
             Value::Tensor(_) => self.tensor_item(object, key),
             Value::Members(instance) => {
@@ -397,10 +566,11 @@ impl Evaluator<'_, '_> {
                     let method = self.class_attribute_of(object, class, &"__missing__".into())?;
                     return self.call(&method, vec![key.clone()], Vec::new());
                 }
-                if let Some(factory) = &dict.default
-                    && !self.is_none(factory)
+                let factory = dict.default.borrow().clone();
+                if let Some(factory) = factory
+                    && !self.is_none(&factory)
                 {
-                    let value = self.call(&factory.clone(), Vec::new(), Vec::new())?;
+                    let value = self.call(&factory, Vec::new(), Vec::new())?;
                     self.set_item(object, key, value.clone())?;
                     return Ok(value);
                 }
@@ -427,6 +597,10 @@ impl Evaluator<'_, '_> {
                     // A part of a list of modules is a new module; only what it holds is of use here.
                     let modules = self.items_of(object)?;
                     return self.get_item(&Value::list(modules), key);
+                }
+                if self.class_item(instance.class, "__getitem__").is_none() {
+                    let message = format!("'{}' object is not subscriptable", self.short_name(instance.class));
+                    return Err(self.raise("TypeError", &message));
                 }
                 let method = self.class_attribute_of(object, instance.class, &"__getitem__".into())?;
                 self.call(&method, vec![key.clone()], Vec::new())
@@ -458,6 +632,14 @@ impl Evaluator<'_, '_> {
 
     /// `object[key] = value`.
     pub(super) fn set_item(&mut self, object: &Value, key: &Value, value: Value) -> Run<()> {
+        match self.overridden(object, "__setitem__")? {
+            Some(method) => self.call(&method, vec![key.clone(), value], Vec::new()).map(|_| ()),
+            None => self.set_plain_item(object, key, value),
+        }
+    }
+
+    /// `object[key] = value`, as Python's own classes do it.
+    pub(super) fn set_plain_item(&mut self, object: &Value, key: &Value, value: Value) -> Run<()> {
         match object {
             Value::Tensor(_) => self.set_tensor_item(object, key, &value),
             Value::Members(instance) => {
@@ -557,6 +739,14 @@ impl Evaluator<'_, '_> {
 
     /// `del object[key]`.
     pub(super) fn delete_item(&mut self, object: &Value, key: &Value) -> Run<()> {
+        match self.overridden(object, "__delitem__")? {
+            Some(method) => self.call(&method, vec![key.clone()], Vec::new()).map(|_| ()),
+            None => self.delete_plain_item(object, key),
+        }
+    }
+
+    /// `del object[key]`, as Python's own classes do it.
+    pub(super) fn delete_plain_item(&mut self, object: &Value, key: &Value) -> Run<()> {
         match object {
             Value::List(list) => {
                 let length = list.items.borrow().len();
@@ -585,6 +775,12 @@ impl Evaluator<'_, '_> {
                     return Err(super::Stop::Raise(self.exception(class, vec![key.clone()])));
                 }
                 self.note_change(object, dict.origin.is_some(), &dict.changed)?;
+                Ok(())
+            }
+            Value::Deque(_) => {
+                let length = self.count(object)?;
+                let place = self.place_in(key, length, "deque")?;
+                self.change_deque(object, |items| items.remove(place))?;
                 Ok(())
             }
             Value::Instance(instance) => {
@@ -623,6 +819,18 @@ impl Evaluator<'_, '_> {
             let members = self.members_of(&instance.clone())?;
             return self.dict_pairs(&members);
         }
+        if let Value::Instance(instance) = dict
+            && self.class_item(instance.class, "keys").is_some()
+        {
+            let keys = self.class_attribute_of(dict, instance.class, &"keys".into())?;
+            let keys = self.call(&keys, Vec::new(), Vec::new())?;
+            let mut pairs = Vec::new();
+            for key in self.items_of(&keys)? {
+                let value = self.get_item(dict, &key)?;
+                pairs.push((key, value));
+            }
+            return Ok(pairs);
+        }
         let Some(held) = shown_dict(dict) else {
             return Err(self.stop(format!("{} where a dict is wanted", self.describe(dict))));
         };
@@ -641,7 +849,13 @@ impl Evaluator<'_, '_> {
     /// `dict.update(more)`.
     pub(super) fn dict_update(&mut self, dict: &Value, more: &Value) -> Run<()> {
         // Pairs are written one by one: what yields them may look at the dictionary, or raise in between.
-        if !matches!(more, Value::Dict(_) | Value::Instance(_) | Value::Members(_)) {
+        let pairs = match more {
+            Value::Instance(instance) => {
+                self.record_fields(more).is_none() && self.class_item(instance.class, "keys").is_none()
+            }
+            other => !matches!(other, Value::Dict(_) | Value::Members(_)),
+        };
+        if pairs {
             let iterator = self.iterator(more)?;
             let mut place = 0;
             while let Some(pair) = self.next(&iterator)? {
@@ -653,15 +867,25 @@ impl Evaluator<'_, '_> {
                     );
                     return Err(self.raise("ValueError", &message));
                 }
-                self.set_item(dict, &parts[0], parts[1].clone())?;
+                self.update_item(dict, &parts[0], parts[1].clone())?;
                 place += 1;
             }
             return Ok(());
         }
         for (key, value) in self.dict_pairs(more)? {
-            self.set_item(dict, &key, value)?;
+            self.update_item(dict, &key, value)?;
         }
         Ok(())
+    }
+
+    /// Sets an item as `update` does it: `OrderedDict` asks the class how, `dict` does not.
+    pub(super) fn update_item(&mut self, dict: &Value, key: &Value, value: Value) -> Run<()> {
+        match dict {
+            Value::Dict(held) if held.class.is_some_and(|class| self.is_ordered(class)) => {
+                self.set_item(dict, key, value)
+            }
+            _ => self.set_plain_item(dict, key, value),
+        }
     }
 
     /// `list.append(value)`.
@@ -749,6 +973,15 @@ impl Evaluator<'_, '_> {
 
     /// `item in container`.
     pub(super) fn contains(&mut self, container: &Value, item: &Value) -> Run<bool> {
+        if let Some(method) = self.overridden(container, "__contains__")? {
+            let found = self.call(&method, vec![item.clone()], Vec::new())?;
+            return self.truth(&found);
+        }
+        self.plainly_contains(container, item)
+    }
+
+    /// `item in container`, as Python's own classes say it.
+    pub(super) fn plainly_contains(&mut self, container: &Value, item: &Value) -> Run<bool> {
         match container {
             Value::Dict(_) => {
                 let dict = shown_dict(container).ok_or_else(|| self.stop("a dict that is none"))?;
@@ -855,17 +1088,17 @@ impl Evaluator<'_, '_> {
 
     /// `str(value)` or `repr(value)`.
     pub(super) fn text_of(&mut self, value: &Value, representation: bool) -> Run<Value> {
+        for name in if representation { &["__repr__"][..] } else { &["__str__", "__repr__"] } {
+            if let Some(method) = self.overridden(value, name)? {
+                return self.call(&method, Vec::new(), Vec::new());
+            }
+        }
         if let Some(object) = self.plain_guarded(value)? {
             let name = if representation { "repr" } else { "str" };
             let function = self.host.member("builtins", name).ok_or_else(|| self.stop("a missing builtin"))?;
             return self.host.call(function, &[object], &[]).map(|o| Value::Known(o, None)).map_err(|r| self.raised(r));
         }
         match value {
-            Value::Known(object, _) if self.host.kind(*object) == Kind::Exception => {
-                let name = if representation { "repr" } else { "str" };
-                let function = self.host.member("builtins", name).ok_or_else(|| self.stop("a missing builtin"))?;
-                self.host.call(function, &[*object], &[]).map(|o| Value::Known(o, None)).map_err(|r| self.raised(r))
-            }
             Value::Tuple(_) | Value::List(_) => {
                 let mut text = String::new();
                 let items = self.items_of(value)?;
@@ -919,6 +1152,16 @@ impl Evaluator<'_, '_> {
                     }
                     many => self.text_of(&Value::tuple(many.to_vec()), false),
                 }
+            }
+            Value::Instance(instance) if instance.exception && !self.is_python_method(instance.class, "__repr__") => {
+                let args = Value::tuple(instance.args.borrow().clone());
+                let Value::Known(text, _) = self.text_of(&args, true)? else { return Err(self.stop("a text")) };
+                let text = self.host.as_str(text).unwrap_or_default();
+                // One argument stands alone, without the comma of its tuple.
+                let text =
+                    if instance.args.borrow().len() == 1 { text.replacen(",)", ")", 1) } else { text.to_string() };
+                let class = self.short_name(instance.class);
+                Ok(self.text(&format!("{class}{text}")))
             }
             Value::Instance(instance) => {
                 let class = instance.class;

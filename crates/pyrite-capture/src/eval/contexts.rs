@@ -34,6 +34,7 @@ impl Evaluator<'_, '_> {
                 ContextKind::Autocast(self.autocast_type(&name, args, kwargs)?)
             }
             "torch.autograd.profiler.record_function" => ContextKind::Nothing,
+            "warnings.catch_warnings" if args.is_empty() && kwargs.is_empty() => ContextKind::Warnings,
             "torch.autograd.grad_mode.inference_mode" | "torch._C._InferenceMode" => {
                 return Err(self.stop("inference mode inside of a compiled function"));
             }
@@ -169,6 +170,14 @@ impl Evaluator<'_, '_> {
                         self.enter_autocast(dtype)?;
                         Ok((exit, manager.clone()))
                     }
+                    ContextKind::Warnings => {
+                        if self.warnings.is_some() {
+                            return Err(self.stop("warnings.catch_warnings() inside of another"));
+                        }
+                        context.before.borrow_mut().push(true);
+                        self.warnings = Some(super::Warned::AsOutside);
+                        Ok((exit, self.none()))
+                    }
                     ContextKind::Nothing => {
                         context.before.borrow_mut().push(true);
                         Ok((exit, manager.clone()))
@@ -217,6 +226,10 @@ impl Evaluator<'_, '_> {
                         context.before.borrow_mut().pop();
                         self.state.autocast = self.autocasts.pop().flatten();
                         self.switch("torch.amp.autocast_mode._exit_autocast", vec![GraphValue::None])?;
+                    }
+                    ContextKind::Warnings => {
+                        context.before.borrow_mut().pop();
+                        self.warnings = None;
                     }
                     ContextKind::Nothing => {
                         context.before.borrow_mut().pop();

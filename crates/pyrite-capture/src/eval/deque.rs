@@ -117,9 +117,39 @@ impl Evaluator<'_, '_> {
                 }
                 Err(self.raise("ValueError", "deque.remove(x): x not in deque"))
             }
-            ("count" | "__len__" | "__iter__" | "__getitem__" | "__setitem__" | "__contains__", _) => {
-                self.sequence_method(value, name, args)
+            ("insert", [at, item]) => {
+                let length = self.count(value)?;
+                if length >= limit {
+                    return Err(self.raise("IndexError", "deque already at its maximum size"));
+                }
+                let at = self.index_of(at)?;
+                let place = if at < 0 { (at + length as i64).max(0) } else { at.min(length as i64) };
+                self.change_deque(value, |items| items.insert(place as usize, item.clone()))?;
+                Ok(none)
             }
+            ("index", [wanted]) => {
+                for (place, item) in self.items_of(value)?.iter().enumerate() {
+                    if self.is_same_or_equal(item, wanted)? {
+                        return Ok(self.int(place as i64));
+                    }
+                }
+                let text = self.text_of(wanted, true)?;
+                let text = match &text {
+                    Value::Known(text, _) => self.host.as_str(*text).unwrap_or_default(),
+                    _ => "".into(),
+                };
+                Err(self.raise("ValueError", &format!("{text} is not in deque")))
+            }
+            ("__reversed__", []) => {
+                let mut items = self.items_of(value)?;
+                items.reverse();
+                Ok(Value::iterator(crate::value::Iterate::Items(items, 0)))
+            }
+            (
+                "count" | "__len__" | "__iter__" | "__getitem__" | "__setitem__" | "__delitem__" | "__contains__"
+                | "__eq__" | "__ne__",
+                _,
+            ) => self.sequence_method(value, name, args),
             _ => Err(self.stop(format!("the method {name} of a deque"))),
         }
     }

@@ -133,21 +133,8 @@ impl Evaluator<'_, '_> {
                     effects.push(Effect::ReplaceSet(object, members));
                 }
                 Value::Instance(instance) => {
-                    let attributes: Vec<_> =
-                        instance.attributes.borrow().0.iter().map(|(n, v)| (n.clone(), v.clone())).collect();
-                    for (name, value) in attributes {
-                        match value {
-                            Some(value) => {
-                                let value = self.recipe(kitchen, &value)?;
-                                effects.push(Effect::SetAttribute(object, name, value));
-                            }
-                            None if self.is_outside(origin, instance.class, &name) => {
-                                effects.push(Effect::DeleteAttribute(object, name));
-                            }
-                            // It was never there: the captured code has set it before.
-                            None => {}
-                        }
-                    }
+                    let attributes = instance.attributes.borrow().0.clone();
+                    self.attribute_effects(kitchen, &mut effects, object, origin, instance.class, attributes)?;
                 }
                 Value::Cell(cell) => {
                     let contents = cell.contents.borrow().clone();
@@ -156,6 +143,11 @@ impl Evaluator<'_, '_> {
                 }
                 Value::Iterator(iterator) => effects.push(Effect::Advance(object, iterator.taken.get())),
                 _ => {}
+            }
+            if let Some(held) = super::attribute::attributes_of_container(&value) {
+                let attributes = held.borrow().0.clone();
+                let class = self.host.class_of(origin.object);
+                self.attribute_effects(kitchen, &mut effects, object, origin, class, attributes)?;
             }
         }
         for (globals, name, value) in std::mem::take(&mut self.globals) {
@@ -183,9 +175,37 @@ impl Evaluator<'_, '_> {
         Ok(all)
     }
 
+    /// What was set and removed of the attributes of an object from outside.
+    fn attribute_effects(
+        &mut self,
+        kitchen: &mut Kitchen,
+        effects: &mut Vec<Effect>,
+        object: RecipeId,
+        origin: &Origin,
+        class: Object,
+        attributes: Vec<(Rc<str>, Option<Value>)>,
+    ) -> Cooked<()> {
+        for (name, value) in attributes {
+            match value {
+                Some(value) => {
+                    let value = self.recipe(kitchen, &value)?;
+                    effects.push(Effect::SetAttribute(object, name, value));
+                }
+                None if self.is_outside(origin, class, &name) => effects.push(Effect::DeleteAttribute(object, name)),
+                // It was never there: the captured code has set it before.
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Whether an object that exists has an attribute of its own.
     fn is_outside(&mut self, origin: &Origin, class: Object, name: &Rc<str>) -> bool {
-        self.has_instance_item(origin, name) || self.class_item(class, name).is_some()
+        if self.has_instance_item(origin, name) {
+            return true;
+        }
+        let found = self.class_item(class, name).map(|found| self.host.descriptor(found));
+        found == Some(crate::host::Descriptor::Slot) && self.read_attribute(origin.object, &origin.source, name).is_ok()
     }
 
     fn recipes_of(&mut self, kitchen: &mut Kitchen, values: &[Value]) -> Cooked<Vec<RecipeId>> {
@@ -255,6 +275,14 @@ impl Evaluator<'_, '_> {
                 let items = self.recipes_of(kitchen, &tuple.items.clone())?;
                 Recipe::Tuple(items, tuple.class)
             }
+            Value::List(list) if list.class.is_some() => {
+                let made = self.container_recipe(kitchen, "list", list.class, identity)?;
+                let items = list.items.borrow().clone();
+                let items = self.recipes_of(kitchen, &items)?;
+                kitchen.completions.push(Effect::ReplaceList(made, items));
+                self.complete(kitchen, made, list.attributes.borrow().0.clone())?;
+                return Ok(made);
+            }
             Value::List(list) => {
                 let items = list.items.borrow().clone();
                 Recipe::List(self.recipes_of(kitchen, &items)?)
@@ -268,6 +296,11 @@ impl Evaluator<'_, '_> {
                 Recipe::Call(self.library("collections", "deque")?, vec![list, limit], Vec::new())
             }
             Value::Dict(dict) => {
+                if let Some(behind) = &dict.behind {
+                    let behind = self.recipe(kitchen, behind)?;
+                    let class = self.library("types", "MappingProxyType")?;
+                    return Ok(kitchen.add(Recipe::Call(class, vec![behind], Vec::new())));
+                }
                 if dict.class.is_some() && dict.class == self.host.member("types", "MappingProxyType") {
                     self.end_before(Rc::as_ptr(dict).addr());
                     return Err("the __dict__ of an object is alive".to_owned());
@@ -275,8 +308,10 @@ impl Evaluator<'_, '_> {
                 let pairs: Vec<(Value, Value)> =
                     dict.entries.borrow().iter().map(|(_, key, value)| (key.clone(), value.clone())).collect();
                 let pairs = self.pair_recipes(kitchen, &pairs)?;
-                let default = dict.default.clone().map(|value| self.recipe(kitchen, &value)).transpose()?;
-                Recipe::Dict(pairs, dict.class, default)
+                let default = dict.default.borrow().clone().map(|value| self.recipe(kitchen, &value)).transpose()?;
+                let made = kitchen.add(Recipe::Dict(pairs, dict.class, default));
+                self.complete(kitchen, made, dict.attributes.borrow().0.clone())?;
+                return Ok(made);
             }
             Value::View(view) => {
                 let method = match view.view {
@@ -295,7 +330,19 @@ impl Evaluator<'_, '_> {
             }
             Value::Set(set) => {
                 let members: Vec<Value> = set.entries.borrow().iter().map(|(_, m, _)| m.clone()).collect();
-                Recipe::Set(self.recipes_of(kitchen, &members)?)
+                let members = self.recipes_of(kitchen, &members)?;
+                if set.class.is_some() {
+                    let made = self.container_recipe(kitchen, "set", set.class, identity)?;
+                    kitchen.completions.push(Effect::ReplaceSet(made, members));
+                    self.complete(kitchen, made, set.attributes.borrow().0.clone())?;
+                    return Ok(made);
+                }
+                if set.frozen {
+                    let members = kitchen.add(Recipe::List(members));
+                    Recipe::Call(self.library("builtins", "frozenset")?, vec![members], Vec::new())
+                } else {
+                    Recipe::Set(members)
+                }
             }
             Value::Slice(parts) => {
                 let parts = self.recipes_of(kitchen, &parts[..])?;
@@ -334,9 +381,6 @@ impl Evaluator<'_, '_> {
                     let pairs = self.pair_recipes(kitchen, &pairs)?;
                     Some(kitchen.add(Recipe::Dict(pairs, None, None)))
                 };
-                if !function.attributes.borrow().0.is_empty() {
-                    return Err("a function with attributes is alive".to_owned());
-                }
                 let name = function.name.clone().map(|name| self.recipe(kitchen, &name)).transpose()?;
                 let made = kitchen.add(Recipe::Function(Box::new(FunctionRecipe {
                     code: function.code,
@@ -350,6 +394,12 @@ impl Evaluator<'_, '_> {
                     kitchen.made.insert(identity, made);
                 }
                 self.fill_cells(kitchen, unfilled)?;
+                if let Some(annotations) = &function.annotations {
+                    let annotations = self.recipe(kitchen, annotations)?;
+                    kitchen.completions.push(Effect::SetAttribute(made, "__annotations__".into(), annotations));
+                }
+                let attributes = function.attributes.borrow().0.clone();
+                self.complete(kitchen, made, attributes)?;
                 return Ok(made);
             }
             Value::Method(parts) => {
@@ -357,6 +407,9 @@ impl Evaluator<'_, '_> {
                 Recipe::Method(function, object)
             }
             Value::Bound(parts) => match &parts.0 {
+                Value::Context(_) if self.warnings == Some(super::Warned::Nothing) => {
+                    return Err("a context that ignores warnings is alive".to_owned());
+                }
                 Value::Context(context)
                     if &*parts.1 == "__exit__" && context.origin.is_none() && !context.before.borrow().is_empty() =>
                 {
@@ -372,6 +425,12 @@ impl Evaluator<'_, '_> {
                 return Ok(made);
             }
             Value::Iterator(iterator) => {
+                if let Iterate::Generator(Some(frame)) = &*iterator.state.borrow()
+                    && !frame.has_begun()
+                    && !frame.code.file.ends_with("_polyfills.py")
+                {
+                    return self.generator_recipe(kitchen, frame);
+                }
                 if let Iterate::Generator(_) = &*iterator.state.borrow()
                     && !self.loops_over_generator
                 {
@@ -385,17 +444,29 @@ impl Evaluator<'_, '_> {
                 Recipe::Call(self.library("builtins", "super")?, vec![class, object], Vec::new())
             }
             Value::Partial(partial) => {
-                if !partial.attributes.borrow().0.is_empty() {
-                    return Err("a partial function with attributes is alive".to_owned());
-                }
                 let mut args = vec![self.recipe(kitchen, &partial.function)?];
                 args.extend(self.recipes_of(kitchen, &partial.args)?);
                 let mut kwargs = Vec::new();
                 for (name, value) in &partial.kwargs {
                     kwargs.push((name.clone(), self.recipe(kitchen, value)?));
                 }
-                Recipe::Call(self.library("functools", "partial")?, args, kwargs)
+                let made = kitchen.add(Recipe::Call(self.library("functools", "partial")?, args, kwargs));
+                if let Some(identity) = identity {
+                    kitchen.made.insert(identity, made);
+                }
+                let attributes = partial.attributes.borrow().0.clone();
+                self.complete(kitchen, made, attributes)?;
+                return Ok(made);
             }
+            Value::Address(of) => {
+                let of = self.recipe(kitchen, of)?;
+                Recipe::Call(self.library("builtins", "id")?, vec![of], Vec::new())
+            }
+            Value::Weak(referent) => {
+                let referent = self.recipe(kitchen, referent)?;
+                Recipe::Call(self.library("weakref", "ref")?, vec![referent], Vec::new())
+            }
+            Value::Unknown(what) => return Err(format!("{what} is alive")),
             Value::Context(context) => {
                 if !context.before.borrow().is_empty() {
                     return Err("a context manager that was entered is alive".to_owned());
@@ -406,6 +477,90 @@ impl Evaluator<'_, '_> {
             Value::Null | Value::Known(..) | Value::Lazy(_) => return Err("nothing is alive".to_owned()),
         };
         Ok(kitchen.add(recipe))
+    }
+
+    /// The recipe of a container of a class of the user's, which is filled once it is there.
+    fn container_recipe(
+        &mut self,
+        kitchen: &mut Kitchen,
+        base: &str,
+        class: Option<Object>,
+        identity: Option<usize>,
+    ) -> Cooked<RecipeId> {
+        let base = self.library("builtins", base)?;
+        let maker = self.class_item(base, "__new__").ok_or("a class that makes nothing")?;
+        let class = kitchen.add(Recipe::Object(class.unwrap_or(base)));
+        let made = kitchen.add(Recipe::Call(maker, vec![class], Vec::new()));
+        if let Some(identity) = identity {
+            kitchen.made.insert(identity, made);
+        }
+        Ok(made)
+    }
+
+    /// Gives what is made its attributes.
+    fn complete(
+        &mut self,
+        kitchen: &mut Kitchen,
+        made: RecipeId,
+        attributes: Vec<(Rc<str>, Option<Value>)>,
+    ) -> Cooked<()> {
+        for (name, value) in attributes {
+            if let Some(value) = value {
+                let value = self.recipe(kitchen, &value)?;
+                kitchen.completions.push(Effect::SetAttribute(made, name, value));
+            }
+        }
+        Ok(())
+    }
+
+    /// The recipe of a generator that has not begun: its function is called again.
+    fn generator_recipe(&mut self, kitchen: &mut Kitchen, frame: &Frame) -> Cooked<RecipeId> {
+        let code = frame.code.clone();
+        let closure = if code.free.is_empty() {
+            None
+        } else {
+            let cells =
+                frame.slots[frame.slots.len() - code.free.len()..].iter().flatten().cloned().collect::<Vec<_>>();
+            let cells = self.recipes_of(kitchen, &cells)?;
+            Some(kitchen.add(Recipe::Tuple(cells, None)))
+        };
+        let function = kitchen.add(Recipe::Function(Box::new(FunctionRecipe {
+            code: code.object,
+            globals: frame.globals,
+            name: None,
+            defaults: None,
+            keyword_defaults: None,
+            closure,
+        })));
+        let mut given = Vec::new();
+        for slot in 0..code.parameters() {
+            let value = match frame.slots[slot].clone() {
+                Some(Value::Cell(cell)) if cell.origin.is_none() => cell.contents.borrow().clone(),
+                other => other,
+            };
+            given.push(value.ok_or("a generator that lacks an argument")?);
+        }
+        let mut args = vec![function];
+        let mut kwargs = Vec::new();
+        args.extend(self.recipes_of(kitchen, &given[..code.positional])?);
+        let mut place = code.positional;
+        for slot in place..place + code.keyword_only {
+            kwargs.push((code.locals[slot].clone(), self.recipe(kitchen, &given[slot])?));
+        }
+        place += code.keyword_only;
+        if code.flags & crate::code::VARARGS != 0 {
+            let Value::Tuple(more) = &given[place] else { return Err("a generator is alive".to_owned()) };
+            args.extend(self.recipes_of(kitchen, &more.items)?);
+            place += 1;
+        }
+        if code.flags & crate::code::VARKEYWORDS != 0 {
+            let more = given[place].clone();
+            let more = self.keyword_items(&more).map_err(|_| "a generator is alive".to_owned())?;
+            for (name, value) in more {
+                kwargs.push((name, self.recipe(kitchen, &value)?));
+            }
+        }
+        Ok(kitchen.add(Recipe::Call(self.library("operator", "call")?, args, kwargs)))
     }
 
     /// The recipe of a cell; one that is made here is still to be filled.
@@ -476,6 +631,9 @@ impl Evaluator<'_, '_> {
                 }
             }
             return Ok(made);
+        }
+        if self.host.class_name(instance.class).starts_with("pyrite._polyfills.") {
+            return Err("an object that stands for one of the library is alive".to_owned());
         }
         let attributes: Vec<_> = instance.attributes.borrow().0.iter().map(|(n, v)| (n.clone(), v.clone())).collect();
         if self.record_fields(value).is_some() {

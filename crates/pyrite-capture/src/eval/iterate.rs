@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use super::{Evaluator, Outcome, Run, Stop};
 use crate::host::Kind;
+use crate::opcode::Op;
 use crate::value::{Iterate, IteratorValue, Strictness, Value};
 
 /// Longer loops are left to Python.
@@ -12,12 +13,20 @@ const MAX_LENGTH: i64 = 10_000;
 impl Evaluator<'_, '_> {
     /// `iter(value)`.
     pub(super) fn iterator(&mut self, value: &Value) -> Run<Value> {
+        match self.overridden(value, "__iter__")? {
+            Some(method) => self.call(&method, Vec::new(), Vec::new()),
+            None => self.plain_iterator(value),
+        }
+    }
+
+    /// `iter(value)`, as Python's own classes do it.
+    pub(super) fn plain_iterator(&mut self, value: &Value) -> Run<Value> {
         match value {
             Value::Iterator(_) => Ok(value.clone()),
             Value::List(list) => Ok(Value::iterator(Iterate::List(list.clone(), 0))),
             Value::Tuple(tuple) => Ok(Value::iterator(Iterate::Items(tuple.items.clone(), 0))),
             Value::Deque(_) | Value::Dict(_) | Value::View(_) | Value::Set(_) => {
-                let items = self.items_of(value)?;
+                let items = self.plain_items(value)?;
                 let iterator = Value::iterator(Iterate::Watched(value.clone(), items, 0));
                 if let Some(identity) = iterator.identity() {
                     self.made_at.insert(identity, self.root);
@@ -234,7 +243,7 @@ impl Evaluator<'_, '_> {
                         Ok(Ok(value))
                     }
                     Ok(Outcome::Return(value)) => Ok(Err(value)),
-                    Err(stop) => Err(stop),
+                    Err(stop) => Err(self.out_of_generator(stop)?),
                 }
             }
             Iterate::Generator(None) | Iterate::List(..) | Iterate::Items(..) | Iterate::Watched(..) => {
@@ -273,11 +282,48 @@ impl Evaluator<'_, '_> {
             _ => return Err(self.stop("an exception that is thrown into an iterator")),
         };
         let Some(mut frame) = taken else { return Err(Stop::Raise(exception)) };
-        // One that waits for another generator hands the exception on to it.
-        if !frame.is_suspended() {
-            return Err(self.stop("an exception that is thrown into a generator that has not begun, or that waits"));
+        if !frame.has_begun() {
+            return Err(Stop::Raise(exception));
         }
-        let Some(handler) = frame.code.handler(frame.place - 1).copied() else { return Err(Stop::Raise(exception)) };
+        let mut exception = exception;
+        // One that waits for another generator hands the exception on to it.
+        if let Some(inner) = frame.awaited() {
+            let exits = self.is_one_of(&exception, &["GeneratorExit"])?;
+            let outcome = match &inner {
+                Value::Iterator(held) if exits && matches!(&*held.state.borrow(), Iterate::Generator(_)) => {
+                    self.close(&inner).map(|()| None)
+                }
+                Value::Iterator(held) if matches!(&*held.state.borrow(), Iterate::Generator(_)) => {
+                    self.throw(&inner, exception.clone()).map(Some)
+                }
+                Value::Iterator(_) => Ok(None),
+                _ => return Err(self.stop("an exception that is thrown into an iterator of the user's")),
+            };
+            match outcome {
+                Ok(None) => {}
+                Ok(Some(Ok(value))) => {
+                    *iterator.state.borrow_mut() = Iterate::Generator(Some(frame));
+                    return Ok(Ok(value));
+                }
+                Ok(Some(Err(result))) => {
+                    let send = frame.code.instructions[..frame.place].iter().rev();
+                    let send = send.copied().find(|i| matches!(i.op, Op::Send | Op::SendKeeping));
+                    let send = send.ok_or_else(|| self.stop("a generator that waits for nothing"))?;
+                    frame.pop();
+                    if send.op == Op::Send {
+                        frame.pop();
+                    }
+                    frame.push(result);
+                    frame.place = send.target.ok_or_else(|| self.stop("a generator that waits for nothing"))?;
+                    return self.go_on(iterator, frame);
+                }
+                Err(Stop::Raise(raised)) => exception = raised,
+                Err(stop) => return Err(stop),
+            }
+        }
+        let Some(handler) = frame.code.handler(frame.place - 1).copied() else {
+            return Err(self.out_of_generator(Stop::Raise(exception))?);
+        };
         frame.stack.truncate(handler.depth);
         if handler.push_place {
             frame.push(Value::Known(self.host.int(frame.place as i64 - 1), None));
@@ -285,25 +331,86 @@ impl Evaluator<'_, '_> {
         self.give_context(&frame, &exception, false)?;
         frame.push(exception);
         frame.place = handler.target;
-        match self.run_frame(&mut frame)? {
-            Outcome::Yield(value) => {
+        self.go_on(iterator, frame)
+    }
+
+    /// Runs a generator on: what it yields next, or returns.
+    fn go_on(&mut self, iterator: &IteratorValue, mut frame: Box<super::Frame>) -> Run<Result<Value, Value>> {
+        match self.run_frame(&mut frame) {
+            Ok(Outcome::Yield(value)) => {
                 frame.push(self.none());
                 *iterator.state.borrow_mut() = Iterate::Generator(Some(frame));
                 Ok(Ok(value))
             }
-            Outcome::Return(value) => Ok(Err(value)),
+            Ok(Outcome::Return(value)) => Ok(Err(value)),
+            Err(stop) => Err(self.out_of_generator(stop)?),
         }
+    }
+
+    /// Whether an exception is of one of these classes of Python's own.
+    fn is_one_of(&mut self, exception: &Value, classes: &[&str]) -> Run<bool> {
+        for class in classes {
+            let class = self.host.member("builtins", class).ok_or_else(|| self.stop("a missing class"))?;
+            if self.exception_matches(exception, &Value::Known(class, None))? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// How what ends a generator reaches its caller: a `StopIteration` would be taken for its end.
+    fn out_of_generator(&mut self, stop: Stop) -> Run<Stop> {
+        match stop {
+            Stop::Raise(exception) if self.is_one_of(&exception, &["StopIteration"])? => {
+                Ok(Stop::Raise(self.stop_iteration_raised(&exception)))
+            }
+            other => Ok(other),
+        }
+    }
+
+    /// What is raised for a `StopIteration` that was raised in a generator.
+    pub(super) fn stop_iteration_raised(&self, exception: &Value) -> Value {
+        let stop = self.raise("RuntimeError", "generator raised StopIteration");
+        let Stop::Raise(replaced) = stop else { return exception.clone() };
+        if let Value::Instance(instance) = &replaced {
+            let suppress = self.bool(true);
+            let mut attributes = instance.attributes.borrow_mut();
+            attributes.set(&"__cause__".into(), Some(exception.clone()));
+            attributes.set(&"__context__".into(), Some(exception.clone()));
+            attributes.set(&"__suppress_context__".into(), Some(suppress));
+        }
+        replaced
+    }
+
+    /// The next item of an iterator that is sent a value, or at the end what a generator returns.
+    pub(super) fn send_or_result(&mut self, iterator: &Value, value: Value) -> Run<Result<Value, Value>> {
+        if self.is_none(&value) {
+            return self.next_or_result(iterator);
+        }
+        let Value::Iterator(state) = iterator else { return Err(self.stop("a value sent into an iterator")) };
+        if let Iterate::Generator(Some(frame)) = &mut *state.state.borrow_mut() {
+            if !frame.has_begun() {
+                return Err(self.raise("TypeError", "can't send non-None value to a just-started generator"));
+            }
+            // What it was to be sent is on its stack.
+            frame.pop();
+            frame.push(value);
+        } else if !matches!(&*state.state.borrow(), Iterate::Generator(None)) {
+            return Err(self.stop("a value sent into an iterator"));
+        }
+        self.next_or_result(iterator)
     }
 
     /// Ends a generator: what it does when it is left is done.
     pub(super) fn close(&mut self, generator: &Value) -> Run<()> {
         let Value::Iterator(iterator) = generator else { return Err(self.stop("a generator that is none")) };
         match &mut *iterator.state.borrow_mut() {
-            Iterate::Generator(Some(frame)) if frame.is_suspended() && !frame.code.protected.is_empty() => {}
+            Iterate::Generator(Some(frame))
+                if frame.awaited().is_some() || (frame.is_suspended() && !frame.code.protected.is_empty()) => {}
             Iterate::Generator(frame) => {
                 let quiet = frame.as_ref().is_none_or(|frame| !frame.has_begun() || frame.code.protected.is_empty());
                 if !quiet {
-                    return Err(self.stop("a generator that is closed while it waits for another"));
+                    return Err(self.stop("a generator that is closed while it runs"));
                 }
                 *frame = None;
                 return Ok(());
@@ -316,11 +423,8 @@ impl Evaluator<'_, '_> {
             Ok(Ok(_)) => Err(self.raise("RuntimeError", "generator ignored GeneratorExit")),
             Ok(Err(_)) => Ok(()),
             Err(Stop::Raise(raised)) => {
-                let ends = ["GeneratorExit", "StopIteration"].map(|name| self.host.member("builtins", name));
-                for end in ends.into_iter().flatten() {
-                    if self.exception_matches(&raised, &Value::Known(end, None))? {
-                        return Ok(());
-                    }
+                if self.is_one_of(&raised, &["GeneratorExit", "StopIteration"])? {
+                    return Ok(());
                 }
                 Err(Stop::Raise(raised))
             }

@@ -6,7 +6,8 @@ use super::call::Keywords;
 use super::compare::is_graph;
 use super::{Evaluator, Run, Stop};
 use crate::host::{Kind, Object};
-use crate::value::{InstanceValue, Iterate, TupleValue, Value, View};
+use crate::source::Source;
+use crate::value::{InstanceValue, TupleValue, Value, View};
 
 impl Evaluator<'_, '_> {
     /// `receiver.name(*args, **kwargs)` for a method written in C.
@@ -132,6 +133,11 @@ impl Evaluator<'_, '_> {
             && let [other] = args.as_slice()
         {
             return self.binary(operator, receiver, other);
+        }
+        // What a frozen set of plain values is asked with others is asked of the set that it is.
+        if self.host.kind(object) == Kind::FrozenSet && args.iter().any(|arg| self.plain(arg).is_none()) {
+            let set = self.set_of(receiver)?;
+            return self.set_method(&set, name, args);
         }
         if plain_kind {
             let mut plain = Vec::with_capacity(args.len());
@@ -323,22 +329,41 @@ impl Evaluator<'_, '_> {
                 }
                 Ok(self.int(count))
             }
-            ("__len__", []) => self.length(value),
-            ("__iter__", []) => self.iterator(value),
-            ("__getitem__", [key]) => self.get_item(value, key),
+            ("__init__", more) if more.len() <= 1 && matches!(value, Value::List(_)) => {
+                self.change_list(value, Vec::clear)?;
+                if let Some(more) = more.first() {
+                    self.list_extend(value, more)?;
+                }
+                Ok(self.none())
+            }
+            ("__init__", _) if matches!(value, Value::Tuple(_)) => Ok(self.none()),
+            ("__len__", []) => {
+                let count = self.count(value)?;
+                Ok(self.int(count as i64))
+            }
+            ("__iter__", []) => self.plain_iterator(value),
+            ("__getitem__", [key]) => self.plain_item(value, key),
             ("__setitem__", [key, new]) => {
-                self.set_item(value, key, new.clone())?;
+                self.set_plain_item(value, key, new.clone())?;
                 Ok(self.none())
             }
             ("__contains__", [item]) => {
-                let found = self.contains(value, item)?;
+                let found = self.plainly_contains(value, item)?;
                 Ok(self.bool(found))
             }
             ("__add__", [other]) => self.binary("add", value, other),
-            ("__eq__", [other]) => {
-                let equal = self.equal(value, other)?;
-                Ok(self.bool(equal))
+            ("__mul__", [other]) => self.binary("mul", value, other),
+            ("__iadd__", [other]) => self.binary_in_place("add", value, other),
+            ("__delitem__", [key]) => {
+                self.delete_plain_item(value, key)?;
+                Ok(self.none())
             }
+            ("__repr__" | "__str__", []) => self.text_of(value, true),
+            ("__eq__" | "__ne__", [other]) => {
+                let equal = self.equal(value, other)?;
+                Ok(self.bool(equal == (&**name == "__eq__")))
+            }
+            ("__lt__" | "__le__" | "__gt__" | "__ge__", [other]) => self.compare(name.trim_matches('_'), value, other),
             _ => Err(self.stop(format!("the method {name} of {}", self.describe(value)))),
         }
     }
@@ -358,7 +383,7 @@ impl Evaluator<'_, '_> {
                 Some(value) => Ok(value),
                 None => {
                     let value = default.first().cloned().unwrap_or(none);
-                    self.set_item(dict, key, value.clone())?;
+                    self.set_plain_item(dict, key, value.clone())?;
                     Ok(value)
                 }
             },
@@ -402,9 +427,16 @@ impl Evaluator<'_, '_> {
                 }
                 for (key, value) in kwargs {
                     let key = self.text(&key);
-                    self.set_item(dict, &key, value)?;
+                    self.update_item(dict, &key, value)?;
                 }
                 Ok(none)
+            }
+            ("__init__", [factory, rest @ ..]) if matches!(dict, Value::Dict(held) if held.class.is_some_and(|class| self.is_defaultdict(class))) =>
+            {
+                if let Value::Dict(held) = dict {
+                    *held.default.borrow_mut() = Some(factory.clone());
+                }
+                self.dict_method(dict, &"update".into(), rest.to_vec(), kwargs)
             }
             ("__init__", rest) if rest.len() <= 1 => self.dict_method(dict, &"update".into(), args, kwargs),
             ("clear", []) => self.change_entries(dict, super::super::value::Entries::clear).map(|()| none),
@@ -423,17 +455,31 @@ impl Evaluator<'_, '_> {
                 }
                 Ok(none)
             }
-            ("__getitem__", [key]) => self.get_item(dict, key),
+            ("__getitem__", [key]) => self.plain_item(dict, key),
             ("__setitem__", [key, value]) => {
-                self.set_item(dict, key, value.clone())?;
+                self.set_plain_item(dict, key, value.clone())?;
                 Ok(none)
             }
             ("__contains__", [key]) => {
-                let found = self.contains(dict, key)?;
+                let found = self.plainly_contains(dict, key)?;
                 Ok(self.bool(found))
             }
-            ("__len__", []) => self.length(dict),
-            ("__iter__", []) => self.iterator(dict),
+            ("__len__", []) => {
+                let count = self.count(dict)?;
+                Ok(self.int(count as i64))
+            }
+            ("__iter__", []) => self.plain_iterator(dict),
+            ("__delitem__", [key]) => {
+                self.delete_plain_item(dict, key)?;
+                Ok(none)
+            }
+            ("__eq__" | "__ne__", [other]) => {
+                let equal = self.equal(dict, other)?;
+                Ok(self.bool(equal == (&**name == "__eq__")))
+            }
+            ("__or__", [other]) => self.binary("or_", dict, other),
+            ("__ior__", [other]) => self.binary_in_place("or_", dict, other),
+            ("__repr__" | "__str__", []) => self.text_of(dict, true),
             _ => Err(self.stop(format!("the method {name} of a dict"))),
         }
     }
@@ -489,6 +535,7 @@ impl Evaluator<'_, '_> {
                 }
                 Ok(none)
             }
+            ("copy", []) if is_frozen(set) => Ok(set.clone()),
             ("copy", []) => {
                 let items = self.members(set);
                 self.new_set(items)
@@ -498,8 +545,48 @@ impl Evaluator<'_, '_> {
                 for more in more {
                     items.extend(self.items_of(more)?);
                 }
-                self.new_set(items)
+                self.new_set_like(set, items)
             }
+            ("intersection" | "difference", []) => {
+                let items = self.members(set);
+                self.new_set_like(set, items)
+            }
+            ("intersection" | "difference", [first, rest @ ..]) if !rest.is_empty() => {
+                let mut result = self.set_method(set, name, vec![first.clone()])?;
+                for more in rest {
+                    result = self.set_method(&result, name, vec![more.clone()])?;
+                }
+                Ok(result)
+            }
+            ("intersection_update" | "difference_update" | "symmetric_difference_update", _) => {
+                let result = self.set_method(set, &name.trim_end_matches("_update").into(), args)?;
+                let members = self.members(&result);
+                let mut keyed = Vec::with_capacity(members.len());
+                for member in members {
+                    keyed.push((self.key_of_dict(&result, &member)?, member));
+                }
+                self.change_entries(set, |entries| {
+                    entries.clear();
+                    for (key, member) in keyed {
+                        entries.set(key, member.clone(), member);
+                    }
+                })?;
+                Ok(none)
+            }
+            ("__or__" | "__and__" | "__sub__" | "__xor__", [other]) => {
+                let operator = match &**name {
+                    "__or__" => "or_",
+                    "__and__" => "and_",
+                    "__sub__" => "sub",
+                    _ => "xor",
+                };
+                self.binary(operator, set, other)
+            }
+            ("__eq__" | "__ne__", [other]) => {
+                let equal = self.equal(set, other)?;
+                Ok(self.bool(equal == (&**name == "__eq__")))
+            }
+            ("__lt__" | "__le__" | "__gt__" | "__ge__", [other]) => self.compare(name.trim_matches('_'), set, other),
             (
                 "intersection" | "difference" | "symmetric_difference" | "issubset" | "issuperset" | "isdisjoint",
                 [other],
@@ -520,9 +607,11 @@ impl Evaluator<'_, '_> {
                     }
                 }
                 match &**name {
-                    "intersection" => self.new_set(common),
-                    "difference" => self.new_set(only_mine),
-                    "symmetric_difference" => self.new_set(only_mine.into_iter().chain(only_theirs).collect()),
+                    "intersection" => self.new_set_like(set, common),
+                    "difference" => self.new_set_like(set, only_mine),
+                    "symmetric_difference" => {
+                        self.new_set_like(set, only_mine.into_iter().chain(only_theirs).collect())
+                    }
                     "issubset" => Ok(self.bool(only_mine.is_empty())),
                     "issuperset" => Ok(self.bool(only_theirs.is_empty())),
                     _ => Ok(self.bool(common.is_empty())),
@@ -531,18 +620,34 @@ impl Evaluator<'_, '_> {
             ("pop", []) => {
                 let members = self.items_of(set)?;
                 let Some(first) = members.first() else { return Err(self.raise("KeyError", "pop from an empty set")) };
-                let key = self.key(first)?;
+                let key = self.key_of_dict(set, first)?;
                 self.change_entries(set, |entries| entries.remove(key))?;
                 Ok(first.clone())
             }
             ("__contains__", [item]) => {
-                let found = self.contains(set, item)?;
+                let found = self.plainly_contains(set, item)?;
                 Ok(self.bool(found))
             }
-            ("__len__", []) => self.length(set),
-            ("__iter__", []) => self.iterator(set),
+            ("__init__", more) if more.len() <= 1 => {
+                self.change_entries(set, super::super::value::Entries::clear)?;
+                if let Some(more) = more.first() {
+                    self.set_update(set, more)?;
+                }
+                Ok(none)
+            }
+            ("__len__", []) => {
+                let count = self.count(set)?;
+                Ok(self.int(count as i64))
+            }
+            ("__iter__", []) => self.plain_iterator(set),
             _ => Err(self.stop(format!("the method {name} of a set"))),
         }
+    }
+
+    /// A set that is frozen where another is.
+    fn new_set_like(&mut self, set: &Value, items: Vec<Value>) -> Run<Value> {
+        let made = self.new_set(items)?;
+        Ok(if is_frozen(set) { frozen(made) } else { made })
     }
 
     /// The members of a set in the order they came.
@@ -560,25 +665,18 @@ impl Evaluator<'_, '_> {
                 Err(result) => Err(self.stop_iteration(result)),
             },
             ("__iter__", []) => Ok(iterator.clone()),
-            ("throw", [exception] | [_, exception, ..]) if matches!(exception, Value::Instance(_)) => {
-                match self.throw(iterator, exception.clone())? {
+            ("throw", [exception] | [_, exception, ..]) => {
+                let exception = self
+                    .raised_value(exception, "exceptions must be classes or instances deriving from BaseException")?;
+                match self.throw(iterator, exception)? {
                     Ok(value) => Ok(value),
                     Err(result) => Err(self.stop_iteration(result)),
                 }
             }
-            ("send", [value]) => {
-                if let Value::Iterator(state) = iterator
-                    && let Iterate::Generator(Some(frame)) = &mut *state.state.borrow_mut()
-                    && frame.is_suspended()
-                {
-                    // What it was to be sent is on its stack.
-                    frame.pop();
-                    frame.push(value.clone());
-                } else if !self.is_none(value) {
-                    return Err(self.stop("a value that is sent into a generator that has not begun"));
-                }
-                self.iterator_method(iterator, &"__next__".into(), &[])
-            }
+            ("send", [value]) => match self.send_or_result(iterator, value.clone())? {
+                Ok(value) => Ok(value),
+                Err(result) => Err(self.stop_iteration(result)),
+            },
             ("close", []) => {
                 self.close(iterator)?;
                 Ok(self.none())
@@ -599,7 +697,7 @@ impl Evaluator<'_, '_> {
         }
         match (&**name, args.as_slice()) {
             ("__init__", _) if instance.exception => {
-                *instance.args.borrow_mut() = args;
+                self.set_exception_args(&instance, object, args);
                 Ok(self.none())
             }
             ("__init__" | "__init_subclass__", _) => Ok(self.none()),
@@ -610,7 +708,7 @@ impl Evaluator<'_, '_> {
             }
             ("__delattr__", [attribute]) => {
                 let attribute = self.attribute_name(attribute)?;
-                self.set_plainly(&instance, object, &attribute, None)?;
+                self.remove_plainly(&instance, object, &attribute)?;
                 Ok(self.none())
             }
             ("__getattribute__", [attribute]) => {
@@ -627,8 +725,8 @@ impl Evaluator<'_, '_> {
                 let unknown = self.host.member("builtins", "NotImplemented");
                 Ok(unknown.map_or_else(|| self.bool(false), |unknown| Value::Known(unknown, None)))
             }
-            ("with_traceback", [_]) => Ok(object.clone()),
-            ("add_note", [text]) if instance.exception => {
+            ("with_traceback", [_]) if instance.origin.is_none() => Ok(object.clone()),
+            ("add_note", [text]) if instance.exception && instance.origin.is_none() => {
                 let held = instance.attributes.borrow().get("__notes__").cloned().flatten();
                 let notes = held.unwrap_or_else(|| Value::list(Vec::new()));
                 self.list_append(&notes, text.clone())?;
@@ -636,8 +734,32 @@ impl Evaluator<'_, '_> {
                 Ok(self.none())
             }
             ("__str__", []) => self.text_of(object, false),
+            ("__reduce_ex__", [_]) if self.is_copied_plainly(&instance) => self.reduced(&instance),
             _ => Err(self.stop(format!("the method {name} of {}", self.describe(object)))),
         }
+    }
+
+    /// Whether copies of an object are made from its class and its `__dict__` alone.
+    fn is_copied_plainly(&self, instance: &InstanceValue) -> bool {
+        let Some(object) = self.host.member("builtins", "object") else { return false };
+        let usual = ["__reduce_ex__", "__reduce__", "__getstate__"];
+        let own = ["__slots__", "__getnewargs__", "__getnewargs_ex__"];
+        !instance.exception
+            && !instance.torch_module
+            && usual.iter().all(|name| self.class_item(instance.class, name) == self.class_item(object, name))
+            && own.iter().all(|name| self.class_item(instance.class, name).is_none())
+    }
+
+    /// What `object.__reduce_ex__` says that an object is made again from.
+    fn reduced(&mut self, instance: &Rc<InstanceValue>) -> Run<Value> {
+        let maker = self.host.member("copyreg", "__newobj__").ok_or_else(|| self.stop("copyreg is missing"))?;
+        let maker = self.wrap(maker, &Rc::new(Source::Fixed(maker)))?;
+        let held = self.dict_of(instance)?;
+        let pairs = self.dict_pairs(&held)?;
+        let none = self.none();
+        let state = if pairs.is_empty() { none.clone() } else { self.new_dict(pairs)? };
+        let class = Value::tuple(vec![Value::Known(instance.class, None)]);
+        Ok(Value::tuple(vec![maker, class, state, none.clone(), none]))
     }
 
     /// A text that names an attribute.
@@ -703,6 +825,20 @@ impl Evaluator<'_, '_> {
             sorted.reverse();
         }
         Ok(sorted)
+    }
+}
+
+/// Whether a value is a `frozenset`.
+fn is_frozen(set: &Value) -> bool {
+    matches!(set, Value::Set(set) if set.frozen)
+}
+
+/// A set that nobody else has, as a `frozenset`.
+pub(super) fn frozen(set: Value) -> Value {
+    let Value::Set(made) = set else { return set };
+    match Rc::try_unwrap(made) {
+        Ok(made) => Value::Set(Rc::new(crate::value::SetValue { frozen: true, ..made })),
+        Err(shared) => Value::Set(shared),
     }
 }
 

@@ -73,7 +73,14 @@ impl Frame {
     /// Whether it is a generator that has yielded and waits to go on.
     pub(crate) fn is_suspended(&self) -> bool {
         let next = &self.code.instructions[self.place];
-        next.op == Op::Resume && next.arg == 1
+        next.op == Op::Resume && next.arg & 3 == 1
+    }
+
+    /// The iterator that it takes its values from, for a generator that waits for another.
+    pub(crate) fn awaited(&self) -> Option<Value> {
+        let next = &self.code.instructions[self.place];
+        (next.op == Op::Resume && next.arg & 3 == 2)
+            .then(|| self.stack.get(self.stack.len().checked_sub(2)?).cloned())?
     }
 
     /// Whether any of it was run, for a generator.
@@ -128,7 +135,7 @@ pub struct Settings {
 pub struct Skipped(pub String);
 
 /// What looks at its own frame must find it as it is.
-const LOOKING: [&str; 5] = ["locals", "eval", "exec", "vars", "dir"];
+const LOOKING: [&str; 3] = ["locals", "eval", "exec"];
 /// No frame takes more steps than this.
 const MAX_STEPS: usize = 500_000;
 /// A frame is evaluated at most this often for one plan.
@@ -199,6 +206,17 @@ pub(crate) struct Evaluator<'a, 'c> {
     data_read: Vec<(pyrite_ir::StorageId, (usize, usize))>,
     /// Whether autocast was on at any point: types of results are known only when the graph is lowered.
     autocasted: bool,
+    /// Which warnings are shown, inside of `warnings.catch_warnings()`.
+    warnings: Option<Warned>,
+}
+
+/// Which warnings are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Warned {
+    /// Those that are shown outside.
+    AsOutside,
+    /// None.
+    Nothing,
 }
 
 /// Captures a frame.
@@ -274,12 +292,14 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             iterates_over_dict: false,
             data_read: Vec::new(),
             autocasted: false,
+            warnings: None,
         }
     }
 
     fn run(&mut self) -> Result<Plan, Ended> {
         let code = self.entry.code.clone();
-        if let Some(name) = code.global_names().find(|name| LOOKING.contains(name)) {
+        let asked = code.global_names().find(|name| LOOKING.contains(name)).or_else(|| code.asked_without_arguments());
+        if let Some(name) = asked {
             return Err(Ended::Skip(format!("the frame may look at its own variables by {name}()")));
         }
         let mut frame = Frame {
@@ -477,6 +497,9 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             Value::Super(_) => "super()".to_owned(),
             Value::Partial(_) => "a partial function".to_owned(),
             Value::Context(_) => "a context manager".to_owned(),
+            Value::Address(_) => "the address of an object".to_owned(),
+            Value::Weak(_) => "a weak reference".to_owned(),
+            Value::Unknown(what) => what.to_string(),
         }
     }
 }

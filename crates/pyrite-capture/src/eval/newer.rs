@@ -107,7 +107,9 @@ impl Evaluator<'_, '_> {
                 let class = self.host.member("builtins", "StopIteration").map(|class| Value::Known(class, None));
                 let exception = frame.top();
                 if class.is_none_or(|class| self.exception_matches(&exception, &class).unwrap_or(true)) {
-                    return Err(self.stop("StopIteration raised in a generator"));
+                    let replaced = self.stop_iteration_raised(&exception);
+                    frame.pop();
+                    frame.push(replaced);
                 }
             }
             op => return Err(self.stop(format!("the instruction {op:?}"))),
@@ -126,6 +128,7 @@ impl Evaluator<'_, '_> {
             defaults: made.defaults.clone(),
             keyword_defaults: made.keyword_defaults.clone(),
             closure: made.closure.clone(),
+            annotations: made.annotations.clone(),
             origin: made.origin.clone(),
             attributes: RefCell::default(),
         };
@@ -133,8 +136,8 @@ impl Evaluator<'_, '_> {
             1 => new.defaults = self.items_of(value)?,
             2 => new.keyword_defaults = self.keyword_items(value)?,
             8 => new.closure = self.items_of(value)?,
-            // Annotations say nothing that is computed with.
-            _ => {}
+            4 => new.annotations = Some(self.annotations(value)?),
+            _ => return Err(self.stop("a function with an attribute that is not known")),
         }
         Ok(Value::Function(Rc::new(new)))
     }

@@ -291,7 +291,16 @@ impl Evaluator<'_, '_> {
     pub(super) fn read_members(&self, origin: &Origin) -> Run<Vec<Object>> {
         // The object itself may change: it is compared with what it is now.
         let class = self.host.class_of(origin.object);
-        let snapshot = self.host.call(class, &[origin.object], &[]).map_err(|r| self.raised(r))?;
+        let plain = self.host.member("builtins", "set").ok_or_else(|| self.stop("a missing class"))?;
+        if self.host.container_kind(class).is_some() {
+            let members = self.outside.world.items(origin.object);
+            if members.iter().any(|member| !self.host.hashes_plainly(*member)) {
+                return Err(self.stop("a set of objects that say themselves what they are equal to"));
+            }
+            self.guard(&origin.source, Check::Keys(members.clone()));
+            return Ok(members);
+        }
+        let snapshot = self.host.call(plain, &[origin.object], &[]).map_err(|r| self.raised(r))?;
         let members = self.outside.world.items(snapshot);
         if members.iter().any(|member| !self.host.hashes_plainly(*member)) {
             return Err(self.stop("a set of objects that say themselves what they are equal to"));

@@ -334,7 +334,7 @@ impl Evaluator<'_, '_> {
                 let items = match &value {
                     // One more than is wanted is asked for, and no further ones.
                     Value::Iterator(_) | Value::Instance(_) => {
-                        let iterator = self.iterator(&value)?;
+                        let iterator = self.unpacked(&value)?;
                         let mut items = Vec::with_capacity(arg);
                         while items.len() <= arg
                             && let Some(item) = self.next(&iterator)?
@@ -343,7 +343,10 @@ impl Evaluator<'_, '_> {
                         }
                         items
                     }
-                    _ => self.items_of(&value)?,
+                    _ => {
+                        let iterator = self.unpacked(&value)?;
+                        self.items_of(&iterator)?
+                    }
                 };
                 self.check_count(items.len(), arg)?;
                 frame.stack.extend(items.into_iter().rev());
@@ -436,10 +439,7 @@ impl Evaluator<'_, '_> {
             Op::Send | Op::SendKeeping => {
                 let sent = frame.pop();
                 let iterator = frame.top();
-                if !self.is_none(&sent) {
-                    return Err(self.stop("a value sent into a generator"));
-                }
-                match self.next_or_result(&iterator)? {
+                match self.send_or_result(&iterator, sent)? {
                     Ok(value) => frame.push(value),
                     Err(result) => {
                         if instruction.op == Op::Send {
@@ -553,6 +553,22 @@ impl Evaluator<'_, '_> {
         Ok(None)
     }
 
+    /// What the items of a value that is unpacked are taken from.
+    fn unpacked(&mut self, value: &Value) -> Run<Value> {
+        if let Value::Tuple(_) | Value::List(_) = value {
+            return Ok(value.clone());
+        }
+        let class = match self.class_of(value) {
+            Ok(Value::Known(class, _)) => class,
+            _ => return self.iterator(value),
+        };
+        if self.class_item(class, "__iter__").is_none() && self.class_item(class, "__getitem__").is_none() {
+            let message = format!("cannot unpack non-iterable {} object", self.short_name(class));
+            return Err(self.raise("TypeError", &message));
+        }
+        self.iterator(value)
+    }
+
     /// What a slot holds, looked at.
     fn slot(&mut self, frame: &mut Frame, slot: usize) -> Run<Value> {
         match frame.slots[slot].clone() {
@@ -642,10 +658,12 @@ impl Evaluator<'_, '_> {
     fn make_function(&mut self, frame: &mut Frame, flags: usize) -> Run<Value> {
         let Value::Known(code, _) = frame.pop() else { return Err(self.stop("a function without code")) };
         let closure = if flags & 8 != 0 { self.items_of(&frame.pop())? } else { Vec::new() };
-        if flags & 4 != 0 {
-            // Annotations say nothing that is computed with.
-            frame.pop();
-        }
+        let annotations = if flags & 4 != 0 {
+            let held = frame.pop();
+            Some(self.annotations(&held)?)
+        } else {
+            None
+        };
         let keyword_defaults = if flags & 2 != 0 {
             let dict = frame.pop();
             self.keyword_items(&dict)?
@@ -661,9 +679,19 @@ impl Evaluator<'_, '_> {
             defaults,
             keyword_defaults,
             closure,
+            annotations,
             origin: None,
             attributes: RefCell::default(),
         })))
+    }
+
+    /// The annotations of a function, from the names and values that its definition gives in turn.
+    pub(super) fn annotations(&mut self, held: &Value) -> Run<Value> {
+        if let Value::Dict(_) = held {
+            return Ok(held.clone());
+        }
+        let parts = self.items_of(held)?;
+        self.new_dict(parts.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect())
     }
 
     pub(super) fn check_count(&self, found: usize, wanted: usize) -> Run<()> {

@@ -84,7 +84,7 @@ impl Evaluator<'_, '_> {
                 let class = Some(class).filter(|class| Some(*class) != self.host.member("builtins", "list"));
                 let items = self.read_items(object, &source).into_iter().map(|item| self.lazily(item));
                 let items = RefCell::new(items.collect());
-                Value::List(Rc::new(ListValue { items, class, origin: Some(origin), changed: Cell::new(false) }))
+                Value::List(Rc::new(ListValue { items, class, origin: Some(origin), ..ListValue::default() }))
             }
             Kind::Deque => {
                 self.guard_class(&origin);
@@ -93,6 +93,8 @@ impl Evaluator<'_, '_> {
             Kind::Dict => self.wrap_dict(origin)?,
             Kind::Proxy => self.wrap_proxy(origin)?,
             Kind::Set => {
+                let class = self.guard_class(&origin);
+                let class = Some(class).filter(|class| Some(*class) != self.host.member("builtins", "set"));
                 let mut entries = Entries::default();
                 for item in self.read_members(&origin)? {
                     let value = Value::Known(item, None);
@@ -100,12 +102,7 @@ impl Evaluator<'_, '_> {
                     entries.set(key, value.clone(), value);
                 }
                 let entries = RefCell::new(entries);
-                Value::Set(Rc::new(SetValue {
-                    entries,
-                    frozen: false,
-                    origin: Some(origin),
-                    changed: Cell::new(false),
-                }))
+                Value::Set(Rc::new(SetValue { entries, class, origin: Some(origin), ..SetValue::default() }))
             }
             Kind::Function => self.wrap_function(origin)?,
             Kind::Method => {
@@ -145,7 +142,7 @@ impl Evaluator<'_, '_> {
                 let state = RefCell::new(Iterate::Items(items, 0));
                 Value::Iterator(Rc::new(IteratorValue { state, origin: Some(origin), taken: Cell::new(0) }))
             }
-            Kind::TorchModule | Kind::Instance => {
+            Kind::TorchModule | Kind::Instance | Kind::Exception => {
                 let class = self.guard_class(&origin);
                 if let Some(keeper) = self.keeper_of_attributes(object) {
                     if self.known.contains_key(&keeper) {
@@ -162,16 +159,23 @@ impl Evaluator<'_, '_> {
                     origin: Some(origin),
                     attributes: RefCell::new(Attributes::default()),
                     args: RefCell::default(),
-                    exception: false,
+                    exception: self.is_exception_class(class),
                     torch_module: kind == Kind::TorchModule,
                     changed: Cell::new(false),
                 };
+                if instance.exception
+                    && let Some(origin) = &instance.origin
+                {
+                    let args = self.read_attribute(origin.object, &origin.source, "args")?;
+                    let args = self.admit(&args)?;
+                    *instance.args.borrow_mut() = self.items_of(&args)?;
+                }
                 if let Some(origin) = record {
                     self.read_record(&instance, &origin)?;
                 }
                 Value::Instance(Rc::new(instance))
             }
-            Kind::Generator | Kind::Exception | Kind::Opaque => {
+            Kind::Generator | Kind::Opaque => {
                 self.guard(&source, Check::Class(self.host.class_of(object), None));
                 Value::Known(object, Some(source))
             }
@@ -202,7 +206,7 @@ impl Evaluator<'_, '_> {
             return Err(self.stop("the __dict__ of an object that is looked at in another way, too"));
         }
         let is_plain = Some(class) == self.host.member("builtins", "dict");
-        let default = if self.host.class_name(class) == "collections.defaultdict" {
+        let default = if self.is_defaultdict(class) {
             let factory = self.read_attribute(origin.object, &origin.source, "default_factory")?;
             Some(self.admit(&factory)?)
         } else {
@@ -211,7 +215,7 @@ impl Evaluator<'_, '_> {
         Ok(Value::Dict(Rc::new(DictValue {
             entries: RefCell::new(entries),
             class: (!is_plain).then_some(class),
-            default,
+            default: RefCell::new(default),
             origin: Some(origin),
             ..DictValue::default()
         })))
@@ -268,6 +272,7 @@ impl Evaluator<'_, '_> {
             defaults,
             keyword_defaults,
             closure,
+            annotations: None,
             origin: Some(origin),
             attributes: RefCell::default(),
         })))

@@ -426,7 +426,8 @@ impl Walk {
                     };
                     size == *length as isize
                 }
-                Test::Keys(keys) if ffi::PyAnySet_CheckExact(object) != 0 => {
+                // Classes that are derived from sets leave iteration to them.
+                Test::Keys(keys) if ffi::PyAnySet_Check(object) != 0 => {
                     let members = Bound::from_borrowed_ptr(py, object).try_iter();
                     let members = members.and_then(std::iter::Iterator::collect::<PyResult<Vec<_>>>);
                     members.is_ok_and(|members| {

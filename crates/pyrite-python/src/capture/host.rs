@@ -40,6 +40,7 @@ struct Library {
     cached_function: Py<PyAny>,
     partial: Py<PyAny>,
     enumeration: Py<PyAny>,
+    abstract_class: Py<PyAny>,
     property: Py<PyAny>,
     method: Py<PyAny>,
     proxy: Py<PyAny>,
@@ -98,6 +99,7 @@ fn library(py: Python<'_>) -> PyResult<&'static Library> {
             cached_function: class("functools", "_lru_cache_wrapper")?,
             partial: class("functools", "partial")?,
             enumeration: class("enum", "EnumMeta")?,
+            abstract_class: class("abc", "ABCMeta")?,
             property: class("builtins", "property")?,
             method: class("types", "MethodType")?,
             proxy: class("types", "MappingProxyType")?,
@@ -263,12 +265,7 @@ impl<'py> Python3<'py> {
             return Kind::TorchModule;
         }
         if let Some(kind) = self.container(class.as_type_ptr()) {
-            // SAFETY: the object is live; its `__dict__`, if there is one, is a dictionary.
-            let attributes = unsafe {
-                let dict = super::objects::instance_dict(raw);
-                if dict.is_null() { 0 } else { ffi::PyDict_Size(dict) }
-            };
-            return if attributes == 0 { kind } else { Kind::Opaque };
+            return kind;
         }
         if class.is(library.partial.bind(self.py)) {
             return Kind::Partial;
@@ -286,7 +283,9 @@ impl<'py> Python3<'py> {
             let named = class.is(library.size.bind(self.py))
                 || class.hasattr("_fields").unwrap_or(false)
                 || class.hasattr("n_sequence_fields").unwrap_or(false);
-            return if named { Kind::NamedTuple } else { Kind::Opaque };
+            // SAFETY: the class is live.
+            let heap = unsafe { ffi::PyType_GetFlags(class.as_type_ptr()) } & ffi::Py_TPFLAGS_HEAPTYPE != 0;
+            return if named || heap { Kind::NamedTuple } else { Kind::Opaque };
         }
         let name = class.name().map(|name| name.to_string()).unwrap_or_default();
         if iterators(self.py).of(class.as_type_ptr()).is_some() {
@@ -295,10 +294,13 @@ impl<'py> Python3<'py> {
         // SAFETY: the class is live.
         let heap = unsafe { ffi::PyType_GetFlags(class.as_type_ptr()) } & ffi::Py_TPFLAGS_HEAPTYPE != 0;
         let container = ["list", "dict", "set", "frozenset", "str", "int", "float", "bytes", "BaseException", "type"];
-        let derived = container.iter().any(|name| {
-            let known = self.py.import("builtins").and_then(|builtins| builtins.getattr(*name));
-            known.is_ok_and(|known| class.is_subclass(&known).unwrap_or(false))
-        });
+        // SAFETY: the object is live.
+        let exception = unsafe { ffi::PyExceptionInstance_Check(raw) } != 0;
+        let derived = !exception
+            && container.iter().any(|name| {
+                let known = self.py.import("builtins").and_then(|builtins| builtins.getattr(*name));
+                known.is_ok_and(|known| class.is_subclass(&known).unwrap_or(false))
+            });
         let python_made = heap
             && class.hasattr("__module__").unwrap_or(false)
             && class.getattr("__dict__").is_ok_and(|d| {
@@ -307,7 +309,7 @@ impl<'py> Python3<'py> {
                     || d.contains("__weakref__").unwrap_or(false)
                     || class.getattr("__mro__").and_then(|mro| mro.len()).is_ok_and(|length| length > 2)
             });
-        if !heap && object.is_instance_of::<pyo3::exceptions::PyBaseException>() {
+        if !heap && exception {
             return Kind::Exception;
         }
         let record = || {
@@ -324,48 +326,41 @@ impl<'py> Python3<'py> {
         name.is_some_and(|name| name.starts_with("torch.ops.") && !name.starts_with("torch.ops.aten."))
     }
 
-    /// What instances of a class of the user's are that is derived from `list`, `dict` or `OrderedDict` and leaves to it what
-    /// Python does on its own, without looking up a method by its name.
+    /// What instances of a class of the user's are that is derived from `list`, `dict`, `OrderedDict` or `set`. What it has
+    /// instead of their methods is looked up where they are called.
     fn container(&self, class: *mut ffi::PyTypeObject) -> Option<Kind> {
-        const SPECIAL: [&str; 15] = [
-            "__getitem__",
-            "__setitem__",
-            "__delitem__",
-            "__contains__",
-            "__iter__",
-            "__len__",
-            "__eq__",
-            "__ne__",
-            "__bool__",
-            "__reversed__",
-            "__getattribute__",
-            "__new__",
-            "__del__",
-            "clear",
-            "keys",
-        ];
         // SAFETY: the class is live, and so are the bases.
         unsafe {
             let flags = ffi::PyType_GetFlags(class);
             let ordered = self.library.ordered_dict.as_ptr().cast::<ffi::PyTypeObject>();
-            let (base, kind) = if flags & ffi::Py_TPFLAGS_HEAPTYPE == 0 {
+            if flags & ffi::Py_TPFLAGS_HEAPTYPE == 0 {
                 return None;
-            } else if flags & ffi::Py_TPFLAGS_LIST_SUBCLASS != 0 {
-                (&raw mut ffi::PyList_Type, Kind::List)
-            } else if flags & ffi::Py_TPFLAGS_DICT_SUBCLASS == 0 {
-                return None;
-            } else if ffi::PyType_IsSubtype(class, ordered) != 0 {
-                (ordered, Kind::Dict)
-            } else {
-                (&raw mut ffi::PyDict_Type, Kind::Dict)
+            }
+            let lookup = |class: *mut ffi::PyTypeObject, name: &str| {
+                super::objects::_PyType_Lookup(class, PyString::intern(self.py, name).as_ptr())
             };
+            let same = |base: *mut ffi::PyTypeObject, name: &str| lookup(class, name) == lookup(base, name);
+            let set = &raw mut ffi::PySet_Type;
+            let (base, kind) = if flags & ffi::Py_TPFLAGS_LIST_SUBCLASS != 0 {
+                (&raw mut ffi::PyList_Type, Kind::List)
+            } else if flags & ffi::Py_TPFLAGS_DICT_SUBCLASS != 0 {
+                // Records of named fields, as transformers returns them, are described otherwise.
+                let record = ["__dataclass_fields__", "to_tuple"].iter().all(|name| !lookup(class, name).is_null());
+                if record {
+                    return None;
+                }
+                let is_ordered = ffi::PyType_IsSubtype(class, ordered) != 0;
+                (if is_ordered { ordered } else { &raw mut ffi::PyDict_Type }, Kind::Dict)
+            } else if ffi::PyType_IsSubtype(class, set) != 0 && same(set, "__iter__") {
+                (set, Kind::Set)
+            } else {
+                return None;
+            };
+            let usual = ["__getattribute__", "__del__", "__class_getitem__"].iter().all(|name| same(base, name));
             let metaclass = ffi::Py_TYPE(class.cast());
-            let tame = SPECIAL.iter().all(|name| {
-                let name = PyString::intern(self.py, name);
-                super::objects::_PyType_Lookup(class, name.as_ptr())
-                    == super::objects::_PyType_Lookup(base, name.as_ptr())
-            });
-            (tame && metaclass == &raw mut ffi::PyType_Type && class != base).then_some(kind)
+            let known = metaclass == &raw mut ffi::PyType_Type
+                || metaclass.cast::<ffi::PyObject>() == self.library.abstract_class.as_ptr();
+            (usual && known && class != base).then_some(kind)
         }
     }
 
@@ -1185,6 +1180,10 @@ impl Python3<'_> {
         let class = object.get_type();
         if object.is_exact_instance_of::<PyFloat>() {
             return object.extract().ok().map(Value::Float);
+        }
+        // A member of an enumeration of numbers.
+        if object.is_instance_of::<PyInt>() {
+            return object.extract::<i64>().ok().map(Value::from);
         }
         if let Ok(text) = object.cast_exact::<PyString>() {
             return Some(Value::from(text.to_str().ok()?));

@@ -237,18 +237,19 @@ fn make<'py>(
         }
         Recipe::List(items) => PyList::new(py, several(items))?.into_any(),
         Recipe::Dict(pairs, class, default) => {
-            let dict = match (class, default) {
-                (Some(class), Some(default)) => bound(py, *class).call1((&values[*default],))?,
+            let dict = match class {
                 // What its initialisation did is among the entries.
-                (Some(class), None) => {
-                    let class = bound(py, *class);
-                    class.call_method1("__new__", (&class,))?
+                Some(class) => {
+                    let class = bound(py, *class).cast_into::<PyType>()?;
+                    native_base(&class)?.call_method1("__new__", (&class,))?
                 }
-                _ => PyDict::new(py).into_any(),
+                None => PyDict::new(py).into_any(),
             };
-            for (key, value) in pairs {
-                dict.set_item(&values[*key], &values[*value])?;
+            if let Some(default) = default {
+                dict.setattr("default_factory", &values[*default])?;
             }
+            let pairs = pairs.iter().map(|(key, value)| (values[*key].clone(), values[*value].clone()));
+            fill_dict(dict.cast::<PyDict>()?, pairs)?;
             dict
         }
         Recipe::Set(members) => PySet::new(py, several(members))?.into_any(),
@@ -335,6 +336,36 @@ fn make<'py>(
     })
 }
 
+/// The class of Python's own that a class is, or is derived from first: it fills and empties without asking the user's.
+fn native_base<'py>(class: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyAny>> {
+    for base in class.getattr("__mro__")?.try_iter()? {
+        let base = base?.cast_into::<PyType>()?;
+        // SAFETY: the class is live.
+        if unsafe { ffi::PyType_GetFlags(base.as_type_ptr()) } & ffi::Py_TPFLAGS_HEAPTYPE == 0 {
+            return Ok(base.into_any());
+        }
+    }
+    Err(PyRuntimeError::new_err("a class without a base"))
+}
+
+/// Sets items of a dictionary without asking a class of the user's.
+fn fill_dict<'py>(
+    dict: &Bound<'py, PyDict>,
+    pairs: impl Iterator<Item = (Bound<'py, PyAny>, Bound<'py, PyAny>)>,
+) -> PyResult<()> {
+    let base = native_base(&dict.get_type())?;
+    let ordered = base.getattr("__name__")?.extract::<String>()? == "OrderedDict";
+    for (key, value) in pairs {
+        if ordered {
+            base.call_method1("__setitem__", (dict, key, value))?;
+        } else {
+            // The method of `dict` itself, whatever the class says.
+            dict.set_item(key, value)?;
+        }
+    }
+    Ok(())
+}
+
 fn carry_out(py: Python<'_>, values: &[Bound<'_, PyAny>], effect: &Effect) -> PyResult<()> {
     let several = |ids: &[usize]| ids.iter().map(|id| values[*id].clone()).collect::<Vec<_>>();
     match effect {
@@ -356,15 +387,15 @@ fn carry_out(py: Python<'_>, values: &[Bound<'_, PyAny>], effect: &Effect) -> Py
         }
         Effect::ReplaceDict(dict, pairs) => {
             let dict = values[*dict].cast::<PyDict>()?;
-            dict.as_any().call_method0("clear")?;
-            for (key, value) in pairs {
-                dict.as_any().set_item(&values[*key], &values[*value])?;
-            }
+            native_base(&dict.get_type())?.call_method1("clear", (dict,))?;
+            let pairs = pairs.iter().map(|(key, value)| (values[*key].clone(), values[*value].clone()));
+            fill_dict(dict, pairs)?;
         }
         Effect::ReplaceSet(set, members) => {
             let set = &values[*set];
-            set.call_method0("clear")?;
-            set.call_method1("update", (PyList::new(py, several(members))?,))?;
+            let class = py.get_type::<PySet>();
+            class.call_method1("clear", (set,))?;
+            class.call_method1("update", (set, PyList::new(py, several(members))?))?;
         }
         Effect::SetCell(cell, contents) => {
             let contents = contents.map_or(std::ptr::null_mut(), |id| values[id].as_ptr());
