@@ -14,6 +14,7 @@ _LAZY = {
     "ExplainWithBackend": "pyrite._explain",
     "GraphBreakError": "pyrite._errors",
     "PyriteError": "pyrite._errors",
+    "VerifyError": "pyrite._verify",
     "allow_in_graph": "pyrite._capture",
     "compile": "pyrite._capture",
     "compile_times": "pyrite._times",

@@ -190,6 +190,9 @@ def compile_mixed(
 ) -> Callable[..., list[object]]:
     """Compiles a graph with foreign calls: by a backend of Pyrite's where that is possible, else all of it is torch's."""
 
+def drop_guards(kind: str | None) -> list[str]:
+    """Leaves out all guards of a kind, for tests of the tests; `None` puts them back. Returns the kinds."""
+
 def allow_function(function: types.FunctionType, name: str) -> None:
     """Lets calls of a function written in Python be single nodes of graphs, under a dotted name."""
 

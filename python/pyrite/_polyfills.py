@@ -271,6 +271,16 @@ def update_wrapper(wrapper, wrapped, assigned=functools.WRAPPER_ASSIGNMENTS, upd
     return wrapper
 
 
+def decorated(context, function):
+    """A function that runs in a context of torch's, which is made anew for every call."""
+
+    def wrapper(*args, **kwargs):
+        with context.clone():
+            return function(*args, **kwargs)
+
+    return update_wrapper(wrapper, function)
+
+
 def cmp_to_key(mycmp):
     return lambda obj: Compared(obj, mycmp)
 
@@ -584,6 +594,7 @@ TABLE = {
     "itertools.combinations_with_replacement": combinations_with_replacement,
     "itertools.filterfalse": filterfalse,
     "functools.cmp_to_key": cmp_to_key,
+    "decorated": decorated,
     "functools.update_wrapper": update_wrapper,
     "itertools.cycle": cycle,
     "itertools.takewhile": takewhile,

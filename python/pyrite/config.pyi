@@ -18,6 +18,7 @@ accuracy: str
 fallback_random: bool
 debug_function: str | None
 verbose: bool
+verify: bool
 suppress_errors: bool
 replay_record_enabled: bool
 enable_compiler_collectives: bool

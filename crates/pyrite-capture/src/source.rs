@@ -50,11 +50,12 @@ pub enum Source {
 pub const NUMBER: usize = usize::MAX;
 
 impl Source {
-    /// Whether it is an argument of the frame, or an item of one.
+    /// Whether it is an argument of the frame, an item of one, or what a function among them closes over or binds.
     pub fn is_argument(&self) -> bool {
         match self {
             Self::Local(..) => true,
-            Self::Index(base, _) | Self::Key(base, _) => base.is_argument(),
+            Self::Index(base, _) | Self::Key(base, _) | Self::Contents(base) => base.is_argument(),
+            Self::Attribute(base, name) => matches!(&**name, "__closure__" | "keywords" | "args") && base.is_argument(),
             _ => false,
         }
     }
@@ -111,6 +112,46 @@ pub enum Check {
     Differs(Rc<Source>),
     /// A float that, compared with this number, gives this truth value.
     Compares(Order, Object, Object),
+}
+
+impl Check {
+    /// The kinds of checks, by their names.
+    pub const KINDS: [&'static str; 14] = [
+        "is",
+        "class",
+        "equal",
+        "length",
+        "keys",
+        "code",
+        "tensor",
+        "lacks",
+        "nothing",
+        "something",
+        "unchanged",
+        "same",
+        "differs",
+        "compares",
+    ];
+
+    /// The name of its kind.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Is(_) => "is",
+            Self::Class(..) => "class",
+            Self::Equal(_) => "equal",
+            Self::Length(_) => "length",
+            Self::Keys(_) => "keys",
+            Self::Code(_) => "code",
+            Self::Tensor(..) => "tensor",
+            Self::Lacks(_) => "lacks",
+            Self::Nothing => "nothing",
+            Self::Something => "something",
+            Self::Unchanged(_) => "unchanged",
+            Self::Same(_) => "same",
+            Self::Differs(_) => "differs",
+            Self::Compares(..) => "compares",
+        }
+    }
 }
 
 /// A comparison.

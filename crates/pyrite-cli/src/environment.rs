@@ -36,6 +36,7 @@ pub const VARIABLES: &[(&str, &str)] = &[
         "Python: 0 lets compiled programs draw random numbers from a fast stream instead of those of an eager run",
     ),
     ("PYRITE_REPLAY_RECORD", "Python: 1 keeps frames that cannot be captured in files, for pyrite.replay"),
+    ("PYRITE_VERIFY", "Python: 1 makes every compiled call in plain Python as well and compares results and effects"),
     ("PYRITE_VERBOSE", "Python: 1 shows errors with the stacks of Pyrite and of the user"),
 ];
 

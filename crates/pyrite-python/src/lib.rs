@@ -27,7 +27,8 @@ mod _native {
     use crate::by_torch::{TorchProgram, run_by_torch};
     #[pymodule_export]
     use crate::capture::{
-        Captured, Compiler, allow_function, captures, forget_captures, install, reassembled, skip_code, skip_files,
+        Captured, Compiler, allow_function, captures, drop_guards, forget_captures, install, reassembled, skip_code,
+        skip_files,
     };
     #[pymodule_export]
     use crate::command::main;

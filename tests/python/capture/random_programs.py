@@ -1,16 +1,20 @@
 """Random functions, run through the same harness as the corpus: one seed, one function, the same text every time.
 
-Every function takes a tensor, a number, a list and a dict, and changes all four. Statements nest to a small depth; variables are bound before
-they are used, numbers stay small, and loops end, so a function returns or raises the one exception that the text itself raises. What differs
-from plain Python is therefore a mistake of the compiler.
+Every function takes a tensor, a number, a list, a dict, an object, a function, a float, another list, a flag and an iterator, and reads
+globals and attributes of classes; it changes what can be changed. The calls of a session give it inputs and a world that differ from the
+first in one thing each. Statements nest to a small depth; variables are bound before they are used, numbers stay small, and loops end. What
+differs from plain Python, exceptions and their contexts included, is therefore a mistake of the compiler.
 
     python -m capture.random_programs --compiler pyrite --count 500 --seed 0
 
-prints each program that differs, shortened by taking out statements as long as it still differs in the same place.
+prints each program that differs, shortened by taking out statements as long as it still differs in the same place. With `--drop KIND` all
+guards of a kind are left out, and the count of programs until one differs is printed: a kind that nobody misses is not tested.
 """
 
 import argparse
+import collections
 import functools
+import itertools
 import logging
 import random
 import re
@@ -37,10 +41,10 @@ class Program:
         return [self.statement(depth, inside) for _ in range(self.random.randint(1, 4))]
 
     def statement(self, depth, inside):
-        plain = [self.tensor, self.number, self.container, self.text]
+        plain = [self.tensor, self.number, self.container, self.text, self.world, self.world, self.python]
         if "loop" in inside:
             plain.append(lambda: self.random.choice(["if {}:\n    break", "if {}:\n    continue"]).format(self.condition()))
-        nested = [self.branch, self.loop, self.attempt, self.context, self.function] if depth else []
+        nested = [self.branch, self.loop, self.attempt, self.context, self.function, self.generator, self.failure] if depth else []
         chosen = self.random.choices([*plain, *nested, self.rare], [3] * len(plain) + [2] * len(nested) + [1])[0]
         if chosen in nested:
             return chosen(depth - 1, inside)
@@ -91,7 +95,27 @@ class Program:
 
     def condition(self):
         a, b = self.pick(NUMBERS), self.pick(NUMBERS)
-        return self.random.choice([f"{a} > {b}", f"{a} % 2 == 0", f"len(items) > {a}", f"0 < {a} < 4", "'a' in table", f"not {a}"])
+        return self.random.choice(
+            [
+                f"{a} > {b}",
+                f"{a} % 2 == 0",
+                f"len(items) > {a}",
+                f"0 < {a} < 4",
+                "'a' in table",
+                f"not {a}",
+                "ratio > 1.0",
+                "flag",
+                "flag is None",
+                "twin is items",
+                "hasattr(box, 'b')",
+                "isinstance(box, Crate)",
+                "x.shape[0] > 3",
+                "pick is doubled",
+                "SETTING > 1",
+                "box == box.other",
+                "next(reversed(table)) == 'a'",
+            ]
+        )
 
     def tensor(self):
         return self.random.choice(["{} = {}", "{} = {}", "{} = ({}).detach().clone()"]).format(self.pick(TENSORS), self.value())
@@ -117,6 +141,112 @@ class Program:
 
     def text(self):
         return f"log.append(f'{{{self.pick(NUMBERS)}}} {{len(items)}} {{sorted(table)}}')"
+
+    def world(self):
+        """Reads or changes something that another call may find changed."""
+        a, m = self.pick(TENSORS), self.pick(NUMBERS)
+        return self.random.choice(
+            [
+                f"{a} = pick({a})",
+                f"{a} = {a} * box.a",
+                f"{m} = box.scale % 5",
+                f"{m} = getattr(box, 'b', 4)",
+                f"{a} = {a} + ratio",
+                f"{m} = int(ratio > 1.5) + {m} % 3",
+                "twin.append(1)",
+                f"{m} = len(twin) % 5",
+                f"{m} = sum(n for n in twin if type(n) is int) % 5",
+                f"{m} = SETTING % 5",
+                f"{m} = WORLD.get('w', 3)",
+                f"{m} = WORLD['v'] % 5 if 'v' in WORLD else 1",
+                f"{m} = int(table is WORLD) + len(WORLD) % 3",
+                "WORLD['n'] = len(WORLD) % 3",
+                f"box.a = {m} % 3 + 1",
+                "box.count = getattr(box, 'count', 0) + 1",
+                f"{m} = next(source, 2) % 5",
+                "log.append(list(table)[:2])",
+                "log.append([type(v).__name__ for v in (flag, box, n)])",
+                f"{m} = box.method({m}) % 5",
+                f"{a} = {a} if flag is None else {a} - 1",
+                "log.append(x.dtype == torch.float64)",
+                "log.append((x.dim(), x.shape[0], x.requires_grad))",
+                "log.append(pick.__name__)",
+                f"{m} = len(SEEN) % 4",
+                "log.append('z' in SEEN)",
+            ]
+        )
+
+    def python(self):
+        """Values and containers of Python alone."""
+        m, k = self.pick(NUMBERS), self.pick(NUMBERS)
+        return self.random.choice(
+            [
+                f"log.append(sorted({{{m}, {k}, 1}} | {{2}}))",
+                f"log.append([*range({m} % 4), *'ab'][-1])",
+                f"log.append({{i: i * {m} for i in range(3)}})",
+                f"{m} = max([{m}, {k}], key=lambda v: -v)",
+                f"log.append('{{}}-{{:>3}}'.format({m}, {k}))",
+                f"log.append(divmod({m} + 7, {k} % 3 + 1))",
+                f"log.append(list(zip(range({m} % 3), 'abc', strict=False)))",
+                f"{m} = functools.reduce(lambda p, q: p + q, [1, {k}], 0) % 5",
+                f"stack = Stack([{m}]); stack.push({k}); {m} = stack.total() % 5",
+                f"log.append(Pair({m}, {k}).swapped())",
+                f"log.append((lambda *p, **q: (len(p), sorted(q)))({m}, u={k}))",
+                f"first, *rest = [{m}, {k}, 3]; log.append(rest)",
+                f"log.append(collections.Counter([{m}, {k}, {m}]).most_common(1))",
+                f"log.append(list(itertools.accumulate([1, {m}, {k}])))",
+                f"log.append(str({m}).rjust(2, '0') + repr(({k}, 'q')))",
+                f"del log[{m} % 2 :: 3]",
+                f"log.append(collections.OrderedDict(a={m}, b=2) == collections.OrderedDict(b=2, a={m}))",
+                f"log[:1] = [{m}]",
+                f"log.append(Key({m} % 2) in {{Key(0): 1}})",
+                f"match {m}:\n    case 0 | 1:\n        log.append('small')\n    case int(v) if v > 2:\n        log.append(v)",
+            ]
+        )
+
+    def generator(self, depth, inside):
+        """A generator that is made here and consumed here."""
+        name, m = self.fresh("g"), self.pick(NUMBERS)
+        steps = [line for line in self.block(0, frozenset()) if isinstance(line, str) and "return" not in line]
+        declared = "nonlocal x, y, z, n, m, k, items, table"
+        body = [declared, ("try:", [*steps, f"got = yield {m}", "log.append(got)", f"yield {m} + 1"]), ("finally:", ["log.append('end')"])]
+        uses = [
+            f"log.append(list({name}()))",
+            f"held = {name}(); log.append(next(held)); log.append(held.send(5)); held.close()",
+            f"log.append(sum({name}()) % 7)",
+            f"for step in {name}():\n    if step > 2:\n        break",
+            f"log.extend({name}())",
+        ]
+        return [(f"def {name}():", body), self.random.choice(uses)]
+
+    def failure(self, depth, inside):
+        """Something that raises, and what is done about it."""
+        wrong = self.random.choice(
+            [
+                "table['missing']",
+                "items[99]",
+                "1 // (k - k)",
+                "box.absent",
+                "int('q')",
+                "log.append(1, 2)",
+                "raise Stopped(n) from KeyError(m)",
+                "assert k < 0, 'negative'",
+                "first, second = [1]",
+                "undefined",
+                "next(iter(()))",
+                "None + 1",
+            ]
+        )
+        body = [*self.block(depth, inside)[:1], wrong]
+        said = "log.append((type(error).__name__, str(error), type(error.__context__).__name__, type(error.__cause__).__name__))"
+        handler = [said, *self.block(depth, inside)[:1]]
+        if self.random.random() < 0.3:
+            handler.append(("try:", ["raise KeyError('again')"]))
+            handler.append(("except KeyError as second:", ["log.append(second.__context__ is error)"]))
+        parts = [("try:", body), ("except Exception as error:", handler)]
+        if self.random.random() < 0.3:
+            parts.append(("finally:", ["log.append('done')"]))
+        return parts
 
     def rare(self):
         a = self.pick(TENSORS)
@@ -174,6 +304,58 @@ class Stopped(Exception):
     """The one exception that programs raise."""
 
 
+class Box:
+    """An object whose attributes, and whose class, differ from call to call."""
+
+    scale = 1
+
+    def __init__(self, **held):
+        self.__dict__.update(held)
+
+    def method(self, n):
+        return n + self.scale
+
+
+class Crate(Box):
+    def method(self, n):
+        return n * 2
+
+
+class Stack(list):
+    def push(self, item):
+        self.append(item)
+
+    def total(self):
+        return sum(self)
+
+
+class Key:
+    def __init__(self, n):
+        self.n = n
+
+    def __hash__(self):
+        return hash(self.n)
+
+    def __eq__(self, other):
+        return self.n == other.n
+
+
+class Pair(tuple):
+    def __new__(cls, left, right):
+        return super().__new__(cls, (left, right))
+
+    def swapped(self):
+        return tuple(reversed(self))
+
+
+def doubled(x):
+    return x * 2
+
+
+def lowered(x):
+    return x - 1
+
+
 class Noted:
     """A context that says what it saw."""
 
@@ -201,10 +383,10 @@ def render(tree, depth=1):
     return lines
 
 
-FRAME = """def program(x, n, items, table):
+FRAME = """def program(x, n, items, table, box, pick, ratio, twin, flag, source):
     y, z, m, k, log = x + 1, x * 2, 2, 3, []
 {}
-    return x, y, z, n, m, k, items, table, log
+    return x, y, z, n, m, k, items, table, log, dict(WORLD)
 """
 
 
@@ -215,15 +397,70 @@ def generate(seed):
     return program.block(3, frozenset()) + program.block(2, frozenset())
 
 
-def inputs(length, n, wants):
-    return torch.randn(length, requires_grad=wants).clone(), n, [torch.ones(length)], {"a": 1}
+def inputs(space, length=3, n=2, **changed):
+    """The arguments of a call, and the world around it: what `changed` names differs from the first call."""
+    space["SETTING"] = changed.get("setting", 1)
+    space["WORLD"].clear()
+    space["WORLD"].update(changed.get("world", {"w": 2, "v": 1}))
+    space["SEEN"].clear()
+    space["SEEN"].update(changed.get("seen", {"z"}))
+    scale = changed.get("scale", 1)
+    if Box.scale != scale:
+        Box.scale = scale
+    x = torch.randn(length, requires_grad=changed.get("grad", False), dtype=changed.get("dtype", torch.float32)).clone()
+    items = [torch.ones(length, dtype=x.dtype) for _ in range(changed.get("count", 1))]
+    box = changed.get("kind", Box)(**{"a": 2, "other": 0, **changed.get("held", {})})
+    if changed.get("own"):
+        box.other = box
+    twin = items if changed.get("alias") else [1, 2]
+    table = dict(changed.get("table", {"a": 1}))
+    pick = changed.get("pick", doubled)
+    return x, n, items, table, box, pick, changed.get("ratio", 0.5), twin, changed.get("flag"), iter(changed.get("source", [3, 1]))
+
+
+# What the calls of a session change, one thing each.
+CHANGES = (
+    {},
+    {"length": 4},
+    {"n": 5},
+    {"n": 0, "grad": True},
+    {"setting": 2},
+    {"world": {"v": 4}},
+    {"world": {"w": 2}},
+    {"world": {"w": 2, "v": 1, "u": 0}},
+    {"seen": set()},
+    {"scale": 3},
+    {"dtype": torch.float64},
+    {"count": 3},
+    {"kind": Crate},
+    {"held": {"b": 7}},
+    {"held": {"a": 3}},
+    {"own": True},
+    {"alias": True},
+    {"table": {"a": 1, "b": 2}},
+    {"table": {"b": 2, "a": 1}},
+    {"table": {"a": 2, "t": torch.zeros(3)}},
+    {"pick": lowered},
+    {"ratio": 1.25},
+    {"ratio": 2.0},
+    {"flag": True},
+    {"flag": False},
+    {"flag": 1},
+    {"source": []},
+    {"source": [4]},
+    {"n": 2.0},
+)
 
 
 def as_case(tree, name):
-    space = {"torch": torch, "Stopped": Stopped, "Noted": Noted, "__name__": __name__}
+    space = {"torch": torch, "Stopped": Stopped, "Noted": Noted, "Box": Box, "Crate": Crate, "Stack": Stack, "Key": Key, "Pair": Pair}
+    space |= {"functools": functools, "itertools": itertools, "collections": collections, "doubled": doubled, "__name__": __name__}
+    space |= {"SETTING": 1, "WORLD": {}, "SEEN": set()}
     text = FRAME.format("\n".join(render(tree) or ["    pass"]))
     exec(compile(text, f"<{name}>", "exec"), space)
-    makers = (lambda: inputs(3, 2, False), lambda: inputs(4, 2, False), lambda: inputs(3, 5, False), lambda: inputs(3, 0, True))
+    # The changes that a program is tried with are drawn by its name, so that a session stays short.
+    drawn = random.Random(name).sample(CHANGES[1:], 6)
+    makers = tuple(functools.partial(inputs, space, **change) for change in ({}, *drawn))
     return text, Case(name, space["program"], makers, (), Message.EXACT, Reuse.FREE)
 
 
@@ -272,16 +509,33 @@ def shorten(tree, name, compiler, parting):
             return tree
 
 
+def missed(kind, compiler, seeds):
+    """How many programs it takes to notice that guards of a kind are left out; the exit code says whether it was noticed."""
+    compiler.package._native.drop_guards(kind)
+    for start in range(0, len(seeds), 50):
+        some = seeds[start : start + 50]
+        asked = [functools.partial(judge, generate(seed), f"random {seed}", compiler) for seed in some]
+        for seed, (parting, death) in zip(some, isolation.together(asked, TIME_LIMIT), strict=True):
+            if parting or death:
+                print(f"{kind}: noticed by program {seed - seeds[0] + 1}: {(parting or death)[:200]}")
+                return 0
+    print(f"{kind}: not noticed by {len(seeds)} programs")
+    return 1
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--compiler", choices=harness.COMPILERS, default="pyrite")
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--drop", help="leave out the guards of this kind and stop at the first program that differs")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     isolation.prepare()
     compiler = harness.COMPILERS[options.compiler]()
+    if options.drop:
+        return missed(options.drop, compiler, range(options.seed, options.seed + options.count))
     seeds = range(options.seed, options.seed + options.count)
     asked = [(generate(seed), f"random {seed}", compiler) for seed in seeds]
     answers = isolation.together([functools.partial(judge, *one) for one in asked], TIME_LIMIT)

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -104,9 +105,31 @@ def test_a_hostile_program_runs_as_without_capture(programs, name):
     assert programs[name] is None
 
 
+RANDOM_PROGRAMS = os.environ.get("PYRITE_CAPTURE_PROGRAMS", "150")
+# Which kinds of guards are left out to see whether it is noticed: all of them only where many programs are run.
+DROPPED = ["is", "class", "equal", "length", "keys", "code", "tensor", "lacks", "nothing", "something", "unchanged", "same", "differs", "compares"]
+
+
+@needs_capture
+@pytest.mark.parametrize("kind", DROPPED if int(RANDOM_PROGRAMS) > 1000 else DROPPED[2:5])
+def test_a_kind_of_guard_that_is_left_out_is_noticed(kind):
+    command = [sys.executable, "-m", "capture.random_programs", "--drop", kind, "--count", "10000"]
+    done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@needs_capture
+def test_every_kind_of_guard_can_be_left_out():
+    from pyrite import _native
+
+    assert sorted(_native.drop_guards(None)) == sorted(DROPPED)
+    with pytest.raises(ValueError, match="there is no guard of that kind"):
+        _native.drop_guards("nonsense")
+
+
 @needs_capture
 def test_random_programs_run_as_without_capture():
-    command = [sys.executable, "-m", "capture.random_programs", "--compiler", "pyrite", "--count", "100"]
+    command = [sys.executable, "-m", "capture.random_programs", "--compiler", "pyrite", "--count", RANDOM_PROGRAMS]
     done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
 

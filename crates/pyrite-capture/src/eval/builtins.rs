@@ -14,7 +14,7 @@ use crate::value::{DictValue, Iterate, PartialValue, Strictness, TupleValue, Val
 const PURE_MODULES: [&str; 5] = ["math.", "operator.", "cmath.", "string.", "numbers."];
 
 /// Functions and classes that compute and do nothing else, when their arguments are plain.
-const PURE: [&str; 45] = [
+const PURE: [&str; 44] = [
     "builtins.abs",
     "builtins.ascii",
     "builtins.bin",
@@ -43,7 +43,6 @@ const PURE: [&str; 45] = [
     "builtins.str.maketrans",
     "inspect.isclass",
     "sys.intern",
-    "sys.getrecursionlimit",
     "torch.device",
     "torch.dtype",
     "torch.finfo",
@@ -82,7 +81,8 @@ const ANSWERS: [(&str, bool); 9] = [
 ];
 
 /// Functions without arguments that say what the state of torch is. What they say is guarded.
-const QUESTIONS: [&str; 20] = [
+const QUESTIONS: [&str; 21] = [
+    "sys.getrecursionlimit",
     "torch.jit.is_tracing",
     "torch._C._get_tracing_state",
     "torch._C._is_tracing",
@@ -461,7 +461,7 @@ impl Evaluator<'_, '_> {
         let first_free = frame.slots.len() - frame.code.free.len();
         let cell = frame.code.free.iter().position(|name| &**name == "__class__");
         let cell = cell.and_then(|index| frame.slots[first_free + index].clone());
-        let receiver = frame.slots.first().cloned().flatten();
+        let receiver = frame.slots.first().cloned().flatten().filter(|_| frame.code.positional > 0);
         let (Some(cell), Some(receiver)) = (cell, receiver) else {
             return Err(self.raise("RuntimeError", "super(): no arguments"));
         };

@@ -29,6 +29,12 @@ impl Evaluator<'_, '_> {
                 let referent = self.read_referent(*object, source)?;
                 self.admit(&referent)
             }
+            // A context manager of torch as a decorator.
+            Value::Context(_) if args.len() == 1 && kwargs.is_empty() => {
+                args.insert(0, function.clone());
+                let made = self.call_polyfill("decorated", args, kwargs)?;
+                made.ok_or_else(|| self.stop("a context manager as a decorator"))
+            }
             Value::Weak(referent) if args.is_empty() && kwargs.is_empty() => Ok((**referent).clone()),
             Value::Known(object, _) => self.call_known(*object, args, kwargs),
             Value::Instance(instance) => self.call_instance(function, &instance.clone(), args, kwargs),

@@ -165,6 +165,12 @@ impl Evaluator<'_, '_> {
                 if a == b {
                     return Ok(true);
                 }
+                // A method that was bound here is nobody else's.
+                if let (Value::Method(_), Value::Method(_)) = (left, right)
+                    && [a, b].iter().any(|one| !self.known.values().any(|known| known.identity() == Some(*one)))
+                {
+                    return Ok(false);
+                }
                 if let (Value::Method(_) | Value::Function(_), Value::Method(_) | Value::Function(_)) = (left, right) {
                     return Err(self.stop("the identity of two functions"));
                 }
@@ -511,6 +517,9 @@ impl Evaluator<'_, '_> {
         }
         if let Some(object) = self.plain_guarded(value)? {
             return self.host.operator(name, &[object]).map(|o| Value::Known(o, None)).map_err(|r| self.raised(r));
+        }
+        if let Some(method) = self.overridden(value, &format!("__{name}__"))? {
+            return self.call(&method, Vec::new(), Vec::new());
         }
         if let Value::Instance(instance) = value {
             let method = format!("__{name}__");

@@ -149,7 +149,8 @@ impl Evaluator<'_, '_> {
             let hash = self.call(&method, Vec::new(), Vec::new())?;
             return match &hash {
                 Value::Known(hash, _) if self.host.kind(*hash) == Kind::Int => Ok(Some(*hash)),
-                _ => Err(self.stop("a hash that is not known")),
+                Value::Symbol(_) | Value::Number(_) => Err(self.stop("a hash that is not known")),
+                _ => Err(self.raise("TypeError", "__hash__ method should return an integer")),
             };
         }
         let Some(object) = self.plain_guarded(value)? else { return Ok(None) };

@@ -544,8 +544,8 @@ impl Evaluator<'_, '_> {
         let mut kwargs = Vec::new();
         args.extend(self.recipes_of(kitchen, &given[..code.positional])?);
         let mut place = code.positional;
-        for slot in place..place + code.keyword_only {
-            kwargs.push((code.locals[slot].clone(), self.recipe(kitchen, &given[slot])?));
+        for (name, value) in code.locals.iter().zip(&given).skip(place).take(code.keyword_only) {
+            kwargs.push((name.clone(), self.recipe(kitchen, value)?));
         }
         place += code.keyword_only;
         if code.flags & crate::code::VARARGS != 0 {

@@ -558,10 +558,7 @@ impl Evaluator<'_, '_> {
         if let Value::Tuple(_) | Value::List(_) = value {
             return Ok(value.clone());
         }
-        let class = match self.class_of(value) {
-            Ok(Value::Known(class, _)) => class,
-            _ => return self.iterator(value),
-        };
+        let Ok(Value::Known(class, _)) = self.class_of(value) else { return self.iterator(value) };
         if self.class_item(class, "__iter__").is_none() && self.class_item(class, "__getitem__").is_none() {
             let message = format!("cannot unpack non-iterable {} object", self.short_name(class));
             return Err(self.raise("TypeError", &message));

@@ -153,7 +153,8 @@ pub fn give_back(mut found: Found) {
 
 impl Walk {
     /// The walk of a plan's guards and of the further sources it needs.
-    pub fn new(py: Python<'_>, guards: Vec<Guard>, sources: &[Rc<Source>]) -> PyResult<Self> {
+    pub fn new(py: Python<'_>, mut guards: Vec<Guard>, sources: &[Rc<Source>]) -> PyResult<Self> {
+        guards.retain(|guard| !super::rules::is_dropped(&guard.check));
         let mut walk = Self {
             nodes: Vec::new(),
             relations: Vec::new(),

@@ -26,5 +26,5 @@ pub use functions::reassembled;
 pub use hook::{Compiler, captures, install, skip_code};
 pub use host::{dtype_name, format_name};
 pub use records::Captured;
-pub use rules::{allow_function, allowed_function, skip_files};
+pub use rules::{allow_function, allowed_function, drop_guards, skip_files};
 pub use store::forget_captures;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use parking_lot::RwLock;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyrite_capture::Check;
 use rustc_hash::FxHashMap;
 
 #[derive(Default)]
@@ -50,4 +52,26 @@ pub fn skip_files(prefix: String) {
 /// Whether the user has said that code of a file is not followed.
 pub fn is_skipped(file: &str) -> bool {
     RULES.read().as_ref().is_some_and(|rules| rules.skipped.iter().any(|prefix| file.starts_with(&**prefix)))
+}
+
+/// The kind of guards that are left out, for tests of the tests.
+static DROPPED: RwLock<Option<&'static str>> = RwLock::new(None);
+
+/// Leaves all guards of a kind out of what is captured from now on, so that a test can show that it would notice; `None`
+/// puts them back. Returns the kinds.
+#[pyfunction]
+#[pyo3(signature = (kind))]
+pub fn drop_guards(kind: Option<&str>) -> PyResult<Vec<&'static str>> {
+    let known = kind.map(|kind| Check::KINDS.into_iter().find(|known| *known == kind));
+    if known == Some(None) {
+        let kinds = Check::KINDS.join(", ");
+        return Err(PyValueError::new_err(format!("there is no guard of that kind; there are {kinds}")));
+    }
+    *DROPPED.write() = known.flatten();
+    Ok(Check::KINDS.to_vec())
+}
+
+/// Whether a guard is left out.
+pub fn is_dropped(check: &Check) -> bool {
+    DROPPED.read().is_some_and(|kind| kind == check.kind())
 }
