@@ -13,11 +13,14 @@ guards of a kind are left out, and the count of programs until one differs is pr
 
 import argparse
 import collections
+import contextlib
 import functools
 import itertools
 import logging
+import os
 import random
 import re
+import signal
 import sys
 import warnings
 
@@ -28,6 +31,8 @@ from capture.cases import Case, Message, Reuse
 TENSORS = ["x", "y", "z"]
 NUMBERS = ["n", "m", "k"]
 TIME_LIMIT = 30
+# A program whose loop never ends for want of a guard is noticed, too.
+SHORT_LIMIT = 3
 
 
 class Program:
@@ -511,14 +516,22 @@ def shorten(tree, name, compiler, parting):
 
 def missed(kind, compiler, seeds):
     """How many programs it takes to notice that guards of a kind are left out; the exit code says whether it was noticed."""
+    # What the children need is imported once.
+    compiler.reset()
     compiler.package._native.drop_guards(kind)
     for start in range(0, len(seeds), 50):
         some = seeds[start : start + 50]
-        asked = [functools.partial(judge, generate(seed), f"random {seed}", compiler) for seed in some]
-        for seed, (parting, death) in zip(some, isolation.together(asked, TIME_LIMIT), strict=True):
-            if parting or death:
-                print(f"{kind}: noticed by program {seed - seeds[0] + 1}: {(parting or death)[:200]}")
+        child = isolation.Fork([functools.partial(judge, generate(seed), f"random {seed}", compiler) for seed in some])
+        for seed in some:
+            told, death = child.answer(SHORT_LIMIT)
+            parting, failure = told or (None, death)
+            if parting or failure:
+                with contextlib.suppress(ProcessLookupError, TypeError):
+                    os.kill(child.child, signal.SIGKILL)
+                child.end()
+                print(f"{kind}: noticed by program {seed - seeds[0] + 1}: {(parting or failure)[:200]}")
                 return 0
+        child.end()
     print(f"{kind}: not noticed by {len(seeds)} programs")
     return 1
 
