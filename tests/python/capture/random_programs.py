@@ -462,7 +462,8 @@ def as_case(tree, name):
     space |= {"functools": functools, "itertools": itertools, "collections": collections, "doubled": doubled, "__name__": __name__}
     space |= {"SETTING": 1, "WORLD": {}, "SEEN": set()}
     text = FRAME.format("\n".join(render(tree) or ["    pass"]))
-    exec(compile(text, f"<{name}>", "exec"), space)
+    # Code of other files without a name is taken for a library's, and runs plain.
+    exec(compile(text, f"<string> {name}", "exec"), space)
     # The changes that a program is tried with are drawn by its name, so that a session stays short.
     drawn = random.Random(name).sample(CHANGES[1:], 6)
     makers = tuple(functools.partial(inputs, space, **change) for change in ({}, *drawn))

@@ -111,7 +111,7 @@ DROPPED = ["is", "class", "equal", "length", "keys", "code", "tensor", "lacks", 
 
 
 @needs_capture
-@pytest.mark.parametrize("kind", DROPPED if int(RANDOM_PROGRAMS) > 1000 else ["length"])
+@pytest.mark.parametrize("kind", DROPPED if int(RANDOM_PROGRAMS) > 1000 else ["equal", "length", "keys"])
 def test_a_kind_of_guard_that_is_left_out_is_noticed(kind):
     command = [sys.executable, "-m", "capture.random_programs", "--drop", kind, "--count", "10000"]
     done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, timeout=900)
@@ -125,6 +125,21 @@ def test_every_kind_of_guard_can_be_left_out():
     assert sorted(_native.drop_guards(None)) == sorted(DROPPED)
     with pytest.raises(ValueError, match="there is no guard of that kind"):
         _native.drop_guards("nonsense")
+
+
+@needs_capture
+@pytest.mark.usefixtures("one_thread")
+def test_random_programs_are_captured():
+    compiler = harness.Pyrite()
+    plain = []
+    for seed in range(20):
+        _, case = random_programs.as_case(random_programs.generate(seed), f"random {seed}")
+        compiler.reset()
+        compiler.graphs = 0
+        harness.run(case, compiler.compile(case.function))
+        if not compiler.graphs:
+            plain.append(seed)
+    assert len(plain) < 4, plain
 
 
 @needs_capture
