@@ -526,7 +526,7 @@ pub const OPS: &[OpDef] = &[
     plain_pointwise(
         "aten::xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
         "`x·ln y`, zero where x is.",
-        to_float,
+        to_real_float,
         |c| real(c, xlogy),
         COMPARABLE,
     )
@@ -535,7 +535,7 @@ pub const OPS: &[OpDef] = &[
     plain_pointwise(
         "aten::xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor",
         "`x·ln y`, zero where x is.",
-        to_float,
+        to_real_float,
         |c| real(c, xlogy),
         WITH_NUMBER,
     )
@@ -544,7 +544,7 @@ pub const OPS: &[OpDef] = &[
     plain_pointwise(
         "aten::xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor",
         "`x·ln y`, zero where x is.",
-        to_float,
+        to_real_float,
         |c| real(c, xlogy),
         &["2, f32[3, 4]", "2.5, i64[4]", "2.5, f64[4]{0.2..3}"],
     )
@@ -669,6 +669,14 @@ fn to_step(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
         invalid!("heaviside wants two real tensors of one type, not {} and {}", x.dtype, values.dtype);
     }
     to_same(args)
+}
+
+/// As `to_float`, for operators without complex numbers.
+fn to_real_float(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
+    if operand_dtype(&operands(args)).is_complex() {
+        invalid!("{} is not defined for complex numbers", args.schema.name);
+    }
+    to_float(args)
 }
 
 fn to_complex(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {

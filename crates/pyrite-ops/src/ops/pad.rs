@@ -214,6 +214,9 @@ const fn padding(schema: &'static str, doc: &'static str, samples: &'static [&'s
         doc,
         |a| {
             let x = a.tensor(0)?;
+            if x.dtype == DType::Bool {
+                invalid!("{} does not pad bools; convert them to uint8", a.schema.name);
+            }
             let shape = bordered(a, x, &a.syms(1)?)?;
             let fresh = x.fresh(&shape, x.dtype);
             let stride = format_strides(Some(suggested_format(x)), &fresh)?;

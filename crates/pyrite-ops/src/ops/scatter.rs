@@ -705,6 +705,10 @@ fn scatter_infer(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     let (x, index) = (args.tensor(0)?, args.tensor(2)?);
     let dim = wrap_dim(args.int(1)?, x.rank())?;
     check_along(x, dim, index, "to write")?;
+    let reduce = args.schema.param("reduce").map(|at| args.value(at));
+    if x.dtype == DType::Bool && reduce.is_some_and(|reduce| matches!(reduce, Value::Str(kind) if &**kind == "mean")) {
+        invalid!("{} has no mean of bools; convert them to floats", args.schema.name);
+    }
     if let Some(source) = args.value(3).as_tensor() {
         if source.dtype != x.dtype {
             invalid!("{} wants a source of type {}, not {}", args.schema.name, x.dtype, source.dtype);
@@ -761,7 +765,24 @@ fn masked_infer(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     } else {
         expect_single(args, 2)?;
     }
+    if let Value::Int(number) = args.value(2)
+        && let (Some(number), Some((least, most))) = (number.as_int(), numbers_of(x.dtype))
+        && !(least..=most).contains(&number)
+    {
+        invalid!("{} cannot put {number} into a tensor of type {}", args.schema.name, x.dtype);
+    }
     Ok(x.fresh(&broadcast(&[&x.shape, &mask.shape])?, x.dtype).into())
+}
+
+/// The integers that torch converts to a type; unsigned types wrap those below zero. Nothing where it takes all of them.
+fn numbers_of(dtype: DType) -> Option<(i64, i64)> {
+    match dtype {
+        DType::U8 => Some((-i64::from(u8::MAX), u8::MAX.into())),
+        DType::I8 => Some((i8::MIN.into(), i8::MAX.into())),
+        DType::I16 => Some((i16::MIN.into(), i16::MAX.into())),
+        DType::I32 => Some((i32::MIN.into(), i32::MAX.into())),
+        _ => None,
+    }
 }
 
 /// Where a mask does not hold, in order.

@@ -93,6 +93,9 @@ fn place_dtype(a: &Args<'_, Meta>) -> Result<DType, OpError> {
 
 fn search_meta(a: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     let (rows, values) = (a.tensor(0)?, operand(a, 1)?);
+    if rows.dtype == DType::Bool || rows.dtype.is_complex() || values.dtype.is_complex() {
+        invalid!("searchsorted wants real numbers, not {} among {}", values.dtype, rows.dtype);
+    }
     match (a.opt_str(4)?, a.bool(3)?) {
         (Some("left"), true) => invalid!("searchsorted got `right` and a side of 'left'"),
         (None | Some("left" | "right"), _) => {}
