@@ -276,5 +276,25 @@ def _weight_norm_backward(gradient, v, g, norms, dim):
     return (g / norms) * (gradient - v * (along / norms)), along
 
 
+def _embedding_bag_backward(
+    gradient, indices, offsets, offset2bag, bag_size, maximum_indices, num_weights, scale_grad_by_freq, mode, sparse, per_sample_weights, padding_idx=-1
+):
+    """The gradient of the table that bags of rows were taken from."""
+    if sparse or scale_grad_by_freq or mode not in (0, 1):
+        return NotImplemented
+    bags = torch.searchsorted(offsets, torch.arange(indices.shape[0], dtype=offsets.dtype), right=True) - 1
+    rows = gradient.index_select(0, bags)
+    if mode == 1:
+        rows = rows / bag_size.index_select(0, bags)[:, None].to(rows.dtype)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights[:, None]
+    if padding_idx >= 0:
+        rows = rows.masked_fill((indices == padding_idx)[:, None], 0.0)
+    return gradient.new_zeros((num_weights, gradient.shape[1])).index_add(0, indices, rows)
+
+
 # Decompositions that torch does not have.
-_OWN = {torch.ops.aten._weight_norm_interface_backward.default: _weight_norm_backward}
+_OWN = {
+    torch.ops.aten._embedding_bag_backward.default: _embedding_bag_backward,
+    torch.ops.aten._weight_norm_interface_backward.default: _weight_norm_backward,
+}

@@ -202,8 +202,8 @@ class Decoder(nn.Module):
         self.q, self.k, self.v = nn.Linear(width, width, bias=False), nn.Linear(width, kept * self.size, bias=False), nn.Linear(width, kept * self.size, bias=False)
         self.out, self.gate, self.up, self.down = (nn.Linear(a, b, bias=False) for a, b in ((width, width), (width, 32), (width, 32), (32, width)))
         self.norms = nn.ModuleList(nn.RMSNorm(width) for _ in range(3))
-        self.register_buffer("keys", torch.zeros(2, kept, room, self.size))
-        self.register_buffer("values", torch.zeros(2, kept, room, self.size))
+        self.register_buffer("keys", torch.zeros(4, kept, room, self.size))
+        self.register_buffer("values", torch.zeros(4, kept, room, self.size))
 
     def turned(self, x, start):
         angles = torch.arange(start, start + x.shape[-2])[:, None] * 10 ** (-torch.arange(0, self.size, 2) / self.size)
