@@ -23,6 +23,7 @@ class functional:
 class functional_only:
     "torch.nn.functional torch._C._nn"
 
+    def logsigmoid(input): return aten.log_sigmoid(input)
     def silu(input, inplace=False): return aten.silu_(input) if inplace else aten.silu(input)
     def mish(input, inplace=False): return aten.mish_(input) if inplace else aten.mish(input)
     def hardswish(input, inplace=False): return aten.hardswish_(input) if inplace else aten.hardswish(input)

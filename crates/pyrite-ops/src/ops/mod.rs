@@ -26,6 +26,7 @@ mod pad;
 mod pool;
 mod random;
 mod reduce;
+mod renamed;
 mod scan;
 mod scatter;
 mod softmax;
@@ -70,6 +71,7 @@ pub const TABLES: &[&[OpDef]] = &[
     reduce::EXTREMES,
     reduce::MOMENTS,
     reduce::NORMS,
+    renamed::OPS,
     scan::OPS,
     scatter::OPS,
     softmax::OPS,
