@@ -86,3 +86,30 @@ def test_an_assertion_about_a_size_from_data_holds_where_it_does():
         compiled = torch.compile(places, backend="pyrite", fullgraph=True)
         torch.testing.assert_close(compiled(x), places(x))
     torch.testing.assert_close(pyrite.compile(places)(x), places(x))
+
+
+def test_functions_of_torchs_own_modules_are_captured():
+    """`torch._VF` computes its attributes by its class."""
+    x = torch.randn(3, 4)
+    for function in (lambda x: torch.tensordot(x, x, dims=([1], [1])), lambda x: torch.functional.einsum("ij,kj->ik", x, x)):
+        explained = pyrite.explain(function)(x)
+        assert explained.graph_break_count == 0, explained.break_reasons
+        torch.testing.assert_close(pyrite.compile(function)(x), function(x))
+
+
+def test_a_bool_of_two_tensors_is_a_bool():
+    def compared(x, y):
+        return torch.allclose(x, y), torch.equal(x, x), x + 1
+
+    x, y = torch.zeros(3), torch.ones(3)
+    assert pyrite.compile(compared)(x, y)[:2] == (False, True)
+
+
+def test_statistics_of_instance_norm_move_once():
+    found = []
+    for way in (lambda module: module, pyrite.compile):
+        module = torch.nn.InstanceNorm1d(3, affine=True, track_running_stats=True)
+        x = torch.arange(36.0).reshape(2, 3, 6)
+        found.append((way(module)(x), module.running_mean, module.running_var))
+    for have, want in zip(found[1], found[0]):
+        torch.testing.assert_close(have, want)

@@ -335,8 +335,10 @@ impl Evaluator<'_, '_> {
         if !computed && let Some(found) = self.read_instance_item(module, &source, name) {
             return self.admit(&found);
         }
-        // A module may compute what it lacks.
-        if !computed && self.read_instance_item(module, &source, &"__getattr__".into()).is_none() {
+        // A module may compute what it lacks, and so may its class, as that of torch._VF does.
+        let computes = self.class_item(class, "__getattr__").is_some()
+            || self.read_instance_item(module, &source, &"__getattr__".into()).is_some();
+        if !computed && !computes {
             return match self.class_item(class, name) {
                 Some(_) => {
                     let found = self.read_attribute(module, &source, name)?;
