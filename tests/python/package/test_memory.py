@@ -118,6 +118,14 @@ def test_a_place_outside_of_the_view_that_it_is_asked_of_has_no_gradient():
     assert torch.equal(*found)
 
 
+@ways
+def test_an_empty_result_can_be_resized(compiled):
+    result = compiled(lambda x: x[:0] * 2)(torch.ones(4, 3))
+    assert result.shape == (0, 3)
+    result.resize_(2, 3).fill_(1.0)
+    assert result.sum() == 6
+
+
 def test_memory_that_is_not_aligned_is_taken_in():
     program = package.compile(lambda x: (x * x).sum())
     memory = numpy.zeros(64, dtype=numpy.uint8)

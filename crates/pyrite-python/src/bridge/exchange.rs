@@ -9,7 +9,7 @@ use std::ffi::c_void;
 use pyo3::exceptions::{PyImportError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyCapsule, PyDict};
 use pyrite_tensor::{DType, Layout, Tensor};
 use rustc_hash::FxHashMap;
 
@@ -87,13 +87,15 @@ fn to_object(py: Python<'_>) -> PyResult<ToObject> {
 
 /// A torch tensor over the tensor's memory. It is no view and has no history.
 pub fn to_torch<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+    if tensor.numel() == 0 {
+        return empty(py, tensor);
+    }
     let make = to_object(py)?;
     let (code, bits) = kind(tensor.dtype());
     let (shape, strides) = (tensor.shape().to_vec(), tensor.stride().to_vec());
     let offset = tensor.layout().offset as usize * tensor.dtype().size();
-    let empty = tensor.numel() == 0;
     let array = Array {
-        data: if empty { std::ptr::null_mut() } else { tensor.storage().as_mut_ptr().wrapping_add(offset).cast() },
+        data: tensor.storage().as_mut_ptr().wrapping_add(offset).cast(),
         device_type: 1,
         device_id: 0,
         rank: shape.len() as i32,
@@ -119,6 +121,15 @@ pub fn to_torch<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, Py
     }
     // SAFETY: the function returns a new reference.
     Ok(unsafe { Bound::from_owned_ptr(py, object.cast()) })
+}
+
+/// A torch tensor without elements. Its memory is torch's, so that it can be resized as users do with empty tensors.
+fn empty<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+    let torch = py.import("torch")?;
+    let named = PyDict::new(py);
+    named.set_item("dtype", torch.getattr(tensor.dtype().torch_name())?)?;
+    named.set_item("device", "cpu")?;
+    torch.call_method("empty_strided", (tensor.shape().to_vec(), tensor.stride().to_vec()), Some(&named))
 }
 
 /// Torch's storages of Pyrite's storages that several results lie in, or that a result does not begin at the beginning of.
