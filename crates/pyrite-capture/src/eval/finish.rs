@@ -425,7 +425,9 @@ impl Evaluator<'_, '_> {
                 return Ok(made);
             }
             Value::Iterator(iterator) => {
+                // Over a break it would be held longer than by the frame: what it does at its end would come late.
                 if let Iterate::Generator(Some(frame)) = &*iterator.state.borrow()
+                    && (self.limit.is_none() || frame.code.protected.is_empty())
                     && !frame.has_begun()
                     && !frame.code.file.ends_with("_polyfills.py")
                 {

@@ -361,3 +361,22 @@ def yields_inside_a_with(x):
 @case(lambda: (t(3),))
 def conditional_expression_in_a_comprehension(x):
     return [[x * (i + j) for j in range(i)] for i in range(3)], {i: x + i for i in range(2)}, {i % 2 for i in range(4)}
+
+
+@case(lambda: (t(3), 2))
+def ended_where_its_loop_is_left_after_a_break(x, n):
+    log = ["p", "q"]
+
+    def steps():
+        try:
+            int(x.sum().item())
+            log.append((yield n))
+            yield n + 1
+        finally:
+            log.append("end")
+
+    for step in steps():
+        if step > 2:
+            break
+    log.append("after")
+    return x * 2, log
