@@ -7,19 +7,18 @@ use clap::ValueEnum;
 use pyrite_codegen::passes;
 use pyrite_compiler::Options;
 use pyrite_compiler::aot::{Partitioner, Stages, partition_by_default, partition_by_min_cut};
-use pyrite_compiler::backend::Direction;
 use pyrite_compiler::backends::{compile_native, schedule_after};
 use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_ir::Graph;
 use pyrite_ir::print::{PrintOptions, ReproInfo, print, print_repro};
 use pyrite_passes::{Random, Table};
+use pyrite_session::Program;
+use pyrite_session::backend::node_diagnostic;
+use pyrite_session::execution::direction;
 use serde_json::json;
 
-use crate::ExitCode;
-use crate::Outcome;
-use crate::failure::Failure;
-use crate::program::Program;
-use crate::run::node_diagnostic;
+use crate::failure::{Failure, tell_notes};
+use crate::{ExitCode, Host, Outcome};
 
 /// Who chooses what the forward half keeps.
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -107,7 +106,7 @@ pub struct Compile {
     /// Who chooses what the forward half keeps for the backward half
     #[arg(long, value_enum, default_value = "min-cut")]
     partition: Partition,
-    /// How much memory may be kept for the backward half, as a part of what is kept without recomputing products
+    /// How much memory may be kept for the backward half, as a part of what is kept without recomputing matmuls
     #[arg(long, default_value_t = 1.0)]
     memory_budget: f64,
     /// Whether the native compiler draws the random numbers that an eager run draws, instead of a fast stream of its own
@@ -136,16 +135,12 @@ pub struct Compile {
 
 impl Compile {
     /// Compiles and tells.
-    pub fn run(&self) -> Outcome {
-        self.attempt().map_err(|failure| failure.told_in_json(self.json))
-    }
-
-    fn attempt(&self) -> Outcome {
+    pub fn run(&self, host: &Host) -> Outcome {
         let Some(path) = self.load_args.as_ref().or(self.file.as_ref()) else {
             let problem = Diagnostic::error(Code::new("cli::no-file"), "there is no file to compile");
             return Err(Failure::of(problem.hint("name one, or what `--save-args` wrote with `--load-args FILE`")));
         };
-        let program = Program::open(path)?;
+        let program = Program::open(path, &host.reading)?;
         if self.load_args.is_some() {
             return self.with_kept_options(&program, path)?.compile(&program, path);
         }
@@ -212,7 +207,7 @@ impl Compile {
 
     fn compile(&self, program: &Program, path: &Path) -> Outcome {
         if !self.json {
-            program.tell_notes();
+            tell_notes(program);
         }
         let partitioner: Partitioner = match self.partition {
             Partition::MinCut => partition_by_min_cut(),
@@ -225,11 +220,7 @@ impl Compile {
             Decompositions::Loops => Table::Loops,
         };
         let options = Options {
-            direction: if self.forward_only || program.is_differentiated() {
-                Direction::Forward
-            } else {
-                Direction::ForwardAndBackward
-            },
+            direction: direction(program, self.forward_only),
             memory_budget: self.memory_budget,
             random: if self.fallback_random { Random::Eager } else { Random::Stream },
             rewrites: self.rewrites,

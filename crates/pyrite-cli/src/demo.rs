@@ -1,7 +1,7 @@
 //! `pyrite demo`: what Pyrite is for, in a few seconds and without Python.
 //!
 //! Compiles an embedded transformer block and runs it beside the interpreter; then compiles it with a bug planted in a
-//! fusion, and does what `pyrite debug` and `report` do: notices, says where results part, bisects, minifies, proves. Everything goes to one folder; the last line is the path of its report.
+//! fusion, and does what `pyrite debug` and `report` do: notices, says where results diverge, bisects, minifies, proves. Everything goes to one folder; the last line is the path of its report.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -14,15 +14,14 @@ use pyrite_interp::Mode;
 use pyrite_ir::{Graph, Value};
 use pyrite_ops::registry;
 use pyrite_reader::{ReadOptions, read_text};
+use pyrite_session::{Options as SessionOptions, Session, folder};
 use pyrite_tensor::Tensor;
 use pyrite_trace::Topics;
 
-use crate::Outcome;
-use crate::debug::Debug;
 use crate::failure::Failure;
 use crate::report::Report;
-use crate::result_folder;
-use crate::tracing;
+use crate::reporter::Printer;
+use crate::{ExitCode, Host, Outcome, tracing};
 
 /// The block: attention and a feed-forward part with residuals, as Dynamo captures it.
 const BLOCK: &str = include_str!("demo/transformer_block.py");
@@ -43,12 +42,12 @@ pub struct Demo {
 
 impl Demo {
     /// Tells the story.
-    pub fn run(&self) -> Outcome {
+    pub fn run(&self, host: &Host) -> Outcome {
         if let Some(out) = &self.out {
-            result_folder::check_unused(out, out)?;
+            folder::check_unused(out, out)?;
         }
-        let folder = tracing::begin_demo(self.out.as_deref())?;
-        let file = folder.join("transformer_block.py");
+        let out = tracing::begin_demo(self.out.as_deref())?;
+        let file = out.join("transformer_block.py");
         std::fs::write(&file, BLOCK).map_err(|error| {
             let problem = Diagnostic::error(Code::new("demo::cannot-write"), "the demo cannot be written");
             Failure::of(problem.at(Location::in_file(&file)).cause(error.to_string()).hint("name a folder with --out"))
@@ -57,11 +56,13 @@ impl Demo {
         tracing::limit(Topics::parse("debug").unwrap_or(Topics::NONE));
 
         println!("\nThe same, by a compiler with a bug in one of its fusions, {WRONG}:");
-        let code = Debug::of(file, WRONG.to_owned(), folder.clone()).run()?;
-        pyrite_trace::stop()?;
+        let options =
+            SessionOptions { backend: Some(WRONG.to_owned()), out: Some(out.clone()), ..SessionOptions::default() };
+        let found = Session::open(host, &file, options, &Printer::new(false))?.run()?;
+        pyrite_trace::stop().map_err(anyhow::Error::from)?;
         println!("\nThe whole story as a page:");
-        Report::of(folder).run()?;
-        Ok(code)
+        Report::of(out).run()?;
+        Ok(if found.is_proven() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }
 

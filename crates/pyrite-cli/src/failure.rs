@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, IsTerminal};
 use std::path::PathBuf;
 
 use pyrite_diag::{Code, Colour, Diagnostic, Diagnostics, TextRenderer};
+use pyrite_session::{Program, SessionError};
 use serde_json::json;
 
 use crate::ExitCode;
@@ -52,8 +53,24 @@ impl Failure {
     }
 }
 
-impl<E: Into<anyhow::Error>> From<E> for Failure {
-    fn from(error: E) -> Self {
+impl From<SessionError> for Failure {
+    fn from(error: SessionError) -> Self {
+        match error {
+            SessionError::Input(diagnostics) => Self::Input { diagnostics, json: false },
+            SessionError::System { what, cause } => Self::Outside(anyhow::Error::new(cause).context(what)),
+            SessionError::Unwritten(error) => Self::Outside(error.into()),
+        }
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Outside(error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
         Self::Outside(error.into())
     }
 }
@@ -82,8 +99,15 @@ pub fn tell_one(diagnostic: Diagnostic) {
     tell(&diagnostics);
 }
 
+/// Says what the reader noticed.
+pub fn tell_notes(program: &Program) {
+    let mut notes = Diagnostics::new();
+    notes.extend(program.read.notes.iter().cloned());
+    tell(&notes);
+}
+
 /// Writes diagnostics to standard error, with the lines they speak of.
-pub fn tell(diagnostics: &Diagnostics) {
+fn tell(diagnostics: &Diagnostics) {
     let colour = if std::io::stderr().is_terminal() { Colour::Ansi } else { Colour::Plain };
     let files: BTreeSet<PathBuf> =
         diagnostics.iter().filter(|d| d.location.line.is_some()).filter_map(|d| d.location.file.clone()).collect();

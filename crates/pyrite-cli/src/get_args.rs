@@ -2,12 +2,11 @@
 
 use std::path::PathBuf;
 
+use pyrite_session::Program;
+use pyrite_session::outputs::{describe, line, save};
 use serde_json::json;
 
-use crate::ExitCode;
-use crate::Outcome;
-use crate::outputs::{describe, line, save};
-use crate::program::Program;
+use crate::{ExitCode, Host, Outcome};
 
 /// Load the inputs of a program and say what they are
 #[derive(clap::Args)]
@@ -27,9 +26,9 @@ pub struct GetArgs {
 
 impl GetArgs {
     /// Prints the inputs.
-    pub fn run(&self) -> Outcome {
-        let program = Program::open(&self.file).map_err(|failure| failure.told_in_json(self.json))?;
-        let inputs = program.inputs(self.seed).map_err(|failure| failure.told_in_json(self.json))?;
+    pub fn run(&self, host: &Host) -> Outcome {
+        let program = Program::open(&self.file, &host.reading)?;
+        let inputs = program.inputs(self.seed)?;
         if let Some(path) = &self.save {
             save(path, &inputs.values)?;
         }

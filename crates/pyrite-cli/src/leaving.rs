@@ -4,10 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyrite_compiler::{Backend, find};
-use pyrite_debug::{Level, Precision, ReproAfter, Switches, Tracing, WrapConfig, wrap_compiler_debug};
-
-use crate::environment;
-use crate::failure::Failure;
+use pyrite_debug::{Accuracy, Level, ReproAfter, Switches, Tracing, WrapConfig, wrap_compiler_debug};
+use pyrite_session::{SessionError, environment};
 
 /// What a failing run leaves behind
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -41,9 +39,9 @@ impl Leaving {
         &self,
         backend: Backend,
         reference: &Backend,
-        accuracy: Precision,
+        accuracy: Accuracy,
         switches: Switches,
-    ) -> Result<Backend, Failure> {
+    ) -> Result<Backend, SessionError> {
         let backend = if self.fresh_caches { without_caches(backend) } else { backend };
         let after = match &self.repro_after {
             Some(name) => ReproAfter::from_name(name),
@@ -58,11 +56,10 @@ impl Leaving {
         if after.is_none() && level.is_none() {
             return Ok(backend);
         }
-        let folder = self.debug_dir.clone().or_else(|| environment::value("PYRITE_DEBUG_DIR").map(PathBuf::from));
         let config = WrapConfig {
             after: after.unwrap_or(ReproAfter::Capture),
             level: level.unwrap_or(Level::Minified),
-            folder: folder.unwrap_or_else(|| PathBuf::from("pyrite_debug")),
+            folder: self.debug_dir.clone().unwrap_or_else(environment::debug_folder),
             only_errors_with: self.repro_filter.clone(),
             reference: reference.clone(),
             accuracy,

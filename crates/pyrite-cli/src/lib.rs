@@ -15,72 +15,46 @@ mod completions;
 mod debug;
 mod demo;
 mod doctor;
-mod environment;
 mod exit;
 mod failure;
 mod get_args;
 mod interrupt;
-mod invocation;
 mod leaving;
 mod logs;
 mod minify;
 mod numbers;
 mod ops;
-mod outputs;
-mod program;
+mod options;
 mod reference;
 mod report;
-mod result_folder;
+mod reporter;
 mod run;
 mod show;
 mod standard_input;
-mod story;
-mod suggest;
-mod supervise;
-mod switches;
-mod target;
 mod tracing;
-mod worker;
 
 use std::any::Any;
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::OnceLock;
-use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
 pub use exit::ExitCode;
 use failure::Failure;
-pub use invocation::Invocation;
-use pyrite_debug::torch::Python;
 use pyrite_diag::{Code, Diagnostic};
+use pyrite_reader::{Devices, ReadOptions};
+pub use pyrite_session::Invocation;
+use pyrite_session::{Host, Python, environment, worker};
 
-/// Where torch is, as this process was told; workers that it starts are told the same.
-static PYTHON: OnceLock<Python> = OnceLock::new();
-
-/// The Python interpreter that should have torch.
-fn python_interpreter() -> PathBuf {
-    PYTHON.get().map_or_else(|| PathBuf::from("python3"), |python| python.interpreter.clone())
-}
-
-/// The Python modules that are imported first.
-fn python_imports() -> impl Iterator<Item = String> {
-    PYTHON.get().map(|python| python.imports.clone()).unwrap_or_default().into_iter()
-}
-
-/// The arguments that this program is started with as a worker, and those that tell the worker where torch is and how
-/// programs are read.
-fn worker_arguments(own: Invocation) -> Vec<OsString> {
-    let mut arguments = own.arguments;
-    arguments.extend(program::reading_words());
-    let Some(python) = PYTHON.get() else { return arguments };
-    arguments.extend(["--python".into(), python.interpreter.clone().into_os_string()]);
-    for module in &python.imports {
-        arguments.extend(["--import".into(), module.into()]);
-    }
-    arguments
+/// Where a program's tensors are put.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Place {
+    /// On the CPU
+    #[default]
+    Cpu,
+    /// Where the file has them
+    File,
 }
 
 /// The release, the commit it was built from, and the target.
@@ -101,7 +75,7 @@ struct Cli {
     storages: Option<PathBuf>,
     /// Where programs run: on the CPU, or where the file has its tensors, which only torch's backends can do
     #[arg(long, global = true, value_enum, default_value = "cpu")]
-    device: program::Place,
+    device: Place,
     /// Leave a trace: every graph, loop nest and instruction on the way, in a folder below PYRITE_DEBUG_DIR, else
     /// pyrite_debug; `--trace=-output_code` leaves one artifact out [default: PYRITE_COMPILE_DEBUG]
     #[arg(long, global = true, value_name = "ARTIFACTS", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
@@ -125,7 +99,7 @@ enum Command {
     Bisect(bisect::Bisect),
     /// Find the smallest program that still fails
     Minify(minify::Minify),
-    /// Say, node by node, where a backend and the reference part
+    /// Say, node by node, where a backend and the reference diverge
     Analyze(analyze::Analyze),
     /// Compare two files of results, or the results of two programs
     Compare(compare::Compare),
@@ -176,6 +150,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>, own: Invocation) -> ExitCo
         Ok(words) => words,
         Err(error) => return Failure::Outside(error).report(),
     };
+    let json = words.iter().any(|word| word == "--json");
     let Cli { python, import, storages, device, trace, command } = match Cli::try_parse_from(words) {
         Ok(cli) => cli,
         Err(error) => {
@@ -188,13 +163,12 @@ pub fn run(words: impl IntoIterator<Item = OsString>, own: Invocation) -> ExitCo
         interrupt::hold();
     }
     let python = python.or_else(|| environment::value("PYRITE_PYTHON").map(PathBuf::from)).or(own.python.clone());
-    let supervisor = own.words();
-    own.remember();
-    let python = Python { imports: import, ..Python::new(python) };
-    program::set_reading(storages, device);
-    let _ = PYTHON.set(python.clone());
-    pyrite_debug::torch::register(python);
-    pyrite_debug::commanded::register(Duration::from_mins(5), Some(supervisor));
+    let devices = match device {
+        Place::Cpu => Devices::Cpu,
+        Place::File => Devices::AsWritten,
+    };
+    let reading = ReadOptions { devices, storages, ..ReadOptions::default() };
+    let host = &Host::new(own, Python { imports: import, ..Python::new(python) }, reading);
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         environment::apply()?;
         if !matches!(command, Command::Worker { .. } | Command::Supervise { .. }) {
@@ -205,31 +179,31 @@ pub fn run(words: impl IntoIterator<Item = OsString>, own: Invocation) -> ExitCo
             // Searches compile thousands of programs that nobody wants to see again.
             environment::use_cache()?;
         }
-        match command {
-            Command::Run(command) => command.run(),
-            Command::Compile(command) => command.run(),
-            Command::Show(command) => command.run(),
-            Command::Debug(command) => command.run(),
-            Command::Bisect(command) => command.run(),
-            Command::Minify(command) => command.run(),
-            Command::Analyze(command) => command.run(),
-            Command::Compare(command) => command.run(),
-            Command::GetArgs(command) => command.run(),
+        let outcome = match command {
+            Command::Run(command) => command.run(host),
+            Command::Compile(command) => command.run(host),
+            Command::Show(command) => command.run(host),
+            Command::Debug(command) => command.run(host),
+            Command::Bisect(command) => command.run(host),
+            Command::Minify(command) => command.run(host),
+            Command::Analyze(command) => command.run(host),
+            Command::Compare(command) => command.run(host),
+            Command::GetArgs(command) => command.run(host),
             Command::Report(command) => command.run(),
             Command::Reference(command) => command.run(),
             Command::Ops(command) => command.run(),
             Command::Backends(command) => command.run(),
             Command::Logs(command) => command.run(),
-            Command::Doctor(command) => command.run(),
+            Command::Doctor(command) => command.run(host),
             Command::Completions(command) => command.run(),
-            Command::Demo(command) => command.run(),
-            Command::Supervise { parent, words } => supervise::supervise(parent, &words),
+            Command::Demo(command) => command.run(host),
+            Command::Supervise { parent, words } => Ok(worker::supervise(parent, &words)?.into()),
             Command::Worker { memory_limit, parent } => {
-                // Whoever asked hears which node a worker died at.
-                let _heard = pyrite_debug::signals::install();
-                worker::serve(memory_limit, parent)
+                worker::serve(memory_limit, parent)?;
+                Ok(ExitCode::SUCCESS)
             }
-        }
+        };
+        outcome.map_err(|failure: Failure| failure.told_in_json(json))
     }));
     tracing::end();
     standard_input::forget();

@@ -30,7 +30,7 @@ impl Ops {
             .collect();
         if self.json {
             let rows: Vec<_> = chosen.iter().map(|op| describe(op)).collect();
-            println!("{}", serde_json::to_string_pretty(&rows)?);
+            println!("{:#}", json!(rows));
         } else {
             for op in &chosen {
                 println!("{:<48} {}", op.name(), op.def.doc);

@@ -8,11 +8,12 @@ use clap::CommandFactory;
 use pyrite_compiler::backend::backends;
 use pyrite_diag::{Code, Diagnostic};
 use pyrite_ir::{Decompose, Eval, Lower, Operator, Tag, Vjp};
+use pyrite_session::environment;
 use pyrite_trace::{TOPICS, TopicKind};
 
 use crate::exit::CODES;
 use crate::failure::Failure;
-use crate::{Cli, ExitCode, Outcome, environment};
+use crate::{Cli, ExitCode, Outcome};
 
 /// Print a page of the reference (for `cargo xtask docs`)
 #[derive(clap::Args)]
@@ -142,7 +143,7 @@ fn operator_page() -> String {
     format!(
         "{} operators, {core} of them tagged `core` by PyTorch. *Gradient*: by a rule of its own, through its decomposition, \
          none, or still unwritten; *functionalized*: later stages meet its functional form. *Loops*: how the native compiler runs it; a *call* runs the operator's kernel. `pyrite ops \
-         --json` has the schemas too. An operator that is not listed stays in a graph as a foreign one.\n\n{}",
+         --json` has the schemas too. An operator that is not listed stays in a graph as an opaque one.\n\n{}",
         all.len(),
         table(&["operator", "what it computes", "tags", "gradient", "loops"], rows)
     )

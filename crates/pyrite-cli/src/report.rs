@@ -8,9 +8,8 @@ use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_report::{Run, html, open};
 use serde_json::json;
 
-use crate::ExitCode;
-use crate::Outcome;
 use crate::failure::Failure;
+use crate::{ExitCode, Outcome};
 
 /// Make one HTML file of what a run left behind
 #[derive(clap::Args)]
@@ -36,10 +35,6 @@ impl Report {
 
     /// Reads the folder, writes the page, and says where it is.
     pub fn run(&self) -> Outcome {
-        self.attempt().map_err(|failure| failure.told_in_json(self.json))
-    }
-
-    fn attempt(&self) -> Outcome {
         let run = read(&self.folder)?;
         let other = self.compare.as_deref().map(read).transpose()?;
         let folder = if self.folder.is_dir() { &self.folder } else { self.folder.parent().unwrap_or(Path::new(".")) };

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use pyrite_ir::print::{PrintOptions, ReproInfo, print_repro};
 use pyrite_ir::{Kind, Target};
 use pyrite_reader::Entry;
+use pyrite_session::Program;
 use serde_json::json;
 
-use crate::ExitCode;
-use crate::Outcome;
-use crate::program::Program;
+use crate::failure::tell_notes;
+use crate::{ExitCode, Host, Outcome};
 
 /// Read, verify and print a program
 #[derive(clap::Args)]
@@ -30,9 +30,8 @@ pub struct Show {
 
 impl Show {
     /// Prints the program.
-    pub fn run(&self) -> Outcome {
-        let program =
-            Program::open_timed(&self.file, self.repeat).map_err(|failure| failure.told_in_json(self.json))?;
+    pub fn run(&self, host: &Host) -> Outcome {
+        let program = Program::open_timed(&self.file, &host.reading, self.repeat)?;
         let graph = &program.read.graph;
         if self.json {
             let mut operators: BTreeMap<&str, usize> = BTreeMap::new();
@@ -68,7 +67,7 @@ impl Show {
             });
             println!("{report:#}");
         } else {
-            program.tell_notes();
+            tell_notes(&program);
             // What is printed is a program that its reader may run: a stranger's file chooses nothing in it.
             let trusted = program.said_backend().ok().flatten();
             let chosen = |said: &Entry| match said.key.as_str() {

@@ -16,6 +16,25 @@ pub enum Accuracy {
     Strict,
 }
 
+impl Accuracy {
+    /// All of them, from the most lenient on.
+    pub const ALL: [Self; 3] = [Self::Off, Self::Fp, Self::Strict];
+
+    /// Its name, as command lines, files and Python have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Fp => "fp",
+            Self::Strict => "strict",
+        }
+    }
+
+    /// The one with a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|accuracy| accuracy.name() == name)
+    }
+}
+
 /// How much a broken part of the contract counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use pyrite_compare::Report;
+use pyrite_compare::{Accuracy, Report};
 use pyrite_compiler::backend::{Backend, Direction, Observer};
 use pyrite_compiler::backends::interpreted;
 use pyrite_compiler::training::{Phase, Results, run_fwd_maybe_bwd};
@@ -27,19 +27,6 @@ use crate::signals;
 use crate::switches::{Cloning, Switches};
 use crate::torch::base;
 
-/// How closely a backend is compared with the reference.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Precision {
-    /// Not at all: only whether it runs.
-    Off,
-    /// As floating-point numbers, with double precision as the judge.
-    #[default]
-    Fp,
-    /// Bit for bit.
-    Strict,
-}
-
 /// What is asked about a program.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Question {
@@ -48,7 +35,7 @@ pub struct Question {
     /// Who says what is right.
     pub reference: String,
     /// How closely the two are compared.
-    pub accuracy: Precision,
+    pub accuracy: Accuracy,
     /// Whether gradients are left out.
     pub forward_only: bool,
     /// The seed of random numbers.

@@ -36,11 +36,12 @@ pub use bisection::{Determinism, Effort, Found, bisect};
 pub use command::Command;
 pub use isolated::{Isolated, Limits};
 pub use judge::{
-    Broken, Judged, Precision, Question, Ran, Step, execute, execute_shared, fresh_inputs, judge, judge_backends,
-    judge_file, nudged,
+    Broken, Judged, Question, Ran, Step, execute, execute_shared, fresh_inputs, judge, judge_backends, judge_file,
+    nudged,
 };
-pub use process::printed;
+pub use process::asked;
 pub use proof::{Shown, show};
+pub use pyrite_compare::Accuracy;
 pub use repro::{Folder, RepoError, candidate_of};
 pub use script::{Claim, signal_name};
 pub use settle::{Again, Bound, Settled, compared, settle, signature_of};

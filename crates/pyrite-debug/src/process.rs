@@ -1,6 +1,6 @@
 //! Processes under limits: started in a group of their own, heard by threads, ended as a group.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -30,10 +30,14 @@ pub(crate) enum Heard {
     TimeIsUp,
 }
 
-/// What a program prints until it ends, however it ends; `None` when it cannot be started or takes longer than a time.
-pub fn printed(command: &mut Command, time: Duration) -> Option<String> {
+/// What a program prints that is told something on standard input, until it ends, however it ends; `None` when it cannot
+/// be started or takes longer than a time.
+pub fn asked(command: &mut Command, said: &str, time: Duration) -> Option<String> {
     let mut process = Process::start(command).ok()?;
-    drop(process.input.take());
+    if let Some(mut input) = process.input.take() {
+        // A program that does not listen may still have an answer.
+        let _ = input.write_all(said.as_bytes());
+    }
     let until = Instant::now() + time;
     let mut text = String::new();
     while let Heard::Line(line) = process.hear(until) {
@@ -150,14 +154,14 @@ mod tests {
 
     #[test]
     fn a_program_that_dies_has_said_what_it_said() {
-        let said = printed(&mut shell("echo first; kill -SEGV $$; echo second"), Duration::from_mins(1));
+        let said = asked(&mut shell("cat; kill -SEGV $$; echo second"), "first\n", Duration::from_mins(1));
         assert_eq!(said.as_deref(), Some("first\n"));
     }
 
     #[test]
     fn nobody_waits_for_a_program_longer_than_it_may_take() {
         let begin = Instant::now();
-        assert_eq!(printed(&mut shell("echo first; sleep 60"), Duration::from_millis(200)), None);
+        assert_eq!(asked(&mut shell("echo first; sleep 60"), "", Duration::from_millis(200)), None);
         assert!(begin.elapsed() < Duration::from_secs(30));
     }
 }

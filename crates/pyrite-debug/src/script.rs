@@ -16,10 +16,9 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use pyrite_compare::Accuracy;
 use pyrite_ir::print::{is_dotted, print_settings, quote};
 use pyrite_oracle::{Class, Signature, Stage};
-
-use crate::judge::Precision;
 
 /// What a file claims.
 #[derive(Clone, Debug)]
@@ -35,7 +34,7 @@ pub struct Claim<'a> {
     /// Whether gradients are left out.
     pub forward_only: bool,
     /// How closely results are compared.
-    pub accuracy: Precision,
+    pub accuracy: Accuracy,
     /// The tolerance of all floats, where it is not the usual one.
     pub tolerance: Option<f64>,
     /// How long a run may take before it is a hang.
@@ -55,7 +54,7 @@ impl Claim<'_> {
             signature: None,
             seed: 0,
             forward_only: false,
-            accuracy: Precision::Fp,
+            accuracy: Accuracy::Fp,
             tolerance: None,
             time: Duration::from_mins(5),
             memory: None,
@@ -274,7 +273,7 @@ impl Claim<'_> {
         let all = class.is_none();
         let has = |part: Class| all || class == Some(part);
         let integers = self.signature.and_then(|signature| signature.site.as_ref()).is_some();
-        let strict = self.accuracy == Precision::Strict;
+        let strict = self.accuracy == Accuracy::Strict;
         let mut text = String::new();
         let values = has(Class::Value) || has(Class::Mutation);
         if values && strict {

@@ -13,7 +13,7 @@ use pyrite_ir::Value;
 use pyrite_oracle::{Class, Detail, Signature, Stage, Verdict};
 use pyrite_tensor::Tensor;
 
-use crate::judge::{Broken, Precision, Ran};
+use crate::judge::{Broken, Ran};
 use crate::switches::{Fp64, Switches};
 
 /// How the reference is asked once more.
@@ -58,20 +58,18 @@ const GROSS: f64 = 100.0;
 pub fn settle(
     expected: &Results,
     actual: &Results,
-    accuracy: Precision,
+    accuracy: Accuracy,
     switches: &Switches,
     bound: Bound,
     again: &mut dyn FnMut(Again) -> Result<Ran, Broken>,
 ) -> Settled {
-    let exact = match accuracy {
-        Precision::Off => return Settled { verdict: Verdict::Pass, report: None },
-        Precision::Fp => Accuracy::Fp,
-        Precision::Strict => Accuracy::Strict,
-    };
-    let options = switches.options(exact);
+    if accuracy == Accuracy::Off {
+        return Settled { verdict: Verdict::Pass, report: None };
+    }
+    let options = switches.options(accuracy);
     let (expected, actual) = (compared(expected), compared(actual));
     let mut report = compare(&expected, &actual, None, &options);
-    let fp64 = if accuracy == Precision::Fp { switches.fp64 } else { Fp64::Unused };
+    let fp64 = if accuracy == Accuracy::Fp { switches.fp64 } else { Fp64::Unused };
     let invalid = |why: String| Settled { verdict: Verdict::Invalid(why), report: None };
     if fp64 == Fp64::Required || fp64 == Fp64::Used && !report.agrees() {
         match again(Again::Double) {
@@ -159,7 +157,7 @@ pub fn compared(results: &Results) -> Compared {
 
 /// The signature of a difference: by the worst one. Unless every bit counts, a difference of floats is another one than
 /// a difference of integers: a search for the first does not end at a comparison that tips over because of it.
-pub fn signature_of(report: &Report, accuracy: Precision) -> Signature {
+pub fn signature_of(report: &Report, accuracy: Accuracy) -> Signature {
     let Some(mut worst) = report.differences.first() else { return Signature::new(Stage::Forward, Class::Value) };
     let backward = report.differences.iter().all(|difference| difference.place.group.contains("gradients"));
     if worst.class == Part::Value && worst.rule == Rule::Exact {
@@ -181,7 +179,7 @@ pub fn signature_of(report: &Report, accuracy: Precision) -> Signature {
         message: Some(worst.to_string()),
     };
     let signature = Signature::new(if backward { Stage::Backward } else { Stage::Forward }, class).detailed(detail);
-    if class == Class::Value && worst.rule == Rule::Exact && accuracy != Precision::Strict {
+    if class == Class::Value && worst.rule == Rule::Exact && accuracy != Accuracy::Strict {
         return signature.raised("of integers", None);
     }
     signature

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use pyrite_compare::Accuracy;
 use pyrite_compiler::aot::{Compiled, aot_autograd};
 use pyrite_compiler::backend::{Backend, Backward, Direction, Executable, Forward, InputGradients, Observer, Options};
 use pyrite_interp::Mode;
@@ -30,7 +31,7 @@ use pyrite_reduce::{Candidate, Options as ReduceOptions, Silent, reduce};
 use pyrite_tensor::Tensor;
 use pyrite_tensor::random::TorchGenerator;
 
-use crate::judge::{Broken, Precision, Question, judge_backends, prepared};
+use crate::judge::{Broken, Question, judge_backends, prepared};
 use crate::repro::{Folder, RepoError};
 use crate::running::Running;
 use crate::signals::{self, Heard, Trail};
@@ -105,7 +106,7 @@ pub struct WrapConfig {
     /// Who says what is right, at level 4.
     pub reference: Backend,
     /// How closely it is compared, at level 4.
-    pub accuracy: Precision,
+    pub accuracy: Accuracy,
     /// What the comparison overlooks.
     pub switches: Switches,
     /// Which sizes a program has that is written down.
@@ -227,12 +228,7 @@ impl Debugged {
     }
 
     fn metadata(&self, signature: Option<&Signature>) -> Vec<(String, String)> {
-        let accuracy = match self.config.accuracy {
-            _ if self.config.level != Level::Accuracy => "off",
-            Precision::Off => "off",
-            Precision::Fp => "fp",
-            Precision::Strict => "strict",
-        };
+        let accuracy = if self.config.level == Level::Accuracy { self.config.accuracy } else { Accuracy::Off }.name();
         let mut metadata: Vec<(String, String)> = [
             ("pyrite", env!("CARGO_PKG_VERSION")),
             ("backend", &self.backend.name),

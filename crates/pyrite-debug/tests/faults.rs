@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use pyrite_debug::{Command, Isolated, Limits, Precision, Question};
+use pyrite_debug::{Accuracy, Command, Isolated, Limits, Question};
 use pyrite_ir::{Builder, Meta, Value};
 use pyrite_ops::registry;
 use pyrite_oracle::{Class, Oracle, Verdict};
@@ -46,7 +46,7 @@ fn verdict_on(backend: &str, body: &str) -> Verdict {
     let question = Question {
         backend: backend.into(),
         reference: "eager".into(),
-        accuracy: Precision::Fp,
+        accuracy: Accuracy::Fp,
         forward_only: false,
         seed: 0,
         rewrites: None,
@@ -164,7 +164,7 @@ fn a_worker_that_cannot_be_started_makes_the_question_invalid() {
     let question = Question {
         backend: "eager".into(),
         reference: "eager".into(),
-        accuracy: Precision::Fp,
+        accuracy: Accuracy::Fp,
         forward_only: false,
         seed: 0,
         rewrites: None,

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pyrite_compiler::backend::{Backend, Executable, Forward, Observer, register};
 use pyrite_compiler::find;
-use pyrite_debug::{Fp64, Judged, Precision, Question, Switches, commanded, judge};
+use pyrite_debug::{Accuracy, Fp64, Judged, Question, Switches, commanded, judge};
 use pyrite_ir::{Graph, Meta, NodeError, OpError, Value};
 use pyrite_ops::registry;
 use pyrite_oracle::{Class, Verdict};
@@ -193,10 +193,10 @@ fn a_difference_of_integers_is_another_failure_than_one_of_floats_unless_strict(
         let verdict = ask(program, "one-more", Question { accuracy, ..Question::default() }).verdict;
         verdict.signature().cloned().expect("a failure")
     };
-    let float = signature(&floats, Precision::Fp);
-    assert!(!float.holds(&signature(&ints, Precision::Fp)));
-    assert!(float.holds(&signature(&floats, Precision::Fp)));
-    assert!(signature(&floats, Precision::Strict).holds(&signature(&ints, Precision::Strict)));
+    let float = signature(&floats, Accuracy::Fp);
+    assert!(!float.holds(&signature(&ints, Accuracy::Fp)));
+    assert!(float.holds(&signature(&floats, Accuracy::Fp)));
+    assert!(signature(&floats, Accuracy::Strict).holds(&signature(&ints, Accuracy::Strict)));
 }
 
 #[test]

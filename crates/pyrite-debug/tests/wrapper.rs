@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use pyrite_compiler::backend::{Backend, Executable, Forward, Observer};
 use pyrite_compiler::{Options, find};
 use pyrite_debug::{
-    Broken, Level, Precision, Question, Ran, ReproAfter, Switches, Tracing, WrapConfig, candidate_of, execute, judge,
+    Accuracy, Broken, Level, Question, Ran, ReproAfter, Switches, Tracing, WrapConfig, candidate_of, execute, judge,
     wrap_compiler_debug,
 };
 use pyrite_ir::{Graph, Meta, NodeError, Value};
@@ -53,7 +53,7 @@ fn config(folder: &Path, level: u32, after: ReproAfter) -> (WrapConfig, Heard) {
         folder: folder.to_owned(),
         only_errors_with: None,
         reference: find("eager").expect("eager"),
-        accuracy: Precision::Fp,
+        accuracy: Accuracy::Fp,
         switches: Switches::default(),
         tracing: Tracing::Symbolic,
         shrinking: pyrite_debug::Shrinking::AtOnce,
@@ -72,7 +72,7 @@ fn wrapped(name: &str, config: &WrapConfig) -> Backend {
 }
 
 /// How a backend does on a repro file.
-fn verdict(path: &Path, backend: &str, accuracy: Precision) -> Verdict {
+fn verdict(path: &Path, backend: &str, accuracy: Accuracy) -> Verdict {
     let candidate = candidate_of(path, 0).expect("a repro");
     let question =
         Question { backend: backend.to_owned(), reference: "eager".to_owned(), accuracy, ..Question::default() };
@@ -110,7 +110,7 @@ fn levels_one_and_two_write_real_inputs_on_an_error_of_any_stage() {
             assert_eq!(x, [0.5, 1.25, 2.75], "the inputs are those from before the run");
             let weight: Vec<f64> = candidate.graph.constants().values().next().expect("a constant").to_f64s();
             assert_eq!(weight, [0.25, -4.0, 8.0]);
-            let again = verdict(&path, backend, Precision::Off);
+            let again = verdict(&path, backend, Accuracy::Off);
             assert!(matches!(&again, Verdict::Fail(signature) if broken.signature().holds(signature)), "{again:?}");
             let said = heard.0.lock().expect("no panic").join("\n");
             assert!(said.contains(&path.display().to_string()), "{said}");
@@ -165,7 +165,7 @@ fn level_four_minifies_a_difference_and_ends_its_message_with_the_path() {
     let path = PathBuf::from(message.lines().last().expect("a line"));
     let candidate = candidate_of(&path, 0).expect("a repro");
     assert_eq!(candidate.graph.len(), 3, "input, relu, output");
-    assert!(matches!(verdict(&path, "relu_accuracy_error_TESTING_ONLY", Precision::Fp), Verdict::Fail(_)));
+    assert!(matches!(verdict(&path, "relu_accuracy_error_TESTING_ONLY", Accuracy::Fp), Verdict::Fail(_)));
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn a_segfault_leaves_its_repro_and_the_name_of_the_node() {
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&child.status), Some(11), "{said}");
     assert!(said.contains("SIGSEGV while running node `c` (aten.relu.default)"), "{said}");
     let folder = place.path().join("graph_1");
-    assert_eq!(verdict(&folder.join("repro.py"), "eager", Precision::Fp), Verdict::Pass);
+    assert_eq!(verdict(&folder.join("repro.py"), "eager", Accuracy::Fp), Verdict::Pass);
     let trail = std::fs::read_to_string(folder.join("running")).expect("the trail stays");
     assert!(trail.contains("node `c`"), "{trail}");
 }
@@ -269,6 +269,6 @@ fn a_repro_has_the_sizes_of_the_program_or_of_the_call() {
         let path = folder.path().join(written);
         let printed = std::fs::read_to_string(&path).expect("a repro");
         assert!(printed.contains(sizes), "{tracing:?}: {printed}");
-        assert!(matches!(verdict(&path, "relu_runtime_error_TESTING_ONLY", Precision::Fp), Verdict::Fail(_)));
+        assert!(matches!(verdict(&path, "relu_runtime_error_TESTING_ONLY", Accuracy::Fp), Verdict::Fail(_)));
     }
 }

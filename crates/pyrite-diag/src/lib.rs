@@ -34,10 +34,12 @@ mod collection;
 mod diagnostic;
 mod json;
 mod location;
+mod nearest;
 mod text;
 
 pub use collection::Diagnostics;
 pub use diagnostic::{Code, Diagnostic, Severity};
 pub use json::to_json;
 pub use location::Location;
+pub use nearest::nearest;
 pub use text::{Colour, TextRenderer};

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyrite_compiler::Options;
 use pyrite_debug::torch::Python as Torch;
-use pyrite_debug::{Level, Precision, ReproAfter, Shrinking, Switches, Tracing, WrapConfig, wrap_compiler_debug};
+use pyrite_debug::{Accuracy, Level, ReproAfter, Shrinking, Switches, Tracing, WrapConfig, wrap_compiler_debug};
 use pyrite_passes::Random;
 
 use crate::called::called;
@@ -86,12 +86,7 @@ pub fn compile_debugged(
         folder: PathBuf::from(debug_dir),
         only_errors_with: None,
         reference: find(reference)?,
-        accuracy: match accuracy {
-            "off" => Precision::Off,
-            "fp" => Precision::Fp,
-            "strict" => Precision::Strict,
-            other => return Err(wrong("accuracy", other, "off, fp or strict")),
-        },
+        accuracy: Accuracy::from_name(accuracy).ok_or_else(|| wrong("accuracy", accuracy, "off, fp or strict"))?,
         switches: Switches::default(),
         tracing: Tracing::Symbolic,
         shrinking: if minify { Shrinking::AtOnce } else { Shrinking::Later },

@@ -3,7 +3,7 @@
 use pyrite_codegen::{Generator, Program};
 use pyrite_compiler::backends::native_by;
 use pyrite_compiler::{Options, aot_autograd, register};
-use pyrite_debug::{Precision, Question, Switches, judge};
+use pyrite_debug::{Accuracy, Question, Switches, judge};
 use pyrite_interp::{Context, Interpreter, Mode};
 use pyrite_ir::print::{PrintOptions, print};
 use pyrite_ir::{Builder, Eval, Graph, Meta, Value};
@@ -31,7 +31,7 @@ fn question(backend: &str) -> Question {
     Question {
         backend: backend.to_owned(),
         reference: "eager".to_owned(),
-        accuracy: Precision::Fp,
+        accuracy: Accuracy::Fp,
         forward_only: true,
         seed: 0,
         rewrites: None,

@@ -9,7 +9,7 @@ use pyrite_compiler::aot::GraphCompiler;
 use pyrite_compiler::backend::{Backend, Options};
 use pyrite_compiler::backends::compiled;
 use pyrite_compiler::{aot_autograd, find, register};
-use pyrite_debug::{Precision, Question, Switches, judge};
+use pyrite_debug::{Accuracy, Question, Switches, judge};
 use pyrite_ir::{Builder, Graph, Meta, Value};
 use pyrite_loops::{Binary, Block, Inst, Kernel};
 use pyrite_ops::registry;
@@ -79,7 +79,7 @@ fn found(name: &'static str, decision: &'static str) -> String {
         let question = Question {
             backend: name.to_owned(),
             reference: "eager".to_owned(),
-            accuracy: Precision::Fp,
+            accuracy: Accuracy::Fp,
             forward_only: true,
             seed: 0,
             rewrites: Some(count),

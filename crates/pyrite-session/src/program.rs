@@ -1,60 +1,19 @@
 //! A program from a file: its graph, checked, and its inputs.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use pyrite_compare::Accuracy;
 use pyrite_compiler::inputs::{self, Inputs};
-use pyrite_debug::trust;
+use pyrite_debug::{Question, trust};
 use pyrite_diag::{Code, Diagnostic, Diagnostics, Location};
 use pyrite_ir::verify::verify;
 use pyrite_ir::{Graph, Kind, Node, Switch, Target};
 use pyrite_ops::registry;
-use pyrite_reader::{Devices, Entry, Origin, ReadOptions, ReadOutcome, read_path};
+use pyrite_reader::{Entry, Origin, ReadOptions, ReadOutcome, read_path};
 use pyrite_reduce::Candidate;
 
-use crate::failure::{Failure, tell};
-
-/// Where a program's tensors are put.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Place {
-    /// On the CPU
-    #[default]
-    Cpu,
-    /// Where the file has them
-    File,
-}
-
-/// How this process was told to read programs.
-static READING: OnceLock<ReadOptions> = OnceLock::new();
-
-/// Says how programs are read; the first word counts.
-pub fn set_reading(storages: Option<PathBuf>, place: Place) {
-    let devices = match place {
-        Place::Cpu => Devices::Cpu,
-        Place::File => Devices::AsWritten,
-    };
-    let _ = READING.set(ReadOptions { devices, storages, ..ReadOptions::default() });
-}
-
-/// The words of a command line that have programs read as this process reads them.
-pub fn reading_words() -> Vec<OsString> {
-    let reading = reading();
-    let device = match reading.devices {
-        Devices::Cpu => "cpu",
-        Devices::AsWritten => "file",
-    };
-    let mut words: Vec<OsString> = ["--device", device].map(OsString::from).into();
-    if let Some(storages) = reading.storages {
-        words.extend(["--storages".into(), storages.into_os_string()]);
-    }
-    words
-}
-
-fn reading() -> ReadOptions {
-    READING.get().cloned().unwrap_or_default()
-}
+use crate::{Options, SessionError, backend};
 
 /// A program that was read and verified.
 pub struct Program {
@@ -68,20 +27,19 @@ pub struct Program {
 
 impl Program {
     /// Reads and verifies a file.
-    pub fn open(path: &Path) -> Result<Self, Failure> {
-        Self::open_timed(path, 1)
+    pub fn open(path: &Path, reading: &ReadOptions) -> Result<Self, SessionError> {
+        Self::open_timed(path, reading, 1)
     }
 
     /// Reads a file several times, keeps the shortest time, and verifies it. The operators are loaded before.
-    pub fn open_timed(path: &Path, repeat: u32) -> Result<Self, Failure> {
+    pub fn open_timed(path: &Path, reading: &ReadOptions, repeat: u32) -> Result<Self, SessionError> {
         let registry = registry();
         let mut read_time = Duration::MAX;
         let mut read_once = || {
             let start = Instant::now();
-            let read = read_path(path, registry, &reading())
-                .map_err(|diagnostics| Failure::Input { diagnostics, json: false })?;
+            let read = read_path(path, registry, reading).map_err(SessionError::Input)?;
             read_time = read_time.min(start.elapsed());
-            Ok::<ReadOutcome, Failure>(read)
+            Ok::<ReadOutcome, SessionError>(read)
         };
         for _ in 1..repeat {
             read_once()?;
@@ -92,7 +50,7 @@ impl Program {
             found.push(problem);
         }
         if !found.is_empty() {
-            return Err(Failure::Input { diagnostics: found, json: false });
+            return Err(SessionError::Input(found));
         }
         Ok(Self { path: path.to_owned(), read, read_time })
     }
@@ -104,7 +62,7 @@ impl Program {
     }
 
     /// The backend that the file chooses; an error where it chooses one that only the command line may.
-    pub fn said_backend(&self) -> Result<Option<String>, Failure> {
+    pub fn said_backend(&self) -> Result<Option<String>, SessionError> {
         // `run_repro` after dynamo names one of torch's; after aot it is Inductor that compiles.
         let named = match self.read.entry("backend") {
             Some(Entry { value, origin: Origin::RunRepro, .. }) if value == "None" => None,
@@ -137,11 +95,10 @@ impl Program {
     }
 
     /// Refuses a file whose modules the command line does not repeat, where a backend of torch's would want them.
-    pub fn check_imports(&self, backends: [&str; 2]) -> Result<(), Failure> {
+    pub fn check_imports(&self, backends: [&str; 2], imported: &[String]) -> Result<(), SessionError> {
         if !backends.iter().any(|name| name.starts_with("torch:")) {
             return Ok(());
         }
-        let imported: Vec<String> = crate::python_imports().collect();
         let missing = |entry: &&Entry| entry.key == "import" && !imported.contains(&entry.value);
         match self.read.metadata.iter().find(missing) {
             None => Ok(()),
@@ -153,20 +110,39 @@ impl Program {
         }
     }
 
-    fn refused(&self, entry: &Entry, what: String, why: impl ToString, allow: String) -> Failure {
+    fn refused(&self, entry: &Entry, what: String, why: impl ToString, allow: String) -> SessionError {
         let place = Location::in_file(&self.path).line(entry.line);
-        Failure::of(
+        SessionError::of(
             Diagnostic::error(Code::new("trust::not-repeated"), what).at(place).cause(why.to_string()).hint(allow),
         )
     }
 
-    /// Says what the reader noticed.
-    pub fn tell_notes(&self) {
-        let mut notes = Diagnostics::new();
-        for note in &self.read.notes {
-            notes.push(note.clone());
+    /// How closely the file wants backends compared.
+    pub fn accuracy(&self) -> Accuracy {
+        match self.read.get("accuracy") {
+            Some("off" | "") => Accuracy::Off,
+            Some("strict" | "strict_accuracy") => Accuracy::Strict,
+            _ => Accuracy::Fp,
         }
-        tell(&notes);
+    }
+
+    /// What is asked about the program: what the options say, else the file, else the usual. Both backends are checked to
+    /// be known.
+    pub fn question(&self, options: &Options, backend: &str) -> Result<Question, SessionError> {
+        let reference = self.reference(options.reference.as_ref(), backend);
+        if !backend.is_empty() {
+            backend::named(backend)?;
+        }
+        backend::named(&reference)?;
+        Ok(Question {
+            backend: backend.to_owned(),
+            reference,
+            accuracy: options.accuracy.unwrap_or_else(|| self.accuracy()),
+            forward_only: options.forward_only || self.is_differentiated(),
+            seed: self.seed(options.seed),
+            switches: options.switches.clone(),
+            ..Question::default()
+        })
     }
 
     /// The seed that was asked for, else the one that the file names, else 0.
@@ -175,7 +151,7 @@ impl Program {
     }
 
     /// The program with its inputs, and with what these say of placeholders that say nothing themselves.
-    pub fn candidate(&self, asked: Option<u64>) -> Result<Candidate, Failure> {
+    pub fn candidate(&self, asked: Option<u64>) -> Result<Candidate, SessionError> {
         let inputs = self.inputs(asked)?.values;
         let mut graph = self.read.graph.clone();
         pyrite_compiler::inputs::describe(&mut graph, &inputs);
@@ -183,13 +159,13 @@ impl Program {
     }
 
     /// Its inputs: loaded, or generated from the seed where the file has no data.
-    pub fn inputs(&self, asked: Option<u64>) -> Result<Inputs, Failure> {
+    pub fn inputs(&self, asked: Option<u64>) -> Result<Inputs, SessionError> {
         let seed = self.seed(asked);
         match &self.read.inputs {
             Some(spec) => inputs::load_from(spec, &self.read.storages, &self.path, seed),
             None => inputs::generate(&self.read.graph, &self.path, seed),
         }
-        .map_err(Failure::of)
+        .map_err(SessionError::of)
     }
 }
 

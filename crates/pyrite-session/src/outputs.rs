@@ -9,17 +9,17 @@ use pyrite_tensor::formats::npz;
 use pyrite_tensor::{DType, Tensor};
 use serde_json::{Value as Json, json};
 
-use crate::failure::Failure;
+use crate::SessionError;
 
 /// Keeps tensors, in order, in a file that numpy reads.
-pub fn save(path: &Path, outputs: &[Value<Tensor>]) -> Result<(), Failure> {
+pub fn save(path: &Path, outputs: &[Value<Tensor>]) -> Result<(), SessionError> {
     // numpy has no bfloat16; single precision holds all its values.
     let tensors = outputs
         .iter()
         .filter_map(Value::as_tensor)
         .map(|t| if t.dtype() == DType::BF16 { t.cast(DType::F32) } else { t.clone() });
     let fail = |cause: String| {
-        Failure::of(
+        SessionError::of(
             Diagnostic::error(Code::new("cli::cannot-write"), "the outputs cannot be saved")
                 .at(Location::in_file(path))
                 .cause(cause)

@@ -1,8 +1,7 @@
-//! What a search tells while it goes on.
+//! What a search keeps and tells while it goes on.
 
 use std::time::Instant;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use pyrite_debug::{Folder, Verdicts};
 use pyrite_oracle::{Signature, Verdict};
 use pyrite_reduce::{Candidate, Progress, Size};
@@ -10,12 +9,13 @@ use pyrite_trace::event::MinifyStep;
 use pyrite_trace::{Event, Topic};
 
 use super::asked::Asked;
+use crate::reporter::{Reporter, Searching};
 
-/// Shows progress, and writes every improvement down at once.
+/// Tells of progress, and writes every improvement down at once.
 pub(super) struct Teller<'a> {
+    reporter: &'a dyn Reporter,
     folder: &'a Folder,
     metadata: Vec<(String, String)>,
-    pub(super) bar: ProgressBar,
     queries: u64,
     failed: Option<String>,
     verdicts: &'a Verdicts,
@@ -25,22 +25,22 @@ pub(super) struct Teller<'a> {
     pass: String,
     /// Nodes and elements of the best candidate.
     best: (usize, usize),
+    /// Whether anything smaller than the start was found.
+    improved: bool,
 }
 
 impl<'a> Teller<'a> {
     pub(super) fn new(
         folder: &'a Folder,
         metadata: Vec<(String, String)>,
-        bar: ProgressBar,
+        reporter: &'a dyn Reporter,
         prover: Option<&'a Asked>,
         verdicts: &'a Verdicts,
     ) -> Self {
-        let style = ProgressStyle::with_template("{spinner} {elapsed} {msg}");
-        let bar = bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
         Self {
             folder,
             metadata,
-            bar,
+            reporter,
             queries: 0,
             failed: None,
             verdicts,
@@ -49,6 +49,7 @@ impl<'a> Teller<'a> {
             begun: Instant::now(),
             pass: "start".to_owned(),
             best: (0, 0),
+            improved: false,
         }
     }
 
@@ -71,6 +72,11 @@ impl<'a> Teller<'a> {
         });
     }
 
+    fn tell_progress(&self) {
+        let best = self.improved.then_some(self.best);
+        self.reporter.searching(&Searching { pass: &self.pass, queries: self.queries, best });
+    }
+
     /// What could not be written, if something could not.
     pub(super) fn failed(&self) -> Option<String> {
         self.failed.clone().or_else(|| self.verdicts.failed())
@@ -87,7 +93,7 @@ impl Progress for Teller<'_> {
     fn judged(&mut self, queries: u64, verdict: &Verdict) {
         self.queries = queries;
         self.tell_trace(verdict.name(), None);
-        self.bar.tick();
+        self.tell_progress();
     }
 
     fn is_cancelled(&self) -> bool {
@@ -96,7 +102,6 @@ impl Progress for Teller<'_> {
 
     fn began(&mut self, pass: &str) {
         pass.clone_into(&mut self.pass);
-        self.bar.set_prefix(pass.to_owned());
     }
 
     fn improved(&mut self, pass: &str, best: &Candidate, size: Size) {
@@ -106,9 +111,10 @@ impl Progress for Teller<'_> {
         {
             prover.prepare(1);
         }
-        self.bar
-            .set_message(format!("{pass}: {} nodes, {} elements, {} queries", size.nodes, size.elements, self.queries));
         self.best = (best.graph.len(), size.elements);
+        self.improved = true;
+        pass.clone_into(&mut self.pass);
+        self.tell_progress();
         match self.folder.write("repro.py", best, &self.metadata) {
             Ok(path) if pyrite_trace::wanted(Topic::Debug) => {
                 self.tell_trace("fail", std::fs::read_to_string(path).ok());

@@ -7,19 +7,18 @@ use std::path::{Path, PathBuf};
 
 use pyrite_diag::{Code, Diagnostic, Location};
 
-use crate::failure::Failure;
-use crate::standard_input;
+use crate::SessionError;
 
 /// The files by which a session is known.
 const OF_A_SESSION: [&str; 4] = ["verdicts.jsonl", "repro.py", "report.md", pyrite_trace::TRACE_FILE];
 
 /// Refuses a folder that holds a session, other than the one that this process has begun.
-pub fn check_unused(out: &Path, file: &Path) -> Result<(), Failure> {
+pub fn check_unused(out: &Path, file: &Path) -> Result<(), SessionError> {
     if pyrite_trace::folder().is_some_and(|own| own == out) {
         return Ok(());
     }
     let Some(found) = OF_A_SESSION.iter().map(|name| out.join(name)).find(|path| path.exists()) else { return Ok(()) };
-    Err(Failure::of(
+    Err(SessionError::of(
         Diagnostic::error(Code::new("cli::occupied"), "the result would overwrite another")
             .at(Location::in_file(file))
             .cause(format!("{} is there", found.display()))
@@ -27,13 +26,12 @@ pub fn check_unused(out: &Path, file: &Path) -> Result<(), Failure> {
     ))
 }
 
-/// A new folder beside a file, or in the working directory for standard input, called `STEM-KIND-N`.
-pub fn beside(file: &Path, kind: &str) -> Result<PathBuf, Failure> {
+/// A new folder called `STEM-KIND-N`, beside a file or in another place.
+pub(crate) fn beside(file: &Path, place: Option<&Path>, kind: &str) -> Result<PathBuf, SessionError> {
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    let parent = if standard_input::is_it(file) { None } else { file.parent() };
-    let parent = parent.unwrap_or(Path::new(""));
+    let parent = place.or(file.parent()).unwrap_or(Path::new(""));
     let failed = |cause: String| {
-        Failure::of(
+        SessionError::of(
             Diagnostic::error(Code::new("cli::cannot-write"), "the result cannot be written")
                 .at(Location::in_file(file))
                 .cause(cause)

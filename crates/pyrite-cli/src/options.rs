@@ -1,7 +1,65 @@
-//! The options of every command that compares results.
+//! The options that several commands share, as the command line spells them.
+//!
+//! What they mean is defined once, by `pyrite_session::Options`; this is their spelling and their help.
 
-use pyrite_compare::{Nans, SmallTensors, Weight};
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use pyrite_compare::{Accuracy, Nans, SmallTensors, Weight};
 use pyrite_debug::{Cloning, Fp64, Switches};
+use pyrite_session::Options;
+
+use crate::standard_input;
+
+/// What is asked of a backend
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Judging {
+    /// Reference backend [default: eager, and torch:eager for operators that only torch knows]
+    #[arg(long)]
+    reference: Option<String>,
+    /// How closely the two are compared [default: what the file says, else fp]
+    #[arg(long, value_parser = accuracy())]
+    accuracy: Option<Accuracy>,
+    /// Leave out gradients
+    #[arg(long)]
+    forward_only: bool,
+    /// Seed of random numbers and of generated inputs [default: what the file says, else 0]
+    #[arg(long)]
+    pub seed: Option<u64>,
+    #[command(flatten)]
+    comparing: Comparing,
+}
+
+impl Judging {
+    /// As the library takes them.
+    pub fn options(&self, backend: Option<&String>) -> Options {
+        Options {
+            backend: backend.cloned(),
+            reference: self.reference.clone(),
+            accuracy: self.accuracy,
+            forward_only: self.forward_only,
+            seed: self.seed,
+            switches: self.comparing.switches(),
+            ..Options::default()
+        }
+    }
+}
+
+/// The accuracies, with what they mean.
+pub fn accuracy() -> impl TypedValueParser<Value = Accuracy> {
+    let help = |accuracy| match accuracy {
+        Accuracy::Off => "Not at all: only whether it runs",
+        Accuracy::Fp => "As floating-point numbers, with double precision as the judge",
+        Accuracy::Strict => "Bit for bit",
+    };
+    let values = Accuracy::ALL.map(|accuracy| PossibleValue::new(accuracy.name()).help(help(accuracy)));
+    PossibleValuesParser::new(values).map(|name| Accuracy::from_name(&name).unwrap_or_default())
+}
+
+/// Where results of a file go that has no folder of its own.
+pub fn beside(file: &std::path::Path) -> Option<PathBuf> {
+    standard_input::is_it(file).then(PathBuf::new)
+}
 
 /// What a comparison overlooks and insists on
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -17,7 +75,7 @@ pub struct Comparing {
     /// Another element type is only noted
     #[arg(long)]
     ignore_dtype: bool,
-    /// Other integers and truth values are only noted
+    /// Other integers and bools are only noted
     #[arg(long)]
     ignore_non_float: bool,
     /// A Python number and a tensor without dimensions are the same
@@ -59,25 +117,6 @@ impl Comparing {
             cosine: self.cosine_similarity,
             cloning: if self.no_clone_inputs { Cloning::Shared } else { Cloning::Cloned },
         }
-    }
-
-    /// The words of a command line that say the same.
-    pub fn words(&self) -> Vec<String> {
-        let switches = [
-            ("--unequal-nan", self.unequal_nan),
-            ("--ignore-dtype", self.ignore_dtype),
-            ("--ignore-non-float", self.ignore_non_float),
-            ("--relaxed-numbers", self.relaxed_numbers),
-            ("--no-fp64", self.no_fp64),
-            ("--require-fp64", self.require_fp64),
-            ("--larger-multiplier", self.larger_multiplier),
-            ("--no-clone-inputs", self.no_clone_inputs),
-        ];
-        let mut words: Vec<String> =
-            switches.iter().filter(|(_, on)| *on).map(|(name, _)| (*name).to_owned()).collect();
-        words.extend(self.tol.map(|tolerance| format!("--tol={tolerance:e}")));
-        words.extend(self.cosine_similarity.map(|cosine| format!("--cosine-similarity={cosine}")));
-        words
     }
 }
 

@@ -1,8 +1,10 @@
 //! The environment variables that Pyrite reads, in one table. Unset and empty are the same.
 
+use std::path::PathBuf;
+
 use pyrite_diag::{Code, Diagnostic};
 
-use crate::failure::Failure;
+use crate::SessionError;
 
 /// Name and meaning of every variable.
 pub const VARIABLES: &[(&str, &str)] = &[
@@ -46,35 +48,40 @@ pub fn value(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
+/// Where traces and repros go: what `PYRITE_DEBUG_DIR` names, else `pyrite_debug`.
+pub fn debug_folder() -> PathBuf {
+    value("PYRITE_DEBUG_DIR").map_or_else(|| PathBuf::from("pyrite_debug"), PathBuf::from)
+}
+
 /// What a variable stands for, or a failure that names it.
-pub fn parsed<T>(name: &str, expected: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, Failure> {
+pub fn parsed<T>(name: &str, expected: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, SessionError> {
     let Some(text) = value(name) else { return Ok(None) };
     parse(&text).map(Some).ok_or_else(|| {
         let message = format!("{name} is `{text}`, expected {expected}");
-        Failure::of(Diagnostic::error(Code::new("environment::bad-value"), message).hint("correct it or unset it"))
+        SessionError::of(Diagnostic::error(Code::new("environment::bad-value"), message).hint("correct it or unset it"))
     })
 }
 
 /// Lets compiled code be kept on disk.
-pub fn use_cache() -> Result<(), Failure> {
-    pyrite_compiler::cache::use_chosen_folder().map_err(|error| Failure::of(error.diagnostic()))
+pub fn use_cache() -> Result<(), SessionError> {
+    pyrite_compiler::cache::use_chosen_folder().map_err(|error| SessionError::of(error.diagnostic()))
 }
 
 /// Applies what concerns the whole process.
-pub fn apply() -> Result<(), Failure> {
+pub fn apply() -> Result<(), SessionError> {
     if let Some(name) = value("PYRITE_CODEGEN")
         && pyrite_codegen::Generator::named(&name).is_none()
     {
         let known = pyrite_codegen::Generator::NAMES.join(", ");
         let message = format!("PYRITE_CODEGEN is `{name}`, expected one of {known}");
         let problem = Diagnostic::error(Code::new("environment::bad-value"), message);
-        return Err(Failure::of(problem.hint("unset it to use the widest vectors of this machine")));
+        return Err(SessionError::of(problem.hint("unset it to use the widest vectors of this machine")));
     }
     let threads = match value("PYRITE_NUM_THREADS") {
         None => None,
         Some(text) => Some(text.parse().ok().filter(|n| (1..=pyrite_threads::MOST).contains(n)).ok_or_else(|| {
             let message = format!("PYRITE_NUM_THREADS is `{text}`, expected a number from 1 to 1024");
-            Failure::of(
+            SessionError::of(
                 Diagnostic::error(Code::new("environment::bad-value"), message).hint("unset it to use every core"),
             )
         })?),

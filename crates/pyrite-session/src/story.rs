@@ -23,9 +23,16 @@ impl Story {
     }
 
     /// Adds what a step found, in a sentence and as data.
-    pub fn tell(&mut self, step: &str, text: &str, data: serde_json::Value) {
+    pub fn tell(&mut self, step: &str, text: &str, data: serde_json::Value) -> &Finding {
         let seconds = self.begun.elapsed().as_secs_f64();
+        let number = self.steps.len();
         self.steps.push(Finding { step: step.to_owned(), text: text.to_owned(), seconds, data });
+        &self.steps[number]
+    }
+
+    /// What the steps found, in order.
+    pub fn steps(&self) -> &[Finding] {
+        &self.steps
     }
 
     /// Tells the trace of what it does not have yet.
@@ -44,6 +51,7 @@ impl Story {
         backend: &str,
         folder: &Path,
         machine: &[(&str, String)],
+        options: &str,
     ) -> String {
         let mut text = format!("# {title}\n\nFound by `pyrite debug` in `{}` with `{backend}`.\n\n", name(file));
         text.push_str("## What was found\n\n");
@@ -62,8 +70,7 @@ impl Story {
         for (what, found) in machine {
             let _ = writeln!(text, "- {what}: {found}");
         }
-        let flags: Vec<String> = std::env::args().skip(1).filter(|word| word.starts_with("--")).collect();
-        let _ = writeln!(text, "- flags: {}", if flags.is_empty() { "none".to_owned() } else { flags.join(" ") });
+        let _ = writeln!(text, "- options: {}", if options.is_empty() { "none" } else { options });
         text
     }
 }

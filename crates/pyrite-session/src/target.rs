@@ -2,20 +2,23 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
 
-/// Who builds.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+use crate::SessionError;
+
+/// The build system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Target {
-    /// Buck: a file BUCK
+    /// Buck: a file BUCK.
     Buck,
-    /// Bazel: a file BUILD.bazel
+    /// Bazel: a file BUILD.bazel.
     Bazel,
 }
 
 impl Target {
     /// Writes the target's file into the folder of a repro, and returns its path.
-    pub fn write(self, folder: &Path) -> anyhow::Result<PathBuf> {
+    pub fn write(self, folder: &Path) -> Result<PathBuf, SessionError> {
         let (name, text) = match self {
             Self::Buck => (
                 "BUCK",
@@ -29,7 +32,7 @@ impl Target {
             ),
         };
         let path = folder.join(name);
-        std::fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))?;
+        std::fs::write(&path, text).map_err(SessionError::system(format!("{} cannot be written", path.display())))?;
         Ok(path)
     }
 }

@@ -1,20 +1,22 @@
-//! `pyrite worker`: answers requests on standard input until it ends.
+//! A worker: answers requests on standard input until it ends (`pyrite worker`).
 //!
 //! A message is one line of JSON followed by as many raw bytes as its field `blob` says. Requests: `call` runs one
 //! operator, `run` a graph given as text, `grad` such a graph and its derivative, `judge`
-//! compares two backends on a file, and `prepare` loads what such a question needs. The answer's first storages are those of
+//! compares two backends on a file, `analyze` compares them value by value, and `prepare` loads what such a question needs. The answer's first storages are those of
 //! the request after the run, so that the caller sees what was written and what is shared; further ones are fresh.
 
 mod gradient;
+mod supervise;
 
-use std::io::{BufRead, Read, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow};
 use pyrite_compiler::backend::Direction;
 use pyrite_compiler::{Options, find};
+use pyrite_debug::protocol::{Decoder, Encoder};
+use pyrite_debug::torch::Python;
 use pyrite_debug::{Question, Step, judge_file};
 use pyrite_diag::{Colour, TextRenderer};
 use pyrite_interp::{Context, Interpreter, Mode, call};
@@ -26,10 +28,11 @@ use pyrite_reader::{ReadOptions, codes, read_text};
 use pyrite_tensor::Tensor;
 use serde_json::{Value as Json, json};
 
-use crate::ExitCode;
-use crate::Outcome;
-use crate::supervise::is_gone;
-use pyrite_debug::protocol::{Decoder, Encoder};
+use crate::SessionError;
+use crate::analyze::analyze_file;
+
+use supervise::is_gone;
+pub use supervise::supervise;
 
 /// The largest message that is read; a larger one is a caller's mistake.
 const MAX_BLOB: u64 = 8 << 30;
@@ -50,11 +53,39 @@ fn end_with(parent: u32) {
     });
 }
 
+/// Becomes a worker or a supervisor where the command line of this process asks for one, and gives the exit code. A
+/// program whose sessions use itself as the worker ([`Invocation::of_this_binary`](crate::Invocation::of_this_binary))
+/// begins its `main` with this.
+pub fn serve_if_asked() -> Option<u8> {
+    let words: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let place = words.iter().position(|word| word == "worker" || word == "supervise")?;
+    let all = |name: &str| words.windows(2).filter(|pair| pair[0] == name).map(|pair| pair[1].clone()).collect();
+    let number = |name: &str| Vec::pop(&mut all(name)).and_then(|text: String| text.parse::<u64>().ok());
+    let parent = number("--parent").and_then(|id| u32::try_from(id).ok())?;
+    let ended = if words[place] == "supervise" {
+        let command = words.iter().position(|word| word == "--").map_or(&[][..], |dashes| &words[dashes + 1..]);
+        supervise(parent, command)
+    } else {
+        let (interpreter, imports): (Vec<String>, Vec<String>) = (all("--python"), all("--import"));
+        let python = Python::new(interpreter.first().map(PathBuf::from));
+        pyrite_debug::torch::register(Python { imports, ..python });
+        serve(number("--memory-limit"), Some(parent)).map(|()| 0)
+    };
+    Some(ended.unwrap_or_else(|error| {
+        eprintln!("{error}");
+        2
+    }))
+}
+
 /// Answers until the end of input.
-pub fn serve(memory_limit: Option<u64>, parent: Option<u32>) -> Outcome {
+pub fn serve(memory_limit: Option<u64>, parent: Option<u32>) -> Result<(), SessionError> {
+    let failed = |what: &str| SessionError::system(what.to_owned());
+    // Whoever asked hears which node a worker died at.
+    let _heard = pyrite_debug::signals::install();
     if let Some(bytes) = memory_limit {
         let limit = rustix::process::Rlimit { current: Some(bytes), maximum: Some(bytes) };
-        rustix::process::setrlimit(rustix::process::Resource::Data, limit).context("limiting memory")?;
+        rustix::process::setrlimit(rustix::process::Resource::Data, limit)
+            .map_err(|error| failed("limiting memory")(error.into()))?;
     }
     if let Some(parent) = parent {
         end_with(parent);
@@ -66,37 +97,52 @@ pub fn serve(memory_limit: Option<u64>, parent: Option<u32>) -> Outcome {
     let mut line = String::new();
     loop {
         line.clear();
-        if input.read_line(&mut line).context("reading a request")? == 0 {
-            return Ok(ExitCode::SUCCESS);
+        if input.read_line(&mut line).map_err(failed("reading a request"))? == 0 {
+            return Ok(());
         }
-        let request: Json = serde_json::from_str(&line).context("a request is not JSON")?;
+        let request: Json =
+            serde_json::from_str(&line).map_err(|error| failed("a request is not JSON")(error.into()))?;
         let size = request["blob"].as_u64().unwrap_or(0);
         if size > MAX_BLOB {
-            return Err(anyhow!("a request of {size} bytes is larger than the limit of {MAX_BLOB}").into());
+            let cause = io::Error::other(format!("a request of {size} bytes is larger than the limit of {MAX_BLOB}"));
+            return Err(failed("reading a request")(cause));
         }
         let mut blob = vec![0; size as usize];
-        input.read_exact(&mut blob).context("reading a request's bytes")?;
-        if request["cmd"] == "judge" || request["cmd"] == "prepare" {
-            let question: Question =
-                serde_json::from_value(request["question"].clone()).context("a question is not one")?;
-            let answer = if request["cmd"] == "judge" {
-                judge(&request, &question, &mut output)?
-            } else {
-                prepare(&question);
-                json!({"prepared": true})
-            };
-            writeln!(output, "{answer}")?;
-            output.flush()?;
-            continue;
-        }
-        let (mut answer, blob) = answer(&request, &blob);
-        answer["id"] = request["id"].clone();
-        answer["blob"] = json!(blob.len());
-        serde_json::to_writer(&mut output, &answer)?;
-        output.write_all(b"\n")?;
-        output.write_all(&blob)?;
-        output.flush()?;
+        input.read_exact(&mut blob).map_err(failed("reading a request's bytes"))?;
+        let (answer, blob) = if let Some(cmd @ ("judge" | "prepare" | "analyze")) = request["cmd"].as_str() {
+            (about_a_question(cmd, &request, &mut output)?, Vec::new())
+        } else {
+            let (mut answer, blob) = answer(&request, &blob);
+            answer["id"] = request["id"].clone();
+            answer["blob"] = json!(blob.len());
+            (answer, blob)
+        };
+        let sent = writeln!(output, "{answer}").and_then(|()| output.write_all(&blob)).and_then(|()| output.flush());
+        sent.map_err(failed("answering a request"))?;
     }
+}
+
+/// Answers a request that has a question.
+fn about_a_question(cmd: &str, request: &Json, output: &mut impl Write) -> Result<Json, SessionError> {
+    let wrong = |what: String| SessionError::system("a request is not one")(io::Error::other(what));
+    let question: Question =
+        serde_json::from_value(request["question"].clone()).map_err(|error| wrong(error.to_string()))?;
+    if cmd == "prepare" {
+        prepare(&question);
+        return Ok(json!({"prepared": true}));
+    }
+    let path = request["file"].as_str().ok_or_else(|| wrong("a question without a file".to_owned()))?;
+    if let Some(seconds) = request["time_limit"].as_f64() {
+        pyrite_debug::torch::limit_time(Duration::from_secs_f64(seconds));
+    }
+    Ok(match cmd {
+        "analyze" => match catch_unwind(AssertUnwindSafe(|| analyze_file(Path::new(path), &question))) {
+            Ok(Ok(analysis)) => json!({"analysis": analysis}),
+            Ok(Err(stopped)) => json!({"message": stopped}),
+            Err(_) => json!({"message": "the worker panicked"}),
+        },
+        _ => judge(Path::new(path), &question, output),
+    })
 }
 
 /// Loads what a question will need. What fails here fails again, with its reason, when the question is asked.
@@ -108,11 +154,7 @@ fn prepare(question: &Question) {
 }
 
 /// Judges a backend on a file. Every step is told before it begins, so that the caller knows where a crash happened.
-fn judge(request: &Json, question: &Question, output: &mut impl Write) -> anyhow::Result<Json> {
-    let path = request["file"].as_str().context("a question without a file")?;
-    if let Some(seconds) = request["time_limit"].as_f64() {
-        pyrite_debug::torch::limit_time(Duration::from_secs_f64(seconds));
-    }
+fn judge(path: &Path, question: &Question, output: &mut impl Write) -> Json {
     let mut tell = |step: Step| {
         let step = match step {
             Step::Reference => json!({"reference": true}),
@@ -121,11 +163,11 @@ fn judge(request: &Json, question: &Question, output: &mut impl Write) -> anyhow
         // A caller that is gone is noticed when the answer is written.
         let _ = writeln!(output, "{step}").and_then(|()| output.flush());
     };
-    let verdict = catch_unwind(AssertUnwindSafe(|| judge_file(Path::new(path), question, &mut tell)));
-    Ok(match verdict {
+    let verdict = catch_unwind(AssertUnwindSafe(|| judge_file(path, question, &mut tell)));
+    match verdict {
         Ok(verdict) => json!({"verdict": verdict}),
         Err(_) => json!({"verdict": Verdict::Invalid("the worker panicked".to_owned())}),
-    })
+    }
 }
 
 /// Why a request has no result.

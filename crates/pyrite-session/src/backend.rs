@@ -1,0 +1,66 @@
+//! Backends by name, and what is said where one is missing or fails.
+
+use std::path::Path;
+
+use pyrite_compiler::backend::backends;
+use pyrite_compiler::{Backend, find};
+use pyrite_debug::trust;
+use pyrite_diag::{Code, Diagnostic, Location, nearest};
+use pyrite_ir::{NodeError, OpError};
+
+use crate::SessionError;
+
+/// The backend of a name.
+pub fn named(name: &str) -> Result<Backend, SessionError> {
+    find(name).ok_or_else(|| {
+        let known: Vec<String> = backends().iter().map(|b| b.name.to_string()).collect();
+        let mut problem = Diagnostic::error(Code::new("cli::unknown-backend"), format!("there is no backend `{name}`"));
+        // Inductor is torch's: its name alone is the commonest slip of all.
+        let torch = trust::is_of_torch(name).then(|| format!("torch:{name}"));
+        if let Some(near) = torch.as_deref().or_else(|| nearest(name, known.iter().map(String::as_str))) {
+            problem = problem.hint(format!("did you mean `{near}`?"));
+        }
+        SessionError::of(
+            problem.hint(format!(
+                "known: {}; torch:NAME for torch.compile's, cmd:PROGRAM for any program",
+                known.join(", ")
+            )),
+        )
+    })
+}
+
+/// What is said of a backend of torch's that is not there.
+pub fn unknown_backend(why: &str) -> SessionError {
+    let (message, hint) = why.split_once("; ").unwrap_or((why, "`pyrite backends` lists Pyrite's own"));
+    SessionError::of(Diagnostic::error(Code::new("cli::unknown-backend"), message).hint(hint))
+}
+
+/// A diagnostic of what went wrong at a node.
+pub fn node_diagnostic(file: &Path, error: &NodeError, what: &str) -> Diagnostic {
+    let mut location = Location::in_file(file);
+    if let Some((line, column)) = error.span {
+        location = location.line(line).column(column);
+    }
+    let (code, hint) = match &error.error {
+        OpError::Invalid(_) => (
+            Code::new("run::invalid"),
+            "the program is wrong at this node, and PyTorch refuses it too: `pyrite show` prints the shape and type of every value",
+        ),
+        OpError::Unsupported(_) => (
+            Code::new("run::unsupported"),
+            "`pyrite ops` lists what Pyrite can run; `--backend torch:eager --reference torch:eager` leaves the rest to PyTorch",
+        ),
+        OpError::Fault(_) => (Code::new("run::internal"), "this is a bug in Pyrite; please report it with the file"),
+        OpError::Outside { .. } => {
+            (Code::new("run::outside"), "`pyrite minify` finds the smallest program that does this")
+        }
+    };
+    let node = error.node.as_ref().map(|n| format!(" at node `{n}`")).unwrap_or_default();
+    let op = error.op.as_ref().map(|o| format!(" ({o})")).unwrap_or_default();
+    let mut diagnostic =
+        Diagnostic::error(code, format!("{what}{node}{op}")).at(location).cause(&error.error).hint(hint);
+    if let Some(stack) = &error.stack {
+        diagnostic = diagnostic.hint(format!("the node was captured here: {}", stack.trim()));
+    }
+    diagnostic
+}

@@ -1,0 +1,94 @@
+//! Where a failure begins: the stage, the pass, the single step; and which settings make it vanish.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use pyrite_debug::{Determinism, Effort, Folder, Found, Limits, Question};
+use pyrite_diag::{Code, Diagnostic, Location};
+use pyrite_oracle::Verdict;
+use pyrite_reduce::Candidate;
+use serde_json::json;
+
+use crate::{Host, SessionError};
+
+/// How long a bisection may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// A single question; longer is a hang.
+    pub question: Duration,
+    /// All of them; after that nothing more is asked.
+    pub search: Option<Duration>,
+}
+
+/// Finds where a failure begins, in workers; the verdict where the program does not fail.
+pub fn bisect(
+    host: &Host,
+    candidate: &Candidate,
+    question: &Question,
+    culprits: usize,
+    patience: Patience,
+) -> Result<Result<Found, Verdict>, SessionError> {
+    let workers = host.workers(question, Limits { time: patience.question, memory: None })?;
+    let scratch = tempfile::tempdir().map_err(SessionError::system("there is no place for candidates"))?;
+    let path = Folder::scratch(scratch.path())?.write("program.py", candidate, &[])?;
+    let ask = |question: &Question| workers.judge_asked(&path, question);
+    let begun = Instant::now();
+    let over = || patience.search.is_some_and(|time| begun.elapsed() >= time);
+    Ok(pyrite_debug::bisect(candidate, question, Effort { culprits, over: &over }, scratch.path(), &ask))
+}
+
+/// A file, or the programs in a folder, in the order of their names.
+pub fn programs_in(path: &Path) -> Result<Vec<PathBuf>, SessionError> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut found = Vec::new();
+    let mut open = vec![path.to_owned()];
+    while let Some(folder) = open.pop() {
+        let failed = |cause| SessionError::system(format!("the folder {} cannot be listed", folder.display()))(cause);
+        for entry in std::fs::read_dir(&folder).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            if path.is_dir() && path.file_name().is_some_and(|name| name != "trace" && name != "storages") {
+                open.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "py") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    if found.is_empty() {
+        let problem = Diagnostic::error(Code::new("bisect::no-program"), "the folder holds no program");
+        return Err(SessionError::of(problem.at(Location::in_file(path)).hint("name a .py file or its folder")));
+    }
+    Ok(found)
+}
+
+/// What was found, a sentence a line.
+pub fn lines(found: &Found) -> Vec<String> {
+    let mut lines = vec![format!("it begins with {} ({})", found.adds, found.backend)];
+    lines.extend(found.part.as_ref().map(|part| format!("the guilty part: {part}")));
+    lines.extend(found.culprits.iter().map(|step| format!("a guilty step: {step}")));
+    for switch in &found.vanishes_with {
+        lines.push(format!("it vanishes with {}, without {}", switch.setting, switch.what));
+    }
+    match found.determinism {
+        Determinism::Same => lines.push("compiled twice, the code is the same".to_owned()),
+        Determinism::Different => {
+            lines.push("compiled twice, the code is another: the compiler is not deterministic".into());
+        }
+        Determinism::Unknown => {}
+    }
+    if !found.unasked.is_empty() {
+        lines.push(format!("skipped (time budget): {}", found.unasked.join("; ")));
+    }
+    lines
+}
+
+/// What was found, as data.
+pub fn data(found: &Found) -> serde_json::Value {
+    json!({
+        "backend": found.backend, "stage": found.adds, "queries": found.queries, "part": found.part,
+        "culprits": found.culprits, "determinism": found.determinism, "unasked": found.unasked,
+        "vanishes_with": found.vanishes_with.iter().map(|switch| switch.setting).collect::<Vec<_>>(),
+    })
+}

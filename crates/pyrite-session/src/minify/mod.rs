@@ -1,0 +1,423 @@
+//! Finds the smallest program that still fails, and proves that it does.
+//!
+//! A failure is first taken to come every time. A start that passes is run again, and a result is: where a run disagrees,
+//! the failure comes only sometimes, and the search begins anew with a sequential test for every candidate and for the
+//! proof.
+//!
+//! The result for a backend of torch.compile is proven by plain PyTorch, as its reader would run it; that for one of
+//! Pyrite's own by a worker that has seen nothing of the search.
+
+mod asked;
+mod minified;
+mod progress;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use pyrite_compare::Accuracy;
+use pyrite_debug::torch::is_unknown_backend;
+use pyrite_debug::{Asking, Claim, Command, Folder, Limits, Question, Shown, Verdicts, VerdictsError, show};
+use pyrite_diag::{Code, Diagnostic, Location};
+use pyrite_ir::print::{PrintOptions, print};
+use pyrite_oracle::{Oracle, Sequential, Signature, Test, Verdict};
+use pyrite_reduce::{Candidate, Content, Follow, Keep, NotReproduced, Reduction, necessary, reduce};
+use pyrite_trace::Stage;
+use serde_json::json;
+
+use crate::backend::unknown_backend;
+use crate::folder;
+use crate::machine;
+use crate::program::Program;
+use crate::reporter::{Reporter, Standing};
+use crate::tracing;
+use crate::{Host, Options, SessionError};
+use asked::{Asked, Timed};
+pub use minified::{Flaky, Minified, Reduced};
+use progress::Teller;
+
+/// Reduces a file's program and proves the result.
+pub fn minify(host: &Host, file: &Path, options: &Options, reporter: &dyn Reporter) -> Result<Reduced, SessionError> {
+    if let Some(out) = &options.out {
+        folder::check_unused(out, file)?;
+    }
+    let program = Program::open(file, &host.reading)?;
+    let question = program.question(options, options.backend.as_deref().unwrap_or_default())?;
+    let start = program.candidate(options.seed)?;
+    Minify { host, file, options, reporter }.run(question, &start)
+}
+
+/// A reduction.
+pub(crate) struct Minify<'a> {
+    pub(crate) host: &'a Host,
+    /// The file that the program came from.
+    pub(crate) file: &'a Path,
+    pub(crate) options: &'a Options,
+    pub(crate) reporter: &'a dyn Reporter,
+}
+
+impl Minify<'_> {
+    /// Reduces a program and proves the result.
+    pub(crate) fn run(&self, question: Question, start: &Candidate) -> Result<Reduced, SessionError> {
+        let begun = Instant::now();
+        let oracle = self.oracle(&question)?;
+        oracle.prepare(self.options.jobs as usize);
+        let folder =
+            Folder::open(&self.folder()?).map_err(|error| self.unwritten("the result cannot be written", error))?;
+        tracing::begin(folder.path(), self.reporter);
+        let _stage = pyrite_trace::stage(Stage::Debug);
+        let verdicts = self.verdicts(&folder, &question, start)?;
+        if let Some(took) = verdicts.first() {
+            oracle.learn(took);
+        }
+        // The written file is judged at the end by a worker that has seen nothing of the search. It gets ready meanwhile.
+        let by_python = question.backend.starts_with("torch:");
+        let prover = if by_python { None } else { Some(self.oracle(&question)?) };
+        let scratch = std::iter::once(oracle.scratch()).chain(prover.as_ref().map(Asked::scratch));
+        self.reporter.standing(Standing::Reducing {
+            file: self.file.to_owned(),
+            folder: folder.path().to_owned(),
+            scratch: scratch.map(Path::to_owned).collect(),
+        });
+        let mut teller = Teller::new(&folder, self.metadata(&question), self.reporter, prover.as_ref(), &verdicts)
+            .starting_from(start);
+        let before = (start.size(), start.graph.len());
+        let follow = match (question.accuracy, &self.options.check) {
+            (Accuracy::Fp, None) => Follow::Floats,
+            _ => Follow::Everything,
+        };
+        let saying = Saying { oracle: oracle.as_oracle(), text: self.options.check_str.as_deref() };
+        let searched = self.search(start, follow, &saying, &verdicts, &mut teller);
+        self.reporter.searched();
+        if let Some(error) = teller.failed() {
+            return Err(self.unwritten("the result cannot be written", error));
+        }
+        if let Some(error) = oracle.failed() {
+            return Err(self.unwritten("candidates cannot be written", error));
+        }
+        let (reduction, flaky) = match searched {
+            Ok(found) => found,
+            Err(NotReproduced(verdict)) => return self.nothing_to_shrink(&folder, verdict),
+        };
+        let mut metadata = teller.metadata_for(&reduction.found);
+        metadata.extend(flaky.as_ref().map(|flaky| ("fails".to_owned(), flaky.to_string())));
+        metadata.push(("data".to_owned(), data_in(&reduction.best)));
+        let limits = oracle.limits();
+        let time = limits.map_or(Options::FIRST, |limits| limits.time);
+        let write = |question: &Question, metadata: &[(String, String)]| {
+            let claim = Claim {
+                imports: &self.host.python.imports,
+                signature: Some(&reduction.found),
+                forward_only: question.forward_only,
+                accuracy: question.accuracy,
+                tolerance: question.switches.tolerance,
+                time,
+                memory: limits.and_then(|limits| limits.memory),
+                ..Claim::of(&question.backend)
+            };
+            folder
+                .write_claiming("repro.py", &reduction.best, metadata, Some(&claim))
+                .map_err(|error| self.unwritten("the result cannot be written", error))
+        };
+        let path = write(&question, &metadata)?;
+        keep_beside(&folder, &reduction).map_err(|error| self.unwritten("the result cannot be written", error))?;
+        let question = match flaky {
+            Some(_) => question,
+            None => with_necessary_settings(&question, &|asked| {
+                let verdict = oracle.judge_path(&path, asked, &reduction.best);
+                verdict.signature().is_some_and(|found| reduction.signature.holds(found))
+            }),
+        };
+        if let Some((_, backend)) =
+            metadata.iter_mut().find(|(key, value)| key == "backend" && *value != question.backend)
+        {
+            backend.clone_from(&question.backend);
+            write(&question, &metadata)?;
+        }
+        let held = |proof: &Verdict| proof.signature().is_some_and(|found| reduction.signature.holds(found));
+        let (proof, shown) = if let Some(prover) = &prover {
+            let prove = |best: &Candidate| saying.heard(prover.judge_path(&path, &question, best));
+            let proof = match &flaky {
+                Some(flaky) => self.sequential(&prove, flaky, &reduction.signature).judge(&reduction.best),
+                None => prove(&reduction.best),
+            };
+            (Some(proof), None)
+        } else {
+            (None, Some(shown_by_python(&path, &reduction.found, time, flaky.as_ref())))
+        };
+        let proven = proof.as_ref().is_some_and(held) || shown.as_ref().is_some_and(|shown| shown.proven);
+        tracing::tell_repro(&path, &reduction.found.to_string(), proven);
+        Ok(Reduced::Smaller(Box::new(Minified {
+            nodes_before: before.1,
+            elements_before: before.0.elements,
+            nodes_after: reduction.best.graph.len(),
+            elements_after: reduction.best.size().elements,
+            inputs_after: reduction.best.size().inputs,
+            queries: reduction.queries,
+            seconds: begun.elapsed().as_secs_f64(),
+            confidence: self.options.confidence,
+            flaky: flaky.map(|flaky| Flaky { proof: proof.as_ref().and_then(times), ..flaky }),
+            proven,
+            shown,
+            backend: question.backend,
+            minimal_for: reduction.minimal_for,
+            user_data: reduction.best.content() == Content::Data,
+            data: data_in(&reduction.best),
+            others: reduction.others.iter().map(|(signature, _)| signature.clone()).collect(),
+            program: print(&reduction.best.graph, &PrintOptions::default()).trim_end().to_owned(),
+            signature: reduction.found,
+            repro: path,
+        })))
+    }
+
+    /// Searches as if the failure came every time, and where it turns out not to, searches again with a test for every
+    /// candidate.
+    fn search(
+        &self,
+        start: &Candidate,
+        follow: Follow,
+        oracle: &dyn Oracle<Candidate>,
+        verdicts: &Verdicts,
+        teller: &mut Teller<'_>,
+    ) -> Result<(Reduction, Option<Flaky>), NotReproduced> {
+        let runs = self.options.trials;
+        let options = pyrite_reduce::Options {
+            jobs: self.options.jobs as usize,
+            time_budget: self.options.budget(),
+            max_queries: None,
+            follow,
+            keep: if self.options.offload_to_disk { Keep::OnDisk } else { Keep::InMemory },
+        };
+        let again = |candidate: &Candidate| -> Vec<Verdict> {
+            let numbers: Vec<u32> = (2..=runs).collect();
+            let ask = |n: u32| verdicts.over(oracle, Asking::Again(n)).judge(candidate);
+            let side_by_side = |batch: &[u32]| {
+                std::thread::scope(|scope| {
+                    let asked: Vec<_> = batch.iter().map(|n| scope.spawn(move || ask(*n))).collect();
+                    let panicked = |_| Verdict::Invalid("the oracle panicked".to_owned());
+                    asked.into_iter().map(|asked| asked.join().unwrap_or_else(panicked)).collect::<Vec<_>>()
+                })
+            };
+            numbers.chunks(options.jobs).flat_map(side_by_side).collect()
+        };
+        let once = verdicts.over(oracle, Asking::Once);
+        let (flaky, held) = match reduce(start.clone(), &once, options, teller) {
+            Err(NotReproduced(verdict @ Verdict::Invalid(_))) => return Err(NotReproduced(verdict)),
+            Err(NotReproduced(verdict)) => {
+                let more = again(start);
+                let failures: Vec<&Signature> = more.iter().filter_map(Verdict::signature).collect();
+                let Some(first) = failures.first() else { return Err(NotReproduced(verdict)) };
+                let failed = failures.iter().filter(|found| first.holds(found)).count() as u32;
+                (Flaky { failed, runs, proof: None }, (*first).clone())
+            }
+            Ok(found) => {
+                let more = again(&found.best);
+                let held = |v: &&Verdict| v.signature().is_some_and(|other| found.signature.holds(other));
+                let failed = 1 + more.iter().filter(held).count() as u32;
+                if failed == runs || more.iter().any(|v| matches!(v, Verdict::Invalid(_))) {
+                    return Ok((found, None));
+                }
+                (Flaky { failed, runs, proof: None }, found.signature)
+            }
+        };
+        self.reporter.note(&format!("it fails only sometimes: {flaky}; every candidate is judged by many runs now"));
+        let sequential = self.sequential(oracle, &flaky, &held);
+        let sequential = verdicts.over(&sequential, Asking::Sequentially);
+        reduce(start.clone(), &sequential, options, teller).map(|found| (found, Some(flaky)))
+    }
+
+    fn sequential<'a>(
+        &self,
+        oracle: &'a dyn Oracle<Candidate>,
+        flaky: &Flaky,
+        held: &Signature,
+    ) -> Sequential<'a, Candidate> {
+        let test = Test::of(flaky.failed, flaky.runs, self.options.confidence);
+        Sequential { oracle, test, held: held.clone() }
+    }
+
+    /// The verdicts of this search in its folder: fresh ones, or those of the search that is resumed.
+    fn verdicts(&self, folder: &Folder, question: &Question, start: &Candidate) -> Result<Verdicts, SessionError> {
+        let key: String = start.key().iter().map(|byte| format!("{byte:02x}")).collect();
+        let asked = json!({
+            "pyrite": env!("CARGO_PKG_VERSION"), "program": key, "question": question,
+            "check": self.options.check, "check_str": self.options.check_str, "runs": self.options.trials,
+            "confidence": self.options.confidence,
+        });
+        let verdicts = match &self.options.resume {
+            Some(_) => Verdicts::resume(folder.path(), &asked),
+            None => Verdicts::begin(folder.path(), &asked),
+        };
+        verdicts.map_err(|error| {
+            let hint = match error {
+                VerdictsError::Otherwise { .. } => "resume with the same file and options, or search in a new folder",
+                VerdictsError::Io { .. } => {
+                    "name a folder that can be written, and that a search began in if it is resumed"
+                }
+                VerdictsError::Broken { .. } => "remove this line and those after it, or search in a new folder",
+            };
+            SessionError::of(
+                Diagnostic::error(Code::new("minify::verdicts"), "the verdicts of the search cannot be kept")
+                    .at(Location::in_file(self.file))
+                    .cause(error.to_string())
+                    .hint(hint),
+            )
+        })
+    }
+
+    fn oracle(&self, question: &Question) -> Result<Asked, SessionError> {
+        let unwritten = |error| self.failed("candidates cannot be written", error);
+        if let Some(command) = &self.options.check {
+            let asked = Command::new(command, self.options.time()).map_err(unwritten)?;
+            return Ok(Asked::Command(Box::new(asked.supervised_by(self.host.supervisor()))));
+        }
+        let memory = self.options.memory_limit.map(|mb| mb << 20).or_else(Limits::usual_memory);
+        let limits = Limits { time: self.options.time(), memory };
+        let isolated = self.host.workers(question, limits).map_err(unwritten)?;
+        let fixed = self.options.time_limit.map(Duration::from_secs_f64);
+        Ok(Asked::Workers(Box::new(Timed::new(isolated, limits, fixed))))
+    }
+
+    /// The folder of the result: the one that is resumed, or one that holds no result yet.
+    fn folder(&self) -> Result<PathBuf, SessionError> {
+        if let Some(resumed) = &self.options.resume {
+            if !Verdicts::are_in(resumed) {
+                let cause = format!("there is no {}", resumed.join("verdicts.jsonl").display());
+                return Err(self.failed("there is no search to resume", cause));
+            }
+            return Ok(resumed.clone());
+        }
+        match &self.options.out {
+            Some(out) => Ok(out.clone()),
+            None => folder::beside(self.file, self.options.beside.as_deref(), "minified"),
+        }
+    }
+
+    fn metadata(&self, question: &Question) -> Vec<(String, String)> {
+        let mut metadata = vec![("pyrite".to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
+        if let Some(command) = &self.options.check {
+            metadata.push(("check".to_owned(), command.clone()));
+        } else {
+            metadata.push(("backend".to_owned(), question.backend.clone()));
+            metadata.push(("reference".to_owned(), question.reference.clone()));
+        }
+        if [&question.backend, &question.reference].iter().any(|name| name.starts_with("torch:")) {
+            metadata.push(("torch".to_owned(), machine::torch_version(self.host)));
+        }
+        metadata.extend(self.host.python.imports.iter().map(|module| ("import".to_owned(), module.clone())));
+        metadata.push(("seed".to_owned(), question.seed.to_string()));
+        metadata
+    }
+
+    fn nothing_to_shrink(&self, folder: &Folder, verdict: Verdict) -> Result<Reduced, SessionError> {
+        if self.options.out.is_none() && self.options.resume.is_none() {
+            let _ = pyrite_trace::stop();
+            let _ = std::fs::remove_dir_all(folder.path());
+        }
+        let reason = match &verdict {
+            Verdict::Invalid(why) if is_unknown_backend(why) => return Err(unknown_backend(why)),
+            Verdict::Invalid(why) => why.clone(),
+            Verdict::Noise => "the results differ by no more than rounding explains".to_owned(),
+            _ => format!("the program does not fail in {} runs", self.options.trials),
+        };
+        Ok(Reduced::Nothing { verdict: Box::new(verdict), reason })
+    }
+
+    fn unwritten(&self, what: &str, cause: impl ToString) -> SessionError {
+        SessionError::of(
+            Diagnostic::error(Code::new("minify::unwritten"), what)
+                .at(Location::in_file(self.file))
+                .cause(cause.to_string())
+                .hint("make room, or name another folder with --out (and another TMPDIR); --resume goes on from here"),
+        )
+    }
+
+    fn failed(&self, what: &str, cause: impl ToString) -> SessionError {
+        SessionError::of(
+            Diagnostic::error(Code::new("minify::failed"), what)
+                .at(Location::in_file(self.file))
+                .cause(cause.to_string())
+                .hint("name a folder for the result with --out, and one for candidates with TMPDIR"),
+        )
+    }
+}
+
+/// An oracle that hears only errors which say something.
+struct Saying<'a> {
+    oracle: &'a dyn Oracle<Candidate>,
+    text: Option<&'a str>,
+}
+
+impl Saying<'_> {
+    /// A verdict, or that all is fine where an error says something else.
+    fn heard(&self, verdict: Verdict) -> Verdict {
+        let said = |signature: &Signature, text| signature.detail.message.as_deref().is_some_and(|m| m.contains(text));
+        match (verdict.signature(), self.text) {
+            (Some(signature), Some(text)) if !said(signature, text) => Verdict::Pass,
+            _ => verdict,
+        }
+    }
+}
+
+impl Oracle<Candidate> for Saying<'_> {
+    fn judge(&self, candidate: &Candidate) -> Verdict {
+        self.heard(self.oracle.judge(candidate))
+    }
+}
+
+/// Where the numbers in a program come from.
+fn data_in(program: &Candidate) -> String {
+    match program.content() {
+        Content::Bits | Content::Small => "small whole numbers".to_owned(),
+        Content::Generated => format!("generated from seed {}", program.seed),
+        Content::Data => "from the program".to_owned(),
+    }
+}
+
+/// The question with only those settings of the backend that the failure needs.
+fn with_necessary_settings(question: &Question, fails: &dyn Fn(&Question) -> bool) -> Question {
+    let Some((name, pairs)) = question.backend.split_once('?') else { return question.clone() };
+    let with = |pairs: &[&str]| {
+        let backend = if pairs.is_empty() { name.to_owned() } else { format!("{name}?{}", pairs.join("&")) };
+        Question { backend, ..question.clone() }
+    };
+    let pairs: Vec<&str> = pairs.split('&').filter(|pair| !pair.is_empty()).collect();
+    with(&necessary(&pairs, &mut |some| fails(&with(some))))
+}
+
+/// In how many of how many runs a candidate failed, where it was run several times.
+fn times(verdict: &Verdict) -> Option<(u32, u32)> {
+    match verdict {
+        Verdict::Flaky { failed, runs, .. } => Some((*failed, *runs)),
+        _ => None,
+    }
+}
+
+/// Runs the written file by plain PyTorch; what fails only sometimes is run until it does, for as long as that is likely.
+fn shown_by_python(path: &Path, signature: &Signature, time: Duration, flaky: Option<&Flaky>) -> Shown {
+    let Some(python) = pyrite_debug::torch::registered() else {
+        let line = "there is no Python to run it with; name one with --python".to_owned();
+        return Shown { proven: false, line, command: format!("python {}", path.display()) };
+    };
+    let runs = flaky.map_or(1, |flaky| (4 * flaky.runs / flaky.failed.max(1)).clamp(4, 20));
+    let mut shown = show(path, &python, signature, time);
+    for _ in 1..runs {
+        if shown.proven {
+            break;
+        }
+        shown = show(path, &python, signature, time);
+    }
+    shown
+}
+
+/// The passing neighbour, and other failures that were met.
+fn keep_beside(folder: &Folder, reduction: &Reduction) -> Result<(), pyrite_debug::RepoError> {
+    if let Some(passing) = &reduction.passing {
+        let metadata = vec![("verdict".to_owned(), "pass".to_owned())];
+        folder.write("passing.py", passing, &metadata)?;
+    }
+    for (number, (signature, candidate)) in reduction.others.iter().enumerate() {
+        let other = Folder::open(&folder.path().join(format!("other-{}", number + 1)))?;
+        other.write("repro.py", candidate, &[("signature".to_owned(), signature.to_string())])?;
+    }
+    Ok(())
+}

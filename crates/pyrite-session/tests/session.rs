@@ -1,0 +1,149 @@
+//! Sessions as a library gives them: data, progress, refusals. Their workers are processes of the example.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+
+use pyrite_session::minify::{Reduced, minify};
+use pyrite_session::{
+    Finding, Host, Invocation, Options, Python, ReadOptions, Reporter, Searching, Session, SessionError, Silent,
+    Standing,
+};
+
+const BROKEN: &str = "relu_accuracy_error_TESTING_ONLY";
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
+}
+
+/// The example, which cargo builds beside the tests.
+fn example() -> PathBuf {
+    let test = std::env::current_exe().expect("a test");
+    let path = test.ancestors().nth(2).expect("a target folder").join("examples/debug_a_file");
+    assert!(path.exists(), "{} is built by `cargo test` and `cargo nextest run`", path.display());
+    path
+}
+
+fn host() -> Host {
+    let invocation = Invocation { program: example(), arguments: Vec::new(), python: None };
+    Host::new(invocation, Python::new(None), ReadOptions::default())
+}
+
+fn options(backend: &str, out: &Path) -> Options {
+    Options { backend: Some(backend.to_owned()), out: Some(out.to_owned()), ..Options::default() }
+}
+
+/// Keeps what it hears.
+#[derive(Default)]
+struct Heard {
+    steps: Mutex<Vec<String>>,
+    runs: Mutex<Vec<u32>>,
+    passes: Mutex<usize>,
+    farewells: Mutex<Vec<String>>,
+}
+
+impl Reporter for Heard {
+    fn confirming(&self, run: u32, _: u32, _: &str) {
+        self.runs.lock().unwrap().push(run);
+    }
+
+    fn found(&self, finding: &Finding) {
+        self.steps.lock().unwrap().push(finding.step.clone());
+    }
+
+    fn searching(&self, _: &Searching<'_>) {
+        *self.passes.lock().unwrap() += 1;
+    }
+
+    fn standing(&self, standing: Standing) {
+        self.farewells.lock().unwrap().push(standing.farewell());
+    }
+}
+
+#[test]
+fn a_session_returns_what_it_found_and_tells_of_every_step() {
+    let place = tempfile::tempdir().unwrap();
+    let out = place.path().join("found");
+    let (host, heard) = (host(), Heard::default());
+    let session = Session::open(&host, &examples().join("relu_chain.py"), options(BROKEN, &out), &heard).unwrap();
+    let found = session.run().unwrap();
+    assert_eq!((found.outcome(), found.is_proven()), ("proven", true));
+    assert_eq!((found.confirmed.failed(), found.confirmed.kind.as_str()), (3, "wrong results"));
+    let minified = found.minified.expect("a smaller program");
+    assert_eq!((minified.nodes_before, minified.nodes_after, minified.inputs_after), (9, 3, 1));
+    assert!(minified.program.contains("aten.relu") && minified.proof() == "proven in a fresh process");
+    assert_eq!(minified.repro, out.join("repro.py"));
+    assert_eq!(found.analysis.expect("an analysis").first().expect("a value").op, "aten.relu.default");
+    assert!(found.bisected.is_some());
+    let report = fs::read_to_string(found.report.expect("a report")).unwrap();
+    assert!(report.contains("aten.relu") && report.contains("options: backend="), "{report}");
+    let steps = heard.steps.into_inner().unwrap();
+    assert_eq!(steps, found.steps.iter().map(|step| step.step.clone()).collect::<Vec<_>>());
+    for step in ["confirm", "bisect", "analyze", "prove", "report"] {
+        assert!(steps.iter().any(|known| known == step), "{step}: {steps:?}");
+    }
+    assert_eq!(heard.runs.into_inner().unwrap(), [1, 2, 3]);
+    assert!(heard.passes.into_inner().unwrap() > 0);
+    let farewells = heard.farewells.into_inner().unwrap();
+    assert!(farewells[0].contains("before the failure was confirmed") && farewells[1].contains("--resume"));
+    assert!(farewells[2].contains("proven in a fresh process"), "{farewells:?}");
+}
+
+#[test]
+fn a_program_that_does_not_fail_leaves_no_folder() {
+    let place = tempfile::tempdir().unwrap();
+    let out = place.path().join("found");
+    let host = host();
+    let session = Session::open(&host, &examples().join("relu_chain.py"), options("native", &out), &Silent).unwrap();
+    let found = session.run().unwrap();
+    assert_eq!((found.outcome(), found.minified.is_none(), out.exists()), ("pass", true, false));
+}
+
+#[test]
+fn a_folder_that_holds_a_session_is_refused_before_anything_is_touched() {
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("trace.jsonl"), "kept").unwrap();
+    let host = host();
+    let opened = Session::open(&host, &examples().join("relu_chain.py"), options(BROKEN, place.path()), &Silent);
+    let Err(SessionError::Input(problems)) = opened.map(drop) else { panic!("it is refused") };
+    assert!(problems.to_string().contains("overwrite"), "{problems}");
+    assert_eq!(fs::read_to_string(place.path().join("trace.jsonl")).unwrap(), "kept");
+}
+
+#[test]
+fn a_reduction_alone_is_data_too_and_says_where_nothing_fails() {
+    let place = tempfile::tempdir().unwrap();
+    let (host, file) = (host(), examples().join("relu_chain.py"));
+    let reduced = minify(&host, &file, &options("eager", &place.path().join("none")), &Silent).unwrap();
+    let Reduced::Nothing { reason, .. } = &reduced else { panic!("eager is right") };
+    assert_eq!((reason.as_str(), reduced.is_proven()), ("the program does not fail in 5 runs", false));
+    let asked = Options {
+        check_str: Some("nobody says this".to_owned()),
+        ..options("relu_runtime_error_TESTING_ONLY", &place.path().join("other"))
+    };
+    assert!(!minify(&host, &file, &asked, &Silent).unwrap().is_proven());
+}
+
+#[test]
+fn options_are_one_definition_for_files_and_callers() {
+    let asked = Options { runs: 7, ..options("native", Path::new("there")) };
+    let text = serde_json::to_string(&asked).unwrap();
+    assert_eq!(serde_json::from_str::<Options>(&text).unwrap(), asked);
+    assert_eq!(asked.changed(), r#"backend="native" out="there" runs=7"#);
+    assert_eq!(serde_json::from_str::<Options>("{}").unwrap(), Options::default());
+    let wrong = serde_json::from_str::<Options>(r#"{"time_buget": 3}"#).unwrap_err().to_string();
+    assert!(wrong.contains("time_buget"), "{wrong}");
+}
+
+#[test]
+fn the_example_debugs_a_file() {
+    let place = tempfile::tempdir().unwrap();
+    let mut command = Command::new(example());
+    command.arg(examples().join("relu_chain.py")).arg(BROKEN).arg(place.path().join("found"));
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("outcome: proven") && said.contains("3 nodes of 9 are left"), "{said}");
+    assert!(place.path().join("found/report.md").exists());
+}
