@@ -36,14 +36,15 @@ impl Analyze {
             folder::check_unused(out, &self.file)?;
         }
         let options = self.judging.options(Some(&self.backend));
-        let program = Program::open(&self.file, &host.reading)?;
+        let program = Program::open_for(host, &self.file, &options)?;
         let question = program.question(&options, &self.backend)?;
         let (backend, reference) = (backend::named(&question.backend)?, backend::named(&question.reference)?);
         let whole = program.candidate(options.seed)?;
         let analysis = analyze(&whole, &backend, &reference, &question.switches.options(question.accuracy))
             .map_err(|stopped| SessionError::of(stopped.diagnostic(&self.file)))?;
         if let Some(out) = &self.out {
-            tracing::begin_in(out, &Printer::new(self.json));
+            let printer = Printer::new(self.json);
+            let _trace = tracing::begin_in(out, &printer);
             let _stage = pyrite_trace::stage(Stage::Debug);
             pyrite_session::tracing::tell_program(&whole.graph, "program.py");
             analysis.tell_trace();
@@ -81,7 +82,7 @@ fn tell(backend: &str, reference: &str, analysis: &Analysis) {
         return;
     };
     let count = analysis.differing().count();
-    println!("{all} values, {backend} and {reference} part at {count}:");
+    println!("{all} values, {backend} and {reference} differ at {count}:");
     for layer in analysis.differing().take(20) {
         if let (Some(own), Some(other)) = (layer.reference_error, layer.backend_error) {
             println!("{} ({}): error against fp64 {other:.3e}, that of {reference} {own:.3e}", layer.node, layer.op);

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use pyrite_debug::Found;
 use pyrite_oracle::Verdict;
-use pyrite_session::bisect::{Patience, bisect, data, lines, programs_in};
+use pyrite_session::bisect::{Patience, bisect, data, lines};
+use pyrite_session::dumps::programs_in;
 use pyrite_session::{Program, Story, folder};
 use pyrite_trace::Stage;
 use serde_json::json;
@@ -56,13 +57,14 @@ impl Bisect {
         let mut passed = Verdict::Pass;
         // Of several graphs the first that fails is the guilty one.
         for file in programs_in(&self.file)? {
-            let program = Program::open(&file, &host.reading)?;
+            let program = Program::open_for(host, &file, &options)?;
             let question = program.question(&options, &self.backend)?;
             let candidate = program.candidate(options.seed)?;
             match bisect(host, &candidate, &question, self.culprits, patience)? {
                 Ok(found) => {
                     if let Some(out) = &self.out {
-                        tracing::begin_in(out, &Printer::new(self.json));
+                        let printer = Printer::new(self.json);
+                        let _trace = tracing::begin_in(out, &printer);
                         let _stage = pyrite_trace::stage(Stage::Debug);
                         pyrite_session::tracing::tell_program(&candidate.graph, "program.py");
                         let mut story = Story::begin();

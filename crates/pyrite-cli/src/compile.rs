@@ -20,7 +20,7 @@ use serde_json::json;
 use crate::failure::{Failure, tell_notes};
 use crate::{ExitCode, Host, Outcome};
 
-/// Who chooses what the forward half keeps.
+/// How the joint graph is partitioned.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Partition {
     /// As few bytes as possible
@@ -103,7 +103,7 @@ pub struct Compile {
     /// Compile what --save-args kept, with the options it was kept with
     #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "partition", "memory_budget", "fallback_random", "decompositions", "forward_only"])]
     load_args: Option<PathBuf>,
-    /// Who chooses what the forward half keeps for the backward half
+    /// Partitioner: what the forward half keeps for the backward half
     #[arg(long, value_enum, default_value = "min-cut")]
     partition: Partition,
     /// How much memory may be kept for the backward half, as a part of what is kept without recomputing matmuls

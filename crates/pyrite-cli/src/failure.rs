@@ -59,6 +59,7 @@ impl From<SessionError> for Failure {
             SessionError::Input(diagnostics) => Self::Input { diagnostics, json: false },
             SessionError::System { what, cause } => Self::Outside(anyhow::Error::new(cause).context(what)),
             SessionError::Unwritten(error) => Self::Outside(error.into()),
+            SessionError::Interrupted(standing) => Self::Outside(anyhow::anyhow!(standing.farewell())),
         }
     }
 }

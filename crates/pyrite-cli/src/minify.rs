@@ -26,6 +26,9 @@ pub struct Minify {
     /// Only errors whose text contains this are the failure; everything else counts as fine
     #[arg(long, value_name = "TEXT", conflicts_with = "check")]
     check_str: Option<String>,
+    /// Remove at most this many nodes or outputs at once
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    max_granularity: Option<u64>,
     /// How many candidates are tried at once
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
     jobs: u32,
@@ -67,6 +70,7 @@ impl Minify {
         let options = Options {
             check: self.check.clone(),
             check_str: self.check_str.clone(),
+            max_granularity: self.max_granularity.and_then(|count| usize::try_from(count).ok()),
             jobs: self.jobs,
             time_budget: self.time_budget,
             time_limit: self.time_limit,

@@ -26,6 +26,9 @@ pub struct Judging {
     /// Seed of random numbers and of generated inputs [default: what the file says, else 0]
     #[arg(long)]
     pub seed: Option<u64>,
+    /// Draw the inputs from the seed, in place of the data that the file has: for dumps that come without their storages
+    #[arg(long)]
+    random_inputs: bool,
     #[command(flatten)]
     comparing: Comparing,
 }
@@ -39,6 +42,7 @@ impl Judging {
             accuracy: self.accuracy,
             forward_only: self.forward_only,
             seed: self.seed,
+            random_inputs: self.random_inputs,
             switches: self.comparing.switches(),
             ..Options::default()
         }

@@ -91,7 +91,8 @@ pub struct Run {
 impl Run {
     /// Runs the program and prints its outputs.
     pub fn run(&self, host: &Host) -> Outcome {
-        let program = Program::open(&self.file, &host.reading)?;
+        let asked = self.judging.options(Some(&self.backend));
+        let program = Program::open_for(host, &self.file, &asked)?;
         if !self.json {
             tell_notes(&program);
         }
@@ -100,7 +101,6 @@ impl Run {
             let problem = Diagnostic::error(Code::new("cli::bad-value"), message);
             return Err(Failure::of(problem.hint("1 keeps what is cheapest to keep, 0 computes everything again")));
         }
-        let asked = self.judging.options(Some(&self.backend));
         let question = program.question(&asked, &self.backend)?;
         let (backend, reference) = (named(&question.backend)?, named(&question.reference)?);
         let lower = self.autocast.map(|lower| match lower {

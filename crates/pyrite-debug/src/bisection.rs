@@ -51,7 +51,7 @@ pub struct Found {
     pub signature: Signature,
     /// How many questions it took.
     pub queries: u64,
-    /// What was not asked for want of time.
+    /// What was skipped because the time budget was spent.
     pub unasked: Vec<String>,
 }
 

@@ -131,6 +131,15 @@ impl Verdicts {
         self.lock().first
     }
 
+    /// Keeps a verdict that is known already, with how long the question took.
+    pub fn know(&self, candidate: &Candidate, asking: Asking, verdict: Verdict, took: Duration) {
+        let line = Line { key: key_of(candidate), asking, verdict, seconds: took.as_secs_f64() };
+        self.keep(&line);
+        let mut state = self.lock();
+        state.first.get_or_insert(took);
+        state.known.insert((line.key, asking), line.verdict);
+    }
+
     /// Why a verdict could not be written, if one could not.
     pub fn failed(&self) -> Option<String> {
         self.lock().failed.clone()
@@ -157,6 +166,10 @@ impl Verdicts {
     }
 }
 
+fn key_of(candidate: &Candidate) -> String {
+    candidate.key().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Answers what is known, asks for the rest; made by [`Verdicts::over`].
 pub struct Remembering<'a> {
     verdicts: &'a Verdicts,
@@ -166,7 +179,7 @@ pub struct Remembering<'a> {
 
 impl Oracle<Candidate> for Remembering<'_> {
     fn judge(&self, candidate: &Candidate) -> Verdict {
-        let key: String = candidate.key().iter().map(|byte| format!("{byte:02x}")).collect();
+        let key = key_of(candidate);
         if let Some(verdict) = self.verdicts.lock().known.get(&(key.clone(), self.asking)) {
             return verdict.clone();
         }

@@ -22,6 +22,8 @@ pub struct Options {
     pub follow: Follow,
     /// Where the values of nodes are kept.
     pub keep: Keep,
+    /// How many nodes or outputs at most go at once in passes that begin with large chunks; as many as there are where `None`.
+    pub max_granularity: Option<usize>,
 }
 
 /// Which values of a program count when parts of it are looked at alone.
@@ -37,7 +39,14 @@ pub enum Follow {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { jobs: 1, time_budget: None, max_queries: None, follow: Follow::Everything, keep: Keep::InMemory }
+        Self {
+            jobs: 1,
+            time_budget: None,
+            max_queries: None,
+            follow: Follow::Everything,
+            keep: Keep::InMemory,
+            max_granularity: None,
+        }
     }
 }
 
@@ -214,6 +223,11 @@ impl Search<'_> {
     /// The values of a candidate's nodes, if it can be run eagerly.
     pub(crate) fn values_of(&self, candidate: &Candidate) -> Option<Saved> {
         Saved::of(candidate, self.options.keep)
+    }
+
+    /// How large a chunk may be.
+    pub(crate) fn granularity(&self) -> usize {
+        self.options.max_granularity.unwrap_or(usize::MAX).max(1)
     }
 
     /// Whether time or queries are used up.

@@ -143,3 +143,21 @@ fn a_query_limit_leaves_the_best_so_far() {
     assert!(found.queries <= 3 && found.best.size() <= start.size());
     assert!(found.minimal_for.len() < PASSES.len());
 }
+
+#[test]
+fn a_bound_on_the_granularity_changes_the_way_and_not_that_results_are_minimal() {
+    for number in [5, 17, 40] {
+        let start = candidate(number);
+        let present = names(&start);
+        let oracle = |c: &Candidate| judge(number, &present, c);
+        let bounded = Options { max_granularity: Some(1), ..Options::default() };
+        let (Ok(free), Ok(single)) = (
+            reduce(start.clone(), &oracle, Options::default(), &mut Silent),
+            reduce(start, &oracle, bounded, &mut Silent),
+        ) else {
+            continue;
+        };
+        assert_eq!(single.minimal_for.len(), PASSES.len(), "graph {number}");
+        assert!(matches!(oracle(&single.best), Verdict::Fail(_)) && matches!(oracle(&free.best), Verdict::Fail(_)));
+    }
+}

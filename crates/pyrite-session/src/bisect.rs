@@ -1,10 +1,8 @@
 //! Where a failure begins: the stage, the pass, the single step; and which settings make it vanish.
 
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use pyrite_debug::{Determinism, Effort, Folder, Found, Limits, Question};
-use pyrite_diag::{Code, Diagnostic, Location};
+use pyrite_debug::{Determinism, Effort, Folder, Found, Isolated, Limits, Question};
 use pyrite_oracle::Verdict;
 use pyrite_reduce::Candidate;
 use serde_json::json;
@@ -28,39 +26,30 @@ pub fn bisect(
     culprits: usize,
     patience: Patience,
 ) -> Result<Result<Found, Verdict>, SessionError> {
-    let workers = host.workers(question, Limits { time: patience.question, memory: None })?;
+    bisect_by(
+        &host.workers(question, Limits { time: patience.question, memory: None })?,
+        candidate,
+        question,
+        culprits,
+        patience,
+    )
+}
+
+/// The same with workers that are there already.
+pub(crate) fn bisect_by(
+    workers: &Isolated,
+    candidate: &Candidate,
+    question: &Question,
+    culprits: usize,
+    patience: Patience,
+) -> Result<Result<Found, Verdict>, SessionError> {
+    workers.set_limits(Limits { time: patience.question, ..workers.limits() });
     let scratch = tempfile::tempdir().map_err(SessionError::system("there is no place for candidates"))?;
     let path = Folder::scratch(scratch.path())?.write("program.py", candidate, &[])?;
     let ask = |question: &Question| workers.judge_asked(&path, question);
     let begun = Instant::now();
     let over = || patience.search.is_some_and(|time| begun.elapsed() >= time);
     Ok(pyrite_debug::bisect(candidate, question, Effort { culprits, over: &over }, scratch.path(), &ask))
-}
-
-/// A file, or the programs in a folder, in the order of their names.
-pub fn programs_in(path: &Path) -> Result<Vec<PathBuf>, SessionError> {
-    if !path.is_dir() {
-        return Ok(vec![path.to_owned()]);
-    }
-    let mut found = Vec::new();
-    let mut open = vec![path.to_owned()];
-    while let Some(folder) = open.pop() {
-        let failed = |cause| SessionError::system(format!("the folder {} cannot be listed", folder.display()))(cause);
-        for entry in std::fs::read_dir(&folder).map_err(failed)? {
-            let path = entry.map_err(failed)?.path();
-            if path.is_dir() && path.file_name().is_some_and(|name| name != "trace" && name != "storages") {
-                open.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "py") {
-                found.push(path);
-            }
-        }
-    }
-    found.sort();
-    if found.is_empty() {
-        let problem = Diagnostic::error(Code::new("bisect::no-program"), "the folder holds no program");
-        return Err(SessionError::of(problem.at(Location::in_file(path)).hint("name a .py file or its folder")));
-    }
-    Ok(found)
 }
 
 /// What was found, a sentence a line.

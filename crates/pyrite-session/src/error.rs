@@ -5,6 +5,8 @@ use std::io;
 use pyrite_debug::RepoError;
 use pyrite_diag::{Colour, Diagnostic, Diagnostics, TextRenderer};
 
+use crate::Standing;
+
 /// Why a step has no result. That a program does not fail is a result.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
@@ -20,6 +22,9 @@ pub enum SessionError {
         #[source]
         cause: io::Error,
     },
+    /// The reporter wanted the session to end.
+    #[error("{}", .0.farewell())]
+    Interrupted(Box<Standing>),
     /// A program could not be written down.
     #[error(transparent)]
     Unwritten(#[from] RepoError),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use pyrite_compare::Accuracy;
-use pyrite_debug::Switches;
+use pyrite_debug::{Limits, Switches};
 use pyrite_oracle::CONFIDENCE;
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +46,8 @@ pub struct Options {
     pub check: Option<String>,
     /// Only errors whose text contains this are the failure.
     pub check_str: Option<String>,
+    /// Whether inputs are drawn anew from the seed, in place of the data that the file has.
+    pub random_inputs: bool,
     /// The largest number of nodes that a reduction removes at once.
     pub max_granularity: Option<usize>,
     /// Whether the values of nodes are kept in temporary files.
@@ -79,6 +81,7 @@ impl Default for Options {
             memory_limit: None,
             check: None,
             check_str: None,
+            random_inputs: false,
             max_granularity: None,
             offload_to_disk: false,
             target: None,
@@ -96,6 +99,12 @@ impl Options {
     /// How long a run may take.
     pub fn time(&self) -> Duration {
         self.time_limit.map_or(Self::FIRST, Duration::from_secs_f64)
+    }
+
+    /// What a run may use before anything is known of the program.
+    pub fn limits(&self) -> Limits {
+        let memory = self.memory_limit.map(|mb| mb << 20).or_else(Limits::usual_memory);
+        Limits { time: self.time(), memory }
     }
 
     /// How long a search may take.

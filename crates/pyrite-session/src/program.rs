@@ -13,7 +13,8 @@ use pyrite_ops::registry;
 use pyrite_reader::{Entry, Origin, ReadOptions, ReadOutcome, read_path};
 use pyrite_reduce::Candidate;
 
-use crate::{Options, SessionError, backend};
+use crate::dumps::program_at;
+use crate::{Host, Options, SessionError, backend};
 
 /// A program that was read and verified.
 pub struct Program {
@@ -31,8 +32,23 @@ impl Program {
         Self::open_timed(path, reading, 1)
     }
 
+    /// Reads and verifies a file for a session.
+    pub fn open_for(host: &Host, path: &Path, options: &Options) -> Result<Self, SessionError> {
+        let mut program = Self::open(path, &host.reading)?;
+        if options.random_inputs
+            && let Some(inputs) = &mut program.read.inputs
+        {
+            for storage in &mut inputs.storages {
+                (storage.name, storage.data) = (None, None);
+            }
+        }
+        Ok(program)
+    }
+
     /// Reads a file several times, keeps the shortest time, and verifies it. The operators are loaded before.
     pub fn open_timed(path: &Path, reading: &ReadOptions, repeat: u32) -> Result<Self, SessionError> {
+        let found = program_at(path)?;
+        let path = found.as_path();
         let registry = registry();
         let mut read_time = Duration::MAX;
         let mut read_once = || {

@@ -50,6 +50,11 @@ pub trait Reporter: Sync {
         let _ = diagnostic;
     }
 
+    /// Whether the session should end; asked after every question.
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+
     /// Where the session stands now, for whoever interrupts it.
     fn standing(&self, standing: Standing) {
         let _ = standing;

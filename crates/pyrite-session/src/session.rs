@@ -13,9 +13,10 @@
 //! - a step that has no answer leaves the others their own.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use pyrite_debug::{Found, Limits, Question, torch};
+use pyrite_debug::{Found, Isolated, Question, torch};
 use pyrite_oracle::{Class, Oracle, Signature, Verdict, signal_name};
 use pyrite_reduce::Candidate;
 use pyrite_trace::Stage;
@@ -24,7 +25,7 @@ use serde_json::{Value as Json, json};
 
 use crate::analyze::{Analysis, analyze_apart};
 use crate::backend::unknown_backend;
-use crate::bisect::{Patience, bisect, data, lines};
+use crate::bisect::{Patience, bisect_by, data, lines};
 use crate::machine::{self, Torch, WITHOUT_AMX};
 use crate::minify::{Minified, Minify, Reduced};
 use crate::program::Program;
@@ -59,6 +60,10 @@ pub struct Session<'a> {
     question: Question,
     candidate: Candidate,
     story: Story,
+    /// The workers of all steps: what they have imported and compiled once serves the next step.
+    workers: Arc<Isolated>,
+    /// The verdict of the runs that confirm, where all agree, and how long the last took.
+    known: Option<(Verdict, Duration)>,
 }
 
 /// What several runs of a program said.
@@ -94,6 +99,8 @@ impl Confirmed {
 /// What a whole session found.
 #[derive(Clone, Debug)]
 pub struct Debugged {
+    /// The backend under test.
+    pub backend: String,
     /// What the first runs said.
     pub confirmed: Confirmed,
     /// Where the failure begins, if that was found.
@@ -114,6 +121,28 @@ impl Debugged {
     /// Whether there is a repro that was seen to fail as announced.
     pub fn is_proven(&self) -> bool {
         self.minified.as_ref().is_some_and(|minified| minified.proven)
+    }
+
+    /// As an object for programs: `outcome`, `backend`, `signature`, `program`, `proof`, `folder`, `repro`, `report`, what the
+    /// reduction, the bisection and the analysis found, and the steps.
+    pub fn data(&self) -> Json {
+        let signature = self.minified.as_ref().map(|minified| &minified.signature).or(self.confirmed.signature());
+        let step =
+            |step: &Finding| json!({"step": step.step, "text": step.text, "seconds": step.seconds, "data": step.data});
+        json!({
+            "outcome": self.outcome(),
+            "backend": self.backend,
+            "signature": signature.map(ToString::to_string),
+            "program": self.minified.as_ref().map(|minified| &minified.program),
+            "proof": self.minified.as_ref().map(Minified::proof),
+            "folder": self.folder,
+            "repro": self.minified.as_ref().map(|minified| &minified.repro),
+            "report": self.report,
+            "minify": self.minified.as_ref().map(Minified::data),
+            "bisect": self.bisected.as_ref().map(data),
+            "analyze": self.analysis.as_ref().map(Analysis::data),
+            "steps": self.steps.iter().map(step).collect::<Vec<_>>(),
+        })
     }
 
     /// The outcome in a word: `proven`, `seen` (but not proven), `noise`, `invalid` or `pass`.
@@ -139,7 +168,7 @@ impl<'a> Session<'a> {
         if let Some(out) = &options.out {
             folder::check_unused(out, file)?;
         }
-        let program = Program::open(file, &host.reading)?;
+        let program = Program::open_for(host, file, &options)?;
         let backend = match &options.backend {
             Some(backend) => backend.clone(),
             None => program.said_backend()?.unwrap_or_else(|| USUAL.to_owned()),
@@ -148,13 +177,16 @@ impl<'a> Session<'a> {
         program.check_imports([&backend, &reference], &host.python.imports)?;
         let question = program.question(&options, &backend)?;
         let candidate = program.candidate(options.seed)?;
-        Ok(Self { host, options, reporter, file: file.to_owned(), question, candidate, story: Story::begin() })
+        let workers = Arc::new(host.workers(&question, options.limits())?);
+        let (file, story) = (file.to_owned(), Story::begin());
+        Ok(Self { host, options, reporter, file, question, candidate, story, workers, known: None })
     }
 
     /// Does everything.
     pub fn run(mut self) -> Result<Debugged, SessionError> {
         let confirmed = self.confirm()?;
         let mut found = Debugged {
+            backend: self.question.backend.clone(),
             confirmed,
             bisected: None,
             analysis: None,
@@ -177,7 +209,7 @@ impl<'a> Session<'a> {
         };
         // Before the trace begins: to see what works here, something small is compiled.
         let machine = machine::environment(self.host, self.torch());
-        tracing::begin(&folder, self.reporter);
+        let _trace = tracing::begin(&folder, self.reporter);
         let _stage = pyrite_trace::stage(Stage::Debug);
         tracing::tell_program(&self.candidate.graph, "program.py");
         if when == Bisecting::Whole {
@@ -210,14 +242,24 @@ impl<'a> Session<'a> {
     /// Runs the program several times and says what kind of failure it is.
     pub fn confirm(&mut self) -> Result<Confirmed, SessionError> {
         self.reporter.standing(Standing::Confirming { file: self.file.clone() });
-        let oracle = self.host.workers(&self.question, Limits { time: self.options.time(), memory: None })?;
         let (runs, backend) = (self.options.runs, self.question.backend.clone());
+        let mut took = Duration::ZERO;
         let ask = |run: u32| {
             self.reporter.confirming(run, runs, &backend);
-            oracle.judge(&self.candidate)
+            let begun = Instant::now();
+            let verdict = self.workers.judge(&self.candidate);
+            took = begun.elapsed();
+            if self.reporter.is_cancelled() {
+                let standing = Standing::Confirming { file: self.file.clone() };
+                return Err(SessionError::Interrupted(Box::new(standing)));
+            }
+            Ok(verdict)
         };
-        let verdicts: Vec<Verdict> = (1..=runs).map(ask).collect();
+        let verdicts: Vec<Verdict> = (1..=runs).map(ask).collect::<Result<_, _>>()?;
         let kind = kind_of_all(&verdicts, &backend);
+        let first = verdicts.first().filter(|first| first.signature().is_some());
+        let agree = first.is_some_and(|first| verdicts.iter().all(|verdict| same_failure(first, verdict)));
+        self.known = first.filter(|_| agree).map(|verdict| (verdict.clone(), took));
         let confirmed = Confirmed { verdicts, kind };
         let (count, signature) = (confirmed.failed(), confirmed.signature());
         let object = json!({
@@ -269,7 +311,7 @@ impl<'a> Session<'a> {
     ) -> Result<Option<Found>, SessionError> {
         let patience =
             Patience { question: self.options.time(), search: Some(self.options.budget().unwrap_or(BISECTING)) };
-        match bisect(self.host, candidate, question, self.options.culprits, patience)? {
+        match bisect_by(&self.workers, candidate, question, self.options.culprits, patience)? {
             Ok(found) => {
                 self.say("bisect", &lines(&found).join("; "), data(&found));
                 if !found.unasked.is_empty() {
@@ -308,7 +350,16 @@ impl<'a> Session<'a> {
             out: Some(folder.to_owned()),
             ..self.options.clone()
         };
-        let search = Minify { host: self.host, file: &self.file, options: &options, reporter: self.reporter };
+        // A bisection in between has given the workers its own limits.
+        self.workers.set_limits(self.options.limits());
+        let search = Minify {
+            host: self.host,
+            file: &self.file,
+            options: &options,
+            reporter: self.reporter,
+            workers: Some(self.workers.clone()),
+            known: self.known.clone(),
+        };
         let reduced = search.run(self.question.clone(), &self.candidate).inspect_err(|_| {
             tracing::discard(folder);
             // It goes only if nothing is in it.
@@ -350,6 +401,11 @@ impl<'a> Session<'a> {
     fn say(&mut self, step: &str, text: &str, object: Json) {
         self.reporter.found(self.story.tell(step, text, object));
     }
+}
+
+/// Whether two verdicts are of one failure.
+fn same_failure(one: &Verdict, other: &Verdict) -> bool {
+    matches!((one.signature(), other.signature()), (Some(one), Some(other)) if one.holds(other))
 }
 
 /// What the runs say together, in words.
@@ -396,7 +452,7 @@ fn next_after(verdicts: &[Verdict], backend: &str) -> String {
     }
     if verdicts.contains(&Verdict::Noise) {
         return "--no-fp64 with --tol T judges by the tolerance alone, --accuracy strict by every bit; `pyrite analyze` \
-                says where results part"
+                says where results diverge"
             .to_owned();
     }
     format!(

@@ -9,15 +9,33 @@ use pyrite_trace::{Event, Files, Setup, Topic, Topics};
 
 use crate::Reporter;
 
-/// Begins the trace of a session in the folder of its result; one that is going on goes on.
-pub fn begin(folder: &Path, reporter: &dyn Reporter) {
+/// A trace that ends with what it is of.
+#[must_use]
+pub struct Traced<'a>(Option<&'a dyn Reporter>);
+
+impl Drop for Traced<'_> {
+    fn drop(&mut self) {
+        if let Some(reporter) = self.0
+            && let Err(error) = pyrite_trace::stop()
+        {
+            reporter.warn(untraced(&error));
+        }
+    }
+}
+
+/// Begins the trace of a session in the folder of its result; one that is going on goes on, and ends with whoever began it.
+pub fn begin<'a>(folder: &Path, reporter: &'a dyn Reporter) -> Traced<'a> {
     if pyrite_trace::folder().is_some() {
-        return;
+        return Traced(None);
     }
     let topics = Topics::parse("debug,timings").unwrap_or(Topics::ALL);
     let setup = Setup { topics, files: Files::TraceOnly, ..Setup::new(folder) };
-    if let Err(error) = pyrite_trace::start(setup) {
-        reporter.warn(untraced(&error));
+    match pyrite_trace::start(setup) {
+        Ok(()) => Traced(Some(reporter)),
+        Err(error) => {
+            reporter.warn(untraced(&error));
+            Traced(None)
+        }
     }
 }
 

@@ -147,3 +147,71 @@ fn the_example_debugs_a_file() {
     assert!(said.contains("outcome: proven") && said.contains("3 nodes of 9 are left"), "{said}");
     assert!(place.path().join("found/report.md").exists());
 }
+
+/// Wants no more from the start.
+struct Impatient;
+
+impl Reporter for Impatient {
+    fn is_cancelled(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_cancelled_session_ends_after_its_first_question_and_says_how_to_go_on() {
+    let place = tempfile::tempdir().unwrap();
+    let (host, file, out) = (host(), examples().join("relu_chain.py"), place.path().join("found"));
+    let ended = Session::open(&host, &file, options(BROKEN, &out), &Impatient).unwrap().run().map(drop);
+    let Err(SessionError::Interrupted(standing)) = ended else { panic!("it ends") };
+    assert!(standing.farewell().contains("before the failure was confirmed") && !out.exists());
+    let ended = minify(&host, &file, &options(BROKEN, &out), &Impatient).map(drop);
+    let Err(SessionError::Interrupted(standing)) = ended else { panic!("it ends") };
+    assert!(standing.farewell().contains(&format!("--resume {}", out.display())), "{}", standing.farewell());
+}
+
+#[test]
+fn inputs_are_drawn_anew_where_their_data_did_not_come_along() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("dump.py");
+    let text = "class Repro(torch.nn.Module):\n    def forward(self, x):\n        y = torch.relu(x)\n        return (y,)\n\
+                def load_args(reader):\n    buf0 = reader.storage('absent', 24)\n    \
+                reader.tensor(buf0, (2, 3), is_leaf=True)  # x\nload_args._version = 0\n";
+    fs::write(&file, text).unwrap();
+    let (host, out) = (host(), place.path().join("found"));
+    let Err(SessionError::Input(problems)) = minify(&host, &file, &options(BROKEN, &out), &Silent).map(drop) else {
+        panic!("the data is missing")
+    };
+    assert!(problems.to_string().contains("absent"), "{problems}");
+    let drawn = Options { random_inputs: true, ..options(BROKEN, &out) };
+    assert!(minify(&host, &file, &drawn, &Silent).unwrap().is_proven());
+}
+
+#[test]
+fn the_folders_of_pytorchs_tools_are_read_as_they_lie() {
+    let place = tempfile::tempdir().unwrap();
+    let program = fs::read_to_string(examples().join("relu_chain.py")).unwrap();
+    let write = |name: &str, text: &str| {
+        let path = place.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    // As TORCH_COMPILE_DEBUG=1 leaves it: texts that are no programs lie beside the one that is.
+    write("debug/run_1/torchinductor/model__0_inference_0.0/fx_graph_runnable.py", &program);
+    write("debug/run_1/torchinductor/model__0_inference_0.0/output_code.py", "async_compile = AsyncCompile()\n");
+    write("debug/run_1/torchinductor/model__0_inference_0.0/ir_pre_fusion.txt", "op0: SchedulerNode\n");
+    // As tlparse does.
+    write("tl_out/-_0_0_0/fx_graph_runnable_31.txt", &program);
+    write("tl_out/-_0_0_0/dynamo_output_graph_2.txt", "class GraphModule\n");
+    write("tl_out/-_0_0_0/inductor_output_code_32.txt", "import torch\n");
+    let host = host();
+    for folder in ["debug", "tl_out"] {
+        let out = place.path().join(format!("found-{folder}"));
+        let reduced = minify(&host, &place.path().join(folder), &options(BROKEN, &out), &Silent).unwrap();
+        assert!(reduced.is_proven(), "{folder}");
+    }
+    write("tl_out/-_0_0_1/fx_graph_runnable_40.txt", &program);
+    let out = place.path().join("found");
+    let several = minify(&host, &place.path().join("tl_out"), &options(BROKEN, &out), &Silent).map(drop);
+    let Err(SessionError::Input(problems)) = several else { panic!("there are two") };
+    assert!(problems.to_string().contains("several programs"), "{problems}");
+}

@@ -14,7 +14,7 @@ fn outputs_of(candidate: &Candidate) -> Vec<NodeId> {
 
 /// Returns fewer values: halves, then quarters, then single ones.
 pub(super) fn outputs(search: &mut Search<'_>) {
-    let mut chunk = outputs_of(search.best()).len().div_ceil(2);
+    let mut chunk = outputs_of(search.best()).len().div_ceil(2).min(search.granularity());
     while chunk >= 1 && !search.is_over() {
         let all = outputs_of(search.best());
         if all.len() < 2 {
@@ -108,7 +108,7 @@ fn with_fed(from: &Candidate, values: &Saved, calls: &[NodeId]) -> Candidate {
 
 /// Replaces calls by inputs: chunks of halving size, each chunk alone, starting over after a success.
 pub(super) fn delta(search: &mut Search<'_>) {
-    let mut chunk = usize::MAX;
+    let mut chunk = search.granularity();
     while !search.is_over() {
         let from = search.best().clone();
         let Some(values) = search.values_of(&from) else { return };

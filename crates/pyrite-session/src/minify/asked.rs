@@ -1,14 +1,14 @@
-//! Who is asked about candidates.
+//! The oracles of a search: workers, or a command.
 
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pyrite_debug::{Command, Isolated, Limits, Question};
 use pyrite_oracle::{Class, Oracle, Verdict};
 use pyrite_reduce::Candidate;
 
-/// Who is asked.
+/// The oracle of a search.
 pub(super) enum Asked {
     Workers(Box<Timed>),
     Command(Box<Command>),
@@ -22,10 +22,10 @@ impl Asked {
         }
     }
 
-    /// Tells how long the first question took when it was asked by an earlier process.
-    pub(super) fn learn(&self, took: Duration) {
+    /// Tells how long the first question took when it was asked before, and what was answered.
+    pub(super) fn learn(&self, took: Duration, verdict: &Verdict) {
         if let Self::Workers(asked) = self {
-            asked.learn(took, &Verdict::Pass);
+            asked.learn(took, verdict);
         }
     }
 
@@ -74,7 +74,7 @@ const HANGING: Duration = Duration::from_mins(1);
 /// Workers whose time limit follows from the first run: candidates are smaller, so ten times as long is a hang. A first run
 /// that hangs says nothing of that.
 pub(super) struct Timed {
-    isolated: Isolated,
+    isolated: Arc<Isolated>,
     limits: Limits,
     fixed: bool,
     first: Mutex<Option<Duration>>,
@@ -82,7 +82,7 @@ pub(super) struct Timed {
 
 impl Timed {
     /// Workers whose limit of time is given, or follows.
-    pub(super) fn new(isolated: Isolated, limits: Limits, time: Option<Duration>) -> Self {
+    pub(super) fn new(isolated: Arc<Isolated>, limits: Limits, time: Option<Duration>) -> Self {
         Self { isolated, limits, fixed: time.is_some(), first: Mutex::new(None) }
     }
 

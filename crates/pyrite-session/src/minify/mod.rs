@@ -12,11 +12,12 @@ mod minified;
 mod progress;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pyrite_compare::Accuracy;
 use pyrite_debug::torch::is_unknown_backend;
-use pyrite_debug::{Asking, Claim, Command, Folder, Limits, Question, Shown, Verdicts, VerdictsError, show};
+use pyrite_debug::{Asking, Claim, Command, Folder, Isolated, Question, Shown, Verdicts, VerdictsError, show};
 use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_ir::print::{PrintOptions, print};
 use pyrite_oracle::{Oracle, Sequential, Signature, Test, Verdict};
@@ -40,10 +41,10 @@ pub fn minify(host: &Host, file: &Path, options: &Options, reporter: &dyn Report
     if let Some(out) = &options.out {
         folder::check_unused(out, file)?;
     }
-    let program = Program::open(file, &host.reading)?;
+    let program = Program::open_for(host, file, options)?;
     let question = program.question(options, options.backend.as_deref().unwrap_or_default())?;
     let start = program.candidate(options.seed)?;
-    Minify { host, file, options, reporter }.run(question, &start)
+    Minify { host, file, options, reporter, workers: None, known: None }.run(question, &start)
 }
 
 /// A reduction.
@@ -53,31 +54,39 @@ pub(crate) struct Minify<'a> {
     pub(crate) file: &'a Path,
     pub(crate) options: &'a Options,
     pub(crate) reporter: &'a dyn Reporter,
+    /// Workers that are there already.
+    pub(crate) workers: Option<Arc<Isolated>>,
+    /// What is known of the program already, and how long that took.
+    pub(crate) known: Option<(Verdict, Duration)>,
 }
 
 impl Minify<'_> {
     /// Reduces a program and proves the result.
     pub(crate) fn run(&self, question: Question, start: &Candidate) -> Result<Reduced, SessionError> {
         let begun = Instant::now();
-        let oracle = self.oracle(&question)?;
+        let oracle = self.oracle(&question, self.workers.clone())?;
         oracle.prepare(self.options.jobs as usize);
         let folder =
             Folder::open(&self.folder()?).map_err(|error| self.unwritten("the result cannot be written", error))?;
-        tracing::begin(folder.path(), self.reporter);
+        let _trace = tracing::begin(folder.path(), self.reporter);
         let _stage = pyrite_trace::stage(Stage::Debug);
         let verdicts = self.verdicts(&folder, &question, start)?;
         if let Some(took) = verdicts.first() {
-            oracle.learn(took);
+            oracle.learn(took, &Verdict::Pass);
+        } else if let Some((verdict, took)) = &self.known {
+            verdicts.know(start, Asking::Once, verdict.clone(), *took);
+            oracle.learn(*took, verdict);
         }
         // The written file is judged at the end by a worker that has seen nothing of the search. It gets ready meanwhile.
         let by_python = question.backend.starts_with("torch:");
-        let prover = if by_python { None } else { Some(self.oracle(&question)?) };
+        let prover = if by_python { None } else { Some(self.oracle(&question, None)?) };
         let scratch = std::iter::once(oracle.scratch()).chain(prover.as_ref().map(Asked::scratch));
-        self.reporter.standing(Standing::Reducing {
+        let standing = Standing::Reducing {
             file: self.file.to_owned(),
             folder: folder.path().to_owned(),
             scratch: scratch.map(Path::to_owned).collect(),
-        });
+        };
+        self.reporter.standing(standing.clone());
         let mut teller = Teller::new(&folder, self.metadata(&question), self.reporter, prover.as_ref(), &verdicts)
             .starting_from(start);
         let before = (start.size(), start.graph.len());
@@ -88,6 +97,9 @@ impl Minify<'_> {
         let saying = Saying { oracle: oracle.as_oracle(), text: self.options.check_str.as_deref() };
         let searched = self.search(start, follow, &saying, &verdicts, &mut teller);
         self.reporter.searched();
+        if self.reporter.is_cancelled() {
+            return Err(SessionError::Interrupted(Box::new(standing)));
+        }
         if let Some(error) = teller.failed() {
             return Err(self.unwritten("the result cannot be written", error));
         }
@@ -186,6 +198,7 @@ impl Minify<'_> {
             max_queries: None,
             follow,
             keep: if self.options.offload_to_disk { Keep::OnDisk } else { Keep::InMemory },
+            max_granularity: self.options.max_granularity,
         };
         let again = |candidate: &Candidate| -> Vec<Verdict> {
             let numbers: Vec<u32> = (2..=runs).collect();
@@ -264,15 +277,18 @@ impl Minify<'_> {
         })
     }
 
-    fn oracle(&self, question: &Question) -> Result<Asked, SessionError> {
+    /// Workers for a question, those that are given or new ones; or the command that is asked instead.
+    fn oracle(&self, question: &Question, workers: Option<Arc<Isolated>>) -> Result<Asked, SessionError> {
         let unwritten = |error| self.failed("candidates cannot be written", error);
         if let Some(command) = &self.options.check {
             let asked = Command::new(command, self.options.time()).map_err(unwritten)?;
             return Ok(Asked::Command(Box::new(asked.supervised_by(self.host.supervisor()))));
         }
-        let memory = self.options.memory_limit.map(|mb| mb << 20).or_else(Limits::usual_memory);
-        let limits = Limits { time: self.options.time(), memory };
-        let isolated = self.host.workers(question, limits).map_err(unwritten)?;
+        let limits = self.options.limits();
+        let isolated = match workers {
+            Some(workers) => workers,
+            None => Arc::new(self.host.workers(question, limits).map_err(unwritten)?),
+        };
         let fixed = self.options.time_limit.map(Duration::from_secs_f64);
         Ok(Asked::Workers(Box::new(Timed::new(isolated, limits, fixed))))
     }

@@ -97,7 +97,7 @@ impl Progress for Teller<'_> {
     }
 
     fn is_cancelled(&self) -> bool {
-        self.failed().is_some()
+        self.failed().is_some() || self.reporter.is_cancelled()
     }
 
     fn began(&mut self, pass: &str) {

@@ -1,0 +1,70 @@
+//! Programs in folders: what `TORCH_COMPILE_DEBUG=1`, PyTorch's minifier, tlparse and Pyrite leave.
+//!
+//! Such folders hold several texts of each graph. Those that can be run again are taken: a `repro.py`, a
+//! `minifier_launcher.py`, an `fx_graph_runnable`, which tlparse numbers and calls `.txt`. A folder without any of them is one of
+//! programs: all of its `.py` files.
+
+use std::path::{Path, PathBuf};
+
+use pyrite_diag::{Code, Diagnostic, Location};
+
+use crate::SessionError;
+
+/// How the names of files begin that can be run again.
+const RUNNABLE: [&str; 3] = ["repro", "minifier_launcher", "fx_graph_runnable"];
+
+/// A file, or the programs in a folder and below, in the order of their paths.
+pub fn programs_in(path: &Path) -> Result<Vec<PathBuf>, SessionError> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut files = Vec::new();
+    let mut open = vec![path.to_owned()];
+    while let Some(folder) = open.pop() {
+        let failed = |cause| SessionError::system(format!("the folder {} cannot be listed", folder.display()))(cause);
+        for entry in std::fs::read_dir(&folder).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            if path.is_dir() && path.file_name().is_some_and(|name| name != "trace" && name != "storages") {
+                open.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "py" || extension == "txt") {
+                files.push(path);
+            }
+        }
+    }
+    let runnable: Vec<PathBuf> = files.iter().filter(|path| is_runnable(path)).cloned().collect();
+    let mut found = if runnable.is_empty() {
+        files.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "py")).collect()
+    } else {
+        runnable
+    };
+    found.sort();
+    if found.is_empty() {
+        let problem = Diagnostic::error(Code::new("bisect::no-program"), "the folder holds no program");
+        return Err(SessionError::of(problem.at(Location::in_file(path)).hint("name a .py file or its folder")));
+    }
+    Ok(found)
+}
+
+/// The one program that a path means: a file, or the only program of a folder.
+pub(crate) fn program_at(path: &Path) -> Result<PathBuf, SessionError> {
+    let mut found = programs_in(path)?;
+    if found.len() == 1 {
+        return Ok(found.swap_remove(0));
+    }
+    let names: Vec<String> = found.iter().take(20).map(|file| file.display().to_string()).collect();
+    let problem = Diagnostic::error(Code::new("cli::several-programs"), "the folder holds several programs");
+    let problem = problem.at(Location::in_file(path)).cause(names.join(", "));
+    Err(SessionError::of(problem.hint("name one of them; `pyrite bisect FOLDER` finds the first that fails")))
+}
+
+fn is_runnable(path: &Path) -> bool {
+    let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()) else { return false };
+    RUNNABLE.iter().any(|name| {
+        let rest = stem.strip_prefix(name);
+        rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix('_').is_some_and(is_number))
+    })
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
