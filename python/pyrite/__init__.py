@@ -31,7 +31,7 @@ _LAZY = {
     "trace": "pyrite._trace",
 }
 
-__all__ = ["AccuracyError", "CompileError", "Graph", "Node", "Program", "__version__", *_LAZY]
+__all__ = ["AccuracyError", "CompileError", "Graph", "Node", "Program", "__version__", "load_ipython_extension", *_LAZY]
 
 _register.register()
 
@@ -69,6 +69,13 @@ def __getattr__(name):
     if name in ("aot", "autograd", "backends", "config", "debug", "fx", "logs", "ranks", "torch_backend"):
         return _import(f"pyrite.{name}", name)
     raise AttributeError(f"module `pyrite` has no attribute `{name}`")
+
+
+def load_ipython_extension(shell):
+    """`%load_ext pyrite` in a notebook: gives it the cell magic `%%pyrite_debug`."""
+    from pyrite import _session
+
+    shell.register_magic_function(_session.magic(shell), "cell", "pyrite_debug")
 
 
 def __dir__():

@@ -63,6 +63,9 @@ class Graph:
     def __call__(self, *arguments: Any) -> list[Any]:
         """Runs the graph eagerly."""
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the text with types and shapes."""
+
 class Program:
     """A compiled program: call it with one argument per placeholder, and it returns the list of the graph's outputs."""
 
@@ -136,6 +139,23 @@ def backends() -> list[tuple[str, str]]:
 
 def main(words: list[str]) -> int:
     """Does what the words of a command line say, without the program's name, and returns the exit code."""
+
+def session_options() -> list[str]:
+    """The names of the options of a session."""
+
+def debug_session(
+    file: str, options: str, imports: list[str] = ..., say: Callable[[str], object] | None = None
+) -> str:
+    """Debugs a file as options say, which are JSON; returns what was found, as JSON. `say` hears of every step."""
+
+def compare_values(
+    expected: list[tuple[str, Any]],
+    actual: list[tuple[str, Any]],
+    exact: list[tuple[str, Any]] | None = None,
+    accuracy: str = "fp",
+    switches: str = "{}",
+) -> tuple[bool, str, str, list[str], str]:
+    """Compares named values: whether they agree, the verdict, a sentence, lines, and everything as JSON."""
 
 class Captured:
     """A captured frame."""

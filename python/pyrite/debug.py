@@ -8,6 +8,9 @@ import runpy
 import sys
 
 from pyrite import _native
+from pyrite._session import CALLS, Comparison, Session, same, session
+
+__all__ = ["Comparison", "Session", "bisect", "main", "minify", "run", "same", "script", "session"]
 
 
 def main(arguments):
@@ -47,9 +50,6 @@ def is_program(path):
         return "load_args" in text
     return True
 
-
-# How many calls of each region of a script are checked.
-CALLS = 3
 
 # The options of `pyrite debug` that take a value; in front of a script they are Pyrite's, behind it the script's.
 WITH_VALUE = (

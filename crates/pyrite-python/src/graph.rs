@@ -92,6 +92,12 @@ impl Graph {
     fn __str__(&self) -> String {
         self.code()
     }
+
+    /// What a notebook shows: the text with types and shapes.
+    fn _repr_html_(&self) -> String {
+        let text = print(&self.graph, &PrintOptions::default());
+        format!("<pre>{}</pre>", text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"))
+    }
 }
 
 fn is_operator(kind: &Kind) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! [`graph`] shows graphs to Python, [`program`] compiles and runs them, [`by_torch`] lets torch run them, [`mixed`]
 //! both where only torch knows a function, [`bridge`]
-//! takes torch's tensors in and out, [`capture`] captures frames, [`debugged`] checks programs as they run, [`called`] has
+//! takes torch's tensors in and out, [`capture`] captures frames, [`debugged`] checks programs as they run, [`session`] debugs files and compares values, [`called`] has
 //! backends written in Python. Everything here converts and hands on; what can be said without Python is said in the
 //! crates below.
 
@@ -18,6 +18,7 @@ mod mixed;
 mod options;
 mod outcome;
 mod program;
+mod session;
 mod trace;
 
 /// The Rust half of the package `pyrite`.
@@ -44,6 +45,8 @@ mod _native {
     use crate::outcome::{Outcome, Tape};
     #[pymodule_export]
     use crate::program::{Program, backends, compile_graph, operators};
+    #[pymodule_export]
+    use crate::session::{compare_values, debug_session, session_options};
     #[pymodule_export]
     use crate::trace::{log_table, set_log_level, start_trace, stop_trace, unknown_log};
 

@@ -104,7 +104,8 @@ impl Inputs {
 
     fn tensor(&mut self, object: &Bound<'_, PyAny>, described: &Described<'_>, index: usize) -> PyResult<Tensor> {
         let Some(dtype) = dtype_of(described.dtype) else {
-            return Err(refused(object, index, "Pyrite has no such element type"));
+            let dtype = object.getattr("dtype").map_or_else(|_| "of it".to_owned(), |dtype| dtype.to_string());
+            return Err(refused(object, index, &format!("Pyrite has no element type {dtype}")));
         };
         if self.shim.is_marked(object, dtype) {
             return Err(refused(
