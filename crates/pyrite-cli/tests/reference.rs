@@ -36,6 +36,8 @@ fn every_page_of_the_reference_is_current() {
     let entries = std::fs::read_dir(folder()).expect("the folder of the pages");
     let mut found: Vec<String> =
         entries.map(|e| e.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+    // The page that lists the others is written by hand.
+    found.retain(|name| name != "index.md");
     found.sort();
     assert_eq!(found, expected, "a page without a table");
 }
