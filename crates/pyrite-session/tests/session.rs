@@ -88,6 +88,10 @@ fn a_session_returns_what_it_found_and_tells_of_every_step() {
     let farewells = heard.farewells.into_inner().unwrap();
     assert!(farewells[0].contains("before the failure was confirmed") && farewells[1].contains("--resume"));
     assert!(farewells[2].contains("proven in a fresh process"), "{farewells:?}");
+    // The trace ends with the session, so that its folder is one of another session from here on.
+    assert!(out.join("trace.jsonl").exists());
+    let again = Session::open(&host, &examples().join("relu_chain.py"), options(BROKEN, &out), &Silent);
+    assert!(again.is_err());
 }
 
 #[test]
