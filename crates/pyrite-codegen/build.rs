@@ -6,7 +6,8 @@ use std::{env, fs, io};
 fn main() -> io::Result<()> {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let mut sum = 0xcbf2_9ce4_8422_2325;
-    for folder in [here.join("src"), here.join("../pyrite-loops/src")] {
+    let below = ["pyrite-loops", "pyrite-math", "pyrite-ptx"].map(|name| here.join("..").join(name).join("src"));
+    for folder in [here.join("src")].into_iter().chain(below) {
         println!("cargo::rerun-if-changed={}", folder.display());
         add(&folder, &mut sum)?;
     }

@@ -26,7 +26,7 @@ ENVIRONMENT = {
     "PYRITE_NUM_THREADS": "how many threads compiled programs use",
     "PYRITE_CACHE_DIR": "where machine code is kept, a folder that is its owner's alone, or off",
     "PYRITE_FALLBACK_RANDOM": "config.fallback_random: 0 for the fast stream of random numbers",
-    "PYRITE_CODEGEN": "how loops run: x86, avx2 or tiles",
+    "PYRITE_CODEGEN": "how loops run: x86, avx2, tiles or ptx-interp",
 }
 
 

@@ -28,6 +28,7 @@ const NIGHTLY_TESTS: &[(&str, &str)] = &[
     ("PYRITE_MEMORY_SEQUENCES", "100000"),
     ("PYRITE_CAPTURE_PROGRAMS", "20000"),
     ("KERNELS", "3000"),
+    ("PTX_KERNELS", "10000"),
     ("PYRITE_DUMP_MATRIX", "all"),
 ];
 

@@ -56,6 +56,8 @@ enum Print {
     Graph(Stage),
     /// What the native compiler makes of the halves: kernels with their memory dependencies, and calls.
     Kernels,
+    /// The kernels as PTX for GPUs.
+    Ptx,
     /// The scheduled program after a pass of the native compiler.
     After(&'static str),
 }
@@ -68,6 +70,7 @@ impl Print {
             "forward" => Self::Graph(Stage::Forward),
             "backward" => Self::Graph(Stage::Backward),
             "kernels" => Self::Kernels,
+            "ptx" => Self::Ptx,
             other => {
                 let pass =
                     other.strip_prefix("after:").and_then(|name| passes::all().find(|(known, _)| *known == name));
@@ -75,7 +78,7 @@ impl Print {
                     let names: Vec<&str> = passes::all().map(|(name, _)| name).collect();
                     let names = names.join(", ");
                     return Err(format!(
-                        "known: functional, joint, forward, backward, kernels, after:PASS with one of the passes {names}"
+                        "known: functional, joint, forward, backward, kernels, ptx, after:PASS with one of the passes {names}"
                     ));
                 };
                 Self::After(pass)
@@ -118,8 +121,8 @@ pub struct Compile {
     /// Leave out gradients
     #[arg(long)]
     forward_only: bool,
-    /// Print this instead of the summary: functional, joint, forward, backward (graphs), kernels, or after:PASS (the scheduled
-    /// program after a pass of the native compiler, such as after:fuse)
+    /// Print this instead of the summary: functional, joint, forward, backward (graphs), kernels, ptx (the kernels for GPUs), or
+    /// after:PASS (the scheduled program after a pass of the native compiler, such as after:fuse)
     #[arg(long, value_name = "WHAT", value_parser = Print::parse)]
     print: Option<Print>,
     /// Make only the first N optional rewrites
@@ -238,6 +241,7 @@ impl Compile {
         let Some(stages) = best else { return Ok(ExitCode::SUCCESS) };
         match self.print {
             Some(Print::Kernels) => print_kernels(path, &stages, &options)?,
+            Some(Print::Ptx) => print_ptx(path, &stages, &options)?,
             Some(Print::After(pass)) => print_schedules(path, &stages, &options, pass)?,
             Some(Print::Graph(stage)) => print_stage(&stages, stage)?,
             None if self.json => println!("{:#}", summary(program, &stages)),
@@ -268,6 +272,19 @@ fn print_kernels(path: &Path, stages: &Stages, options: &Options) -> Result<(), 
         let fallbacks = compiled.fallbacks();
         println!("# {name}: {kernels} kernels, {calls} calls, by reference kernels: {fallbacks:?}\n");
         print!("{compiled}");
+    }
+    Ok(())
+}
+
+/// Prints the kernels of each graph that is compiled, as PTX for GPUs.
+fn print_ptx(path: &Path, stages: &Stages, options: &Options) -> Result<(), Failure> {
+    for (name, graph) in compiled_graphs(stages) {
+        let compiled = compile_native(graph, options)
+            .map_err(|error| Failure::of(node_diagnostic(path, &error, "compiling failed")))?;
+        println!("// {name}: {} kernels", compiled.kernels().count());
+        for kernel in compiled.kernels() {
+            println!("\n{}", pyrite_codegen::ptx::listing(kernel));
+        }
     }
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! Kernels that are ready to run.
 
+use std::ops::Range;
+
 /// What a call of a kernel gets. Several threads share the work of a kernel by calls for parts of an axis.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
@@ -14,14 +16,30 @@ pub struct Call<'a> {
     pub steps: &'a [i64],
     /// The numbers of the kernel.
     pub numbers: &'a [i64],
+    /// What each access may touch, for code that checks its accesses ([`Code::checks_memory`]); else nothing.
+    pub reach: &'a [Reach],
+}
+
+/// The memory that accesses of a call may touch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// The addresses of a buffer.
+    Buffer(Range<usize>),
+    /// Memory in which a row puts aside what its later phases use; nobody looks at it afterwards.
+    Scratch,
+    /// As much as the access reaches within the extents.
+    Access,
 }
 
 /// Why a call failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// An index read from memory is outside of its buffer.
     #[error("an index is out of bounds")]
     OutOfBounds,
+    /// The code did what it must not do.
+    #[error("the compiled code is wrong: {0}")]
+    Trap(String),
 }
 
 /// Machine code for people.
@@ -55,6 +73,11 @@ pub trait Code: Send + Sync {
     /// nothing else writes to what is read or accesses what is written. Gathers and scatters stay within their buffer
     /// when their index is bounded.
     unsafe fn run(&self, call: &Call<'_>) -> Result<(), Fault>;
+
+    /// Whether it compares its accesses with what they may touch.
+    fn checks_memory(&self) -> bool {
+        false
+    }
 
     /// Its machine code; nothing where it is interpreted.
     fn machine(&self) -> Option<MachineCode> {

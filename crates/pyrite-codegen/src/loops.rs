@@ -13,7 +13,7 @@ use pyrite_loops::{AccessId, AxisId, BufferId, Direction, Inst, Kernel, Lanes};
 use pyrite_sym::SymInt;
 use pyrite_tensor::Storage;
 
-use crate::code::{Call, Code, Fault, MachineCode};
+use crate::code::{Call, Code, Fault, MachineCode, Reach};
 use crate::schedule::{AsKernel, Buffer, Origin};
 use crate::{CodeStore, Generator, generate};
 
@@ -115,6 +115,8 @@ pub struct Ready<'a> {
     /// Which accesses go to memory that each thread has for itself, and to which line of it.
     scratch: Vec<(usize, usize)>,
     scratch_lines: usize,
+    /// What each access may touch, where the code wants to know.
+    reach: Vec<Reach>,
 }
 
 /// A line of the cache.
@@ -170,6 +172,7 @@ impl Loops {
         let (mut scratch, mut blocks) = (Vec::new(), Vec::new());
         let mut kept: Vec<(BufferId, usize)> = Vec::new();
         let mut scratch_lines = 0;
+        let mut reach = vec![Reach::Access; if self.code.checks_memory() { self.kernel.accesses.len() } else { 0 }];
         for (index, (access, offset)) in self.kernel.accesses.iter().zip(&tables.offsets).enumerate() {
             let buffer = &buffers[access.buffer.0 as usize];
             if buffer.origin == Origin::Scratch {
@@ -183,6 +186,9 @@ impl Loops {
                     kept[kept.len() - 1].1
                 };
                 scratch.push((index, first));
+                if let Some(reach) = reach.get_mut(index) {
+                    *reach = Reach::Scratch;
+                }
                 bases.push(Base(std::ptr::null_mut()));
                 continue;
             }
@@ -195,10 +201,13 @@ impl Loops {
             let Memory { storage, start } = memory.ok_or_else(|| OpError::fault("a kernel without memory"))?;
             // Reading must not count as writing: what was derived from the content stays valid.
             let first = if self.writes[index] { storage.as_mut_ptr() } else { storage.as_ptr().cast_mut() };
+            if let Some(reach) = reach.get_mut(index) {
+                *reach = Reach::Buffer(first.addr()..first.addr() + storage.nbytes());
+            }
             let first = first.wrapping_offset(*start as isize);
             bases.push(Base(first.wrapping_offset(*offset as isize * access.dtype.size() as isize)));
         }
-        Ok(Ready { loops: self, tables, bases, blocks, scratch, scratch_lines })
+        Ok(Ready { loops: self, tables, bases, blocks, scratch, scratch_lines, reach })
     }
 }
 
@@ -256,8 +265,8 @@ impl Ready<'_> {
         for (access, first) in &self.scratch {
             bases[*access] = lines.as_mut_ptr().wrapping_add(*first).cast();
         }
-        let call =
-            Call { bases: &bases, extents: &extents, begins: &begins, steps: &tables.steps, numbers: &tables.numbers };
+        let (steps, numbers) = (&tables.steps, &tables.numbers);
+        let call = Call { bases: &bases, extents: &extents, begins: &begins, steps, numbers, reach: &self.reach };
         // SAFETY: buffers have room for everything that accesses reach, because both come from the same metadata, and
         // inputs keep to the contract that the run has bound them by; inputs that others hold too are not written while
         // the run holds them. Parts of a shared axis write to different elements.
@@ -273,7 +282,11 @@ impl Ready<'_> {
 impl Loops {
     /// A fault as an error.
     pub fn error(&self, fault: Fault) -> OpError {
-        OpError::invalid(format!("{fault} in {}", self.kernel.name))
+        let message = format!("{fault} in {}", self.kernel.name);
+        match fault {
+            Fault::OutOfBounds => OpError::invalid(message),
+            Fault::Trap(_) => OpError::fault(message),
+        }
     }
 }
 

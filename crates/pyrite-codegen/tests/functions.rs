@@ -138,37 +138,53 @@ fn functions_of_single_precision_are_near_enough() {
 
 #[test]
 fn functions_of_double_precision_are_near_enough() {
-    let mut inputs: Vec<f64> = inputs().into_iter().map(f64::from).collect();
+    let mut inputs: Vec<f64> = inputs().into_iter().step_by(5).map(f64::from).collect();
     inputs.extend([f64::MAX, f64::MIN, f64::MIN_POSITIVE, f64::from_bits(1), 5e-324, 709.7, 709.8, -745.1, -745.2]);
     let mut state = 1u64;
     for scale in [1e-300, 1e-3, 0.5, 1.0, 2.0, 30.0, 750.0, 9e4, 1e9, 1e300] {
-        for _ in 0..20_000 {
+        for _ in 0..4_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             inputs.push((state as f64 / u64::MAX as f64 * 2.0 - 1.0) * scale);
         }
     }
     // The reference is itself off by up to one unit.
-    let most = 3;
+    let most = |op: Unary| match op {
+        Unary::Sinh | Unary::Cosh | Unary::Asinh | Unary::Acosh | Unary::Atanh | Unary::Erfc => 6,
+        _ => 3,
+    };
+    let functions = Unary::ALL.iter().filter(|op| !matches!(op, Unary::Not));
     let order = |x: f64| if x < 0.0 { -((x.to_bits() << 1 >> 1) as i64) } else { x.to_bits() as i64 };
+    let mut beyond = Vec::new();
     for width in [Width::Avx2, Width::Avx512] {
         if !width.is_available() {
             continue;
         }
-        for op in [Unary::Exp, Unary::Log, Unary::Sin, Unary::Cos, Unary::Tanh, Unary::Erf] {
+        for &op in functions.clone() {
             let kernel = kernel(op, DType::F64, inputs.len());
             let mut buffers = [bytes(&inputs), bytes(&vec![0f64; inputs.len()])];
             let mut expected = buffers.clone();
             run(&x86::compile(&kernel, width).unwrap(), &kernel, &mut buffers).unwrap();
             run(&tiles::compile(&kernel), &kernel, &mut expected).unwrap();
             let pairs = numbers::<f64>(&buffers[1]).into_iter().zip(numbers::<f64>(&expected[1]));
+            let mut worst = (0, 0.0);
             for ((got, expected), x) in pairs.zip(&inputs) {
-                let same = got.is_nan() && expected.is_nan()
-                    || got.is_sign_negative() == expected.is_sign_negative()
-                        && order(got).abs_diff(order(expected)) <= most;
-                assert!(same, "{width:?} {op:?} of {x:e} is {got:e}, not {expected:e}");
+                if got.is_nan() && expected.is_nan() {
+                    continue;
+                }
+                assert_eq!(got.is_nan(), expected.is_nan(), "{width:?} {op:?} of {x:e} is {got:e}, not {expected:e}");
+                assert_eq!(got.is_sign_negative(), expected.is_sign_negative(), "{width:?} {op:?} of {x:e} is {got:e}");
+                let off = order(got).abs_diff(order(expected));
+                if off > worst.0 {
+                    worst = (off, *x);
+                }
+            }
+            println!("{width:?} {op:?}: {} units at {:e}", worst.0, worst.1);
+            if worst.0 > most(op) {
+                beyond.push(format!("{width:?} {op:?}: {} units at {:e}", worst.0, worst.1));
             }
         }
     }
+    assert!(beyond.is_empty(), "{beyond:#?}");
 }
 
 /// `out = x ^ y`

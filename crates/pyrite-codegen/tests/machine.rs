@@ -154,7 +154,8 @@ fn a_part_of_an_axis_knows_its_place() {
         let mut out = vec![0i64; 50];
         for (begin, extent) in [(0, 19), (19, 31)] {
             let base = out.as_mut_ptr().wrapping_add(begin as usize).cast::<u8>();
-            let call = Call { bases: &[base], extents: &[extent], begins: &[begin], steps: &[1], numbers: &[] };
+            let call =
+                Call { bases: &[base], extents: &[extent], begins: &[begin], steps: &[1], numbers: &[], reach: &[] };
             // SAFETY: the part lies within the numbers.
             unsafe { machine.run(&call) }.unwrap();
         }

@@ -1,6 +1,6 @@
 //! Random kernels: machine code of both widths against the tile interpreter, bit for bit.
 //!
-//! Kernels keep to what has one right answer in any order: sums are of small integers, products of ones. Every kernel
+//! The interpreter runs the kernel with its functions written out, as targets print them. Kernels keep to what has one right answer in any order: sums are of small integers, products of ones. Every kernel
 //! comes from a seed, which a failure prints; `SEED=n` runs that one alone, `KERNELS=n` so many.
 
 mod generator;
@@ -19,7 +19,7 @@ fn number(name: &str) -> Option<u64> {
 fn check(seed: u64) {
     let Generated { kernel, buffers, dtypes } = generator::generate(seed);
     let mut expected = buffers.clone();
-    let outcome = run(&tiles::compile(&kernel), &kernel, &mut expected);
+    let outcome = run(&tiles::compile(&pyrite_math::expand(&kernel)), &kernel, &mut expected);
     for width in [Width::Avx2, Width::Avx512] {
         if !width.is_available() {
             continue;

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use crate::print::index;
-use crate::{AccessId, AxisId, Binary, BufferId, Compare, Inst, Kernel, Number, Phase, Reduction, Type, Unary, Write};
+use crate::{
+    AccessId, AxisId, Binary, BufferId, Compare, Inst, Kernel, Number, Phase, Reduction, Shift, Type, Unary, Write,
+};
 
 /// A kernel as loops; `name` gives the names of buffers.
 pub fn c_like(kernel: &Kernel, name: &dyn Fn(BufferId) -> String) -> String {
@@ -104,6 +106,16 @@ impl Printer<'_> {
             Inst::Result(result) | Inst::Before(result) => format!("r{}", result.0),
             Inst::Unary(op, a) => unary(op, a.0, phase.code.ty(a)),
             Inst::Binary(op, a, b) => binary(op, a.0, b.0),
+            Inst::Fma(a, b, c) => format!("fma(v{}, v{}, v{})", a.0, b.0, c.0),
+            Inst::Fnma(a, b, c) => format!("fma(-v{}, v{}, v{})", a.0, b.0, c.0),
+            Inst::Shift(Shift::Left, a, by) => format!("v{} << {by}", a.0),
+            Inst::Shift(Shift::Right, a, by) => format!("(unsigned)v{} >> {by}", a.0),
+            Inst::Shift(Shift::RightSigned, a, by) => format!("v{} >> {by}", a.0),
+            Inst::Bits(to, a) => format!("bits_as_{}(v{})", type_name(to), a.0),
+            Inst::Table(table, at) => format!("{}[v{}]", format!("{table:?}").to_lowercase(), at.0),
+            Inst::Patch { op, a, mask, value } => {
+                format!("v{} ? {} : v{}", mask.0, unary(op, a.0, phase.code.ty(a)), value.0)
+            }
             Inst::Compare(op, a, b) => format!("v{} {} v{}", a.0, comparison(op), b.0),
             Inst::Select(c, a, b) => format!("v{} ? v{} : v{}", c.0, a.0, b.0),
             Inst::Cast(to, a) => format!("({})v{}", type_name(to), a.0),
@@ -157,7 +169,16 @@ fn binary(op: Binary, a: u32, b: u32) -> String {
         Binary::And => "&",
         Binary::Or => "|",
         Binary::Xor => "^",
-        Binary::Max | Binary::Min | Binary::Pow | Binary::Fmod | Binary::Atan2 | Binary::Draw => {
+        Binary::Shl => "<<",
+        Binary::Max
+        | Binary::Min
+        | Binary::Pow
+        | Binary::Fmod
+        | Binary::Atan2
+        | Binary::Draw
+        | Binary::Scale
+        | Binary::MulLow
+        | Binary::Shr => {
             return format!("{}(v{a}, v{b})", format!("{op:?}").to_lowercase());
         }
     };

@@ -206,6 +206,15 @@ pub enum Binary {
     Atan2,
     /// Random bits: those at a position, the second, of a stream, the first; see `pyrite_tensor::random::stream`.
     Draw,
+    /// A float times two to the power of a whole float, rounded once. The exponent is within twice the range of
+    /// exponents of normal numbers.
+    Scale,
+    /// The 64-bit product of the low halves of 64-bit integers, without sign.
+    MulLow,
+    /// A 64-bit integer with its bits moved up, by 0 to 63.
+    Shl,
+    /// A 64-bit integer with its bits moved down, by 0 to 63; zeros follow.
+    Shr,
 }
 
 impl Binary {
@@ -224,6 +233,10 @@ impl Binary {
         Self::Fmod,
         Self::Atan2,
         Self::Draw,
+        Self::Scale,
+        Self::MulLow,
+        Self::Shl,
+        Self::Shr,
     ];
 }
 
@@ -248,6 +261,52 @@ impl Compare {
     /// Every comparison.
     pub const ALL: &[Self] = &[Self::Eq, Self::Ne, Self::Lt, Self::Le, Self::Gt, Self::Ge];
 }
+
+/// Which way bits are moved, and what follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Shift {
+    /// Up; zeros follow.
+    Left,
+    /// Down; zeros follow.
+    Right,
+    /// Down; copies of the sign follow. Of 32-bit integers only.
+    RightSigned,
+}
+
+impl Shift {
+    /// Every shift.
+    pub const ALL: &[Self] = &[Self::Left, Self::Right, Self::RightSigned];
+}
+
+/// Words that code looks up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Table {
+    /// The bits of 2/π behind the point, the first ones in the upper bits of the second word; the first word is zero.
+    TwoOverPi,
+}
+
+impl Table {
+    /// Every table.
+    pub const ALL: &[Self] = &[Self::TwoOverPi];
+
+    /// Its words.
+    pub fn words(self) -> &'static [u64] {
+        match self {
+            Self::TwoOverPi => &TWO_OVER_PI,
+        }
+    }
+}
+
+#[rustfmt::skip]
+const TWO_OVER_PI: [u64; 21] = [
+    0x0000_0000_0000_0000, 0xa2f9_836e_4e44_1529, 0xfc27_57d1_f534_ddc0,
+    0xdb62_9599_3c43_9041, 0xfe51_63ab_debb_c561, 0xb724_6e3a_424d_d2e0,
+    0x0649_2eea_09d1_921c, 0xfe1d_eb1c_b129_a73e, 0xe882_35f5_2ebb_4484,
+    0xe99c_7026_b45f_7e41, 0x3991_d639_8353_39f4, 0x9c84_5f8b_bdf9_283b,
+    0x1ff8_97ff_de05_980f, 0xef2f_118b_5a0a_6d1f, 0x6d36_7ecf_27cb_09b7,
+    0x4f46_3f66_9e5f_ea2d, 0x7527_bac7_ebe5_f17b, 0x3d07_39f7_8a52_92ea,
+    0x6bfb_5fb1_1f8d_5d08, 0x5603_3046_fc7b_6bab, 0xf0cf_bc20_9af4_361d,
+];
 
 /// What a scatter does with what is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -305,6 +364,28 @@ pub enum Inst {
     Unary(Unary, Val),
     /// A function of two values.
     Binary(Binary, Val, Val),
+    /// The product of two floats, and a third added, rounded once.
+    Fma(Val, Val, Val),
+    /// A third float less the product of two, rounded once.
+    Fnma(Val, Val, Val),
+    /// An integer with its bits moved by a known number, less than it has.
+    Shift(Shift, Val, u32),
+    /// The same bits as another type of the same size; not truth.
+    Bits(Type, Val),
+    /// The word of a table at an index, a 64-bit integer.
+    Table(Table, Val),
+    /// A function of a float where the mask is true, else another value of its type. It is seldom true: what computes
+    /// the function is out of the way of all else.
+    Patch {
+        /// The function.
+        op: Unary,
+        /// Its argument.
+        a: Val,
+        /// Where it counts.
+        mask: Val,
+        /// What counts elsewhere.
+        value: Val,
+    },
     /// A comparison.
     Compare(Compare, Val, Val),
     /// The second value where the first is true, else the third.
@@ -349,6 +430,12 @@ impl Inst {
             Self::Unary(op, a) => Self::Unary(op, f(a)),
             Self::Binary(op, a, b) => Self::Binary(op, f(a), f(b)),
             Self::Compare(op, a, b) => Self::Compare(op, f(a), f(b)),
+            Self::Fma(a, b, c) => Self::Fma(f(a), f(b), f(c)),
+            Self::Fnma(a, b, c) => Self::Fnma(f(a), f(b), f(c)),
+            Self::Shift(shift, a, by) => Self::Shift(shift, f(a), by),
+            Self::Bits(to, a) => Self::Bits(to, f(a)),
+            Self::Table(table, at) => Self::Table(table, f(at)),
+            Self::Patch { op, a, mask, value } => Self::Patch { op, a: f(a), mask: f(mask), value: f(value) },
             Self::Select(c, a, b) => Self::Select(f(c), f(a), f(b)),
             Self::Cast(to, a) => Self::Cast(to, f(a)),
             Self::Wrap(to, a) => Self::Wrap(to, f(a)),
@@ -427,6 +514,11 @@ impl Block {
                 }
             }
         }
+        self.append(inst, ty)
+    }
+
+    /// Adds an instruction whose value has a type, whether or not it is there already.
+    pub fn append(&mut self, inst: Inst, ty: Type) -> Val {
         self.insts.push(inst);
         self.types.push(ty);
         Val(self.insts.len() as u32 - 1)

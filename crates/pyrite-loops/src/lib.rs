@@ -24,7 +24,7 @@ mod print;
 mod verify;
 
 pub use c_like::c_like;
-pub use code::{Binary, Block, Compare, Inst, Number, Type, Unary, Val, Write};
+pub use code::{Binary, Block, Compare, Inst, Number, Shift, Table, Type, Unary, Val, Write};
 pub use kernel::{
     Access, AccessId, Axis, AxisId, BufferId, Direction, Kernel, Lanes, Phase, Reduce, Reduction, ResultId,
 };

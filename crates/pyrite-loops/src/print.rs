@@ -5,7 +5,7 @@ use std::fmt;
 
 use pyrite_sym::SymInt;
 
-use crate::{Access, AccessId, AxisId, BufferId, Direction, Inst, Kernel, Number, Phase};
+use crate::{Access, AccessId, AxisId, BufferId, Direction, Inst, Kernel, Number, Phase, Shift};
 
 impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -66,12 +66,28 @@ impl Kernel {
             Inst::Before(result) => format!("r{} so far", result.0),
             Inst::Unary(op, a) => format!("{}(v{})", format!("{op:?}").to_lowercase(), a.0),
             Inst::Binary(op, a, b) => format!("{}(v{}, v{})", format!("{op:?}").to_lowercase(), a.0, b.0),
+            Inst::Fma(a, b, c) => format!("fma(v{}, v{}, v{})", a.0, b.0, c.0),
+            Inst::Fnma(a, b, c) => format!("fnma(v{}, v{}, v{})", a.0, b.0, c.0),
+            Inst::Shift(shift, a, by) => format!("{}(v{}, {by})", shift_name(shift), a.0),
+            Inst::Bits(to, a) => format!("bits(v{}, {:?} as {to:?})", a.0, phase.code.ty(a)),
+            Inst::Table(table, at) => format!("{}[v{}]", format!("{table:?}").to_lowercase(), at.0),
+            Inst::Patch { op, a, mask, value } => {
+                format!("patch(v{}, {}(v{}), v{})", mask.0, format!("{op:?}").to_lowercase(), a.0, value.0)
+            }
             Inst::Compare(op, a, b) => format!("{}(v{}, v{})", format!("{op:?}").to_lowercase(), a.0, b.0),
             Inst::Select(c, a, b) => format!("select(v{}, v{}, v{})", c.0, a.0, b.0),
             Inst::Cast(to, a) => format!("cast(v{}, {:?} to {to:?})", a.0, phase.code.ty(a)),
             Inst::Wrap(to, a) => format!("wrap(v{}, {to})", a.0),
             Inst::Bounded { index, extent } => format!("bounded(v{}, v{})", index.0, extent.0),
         }
+    }
+}
+
+fn shift_name(shift: Shift) -> &'static str {
+    match shift {
+        Shift::Left => "shl",
+        Shift::Right => "shr",
+        Shift::RightSigned => "sar",
     }
 }
 

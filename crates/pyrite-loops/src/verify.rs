@@ -12,7 +12,7 @@
 
 use std::fmt;
 
-use crate::{AxisId, Binary, Inst, Kernel, Phase, Reduction, Type, Unary, Val};
+use crate::{AxisId, Binary, Inst, Kernel, Phase, Reduction, Shift, Type, Unary, Val};
 
 /// What is wrong with a kernel, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,10 +144,21 @@ fn wrong(kernel: &Kernel, phase: &Phase, reduced: &[bool], axes: &[bool], value:
                 && match op {
                     Binary::Add | Binary::Sub | Binary::Mul | Binary::Max | Binary::Min => ty != Type::Bool,
                     Binary::And | Binary::Or | Binary::Xor => !ty.is_float(),
-                    Binary::Draw => ty == Type::I64,
-                    Binary::Div | Binary::Pow | Binary::Fmod | Binary::Atan2 => ty.is_float(),
+                    Binary::Draw | Binary::MulLow | Binary::Shl | Binary::Shr => ty == Type::I64,
+                    Binary::Div | Binary::Pow | Binary::Fmod | Binary::Atan2 | Binary::Scale => ty.is_float(),
                 }
         }
+        Inst::Fma(a, b, c) | Inst::Fnma(a, b, c) => ty.is_float() && [a, b, c].into_iter().all(|v| of(v) == ty),
+        Inst::Shift(shift, a, by) => {
+            let integer = matches!(ty, Type::I32 | Type::I64);
+            let signed = shift == Shift::RightSigned;
+            integer && of(a) == ty && (by as usize) < ty.bytes() * 8 && !(signed && ty == Type::I64)
+        }
+        Inst::Bits(to, a) => {
+            to == ty && ty.bytes() == of(a).bytes() && [ty, of(a)].into_iter().all(|held| held != Type::Bool)
+        }
+        Inst::Table(_, at) => ty == Type::I64 && of(at) == Type::I64,
+        Inst::Patch { a, mask, value, .. } => ty.is_float() && of(a) == ty && of(mask) == Type::Bool && of(value) == ty,
         Inst::Compare(_, a, b) => ty == Type::Bool && of(a) == of(b),
         Inst::Select(c, a, b) => of(c) == Type::Bool && of(a) == ty && of(b) == ty,
         Inst::Cast(to, _) => to == ty,

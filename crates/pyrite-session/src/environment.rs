@@ -20,7 +20,8 @@ pub const VARIABLES: &[(&str, &str)] = &[
     ("PYRITE_LOGS", "what is logged, such as \"capture,+aot,graph_code\"; `pyrite logs` lists the names"),
     (
         "PYRITE_CODEGEN",
-        "how the native backend runs loops: x86 (the default), avx2 (narrower vectors) or tiles (an interpreter)",
+        "how the native backend runs loops: x86 (the default), avx2 (narrower vectors), tiles (an interpreter) or ptx-interp \
+         (PTX for GPUs and its interpreter)",
     ),
     ("PYRITE_NUM_THREADS", "how many threads kernels use; by default one per core"),
     ("PYRITE_PYTHON", "the Python interpreter that has torch, for backends `torch:NAME`; by default python3"),

@@ -33,6 +33,7 @@ use pyrite_ir::{Kind, Meta, Value};
 use pyrite_ops::registry;
 use pyrite_passes::Table;
 use pyrite_passes::functionalize::{Produced, Source};
+use pyrite_ptx::assemble::{Assembler, Needs};
 use pyrite_reader::{ReadOptions, ReadOutcome, read_text};
 use pyrite_tensor::Tensor;
 
@@ -66,6 +67,12 @@ pub const COMMANDS: &[Command] = &[
         run: partitioned,
     },
     Command { name: "gradients", doc: "the gradients of the mean of means, from inputs of seed 0", run: gradients },
+    Command { name: "ptx", doc: "the kernels as PTX for GPUs", run: ptx_text },
+    Command {
+        name: "ptxas",
+        doc: "registers and spills of each kernel by NVIDIA's assembler; what is expected, where that is not installed",
+        run: assembled,
+    },
     Command { name: "errors", doc: "the diagnostics of a file that is wrong", run: errors },
     Command { name: "round-trip", doc: "nothing; printing and reading must give an equal graph", run: round_trip },
 ];
@@ -144,6 +151,42 @@ fn scheduled(text: &str, path: &Path, wanted: &str) -> Result<String, String> {
         Some(problem) => Err(format!("the memory plan is wrong: {problem}")),
         None => found,
     }
+}
+
+/// The schedule that machine code is emitted for.
+fn finished(text: &str, path: &Path) -> Result<Schedule, String> {
+    let read = good(text, path)?;
+    let options = Options { direction: Direction::Forward, ..Options::default() };
+    let stages = Stages::of(&read.graph, &partition_by_min_cut(), Table::Loops, &options).map_err(|e| e.to_string())?;
+    let graph = &stages.functional.graph;
+    passes::schedule(graph, registry(), &mut Decisions::new(&mut options.gate()), &mut |_, _| ())
+        .map_err(|e| e.to_string())
+}
+
+fn ptx_text(text: &str, path: &Path) -> Result<String, String> {
+    Ok(finished(text, path)?.kernels().map(pyrite_codegen::ptx::listing).collect())
+}
+
+fn assembled(text: &str, path: &Path) -> Result<String, String> {
+    let Some(assembler) = Assembler::find() else {
+        eprintln!("{}: ptxas is not installed (PYRITE_PTXAS names one), so nothing is assembled", path.display());
+        let whole = std::fs::read_to_string(path).map_err(|e| e.to_string())?;
+        return Ok(expectation(&whole, "ptxas"));
+    };
+    let mut output = String::new();
+    for kernel in finished(text, path)?.kernels() {
+        let listing = pyrite_codegen::ptx::listing(kernel);
+        for architecture in ["sm_80", "sm_90"] {
+            for needs in assembler.assemble(&listing, architecture).map_err(|e| e.to_string())? {
+                let Needs { entry, registers, spills, shared } = needs;
+                let _ = writeln!(
+                    output,
+                    "{entry} {architecture}: {registers} registers, {spills} bytes spilled, {shared} bytes shared"
+                );
+            }
+        }
+    }
+    Ok(output)
 }
 
 /// The text of a schedule, after it was verified, read back and printed again.

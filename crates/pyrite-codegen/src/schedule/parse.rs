@@ -9,7 +9,7 @@ use pyrite_ir::lower::Place;
 use pyrite_ir::{Device, Kind, Meta, Node, OpRef, Registry, StorageId, Target, Value};
 use pyrite_loops::{
     Access, AccessId, Axis, AxisId, Binary, BufferId, Compare, Inst, Kernel, Lanes, Number, Phase, Reduce, Reduction,
-    ResultId, Type, Unary, Val, Write,
+    ResultId, Shift, Table, Type, Unary, Val, Write,
 };
 use pyrite_sym::{Expr, SymEnv, SymInt};
 use pyrite_tensor::{DType, MemoryFormat};
@@ -519,6 +519,21 @@ impl<'t> Reader<'t, '_> {
                 Inst::Before(result)
             }
             "select" => Inst::Select(Val(cursor.id("v")?), Val(cursor.id("v")?), Val(cursor.id("v")?)),
+            "fma" => Inst::Fma(Val(cursor.id("v")?), Val(cursor.id("v")?), Val(cursor.id("v")?)),
+            "fnma" => Inst::Fnma(Val(cursor.id("v")?), Val(cursor.id("v")?), Val(cursor.id("v")?)),
+            "shift" => {
+                let shift = of_name(Shift::ALL, cursor.word()?)?;
+                let a = Val(cursor.id("v")?);
+                let by = u32::try_from(number(cursor.word()?)?).map_err(|_| "a shift is not negative".to_owned())?;
+                Inst::Shift(shift, a, by)
+            }
+            "bits" => Inst::Bits(ty(cursor.word()?)?, Val(cursor.id("v")?)),
+            "table" => Inst::Table(of_name(Table::ALL, cursor.word()?)?, Val(cursor.id("v")?)),
+            "patch" => {
+                let op = of_name(Unary::ALL, cursor.word()?)?;
+                let (a, mask) = (Val(cursor.id("v")?), Val(cursor.id("v")?));
+                Inst::Patch { op, a, mask, value: Val(cursor.id("v")?) }
+            }
             "cast" => Inst::Cast(ty(cursor.word()?)?, Val(cursor.id("v")?)),
             "wrap" => Inst::Wrap(dtype(cursor.word()?)?, Val(cursor.id("v")?)),
             "bounded" => Inst::Bounded { index: Val(cursor.id("v")?), extent: Val(cursor.id("v")?) },
@@ -569,12 +584,19 @@ fn type_of(kernel: &Kernel, phase: &Phase, inst: &Inst) -> Parsed<Type> {
         kernel.results.get(id.0 as usize).copied().ok_or_else(|| format!("there is no result r{}", id.0))
     };
     Ok(match *inst {
-        Inst::Const(_, ty) | Inst::Cast(ty, _) => ty,
+        Inst::Const(_, ty) | Inst::Cast(ty, _) | Inst::Bits(ty, _) => ty,
         Inst::Load(access) | Inst::Gather { access, .. } => element(access)?,
         Inst::Store { value, .. } | Inst::Scatter { value, .. } => phase.code.ty(value),
-        Inst::Index(_) | Inst::Offset(_) | Inst::Size(_) | Inst::Bounded { .. } => Type::I64,
+        Inst::Index(_) | Inst::Offset(_) | Inst::Size(_) | Inst::Bounded { .. } | Inst::Table(..) => Type::I64,
         Inst::Result(id) | Inst::Before(id) => result(id)?,
-        Inst::Unary(_, a) | Inst::Binary(_, a, _) | Inst::Select(_, a, _) | Inst::Wrap(_, a) => phase.code.ty(a),
+        Inst::Unary(_, a)
+        | Inst::Binary(_, a, _)
+        | Inst::Fma(a, ..)
+        | Inst::Fnma(a, ..)
+        | Inst::Shift(_, a, _)
+        | Inst::Patch { a, .. }
+        | Inst::Select(_, a, _)
+        | Inst::Wrap(_, a) => phase.code.ty(a),
         Inst::Compare(..) => Type::Bool,
     })
 }
@@ -612,6 +634,11 @@ fn dtype(name: &str) -> Parsed<DType> {
 
 fn ty(name: &str) -> Parsed<Type> {
     named(TYPES, name).ok_or_else(|| format!("there is no register type {name}"))
+}
+
+/// The variant of a name.
+fn of_name<T: Copy + std::fmt::Debug>(all: &[T], name: &str) -> Parsed<T> {
+    named(all, name).ok_or_else(|| format!("there is no {name}"))
 }
 
 fn number(text: &str) -> Parsed<i64> {

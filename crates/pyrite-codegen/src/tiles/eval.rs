@@ -1,11 +1,12 @@
 //! Instructions over a tile.
 
 use half::{bf16, f16};
-use pyrite_loops::{Binary, Compare, Inst, Number, Type, Unary};
+use pyrite_loops::{Binary, Compare, Inst, Number, Shift, Type, Unary, Val};
 use pyrite_tensor::DType;
 use pyrite_tensor::random::stream::draw;
 
 use super::math;
+use super::slow::{slow_path_f32, slow_path_f64};
 use crate::Fault;
 
 /// One value for each lane.
@@ -95,7 +96,98 @@ fn zip<A: Copy, B: Copy, R>(a: &[A], b: &[B], out: &mut [R], len: usize, f: impl
     }
 }
 
-pub(super) fn unary(op: Unary, a: &Reg, out: &mut Reg, len: usize) {
+/// Computes an instruction that depends on its operands alone.
+pub(super) fn compute<'a>(inst: &Inst, reg: &dyn Fn(Val) -> &'a Reg, out: &mut Reg, len: usize) {
+    match *inst {
+        Inst::Unary(op, a) => unary(op, reg(a), out, len),
+        Inst::Binary(op, a, b) => binary(op, reg(a), reg(b), out, len),
+        Inst::Fma(a, b, c) => fused(Sign::Plus, [reg(a), reg(b), reg(c)], out, len),
+        Inst::Fnma(a, b, c) => fused(Sign::Minus, [reg(a), reg(b), reg(c)], out, len),
+        Inst::Shift(by, a, count) => shift(by, reg(a), count, out, len),
+        Inst::Bits(_, a) => bits(reg(a), out, len),
+        Inst::Table(table, at) => {
+            let (Reg::I64(out), words) = (out, table.words()) else { unreachable!("words are 64-bit integers") };
+            let word = |at: i64| usize::try_from(at).ok().and_then(|at| words.get(at)).map_or(0, |word| *word as i64);
+            map(reg(at).i64(), out, len, word);
+        }
+        Inst::Patch { op, a, mask, value } => patch(op, reg(a), reg(mask), reg(value), out, len),
+        Inst::Compare(op, a, b) => compare(op, reg(a), reg(b), out, len),
+        Inst::Select(c, a, b) => select(reg(c), reg(a), reg(b), out, len),
+        Inst::Cast(_, a) => cast(reg(a), out, len),
+        Inst::Wrap(to, a) => wrap(to, reg(a), out, len),
+        _ => unreachable!("an instruction that depends on the position"),
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Sign {
+    Plus,
+    Minus,
+}
+
+/// The product of two values added to a third one, or taken from it.
+fn fused(sign: Sign, [a, b, c]: [&Reg; 3], out: &mut Reg, len: usize) {
+    match (a, b, c, out) {
+        (Reg::F32(a), Reg::F32(b), Reg::F32(c), Reg::F32(out)) => {
+            for (lane, out) in out[..len].iter_mut().enumerate() {
+                let a = if matches!(sign, Sign::Plus) { a[lane] } else { -a[lane] };
+                *out = a.mul_add(b[lane], c[lane]);
+            }
+        }
+        (Reg::F64(a), Reg::F64(b), Reg::F64(c), Reg::F64(out)) => {
+            for (lane, out) in out[..len].iter_mut().enumerate() {
+                let a = if matches!(sign, Sign::Plus) { a[lane] } else { -a[lane] };
+                *out = a.mul_add(b[lane], c[lane]);
+            }
+        }
+        _ => unreachable!("floats of one type are multiplied and added"),
+    }
+}
+
+fn shift(shift: Shift, a: &Reg, by: u32, out: &mut Reg, len: usize) {
+    match (a, out) {
+        (Reg::I32(a), Reg::I32(out)) => match shift {
+            Shift::Left => map(a, out, len, |x| x << by),
+            Shift::Right => map(a, out, len, |x| (x as u32 >> by) as i32),
+            Shift::RightSigned => map(a, out, len, |x| x >> by),
+        },
+        (Reg::I64(a), Reg::I64(out)) => match shift {
+            Shift::Left => map(a, out, len, |x| x << by),
+            Shift::Right => map(a, out, len, |x| (x as u64 >> by) as i64),
+            Shift::RightSigned => map(a, out, len, |x| x >> by),
+        },
+        _ => unreachable!("the bits of integers are moved"),
+    }
+}
+
+fn bits(a: &Reg, out: &mut Reg, len: usize) {
+    match (a, out) {
+        (Reg::F32(a), Reg::I32(out)) => map(a, out, len, |x| x.to_bits() as i32),
+        (Reg::I32(a), Reg::F32(out)) => map(a, out, len, |x| f32::from_bits(x as u32)),
+        (Reg::F64(a), Reg::I64(out)) => map(a, out, len, |x| x.to_bits() as i64),
+        (Reg::I64(a), Reg::F64(out)) => map(a, out, len, |x| f64::from_bits(x as u64)),
+        (a, out) => out.assign(a, len),
+    }
+}
+
+fn patch(op: Unary, a: &Reg, mask: &Reg, value: &Reg, out: &mut Reg, len: usize) {
+    let Reg::Bool(mask) = mask else { unreachable!("a mask is truth") };
+    match (a, value, out) {
+        (Reg::F32(a), Reg::F32(value), Reg::F32(out)) => {
+            for (lane, out) in out[..len].iter_mut().enumerate() {
+                *out = if mask[lane] { slow_path_f32(op, a[lane]) } else { value[lane] };
+            }
+        }
+        (Reg::F64(a), Reg::F64(value), Reg::F64(out)) => {
+            for (lane, out) in out[..len].iter_mut().enumerate() {
+                *out = if mask[lane] { slow_path_f64(op, a[lane]) } else { value[lane] };
+            }
+        }
+        _ => unreachable!("a function keeps the type of its value"),
+    }
+}
+
+fn unary(op: Unary, a: &Reg, out: &mut Reg, len: usize) {
     match (a, out) {
         (Reg::Bool(a), Reg::Bool(out)) => map(a, out, len, |x| !x),
         (Reg::I32(a), Reg::I32(out)) => match op {
@@ -121,7 +213,7 @@ pub(super) fn unary(op: Unary, a: &Reg, out: &mut Reg, len: usize) {
     }
 }
 
-pub(super) fn binary(op: Binary, a: &Reg, b: &Reg, out: &mut Reg, len: usize) {
+fn binary(op: Binary, a: &Reg, b: &Reg, out: &mut Reg, len: usize) {
     match (a, b, out) {
         (Reg::Bool(a), Reg::Bool(b), Reg::Bool(out)) => match op {
             Binary::And => zip(a, b, out, len, |a, b| a & b),
@@ -147,6 +239,9 @@ pub(super) fn binary(op: Binary, a: &Reg, b: &Reg, out: &mut Reg, len: usize) {
             Binary::And => zip(a, b, out, len, |a, b| a & b),
             Binary::Or => zip(a, b, out, len, |a, b| a | b),
             Binary::Draw => zip(a, b, out, len, draw),
+            Binary::MulLow => zip(a, b, out, len, |a, b| (u64::from(a as u32) * u64::from(b as u32)) as i64),
+            Binary::Shl => zip(a, b, out, len, |a, b| a << (b & 63)),
+            Binary::Shr => zip(a, b, out, len, |a, b| (a as u64 >> (b & 63)) as i64),
             _ => zip(a, b, out, len, |a, b| a ^ b),
         },
         (Reg::F32(a), Reg::F32(b), Reg::F32(out)) => match op {
@@ -167,7 +262,7 @@ pub(super) fn binary(op: Binary, a: &Reg, b: &Reg, out: &mut Reg, len: usize) {
     }
 }
 
-pub(super) fn compare(op: Compare, a: &Reg, b: &Reg, out: &mut Reg, len: usize) {
+fn compare(op: Compare, a: &Reg, b: &Reg, out: &mut Reg, len: usize) {
     fn run<T: Copy + PartialOrd>(op: Compare, a: &[T], b: &[T], out: &mut [bool], len: usize) {
         match op {
             Compare::Eq => zip(a, b, out, len, |a, b| a == b),
@@ -189,7 +284,7 @@ pub(super) fn compare(op: Compare, a: &Reg, b: &Reg, out: &mut Reg, len: usize) 
     }
 }
 
-pub(super) fn select(condition: &Reg, a: &Reg, b: &Reg, out: &mut Reg, len: usize) {
+fn select(condition: &Reg, a: &Reg, b: &Reg, out: &mut Reg, len: usize) {
     fn run<T: Copy>(condition: &[bool], a: &[T], b: &[T], out: &mut [T], len: usize) {
         for (lane, out) in out[..len].iter_mut().enumerate() {
             *out = if condition[lane] { a[lane] } else { b[lane] };
@@ -216,7 +311,7 @@ pub(crate) fn to_i64(x: f64) -> i64 {
     if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&x) { x as i64 } else { i64::MIN }
 }
 
-pub(super) fn cast(a: &Reg, out: &mut Reg, len: usize) {
+fn cast(a: &Reg, out: &mut Reg, len: usize) {
     match (a, out) {
         (Reg::Bool(a), Reg::Bool(out)) => map(a, out, len, |x| x),
         (Reg::I32(a), Reg::Bool(out)) => map(a, out, len, |x| x != 0),
@@ -246,7 +341,7 @@ pub(super) fn cast(a: &Reg, out: &mut Reg, len: usize) {
     }
 }
 
-pub(super) fn wrap(to: DType, a: &Reg, out: &mut Reg, len: usize) {
+fn wrap(to: DType, a: &Reg, out: &mut Reg, len: usize) {
     match (to, a, out) {
         (DType::F16, Reg::F32(a), Reg::F32(out)) => map(a, out, len, |x| f16::from_f32(x).to_f32()),
         (DType::BF16, Reg::F32(a), Reg::F32(out)) => map(a, out, len, |x| bf16::from_f32(x).to_f32()),

@@ -34,6 +34,8 @@ pub(crate) fn unary_f64(op: Unary, x: f64) -> f64 {
         Unary::Cosh => x.cosh(),
         Unary::Tanh => x.tanh(),
         Unary::Asinh => libm::asinh(x),
+        // Below one the function of the library gives what rounding leaves of numbers that cancel.
+        Unary::Acosh if x < 1.0 => f64::NAN,
         Unary::Acosh => libm::acosh(x),
         Unary::Atanh => libm::atanh(x),
         Unary::Erf => libm::erf(x),
@@ -62,13 +64,25 @@ pub(crate) fn binary_f64(op: Binary, a: f64, b: f64) -> f64 {
         Binary::Pow => a.powf(b),
         Binary::Fmod => a % b,
         Binary::Atan2 => a.atan2(b),
-        Binary::And | Binary::Or | Binary::Xor | Binary::Draw => a,
+        Binary::Scale => scale(a, b),
+        Binary::And | Binary::Or | Binary::Xor | Binary::Draw | Binary::MulLow | Binary::Shl | Binary::Shr => a,
     }
 }
 
 /// A function of two numbers of single precision.
 pub(crate) fn binary_f32(op: Binary, a: f32, b: f32) -> f32 {
     binary_f64(op, f64::from(a), f64::from(b)) as f32
+}
+
+/// `y · 2ⁿ`, rounded once: the first of two products is exact.
+fn scale(y: f64, n: f64) -> f64 {
+    if n.is_nan() {
+        return n;
+    }
+    let n = n.clamp(-2044.0, 2044.0) as i64;
+    let power = |n: i64| f64::from_bits(((n + 1023) as u64) << 52);
+    let first = n / 2;
+    y * power(first) * power(n - first)
 }
 
 fn larger(a: f64, b: f64) -> f64 {

@@ -13,12 +13,17 @@ mod eval;
 pub(crate) mod math;
 mod memory;
 mod reduce;
+mod slow;
+
+use std::sync::Arc;
 
 use pyrite_loops::{AxisId, Inst, Kernel, Lanes, Phase, Type};
 
 pub(crate) use self::eval::{Reg, to_i64};
 pub(crate) use self::memory::Place;
 use self::reduce::Accumulator;
+pub(crate) use self::slow::{slow_path_f32, slow_path_f64};
+use crate::target::{Target, Unsupported};
 use crate::{Call, Code, Fault};
 
 /// How many positions are computed together.
@@ -27,6 +32,20 @@ const TILE: usize = 256;
 /// Makes a kernel ready for any processor.
 pub fn compile(kernel: &Kernel) -> Tiles {
     Tiles { kernel: kernel.clone() }
+}
+
+/// The tile interpreter as a target.
+#[derive(Clone, Copy, Debug)]
+pub struct TileInterpreter;
+
+impl Target for TileInterpreter {
+    fn name(&self) -> &'static str {
+        "tiles"
+    }
+
+    fn compile(&self, kernel: &Kernel) -> Result<Arc<dyn Code>, Unsupported> {
+        Ok(Arc::new(compile(kernel)))
+    }
 }
 
 /// A kernel that is interpreted.
@@ -214,12 +233,7 @@ impl<'a> Run<'a> {
                 place(access).scatter(reg(at), reg(value), write, len);
             },
             Inst::Bounded { index, extent } => eval::bounded(reg(index), reg(extent), out, len)?,
-            Inst::Unary(op, a) => eval::unary(op, reg(a), out, len),
-            Inst::Binary(op, a, b) => eval::binary(op, reg(a), reg(b), out, len),
-            Inst::Compare(op, a, b) => eval::compare(op, reg(a), reg(b), out, len),
-            Inst::Select(c, a, b) => eval::select(reg(c), reg(a), reg(b), out, len),
-            Inst::Cast(_, a) => eval::cast(reg(a), out, len),
-            Inst::Wrap(to, a) => eval::wrap(to, reg(a), out, len),
+            _ => eval::compute(inst, &|v| reg(v), out, len),
         }
         Ok(())
     }

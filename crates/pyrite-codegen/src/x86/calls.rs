@@ -15,7 +15,7 @@ use super::lower::Count;
 use super::region::Context;
 use super::registers::Registers;
 use super::vector::{Kind, Op, Region, Routine, V};
-use crate::tiles::{Place, Reg, math, to_i64};
+use crate::tiles::{self, Place, Reg, math, to_i64};
 
 /// What a function that the code calls needs to know; lives as long as the code.
 #[derive(Clone, Copy, Debug)]
@@ -172,11 +172,11 @@ unsafe extern "sysv64" fn run_errand(errand: *const Errand, frame: *mut Frame, l
     // SAFETY: the code and its errands live together, and the frame is that of the code that calls.
     let (errand, frame) = unsafe { (&*errand, &mut *frame) };
     match *errand {
-        Errand::Routine(Routine::Unary(op, Type::F64)) => {
-            each(&frame.first, &frame.second, &mut frame.given, lanes, |x, _: f64| math::unary_f64(op, x));
+        Errand::Routine(Routine::SlowPath(op, Type::F64)) => {
+            each(&frame.first, &frame.second, &mut frame.given, lanes, |x, _: f64| tiles::slow_path_f64(op, x));
         }
-        Errand::Routine(Routine::Unary(op, _)) => {
-            each(&frame.first, &frame.second, &mut frame.given, lanes, |x, _: f32| math::unary_f32(op, x));
+        Errand::Routine(Routine::SlowPath(op, _)) => {
+            each(&frame.first, &frame.second, &mut frame.given, lanes, |x, _: f32| tiles::slow_path_f32(op, x));
         }
         Errand::Routine(Routine::Binary(op, Type::F64)) => {
             each(&frame.first, &frame.second, &mut frame.given, lanes, |x, y: f64| math::binary_f64(op, x, y));

@@ -7,12 +7,12 @@
 use pyrite_loops::{AccessId, AxisId, Binary, Compare, Inst, Kernel, Number, Phase, Reduce, Type, Unary, Val};
 use pyrite_tensor::DType;
 
+use super::Width;
 use super::layout::Layout;
 use super::reduce::{join, neutral, reduced_type};
 use super::shape::{Shape, stays, uniform};
 use super::tile::Tiling;
 use super::vector::{Alu, Cond, Element, Kind, Logic, Moves, Op, Place, Region, Rounding, Routine, Shift, V};
-use super::{Width, double, functions};
 
 /// Which lanes of a region count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,7 +205,27 @@ impl Lower<'_> {
                 self.region.add(Op::Acc(*accumulator, Kind::of(ty)), Kind::of(ty), Moves::Always)
             }
             Inst::Unary(op, a) => self.unary(op, ty, self.v(a)),
-            Inst::Binary(op, a, b) => self.binary(op, ty, (a, self.v(a)), (b, self.v(b))),
+            Inst::Binary(op, a, b) => self.binary(op, ty, (a, self.v(a)), self.v(b)),
+            Inst::Fma(a, b, c) => {
+                let (a, b, c) = (self.v(a), self.v(b), self.v(c));
+                self.region.fma(ty, a, b, c)
+            }
+            Inst::Fnma(a, b, c) => {
+                let (a, b, c) = (self.v(a), self.v(b), self.v(c));
+                self.region.fnma(ty, a, b, c)
+            }
+            Inst::Shift(shift, a, by) => {
+                let a = self.v(a);
+                self.region.shift(shift, a, by)
+            }
+            // A register holds the bits of either type.
+            Inst::Bits(_, a) => self.v(a),
+            Inst::Table(..) => unreachable!("kernels that look words up are refused"),
+            Inst::Patch { op, a, mask, value } => {
+                let (a, mask, value) = (self.v(a), self.v(mask), self.v(value));
+                let routine = Routine::SlowPath(op, ty);
+                self.region.pure(Op::Patch { routine, a, b: a, mask, value }, Kind::of(ty))
+            }
             Inst::Compare(op, a, b) => self.compare(op, of(a), self.v(a), self.v(b)),
             Inst::Select(c, a, b) => {
                 let (c, a, b) = (self.v(c), self.v(a), self.v(b));
@@ -389,12 +409,11 @@ impl Lower<'_> {
             Unary::Ceil => self.region.pure(Op::Round(ty, Rounding::Up, a), kind),
             Unary::Trunc => self.region.pure(Op::Round(ty, Rounding::Zero, a), kind),
             Unary::Round => self.region.pure(Op::Round(ty, Rounding::Nearest, a), kind),
-            _ => functions::unary(&mut self.region, self.shape.width, op, ty, a)
-                .unwrap_or_else(|| self.region.pure(Op::Call { routine: Routine::Unary(op, ty), a, b: a }, kind)),
+            _ => unreachable!("functions are written out before"),
         }
     }
 
-    fn binary(&mut self, op: Binary, ty: Type, (x, a): (Val, V), (y, b): (Val, V)) -> V {
+    fn binary(&mut self, op: Binary, ty: Type, (x, a): (Val, V), b: V) -> V {
         let kind = Kind::of(ty);
         let alu = match op {
             Binary::Add => Alu::Add,
@@ -402,41 +421,62 @@ impl Lower<'_> {
             Binary::Mul if ty == Type::I64 => return self.mul64(a, b),
             Binary::Mul => Alu::Mul,
             Binary::Div => Alu::Div,
-            Binary::Max => return self.best(Alu::Max, ty, a, b),
-            Binary::Min => return self.best(Alu::Min, ty, a, b),
+            Binary::Max => return self.best(Alu::Max, ty, (x, a), b),
+            Binary::Min => return self.best(Alu::Min, ty, (x, a), b),
             Binary::And => return self.region.logic(Logic::And, a, b),
             Binary::Or => return self.region.logic(Logic::Or, a, b),
             Binary::Xor => return self.region.logic(Logic::Xor, a, b),
-            Binary::Draw => return functions::draw(&mut self.region, a, b),
-            Binary::Pow | Binary::Fmod | Binary::Atan2 => {
-                let exponent = match self.phase.code.inst(y) {
-                    Inst::Const(Number::Float(p), _) if op == Binary::Pow && x != y => Some(*p),
-                    _ => None,
-                };
-                let known = exponent.and_then(|p| functions::power(&mut self.region, ty, a, p));
-                return match known {
-                    Some(power) => power,
-                    None if op == Binary::Pow => self.pow(ty, a, b),
-                    None => self.region.pure(Op::Call { routine: Routine::Binary(op, ty), a, b }, kind),
-                };
-            }
+            Binary::MulLow => Alu::MulLow,
+            Binary::Shl => Alu::ShiftLeft,
+            Binary::Shr => Alu::ShiftRight,
+            Binary::Scale => return self.scale(ty, a, b),
+            Binary::Fmod => return self.region.pure(Op::Call { routine: Routine::Binary(op, ty), a, b }, kind),
+            Binary::Pow | Binary::Atan2 | Binary::Draw => unreachable!("functions are written out before"),
         };
         self.region.alu(alu, ty, a, b)
     }
 
-    /// A power; that of single precision by way of double precision.
-    fn pow(&mut self, ty: Type, a: V, b: V) -> V {
-        if ty == Type::F64 {
-            return double::pow(&mut self.region, self.shape.width, a, b, double::Rounded::Double);
+    /// `y · 2ⁿ` for a whole `n`. Where there is no instruction for it two powers of two are multiplied with: the first
+    /// product is exact.
+    fn scale(&mut self, ty: Type, y: V, n: V) -> V {
+        let (r, kind) = (&mut self.region, Kind::of(ty));
+        if self.shape.width == Width::Avx512 {
+            return r.pure(Op::Scale(ty, y, n), kind);
         }
-        let (a, b) = (self.cast(ty, Type::F64, a), self.cast(ty, Type::F64, b));
-        let power = double::pow(&mut self.region, self.shape.width, a, b, double::Rounded::Single);
-        self.cast(Type::F64, ty, power)
+        if ty == Type::F32 {
+            let n = r.convert(Type::F32, Type::I32, n);
+            let half = r.shift(Shift::RightSigned, n, 1);
+            let rest = r.alu(Alu::Sub, Type::I32, n, half);
+            let mut power_of_two = |n: V| {
+                let bias = r.int(127, Kind::W32);
+                let n = r.alu(Alu::Add, Type::I32, n, bias);
+                r.shift(Shift::Left, n, 23)
+            };
+            let (half, rest) = (power_of_two(half), power_of_two(rest));
+            let y = r.alu(Alu::Mul, ty, y, half);
+            return r.alu(Alu::Mul, ty, y, rest);
+        }
+        let half = r.float(0.5, ty);
+        let first = r.alu(Alu::Mul, ty, n, half);
+        let first = r.pure(Op::Round(ty, Rounding::Nearest, first), kind);
+        let second = r.alu(Alu::Sub, ty, n, first);
+        let mut y = y;
+        for part in [first, second] {
+            // The sum with one and a half times 2⁵² has the whole number in its low bits.
+            let whole = r.float(6_755_399_441_055_744.0, ty);
+            let bits = r.alu(Alu::Add, ty, part, whole);
+            let bias = r.int(1023, Kind::W64);
+            let bits = r.alu(Alu::Add, Type::I64, bits, bias);
+            let power = r.shift(Shift::Left, bits, 52);
+            y = r.alu(Alu::Mul, ty, y, power);
+        }
+        y
     }
 
-    /// The larger or the smaller, or NaN if one is.
-    fn best(&mut self, alu: Alu, ty: Type, a: V, b: V) -> V {
-        if ty.is_float() {
+    /// The larger or the smaller, or NaN if one is. The instruction gives its second value if one of them is NaN.
+    fn best(&mut self, alu: Alu, ty: Type, (x, a): (Val, V), b: V) -> V {
+        let is_number = matches!(self.phase.code.inst(x), Inst::Const(Number::Float(x), _) if !x.is_nan());
+        if ty.is_float() && !is_number {
             let best = self.region.alu(alu, ty, a, b);
             let nan = self.cmp(Cond::Unordered, ty, a, a);
             self.region.select(nan, a, best)

@@ -1,6 +1,6 @@
 //! The x86-64 emitter: kernels as machine code with vectors of AVX2 or AVX-512.
 //!
-//! A kernel becomes one function. The code of each phase is lowered to vector operations ([`lower`], [`vector`]), these
+//! A kernel becomes one function. Its mathematical functions are written out (`pyrite-math`); the code of each phase is lowered to vector operations ([`lower`], [`vector`]), these
 //! get registers ([`registers`]) and become instructions ([`operate`], [`memory`], [`calls`]) inside of the loops that
 //! [`nest`] and [`region`] build; what lies across the lanes is turned in registers ([`tile`]). What outlives the innermost loop of a phase is in the stack frame ([`layout`]).
 //!
@@ -8,9 +8,7 @@
 
 mod calls;
 mod disassembly;
-mod double;
 mod emitter;
-mod functions;
 mod layout;
 mod lower;
 mod memory;
@@ -23,13 +21,16 @@ mod shape;
 mod tile;
 mod vector;
 
-use pyrite_loops::{Inst, Kernel, Lanes};
+use std::sync::Arc;
+
+use pyrite_loops::{Inst, Kernel, Lanes, Phase};
 
 use self::calls::Errand;
 use self::emitter::Emitter;
 use self::layout::Layout;
 use self::shape::Shape;
 use crate::code::MachineCode;
+use crate::target::{self, Target};
 use crate::tiles::{self, Tiles};
 use crate::{Call, Code, Fault};
 
@@ -69,6 +70,29 @@ impl Width {
     }
 }
 
+impl Target for Width {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+        }
+    }
+
+    fn compile(&self, kernel: &Kernel) -> Result<Arc<dyn Code>, target::Unsupported> {
+        match compile(kernel, *self) {
+            Ok(machine) => Ok(Arc::new(machine)),
+            Err(error) => Err(target::Unsupported { target: self.name(), reason: error.to_string() }),
+        }
+    }
+
+    // SAFETY: what the trait asks of the caller is what `restore` asks.
+    unsafe fn restore(&self, kernel: &Kernel, bytes: &[u8]) -> Option<Arc<dyn Code>> {
+        // SAFETY: by the contract of this function.
+        let machine = unsafe { restore(kernel, *self, bytes) }?;
+        Some(Arc::new(machine))
+    }
+}
+
 /// Why a kernel has no machine code.
 #[derive(Debug, thiserror::Error)]
 pub enum Unsupported {
@@ -78,6 +102,9 @@ pub enum Unsupported {
     /// One operation needs more registers than there are.
     #[error("an operation needs more registers than there are")]
     Registers,
+    /// Words are looked up in a table.
+    #[error("the kernel looks words up in a table")]
+    Table,
     /// The stack frame would be larger than is safe to take at once.
     #[error("the kernel needs a stack frame of {0} bytes")]
     Frame(u32),
@@ -143,7 +170,11 @@ pub fn compile(kernel: &Kernel, width: Width) -> Result<Machine, Unsupported> {
         return Err(Unsupported::Processor);
     }
     let fallback = tiles::compile(kernel);
-    let kernel = along_the_lanes(kernel);
+    let kernel = pyrite_math::expand(&along_the_lanes(kernel));
+    let looks_up = |phase: &Phase| phase.code.insts().iter().any(|inst| matches!(inst, Inst::Table(..)));
+    if kernel.phases.iter().any(looks_up) {
+        return Err(Unsupported::Table);
+    }
     let rows = kernel.rows.last().copied().filter(|_| kernel.lanes == Lanes::Rows);
     let shape = Shape::new(&kernel, width, rows);
     let layout = Layout::new(&kernel);

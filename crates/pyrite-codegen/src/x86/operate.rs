@@ -165,7 +165,6 @@ impl Emitter<'_> {
             Op::Cmp(cond, ty, ..) => self.cmp(cond, ty, d, s[0], s[1])?,
             Op::Select(_, a, _) => self.select(region.kind(a), d, s[0], s[1], s[2])?,
             Op::Convert(from, to, _) => self.convert(from, to, d, s[0])?,
-            Op::ToNearest(_) => rr!(self, vcvtps2dq, self.bytes(Kind::W32), d, s[0]),
             Op::ThroughHalf(_) => match self.bytes(Kind::W32) {
                 16 => {
                     self.asm.vcvtps2ph(X[d], X[s[0]], 0)?;
@@ -258,6 +257,8 @@ impl Emitter<'_> {
             (Type::I64, Alu::Max) => rrr!(self, vpmaxsq, w, d, a, b),
             (Type::I64, Alu::Min) => rrr!(self, vpminsq, w, d, a, b),
             (_, Alu::MulLow) => rrr!(self, vpmuludq, w, d, a, b),
+            (_, Alu::ShiftLeft) => rrr!(self, vpsllvq, w, d, a, b),
+            (_, Alu::ShiftRight) => rrr!(self, vpsrlvq, w, d, a, b),
             _ => unreachable!("integers are not divided"),
         }
         Ok(())

@@ -1,9 +1,8 @@
 //! How many lanes a kernel has, and which of its values are the same in all of them.
 
-use pyrite_loops::{AccessId, AxisId, Binary, Inst, Kernel, Phase, Val};
+use pyrite_loops::{AccessId, AxisId, Inst, Kernel, Phase, Val};
 
 use super::Width;
-use super::functions;
 use super::vector::Kind;
 
 /// How many lanes a kernel has, and along what.
@@ -72,10 +71,6 @@ fn needs_wide_lanes(kernel: &Kernel, phase: &Phase, lane: Option<AxisId>) -> boo
             wide(value) && !uniform[value.0 as usize]
                 || !uniform[at.0 as usize]
                 || !(stays(kernel, access, lane) || steps_by_one(access))
-        }
-        // Powers of single precision are computed in double precision.
-        Inst::Binary(Binary::Pow, _, exponent) => {
-            !uniform[value.0 as usize] && (wide(value) || !functions::is_short_power(phase.code.inst(exponent)))
         }
         _ => wide(value) && !uniform[value.0 as usize],
     }) || phase.reduces.iter().any(|r| wide(r.value) || r.index.is_some())

@@ -4,6 +4,7 @@
 //! depend on nothing that changes within the loop are *invariant* and computed ahead of it. Equal invariant operations
 //! are written down once.
 
+pub(super) use pyrite_loops::Shift;
 use pyrite_loops::{AccessId, AxisId, Binary, Type, Unary, Write};
 
 /// A value, by the position of its operation.
@@ -39,6 +40,9 @@ pub(super) enum Alu {
     Min,
     /// The 64-bit product of the low halves of 64-bit lanes.
     MulLow,
+    /// Each 64-bit lane by the number in the other.
+    ShiftLeft,
+    ShiftRight,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,14 +52,6 @@ pub(super) enum Logic {
     Xor,
     /// Not the first, and the second.
     AndNot,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shift {
-    Left,
-    Right,
-    /// Keeps the sign; of 32-bit lanes only.
-    RightSigned,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +128,8 @@ pub(super) enum Place {
 /// A Rust function that is called for all lanes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Routine {
-    Unary(Unary, Type),
+    /// The function of a patch.
+    SlowPath(Unary, Type),
     Binary(Binary, Type),
     Cast(Type, Type),
 }
@@ -168,8 +165,6 @@ pub(super) enum Op {
     Select(V, V, V),
     /// Between types of numbers; floats become integers towards zero.
     Convert(Type, Type, V),
-    /// Single precision to 32-bit integers, to the nearest.
-    ToNearest(V),
     /// The value times two to the power of a whole float, rounded once.
     Scale(Type, V, V),
     /// Single precision rounded to what half precision can hold.
@@ -228,7 +223,6 @@ impl Op {
             | Self::Round(_, _, a)
             | Self::Shift(_, _, a, _)
             | Self::Convert(_, _, a)
-            | Self::ToNearest(a)
             | Self::ThroughHalf(a)
             | Self::Splat(a)
             | Self::Swap(a, _)

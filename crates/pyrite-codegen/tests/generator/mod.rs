@@ -256,19 +256,7 @@ impl Source {
         match self.below(12) {
             0 | 1 => {
                 let a = self.value(phase, ty);
-                let of_float = [
-                    Unary::Neg,
-                    Unary::Abs,
-                    Unary::Sign,
-                    Unary::Sqrt,
-                    Unary::Rsqrt,
-                    Unary::Floor,
-                    Unary::Ceil,
-                    Unary::Trunc,
-                    Unary::Round,
-                    Unary::Acosh,
-                    Unary::Erfc,
-                ];
+                let of_float: Vec<Unary> = Unary::ALL.iter().copied().filter(|op| *op != Unary::Not).collect();
                 let of_int = [Unary::Neg, Unary::Abs, Unary::Sign, Unary::Not];
                 let op = match ty {
                     Type::Bool => Unary::Not,
@@ -300,6 +288,8 @@ impl Source {
                         Binary::Max,
                         Binary::Min,
                         Binary::Fmod,
+                        Binary::Pow,
+                        Binary::Atan2,
                     ]),
                 };
                 phase.code.binary(op, a, b);

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+use pyrite_codegen::code::Reach;
 use pyrite_codegen::{Call, Code, Fault};
 use pyrite_loops::{Access, AccessId, AxisId, BufferId, Inst, Kernel, Phase, Type, Val, verify};
 use pyrite_sym::SymInt;
@@ -14,6 +15,7 @@ pub struct Arguments {
     begins: Vec<i64>,
     steps: Vec<i64>,
     numbers: Vec<i64>,
+    reach: Vec<Reach>,
 }
 
 impl Arguments {
@@ -32,21 +34,32 @@ impl Arguments {
             begins: vec![0; kernel.axes.len()],
             steps: kernel.accesses.iter().flat_map(|a| a.steps.iter().map(value)).collect(),
             numbers: kernel.numbers.iter().map(value).collect(),
+            reach: vec![Reach::Access; kernel.accesses.len()],
         }
+    }
+
+    /// The same, where accesses stay within buffers of known sizes.
+    pub fn within(kernel: &Kernel, buffers: &mut [Vec<u8>]) -> Self {
+        let pointers: Vec<*mut u8> = buffers.iter_mut().map(Vec::as_mut_ptr).collect();
+        let reach = |access: &Access| {
+            let buffer = &buffers[access.buffer.0 as usize];
+            Reach::Buffer(buffer.as_ptr().addr()..buffer.as_ptr().addr() + buffer.len())
+        };
+        let reach = kernel.accesses.iter().map(reach).collect();
+        Self { reach, ..Self::new(kernel, &pointers) }
     }
 
     /// Calls ready code.
     pub fn run(&self, code: &dyn Code) -> Result<(), Fault> {
-        let Self { bases, extents, begins, steps, numbers } = self;
+        let Self { bases, extents, begins, steps, numbers, reach } = self;
         // SAFETY: the buffers are as large as the accesses reach.
-        unsafe { code.run(&Call { bases, extents, begins, steps, numbers }) }
+        unsafe { code.run(&Call { bases, extents, begins, steps, numbers, reach }) }
     }
 }
 
 /// Runs a kernel of known sizes.
 pub fn run(code: &dyn Code, kernel: &Kernel, buffers: &mut [Vec<u8>]) -> Result<(), Fault> {
-    let pointers: Vec<*mut u8> = buffers.iter_mut().map(Vec::as_mut_ptr).collect();
-    Arguments::new(kernel, &pointers).run(code)
+    Arguments::within(kernel, buffers).run(code)
 }
 
 /// A buffer of numbers.

@@ -45,7 +45,7 @@ pub const OPS: &[OpDef] = &[
         "aten::acosh(Tensor self) -> Tensor",
         "The inverse hyperbolic cosine.",
         to_float,
-        |c| smooth(c, libm::acosh, complex::acosh),
+        |c| smooth(c, acosh, complex::acosh),
         SMOOTH,
     )
     .lower(to_loops::pointwise::acosh)
@@ -475,6 +475,12 @@ fn smooth(call: &Call<'_>, f: fn(f64) -> f64, g: fn(Complex64) -> Complex64) -> 
     Pointwise::as_result(call, [call.args.tensor(0)?])?.f64(|[x]| f(x)).c128(|[z]| g(z)).finish()
 }
 
+/// The inverse hyperbolic cosine. Below one, where there is none, the function of the library gives what rounding leaves of
+/// numbers that cancel.
+fn acosh(x: f64) -> f64 {
+    if x < 1.0 { f64::NAN } else { libm::acosh(x) }
+}
+
 /// A function that leaves integers as they are.
 fn rounding(call: &Call<'_>, f: fn(f64) -> f64) -> Result<Value<Tensor>, OpError> {
     Pointwise::as_result(call, [call.args.tensor(0)?])?.f64(|[x]| f(x)).i64(|[x]| x).finish()
@@ -700,7 +706,15 @@ fn erfinv(x: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::erfinv;
+    use super::{acosh, erfinv};
+
+    #[test]
+    fn numbers_below_one_have_no_inverse_hyperbolic_cosine() {
+        assert_eq!(acosh(1.0), 0.0);
+        for x in [0.99, 0.0, -1.0, -6.702_908e3, -1e10, f64::NEG_INFINITY, f64::NAN] {
+            assert!(acosh(x).is_nan(), "{x}");
+        }
+    }
 
     #[test]
     fn the_inverse_of_the_error_function_is_one() {

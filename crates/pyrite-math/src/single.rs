@@ -1,15 +1,10 @@
-//! Functions as vector code: single precision here, double precision in [`super::double`].
-//!
-//! Each is a reduction of its argument to a small interval and a polynomial there fitted at Chebyshev nodes. Zeros of either sign, infinities, NaN and subnormal numbers give what the
-//! function gives. Errors are at most 2 units in the last place, 4 for `tan` and `erf`, 1 for powers.
-//!
-//! `Max` and `Min` give their second operand if one is NaN, so an argument that is clamped stands second.
+//! Functions of single precision.
 
-use pyrite_loops::{Inst, Number, Type, Unary};
-use pyrite_tensor::random::stream;
+use std::ops::{Deref, DerefMut};
 
-use super::vector::{Alu, Cond, Kind, Logic, Op, Region, Rounding, Routine, Shift, V};
-use super::{Width, double};
+use pyrite_loops::{Binary, Block, Compare, Shift, Type, Unary, Val};
+
+use crate::builder::Builder;
 
 const F: Type = Type::F32;
 const I: Type = Type::I32;
@@ -78,12 +73,10 @@ const TANH: [f64; 5] =
 /// Up to here three parts of pi/2 are enough to reduce an angle.
 const LARGEST_ANGLE: f64 = 1e5;
 
-/// A function of one value, where there is vector code for it.
-pub(super) fn unary(region: &mut Region, width: Width, op: Unary, ty: Type, x: V) -> Option<V> {
-    if ty != F {
-        return double::unary(region, width, op, x);
-    }
-    let mut b = Builder { r: region, width };
+/// A function of one value, where single precision computes it well enough.
+pub(crate) fn unary(code: &mut Block, op: Unary, x: Val) -> Option<Val> {
+    let mut builder = Builder::new(code, F);
+    let mut b = Single(&mut builder);
     Some(match op {
         Unary::Exp => b.exp(x),
         Unary::Exp2 => b.exp2(x),
@@ -97,143 +90,26 @@ pub(super) fn unary(region: &mut Region, width: Width, op: Unary, ty: Type, x: V
     })
 }
 
-/// Random bits of a position of a stream, as `pyrite_tensor::random::stream` defines them. Of the two halves of a state
-/// only the lower 32 bits count, so that no round has to clear the others.
-pub(super) fn draw(r: &mut Region, stream: V, position: V) -> V {
-    let begin = r.shift(Shift::Left, stream, 32);
-    let mut first = r.alu(Alu::Add, Type::I64, position, begin);
-    let mut second = r.shift(Shift::Right, first, 32);
-    let mut key = r.shift(Shift::Right, stream, 32);
-    let (multiplier, growth) =
-        (r.int(i64::from(stream::MULTIPLIER), Kind::W64), r.int(i64::from(stream::GROWTH), Kind::W64));
-    for round in 0..stream::ROUNDS {
-        if round > 0 {
-            key = r.alu(Alu::Add, Type::I64, key, growth);
-        }
-        let product = r.alu(Alu::MulLow, Type::I64, first, multiplier);
-        let carried = r.logic(Logic::Xor, key, second);
-        let high = r.shift(Shift::Right, product, 32);
-        (first, second) = (r.logic(Logic::Xor, high, carried), product);
+/// Writes code of single precision.
+struct Single<'a, 'b>(&'b mut Builder<'a>);
+
+impl<'a> Deref for Single<'a, '_> {
+    type Target = Builder<'a>;
+
+    fn deref(&self) -> &Self::Target {
+        self.0
     }
-    let low = r.int(0xffff_ffff, Kind::W64);
-    let (first, second) = (r.logic(Logic::And, first, low), r.shift(Shift::Left, second, 32));
-    r.logic(Logic::Or, first, second)
 }
 
-/// Whether a power with this exponent is a few multiplications.
-pub(super) fn is_short_power(exponent: &Inst) -> bool {
-    matches!(exponent, Inst::Const(Number::Float(p), _) if [1.0, 2.0, 3.0, -1.0, -2.0, 0.5].contains(p))
+impl DerefMut for Single<'_, '_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        self.0
+    }
 }
 
-/// A power whose exponent is known, where it is a few multiplications.
-pub(super) fn power(region: &mut Region, ty: Type, x: V, exponent: f64) -> Option<V> {
-    let one = region.float(1.0, ty);
-    Some(match exponent {
-        1.0 => x,
-        2.0 => region.alu(Alu::Mul, ty, x, x),
-        3.0 => {
-            let square = region.alu(Alu::Mul, ty, x, x);
-            region.alu(Alu::Mul, ty, square, x)
-        }
-        -1.0 => region.alu(Alu::Div, ty, one, x),
-        -2.0 => {
-            let square = region.alu(Alu::Mul, ty, x, x);
-            region.alu(Alu::Div, ty, one, square)
-        }
-        0.5 => {
-            // The root of minus infinity is NaN, its power is infinite; the power of minus zero is zero.
-            let zero = region.float(0.0, ty);
-            let root = region.alu(Alu::Add, ty, x, zero);
-            let root = region.pure(Op::Sqrt(ty, root), Kind::of(ty));
-            let (least, most) = (region.float(f64::NEG_INFINITY, ty), region.float(f64::INFINITY, ty));
-            let lowest = region.cmp(Cond::Eq, ty, x, least);
-            region.select(lowest, most, root)
-        }
-        _ => return None,
-    })
-}
-
-struct Builder<'a> {
-    r: &'a mut Region,
-    width: Width,
-}
-
-impl Builder<'_> {
-    fn c(&mut self, x: f64) -> V {
-        self.r.float(x, F)
-    }
-
-    fn i(&mut self, x: i64) -> V {
-        self.r.int(x, Kind::W32)
-    }
-
-    fn add(&mut self, a: V, b: V) -> V {
-        self.r.alu(Alu::Add, F, a, b)
-    }
-
-    fn sub(&mut self, a: V, b: V) -> V {
-        self.r.alu(Alu::Sub, F, a, b)
-    }
-
-    fn mul(&mut self, a: V, b: V) -> V {
-        self.r.alu(Alu::Mul, F, a, b)
-    }
-
-    fn fma(&mut self, a: V, b: V, c: V) -> V {
-        self.r.fma(F, a, b, c)
-    }
-
-    fn fnma(&mut self, a: V, b: V, c: V) -> V {
-        self.r.fnma(F, a, b, c)
-    }
-
-    fn abs(&mut self, x: V) -> V {
-        let sign = self.c(-0.0);
-        self.r.logic(Logic::AndNot, sign, x)
-    }
-
-    fn clamp(&mut self, x: V, low: f64, high: f64) -> V {
-        let (low, high) = (self.c(low), self.c(high));
-        let x = self.r.alu(Alu::Max, F, low, x);
-        self.r.alu(Alu::Min, F, high, x)
-    }
-
-    fn nearest(&mut self, x: V) -> V {
-        self.r.pure(Op::Round(F, Rounding::Nearest, x), Kind::W32)
-    }
-
-    /// A polynomial by its coefficients, the constant first.
-    fn polynomial(&mut self, x: V, coefficients: &[f64]) -> V {
-        let mut sum = self.c(coefficients[coefficients.len() - 1]);
-        for c in coefficients.iter().rev().skip(1) {
-            let c = self.c(*c);
-            sum = self.fma(sum, x, c);
-        }
-        sum
-    }
-
-    /// `y · 2ⁿ` for a whole `n` between -252 and 252.
-    fn scale(&mut self, y: V, n: V) -> V {
-        if self.width == Width::Avx512 {
-            return self.r.pure(Op::Scale(F, y, n), Kind::W32);
-        }
-        let n = self.r.pure(Op::ToNearest(n), Kind::W32);
-        let half = self.r.shift(Shift::RightSigned, n, 1);
-        let rest = self.r.alu(Alu::Sub, I, n, half);
-        let (half, rest) = (self.power_of_two(half), self.power_of_two(rest));
-        let y = self.mul(y, half);
-        self.mul(y, rest)
-    }
-
-    /// `2ⁿ` for an integer `n` between -126 and 127.
-    fn power_of_two(&mut self, n: V) -> V {
-        let bias = self.i(127);
-        let n = self.r.alu(Alu::Add, I, n, bias);
-        self.r.shift(Shift::Left, n, 23)
-    }
-
+impl Single<'_, '_> {
     /// `n` and `e^r - 1` with `x = n ln 2 + r`.
-    fn exp_parts(&mut self, x: V) -> (V, V) {
+    fn exp_parts(&mut self, x: Val) -> (Val, Val) {
         let (log2_e, high, low) = (self.c(LOG2_E_HIGH), self.c(LN2_HIGH), self.c(LN2_LOW));
         let n = self.mul(x, log2_e);
         let n = self.nearest(n);
@@ -244,7 +120,7 @@ impl Builder<'_> {
         (n, self.fma(p, square, r))
     }
 
-    fn exp(&mut self, x: V) -> V {
+    fn exp(&mut self, x: Val) -> Val {
         let x = self.clamp(x, -104.0, 89.0);
         let (n, t) = self.exp_parts(x);
         let one = self.c(1.0);
@@ -252,7 +128,7 @@ impl Builder<'_> {
         self.scale(y, n)
     }
 
-    fn exp2(&mut self, x: V) -> V {
+    fn exp2(&mut self, x: Val) -> Val {
         let x = self.clamp(x, -151.0, 129.0);
         let n = self.nearest(x);
         let r = self.sub(x, n);
@@ -262,7 +138,7 @@ impl Builder<'_> {
         self.scale(y, n)
     }
 
-    fn expm1(&mut self, x: V) -> V {
+    fn expm1(&mut self, x: Val) -> Val {
         let clamped = self.clamp(x, -18.0, 89.0);
         let (n, t) = self.exp_parts(clamped);
         let (zero, one) = (self.c(0.0), self.c(1.0));
@@ -271,23 +147,23 @@ impl Builder<'_> {
         let rest = self.sub(one, unit);
         let y = self.add(t, rest);
         let y = self.scale(y, n);
-        let none = self.r.cmp(Cond::Eq, F, x, zero);
-        self.r.select(none, x, y)
+        let none = self.cmp(Compare::Eq, F, x, zero);
+        self.select(none, x, y)
     }
 
     /// `e` as an integer and `m - 1` with `x = m · 2^e`.
-    fn split(&mut self, x: V) -> (V, V) {
+    fn split(&mut self, x: Val) -> (Val, Val) {
         let root = self.i(0x3f35_04f3);
-        let e = self.r.alu(Alu::Sub, I, x, root);
-        let e = self.r.shift(Shift::RightSigned, e, 23);
-        let exponent = self.r.shift(Shift::Left, e, 23);
-        let m = self.r.alu(Alu::Sub, I, x, exponent);
+        let e = self.int(Binary::Sub, x, root);
+        let e = self.shift(Shift::RightSigned, e, 23);
+        let exponent = self.shift(Shift::Left, e, 23);
+        let m = self.int(Binary::Sub, x, exponent);
         let one = self.c(1.0);
         (e, self.sub(m, one))
     }
 
     /// `log(1 + f) - f`.
-    fn log_rest(&mut self, f: V) -> V {
+    fn log_rest(&mut self, f: Val) -> Val {
         let p = self.polynomial(f, &LOG);
         let square = self.mul(f, f);
         let cube = self.mul(square, f);
@@ -297,26 +173,26 @@ impl Builder<'_> {
     }
 
     /// The logarithm where it is special: of zero, of negative numbers, of infinity and of NaN.
-    fn log_specials(&mut self, x: V, y: V) -> V {
+    fn log_specials(&mut self, x: Val, y: Val) -> Val {
         let (zero, least) = (self.c(0.0), self.c(f64::NEG_INFINITY));
         let (most, nan) = (self.c(f64::INFINITY), self.c(f64::NAN));
-        let above = self.r.cmp(Cond::Gt, F, x, zero);
-        let is_zero = self.r.cmp(Cond::Eq, F, x, zero);
-        let infinite = self.r.cmp(Cond::Eq, F, x, most);
-        let other = self.r.select(is_zero, least, nan);
-        let y = self.r.select(above, y, other);
-        self.r.select(infinite, x, y)
+        let above = self.cmp(Compare::Gt, F, x, zero);
+        let is_zero = self.cmp(Compare::Eq, F, x, zero);
+        let infinite = self.cmp(Compare::Eq, F, x, most);
+        let other = self.select(is_zero, least, nan);
+        let y = self.select(above, y, other);
+        self.select(infinite, x, y)
     }
 
-    fn log(&mut self, op: Unary, x: V) -> V {
+    fn log(&mut self, op: Unary, x: Val) -> Val {
         let (tiny, up) = (self.c(f64::from(f32::MIN_POSITIVE)), self.c(8_388_608.0));
-        let small = self.r.cmp(Cond::Lt, F, x, tiny);
+        let small = self.cmp(Compare::Lt, F, x, tiny);
         let raised = self.mul(x, up);
-        let normal = self.r.select(small, raised, x);
+        let normal = self.select(small, raised, x);
         let (e, f) = self.split(normal);
-        let e = self.r.convert(I, F, e);
+        let e = self.cast(F, e);
         let (bits, zero) = (self.c(23.0), self.c(0.0));
-        let extra = self.r.select(small, bits, zero);
+        let extra = self.select(small, bits, zero);
         let e = self.sub(e, extra);
         let rest = self.log_rest(f);
         let y = match op {
@@ -352,29 +228,29 @@ impl Builder<'_> {
         self.log_specials(x, y)
     }
 
-    fn log1p(&mut self, x: V) -> V {
+    fn log1p(&mut self, x: Val) -> Val {
         let (zero, one) = (self.c(0.0), self.c(1.0));
         let u = self.add(x, one);
         let d = self.sub(u, one);
         let lost = self.sub(x, d);
         let (e, f) = self.split(u);
         let (bias, none) = (self.i(127), self.i(0));
-        let back = self.r.alu(Alu::Sub, I, bias, e);
-        let back = self.r.alu(Alu::Max, I, back, none);
-        let back = self.r.shift(Shift::Left, back, 23);
+        let back = self.int(Binary::Sub, bias, e);
+        let back = self.int(Binary::Max, back, none);
+        let back = self.shift(Shift::Left, back, 23);
         let f = self.fma(lost, back, f);
         let rest = self.log_rest(f);
-        let e = self.r.convert(I, F, e);
+        let e = self.cast(F, e);
         let (high, low) = (self.c(LN2_HIGH), self.c(LN2_LOW));
         let rest = self.fma(e, low, rest);
         let t = self.add(f, rest);
         let y = self.fma(e, high, t);
         let y = self.log_specials(u, y);
-        let is_zero = self.r.cmp(Cond::Eq, F, x, zero);
-        self.r.select(is_zero, x, y)
+        let is_zero = self.cmp(Compare::Eq, F, x, zero);
+        self.select(is_zero, x, y)
     }
 
-    fn trigonometric(&mut self, op: Unary, x: V) -> V {
+    fn trigonometric(&mut self, op: Unary, x: Val) -> Val {
         let a = self.abs(x);
         let to_quadrants = self.c(std::f64::consts::FRAC_2_PI);
         let n = self.mul(a, to_quadrants);
@@ -394,68 +270,68 @@ impl Builder<'_> {
         let fourth = self.mul(square, square);
         let c = self.fma(c, fourth, near);
 
-        let quadrant = self.r.pure(Op::ToNearest(n), Kind::W32);
+        let quadrant = self.cast(I, n);
         let (first, zero) = (self.i(1), self.i(0));
-        let odd = self.r.logic(Logic::And, quadrant, first);
-        let odd = self.r.cmp(Cond::Ne, I, odd, zero);
+        let odd = self.logic(Binary::And, quadrant, first);
+        let odd = self.cmp(Compare::Ne, I, odd, zero);
         let sign_bit = self.c(-0.0);
-        let sign = self.r.logic(Logic::And, x, sign_bit);
+        let sign = self.logic(Binary::And, x, sign_bit);
         let y = if op == Unary::Tan {
-            let minus = self.r.logic(Logic::Xor, c, sign_bit);
-            let (top, bottom) = (self.r.select(odd, minus, s), self.r.select(odd, s, c));
-            let y = self.r.alu(Alu::Div, F, top, bottom);
-            self.r.logic(Logic::Xor, y, sign)
+            let minus = self.logic(Binary::Xor, c, sign_bit);
+            let (top, bottom) = (self.select(odd, minus, s), self.select(odd, s, c));
+            let y = self.float(Binary::Div, top, bottom);
+            self.logic(Binary::Xor, y, sign)
         } else {
             let cosine = op == Unary::Cos;
             let (when_odd, when_even) = if cosine { (s, c) } else { (c, s) };
-            let y = self.r.select(odd, when_odd, when_even);
-            let turned = if cosine { self.r.alu(Alu::Add, I, quadrant, first) } else { quadrant };
-            let flip = self.r.shift(Shift::Left, turned, 30);
-            let flip = self.r.logic(Logic::And, flip, sign_bit);
-            let y = self.r.logic(Logic::Xor, y, flip);
-            if cosine { y } else { self.r.logic(Logic::Xor, y, sign) }
+            let y = self.select(odd, when_odd, when_even);
+            let turned = if cosine { self.int(Binary::Add, quadrant, first) } else { quadrant };
+            let flip = self.shift(Shift::Left, turned, 30);
+            let flip = self.logic(Binary::And, flip, sign_bit);
+            let y = self.logic(Binary::Xor, y, flip);
+            if cosine { y } else { self.logic(Binary::Xor, y, sign) }
         };
         let largest = self.c(LARGEST_ANGLE);
-        let mask = self.r.cmp(Cond::Gt, F, a, largest);
-        self.r.pure(Op::Patch { routine: Routine::Unary(op, F), a: x, b: x, mask, value: y }, Kind::W32)
+        let mask = self.cmp(Compare::Gt, F, a, largest);
+        self.patch(op, x, mask, y)
     }
 
     /// The first of two values where the magnitude is below a limit, else the second, with the sign of `x`.
-    fn join_halves(&mut self, x: V, limit: f64, near: V, far: V) -> V {
+    fn join_halves(&mut self, x: Val, limit: f64, near: Val, far: Val) -> Val {
         let a = self.abs(x);
         let (limit, sign_bit) = (self.c(limit), self.c(-0.0));
-        let sign = self.r.logic(Logic::And, x, sign_bit);
+        let sign = self.logic(Binary::And, x, sign_bit);
         // A NaN is not below the limit, and the far half keeps it.
-        let small = self.r.cmp(Cond::Lt, F, a, limit);
-        let y = self.r.select(small, near, far);
-        self.r.logic(Logic::Or, y, sign)
+        let small = self.cmp(Compare::Lt, F, a, limit);
+        let y = self.select(small, near, far);
+        self.logic(Binary::Or, y, sign)
     }
 
-    fn tanh(&mut self, x: V) -> V {
+    fn tanh(&mut self, x: Val) -> Val {
         let square = self.mul(x, x);
         let p = self.polynomial(square, &TANH);
         let cube = self.mul(square, x);
         let near = self.fma(p, cube, x);
         let a = self.abs(x);
         let (largest, one, two) = (self.c(10.0), self.c(1.0), self.c(2.0));
-        let a = self.r.alu(Alu::Min, F, largest, a);
+        let a = self.float(Binary::Min, largest, a);
         let doubled = self.add(a, a);
         let (n, t) = self.exp_parts(doubled);
         let e = self.add(t, one);
         let e = self.scale(e, n);
         let e = self.add(e, one);
-        let rest = self.r.alu(Alu::Div, F, two, e);
+        let rest = self.float(Binary::Div, two, e);
         let far = self.sub(one, rest);
         self.join_halves(x, 0.625, near, far)
     }
 
-    fn erf(&mut self, x: V) -> V {
+    fn erf(&mut self, x: Val) -> Val {
         let square = self.mul(x, x);
         let p = self.polynomial(square, &ERF);
         let near = self.mul(p, x);
         let a = self.abs(x);
         let largest = self.c(4.0);
-        let a = self.r.alu(Alu::Min, F, largest, a);
+        let a = self.float(Binary::Min, largest, a);
         let q = self.polynomial(a, &ERF_REST);
         let n = self.nearest(q);
         let r = self.sub(q, n);

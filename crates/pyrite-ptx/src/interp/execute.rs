@@ -1,0 +1,459 @@
+//! The run of a launch.
+
+use super::memory::{History, Region, Touch, Who};
+use super::parse::{Entry, Instruction, Kind, Mode, Module, Op, Operand, Space, Special, Ty};
+use super::values::{binary, convert, cut, fma, test, unary};
+use crate::Launch;
+
+/// How many instructions the threads of a block may run together.
+const STEPS: u64 = 1 << 33;
+const WARP: usize = 32;
+
+/// What is wrong with a run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, block {block}, thread {thread}: {what}")]
+pub struct Trap {
+    /// The line of the instruction.
+    pub line: usize,
+    /// The block.
+    pub block: u32,
+    /// The thread.
+    pub thread: u32,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// The state of a block.
+struct Block<'a> {
+    module: &'a Module,
+    entry: &'a Entry,
+    launch: &'a Launch,
+    regions: &'a [Region],
+    number: u32,
+    /// The registers of all threads.
+    registers: Vec<u64>,
+    /// The next instruction of each thread; behind the last one it has ended.
+    next: Vec<usize>,
+    waits: Vec<bool>,
+    /// How often the threads have met.
+    epoch: u32,
+    shared: Vec<u8>,
+    shared_history: History,
+    history: &'a mut History,
+    last_region: usize,
+    steps: u64,
+}
+
+impl Module {
+    /// Runs a launch on memory.
+    ///
+    /// # Safety
+    /// The regions are memory that the caller may read, and write where they say so; nobody else touches it meanwhile.
+    pub unsafe fn run(&self, launch: &Launch, regions: &[Region]) -> Result<(), Trap> {
+        let fail = |what: String| Trap { line: 0, block: 0, thread: 0, what };
+        let entry = self.entries.get(&launch.entry);
+        let entry = entry.ok_or_else(|| fail(format!("there is no entry {}", launch.entry)))?;
+        if entry.params != launch.params.len() {
+            return Err(fail(format!("{} parameters for {}", launch.params.len(), entry.params)));
+        }
+        let threads = launch.block as usize;
+        let mut history = History::default();
+        for number in 0..launch.grid {
+            let mut block = Block {
+                module: self,
+                entry,
+                launch,
+                regions,
+                number,
+                registers: vec![0; threads * entry.registers],
+                next: vec![0; threads],
+                waits: vec![false; threads],
+                epoch: 0,
+                shared: vec![0; entry.shared],
+                shared_history: History::default(),
+                history: &mut history,
+                last_region: 0,
+                steps: 0,
+            };
+            block.run()?;
+        }
+        Ok(())
+    }
+}
+
+impl Block<'_> {
+    fn ended(&self, thread: usize) -> bool {
+        self.next[thread] >= self.entry.code.len()
+    }
+
+    fn run(&mut self) -> Result<(), Trap> {
+        let threads = self.next.len();
+        loop {
+            for first in (0..threads).step_by(WARP) {
+                self.warp(first..(first + WARP).min(threads))?;
+            }
+            let Some(waiting) = (0..threads).find(|thread| self.waits[*thread]) else { return Ok(()) };
+            // Everybody waits or has ended.
+            let at = self.next[waiting];
+            if let Some(absent) = (0..threads).find(|thread| !self.waits[*thread] || self.next[*thread] != at) {
+                let line = self.entry.code[at].line;
+                let thread = absent as u32;
+                let what = "the thread does not reach the barrier that others wait at".to_owned();
+                return Err(Trap { line, block: self.number, thread, what });
+            }
+            self.waits.fill(false);
+            self.next.iter_mut().for_each(|next| *next += 1);
+            self.epoch += 1;
+            self.shared_history.clear();
+        }
+    }
+
+    /// Runs the threads of a warp until each waits or has ended.
+    fn warp(&mut self, threads: std::ops::Range<usize>) -> Result<(), Trap> {
+        loop {
+            let runnable = |block: &Self, thread: &usize| !block.waits[*thread] && !block.ended(*thread);
+            let lowest = threads.clone().filter(|thread| runnable(self, thread)).map(|thread| self.next[thread]).min();
+            let Some(at) = lowest else { return Ok(()) };
+            let entry = self.entry;
+            let instruction = &entry.code[at];
+            let mut lanes = [0usize; WARP];
+            let mut count = 0;
+            for thread in threads.clone() {
+                if self.next[thread] != at || self.waits[thread] {
+                    continue;
+                }
+                let guard = instruction.guard;
+                if guard.is_none_or(|(register, wanted)| (self.read(thread, register) != 0) == wanted) {
+                    lanes[count] = thread;
+                    count += 1;
+                } else {
+                    self.next[thread] += 1;
+                }
+            }
+            self.steps += 1;
+            if self.steps > STEPS {
+                return Err(self.trap(instruction, threads.start, "the block does not come to an end"));
+            }
+            self.together(instruction, &lanes[..count])?;
+        }
+    }
+
+    fn trap(&self, instruction: &Instruction, thread: usize, what: impl Into<String>) -> Trap {
+        Trap { line: instruction.line, block: self.number, thread: thread as u32, what: what.into() }
+    }
+
+    fn read(&self, thread: usize, register: usize) -> u64 {
+        self.registers[thread * self.entry.registers + register]
+    }
+
+    fn write(&mut self, thread: usize, operand: &Operand, value: u64) {
+        if let Operand::Register(register) = operand {
+            self.registers[thread * self.entry.registers + register] = value;
+        }
+    }
+
+    fn value(&self, thread: usize, operand: &Operand) -> u64 {
+        match operand {
+            Operand::Register(register) => self.read(thread, *register),
+            Operand::Number(number) => *number,
+            Operand::Special(special) => u64::from(match special {
+                Special::Thread => thread as u32,
+                Special::Threads => self.launch.block,
+                Special::Block => self.number,
+                Special::Blocks => self.launch.grid,
+            }),
+            Operand::Address(register, further) => self.read(thread, *register).wrapping_add(*further),
+            Operand::Param(number) => self.launch.params[*number],
+            // Shared memory begins at zero in its own space; tables are apart by more than they are long.
+            Operand::Symbol(name) => {
+                self.module.tables.keys().position(|known| known == name).map_or(0, |table| (table as u64) << 32)
+            }
+            Operand::List(_) => 0,
+        }
+    }
+
+    /// Runs an instruction for some lanes of a warp.
+    fn together(&mut self, instruction: &Instruction, lanes: &[usize]) -> Result<(), Trap> {
+        match instruction.op {
+            Op::Branch(to) => lanes.iter().for_each(|thread| self.next[*thread] = to),
+            Op::Return => lanes.iter().for_each(|thread| self.next[*thread] = self.entry.code.len()),
+            Op::Barrier => lanes.iter().for_each(|thread| self.waits[*thread] = true),
+            Op::Shuffle(mode) => {
+                let (Some(first), operands) = (lanes.first(), &instruction.operands) else { return Ok(()) };
+                if lanes.len() < WARP {
+                    return Err(self.trap(
+                        instruction,
+                        *first,
+                        "a shuffle that not all lanes of the warp take part in",
+                    ));
+                }
+                let values: Vec<u64> = lanes.iter().map(|thread| self.value(*thread, &operands[1])).collect();
+                for (lane, thread) in lanes.iter().enumerate() {
+                    let by = self.value(*thread, &operands[2]) as usize;
+                    let from = if mode == Mode::Butterfly { lane ^ by } else { by };
+                    let taken = values.get(from).copied();
+                    let taken =
+                        taken.ok_or_else(|| self.trap(instruction, *thread, "a shuffle from a lane that is none"))?;
+                    self.write(*thread, &operands[0], taken);
+                    self.next[*thread] += 1;
+                }
+            }
+            _ => {
+                for thread in lanes {
+                    self.alone(instruction, *thread)?;
+                    self.next[*thread] += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs an instruction for one thread.
+    fn alone(&mut self, instruction: &Instruction, thread: usize) -> Result<(), Trap> {
+        let operands = &instruction.operands;
+        let of = |number: usize| self.value(thread, &operands[number]);
+        let given = match instruction.op {
+            Op::Binary(op, ty) => binary(op, ty, of(1), of(2)),
+            Op::Unary(op, ty) => unary(op, ty, of(1)),
+            Op::Fma(ty) => fma(ty, of(1), of(2), of(3)),
+            Op::Mad(ty) => cut(of(1).wrapping_mul(of(2)).wrapping_add(of(3)), ty.bits),
+            Op::Setp(op, ty) => u64::from(test(op, ty, of(1), of(2))),
+            Op::Selp => {
+                if of(3) != 0 {
+                    of(1)
+                } else {
+                    of(2)
+                }
+            }
+            Op::Convert { to, from, round } => convert(to, from, round, of(1)),
+            Op::Mov => of(1),
+            Op::Pack(bits) => {
+                let Some(Operand::List(list)) = operands.get(1) else { return Ok(()) };
+                list.iter().rev().fold(0, |whole, part| whole << bits | cut(self.read(thread, *part), bits))
+            }
+            Op::Unpack(bits) => {
+                let (Some(Operand::List(list)), whole) = (operands.first(), of(1)) else { return Ok(()) };
+                for (number, part) in list.iter().enumerate() {
+                    let value = cut(whole >> (bits as usize * number), bits);
+                    self.write(thread, &Operand::Register(*part), value);
+                }
+                return Ok(());
+            }
+            Op::Load { space, ty, lanes, relaxed } => {
+                return self.load(instruction, thread, (space, ty, lanes, relaxed));
+            }
+            Op::Store { space, ty, lanes, relaxed } => {
+                return self.store(instruction, thread, (space, ty, lanes, relaxed));
+            }
+            Op::AtomicAdd(ty) => {
+                let (address, value) = (of(0), of(1));
+                self.check(instruction, thread, address, ty.bits / 8, true)?;
+                self.note(instruction, thread, address, Touch::Relaxed)?;
+                let sum = binary(super::parse::Binary::Add, ty, read_memory(address, ty), value);
+                write_memory(address, ty, sum);
+                return Ok(());
+            }
+            Op::CompareAndSwap(ty) => {
+                let (address, old, new) = (of(1), of(2), of(3));
+                self.check_swap(instruction, thread, address, ty)?;
+                let found = read_memory(address, ty);
+                if found == cut(old, ty.bits) {
+                    write_memory(address, ty, new);
+                }
+                found
+            }
+            Op::Shuffle(_) | Op::Barrier | Op::Branch(_) | Op::Return => return Ok(()),
+        };
+        self.write(thread, &operands[0], given);
+        Ok(())
+    }
+
+    fn load(
+        &mut self,
+        instruction: &Instruction,
+        thread: usize,
+        (space, ty, lanes, relaxed): (Space, Ty, usize, bool),
+    ) -> Result<(), Trap> {
+        let operands = &instruction.operands;
+        let address = self.value(thread, &operands[1]);
+        let size = u64::from(ty.bits / 8);
+        if !address.is_multiple_of(size * lanes as u64) && space != Space::Param {
+            let what = format!("a load of {} bytes from {address:#x}, which is no multiple", size * lanes as u64);
+            return Err(self.trap(instruction, thread, what));
+        }
+        for lane in 0..lanes {
+            let place = address.wrapping_add(lane as u64 * size);
+            let raw = match space {
+                Space::Param => address,
+                Space::Const => {
+                    let words = self.module.tables.values().nth((place >> 32) as usize);
+                    let word = words.and_then(|words| words.get(cut(place, 32) as usize / 8)).copied();
+                    word.ok_or_else(|| self.trap(instruction, thread, format!("a load from byte {place} of a table")))?
+                }
+                Space::Shared => {
+                    self.check_shared(instruction, thread, place, size, Touch::Read)?;
+                    let mut bytes = [0; 8];
+                    bytes[..size as usize].copy_from_slice(&self.shared[place as usize..(place + size) as usize]);
+                    u64::from_le_bytes(bytes)
+                }
+                Space::Global => {
+                    self.check(instruction, thread, place, ty.bits / 8, false)?;
+                    self.note(instruction, thread, place, if relaxed { Touch::Relaxed } else { Touch::Read })?;
+                    read_memory(place, ty)
+                }
+            };
+            // A register is at least 32 bits wide, but for half precisions.
+            let value = match ty.kind {
+                Kind::Signed if ty.bits < 32 => u64::from(((raw << (64 - ty.bits)) as i64 >> (64 - ty.bits)) as u32),
+                _ => raw,
+            };
+            match &operands[0] {
+                Operand::List(list) => self.write(thread, &Operand::Register(list[lane]), value),
+                one => self.write(thread, one, value),
+            }
+        }
+        Ok(())
+    }
+
+    fn store(
+        &mut self,
+        instruction: &Instruction,
+        thread: usize,
+        (space, ty, lanes, relaxed): (Space, Ty, usize, bool),
+    ) -> Result<(), Trap> {
+        let operands = &instruction.operands;
+        let address = self.value(thread, &operands[0]);
+        let size = u64::from(ty.bits / 8);
+        if !address.is_multiple_of(size * lanes as u64) {
+            let what = format!("a store of {} bytes to {address:#x}, which is no multiple", size * lanes as u64);
+            return Err(self.trap(instruction, thread, what));
+        }
+        for lane in 0..lanes {
+            let value = match &operands[1] {
+                Operand::List(list) => self.read(thread, list[lane]),
+                one => self.value(thread, one),
+            };
+            let place = address.wrapping_add(lane as u64 * size);
+            if space == Space::Shared {
+                self.check_shared(instruction, thread, place, size, Touch::Write)?;
+                let bytes = value.to_le_bytes();
+                self.shared[place as usize..(place + size) as usize].copy_from_slice(&bytes[..size as usize]);
+                continue;
+            }
+            self.check(instruction, thread, place, ty.bits / 8, true)?;
+            self.note(instruction, thread, place, if relaxed { Touch::Relaxed } else { Touch::Write })?;
+            write_memory(place, ty, value);
+        }
+        Ok(())
+    }
+
+    fn who(&self, thread: usize) -> Who {
+        Who { block: self.number, thread: thread as u32, epoch: self.epoch }
+    }
+
+    fn note(&mut self, instruction: &Instruction, thread: usize, place: u64, touch: Touch) -> Result<(), Trap> {
+        let who = self.who(thread);
+        match self.history.note(place, who, touch) {
+            Some(other) => {
+                let (block, of) = (other.block, other.thread);
+                let what =
+                    format!("a race at {place:#x} with thread {of} of block {block}: nothing orders their accesses");
+                Err(self.trap(instruction, thread, what))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn check_shared(
+        &mut self,
+        instruction: &Instruction,
+        thread: usize,
+        place: u64,
+        size: u64,
+        touch: Touch,
+    ) -> Result<(), Trap> {
+        let bytes = self.shared.len() as u64;
+        if place.checked_add(size).is_none_or(|end| end > bytes) {
+            return Err(self.trap(instruction, thread, format!("byte {place} of {bytes} bytes of shared memory")));
+        }
+        let who = self.who(thread);
+        match self.shared_history.note(place, who, touch) {
+            Some(other) => {
+                let what = format!("a race in shared memory with thread {}: no barrier is between", other.thread);
+                Err(self.trap(instruction, thread, what))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether bytes are within the memory of the launch.
+    fn check(
+        &mut self,
+        instruction: &Instruction,
+        thread: usize,
+        place: u64,
+        size: u32,
+        write: bool,
+    ) -> Result<(), Trap> {
+        let holds = |region: &Region| {
+            place >= region.start
+                && place.checked_add(u64::from(size)).is_some_and(|end| end <= region.start + region.bytes)
+                && (region.writable || !write)
+        };
+        if self.regions.get(self.last_region).is_some_and(holds) {
+            return Ok(());
+        }
+        match self.regions.iter().position(holds) {
+            Some(found) => {
+                self.last_region = found;
+                Ok(())
+            }
+            None => {
+                let verb = if write { "a write to" } else { "a read of" };
+                let nearest = self.regions.iter().min_by_key(|region| {
+                    place.saturating_sub(region.start + region.bytes).max(region.start.saturating_sub(place))
+                });
+                let near = nearest.map_or_else(String::new, |region| {
+                    let index = place.wrapping_sub(region.start) as i64;
+                    format!("; that is byte {index} of the nearest buffer, which has {} bytes", region.bytes)
+                });
+                Err(self.trap(instruction, thread, format!("{verb} {size} bytes outside of the launch's memory{near}")))
+            }
+        }
+    }
+
+    /// A half word that is replaced may hold a byte that belongs to the launch and one beside it that does not: the
+    /// memory of a device is handed out in larger pieces.
+    fn check_swap(&mut self, instruction: &Instruction, thread: usize, place: u64, ty: Ty) -> Result<(), Trap> {
+        let size = ty.bits / 8;
+        if (0..size).all(|byte| self.check(instruction, thread, place + u64::from(byte), 1, true).is_err()) {
+            return self.check(instruction, thread, place, size, true);
+        }
+        self.note(instruction, thread, place, Touch::Relaxed)
+    }
+}
+
+/// The bytes of a number in memory that was checked.
+fn read_memory(place: u64, ty: Ty) -> u64 {
+    // SAFETY: callers have checked that the place is within a region, which the caller of the run has lent.
+    unsafe {
+        match ty.bits {
+            8 => u64::from((place as *const u8).read_unaligned()),
+            16 => u64::from((place as *const u16).read_unaligned()),
+            32 => u64::from((place as *const u32).read_unaligned()),
+            _ => (place as *const u64).read_unaligned(),
+        }
+    }
+}
+
+fn write_memory(place: u64, ty: Ty, value: u64) {
+    // SAFETY: callers have checked that the place is within a region that may be written, lent by the caller of the run.
+    unsafe {
+        match ty.bits {
+            8 => (place as *mut u8).write_unaligned(value as u8),
+            16 => (place as *mut u16).write_unaligned(value as u16),
+            32 => (place as *mut u32).write_unaligned(value as u32),
+            _ => (place as *mut u64).write_unaligned(value),
+        }
+    }
+}

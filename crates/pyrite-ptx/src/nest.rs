@@ -1,0 +1,343 @@
+//! The loops of an entry: over the rows of its thread or block, over the phases, over the positions of a phase.
+//!
+//! Registers are written more than once only here: counters, accumulators, results.
+
+use pyrite_loops::{AccessId, AxisId, BufferId, Inst, Kernel, Phase, Table, Val};
+
+use crate::emit::Param;
+use crate::mapping::{Mapping, grid_axes, may_be_scratch};
+use crate::reduce::Accumulator;
+use crate::text::{Body, Class, Reg};
+
+/// What was written of an entry.
+pub(crate) struct Entry {
+    body: Body,
+    loaded: Vec<(Param, Reg)>,
+    shared: usize,
+    /// The tables that it looks words up in.
+    pub(crate) tables: Vec<Table>,
+}
+
+impl Entry {
+    /// Its text between the braces, where parameters have these numbers.
+    pub(crate) fn text(&self, params: &[Param]) -> String {
+        let mut text = String::new();
+        if self.shared > 0 {
+            text.push_str(&format!("    .shared .align 8 .b8 shared[{}];\n", self.shared));
+        }
+        let body = self.body.finish();
+        let declared = body.lines().take_while(|line| line.trim_start().starts_with(".reg")).count();
+        let mut lines = body.lines();
+        for line in lines.by_ref().take(declared) {
+            text.push_str(line);
+            text.push('\n');
+        }
+        for (param, register) in &self.loaded {
+            let number = params.iter().position(|known| known == param).unwrap_or(0);
+            text.push_str(&format!("    ld.param.u64 {register}, [a{number}];\n"));
+        }
+        for line in lines {
+            text.push_str(line);
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// Writes an entry.
+pub(crate) struct Emitter<'k> {
+    pub(crate) kernel: &'k Kernel,
+    pub(crate) mapping: Mapping,
+    /// How many neighbours along the last axis the thread takes at once.
+    pub(crate) lanes: usize,
+    pub(crate) body: Body,
+    loaded: Vec<(Param, Reg)>,
+    /// The index of each axis that runs, counted from where the launch begins.
+    pub(crate) indices: Vec<Option<Reg>>,
+    /// Where each access is at the present row.
+    at_row: Vec<Option<Reg>>,
+    /// The reduced numbers.
+    pub(crate) results: Vec<Option<Reg>>,
+    /// The accumulators of the present phase.
+    pub(crate) accumulators: Vec<Accumulator>,
+    /// False after a fault: what follows touches memory no more that an index leads to.
+    pub(crate) healthy: Option<Reg>,
+    /// Buffers that the block has written and read since its threads last met.
+    written: Vec<BufferId>,
+    read: Vec<BufferId>,
+    /// How many bytes of shared memory there are, and whether some thread may still read them.
+    pub(crate) shared: usize,
+    pub(crate) shared_is_read: bool,
+}
+
+impl<'k> Emitter<'k> {
+    /// Writes an entry that takes so many neighbours at once; parameters that are not known yet are added.
+    pub(crate) fn entry(kernel: &'k Kernel, mapping: Mapping, lanes: i64, params: &mut Vec<Param>) -> Entry {
+        let mut emitter = Self {
+            kernel,
+            mapping,
+            lanes: lanes as usize,
+            body: Body::default(),
+            loaded: Vec::new(),
+            indices: vec![None; kernel.axes.len()],
+            at_row: vec![None; kernel.accesses.len()],
+            results: vec![None; kernel.results.len()],
+            accumulators: Vec::new(),
+            healthy: None,
+            written: Vec::new(),
+            read: Vec::new(),
+            shared: 0,
+            shared_is_read: false,
+        };
+        emitter.kernel();
+        for (param, _) in &emitter.loaded {
+            if !params.contains(param) {
+                params.push(*param);
+            }
+        }
+        let Self { body, loaded, shared, .. } = emitter;
+        let tables = body.tables.clone();
+        Entry { body, loaded, shared, tables }
+    }
+
+    /// The register of a parameter.
+    pub(crate) fn param(&mut self, param: Param) -> Reg {
+        if let Some((_, register)) = self.loaded.iter().find(|(known, _)| *known == param) {
+            return register.clone();
+        }
+        let register = self.body.reg(Class::B64);
+        self.loaded.push((param, register.clone()));
+        register
+    }
+
+    fn special(&mut self, name: &str) -> Reg {
+        let narrow = self.body.op(Class::B32, "mov.u32", &[name]);
+        self.body.op(Class::B64, "cvt.u64.u32", &[&narrow])
+    }
+
+    fn kernel(&mut self) {
+        let bounded = |phase: &Phase| phase.code.insts().iter().any(|inst| matches!(inst, Inst::Bounded { .. }));
+        if self.kernel.phases.iter().any(bounded) {
+            self.healthy = Some(self.body.constant(Class::Pred, 1));
+        }
+        for result in 0..self.kernel.results.len() {
+            let ty = self.kernel.results[result];
+            let class = if ty == pyrite_loops::Type::Bool { Class::B32 } else { Class::of(ty) };
+            self.results[result] = Some(self.body.constant(class, 0));
+        }
+        let (block, thread) = (self.special("%ctaid.x"), self.special("%tid.x"));
+        let (blocks, threads) = (self.special("%nctaid.x"), self.special("%ntid.x"));
+        let count = self.param(Param::Count);
+        let (row, stride) = match self.mapping {
+            Mapping::Blocks => (block, blocks),
+            Mapping::Positions | Mapping::Rows => {
+                let first = self.body.op(Class::B64, "mad.lo.s64", &[&block, &threads, &thread]);
+                (first, self.body.op(Class::B64, "mul.lo.s64", &[&blocks, &threads]))
+            }
+        };
+        let own = row.clone();
+        let at = self.body.op(Class::B64, "mov.b64", &[&row]);
+        let (next, done) = (self.body.label(), self.body.label());
+        self.body.place(&next);
+        let over = self.body.op(Class::Pred, "setp.ge.u64", &[&at, &count]);
+        self.body.line(&format!("@{over} bra {done}"));
+        let axes = grid_axes(self.kernel, self.mapping);
+        self.decode(&axes, &at, &count, self.lanes);
+        self.addresses_of_row(&own);
+        for number in 0..self.kernel.phases.len() {
+            self.phase(number, &thread, &threads);
+        }
+        if self.mapping == Mapping::Blocks && (self.shared > 0 || !self.written.is_empty()) {
+            self.meet();
+        }
+        self.body.line(&format!("add.s64 {at}, {at}, {stride}"));
+        self.body.line(&format!("bra {next}"));
+        self.body.place(&done);
+        self.body.line("ret");
+    }
+
+    /// All threads of the block wait for each other; what they wrote is there for all.
+    pub(crate) fn meet(&mut self) {
+        self.body.line("bar.sync 0");
+        self.written.clear();
+        self.read.clear();
+        self.shared_is_read = false;
+    }
+
+    /// Takes a count of positions apart into the indices of axes. The last axis is counted in so many neighbours. Counts
+    /// below 2³² are divided with 32 bits.
+    fn decode(&mut self, axes: &[AxisId], position: &str, count: &str, lanes: usize) {
+        let mut rest = position.to_owned();
+        for (number, axis) in axes.iter().enumerate().rev() {
+            let last = number + 1 == axes.len() && lanes > 1;
+            let mut index = rest.clone();
+            if number > 0 {
+                let mut extent = self.param(Param::Extent(*axis));
+                if last {
+                    extent = self.body.op(Class::B64, "shr.u64", &[&extent, &lanes.trailing_zeros().to_string()]);
+                }
+                (rest, index) = self.divide(&rest, &extent, count);
+            }
+            if last {
+                index = self.body.op(Class::B64, "shl.b64", &[&index, &lanes.trailing_zeros().to_string()]);
+            }
+            self.indices[axis.0 as usize] = Some(index);
+        }
+    }
+
+    /// The quotient and the remainder of numbers that are at most a count.
+    fn divide(&mut self, a: &str, b: &str, count: &str) -> (Reg, Reg) {
+        let (quotient, rest) = (self.body.reg(Class::B64), self.body.reg(Class::B64));
+        let (wide, joined) = (self.body.label(), self.body.label());
+        let large = self.body.op(Class::Pred, "setp.gt.u64", &[count, "0xffffffff"]);
+        self.body.line(&format!("@{large} bra {wide}"));
+        let (x, y) = (self.body.op(Class::B32, "cvt.u32.u64", &[a]), self.body.op(Class::B32, "cvt.u32.u64", &[b]));
+        let (q, r) = (self.body.op(Class::B32, "div.u32", &[&x, &y]), self.body.op(Class::B32, "rem.u32", &[&x, &y]));
+        self.body.line(&format!("cvt.u64.u32 {quotient}, {q}"));
+        self.body.line(&format!("cvt.u64.u32 {rest}, {r}"));
+        self.body.line(&format!("bra {joined}"));
+        self.body.place(&wide);
+        self.body.line(&format!("div.u64 {quotient}, {a}, {b}"));
+        self.body.line(&format!("rem.u64 {rest}, {a}, {b}"));
+        self.body.place(&joined);
+        (quotient, rest)
+    }
+
+    /// The accesses that a kernel makes.
+    fn made(&self) -> Vec<AccessId> {
+        let mut made = Vec::new();
+        self.kernel.each_access(|id, _| {
+            if !made.contains(&id) {
+                made.push(id);
+            }
+        });
+        made
+    }
+
+    fn addresses_of_row(&mut self, own: &str) {
+        let axes = grid_axes(self.kernel, self.mapping);
+        for id in self.made() {
+            let mut address = self.param(Param::Base(id));
+            if may_be_scratch(self.kernel, self.kernel.access(id).buffer) {
+                let pitch = self.param(Param::Pitch(id));
+                address = self.body.op(Class::B64, "mad.lo.s64", &[own, &pitch, &address]);
+            }
+            self.at_row[id.0 as usize] = Some(self.moved(id, address, &axes));
+        }
+    }
+
+    /// An address moved along some axes.
+    fn moved(&mut self, id: AccessId, mut address: Reg, axes: &[AxisId]) -> Reg {
+        let access = self.kernel.access(id);
+        let size = access.dtype.size() as i64;
+        for axis in axes {
+            let Some(index) = self.indices[axis.0 as usize].clone() else { continue };
+            let bytes = match access.step(*axis).as_int() {
+                Some(0) => continue,
+                Some(step) => (step * size).to_string(),
+                None => {
+                    let step = self.param(Param::Step(id, *axis));
+                    self.body.op(Class::B64, "mul.lo.s64", &[&step, &size.to_string()])
+                }
+            };
+            address = self.body.op(Class::B64, "mad.lo.s64", &[&index, &bytes, &address]);
+        }
+        address
+    }
+
+    /// The address of an access at the present position.
+    pub(crate) fn address(&mut self, id: AccessId, phase: &Phase) -> Reg {
+        let row = self.at_row[id.0 as usize].clone().unwrap_or_default();
+        if self.mapping == Mapping::Positions { row } else { self.moved(id, row, &phase.axes) }
+    }
+
+    fn phase(&mut self, number: usize, thread: &str, threads: &str) {
+        let phase = &self.kernel.phases[number];
+        if self.kernel.phases.len() > 1 {
+            self.body.remark(&format!("phase {number}"));
+        }
+        if self.mapping == Mapping::Blocks {
+            self.meet_before(phase);
+        }
+        self.accumulators =
+            phase.reduces.iter().map(|reduce| Accumulator::start(&mut self.body, phase, reduce)).collect();
+        match self.mapping {
+            Mapping::Positions => self.position(phase),
+            Mapping::Rows => self.nested(phase, &phase.axes),
+            Mapping::Blocks => self.dealt_out(phase, thread, threads),
+        }
+        if self.mapping == Mapping::Blocks && !phase.reduces.is_empty() {
+            self.join_block(thread, threads);
+        }
+        for (index, reduce) in phase.reduces.iter().enumerate() {
+            let value = self.accumulators[index].clone().finish(&mut self.body);
+            if let Some(result) = self.results[reduce.result.0 as usize].clone() {
+                let class = Accumulator::class_of_result(phase, reduce);
+                self.body.line(&format!("mov.{} {result}, {value}", class.bits()));
+            }
+        }
+    }
+
+    /// Threads meet if the phase touches what others of them may have written, or writes what others may read.
+    fn meet_before(&mut self, phase: &Phase) {
+        let (mut reads, mut writes) = (Vec::new(), Vec::new());
+        for inst in phase.code.insts() {
+            let Some(id) = inst.access().filter(|_| !matches!(inst, Inst::Offset(_))) else { continue };
+            let buffer = self.kernel.access(id).buffer;
+            if inst.writes() { writes.push(buffer) } else { reads.push(buffer) }
+        }
+        let conflict = reads.iter().chain(&writes).any(|buffer| self.written.contains(buffer))
+            || writes.iter().any(|buffer| self.read.contains(buffer));
+        if conflict {
+            self.meet();
+        }
+        self.written.extend(writes);
+        self.read.extend(reads);
+    }
+
+    /// The positions of a phase, one after the other, by the thread of the row.
+    fn nested(&mut self, phase: &'k Phase, axes: &[AxisId]) {
+        let Some((axis, inner)) = axes.split_first() else { return self.position(phase) };
+        let index = self.body.constant(Class::B64, 0);
+        let extent = self.param(Param::Extent(*axis));
+        self.indices[axis.0 as usize] = Some(index.clone());
+        let (next, done) = (self.body.label(), self.body.label());
+        self.body.place(&next);
+        let over = self.body.op(Class::Pred, "setp.ge.s64", &[&index, &extent]);
+        self.body.line(&format!("@{over} bra {done}"));
+        self.nested(phase, inner);
+        self.body.line(&format!("add.s64 {index}, {index}, 1"));
+        self.body.line(&format!("bra {next}"));
+        self.body.place(&done);
+    }
+
+    /// The positions of a phase, dealt out to the threads of the block.
+    fn dealt_out(&mut self, phase: &'k Phase, thread: &str, threads: &str) {
+        let mut count = self.body.constant(Class::B64, 1);
+        for axis in &phase.axes {
+            let extent = self.param(Param::Extent(*axis));
+            count = self.body.op(Class::B64, "mul.lo.s64", &[&count, &extent]);
+        }
+        let at = self.body.op(Class::B64, "mov.b64", &[thread]);
+        let (next, done) = (self.body.label(), self.body.label());
+        self.body.place(&next);
+        let over = self.body.op(Class::Pred, "setp.ge.s64", &[&at, &count]);
+        self.body.line(&format!("@{over} bra {done}"));
+        self.decode(&phase.axes, &at, &count, 1);
+        self.position(phase);
+        self.body.line(&format!("add.s64 {at}, {at}, {threads}"));
+        self.body.line(&format!("bra {next}"));
+        self.body.place(&done);
+    }
+
+    /// What a phase does at a position, or at a few neighbours.
+    fn position(&mut self, phase: &Phase) {
+        let values = self.code(phase);
+        for (index, reduce) in phase.reduces.iter().enumerate() {
+            let value = |v: Val| values[v.0 as usize][0].clone();
+            let (new, place) = (value(reduce.value), reduce.index.map(value));
+            let accumulator = self.accumulators[index].clone();
+            accumulator.take(&mut self.body, &new, place.as_deref());
+        }
+    }
+}
