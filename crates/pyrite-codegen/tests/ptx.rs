@@ -257,3 +257,28 @@ fn small(dtype: DType, n: i64) -> Vec<u8> {
         _ => vec![n as u8],
     }
 }
+
+#[test]
+fn positions_are_counted_alike_with_32_and_with_64_bits() {
+    let mut kernel = Kernel { name: "turned".into(), lanes: pyrite_loops::Lanes::Rows, ..Kernel::default() };
+    let axes = [kernel.add_axis(5.into()), kernel.add_axis(7.into()), kernel.add_axis(9.into())];
+    kernel.rows = axes.to_vec();
+    let (x, y) =
+        (access(&mut kernel, 0, DType::I32, 0, &[63, 9, 1]), access(&mut kernel, 1, DType::I32, 0, &[1, 5, 35]));
+    let mut only = phase(&[]);
+    let value = load(&kernel, &mut only, x);
+    store(&mut only, y, value);
+    kernel.phases = vec![only];
+    let code = ptx::compile(&kernel).unwrap();
+    // Every count is above zero, so the long division is taken.
+    let wide = code.with_text(&code.text().replace("0xffffffff", "0"));
+    let values: Vec<i32> = (0..315).collect();
+    let mut results = Vec::new();
+    for code in [&code, &wide] {
+        let mut buffers = [bytes(&values), bytes(&[0i32; 315])];
+        run(code, &kernel, &mut buffers).unwrap();
+        results.push(numbers::<i32>(&buffers[1]));
+    }
+    assert_eq!(results[0], results[1]);
+    assert_eq!(results[0][36], values[63 + 1], "element (1, 0, 1)");
+}
