@@ -403,23 +403,19 @@ impl Block<'_> {
         if self.regions.get(self.last_region).is_some_and(holds) {
             return Ok(());
         }
-        match self.regions.iter().position(holds) {
-            Some(found) => {
-                self.last_region = found;
-                Ok(())
-            }
-            None => {
-                let verb = if write { "a write to" } else { "a read of" };
-                let nearest = self.regions.iter().min_by_key(|region| {
-                    place.saturating_sub(region.start + region.bytes).max(region.start.saturating_sub(place))
-                });
-                let near = nearest.map_or_else(String::new, |region| {
-                    let index = place.wrapping_sub(region.start) as i64;
-                    format!("; that is byte {index} of the nearest buffer, which has {} bytes", region.bytes)
-                });
-                Err(self.trap(instruction, thread, format!("{verb} {size} bytes outside of the launch's memory{near}")))
-            }
+        if let Some(found) = self.regions.iter().position(holds) {
+            self.last_region = found;
+            return Ok(());
         }
+        let verb = if write { "a write to" } else { "a read of" };
+        let nearest = self.regions.iter().min_by_key(|region| {
+            place.saturating_sub(region.start + region.bytes).max(region.start.saturating_sub(place))
+        });
+        let near = nearest.map_or_else(String::new, |region| {
+            let index = place.wrapping_sub(region.start) as i64;
+            format!("; that is byte {index} of the nearest buffer, which has {} bytes", region.bytes)
+        });
+        Err(self.trap(instruction, thread, format!("{verb} {size} bytes outside of the launch's memory{near}")))
     }
 
     /// A half word that is replaced may hold a byte that belongs to the launch and one beside it that does not: the

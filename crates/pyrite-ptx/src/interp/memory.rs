@@ -63,15 +63,15 @@ impl History {
         if touch == Touch::Write {
             found = found.or(races(known.relaxed));
         }
-        if touch != Touch::Read {
+        if touch == Touch::Read {
+            found = found.or(races(known.relaxed));
+        } else {
             let reader = known.read.filter(|reader| {
                 known.other_blocks
                     || reader.block != who.block
                     || (reader.epoch == who.epoch && (known.others || reader.thread != who.thread))
             });
             found = found.or(reader);
-        } else {
-            found = found.or(races(known.relaxed));
         }
         match touch {
             Touch::Write => known.write = Some(who),

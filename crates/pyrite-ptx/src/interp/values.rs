@@ -1,5 +1,7 @@
 //! What instructions compute, on bits.
 
+use std::cmp::Ordering;
+
 use half::{bf16, f16};
 
 use super::parse::{Binary, Kind, Round, Test, Ty, Unary};
@@ -99,7 +101,7 @@ pub(super) fn test(test: Test, ty: Ty, a: u64, b: u64) -> bool {
     fn holds<T: PartialOrd>(test: Test, a: &T, b: &T) -> bool {
         match test {
             Test::Eq => a == b,
-            Test::Ne => a < b || a > b,
+            Test::Ne => a.partial_cmp(b).is_some_and(Ordering::is_ne),
             Test::Lt => a < b,
             Test::Le => a <= b,
             Test::Gt => a > b,
