@@ -127,15 +127,12 @@ impl Code for Interpreted {
                 }
                 continue;
             }
-            let region = match call.reach.get(index) {
-                Some(Reach::Buffer(range)) => {
-                    Region { start: range.start as u64, bytes: range.len() as u64, writable: true }
-                }
-                _ => {
-                    let (low, high) = self.span(call, index);
-                    let start = bases[index].wrapping_add_signed(low);
-                    Region { start, bytes: (high - low) as u64, writable: true }
-                }
+            let region = if let Some(Reach::Buffer(range)) = call.reach.get(index) {
+                Region { start: range.start as u64, bytes: range.len() as u64, writable: true }
+            } else {
+                let (low, high) = self.span(call, index);
+                let start = bases[index].wrapping_add_signed(low);
+                Region { start, bytes: (high - low) as u64, writable: true }
             };
             if !regions.contains(&region) {
                 regions.push(region);

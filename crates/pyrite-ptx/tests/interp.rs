@@ -64,7 +64,7 @@ fn branches_meet_again_where_the_text_goes_on() {
                 shfl.sync.idx.b32 %r2, %r1, 31, 31, 0xffffffff;\nmad.lo.s64 %d2, %d1, 4, %d0;\nst.global.b32 [%d2], %r2;";
     let mut memory = [0; 16];
     run(&module(body), 32, &mut memory).unwrap();
-    assert_eq!(memory, [2 | 2 << 32; 16]);
+    assert_eq!(memory, [2 + (2 << 32); 16]);
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_loop_that_does_not_end_for_some_lanes_waits_for_nobody() {
                 mad.lo.s64 %d2, %d1, 4, %d0;\nst.global.b32 [%d2], %r1;";
     let mut memory = [0; 16];
     run(&module(body), 32, &mut memory).unwrap();
-    assert_eq!(memory[15], 30 | 31 << 32);
+    assert_eq!(memory[15], 30 + (31 << 32));
 }
 
 #[test]
