@@ -94,6 +94,7 @@ class ExplainWithBackend:
     """
 
     wants_guards = True
+    _takes_graph = True
 
     def __init__(self, backend="eager"):
         self.backend = backends.lookup(backend)
@@ -147,6 +148,7 @@ class CompileProfiler:
     """
 
     wants_guards = False
+    _takes_graph = True
 
     def __init__(self, backend="eager"):
         self.backend = backends.lookup(backend)

@@ -47,6 +47,32 @@ def describe_allowed(function, args, kwargs):
         torch.set_rng_state(state)
 
 
+class _OnMeta(torch.overrides.TorchFunctionMode):
+    """Lets functions compute without data, whatever device they name."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = dict(kwargs or {})
+        if isinstance(kwargs.get("device"), (str, torch.device)):
+            kwargs["device"] = torch.device("meta")
+        return function(*_without_data(args), **_without_data(kwargs))
+
+
+def _without_data(value):
+    if isinstance(value, torch.Tensor) and value.device.type != "meta":
+        return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
+    if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
+        return type(value)(_without_data(item) for item in value)
+    if isinstance(value, dict):
+        return {key: _without_data(item) for key, item in value.items()}
+    return value
+
+
+def describe_nested(function, args, kwargs):
+    """What a function of `pyrite.higher_order` gives for nested graphs and tensors without data."""
+    with _Refusal(), _OnMeta():
+        return describe_allowed(function, args, kwargs)
+
+
 def _recurrent(inputs, state, weights, has_biases, layers, dropout, train, bidirectional, batch_first):
     states = state if isinstance(state, list) else [state]
     width = states[0].shape[-1] * (2 if bidirectional else 1)

@@ -15,12 +15,22 @@ import sysconfig
 import types
 import warnings
 
+import numpy
 import torch
 import torch.nn.functional
+import torch._functorch.eager_transforms
+import torch._higher_order_ops
+import torch.func
+import torch.fx.node
+import torch.nn.attention
 import torch.utils._device
+import torch.utils.checkpoint
+
+from pyrite import _arrays, _transforms
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+_NUMPY = os.path.dirname(os.path.abspath(numpy.__file__)) + os.sep
 _STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
 _SITE = [path + os.sep for path in {sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"]}]
 
@@ -45,6 +55,15 @@ _MODULES = [
     ("torch.backends.mps", torch.backends.mps),
     ("torch.backends.mha", torch.backends.mha),
     ("torch._C", torch._C),
+    ("torch.func", torch.func),
+    ("torch._functorch.vmap", torch._functorch.vmap),
+    ("torch._functorch.eager_transforms", torch._functorch.eager_transforms),
+    ("torch._higher_order_ops", torch._higher_order_ops),
+    ("torch.utils.checkpoint", torch.utils.checkpoint),
+    ("torch.fx.node", torch.fx.node),
+    ("torch.autograd.graph", torch.autograd.graph),
+    ("torch.nn.attention", torch.nn.attention),
+    ("pyrite._transforms", _transforms),
     ("builtins", builtins),
     ("math", math),
     ("operator", operator),
@@ -87,6 +106,8 @@ def table():
             if isinstance(value, types.BuiltinFunctionType):
                 # Where `torch` has a function of the same name in Python, this one is another.
                 add(f"{module_name}.{name}", value)
+    for name, value in _arrays.functions():
+        add(name, value)
     for owner in torch.Tensor.__mro__[:-1]:
         for name, value in vars(owner).items():
             if isinstance(value, (types.MethodDescriptorType, types.WrapperDescriptorType, types.FunctionType)):
@@ -110,18 +131,22 @@ def _is_of(value, module_name):
     return owner.split(".")[0] == module_name.split(".")[0] or owner.lstrip("_") == module_name or owner == "_collections"
 
 
+# Files of torch.func and torch.jit that only prepare what others do.
+_FOLLOWED = ("apis.py", "vmap.py", "_trace.py", "functional_call.py", "__pycache__", "__init__.py")
+
+
 def never_followed():
     """Where calls are not followed into: what reaches beyond the tensors, and Pyrite itself."""
     inside_torch = [
         "_dynamo",
         "_inductor",
-        "_functorch",
+        *(os.path.join("_functorch", name) for name in os.listdir(_TORCH + "_functorch") if name not in _FOLLOWED),
         "autograd" + os.sep + "function.py",
         "autograd" + os.sep + "__init__.py",
         "distributed",
         "export",
         "fx",
-        "jit",
+        *(os.path.join("jit", name) for name in os.listdir(_TORCH + "jit") if name not in _FOLLOWED),
         "multiprocessing",
         "optim",
         "profiler",
@@ -131,9 +156,8 @@ def never_followed():
         "utils" + os.sep + "checkpoint.py",
     ]
     standard = ["logging", "random.py", "threading.py", "subprocess.py", "asyncio", "importlib", "pickle.py", "warnings.py"]
-    numpy = [path + "numpy" + os.sep for path in _SITE]
     pyrite = [_PACKAGE + name for name in ("_capture.py", "_observer.py", "autograd.py", "backends.py", "config.py", "debug")]
-    return pyrite + [_TORCH + part for part in inside_torch] + [_STANDARD + part for part in standard] + numpy
+    return pyrite + [_TORCH + part for part in inside_torch] + [_STANDARD + part for part in standard] + [_NUMPY]
 
 
 def modes_are_harmless():
@@ -167,10 +191,10 @@ def is_library(file):
         return file == _OWN + "module.py"
     if file == _PACKAGE + "_call.py":
         return False
-    if file.startswith((_PACKAGE, _TORCH)):
+    if file.startswith((_PACKAGE, _TORCH, _NUMPY)):
         return True
     if file.startswith(tuple(_SITE)):
-        return file.startswith(tuple(path + "numpy" + os.sep for path in _SITE))
+        return False
     return file.startswith(_STANDARD) or file == ""
 
 

@@ -1,8 +1,13 @@
 """Functions of Python and torch that are written in C, in Python: capture follows these instead."""
 
+import contextlib
 import functools
 
+import numpy
 import torch
+from torch.fx.immutable_collections import immutable_dict, immutable_list
+
+from pyrite import _arrays, _transforms
 
 
 def order(keys):
@@ -576,7 +581,164 @@ def divmod_(left, right):
     return left // right, left % right
 
 
+def foreach(name, first, *rest, **options):
+    """`torch._foreach_NAME`: one call for each tensor of the lists."""
+    in_place = name.endswith("_")
+    stem = name.rstrip("_")
+    rows = [
+        [first[index], *(each[index] if isinstance(each, (list, tuple)) else each for each in rest)] for index in range(len(first))
+    ]
+    if stem == "norm":
+        return tuple([torch.linalg.vector_norm(*row, **options) for row in rows])
+    if stem in ("addcmul", "addcdiv"):
+        # The factor has a name where there is one tensor for each argument.
+        rows, factors = [row[:3] for row in rows], [row[3] if len(row) > 3 else options.get("value", 1) for row in rows]
+        options = {key: value for key, value in options.items() if key != "value"}
+        results = [
+            getattr(row[0], name)(*row[1:], value=factor)
+            if isinstance(factor, (int, float))
+            else getattr(row[0], "add_" if in_place else "add")(getattr(torch, stem[3:])(row[1], row[2]) * factor)
+            for row, factor in zip(rows, factors)
+        ]
+    elif in_place:
+        results = [getattr(row[0], name)(*row[1:], **options) for row in rows]
+    else:
+        results = [getattr(torch, stem)(*row, **options) for row in rows]
+    return None if in_place else tuple(results)
+
+
+def context_decorator(manager, function):
+    """A context manager of torch's that decorates a function."""
+
+    def decorated(*args, **kwargs):
+        with manager.clone():
+            return function(*args, **kwargs)
+
+    return decorated
+
+
+def no_context(*args, **kwargs):
+    return contextlib.nullcontext()
+
+
+_TYPES = {
+    "torch.FloatTensor": torch.float32,
+    "torch.DoubleTensor": torch.float64,
+    "torch.HalfTensor": torch.float16,
+    "torch.BFloat16Tensor": torch.bfloat16,
+    "torch.ByteTensor": torch.uint8,
+    "torch.CharTensor": torch.int8,
+    "torch.ShortTensor": torch.int16,
+    "torch.IntTensor": torch.int32,
+    "torch.LongTensor": torch.int64,
+    "torch.BoolTensor": torch.bool,
+}
+_TYPE_NAMES = {dtype: name for name, dtype in _TYPES.items()}
+
+
+def tensor_type(tensor, dtype=None, non_blocking=False):
+    if dtype is None:
+        return _TYPE_NAMES[tensor.dtype]
+    return tensor.to(_TYPES[dtype] if isinstance(dtype, str) else dtype)
+
+
+def tensor_new(tensor, *sizes):
+    if not sizes:
+        return tensor.new_empty(0)
+    if len(sizes) == 1 and isinstance(sizes[0], torch.Size):
+        return tensor.new_empty(sizes[0])
+    if all(isinstance(size, int) for size in sizes):
+        return tensor.new_empty(sizes)
+    if len(sizes) == 1 and isinstance(sizes[0], (list, tuple)):
+        return torch.tensor(sizes[0], dtype=tensor.dtype)
+    return _transforms.refuse("a call of new of a tensor with something else than sizes or numbers")
+
+
+def _make(data, dtype):
+    """A tensor of a list that may hold tensors."""
+    return make_tensor(data, dtype=dtype) if _holds_tensor(data) else torch.tensor(data, dtype=dtype)
+
+
+def tensor_new_tensor(tensor, data, *, dtype=None, device=None, requires_grad=False):
+    if requires_grad:
+        return _transforms.refuse("new_tensor with requires_grad")
+    if isinstance(data, torch.Tensor):
+        return data.detach().clone().to(tensor.dtype if dtype is None else dtype)
+    return _make(data, tensor.dtype if dtype is None else dtype)
+
+
+def _holds_tensor(data):
+    if isinstance(data, (list, tuple)):
+        return any([_holds_tensor(item) for item in data])
+    return isinstance(data, torch.Tensor)
+
+
+def _stacked(data):
+    if isinstance(data, (list, tuple)):
+        return torch.stack([_stacked(item) for item in data])
+    return data.reshape(()) if isinstance(data, torch.Tensor) else torch.tensor(data)
+
+
+def make_tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
+    """`torch.tensor` of data that holds tensors of one number."""
+    if isinstance(data, numpy.ndarray):
+        data = data.tensor
+    if requires_grad or not _holds_tensor(data):
+        return _transforms.refuse("a call of torch.tensor with something else than numbers and tensors")
+    if isinstance(data, torch.Tensor):
+        made = data.detach().clone()
+        return made if dtype is None else made.to(dtype)
+    made = _stacked(data).detach()
+    if dtype is not None:
+        return made.to(dtype)
+    kinds = {item.dtype for item in _leaves(data)}
+    # The numbers of tensors count as Python's: they have the default types.
+    if kinds <= {torch.bool}:
+        return made.to(torch.bool)
+    if any([kind.is_complex for kind in kinds]):
+        return _transforms.refuse("a call of torch.tensor with complex numbers")
+    return made.to(torch.get_default_dtype() if any([kind.is_floating_point for kind in kinds]) else torch.int64)
+
+
+def _leaves(data):
+    if isinstance(data, (list, tuple)):
+        return [leaf for item in data for leaf in _leaves(item)]
+    return [data if isinstance(data, torch.Tensor) else torch.tensor(data)]
+
+
+def as_tensor(data, dtype=None, device=None):
+    if isinstance(data, numpy.ndarray):
+        data = data.tensor
+    if isinstance(data, torch.Tensor):
+        return data if dtype is None else data.to(dtype)
+    return _make(data, dtype)
+
+
+def map_aggregate(a, fn):
+    """As FX maps the arguments of a node."""
+    if isinstance(a, tuple):
+        mapped = [map_aggregate(item, fn) for item in a]
+        return type(a)(*mapped) if hasattr(a, "_fields") else tuple(mapped)
+    if isinstance(a, list):
+        return immutable_list([map_aggregate(item, fn) for item in a])
+    if isinstance(a, dict):
+        return immutable_dict({key: map_aggregate(item, fn) for key, item in a.items()})
+    if isinstance(a, slice):
+        return slice(map_aggregate(a.start, fn), map_aggregate(a.stop, fn), map_aggregate(a.step, fn))
+    return fn(a)
+
+
 TABLE = {
+    "foreach": foreach,
+    "context_decorator": context_decorator,
+    "torch.autograd.graph.disable_saved_tensors_hooks": no_context,
+    "torch.nn.attention.sdpa_kernel": no_context,
+    "torch.Tensor.type": tensor_type,
+    "torch.Tensor.new": tensor_new,
+    "torch.Tensor.new_tensor": tensor_new_tensor,
+    "torch.tensor": make_tensor,
+    "torch.as_tensor": as_tensor,
+    "torch.fx.node.map_aggregate": map_aggregate,
     "order": order,
     "sequence_iterator": sequence_iterator,
     "module_call": module_call,
@@ -614,4 +776,6 @@ TABLE = {
     "torch.gru_cell": gru_cell,
     "torch.lstm_cell": lstm_cell,
     "builtins.divmod": divmod_,
+    **_transforms.TABLE,
+    **_arrays.TABLE,
 }

@@ -1,14 +1,16 @@
 """Who compiles graphs.
 
-A backend is one function: it takes a `pyrite.Graph` and example inputs and returns a callable that takes one argument per
-placeholder and returns the list of the graph's outputs. Pyrite's own are known by their names; `register_backend` gives a
-name to one of yours. `eager` compiles nothing: torch runs the captured operators one by one.
+A backend is one function: it takes a graph and example inputs and returns a callable that takes one argument per placeholder
+and returns the list of the graph's outputs. The graph is a `torch.fx.GraphModule`, so that backends written for torch.compile
+work as they are, and has the attributes of `pyrite.Graph`. Pyrite's own backends are known by their names; `register_backend`
+gives a name to one of yours, and those registered with torch._dynamo are found. `eager` compiles nothing: torch runs the captured operators one by one.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import sys
 
 from pyrite import _native, _times, _watch, config, logs
@@ -35,21 +37,52 @@ def name_of(backend):
 def lookup(backend, options=None):
     """The function behind a backend's name; a function is itself. Where `config` says so, its programs are checked."""
     if function := backend if callable(backend) else _registered.get(backend):
-        return functools.partial(_called, function)
+        return functools.partial(_called, _adapted(function))
     known = list_backends()
+    if backend not in known and (function := _registered_with_torch(backend)):
+        return functools.partial(_called, _adapted(function))
     if backend not in known and ":" not in backend:
         raise ValueError(f"there is no backend `{backend}`; there are {', '.join(known)}")
 
+    @takes_graph
     def compiler(graph, example_inputs):
         return compiled(graph, backend, options, example_inputs)
 
     return compiler
 
 
+def takes_graph(function):
+    """Says of a backend that it takes a `pyrite.Graph`, where others get an FX module; also a decorator."""
+    function._takes_graph = True
+    return function
+
+
+def _adapted(function):
+    """A backend that gets the graph as a `torch.fx.GraphModule`, as those of torch.compile expect it."""
+    if getattr(function, "_takes_graph", False):
+        return function
+
+    @functools.wraps(function, updated=())
+    def adapted(graph, example_inputs):
+        from pyrite.fx import CapturedModule
+
+        return function(CapturedModule.of(graph), example_inputs)
+
+    return adapted
+
+
+def _registered_with_torch(name):
+    """A backend that was registered with `torch._dynamo.register_backend`, if that has been imported."""
+    registry = sys.modules.get("torch._dynamo.backends.registry")
+    if registry is None or ":" in name or name not in registry.list_backends(()):
+        return None
+    return registry.lookup_backend(name)
+
+
 def _called(function, graph, example_inputs):
     if not config.debugs():
         return function(graph, example_inputs)
-    return _debugged(graph, _full_name(function), None, example_inputs, function)
+    return _debugged(graph, _full_name(inspect.unwrap(function)), None, example_inputs, function)
 
 
 def _debugged(graph, backend, options, example_inputs, function=None):
@@ -78,12 +111,18 @@ def _run_by_torch(graph, backend, options):
         return None
 
 
+def _graph_of(graph):
+    """The graph behind a module that a backend was given."""
+    return graph if isinstance(graph, _native.Graph) else importlib.import_module("pyrite.fx").unwrapped(graph)
+
+
 def with_config(options):
     return {"fallback_random": config.fallback_random, **(options or {})}
 
 
 def compiled(graph, backend, options, example_inputs):
     """Compiles a graph with a backend by name, under the debugger where `config` says so."""
+    graph = _graph_of(graph)
     log = logs.get("aot")
     log.info("Step 3: %s compiles a graph of %d operators", backend, graph.op_count)
     if (foreign := graph.foreign) and ":" not in backend and backend != "eager":

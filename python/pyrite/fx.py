@@ -1,6 +1,7 @@
-"""FX graphs, as torch.compile's capture makes them, as Pyrite's graphs.
+"""FX graphs as Pyrite's graphs, and Pyrite's as FX graphs.
 
-The text that FX prints is what Pyrite reads. Tensors that belong to the FX module, whose values are in no text, become
+To FX a graph goes node by node (`Graph.to_fx`); `CapturedModule` is one that a backend written for torch.compile takes, and one
+written for Pyrite too. From FX it comes as text: the text that FX prints is what Pyrite reads. Tensors that belong to the FX module, whose values are in no text, become
 further inputs; symbolic sizes keep their names.
 """
 
@@ -9,6 +10,60 @@ from __future__ import annotations
 import torch
 
 from pyrite._native import Graph
+
+
+class CapturedModule(torch.fx.GraphModule):
+    """A captured graph as backends see it: FX's module, with what `pyrite.Graph` has beside."""
+
+    _OF_GRAPH = ("nodes", "op_count", "foreign", "to_fx")
+
+    @classmethod
+    def of(cls, graph):
+        """The module of a graph; the graph itself where FX cannot hold it."""
+        try:
+            module = graph.to_fx()
+        except NotImplementedError:
+            return graph
+        made = cls(module, module.graph)
+        made.__dict__["pyrite_graph"] = graph
+        return made
+
+    def __getattr__(self, name):
+        if name in CapturedModule._OF_GRAPH and "pyrite_graph" in self.__dict__:
+            return getattr(self.__dict__["pyrite_graph"], name)
+        return super().__getattr__(name)
+
+
+def unwrapped(graph):
+    """The graph of a `CapturedModule`; a graph is itself."""
+    return graph.__dict__["pyrite_graph"] if isinstance(graph, CapturedModule) else graph
+
+
+def described(shape, stride, dtype, requires_grad):
+    """A tensor without data that says what is known of a value."""
+    tensor = torch.empty_strided(shape, stride, dtype=getattr(torch, dtype), device="meta")
+    return tensor.requires_grad_() if requires_grad and tensor.dtype.is_floating_point else tensor
+
+
+def size_of(tensor, dim):
+    """A size that is a symbol."""
+    return tensor.shape[dim]
+
+
+def evaluated(expression, names, *values):
+    """A size that is computed from symbols."""
+    functions = {"Min": min, "Max": max, "min": min, "max": max}
+    return eval(expression, {"__builtins__": {}, **functions}, dict(zip(names, values)))
+
+
+def from_fx(module, example_inputs=None):
+    """A graph from a `torch.fx.GraphModule`. Its own tensors become constants."""
+    if isinstance(module, CapturedModule):
+        return module.__dict__["pyrite_graph"]
+    imported = Imported(module, example_inputs or [])
+    if imported.attributes:
+        raise NotImplementedError("the module has tensors of its own: pass them as inputs (pyrite.fx.Imported does so)")
+    return imported.graph
 
 
 class Imported:

@@ -7,10 +7,11 @@
 //! Invariants: the host keeps every object it has named alive for as long as the capture runs, and tells objects apart
 //! by identity; no function here runs the user's code unless its text says so.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use pyrite_ir::{Meta, NodeId, Value as GraphValue};
+use pyrite_ir::{Graph, Meta, NodeId, Value as GraphValue};
 
 use crate::code::Code;
 
@@ -50,6 +51,8 @@ pub enum Kind {
     Tensor,
     /// A tensor that it does not: another device, layout or class.
     ForeignTensor,
+    /// Exactly a `numpy.ndarray` whose memory a tensor can share.
+    Array,
     /// A function written in Python.
     Function,
     /// A function bound to an object.
@@ -248,12 +251,16 @@ pub trait Host {
     fn may_inline(&self, code: &Code) -> Result<(), String>;
     /// The name under which calls of a function written in Python are single nodes of graphs, where the user has said so.
     fn opaque_name(&self, function: Object) -> Option<Arc<str>>;
+    /// Lets calls of an object be single nodes of graphs, under the name that is returned.
+    fn make_opaque(&self, function: Object) -> Arc<str>;
     /// What a call of a function would give, by calling it on tensors without data; else the reason why that is not known.
+    /// Arguments that name a nested graph are functions that run it.
     fn describe_call(
         &self,
         function: Object,
         args: &[GraphValue<Meta>],
         kwargs: &[(String, GraphValue<Meta>)],
+        nested: &BTreeMap<Arc<str>, Graph>,
     ) -> Result<Given, String>;
 }
 

@@ -42,6 +42,8 @@ pub enum Source {
     Asked(Object),
     /// The dictionary behind a `types.MappingProxyType`.
     Proxied(Rc<Source>),
+    /// What this function makes of an object, without user code.
+    Called(Rc<Source>, Object),
     /// Always this object: a module, a dictionary of globals.
     Fixed(Object),
 }
@@ -75,7 +77,7 @@ impl fmt::Display for Source {
             Self::Referent(base) => write!(f, "{base}()"),
             Self::ContextVariable(_) => f.write_str("(context variable)"),
             Self::Asked(_) => f.write_str("(state)"),
-            Self::Proxied(base) => write!(f, "{base}"),
+            Self::Proxied(base) | Self::Called(base, _) => write!(f, "{base}"),
             Self::Fixed(_) => f.write_str("(fixed)"),
         }
     }

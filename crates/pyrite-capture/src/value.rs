@@ -93,6 +93,17 @@ pub struct TensorValue {
     pub origin: Option<Origin>,
     /// Whether it is an `nn.Parameter`.
     pub parameter: bool,
+    /// Attributes that the captured code gave it.
+    pub attributes: RefCell<Attributes>,
+    /// Whether it was given any.
+    pub changed: Cell<bool>,
+}
+
+impl TensorValue {
+    /// A tensor that a node computes.
+    pub fn computed(node: NodeId) -> Self {
+        Self { node, origin: None, parameter: false, attributes: RefCell::default(), changed: Cell::new(false) }
+    }
 }
 
 /// An integer that depends on sizes.
@@ -442,6 +453,8 @@ pub enum ContextKind {
     Warnings,
     /// Nothing that a graph on the CPU shows.
     Nothing,
+    /// Lets functions not ask `__torch_function__` of their arguments.
+    TorchFunctionOff,
 }
 
 impl Value {

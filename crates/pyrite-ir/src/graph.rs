@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use pyrite_sym::SymEnv;
 use pyrite_tensor::{DType, Tensor};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::{Meta, OpRef, Switch, Value};
 
@@ -434,6 +434,77 @@ impl Builder {
         self.graph.subgraphs.clone_from(&graph.subgraphs);
         self.graph.env = graph.env.clone();
         self.graph.parameters.clone_from(&graph.parameters);
+    }
+
+    /// The number that the next node gets.
+    pub fn next_id(&self) -> NodeId {
+        NodeId(self.graph.nodes.len() as u32)
+    }
+
+    /// Whether a node was taken out again.
+    pub fn is_removed(&self, id: NodeId) -> bool {
+        self.graph.get(id).is_none()
+    }
+
+    /// Copies nodes, in order, into a graph of their own: `inputs` become its placeholders, and the constants and nested
+    /// graphs that they name go along.
+    ///
+    /// # Panics
+    /// When a node uses one that is neither among `nodes` nor among `inputs`.
+    pub fn extract(&self, nodes: &[NodeId], inputs: &[NodeId], output: &Value<NodeId>) -> Graph {
+        let mut builder = Self::new();
+        let mut moved: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+        for id in inputs {
+            let node = self.node(*id);
+            let placeholder = builder.placeholder(&node.name, node.meta.clone());
+            moved.insert(*id, placeholder);
+        }
+        for id in nodes {
+            let mut node = self.node(*id).clone();
+            if let Kind::GetAttr(name) = &node.kind
+                && let Some(constant) = self.graph.constants.get(name)
+            {
+                builder.add_constant(name, constant.clone());
+            }
+            for value in node.args.iter().chain(node.kwargs.iter().map(|(_, value)| value)) {
+                value.each_graph(&mut |name| {
+                    if let Some(nested) = self.graph.subgraphs.get(name) {
+                        builder.add_subgraph(name, nested.clone());
+                    }
+                });
+            }
+            let renew = |value: &Value<NodeId>| value.map(&mut |id: &NodeId| moved[id]);
+            node.args = node.args.iter().map(renew).collect();
+            node.kwargs = node.kwargs.iter().map(|(key, value)| (key.clone(), renew(value))).collect();
+            node.name = builder.unique_name(&node.name);
+            let copy = builder.push(node);
+            moved.insert(*id, copy);
+        }
+        builder.output(output.map(&mut |id| moved[id]));
+        let mut graph = builder.finish();
+        graph.env = self.graph.env.clone();
+        graph
+    }
+
+    /// Takes nodes out again. Nothing that stays may use them.
+    pub fn remove(&mut self, nodes: &FxHashSet<NodeId>) {
+        self.graph.order.retain(|id| !nodes.contains(id));
+        for id in nodes {
+            if let Some(node) = self.graph.nodes.get_mut(id.0 as usize) {
+                *node = None;
+            }
+        }
+    }
+
+    /// A name that no nested graph has yet.
+    pub fn unique_subgraph(&self, wanted: &str) -> String {
+        let names = (0..).map(|number| format!("{wanted}_{number}"));
+        names.into_iter().find(|name| !self.graph.subgraphs.contains_key(name.as_str())).unwrap_or_default()
+    }
+
+    /// The nested graphs added so far.
+    pub fn subgraphs(&self) -> &BTreeMap<Arc<str>, Graph> {
+        &self.graph.subgraphs
     }
 
     /// Says where a node came from.

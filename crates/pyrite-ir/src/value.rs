@@ -110,6 +110,15 @@ impl<T> Value<T> {
         }
     }
 
+    /// Calls `f` with the name of every nested graph in it.
+    pub fn each_graph(&self, f: &mut dyn FnMut(&Arc<str>)) {
+        match self {
+            Self::Graph(name) => f(name),
+            Self::List(items) => items.iter().for_each(|v| v.each_graph(f)),
+            _ => {}
+        }
+    }
+
     /// The number, if it is one whose value is known.
     pub fn as_scalar(&self) -> Option<Scalar> {
         match self {

@@ -20,7 +20,7 @@ use rustc_hash::FxHashMap;
 use crate::bridge::{Shim, to_torch};
 use crate::capture::{allowed_function, dtype_name, format_name};
 use crate::errors;
-use crate::graph::Graph;
+use crate::graph::{Graph, graph_of};
 
 /// A graph that torch runs: call it with one argument per placeholder, and it returns the list of the graph's outputs.
 #[pyclass(module = "pyrite._native", frozen, weakref)]
@@ -70,13 +70,7 @@ enum Argument {
 impl TorchProgram {
     /// A graph as calls of torch's functions; an error when it holds what only Pyrite knows.
     pub fn new(py: Python<'_>, graph: &Ir) -> PyResult<Self> {
-        if !graph.subgraphs().is_empty() {
-            return Err(PyNotImplementedError::new_err(
-                "nested graphs are not run by torch: compile with backend=\"native\"",
-            ));
-        }
-        let mut maker =
-            Maker { py, torch: py.import("torch")?, functions: FxHashMap::default(), places: FxHashMap::default() };
+        let mut maker = Maker::new(py, graph)?;
         let mut program = Self {
             steps: Vec::new(),
             arity: 0,
@@ -276,14 +270,21 @@ enum Place {
 }
 
 /// Makes the calls of a program.
-struct Maker<'py> {
+pub struct Maker<'a, 'py> {
     py: Python<'py>,
+    graph: &'a Ir,
     torch: Bound<'py, PyModule>,
     functions: FxHashMap<Arc<str>, (Py<PyAny>, Option<Py<PyAny>>)>,
     places: FxHashMap<NodeId, Place>,
 }
 
-impl Maker<'_> {
+impl<'a, 'py> Maker<'a, 'py> {
+    /// For the calls of a graph.
+    pub fn new(py: Python<'py>, graph: &'a Ir) -> PyResult<Self> {
+        let torch = py.import("torch")?;
+        Ok(Self { py, graph, torch, functions: FxHashMap::default(), places: FxHashMap::default() })
+    }
+
     fn step(&mut self, node: &pyrite_ir::Node, target: &Target, result: usize) -> PyResult<Step> {
         let py = self.py;
         let mut arguments = Vec::with_capacity(node.args.len());
@@ -327,7 +328,7 @@ impl Maker<'_> {
     }
 
     /// The function of a dotted name.
-    fn dotted(&self, name: &str) -> PyResult<Py<PyAny>> {
+    pub fn dotted(&self, name: &str) -> PyResult<Py<PyAny>> {
         if let Some(function) = allowed_function(self.py, name) {
             return Ok(function);
         }
@@ -347,13 +348,19 @@ impl Maker<'_> {
 
     /// The function of torch's Python interface that stands for an operator, which is quicker to call than the operator's
     /// overload, and that overload.
-    fn function(&mut self, schema: &Schema) -> PyResult<(Py<PyAny>, Option<Py<PyAny>>)> {
+    pub fn function(&mut self, schema: &Schema) -> PyResult<(Py<PyAny>, Option<Py<PyAny>>)> {
         let py = self.py;
         if let Some((function, overload)) = self.functions.get(&schema.name) {
             return Ok((function.clone_ref(py), overload.as_ref().map(|overload| overload.clone_ref(py))));
         }
         let mut parts = schema.name.split('.');
         let (space, base, name) = (parts.next(), parts.next().unwrap_or_default(), parts.next().unwrap_or("default"));
+        if space == Some("higher_order") {
+            return Err(PyNotImplementedError::new_err(format!(
+                "{} is not run by torch: compile with backend=\"native\"",
+                schema.name
+            )));
+        }
         if space == Some("_operator") {
             let function = self.py.import("operator")?.getattr(base)?.unbind();
             self.functions.insert(schema.name.clone(), (function.clone_ref(py), None));
@@ -377,6 +384,14 @@ impl Maker<'_> {
         let kept = (function.clone_ref(py), overload.as_ref().map(|overload| overload.clone_ref(py)));
         self.functions.insert(schema.name.clone(), kept);
         Ok((function, overload))
+    }
+
+    /// The object that a value without tensors is.
+    pub fn plain(&self, value: &Value<NodeId>) -> PyResult<Bound<'py, PyAny>> {
+        match self.argument(value)? {
+            Argument::Fixed(object) => Ok(object.into_bound(self.py)),
+            _ => Err(PyRuntimeError::new_err("an argument that is no plain value")),
+        }
     }
 
     fn argument(&self, value: &Value<NodeId>) -> PyResult<Argument> {
@@ -409,17 +424,17 @@ impl Maker<'_> {
             Value::Device(device) => self.torch.call_method1("device", (device.to_string(),))?.unbind(),
             Value::Layout(name) => self.torch.getattr(&**name)?.unbind(),
             Value::MemoryFormat(format) => self.torch.getattr(format_name(*format))?.unbind(),
-            Value::Graph(_) => {
-                return Err(PyNotImplementedError::new_err(
-                    "nested graphs are not run by torch: compile with backend=\"native\"",
-                ));
+            Value::Graph(name) => {
+                let nested = self.graph.subgraphs().get(name);
+                let nested = nested.ok_or_else(|| PyRuntimeError::new_err(format!("no nested graph `{name}`")))?;
+                Py::new(py, TorchProgram::new(py, nested)?)?.into_any()
             }
         }))
     }
 }
 
 /// Whether an argument says no more than leaving it out does.
-fn is_default(value: &Value<NodeId>, default: Option<&Value<()>>) -> bool {
+pub fn is_default(value: &Value<NodeId>, default: Option<&Value<()>>) -> bool {
     match (value, default) {
         (Value::None, None | Some(Value::None)) => true,
         (Value::Bool(a), Some(Value::Bool(b))) => a == b,
@@ -464,6 +479,6 @@ impl TorchProgram {
 
 /// A graph as a program that torch runs.
 #[pyfunction]
-pub fn run_by_torch(py: Python<'_>, graph: &Graph) -> PyResult<TorchProgram> {
+pub fn run_by_torch(py: Python<'_>, #[pyo3(from_py_with = graph_of)] graph: Graph) -> PyResult<TorchProgram> {
     TorchProgram::new(py, &graph.graph)
 }

@@ -14,7 +14,7 @@ use pyrite_passes::Random;
 
 use crate::called::called;
 use crate::errors;
-use crate::graph::Graph;
+use crate::graph::{Graph, graph_of};
 use crate::options::options;
 use crate::program::{Program, describe, find, use_cache};
 
@@ -61,7 +61,7 @@ impl Told {
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub fn compile_debugged(
     py: Python<'_>,
-    graph: &Graph,
+    #[pyo3(from_py_with = graph_of)] graph: Graph,
     backend: &str,
     options: Option<&Bound<'_, PyDict>>,
     example_inputs: Option<&Bound<'_, PyTuple>>,
@@ -100,7 +100,7 @@ pub fn compile_debugged(
         None => find(backend)?,
     };
     let wrapped = wrap_compiler_debug(&backend, &config);
-    let mut graph = graph.graph.clone();
+    let mut graph = graph.graph;
     if let Some(examples) = example_inputs {
         describe(&mut graph, examples)?;
     }

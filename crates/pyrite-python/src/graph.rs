@@ -78,10 +78,26 @@ impl Graph {
         self.graph.nodes().filter(|(_, node)| is_operator(&node.kind)).count()
     }
 
+    /// The graph as a `torch.fx.GraphModule`, which backends of torch.compile take.
+    fn to_fx<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        crate::fx::to_fx(py, &self.graph)
+    }
+
+    /// Reads a graph from a `torch.fx.GraphModule`; its own tensors become constants.
+    #[staticmethod]
+    #[pyo3(signature = (module, example_inputs = None))]
+    fn from_fx<'py>(
+        module: &Bound<'py, PyAny>,
+        example_inputs: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        module.py().import("pyrite.fx")?.call_method1("from_fx", (module, example_inputs))
+    }
+
     /// Runs the graph eagerly.
     #[pyo3(signature = (*arguments))]
     fn __call__<'py>(&self, arguments: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
-        let program = compile_graph(arguments.py(), self, "eager", None, Some(arguments))?;
+        let program =
+            compile_graph(arguments.py(), Self { graph: self.graph.clone() }, "eager", None, Some(arguments))?;
         Bound::new(arguments.py(), program)?.call1(arguments.clone())
     }
 
@@ -98,6 +114,15 @@ impl Graph {
         let text = print(&self.graph, &PrintOptions::default());
         format!("<pre>{}</pre>", text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"))
     }
+}
+
+/// The graph that Python gives, as it is or inside of the module that backends of torch.compile take.
+pub fn graph_of(given: &Bound<'_, PyAny>) -> PyResult<Graph> {
+    let inside = match given.cast::<Graph>() {
+        Ok(graph) => return Ok(Graph { graph: graph.get().graph.clone() }),
+        Err(error) => given.getattr("pyrite_graph").map_err(|_| error)?,
+    };
+    Ok(Graph { graph: inside.cast::<Graph>()?.get().graph.clone() })
 }
 
 fn is_operator(kind: &Kind) -> bool {

@@ -13,6 +13,7 @@ mod capture;
 mod command;
 mod debugged;
 mod errors;
+mod fx;
 mod graph;
 mod mixed;
 mod options;

@@ -15,7 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::by_torch::TorchProgram;
 use crate::debugged;
 use crate::errors;
-use crate::graph::Graph;
+use crate::graph::{Graph, graph_of};
 use crate::program::{Program, describe, find, use_cache};
 
 /// Who runs a part.
@@ -57,10 +57,20 @@ struct Step {
 /// Why a graph cannot be cut: nothing needs to know.
 struct Whole;
 
+/// Whether a graph, or one inside of it, writes to a tensor or switches a mode.
+fn writes(graph: &Ir) -> bool {
+    let acts = |node: &pyrite_ir::Node| match &node.kind {
+        Kind::Call(Target::Op(op)) => op.schema.is_mutable(),
+        Kind::Call(Target::Foreign(_)) => Switch::of(node).is_some(),
+        _ => false,
+    };
+    graph.nodes().any(|(_, node)| acts(node)) || graph.subgraphs().values().any(writes)
+}
+
 /// The parts of a graph in order.
 fn cut(graph: &Ir) -> Result<Vec<Part>, Whole> {
     let numeric = |meta: &Meta| meta.shape.iter().chain(&meta.stride).all(|size| size.as_int().is_some());
-    if !graph.subgraphs().is_empty() {
+    if graph.subgraphs().values().any(writes) {
         return Err(Whole);
     }
     let mut wants_gradients = false;
@@ -74,6 +84,8 @@ fn cut(graph: &Ir) -> Result<Vec<Part>, Whole> {
                 let runner = match target {
                     Target::Op(op) if op.schema.is_mutable() => return Err(Whole),
                     Target::Foreign(_) if Switch::of(node).is_some() => return Err(Whole),
+                    // A hook sees the gradient of all that is computed from a tensor.
+                    Target::Foreign(name) if &**name == "pyrite.higher_order.register_hook" => return Err(Whole),
                     Target::Foreign(_) => Some(Runner::Torch),
                     Target::Op(_) => Some(Runner::Backend),
                     Target::GetItem => None,
@@ -150,6 +162,13 @@ fn part(
     }
     for id in constants.iter().chain(nodes) {
         let mut node = graph.node(*id).clone();
+        for value in &node.args {
+            value.each_graph(&mut |name| {
+                if let Some(nested) = graph.subgraphs().get(name) {
+                    builder.add_subgraph(name, nested.clone());
+                }
+            });
+        }
         let renew = |value: &Value<NodeId>| value.map(&mut |id: &NodeId| moved[id]);
         node.args = node.args.iter().map(renew).collect();
         node.kwargs = node.kwargs.iter().map(|(key, value)| (key.clone(), renew(value))).collect();
@@ -179,7 +198,7 @@ fn strides(py: Python<'_>, graph: &Ir, gives: &[NodeId]) -> PyResult<Vec<Py<PyTu
 #[pyo3(signature = (graph, backend, options, example_inputs))]
 pub fn compile_mixed(
     py: Python<'_>,
-    graph: &Graph,
+    #[pyo3(from_py_with = graph_of)] graph: Graph,
     backend: &str,
     options: Option<&Bound<'_, PyDict>>,
     example_inputs: &Bound<'_, PyTuple>,
@@ -188,7 +207,7 @@ pub fn compile_mixed(
     debugged::register_torch(py)?;
     use_cache(py)?;
     let found = find(backend)?;
-    let mut graph = graph.graph.clone();
+    let mut graph = graph.graph;
     describe(&mut graph, example_inputs)?;
     let outputs = match graph.output() {
         Value::List(items) => items.iter().map(|item| item.as_tensor().copied()).collect(),

@@ -34,7 +34,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::bridge::{Inputs, Overlap, Shim, with_torch_generator};
 use crate::by_torch::TorchProgram;
 use crate::debugged::Told;
-use crate::graph::Graph;
+use crate::graph::{Graph, graph_of};
 use crate::options::options;
 use crate::outcome::Outcome;
 use crate::{debugged, errors};
@@ -487,7 +487,7 @@ pub fn use_cache(py: Python<'_>) -> PyResult<()> {
 #[pyo3(name = "compile", signature = (graph, backend = "native", options = None, example_inputs = None))]
 pub fn compile_graph(
     py: Python<'_>,
-    graph: &Graph,
+    #[pyo3(from_py_with = graph_of)] graph: Graph,
     backend: &str,
     options: Option<&Bound<'_, PyDict>>,
     example_inputs: Option<&Bound<'_, PyTuple>>,
@@ -496,7 +496,7 @@ pub fn compile_graph(
     debugged::register_torch(py)?;
     use_cache(py)?;
     let found = find(backend)?;
-    let mut graph = graph.graph.clone();
+    let mut graph = graph.graph;
     if let Some(examples) = example_inputs {
         describe(&mut graph, examples)?;
     }

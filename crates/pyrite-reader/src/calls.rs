@@ -7,6 +7,7 @@
 //! handed out has metadata; the graph that comes out has its inputs first and nothing that is neither used nor has an
 //! effect.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use pyrite_ir::{Builder, Graph, Kind, Meta, Node, NodeId, Registry, Switch, Targ
 use pyrite_sym::SymEnv;
 use pyrite_tensor::Tensor;
 use ruff_text_size::TextRange;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::expr::Operand;
 use crate::forward::{Forward, V};
@@ -47,6 +48,18 @@ pub struct Calls<'a> {
 /// How far a graph was written at some time.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark(usize);
+
+/// Calls that are to become a nested graph: those from `begin` to `end`.
+pub struct Body {
+    /// The number of the first node.
+    pub begin: NodeId,
+    /// The number after the last node.
+    pub end: NodeId,
+    /// Its own inputs.
+    pub inputs: Vec<NodeId>,
+    /// What it gives.
+    pub output: V,
+}
 
 /// Where errors would point to in a text.
 fn nowhere() -> TextRange {
@@ -161,6 +174,84 @@ impl Calls<'_> {
             .map(|_| ())
     }
 
+    /// Where a nested graph begins: the number of its first node.
+    pub fn begin_nested(&self) -> NodeId {
+        self.forward.builder.next_id()
+    }
+
+    /// Whether a node has become part of a nested graph.
+    pub fn is_nested(&self, id: NodeId) -> bool {
+        self.forward.builder.is_removed(id)
+    }
+
+    /// What the calls since `body.begin` use of what was there before, and of inputs of the whole graph.
+    pub fn captured(&self, body: &Body) -> Vec<NodeId> {
+        let mut captured = Vec::new();
+        let mut see = |id: NodeId| {
+            let inside = id >= body.begin && self.node(id).kind != Kind::Placeholder;
+            if !inside && !body.inputs.contains(&id) && !captured.contains(&id) {
+                captured.push(id);
+            }
+        };
+        for id in self.needed_of(body) {
+            self.node(id).each_input(&mut see);
+        }
+        body.output.each(&mut |id| see(*id));
+        captured
+    }
+
+    /// The nodes of a body that its result needs, or that have an effect.
+    fn needed_of(&self, body: &Body) -> Vec<NodeId> {
+        let mut needed: FxHashSet<NodeId> = FxHashSet::default();
+        body.output.each(&mut |id| {
+            needed.insert(*id);
+        });
+        let mut nodes = Vec::new();
+        for id in (body.begin.0..body.end.0).rev().map(NodeId) {
+            if self.is_nested(id) || self.node(id).kind == Kind::Placeholder {
+                continue;
+            }
+            let node = self.node(id);
+            let is_abandoned = self.abandoned.iter().any(|calls| calls.contains(&(id.0 as usize)));
+            let acts = !is_abandoned && (Switch::of(node).is_some() || has_effect(node));
+            if needed.contains(&id) || acts {
+                node.each_input(&mut |input| {
+                    needed.insert(input);
+                });
+                nodes.push(id);
+            }
+        }
+        nodes.reverse();
+        nodes
+    }
+
+    /// Makes a nested graph of the calls of a body, whose inputs are the body's and then `captured`, and takes them out of
+    /// this one. Returns its name.
+    pub fn end_nested(&mut self, body: &Body, captured: &[NodeId], name: &str) -> Arc<str> {
+        let nodes = self.needed_of(body);
+        let inputs: Vec<NodeId> = body.inputs.iter().chain(captured).copied().collect();
+        let mut graph = self.forward.builder.extract(&nodes, &inputs, &body.output);
+        graph.env = self.env().clone();
+        let name: Arc<str> = self.forward.builder.unique_subgraph(name).into();
+        self.forward.builder.add_subgraph(&name, graph);
+        self.forget(body);
+        name
+    }
+
+    /// Takes the calls of a body out of the graph.
+    pub fn forget(&mut self, body: &Body) {
+        let inside = |id: &NodeId| {
+            !self.is_nested(*id) && (self.node(*id).kind != Kind::Placeholder || body.inputs.contains(id))
+        };
+        let gone = (body.begin.0..body.end.0).map(NodeId).filter(inside).collect();
+        self.forward.builder.remove(&gone);
+    }
+
+    /// The nested graphs so far.
+    pub fn nested(&self) -> &BTreeMap<Arc<str>, Graph> {
+        self.forward.builder.subgraphs()
+    }
+
     fn checked<T: Checked>(&mut self, call: impl FnOnce(&mut Forward<'_>) -> Res<T>) -> Result<T, Refused> {
         let mark = self.mark();
         let made = call(&mut self.forward);
@@ -217,6 +308,13 @@ impl Calls<'_> {
             if needed[id.0 as usize] && node.kind != Kind::Placeholder {
                 let renew = |value: &V| value.map(&mut |id: &NodeId| moved[id.0 as usize]);
                 let mut node = node.clone();
+                for value in &node.args {
+                    value.each_graph(&mut |name| {
+                        if let Some(nested) = written.subgraphs().get(name) {
+                            builder.add_subgraph(name, nested.clone());
+                        }
+                    });
+                }
                 node.args = node.args.iter().map(renew).collect();
                 node.kwargs = node.kwargs.iter().map(|(key, value)| (key.clone(), renew(value))).collect();
                 moved[id.0 as usize] = builder.push(node);

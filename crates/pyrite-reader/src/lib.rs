@@ -37,7 +37,7 @@ use std::path::{Path, PathBuf};
 use pyrite_diag::{Diagnostic, Diagnostics, Location};
 use pyrite_ir::{Graph, InputSpec, Registry, StorageSearch};
 
-pub use calls::{Calls, IndexPart, Mark, Refused, write_calls};
+pub use calls::{Body, Calls, IndexPart, Mark, Refused, write_calls};
 pub use problems::codes;
 
 /// What to do with calls that the registry does not know.

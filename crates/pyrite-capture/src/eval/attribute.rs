@@ -8,7 +8,9 @@ use super::{Evaluator, Run};
 use crate::host::{Descriptor, Kind, Object, Precedence};
 use crate::opcode::Version;
 use crate::source::{Check, Source};
-use crate::value::{Attributes, DictValue, Entries, FunctionValue, InstanceValue, Origin, PartialValue, Value};
+use crate::value::{
+    Attributes, DictValue, Entries, FunctionValue, InstanceValue, Origin, PartialValue, TensorValue, Value,
+};
 
 /// Attributes of functions that are no items of their `__dict__`.
 const FUNCTION_SLOTS: [&str; 7] =
@@ -154,6 +156,11 @@ impl Evaluator<'_, '_> {
         self.note_change(container, origin_of(container).is_some(), changed)
     }
 
+    /// Whether the code that is followed is torch's own numpy.
+    fn in_torch_numpy(&self) -> bool {
+        self.trace.last().is_some_and(|(file, _, _)| file.contains("/torch/_numpy/"))
+    }
+
     /// What tells that an object has no attribute of a name.
     fn missing(&self, object: Option<&Value>, class: Object, name: &str) -> super::Stop {
         let class = self.host.class_name(class);
@@ -248,6 +255,11 @@ impl Evaluator<'_, '_> {
                     Some(receiver) => Ok(Value::Known(receiver, None)),
                     None => Err(self.stop("the attribute __self__ of a function written in C")),
                 },
+                // The overloads of an operator do not change.
+                _ if self.host.class_name(self.host.class_of(object)) == "torch._ops.OpOverloadPacket" => {
+                    let found = self.constant(object, name)?;
+                    self.wrap(found, &Rc::new(Source::Fixed(found)))
+                }
                 _ => Err(self.stop(format!("the attribute {name} of {}", self.host.describe(object)))),
             },
             Kind::None | Kind::Bool | Kind::Int | Kind::Plain | Kind::FrozenSet => {
@@ -632,6 +644,9 @@ impl Evaluator<'_, '_> {
                     _ => Ok(Value::Known(class, None)),
                 };
             }
+            "dtype" if self.is_array(class) && !self.in_torch_numpy() => {
+                return Err(self.stop("the attribute dtype of an array"));
+            }
             // Writing to it is writing to the object.
             "__dict__" => return self.dict_of(instance),
             "args" if instance.exception => return Ok(Value::tuple(instance.args.borrow().clone())),
@@ -826,8 +841,9 @@ impl Evaluator<'_, '_> {
                 partial.attributes.borrow_mut().set(name, Some(value));
                 return Ok(());
             }
-            Value::Tensor(_) => {
-                return Err(self.stop(format!("the attribute {name} of a tensor is set")));
+            Value::Tensor(tensor) => {
+                let tensor = tensor.clone();
+                return self.set_on_tensor(object, &tensor, name, value);
             }
             Value::List(_) | Value::Dict(_) | Value::Set(_) => {
                 if let Some(setter) = self.overridden(object, "__setattr__")? {
@@ -866,6 +882,22 @@ impl Evaluator<'_, '_> {
         self.set_plainly(&instance, object, name, Some(value))
     }
 
+    /// An attribute that the user hangs on a tensor, or the gradient of an input.
+    fn set_on_tensor(&mut self, object: &Value, tensor: &Rc<TensorValue>, name: &Rc<str>, value: Value) -> Run<()> {
+        let Value::Known(class, _) = self.class_of(object)? else { return Err(self.stop("a tensor without a class")) };
+        let gradient =
+            &**name == "grad" && tensor.origin.is_some() && (self.is_none(&value) || matches!(value, Value::Tensor(_)));
+        if !gradient && self.class_item(class, name).is_some() {
+            return Err(self.stop(format!("the attribute {name} of a tensor is set")));
+        }
+        tensor.attributes.borrow_mut().set(name, Some(value));
+        if !tensor.changed.replace(true) && tensor.origin.is_some() {
+            self.changed.push(object.clone());
+        }
+        self.mutations += 1;
+        Ok(())
+    }
+
     /// As `object.__setattr__` and `object.__delattr__` do it.
     pub(super) fn set_plainly(
         &mut self,
@@ -874,6 +906,7 @@ impl Evaluator<'_, '_> {
         name: &Rc<str>,
         value: Option<Value>,
     ) -> Run<()> {
+        self.mutations += 1;
         if let Some(found) = self.class_item(instance.class, name) {
             match self.host.descriptor(found) {
                 Descriptor::Property(_) => {

@@ -105,6 +105,15 @@ const QUESTIONS: [&str; 21] = [
     "torch._C._get_cudnn_enabled",
 ];
 
+/// Questions about autocast, some with the name of a device. What they say is guarded.
+const AUTOCAST_QUESTIONS: [&str; 5] = [
+    "torch.is_autocast_cpu_enabled",
+    "torch.is_autocast_cache_enabled",
+    "torch.get_autocast_cpu_dtype",
+    "torch.get_autocast_gpu_dtype",
+    "torch.is_autocast_xla_enabled",
+];
+
 impl Evaluator<'_, '_> {
     /// Calls a function that is known by its name; nothing when it is to be followed instead.
     pub(super) fn call_named(
@@ -125,6 +134,19 @@ impl Evaluator<'_, '_> {
         }
         // Settings of torch are read by functions without arguments, most of them under `torch._C`.
         let getter = name.strip_prefix("torch._C._get_").is_some() || name.starts_with("torch._C._is_");
+        if name == "torch._C._is_torch_function_enabled" && self.torch_function_off > 0 {
+            return Ok(Some(self.bool(false)));
+        }
+        if AUTOCAST_QUESTIONS.contains(&name) {
+            if self.autocasted {
+                return Err(self.stop("whether autocast is on, inside of it"));
+            }
+            return if args.is_empty() { self.ask_state(object).map(Some) } else { Ok(None) };
+        }
+        if let Some(stem) = name.strip_prefix("torch._foreach_") {
+            let args = std::iter::once(self.text(stem)).chain(args.iter().cloned()).collect();
+            return self.call_polyfill("foreach", args, kwargs.clone());
+        }
         if args.is_empty() && kwargs.is_empty() && (QUESTIONS.contains(&name) || getter) {
             return self.ask_state(object).map(Some);
         }
@@ -137,7 +159,7 @@ impl Evaluator<'_, '_> {
             return Ok(Some(result));
         }
         if (name.starts_with("torch.") || name.starts_with("operator.") || name.starts_with("math."))
-            && let Some(result) = self.call_torch(name, object, args, kwargs)?
+            && let Some(result) = self.call_torch_or_polyfill(name, object, args, kwargs)?
         {
             return Ok(Some(result));
         }
@@ -152,7 +174,32 @@ impl Evaluator<'_, '_> {
         {
             return Ok(Some(result));
         }
+        // Numbers are computed with as they are.
+        if name.starts_with("numpy.")
+            && self.is_numpy_function(object)
+            && let Some(result) = self.call_numpy(object, args, kwargs)?
+        {
+            return Ok(Some(result));
+        }
         self.call_polyfill(name, args.to_vec(), kwargs.clone())
+    }
+
+    /// Calls a function of torch; where no operator takes these arguments, one that is written in Python for them.
+    fn call_torch_or_polyfill(
+        &mut self,
+        name: &str,
+        object: Object,
+        args: &[Value],
+        kwargs: &Keywords,
+    ) -> Run<Option<Value>> {
+        let mark = self.calls.mark();
+        match self.call_torch(name, object, args, kwargs) {
+            Err(super::Stop::Break(..)) if self.host.polyfill(name).is_some() => {
+                self.calls.abandon_since(mark);
+                Ok(None)
+            }
+            other => other,
+        }
     }
 
     /// Calls a function without effects on plain arguments; nothing when they are not.
@@ -542,6 +589,11 @@ impl Evaluator<'_, '_> {
                     attributes: RefCell::default(),
                     origin: None,
                 }))
+            }
+            ("pyrite._transforms.call_nested", _) => self.call_nested(args)?,
+            ("pyrite._transforms.refuse", [Value::Known(reason, _)]) => {
+                let reason = self.host.as_str(*reason).unwrap_or_else(|| "a transform".into());
+                return Err(self.stop(&*reason));
             }
             ("functools.partial", [function, rest @ ..]) => Value::Partial(Rc::new(PartialValue {
                 function: function.clone(),

@@ -48,6 +48,11 @@ impl Evaluator<'_, '_> {
                 }
                 self.call(&partial.function, all, kwargs)
             }
+            Value::Context(_) => {
+                let args = std::iter::once(function.clone()).chain(args).collect();
+                let decorated = self.call_polyfill("context_decorator", args, kwargs)?;
+                decorated.ok_or_else(|| self.stop("a call of a context manager"))
+            }
             other => Err(self.stop(format!("a call of {}", self.describe(other)))),
         }
     }
@@ -74,6 +79,34 @@ impl Evaluator<'_, '_> {
         let code = self.host.code(function.code).ok_or_else(|| self.stop("a function whose code is not understood"))?;
         if code.flags & ASYNCHRONOUS != 0 {
             return Err(self.stop(format!("the asynchronous function {}", code.qualified_name)));
+        }
+        if let Some(origin) = &function.origin {
+            let (object, source) = (origin.object, origin.source.clone());
+            // What is compiled by itself is part of the graph here.
+            let original = match (&*code.name, &*code.file) {
+                ("compile_wrapper", file) if file.ends_with("/torch/_dynamo/eval_frame.py") => {
+                    "_torchdynamo_orig_callable"
+                }
+                ("compiled", file) if file.ends_with("/pyrite/_capture.py") => "_pyrite_original",
+                (name, file) if file.ends_with("/torch/_dynamo/decorators.py") && name.contains("mark_") => {
+                    return Ok(self.none());
+                }
+                _ => "",
+            };
+            if !original.is_empty()
+                && let Some(original) = self.read_instance_item(object, &source, &original.into())
+            {
+                let original = self.admit(&original)?;
+                return self.call(&original, args, kwargs);
+            }
+        }
+        // torch's own compiler counts the modules that are made, once it has been imported.
+        if &*code.name == "patched_init"
+            && code.file.ends_with("/torch/_dynamo/mutation_guard.py")
+            && let Some(place) = code.free.iter().position(|name| &**name == "init")
+            && let Some(init) = self.cell_contents(&function.closure[place])?
+        {
+            return self.call(&init, args, kwargs);
         }
         // torch's own compiler may have been imported since the names of functions were read.
         if &*code.name == "is_compiling" && code.file.contains("/torch/_dynamo/") {
@@ -136,7 +169,7 @@ impl Evaluator<'_, '_> {
     }
 
     /// Whether a function of numpy computes a number from numbers and does nothing else.
-    fn is_numpy_function(&self, object: Object) -> bool {
+    pub(super) fn is_numpy_function(&self, object: Object) -> bool {
         const REDUCTIONS: [&str; 8] = ["prod", "sum", "mean", "max", "min", "amax", "amin", "round"];
         match &*self.host.class_name(self.host.class_of(object)) {
             "numpy.ufunc" => true,
@@ -149,7 +182,7 @@ impl Evaluator<'_, '_> {
     }
 
     /// Calls a function of numpy on numbers; nothing when an argument, or the result, is none.
-    fn call_numpy(&mut self, function: Object, args: &[Value], kwargs: &Keywords) -> Run<Option<Value>> {
+    pub(super) fn call_numpy(&mut self, function: Object, args: &[Value], kwargs: &Keywords) -> Run<Option<Value>> {
         let args = args.iter().map(|arg| self.real(arg)).collect::<Run<Option<Vec<Object>>>>()?;
         let (Some(args), true) = (args, kwargs.is_empty()) else { return Ok(None) };
         let made = self.host.call(function, &args, &[]).map_err(|r| self.raised(r))?;
@@ -214,6 +247,23 @@ impl Evaluator<'_, '_> {
         kwargs: Keywords,
     ) -> Run<Value> {
         let class = instance.class;
+        match (&*self.host.class_name(class), &instance.origin) {
+            ("torch._dynamo.eval_frame.OptimizedModule" | "pyrite._capture.CompiledModule", Some(origin)) => {
+                // What is compiled by itself is part of the graph here.
+                let original = self.read_instance_item(origin.object, &origin.source, &"_orig_mod".into());
+                let original = match original {
+                    Some(original) => self.admit(&original)?,
+                    None => self.attribute(value, &"_orig_mod".into())?,
+                };
+                return self.call(&original, args, kwargs);
+            }
+            ("torch.jit.ScriptFunction" | "torch.jit.torch.jit.ScriptFunction", Some(origin)) => {
+                self.guard(&origin.source.clone(), Check::Is(origin.object));
+                let name = self.host.make_opaque(origin.object);
+                return self.call_foreign(&name, origin.object, &args, &kwargs);
+            }
+            _ => {}
+        }
         let Some(found) = self.class_item(class, "__call__") else {
             let text = self.host.class_name(class);
             let text = text.rsplit('.').next().unwrap_or_default().to_owned();

@@ -43,6 +43,8 @@ impl Evaluator<'_, '_> {
                 Some(origin) => Ok(Value::Known(self.host.class_of(origin.object), None)),
                 None => named(self, "torch", "Tensor"),
             },
+            // Arrays are numpy's to whoever asks.
+            Value::Instance(instance) if self.is_array(instance.class) => named(self, "numpy", "ndarray"),
             Value::Instance(instance) => Ok(Value::Known(instance.class, None)),
             Value::Tuple(tuple) => match tuple.class {
                 Some(class) => Ok(Value::Known(class, None)),
@@ -108,6 +110,11 @@ impl Evaluator<'_, '_> {
         }
     }
 
+    /// Whether a class is the one that stands for numpy's arrays.
+    pub(super) fn is_array(&self, class: Object) -> bool {
+        self.host.class_name(class) == "torch._numpy._ndarray.ndarray"
+    }
+
     /// `isinstance(value, classes)`.
     pub(super) fn is_instance(&mut self, value: &Value, classes: &Value) -> Run<bool> {
         match classes {
@@ -119,6 +126,9 @@ impl Evaluator<'_, '_> {
                     }
                 }
                 Ok(false)
+            }
+            Value::Known(class, _) if self.is_array(*class) => {
+                Ok(matches!(value, Value::Instance(instance) if self.is_array(instance.class)))
             }
             Value::Known(class, _) if self.host.kind(*class) == Kind::Tuple => {
                 for item in self.constant_items(*class) {

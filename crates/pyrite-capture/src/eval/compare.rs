@@ -171,8 +171,8 @@ impl Evaluator<'_, '_> {
                 {
                     return Ok(false);
                 }
-                if let (Value::Method(_) | Value::Function(_), Value::Method(_) | Value::Function(_)) = (left, right) {
-                    return Err(self.stop("the identity of two functions"));
+                if let (Value::Method(_), Value::Method(_)) = (left, right) {
+                    return Err(self.stop("the identity of two methods"));
                 }
                 if let (Some(a), Some(b)) = (origin_of(left), origin_of(right)) {
                     let (a, b) = (a.source.clone(), b.source.clone());
@@ -553,6 +553,13 @@ impl Evaluator<'_, '_> {
             if !sequences {
                 return self.graph_operator(name, &[left.clone(), right.clone()]);
             }
+        }
+        // `int | float`, to be asked for as a class.
+        if name == "or_"
+            && let (Value::Known(a, _), Value::Known(b, _)) = (left, right)
+            && self.host.class_name(self.host.class_of(*a)) == "types.UnionType"
+        {
+            return self.host.operator(name, &[*a, *b]).map(|o| Value::Known(o, None)).map_err(|r| self.raised(r));
         }
         let formats = name == "mod" && matches!(left, Value::Known(o, _) if self.host.as_str(*o).is_some());
         if formats && let (Some(text), Some(values)) = (self.plain(left), self.real(right)?) {

@@ -230,6 +230,7 @@ impl Evaluator<'_, '_> {
 
     /// Notes that something from outside was changed.
     pub(super) fn note_change(&mut self, value: &Value, outside: bool, changed: &Cell<bool>) -> Run<()> {
+        self.mutations += 1;
         if !outside {
             return Ok(());
         }

@@ -35,6 +35,7 @@ impl Evaluator<'_, '_> {
             }
             "torch.autograd.profiler.record_function" => ContextKind::Nothing,
             "warnings.catch_warnings" if args.is_empty() && kwargs.is_empty() => ContextKind::Warnings,
+            "torch._C.DisableTorchFunctionSubclass" | "torch._C.DisableTorchFunction" => ContextKind::TorchFunctionOff,
             "torch.autograd.grad_mode.inference_mode" | "torch._C._InferenceMode" => {
                 return Err(self.stop("inference mode inside of a compiled function"));
             }
@@ -127,6 +128,7 @@ impl Evaluator<'_, '_> {
     pub(super) fn set_grad(&mut self, grad: bool) -> Run<()> {
         if self.grad != grad {
             self.grad = grad;
+            self.grad_modes.push((self.calls.begin_nested(), grad));
             self.switch("torch._C._set_grad_enabled", vec![GraphValue::Bool(grad)])?;
         }
         Ok(())
@@ -182,6 +184,11 @@ impl Evaluator<'_, '_> {
                         context.before.borrow_mut().push(true);
                         Ok((exit, manager.clone()))
                     }
+                    ContextKind::TorchFunctionOff => {
+                        context.before.borrow_mut().push(true);
+                        self.torch_function_off += 1;
+                        Ok((exit, self.none()))
+                    }
                 }
             }
             Value::Instance(instance) => {
@@ -233,6 +240,10 @@ impl Evaluator<'_, '_> {
                     }
                     ContextKind::Nothing => {
                         context.before.borrow_mut().pop();
+                    }
+                    ContextKind::TorchFunctionOff => {
+                        context.before.borrow_mut().pop();
+                        self.torch_function_off = self.torch_function_off.saturating_sub(1);
                     }
                 }
                 Ok(self.bool(false))

@@ -136,6 +136,14 @@ impl Evaluator<'_, '_> {
                     let attributes = instance.attributes.borrow().0.clone();
                     self.attribute_effects(kitchen, &mut effects, object, origin, instance.class, attributes)?;
                 }
+                Value::Tensor(tensor) => {
+                    let attributes: Vec<_> =
+                        tensor.attributes.borrow().0.iter().map(|(n, v)| (n.clone(), v.clone())).collect();
+                    for (name, value) in attributes.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+                        let value = self.recipe(kitchen, &value)?;
+                        effects.push(Effect::SetAttribute(object, name, value));
+                    }
+                }
                 Value::Cell(cell) => {
                     let contents = cell.contents.borrow().clone();
                     let contents = contents.map(|value| self.recipe(kitchen, &value)).transpose()?;
@@ -256,6 +264,26 @@ impl Evaluator<'_, '_> {
 
     fn new_recipe(&mut self, kitchen: &mut Kitchen, value: &Value, identity: Option<usize>) -> Cooked<RecipeId> {
         let recipe = match value {
+            Value::Tensor(tensor) if self.calls.is_nested(tensor.node) => {
+                return Err("a tensor of a nested graph is used outside of it".to_owned());
+            }
+            Value::Tensor(tensor) if tensor.changed.get() => {
+                let attributes: Vec<_> =
+                    tensor.attributes.borrow().0.iter().map(|(n, v)| (n.clone(), v.clone())).collect();
+                let output = self.output(kitchen, GraphValue::Tensor(tensor.node));
+                let made = kitchen.add(output);
+                if let Some(identity) = identity {
+                    kitchen.made.insert(identity, made);
+                }
+                for (name, value) in attributes.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+                    let value = self.recipe(kitchen, &value)?;
+                    kitchen.completions.push(Effect::SetAttribute(made, name, value));
+                }
+                return Ok(made);
+            }
+            Value::Instance(instance) if self.host.class_name(instance.class) == "pyrite._transforms.Handle" => {
+                return Err("the handle of a hook is alive".to_owned());
+            }
             Value::Tensor(tensor) => self.output(kitchen, GraphValue::Tensor(tensor.node)),
             Value::Symbol(symbol) => {
                 let is_node = |node: &NodeId| symbol.graph == GraphValue::Tensor(*node);
@@ -323,6 +351,11 @@ impl Evaluator<'_, '_> {
                 let method = self.class_item(class, method).ok_or("a missing method")?;
                 let dict = self.recipe(kitchen, &view.dict)?;
                 Recipe::Call(method, vec![dict], Vec::new())
+            }
+            Value::Instance(instance) if self.is_array(instance.class) => {
+                let tensor = instance.attributes.borrow().get("tensor").cloned().flatten();
+                let tensor = self.recipe(kitchen, &tensor.ok_or("an array without its tensor")?)?;
+                Recipe::Call(self.library("pyrite._arrays", "to_array")?, vec![tensor], Vec::new())
             }
             Value::Members(instance) => {
                 let object = self.recipe(kitchen, &Value::Instance(instance.clone()))?;
@@ -401,6 +434,21 @@ impl Evaluator<'_, '_> {
                 let attributes = function.attributes.borrow().0.clone();
                 self.complete(kitchen, made, attributes)?;
                 return Ok(made);
+            }
+            // Python goes on with numpy's own method.
+            Value::Method(parts) if matches!(&parts.1, Value::Instance(array) if self.is_array(array.class)) => {
+                let name = match &parts.0 {
+                    Value::Function(function) => match &function.origin {
+                        Some(origin) => self.constant(origin.object, "__name__").ok(),
+                        None => None,
+                    },
+                    _ => None,
+                };
+                let name = name.and_then(|name| self.host.as_str(name)).ok_or("a method of an array")?;
+                Recipe::Attribute(self.recipe(kitchen, &parts.1.clone())?, name)
+            }
+            Value::Instance(instance) if self.host.class_name(instance.class).starts_with("torch._numpy.") => {
+                return Err("an object that stands for one of numpy's is alive".to_owned());
             }
             Value::Method(parts) => {
                 let (function, object) = (self.recipe(kitchen, &parts.0)?, self.recipe(kitchen, &parts.1)?);

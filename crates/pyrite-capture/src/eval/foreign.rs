@@ -7,6 +7,7 @@
 use std::rc::Rc;
 
 use pyrite_ir::{Meta, NodeId, Value as GraphValue};
+use pyrite_sym::SymInt;
 
 use super::call::Keywords;
 use super::{Evaluator, Run};
@@ -74,17 +75,24 @@ impl Evaluator<'_, '_> {
         for (key, value) in kwargs {
             named.push((key.to_string(), self.graph_value(value)?));
         }
-        let described = |this: &Self, value: &V| -> Run<GraphValue<Meta>> {
-            value.try_map(&mut |id: &NodeId| {
-                this.calls.meta(*id).cloned().ok_or_else(|| this.stop("a tensor of which nothing is known"))
-            })
-        };
-        let metas = values.iter().map(|value| described(self, value)).collect::<Run<Vec<_>>>()?;
+        self.call_opaque(name, object, values, named)
+    }
+
+    /// Calls a function as one node, with arguments of the graph.
+    pub(super) fn call_opaque(
+        &mut self,
+        name: &str,
+        object: Object,
+        values: Vec<V>,
+        named: Vec<(String, V)>,
+    ) -> Run<Value> {
+        let metas = values.iter().map(|value| self.fixed(value)).collect::<Run<Vec<_>>>()?;
         let named_metas = named
             .iter()
-            .map(|(key, value)| Ok((key.clone(), described(self, value)?)))
+            .map(|(key, value)| Ok((key.clone(), self.fixed(value)?)))
             .collect::<Run<Vec<(String, GraphValue<Meta>)>>>()?;
-        let given = self.host.describe_call(object, &metas, &named_metas).map_err(|reason| {
+        let given = self.host.describe_call(object, &metas, &named_metas, self.calls.nested());
+        let given = given.map_err(|reason| {
             self.stop(format!("a call of {name}, of which it cannot be told what it gives: {reason}"))
         })?;
         self.stamp();
@@ -102,6 +110,43 @@ impl Evaluator<'_, '_> {
             })),
             _ => result,
         })
+    }
+
+    /// What is known of an argument, with its sizes as numbers: what a call gives is known for these alone, so the sizes are
+    /// guarded to be what they are.
+    fn fixed(&self, value: &V) -> Run<GraphValue<Meta>> {
+        let described = value.try_map(&mut |id: &NodeId| {
+            self.calls.meta(*id).cloned().ok_or_else(|| self.stop("a tensor of which nothing is known"))
+        })?;
+        self.with_fixed_sizes(&described)
+    }
+
+    fn with_fixed_sizes(&self, value: &GraphValue<Meta>) -> Run<GraphValue<Meta>> {
+        Ok(match value {
+            GraphValue::Int(size) => GraphValue::Int(self.fixed_size(size)?),
+            GraphValue::List(items) => {
+                GraphValue::List(items.iter().map(|item| self.with_fixed_sizes(item)).collect::<Run<_>>()?)
+            }
+            GraphValue::Tensor(meta) => GraphValue::Tensor(self.fixed_meta(meta)?),
+            other => other.clone(),
+        })
+    }
+
+    /// A tensor's metadata with its sizes as numbers, which are guarded.
+    pub(super) fn fixed_meta(&self, meta: &Meta) -> Run<Meta> {
+        let mut fixed = meta.clone();
+        for size in fixed.shape.iter_mut().chain(&mut fixed.stride) {
+            *size = self.fixed_size(size)?;
+        }
+        Ok(fixed)
+    }
+
+    fn fixed_size(&self, size: &SymInt) -> Run<SymInt> {
+        if size.as_int().is_some() {
+            return Ok(size.clone());
+        }
+        let hint = size.hint().ok_or_else(|| self.stop("a size that depends on data"))?;
+        if size.is_eq(SymInt::Int(hint)) { Ok(SymInt::Int(hint)) } else { Err(self.stop("a size that is not known")) }
     }
 }
 

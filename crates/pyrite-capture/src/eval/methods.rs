@@ -107,6 +107,16 @@ impl Evaluator<'_, '_> {
         {
             return Ok(result);
         }
+        if &**name == "apply"
+            && self.host.kind(object) == Kind::Class
+            && let Some(function) = self.host.member("torch.autograd", "Function")
+            && self.host.derives(object, function)
+            && kwargs.is_empty()
+        {
+            let args = std::iter::once(receiver.clone()).chain(args).collect();
+            let result = self.call_polyfill("torch.autograd.Function.apply", args, Vec::new())?;
+            return result.ok_or_else(|| self.stop("a call of an autograd.Function"));
+        }
         if Some(object) == self.host.member("builtins", "dict")
             && &**name == "fromkeys"
             && let [keys, value @ ..] = args.as_slice()

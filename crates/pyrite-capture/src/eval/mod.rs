@@ -21,6 +21,7 @@ mod finish;
 mod foreign;
 mod iterate;
 mod methods;
+mod nested;
 mod newer;
 mod numbers;
 mod outside;
@@ -206,6 +207,14 @@ pub(crate) struct Evaluator<'a, 'c> {
     data_read: Vec<(pyrite_ir::StorageId, (usize, usize))>,
     /// Whether autocast was on at any point: types of results are known only when the graph is lowered.
     autocasted: bool,
+    /// How many times something that captured code can see was changed.
+    mutations: usize,
+    /// From which node on gradients are recorded, or not.
+    grad_modes: Vec<(NodeId, bool)>,
+    /// How many contexts that switch `__torch_function__` off were entered and not left.
+    torch_function_off: usize,
+    /// Inputs of nested graphs that require gradients of a level of their own.
+    levels: FxHashSet<NodeId>,
     /// Which warnings are shown, inside of `warnings.catch_warnings()`.
     warnings: Option<Warned>,
 }
@@ -293,6 +302,10 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             data_read: Vec::new(),
             autocasted: false,
             warnings: None,
+            levels: FxHashSet::default(),
+            grad_modes: vec![(NodeId(0), grad)],
+            torch_function_off: 0,
+            mutations: 0,
         }
     }
 
@@ -428,6 +441,10 @@ impl<'a, 'c> Evaluator<'a, 'c> {
                         self.last_raise = self.root;
                     }
                     Ok(None)
+                }
+                // torch's own arrays raise other things than numpy's do.
+                None if frame.code.file.contains("/torch/_numpy/") => {
+                    Err(self.stop("a function of numpy that raises, or that torch does not have"))
                 }
                 None => Err(Stop::Raise(exception)),
             },

@@ -126,8 +126,7 @@ impl Evaluator<'_, '_> {
         };
         let in_place = stem != name;
         let Some(operand) = self.operand(tensor, number, in_place)? else { return Ok(None) };
-        let operand =
-            Value::Tensor(Rc::new(crate::value::TensorValue { node: operand, origin: None, parameter: false }));
+        let operand = Value::Tensor(Rc::new(crate::value::TensorValue::computed(operand)));
         if matches!(right, Value::Number(_)) {
             return self.graph_operator(name, &[tensor.clone(), operand]).map(Some);
         }

@@ -359,6 +359,12 @@ impl Evaluator<'_, '_> {
         Some(Seen { object, source: Rc::new(Source::Proxied(origin.source.clone())) })
     }
 
+    /// What a function makes of an object, which is made again for each call.
+    pub(super) fn read_called(&self, origin: &Origin, function: Object) -> Run<Seen> {
+        let object = self.host.call(function, &[origin.object], &[]).map_err(|r| self.raised(r))?;
+        Ok(Seen { object, source: Rc::new(Source::Called(origin.source.clone(), function)) })
+    }
+
     /// What a function without arguments says of the state of torch or Python.
     pub(super) fn ask_state(&mut self, question: Object) -> Run<Value> {
         let object = self.host.call(question, &[], &[]).map_err(|r| self.raised(r))?;

@@ -51,8 +51,16 @@ impl Evaluator<'_, '_> {
     /// A value as an argument in the graph.
     pub(super) fn graph_value(&mut self, value: &Value) -> Run<V> {
         match value {
-            Value::Tensor(tensor) => Ok(GraphValue::Tensor(tensor.node)),
-            Value::Symbol(symbol) => Ok(symbol.graph.clone()),
+            Value::Tensor(tensor) => {
+                self.check_inside(tensor.node)?;
+                Ok(GraphValue::Tensor(tensor.node))
+            }
+            Value::Symbol(symbol) => {
+                if let GraphValue::Tensor(node) = &symbol.graph {
+                    self.check_inside(*node)?;
+                }
+                Ok(symbol.graph.clone())
+            }
             Value::Known(object, _) => self.known_to_graph(*object),
             Value::Number(number) => {
                 let object = self.settle(number);
@@ -103,9 +111,7 @@ impl Evaluator<'_, '_> {
                     ));
                 }
                 match self.calls.meta(node).cloned() {
-                    Some(GraphValue::Tensor(_)) => {
-                        Ok(Value::Tensor(Rc::new(TensorValue { node, origin: None, parameter: false })))
-                    }
+                    Some(GraphValue::Tensor(_)) => Ok(Value::Tensor(Rc::new(TensorValue::computed(node)))),
                     Some(GraphValue::Int(SymInt::Int(size))) => Ok(self.int(size)),
                     Some(GraphValue::Int(size)) => {
                         Ok(Value::Symbol(Rc::new(SymbolValue { size, graph: value.clone() })))
@@ -441,6 +447,12 @@ impl Evaluator<'_, '_> {
             "is_cuda" | "is_sparse" | "is_quantized" | "is_mkldnn" | "is_meta" | "is_nested" | "is_mps" | "is_xpu"
             | "is_sparse_csr" => Ok(self.bool(false)),
             "is_cpu" => Ok(self.bool(true)),
+            "nbytes" => {
+                let size = self.tensor_meta(node)?.dtype.size();
+                let (count, size) =
+                    (self.tensor_method(value, &"numel".into(), Vec::new(), Vec::new())?, self.int(size as i64));
+                self.binary("mul", &count, &size)
+            }
             "itemsize" => {
                 let size = self.tensor_meta(node)?.dtype.size();
                 Ok(self.int(size as i64))
@@ -452,7 +464,16 @@ impl Evaluator<'_, '_> {
                 };
                 Ok(self.bool(leaf))
             }
-            "grad" | "grad_fn" | "_version" | "_base" | "names" | "__dict__" | "_backward_hooks" => {
+            "grad" => match (tensor.attributes.borrow().get(name).cloned(), &tensor.origin) {
+                (Some(set), _) => Ok(set.unwrap_or_else(|| self.none())),
+                (None, Some(origin)) => {
+                    let (object, source) = (origin.object, origin.source.clone());
+                    let found = self.read_attribute(object, &source, name)?;
+                    self.admit(&found)
+                }
+                (None, None) => Err(self.stop("the attribute grad of a computed tensor")),
+            },
+            "grad_fn" | "_version" | "_base" | "names" | "__dict__" | "_backward_hooks" => {
                 Err(self.stop(format!("the attribute {name} of a tensor")))
             }
             "__class__" => self.class_of(value),
@@ -463,6 +484,9 @@ impl Evaluator<'_, '_> {
                 match self.class_item(class, name) {
                     Some(_) => Ok(Value::Bound(Rc::new((value.clone(), name.clone())))),
                     None => {
+                        if let Some(Some(set)) = tensor.attributes.borrow().get(name) {
+                            return Ok(set.clone());
+                        }
                         // What the user hung on a tensor.
                         if let Some(origin) = &tensor.origin
                             && let Some(found) = self.read_instance_item(origin.object, &origin.source, name)
@@ -477,19 +501,20 @@ impl Evaluator<'_, '_> {
         }
     }
 
-    fn requires_grad(&mut self, value: &Value) -> Run<bool> {
+    pub(super) fn requires_grad(&mut self, value: &Value) -> Run<bool> {
         let Value::Tensor(tensor) = value else { return Ok(false) };
         if tensor.origin.is_some() {
             return Ok(self.tensor_meta(tensor.node)?.requires_grad);
-        }
-        if !self.grad {
-            return Err(self.stop("whether a computed tensor requires a gradient"));
         }
         let mut pending = vec![tensor.node];
         let mut seen = rustc_hash::FxHashSet::default();
         while let Some(node) = pending.pop() {
             if !seen.insert(node) {
                 continue;
+            }
+            self.check_inside(node)?;
+            if self.levels.contains(&node) {
+                return Err(self.stop("whether a tensor requires a gradient inside of a transform"));
             }
             if let Some(GraphValue::Tensor(meta)) = self.calls.meta(node) {
                 if meta.requires_grad {
@@ -503,12 +528,19 @@ impl Evaluator<'_, '_> {
             if matches!(&held.kind, NodeKind::Call(target) if target.name().contains("detach")) {
                 continue;
             }
+            let recorded = self.grad_modes.iter().rev().find(|(from, _)| *from <= node).is_none_or(|(_, grad)| *grad);
+            if !recorded && matches!(held.kind, NodeKind::Call(_)) {
+                if matches!(&held.kind, NodeKind::Call(Target::Op(op)) if op.schema.is_mutable()) {
+                    return Err(self.stop("whether a tensor that was written to requires a gradient"));
+                }
+                continue;
+            }
             held.each_input(&mut |input| pending.push(input));
         }
         Ok(false)
     }
 
-    /// `tensor.name(*args, **kwargs)`.
+    /// `tensor.name(*args, **kwargs)`; where no operator takes these arguments, by what is written in Python for them.
     pub(super) fn tensor_method(
         &mut self,
         receiver: &Value,
@@ -516,6 +548,21 @@ impl Evaluator<'_, '_> {
         args: Vec<Value>,
         kwargs: Keywords,
     ) -> Run<Value> {
+        let mark = self.calls.mark();
+        match self.operator_method(receiver, name, args.clone(), kwargs.clone()) {
+            Err(Stop::Break(reason, hint)) => {
+                self.calls.abandon_since(mark);
+                let all = std::iter::once(receiver.clone()).chain(args).collect();
+                match self.call_polyfill(&format!("torch.Tensor.{name}"), all, kwargs)? {
+                    Some(result) => Ok(result),
+                    None => Err(Stop::Break(reason, hint)),
+                }
+            }
+            other => other,
+        }
+    }
+
+    fn operator_method(&mut self, receiver: &Value, name: &Rc<str>, args: Vec<Value>, kwargs: Keywords) -> Run<Value> {
         let Value::Tensor(tensor) = receiver else { return Err(self.stop("a method of nothing")) };
         let node = tensor.node;
         if NEEDS_DATA.contains(&&**name) {

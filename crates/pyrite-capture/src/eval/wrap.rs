@@ -66,6 +66,7 @@ impl Evaluator<'_, '_> {
         let source = origin.source.clone();
         Ok(match kind {
             Kind::Tensor => self.wrap_tensor(origin)?,
+            Kind::Array => self.wrap_array(origin)?,
             Kind::ForeignTensor => {
                 let text = self.host.describe(object);
                 return Err(self.stop_with(
@@ -313,6 +314,7 @@ impl Evaluator<'_, '_> {
     pub(super) fn set_cell(&mut self, cell: &Value, contents: Option<Value>) -> Run<()> {
         let Value::Cell(held) = cell else { return Err(self.stop("a free variable without its cell")) };
         held.loaded.set(true);
+        self.mutations += 1;
         *held.contents.borrow_mut() = contents;
         if held.origin.is_some() && !held.changed.replace(true) {
             self.changed.push(cell.clone());
@@ -338,6 +340,24 @@ impl Evaluator<'_, '_> {
         let number = Value::Symbol(Rc::new(SymbolValue { size, graph: GraphValue::Tensor(node) }));
         self.numbers.insert(source.clone(), number.clone());
         Some(number)
+    }
+
+    /// An array of numpy: an object of torch's own class of arrays, whose tensor shares the array's memory.
+    fn wrap_array(&mut self, origin: Origin) -> Run<Value> {
+        self.guard_class(&origin);
+        let class = self.array_class()?;
+        let maker = self.host.member("pyrite._arrays", "to_tensor").ok_or_else(|| self.stop("a missing function"))?;
+        let seen = self.read_called(&origin, maker)?;
+        let tensor = self.wrap_tensor(Origin { object: seen.object, source: seen.source })?;
+        let instance = self.new_instance(class);
+        instance.attributes.borrow_mut().set(&"tensor".into(), Some(tensor));
+        let Some(instance) = Rc::into_inner(instance) else { return Err(self.stop("an array")) };
+        Ok(Value::Instance(Rc::new(InstanceValue { origin: Some(origin), ..instance })))
+    }
+
+    /// The class that stands for numpy's arrays.
+    pub(super) fn array_class(&self) -> Run<Object> {
+        self.host.member("torch._numpy", "ndarray").ok_or_else(|| self.stop("an array of numpy"))
     }
 
     fn wrap_tensor(&mut self, origin: Origin) -> Run<Value> {
@@ -367,7 +387,11 @@ impl Evaluator<'_, '_> {
         let node = self.calls.input(&name, GraphValue::Tensor(meta.clone()));
         self.guard(&origin.source, Check::Tensor(Rc::new(meta), self.host.class_of(origin.object)));
         self.inputs.push((node, origin.source.clone(), origin.object));
-        Ok(Value::Tensor(Rc::new(TensorValue { node, origin: Some(origin), parameter: facts.parameter })))
+        Ok(Value::Tensor(Rc::new(TensorValue {
+            origin: Some(origin),
+            parameter: facts.parameter,
+            ..TensorValue::computed(node)
+        })))
     }
 }
 
@@ -433,7 +457,9 @@ impl Evaluator<'_, '_> {
     pub(super) fn input_name(&self, source: &Source) -> String {
         let mut name: String = match source {
             Source::Local(_, name) | Source::Closure(_, name) | Source::Global(name) => format!("l_{name}_"),
-            Source::Contents(base) | Source::Referent(base) | Source::Proxied(base) => self.input_name(base),
+            Source::Contents(base) | Source::Referent(base) | Source::Proxied(base) | Source::Called(base, _) => {
+                self.input_name(base)
+            }
             Source::InstanceItem(base, name) | Source::Attribute(base, name) => match &**name {
                 // What torch's modules keep is named as the user reads it.
                 "_parameters" | "_buffers" | "_modules" => self.input_name(base),

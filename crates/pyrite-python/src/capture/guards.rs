@@ -62,6 +62,7 @@ pub(super) enum Step {
     ContextVariable(Py<PyAny>),
     Asked(Py<PyAny>),
     Proxied,
+    Called(Py<PyAny>),
     Fixed(Py<PyAny>),
 }
 
@@ -213,6 +214,7 @@ impl Walk {
             Source::ContextVariable(variable) => (usize::MAX, Step::ContextVariable(object(variable))),
             Source::Asked(question) => (usize::MAX, Step::Asked(object(question))),
             Source::Proxied(base) => (self.place(py, base), Step::Proxied),
+            Source::Called(base, function) => (self.place(py, base), Step::Called(object(function))),
             Source::Fixed(fixed) => (usize::MAX, Step::Fixed(object(fixed))),
         };
         let place = self.nodes.len();
@@ -395,6 +397,7 @@ impl Walk {
                 }
                 Step::Asked(question) => own(ffi::PyObject_CallNoArgs(question.as_ptr())),
                 Step::Proxied => proxied(parent),
+                Step::Called(function) => own(ffi::PyObject_CallOneArg(function.as_ptr(), parent)),
                 Step::Fixed(object) => object.as_ptr(),
             }
         }

@@ -1,6 +1,7 @@
 //! CPython as the capture sees it.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use pyrite_capture::host::{
 };
 use pyrite_capture::opcode::Version;
 use pyrite_capture::{Host, World};
-use pyrite_ir::{Device, Meta, NodeId, StorageId, Value};
+use pyrite_ir::{Device, Graph, Meta, NodeId, StorageId, Value};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{Complex64, DType, MemoryFormat};
 use rustc_hash::FxHashMap;
@@ -24,6 +25,7 @@ use rustc_hash::FxHashMap;
 use super::objects::{Keep, bound};
 use super::rules::{allowed_name, is_skipped};
 use crate::bridge::{Shim, dtype_of};
+use crate::by_torch::TorchProgram;
 
 type Raw = *mut ffi::PyObject;
 
@@ -46,6 +48,8 @@ struct Library {
     proxy: Py<PyAny>,
     operators: (Py<PyAny>, Py<PyAny>),
     numpy_scalar: Option<Py<PyAny>>,
+    numpy_array: Option<Py<PyAny>>,
+    shares_memory: Py<PyAny>,
     numpy_functions: Vec<Py<PyAny>>,
     plain: Vec<Py<PyAny>>,
     descriptors: Vec<(Py<PyAny>, &'static str)>,
@@ -105,6 +109,8 @@ fn library(py: Python<'_>) -> PyResult<&'static Library> {
             proxy: class("types", "MappingProxyType")?,
             operators: (class("torch._ops", "OpOverload")?, class("torch._ops", "OpOverloadPacket")?),
             numpy_scalar: class("numpy", "generic").ok(),
+            numpy_array: class("numpy", "ndarray").ok(),
+            shares_memory: class("pyrite._arrays", "shares_memory")?,
             numpy_functions: [class("numpy", "sqrt"), class("numpy", "prod")]
                 .into_iter()
                 .flatten()
@@ -226,6 +232,7 @@ impl<'py> Python3<'py> {
         let library = self.library;
         let raw = object.as_ptr();
         let instance_of = |known: &Py<PyAny>| object.is_instance(known.bind(self.py)).unwrap_or(false);
+        let is_class = |known: &Py<PyAny>| class.is(known.bind(self.py));
         let class_is = |known: &Py<PyAny>| {
             // SAFETY: both are live classes.
             unsafe { ffi::PyType_IsSubtype(class.as_type_ptr(), known.as_ptr().cast()) != 0 }
@@ -272,6 +279,14 @@ impl<'py> Python3<'py> {
         }
         if class.is(library.operators.0.bind(self.py)) || class.is(library.operators.1.bind(self.py)) {
             return Kind::Builtin;
+        }
+        if library.numpy_array.as_ref().is_some_and(is_class) {
+            let shares = library.shares_memory.bind(self.py).call1((object,));
+            return if shares.is_ok_and(|shares| shares.is_truthy().unwrap_or(false)) {
+                Kind::Array
+            } else {
+                Kind::Opaque
+            };
         }
         if class.get_type().is_subclass(library.enumeration.bind(self.py)).unwrap_or(false)
             || library.numpy_scalar.as_ref().is_some_and(class_is)
@@ -365,7 +380,7 @@ impl<'py> Python3<'py> {
     }
 
     /// A value with tensors that have no data.
-    fn without_data(&self, value: &Value<Meta>) -> PyResult<Bound<'py, PyAny>> {
+    fn without_data(&self, value: &Value<Meta>, nested: &BTreeMap<Arc<str>, Graph>) -> PyResult<Bound<'py, PyAny>> {
         let unknown = || PyTypeError::new_err("an argument whose sizes are symbols, or that is no plain value");
         Ok(match value {
             Value::Tensor(meta) => {
@@ -379,8 +394,12 @@ impl<'py> Python3<'py> {
                 torch.getattr("empty_strided")?.call((shape, stride), Some(&options))?
             }
             Value::List(items) => {
-                let items = items.iter().map(|item| self.without_data(item)).collect::<PyResult<Vec<_>>>()?;
+                let items = items.iter().map(|item| self.without_data(item, nested)).collect::<PyResult<Vec<_>>>()?;
                 PyList::new(self.py, items)?.into_any()
+            }
+            Value::Graph(name) => {
+                let graph = nested.get(name).ok_or_else(unknown)?;
+                Bound::new(self.py, TorchProgram::new(self.py, graph)?)?.into_any()
             }
             plain => {
                 let plain = plain.try_map(&mut |_: &Meta| Err(()));
@@ -749,6 +768,10 @@ impl Host for Python3<'_> {
     }
 
     fn polyfill(&self, name: &str) -> Option<Object> {
+        if name.starts_with("numpy.") {
+            let twin = self.py.import("pyrite._arrays").and_then(|arrays| arrays.call_method1("twin", (name,)));
+            return twin.ok().filter(|twin| !twin.is_none()).map(|twin| self.keep(&twin));
+        }
         let table = self.library.polyfills.bind(self.py).getattr("TABLE").ok()?;
         let found = table.cast::<PyDict>().ok()?.get_item(name).ok()??;
         Some(self.keep(&found))
@@ -927,22 +950,35 @@ impl Host for Python3<'_> {
         allowed_name(function.0)
     }
 
+    fn make_opaque(&self, function: Object) -> Arc<str> {
+        let object = self.bound(function);
+        let name = object.getattr("__name__").and_then(|name| name.extract::<String>()).unwrap_or_default();
+        super::rules::allow_function(&object, &format!("pyrite.opaque.{name}"));
+        allowed_name(function.0).unwrap_or_else(|| name.into())
+    }
+
     fn describe_call(
         &self,
         function: Object,
         args: &[Value<Meta>],
         kwargs: &[(String, Value<Meta>)],
+        nested: &BTreeMap<Arc<str>, Graph>,
     ) -> Result<Given, String> {
         let describe = || -> PyResult<Given> {
-            let args = args.iter().map(|arg| self.without_data(arg)).collect::<PyResult<Vec<_>>>()?;
+            let args = args.iter().map(|arg| self.without_data(arg, nested)).collect::<PyResult<Vec<_>>>()?;
             let named = PyDict::new(self.py);
             for (key, value) in kwargs {
-                named.set_item(key, self.without_data(value)?)?;
+                named.set_item(key, self.without_data(value, nested)?)?;
             }
             let helper = self.py.import("pyrite._foreign")?;
             let args = PyTuple::new(self.py, args)?;
+            let is_nested = args.iter().any(|arg| arg.is_instance_of::<TorchProgram>());
             let theirs = self.opaque_name(function).is_some() || self.is_custom(function);
-            let describe = if theirs { "describe_allowed" } else { "describe" };
+            let describe = match (is_nested, theirs) {
+                (true, _) => "describe_nested",
+                (false, true) => "describe_allowed",
+                (false, false) => "describe",
+            };
             let given = helper.call_method1(describe, (self.bound(function), args, named))?;
             self.given(&given)
         };

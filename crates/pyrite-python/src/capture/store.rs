@@ -316,6 +316,7 @@ struct State {
     function_modes: Py<PyAny>,
     dispatch_modes: Py<PyAny>,
     transformation: Py<PyAny>,
+    forward_ad: Py<PyAny>,
     modes_are_harmless: Py<PyAny>,
     dtypes: FxHashMap<usize, DType>,
 }
@@ -340,17 +341,22 @@ fn state(py: Python<'_>) -> PyResult<&'static State> {
             function_modes: torch.getattr("_C")?.getattr("_len_torch_function_stack")?.unbind(),
             dispatch_modes: torch.getattr("_C")?.getattr("_len_torch_dispatch_stack")?.unbind(),
             transformation: py.import("torch._C._functorch")?.getattr("peek_interpreter_stack")?.unbind(),
+            forward_ad: py.import("torch.autograd.forward_ad")?.into_any().unbind(),
             modes_are_harmless: py.import("pyrite._names")?.getattr("modes_are_harmless")?.unbind(),
             dtypes,
         })
     })
 }
 
-/// Whether a mode, or a transformation of `torch.func`, is shown what functions of torch are called.
+/// Whether a mode, a transformation of `torch.func` or differentiation in forward mode sees what functions of torch are called.
 pub fn is_watched(py: Python<'_>) -> PyResult<bool> {
     let state = state(py)?;
     let ask = |question: &Py<PyAny>| question.bind(py).call0();
     if ask(&state.dispatch_modes)?.is_truthy()? || !ask(&state.transformation)?.is_none() {
+        return Ok(true);
+    }
+    // Tensors may carry tangents, which no graph knows of.
+    if state.forward_ad.bind(py).getattr(pyo3::intern!(py, "_current_level"))?.extract::<i64>()? >= 0 {
         return Ok(true);
     }
     Ok(ask(&state.function_modes)?.is_truthy()? && !ask(&state.modes_are_harmless)?.is_truthy()?)

@@ -1,0 +1,159 @@
+//! Functions that torch calls: graphs inside of the graph.
+//!
+//! A function that takes functions, such as `torch.func.vmap` or `torch.cond`, is one node whose arguments name nested graphs.
+//! `pyrite._transforms` says in Python how its arguments become tensors and its results structures again, and calls
+//! `call_nested(name, bodies, examples, operands, options)`. Each body is called here on inputs that look like its examples;
+//! what it computes is taken out of the graph and becomes a nested one. `pyrite.higher_order` has the functions that the nodes
+//! call, which take `(*bodies, operands, captured, *options)`.
+//!
+//! Invariants: a body's tensors stay inside; what it uses of the graph around is handed in after its own inputs; a body that
+//! raises or changes what exists outside of the frame is not captured.
+
+use std::rc::Rc;
+
+use pyrite_ir::{Kind as NodeKind, Meta, NodeId, Tag, Target, Value as GraphValue};
+use pyrite_reader::Body;
+
+use super::{Evaluator, Run, Stop};
+use crate::value::{TensorValue, Value};
+
+/// Functions that compute their body more than once, so that random numbers would differ.
+const REPEATING: [&str; 2] = ["vjp", "jvp_again"];
+/// Functions inside of which tensors require gradients of a level of their own.
+const LEVELS: [&str; 7] = ["grad", "vjp", "jvp", "jvp_again", "jacrev", "jacfwd", "vmap"];
+/// Functions of which a body may be run never or many times.
+const BRANCHING: [&str; 6] = ["register_hook", "cond", "while_loop", "map", "scan", "associative_scan"];
+
+impl Evaluator<'_, '_> {
+    /// `call_nested(name, bodies, examples, operands, options)`: a list of tensors.
+    pub(super) fn call_nested(&mut self, args: &[Value]) -> Run<Value> {
+        let [Value::Known(name, _), bodies, examples, operands, options] = args else {
+            return Err(self.stop("a nested graph that is not described"));
+        };
+        let name = self.host.as_str(*name).ok_or_else(|| self.stop("a nested graph without a name"))?;
+        let function = self.host.member("pyrite.higher_order", &name);
+        let function = function.ok_or_else(|| self.stop(format!("there is no pyrite.higher_order.{name}")))?;
+        let operands = self.graph_value(operands)?;
+        let (changes, mutations) = (self.changes_so_far(), self.mutations);
+        let mut traced = Vec::new();
+        for (body, examples) in self.items_of(bodies)?.iter().zip(self.items_of(examples)?) {
+            // An earlier body may have said what a later one takes.
+            let examples = self.items_of(&examples)?;
+            let outside = self.grad;
+            // The first half of an autograd.Function is not recorded.
+            self.grad &= &*name != "function" || !traced.is_empty();
+            self.grad_modes.push((self.calls.begin_nested(), self.grad));
+            let body = self.trace_body(&name, body, &examples);
+            self.grad = outside;
+            self.grad_modes.push((self.calls.begin_nested(), outside));
+            traced.push(body?);
+        }
+        // A hook runs later, if at all: it must not change anything.
+        let is_late = &*name == "register_hook" && self.mutations != mutations;
+        if is_late || (BRANCHING.contains(&&*name) && self.changes_so_far() != changes) {
+            return Err(self.stop(format!("a function that changes something outside, called by {name}")));
+        }
+        // The bodies may have added to the options.
+        let options = self.items_of(options)?.iter().map(|option| self.graph_value(option)).collect::<Run<Vec<_>>>()?;
+        let mut captured: Vec<NodeId> = Vec::new();
+        for body in &traced {
+            for id in self.calls.captured(body) {
+                if traced.iter().any(|other| (other.begin..other.end).contains(&id) && self.is_inside(id)) {
+                    return Err(self.stop(format!("a tensor that leaves a function called by {name}")));
+                }
+                if !captured.contains(&id) {
+                    captured.push(id);
+                }
+            }
+        }
+        let mut values = Vec::with_capacity(traced.len() + 2 + options.len());
+        for body in &traced {
+            values.push(GraphValue::Graph(self.calls.end_nested(body, &captured, &name)));
+        }
+        values.push(match operands {
+            list @ GraphValue::List(_) => list,
+            other => GraphValue::List(vec![other]),
+        });
+        values.push(GraphValue::List(captured.into_iter().map(GraphValue::Tensor).collect()));
+        values.extend(options);
+        self.call_opaque(&format!("pyrite.higher_order.{name}"), function, values, Vec::new())
+    }
+
+    /// Whether a node is computed, not an input of the whole graph.
+    fn is_inside(&self, id: NodeId) -> bool {
+        let input = self.inputs.iter().any(|(input, _, _)| *input == id);
+        !input
+    }
+
+    fn changes_so_far(&self) -> [usize; 3] {
+        [self.changed.len(), self.globals.len(), self.context_variables.len()]
+    }
+
+    /// Calls a function on tensors that look like the examples.
+    fn trace_body(&mut self, name: &str, function: &Value, examples: &[Value]) -> Run<Body> {
+        let begin = self.calls.begin_nested();
+        let mut inputs = Vec::with_capacity(examples.len());
+        let mut values = Vec::with_capacity(examples.len());
+        for example in examples {
+            let GraphValue::Tensor(node) = self.graph_value(example)? else {
+                return Err(self.stop(format!("an argument of a function called by {name} that is no tensor")));
+            };
+            let Some(GraphValue::Tensor(meta)) = self.calls.meta(node).cloned() else {
+                return Err(self.stop(format!("an argument of a function called by {name} that is no tensor")));
+            };
+            let meta = self.fixed_meta(&meta)?;
+            let level = LEVELS.contains(&name);
+            let requires_grad = !level && self.requires_grad(example).unwrap_or(true);
+            let fresh =
+                Meta { requires_grad, is_leaf: !requires_grad, ..Meta::strided(&meta.shape, &meta.stride, meta.dtype) };
+            let input = self.calls.input("arg", GraphValue::Tensor(fresh));
+            if level {
+                self.levels.insert(input);
+            }
+            inputs.push(input);
+            values.push(Value::Tensor(Rc::new(TensorValue::computed(input))));
+        }
+        let grad = self.grad;
+        let begin_body = self.calls.begin_nested();
+        let result = match self.call(function, values, Vec::new()) {
+            Err(Stop::Raise(exception)) => {
+                let text = self.describe(&exception);
+                return Err(self.stop(format!("a function called by {name} raises {text}")));
+            }
+            other => other?,
+        };
+        self.set_grad(grad)?;
+        let items = self.items_of(&result)?;
+        let mut output = Vec::with_capacity(items.len());
+        for item in &items {
+            output.push(match item {
+                Value::Tensor(_) => self.graph_value(item)?,
+                other => {
+                    let text = self.describe(other);
+                    return Err(self.stop(format!("{text} as the result of a function called by {name}")));
+                }
+            });
+        }
+        let end = self.calls.begin_nested();
+        if REPEATING.contains(&name) && (begin_body.0..end.0).any(|id| self.is_random(NodeId(id))) {
+            return Err(self.stop(format!("random numbers in a function called by {name}")));
+        }
+        Ok(Body { begin, end, inputs, output: GraphValue::List(output) })
+    }
+
+    fn is_random(&self, id: NodeId) -> bool {
+        let known = !self.calls.is_nested(id);
+        known && matches!(&self.calls.node(id).kind, NodeKind::Call(Target::Op(op)) if op.has(Tag::Random))
+    }
+
+    /// Refuses a tensor that a nested graph computes.
+    pub(super) fn check_inside(&self, node: NodeId) -> Run<()> {
+        if self.calls.is_nested(node) {
+            return Err(self.stop_with(
+                "a tensor of a nested graph is used outside of it",
+                "return it from the function that computes it",
+            ));
+        }
+        Ok(())
+    }
+}

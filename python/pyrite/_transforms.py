@@ -1,0 +1,501 @@
+"""Transforms and control flow of torch in terms of `call_nested`: capture follows these instead of torch's own.
+
+They take apart what the user gives into tensors and the rest, and put together again what comes back. What they do for real
+objects, when one of the functions that they make is called outside of capture, is the same.
+"""
+
+import torch
+from torch.utils import _pytree as pytree
+
+from pyrite import higher_order
+
+
+def call_nested(name, bodies, examples, operands, options):
+    """Calls a function of `pyrite.higher_order`. Capture traces the bodies on tensors like the examples."""
+    inputs = [operands] if isinstance(operands, torch.Tensor) else operands
+    return getattr(higher_order, name)(*bodies, inputs, (), *options)
+
+
+def refuse(reason):
+    """Ends the graph here."""
+    raise NotImplementedError(reason)
+
+
+def _is_tensor(value):
+    return isinstance(value, torch.Tensor)
+
+
+class _Tree:
+    """A structure of tensors and other values, whose tensors can be replaced."""
+
+    def __init__(self, value):
+        leaves, self.spec = pytree.tree_flatten(value)
+        self.leaves = leaves
+        self.places = [place for place, leaf in enumerate(leaves) if _is_tensor(leaf)]
+        self.tensors = [leaf for leaf in leaves if _is_tensor(leaf)]
+
+    def filled(self, tensors):
+        leaves = list(self.leaves)
+        for place, tensor in zip(self.places, tensors):
+            leaves[place] = tensor
+        return pytree.tree_unflatten(leaves, self.spec)
+
+
+class _Traced:
+    """A function of tensors around one of structures. It remembers what the last call gave."""
+
+    def __init__(self, function, arguments):
+        self.function = function
+        self.arguments = arguments
+        self.result = None
+        self.aux = None
+
+    def __call__(self, *tensors):
+        args, kwargs = self.arguments.filled(tensors)
+        self.result = _Tree(self.function(*args, **kwargs))
+        return list(self.result.tensors)
+
+
+def _with_aux(traced, has_aux):
+    """A body that gives the tensors of the result and then those beside it."""
+    if not has_aux:
+        return traced
+
+    def body(*tensors):
+        args, kwargs = traced.arguments.filled(tensors)
+        output = traced.function(*args, **kwargs)
+        if not (isinstance(output, tuple) and len(output) == 2):
+            refuse("a function with has_aux that does not return two values")
+        traced.result, traced.aux = _Tree(output[0]), _Tree(output[1])
+        return [*traced.result.tensors, *traced.aux.tensors]
+
+    return body
+
+
+def vmap_impl(func, in_dims, out_dims, randomness, chunk_size, *args, **kwargs):
+    arguments = _Tree((args, kwargs))
+    dims = _broadcast(in_dims, args) + [None] * len(pytree.tree_leaves(kwargs))
+    if len(dims) != len(arguments.leaves):
+        refuse("in_dims that do not fit to the arguments of vmap")
+    mapped, places = [], []
+    for place, (leaf, dim) in enumerate(zip(arguments.leaves, dims)):
+        if dim is None:
+            continue
+        if not _is_tensor(leaf) or leaf.dim() == 0:
+            refuse("vmap over an argument that is no tensor")
+        mapped.append(leaf)
+        places.append(place)
+    if not mapped:
+        refuse("vmap over nothing")
+    numbers = [dim % arguments.leaves[place].dim() for place, dim in zip(places, [d for d in dims if d is not None])]
+    if len({tensor.shape[dim] for tensor, dim in zip(mapped, numbers)}) != 1:
+        refuse("vmap over dimensions of different sizes")
+    outputs = []
+
+    def body(*tensors):
+        leaves = list(arguments.leaves)
+        for place, tensor in zip(places, tensors):
+            leaves[place] = tensor
+        inner_args, inner_kwargs = pytree.tree_unflatten(leaves, arguments.spec)
+        output = _Tree(func(*inner_args, **inner_kwargs))
+        if len(output.tensors) != len(output.leaves) or not output.leaves:
+            refuse("a function called by vmap that returns something else than tensors")
+        outputs.append(output)
+        options[1] = _broadcast(out_dims, pytree.tree_unflatten(output.tensors, output.spec))
+        return output.tensors
+
+    options = [numbers, [], randomness, chunk_size]
+    examples = [tensor.select(dim, 0) for tensor, dim in zip(mapped, numbers)]
+    results = call_nested("vmap", (body,), (examples,), mapped, options)
+    return outputs[-1].filled(results)
+
+
+def _broadcast(dims, tree):
+    """One number for each leaf of a structure."""
+    if dims is None or isinstance(dims, int):
+        return [dims] * len(pytree.tree_leaves(tree))
+    if isinstance(dims, (tuple, list)) and not isinstance(tree, (tuple, list)) and len(dims) == 1:
+        return _broadcast(dims[0], tree)
+    if isinstance(dims, dict):
+        if not isinstance(tree, dict) or list(dims) != list(tree):
+            refuse("dimensions of vmap that do not fit to its arguments")
+        return [dim for key in tree for dim in _broadcast(dims[key], tree[key])]
+    if not isinstance(tree, (tuple, list)) or len(dims) != len(tree):
+        refuse("dimensions of vmap that do not fit to its arguments")
+    return [dim for part, leaf in zip(dims, tree) for dim in _broadcast(part, leaf)]
+
+
+class _Chosen:
+    """The arguments that are differentiated: which tensors they are, and their structure."""
+
+    def __init__(self, args, argnums):
+        self.one = isinstance(argnums, int)
+        numbers = (argnums,) if self.one else tuple(argnums)
+        numbers = [number + len(args) if number < 0 else number for number in numbers]
+        starts, total = [], 0
+        for arg in args:
+            starts.append(total)
+            total += len([leaf for leaf in pytree.tree_leaves(arg) if _is_tensor(leaf)])
+        self.trees = [_Tree(args[number]) for number in numbers]
+        for tree in self.trees:
+            if len(tree.tensors) != len(tree.leaves) or not tree.tensors:
+                refuse("a derivative with respect to something that is no tensor")
+        self.places = [starts[n] + i for n, tree in zip(numbers, self.trees) for i in range(len(tree.tensors))]
+
+    def filled(self, tensors):
+        parts, taken = [], 0
+        for tree in self.trees:
+            count = len(tree.tensors)
+            parts.append(tree.filled(tensors[taken : taken + count]))
+            taken += count
+        return parts[0] if self.one else tuple(parts)
+
+
+def grad_and_value_impl(func, argnums, has_aux, args, kwargs):
+    arguments, chosen = _Tree((args, kwargs)), _Chosen(args, argnums)
+    traced = _Traced(func, arguments)
+    results = call_nested("grad", (_with_aux(traced, has_aux),), (arguments.tensors,), arguments.tensors, [chosen.places])
+    count = len(chosen.places)
+    if len(traced.result.tensors) != 1:
+        refuse("a gradient of something else than one tensor")
+    gradients, value = chosen.filled(results[:count]), traced.result.filled(results[count : count + 1])
+    if has_aux:
+        return gradients, (value, traced.aux.filled(results[count + 1 :]))
+    return gradients, value
+
+
+def grad_impl(func, argnums, has_aux, args, kwargs):
+    gradients, value = grad_and_value_impl(func, argnums, has_aux, args, kwargs)
+    return (gradients, value[1]) if has_aux else gradients
+
+
+def vjp(func, *primals, has_aux=False):
+    arguments = _Tree((primals, {}))
+    outer = _Traced(func, arguments)
+    values = _with_aux(outer, has_aux)(*arguments.tensors)
+    result, aux = outer.result, outer.aux
+    if len(result.tensors) != len(result.leaves):
+        refuse("vjp of a function that returns something else than tensors")
+
+    def pull(cotangents, retain_graph=True, create_graph=None):
+        given = pytree.tree_leaves(cotangents)
+        if len(given) != len(result.tensors):
+            refuse("cotangents that do not fit to what the function returns")
+        traced = _Traced(func, arguments)
+        options = [given, len(given)]
+        gradients = call_nested("vjp", (_with_aux(traced, has_aux),), (arguments.tensors,), arguments.tensors, options)
+        return arguments.filled(gradients)[0]
+
+    output = result.filled(values)
+    return (output, pull, aux.filled(values[len(result.tensors) :])) if has_aux else (output, pull)
+
+
+def jvp(func, primals, tangents, *, strict=False, has_aux=False):
+    arguments, pushed = _Tree((primals, {})), _Tree(tangents)
+    if len(pushed.tensors) != len(arguments.tensors) or len(arguments.leaves) != len(arguments.tensors):
+        refuse("tangents that do not fit to the arguments")
+    traced = _Traced(func, arguments)
+    inner = _with_aux(traced, has_aux)
+
+    def body(*tensors):
+        results = inner(*tensors)
+        options[1] = len(traced.result.tensors)
+        return results
+
+    options = [pushed.tensors, 0]
+    results = call_nested("jvp", (body,), (arguments.tensors,), arguments.tensors, options)
+    count = options[1]
+    output, tangent = traced.result.filled(results[:count]), traced.result.filled(results[count : 2 * count])
+    return (output, tangent, traced.aux.filled(results[2 * count :])) if has_aux else (output, tangent)
+
+
+def linearize(func, *primals):
+    arguments = _Tree((primals, {}))
+    outer = _Traced(func, arguments)
+    values = outer(*arguments.tensors)
+    result = outer.result
+
+    def push(*tangents):
+        traced = _Traced(func, arguments)
+        pushed = call_nested("jvp_again", (traced,), (arguments.tensors,), arguments.tensors, [pytree.tree_leaves(tangents)])
+        return result.filled(pushed)
+
+    return result.filled(values), push
+
+
+def _jacobian(name, func, argnums, has_aux, *options):
+    def transformed(*args, **kwargs):
+        arguments, chosen = _Tree((args, kwargs)), _Chosen(args, argnums)
+        traced = _Traced(func, arguments)
+        inner = _with_aux(traced, has_aux)
+
+        def body(*tensors):
+            results = inner(*tensors)
+            given[-1] = len(traced.result.tensors)
+            return results
+
+        given = [chosen.places, *options, 0]
+        results = call_nested(name, (body,), (arguments.tensors,), arguments.tensors, given)
+        count, width = given[-1], len(chosen.places)
+        rows = [chosen.filled(results[row * width : (row + 1) * width]) for row in range(count)]
+        jacobian = pytree.tree_unflatten(rows, traced.result.spec)
+        return (jacobian, traced.aux.filled(results[count * width :])) if has_aux else jacobian
+
+    return transformed
+
+
+def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_copy=False):
+    return _jacobian("jacrev", func, argnums, has_aux, chunk_size)
+
+
+def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
+    return _jacobian("jacfwd", func, argnums, has_aux, randomness)
+
+
+def hessian(func, argnums=0):
+    return jacfwd(jacrev(func, argnums), argnums)
+
+
+def cond(pred, true_fn, false_fn, operands=()):
+    if not _is_tensor(pred):
+        return true_fn(*operands) if pred else false_fn(*operands)
+    arguments = _Tree((tuple(operands), {}))
+    taken, other = _Traced(true_fn, arguments), _Traced(false_fn, arguments)
+    results = call_nested("cond", (taken, other), (arguments.tensors, arguments.tensors), [pred, *arguments.tensors], [])
+    if taken.result.spec != other.result.spec or len(taken.result.leaves) != len(taken.result.tensors):
+        refuse("branches of cond that return different structures, or something else than tensors")
+    return taken.result.filled(results)
+
+
+def while_loop(cond_fn, body_fn, carried_inputs):
+    state = _Tree((tuple(carried_inputs), {}))
+    if len(state.leaves) != len(state.tensors):
+        refuse("while_loop over something else than tensors")
+    condition, body = _Traced(cond_fn, state), _Traced(body_fn, state)
+    results = call_nested("while_loop", (condition, body), (state.tensors, state.tensors), state.tensors, [len(state.tensors)])
+    return body.result.filled(results)
+
+
+def control_map(f, xs, *args):
+    rows, arguments = _Tree(xs), _Tree((args, {}))
+    if not rows.tensors or len(rows.tensors) != len(rows.leaves):
+        refuse("map over something else than tensors")
+    outputs = []
+
+    def body(*tensors):
+        count = len(rows.tensors)
+        rest, _ = arguments.filled(tensors[count:])
+        outputs.append(_Tree(f(rows.filled(tensors[:count]), *rest)))
+        return outputs[-1].tensors
+
+    examples = [*(tensor.select(0, 0) for tensor in rows.tensors), *arguments.tensors]
+    results = call_nested("map", (body,), (examples,), [*rows.tensors, *arguments.tensors], [len(rows.tensors)])
+    return outputs[-1].filled(results)
+
+
+def scan(combine_fn, init, xs, *, dim=0, reverse=False):
+    state, rows = _Tree(init), _Tree(xs)
+    if len(state.leaves) != len(state.tensors) or not rows.tensors or len(rows.leaves) != len(rows.tensors):
+        refuse("scan over something else than tensors")
+    outputs = []
+
+    def body(*tensors):
+        count = len(state.tensors)
+        carry, output = combine_fn(state.filled(tensors[:count]), rows.filled(tensors[count:]))
+        outputs.append(_Tree(output))
+        return [*_Tree(carry).tensors, *outputs[-1].tensors]
+
+    count = len(state.tensors)
+    examples = [*state.tensors, *(tensor.select(dim, 0) for tensor in rows.tensors)]
+    results = call_nested("scan", (body,), (examples,), [*state.tensors, *rows.tensors], [count, dim, reverse])
+    return state.filled(results[:count]), outputs[-1].filled(results[count:])
+
+
+def associative_scan(combine_fn, xs, dim, reverse=False, combine_mode="pointwise"):
+    rows = _Tree(xs)
+    if reverse or not rows.tensors or len(rows.leaves) != len(rows.tensors):
+        refuse("associative_scan over something else than tensors, or from the end")
+    count = len(rows.tensors)
+
+    def body(*tensors):
+        return _Tree(combine_fn(rows.filled(tensors[:count]), rows.filled(tensors[count:]))).tensors
+
+    results = call_nested("associative_scan", (body,), ([*rows.tensors, *rows.tensors],), rows.tensors, [dim])
+    return rows.filled(results)
+
+
+def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism_check="default", debug=False, **kwargs):
+    preserve = kwargs.pop("preserve_rng_state", True)
+    kwargs.pop("early_stop", None)
+    if use_reentrant is not False or context_fn is not None or debug:
+        refuse("checkpoint with use_reentrant, context_fn or debug")
+    arguments = _Tree((args, kwargs))
+    traced = _Traced(function, arguments)
+    results = call_nested("checkpoint", (traced,), (arguments.tensors,), arguments.tensors, [preserve, determinism_check])
+    return traced.result.filled(results)
+
+
+class _Context:
+    """What `forward` and `backward` of an autograd.Function see as `ctx`."""
+
+    def __init__(self, inputs):
+        self._inputs = inputs
+        self.saved_tensors = ()
+        self._constant = []
+        self._materialize = True
+
+    @property
+    def needs_input_grad(self):
+        return tuple(_is_tensor(value) and value.requires_grad for value in self._inputs)
+
+    def save_for_backward(self, *tensors):
+        self.saved_tensors = tensors
+
+    def save_for_forward(self, *tensors):
+        pass
+
+    def mark_non_differentiable(self, *tensors):
+        self._constant = list(tensors)
+
+    def mark_dirty(self, *tensors):
+        refuse("mark_dirty of an autograd.Function")
+
+    def set_materialize_grads(self, value):
+        self._materialize = value
+
+
+_OWN = ("_inputs", "saved_tensors", "_constant", "_materialize")
+
+
+def function_apply(cls, *args):
+    """`cls.apply` of an autograd.Function."""
+    prepares = cls.setup_context is not torch.autograd.Function.setup_context
+    context = _Context(args)
+
+    def run(given):
+        result = cls.forward(*given) if prepares else cls.forward(context, *given)
+        if prepares:
+            cls.setup_context(context, given, result)
+        results = list(result) if isinstance(result, tuple) else [result]
+        for value in results:
+            if not _is_tensor(value) and value is not None:
+                refuse("an autograd.Function that returns something else than tensors")
+        return result, results
+
+    operands = [value for value in args if _is_tensor(value)]
+    places = [place for place, value in enumerate(args) if _is_tensor(value)]
+    if not (torch.is_grad_enabled() and any([tensor.requires_grad for tensor in operands])):
+        result, results = run(args)
+        # What is returned as it is comes out as a view.
+        fresh = [value.view_as(value) if any([value is tensor for tensor in operands]) else value for value in results]
+        return tuple(fresh) if isinstance(result, tuple) else fresh[0]
+
+    outer, examples, kept, saved, names = [], [], [], [], []
+
+    def forward(*tensors):
+        given = list(args)
+        for place, tensor in zip(places, tensors):
+            given[place] = tensor
+        result, results = run(tuple(given))
+        outer.append(result)
+        present = [value for value in results if value is not None]
+        constant = [any([value is other for other in context._constant]) for value in present]
+        options[0], options[1], options[2] = len(present), constant, context._materialize
+        if not context._materialize and constant.count(False) != 1:
+            refuse("an autograd.Function of several results that does not want its gradients to be materialized")
+        for value in context.saved_tensors:
+            kept.append(value is not None)
+            if value is not None:
+                saved.append(value)
+        for name, value in list(context.__dict__.items()):
+            if name not in _OWN and _is_tensor(value):
+                names.append(name)
+                saved.append(value)
+        examples.extend(saved)
+        for value, other in zip(present, constant):
+            if not other or context._materialize:
+                examples.append(value.detach())
+        return [*present, *saved]
+
+    def backward(*tensors):
+        again = _Context(args)
+        for name, value in list(context.__dict__.items()):
+            if name not in _OWN:
+                setattr(again, name, value)
+        given = list(tensors[: len(saved)])
+        again.saved_tensors = tuple([given.pop(0) if is_kept else None for is_kept in kept])
+        for name, value in zip(names, given):
+            setattr(again, name, value)
+        pushed, gradients, number = list(tensors[len(saved) :]), [], 0
+        result = outer[0] if isinstance(outer[0], tuple) else (outer[0],)
+        for value in result:
+            if value is None:
+                gradients.append(None)
+                continue
+            wanted = context._materialize or not options[1][number]
+            gradients.append(pushed.pop(0) if wanted else None)
+            number += 1
+        found = cls.backward(again, *gradients)
+        found = list(found) if isinstance(found, tuple) else [found]
+        while len(found) > len(args) and found[-1] is None:
+            found.pop()
+        if len(found) != len(args):
+            refuse("an autograd.Function that returns another number of gradients than it has arguments")
+        chosen = [found[place] for place in places]
+        options[3] = [value is not None for value in chosen]
+        return [value for value in chosen if value is not None]
+
+    options = [0, [], True, []]
+    results = call_nested("function", (forward, backward), (operands, examples), operands, options)
+    result = outer[0]
+    if not isinstance(result, tuple):
+        return results[0]
+    results = list(results)
+    return tuple([None if value is None else results.pop(0) for value in result])
+
+
+class Handle:
+    """What registers a hook returns."""
+
+    def remove(self):
+        refuse("a hook of a tensor that is removed again")
+
+
+def tensor_register_hook(tensor, hook):
+    def body(gradient):
+        result = hook(gradient)
+        return [gradient if result is None else result]
+
+    call_nested("register_hook", (body,), ([tensor.detach()],), [tensor], [])
+    return Handle()
+
+
+def compile(model=None, **options):
+    """`torch.compile` of what is called in a graph anyway."""
+    if model is None:
+        return lambda given: given
+    return model
+
+
+TABLE = {
+    "torch.compile": compile,
+    "torch.Tensor.register_hook": tensor_register_hook,
+    "torch.autograd.Function.apply": function_apply,
+    "torch._functorch.vmap.vmap_impl": vmap_impl,
+    "torch._functorch.eager_transforms.grad_impl": grad_impl,
+    "torch._functorch.eager_transforms.grad_and_value_impl": grad_and_value_impl,
+    "torch.func.vjp": vjp,
+    "torch.func.jvp": jvp,
+    "torch.func.linearize": linearize,
+    "torch.func.jacrev": jacrev,
+    "torch.func.jacfwd": jacfwd,
+    "torch.func.hessian": hessian,
+    "torch.cond": cond,
+    "torch._higher_order_ops.while_loop": while_loop,
+    "torch.while_loop": while_loop,
+    "torch._higher_order_ops.map": control_map,
+    "torch._higher_order_ops.scan": scan,
+    "torch._higher_order_ops.associative_scan": associative_scan,
+    "torch.utils.checkpoint.checkpoint": checkpoint,
+}
+

@@ -1,0 +1,195 @@
+"""Functions that take functions, as graphs call them: `(*bodies, operands, captured, *options) -> list of tensors`.
+
+A body is a nested graph: it takes the tensors that a transform gives it and then `captured`, and returns a list of tensors.
+Everything is torch's own: gradients, batching and random numbers are what they are in plain Python. Tensors without data are
+taken too, which tells what a call gives.
+"""
+
+from __future__ import annotations
+
+import torch
+
+__all__ = ["associative_scan", "checkpoint", "cond", "function", "grad", "jacfwd", "jacrev", "jvp", "jvp_again", "map", "register_hook", "scan", "vjp", "vmap", "while_loop"]
+
+
+def _closed(body, captured):
+    """A body that has what it captured."""
+    return lambda *inputs: tuple(body(*inputs, *captured))
+
+
+def _split(body, captured, count):
+    """A body whose results after the first `count` are passed through a transform as they are."""
+
+    def split(*inputs):
+        results = body(*inputs, *captured)
+        return tuple(results[:count]), tuple(results[count:])
+
+    return split
+
+
+def vmap(body, operands, captured, in_dims, out_dims, randomness, chunk_size):
+    mapped = torch.func.vmap(
+        _closed(body, captured), in_dims=tuple(in_dims), out_dims=tuple(out_dims), randomness=randomness, chunk_size=chunk_size
+    )
+    return list(mapped(*operands))
+
+
+def grad(body, operands, captured, argnums):
+    """The gradients of the first result with respect to some operands, then all results."""
+
+    def loss(*inputs):
+        first, *rest = body(*inputs, *captured)
+        return first, tuple(rest)
+
+    gradients, (value, rest) = torch.func.grad_and_value(loss, argnums=tuple(argnums), has_aux=True)(*operands)
+    return [*gradients, value, *rest]
+
+
+def vjp(body, operands, captured, cotangents, count):
+    """The gradients of the operands for the gradients of the first `count` results."""
+    _, pull, _ = torch.func.vjp(_split(body, captured, count), *operands, has_aux=True)
+    return list(pull(tuple(cotangents)))
+
+
+def jvp(body, operands, captured, tangents, count):
+    """The first `count` results, their tangents, then the other results."""
+    results, pushed, rest = torch.func.jvp(_split(body, captured, count), tuple(operands), tuple(tangents), has_aux=True)
+    return [*results, *pushed, *rest]
+
+
+def jvp_again(body, operands, captured, tangents):
+    """The tangents of all results."""
+    return list(torch.func.jvp(_closed(body, captured), tuple(operands), tuple(tangents))[1])
+
+
+def _jacobian(transform, body, operands, captured, argnums, count, **options):
+    rows, rest = transform(_split(body, captured, count), argnums=tuple(argnums), has_aux=True, **options)(*operands)
+    return [block for row in rows for block in row] + list(rest)
+
+
+def jacrev(body, operands, captured, argnums, chunk_size, count):
+    """For each of the first `count` results its derivative with respect to each of some operands, then the other results."""
+    return _jacobian(torch.func.jacrev, body, operands, captured, argnums, count, chunk_size=chunk_size)
+
+
+def jacfwd(body, operands, captured, argnums, randomness, count):
+    return _jacobian(torch.func.jacfwd, body, operands, captured, argnums, count, randomness=randomness)
+
+
+def cond(taken, other, operands, captured):
+    """The first operand decides which body is called."""
+    decision, *inputs = operands
+    if decision.is_meta:
+        results, others = taken(*inputs, *captured), other(*inputs, *captured)
+        if [_looks(tensor) for tensor in results] != [_looks(tensor) for tensor in others]:
+            raise TypeError("the branches give tensors of different shapes or types")
+        return results
+    results = (taken if decision.item() else other)(*inputs, *captured)
+    return list(_Touched.apply(len(results), *results, *inputs, *captured)) if torch.is_grad_enabled() else results
+
+
+class _Touched(torch.autograd.Function):
+    """Lets results depend on all tensors that might have been used: those that were not have gradients of zero."""
+
+    @staticmethod
+    def forward(ctx, count, *tensors):
+        ctx.others = [torch.empty_strided(each.shape, each.stride(), dtype=each.dtype, device="meta") for each in tensors[count:]]
+        results = tensors[:count]
+        ctx.mark_non_differentiable(*(each for each in results if not each.is_floating_point()))
+        return tuple(each.view_as(each) for each in results)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        others = (torch.zeros(each.shape, dtype=each.dtype) for each in ctx.others)
+        return None, *gradients, *(each if needed else None for each, needed in zip(others, ctx.needs_input_grad[1 + len(gradients) :]))
+
+
+class _Function(torch.autograd.Function):
+    """An autograd.Function whose two halves are nested graphs."""
+
+    @staticmethod
+    def forward(ctx, halves, captured, options, *operands):
+        count, constant, materialize, _ = options
+        results = halves[0](*operands, *captured)
+        ctx.save_for_backward(*results[count:])
+        ctx.halves, ctx.captured, ctx.options = halves, captured, options
+        ctx.mark_non_differentiable(*(result for result, is_constant in zip(results, constant) if is_constant))
+        ctx.set_materialize_grads(materialize)
+        return tuple(results[:count])
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        _, constant, materialize, given = ctx.options
+        wanted = [gradient for gradient, is_constant in zip(gradients, constant) if materialize or not is_constant]
+        found = iter(ctx.halves[1](*ctx.saved_tensors, *wanted, *ctx.captured))
+        return None, None, None, *(next(found) if is_given else None for is_given in given)
+
+
+def function(forward, backward, operands, captured, count, constant, materialize, given):
+    """An autograd.Function: the first half gives results and what is kept, the second takes what was kept and gradients."""
+    return list(_Function.apply((forward, backward), captured, (count, constant, materialize, given), *operands))
+
+
+def _looks(tensor):
+    return tensor.dtype, tuple(tensor.shape), tensor.stride()
+
+
+def while_loop(condition, body, operands, captured, carried):
+    """Calls `body` as long as `condition` holds; the first `carried` operands change, the others stay."""
+    state, fixed = list(operands[:carried]), [*operands[carried:], *captured]
+    if any(tensor.is_meta for tensor in state):
+        results = body(*state, *fixed)
+        if [(t.dtype, t.shape) for t in results] != [(t.dtype, t.shape) for t in state]:
+            raise TypeError("the body of a loop gives tensors of other shapes or types than it takes")
+        return [torch.empty_like(tensor) for tensor in results]
+    while condition(*state, *fixed)[0].item():
+        state = body(*state, *fixed)
+    return [tensor.clone() for tensor in state]
+
+
+def map(body, operands, captured, mapped):
+    """Calls the body for each row of the first `mapped` operands and stacks what it gives."""
+    rows, fixed = operands[:mapped], [*operands[mapped:], *captured]
+    results = [body(*(tensor[index] for tensor in rows), *fixed) for index in range(rows[0].shape[0])]
+    return [torch.stack(column) for column in zip(*results)]
+
+
+def scan(body, operands, captured, carried, dim, reverse):
+    """Carries the first operands through a body that is called for each slice of the others; stacks what it gives beside."""
+    state, rows = list(operands[:carried]), operands[carried:]
+    places = range(rows[0].shape[dim])
+    outputs = []
+    for index in reversed(places) if reverse else places:
+        results = body(*state, *(tensor.select(dim, index) for tensor in rows), *captured)
+        state = results[:carried]
+        outputs.append(results[carried:])
+    if reverse:
+        outputs.reverse()
+    return [*(tensor.clone() for tensor in state), *(torch.stack(column) for column in zip(*outputs))]
+
+
+def associative_scan(body, operands, captured, dim):
+    from torch._higher_order_ops.associative_scan import generic_associative_scan
+
+    return list(generic_associative_scan(_closed(body, captured), list(operands), dim))
+
+
+def register_hook(body, operands, captured):
+    """Calls the body on the gradient of the operand, which becomes what the body gives."""
+    (tensor,) = operands
+    if not tensor.is_meta:
+        tensor.register_hook(lambda gradient: body(gradient, *captured)[0])
+    return []
+
+
+def checkpoint(body, operands, captured, preserve_rng_state, determinism_check):
+    """Keeps nothing of the body for the backward half, which computes it again."""
+    results = torch.utils.checkpoint.checkpoint(
+        lambda *inputs: tuple(body(*inputs)),
+        *operands,
+        *captured,
+        use_reentrant=False,
+        preserve_rng_state=preserve_rng_state,
+        determinism_check=determinism_check,
+    )
+    return list(results)
