@@ -9,8 +9,8 @@ use std::any::TypeId;
 
 use pyrite_ir::lower::Place;
 use pyrite_ir::{ExternKind, Lower, Meta, OpError, Value};
-use pyrite_ops::kernels::convolution::{Geometry, winograd};
-use pyrite_ops::kernels::dense;
+use pyrite_kernels::convolution::{Geometry, winograd};
+use pyrite_kernels::dense;
 use pyrite_tensor::{DType, Tensor};
 
 use crate::gemm::Weight;

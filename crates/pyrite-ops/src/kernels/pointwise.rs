@@ -17,8 +17,8 @@ use pyrite_tensor::element::Bool8;
 use pyrite_tensor::walk::Walk;
 use pyrite_tensor::{DType, Element, Tensor};
 
-use super::Carrier;
 use crate::rules::operand_dtype;
+use pyrite_kernels::Carrier;
 
 /// Below this many elements a loop stays on one thread.
 const PARALLEL: usize = 1 << 15;
@@ -79,7 +79,7 @@ impl<const N: usize> Pointwise<N> {
     }
 
     /// The function for single and half precision, of whole slices: for one that computes many elements at a time
-    /// ([`super::vector_math`]).
+    /// ([`pyrite_kernels::vector_math`]).
     #[must_use]
     pub fn f32_slices(self, f: impl Fn([&[f32]; N], &mut [f32]) + Sync) -> Self {
         self.run_slices(f)

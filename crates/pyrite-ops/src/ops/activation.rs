@@ -6,12 +6,13 @@ use pyrite_tensor::{Layout, Tensor};
 
 use crate::decompositions::activation as by;
 use crate::derivatives::{activation as d, activation_backward as second};
-use crate::kernels::{Pointwise, vector_math};
+use crate::kernels::Pointwise;
 use crate::lowerings as to_loops;
 use crate::rules::{
     core_pointwise, in_place, plain_pointwise, preserved_strides, to_float, to_same, to_same_float, to_same_inexact,
     to_same_number, wrap_dim,
 };
+use pyrite_kernels::vector_math;
 
 const FLOATS: &[&str] = &["f32[3, 4]", "f64[5]", "bf16[2, 3]<[1, 2]", "f32[0, 3]"];
 const IN_PLACE: &[&str] = &["f32[3, 4]", "f64[2, 3]<[1, 4]"];

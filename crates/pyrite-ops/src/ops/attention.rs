@@ -11,9 +11,9 @@ use pyrite_tensor::{DType, Tensor, layout};
 
 use crate::decompositions::softmax as by;
 use crate::derivatives::attention as d;
-use crate::kernels::gemm::{Factor, Matrix, Onto, Shape, multiply};
-use crate::kernels::{Carrier, vector_math};
 use crate::rules::{preserved_strides, to_float, wrap_dim};
+use pyrite_kernels::gemm::{Factor, Matrix, Onto, Shape, multiply};
+use pyrite_kernels::{Carrier, vector_math};
 
 /// The table.
 pub const OPS: &[OpDef] = &[

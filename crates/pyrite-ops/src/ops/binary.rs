@@ -6,12 +6,13 @@ use pyrite_tensor::{Category, Complex64, DType, Scalar, Tensor};
 
 use crate::decompositions::pointwise as by;
 use crate::derivatives::binary as d;
-use crate::kernels::{Pointwise, complex, operand};
+use crate::kernels::{Pointwise, operand};
 use crate::lowerings as to_loops;
 use crate::rules::{
     core_pointwise, in_place, operand_dtype, operands, plain_pointwise, same_as, to_float, to_same, to_same_float,
     to_same_inexact, to_same_number,
 };
+use pyrite_kernels::complex;
 
 const ADDITIVE: &[&str] = &[
     "f32[3, 4], f32[3, 4]",

@@ -1,4 +1,4 @@
-//! Convolutions: what they are given and give. The work is done by [`kernels::convolution`](crate::kernels::convolution).
+//! Convolutions: what they are given and give. The work is done by [`kernels::convolution`](pyrite_kernels::convolution).
 
 use pyrite_ir::{
     Args, Call, Emit, ExternKind, Handle, Meta, OpDef, OpError, SymDims, Tag, Tolerance, Value, args, invalid,
@@ -6,12 +6,12 @@ use pyrite_ir::{
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, MemoryFormat, Tensor};
 
-use crate::carried;
 use crate::derivatives::convolution as d;
-use crate::kernels::convolution::{Geometry, forward, into_windows, onto_weight};
-use crate::kernels::gemm::Factor;
-use crate::kernels::{Carrier, dense};
 use crate::rules::{image_strides, suggests_channels_last};
+use pyrite_kernels::carried;
+use pyrite_kernels::convolution::{Geometry, forward, into_windows, onto_weight};
+use pyrite_kernels::gemm::Factor;
+use pyrite_kernels::{Carrier, dense};
 
 /// The table.
 pub const OPS: &[OpDef] = &[

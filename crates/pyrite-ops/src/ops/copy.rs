@@ -7,9 +7,9 @@ use pyrite_tensor::{DType, MemoryFormat, Scalar, Storage, Tensor};
 use crate::decompositions::copy as by;
 use crate::decompositions::create as by_creation;
 use crate::derivatives::copy as d;
-use crate::kernels::fill_with;
 use crate::lowerings as to_loops;
 use crate::rules::{expect_same_shape, format_strides, preserved_strides, views, wrap_dim};
+use pyrite_kernels::fill_with;
 
 /// The table.
 pub const OPS: &[OpDef] = &[

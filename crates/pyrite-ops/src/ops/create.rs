@@ -13,9 +13,9 @@ use pyrite_tensor::{DType, MemoryFormat, Scalar, Tensor};
 use super::copy::expect_strided;
 use crate::decompositions::create as by;
 use crate::derivatives::{create as d, view::self_adjoint};
-use crate::kernels::fill_with;
 use crate::lowerings as to_loops;
 use crate::rules::{format_strides, operand_dtype, preserved_strides, views, wrap_dim, wrap_dims};
+use pyrite_kernels::fill_with;
 
 const CONSTANT: Vjp = Vjp::NonDifferentiable("its result does not depend on the values of tensors");
 

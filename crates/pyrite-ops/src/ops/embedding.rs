@@ -5,12 +5,12 @@ use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Tensor};
 
 use super::index::pick;
-use crate::carried;
 use crate::derivatives::embedding as d;
-use crate::kernels::dense;
-use crate::kernels::gemm::Factor;
 use crate::kernels::indexing::{Negative, bounded};
 use crate::lowerings as to_loops;
+use pyrite_kernels::carried;
+use pyrite_kernels::dense;
+use pyrite_kernels::gemm::Factor;
 
 /// The table.
 pub const OPS: &[OpDef] = &[

@@ -10,8 +10,8 @@ use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Tensor};
 
 use crate::derivatives::fft as d;
-use crate::kernels::fourier::{Direction, along};
 use crate::rules::{preserved_strides, wrap_dims};
+use pyrite_kernels::fourier::{Direction, along};
 
 /// The table.
 pub const OPS: &[OpDef] = &[

@@ -6,11 +6,11 @@ use pyrite_tensor::{DType, Layout, MemoryFormat, Tensor};
 
 use crate::decompositions::image as by;
 use crate::derivatives::{join as d, view::self_adjoint};
-use crate::kernels::remap;
 use crate::lowerings as to_loops;
 use crate::rules::{
     broadcast, format_strides, operand_dtype, preserved_strides, suggested_format, wrap_dim, wrap_dims,
 };
+use pyrite_kernels::remap;
 
 /// The table.
 pub const OPS: &[OpDef] = &[

@@ -15,8 +15,8 @@ use pyrite_tensor::{DType, Layout, Scalar, Tensor};
 use crate::decompositions::matmul as by;
 use crate::derivatives::matmul as d;
 use crate::kernels::Pointwise;
-use crate::kernels::gemm::{Factor, multiply_tensors};
 use crate::rules::{broadcast, operand_dtype, wrap_dims};
+use pyrite_kernels::gemm::{self, Factor};
 
 const SUMS: Tolerance = Tolerance::Times(4.0);
 
@@ -374,6 +374,17 @@ fn matmul_shape(a: &Args<'_, Meta>, x: &[SymInt], y: &[SymInt]) -> Result<SymDim
 fn infer_matmul(a: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     let (x, y) = (a.tensor(0)?, a.tensor(1)?);
     Ok(x.fresh(&matmul_shape(a, &x.shape, &y.shape)?, one_dtype(a)?).into())
+}
+
+/// [`gemm::multiply_tensors`]; sizes that do not fit are a fault of the rule that inferred them.
+fn multiply_tensors(
+    out: &Tensor,
+    lhs: &Tensor,
+    rhs: &Tensor,
+    scale: Scalar,
+    keep: Option<Scalar>,
+) -> Result<(), OpError> {
+    gemm::multiply_tensors(out, lhs, rhs, scale, keep).map_err(|error| OpError::fault(error.to_string()))
 }
 
 fn infer_linear(a: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {

@@ -7,9 +7,9 @@ use pyrite_tensor::{DType, Element, Tensor};
 
 use crate::decompositions::image as by;
 use crate::derivatives::pad as d;
-use crate::kernels::{accumulate, fill_with, remap};
 use crate::lowerings as to_loops;
 use crate::rules::{expect_same_shape, format_strides, preserved_strides, suggested_format, views};
+use pyrite_kernels::{accumulate, fill_with, remap};
 
 /// The table.
 pub const OPS: &[OpDef] = &[

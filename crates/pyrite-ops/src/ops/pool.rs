@@ -11,10 +11,10 @@ use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Tensor};
 
 use crate::derivatives::pool as d;
-use crate::kernels::gemm::Factor;
-use crate::kernels::{Carrier, dense};
 use crate::lowerings as to_loops;
 use crate::rules::{expect_same_shape, image_like, suggests_channels_last};
+use pyrite_kernels::gemm::Factor;
+use pyrite_kernels::{Carrier, dense};
 
 /// The table.
 pub const OPS: &[OpDef] = &[

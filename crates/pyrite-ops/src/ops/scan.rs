@@ -7,10 +7,10 @@ use pyrite_tensor::{DType, Tensor};
 
 use super::reduce::sum_dtype;
 use crate::derivatives::scan as d;
-use crate::kernels::Carrier;
-use crate::kernels::lanes::{Block, elements};
 use crate::lowerings as to_loops;
 use crate::rules::wrap_dim;
+use pyrite_kernels::Carrier;
+use pyrite_kernels::lanes::{Block, elements};
 
 /// The table.
 pub const OPS: &[OpDef] = &[

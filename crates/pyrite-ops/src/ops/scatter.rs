@@ -6,14 +6,14 @@ use pyrite_ir::{Args, Call, Freedom, Meta, OpDef, OpError, SymDims, Tag, Toleran
 use pyrite_tensor::{Category, DType, Tensor, layout};
 
 use super::index::check_along;
-use crate::carried;
 use crate::decompositions::index as by;
 use crate::decompositions::pointwise as by_formula;
 use crate::derivatives::scatter as d;
-use crate::kernels::gemm::Factor;
 use crate::kernels::indexing::{Negative, Plan, along, bounded};
-use crate::kernels::{Carrier, dense};
 use crate::rules::{broadcast, expect_same_shape, preserved_strides, wrap_dim};
+use pyrite_kernels::carried;
+use pyrite_kernels::gemm::Factor;
+use pyrite_kernels::{Carrier, dense};
 
 /// The table.
 pub const OPS: &[OpDef] = &[

@@ -8,9 +8,9 @@ use pyrite_tensor::{DType, Tensor};
 
 use crate::decompositions::softmax as by;
 use crate::derivatives::softmax as d;
-use crate::kernels::Carrier;
-use crate::kernels::lanes::{Block, PARALLEL, elements, fill};
 use crate::rules::{expect_same_shape, wrap_dim};
+use pyrite_kernels::Carrier;
+use pyrite_kernels::lanes::{Block, PARALLEL, elements, fill};
 
 /// The table.
 pub const OPS: &[OpDef] = &[

@@ -5,8 +5,8 @@ use pyrite_sym::{SymEnv, SymInt};
 use pyrite_tensor::{DType, Tensor};
 
 use crate::derivatives::statistics as d;
-use crate::kernels::lanes::Block;
 use crate::rules::wrap_dim;
+use pyrite_kernels::lanes::Block;
 
 const NO_SLOPE: Vjp = Vjp::NonDifferentiable("counts do not vary smoothly");
 

@@ -7,12 +7,13 @@ use pyrite_tensor::{Complex64, DType, Tensor};
 
 use crate::decompositions::pointwise as by;
 use crate::derivatives::unary as d;
-use crate::kernels::{Pointwise, complex, vector_math};
+use crate::kernels::Pointwise;
 use crate::lowerings as to_loops;
 use crate::rules::{
     compare, core_pointwise, in_place, operand_dtype, operands, plain_pointwise, preserved_strides, same_as, to_float,
     to_real, to_same, to_same_number,
 };
+use pyrite_kernels::{complex, vector_math};
 
 const FLOATS: &[&str] = &["f32[3, 4]", "f64[5]", "bf16[2, 3]<[1, 2]", "f16[4]", "f32[0, 3]", "f32[]"];
 const REALS: &[&str] = &["f32[3, 4]", "f64[5]<[2]", "bf16[2, 3]<[1, 2]", "i64[4]", "u8[3]", "f32[0, 3]", "f32[]"];

@@ -5,9 +5,9 @@ use pyrite_ir::op::KernelFn;
 use pyrite_ir::{Call, Meta, OpError, Value, invalid, unsupported};
 use pyrite_tensor::{DType, Tensor};
 
-use super::factor::{self, Diagonal, Lu, Triangle};
-use super::matrix::{Matrix, Number, load, load_as, store};
-use super::spectral;
+use pyrite_kernels::linalg::factor::{self, Diagonal, Lu, Triangle};
+use pyrite_kernels::linalg::matrix::{Matrix, Number, load, load_as, store};
+use pyrite_kernels::linalg::spectral;
 
 type Evaluated = Result<Value<Tensor>, OpError>;
 
@@ -624,7 +624,7 @@ pub fn cross(call: &Call<'_>) -> Evaluated {
     Ok(out.into())
 }
 
-fn cross_of<T: crate::kernels::Carrier>(call: &Call<'_>, out: &Tensor, f: fn([T; 4]) -> T) -> Result<(), OpError> {
+fn cross_of<T: pyrite_kernels::Carrier>(call: &Call<'_>, out: &Tensor, f: fn([T; 4]) -> T) -> Result<(), OpError> {
     let dim = crate::rules::wrap_dim(call.args.int(2)?, out.rank())?;
     let (a, b) =
         (T::load(&call.args.tensor(0)?.expanded(out.shape())), T::load(&call.args.tensor(1)?.expanded(out.shape())));

@@ -5,10 +5,7 @@
 //! singular values are right, yet not LAPACK's: each is unique only up to a factor of modulus one.
 
 mod eval;
-mod factor;
-mod matrix;
 mod rules;
-mod spectral;
 
 use pyrite_ir::{Freedom, OpDef};
 

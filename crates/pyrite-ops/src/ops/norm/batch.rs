@@ -10,9 +10,9 @@ use pyrite_tensor::{DType, Element, Tensor};
 use super::{expect_float, mask, parameter, statistic_dtype, wanted};
 use crate::decompositions::norm as by;
 use crate::derivatives::norm as d;
-use crate::kernels::Carrier;
-use crate::kernels::lanes::{Block, PARALLEL, elements, fill};
 use crate::rules::image_like;
+use pyrite_kernels::Carrier;
+use pyrite_kernels::lanes::{Block, PARALLEL, elements, fill};
 
 /// The table.
 pub const OPS: &[OpDef] = &[

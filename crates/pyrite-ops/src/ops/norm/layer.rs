@@ -7,8 +7,8 @@ use pyrite_tensor::{DType, Element, Tensor};
 use super::{expect_float, mask, parameter, statistic_dtype, wanted};
 use crate::decompositions::norm as by;
 use crate::derivatives::norm as d;
-use crate::kernels::Carrier;
-use crate::kernels::lanes::{PARALLEL, elements, fill, sum_row};
+use pyrite_kernels::Carrier;
+use pyrite_kernels::lanes::{PARALLEL, elements, fill, sum_row};
 
 /// The table.
 pub const OPS: &[OpDef] = &[

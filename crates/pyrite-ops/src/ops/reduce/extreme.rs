@@ -6,10 +6,10 @@ use pyrite_tensor::{DType, Tensor};
 use super::{expect_elements, list, listed, one_or_all, reduced};
 use crate::decompositions::reduce as by;
 use crate::derivatives::reduce as d;
-use crate::kernels::Carrier;
-use crate::kernels::lanes::reduce;
 use crate::lowerings as to_loops;
 use crate::rules::{wrap_dim, wrap_dims};
+use pyrite_kernels::Carrier;
+use pyrite_kernels::lanes::reduce;
 
 const NO_SLOPE: Vjp = Vjp::NonDifferentiable("an index is an integer");
 const NO_TRUTH_SLOPE: Vjp = Vjp::NonDifferentiable("a truth value has no slope");

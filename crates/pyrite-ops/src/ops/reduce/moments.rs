@@ -7,8 +7,8 @@ use pyrite_tensor::{DType, Tensor};
 use super::{list, listed, reduced};
 use crate::decompositions::reduce as by;
 use crate::derivatives::reduce as d;
-use crate::kernels::lanes::{accumulate, reduce};
 use crate::lowerings as to_loops;
+use pyrite_kernels::lanes::{accumulate, reduce};
 
 /// The table.
 pub const OPS: &[OpDef] = &[

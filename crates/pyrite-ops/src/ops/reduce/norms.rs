@@ -7,8 +7,8 @@ use pyrite_tensor::{DType, Tensor};
 use super::{expect_elements, listed, reduced};
 use crate::decompositions::reduce as by;
 use crate::derivatives::reduce as d;
-use crate::kernels::lanes::{accumulate, reduce};
 use crate::rules::wrap_dim;
+use pyrite_kernels::lanes::{accumulate, reduce};
 
 /// The table.
 pub const OPS: &[OpDef] = &[
@@ -223,7 +223,7 @@ fn renorm(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
         .iter()
         .map(|norm| if *norm > largest { largest / (norm + 1e-7) } else { 1.0 })
         .collect();
-    let block = crate::kernels::lanes::Block::new(input.shape(), dim);
+    let block = pyrite_kernels::lanes::Block::new(input.shape(), dim);
     let factor = |i: usize| factors[i / block.inner.max(1) % block.len.max(1)];
     if input.dtype().is_complex() {
         let values: Vec<_> = input.to_c128s().iter().enumerate().map(|(i, x)| x * factor(i)).collect();

@@ -7,9 +7,9 @@ use pyrite_tensor::{DType, Tensor};
 use super::{listed, one_or_all, reduced, sum_dtype};
 use crate::decompositions::reduce as by;
 use crate::derivatives::reduce as d;
-use crate::kernels::lanes::{accumulate, reduce};
 use crate::lowerings as to_loops;
 use crate::rules::wrap_dim;
+use pyrite_kernels::lanes::{accumulate, reduce};
 
 /// The table.
 pub const OPS: &[OpDef] = &[

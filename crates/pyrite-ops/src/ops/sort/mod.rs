@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 use pyrite_ir::OpDef;
 use pyrite_tensor::{DType, Tensor};
 
-use crate::kernels::Carrier;
+use pyrite_kernels::Carrier;
 
 /// Sorting and selecting.
 pub const SELECT: &[OpDef] = select::OPS;

@@ -9,8 +9,8 @@ use crate::derivatives::{
     reduce::{indexed, whole_extreme},
     sort as d,
 };
-use crate::kernels::lanes::{Block, elements};
 use crate::rules::{preserved_strides, reduced_shape, wrap_dim};
+use pyrite_kernels::lanes::{Block, elements};
 
 /// The table.
 pub const OPS: &[OpDef] = &[

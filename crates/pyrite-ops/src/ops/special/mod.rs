@@ -3,20 +3,16 @@
 //! All are pointwise, with integers becoming floats. They are computed in `f64` for every type; the mathematics is in
 //! the parts, this file is their table.
 
-mod bessel;
-mod gamma;
-mod normal;
-mod polynomial;
-
 use pyrite_ir::{Args, Call, Meta, OpDef, OpError, Tag, Value, invalid};
 use pyrite_tensor::{DType, Tensor};
 
-use self::gamma::{Precision, Tail};
-use self::polynomial::{Chebyshev, Width, chebyshev, shifted_chebyshev};
 use crate::decompositions::pointwise as by;
 use crate::derivatives::special as d;
 use crate::kernels::Pointwise;
 use crate::rules::to_float;
+use pyrite_kernels::special::gamma::{Precision, Tail};
+use pyrite_kernels::special::polynomial::{Chebyshev, Width, chebyshev, shifted_chebyshev};
+use pyrite_kernels::special::{bessel, gamma, normal, polynomial};
 
 /// The table.
 pub const OPS: &[OpDef] = &[

@@ -10,7 +10,7 @@ use pyrite_tensor::storage::Reading;
 use pyrite_tensor::walk::Walk;
 use pyrite_tensor::{Element, Tensor};
 
-use super::Carrier;
+use crate::Carrier;
 
 /// Below this many elements a loop stays on one thread.
 pub const PARALLEL: usize = 1 << 15;

@@ -11,8 +11,8 @@ use std::ops::Range;
 
 use super::Geometry;
 use super::field::{Axis, Field, Fill};
-use crate::kernels::gemm::Factor;
-use crate::kernels::simd::{Loop, vectorized};
+use crate::gemm::Factor;
+use crate::simd::{Loop, vectorized};
 
 /// Positions that are summed side by side. All sums of a loop are an array of a few such rows: larger ones the compiler
 /// does not keep in registers.

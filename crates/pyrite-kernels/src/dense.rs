@@ -5,7 +5,7 @@
 
 use pyrite_tensor::Tensor;
 
-use super::Carrier;
+use crate::Carrier;
 
 /// Calls `f` with the elements in order.
 pub fn read<T: Carrier, R>(tensor: &Tensor, f: impl FnOnce(&[T]) -> R) -> R {

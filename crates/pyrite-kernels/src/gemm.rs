@@ -6,7 +6,6 @@
 //! their type; half precision is multiplied in `f32` and rounded once.
 
 use num_complex::{Complex32, Complex64};
-use pyrite_ir::OpError;
 pub use pyrite_matmul::{Matrix, Onto, Shape};
 use pyrite_matmul::{Threads, provider};
 use pyrite_tensor::{DType, Element, Scalar, Tensor};
@@ -18,6 +17,30 @@ const PARALLEL: usize = 1 << 18;
 const TINY: usize = 1 << 12;
 /// From this many multiplications on, one product is worth all threads; smaller ones of a batch get a thread each.
 const LARGE: usize = 1 << 24;
+
+/// Why tensors cannot be multiplied.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GemmError {
+    /// Tensors of different types, or of other ranks than two and three.
+    #[error("a matmul of tensors of different types or ranks")]
+    Operands,
+    /// Sizes that do not fit each other.
+    #[error("{lhs:?} times {rhs:?} is not {out:?}")]
+    Shapes {
+        /// The left operand's.
+        lhs: Vec<i64>,
+        /// The right operand's.
+        rhs: Vec<i64>,
+        /// The output's.
+        out: Vec<i64>,
+    },
+    /// The output shares memory with an operand.
+    #[error("a matmul into one of its operands")]
+    Aliased,
+    /// The output's elements share memory with each other.
+    #[error("a matmul into a tensor some of whose elements share memory")]
+    Overlapping,
+}
 
 /// An element type that [`multiply`] takes.
 pub trait Factor: Element + std::ops::Mul<Output = Self> {
@@ -271,22 +294,22 @@ pub fn multiply_tensors(
     rhs: &Tensor,
     scale: Scalar,
     keep: Option<Scalar>,
-) -> Result<(), OpError> {
+) -> Result<(), GemmError> {
     let rank = out.rank();
     let same = |t: &Tensor| t.dtype() == out.dtype() && t.rank() == rank;
     if !matches!(rank, 2 | 3) || !same(lhs) || !same(rhs) {
-        return Err(OpError::fault("a product of tensors of different types or ranks"));
+        return Err(GemmError::Operands);
     }
     let (o, l, r) = (out.shape(), lhs.shape(), rhs.shape());
     let fits = o[rank - 2] == l[rank - 2] && o[rank - 1] == r[rank - 1] && l[rank - 1] == r[rank - 2];
     if !fits || o[..rank - 2] != l[..rank - 2] || o[..rank - 2] != r[..rank - 2] {
-        return Err(OpError::fault(format!("{l:?} times {r:?} is not {o:?}")));
+        return Err(GemmError::Shapes { lhs: l.to_vec(), rhs: r.to_vec(), out: o.to_vec() });
     }
     if out.storage().same(lhs.storage()) || out.storage().same(rhs.storage()) {
-        return Err(OpError::fault("a product into one of its operands"));
+        return Err(GemmError::Aliased);
     }
     if out.layout().may_overlap() {
-        return Err(OpError::fault("a product into a tensor some of whose elements share memory"));
+        return Err(GemmError::Overlapping);
     }
     let operands = [out, lhs, rhs];
     match out.dtype() {

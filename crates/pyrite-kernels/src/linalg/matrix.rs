@@ -5,7 +5,7 @@ use std::ops::{Add, Div, Index, IndexMut, Mul, Neg, Sub};
 use num_complex::Complex64;
 use pyrite_tensor::Tensor;
 
-use crate::kernels::Carrier;
+use crate::Carrier;
 
 /// A number that matrices are made of: `f64` or `Complex64`.
 pub trait Number:

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::Geometry;
-use crate::kernels::gemm::{Factor, Matrix, Onto, Shape, multiply};
+use crate::gemm::{Factor, Matrix, Onto, Shape, multiply};
 
 /// Windows of about this many elements are unrolled at a time, so that they stay in a core's cache.
 const TILE: usize = 1 << 17;

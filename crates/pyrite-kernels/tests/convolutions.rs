@@ -2,8 +2,8 @@
 //! whatever order they are taken.
 
 use proptest::prelude::*;
-use pyrite_ops::kernels::convolution::{Geometry, direct, forward, into_windows, onto_weight, windows, winograd};
-use pyrite_ops::kernels::gemm::Factor;
+use pyrite_kernels::convolution::{Geometry, direct, forward, into_windows, onto_weight, windows, winograd};
+use pyrite_kernels::gemm::Factor;
 
 /// Calls `visit(element of y, element of the weight, element of x)` for every product of a convolution.
 fn each_product(g: &Geometry, mut visit: impl FnMut(usize, usize, usize)) {

@@ -18,7 +18,7 @@ use pyrite_tensor::Storage;
 
 use super::Geometry;
 use super::field::{Axis, Field, Fill};
-use crate::kernels::simd::{Loop, vectorized};
+use crate::simd::{Loop, vectorized};
 
 /// Elements of a transformed tile.
 const ELEMENTS: usize = 16;

@@ -25,7 +25,7 @@ mod field;
 pub mod windows;
 pub mod winograd;
 
-use crate::kernels::gemm::Factor;
+use crate::gemm::Factor;
 
 /// The sizes of a convolution, spatial ones filled up to three dimensions from the front. "In" and "out" are those of
 /// the convolution that is not transposed.

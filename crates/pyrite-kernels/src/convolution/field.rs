@@ -7,8 +7,8 @@
 use std::ops::Range;
 
 use super::Geometry;
-use crate::kernels::gemm::Factor;
-use crate::kernels::simd::Loop;
+use crate::gemm::Factor;
+use crate::simd::Loop;
 
 /// One dimension: `out[o]` is summed over taps, `weight[tap]·x[o·step + distance]`, where `x` is zero outside itself.
 #[derive(Clone, Debug)]

@@ -1,0 +1,6 @@
+//! Special functions of real numbers, in double precision.
+
+pub mod bessel;
+pub mod gamma;
+pub mod normal;
+pub mod polynomial;
