@@ -5,19 +5,24 @@ use super::matrix::{Matrix, Number};
 /// Which part of a matrix counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Triangle {
+    /// What is on and below the diagonal.
     Lower,
+    /// What is on and above the diagonal.
     Upper,
 }
 
 /// What is on the diagonal of a triangular matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Diagonal {
+    /// What the matrix holds there.
     Stored,
+    /// Ones, whatever the matrix holds there.
     Ones,
 }
 
 /// An LU factorization: `L` below the diagonal of `lu`, whose own is one, and `U` on and above it.
 pub struct Lu<T> {
+    /// Both factors in one matrix.
     pub lu: Matrix<T>,
     /// Step `i` exchanged rows `i` and `pivots[i]`.
     pub pivots: Vec<usize>,

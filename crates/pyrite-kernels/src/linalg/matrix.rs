@@ -17,15 +17,21 @@ pub trait Number:
     + Neg<Output = Self>
     + PartialEq
 {
+    /// Zero.
     const ZERO: Self;
+    /// One.
     const ONE: Self;
+    /// A real number.
     fn real(value: f64) -> Self;
+    /// The real part.
     fn re(self) -> f64;
+    /// The conjugate.
     fn conj(self) -> Self;
     /// The absolute value.
     fn modulus(self) -> f64;
     /// The absolute value that LAPACK compares pivots by: of complex numbers, that of both parts added.
     fn size(self) -> f64;
+    /// Whether it is neither infinite nor NaN.
     fn is_finite(self) -> bool;
 }
 
@@ -78,8 +84,11 @@ impl Number for Complex64 {
 /// A dense matrix, column after column.
 #[derive(Clone, Debug)]
 pub struct Matrix<T> {
+    /// Its rows.
     pub rows: usize,
+    /// Its columns.
     pub cols: usize,
+    /// Its elements, column after column.
     pub data: Vec<T>,
 }
 
@@ -97,10 +106,12 @@ impl<T> IndexMut<(usize, usize)> for Matrix<T> {
 }
 
 impl<T: Number> Matrix<T> {
+    /// A matrix of zeros.
     pub fn zeros(rows: usize, cols: usize) -> Self {
         Self { rows, cols, data: vec![T::ZERO; rows * cols] }
     }
 
+    /// The matrix of `f(row, column)`.
     pub fn from_fn(rows: usize, cols: usize, mut f: impl FnMut(usize, usize) -> T) -> Self {
         let mut data = Vec::with_capacity(rows * cols);
         for j in 0..cols {
@@ -109,10 +120,12 @@ impl<T: Number> Matrix<T> {
         Self { rows, cols, data }
     }
 
+    /// The identity.
     pub fn identity(n: usize) -> Self {
         Self::from_fn(n, n, |i, j| if i == j { T::ONE } else { T::ZERO })
     }
 
+    /// The transpose.
     #[must_use]
     pub fn transposed(&self) -> Self {
         Self::from_fn(self.cols, self.rows, |i, j| self[(j, i)])
@@ -124,10 +137,12 @@ impl<T: Number> Matrix<T> {
         Self::from_fn(self.cols, self.rows, |i, j| self[(j, i)].conj())
     }
 
+    /// One column.
     pub fn column(&self, j: usize) -> &[T] {
         &self.data[j * self.rows..(j + 1) * self.rows]
     }
 
+    /// The matrix product `self @ other`.
     #[must_use]
     pub fn times(&self, other: &Self) -> Self {
         let mut out = Self::zeros(self.rows, other.cols);
@@ -142,6 +157,7 @@ impl<T: Number> Matrix<T> {
         out
     }
 
+    /// Exchanges two rows.
     pub fn swap_rows(&mut self, a: usize, b: usize) {
         for j in 0..self.cols {
             let column = j * self.rows;
@@ -149,6 +165,7 @@ impl<T: Number> Matrix<T> {
         }
     }
 
+    /// Whether no element is infinite or NaN.
     pub fn is_finite(&self) -> bool {
         self.data.iter().all(|v| v.is_finite())
     }

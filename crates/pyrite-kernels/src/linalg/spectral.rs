@@ -11,8 +11,11 @@ const SWEEPS: usize = 60;
 /// A thin singular value decomposition `U·diag(S)·Vᴴ` of a matrix with at least as many rows as columns; the values
 /// descend, and columns of `U` that belong to zero are zero.
 pub struct Svd<T> {
+    /// Left singular vectors, as columns.
     pub u: Matrix<T>,
+    /// Singular values, the largest first.
     pub s: Vec<f64>,
+    /// Right singular vectors, as columns.
     pub v: Matrix<T>,
 }
 

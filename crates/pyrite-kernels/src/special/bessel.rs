@@ -71,6 +71,7 @@ fn deviation(x: f64, tail: &Tail) -> f64 {
     (numerator / denominator - numerator / (denominator + z.powi(7))) * 5.0 / x * (2.0 / (PI * x)).sqrt()
 }
 
+/// Bessel function of the first kind, order zero.
 pub fn j0(x: f64) -> f64 {
     let x = x.abs();
     if x.is_infinite() {
@@ -79,6 +80,7 @@ pub fn j0(x: f64) -> f64 {
     libm::j0(x) - if x > 5.0 { deviation(x, &ORDER_0) * (x - FRAC_PI_4).sin() } else { 0.0 }
 }
 
+/// Bessel function of the first kind, order one.
 pub fn j1(x: f64) -> f64 {
     if x < 0.0 {
         return -j1(-x);
@@ -100,11 +102,13 @@ fn y_special(x: f64) -> Option<f64> {
     }
 }
 
+/// Bessel function of the second kind, order zero.
 pub fn y0(x: f64) -> f64 {
     y_special(x)
         .unwrap_or_else(|| libm::y0(x) + if x > 5.0 { deviation(x, &ORDER_0) * (x - FRAC_PI_4).cos() } else { 0.0 })
 }
 
+/// Bessel function of the second kind, order one.
 pub fn y1(x: f64) -> f64 {
     y_special(x).unwrap_or_else(|| {
         libm::y1(x) + if x > 5.0 { deviation(x, &ORDER_1) * (x - 3.0 * FRAC_PI_4).cos() } else { 0.0 }
@@ -152,11 +156,13 @@ fn i_far(x: f64, order: f64) -> f64 {
     }
 }
 
+/// Exponentially scaled modified Bessel function of the first kind, order zero.
 pub fn i0e(x: f64) -> f64 {
     let x = x.abs();
     if x < FAR { (-x).exp() * i_series(x, 0.0) } else { i_far(x, 0.0) / (2.0 * PI).sqrt() / x.sqrt() }
 }
 
+/// Exponentially scaled modified Bessel function of the first kind, order one.
 pub fn i1e(x: f64) -> f64 {
     let far = x.abs();
     let value =
@@ -164,10 +170,12 @@ pub fn i1e(x: f64) -> f64 {
     value.copysign(x)
 }
 
+/// Modified Bessel function of the first kind, order zero.
 pub fn i0(x: f64) -> f64 {
     if x.abs() < FAR { i_series(x, 0.0) } else { x.abs().exp() * i0e(x) }
 }
 
+/// Modified Bessel function of the first kind, order one.
 pub fn i1(x: f64) -> f64 {
     if x.abs() < FAR { i_series(x, 1.0) } else { x.abs().exp() * i1e(x) }
 }
@@ -232,18 +240,22 @@ fn k_special(x: f64) -> Option<f64> {
     }
 }
 
+/// Modified Bessel function of the second kind, order zero.
 pub fn k0(x: f64) -> f64 {
     k_special(x).unwrap_or_else(|| if x < 1.0 { k0_near(x) } else { (-x).exp() * k_scaled(x, 0.0) })
 }
 
+/// Modified Bessel function of the second kind, order one.
 pub fn k1(x: f64) -> f64 {
     k_special(x).unwrap_or_else(|| if x < 1.0 { k1_near(x) } else { (-x).exp() * k_scaled(x, 1.0) })
 }
 
+/// Exponentially scaled modified Bessel function of the second kind, order zero.
 pub fn k0e(x: f64) -> f64 {
     k_special(x).unwrap_or_else(|| if x < 1.0 { x.exp() * k0_near(x) } else { k_scaled(x, 0.0) })
 }
 
+/// Exponentially scaled modified Bessel function of the second kind, order one.
 pub fn k1e(x: f64) -> f64 {
     k_special(x).unwrap_or_else(|| if x < 1.0 { x.exp() * k1_near(x) } else { k_scaled(x, 1.0) })
 }

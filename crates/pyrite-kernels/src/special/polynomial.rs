@@ -13,7 +13,9 @@ pub struct Width {
 }
 
 impl Width {
+    /// Single precision.
     pub const SINGLE: Self = Self { largest: f32::MAX as f64, hermite: 128.0 };
+    /// Double precision.
     pub const DOUBLE: Self = Self { largest: f64::MAX, hermite: 512.0 };
 
     fn clip(self, value: f64) -> f64 {
@@ -49,9 +51,13 @@ fn recur(n: f64, first: f64, width: Width, next: impl Fn(f64, f64, f64) -> f64) 
 /// A kind of Chebyshev polynomial.
 #[derive(Clone, Copy)]
 pub enum Chebyshev {
+    /// The first kind.
     T,
+    /// The second kind.
     U,
+    /// The third kind.
     V,
+    /// The fourth kind.
     W,
 }
 
