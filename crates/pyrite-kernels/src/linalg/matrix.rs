@@ -26,6 +26,7 @@ pub trait Number:
     /// The real part.
     fn re(self) -> f64;
     /// The conjugate.
+    #[must_use]
     fn conj(self) -> Self;
     /// The absolute value.
     fn modulus(self) -> f64;
