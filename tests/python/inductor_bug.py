@@ -6,4 +6,6 @@ import torch._inductor.config
 
 for bug in os.environ["PYRITE_TEST_BUG"].split(","):
     operator, how = bug.split(":")
-    setattr(torch._inductor.config.cpp, f"inject_{operator}_bug_TESTING_ONLY", how)
+    for target in (torch._inductor.config.cpp, torch._inductor.config.triton):
+        if hasattr(target, name := f"inject_{operator}_bug_TESTING_ONLY"):
+            setattr(target, name, how)

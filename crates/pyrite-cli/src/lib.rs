@@ -43,19 +43,9 @@ use clap::{Parser, Subcommand};
 pub use exit::ExitCode;
 use failure::Failure;
 use pyrite_diag::{Code, Diagnostic};
-use pyrite_reader::{Devices, ReadOptions};
+use pyrite_reader::ReadOptions;
 pub use pyrite_session::Invocation;
-use pyrite_session::{Host, Python, environment, worker};
-
-/// Where a program's tensors are put.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-enum Place {
-    /// On the CPU
-    #[default]
-    Cpu,
-    /// Where the file has them
-    File,
-}
+use pyrite_session::{Host, Place, Python, environment, worker};
 
 /// The release, the commit it was built from, and the target.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("PYRITE_BUILD"), ")");
@@ -73,9 +63,13 @@ struct Cli {
     /// Look for the storages of programs in this folder too, wherever it is
     #[arg(long, global = true, value_name = "FOLDER")]
     storages: Option<PathBuf>,
-    /// Where programs run: on the CPU, or where the file has its tensors, which only torch's backends can do
-    #[arg(long, global = true, value_enum, default_value = "cpu")]
-    device: Place,
+    /// Where torch's backends run programs: `file` for where the file has its tensors, `cpu`, or a device such as `cuda:0`
+    /// for all of them [default: file where this machine has a GPU, else cpu]
+    #[arg(long, global = true, value_name = "DEVICE")]
+    device: Option<Place>,
+    /// How many megabytes of a GPU a program may have
+    #[arg(long, global = true, value_name = "MB", value_parser = clap::value_parser!(u64).range(1..))]
+    gpu_memory_limit: Option<u64>,
     /// Leave a trace: every graph, loop nest and instruction on the way, in a folder below PYRITE_DEBUG_DIR, else
     /// pyrite_debug; `--trace=-output_code` leaves one artifact out [default: PYRITE_COMPILE_DEBUG]
     #[arg(long, global = true, value_name = "ARTIFACTS", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
@@ -151,7 +145,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>, own: Invocation) -> ExitCo
         Err(error) => return Failure::Outside(error).report(),
     };
     let json = words.iter().any(|word| word == "--json");
-    let Cli { python, import, storages, device, trace, command } = match Cli::try_parse_from(words) {
+    let Cli { python, import, storages, device, gpu_memory_limit, trace, command } = match Cli::try_parse_from(words) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and versions are no errors, and are printed where results are.
@@ -163,10 +157,10 @@ pub fn run(words: impl IntoIterator<Item = OsString>, own: Invocation) -> ExitCo
         interrupt::hold();
     }
     let python = python.or_else(|| environment::value("PYRITE_PYTHON").map(PathBuf::from)).or(own.python.clone());
-    let devices = match device {
-        Place::Cpu => Devices::Cpu,
-        Place::File => Devices::AsWritten,
-    };
+    let devices = device.unwrap_or_else(Place::usual).into();
+    if let Some(megabytes) = gpu_memory_limit {
+        pyrite_debug::torch::limit_device_memory(megabytes << 20);
+    }
     let reading = ReadOptions { devices, storages, ..ReadOptions::default() };
     let host = &Host::new(own, Python { imports: import, ..Python::new(python) }, reading);
     let outcome = catch_unwind(AssertUnwindSafe(|| {

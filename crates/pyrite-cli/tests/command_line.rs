@@ -201,7 +201,7 @@ fn with_storage(folder: &Path, name: &str, nbytes: usize) -> String {
 fn store(folder: &Path, name: &str, bytes: &[u8]) {
     std::fs::create_dir_all(folder.join("storages")).unwrap();
     let file = File::create(folder.join("storages").join(name)).unwrap();
-    torch_zip::write_storage(BufWriter::new(file), name, bytes).unwrap();
+    torch_zip::write_storage(BufWriter::new(file), name, bytes, "cpu").unwrap();
 }
 
 #[test]

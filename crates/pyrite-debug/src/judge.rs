@@ -11,7 +11,7 @@ use pyrite_compiler::backends::interpreted;
 use pyrite_compiler::training::{Phase, Results, run_fwd_maybe_bwd};
 use pyrite_compiler::{Options, aot_autograd, find};
 use pyrite_interp::{Mode, in_double};
-use pyrite_ir::{Graph, Node, NodeError, OpError, Value};
+use pyrite_ir::{Device, Graph, Node, NodeError, OpError, Value};
 use pyrite_oracle::{Class, Detail, Signature, Stage, Verdict};
 use pyrite_passes::Table;
 use pyrite_tensor::{Storage, Tensor};
@@ -72,6 +72,11 @@ impl Broken {
         self.signature().class != Class::Error
     }
 
+    /// Whether a kernel faulted on its device.
+    pub fn faulted(&self) -> bool {
+        self.signature().class == Class::Fault
+    }
+
     /// Whether a program that was asked has no answer.
     pub fn cannot_tell(&self) -> bool {
         matches!(&self.error.error, OpError::Outside { kind, .. } if kind == CANNOT_TELL)
@@ -93,6 +98,15 @@ impl Broken {
     }
 }
 
+/// How the kind of an error begins that is a fault of a device.
+pub(crate) const FAULT: &str = "device fault: ";
+
+/// The kind of an error that is the end of a device's memory.
+pub(crate) const OUT_OF_DEVICE_MEMORY: &str = "out of device memory";
+
+/// How signatures say that it is not the host's memory.
+pub(crate) const ON_THE_DEVICE: &str = "on the device";
+
 /// The failure of a compiler outside of Pyrite.
 fn outside(kind: &str, place: Option<&str>, message: &str, stage: &str) -> Signature {
     let stage = match stage {
@@ -108,6 +122,12 @@ fn outside(kind: &str, place: Option<&str>, message: &str, stage: &str) -> Signa
         (None, Some(code)) => Class::Exit(code),
         (None, None) if kind == "hang" => Class::Hang,
         (None, None) if kind == "out of memory" => Class::OutOfMemory,
+        (None, None) if kind == OUT_OF_DEVICE_MEMORY => {
+            return Signature::new(stage, Class::OutOfMemory).raised(ON_THE_DEVICE, None).detailed(detail);
+        }
+        (None, None) if kind.starts_with(FAULT) => {
+            return Signature::new(stage, Class::Fault).raised(&kind[FAULT.len()..], None).detailed(detail);
+        }
         (None, None) => {
             return Signature::new(stage, Class::Error).raised(kind, place).saying(message).detailed(detail);
         }
@@ -150,6 +170,11 @@ pub fn execute_shared(
     tell: &mut dyn FnMut(Stage),
     observe: &mut Observer<'_>,
 ) -> Result<Ran, Broken> {
+    let mut graph = graph;
+    // What Pyrite computes itself it computes on the CPU.
+    if !backend.name.starts_with("torch:") && !backend.name.starts_with("cmd:") && graph.is_elsewhere() {
+        graph.put_on(&Device::Cpu);
+    }
     let constants = graph.constants().clone();
     tell(Stage::Compile);
     let start = Instant::now();
@@ -323,6 +348,10 @@ pub fn judge_backends(
         (_, Err(broken)) if broken.cannot_tell() => Some(Verdict::Invalid(broken.error.to_string())),
         (Ok(_), Err(broken)) => Some(Verdict::Fail(broken.signature())),
         (Err(raised), Err(broken)) if broken.died() && !raised.died() => Some(Verdict::Fail(broken.signature())),
+        // A fault of a device is wrong whoever runs the program.
+        (Err(raised), Err(broken)) if broken.faulted() && raised.faulted() => {
+            Some(Verdict::Fail(of_everybody(broken.signature(), &reference.name)))
+        }
         (Err(raised), _) => Some(Verdict::Invalid(format!("the reference {} fails: {}", reference.name, raised.error))),
         (Ok(_), Ok(_)) => None,
     };
@@ -331,17 +360,32 @@ pub fn judge_backends(
         (None, Ok(expected), Ok(actual)) => settled_freely(&expected.results, &actual.results, reference),
         (None, ..) => return Judged::invalid("nothing was run".to_owned()),
     };
-    let doubt = match &settled.verdict {
-        Verdict::Fail(signature) => second_reference(&backend.name, &reference.name).and_then(|second| {
+    let verdict = match (settled.verdict, second_reference(&backend.name, &reference.name)) {
+        (Verdict::Fail(signature), Some(second)) => {
             let theirs = run(&second, Mode::Eager, None, &mut |_| {}, &mut |_, _| {});
-            doubt_of(signature, &expected, &theirs, &mut |expected, theirs| {
+            let doubt = doubt_of(&signature, &expected, &theirs, &mut |expected, theirs| {
                 settled_freely(expected, theirs, &second).verdict
-            })
-        }),
-        _ => None,
+            });
+            match (doubt, theirs) {
+                (_, Err(broken)) if signature.class == Class::Fault && broken.faulted() => {
+                    Verdict::Fail(of_everybody(signature, &second.name))
+                }
+                (Some(why), _) => Verdict::Invalid(why),
+                (None, _) => Verdict::Fail(signature),
+            }
+        }
+        (verdict, _) => verdict,
     };
-    let verdict = doubt.map_or(settled.verdict, Verdict::Invalid);
     Judged { verdict, actual: Some(actual), report: settled.report }
+}
+
+/// A fault of a program that faults in the reference too: the program or an operator of its own is to blame.
+fn of_everybody(mut signature: Signature, reference: &str) -> Signature {
+    let said = signature.detail.message.get_or_insert_default();
+    said.push_str(&format!(
+        "; it faults in {reference} too, so the program or one of its operators is at fault, not a compiler"
+    ));
+    signature
 }
 
 /// Whether a backend of torch's draws the random numbers that eager draws.
@@ -368,7 +412,13 @@ fn doubt_of(
 ) -> Option<String> {
     let of_value = !matches!(
         signature.class,
-        Class::Error | Class::Signal(_) | Class::Exit(_) | Class::Hang | Class::OutOfMemory | Class::Garbage
+        Class::Error
+            | Class::Signal(_)
+            | Class::Exit(_)
+            | Class::Hang
+            | Class::OutOfMemory
+            | Class::Garbage
+            | Class::Fault
     );
     match (expected, theirs) {
         (_, Err(broken)) if broken.cannot_tell() => Some(broken.error.to_string()),

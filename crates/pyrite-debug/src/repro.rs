@@ -5,6 +5,7 @@
 //! pasted.
 
 use std::cell::RefCell;
+use std::fmt::Write as _;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -41,7 +42,7 @@ pub struct Folder {
     path: PathBuf,
     lasting: Lasting,
     /// The names of storages that were written, with the storage: while it is held, its address is its own.
-    known: RefCell<FxHashMap<usize, (Storage, String)>>,
+    known: RefCell<FxHashMap<(usize, Device), (Storage, String)>>,
     /// The names that a program's file has used: each stands for one storage.
     used: RefCell<FxHashSet<String>>,
 }
@@ -103,7 +104,7 @@ impl Folder {
         let inputs = self.inputs(candidate)?;
         let mut constants: FxHashMap<usize, String> = FxHashMap::default();
         for tensor in candidate.graph.constants().values() {
-            constants.insert(tensor.storage().id(), self.store(tensor.storage())?);
+            constants.insert(tensor.storage().id(), self.store(tensor.storage(), &Device::Cpu)?);
         }
         let stored = |tensor: &Tensor| constants.get(&tensor.storage().id()).cloned().unwrap_or_default();
         let mut metadata = metadata.to_vec();
@@ -116,6 +117,7 @@ impl Folder {
         let claim = claim.map(|claim| Claim {
             seed: candidate.seed,
             draws: crate::torch::draws(&candidate.graph),
+            elsewhere: candidate.graph.is_elsewhere(),
             ..claim.clone()
         });
         let info = ReproInfo { metadata, inputs: Some(inputs), main: claim.and_then(|claim| claim.script()) };
@@ -125,26 +127,30 @@ impl Folder {
         Ok(path)
     }
 
-    /// Writes a storage and returns its name: the hash of its bytes, and a number where another storage of the program has
-    /// the same.
-    fn store(&self, storage: &Storage) -> Result<String, RepoError> {
-        let known = self.known.borrow().get(&storage.id()).map(|(_, name)| name.clone());
+    /// Writes a storage and returns its name: the hash of its bytes, its device where that is not the CPU, and a number where
+    /// another storage of the program has the same. Torch loads a storage to the device that its file names.
+    fn store(&self, storage: &Storage, device: &Device) -> Result<String, RepoError> {
+        let known = self.known.borrow().get(&(storage.id(), device.clone())).map(|(_, name)| name.clone());
         if let Some(name) = known.filter(|name| self.used.borrow_mut().insert(name.clone())) {
             return Ok(name);
         }
         let bytes = storage.to_bytes();
-        let hash = storage_hash(&bytes);
+        let mut hash = storage_hash(&bytes);
+        if *device != Device::Cpu {
+            let place = device.to_string();
+            let _ = write!(hash, "_{}", place.replace(|c: char| !c.is_ascii_alphanumeric(), "_"));
+        }
         let numbered = (2..).map(|number| format!("{hash}_{number}"));
         let mut names = std::iter::once(hash.clone()).chain(numbered);
         let name = names.find(|name| self.used.borrow_mut().insert(name.clone())).unwrap_or(hash);
         let path = self.path.join("storages").join(&name);
         if !path.exists() {
             let mut file = std::io::Cursor::new(Vec::new());
-            torch_zip::write_storage(&mut file, &name, &bytes)
+            torch_zip::write_storage(&mut file, &name, &bytes, &device.to_string())
                 .map_err(|e| RepoError::Io { path: path.clone(), cause: e.to_string() })?;
             self.write_whole(&path, &file.into_inner())?;
         }
-        self.known.borrow_mut().insert(storage.id(), (storage.clone(), name.clone()));
+        self.known.borrow_mut().insert((storage.id(), device.clone()), (storage.clone(), name.clone()));
         Ok(name)
     }
 
@@ -166,10 +172,11 @@ impl Folder {
     /// What `load_args` says.
     fn inputs(&self, candidate: &Candidate) -> Result<InputSpec, RepoError> {
         let mut spec = InputSpec::default();
-        // What the seed gives need not be stored where the file says which seed that is.
+        // What the seed gives need not be stored where the file says which seed that is. Other devices than the CPU draw
+        // other numbers.
         let drawn = match self.lasting {
-            Lasting::Synced => pyrite_reduce::drawn(candidate),
-            Lasting::Scratch => FxHashSet::default(),
+            Lasting::Synced if !candidate.graph.is_elsewhere() => pyrite_reduce::drawn(candidate),
+            Lasting::Synced | Lasting::Scratch => FxHashSet::default(),
         };
         let mut places: FxHashMap<usize, usize> = FxHashMap::default();
         for ((_, node), value) in candidate.graph.placeholders().zip(&candidate.inputs) {
@@ -177,16 +184,17 @@ impl Folder {
             let value = match value {
                 Value::Tensor(tensor) => {
                     let is_drawn = drawn.contains(&tensor.storage().id());
+                    let device = meta.and_then(Value::as_tensor).map(|m| m.device.clone()).unwrap_or_default();
                     let storage = if let Some(place) = places.get(&tensor.storage().id()) {
                         *place
                     } else {
                         let data = if is_drawn { None } else { written_out(tensor) };
                         let is_stored = data.is_none() && !is_drawn;
                         spec.storages.push(StorageSpec {
-                            name: if is_stored { Some(self.store(tensor.storage())?) } else { None },
+                            name: if is_stored { Some(self.store(tensor.storage(), &device)?) } else { None },
                             data,
                             nbytes: (tensor.storage().nbytes() as i64).into(),
-                            device: Device::Cpu,
+                            device,
                             dtype_hint: tensor.dtype(),
                         });
                         places.insert(tensor.storage().id(), spec.storages.len() - 1);

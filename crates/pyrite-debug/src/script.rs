@@ -20,6 +20,9 @@ use pyrite_compare::Accuracy;
 use pyrite_ir::print::{is_dotted, print_settings, quote};
 use pyrite_oracle::{Class, Signature, Stage};
 
+use crate::judge::ON_THE_DEVICE;
+use crate::torch::{device_memory_limit, setting};
+
 /// What a file claims.
 #[derive(Clone, Debug)]
 pub struct Claim<'a> {
@@ -43,6 +46,8 @@ pub struct Claim<'a> {
     pub memory: Option<u64>,
     /// Whether the program draws random numbers.
     pub draws: bool,
+    /// Whether the program is for another device than the CPU.
+    pub elsewhere: bool,
 }
 
 impl Claim<'_> {
@@ -59,6 +64,7 @@ impl Claim<'_> {
             time: Duration::from_mins(5),
             memory: None,
             draws: false,
+            elsewhere: false,
         }
     }
 
@@ -81,12 +87,17 @@ impl Claim<'_> {
             let _ = writeln!(written, "{import}    torch._inductor.config.fallback_random = True");
         }
         text.push_str(&written);
+        if self.elsewhere {
+            let allowed = if setting(self.backend, "tf32") == Some("true") { "True" } else { "False" };
+            text.push_str(&PRECISION.replace("ALLOWED", allowed));
+        }
         text.push_str(&self.run(&compile));
         text.push_str(&match self.signature.map(|signature| signature.class) {
             Some(Class::Signal(signal)) => crash(signal),
             Some(Class::Hang) => self.hang(),
             Some(Class::Exit(code)) => self.exit(code),
             Some(Class::OutOfMemory) => self.memory(),
+            Some(Class::Fault) => self.fault(),
             Some(Class::Error | Class::Garbage) => self.error(),
             Some(class) => self.difference(Some(class)),
             None => self.difference(None),
@@ -105,7 +116,14 @@ impl Claim<'_> {
             return Some(format!("torch.compile(mod, backend={module}.{function})"));
         }
         if let Some(name) = self.base() {
-            return Some(format!("torch.compile(mod, backend={})", quote(name)));
+            let settings = self.backend.strip_prefix("torch:").unwrap_or_default();
+            let mode = setting(settings, "mode").map(|mode| format!(", mode={}", quote(mode))).unwrap_or_default();
+            let dynamic = match setting(settings, "dynamic") {
+                Some("true") => ", dynamic=True",
+                Some("false") => ", dynamic=False",
+                _ => "",
+            };
+            return Some(format!("torch.compile(mod, backend={}{mode}{dynamic})", quote(name)));
         }
         if let Some((module, function)) = self.backend.strip_prefix("python:").and_then(|name| name.split_once(':')) {
             return Some(format!("pyrite.compile(mod, backend={module}.{function})"));
@@ -119,6 +137,7 @@ impl Claim<'_> {
     fn modules(&self) -> Vec<&'static str> {
         match self.signature.map(|signature| signature.class) {
             Some(Class::Hang | Class::Exit(_)) => vec!["subprocess"],
+            Some(Class::OutOfMemory) if self.is_of_device() => Vec::new(),
             Some(Class::OutOfMemory) => vec!["resource"],
             Some(Class::Error | Class::Garbage) | None => vec!["re", "traceback"],
             Some(_) => Vec::new(),
@@ -147,23 +166,43 @@ impl Claim<'_> {
             && (everything
                 || self.signature.is_some_and(|signature| signature.stage == Stage::Backward)
                 || matches!(class, Some(Class::Hang | Class::Exit(_) | Class::OutOfMemory)));
-        let mut text = format!(
+        let calls = self.calls();
+        let mut text = if calls > 1 { KEPT.to_owned() } else { String::new() };
+        let _ = write!(
+            text,
             "
-    def run(compiled):
+    def load():
         torch.manual_seed({seed})
         reader = InputReader(save_dir=os.path.dirname(os.path.abspath(__file__)))
         load_args(reader)
-        mod, args = Repro(), reader.args
+        return reader.args
+
+    def run(compiled):
+        mod, args = Repro(), load()
         call = {compile} if compiled else mod
         torch.manual_seed({seed})
         with torch.set_grad_enabled({grad}):
-            outputs = tree_leaves(call(*args))
 ",
             seed = self.seed,
             grad = if self.forward_only { "False" } else { "True" },
         );
+        if calls > 2 {
+            let _ = writeln!(text, "            for _ in range({}):\n                call(*load())", calls - 2);
+        }
+        text.push_str("            outputs = tree_leaves(call(*args))\n");
+        if calls > 1 {
+            text.push_str("            call(*load())\n            outputs = kept(outputs)\n");
+        }
+        // What a device was given to do goes wrong after the call that gave it.
+        let waits = self.elsewhere && matches!(class, Some(Class::Fault | Class::Hang | Class::OutOfMemory) | None);
+        if waits {
+            text.push_str(WAIT);
+        }
         if backward {
             text.push_str(BACKWARD);
+            if waits {
+                text.push_str(WAIT);
+            }
         }
         let gradients = class.is_some() && self.signature.is_some_and(|signature| signature.stage == Stage::Backward);
         let (inputs, outputs) = match class {
@@ -184,6 +223,17 @@ impl Claim<'_> {
         }
         text.push_str("        return left\n");
         text
+    }
+
+    /// How often the program is called before its results are looked at.
+    fn calls(&self) -> u32 {
+        setting(self.backend, "calls").and_then(|calls| calls.parse().ok()).unwrap_or(1)
+    }
+
+    /// Whether it is a device whose memory is not enough.
+    fn is_of_device(&self) -> bool {
+        let site = self.signature.and_then(|signature| signature.site.as_ref());
+        site.is_some_and(|site| site.kind == ON_THE_DEVICE)
     }
 
     /// The signature without what only ranks candidates, as the line that tells of the bug begins.
@@ -245,7 +295,37 @@ impl Claim<'_> {
         )
     }
 
+    fn fault(&self) -> String {
+        let site = self.signature.and_then(|signature| signature.site.as_ref());
+        let said = tuple(said_of_fault(site.map_or("", |site| site.kind.as_str())));
+        let stage = match self.signature.map(|signature| signature.stage) {
+            Some(Stage::Compile) => "compile",
+            Some(Stage::Backward) => "backward",
+            _ => "forward",
+        };
+        let told = self.told();
+        // After a fault the process cannot even end as others do.
+        format!(
+            "
+    # With CUDA_LAUNCH_BLOCKING=1 in the environment the error comes from the call that launches the kernel.
+    try:
+        run(compiled=True)
+    except BaseException as error:
+        compiling = any(c.__name__ in ('BackendCompilerFailed', 'InductorError') for c in type(error).__mro__)
+        stage = 'compile' if compiling else getattr(run, 'stage', 'forward')
+        line = (str(error).strip() or type(error).__name__).splitlines()[0]
+        found = any(said in str(error) for said in {said}) and stage == '{stage}'
+        print(f'bug: {told}: {{line}}' if found else f'another failure: {{stage}}: {{line}}', flush=True)
+        os._exit(1 if found else 2)
+    print('no bug: no kernel faults')
+"
+        )
+    }
+
     fn memory(&self) -> String {
+        if self.is_of_device() {
+            return self.device_memory();
+        }
         let limit =
             self.memory.map(|bytes| format!("    resource.setrlimit(resource.RLIMIT_DATA, ({bytes}, {bytes}))\n"));
         let told = self.told();
@@ -261,6 +341,29 @@ impl Claim<'_> {
     print('no bug: the memory is enough')
 ",
             limit = limit.unwrap_or_default(),
+        )
+    }
+
+    fn device_memory(&self) -> String {
+        let limit = device_memory_limit().map(|bytes| {
+            format!(
+                "    for index in range(torch.cuda.device_count()):
+        total = torch.cuda.get_device_properties(index).total_memory
+        torch.cuda.set_per_process_memory_fraction(min(1.0, {bytes} / total), index)
+"
+            )
+        });
+        format!(
+            "
+{limit}    try:
+        run(compiled=True)
+    except torch.OutOfMemoryError as error:
+        print(f'bug: {told}: {{str(error).strip().splitlines()[0]}}')
+        sys.exit(1)
+    print('no bug: the memory is enough')
+",
+            limit = limit.unwrap_or_default(),
+            told = self.told(),
         )
     }
 
@@ -345,6 +448,27 @@ impl Claim<'_> {
     }
 }
 
+/// What CUDA's driver says of a fault.
+fn said_of_fault(fault: &str) -> &'static [&'static str] {
+    match fault {
+        "illegal memory access" => {
+            &["an illegal memory access was encountered", "operation not supported on global/shared address space"]
+        }
+        "misaligned address" => &["misaligned address"],
+        "device-side assert" => &["device-side assert triggered"],
+        "launch failure" => &["unspecified launch failure"],
+        "illegal instruction" => &["an illegal instruction was encountered"],
+        "invalid program counter" => &["invalid program counter"],
+        "stack error" => &["hardware stack error"],
+        "launch timeout" => &["the launch timed out and was terminated"],
+        _ => &[],
+    }
+}
+
+fn tuple(texts: &[&str]) -> String {
+    format!("({},)", texts.iter().map(|text| quote(text)).collect::<Vec<_>>().join(", "))
+}
+
 fn crash(signal: i32) -> String {
     let name = signal_name(signal);
     format!(
@@ -377,6 +501,21 @@ pub fn signal_name(signal: i32) -> &'static str {
 
 const TOLERANCES: &str = "{torch.float16: (1e-3, 1e-5), torch.bfloat16: (1.6e-2, 1e-5), torch.float32: (1.3e-6, 1e-5), \
                           torch.complex64: (1.3e-6, 1e-5)}.get(want.dtype, (1e-7, 1e-7))";
+
+const PRECISION: &str = "
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = ALLOWED
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+";
+
+const KEPT: &str = "
+    def kept(value):
+        return [kept(item) for item in value] if isinstance(value, list) else \\
+            value.clone() if isinstance(value, torch.Tensor) else value
+";
+
+const WAIT: &str = "        torch.cuda.synchronize()
+";
 
 const BACKWARD: &str = "        for value in args:
             if isinstance(value, torch.Tensor) and value.requires_grad and not value.is_leaf:

@@ -35,6 +35,7 @@ fn with_numbers(program: &Candidate) -> Option<Candidate> {
                 storage: StorageId::fresh(),
                 requires_grad: meta.requires_grad,
                 is_leaf: meta.is_leaf,
+                device: meta.device.clone(),
                 ..Meta::of(tensor)
             }),
             (Value::Int(size), _) => Value::Int(size.clone()),

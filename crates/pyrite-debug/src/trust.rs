@@ -47,13 +47,15 @@ const BROUGHT_BY_TORCH: [&str; 16] = [
     "relu_runtime_error_TESTING_ONLY",
 ];
 
-/// Settings of Inductor that choose how it compiles and reach nothing outside of it. `limit` and `skip` are Pyrite's.
-const HARMLESS: [&str; 78] = [
+/// Settings of Inductor that choose how it compiles and reach nothing outside of it. `calls`, `dynamic`, `limit`, `mode`,
+/// `skip` and `tf32` are Pyrite's.
+const HARMLESS: [&str; 82] = [
     "aggressive_fusion",
     "allow_buffer_reuse",
     "assume_aligned_inputs",
     "b2b_gemm_pass",
     "batch_fusion",
+    "calls",
     "combo_kernels",
     "comprehensive_padding",
     "constant_and_index_propagation",
@@ -79,6 +81,7 @@ const HARMLESS: [&str; 78] = [
     "delay_realize_cheap_outputs",
     "deterministic",
     "disable_cpp_codegen",
+    "dynamic",
     "efficient_conv_bn_eval_fx_passes",
     "emulate_precision_casts",
     "enable_auto_functionalized_v2",
@@ -108,6 +111,7 @@ const HARMLESS: [&str; 78] = [
     "max_fusion_size",
     "max_pointwise_cat_inputs",
     "memory_planning",
+    "mode",
     "online_softmax",
     "optimize_scatter_upon_const_tensor",
     "pattern_matcher",
@@ -123,6 +127,7 @@ const HARMLESS: [&str; 78] = [
     "skip",
     "split_cat_fx_passes",
     "split_reductions",
+    "tf32",
     "triton.cudagraphs",
     "unroll_reductions_threshold",
     "use_joint_graph_passes",
@@ -161,6 +166,7 @@ fn check_setting(pair: &str) -> Result<(), Untrusted> {
             let word = part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
             word && numbers.split(',').all(|number| number.parse::<u32>().is_ok())
         }
+        "mode" => value.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'),
         _ => matches!(value, "true" | "false" | "null") || value.parse::<f64>().is_ok_and(f64::is_finite),
     };
     if harmless { Ok(()) } else { Err(Untrusted::Value(name.to_owned(), value.to_owned())) }
@@ -178,6 +184,7 @@ mod tests {
             "torch:inductor",
             "torch:eager",
             "torch:inductor?max_fusion_size=1&cpp.simdlen=0",
+            "torch:inductor?mode=reduce-overhead&calls=3&dynamic=true&tf32=true",
             "torch:inductor?limit=lowerings:3&skip=lowerings:1,2&epilogue_fusion=false",
         ] {
             assert_eq!(check_backend(name), Ok(()), "{name}");
@@ -199,6 +206,7 @@ mod tests {
             "torch:inductor?max_fusion_size=[1]",
             "torch:inductor?max_fusion_size=one",
             "torch:inductor?limit=a b:1",
+            "torch:inductor?mode=__import__('os')",
             "torch:inductor?limit=lowerings:x",
             "torch:inductor?post_grad_custom_pre_pass=1",
         ] {

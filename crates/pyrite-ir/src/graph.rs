@@ -12,7 +12,7 @@ use pyrite_sym::SymEnv;
 use pyrite_tensor::{DType, Tensor};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::{Meta, OpRef, Switch, Value};
+use crate::{Device, Meta, OpRef, Switch, Value};
 
 /// A node by its number; numbers are not reused within a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -262,6 +262,68 @@ impl Graph {
         for nested in self.subgraphs.values_mut() {
             nested.map_dtypes(f);
         }
+    }
+
+    /// Puts every tensor on one device: in metadata, in arguments that name a device, and where a tensor is made without
+    /// naming one.
+    pub fn put_on(&mut self, device: &Device) {
+        fn rename(value: &mut Value<NodeId>, device: &Device) {
+            match value {
+                Value::Device(named) if named.to_string() != "meta" => *named = device.clone(),
+                Value::List(items) => items.iter_mut().for_each(|item| rename(item, device)),
+                _ => {}
+            }
+        }
+        for node in self.nodes.iter_mut().flatten() {
+            let values = node.args.iter_mut().chain(node.kwargs.iter_mut().map(|(_, value)| value));
+            values.for_each(|value| rename(value, device));
+            if Switch::of(node).is_some()
+                && let Some(Value::Str(kind)) = node.args.first_mut()
+            {
+                *kind = device.kind().into();
+            }
+            let mut takes_tensors = false;
+            node.each_input(&mut |_| takes_tensors = true);
+            if let (false, Kind::Call(Target::Op(op))) = (takes_tensors, &node.kind) {
+                let named = op.schema.params.iter().position(|param| &*param.name == "device");
+                if let Some(unnamed @ Value::None) = named.and_then(|at| node.args.get_mut(at)) {
+                    *unnamed = Value::Device(device.clone());
+                }
+            }
+            if let Some(meta) = &mut node.meta {
+                *meta = meta.map(&mut |m| Meta { device: device.clone(), ..m.clone() });
+            }
+        }
+        for nested in self.subgraphs.values_mut() {
+            nested.put_on(device);
+        }
+    }
+
+    /// Whether a tensor is somewhere else than on the CPU.
+    pub fn is_elsewhere(&self) -> bool {
+        let elsewhere = |value: &Value<NodeId>| {
+            let mut found = matches!(value, Value::Device(device) if *device != Device::Cpu);
+            if let Value::List(items) = value {
+                found |= items.iter().any(|item| matches!(item, Value::Device(device) if *device != Device::Cpu));
+            }
+            found
+        };
+        let known = |node: &Node| {
+            let mut found = false;
+            if let Some(meta) = &node.meta {
+                meta.each(&mut |meta| found |= meta.device != Device::Cpu);
+            }
+            found || node.args.iter().any(elsewhere)
+        };
+        self.nodes().any(|(_, node)| known(node)) || self.subgraphs.values().any(Self::is_elsewhere)
+    }
+
+    /// The device of a constant, as the nodes that read it have it.
+    pub fn device_of_constant(&self, name: &str) -> Device {
+        let reads = |node: &&Node| matches!(&node.kind, Kind::GetAttr(read) if &**read == name);
+        let mut metas =
+            self.nodes().map(|(_, node)| node).filter(reads).filter_map(|node| node.meta.as_ref()?.as_tensor());
+        metas.next().map(|meta| meta.device.clone()).unwrap_or_default()
     }
 
     /// Takes the constants of another graph for those of the same name.

@@ -31,6 +31,14 @@ impl Device {
             other => Self::Other(other.into()),
         }
     }
+
+    /// The kind of device, without its number: `cuda` for `cuda:0`.
+    pub fn kind(&self) -> &str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Other(name) => name.split_once(':').map_or(name, |(kind, _)| kind),
+        }
+    }
 }
 
 impl fmt::Display for Device {

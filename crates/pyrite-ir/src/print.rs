@@ -147,9 +147,11 @@ pub fn print_repro(graph: &Graph, info: &ReproInfo, options: &PrintOptions<'_>) 
     text
 }
 
-/// Settings of Inductor, as the name of a backend carries them. Those that only Pyrite's bisector knows are left out.
+/// Settings of Inductor, as the name of a backend carries them. Those that are not Inductor's are left out.
 pub fn print_settings(text: &mut String, settings: &str) {
-    let known = |name: &str| is_dotted(name) && !["limit", "skip", "steps", "code"].contains(&name);
+    let known = |name: &str| {
+        is_dotted(name) && !["limit", "skip", "steps", "code", "mode", "dynamic", "calls", "tf32"].contains(&name)
+    };
     let mut imported = false;
     for (name, value) in settings.split('&').filter_map(|pair| pair.split_once('=')).filter(|(name, _)| known(name)) {
         if !std::mem::replace(&mut imported, true) {
@@ -327,7 +329,12 @@ fn print_load_args(text: &mut String, inputs: &InputSpec) {
 
 fn print_storage(text: &mut String, index: usize, storage: &StorageSpec) {
     if let Some(data) = &storage.data {
-        let _ = writeln!(text, "    buf{index} = {}.untyped_storage()", literal(data));
+        let mut data = literal(data);
+        if storage.device != Device::Cpu {
+            data.truncate(data.len() - 1);
+            let _ = write!(data, ", device={})", quote(&storage.device.to_string()));
+        }
+        let _ = writeln!(text, "    buf{index} = {data}.untyped_storage()");
         return;
     }
     let name = storage.name.as_ref().map_or_else(|| "None".to_owned(), |n| quote(n));
@@ -380,7 +387,11 @@ impl Printer<'_> {
                 let _ = writeln!(self.text, "        self.{attribute} = {class}()");
             }
             for (constant, tensor) in graph.constants() {
-                let (name, value) = (quote(constant), self.constant(tensor));
+                let (name, mut value) = (quote(constant), self.constant(tensor));
+                let device = graph.device_of_constant(constant);
+                if device != Device::Cpu {
+                    let _ = write!(value, ".to({})", quote(&device.to_string()));
+                }
                 let _ = if graph.parameters.contains(constant) {
                     writeln!(self.text, "        self.register_parameter({name}, torch.nn.Parameter({value}))")
                 } else {

@@ -38,6 +38,8 @@ pub enum Class {
     Hang,
     /// The memory limit was reached.
     OutOfMemory,
+    /// A kernel faulted on its device; the site says how. Nothing runs in the process after that.
+    Fault,
     /// The answer was none.
     Garbage,
     /// The results are nested otherwise or of other kinds.
@@ -255,6 +257,7 @@ impl fmt::Display for Signature {
             Class::Exit(code) => write!(f, "exit code {code} without an answer")?,
             Class::Hang => f.write_str("hang")?,
             Class::OutOfMemory => f.write_str("out of memory")?,
+            Class::Fault => f.write_str("device fault:")?,
             Class::Garbage => f.write_str("no readable answer")?,
             Class::Structure => f.write_str("structure differs")?,
             Class::Shape => f.write_str("shape differs")?,

@@ -115,7 +115,11 @@ impl<'a> Forward<'a> {
 
     /// Adds a constant and the node that reads it.
     pub fn add_constant(&mut self, name: &str, tensor: Tensor, want: Option<&str>) -> V {
-        let meta = Meta::of(&tensor);
+        let within =
+            |member: &str| name.strip_prefix(member).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'));
+        let member = self.devices.keys().filter(|member| within(member)).max_by_key(|member| member.len());
+        let device = member.and_then(|member| self.devices.get(member)).cloned().unwrap_or_default();
+        let meta = Meta { device, ..Meta::of(&tensor) };
         if self.constants.insert(name.to_owned()) {
             self.builder.add_constant(name, tensor);
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_ir::graph::Span;
 use pyrite_ir::inputs::{InputSpec, InputValue};
-use pyrite_ir::{Builder, Graph, Kind, Meta, Node, NodeId, Target, Value};
+use pyrite_ir::{Builder, Device, Graph, Kind, Meta, Node, NodeId, Target, Value};
 use pyrite_tensor::tensor::MAX_BYTES;
 use ruff_python_ast::{Expr, ParameterWithDefault, Stmt, StmtClassDef, StmtFunctionDef};
 use ruff_text_size::{Ranged, TextRange};
@@ -53,6 +53,8 @@ pub(crate) struct Forward<'a> {
     pub locals: FxHashMap<&'a str, Local>,
     /// What `self.name` stands for.
     pub members: FxHashMap<&'a str, Member<'a>>,
+    /// Where members are put that say so, by their attribute.
+    pub devices: FxHashMap<String, Device>,
     /// What called names resolve to.
     pub callees: FxHashMap<String, Rc<Callee>>,
     /// Names that nodes have or that the text assigns.
@@ -141,6 +143,7 @@ impl<'a> Forward<'a> {
             builder: Builder::new(),
             locals: FxHashMap::default(),
             members: FxHashMap::default(),
+            devices: FxHashMap::default(),
             callees: FxHashMap::default(),
             reserved: FxHashSet::default(),
             nodes: FxHashSet::default(),

@@ -80,6 +80,7 @@ impl<'a> Forward<'a> {
         if graph.parameters().any(|parameter| &**parameter == name) {
             self.builder.add_parameter(&attribute);
         }
+        self.devices.insert(attribute.clone(), graph.device_of_constant(name));
         Ok(self.add_constant(&attribute, tensor.clone(), None))
     }
 

@@ -35,7 +35,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use pyrite_diag::{Diagnostic, Diagnostics, Location};
-use pyrite_ir::{Graph, InputSpec, Registry, StorageSearch};
+use pyrite_ir::{Device, Graph, InputSpec, Registry, StorageSearch};
 
 pub use calls::{Body, Calls, IndexPart, Mark, Refused, write_calls};
 pub use problems::codes;
@@ -51,13 +51,15 @@ pub enum Foreign {
 }
 
 /// Where the tensors of a program are put.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Devices {
     /// Where the text has them.
     #[default]
     AsWritten,
     /// On the CPU, with a note where the text has them elsewhere.
     Cpu,
+    /// All on this device.
+    On(Device),
 }
 
 /// How to read.

@@ -88,6 +88,49 @@ pub(crate) fn is_dtype_name(path: &str) -> bool {
     })
 }
 
+/// A device as an expression: its name, or a call that makes one.
+pub(crate) fn device_of(expr: &Expr) -> Option<Device> {
+    if let Some(name) = text(expr) {
+        return Some(Device::from_name(name));
+    }
+    let Expr::Call(call) = expr else { return None };
+    let value = |expr: &Expr| match expr {
+        Expr::NumberLiteral(number) => self::number(number).unwrap_or(Value::None),
+        other => text(other).map_or(Value::None, Value::from),
+    };
+    let args: Vec<_> = call.arguments.args.iter().map(value).collect();
+    let named = call.arguments.keywords.iter();
+    let kwargs: Vec<_> = named.filter_map(|k| Some((k.arg.as_ref()?.to_string(), value(&k.value)))).collect();
+    device(&args, &kwargs)
+}
+
+/// Where an expression that makes a tensor or a module puts it, if it says so: `torch.ones(3, device='cuda')`,
+/// `Linear(2, 3).cuda()`, `Parameter(x.to('cuda:1'))`.
+pub(crate) fn put_where(expr: &Expr) -> Option<Device> {
+    let Expr::Call(call) = expr else { return None };
+    let first = call.arguments.args.first();
+    if let Expr::Attribute(method) = call.func.as_ref()
+        && matches!(method.value.as_ref(), Expr::Call(_))
+    {
+        let own = match method.attr.as_str() {
+            "cpu" => Some(Device::Cpu),
+            "cuda" => match first {
+                None => Some(Device::from_name("cuda:0")),
+                Some(Expr::NumberLiteral(index)) => match self::number(index) {
+                    Some(Value::Int(index)) => Some(Device::from_name(&format!("cuda:{index}"))),
+                    _ => None,
+                },
+                Some(named) => device_of(named),
+            },
+            "to" => first.and_then(device_of),
+            _ => None,
+        };
+        return own.or_else(|| put_where(&method.value));
+    }
+    let named = call.arguments.keywords.iter().find(|k| k.arg.as_ref().is_some_and(|name| name.as_str() == "device"));
+    named.and_then(|keyword| device_of(&keyword.value)).or_else(|| first.and_then(put_where))
+}
+
 /// `device(type='cuda', index=0)`, `torch.device('cuda:0')`, `torch.device('cuda', 0)`.
 pub(crate) fn device(args: &[Value<NodeId>], kwargs: &[(String, Value<NodeId>)]) -> Option<Device> {
     let named = |name: &str| kwargs.iter().find(|(key, _)| key == name).map(|(_, value)| value);

@@ -187,7 +187,8 @@ impl<'a> LoadArgs<'a> {
             );
         };
         let (nbytes, dtype_hint) = (SymInt::from(data.storage().nbytes() as i64), data.dtype());
-        Ok(StorageSpec { name: None, data: Some(data), nbytes, device: Device::Cpu, dtype_hint })
+        let device = keyword(call, "device").map(|device| self.device(device)).transpose()?.unwrap_or_default();
+        Ok(StorageSpec { name: None, data: Some(data), nbytes, device, dtype_hint })
     }
 
     fn argument(&mut self, method: &str, call: &'a ExprCall, stmt: &Stmt) -> Res<()> {
@@ -337,24 +338,7 @@ impl<'a> LoadArgs<'a> {
     }
 
     fn device(&self, expr: &Expr) -> Res<Device> {
-        if let Some(name) = literal::text(expr) {
-            return Ok(self.context.place(Device::from_name(name), expr));
-        }
-        let Expr::Call(call) = expr else {
-            return self.fail(expr, "this is no device", "write `device(type='cpu')`");
-        };
-        let value = |expr: &Expr| match expr {
-            Expr::NumberLiteral(number) => literal::number(number).unwrap_or(Value::None),
-            other => literal::text(other).map_or(Value::None, Value::from),
-        };
-        let args: Vec<_> = call.arguments.args.iter().map(value).collect();
-        let kwargs: Vec<_> = call
-            .arguments
-            .keywords
-            .iter()
-            .filter_map(|k| Some((k.arg.as_ref()?.to_string(), value(&k.value))))
-            .collect();
-        match literal::device(&args, &kwargs) {
+        match literal::device_of(expr) {
             Some(device) => Ok(self.context.place(device, expr)),
             None => self.fail(expr, "this is no device", "write `device(type='cpu')`"),
         }

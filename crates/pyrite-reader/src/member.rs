@@ -102,6 +102,10 @@ fn add<'a>(forward: &mut Forward<'a>, class: &'a StmtClassDef, name: &'a str, va
         }
         _ => Member::Constant(value),
     };
+    if let Some(device) = literal::put_where(value) {
+        let device = forward.cx.place(device, value);
+        forward.devices.insert(mangle(name), device);
+    }
     forward.members.insert(name, member);
 }
 

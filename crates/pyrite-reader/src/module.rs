@@ -8,6 +8,7 @@ use pyrite_ir::{Device, InputSpec, Registry, StorageSearch};
 use pyrite_sym::SymEnv;
 use ruff_python_ast::{Expr, Stmt, StmtClassDef, StmtFunctionDef};
 use ruff_python_parser::parse_module;
+use ruff_text_size::Ranged;
 use rustc_hash::FxHashMap;
 
 use crate::annotation::Symbols;
@@ -44,13 +45,14 @@ pub(crate) struct Context<'a> {
 impl Context<'_> {
     /// Where something that the text has on a device is put.
     pub fn place(&self, device: Device, at: &impl ruff_text_size::Ranged) -> Device {
-        if self.options.devices == Devices::AsWritten || device == Device::Cpu || device.to_string() == "meta" {
+        if self.options.devices != Devices::Cpu || device == Device::Cpu || device.to_string() == "meta" {
             return device;
         }
         if !self.moved.replace(true) {
             let message = format!("the program is for `{device}`; it runs on the CPU");
             let note = Diagnostic::new(Severity::Note, codes::DEVICE, message).at(self.source.at(at));
-            self.problems.push(note.hint("--device file keeps the devices that the file names, for torch's backends"));
+            self.problems
+                .push(note.hint("--device file keeps the devices that the file names, where this machine has them"));
         }
         Device::Cpu
     }
@@ -161,6 +163,11 @@ fn read_top<'a>(
         };
         forward::read_function(&context, function, &Inputs::Spec(inputs.as_ref()))?
     };
+    let (mut graph, mut inputs) = (graph, inputs);
+    if let Devices::On(device) = &context.options.devices {
+        graph.put_on(device);
+        inputs.iter_mut().flat_map(|spec| &mut spec.storages).for_each(|storage| storage.device = device.clone());
+    }
     let storages = context.storages;
     Ok(ReadOutcome { graph, inputs, metadata, storages, notes: Vec::new() })
 }
@@ -285,7 +292,16 @@ fn run_settings(context: &Context<'_>, body: &[Stmt], found: &mut Vec<Entry>) {
                     && literal::path(&call.func).is_some_and(|p| p == "run_repro")
                 {
                     let named = call.arguments.keywords.iter().filter_map(|k| Some((k.arg.as_ref()?, &k.value)));
-                    found.extend(named.map(|(name, value)| entry(context, name.to_string(), value, Origin::RunRepro)));
+                    let mut said: Vec<Entry> =
+                        named.map(|(name, value)| entry(context, name.to_string(), value, Origin::RunRepro)).collect();
+                    // After dynamo a backend is named. Until torch 2.12 a dump from after AOTAutograd says no more.
+                    let says = |key: &str| said.iter().any(|entry| entry.key == key);
+                    if says("tracing_mode") && !says("backend") && !says("is_inference") {
+                        let line = context.source.span(stmt.range().start().to_usize()).line;
+                        let (key, value) = ("is_inference".to_owned(), "False".to_owned());
+                        said.push(Entry { key, value, line, origin: Origin::RunRepro });
+                    }
+                    found.extend(said);
                 }
             }
             _ => {}

@@ -133,16 +133,19 @@ impl Parts {
         // Where a program has gradients, those of its parts are wanted too.
         let differentiates =
             graph.placeholders().any(|(_, node)| matches!(&node.meta, Some(Value::Tensor(meta)) if meta.requires_grad));
-        let input = |builder: &mut Builder, name: &str, tensor: &Tensor| {
+        // What stands for a node is where the node's value is.
+        let input = |builder: &mut Builder, node: &Node, tensor: &Tensor| {
             let requires_grad = differentiates && (tensor.dtype().is_float() || tensor.dtype().is_complex());
-            let meta = Meta { storage: StorageId::fresh(), requires_grad, ..Meta::of(tensor) };
-            builder.placeholder(name, Some(Value::Tensor(meta)))
+            let known = node.meta.as_ref().and_then(Value::as_tensor);
+            let device = known.map(|meta| meta.device.clone()).unwrap_or_default();
+            let meta = Meta { storage: StorageId::fresh(), requires_grad, device, ..Meta::of(tensor) };
+            builder.placeholder(&node.name, Some(Value::Tensor(meta)))
         };
         // Inputs come first, so those that stand for nodes are made before any call.
         for (id, node) in graph.nodes() {
             if needed[id.0 as usize] {
                 if let Some(tensor) = self.fed.get(&id) {
-                    copies.insert(id, input(&mut builder, &node.name, tensor));
+                    copies.insert(id, input(&mut builder, node, tensor));
                     inputs.push(Value::Tensor(tensor.clone()));
                     continue;
                 }
@@ -150,7 +153,7 @@ impl Parts {
                 node.each_input(&mut |used| uses.push(used));
                 for used in uses {
                     if let (Some(tensor), false) = (self.cut.get(&(id, used)), edges.contains_key(&(id, used))) {
-                        edges.insert((id, used), input(&mut builder, &graph.node(used).name, tensor));
+                        edges.insert((id, used), input(&mut builder, graph.node(used), tensor));
                         inputs.push(Value::Tensor(tensor.clone()));
                     }
                 }

@@ -82,6 +82,9 @@ impl Host {
     /// The arguments that this program is started with as a worker, and those that tell the worker where torch is.
     pub(crate) fn worker_arguments(&self) -> Vec<OsString> {
         let mut arguments = self.invocation.arguments.clone();
+        if let Some(bytes) = pyrite_debug::torch::device_memory_limit() {
+            arguments.extend(["--gpu-memory-limit".into(), (bytes >> 20).to_string().into()]);
+        }
         arguments.extend(["--python".into(), self.python.interpreter.clone().into_os_string()]);
         for module in &self.python.imports {
             arguments.extend(["--import".into(), module.into()]);

@@ -469,6 +469,7 @@ fn kind_of(class: Class) -> String {
         Class::Signal(number) => format!("a crash, {}", signal_name(number)),
         Class::Exit(_) | Class::Garbage => "a crash".to_owned(),
         Class::OutOfMemory => "out of memory".to_owned(),
+        Class::Fault => "a fault of a kernel on its device".to_owned(),
         _ => "wrong results".to_owned(),
     }
 }

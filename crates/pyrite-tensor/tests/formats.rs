@@ -58,7 +58,7 @@ fn a_storage_of_pytorch_is_read() {
 fn our_storage_has_the_pickle_that_pytorch_writes() {
     let bytes: Vec<u8> = (0..6u8).flat_map(|i| f32::from(i).to_le_bytes()).collect();
     let mut ours = Cursor::new(Vec::new());
-    write_storage(&mut ours, "storage", &bytes).unwrap();
+    write_storage(&mut ours, "storage", &bytes, "cpu").unwrap();
     let entry = |bytes: Vec<u8>, name: &str| {
         let mut zip = zip::ZipArchive::new(Cursor::new(bytes)).unwrap();
         let mut content = Vec::new();
@@ -148,7 +148,7 @@ fn entries_that_lie_about_their_place_are_refused() {
 fn a_storage_of_another_size_is_refused() {
     // The pickle of a storage of 24 bytes beside 20 bytes.
     let mut right = Cursor::new(Vec::new());
-    write_storage(&mut right, "x", &[0; 24]).unwrap();
+    write_storage(&mut right, "x", &[0; 24], "cpu").unwrap();
     let mut zip = zip::ZipArchive::new(right).unwrap();
     let mut pickle = Vec::new();
     std::io::copy(&mut zip.by_name("x/data.pkl").unwrap(), &mut pickle).unwrap();
@@ -223,7 +223,7 @@ fn npz_stores_bfloat16_as_f32_and_numbers_what_has_no_name() {
 fn writing_twice_gives_the_same_bytes() {
     let write = || {
         let mut file = Cursor::new(Vec::new());
-        write_storage(&mut file, &storage_hash(b"abc"), b"abc").unwrap();
+        write_storage(&mut file, &storage_hash(b"abc"), b"abc", "cpu").unwrap();
         file.into_inner()
     };
     assert_eq!(write(), write());
@@ -299,7 +299,7 @@ proptest! {
     #[test]
     fn a_storage_comes_back(bytes in prop::collection::vec(any::<u8>(), 0..70_000)) {
         let mut file = Cursor::new(Vec::new());
-        write_storage(&mut file, &storage_hash(&bytes), &bytes).unwrap();
+        write_storage(&mut file, &storage_hash(&bytes), &bytes, "cpu").unwrap();
         prop_assert_eq!(read_storage(file).unwrap().to_bytes(), bytes);
     }
 

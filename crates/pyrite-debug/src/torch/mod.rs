@@ -10,7 +10,7 @@
 
 mod settings;
 
-pub(crate) use settings::base;
+pub(crate) use settings::{base, setting};
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -29,6 +29,7 @@ use pyrite_tensor::{Storage, Tensor};
 use serde_json::{Value as Json, json};
 
 use crate::commanded::{CANNOT_TELL, WORKER_FAILED};
+use crate::judge::{FAULT, OUT_OF_DEVICE_MEMORY};
 use crate::process::{Heard, Process};
 use crate::protocol::Decoder;
 use crate::repro::Folder;
@@ -52,6 +53,19 @@ pub(crate) fn limited(usual: Duration) -> Duration {
         0 => usual,
         limit => Duration::from_millis(limit),
     }
+}
+
+/// How many bytes of a device a program may have; zero where nobody said so.
+static DEVICE_MEMORY: AtomicU64 = AtomicU64::new(0);
+
+/// Limits what the programs of this process may have of a device's memory.
+pub fn limit_device_memory(bytes: u64) {
+    DEVICE_MEMORY.store(bytes, Ordering::Relaxed);
+}
+
+/// The limit of a device's memory, where there is one.
+pub fn device_memory_limit() -> Option<u64> {
+    Some(DEVICE_MEMORY.load(Ordering::Relaxed)).filter(|bytes| *bytes > 0)
 }
 
 /// Where torch is.
@@ -247,6 +261,7 @@ impl Executable for Program {
             "seed": self.options.seed,
             "forward_only": self.options.direction == Direction::Forward,
             "time_limit": self.time_limit().as_secs_f64(),
+            "device_memory": device_memory_limit(),
         });
         // Others than the system kill too: what it kills for its memory is killed again.
         let answer = match self.ask(&request)? {
@@ -268,12 +283,21 @@ impl Executable for Program {
             };
             return Err(failed(&kind, None, &format!("torch ended by {kind}"), &stage));
         }
+        if let Some(fault) = answer["fault"].as_str() {
+            let stage = if answer["compiling"] == true { "compile" } else { stage.as_str() };
+            return Err(failed(&format!("{FAULT}{fault}"), None, &told_of_fault(fault, &answer), stage));
+        }
         if let Some(error) = answer["error"].as_object() {
             let text = |name: &str| error.get(name).and_then(Json::as_str);
             let compiling = error.get("compiling").and_then(Json::as_bool).unwrap_or(false);
             let stage = if compiling { "compile" } else { stage.as_str() };
-            if error.get("memory").and_then(Json::as_bool).unwrap_or(false) {
-                return Err(failed("out of memory", None, text("message").unwrap_or(""), stage));
+            let memory = match text("memory") {
+                Some("device") => Some(OUT_OF_DEVICE_MEMORY),
+                Some(_) => Some("out of memory"),
+                None => None,
+            };
+            if let Some(kind) = memory {
+                return Err(failed(kind, None, text("message").unwrap_or(""), stage));
             }
             return Err(failed(
                 text("kind").unwrap_or("Exception"),
@@ -291,6 +315,22 @@ impl Executable for Program {
     fn graphs(&self) -> Vec<(String, Graph)> {
         vec![("forward".to_owned(), self.graph.clone())]
     }
+}
+
+/// A fault in a line: which kernel, and what it had asserted.
+fn told_of_fault(fault: &str, answer: &Json) -> String {
+    let mut text = fault.to_owned();
+    match answer["kernel"].as_str() {
+        Some(kernel) => text += &format!(" in {kernel}"),
+        None if answer["late"] == true => {
+            text += "; with launches that wait for their kernels it does not come, so the kernel is not known";
+        }
+        None => {}
+    }
+    if let Some(assertion) = answer["assertion"].as_str() {
+        text += &format!(": `{assertion}` does not hold");
+    }
+    text
 }
 
 /// Whether a program draws random numbers.

@@ -2,10 +2,24 @@
 //!
 //! After the question mark come pairs of a name and a value. `limit=SUBSYSTEM:N` lets the first N steps of a part of the
 //! compiler be taken, as its own bisector numbers them, `skip=SUBSYSTEM:I,J` leaves single ones out, `steps=FILE` has the
-//! steps written there, and `code=FILE` the code that was generated. Every other name is a setting of Inductor's, with
-//! its value in JSON or as a plain word.
+//! steps written there, and `code=FILE` the code that was generated. What is around the program can be set too:
+//! `mode=MODE` and `dynamic=true` as torch.compile takes them, `calls=N` calls it N times and looks at what the last call
+//! but one returned, `tf32=true` lets matrix multiplications and convolutions round their operands to ten bits, which they
+//! do not otherwise. Every other name is a setting of Inductor's, with its value in JSON or as a plain word.
 
 use serde_json::{Map, Value as Json, json};
+
+/// Settings of what is around a program.
+const AROUND: [&str; 4] = ["calls", "dynamic", "mode", "tf32"];
+
+/// The value of a setting, if the name of a backend has it.
+pub fn setting<'a>(backend: &'a str, wanted: &str) -> Option<&'a str> {
+    let (_, pairs) = backend.split_once('?')?;
+    pairs.split('&').find_map(|pair| match pair.split_once('=').unwrap_or((pair, "true")) {
+        (name, value) if name == wanted => Some(value),
+        _ => None,
+    })
+}
 
 /// The name without settings.
 pub fn base(backend: &str) -> &str {
@@ -15,7 +29,7 @@ pub fn base(backend: &str) -> &str {
 /// The settings, as the Python process takes them.
 pub fn settings(backend: &str) -> Json {
     let Some((_, pairs)) = backend.split_once('?') else { return Json::Null };
-    let (mut config, mut all) = (Map::new(), Map::new());
+    let (mut config, mut all, mut around) = (Map::new(), Map::new(), Map::new());
     for pair in pairs.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, "true"));
         match name {
@@ -29,10 +43,12 @@ pub fn settings(backend: &str) -> Json {
                 all.insert(name.to_owned(), json!(value));
             }
             _ => {
-                config.insert(name.to_owned(), serde_json::from_str(value).unwrap_or_else(|_| json!(value)));
+                let place = if AROUND.contains(&name) { &mut around } else { &mut config };
+                place.insert(name.to_owned(), serde_json::from_str(value).unwrap_or_else(|_| json!(value)));
             }
         }
     }
+    all.insert("around".to_owned(), Json::Object(around));
     all.insert("config".to_owned(), Json::Object(config));
     Json::Object(all)
 }
@@ -43,10 +59,12 @@ mod tests {
 
     #[test]
     fn settings_are_read_off_the_name() {
-        let name = "inductor?max_fusion_size=1&cpp.simdlen=0&mode=max&limit=lowerings:12&skip=lowerings:3,7&steps=/a/b";
+        let name = "inductor?max_fusion_size=1&cpp.simdlen=0&mode=max&calls=3&limit=lowerings:12&skip=lowerings:3,7&steps=/a/b";
         assert_eq!(base(name), "inductor");
         let settings = settings(name);
-        assert_eq!(settings["config"], json!({"max_fusion_size": 1, "cpp.simdlen": 0, "mode": "max"}));
+        assert_eq!(settings["config"], json!({"max_fusion_size": 1, "cpp.simdlen": 0}));
+        assert_eq!(settings["around"], json!({"mode": "max", "calls": 3}));
+        assert_eq!((setting(name, "mode"), setting(name, "tf32")), (Some("max"), None));
         assert_eq!(
             (&settings["subsystem"], &settings["limit"], &settings["skip"], &settings["steps"]),
             (&json!("lowerings"), &json!([12]), &json!([3, 7]), &json!("/a/b"))

@@ -6,11 +6,15 @@ left out, and a time limit. The answer is a line too:
 
 - `{"ok": true}`: the results lie in the folder's file `results`;
 - `{"error": ...}`: what the program raised, `{"died": ...}`: how its process ended without an answer;
+- `{"fault": ...}`: what the driver says of a kernel that faulted, and which kernel it was;
 - `{"unknown": ..., "known": ...}`: torch has no backend of that name;
 - `{"worker": ...}`: something failed that is no part of the program. It says nothing about the backend.
 
 This process imports torch and nothing else, runs no operator, starts no thread and does not touch CUDA, so that programs run in forks of
 it; the modules of a request are imported in its fork. Where this process is not that clean, every program gets a fresh interpreter.
+
+A kernel that faults is noticed by a later call, and nothing runs in its process after that. So a program that faults is run once more in
+another process, with launches that wait for their kernels: there the call that raises is the one that launched it.
 """
 
 import os
@@ -23,7 +27,10 @@ def threads():
 BEFORE_TORCH = threads()
 # Asking the driver how many devices there are would initialise CUDA here and spoil it for forks; NVML does not.
 os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
+# Importing Inductor would start processes that compile, and a thread that listens to them; forks could not use them.
+os.environ["TORCH_WARM_POOL"] = "0"
 
+import ctypes
 import importlib
 import json
 import re
@@ -31,15 +38,18 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 
 import torch
-
-WITH_TORCH = threads()
-
 import torch._dynamo
 import torch._dynamo.debug_utils
+
+if "inductor" in sys.argv[1:]:
+    import torch._inductor.compile_fx
+
+WITH_TORCH = threads()
 
 # How long an interpreter may take until its program starts.
 START = 120
@@ -58,6 +68,64 @@ DTYPES = {
     torch.uint8: "u8",
     torch.bool: "b8",
 }
+
+
+# What the driver says of kernels that fault, and which fault that is: nothing runs in the process after that. An address far outside of
+# all memory may lie where addresses of another kind begin.
+FAULTS = {
+    "an illegal memory access was encountered": "illegal memory access",
+    "operation not supported on global/shared address space": "illegal memory access",
+    "misaligned address": "misaligned address",
+    "device-side assert triggered": "device-side assert",
+    "unspecified launch failure": "launch failure",
+    "an illegal instruction was encountered": "illegal instruction",
+    "invalid program counter": "invalid program counter",
+    "hardware stack error": "stack error",
+    "the launch timed out and was terminated": "launch timeout",
+}
+
+# What it says where the machine is at fault: no program could run.
+MACHINE = (
+    "driver version is insufficient",
+    "forward compatibility was attempted on non supported HW",
+    "no kernel image is available for execution on the device",
+    "the provided PTX was compiled with an unsupported toolchain",
+    "no CUDA-capable device is detected",
+    "CUDA-capable device(s) is/are busy or unavailable",
+    "uncorrectable ECC error encountered",
+    "system not yet initialized",
+    "system has unsupported display driver / cuda driver combination",
+    "Found no NVIDIA driver on your system",
+    "The NVIDIA driver on your system is too old",
+    "CUDA driver initialization failed",
+    "Torch not compiled with CUDA enabled",
+    "invalid device ordinal",
+)
+
+# What it says in forks of a process that has used it.
+FORKED_TOO_LATE = ("Cannot re-initialize CUDA in forked subprocess", "CUDA error: initialization error")
+
+
+def driver_is_initialised():
+    """Whether CUDA's driver was initialised in this process, asked of the driver itself; a fork cannot use it then."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+    except OSError:
+        return False
+    not_initialised = 3
+    return driver.cuDeviceGetCount(ctypes.byref(ctypes.c_int())) != not_initialised
+
+
+def wait_for_device():
+    """Lets what was launched end, so that what goes wrong there is noticed here."""
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+
+
+def limit_device_memory(nbytes):
+    for index in range(torch.cuda.device_count()):
+        total = torch.cuda.get_device_properties(index).total_memory
+        torch.cuda.set_per_process_memory_fraction(min(1.0, nbytes / total), index)
 
 
 class SeparateStorages(torch._dynamo.debug_utils.InputReader):
@@ -135,6 +203,41 @@ class Encoder:
             offset += len(raw)
         with open(path, "wb") as file:
             file.write(json.dumps({**answer, "storages": table}).encode() + b"\n" + b"".join(parts))
+
+
+def copied(inputs):
+    """The same inputs in memory of their own."""
+    storages = {}
+
+    def copy(value):
+        if not isinstance(value, torch.Tensor):
+            return value
+        storage = value.untyped_storage()
+        own = storages.setdefault(storage._cdata, storage.clone())
+        fresh = torch.empty(0, dtype=value.dtype, device=value.device).set_(own, value.storage_offset(), value.shape, value.stride())
+        return fresh.requires_grad_(value.requires_grad)
+
+    return [copy(value) for value in inputs]
+
+
+def kept(value):
+    """What a call returned, looked at after another call."""
+    if isinstance(value, torch.Tensor):
+        return value.clone()
+    if isinstance(value, dict):
+        return {key: kept(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [kept(item) for item in value]
+    return value
+
+
+def forbid_rounded_operands(allowed):
+    """Has matrix multiplications and convolutions of a GPU compute in the precision of their operands: torch lets cuDNN round
+    those of convolutions to ten bits otherwise, and sums of halves be kept in halves."""
+    torch.backends.cudnn.allow_tf32 = allowed
+    torch.backends.cuda.matmul.allow_tf32 = allowed
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
 
 
 def loss_of(value):
@@ -219,9 +322,14 @@ class Program:
 
     def __init__(self, request):
         self.request, folder = request, request["folder"]
+        if request.get("device_memory") and torch.cuda.is_available():
+            limit_device_memory(request["device_memory"])
         for module in request["imports"]:
             importlib.import_module(module)
-        self.settings = request.get("settings") or {"config": {}}
+        self.settings = request.get("settings") or {"config": {}, "around": {}}
+        around = self.settings["around"]
+        self.calls = around.get("calls", 1)
+        forbid_rounded_operands(around.get("tf32", False))
         self.kept = apply_settings(self.settings) if request.get("settings") else {}
         if request["fallback_random"]:
             importlib.import_module("torch._inductor.config").fallback_random = True
@@ -242,20 +350,30 @@ class Program:
         backend, options = request["backend"], request.get("options") or None
         if ":" in backend:
             backend = function_of(backend)
-        self.called = self.module if backend == "eager" else torch.compile(self.module, backend=backend, options=options)
+        mode, dynamic = around.get("mode"), around.get("dynamic")
+        how = {"backend": backend, "options": options, "mode": mode, "dynamic": dynamic}
+        self.called = self.module if backend == "eager" else torch.compile(self.module, **how)
 
     def run(self, tell):
         """Calls the program, and differentiates it where that is asked for."""
         request, inputs = self.request, self.inputs
         tell({"stage": "forward"})
+        copies = [copied(inputs) for _ in range(self.calls - 1)]
         with torch.set_grad_enabled(not request["forward_only"]):
+            for copy in copies[1:]:
+                self.called(*copy)
             self.outputs = self.called(*inputs)
+            if copies:
+                self.called(*copies[0])
+                self.outputs = kept(self.outputs)
+        wait_for_device()
         self.gradients = [None] * len(inputs)
         if not request["forward_only"] and requires_grad(self.outputs):
             tell({"stage": "backward"})
             loss = loss_of(self.outputs)
             if loss is not None and loss.requires_grad:
                 loss.backward()
+            wait_for_device()
             self.gradients = [dense(value.grad) if isinstance(value, torch.Tensor) else None for value in inputs]
 
     def write(self):
@@ -279,7 +397,7 @@ class Program:
 def file_of(frame):
     """A file's name that is the same for every program: generated files are named by a hash or numbered."""
     name = os.path.basename(frame.filename)
-    if name == "program.py":
+    if name == "program.py" or frame.name == "kept":
         return "the program"
     if name.startswith("<") or re.fullmatch(r"c[a-z2-7]{40,}\.py", name):
         return "generated code"
@@ -292,14 +410,52 @@ def describe(error):
     inner = getattr(error, "inner_exception", None) or error
     frames = traceback.extract_tb(inner.__traceback__) or traceback.extract_tb(error.__traceback__)
     place = f"{frames[-1].name} in {file_of(frames[-1])}" if frames else None
-    memory = isinstance(inner, MemoryError) or "can't allocate memory" in str(inner)
+    memory = "host" if isinstance(inner, MemoryError) or "can't allocate memory" in str(inner) else None
+    if any(isinstance(each, torch.OutOfMemoryError) for each in (inner, error)):
+        memory = "device"
     message = str(inner) or str(error)
     return {"compiling": compiling, "kind": type(inner).__name__, "place": place, "memory": memory, "message": message[:4000]}
 
 
 def was_forked_too_late(error):
     """Whether a fork cannot use CUDA because its parent did: the program is not asked at all."""
-    return "Cannot re-initialize CUDA in forked subprocess" in str(error)
+    return any(text in str(error) for text in FORKED_TOO_LATE)
+
+
+def said_by_driver(error, phrases):
+    """Which of these phrases the driver has said in an error or in one that it was raised from."""
+    while error is not None:
+        text = str(error)
+        found = next((phrase for phrase in phrases if phrase in text), None)
+        if found:
+            return found
+        error = getattr(error, "inner_exception", None) or error.__cause__ or error.__context__
+    return None
+
+
+def launched_by(error):
+    """Who launched a kernel, by the calls that led to an error: a kernel or operator of generated code, else the last call outside of
+    torch and Triton."""
+    frames = traceback.extract_tb((getattr(error, "inner_exception", None) or error).__traceback__)
+    for frame in reversed(frames):
+        called = re.match(r"\s*(?:[\w, ]+ = )?([\w.]+?)(?:\.run)?[(\[]", frame.line or "")
+        if called and file_of(frame) == "generated code":
+            return called[1]
+    for frame in reversed(frames):
+        called = re.match(r"\s*(?:[\w, ]+ = )?([\w.]+)[(\[]", frame.line or "")
+        if called and not re.search(r"/(torch|triton)/", frame.filename):
+            return f"{called[1]}, called by {frame.name} in {file_of(frame)}"
+    return None
+
+
+def asserted(path):
+    """What the first assertion that failed on a device says, among what a process has said."""
+    with open(path, errors="replace") as file:
+        for line in file:
+            found = re.search(r"Assertion `(.*)` failed", line)
+            if found:
+                return found[1]
+    return None
 
 
 def answer_in(request, tell):
@@ -315,7 +471,14 @@ def answer_in(request, tell):
     except BaseException as error:
         if was_forked_too_late(error):
             return {"worker": str(error), "again": True}
+        if said_by_driver(error, MACHINE):
+            return {"worker": f"the machine cannot run the program: {str(error).splitlines()[0]}"}
         answer = {"error": describe(error)}
+        fault = said_by_driver(error, FAULTS)
+        if fault:
+            answer = {"fault": FAULTS[fault], "compiling": answer["error"]["compiling"], "kernel": launched_by(error)}
+            # The process is of no more use.
+            return answer
     else:
         tell({"stage": "done"})
         try:
@@ -338,6 +501,10 @@ def serve_one(request, channel):
 
     # What a backend prints is no answer.
     os.dup2(2, 1)
+    if request.get("waiting"):
+        os.environ["CUDA_LAUNCH_BLOCKING"] = "1"
+        heard = os.open(request["waiting"], os.O_WRONLY)
+        os.dup2(heard, 2)
     if torch.cuda._is_in_bad_fork():
         tell({"worker": "this process was forked after CUDA was initialised", "again": True})
         os._exit(0)
@@ -457,22 +624,35 @@ class Spawned:
         return child
 
 
+def named_fault(way, request, noticed):
+    """What is known of a fault when every launch waits for its kernel; of no worth where it does not come again so."""
+    with tempfile.NamedTemporaryFile() as heard:
+        again = way.start({**request, "waiting": heard.name}).answer()
+        if again.get("fault") != noticed["fault"]:
+            return {"kernel": None, "late": True}
+        return {"kernel": again["kernel"], "assertion": asserted(heard.name)}
+
+
 def is_clean():
-    """Whether forks of this process are as good as fresh ones: no thread but those that importing torch starts, no CUDA."""
-    return BEFORE_TORCH == 1 and threads() == WITH_TORCH and not torch.cuda.is_initialized()
+    """Whether forks of this process are as good as fresh ones: no thread but those that importing torch's modules starts, no CUDA."""
+    return BEFORE_TORCH == 1 and threads() == WITH_TORCH and not driver_is_initialised()
 
 
 def prepare_inductor():
     """What Inductor does before its first program, once for all forks: it imports, hashes torch's sources, and traces its
     patterns with fake tensors, so no operator runs. Where a version of torch has none of this, each fork does it for itself. Patterns look
     at CUDA devices where there are any, so they are left to forks there."""
-    import tqdm
     from torch._inductor import codecache
     from torch._inductor.codegen import common
     from torch._inductor.fx_passes import joint_graph, post_grad
 
-    # Progress bars would start a thread.
-    tqdm.tqdm.monitor_interval = 0
+    try:
+        import tqdm
+    except ImportError:
+        pass
+    else:
+        # Progress bars would start a thread.
+        tqdm.tqdm.monitor_interval = 0
     steps = [
         codecache.torch_key,
         torch._dynamo.list_backends,
@@ -490,10 +670,8 @@ def prepare_inductor():
 
 def main():
     once = next((word.partition("=")[2] for word in sys.argv[1:] if word.startswith("--once=")), None)
-    if "inductor" in sys.argv[1:]:
-        importlib.import_module("torch._inductor.compile_fx")
-        if not once:
-            prepare_inductor()
+    if "inductor" in sys.argv[1:] and not once:
+        prepare_inductor()
     if once:
         line = sys.stdin.readline()
         if line:
@@ -507,6 +685,8 @@ def main():
         if answer.get("again") and isinstance(way, Forks):
             way = Spawned()
             answer = way.start(request).answer()
+        if "fault" in answer:
+            answer = {**answer, **named_fault(way, request, answer)}
         print(json.dumps(answer), flush=True)
 
 

@@ -115,6 +115,7 @@ pub(super) fn rebuilt(
                         storage: StorageId::fresh(),
                         requires_grad: old.is_some_and(|m| m.requires_grad),
                         is_leaf: old.is_none_or(|m| m.is_leaf),
+                        device: old.map(|m| m.device.clone()).unwrap_or_default(),
                         ..Meta::of(tensor)
                     })
                 });

@@ -278,12 +278,12 @@ impl<R: Read + Seek> File<R> {
 }
 
 /// Writes a storage as `torch.save(untyped_storage)` does. PyTorch calls the folder inside the archive like the file,
-/// so `name` should be the file's name.
-pub fn write_storage(writer: impl Write + Seek, name: &str, bytes: &[u8]) -> Result<(), FormatError> {
+/// so `name` should be the file's name. Torch loads it to the device.
+pub fn write_storage(writer: impl Write + Seek, name: &str, bytes: &[u8], device: &str) -> Result<(), FormatError> {
     let folder = if name.is_empty() || name.contains(['/', '\\', '\0']) { "archive" } else { name };
     let mut zip = ZipWriter::new(writer);
     for (entry, content) in [
-        ("data.pkl", storage_pickle(bytes.len() as u64).as_slice()),
+        ("data.pkl", storage_pickle(bytes.len() as u64, device).as_slice()),
         (".format_version", b"1"),
         (".storage_alignment", b"64"),
         ("byteorder", b"little"),
@@ -295,8 +295,8 @@ pub fn write_storage(writer: impl Write + Seek, name: &str, bytes: &[u8]) -> Res
     archive::finish(zip)
 }
 
-/// The pickle of `('storage', torch.storage.UntypedStorage, '0', 'cpu', nbytes)` as a persistent object.
-fn storage_pickle(nbytes: u64) -> Vec<u8> {
+/// The pickle of `('storage', torch.storage.UntypedStorage, '0', device, nbytes)` as a persistent object.
+fn storage_pickle(nbytes: u64, device: &str) -> Vec<u8> {
     let text = |text: &str| [b"X", &(text.len() as u32).to_le_bytes()[..], text.as_bytes()].concat();
     let size = match nbytes {
         0..=0xff => vec![b'K', nbytes as u8],
@@ -311,7 +311,7 @@ fn storage_pickle(nbytes: u64) -> Vec<u8> {
         b"q\x00ctorch.storage\nUntypedStorage\nq\x01",
         &text("0"),
         b"q\x02",
-        &text("cpu"),
+        &text(device),
         b"q\x03",
         &size,
         b"tq\x04Q.",
