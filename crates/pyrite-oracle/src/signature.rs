@@ -86,6 +86,8 @@ pub fn gist(text: &str) -> String {
     let complaint = text.lines().find(|line| line.contains(" error: "));
     let line = complaint.or_else(|| text.lines().find(|line| !line.trim().is_empty())).unwrap_or_default();
     let line = complaint.and_then(|line| line.split_once(" error: ")).map_or(line, |(_, said)| said);
+    // The lines that lead to a value are of the program, not of the error.
+    let line = line.split_once(" Stack trace:").map_or(line, |(said, _)| said);
     let mut words: Vec<String> = Vec::new();
     let mut rest = line.trim();
     while let Some(first) = rest.chars().next() {
