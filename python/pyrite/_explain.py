@@ -48,7 +48,7 @@ class Explanation:
         self.ops_per_graph = [
             [node.target for node in graph.nodes if node.op == "call_function"] for graph in self.graphs
         ]
-        self.opaque_ops = sorted({name for graph in self.graphs for name in graph.foreign})
+        self.opaque_ops = sorted({name for graph in self.graphs for name in graph.opaque_ops})
         self.op_count = sum(record.op_count for record in captured)
         self.out_guards = [guard for record in captured for guard in record.guards]
         self.compile_times = [(record.function, record.capture_seconds, record.compile_seconds) for record in captured]

@@ -36,7 +36,7 @@ class CompileError(RuntimeError):
     node: str | None
 
 class AccuracyError(RuntimeError):
-    """A compiled program computed something else than the reference; the last line is the path of a repro."""
+    """A compiled program computed a different result than the reference; the last line is the path of a repro."""
 
 class Node:
     """A node of a graph: what FX calls its name, op and target."""
@@ -55,7 +55,7 @@ class Graph:
     code: str
     nodes: list[Node]
     op_count: int
-    foreign: list[str]
+    opaque_ops: list[str]
 
     def print_readable(self) -> str:
         """The text with the type, shape and strides of every value, and the user's stacks."""
@@ -200,7 +200,7 @@ def skip_code(code: types.CodeType) -> None:
     """Lets frames of a code run plain for good."""
 
 class MixedProgram:
-    """A graph with foreign calls: parts that a backend compiled, and parts that torch runs."""
+    """A graph with opaque calls: parts that a backend compiled, and parts that torch runs."""
 
     parts: tuple[int, int]
     def __call__(self, *arguments: object) -> list[object]: ...
@@ -208,7 +208,7 @@ class MixedProgram:
 def compile_mixed(
     graph: Graph, backend: str, options: dict[str, object] | None, example_inputs: tuple[object, ...]
 ) -> Callable[..., list[object]]:
-    """Compiles a graph with foreign calls: by a backend of Pyrite's where that is possible, else all of it is torch's."""
+    """Compiles a graph with opaque calls: by a backend of Pyrite's where that is possible, else all of it is torch's."""
 
 def drop_guards(kind: str | None) -> list[str]:
     """Leaves out all guards of a kind, for tests of the tests; `None` puts them back. Returns the kinds."""

@@ -21,7 +21,7 @@ import operator
 import torch
 
 from pyrite import _native
-from pyrite._foreign import laid_out
+from pyrite._opaque import laid_out
 from pyrite._native import CompileError, Graph
 from pyrite._sizes import Sizes, is_symbolic
 
@@ -390,7 +390,7 @@ class _Cut:
             graph = Graph.from_text(text, self.sizes.hints)
         except ValueError as error:
             raise _Refused(self._guilty(live, error, lambda graph: None)) from None
-        if unknown := graph.foreign:
+        if unknown := graph.opaque_ops:
             raise CompileError(f"Pyrite does not know {', '.join(unknown)}")
         try:
             program = compile_segment(graph, name)

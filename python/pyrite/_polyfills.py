@@ -651,7 +651,7 @@ def tensor_new(tensor, *sizes):
         return tensor.new_empty(sizes)
     if len(sizes) == 1 and isinstance(sizes[0], (list, tuple)):
         return torch.tensor(sizes[0], dtype=tensor.dtype)
-    return _transforms.refuse("a call of new of a tensor with something else than sizes or numbers")
+    return _transforms.refuse("a call of new of a tensor with values that are not sizes or numbers")
 
 
 def _make(data, dtype):
@@ -684,7 +684,7 @@ def make_tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memor
     if isinstance(data, numpy.ndarray):
         data = data.tensor
     if requires_grad or not _holds_tensor(data):
-        return _transforms.refuse("a call of torch.tensor with something else than numbers and tensors")
+        return _transforms.refuse("a call of torch.tensor with values that are neither numbers nor tensors")
     if isinstance(data, torch.Tensor):
         made = data.detach().clone()
         return made if dtype is None else made.to(dtype)

@@ -26,7 +26,7 @@ class Region:
                 f"torch:{backend} takes no graph with constants, or with switches of grad mode or autocast: move them out of what is "
                 'compiled, or compile it with backend="native"'
             )
-        if strange := [name for name in graph.foreign if not name.startswith("torch.")]:
+        if strange := [name for name in graph.opaque_ops if not name.startswith("torch.")]:
             raise NotImplementedError(f"torch:{backend} is not told of {', '.join(strange)}: call it outside of what is compiled")
         space = {"torch": torch, "device": torch.device, "inf": math.inf, "nan": math.nan}
         exec(compile(text, "<graph>", "exec"), space)

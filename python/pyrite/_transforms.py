@@ -99,7 +99,7 @@ def vmap_impl(func, in_dims, out_dims, randomness, chunk_size, *args, **kwargs):
         inner_args, inner_kwargs = pytree.tree_unflatten(leaves, arguments.spec)
         output = _Tree(func(*inner_args, **inner_kwargs))
         if len(output.tensors) != len(output.leaves) or not output.leaves:
-            refuse("a function called by vmap that returns something else than tensors")
+            refuse("a function called by vmap that returns a value that is not a tensor")
         outputs.append(output)
         options[1] = _broadcast(out_dims, pytree.tree_unflatten(output.tensors, output.spec))
         return output.tensors
@@ -157,7 +157,7 @@ def grad_and_value_impl(func, argnums, has_aux, args, kwargs):
     results = call_nested("grad", (_with_aux(traced, has_aux),), (arguments.tensors,), arguments.tensors, [chosen.places])
     count = len(chosen.places)
     if len(traced.result.tensors) != 1:
-        refuse("a gradient of something else than one tensor")
+        refuse("a gradient of a value that is not one tensor")
     gradients, value = chosen.filled(results[:count]), traced.result.filled(results[count : count + 1])
     if has_aux:
         return gradients, (value, traced.aux.filled(results[count + 1 :]))
@@ -175,7 +175,7 @@ def vjp(func, *primals, has_aux=False):
     values = _with_aux(outer, has_aux)(*arguments.tensors)
     result, aux = outer.result, outer.aux
     if len(result.tensors) != len(result.leaves):
-        refuse("vjp of a function that returns something else than tensors")
+        refuse("vjp of a function that returns a value that is not a tensor")
 
     def pull(cotangents, retain_graph=True, create_graph=None):
         given = pytree.tree_leaves(cotangents)
@@ -263,14 +263,14 @@ def cond(pred, true_fn, false_fn, operands=()):
     taken, other = _Traced(true_fn, arguments), _Traced(false_fn, arguments)
     results = call_nested("cond", (taken, other), (arguments.tensors, arguments.tensors), [pred, *arguments.tensors], [])
     if taken.result.spec != other.result.spec or len(taken.result.leaves) != len(taken.result.tensors):
-        refuse("branches of cond that return different structures, or something else than tensors")
+        refuse("branches of cond that return different structures, or a value that is not a tensor")
     return taken.result.filled(results)
 
 
 def while_loop(cond_fn, body_fn, carried_inputs):
     state = _Tree((tuple(carried_inputs), {}))
     if len(state.leaves) != len(state.tensors):
-        refuse("while_loop over something else than tensors")
+        refuse("while_loop over a value that is not a tensor")
     condition, body = _Traced(cond_fn, state), _Traced(body_fn, state)
     results = call_nested("while_loop", (condition, body), (state.tensors, state.tensors), state.tensors, [len(state.tensors)])
     return body.result.filled(results)
@@ -279,7 +279,7 @@ def while_loop(cond_fn, body_fn, carried_inputs):
 def control_map(f, xs, *args):
     rows, arguments = _Tree(xs), _Tree((args, {}))
     if not rows.tensors or len(rows.tensors) != len(rows.leaves):
-        refuse("map over something else than tensors")
+        refuse("map over a value that is not a tensor")
     outputs = []
 
     def body(*tensors):
@@ -296,7 +296,7 @@ def control_map(f, xs, *args):
 def scan(combine_fn, init, xs, *, dim=0, reverse=False):
     state, rows = _Tree(init), _Tree(xs)
     if len(state.leaves) != len(state.tensors) or not rows.tensors or len(rows.leaves) != len(rows.tensors):
-        refuse("scan over something else than tensors")
+        refuse("scan over a value that is not a tensor")
     outputs = []
 
     def body(*tensors):
@@ -314,7 +314,7 @@ def scan(combine_fn, init, xs, *, dim=0, reverse=False):
 def associative_scan(combine_fn, xs, dim, reverse=False, combine_mode="pointwise"):
     rows = _Tree(xs)
     if reverse or not rows.tensors or len(rows.leaves) != len(rows.tensors):
-        refuse("associative_scan over something else than tensors, or from the end")
+        refuse("associative_scan over a value that is not a tensor, or from the end")
     count = len(rows.tensors)
 
     def body(*tensors):
@@ -379,7 +379,7 @@ def function_apply(cls, *args):
         results = list(result) if isinstance(result, tuple) else [result]
         for value in results:
             if not _is_tensor(value) and value is not None:
-                refuse("an autograd.Function that returns something else than tensors")
+                refuse("an autograd.Function that returns a value that is not a tensor")
         return result, results
 
     operands = [value for value in args if _is_tensor(value)]

@@ -125,8 +125,8 @@ def compiled(graph, backend, options, example_inputs):
     graph = _graph_of(graph)
     log = logs.get("aot")
     log.info("Step 3: %s compiles a graph of %d operators", backend, graph.op_count)
-    if (foreign := graph.foreign) and ":" not in backend and backend != "eager":
-        log.info("Step 3: torch runs %s", ", ".join(foreign))
+    if (opaque := graph.opaque_ops) and ":" not in backend and backend != "eager":
+        log.info("Step 3: torch runs %s", ", ".join(opaque))
         return _native.compile_mixed(graph, backend, with_config(options), tuple(example_inputs))
     if config.debugs():
         return _debugged(graph, backend, options, example_inputs)

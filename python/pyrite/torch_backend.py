@@ -118,7 +118,7 @@ class _Region:
 
     def _known(self):
         """Refuses operators that nobody here can run."""
-        if unknown := self.imported.graph.foreign:
+        if unknown := self.imported.graph.opaque_ops:
             raise CompileError(
                 f"Pyrite does not know {', '.join(unknown)}\nRemedy: call it outside of what is compiled; without `strict` the region runs eagerly."
             )
@@ -184,7 +184,7 @@ class _Checked(_Region):
 
     def _known(self):
         """Leaves operators that Pyrite does not know to torch, where it is known who defines them."""
-        unknown = self.imported.graph.foreign
+        unknown = self.imported.graph.opaque_ops
         modules = _watch.modules_defining(unknown) if unknown else []
         theirs = self.backend if ":" in self.backend else f"torch:{self.backend}"
         if not modules or theirs.removeprefix("torch:").split("?")[0] not in torch._dynamo.list_backends(()):

@@ -8,7 +8,7 @@
     minify   Pyrite's minifier against PyTorch's on resnet18 with a bug put into Inductor (see race.py): three nodes after at most 1/8 of its
              time, the proven end after at most 1/4; and a bug in a graph of 150 nodes with a backend that compiles at once, against half
              a second. Only when asked for: PyTorch's takes minutes
-    native   the native compiler against Inductor on the five models, kernels on programs of one kernel each, products of matrices against
+    native   the native compiler against Inductor on the five models, kernels on programs of one kernel each, matmuls against
              torch.mm (see native_bench.py). Only when asked for: Inductor takes minutes
     convolutions  single convolutions against torch eager (see native_bench.py). Only when asked for
     trace    compiling with a trace, against without: at most 2; a compiled call likewise: at most 1.05 (see trace_bench.py)
@@ -222,7 +222,7 @@ def main():
     if "kernels" in only:
         for row in native_bench.kernel_rows(pyrite_json, chosen.threads, chosen.repeat + 8):
             add(row)
-    if "products" in only:
+    if "matmul" in only:
         for row in native_bench.product_rows(pyrite_json, chosen.threads, chosen.repeat + 30):
             add(row)
     if "convolutions" in only:

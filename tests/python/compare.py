@@ -13,8 +13,8 @@ from worker import DTYPE_NAMES
 WIDER = {torch.float32: torch.float64, torch.float16: torch.float64, torch.bfloat16: torch.float64, torch.complex64: torch.complex128}
 
 
-def difference(expected, actual, *, truth, unset):
-    """Both sides are `Outcome`s. `truth()` gives one in double precision, or None. The values of outputs in `unset` mean nothing."""
+def difference(expected, actual, *, fp64, unset):
+    """Both sides are `Outcome`s. `fp64()` gives one in double precision, or None. The values of outputs in `unset` mean nothing."""
     if len(expected.outputs) != len(actual.outputs):
         return f"structure: {len(actual.outputs)} outputs instead of {len(expected.outputs)}"
     pairs = list(zip(expected.outputs, actual.outputs))
@@ -24,10 +24,10 @@ def difference(expected, actual, *, truth, unset):
     if found := alias_difference(expected, actual):
         return found
     for k, (want, have) in enumerate(pairs):
-        if k not in unset and (found := value_difference(want, have, lambda: truth() and truth().outputs[k])):
+        if k not in unset and (found := value_difference(want, have, lambda: fp64() and fp64().outputs[k])):
             return f"output {k}: {found}"
     for k, (want, have) in enumerate(zip(expected.inputs, actual.inputs)):
-        if found := value_difference(want, have, lambda: truth() and truth().inputs[k]):
+        if found := value_difference(want, have, lambda: fp64() and fp64().inputs[k]):
             return f"input {k} after the run: {found}"
     return None
 
@@ -100,7 +100,7 @@ def describe_alias(row, inputs):
     return place if offset is None else f"{place} at offset {offset}"
 
 
-def value_difference(want, have, truth):
+def value_difference(want, have, fp64):
     if not isinstance(want, torch.Tensor):
         return scalar_difference(want, have)
     if not want.dtype.is_floating_point and not want.dtype.is_complex:
@@ -114,9 +114,9 @@ def value_difference(want, have, truth):
         return None
     except AssertionError as error:
         message = str(error)
-    exact = truth()
+    exact = fp64()
     if isinstance(exact, torch.Tensor) and exact.dtype == WIDER.get(want.dtype, want.dtype) and exact.shape == want.shape:
-        if near_the_truth(want, have, exact.resolve_conj().resolve_neg()):
+        if near_fp64(want, have, exact.resolve_conj().resolve_neg()):
             return None
         message += f" float64 gives errors {errors(have, exact):.3g} against eager's {errors(want, exact):.3g}."
     return "value: " + " ".join(message.split())
@@ -135,7 +135,7 @@ def errors(values, exact):
     return distance.max().item() if distance.numel() else 0.0
 
 
-def near_the_truth(want, have, exact):
+def near_fp64(want, have, exact):
     """Whether every element is close to eager's, or the rounded exact one, or at most twice as far from the exact one as eager gets."""
     rounded = exact.to(want.dtype)
     distance = (have.to(exact.dtype) - exact).abs()

@@ -72,7 +72,7 @@ def opinfo_case(op, sample, case, options):
         result = op(first, *args, **kwargs)
         if full_name(op) in UP_TO_PHASE:
             structure = pytree.tree_structure(result)
-            case.settle = lambda outputs: (
+            case.canonical = lambda outputs: (
                 UP_TO_PHASE[full_name(op)](*outputs),
                 sample.output_process_fn_grad(pytree.tree_unflatten(outputs, structure)),
             )
@@ -99,26 +99,26 @@ def check(case, worker, mode):
     if not isinstance(answer.output, list):
         return "failed", "structure: the output is not a list"
     actual = Outcome(answer.output, *inputs_after(program, answer))
-    truths = []
+    fp64s = []
 
-    def truth():
-        if not truths:
-            truths.append(program.truth())
-        return truths[0]
+    def fp64():
+        if not fp64s:
+            fp64s.append(program.fp64())
+        return fp64s[0]
 
-    found = difference(expected, actual, truth=truth, unset=program.unset_outputs())
-    if found is None or (": value:" in found and case.settle and settled_alike(case.settle, expected, actual)):
+    found = difference(expected, actual, fp64=fp64, unset=program.unset_outputs())
+    if found is None or (": value:" in found and case.canonical and canonically_equal(case.canonical, expected, actual)):
         return "passed", ""
     if found.startswith("output ") and ": value:" in found and picked_alike(program, expected, actual):
         return "passed", ""
-    if not program.random and difference(program.eager(program.inputs), expected, truth=lambda: None, unset=program.unset_outputs()):
+    if not program.random and difference(program.eager(program.inputs), expected, fp64=lambda: None, unset=program.unset_outputs()):
         return "unstable", "torch disagrees with itself"
     return "failed", found
 
 
-def settled_alike(settle, expected, actual):
+def canonically_equal(canonical, expected, actual):
     try:
-        torch.testing.assert_close(settle(actual.outputs), settle(expected.outputs), equal_nan=True)
+        torch.testing.assert_close(canonical(actual.outputs), canonical(expected.outputs), equal_nan=True)
         return True
     except AssertionError:
         return False

@@ -17,14 +17,14 @@ from programs import Program
 from torch.fx.experimental.proxy_tensor import make_fx
 from worker import DTYPES, Worker
 
-LAYOUTS = ["dense", "channels last", "spread", "turned"]
+LAYOUTS = ["dense", "channels last", "spread", "transposed"]
 
 
 def laid_out(tensor, layout):
     """The same values in another place in memory."""
     if layout == "channels last":
         order = [0, *range(2, tensor.dim()), 1]
-    elif layout == "turned":
+    elif layout == "transposed":
         order = list(reversed(range(tensor.dim())))
     elif layout == "spread":
         wide = torch.zeros([*tensor.shape[:-1], 2 * tensor.shape[-1] + 1], dtype=tensor.dtype)

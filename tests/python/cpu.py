@@ -1,6 +1,6 @@
 """What the processor of this machine lacks. Imported before torch.
 
-Some virtual machines announce AMX and fault when it is used: torch's own products in bfloat16 die there with SIGILL. A process that does nothing
+Some virtual machines announce AMX and fault when it is used: torch's own bfloat16 matmuls die there with SIGILL. A process that does nothing
 else tries it once per machine; where it dies, oneDNN is told not to use AMX in this process and in those that it starts. That is for tests alone:
 Pyrite itself never sets the variable.
 """
@@ -27,7 +27,7 @@ def avoid_faults():
 
 
 def kernels_fault():
-    """Whether torch's product in bfloat16 ends its process; known from the first time on."""
+    """Whether torch's bfloat16 matmul ends its process; known from the first time on."""
     known = pathlib.Path(tempfile.gettempdir()) / f"pyrite-onednn-{machine()}"
     if not known.exists():
         environment = {name: value for name, value in os.environ.items() if name != VARIABLE}

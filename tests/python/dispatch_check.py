@@ -112,7 +112,7 @@ class Checker(TorchDispatchMode):
         after = [self.moved(tensor, encoder, answer) for tensor in tensors((args, kwargs))]
         actual = Outcome(flat(answer.output), after, answer.storages[: len(encoder.storages)])
 
-        def truth():
+        def fp64():
             try:
                 wide = widened(copied(before))
                 torch.manual_seed(SEED)
@@ -121,7 +121,7 @@ class Checker(TorchDispatchMode):
                 return None
 
         unset = set(range(9)) if UNSET.match(name) else set()
-        found = difference(expected, actual, truth=truth, unset=unset)
+        found = difference(expected, actual, fp64=fp64, unset=unset)
         self.note(name, "wrong" if found else "right", found or "", *before)
         return result
 

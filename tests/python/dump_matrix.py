@@ -156,7 +156,7 @@ class Wrong(nn.Module):
 
 
 def after_dynamo(level):
-    """A compiler of what Dynamo captured, which raises or computes something else."""
+    """A compiler of what Dynamo captured, which raises or computes a different result."""
 
     def compile_fx(module, example_inputs, *_args, **_options):
         if level == 4:
@@ -167,7 +167,7 @@ def after_dynamo(level):
 
 
 def after_aot(level, half, folder):
-    """Inductor up to its passes. Of the forward or the backward half, its code generator raises or computes something else."""
+    """Inductor up to its passes. Of the forward or the backward half, its code generator raises or computes a different result."""
 
     def inner(module, example_inputs, **options):
         fails = bool(options.get("is_backward")) == (half == "backward")

@@ -38,7 +38,7 @@ class Options:
 
 @dataclass
 class Case:
-    """One program to be tried, or the reason why there is none. `settle` takes outputs to what is unique about them."""
+    """One program to be tried, or the reason why there is none. `canonical` takes outputs to what is unique about them."""
 
     dtype: str
     sample: int
@@ -46,7 +46,7 @@ class Case:
     program: Program | None = None
     untraceable: str | None = None
     unsupported: str | None = None
-    settle: object = None
+    canonical: object = None
 
     def key(self):
         """Equal for cases whose verdict would be the same."""

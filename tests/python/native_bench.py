@@ -1,9 +1,9 @@
-"""The native compiler beside Inductor: rows for `bench.py --only native,kernels,products,convolutions`.
+"""The native compiler beside Inductor: rows for `bench.py --only native,kernels,matmul,convolutions`.
 
     native    the five models: compiling against Inductor with empty and with filled caches, one call forward, one call forward and backward,
               and the most memory that tensors of a call take at a time
     kernels   programs of one fused kernel each, small and with 64 MB of data; a call of a scalar add, measured in Rust, against 2 microseconds
-    products  products of matrices and of batches of them, against torch.mm and torch.bmm, and attention written out, against Inductor
+    matmul  matmuls and of batches of them, against torch.mm and torch.bmm, and attention written out, against Inductor
     convolutions  single convolutions of well-known models, forward, and forward and backward, against torch eager
 
 Both sides run the same text with the same number of threads in one run. Inductor compiles in this process, with a cache folder of its own; its
@@ -22,7 +22,7 @@ from dumped import load_inputs, load_module
 COMPILE_BAR = 1 / 100
 WARM_COMPILE_BAR = 1 / 10
 MEMORY_BAR = 1.0
-PRODUCT_BAR = 1.2
+MATMUL_BAR = 1.2
 TRANSFORMER_BAR = 1.0
 CONVOLUTION_BAR = 1.2
 FUSED_BAR = 0.8
@@ -58,7 +58,7 @@ KERNELS = {
 }
 
 # Rows, columns and depth; "t" is a right operand that lies in columns, as weights do.
-PRODUCTS = ["512,512,512", "1024,1024,1024", "2048,2048,2048", "32,4096,1024", "32,4096,1024 t", "64,256,256 t", "256,1024,1024 t"]
+MATMULS = ["512,512,512", "1024,1024,1024", "2048,2048,2048", "32,4096,1024", "32,4096,1024 t", "64,256,256 t", "256,1024,1024 t"]
 
 # Matrices, rows, columns and depth; the right operands lie in columns, as keys do.
 BATCHES = ["12,128,128,64", "96,128,128,64", "12,512,512,64", "12,128,64,128"]
@@ -206,7 +206,7 @@ def kernel_rows(pyrite_json, threads, repeat):
 
 def product_rows(pyrite_json, threads, repeat):
     with tempfile.TemporaryDirectory() as place:
-        path = pathlib.Path(place) / "product.py"
+        path = pathlib.Path(place) / "matmul.py"
 
         def made(inputs, body):
             program = source(inputs, body, 0)
@@ -218,20 +218,20 @@ def product_rows(pyrite_json, threads, repeat):
             command = ["run", path, "--backend", "native", "--accuracy", "off", "--forward-only", "--repeat", repeat]
             return pyrite_json(*command, threads=threads)["run_seconds"]
 
-        for text in PRODUCTS:
-            sizes, _, turned = text.partition(" ")
+        for text in MATMULS:
+            sizes, _, transposed = text.partition(" ")
             m, n, k = map(int, sizes.split(","))
-            right, body = (f"{n},{k}", "torch.mm(x, y.t())") if turned else (f"{k},{n}", "torch.mm(x, y)")
+            right, body = (f"{n},{k}", "torch.mm(x, y.t())") if transposed else (f"{k},{n}", "torch.mm(x, y)")
             _, (x, y) = made([f"x: {m},{k}", f"y: {right}"], body)
             out = torch.empty(m, n)
-            theirs = fastest(lambda: torch.mm(x, y.t() if turned else y, out=out), repeat)
-            yield row(f"product {text}", timed(), theirs, PRODUCT_BAR)
+            theirs = fastest(lambda: torch.mm(x, y.t() if transposed else y, out=out), repeat)
+            yield row(f"matmul {text}", timed(), theirs, MATMUL_BAR)
         for text in BATCHES:
             count, m, n, k = map(int, text.split(","))
             _, (x, y) = made([f"x: {count},{m},{k}", f"y: {count},{n},{k}"], "torch.bmm(x, y.transpose(1, 2))")
             out = torch.empty(count, m, n)
             theirs = fastest(lambda: torch.bmm(x, y.transpose(1, 2), out=out), repeat)
-            yield row(f"batch of products {text}", timed(), theirs, PRODUCT_BAR)
+            yield row(f"batched matmul {text}", timed(), theirs, MATMUL_BAR)
         for text in ATTENTIONS:
             module, inputs = made(*attention(*map(int, text.split(","))))
             with inductor(module, inputs, False) as (compiled, _):

@@ -39,7 +39,7 @@ class Program:
         self.overloads = sorted({str(node.target) for node in self.calls()})
         drawing = {str(node.target) for node in self.calls() if draws_numbers(node)}
         self.random = bool(drawing)
-        self.has_truth = drawing <= SAME_DRAWS
+        self.has_fp64 = drawing <= SAME_DRAWS
 
     def calls(self):
         for node in self.module.graph.nodes:
@@ -71,9 +71,9 @@ class Program:
             torch.manual_seed(SEED)
         return Outcome(self.module(*inputs), inputs, storages.storages)
 
-    def truth(self):
+    def fp64(self):
         """The same in double precision, or None where that has no meaning or no kernel."""
-        if not self.has_truth or not any(isinstance(v, torch.Tensor) and v.dtype in WIDER for v in self.inputs):
+        if not self.has_fp64 or not any(isinstance(v, torch.Tensor) and v.dtype in WIDER for v in self.inputs):
             return None
         graph = torch.fx.Graph()
         graph.output(graph.graph_copy(self.module.graph, {}))

@@ -56,11 +56,11 @@ def assert_trains_alike(pyrite, path, folder, *options):
 def assert_same(want, have, exact):
     for what in ("outputs", "inputs"):
         tensors = [v for v in getattr(want, what) if isinstance(v, torch.Tensor)]
-        truths = [v for v in getattr(exact, what) if isinstance(v, torch.Tensor)]
+        fp64s = [v for v in getattr(exact, what) if isinstance(v, torch.Tensor)]
         assert len(tensors) == len(getattr(have, what))
-        for k, (expected, actual, truth) in enumerate(zip(tensors, getattr(have, what), truths)):
+        for k, (expected, actual, fp64) in enumerate(zip(tensors, getattr(have, what), fp64s)):
             assert (expected.dtype, expected.shape) == (actual.dtype, actual.shape), f"{what} {k}"
-            found = value_difference(expected, actual, lambda truth=truth: truth)
+            found = value_difference(expected, actual, lambda fp64=fp64: fp64)
             assert found is None, f"{what} {k}: {found}"
     assert (found := gradient_difference(want, have, exact)) is None, found
 
@@ -307,11 +307,11 @@ ABBREVIATIONS = {torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f
 def assert_as_precise(want, have, exact, dtype):
     """As near to double precision as torch is, or near to torch by the precision of the type."""
     tolerance = 4 * torch.finfo(dtype).eps
-    for what, expected, actual, truth in want_and_have(want, have, exact):
-        scale = truth.abs().max().item() or 1.0
-        error = (expected.double() - truth).abs().max().item()
+    for what, expected, actual, fp64 in want_and_have(want, have, exact):
+        scale = fp64.abs().max().item() or 1.0
+        error = (expected.double() - fp64).abs().max().item()
         distance = (actual.double() - expected.double()).abs().max().item()
-        assert distance <= max(2 * error, tolerance * scale), f"{what}: {distance} from torch's, which is {error} from the truth"
+        assert distance <= max(2 * error, tolerance * scale), f"{what}: {distance} from torch's, which is {error} from fp64"
 
 
 def want_and_have(want, have, exact):
@@ -356,21 +356,21 @@ def test_a_model_under_autocast_is_torchs(pyrite, dumps, tmp_path, model):
     assert_lower(pyrite, dumps / model / "dynamo_repro.py", tmp_path, torch.bfloat16, options, torch.bfloat16)
 
 
-PRODUCTS = re.compile(r"torch\.ops\.aten\.(\w*mm|mv|dot|linear|matmul|convolution\w*|\w*attention\w*)\.\w+\(")
+MATMULS = re.compile(r"torch\.ops\.aten\.(\w*mm|mv|dot|linear|matmul|convolution\w*|\w*attention\w*)\.\w+\(")
 
 
 @every_model
 @pytest.mark.parametrize("table", ["composite", "core"])
-def test_no_product_is_computed_twice(pyrite, dumps, model, table):
-    """Forward and backward half together contain each product of the joint graph once."""
+def test_no_matmul_is_computed_twice(pyrite, dumps, model, table):
+    """Forward and backward half together contain each matmul of the joint graph once."""
     path = dumps / model / "dynamo_repro.py"
 
-    def products(stage):
-        return Counter(PRODUCTS.findall(pyrite("compile", path, "--decompositions", table, "--print", stage)))
+    def matmuls(stage):
+        return Counter(MATMULS.findall(pyrite("compile", path, "--decompositions", table, "--print", stage)))
 
-    joint = products("joint")
+    joint = matmuls("joint")
     assert joint.total() > 10
-    assert products("forward") + products("backward") == joint
+    assert matmuls("forward") + matmuls("backward") == joint
 
 
 UNKNOWN_DERIVATIVE = '''import torch

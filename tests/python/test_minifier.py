@@ -76,7 +76,7 @@ HIDDEN = """        y = torch.log1p(x)
 
 
 @pytest.mark.parametrize(("accuracy", "culprit"), [("strict", "log1p"), ("fp", "relu")])
-def test_a_bug_behind_a_truth_value_counts_only_when_strict(minify, accuracy, culprit):
+def test_a_bug_behind_a_bool_counts_only_when_strict(minify, accuracy, culprit):
     bug = "relu:accuracy,log1p:accuracy"
     code, report, repro = minify('x : "f32[20]"', HIDDEN, "--backend", "torch:inductor", "--accuracy", accuracy, bug=bug)
     assert code == 0 and report["proven"], report
@@ -191,7 +191,7 @@ def test_only_settings_that_matter_are_left_in_the_name_of_the_backend(minify):
     assert "# pyrite: backend = torch:relu_error_unfused?max_fusion_size=1\n" in repro
 
 
-@pytest.mark.calm
+@pytest.mark.serial
 def test_a_hang_is_ended_in_time_and_proven(minify):
     body = "        y = torch.relu(x)\n        return (y,)\n"
     args = ["--backend", "torch:hang", "--runs", "1", "--time-limit", "6", "--time-budget", "1"]

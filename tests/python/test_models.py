@@ -42,12 +42,12 @@ class Dump:
         assert len(outputs) == len(expected)
         for k, (want, have) in enumerate(zip(expected, outputs)):
             assert (want.dtype, want.shape) == (have.dtype, have.shape), f"output {k}"
-            found = value_difference(want, have, lambda k=k: self.truth()[k])
+            found = value_difference(want, have, lambda k=k: self.fp64()[k])
             assert found is None, f"output {k}: {found}"
         return expected
 
     @functools.cache
-    def truth(self):
+    def fp64(self):
         inputs = [double(value) for value in self.inputs()]
         return run_in_torch(self.text.replace("torch.float32", "torch.float64"), inputs)
 

@@ -123,7 +123,7 @@ def test_a_crash_ends_the_plain_file_as_announced(session, bug, class_, code):
     assert session.plain("eager")[0] == 0
 
 
-@pytest.mark.calm
+@pytest.mark.serial
 def test_a_hang_ends_the_plain_file_by_its_own_limit(session):
     program = forward('x : "f32[1]"', "y = torch.relu(x)", "return (y,)")
     limits = ["--time-limit", "5", "--time-budget", "1"]

@@ -1,7 +1,7 @@
 //! The virtual environment with torch that the Python tests, the benchmarks and the conformance suite run in.
 //!
 //! It lies in the user's cache folder and carries the hash of its requirements in its name, so that clones with the same
-//! requirements share one and a changed requirement leads to a new one. A stamp inside says that the installation went
+//! requirements share one and a changed requirement leads to a new one. A marker file inside says that the installation went
 //! through to its end; a folder without it is what an interrupted installation left, and is made anew. A file lock keeps
 //! two clones from installing at once. To build an extension module the interpreter alone is enough, so [`begin`] lets the
 //! installation go on beside other work.
@@ -121,7 +121,7 @@ impl Environment {
         process::run(talking_on_stderr(Command::new(base).args(["-m", "venv"]).arg(folder)))
     }
 
-    /// Installs what is required. The stamp comes last.
+    /// Installs what is required. The marker file comes last.
     fn fill(&self, requirements: &Path) -> Result<()> {
         let folder = &self.folder;
         let pip = ["-m", "pip", "install", "--disable-pip-version-check", "--requirement"];
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn an_environment_without_a_stamp_is_not_complete() {
+    fn an_environment_without_a_marker_file_is_not_complete() {
         let scratch = tempfile::tempdir().unwrap();
         let environment = Environment { folder: scratch.path().join("venv") };
         assert!(!environment.is_complete());

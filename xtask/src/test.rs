@@ -115,11 +115,11 @@ fn with_python(workspace: &Workspace, scope: Scope, report: &mut Report) {
     thread::scope(|beside| {
         // Most tests of pytest wait for something now and then.
         let fuzzing = beside.spawn(|| Step::run("fuzz", || fuzz(workspace, fuzz_seconds)));
-        let args = ["-m", "not calm", "--numprocesses", &processes, "--dist", "worksteal"];
+        let args = ["-m", "not serial", "--numprocesses", &processes, "--dist", "worksteal"];
         report.step("pytest", || pytest(workspace, scope, &args));
         report.steps.push(fuzzing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
     });
-    report.step("pytest, calm", || pytest(workspace, scope, &["-m", "calm"]));
+    report.step("pytest, serial", || pytest(workspace, scope, &["-m", "serial"]));
     if scope == Scope::Nightly {
         nightly(workspace, &processes, report);
     }
@@ -178,7 +178,7 @@ fn rust_tests(workspace: &Workspace, scope: Scope) -> Result<Outcome> {
 }
 
 /// Some of the tests that need torch. Most wait for a process that they started, so several run at a time; those marked
-/// `calm` measure times, and run alone.
+/// `serial` measure times, and run alone.
 fn pytest(workspace: &Workspace, scope: Scope, which: &[&str]) -> Result<Outcome> {
     let args = ["-m", "pytest", "--color=no", "tests/python"];
     let mut command = programs::python_with_pyrite(workspace, args)?;

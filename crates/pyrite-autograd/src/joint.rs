@@ -85,13 +85,13 @@ pub fn joint_of(graph: &Graph, registry: &Registry, chosen: &dyn Fn(usize) -> bo
                     Target::GetItem => item(&args).map_err(located)?,
                     Target::Op(op) if grad_enabled => tape.call_op(op, &args).map_err(located)?,
                     Target::Op(op) => tape.tracer.call_op(op, &args).map_err(located)?,
-                    Target::Foreign(_) if let Some(switch) = Switch::of(node) => {
+                    Target::Opaque(_) if let Some(switch) = Switch::of(node) => {
                         if let Switch::Grad(enabled) = switch {
                             grad_enabled = enabled;
                         }
                         Value::None
                     }
-                    Target::Foreign(name) => {
+                    Target::Opaque(name) => {
                         let what = format!("the derivative of {name}, an operator that Pyrite does not know");
                         return Err(located(OpError::unsupported(what)));
                     }

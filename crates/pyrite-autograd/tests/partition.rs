@@ -1,7 +1,7 @@
-//! Partitioners on random programs: chains, diamonds, products, views, lists and random numbers.
+//! Partitioners on random programs: chains, diamonds, matmuls, views, lists and random numbers.
 //!
 //! Whatever is saved, forward and backward graph together give the joint graph's results bit for bit, random numbers are
-//! drawn once, and no product is computed twice unless the memory budget asks for it.
+//! drawn once, and no matmul is computed twice unless the memory budget asks for it.
 
 use pyrite_autograd::{Joint, MinCut, Partition, default_partition, joint, min_cut_partition};
 use pyrite_interp::{Context, Interpreter, Mode};
@@ -103,7 +103,7 @@ fn is_random(target: &Target) -> bool {
     matches!(target, Target::Op(op) if op.has(Tag::Random))
 }
 
-fn is_product(target: &Target) -> bool {
+fn is_matmul(target: &Target) -> bool {
     target.name() == "aten.mm.default"
 }
 
@@ -188,14 +188,14 @@ fn random_numbers_are_drawn_once_and_forward() {
 }
 
 #[test]
-fn no_product_is_computed_twice_unless_the_budget_asks_for_it() {
+fn no_matmul_is_computed_twice_unless_the_budget_asks_for_it() {
     let mut recomputed = 0;
     for seed in 0..SEEDS {
         let Some(joint) = random_joint(seed) else { continue };
-        let products = count(&joint.graph, is_product);
-        let halves = |p: &Partition| count(&p.forward, is_product) + count(&p.backward, is_product);
-        assert_eq!(halves(&min_cut_partition(&joint, budget(1.0))), products, "seed {seed}");
-        recomputed += halves(&min_cut_partition(&joint, budget(0.0))) - products;
+        let matmuls = count(&joint.graph, is_matmul);
+        let halves = |p: &Partition| count(&p.forward, is_matmul) + count(&p.backward, is_matmul);
+        assert_eq!(halves(&min_cut_partition(&joint, budget(1.0))), matmuls, "seed {seed}");
+        recomputed += halves(&min_cut_partition(&joint, budget(0.0))) - matmuls;
     }
     assert!(recomputed > 0);
 }

@@ -218,7 +218,7 @@ pub fn switches(backend: &str) -> &'static [Switch] {
     match backend {
         "torch:inductor" => &[
             Switch { setting: "max_fusion_size=1", what: "fusion of loops" },
-            Switch { setting: "epilogue_fusion=false", what: "fusion into the ends of products" },
+            Switch { setting: "epilogue_fusion=false", what: "epilogue fusion into matmuls" },
             Switch { setting: "cpp.simdlen=0", what: "vector instructions" },
             Switch { setting: "pattern_matcher=false", what: "the pattern matcher" },
             Switch { setting: "layout_optimization=false", what: "other layouts of convolutions" },

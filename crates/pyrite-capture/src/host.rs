@@ -50,7 +50,7 @@ pub enum Kind {
     /// A tensor that capture understands.
     Tensor,
     /// A tensor that it does not: another device, layout or class.
-    ForeignTensor,
+    TensorSubclass,
     /// Exactly a `numpy.ndarray` whose memory a tensor can share.
     Array,
     /// A function written in Python.
@@ -198,7 +198,7 @@ pub trait Host {
 
     /// `None`.
     fn none(&self) -> Object;
-    /// A truth value.
+    /// A bool.
     fn bool(&self, value: bool) -> Object;
     /// An integer.
     fn int(&self, value: i64) -> Object;
@@ -218,7 +218,7 @@ pub trait Host {
     /// The text of a `str`.
     fn as_str(&self, object: Object) -> Option<Rc<str>>;
     /// Whether a plain value counts as true.
-    fn truth(&self, object: Object) -> Result<bool, Raised>;
+    fn is_true(&self, object: Object) -> Result<bool, Raised>;
     /// The value as an argument in a graph: numbers, texts, data types, devices and the like.
     fn to_graph(&self, object: Object) -> Option<GraphValue<NodeId>>;
     /// The object that a value without tensors is in Python.

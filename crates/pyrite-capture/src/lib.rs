@@ -20,7 +20,7 @@ pub mod assemble;
 pub mod code;
 mod eval;
 pub mod host;
-mod live;
+mod liveness;
 pub mod opcode;
 pub mod plan;
 pub mod resume;

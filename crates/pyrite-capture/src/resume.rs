@@ -305,7 +305,7 @@ fn continuation(
     let line = code.instructions[until].line;
     let place = target.unwrap_or(until + 1);
     let nulls = stack_after(code, point, until, target.is_some())?;
-    let live = crate::live::live_slots(code, place);
+    let live = crate::liveness::live_slots(code, place);
     // What the instruction itself may have bound or unbound.
     let written = code.instructions[until];
     let mut bound: Vec<usize> = point.slots.clone();

@@ -112,7 +112,7 @@ pub enum Check {
     Same(Rc<Source>),
     /// It is not the object at the end of another path.
     Differs(Rc<Source>),
-    /// A float that, compared with this number, gives this truth value.
+    /// A float that, compared with this number, gives this bool.
     Compares(Order, Object, Object),
 }
 

@@ -20,7 +20,7 @@ pub struct Compare {
     actual: PathBuf,
     /// The same in double precision, which judges what is not close
     #[arg(long, value_name = "FILE")]
-    truth: Option<PathBuf>,
+    fp64: Option<PathBuf>,
     /// Backend that runs programs
     #[arg(long, default_value = "eager")]
     backend: String,
@@ -45,7 +45,7 @@ impl Compare {
     pub fn run(&self, host: &Host) -> Outcome {
         let results = |file: &PathBuf| results_of(host, file, &self.backend, self.forward_only, self.seed);
         let (expected, actual) = (results(&self.expected)?, results(&self.actual)?);
-        let exact = self.truth.as_ref().map(results).transpose()?;
+        let exact = self.fp64.as_ref().map(results).transpose()?;
         let report = compare(&expected, &actual, exact.as_ref(), &self.comparing.switches().options(self.accuracy));
         if self.json {
             let object = json!({

@@ -84,8 +84,8 @@ fn compile(file: &Path) -> Result<(), Failure> {
     let (slow, expected) = timed(&*eager, &inputs)?;
     let (fast, actual) = timed(&*native, &inputs)?;
     println!("run: {fast:.2} ms, interpreted {slow:.2} ms");
-    let (_, truth) = timed(&*exact, &inputs)?;
-    let report = pyrite_compare::compare(&expected, &actual, Some(&truth), &pyrite_compare::Options::default());
+    let (_, fp64) = timed(&*exact, &inputs)?;
+    let report = pyrite_compare::compare(&expected, &actual, Some(&fp64), &pyrite_compare::Options::default());
     let agree = if report.differences.is_empty() { "agree" } else { "DIFFER" };
     println!("compare: the results {agree}");
     Ok(())

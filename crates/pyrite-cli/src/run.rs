@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use pyrite_compiler::training::{Results, flatten};
 use pyrite_compiler::{Backend, Options};
-use pyrite_debug::{Broken, Ran, Settled};
+use pyrite_debug::{Assessment, Broken, Ran};
 use pyrite_diag::{Code, Diagnostic};
 use pyrite_interp::Mode;
 use pyrite_ir::{Graph, Node, Value};
@@ -152,7 +152,7 @@ impl Run {
         seed: u64,
         backend: &Backend,
         ran: &Ran,
-        compared: Option<(&Backend, &Settled)>,
+        compared: Option<(&Backend, &Assessment)>,
     ) -> Outcome {
         let mut outputs = Vec::new();
         ran.results.outputs.iter().for_each(|output| flatten(output, &mut outputs));
@@ -166,8 +166,8 @@ impl Run {
         if let Some(path) = &self.save_inputs {
             save(path, &ran.results.inputs)?;
         }
-        let verdict = compared.map_or(Verdict::Pass, |(_, settled)| settled.verdict.clone());
-        let report = compared.and_then(|(_, settled)| settled.report.as_ref());
+        let verdict = compared.map_or(Verdict::Pass, |(_, assessment)| assessment.verdict.clone());
+        let report = compared.and_then(|(_, assessment)| assessment.report.as_ref());
         if self.json {
             let named: Vec<Json> = gradients
                 .iter()

@@ -35,12 +35,12 @@ impl Show {
         let graph = &program.read.graph;
         if self.json {
             let mut operators: BTreeMap<&str, usize> = BTreeMap::new();
-            let mut foreign = Vec::new();
+            let mut opaque = Vec::new();
             for (_, node) in graph.nodes() {
                 if let Kind::Call(target) = &node.kind {
                     *operators.entry(target.name()).or_default() += 1;
-                    if let Target::Foreign(name) = target {
-                        foreign.push(json!({"node": node.name, "name": &**name, "line": node.span.map(|s| s.line)}));
+                    if let Target::Opaque(name) = target {
+                        opaque.push(json!({"node": node.name, "name": &**name, "line": node.span.map(|s| s.line)}));
                     }
                 }
             }
@@ -58,7 +58,7 @@ impl Show {
                 "nodes": graph.len(),
                 "inputs": inputs,
                 "operators": operators,
-                "foreign": foreign,
+                "foreign": opaque,
                 "constants": graph.constants().keys().map(|k| &**k).collect::<Vec<_>>(),
                 "nested_graphs": graph.subgraphs().keys().map(|k| &**k).collect::<Vec<_>>(),
                 "metadata": program.read.metadata.iter().map(|said| (&said.key, &said.value)).collect::<BTreeMap<_, _>>(),

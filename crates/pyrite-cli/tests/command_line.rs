@@ -107,10 +107,10 @@ fn a_tensor_too_large_for_any_machine_is_refused_not_allocated() {
 }
 
 #[test]
-fn a_foreign_operator_is_shown_but_cannot_be_run() {
-    let foreign = GOOD.replace("aten.gelu.default", "mylib.secret.default");
-    assert_eq!(on_file("show", foreign.as_bytes(), &[]).0, Some(0));
-    let (exit, _, err) = on_file("run", foreign.as_bytes(), &[]);
+fn an_opaque_operator_is_shown_but_cannot_be_run() {
+    let opaque = GOOD.replace("aten.gelu.default", "mylib.secret.default");
+    assert_eq!(on_file("show", opaque.as_bytes(), &[]).0, Some(0));
+    let (exit, _, err) = on_file("run", opaque.as_bytes(), &[]);
     assert_eq!(exit, Some(2));
     assert!(err.contains("mylib.secret") && err.contains("repro.py:3"), "{err}");
 }

@@ -64,7 +64,7 @@ fn a_difference_has_its_rule_its_worst_element_and_the_tolerance_that_passes() {
 }
 
 #[test]
-fn a_truth_judges_what_is_not_close() {
+fn an_fp64_reference_judges_what_is_not_close() {
     let folder = tempfile::tempdir().expect("a folder");
     let one = |value: f32| vec![("y".to_owned(), Tensor::from_slice(&[value], &[1]))];
     save(folder.path(), "a.npz", &one(1.0));

@@ -1,13 +1,13 @@
 //! What tells one content of a tensor from another.
 //!
-//! Our own memory counts the writes to it. Foreign memory, such as torch's, does not: torch's count of writes misses those
+//! Our own memory counts the writes to it. External memory, such as torch's, does not: torch's count of writes misses those
 //! through `.data` and through other libraries. Its bytes are summed up instead, by a 64-bit hash at the speed of memory,
 //! which takes a fraction of the time of packing a matrix. Two contents share a sum with a chance of 2⁻⁶⁴.
 
 use std::hash::{BuildHasher, Hasher};
 
 use foldhash::quality::FixedState;
-use pyrite_tensor::{Stamp, Tensor};
+use pyrite_tensor::{Tensor, Version};
 
 /// Bytes that are summed up at a time, by one thread.
 const PART: usize = 1 << 18;
@@ -16,15 +16,15 @@ const PART: usize = 1 << 18;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fingerprint {
     /// That of our own memory.
-    Own(Stamp),
-    /// That of foreign memory, by its bytes.
-    Foreign(u64),
+    Own(Version),
+    /// That of external memory, by its bytes.
+    External(u64),
 }
 
 impl Fingerprint {
     /// The content of a tensor.
     pub fn of(tensor: &Tensor) -> Self {
-        tensor.storage().stamp().map_or_else(|| Self::Foreign(sum(tensor)), Self::Own)
+        tensor.storage().version().map_or_else(|| Self::External(sum(tensor)), Self::Own)
     }
 }
 
@@ -54,19 +54,19 @@ mod tests {
 
     /// A tensor over numbers that belong to the test.
     #[expect(unsafe_code, reason = "memory that is not ours")]
-    fn foreign(numbers: &mut [f32], shape: &[i64], stride: &[i64], offset: i64) -> Tensor {
+    fn external(numbers: &mut [f32], shape: &[i64], stride: &[i64], offset: i64) -> Tensor {
         let start = NonNull::new(numbers.as_mut_ptr().cast()).unwrap();
         // SAFETY: the numbers outlive the tensor, and nothing else reaches them while it lives.
-        let storage = unsafe { Storage::foreign(start, numbers.len() * 4, Box::new(())) };
+        let storage = unsafe { Storage::external(start, numbers.len() * 4, Box::new(())) };
         let layout = Layout { shape: shape.into(), stride: stride.into(), offset };
         Tensor::new(storage, DType::F32, layout).unwrap()
     }
 
     #[test]
-    fn every_change_of_foreign_memory_is_another_content() {
+    fn every_change_of_external_memory_is_another_content() {
         let count = 3 * PART / 4 + 5;
         let mut numbers: Vec<f32> = (0..count).map(|i| i as f32).collect();
-        let content = |numbers: &mut [f32]| Fingerprint::of(&foreign(numbers, &[count as i64], &[1], 0));
+        let content = |numbers: &mut [f32]| Fingerprint::of(&external(numbers, &[count as i64], &[1], 0));
         let first = content(&mut numbers);
         assert_eq!(content(&mut numbers), first, "and the same is the same");
         let mut seen = vec![first];
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn only_what_a_tensor_reaches_counts() {
         let mut numbers = vec![0.0f32; 40];
-        let content = |numbers: &mut [f32]| Fingerprint::of(&foreign(numbers, &[2, 3], &[10, 1], 5));
+        let content = |numbers: &mut [f32]| Fingerprint::of(&external(numbers, &[2, 3], &[10, 1], 5));
         let first = content(&mut numbers);
         numbers[4] = 1.0;
         numbers[18] = 1.0;

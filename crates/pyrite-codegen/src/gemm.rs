@@ -344,7 +344,7 @@ impl Weight {
         matrix: Matrix<'_, S>,
         rows: usize,
     ) -> Option<Arc<Counted<Packed<T>>>> {
-        if tensor.storage().stamp().is_none() && rows < SUMMED_ROWS {
+        if tensor.storage().version().is_none() && rows < SUMMED_ROWS {
             return None;
         }
         self.kept(tensor, TypeId::of::<S>(), || Packed::<T>::new(matrix), Packed::nbytes)
@@ -360,7 +360,7 @@ impl Weight {
         nbytes: impl FnOnce(&K) -> usize,
     ) -> Option<Arc<Counted<K>>> {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if tensor.storage().stamp().is_none() && lock().changes >= CHANGES {
+        if tensor.storage().version().is_none() && lock().changes >= CHANGES {
             return None;
         }
         let now = Some((Fingerprint::of(tensor), tensor.layout().clone(), read_as));

@@ -39,7 +39,7 @@ pub type Observer<'a> = dyn FnMut(&Node, &Value<Tensor>) + 'a;
 pub struct Program {
     plan: Arc<Plan>,
     constants: HashMap<Arc<str>, Tensor>,
-    /// What is kept of the weight of each step that is a product or a convolution.
+    /// What is kept of the weight of each step that is a GEMM or a convolution.
     weights: Vec<Weight>,
 }
 
@@ -253,7 +253,7 @@ impl Program {
             let bytes = symbols.eval(&made.elements)? as usize * made.dtype.size();
             let free = |memory: &&Memory| {
                 let Memory { storage, start } = memory;
-                *start == 0 && storage.nbytes() == bytes && storage.stamp().is_some() && storage.is_unique()
+                *start == 0 && storage.nbytes() == bytes && storage.version().is_some() && storage.is_unique()
             };
             memory[result.0 as usize] = memory[dead.0 as usize].as_ref().filter(free).cloned();
         }

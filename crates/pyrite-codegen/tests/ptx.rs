@@ -260,7 +260,7 @@ fn small(dtype: DType, n: i64) -> Vec<u8> {
 
 #[test]
 fn positions_are_counted_alike_with_32_and_with_64_bits() {
-    let mut kernel = Kernel { name: "turned".into(), lanes: pyrite_loops::Lanes::Rows, ..Kernel::default() };
+    let mut kernel = Kernel { name: "transposed".into(), lanes: pyrite_loops::Lanes::Rows, ..Kernel::default() };
     let axes = [kernel.add_axis(5.into()), kernel.add_axis(7.into()), kernel.add_axis(9.into())];
     kernel.rows = axes.to_vec();
     let (x, y) =

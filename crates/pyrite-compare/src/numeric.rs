@@ -1,8 +1,8 @@
 //! Judging the numbers of two tensors of one shape.
 //!
 //! First a pass that only asks whether every element is close; equal bytes spare even that. Where it fails, a second
-//! pass gathers the statistics, and with a truth they decide. Write `e`, `a`, `t` for an element of the reference, of
-//! the other side and of the truth, and `tol(t) = atol + rtol |t|`. A value that is not close passes as noise when
+//! pass gathers the statistics, and with an fp64 reference they decide. Write `e`, `a`, `t` for an element of the reference, of
+//! the other side and of the fp64 reference, and `tol(t) = atol + rtol |t|`. A value that is not close passes as noise when
 //!
 //! - NaN and infinity stand in `a` where they stand in `e`; where `e` is not finite, those of `t` are as good,
 //! - the root mean square of `a - t` is at most `m` times that of `e - t`, plus a tenth of the tolerance of the root
@@ -25,17 +25,17 @@ use crate::report::{Numbers, Quantiles, Real, Rule, Worst};
 pub enum Verdict {
     /// All are close.
     Same,
-    /// Some are not, and the truth excuses them.
+    /// Some are not, and the fp64 excuses them.
     Noise(Box<Numbers>),
     /// The rule is broken.
     Broken(Rule, Box<Numbers>),
 }
 
-/// Compares the elements of two tensors of one shape, maybe of different types. The truth has that shape too.
+/// Compares the elements of two tensors of one shape, maybe of different types. The fp64 reference has that shape too.
 pub fn judge(
     expected: &Tensor,
     actual: &Tensor,
-    truth: Option<&Tensor>,
+    fp64: Option<&Tensor>,
     tolerance: Tolerance,
     options: &Options,
 ) -> Verdict {
@@ -45,9 +45,9 @@ pub fn judge(
         return Verdict::Same;
     }
     if e.is_complex() || a.is_complex() {
-        judge_as::<Complex64>(expected, actual, truth, tolerance, options)
+        judge_as::<Complex64>(expected, actual, fp64, tolerance, options)
     } else if e.is_float() || a.is_float() {
-        judge_as::<f64>(expected, actual, truth, tolerance, options)
+        judge_as::<f64>(expected, actual, fp64, tolerance, options)
     } else {
         judge_as::<i64>(expected, actual, None, tolerance, options)
     }
@@ -56,7 +56,7 @@ pub fn judge(
 fn judge_as<C: Carrier>(
     expected: &Tensor,
     actual: &Tensor,
-    truth: Option<&Tensor>,
+    fp64: Option<&Tensor>,
     tolerance: Tolerance,
     options: &Options,
 ) -> Verdict {
@@ -74,8 +74,8 @@ fn judge_as<C: Carrier>(
     }
 
     let mut tally = Tally::<C>::new(measure);
-    match truth {
-        Some(truth) => each_block([expected, actual, truth], |first, [e, a, t]| {
+    match fp64 {
+        Some(fp64) => each_block([expected, actual, fp64], |first, [e, a, t]| {
             for i in 0..e.len() {
                 tally.add(first + i, e[i], a[i], Some(t[i]));
             }
@@ -88,7 +88,7 @@ fn judge_as<C: Carrier>(
             ControlFlow::Continue(())
         }),
     }
-    tally.verdict(expected, actual, truth.is_some(), options)
+    tally.verdict(expected, actual, fp64.is_some(), options)
 }
 
 /// When two elements count as equal.
@@ -138,9 +138,9 @@ impl<C: Copy> Extreme<C> {
         Self { key: f64::NEG_INFINITY, found: None }
     }
 
-    fn offer(&mut self, key: f64, index: usize, expected: C, actual: C, truth: Option<C>) {
+    fn offer(&mut self, key: f64, index: usize, expected: C, actual: C, fp64: Option<C>) {
         if key > self.key || self.found.is_none() {
-            *self = Self { key, found: Some((index, expected, actual, truth)) };
+            *self = Self { key, found: Some((index, expected, actual, fp64)) };
         }
     }
 }
@@ -156,11 +156,11 @@ struct Tally<C> {
     /// Elements where NaN or infinity stand in the wrong place.
     nans: usize,
     infinities: usize,
-    /// Elements that are not close, and whose truth is not finite.
+    /// Elements that are not close, and whose fp64 is not finite.
     unjudged: usize,
     misplaced: Extreme<C>,
     against_expected: Extreme<C>,
-    against_truth: Extreme<C>,
+    against_fp64: Extreme<C>,
     max_abs: f64,
     max_rel: f64,
     passing: f64,
@@ -171,7 +171,7 @@ struct Tally<C> {
     actual_square: f64,
     /// Elements that are finite on all three sides, and sums over them.
     judged: u64,
-    truth_square: f64,
+    fp64_square: f64,
     expected_error_square: f64,
     actual_error_square: f64,
     expected_worst_error: f64,
@@ -188,7 +188,7 @@ impl<C: Carrier> Tally<C> {
             unjudged: 0,
             misplaced: Extreme::new(),
             against_expected: Extreme::new(),
-            against_truth: Extreme::new(),
+            against_fp64: Extreme::new(),
             max_abs: 0.0,
             max_rel: 0.0,
             passing: 0.0,
@@ -198,7 +198,7 @@ impl<C: Carrier> Tally<C> {
             expected_square: 0.0,
             actual_square: 0.0,
             judged: 0,
-            truth_square: 0.0,
+            fp64_square: 0.0,
             expected_error_square: 0.0,
             actual_error_square: 0.0,
             expected_worst_error: 0.0,
@@ -233,7 +233,7 @@ impl<C: Carrier> Tally<C> {
             if a.is_finite() {
                 let actual_error = C::distance(t, a);
                 self.judged += 1;
-                self.truth_square += C::product(t, t);
+                self.fp64_square += C::product(t, t);
                 self.expected_error_square += error * error;
                 self.actual_error_square += actual_error * actual_error;
             }
@@ -245,14 +245,14 @@ impl<C: Carrier> Tally<C> {
         self.differing += 1;
         let (nans, tolerance) = (self.measure.nans(), self.measure.tolerance());
         let meeting = C::meet(e, a, nans);
-        let judged_by_truth = t.is_some_and(C::is_finite) && a.is_finite();
+        let judged_by_fp64 = t.is_some_and(C::is_finite) && a.is_finite();
         if meeting == Meeting::Agree {
             let ratio = excess_ratio(C::distance(e, a), tolerance.bound(e.magnitude()));
             self.against_expected.offer(ratio, index, e, a, t);
-            self.unjudged += usize::from(!judged_by_truth);
+            self.unjudged += usize::from(!judged_by_fp64);
         } else {
             let excused = !e.is_finite()
-                && t.is_some_and(|t| judged_by_truth || !t.is_finite() && C::meet(t, a, nans) == Meeting::Agree);
+                && t.is_some_and(|t| judged_by_fp64 || !t.is_finite() && C::meet(t, a, nans) == Meeting::Agree);
             if !excused {
                 match meeting {
                     Meeting::Nan => self.nans += 1,
@@ -261,22 +261,22 @@ impl<C: Carrier> Tally<C> {
                 self.misplaced.offer(0.0, index, e, a, t);
             }
         }
-        if let Some(t) = t.filter(|_| judged_by_truth) {
+        if let Some(t) = t.filter(|_| judged_by_fp64) {
             let excess = C::distance(t, a) - tolerance.bound(t.magnitude());
-            self.against_truth.offer(excess, index, e, a, Some(t));
+            self.against_fp64.offer(excess, index, e, a, Some(t));
         }
     }
 
-    fn verdict(self, expected: &Tensor, actual: &Tensor, has_truth: bool, options: &Options) -> Verdict {
+    fn verdict(self, expected: &Tensor, actual: &Tensor, has_fp64: bool, options: &Options) -> Verdict {
         let dtype = expected.dtype();
         let tolerance = self.measure.tolerance();
         let mean = |sum: f64| if self.judged == 0 { 0.0 } else { (sum / self.judged as f64).sqrt() };
         let expected_rmse = mean(self.expected_error_square);
         let actual_rmse = mean(self.actual_error_square);
         let multiplier = options.judgement.multiplier_for(dtype, self.elements);
-        let rmse_limit = multiplier * expected_rmse + tolerance.bound(mean(self.truth_square)) / 10.0;
+        let rmse_limit = multiplier * expected_rmse + tolerance.bound(mean(self.fp64_square)) / 10.0;
         let worst_limit = options.judgement.worst * multiplier * self.expected_worst_error;
-        let worst_excess = self.against_truth.key;
+        let worst_excess = self.against_fp64.key;
 
         let exact = dtype.is_integral() && actual.dtype().is_integral();
         let broken = if self.nans > 0 {
@@ -289,7 +289,7 @@ impl<C: Carrier> Tally<C> {
             Some(Rule::Bitwise)
         } else if options.cosine.is_some_and(|least| self.cosine().is_some_and(|cosine| cosine >= least)) {
             None
-        } else if !has_truth || self.unjudged > 0 {
+        } else if !has_fp64 || self.unjudged > 0 {
             Some(Rule::Tolerance)
         } else if !(actual_rmse <= rmse_limit && rmse_limit.is_finite()) {
             Some(Rule::RootMeanSquare)
@@ -309,7 +309,7 @@ impl<C: Carrier> Tally<C> {
         };
         let extremes = match broken {
             Some(Rule::NanPosition | Rule::NoNan | Rule::InfinityPosition) => [&self.misplaced, &self.against_expected],
-            Some(Rule::RootMeanSquare | Rule::WorstElement) | None => [&self.against_truth, &self.against_expected],
+            Some(Rule::RootMeanSquare | Rule::WorstElement) | None => [&self.against_fp64, &self.against_expected],
             Some(_) => [&self.against_expected, &self.misplaced],
         };
         let (index, e, a, t) = extremes.into_iter().find_map(|extreme| extreme.found).unwrap_or_default();
@@ -320,7 +320,7 @@ impl<C: Carrier> Tally<C> {
                 index: coordinates(index, expected.shape()),
                 expected: e.text(dtype),
                 actual: a.text(actual.dtype()),
-                truth: t.map(|t| t.text(DType::F64)),
+                fp64: t.map(|t| t.text(DType::F64)),
                 ulps: C::ulps(e, a, dtype),
             },
             max_abs: Real(self.max_abs),
@@ -329,8 +329,8 @@ impl<C: Carrier> Tally<C> {
             passing_tolerance: Real(self.passing),
             cosine: self.cosine().map(Real),
             spread: None,
-            expected_rmse: has_truth.then_some(Real(expected_rmse)),
-            actual_rmse: has_truth.then_some(Real(actual_rmse)),
+            expected_rmse: has_fp64.then_some(Real(expected_rmse)),
+            actual_rmse: has_fp64.then_some(Real(actual_rmse)),
             severity: Real(severity),
         });
         match broken {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub enum Accuracy {
     /// Nothing is compared: that both sides ran is enough.
     Off,
-    /// As exact as floating-point arithmetic lets one ask: tolerances, and the truth where there is one.
+    /// As exact as floating-point arithmetic lets one ask: tolerances, and the fp64 where there is one.
     #[default]
     Fp,
     /// Equal bit for bit; any NaN equals any other.
@@ -154,7 +154,7 @@ impl Tolerances {
     }
 }
 
-/// When a result that is not close to the reference is judged by the truth: how much worse than the reference it may
+/// When a result that is not close to the reference is judged by the fp64: how much worse than the reference it may
 /// be.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judgement {
@@ -217,7 +217,7 @@ pub struct Options {
     pub kinds: Weight,
     /// How much another sharing of memory counts.
     pub aliasing: Weight,
-    /// How much other integers and truth values count.
+    /// How much other integers and bools count.
     pub non_floats: Weight,
     /// Where set, floats that are not close pass when the cosine of the angle between both is at least this.
     #[serde(default)]

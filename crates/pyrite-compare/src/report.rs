@@ -79,11 +79,11 @@ pub enum Rule {
     InfinityPosition,
     /// There is no NaN.
     NoNan,
-    /// Elements are within the tolerance of the reference, where no truth can judge them.
+    /// Elements are within the tolerance of the reference, where no fp64 reference can judge them.
     Tolerance,
-    /// The root mean square error against the truth is not much larger than the reference's.
+    /// The root mean square error against the fp64 is not much larger than the reference's.
     RootMeanSquare,
-    /// The worst element's error against the truth is not much larger than that of the reference's worst.
+    /// The worst element's error against the fp64 is not much larger than that of the reference's worst.
     WorstElement,
 }
 
@@ -180,7 +180,7 @@ pub struct Worst {
     /// What the other side has there.
     pub actual: String,
     /// What double precision has there.
-    pub truth: Option<String>,
+    pub fp64: Option<String>,
     /// Its distance in units in the last place, for real floats.
     pub ulps: Option<u64>,
 }
@@ -215,9 +215,9 @@ pub struct Numbers {
     pub passing_tolerance: Real,
     /// The cosine of the angle between both; nothing when one of them is zero.
     pub cosine: Option<Real>,
-    /// The reference's root mean square error against the truth.
+    /// The reference's root mean square error against the fp64.
     pub expected_rmse: Option<Real>,
-    /// The other side's root mean square error against the truth.
+    /// The other side's root mean square error against the fp64.
     pub actual_rmse: Option<Real>,
     /// By how much the rule is broken: 1 is the border.
     pub severity: Real,
@@ -271,8 +271,8 @@ impl fmt::Display for Numbers {
         let worst = &self.worst;
         write!(f, "{} of {} elements differ, worst at {:?}: ", self.differing, self.elements, worst.index)?;
         write!(f, "expected {}, got {}", worst.expected, worst.actual)?;
-        if let Some(truth) = &worst.truth {
-            write!(f, ", fp64 {truth}")?;
+        if let Some(fp64) = &worst.fp64 {
+            write!(f, ", fp64 {fp64}")?;
         }
         write!(f, "; abs {}, rel {}", self.max_abs, self.max_rel)?;
         if let (Some(expected), Some(actual)) = (self.expected_rmse, self.actual_rmse) {
@@ -291,10 +291,10 @@ impl fmt::Display for Numbers {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Remark {
-    /// It is not close to the reference, and as near to the truth as the reference is.
+    /// It is not close to the reference, and as near to the fp64 as the reference is.
     Noise(Box<Numbers>),
-    /// It is not close to the reference, and the truth could not judge it, for this reason.
-    NoTruth(String),
+    /// It is not close to the reference, and the fp64 could not judge it, for this reason.
+    NoFp64(String),
     /// It breaks a rule that the options tell to overlook.
     Overlooked(Box<Difference>),
 }
@@ -312,7 +312,7 @@ impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.remark {
             Remark::Noise(numbers) => write!(f, "{}: noise: {numbers}", self.place),
-            Remark::NoTruth(why) => write!(f, "{}: judged without fp64: {why}", self.place),
+            Remark::NoFp64(why) => write!(f, "{}: judged without fp64: {why}", self.place),
             Remark::Overlooked(difference) => write!(f, "{difference} (overlooked)"),
         }
     }
@@ -324,7 +324,7 @@ impl fmt::Display for Note {
 pub enum Outcome {
     /// Every value is close to the reference's.
     Same,
-    /// Some value is not close, and as near to the truth as the reference is.
+    /// Some value is not close, and as near to the fp64 as the reference is.
     Noise,
     /// Some part of the contract is broken.
     Different,

@@ -20,14 +20,14 @@ pub struct Pair<'a> {
 pub fn compare<'a>(
     expected: &'a Results,
     actual: &'a Results,
-    truth: Option<&'a Results>,
+    fp64: Option<&'a Results>,
     options: &Options,
     report: &mut Report,
 ) -> Vec<Pair<'a>> {
     let mut comparison = Comparison { options, report, role: Role::Outputs, pairs: Vec::new() };
     for group in &expected.groups {
         match actual.group(&group.name) {
-            Some(other) => comparison.group(group, other, truth),
+            Some(other) => comparison.group(group, other, fp64),
             None => comparison.whole_group(group, Rule::Missing),
         }
     }
@@ -39,9 +39,9 @@ pub fn compare<'a>(
     comparison.pairs
 }
 
-/// The value of the truth that belongs to a value of the reference.
+/// The value of the fp64 reference that belongs to a value of the reference.
 #[derive(Clone, Copy)]
-enum Truth<'a> {
+enum Fp64Value<'a> {
     /// There is no run in double precision.
     NotRun,
     /// The run gave no such value.
@@ -50,7 +50,7 @@ enum Truth<'a> {
     Value(&'a Value<Tensor>),
 }
 
-impl<'a> Truth<'a> {
+impl<'a> Fp64Value<'a> {
     fn found(value: Option<&'a Value<Tensor>>) -> Self {
         value.map_or(Self::Missing, Self::Value)
     }
@@ -104,7 +104,7 @@ struct Comparison<'a, 'o> {
 }
 
 impl<'a> Comparison<'a, '_> {
-    fn group(&mut self, expected: &'a Group, actual: &'a Group, truth: Option<&'a Results>) {
+    fn group(&mut self, expected: &'a Group, actual: &'a Group, fp64: Option<&'a Results>) {
         self.role = expected.role;
         let aligned = expected.values.iter().map(|(name, _)| name).eq(actual.values.iter().map(|(name, _)| name));
         for (index, (name, value)) in expected.values.iter().enumerate() {
@@ -115,12 +115,12 @@ impl<'a> Comparison<'a, '_> {
                 Some((_, value)) if aligned => Some(value),
                 _ => find(group, name, occurrence(expected, index)),
             };
-            let truth = match truth {
-                None => Truth::NotRun,
-                Some(run) => Truth::found(run.group(&expected.name).and_then(lookup)),
+            let fp64 = match fp64 {
+                None => Fp64Value::NotRun,
+                Some(run) => Fp64Value::found(run.group(&expected.name).and_then(lookup)),
             };
             match lookup(actual) {
-                Some(other) => self.value(&place, value, other, truth),
+                Some(other) => self.value(&place, value, other, fp64),
                 None => self.structure(place, Rule::Missing, describe(value), "nothing".to_owned()),
             }
         }
@@ -142,18 +142,18 @@ impl<'a> Comparison<'a, '_> {
         self.structure(place, rule, expected, actual);
     }
 
-    fn value(&mut self, place: &Place, expected: &'a Value<Tensor>, actual: &'a Value<Tensor>, truth: Truth<'a>) {
+    fn value(&mut self, place: &Place, expected: &'a Value<Tensor>, actual: &'a Value<Tensor>, fp64: Fp64Value<'a>) {
         match (expected, actual) {
             (Value::List(e), Value::List(a)) => {
                 if e.len() != a.len() {
                     let text = |items: &[Value<Tensor>]| format!("{} values", items.len());
                     self.structure(place.clone(), Rule::Length, text(e), text(a));
                 }
-                self.items(place, e, a, truth);
+                self.items(place, e, a, fp64);
                 return;
             }
             (Value::Slice(e), Value::Slice(a)) => {
-                self.items(place, e.as_slice(), a.as_slice(), truth);
+                self.items(place, e.as_slice(), a.as_slice(), fp64);
                 return;
             }
             _ => {}
@@ -161,7 +161,7 @@ impl<'a> Comparison<'a, '_> {
         self.report.compared += 1;
         if let (Value::Tensor(e), Value::Tensor(a)) = (expected, actual) {
             self.pairs.push(Pair { place: place.clone(), role: self.role, expected: e, actual: a });
-            self.tensors(place, e, a, truth);
+            self.tensors(place, e, a, fp64);
             return;
         }
         let same_kind = expected.kind() == actual.kind();
@@ -180,7 +180,7 @@ impl<'a> Comparison<'a, '_> {
                 Value::Float(_) | Value::Complex(_) => self.options.tolerances.number,
                 _ => self.options.tolerances.of(tensor.dtype()),
             });
-            self.numbers(place, &e, &a, truth, tolerance[0].max(tolerance[1]));
+            self.numbers(place, &e, &a, fp64, tolerance[0].max(tolerance[1]));
             return;
         }
         let equal = match (expected, actual) {
@@ -203,15 +203,21 @@ impl<'a> Comparison<'a, '_> {
         }
     }
 
-    fn items(&mut self, place: &Place, expected: &'a [Value<Tensor>], actual: &'a [Value<Tensor>], truth: Truth<'a>) {
+    fn items(
+        &mut self,
+        place: &Place,
+        expected: &'a [Value<Tensor>],
+        actual: &'a [Value<Tensor>],
+        fp64: Fp64Value<'a>,
+    ) {
         for (index, (e, a)) in expected.iter().zip(actual).enumerate() {
             let mut inner = place.clone();
             inner.path.push(index);
-            self.value(&inner, e, a, truth.item(index));
+            self.value(&inner, e, a, fp64.item(index));
         }
     }
 
-    fn tensors(&mut self, place: &Place, expected: &Tensor, actual: &Tensor, truth: Truth<'a>) {
+    fn tensors(&mut self, place: &Place, expected: &Tensor, actual: &Tensor, fp64: Fp64Value<'a>) {
         let (e, a) = (expected.dtype(), actual.dtype());
         if e != a {
             self.push(place, Class::Dtype, Rule::Dtype, [e.to_string(), a.to_string()], self.options.dtypes);
@@ -225,7 +231,7 @@ impl<'a> Comparison<'a, '_> {
             self.push(place, Class::Stride, Rule::Stride, described, weight);
         }
         let tolerances = &self.options.tolerances;
-        self.numbers(place, expected, actual, truth, tolerances.of(e).max(tolerances.of(a)));
+        self.numbers(place, expected, actual, fp64, tolerances.of(e).max(tolerances.of(a)));
     }
 
     fn shapes(&mut self, place: &Place, expected: &Tensor, actual: &Tensor) {
@@ -233,11 +239,18 @@ impl<'a> Comparison<'a, '_> {
         self.push(place, Class::Shape, Rule::Shape, described, Weight::Difference);
     }
 
-    fn numbers(&mut self, place: &Place, expected: &Tensor, actual: &Tensor, truth: Truth<'a>, tolerance: Tolerance) {
+    fn numbers(
+        &mut self,
+        place: &Place,
+        expected: &Tensor,
+        actual: &Tensor,
+        fp64: Fp64Value<'a>,
+        tolerance: Tolerance,
+    ) {
         let (e, a) = (expected.dtype(), actual.dtype());
         let judged = self.options.accuracy == Accuracy::Fp && (e.is_inexact() || a.is_inexact());
-        let truth = if judged { truth } else { Truth::NotRun };
-        let partner = truth.tensor(expected.shape(), e.is_complex() || a.is_complex());
+        let fp64 = if judged { fp64 } else { Fp64Value::NotRun };
+        let partner = fp64.tensor(expected.shape(), e.is_complex() || a.is_complex());
         match judge(expected, actual, partner.as_ref().ok(), tolerance, self.options) {
             Verdict::Same => {}
             Verdict::Noise(numbers) => self.note(place, Remark::Noise(numbers)),
@@ -256,7 +269,7 @@ impl<'a> Comparison<'a, '_> {
                     weight,
                 );
                 if let Err(Some(why)) = partner {
-                    self.note(place, Remark::NoTruth(why));
+                    self.note(place, Remark::NoFp64(why));
                 }
             }
         }

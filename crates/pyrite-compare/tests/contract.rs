@@ -123,9 +123,9 @@ fn the_stride_of_a_dimension_of_one_matters_only_when_all_do() {
     assert!(with(Strides::Significant).agrees());
     assert_eq!(with(Strides::All).classes(), [Class::Stride]);
     let square = Tensor::from_slice(&[1f32; 4], &[2, 2]);
-    let turned = outputs(vec![square.permuted(&[1, 0]).into()]);
+    let transposed = outputs(vec![square.permuted(&[1, 0]).into()]);
     let square = outputs(vec![square.into()]);
-    let with = |strides| compare(&square, &turned, None, &Options { strides, ..Options::default() });
+    let with = |strides| compare(&square, &transposed, None, &Options { strides, ..Options::default() });
     assert!(with(Strides::Ignored).notes.is_empty() && with(Strides::Ignored).agrees());
     assert!(with(Strides::Noted).agrees() && with(Strides::Noted).notes.len() == 1);
 }

@@ -28,8 +28,8 @@ fn strict(expected: &Tensor, actual: &Tensor) -> Report {
     check(expected, actual, &Options::new(Accuracy::Strict))
 }
 
-fn judged(expected: &Tensor, actual: &Tensor, truth: &Tensor) -> Report {
-    compare(&outputs(expected), &outputs(actual), Some(&outputs(truth)), &Options::default())
+fn judged(expected: &Tensor, actual: &Tensor, fp64: &Tensor) -> Report {
+    compare(&outputs(expected), &outputs(actual), Some(&outputs(fp64)), &Options::default())
 }
 
 /// The only difference, as class and rule.
@@ -86,14 +86,14 @@ fn strides_are_part_of_the_contract() {
 
 #[test]
 fn one_element_in_a_million_that_is_off_is_found() {
-    let truth = noise(1_000_000, 1.0);
-    let expected = singles(&truth);
+    let fp64 = noise(1_000_000, 1.0);
+    let expected = singles(&fp64);
     for place in [0, 777_777, 999_999] {
-        let mut wrong = truth.clone();
+        let mut wrong = fp64.clone();
         wrong[place] += 0.09;
         let actual = singles(&wrong);
         assert_eq!(only(&fp(&expected, &actual)), (Class::Value, Rule::Tolerance));
-        let report = judged(&expected, &actual, &vector(&truth));
+        let report = judged(&expected, &actual, &vector(&fp64));
         assert_eq!(report.differences[0].class, Class::Value);
         let numbers = report.differences[0].numbers.as_ref().unwrap();
         assert_eq!((numbers.differing, &numbers.worst.index[..]), (1, &[place as i64][..]));
@@ -103,12 +103,12 @@ fn one_element_in_a_million_that_is_off_is_found() {
 #[test]
 fn one_bad_element_is_found_even_when_the_mean_error_is_better_than_the_references() {
     // The reference is noisy everywhere; the other side is exact but for one element.
-    let truth = noise(100_000, 1.0);
-    let noisy: Vec<f64> = truth.iter().zip(noise(100_000, 1e-3)).map(|(t, n)| t + n).collect();
-    let mut wrong = truth.clone();
-    assert_eq!(judged(&singles(&noisy), &singles(&wrong), &vector(&truth)).outcome(), Outcome::Noise);
+    let fp64 = noise(100_000, 1.0);
+    let noisy: Vec<f64> = fp64.iter().zip(noise(100_000, 1e-3)).map(|(t, n)| t + n).collect();
+    let mut wrong = fp64.clone();
+    assert_eq!(judged(&singles(&noisy), &singles(&wrong), &vector(&fp64)).outcome(), Outcome::Noise);
     wrong[31_337] += 0.09;
-    let report = judged(&singles(&noisy), &singles(&wrong), &vector(&truth));
+    let report = judged(&singles(&noisy), &singles(&wrong), &vector(&fp64));
     assert_eq!(only(&report), (Class::Value, Rule::WorstElement));
     assert_eq!(report.differences[0].numbers.as_ref().unwrap().worst.index, [31_337]);
 }
@@ -148,23 +148,23 @@ fn what_is_not_a_float_is_told_even_when_it_is_overlooked() {
 #[test]
 fn a_tail_without_a_partner_in_double_precision_is_compared() {
     let run = |last: f32| Results::outputs([vector(&[1f32]).into(), vector(&[last]).into()]);
-    let truth = outputs(&vector(&[1f64]));
-    let report = compare(&run(2.0), &run(2.5), Some(&truth), &Options::default());
+    let fp64 = outputs(&vector(&[1f64]));
+    let report = compare(&run(2.0), &run(2.5), Some(&fp64), &Options::default());
     assert_eq!(only(&report), (Class::Value, Rule::Tolerance));
     assert_eq!(report.differences[0].place.to_string(), "outputs[1]");
-    assert!(matches!(&report.notes[0].remark, Remark::NoTruth(_)));
+    assert!(matches!(&report.notes[0].remark, Remark::NoFp64(_)));
 }
 
 #[test]
-fn a_truth_of_another_shape_or_type_judges_nothing() {
+fn an_fp64_reference_of_another_shape_or_type_judges_nothing() {
     let (expected, actual) = (vector(&[1f32, 2.]), vector(&[1f32, 3.]));
-    for truth in [vector(&[1f64]), vector(&[1f32, 3.])] {
-        assert_eq!(only(&judged(&expected, &actual, &truth)), (Class::Value, Rule::Tolerance));
+    for fp64 in [vector(&[1f64]), vector(&[1f32, 3.])] {
+        assert_eq!(only(&judged(&expected, &actual, &fp64)), (Class::Value, Rule::Tolerance));
     }
 }
 
 #[test]
-fn truth_values_are_exact() {
+fn bools_are_exact() {
     let bools = |values: [bool; 2]| vector(&values.map(pyrite_tensor::Bool8::from));
     let report = fp(&bools([true, false]), &bools([true, true]));
     assert_eq!(only(&report), (Class::Value, Rule::Exact));
@@ -208,35 +208,35 @@ fn infinities_must_agree_in_place_and_sign() {
 }
 
 #[test]
-fn where_the_reference_overflowed_the_truth_decides() {
+fn where_the_reference_overflowed_fp64_decides() {
     let halves = |values: [f32; 2]| vector(&values.map(f16::from_f32));
     let expected = halves([f32::INFINITY, 1.0]);
-    let truth = vector(&[600.0, 1.0]);
-    assert_eq!(judged(&expected, &halves([600.0, 1.0]), &truth).outcome(), Outcome::Noise);
-    assert_eq!(only(&judged(&expected, &halves([700.0, 1.0]), &truth)), (Class::Value, Rule::WorstElement));
-    assert_eq!(only(&judged(&expected, &halves([f32::NAN, 1.0]), &truth)).1, Rule::NanPosition);
-    // Without a truth the reference is right.
+    let fp64 = vector(&[600.0, 1.0]);
+    assert_eq!(judged(&expected, &halves([600.0, 1.0]), &fp64).outcome(), Outcome::Noise);
+    assert_eq!(only(&judged(&expected, &halves([700.0, 1.0]), &fp64)), (Class::Value, Rule::WorstElement));
+    assert_eq!(only(&judged(&expected, &halves([f32::NAN, 1.0]), &fp64)).1, Rule::NanPosition);
+    // Without an fp64 reference the reference is right.
     assert_eq!(only(&fp(&expected, &halves([600.0, 1.0]))).1, Rule::InfinityPosition);
-    // A reference that is finite is right, whatever the truth overflows to.
+    // A reference that is finite is right, whatever the fp64 overflows to.
     let report = judged(&halves([600.0, 1.0]), &halves([f32::INFINITY, 1.0]), &vector(&[f64::INFINITY, 1.0]));
     assert_eq!(only(&report).1, Rule::InfinityPosition);
 }
 
 #[test]
-fn a_truth_that_is_not_finite_excuses_nothing() {
+fn an_fp64_reference_that_is_not_finite_excuses_nothing() {
     let report = judged(&vector(&[1f32, 2.]), &vector(&[1f32, 3.]), &vector(&[1., f64::NAN]));
     assert_eq!(only(&report), (Class::Value, Rule::Tolerance));
 }
 
 #[test]
-fn half_precision_that_is_nearer_to_the_truth_than_the_reference_is_noise() {
-    let truth: Vec<f64> = noise(64, 100.0);
-    let coarse = vector(&truth.iter().map(|t| f16::from_f64(*t + 0.7)).collect::<Vec<_>>());
-    let fine = vector(&truth.iter().map(|t| f16::from_f64(*t)).collect::<Vec<_>>());
+fn half_precision_that_is_nearer_to_fp64_than_the_reference_is_noise() {
+    let fp64: Vec<f64> = noise(64, 100.0);
+    let coarse = vector(&fp64.iter().map(|t| f16::from_f64(*t + 0.7)).collect::<Vec<_>>());
+    let fine = vector(&fp64.iter().map(|t| f16::from_f64(*t)).collect::<Vec<_>>());
     assert_eq!(only(&fp(&coarse, &fine)), (Class::Value, Rule::Tolerance));
-    assert_eq!(judged(&coarse, &fine, &vector(&truth)).outcome(), Outcome::Noise);
+    assert_eq!(judged(&coarse, &fine, &vector(&fp64)).outcome(), Outcome::Noise);
     // The other way round it is a bug.
-    assert_eq!(only(&judged(&fine, &coarse, &vector(&truth))), (Class::Value, Rule::RootMeanSquare));
+    assert_eq!(only(&judged(&fine, &coarse, &vector(&fp64))), (Class::Value, Rule::RootMeanSquare));
 }
 
 #[test]

@@ -81,10 +81,10 @@ proptest! {
             values[place] = changed as i64;
             other.write_i64s(&values);
         }
-        let truth = tensor.cast(if tensor.dtype().is_complex() { DType::C128 } else { DType::F64 });
+        let fp64 = tensor.cast(if tensor.dtype().is_complex() { DType::C128 } else { DType::F64 });
         let options = Options { strides: Strides::Ignored, ..Options::default() };
-        for truth in [None, Some(&outputs(&truth))] {
-            let report = compare(&outputs(&tensor), &outputs(&other), truth, &options);
+        for fp64 in [None, Some(&outputs(&fp64))] {
+            let report = compare(&outputs(&tensor), &outputs(&other), fp64, &options);
             prop_assert_eq!(report.differences.len(), 1);
             let difference = &report.differences[0];
             prop_assert!(matches!(difference.class, Class::Value | Class::NanPosition));

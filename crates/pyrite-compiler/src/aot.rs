@@ -149,7 +149,7 @@ impl AotAutograd {
                 None,
             ),
         };
-        pyrite_trace::settle();
+        pyrite_trace::flush();
         let parameters = graph.parameters().cloned().collect();
         // The stages have assumed more of symbolic sizes than the program did.
         let contract = stages.functional.contract_with(graph);

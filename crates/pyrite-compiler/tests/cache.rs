@@ -1,4 +1,4 @@
-//! Programs come out of the cache as they went in, and a damaged or foreign file never runs.
+//! Programs come out of the cache as they went in, and a damaged or other file never runs.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -73,13 +73,13 @@ fn a_damaged_file_is_ignored_and_written_anew() {
     }
     let path = file(&folder, 50);
     let whole = fs::read(&path).unwrap();
-    let foreign = fs::read({
+    let other = fs::read({
         run(&with_folder(&folder), 51);
         file(&folder, 51)
     });
     let mut turned = whole.clone();
     turned[whole.len() - 9] ^= 1;
-    for damaged in [turned, whole[..whole.len() / 2].to_vec(), Vec::new(), foreign.unwrap()] {
+    for damaged in [turned, whole[..whole.len() / 2].to_vec(), Vec::new(), other.unwrap()] {
         fs::write(&path, damaged).unwrap();
         assert_eq!(run(&with_folder(&folder), 50), fresh);
         assert_eq!(fs::read(&path).unwrap(), whole);

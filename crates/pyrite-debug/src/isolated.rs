@@ -25,7 +25,7 @@ use pyrite_reduce::Candidate;
 use pyrite_tensor::Tensor;
 use serde_json::{Value as Json, json};
 
-use crate::commanded::WORKER_FAILED;
+use crate::command_backend::WORKER_FAILED;
 use crate::process::{Heard, Process};
 use crate::repro::{Folder, RepoError};
 use crate::{Question, Step};

@@ -17,12 +17,12 @@ use pyrite_passes::Table;
 use pyrite_tensor::{Storage, Tensor};
 use serde::{Deserialize, Serialize};
 
-use crate::commanded::CANNOT_TELL;
+use crate::assess::{Again, Assessment, Bound, assess};
+use crate::command_backend::CANNOT_TELL;
 use crate::freedom::{Draws, Other};
-use crate::nudge::Nudge;
+use crate::perturb::Perturbation;
 use crate::repro::candidate_of;
 use crate::running::Running;
-use crate::settle::{Again, Bound, Settled, settle};
 use crate::signals;
 use crate::switches::{Cloning, Switches};
 use crate::torch::base;
@@ -32,7 +32,7 @@ use crate::torch::base;
 pub struct Question {
     /// Who is under test.
     pub backend: String,
-    /// Who says what is right.
+    /// Reference backend.
     pub reference: String,
     /// How closely the two are compared.
     pub accuracy: Accuracy,
@@ -326,22 +326,22 @@ pub fn judge_backends(
     let run_reference = |backend: &Backend, again: Again| match again {
         Again::Same => run(backend, Mode::Eager, None, &mut |_| {}, &mut |_, _| {}),
         Again::Double => run(reference, Mode::Fp64, None, &mut |_| {}, &mut |_, _| {}),
-        Again::Nudged(seed) => nudged(graph, inputs, reference, &options(Mode::Eager, None), seed),
+        Again::Perturbed(seed) => perturbed(graph, inputs, reference, &options(Mode::Eager, None), seed),
     };
     let draws = if draws_as_eager(&backend.name) { Draws::AsEager } else { Draws::Freely };
     let other = OnceCell::new();
     // Where results differ, those that the operators leave open are asked for, and do not count.
-    let settled_freely = |expected: &Results, actual: &Results, by: &Backend| {
+    let assess_with_freedom = |expected: &Results, actual: &Results, by: &Backend| {
         let mut again = |again: Again| run_reference(by, again);
         let (accuracy, switches) = (question.accuracy, &question.switches);
-        let settled = settle(expected, actual, accuracy, switches, Bound::WhereItMayExcuse, &mut again);
+        let assessment = assess(expected, actual, accuracy, switches, Bound::WhereItMayExcuse, &mut again);
         let open = || other.get_or_init(|| Other::of(graph, inputs, question.seed, draws)).as_ref();
-        match open().filter(|_| settled.verdict.signature().is_some()) {
+        match open().filter(|_| assessment.verdict.signature().is_some()) {
             Some(open) => {
                 let excused = open.excuse(expected, actual);
-                settle(expected, &excused, accuracy, switches, Bound::WhereItMayExcuse, &mut again)
+                assess(expected, &excused, accuracy, switches, Bound::WhereItMayExcuse, &mut again)
             }
-            None => settled,
+            None => assessment,
         }
     };
     let verdict = match (&expected, &actual) {
@@ -355,16 +355,16 @@ pub fn judge_backends(
         (Err(raised), _) => Some(Verdict::Invalid(format!("the reference {} fails: {}", reference.name, raised.error))),
         (Ok(_), Ok(_)) => None,
     };
-    let settled = match (verdict, &expected, &actual) {
-        (Some(verdict), ..) => Settled { verdict, report: None },
-        (None, Ok(expected), Ok(actual)) => settled_freely(&expected.results, &actual.results, reference),
+    let assessment = match (verdict, &expected, &actual) {
+        (Some(verdict), ..) => Assessment { verdict, report: None },
+        (None, Ok(expected), Ok(actual)) => assess_with_freedom(&expected.results, &actual.results, reference),
         (None, ..) => return Judged::invalid("nothing was run".to_owned()),
     };
-    let verdict = match (settled.verdict, second_reference(&backend.name, &reference.name)) {
+    let verdict = match (assessment.verdict, second_reference(&backend.name, &reference.name)) {
         (Verdict::Fail(signature), Some(second)) => {
             let theirs = run(&second, Mode::Eager, None, &mut |_| {}, &mut |_, _| {});
             let doubt = doubt_of(&signature, &expected, &theirs, &mut |expected, theirs| {
-                settled_freely(expected, theirs, &second).verdict
+                assess_with_freedom(expected, theirs, &second).verdict
             });
             match (doubt, theirs) {
                 (_, Err(broken)) if signature.class == Class::Fault && broken.faulted() => {
@@ -376,7 +376,7 @@ pub fn judge_backends(
         }
         (verdict, _) => verdict,
     };
-    Judged { verdict, actual: Some(actual), report: settled.report }
+    Judged { verdict, actual: Some(actual), report: assessment.report }
 }
 
 /// A fault of a program that faults in the reference too: the program or an operator of its own is to blame.
@@ -447,7 +447,7 @@ fn doubt_of(
 
 /// Runs the reference with other rounding. Only what Pyrite interprets can be made to round otherwise; a reference outside
 /// of Pyrite is stood in for by `eager`, which is as far from it as rounding is.
-pub fn nudged(
+pub fn perturbed(
     graph: &Graph,
     inputs: &[Value<Tensor>],
     reference: &Backend,
@@ -460,8 +460,8 @@ pub fn nudged(
     // it is the steps that are moved. What has none is moved as it is.
     let steps = aot_autograd(interpreted(None)).decompositions(Table::Loops).backend("steps", "the reference in steps");
     let run = |backend: &Backend| {
-        let mut nudge = Nudge::new(seed);
-        execute(graph, inputs, backend, options, &mut |_| {}, &mut |node, value| nudge.apply(node, value))
+        let mut perturbation = Perturbation::new(seed);
+        execute(graph, inputs, backend, options, &mut |_| {}, &mut |node, value| perturbation.apply(node, value))
     };
     run(&steps).or_else(|_| run(reference))
 }

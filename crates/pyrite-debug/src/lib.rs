@@ -3,26 +3,26 @@
 //! [`judge`](judge()) answers, in this process, how a backend does on a program compared with a reference. [`Isolated`]
 //! asks the same question of worker processes with limits of time and memory, so that a crash, a hang or running out
 //! of memory is a verdict and not the end; [`Command`] asks any program, which
-//! [`commanded`] makes a backend `cmd:PROGRAM`. [`torch`] makes the backends of torch.compile
+//! [`command_backend`] makes a backend `cmd:PROGRAM`. [`torch`] makes the backends of torch.compile
 //! backends of Pyrite. [`Folder`] writes programs down as repro files
 //! with their storages, whole or not at all. [`wrap_compiler_debug`] makes a backend that leaves such files behind when it
 //! fails, [`trust`] says what a file may choose by itself, and [`signals`] says which node was running when the process dies. [`bisect`](bisect()) finds the
 //! stage, the pass and the single steps that a failure begins with.
 
+mod assess;
 mod bisection;
-mod command;
-pub mod commanded;
+pub mod command_backend;
+mod command_oracle;
 mod freedom;
 mod isolated;
 mod judge;
-mod nudge;
+mod perturb;
 mod process;
 mod proof;
 pub mod protocol;
 mod repro;
 mod running;
 mod script;
-mod settle;
 pub mod signals;
 mod switches;
 mod timing;
@@ -32,19 +32,19 @@ pub mod trust;
 mod verdicts;
 mod wrapper;
 
+pub use assess::{Again, Assessment, Bound, assess, compared, signature_of};
 pub use bisection::{Determinism, Effort, Found, bisect};
-pub use command::Command;
+pub use command_oracle::Command;
 pub use isolated::{Isolated, Limits};
 pub use judge::{
     Broken, Judged, Question, Ran, Step, execute, execute_shared, fresh_inputs, judge, judge_backends, judge_file,
-    nudged,
+    perturbed,
 };
 pub use process::asked;
 pub use proof::{Shown, show};
 pub use pyrite_compare::Accuracy;
 pub use repro::{Folder, RepoError, candidate_of};
 pub use script::{Claim, signal_name};
-pub use settle::{Again, Bound, Settled, compared, settle, signature_of};
 pub use switches::{Cloning, Fp64, Switches};
 pub use timing::{Times, time_calls};
 pub use tracing::Tracing;

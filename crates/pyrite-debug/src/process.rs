@@ -95,7 +95,7 @@ impl Process {
         loop {
             match self.child.try_wait() {
                 Ok(Some(status)) => {
-                    self.settle();
+                    self.wait_for_listener();
                     return Some(status);
                 }
                 Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(2)),
@@ -105,7 +105,7 @@ impl Process {
     }
 
     /// Lets the last words of a process that ended be heard. What it started may hold its output open: nobody waits long.
-    fn settle(&self) {
+    fn wait_for_listener(&self) {
         let until = Instant::now() + Duration::from_millis(500);
         while self.listener.as_ref().is_some_and(|l| !l.is_finished()) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(1));

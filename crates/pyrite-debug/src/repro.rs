@@ -220,7 +220,7 @@ impl Folder {
                     },
                 },
                 Value::Float(number) => InputValue::Float(*number),
-                Value::Bool(truth) => InputValue::Bool(*truth),
+                Value::Bool(value) => InputValue::Bool(*value),
                 _ => InputValue::None,
             };
             spec.args.push(InputArg { name: Some(node.name.clone()), value });

@@ -37,7 +37,7 @@ pub struct Switches {
     pub nans: Nans,
     /// How much another element type counts.
     pub dtypes: Weight,
-    /// How much other integers and truth values count.
+    /// How much other integers and bools count.
     pub non_floats: Weight,
     /// How much another kind of number counts, such as a Python float for a tensor without dimensions.
     pub kinds: Weight,

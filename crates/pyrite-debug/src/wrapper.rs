@@ -103,7 +103,7 @@ pub struct WrapConfig {
     pub folder: PathBuf,
     /// Only errors whose text contains this are written down.
     pub only_errors_with: Option<String>,
-    /// Who says what is right, at level 4.
+    /// Reference backend, at level 4.
     pub reference: Backend,
     /// How closely it is compared, at level 4.
     pub accuracy: Accuracy,

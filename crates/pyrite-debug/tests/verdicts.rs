@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pyrite_compiler::backend::{Backend, Executable, Forward, Observer, register};
 use pyrite_compiler::find;
-use pyrite_debug::{Accuracy, Fp64, Judged, Question, Switches, commanded, judge};
+use pyrite_debug::{Accuracy, Fp64, Judged, Question, Switches, command_backend, judge};
 use pyrite_ir::{Graph, Meta, NodeError, OpError, Value};
 use pyrite_ops::registry;
 use pyrite_oracle::{Class, Verdict};
@@ -201,7 +201,7 @@ fn a_difference_of_integers_is_another_failure_than_one_of_floats_unless_strict(
 
 #[test]
 fn programs_that_answer_by_exit_code_are_backends() {
-    commanded::register(std::time::Duration::from_secs(5), None);
+    command_backend::register(std::time::Duration::from_secs(5), None);
     let verdict = |line: &str| ask(&doubled(), line, Question::default()).verdict;
     assert_eq!(verdict("cmd:true"), Verdict::Pass);
     assert!(matches!(verdict("cmd:false"), Verdict::Fail(signature) if signature.class == Class::Exit(1)));

@@ -128,8 +128,8 @@ impl Interpreter<'_> {
                 (other, _) => Err(OpError::invalid(format!("an item of {}", other.kind()))),
             },
             // Autocast is a rewrite of the graph; gradients are no matter of a plain run.
-            Target::Foreign(_) if matches!(Switch::of(node), Some(Switch::Grad(_))) => Ok(Value::None),
-            Target::Foreign(name) => Err(OpError::unsupported(format!(
+            Target::Opaque(_) if matches!(Switch::of(node), Some(Switch::Grad(_))) => Ok(Value::None),
+            Target::Opaque(name) => Err(OpError::unsupported(format!(
                 "{name} is not an operator that Pyrite can run; use a backend that knows it"
             ))),
             Target::Op(op) => {
@@ -177,7 +177,7 @@ impl Interpreter<'_> {
             "higher_order.cond.default" => {
                 let taken = match &args[0] {
                     Value::Tensor(t) if t.numel() == 1 => t.to_bools()[0],
-                    other => other.as_scalar().ok_or_else(|| OpError::invalid("cond wants one truth value"))?.to_bool(),
+                    other => other.as_scalar().ok_or_else(|| OpError::invalid("cond wants one bool"))?.to_bool(),
                 };
                 run(&args[if taken { 1 } else { 2 }], list(args.get(3)))
             }

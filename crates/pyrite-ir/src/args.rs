@@ -180,7 +180,7 @@ impl<'a, T> Args<'a, T> {
         Ok(self.opt_scalar(index)?.map(Scalar::to_f64))
     }
 
-    /// A truth value.
+    /// A bool.
     pub fn bool(&self, index: usize) -> Result<bool, OpError> {
         match self.values.get(index) {
             Some(Value::Bool(v)) => Ok(*v),
@@ -188,7 +188,7 @@ impl<'a, T> Args<'a, T> {
         }
     }
 
-    /// A truth value or None.
+    /// A bool or None.
     pub fn opt_bool(&self, index: usize) -> Result<Option<bool>, OpError> {
         match self.values.get(index) {
             Some(Value::None) => Ok(None),

@@ -26,7 +26,7 @@ pub enum Target {
     /// `operator.getitem`: an item of a list. Arguments: the list, the index.
     GetItem,
     /// A function the registry does not know, by its dotted Python name. Arguments are kept as written.
-    Foreign(Arc<str>),
+    Opaque(Arc<str>),
 }
 
 impl Target {
@@ -35,7 +35,7 @@ impl Target {
         match self {
             Self::Op(op) => op.name(),
             Self::GetItem => "operator.getitem",
-            Self::Foreign(name) => name,
+            Self::Opaque(name) => name,
         }
     }
 }
@@ -83,9 +83,9 @@ pub struct Node {
     pub kind: Kind,
     /// Its arguments.
     pub args: Vec<Value<NodeId>>,
-    /// Its arguments by name; only foreign calls have them, since known ones are bound.
+    /// Its arguments by name; only opaque calls have them, since known ones are bound.
     pub kwargs: Vec<(String, Value<NodeId>)>,
-    /// What is known of its value; `None` before inference and for foreign calls without annotations.
+    /// What is known of its value; `None` before inference and for opaque calls without annotations.
     pub meta: Option<Value<Meta>>,
     /// The user's stack where it was captured.
     pub stack: Option<Arc<str>>,

@@ -60,7 +60,7 @@ pub enum InputValue {
     },
     /// A real number.
     Float(f64),
-    /// A truth value.
+    /// A bool.
     Bool(bool),
     /// Nothing: a constant that was filtered out, or something that cannot be stored.
     None,

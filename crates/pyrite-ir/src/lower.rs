@@ -356,7 +356,7 @@ impl Point<'_, '_> {
                 self.nest.load(place, &axes)
             }
             other => match other.as_scalar() {
-                Some(Scalar::Bool(truth)) => Ok(self.code().integer(i64::from(truth), Type::Bool)),
+                Some(Scalar::Bool(value)) => Ok(self.code().integer(i64::from(value), Type::Bool)),
                 Some(Scalar::Int(number)) => Ok(self.code().integer(number, Type::I64)),
                 Some(Scalar::Float(number)) => Ok(self.code().number(number, Type::F64)),
                 _ => Err(OpError::unsupported(format!("{} as an operand of loops", other.kind()))),

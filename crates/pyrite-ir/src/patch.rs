@@ -215,7 +215,7 @@ impl Graph {
         for id in order.into_iter().rev() {
             let node = self.node(id);
             let effect = match &node.kind {
-                Kind::Placeholder | Kind::Output | Kind::Call(crate::Target::Foreign(_)) => true,
+                Kind::Placeholder | Kind::Output | Kind::Call(crate::Target::Opaque(_)) => true,
                 Kind::Call(crate::Target::Op(op)) => op.schema.is_mutable() || op.has(crate::Tag::Random),
                 Kind::GetAttr(_) | Kind::Call(crate::Target::GetItem) => false,
             };

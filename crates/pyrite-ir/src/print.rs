@@ -580,7 +580,7 @@ impl Values<'_> {
                 [list, index] => format!("{}[{}]", self.value(list), self.value(index)),
                 _ => self.plain("operator.getitem", node),
             },
-            Target::Foreign(name) => match (name.strip_prefix("operator."), node.kwargs.is_empty()) {
+            Target::Opaque(name) => match (name.strip_prefix("operator."), node.kwargs.is_empty()) {
                 (Some(operator), true) => self.python(operator, node),
                 _ => self.plain(name, node),
             },

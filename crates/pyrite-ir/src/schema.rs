@@ -20,7 +20,7 @@ pub enum Type {
     Int,
     /// A real number.
     Float,
-    /// A truth value.
+    /// A bool.
     Bool,
     /// A number of any kind.
     Scalar,

@@ -26,7 +26,7 @@ const EXIT: &[&str] = &["torch.amp.autocast_mode._exit_autocast", "torch.amp._ex
 impl Switch {
     /// What a node switches, if it is such a call. Autocast for other devices than the CPU changes nothing here.
     pub fn of(node: &Node) -> Option<Self> {
-        let Kind::Call(Target::Foreign(name)) = &node.kind else { return None };
+        let Kind::Call(Target::Opaque(name)) = &node.kind else { return None };
         let name: &str = name;
         if GRAD.contains(&name) {
             return match node.args.first() {

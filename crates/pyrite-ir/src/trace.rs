@@ -1,7 +1,7 @@
 //! Writing calls down as a graph.
 //!
 //! A [`Tracer`] is the emitter that appends a node for every call. It infers what each call returns, picks the items of
-//! calls with several results, and stamps new nodes with the [`Origin`] of what is being traced, so that a graph made
+//! calls with several results, and gives new nodes the [`Origin`] of what is being traced, so that a graph made
 //! by any number of rewrites still knows the Python lines it came from.
 //!
 //! Invariants: every handle stands for a node whose value is a tensor, or for a Python number, which appears in the
@@ -174,7 +174,7 @@ impl<'a> Tracer<'a> {
     /// Adds a call whose results are known already.
     pub fn append_call(&mut self, op: &OpRef, args: Vec<Value<NodeId>>, meta: Value<Meta>) -> Value<Handle> {
         let id = self.builder.call(op, args);
-        self.stamp(id);
+        self.set_origin(id);
         self.builder.set_meta(id, meta.clone());
         self.name_number(id, Some(&meta));
         self.results(id, &meta)
@@ -197,7 +197,7 @@ impl<'a> Tracer<'a> {
                     .map(|(index, item)| match item {
                         Value::Tensor(_) | Value::List(_) => {
                             let picked = self.builder.get_item(id, index as i64);
-                            self.stamp(picked);
+                            self.set_origin(picked);
                             self.builder.set_meta(picked, item.clone());
                             self.results(picked, item)
                         }
@@ -209,7 +209,7 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    fn stamp(&mut self, id: NodeId) {
+    fn set_origin(&mut self, id: NodeId) {
         let origin = self.origin.clone();
         self.builder.set_origin(id, &origin);
     }

@@ -18,7 +18,7 @@ pub enum Value<T> {
     None,
     /// A tensor, or in a graph the value of a node, whatever it is.
     Tensor(T),
-    /// A truth value.
+    /// A bool.
     Bool(bool),
     /// An integer, maybe symbolic.
     Int(SymInt),

@@ -196,7 +196,7 @@ impl Check<'_> {
                 }
                 _ => self.report(node, "verify::bad-getitem", "getitem takes a node and an index".to_owned()),
             },
-            Target::Foreign(_) => {}
+            Target::Opaque(_) => {}
         }
     }
 

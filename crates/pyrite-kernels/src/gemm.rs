@@ -1,4 +1,4 @@
-//! Products of matrices: `out = keep·out + scale·(lhs @ rhs)`.
+//! Matmuls: `out = keep·out + scale·(lhs @ rhs)`.
 //!
 //! [`multiply`] works on slices with any row and column strides, [`multiply_batch`] on many such matrices at once,
 //! [`multiply_tensors`] on tensors of two or three dimensions and any type. Floats and complex numbers go to the
@@ -94,7 +94,7 @@ macro_rules! factor {
                 if <$type as Element>::DTYPE == DType::F32 && work <= TINY {
                     in_double(out, lhs, rhs, scale, onto);
                 } else {
-                    provider().product(out, lhs, rhs, scale, onto, threads);
+                    provider().gemm(out, lhs, rhs, scale, onto, threads);
                 }
             }
         })*
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn large_products_on_all_threads_agree() {
+    fn large_matmuls_on_all_threads_agree() {
         let (m, n, k) = (130, 90, 70);
         let (a, b) = (numbers(m * k), numbers(k * n));
         let tensor = |data: &[f64], shape: &[i64]| Tensor::from_slice(data, shape);
@@ -464,8 +464,8 @@ mod tests {
         for (m, n, k) in [(3, 5, 4), (37, 53, 300), (64, 48, 129), (2, 200, 700)] {
             let (a, b) = (numbers(m * k), numbers(k * n));
             let lhs = Tensor::from_slice(&a, &[m as i64, k as i64]).cast(DType::F32);
-            let turned: Vec<f64> = (0..n * k).map(|i| b[i % k * n + i / k]).collect();
-            let rhs = Tensor::from_slice(&turned, &[n as i64, k as i64]).cast(DType::F32).permuted(&[1, 0]);
+            let transposed: Vec<f64> = (0..n * k).map(|i| b[i % k * n + i / k]).collect();
+            let rhs = Tensor::from_slice(&transposed, &[n as i64, k as i64]).cast(DType::F32).permuted(&[1, 0]);
             let out = Tensor::empty(&[m as i64, n as i64], DType::F32).unwrap();
             multiply_tensors(&out, &lhs, &rhs, Scalar::Int(1), None).unwrap();
             assert_eq!(out.to_f64s(), naive(&a, &b, (m, n, k)));
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_one_product_per_matrix_and_a_stride_of_zero_repeats() {
+    fn a_batch_is_one_matmul_per_matrix_and_a_stride_of_zero_repeats() {
         let (count, m, n, k) = (40, 12, 11, 13);
         let (a, b) = (numbers(count * m * k), numbers(k * n));
         let mut out = vec![0.0; count * m * n];

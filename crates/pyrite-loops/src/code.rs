@@ -10,7 +10,7 @@ use crate::{AccessId, AxisId, ResultId};
 /// What a register holds for each position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Type {
-    /// Truth.
+    /// Bool.
     Bool,
     /// 32-bit integers; narrower ones are widened.
     I32,
@@ -56,7 +56,7 @@ pub struct Val(pub u32);
 /// A literal.
 #[derive(Clone, Copy, Debug)]
 pub enum Number {
-    /// An integer or a truth value.
+    /// An integer or a bool.
     Int(i64),
     /// A floating-point number.
     Float(f64),
@@ -240,7 +240,7 @@ impl Binary {
     ];
 }
 
-/// A comparison of two values of one type; gives truth.
+/// A comparison of two values of one type; gives a bool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Compare {
     /// Equal.
@@ -370,7 +370,7 @@ pub enum Inst {
     Fnma(Val, Val, Val),
     /// An integer with its bits moved by a known number, less than it has.
     Shift(Shift, Val, u32),
-    /// The same bits as another type of the same size; not truth.
+    /// The same bits as another type of the same size; not bool.
     Bits(Type, Val),
     /// The word of a table at an index, a 64-bit integer.
     Table(Table, Val),
@@ -390,7 +390,7 @@ pub enum Inst {
     Compare(Compare, Val, Val),
     /// The second value where the first is true, else the third.
     Select(Val, Val, Val),
-    /// The value in another type: floats become integers towards zero, truth becomes 0 or 1, numbers become true
+    /// The value in another type: floats become integers towards zero, bool becomes 0 or 1, numbers become true
     /// unless they are zero.
     Cast(Type, Val),
     /// The value as an element type can hold it: half precisions are rounded, narrow integers wrap around.

@@ -5,7 +5,7 @@
 //! 2. An instruction uses values that stand before it, of the types it takes.
 //! 3. A load gives the register type of its buffer, a store takes it. Complex buffers are not accessed.
 //! 4. A reduced number is reduced once, in a phase before those that use it, and has the type that its reduction gives.
-//!    Truth is reduced by `Any` and `All`, numbers by the others. Only a phase that reduces a number uses what it has of
+//!    Bool is reduced by `Any` and `All`, numbers by the others. Only a phase that reduces a number uses what it has of
 //!    it so far, and only of sums, products, the largest and the smallest.
 //! 5. A number of the call that is used exists.
 //! 6. An access moves, within a phase, only along the rows and the axes of that phase.
@@ -75,9 +75,9 @@ pub fn verify(kernel: &Kernel) -> Vec<Problem> {
                 continue;
             }
             let ty = if picks { Type::I64 } else { phase.code.ty(reduce.value) };
-            let truth = matches!(reduce.op, Reduction::Any | Reduction::All);
-            if truth != (phase.code.ty(reduce.value) == Type::Bool) {
-                say(Some(number), None, format!("result {index} reduces truth as numbers, or numbers as truth"));
+            let is_bool = matches!(reduce.op, Reduction::Any | Reduction::All);
+            if is_bool != (phase.code.ty(reduce.value) == Type::Bool) {
+                say(Some(number), None, format!("result {index} reduces bools as numbers, or numbers as bools"));
             }
             if kernel.results.get(index) != Some(&ty) {
                 say(Some(number), None, format!("result {index} is not of the type {ty:?} that is reduced"));

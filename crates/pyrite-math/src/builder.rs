@@ -47,7 +47,7 @@ impl<'a> Builder<'a> {
         self.code.append(Inst::Binary(op, a, b), self.i)
     }
 
-    /// An operation on bits, or on truth; it has the type of the first value.
+    /// An operation on bits, or on bool; it has the type of the first value.
     pub(crate) fn logic(&mut self, op: Binary, a: Val, b: Val) -> Val {
         let ty = self.code.ty(a);
         if ty == Type::Bool {

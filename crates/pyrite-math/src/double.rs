@@ -412,10 +412,10 @@ impl Double<'_, '_> {
         let power = self.select(undefined, nan, power);
         let (none, unit) = (self.cmp(Compare::Eq, F, y, zero), self.cmp(Compare::Eq, F, x, one));
         let (level, endless) = (self.cmp(Compare::Eq, F, a, one), self.cmp(Compare::Eq, F, size, most));
-        let settled = self.logic(Binary::And, level, endless);
-        let settled = self.logic(Binary::Or, settled, none);
-        let settled = self.logic(Binary::Or, settled, unit);
-        self.select(settled, one, power)
+        let is_one = self.logic(Binary::And, level, endless);
+        let is_one = self.logic(Binary::Or, is_one, none);
+        let is_one = self.logic(Binary::Or, is_one, unit);
+        self.select(is_one, one, power)
     }
 
     fn erf(&mut self, x: Val) -> Val {

@@ -28,7 +28,7 @@ pub enum Right<'a, S, T: Lane> {
 }
 
 /// A product to compute.
-pub struct Product<'a, S, T: Lane> {
+pub struct Gemm<'a, S, T: Lane> {
     /// Rows, columns, and steps of each sum; none is zero.
     pub sizes: (usize, usize, usize),
     /// The left operand.
@@ -49,10 +49,10 @@ pub struct Product<'a, S, T: Lane> {
 
 // SAFETY: tasks write to different blocks of the output, and what they read nobody writes meanwhile; see `run`.
 #[expect(unsafe_code, reason = "threads share operands as raw memory")]
-unsafe impl<S: Sync, T: Lane> Sync for Product<'_, S, T> {}
+unsafe impl<S: Sync, T: Lane> Sync for Gemm<'_, S, T> {}
 
 /// How many tasks rows and columns are split into.
-fn grid<S, T: Lane>(p: &Product<'_, S, T>, isa: &Isa<T>, threads: usize) -> (usize, usize) {
+fn grid<S, T: Lane>(p: &Gemm<'_, S, T>, isa: &Isa<T>, threads: usize) -> (usize, usize) {
     let (m, n, k) = p.sizes;
     let work = m.saturating_mul(n).saturating_mul(k);
     let tasks = threads.min(work / SHARE).max(1);
@@ -70,7 +70,7 @@ fn grid<S, T: Lane>(p: &Product<'_, S, T>, isa: &Isa<T>, threads: usize) -> (usi
 // SAFETY: callers make sure that the views and the output hold what the sizes say, that nobody else reads or writes the
 // output or writes the operands meanwhile, and that the processor has the instructions of `isa`.
 #[expect(unsafe_code, reason = "operands are raw memory")]
-pub unsafe fn run<S: Source<T>, T: Lane>(p: &Product<'_, S, T>, isa: &Isa<T>, threads: usize) {
+pub unsafe fn run<S: Source<T>, T: Lane>(p: &Gemm<'_, S, T>, isa: &Isa<T>, threads: usize) {
     let (m, n, _) = p.sizes;
     let panels = n.div_ceil(isa.cols);
     let (down, across) = grid(p, isa, threads);
@@ -109,7 +109,7 @@ pub fn numbers<T: Lane>(buffer: &mut Buffer, count: usize) -> &mut [T] {
 // SAFETY: as for `run`; nobody else computes this block.
 #[expect(unsafe_code, reason = "operands are raw memory")]
 unsafe fn block<S: Source<T>, T: Lane>(
-    p: &Product<'_, S, T>,
+    p: &Gemm<'_, S, T>,
     isa: &Isa<T>,
     rows: Range<usize>,
     panels: Range<usize>,
@@ -197,7 +197,7 @@ unsafe fn block<S: Source<T>, T: Lane>(
 unsafe fn copy_edge<S, T: Lane>(
     edge: &[T],
     width: usize,
-    p: &Product<'_, S, T>,
+    p: &Gemm<'_, S, T>,
     start: Start<T>,
     (row, height): (usize, usize),
     (first, cols): (usize, usize),

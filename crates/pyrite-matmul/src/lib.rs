@@ -1,4 +1,4 @@
-//! Products of matrices: `out = keep·out + scale·(lhs @ rhs)`.
+//! Matrix multiplication: `out = keep·out + scale·(lhs @ rhs)`.
 //!
 //! Who computes a product is a [`Provider`]. [`Panels`] is ours: operands are packed into panels ([`pack`]), tiles of
 //! the output are summed in registers ([`tile`]), blocks of it are shared among threads ([`blocked`]); operands may lie
@@ -120,14 +120,14 @@ pub enum Threads {
     All,
 }
 
-/// Computes products of matrices of one type.
+/// Computes matrix products of one type.
 pub trait Provider<T>: Sync {
     /// `out = keep·out + scale·(lhs @ rhs)`.
     ///
     /// # Panics
     /// When sizes do not fit each other, a size is zero, a matrix leaves its slice or positions of the output share
     /// elements.
-    fn product(
+    fn gemm(
         &self,
         out: (&mut [T], Shape),
         lhs: Matrix<'_, T>,

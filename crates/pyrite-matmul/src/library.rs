@@ -28,7 +28,7 @@ macro_rules! library {
     ($($type:ty, $zero:expr;)*) => {
         $(impl Provider<$type> for Library {
             #[expect(unsafe_code, reason = "gemm takes pointers")]
-            fn product(
+            fn gemm(
                 &self,
                 (out, shape): (&mut [$type], Shape),
                 lhs: Matrix<'_, $type>,

@@ -104,7 +104,7 @@ impl<S> View<S> {
     }
 }
 
-/// Rows of a left panel, one more than any tile has, so that whole squares can be turned.
+/// Rows of a left panel, one more than any tile has, so that whole squares can be transposed.
 pub const PANEL_ROWS: usize = 16;
 
 /// Fills a left panel with `rows` rows from `first.0` on and `depth` steps from `first.1` on, of a matrix that has
@@ -121,16 +121,16 @@ pub unsafe fn pack_left<S: Source<T>, T: Lane>(
 ) {
     assert!(rows <= PANEL_ROWS && depth <= PANEL && to.len() >= PANEL_ROWS * PANEL);
     let side = isa.square;
-    let turns = S::SAME && from.row_stride == 1 && from.col_stride != 1;
+    let transposes = S::SAME && from.row_stride == 1 && from.col_stride != 1;
     let (mut row, mut wide) = (0, 0);
-    if turns {
+    if transposes {
         wide = depth / side * side;
         while row < rows && first.0 + row + side <= all {
             for step in (0..wide).step_by(side) {
                 let square = from.at(first.0 + row, first.1 + step).cast::<T>();
                 // SAFETY: the square lies within the matrix, and `row + side` is at most `PANEL_ROWS`, since that is a
                 // multiple of `side`; the processor has the instructions of its own table.
-                unsafe { (isa.turn)(square, from.col_stride, to.as_mut_ptr().add(row * PANEL + step), PANEL) };
+                unsafe { (isa.transpose)(square, from.col_stride, to.as_mut_ptr().add(row * PANEL + step), PANEL) };
             }
             row += side;
         }
@@ -178,7 +178,7 @@ pub unsafe fn pack_right<S: Source<T>, T: Lane>(
         for (panel, to) in to.chunks_exact_mut(depth * width).enumerate() {
             let begin = panel * width;
             // SAFETY: as above.
-            unsafe { turn_panel(isa, from, (first.0, first.1 + begin), (depth, width.min(cols - begin)), to) };
+            unsafe { transpose_panel(isa, from, (first.0, first.1 + begin), (depth, width.min(cols - begin)), to) };
         }
         return;
     }
@@ -197,7 +197,7 @@ pub unsafe fn pack_right<S: Source<T>, T: Lane>(
 /// Fills a right panel from a matrix whose columns are dense.
 // SAFETY: callers hand over a view that holds all of these elements.
 #[expect(unsafe_code, reason = "operands are raw memory")]
-unsafe fn turn_panel<S: Source<T>, T: Lane>(
+unsafe fn transpose_panel<S: Source<T>, T: Lane>(
     isa: &Isa<T>,
     from: View<S>,
     first: (usize, usize),
@@ -213,7 +213,7 @@ unsafe fn turn_panel<S: Source<T>, T: Lane>(
                 let square = from.at(first.0 + step, first.1 + col).cast::<T>();
                 // SAFETY: the square lies within the matrix and its copy within the panel; the processor has the
                 // instructions of its own table.
-                unsafe { (isa.turn)(square, from.col_stride, to.as_mut_ptr().add(step * width + col), width) };
+                unsafe { (isa.transpose)(square, from.col_stride, to.as_mut_ptr().add(step * width + col), width) };
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::blocked::{self, Product, run};
+use crate::blocked::{self, Gemm, run};
 use crate::library::Library;
 use crate::pack::{Source, View};
 use crate::packed::Packed;
@@ -39,7 +39,7 @@ where
     Library: Provider<T>,
     T: Source<T>,
 {
-    fn product(
+    fn gemm(
         &self,
         (out, shape): (&mut [T], Shape),
         lhs: Matrix<'_, T>,
@@ -48,7 +48,7 @@ where
         onto: Onto<T>,
         threads: Threads,
     ) {
-        let (shape, lhs, rhs) = turned(shape, lhs, rhs);
+        let (shape, lhs, rhs) = transposed(shape, lhs, rhs);
         match T::isas().first() {
             Some(isa) if takes(shape) => {
                 shape.check(out.len());
@@ -66,17 +66,17 @@ where
                 rhs.shape.check(rhs.data.len());
                 row::run(out, lhs, rhs, scale, onto, threads);
             }
-            _ => Library.product((out, shape), lhs, rhs, scale, onto, threads),
+            _ => Library.gemm((out, shape), lhs, rhs, scale, onto, threads),
         }
     }
 }
 
 /// The product, or that of the transposed matrices, whichever has an output with dense rows; of a vector that is the
 /// one with a single row.
-fn turned<'a, T>(shape: Shape, lhs: Matrix<'a, T>, rhs: Matrix<'a, T>) -> (Shape, Matrix<'a, T>, Matrix<'a, T>) {
+fn transposed<'a, T>(shape: Shape, lhs: Matrix<'a, T>, rhs: Matrix<'a, T>) -> (Shape, Matrix<'a, T>, Matrix<'a, T>) {
     let dense = |stride: usize, size: usize| stride == 1 || size == 1;
-    let turns = dense(shape.row_stride, shape.rows) && (!dense(shape.col_stride, shape.cols) || shape.cols == 1);
-    if turns { (shape.transposed(), rhs.transposed(), lhs.transposed()) } else { (shape, lhs, rhs) }
+    let transposes = dense(shape.row_stride, shape.rows) && (!dense(shape.col_stride, shape.cols) || shape.cols == 1);
+    if transposes { (shape.transposed(), rhs.transposed(), lhs.transposed()) } else { (shape, lhs, rhs) }
 }
 
 /// Whether microkernels can write the output, and are worth it: a single row is bound by memory, not by arithmetic.
@@ -113,7 +113,7 @@ pub struct Request<'a, S, T: Lane> {
 /// What a [`Request`]'s product is added to.
 #[derive(Clone, Copy)]
 pub enum Base<'a, T> {
-    /// What [`Provider::product`] knows.
+    /// What [`Provider::gemm`] knows.
     Out(Onto<T>),
     /// The same row for all rows.
     Row(&'a [T]),
@@ -159,7 +159,7 @@ unsafe fn by<S: Source<T>, T: Lane>(out: *mut T, shape: Shape, request: &Request
             Start::Row(bias.as_ptr())
         }
     };
-    let product = Product {
+    let gemm = Gemm {
         sizes: (shape.rows, shape.cols, request.lhs.shape.cols),
         lhs: View::of(request.lhs),
         rhs,
@@ -171,7 +171,7 @@ unsafe fn by<S: Source<T>, T: Lane>(out: *mut T, shape: Shape, request: &Request
     };
     // SAFETY: the operands lie within their slices and positions of the output are apart, as was checked; the rest is
     // what callers promise.
-    unsafe { run(&product, isa, request.threads.count()) };
+    unsafe { run(&gemm, isa, request.threads.count()) };
 }
 
 #[cfg(test)]
@@ -187,7 +187,7 @@ mod tests {
         (0..m * n).map(|at| (0..k).map(|l| a[at / n * k + l] * b[l * n + at % n]).sum()).collect()
     }
 
-    fn turned_copy(data: &[f64], rows: usize, cols: usize) -> Vec<f64> {
+    fn transposed_copy(data: &[f64], rows: usize, cols: usize) -> Vec<f64> {
         (0..rows * cols).map(|i| data[(i % rows) * cols + i / rows]).collect()
     }
 
@@ -204,7 +204,7 @@ mod tests {
     ];
 
     /// A product into memory of its own.
-    fn product<S: Source<T>, T: Lane>(out: &mut [T], shape: Shape, request: &Request<'_, S, T>, isa: &Isa<T>) {
+    fn gemm<S: Source<T>, T: Lane>(out: &mut [T], shape: Shape, request: &Request<'_, S, T>, isa: &Isa<T>) {
         shape.check(out.len());
         // SAFETY: the output is borrowed exclusively and has been checked; tests take tables of this processor.
         #[expect(unsafe_code, reason = "microkernels work on raw memory")]
@@ -217,7 +217,7 @@ mod tests {
         for isa in T::isas() {
             for (m, n, k) in SIZES {
                 let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
-                let (at, bt) = (turned_copy(&a, m, k), turned_copy(&b, k, n));
+                let (at, bt) = (transposed_copy(&a, m, k), transposed_copy(&b, k, n));
                 let expected: Vec<T> = naive(&a, &b, (m, n, k)).into_iter().map(|x| of(3.0 * x)).collect();
                 let cast = |data: &[f64]| data.iter().map(|x| of(*x)).collect::<Vec<T>>();
                 for (left, left_shape) in [(&a, Shape::rows_first(m, k)), (&at, Shape::rows_first(k, m).transposed())] {
@@ -238,14 +238,14 @@ mod tests {
                                 threads,
                                 finish: None,
                             };
-                            product(&mut out, shape, &plain, isa);
+                            gemm(&mut out, shape, &plain, isa);
                             assert_eq!(out, expected, "{m} {n} {k}");
                             let onto = Base::Out(Onto::Scaled(of(-1.0)));
-                            product(&mut out, shape, &Request { scale: of(6.0), onto, ..plain }, isa);
+                            gemm(&mut out, shape, &Request { scale: of(6.0), onto, ..plain }, isa);
                             assert_eq!(out, expected, "{m} {n} {k}, onto itself");
                             let packed = Packed::by(isa, rhs);
                             let (bias, rhs) = (vec![of(1.0); n], Right::Packed(&packed));
-                            product(&mut out, shape, &Request { rhs, onto: Base::Row(&bias), ..plain }, isa);
+                            gemm(&mut out, shape, &Request { rhs, onto: Base::Row(&bias), ..plain }, isa);
                             let one = |x: &T| x.times_plus(of(1.0), of(1.0));
                             assert_eq!(out, expected.iter().map(one).collect::<Vec<T>>(), "{m} {n} {k}, packed");
                         }
@@ -256,12 +256,12 @@ mod tests {
     }
 
     #[test]
-    fn products_of_single_precision_agree_in_every_order_on_every_processor() {
+    fn matmuls_of_single_precision_agree_in_every_order_on_every_processor() {
         every_order_agrees(|x| x as f32);
     }
 
     #[test]
-    fn products_of_double_precision_agree_in_every_order_on_every_processor() {
+    fn matmuls_of_double_precision_agree_in_every_order_on_every_processor() {
         every_order_agrees(|x| x);
     }
 
@@ -276,7 +276,7 @@ mod tests {
         let gaps = Shape { rows: m, cols: n, row_stride: 2 * n, col_stride: 2 };
         for shape in [columns, gaps] {
             let mut out = vec![-7.0; 2 * m * n];
-            Panels.product((&mut out, shape), lhs, rhs, 1.0, Onto::Nothing, Threads::All);
+            Panels.gemm((&mut out, shape), lhs, rhs, 1.0, Onto::Nothing, Threads::All);
             for i in 0..m {
                 for j in 0..n {
                     assert_eq!(out[i * shape.row_stride + j * shape.col_stride], expected[i * n + j]);
@@ -291,7 +291,7 @@ mod tests {
         let (m, n, k) = (20, 70, 300);
         let (a, b) = (numbers(m * k, 5), numbers(k * n, 6));
         let half = |data: &[f64]| data.iter().map(|x| half::bf16::from_f64(*x)).collect::<Vec<_>>();
-        let (left, right) = (half(&a), half(&turned_copy(&b, k, n)));
+        let (left, right) = (half(&a), half(&transposed_copy(&b, k, n)));
         let rhs = Matrix { data: &right, shape: Shape::rows_first(n, k).transposed() };
         let Some(packed) = Packed::<f32>::new(rhs) else { return };
         let mut out = vec![0.0f32; m * n];
@@ -299,7 +299,7 @@ mod tests {
         for rhs in [Right::Plain(rhs), Right::Packed(&packed)] {
             let onto = Base::Out(Onto::Nothing);
             let request = Request { lhs, rhs, scale: 1.0, onto, threads: Threads::All, finish: None };
-            product(&mut out, Shape::rows_first(m, n), &request, packed.isa());
+            gemm(&mut out, Shape::rows_first(m, n), &request, packed.isa());
         }
         let expected: Vec<f32> = naive(&a, &b, (m, n, k)).into_iter().map(|x| x as f32).collect();
         assert_eq!(out, expected);
@@ -310,7 +310,7 @@ mod tests {
         for (m, n, k) in [(20, 70, 300), (3, 33, 2), (64, 40, 1026)] {
             let (a, b) = (numbers(m * k, 5), numbers(k * n, 6));
             let half = |data: &[f64]| data.iter().map(|x| half::bf16::from_f64(*x)).collect::<Vec<_>>();
-            let (left, right) = (half(&a), half(&turned_copy(&b, k, n)));
+            let (left, right) = (half(&a), half(&transposed_copy(&b, k, n)));
             let rows = |data, rows| Pair::of_rows(Matrix { data, shape: Shape::rows_first(rows, k) });
             let (Some(lhs), Some(rhs)) = (rows(&left, m), rows(&right, n)) else { return };
             let packed = Packed::<f32>::new(rhs.transposed()).unwrap();
@@ -318,7 +318,7 @@ mod tests {
                 let mut out = vec![0.0f32; m * n];
                 let onto = Base::Out(Onto::Nothing);
                 let request = Request { lhs, rhs, scale: 1.0, onto, threads: Threads::All, finish: None };
-                product(&mut out, Shape::rows_first(m, n), &request, packed.isa());
+                gemm(&mut out, Shape::rows_first(m, n), &request, packed.isa());
                 let expected: Vec<f32> = naive(&a, &b, (m, n, k)).into_iter().map(|x| x as f32).collect();
                 assert_eq!(out, expected, "{m} {n} {k}");
             }
@@ -350,7 +350,7 @@ mod tests {
         let finish = |rows: Range<usize>| rows.for_each(|row| seen.lock().unwrap()[row] += 1);
         let (rhs, onto) = (Right::Packed(&packed), Base::Out(Onto::Nothing));
         let request = Request { lhs, rhs, scale: 1.0, onto, threads: Threads::All, finish: Some(&finish) };
-        product(&mut out, Shape::rows_first(m, n), &request, packed.isa());
+        gemm(&mut out, Shape::rows_first(m, n), &request, packed.isa());
         assert_eq!(seen.into_inner().unwrap(), vec![1; m]);
         assert_eq!(out, naive(&a, &b, (m, n, k)));
     }
@@ -360,6 +360,6 @@ mod tests {
     fn a_matrix_that_leaves_its_slice_is_refused() {
         let mut out = [0.0f32; 4];
         let matrix = Matrix { data: &[1.0f32; 3], shape: Shape::rows_first(2, 2) };
-        Panels.product((&mut out, Shape::rows_first(2, 2)), matrix, matrix, 1.0, Onto::Nothing, Threads::One);
+        Panels.gemm((&mut out, Shape::rows_first(2, 2)), matrix, matrix, 1.0, Onto::Nothing, Threads::One);
     }
 }

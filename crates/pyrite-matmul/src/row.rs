@@ -224,8 +224,8 @@ mod tests {
         for (k, n) in [(1, 1), (1, 40), (3, 5), (64, 64), (65, 700), (700, 33), (301, 1025), (2, 1)] {
             let (a, b) = (numbers(2 * k, 1), numbers(k * n, 2));
             let cast = |data: &[f64]| data.iter().map(|x| of(*x)).collect::<Vec<T>>();
-            let turned: Vec<f64> = (0..k * n).map(|i| b[i % k * n + i / k]).collect();
-            let (x, rows, columns) = (cast(&a), cast(&b), cast(&turned));
+            let transposed: Vec<f64> = (0..k * n).map(|i| b[i % k * n + i / k]).collect();
+            let (x, rows, columns) = (cast(&a), cast(&b), cast(&transposed));
             for (stride, threads) in [(1, Threads::One), (2, Threads::All), (0, Threads::All)] {
                 let lhs = Matrix { data: &x, shape: Shape { rows: 1, cols: k, row_stride: 0, col_stride: stride } };
                 let sum = |j: usize| (0..k).map(|l| a[l * stride] * b[l * n + j]).sum::<f64>();

@@ -62,8 +62,8 @@ pub struct Isa<T: 'static> {
     pub compute: &'static [Compute<T>],
     /// Copies a square whose columns are dense into rows: source, elements between its columns, target, elements
     /// between its rows. Its side is [`Isa::square`].
-    pub turn: unsafe fn(*const T, usize, *mut T, usize),
-    /// The side of the square that `turn` copies.
+    pub transpose: unsafe fn(*const T, usize, *mut T, usize),
+    /// The side of the square that `transpose` copies.
     pub square: usize,
 }
 
@@ -94,7 +94,7 @@ pub trait Lane: Copy + Send + Sync + PartialEq + 'static {
 }
 
 macro_rules! microkernels {
-    ($module:ident, $type:ident, $lanes:literal, $features:literal, [$($rows:literal)*], $turn:ident, $square:literal,
+    ($module:ident, $type:ident, $lanes:literal, $features:literal, [$($rows:literal)*], $transpose:ident, $square:literal,
      $dot:path,
      $zero:ident, $load:ident, $store:ident, $splat:ident, $fma:ident, $mul:ident, $add:ident) => {
         #[cfg(target_arch = "x86_64")]
@@ -102,7 +102,7 @@ macro_rules! microkernels {
             use super::{Isa, PANEL, Start, Tile, x86};
 
             pub static ISA: Isa<$type> =
-                Isa { cols: 2 * $lanes, compute: &[$(tile::<$rows>),*], turn: super::$turn, square: $square };
+                Isa { cols: 2 * $lanes, compute: &[$(tile::<$rows>),*], transpose: super::$transpose, square: $square };
 
             // SAFETY: callers hand over panels and an output that hold every element of the tile, and have asked the
             // processor for the instructions.
@@ -148,24 +148,24 @@ macro_rules! microkernels {
 }
 
 microkernels!(
-    avx512_f32, f32, 16, "avx512f,avx2,fma", [1 2 3 4 5 6 7 8 9 10 11 12 13 14], turn_f32, 8, x86::_mm512_fmadd_ps,
+    avx512_f32, f32, 16, "avx512f,avx2,fma", [1 2 3 4 5 6 7 8 9 10 11 12 13 14], transpose_f32, 8, x86::_mm512_fmadd_ps,
     _mm512_setzero_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_set1_ps, _mm512_fmadd_ps, _mm512_mul_ps, _mm512_add_ps
 );
 microkernels!(
-    avx512_f64, f64, 8, "avx512f,avx2,fma", [1 2 3 4 5 6 7 8 9 10 11 12 13 14], turn_f64, 4, x86::_mm512_fmadd_pd,
+    avx512_f64, f64, 8, "avx512f,avx2,fma", [1 2 3 4 5 6 7 8 9 10 11 12 13 14], transpose_f64, 4, x86::_mm512_fmadd_pd,
     _mm512_setzero_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_set1_pd, _mm512_fmadd_pd, _mm512_mul_pd, _mm512_add_pd
 );
 microkernels!(
-    avx2_f32, f32, 8, "avx2,fma", [1 2 3 4 5 6], turn_f32, 8, x86::_mm256_fmadd_ps,
+    avx2_f32, f32, 8, "avx2,fma", [1 2 3 4 5 6], transpose_f32, 8, x86::_mm256_fmadd_ps,
     _mm256_setzero_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_set1_ps, _mm256_fmadd_ps, _mm256_mul_ps, _mm256_add_ps
 );
 microkernels!(
-    avx2_f64, f64, 4, "avx2,fma", [1 2 3 4 5 6], turn_f64, 4, x86::_mm256_fmadd_pd,
+    avx2_f64, f64, 4, "avx2,fma", [1 2 3 4 5 6], transpose_f64, 4, x86::_mm256_fmadd_pd,
     _mm256_setzero_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_set1_pd, _mm256_fmadd_pd, _mm256_mul_pd, _mm256_add_pd
 );
 
 microkernels!(
-    avx512_pairs, f32, 16, "avx512f,avx512bf16,avx2,fma", [1 2 3 4 5 6 7 8 9 10 11 12 13 14], turn_f32, 8, super::dot_pairs,
+    avx512_pairs, f32, 16, "avx512f,avx512bf16,avx2,fma", [1 2 3 4 5 6 7 8 9 10 11 12 13 14], transpose_f32, 8, super::dot_pairs,
     _mm512_setzero_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_set1_ps, _mm512_fmadd_ps, _mm512_mul_ps, _mm512_add_ps
 );
 
@@ -197,7 +197,7 @@ pub fn pairs() -> Option<&'static Isa<f32>> {
 #[cfg(target_arch = "x86_64")]
 #[expect(unsafe_code, reason = "a transpose in registers works on raw memory")]
 #[target_feature(enable = "avx2")]
-unsafe fn turn_f32(from: *const f32, from_step: usize, to: *mut f32, to_step: usize) {
+unsafe fn transpose_f32(from: *const f32, from_step: usize, to: *mut f32, to_step: usize) {
     use x86::{
         _mm256_loadu_ps, _mm256_permute2f128_ps, _mm256_shuffle_ps, _mm256_storeu_ps, _mm256_unpackhi_ps,
         _mm256_unpacklo_ps,
@@ -231,7 +231,7 @@ unsafe fn turn_f32(from: *const f32, from_step: usize, to: *mut f32, to_step: us
 #[cfg(target_arch = "x86_64")]
 #[expect(unsafe_code, reason = "a transpose in registers works on raw memory")]
 #[target_feature(enable = "avx2")]
-unsafe fn turn_f64(from: *const f64, from_step: usize, to: *mut f64, to_step: usize) {
+unsafe fn transpose_f64(from: *const f64, from_step: usize, to: *mut f64, to_step: usize) {
     use x86::{_mm256_loadu_pd, _mm256_permute2f128_pd, _mm256_storeu_pd, _mm256_unpackhi_pd, _mm256_unpacklo_pd};
     // SAFETY: as above.
     let column = |i: usize| unsafe { _mm256_loadu_pd(from.add(i * from_step)) };

@@ -32,7 +32,7 @@ fn run(op: &str, args: Vec<Value<pyrite_ir::NodeId>>) -> f64 {
 }
 
 #[test]
-fn cond_runs_the_graph_that_the_truth_value_chooses() {
+fn cond_runs_the_graph_that_the_bool_chooses() {
     let graphs = |pred: bool| vec![pred.into(), Value::Graph("one".into()), Value::Graph("two".into())];
     assert_eq!(run("higher_order.cond.default", graphs(true)), 1.0);
     assert_eq!(run("higher_order.cond.default", graphs(false)), 2.0);

@@ -1,6 +1,6 @@
 //! Autocast: operators choose their type by lists.
 //!
-//! Inside an autocast region, products run in the lower precision that was asked for, a list of sensitive operators runs
+//! Inside an autocast region, matmuls run in the lower precision that was asked for, a list of sensitive operators runs
 //! in single precision, and a few operators take the widest type among their arguments. The lists are those of
 //! PyTorch's CPU. [`lower`] makes the casts explicit and removes the region's entry and exit from the graph, so that
 //! nothing after it knows of autocast. In-place operators and double precision are left alone.
@@ -11,9 +11,9 @@ use pyrite_ir::{
 };
 use pyrite_tensor::DType;
 
-use crate::replay::{arguments, foreign, item, placeholder, resolve};
+use crate::replay::{arguments, item, opaque, placeholder, resolve};
 
-/// Products, by the name of the operator: the lower precision.
+/// Matmuls, by the name of the operator: the lower precision.
 const LOWER: &[&str] = &[
     "conv1d",
     "conv2d",
@@ -184,7 +184,7 @@ pub fn apply(graph: &Graph, registry: &Registry, dtype: Option<DType>) -> Result
                 Value::None
             }
             Kind::Call(Target::GetItem) => item(&arguments(node, &values)).map_err(located)?,
-            Kind::Call(Target::Foreign(_)) => match Switch::of(node) {
+            Kind::Call(Target::Opaque(_)) => match Switch::of(node) {
                 Some(Switch::EnterAutocast(dtype)) => {
                     regions.push(dtype);
                     Value::None
@@ -195,7 +195,7 @@ pub fn apply(graph: &Graph, registry: &Registry, dtype: Option<DType>) -> Result
                     }
                     Value::None
                 }
-                _ => foreign(&mut tracer, node, &values),
+                _ => opaque(&mut tracer, node, &values),
             },
             Kind::Call(Target::Op(op)) if matches!(op.def.eval, Eval::HigherOrder) => {
                 let args = arguments(node, &values).iter().map(|v| tracer.lower(v)).collect();

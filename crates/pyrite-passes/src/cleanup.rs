@@ -21,7 +21,7 @@ pub fn dead_code(graph: &Graph) -> Graph {
 
 fn has_effect(node: &Node) -> bool {
     match &node.kind {
-        Kind::Placeholder | Kind::Output | Kind::Call(Target::Foreign(_)) => true,
+        Kind::Placeholder | Kind::Output | Kind::Call(Target::Opaque(_)) => true,
         Kind::Call(Target::Op(op)) => op.schema.is_mutable() || op.has(Tag::Random) || op.schema.returns.is_empty(),
         Kind::GetAttr(_) | Kind::Call(Target::GetItem) => false,
     }
@@ -40,7 +40,7 @@ pub fn common_subexpressions(graph: &Graph, gate: &mut Gate) -> Graph {
             Target::Op(op) => {
                 !op.schema.is_mutable() && !op.has(Tag::Random) && !op.schema.returns.is_empty() && !is_fresh(op.name())
             }
-            Target::Foreign(_) => false,
+            Target::Opaque(_) => false,
         };
         if !pure {
             continue;

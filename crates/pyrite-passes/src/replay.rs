@@ -34,7 +34,7 @@ pub fn replay<'a>(
                 match target {
                     Target::GetItem => item(&args).map_err(located)?,
                     Target::Op(op) => call(&mut tracer, node, op, &args).map_err(located)?,
-                    Target::Foreign(_) => foreign(&mut tracer, node, &values),
+                    Target::Opaque(_) => opaque(&mut tracer, node, &values),
                 }
             }
         };
@@ -54,7 +54,7 @@ pub fn placeholder(tracer: &mut Tracer<'_>, node: &Node, name: &str) -> Value<Ha
 }
 
 /// A call of an operator that is not known, as it stands; its results are what its metadata says.
-pub fn foreign(tracer: &mut Tracer<'_>, node: &Node, values: &[Value<Handle>]) -> Value<Handle> {
+pub fn opaque(tracer: &mut Tracer<'_>, node: &Node, values: &[Value<Handle>]) -> Value<Handle> {
     let lower = |v: &Value<NodeId>| tracer.lower(&resolve(v, values));
     let args = node.args.iter().map(lower).collect();
     let kwargs = node.kwargs.iter().map(|(k, v)| (k.clone(), lower(v))).collect();

@@ -42,7 +42,7 @@ impl Emitter<'_> {
             self.body.line(&format!("@!{healthy} bra {done}"));
         }
         if dtype == DType::Bool {
-            // Truth is added by or: only a true value changes anything.
+            // Bool is added by or: only a true value changes anything.
             let one = self.body.constant(Class::B32, 1);
             self.body.line(&format!("@{value} st.relaxed.gpu.global.u8 [{place}], {one}"));
             self.body.place(&done);

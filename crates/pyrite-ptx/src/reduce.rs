@@ -1,7 +1,7 @@
 //! What phases reduce: accumulators of a thread, joined over the lanes of a warp by shuffles and over the warps of a block
 //! through shared memory. The tree depends on the number of threads alone, so results are the same every time.
 //!
-//! Sums of single precision are kept in double precision, as the tile interpreter does; truth is 0 or 1 in 32 bits.
+//! Sums of single precision are kept in double precision, as the tile interpreter does; bool is 0 or 1 in 32 bits.
 
 use pyrite_loops::{Phase, Reduce, Reduction, Type};
 
@@ -39,7 +39,7 @@ impl Accumulator {
         Self { op: reduce.op, kept, taken, value, index }
     }
 
-    /// The class of the register that holds what comes out; truth is 0 or 1.
+    /// The class of the register that holds what comes out; bool is 0 or 1.
     pub(crate) fn class_of_result(phase: &Phase, reduce: &Reduce) -> Class {
         match phase.code.ty(reduce.value) {
             _ if reduce.index.is_some() => Class::B64,

@@ -10,7 +10,7 @@ use pyrite_cli::Invocation;
 #[pyfunction]
 pub fn main(py: Python<'_>, words: Vec<OsString>) -> PyResult<u8> {
     let interpreter: PathBuf = py.import("sys")?.getattr("executable")?.extract()?;
-    crate::called::register();
+    crate::python_backend::register();
     let words = std::iter::once(OsString::from("pyrite")).chain(words);
     Ok(py.detach(|| pyrite_cli::run(words, Invocation::of_python(&interpreter))).number())
 }

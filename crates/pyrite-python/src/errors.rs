@@ -13,7 +13,7 @@ pyo3::create_exception!(
     pyrite,
     AccuracyError,
     PyRuntimeError,
-    "A compiled program computed something else than the reference; the last line is the path of a repro."
+    "A compiled program computed a different result than the reference; the last line is the path of a repro."
 );
 
 /// A text that cannot be read is a `ValueError` with all that was found in it.

@@ -14,8 +14,8 @@ use pyrite_sym::{Expr, SymInt};
 use rustc_hash::FxHashMap;
 
 use crate::bridge::to_torch;
-use crate::by_torch::{Maker, is_default};
 use crate::capture::dtype_name;
+use crate::torch_interpreter::{Maker, is_default};
 
 /// A graph as a `torch.fx.GraphModule`.
 pub fn to_fx<'py>(py: Python<'py>, graph: &Ir) -> PyResult<Bound<'py, PyAny>> {
@@ -121,7 +121,7 @@ impl<'py> Writer<'_, 'py> {
                 let (function, overload) = self.maker.function(&op.schema)?;
                 overload.unwrap_or(function)
             }
-            Target::Foreign(name) => {
+            Target::Opaque(name) => {
                 for arg in &node.args {
                     args.push(self.argument(arg)?);
                 }

@@ -60,11 +60,11 @@ impl Graph {
 
     /// The functions that are called and that Pyrite does not know, by their dotted names.
     #[getter]
-    fn foreign(&self) -> Vec<String> {
+    fn opaque_ops(&self) -> Vec<String> {
         let mut names: Vec<String> = self
             .graph
             .nodes()
-            .filter(|(_, node)| matches!(&node.kind, Kind::Call(Target::Foreign(_))) && Switch::of(node).is_none())
+            .filter(|(_, node)| matches!(&node.kind, Kind::Call(Target::Opaque(_))) && Switch::of(node).is_none())
             .map(|(_, node)| Node::of(node).target)
             .collect();
         names.sort();
@@ -126,7 +126,7 @@ pub fn graph_of(given: &Bound<'_, PyAny>) -> PyResult<Graph> {
 }
 
 fn is_operator(kind: &Kind) -> bool {
-    matches!(kind, Kind::Call(Target::Op(_) | Target::Foreign(_)))
+    matches!(kind, Kind::Call(Target::Op(_) | Target::Opaque(_)))
 }
 
 impl Node {

@@ -1,32 +1,30 @@
 //! The extension module `pyrite._native`: what the Python package `pyrite` is made of in Rust.
 //!
-//! [`graph`] shows graphs to Python, [`program`] compiles and runs them, [`by_torch`] lets torch run them, [`mixed`]
+//! [`graph`] shows graphs to Python, [`program`] compiles and runs them, [`torch_interpreter`] lets torch run them, [`partitioned`]
 //! both where only torch knows a function, [`bridge`]
-//! takes torch's tensors in and out, [`capture`] captures frames, [`debugged`] checks programs as they run, [`session`] debugs files and compares values, [`called`] has
+//! takes torch's tensors in and out, [`capture`] captures frames, [`debug_wrapper`] checks programs as they run, [`session`] debugs files and compares values, [`python_backend`] has
 //! backends written in Python. Everything here converts and hands on; what can be said without Python is said in the
 //! crates below.
 
 mod bridge;
-mod by_torch;
-mod called;
 mod capture;
 mod command;
-mod debugged;
+mod debug_wrapper;
 mod errors;
 mod fx;
 mod graph;
-mod mixed;
 mod options;
 mod outcome;
+mod partitioned;
 mod program;
+mod python_backend;
 mod session;
+mod torch_interpreter;
 mod trace;
 
 /// The Rust half of the package `pyrite`.
 #[pyo3::pymodule]
 mod _native {
-    #[pymodule_export]
-    use crate::by_torch::{TorchProgram, run_by_torch};
     #[pymodule_export]
     use crate::capture::{
         Captured, Compiler, allow_function, captures, drop_guards, forget_captures, install, reassembled, skip_code,
@@ -35,19 +33,21 @@ mod _native {
     #[pymodule_export]
     use crate::command::main;
     #[pymodule_export]
-    use crate::debugged::{compile_debugged, import_for_torch};
+    use crate::debug_wrapper::{compile_debugged, import_for_torch};
     #[pymodule_export]
     use crate::errors::{AccuracyError, CompileError};
     #[pymodule_export]
     use crate::graph::{Graph, Node};
     #[pymodule_export]
-    use crate::mixed::{MixedProgram, compile_mixed};
-    #[pymodule_export]
     use crate::outcome::{Outcome, Tape};
+    #[pymodule_export]
+    use crate::partitioned::{MixedProgram, compile_mixed};
     #[pymodule_export]
     use crate::program::{Program, backends, compile_graph, operators};
     #[pymodule_export]
     use crate::session::{compare_values, debug_session, session_options};
+    #[pymodule_export]
+    use crate::torch_interpreter::{TorchProgram, run_by_torch};
     #[pymodule_export]
     use crate::trace::{log_table, set_log_level, start_trace, stop_trace, unknown_log};
 

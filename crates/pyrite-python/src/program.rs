@@ -32,12 +32,12 @@ use pyrite_tensor::{Layout, Tensor};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::bridge::{Inputs, Overlap, Shim, with_torch_generator};
-use crate::by_torch::TorchProgram;
-use crate::debugged::Told;
+use crate::debug_wrapper::Told;
 use crate::graph::{Graph, graph_of};
 use crate::options::options;
 use crate::outcome::Outcome;
-use crate::{debugged, errors};
+use crate::torch_interpreter::TorchProgram;
+use crate::{debug_wrapper, errors};
 
 /// A compiled program: call it with one argument per placeholder, and it returns the list of the graph's outputs.
 #[pyclass(module = "pyrite._native", frozen, weakref)]
@@ -318,7 +318,7 @@ fn switches_on(graph: &Ir) -> bool {
 fn beginning_without_gradients(mut graph: Ir) -> Result<Ir, NodeError> {
     let first = graph.nodes().find(|(_, node)| node.kind != Kind::Placeholder).map(|(id, _)| id);
     if let Some(first) = first {
-        let target = Target::Foreign("torch._C._set_grad_enabled".into());
+        let target = Target::Opaque("torch._C._set_grad_enabled".into());
         let node = Node::new("begins_without_gradients", Kind::Call(target), vec![Value::Bool(false)]);
         let mut patch = Patch::new(&graph, "begin-without-gradients");
         patch.insert_before(first, Node { meta: Some(Value::None), ..node });
@@ -493,7 +493,7 @@ pub fn compile_graph(
     example_inputs: Option<&Bound<'_, PyTuple>>,
 ) -> PyResult<Program> {
     let settings = self::options(py, options)?;
-    debugged::register_torch(py)?;
+    debug_wrapper::register_torch(py)?;
     use_cache(py)?;
     let found = find(backend)?;
     let mut graph = graph.graph;

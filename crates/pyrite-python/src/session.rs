@@ -67,6 +67,7 @@ impl Reporter for Listener {
         self.say(&format!("next: {text}"));
     }
 
+    #[expect(clippy::redundant_closure_for_method_calls, reason = "the method is not general over lifetimes")]
     fn is_cancelled(&self) -> bool {
         let mut raised = self.raised.lock();
         if raised.is_none()
@@ -96,7 +97,7 @@ pub fn debug_session(
     say: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let interpreter: PathBuf = py.import("sys")?.getattr("executable")?.extract()?;
-    crate::called::register();
+    crate::python_backend::register();
     let options: Options = serde_json::from_str(options).map_err(|error| PyTypeError::new_err(error.to_string()))?;
     let python = Torch { imports, ..Torch::new(Some(interpreter.clone())) };
     let reading = ReadOptions { devices: Devices::Cpu, ..ReadOptions::default() };

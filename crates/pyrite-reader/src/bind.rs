@@ -25,7 +25,7 @@ use rustc_hash::FxHashMap;
 use crate::expr::Operand;
 use crate::forward::{Forward, Local, V};
 use crate::problems::{Failed, Res, codes};
-use crate::{Foreign, constant, inline, literal, passing};
+use crate::{Unknown, constant, inline, literal, passing};
 
 /// What a called name is.
 pub(crate) enum Callee {
@@ -40,7 +40,7 @@ pub(crate) enum Callee {
     /// `torch.tensor` and the like: makes a constant.
     Constant(String),
     /// Unknown.
-    Foreign(String),
+    Opaque(String),
 }
 
 /// Where PyTorch keeps functions, and what their operators' names begin with.
@@ -205,7 +205,7 @@ impl<'a> Forward<'a> {
 
     /// Whether a dotted name is an operator, or has a rule.
     pub fn is_known(&mut self, path: &str) -> bool {
-        !matches!(*self.resolve(path), Callee::Foreign(_))
+        !matches!(*self.resolve(path), Callee::Opaque(_))
     }
 
     /// What a dotted name is.
@@ -232,7 +232,7 @@ impl<'a> Forward<'a> {
             }
             return match rules().get(path.strip_suffix(".default").unwrap_or(path)) {
                 Some(rule) => Callee::Rule(rule, path.to_owned()),
-                None => Callee::Foreign(path.to_owned()),
+                None => Callee::Opaque(path.to_owned()),
             };
         }
         if let Some(name) = path.strip_prefix("operator.").or_else(|| path.strip_prefix("_operator.")) {
@@ -256,7 +256,7 @@ impl<'a> Forward<'a> {
                 }
             }
         }
-        Callee::Foreign(path.to_owned())
+        Callee::Opaque(path.to_owned())
     }
 
     /// Calls what a name resolved to.
@@ -272,11 +272,11 @@ impl<'a> Forward<'a> {
             Callee::Op(op) => self.call_op(op, args, kwargs, want, at),
             Callee::Packet(packet, path) => match self.packet(packet, args.clone(), kwargs.clone(), want, at)? {
                 Some(value) => Ok(value),
-                None => Ok(self.foreign(path, args, kwargs, want)),
+                None => Ok(self.opaque(path, args, kwargs, want)),
             },
             Callee::Rule(rule, path) => match self.rule(rule, path, &args, &kwargs, want, at)? {
                 Some(value) => Ok(value),
-                None => Ok(self.foreign(path, args, kwargs, want)),
+                None => Ok(self.opaque(path, args, kwargs, want)),
             },
             Callee::Operator(name) => match (name.as_str(), args.as_slice()) {
                 ("getitem", [value, Value::Int(index)]) if index.as_int().is_some() => {
@@ -294,7 +294,7 @@ impl<'a> Forward<'a> {
                     _ => self.operator(name, args, want, at),
                 },
             },
-            Callee::Constant(path) | Callee::Foreign(path) => {
+            Callee::Constant(path) | Callee::Opaque(path) => {
                 if let Some(value) = self.builtin(path, &args, &kwargs, at) {
                     return value;
                 }
@@ -311,10 +311,10 @@ impl<'a> Forward<'a> {
                     return self.inlined(&body.clone(), operands.to_vec(), at);
                 }
                 let Some(path) = path.strip_prefix("torch.ops.higher_order.") else {
-                    return Ok(self.foreign(path, args, kwargs, want));
+                    return Ok(self.opaque(path, args, kwargs, want));
                 };
                 let meta = self.nested(&args, at)?;
-                let value = self.foreign(&format!("torch.ops.higher_order.{path}"), args, kwargs, want);
+                let value = self.opaque(&format!("torch.ops.higher_order.{path}"), args, kwargs, want);
                 if let (Some(meta), Value::Tensor(id)) = (meta, &value) {
                     self.builder.set_meta(*id, meta);
                 }
@@ -335,7 +335,7 @@ impl<'a> Forward<'a> {
         };
         match self.packet(&packet, args.clone(), Vec::new(), want, at)? {
             Some(value) => Ok(value),
-            None => Ok(self.foreign(&format!("operator.i{stem}"), args, Vec::new(), want)),
+            None => Ok(self.opaque(&format!("operator.i{stem}"), args, Vec::new(), want)),
         }
     }
 
@@ -369,7 +369,7 @@ impl<'a> Forward<'a> {
         let asks_for_size = matches!(name, "size" | "dim" | "numel" | "stride" | "item" | "tolist");
         if self.operand(&object) == Operand::Unknown && asks_for_size {
             args.insert(0, object);
-            return Ok(self.foreign(&format!("torch.Tensor.{name}"), args, kwargs, want));
+            return Ok(self.opaque(&format!("torch.Tensor.{name}"), args, kwargs, want));
         }
         if name == "size" || name == "dim" || name == "numel" || name == "stride" {
             match (name, args.as_slice(), kwargs.as_slice()) {
@@ -718,7 +718,7 @@ impl<'a> Forward<'a> {
     }
 
     /// Adds a call of something that the registry does not know.
-    pub fn foreign(&mut self, name: &str, mut args: Vec<V>, kwargs: Vec<(String, V)>, want: Option<&str>) -> V {
+    pub fn opaque(&mut self, name: &str, mut args: Vec<V>, kwargs: Vec<(String, V)>, want: Option<&str>) -> V {
         if Switch::is_name(name)
             && let Some(Value::Str(device)) = args.first()
         {
@@ -726,14 +726,14 @@ impl<'a> Forward<'a> {
             args[0] = Value::from(device.to_string().as_str());
         }
         if !name.starts_with("operator.") {
-            // A foreign call may reach a Python backend one day: only functions that compute are ever passed on.
+            // An opaque call may reach a Python backend one day: only functions that compute are ever passed on.
             let callable = passing::is_passed_on(name);
             let message = if callable {
                 format!("no operator is called `{name}`; it is kept as it is")
             } else {
                 format!("`{name}` is not a function that a graph can call")
             };
-            let refuse = !callable || self.cx.options.foreign == Foreign::Refuse;
+            let refuse = !callable || self.cx.options.unknown == Unknown::Refuse;
             let severity = if refuse { Severity::Error } else { Severity::Note };
             let location = self.cx.source.at(&self.statement);
             let mut note = Diagnostic::new(severity, codes::UNKNOWN_OPERATOR, message).at(location);
@@ -752,7 +752,7 @@ impl<'a> Forward<'a> {
             .unwrap_or("call")
             .to_owned();
         let node_name = self.name(want, &stem);
-        let node = Node { kwargs, ..Node::new(node_name, Kind::Call(Target::Foreign(name.into())), args) };
+        let node = Node { kwargs, ..Node::new(node_name, Kind::Call(Target::Opaque(name.into())), args) };
         Value::Tensor(self.push(node))
     }
 

@@ -22,7 +22,7 @@ use crate::forward::{Forward, V};
 use crate::module::Context;
 use crate::problems::{Problems, Res};
 use crate::source::Source;
-use crate::{Foreign, ReadOptions, constant};
+use crate::{ReadOptions, Unknown, constant};
 
 /// Why a call was not written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -70,7 +70,7 @@ fn nowhere() -> TextRange {
 pub fn write_calls<R>(registry: &Registry, write: impl FnOnce(&mut Calls<'_>) -> R) -> R {
     let source = Source::new("", None);
     let problems = Problems::default();
-    let options = ReadOptions { foreign: Foreign::Refuse, ..ReadOptions::default() };
+    let options = ReadOptions { unknown: Unknown::Refuse, ..ReadOptions::default() };
     let context = Context {
         registry,
         options: &options,
@@ -126,7 +126,7 @@ impl Calls<'_> {
     /// Calls a function by its dotted name, such as `torch.nn.functional.gelu`.
     pub fn call(&mut self, path: &str, args: Vec<V>, kwargs: Vec<(String, V)>) -> Result<V, Refused> {
         if Switch::is_name(path) {
-            let node = Node { kwargs, ..Node::new("", Kind::Call(Target::Foreign(path.into())), args) };
+            let node = Node { kwargs, ..Node::new("", Kind::Call(Target::Opaque(path.into())), args) };
             let name = self.forward.name(None, path.rsplit('.').next().unwrap_or("switch"));
             return Ok(Value::Tensor(self.forward.push(Node { name, meta: Some(Value::None), ..node })));
         }
@@ -142,8 +142,8 @@ impl Calls<'_> {
     }
 
     /// Calls a function that no operator stands for, by its dotted name. What it gives is told by whoever knows it.
-    pub fn foreign(&mut self, path: &str, args: Vec<V>, kwargs: Vec<(String, V)>, meta: Value<Meta>) -> V {
-        let node = Node { kwargs, meta: Some(meta), ..Node::new("", Kind::Call(Target::Foreign(path.into())), args) };
+    pub fn opaque(&mut self, path: &str, args: Vec<V>, kwargs: Vec<(String, V)>, meta: Value<Meta>) -> V {
+        let node = Node { kwargs, meta: Some(meta), ..Node::new("", Kind::Call(Target::Opaque(path.into())), args) };
         let name = self.forward.name(None, path.rsplit('.').next().unwrap_or("call"));
         Value::Tensor(self.forward.push(Node { name, ..node }))
     }
@@ -331,8 +331,8 @@ impl Calls<'_> {
 fn has_effect(node: &Node) -> bool {
     match &node.kind {
         Kind::Call(Target::Op(op)) => op.schema.is_mutable() || op.has(pyrite_ir::Tag::Random),
-        // Nobody knows what a foreign call does beside.
-        Kind::Call(Target::Foreign(_)) => true,
+        // Nobody knows what an opaque call does beside.
+        Kind::Call(Target::Opaque(_)) => true,
         _ => false,
     }
 }

@@ -22,7 +22,7 @@ pub(crate) enum Operand {
     Tensor,
     /// Something else: a list, a string.
     Other,
-    /// The value of a foreign call.
+    /// The value of an opaque call.
     Unknown,
 }
 
@@ -75,7 +75,7 @@ impl<'a> Forward<'a> {
             },
             Expr::If(conditional) => {
                 let test = self.eval(&conditional.test, None)?;
-                let Some(test) = truth(&test) else {
+                let Some(test) = as_bool(&test) else {
                     return self.fail(codes::UNSUPPORTED, expr, "a condition that depends on data", "use torch.where");
                 };
                 self.eval(if test { &conditional.body } else { &conditional.orelse }, want)
@@ -84,7 +84,7 @@ impl<'a> Forward<'a> {
                 let mut last = Value::None;
                 for value in &operation.values {
                     last = self.eval(value, None)?;
-                    let Some(truth) = truth(&last) else {
+                    let Some(is_bool) = as_bool(&last) else {
                         return self.fail(
                             codes::UNSUPPORTED,
                             expr,
@@ -92,7 +92,7 @@ impl<'a> Forward<'a> {
                             "use torch.where",
                         );
                     };
-                    if truth == (operation.op == ruff_python_ast::BoolOp::Or) {
+                    if is_bool == (operation.op == ruff_python_ast::BoolOp::Or) {
                         break;
                     }
                 }
@@ -209,12 +209,12 @@ impl<'a> Forward<'a> {
             "shape" => return self.sizes(value, at),
             _ => {
                 let args = vec![value.clone(), Value::from(name)];
-                return Ok(self.foreign("getattr", args, Vec::new(), want));
+                return Ok(self.opaque("getattr", args, Vec::new(), want));
             }
         };
         match self.packet(&format!("aten.{packet}"), vec![value.clone()], Vec::new(), want, at)? {
             Some(value) => Ok(value),
-            None => Ok(self.foreign("getattr", vec![value.clone(), Value::from(name)], Vec::new(), want)),
+            None => Ok(self.opaque("getattr", vec![value.clone(), Value::from(name)], Vec::new(), want)),
         }
     }
 
@@ -223,7 +223,7 @@ impl<'a> Forward<'a> {
         let rank = match value {
             Value::Tensor(id) => match self.meta(*id) {
                 Some(Value::Tensor(meta)) => meta.rank(),
-                _ => return Ok(self.foreign("torch.Tensor.size", vec![value.clone()], Vec::new(), None)),
+                _ => return Ok(self.opaque("torch.Tensor.size", vec![value.clone()], Vec::new(), None)),
             },
             _ => return self.fail(codes::UNSUPPORTED, at, "the shape of something that is no tensor", "use a tensor"),
         };
@@ -247,7 +247,7 @@ impl<'a> Forward<'a> {
         }
         match self.packet("aten.sym_size", vec![value.clone(), dim.into()], Vec::new(), want, at)? {
             Some(value) => Ok(value),
-            None => Ok(self.foreign("torch.ops.aten.sym_size.int", vec![value.clone(), dim.into()], Vec::new(), want)),
+            None => Ok(self.opaque("torch.ops.aten.sym_size.int", vec![value.clone(), dim.into()], Vec::new(), want)),
         }
     }
 
@@ -310,7 +310,7 @@ impl<'a> Forward<'a> {
         let stem = name.trim_end_matches('_').to_owned();
         let name = format!("operator.{name}");
         let node_name = self.name(want, &stem);
-        let target = Target::Foreign(name.into());
+        let target = Target::Opaque(name.into());
         Ok(Value::Tensor(self.push(Node { meta, ..Node::new(node_name, Kind::Call(target), args) })))
     }
 
@@ -367,7 +367,7 @@ impl<'a> Forward<'a> {
             let packet = format!("{packet}_");
             match self.packet(&packet, args, Vec::new(), renamed, assign)? {
                 Some(result) => result,
-                None => self.foreign(
+                None => self.opaque(
                     &format!("operator.i{}", name.trim_end_matches('_')),
                     vec![old, value],
                     Vec::new(),
@@ -375,7 +375,7 @@ impl<'a> Forward<'a> {
                 ),
             }
         } else if self.operand(&old) == Operand::Unknown {
-            self.foreign(&format!("operator.i{}", name.trim_end_matches('_')), vec![old, value], Vec::new(), renamed)
+            self.opaque(&format!("operator.i{}", name.trim_end_matches('_')), vec![old, value], Vec::new(), renamed)
         } else {
             self.operator(name, vec![old, value], renamed, assign)?
         };
@@ -428,7 +428,7 @@ impl<'a> Forward<'a> {
                 (_, Some(scalar)) => scalar.to_i64().into(),
                 _ => return self.as_size(value).map(|_| Ok(value.clone())),
             },
-            ("bool", [value]) => Value::Bool(truth(value)?),
+            ("bool", [value]) => Value::Bool(as_bool(value)?),
             ("complex", [re, im]) => Value::Complex(Complex64::new(re.as_scalar()?.to_f64(), im.as_scalar()?.to_f64())),
             ("slice", [stop]) => Value::Slice(Box::new([Value::None, stop.clone(), Value::None])),
             ("slice", [start, stop]) => Value::Slice(Box::new([start.clone(), stop.clone(), Value::None])),
@@ -455,7 +455,7 @@ impl<'a> Forward<'a> {
 }
 
 /// Whether a constant counts as true.
-pub(crate) fn truth(value: &V) -> Option<bool> {
+pub(crate) fn as_bool(value: &V) -> Option<bool> {
     match value {
         Value::None => Some(false),
         Value::Str(text) => Some(!text.is_empty()),

@@ -4,7 +4,7 @@
 # call means, in operators. The reader evaluates these expressions, so they may use conditions on what is known when a
 # graph is read: numbers, strings, None, and kind(x), which is 'tensor', 'number', 'dtype', 'device', 'str', 'list',
 # 'bool' or 'none'. Functions that agree with their operator need no entry. An operator that the registry does not have
-# makes the call a foreign one.
+# makes the call an opaque one.
 
 
 class functional:

@@ -96,7 +96,7 @@ impl<'a> Forward<'a> {
                     [one] if !matches!(one, Value::List(_)) => one.clone(),
                     _ => Value::List(index),
                 };
-                Ok(self.foreign("operator.getitem", vec![value.clone(), index], Vec::new(), want))
+                Ok(self.opaque("operator.getitem", vec![value.clone(), index], Vec::new(), want))
             }
             _ => self.fail(codes::UNSUPPORTED, at, "an index that is not understood here", "index a tensor or a list"),
         }
@@ -246,11 +246,11 @@ impl<'a> Forward<'a> {
         }
     }
 
-    /// Calls an operator, or keeps the call as foreign where the registry does not have it.
+    /// Calls an operator, or keeps the call as opaque where the registry does not have it.
     fn need(&mut self, packet: &str, args: Vec<V>, want: Option<&str>, at: &impl Ranged) -> Res<V> {
         match self.packet(packet, args.clone(), Vec::new(), want, at)? {
             Some(value) => Ok(value),
-            None => Ok(self.foreign(&format!("torch.ops.{packet}"), args, Vec::new(), want)),
+            None => Ok(self.opaque(&format!("torch.ops.{packet}"), args, Vec::new(), want)),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! the few forms that such files consist of are understood; everything else is a diagnostic.
 //!
 //! Calls are bound to the operators of a [`Registry`]: `torch.ops.aten…` by name, what Dynamo captured
-//! (`torch.relu(x)`, `x.sum(-1)`, `a @ b`) by [`bind`], by schema. What the registry does not know becomes a foreign
+//! (`torch.relu(x)`, `x.sum(-1)`, `a @ b`) by [`bind`], by schema. What the registry does not know becomes an opaque
 //! call and survives a round trip. Metadata is inferred on the way.
 //!
 //! Invariants:
@@ -42,8 +42,8 @@ pub use problems::codes;
 
 /// What to do with calls that the registry does not know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Foreign {
-    /// Keep them as foreign calls, with a note.
+pub enum Unknown {
+    /// Keep them as opaque calls, with a note.
     #[default]
     Keep,
     /// Report them as errors.
@@ -68,7 +68,7 @@ pub struct ReadOptions {
     /// Where tensors are put.
     pub devices: Devices,
     /// What to do with unknown calls.
-    pub foreign: Foreign,
+    pub unknown: Unknown,
     /// Values of symbolic sizes that the text does not give.
     pub hints: BTreeMap<String, i64>,
     /// The seed of constants whose values the text does not have.

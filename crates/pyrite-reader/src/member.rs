@@ -220,7 +220,7 @@ impl<'a> Forward<'a> {
             return self.method(object, method, args, kwargs, want, call);
         }
         let (args, kwargs) = self.arguments(call)?;
-        Ok(self.foreign(&format!("self.{}", mangle(path)), args, kwargs, want))
+        Ok(self.opaque(&format!("self.{}", mangle(path)), args, kwargs, want))
     }
 
     /// A call of a module of `torch.nn`, by its rule; its parameters become constants.
@@ -239,7 +239,7 @@ impl<'a> Forward<'a> {
         self.module = outer;
         match result? {
             Some(value) => Ok(value),
-            None => Ok(self.foreign(&format!("self.{}", mangle(path)), args, kwargs, want)),
+            None => Ok(self.opaque(&format!("self.{}", mangle(path)), args, kwargs, want)),
         }
     }
 

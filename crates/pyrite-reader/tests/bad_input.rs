@@ -174,7 +174,7 @@ fn nothing_in_a_text_can_end_the_place_it_is_printed_in() {
 #[test]
 fn unknown_operators_can_be_refused() {
     let text = forward("a = torch.ops.aten.snii.default(x)");
-    let options = ReadOptions { foreign: pyrite_reader::Foreign::Refuse, ..ReadOptions::default() };
+    let options = ReadOptions { unknown: pyrite_reader::Unknown::Refuse, ..ReadOptions::default() };
     let errors = pyrite_reader::read_text(&text, None, registry(), &options).unwrap_err();
     let first = errors.iter().next().unwrap();
     assert_eq!((first.code.name(), first.location.line), ("reader::unknown-operator", Some(2)));

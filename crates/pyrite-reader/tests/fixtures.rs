@@ -42,7 +42,7 @@ fn files_of_every_version_are_read() {
         // Without annotations and inputs nothing can be known.
         if name != "torch_2_15_dynamo_code.py" {
             for (_, node) in graph.nodes() {
-                let silent = matches!(&node.kind, Kind::Call(Target::Foreign(f)) if f.ends_with("_set_grad_enabled"));
+                let silent = matches!(&node.kind, Kind::Call(Target::Opaque(f)) if f.ends_with("_set_grad_enabled"));
                 assert!(node.meta.is_some() || node.kind == Kind::Output || silent, "{name}: {} is unknown", node.name);
             }
         }

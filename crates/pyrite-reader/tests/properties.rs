@@ -44,8 +44,8 @@ fn graph(choices: &[(u8, u16, u16, i64)]) -> Graph {
             7 => call("aten.to.dtype", &[pick(a), DType::ALL[*a as usize % 12].into(), Value::Bool(true)]),
             8 => builder.constant(&format!("c{index}"), Tensor::from_slice(&[float as f32; 9], &[3, 3])),
             _ => {
-                let name = builder.unique_name("foreign");
-                let target = pyrite_ir::Target::Foreign("torch.ops.mylib.op.default".into());
+                let name = builder.unique_name("opaque");
+                let target = pyrite_ir::Target::Opaque("torch.ops.mylib.op.default".into());
                 let text: String =
                     (0..b % 6).map(|i| char::from_u32(u32::from(a.wrapping_mul(i))).unwrap_or('\\')).collect();
                 let args = vec![

@@ -159,7 +159,7 @@ impl Counted {
             let Kind::Call(target) = &node.kind else { continue };
             match target {
                 Target::GetItem => continue,
-                Target::Foreign(_) => self.operators += unknown(),
+                Target::Opaque(_) => self.operators += unknown(),
                 Target::Op(op) => {
                     self.operators += cost(op);
                     self.arguments += unusual_arguments(op, node);

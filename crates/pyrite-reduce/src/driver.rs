@@ -33,7 +33,7 @@ pub enum Follow {
     #[default]
     Everything,
     /// Those that reach a floating-point result through floating-point values, the worst first. A part whose error the
-    /// whole program hides behind a truth value is another failure.
+    /// whole program hides behind a bool is another failure.
     Floats,
 }
 

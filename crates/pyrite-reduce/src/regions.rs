@@ -76,7 +76,7 @@ pub(crate) fn live(graph: &Graph, needed: &[bool], dropped: &FxHashSet<NodeId>) 
     let mut calls = 0;
     let mut open: Vec<(NodeId, usize)> = Vec::new();
     let (mut holds, mut last) = (true, None::<(NodeId, bool, usize)>);
-    let settle = |last: Option<(NodeId, bool, usize)>, holds: &mut bool, used: bool, kept: &mut Vec<NodeId>| {
+    let keep_if_used = |last: Option<(NodeId, bool, usize)>, holds: &mut bool, used: bool, kept: &mut Vec<NodeId>| {
         if let Some((id, state, _)) = last
             && used
             && state != *holds
@@ -89,7 +89,7 @@ pub(crate) fn live(graph: &Graph, needed: &[bool], dropped: &FxHashSet<NodeId>) 
         match Switch::of(node) {
             Some(_) if dropped.contains(&id) => {}
             Some(Switch::Grad(state)) => {
-                settle(last, &mut holds, last.is_some_and(|(.., since)| calls > since), &mut kept);
+                keep_if_used(last, &mut holds, last.is_some_and(|(.., since)| calls > since), &mut kept);
                 last = Some((id, state, calls));
             }
             Some(Switch::EnterAutocast(_)) => open.push((id, calls)),
@@ -105,7 +105,7 @@ pub(crate) fn live(graph: &Graph, needed: &[bool], dropped: &FxHashSet<NodeId>) 
             None => calls += usize::from(matches!(node.kind, Kind::Call(_)) && needed[id.0 as usize]),
         }
     }
-    settle(last, &mut holds, true, &mut kept);
+    keep_if_used(last, &mut holds, true, &mut kept);
     kept.extend(open.into_iter().filter(|(_, since)| calls > *since).map(|(id, _)| id));
     kept
 }

@@ -51,7 +51,7 @@ fn tensor(candidate: &Candidate, index: usize) -> &Tensor {
 }
 
 #[test]
-fn a_product_with_a_bias_becomes_one_without() {
+fn a_matmul_with_a_bias_becomes_one_without() {
     let start = forward(
         "bias : \"f32[5]\", a : \"f32[3, 4]\", b : \"f32[4, 5]\"",
         "        out = torch.ops.aten.addmm.default(bias, a, b)\n        return (out,)\n",

@@ -45,7 +45,7 @@ fn nodes_and_inputs(reduction: &Reduction) -> (usize, usize) {
 }
 
 #[test]
-fn a_product_is_kept_with_its_two_inputs() {
+fn a_matmul_is_kept_with_its_two_inputs() {
     let start =
         program(&["x", "y"], &["y_1 = y / 3", "x_1 = x + 3", "x_2 = x_1 * y_1", "a = x_2 + y_1", "return (a,)"]);
     let found = reduced(start, &|c| verdict(calls(c, "aten.mul")));
@@ -223,8 +223,8 @@ fn transformer(layers: usize, guilty: usize) -> Candidate {
         let query = call(format!("torch.ops.aten.mm.default({norm}, w)"));
         let key = call(format!("torch.ops.aten.mm.default({norm}, w)"));
         let value = call(format!("torch.ops.aten.mm.default({norm}, w)"));
-        let turned = call(format!("torch.ops.aten.permute.default({key}, [1, 0])"));
-        let scores = call(format!("torch.ops.aten.mm.default({query}, {turned})"));
+        let transposed = call(format!("torch.ops.aten.permute.default({key}, [1, 0])"));
+        let scores = call(format!("torch.ops.aten.mm.default({query}, {transposed})"));
         let scaled = call(format!("torch.ops.aten.mul.Tensor({scores}, 0.5)"));
         let weights = call(format!("torch.ops.aten._softmax.default({scaled}, -1, False)"));
         let mixed = call(format!("torch.ops.aten.mm.default({weights}, {value})"));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use pyrite_trace::TRACE_FILE;
 
 use crate::view::{File, Run};
-use crate::{ReportError, session, traced};
+use crate::{ReportError, from_trace, session};
 
 /// How much of one file is shown.
 const LONGEST: usize = 400_000;
@@ -29,7 +29,7 @@ pub fn open(path: &Path) -> Result<Run, ReportError> {
     };
     let folder = &with_trace(folder).map_err(|error| cannot(error.to_string()))?;
     let mut run = if folder.join(TRACE_FILE).is_file() {
-        traced::read(folder)?
+        from_trace::read(folder)?
     } else {
         session::read(folder).ok_or_else(|| ReportError::NothingInIt { path: path.to_owned() })?
     };

@@ -14,10 +14,10 @@
 
 mod error;
 mod folder;
+mod from_trace;
 mod modules;
 mod page;
 mod session;
-mod traced;
 mod view;
 
 pub use error::ReportError;

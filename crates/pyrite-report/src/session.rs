@@ -7,7 +7,7 @@ use pyrite_ops::registry;
 use pyrite_reader::{ReadOptions, read_text};
 
 use crate::folder::file_at;
-use crate::traced::nodes_of;
+use crate::from_trace::nodes_of;
 use crate::view::{Found, Graph, Repro, Run};
 
 /// The smallest program that fails.

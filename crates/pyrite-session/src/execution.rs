@@ -3,7 +3,7 @@
 use pyrite_compiler::backend::Direction;
 use pyrite_compiler::{Backend, Options};
 use pyrite_debug::torch::is_unknown_backend;
-use pyrite_debug::{Accuracy, Again, Bound, Broken, Ran, Settled, Switches, execute, nudged, settle, time_calls};
+use pyrite_debug::{Accuracy, Again, Assessment, Bound, Broken, Ran, Switches, assess, execute, perturbed, time_calls};
 use pyrite_interp::Mode;
 use pyrite_ir::{Graph, Node, NodeError, OpError, Value};
 use pyrite_ops::registry;
@@ -48,7 +48,7 @@ pub enum Executed {
         /// The results.
         ran: Box<Ran>,
         /// How they compare with the reference's, where there was something to compare.
-        compared: Option<Box<Settled>>,
+        compared: Option<Box<Assessment>>,
     },
     /// The reference runs and the backend does not: the failure is the result.
     OnlyBackendFailed(Broken),
@@ -93,20 +93,21 @@ impl Execution<'_> {
             let outcome = match again {
                 Again::Same => self.execute(self.reference, self.options.mode, 1),
                 Again::Double => self.execute(self.reference, Mode::Fp64, 1),
-                Again::Nudged(seed) => self
+                Again::Perturbed(seed) => self
                     .program
                     .inputs(self.seed)
-                    .map(|inputs| nudged(self.graph, &inputs.values, self.reference, &self.options, seed)),
+                    .map(|inputs| perturbed(self.graph, &inputs.values, self.reference, &self.options, seed)),
             };
             outcome.unwrap_or_else(|error| {
                 failed = Some(error);
                 Err(Broken { stage: Stage::Forward, error: OpError::fault("the inputs are gone").into() })
             })
         };
-        let settled = settle(&expected.results, &ran.results, self.accuracy, self.switches, Bound::Always, &mut again);
+        let assessment =
+            assess(&expected.results, &ran.results, self.accuracy, self.switches, Bound::Always, &mut again);
         match failed {
             Some(error) => Err(error),
-            None => Ok(Executed::Ran { ran: Box::new(ran), compared: Some(Box::new(settled)) }),
+            None => Ok(Executed::Ran { ran: Box::new(ran), compared: Some(Box::new(assessment)) }),
         }
     }
 

@@ -65,7 +65,7 @@ impl Host {
     pub fn new(invocation: Invocation, python: Python, reading: ReadOptions) -> Self {
         let host = Self { invocation, python, reading };
         pyrite_debug::torch::register(host.python.clone());
-        pyrite_debug::commanded::register(COMMAND, Some(host.supervisor()));
+        pyrite_debug::command_backend::register(COMMAND, Some(host.supervisor()));
         host
     }
 

@@ -160,7 +160,7 @@ fn cpu() -> Check {
     ];
     let present: Vec<&str> = features.iter().filter(|(_, there)| *there).map(|(name, _)| *name).collect();
     if present.is_empty() {
-        let text = "no vector extensions: loops are interpreted and matrix products are slow";
+        let text = "no vector extensions: loops are interpreted and matmuls are slow";
         return Check::missing("cpu", text, "use a processor with AVX2");
     }
     Check::fine("cpu", present.join(", "))

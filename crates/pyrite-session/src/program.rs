@@ -188,7 +188,7 @@ impl Program {
 /// Whether a graph calls something that Pyrite does not know.
 fn has_opaque(graph: &Graph) -> bool {
     let opaque = |node: &Node| match &node.kind {
-        Kind::Call(Target::Foreign(name)) => !name.starts_with("operator.") && Switch::of(node).is_none(),
+        Kind::Call(Target::Opaque(name)) => !name.starts_with("operator.") && Switch::of(node).is_none(),
         _ => false,
     };
     graph.nodes().any(|(_, node)| opaque(node)) || graph.subgraphs().values().any(has_opaque)

@@ -134,7 +134,7 @@ impl Standing {
 
     /// Ends the trace cleanly and removes what nobody needs.
     pub fn clean_up(&self) {
-        pyrite_trace::settle();
+        pyrite_trace::flush();
         if let Self::Reducing { scratch, .. } = self {
             for place in scratch {
                 let _ = std::fs::remove_dir_all(place);

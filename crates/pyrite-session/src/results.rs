@@ -157,9 +157,9 @@ fn difference_lines(difference: &Difference, lines: &mut Vec<String>) {
     };
     let worst = &numbers.worst;
     let ulps = worst.ulps.map(|ulps| format!(", {ulps} ulp")).unwrap_or_default();
-    let truth = worst.truth.as_ref().map(|truth| format!(", fp64 {truth}")).unwrap_or_default();
+    let fp64 = worst.fp64.as_ref().map(|fp64| format!(", fp64 {fp64}")).unwrap_or_default();
     lines.push(format!("  {} of {} elements differ", numbers.differing, numbers.elements));
-    lines.push(format!("  worst at {:?}: expected {}, got {}{truth}{ulps}", worst.index, worst.expected, worst.actual));
+    lines.push(format!("  worst at {:?}: expected {}, got {}{fp64}{ulps}", worst.index, worst.expected, worst.actual));
     let q = &numbers.quantiles;
     lines.push(format!(
         "  absolute error: half up to {}, 90 % up to {}, 99 % up to {}, all up to {}",

@@ -331,8 +331,8 @@ impl<'a> Session<'a> {
     /// stays untold: programs of `cmd:` return no values, and a backend may fail on a program that returns all of them.
     pub fn analyze(&mut self, signature: &Signature) -> Option<Analysis> {
         let differs = matches!(signature.class, Class::Value | Class::Shape | Class::Stride | Class::Dtype);
-        let commanded = [&self.question.backend, &self.question.reference].iter().any(|name| name.starts_with("cmd:"));
-        if !differs || commanded {
+        let by_command = [&self.question.backend, &self.question.reference].iter().any(|name| name.starts_with("cmd:"));
+        if !differs || by_command {
             return None;
         }
         let analysis = analyze_apart(self.host, &self.candidate, &self.question, self.options.time())?;

@@ -34,7 +34,7 @@ pub enum DType {
 /// The kinds of numbers, in the order in which promotion prefers them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Category {
-    /// Truth values.
+    /// Bools.
     Bool,
     /// Integers.
     Int,

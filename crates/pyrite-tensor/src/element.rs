@@ -10,13 +10,13 @@ use num_complex::{Complex32, Complex64};
 
 use crate::DType;
 
-/// A truth value of one byte; any non-zero byte counts as true.
+/// A bool of one byte; any non-zero byte counts as true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Pod, bytemuck::Zeroable)]
 #[repr(transparent)]
 pub struct Bool8(pub u8);
 
 impl Bool8 {
-    /// The truth value.
+    /// The bool.
     pub fn get(self) -> bool {
         self.0 != 0
     }

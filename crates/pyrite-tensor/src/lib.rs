@@ -25,5 +25,5 @@ pub use element::{Bool8, Element};
 pub use layout::{Dims, Layout, MemoryFormat};
 pub use num_complex::{Complex32, Complex64};
 pub use scalar::Scalar;
-pub use storage::{Held, Owner, Stamp, Storage};
+pub use storage::{Held, Owner, Storage, Version};
 pub use tensor::{Tensor, TensorError};

@@ -9,7 +9,7 @@ use crate::DType;
 /// A number from the program text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar {
-    /// A truth value.
+    /// A bool.
     Bool(bool),
     /// An integer.
     Int(i64),

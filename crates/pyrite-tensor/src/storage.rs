@@ -2,10 +2,10 @@
 //!
 //! A [`Storage`] is a reference-counted block of bytes behind a lock. Freed blocks go to a small per-thread cache by
 //! size, so that a program that runs again and again does not fault in fresh pages each time. Memory that somebody else
-//! allocated can be a storage too, without a copy: [`Storage::foreign`].
+//! allocated can be a storage too, without a copy: [`Storage::external`].
 //!
-//! Whoever keeps something that was derived from a storage's content compares its [`Stamp`], which no other storage and
-//! no other content ever has: every way to write to a storage changes it first. Foreign memory has none, because others
+//! Whoever keeps something that was derived from a storage's content compares its [`Version`], which no other storage and
+//! no other content ever has: every way to write to a storage changes it first. External memory has none, because others
 //! write to it.
 
 use std::cell::RefCell;
@@ -71,20 +71,20 @@ fn give_back(block: Block) {
 /// Where the bytes are.
 enum Memory {
     Own(Block),
-    Foreign(Foreign),
+    External(External),
 }
 
 /// Memory of somebody else, which lives as long as its owner does.
-struct Foreign {
+struct External {
     start: NonNull<u8>,
     nbytes: usize,
     owner: Box<dyn Owner>,
 }
 
 // SAFETY: the pointer is reached through the storage's lock alone, and the owner may be dropped on any thread.
-unsafe impl Send for Foreign {}
+unsafe impl Send for External {}
 // SAFETY: as above; reading through a shared reference writes nothing.
-unsafe impl Sync for Foreign {}
+unsafe impl Sync for External {}
 
 impl Deref for Memory {
     type Target = [u8];
@@ -93,7 +93,7 @@ impl Deref for Memory {
         match self {
             Self::Own(block) => block,
             // SAFETY: whoever made the storage promised that so many bytes are there while the owner lives.
-            Self::Foreign(foreign) => unsafe { std::slice::from_raw_parts(foreign.start.as_ptr(), foreign.nbytes) },
+            Self::External(external) => unsafe { std::slice::from_raw_parts(external.start.as_ptr(), external.nbytes) },
         }
     }
 }
@@ -103,7 +103,9 @@ impl DerefMut for Memory {
         match self {
             Self::Own(block) => block,
             // SAFETY: as for reading; the lock is held for writing.
-            Self::Foreign(foreign) => unsafe { std::slice::from_raw_parts_mut(foreign.start.as_ptr(), foreign.nbytes) },
+            Self::External(external) => unsafe {
+                std::slice::from_raw_parts_mut(external.start.as_ptr(), external.nbytes)
+            },
         }
     }
 }
@@ -143,9 +145,9 @@ impl Inner {
     }
 }
 
-/// A state of a storage: equal stamps mean the same storage with the same content.
+/// A state of a storage: equal versions mean the same storage with the same content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Stamp {
+pub struct Version {
     serial: u64,
     writes: u64,
 }
@@ -206,8 +208,8 @@ impl Storage {
     /// While the owner lives, `start` points to `nbytes` bytes that are initialized and may be written, and nobody else
     /// reads or writes them while they are read or written through the storage. `start` is aligned for every element
     /// type that they are read as.
-    pub unsafe fn foreign(start: NonNull<u8>, nbytes: usize, owner: Box<dyn Owner>) -> Self {
-        let memory = Memory::Foreign(Foreign { start, nbytes, owner });
+    pub unsafe fn external(start: NonNull<u8>, nbytes: usize, owner: Box<dyn Owner>) -> Self {
+        let memory = Memory::External(External { start, nbytes, owner });
         Self(Arc::new(Inner::new(memory, nbytes)))
     }
 
@@ -246,7 +248,7 @@ impl Storage {
 
     /// The address of its first byte for writing, the same as long as the storage lives. Whoever follows it makes sure
     /// that nobody else reads or writes meanwhile, and asks anew before writing once others may have looked at it: that
-    /// is what changes the [`Stamp`].
+    /// is what changes the [`Version`].
     pub fn as_mut_ptr(&self) -> *mut u8 {
         let mut bytes = self.0.bytes.write();
         self.0.writes.fetch_add(1, Ordering::Release);
@@ -258,10 +260,10 @@ impl Storage {
         self.0.bytes.read_recursive().as_ptr()
     }
 
-    /// What tells its present content from every other; `None` for foreign memory.
-    pub fn stamp(&self) -> Option<Stamp> {
+    /// What tells its present content from every other; `None` for external memory.
+    pub fn version(&self) -> Option<Version> {
         let own = matches!(&*self.0.bytes.read_recursive(), Memory::Own(_));
-        own.then(|| Stamp { serial: self.0.serial, writes: self.0.writes.load(Ordering::Acquire) })
+        own.then(|| Version { serial: self.0.serial, writes: self.0.writes.load(Ordering::Acquire) })
     }
 
     /// Whether both are the same block.
@@ -293,7 +295,7 @@ impl Storage {
     /// Where its memory begins now for its owner. Equal addresses of storages that both live are the same memory.
     pub fn address(&self) -> usize {
         let memory = self.0.bytes.read_recursive();
-        let moved = if let Memory::Foreign(foreign) = &*memory { foreign.owner.address() } else { None };
+        let moved = if let Memory::External(external) = &*memory { external.owner.address() } else { None };
         moved.unwrap_or(memory.as_ptr() as usize)
     }
 
@@ -301,8 +303,8 @@ impl Storage {
     #[must_use]
     pub fn current(&self) -> Self {
         let memory = self.0.bytes.read_recursive();
-        let Memory::Foreign(foreign) = &*memory else { return self.clone() };
-        foreign.owner.current().unwrap_or_else(|| self.clone())
+        let Memory::External(external) = &*memory else { return self.clone() };
+        external.owner.current().unwrap_or_else(|| self.clone())
     }
 
     /// How many hold it.
@@ -363,11 +365,11 @@ mod tests {
     }
 
     #[test]
-    fn foreign_memory_is_seen_and_its_owner_kept_until_the_last_clone_goes() {
+    fn external_memory_is_seen_and_its_owner_kept_until_the_last_clone_goes() {
         let owner = Arc::new(parking_lot::Mutex::new([1i64, 2, 3]));
         let start = NonNull::from(&mut owner.lock()[0]).cast();
         // SAFETY: the owner has three numbers and is kept; the lock is free and nobody else looks.
-        let storage = unsafe { Storage::foreign(start, 24, Box::new(owner.clone())) };
+        let storage = unsafe { Storage::external(start, 24, Box::new(owner.clone())) };
         let clone = storage.clone();
         storage.write::<i64>()[1] = 7;
         drop(storage);
@@ -375,25 +377,25 @@ mod tests {
         drop(clone);
         assert_eq!((*owner.lock(), Arc::strong_count(&owner)), ([1, 7, 3], 1));
         // SAFETY: as above.
-        let foreign = unsafe { Storage::foreign(start, 24, Box::new(owner)) };
-        assert_eq!(foreign.stamp(), None);
+        let external = unsafe { Storage::external(start, 24, Box::new(owner)) };
+        assert_eq!(external.version(), None);
     }
 
     #[test]
-    fn a_stamp_changes_with_every_write_and_never_comes_again() {
+    fn a_version_changes_with_every_write_and_never_comes_again() {
         let storage = Storage::zeroed(8);
-        let first = storage.stamp();
+        let first = storage.version();
         assert!(first.is_some());
         assert_eq!(storage.read::<u8>()[0], 0);
         assert!(!storage.as_ptr().is_null());
-        assert_eq!(storage.clone().stamp(), first);
+        assert_eq!(storage.clone().version(), first);
         storage.clone().write::<u8>()[0] = 1;
-        let second = storage.stamp();
+        let second = storage.version();
         assert_ne!(first, second);
         storage.as_mut_ptr();
-        assert!(![first, second].contains(&storage.stamp()));
+        assert!(![first, second].contains(&storage.version()));
         drop(storage);
-        assert!(![first, second].contains(&Storage::recycled(8).stamp()));
+        assert!(![first, second].contains(&Storage::recycled(8).version()));
     }
 
     #[test]

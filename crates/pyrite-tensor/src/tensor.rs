@@ -296,7 +296,7 @@ impl Tensor {
         out
     }
 
-    /// The elements in order as truth values: what is not zero is true.
+    /// The elements in order as bools: what is not zero is true.
     pub fn to_bools(&self) -> Vec<bool> {
         if self.dtype.is_complex() {
             return self.to_c128s().into_iter().map(|v| v.re != 0.0 || v.im != 0.0).collect();

@@ -1,6 +1,6 @@
 //! Random well-typed graphs, and what must hold for each.
 //!
-//! [`graph`] makes a small graph from a number: pointwise operators, views, reductions, matrix products and in-place
+//! [`graph`] makes a small graph from a number: pointwise operators, views, reductions, matmuls and in-place
 //! operators over a few inputs. [`check`] is the property: the graph verifies, prints and reads back equal, runs, infers
 //! what it computes, keeps its schemas' promises, and gives in double precision nearly what it gives in single.
 

@@ -75,8 +75,8 @@ fn positions_are_counted_in_the_order_of_the_sizes_whatever_reads_them() {
     let (rows, columns) = (37, 53);
     let mut builder = Builder::new();
     let drawn = call(&mut builder, "aten.rand.default", &[sizes(&[rows, columns]), DType::F32.into()]);
-    let turned = call(&mut builder, "aten.permute.default", &[drawn.into(), sizes(&[1, 0])]);
-    let part = call(&mut builder, "aten.slice.Tensor", &[turned.into(), 0.into(), 5.into(), 41.into(), 3.into()]);
+    let transposed = call(&mut builder, "aten.permute.default", &[drawn.into(), sizes(&[1, 0])]);
+    let part = call(&mut builder, "aten.slice.Tensor", &[transposed.into(), 0.into(), 5.into(), 41.into(), 3.into()]);
     let whole = call(&mut builder, "aten.add.Tensor", &[part.into(), 0.into()]);
     let both = call(&mut builder, "aten.cat.default", &[vec![whole, whole].into(), 1.into()]);
     let result = call(&mut builder, "aten.mul.Tensor", &[both.into(), 2.into()]);
@@ -211,7 +211,7 @@ fn dropout_is_fused_and_its_backward_half_draws_again_instead_of_keeping_the_mas
 }
 
 #[test]
-fn dropout_between_products_draws_the_same_block_by_block() {
+fn dropout_between_matmuls_draws_the_same_block_by_block() {
     let numbers = |seed: usize| {
         let tensor = zeros(&[6, 128, 32], DType::F32);
         let count = tensor.numel();
@@ -221,8 +221,8 @@ fn dropout_between_products_draws_the_same_block_by_block() {
     let inputs = [numbers(1), numbers(2), numbers(3)];
     let mut builder = Builder::new();
     let [query, key, value] = [0, 1, 2].map(|at| input(&mut builder, &inputs[at], false));
-    let turned = call(&mut builder, "aten.permute.default", &[key.into(), sizes(&[0, 2, 1])]);
-    let scores = call(&mut builder, "aten.bmm.default", &[query.into(), turned.into()]);
+    let transposed = call(&mut builder, "aten.permute.default", &[key.into(), sizes(&[0, 2, 1])]);
+    let scores = call(&mut builder, "aten.bmm.default", &[query.into(), transposed.into()]);
     let weights = call(&mut builder, "aten._softmax.default", &[scores.into(), (-1).into(), false.into()]);
     let dropped = call(&mut builder, "aten.dropout.default", &[weights.into(), 0.25.into(), true.into()]);
     let mixed = call(&mut builder, "aten.bmm.default", &[dropped.into(), value.into()]);

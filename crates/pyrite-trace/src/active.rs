@@ -120,9 +120,9 @@ pub fn folder() -> Option<PathBuf> {
 }
 
 /// Waits until everything that was told is on disk: whoever runs what was compiled may crash.
-pub fn settle() {
+pub fn flush() {
     if is_on() {
-        let wait = state().trace.as_ref().map(|trace| trace.writer.settle());
+        let wait = state().trace.as_ref().map(|trace| trace.writer.flush());
         if let Some(wait) = wait {
             wait();
         }

@@ -58,11 +58,11 @@ pub enum Files {
 /// A folder for a run that is traced, below another: `run_<time>-pid_<pid>`.
 pub fn run_folder(base: &Path) -> PathBuf {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    base.join(format!("run_{}-pid_{}", stamp(now.as_secs(), now.subsec_micros()), std::process::id()))
+    base.join(format!("run_{}-pid_{}", timestamp(now.as_secs(), now.subsec_micros()), std::process::id()))
 }
 
 /// A time (UTC) as a name that sorts: year, month, day, hour, minute, second, microseconds.
-fn stamp(seconds: u64, micros: u32) -> String {
+fn timestamp(seconds: u64, micros: u32) -> String {
     let (days, rest) = (seconds / 86400, seconds % 86400);
     // Years that begin in March have their leap day at their end.
     let shifted = days + 719_468;
@@ -205,10 +205,10 @@ mod tests {
 
     #[test]
     fn folders_of_runs_sort_by_time() {
-        assert_eq!(stamp(0, 0), "1970_01_01_00_00_00_000000");
-        assert_eq!(stamp(951_782_400, 5), "2000_02_29_00_00_00_000005");
-        assert_eq!(stamp(1_700_000_000, 999_999), "2023_11_14_22_13_20_999999");
-        assert_eq!(stamp(4_107_542_399, 0), "2100_02_28_23_59_59_000000");
-        assert_eq!(stamp(4_107_542_400, 0), "2100_03_01_00_00_00_000000");
+        assert_eq!(timestamp(0, 0), "1970_01_01_00_00_00_000000");
+        assert_eq!(timestamp(951_782_400, 5), "2000_02_29_00_00_00_000005");
+        assert_eq!(timestamp(1_700_000_000, 999_999), "2023_11_14_22_13_20_999999");
+        assert_eq!(timestamp(4_107_542_399, 0), "2100_02_28_23_59_59_000000");
+        assert_eq!(timestamp(4_107_542_400, 0), "2100_03_01_00_00_00_000000");
     }
 }

@@ -40,8 +40,8 @@ mod topic;
 mod writer;
 
 pub use active::{
-    LogSink, Scope, Setup, current_graph, emit, folder, graph, graph_name, is_on, later, limit, log, record, set_logs,
-    settle, stage, start, step, stop, wanted, within,
+    LogSink, Scope, Setup, current_graph, emit, flush, folder, graph, graph_name, is_on, later, limit, log, record,
+    set_logs, stage, start, step, stop, wanted, within,
 };
 pub use directory::{Files, TRACE_FILE, TraceError, read, rebuild, run_folder};
 pub use event::{Event, Level, Record, Stage};

@@ -1,6 +1,6 @@
 //! The thread that writes a trace down, so that what is traced waits for as little as possible.
 //!
-//! Records are written in the order they are handed over. [`Writer::settle`] waits until all of them are on disk. What
+//! Records are written in the order they are handed over. [`Writer::flush`] waits until all of them are on disk. What
 //! cannot be written is remembered and told at the end. In a process that was forked off there is no such thread, and
 //! nothing is handed over.
 
@@ -22,7 +22,7 @@ enum Job {
     Write(Record),
     /// A record whose event is still to be made.
     Make(Record, Maker),
-    Settle(Sender<()>),
+    Flush(Sender<()>),
 }
 
 /// A trace that is being written.
@@ -44,7 +44,7 @@ impl Writer {
                 let record = match job {
                     Job::Write(record) => record,
                     Job::Make(record, make) => Record { event: make(), ..record },
-                    Job::Settle(done) => {
+                    Job::Flush(done) => {
                         let _ = done.send(());
                         continue;
                     }
@@ -80,9 +80,9 @@ impl Writer {
     }
 
     /// How to wait until everything handed over so far is on disk.
-    pub(crate) fn settle(&self) -> impl FnOnce() + use<> {
+    pub(crate) fn flush(&self) -> impl FnOnce() + use<> {
         let (done, heard) = channel();
-        let asked = self.is_ours() && self.jobs.send(Job::Settle(done)).is_ok();
+        let asked = self.is_ours() && self.jobs.send(Job::Flush(done)).is_ok();
         move || {
             if asked {
                 let _ = heard.recv_timeout(PATIENCE);

@@ -140,13 +140,13 @@ def doubled(inputs):
     return tuple(value.double() if value.is_floating_point() else value for value in inputs)
 
 
-def parting(want, have, truth):
-    """Where compiled results differ from eager's, as a sentence, or `None`. `truth()` gives them in double precision, for those to be near to that
+def parting(want, have, fp64):
+    """Where compiled results differ from eager's, as a sentence, or `None`. `fp64()` gives them in double precision, for those to be near to that
     are not near to eager's: a relu whose input is almost zero turns over by rounding."""
     if found := form_difference(want, have):
         return found
     found = value_difference(want, have)
-    return found if found and not as_near_the_truth(want, have, truth()) else None
+    return found if found and not as_near_fp64(want, have, fp64()) else None
 
 
 def form_difference(want, have):
@@ -174,16 +174,16 @@ def value_difference(want, have):
     return None
 
 
-def as_near_the_truth(eager, compiled, truth):
+def as_near_fp64(eager, compiled, fp64):
     """Whether compiled results are as near to double precision as eager's, the outputs, the gradients and the buffers each among themselves."""
-    numbers = [name for name in truth if name != "next random number" and truth[name].is_floating_point() and truth[name].numel()]
+    numbers = [name for name in fp64 if name != "next random number" and fp64[name].is_floating_point() and fp64[name].numel()]
     for kind in ("output", "gradient", "buffer"):
         names = [name for name in numbers if name.startswith(kind)]
         # What is zero but for rounding has no scale of its own.
-        least = max((truth[name].norm().item() for name in names), default=0.0) * 1e-3 + 1e-12
+        least = max((fp64[name].norm().item() for name in names), default=0.0) * 1e-3 + 1e-12
 
         def distance(found, names=names, least=least):
-            parts = [(found[name].double() - truth[name]).norm().item() / max(truth[name].norm().item(), least) for name in names]
+            parts = [(found[name].double() - fp64[name]).norm().item() / max(fp64[name].norm().item(), least) for name in names]
             return max(parts, default=0.0)
 
         if not distance(compiled) <= max(2 * distance(eager), 1e-5):

@@ -31,7 +31,7 @@ from capture.cases import Case, Message, Reuse
 TENSORS = ["x", "y", "z"]
 NUMBERS = ["n", "m", "k"]
 TIME_LIMIT = 30
-# A program whose loop never ends for want of a guard is noticed, too.
+# A program whose loop never ends because a guard is missing is noticed, too.
 SHORT_LIMIT = 3
 
 

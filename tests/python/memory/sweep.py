@@ -34,7 +34,7 @@ ACTIONS = ("nothing", "nothing", "write", "write_data", "data", "set", "resize",
 
 
 class Difference(Exception):
-    """What is compiled did something else than eager."""
+    """The compiled function differs from eager."""
 
 
 def act(action, world, index, rng):

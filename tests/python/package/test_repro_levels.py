@@ -1,4 +1,4 @@
-"""A backend of `pyrite.compile` that fails, or computes something else, leaves a repro: levels 1 to 4, after capture and after autograd."""
+"""A backend of `pyrite.compile` that fails, or computes a different result, leaves a repro: levels 1 to 4, after capture and after autograd."""
 
 import os
 import pathlib

@@ -88,7 +88,7 @@ def test_views_and_sizes_of_dynamic_inputs_are_outputs():
         torch.testing.assert_close(found[:3], expected[:3])
 
 
-def test_switches_of_gradients_and_autocast_are_no_foreign_calls():
+def test_switches_of_gradients_and_autocast_are_no_opaque_calls():
     def switched(x):
         with torch.no_grad():
             y = x * 2

@@ -97,7 +97,7 @@ class Browser:
         page.call("Page.enable")
         page.call("Page.navigate", url=path.resolve().as_uri())
         page.wait("document.readyState === 'complete' && document.querySelector('#main').childElementCount > 0")
-        page.settle()
+        page.wait_until_idle()
         return page
 
 
@@ -133,7 +133,7 @@ class Page:
                 raise RuntimeError(f"this did not come true in {limit} s: {condition}")
             time.sleep(0.02)
 
-    def settle(self):
+    def wait_until_idle(self):
         """Waits until two frames were drawn."""
         self.eval("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
 
@@ -150,7 +150,7 @@ class Page:
         for number in range(1, count + 1):
             for kind in ("mousePressed", "mouseReleased"):
                 self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=number)
-        self.settle()
+        self.wait_until_idle()
 
     def key(self, name, shift=False):
         """A key is pressed: one that writes, or one of `KEYS`."""
@@ -160,7 +160,7 @@ class Page:
         common = {"key": name, "windowsVirtualKeyCode": code, "modifiers": modifiers}
         self.call("Input.dispatchKeyEvent", type="keyDown", **common, **text)
         self.call("Input.dispatchKeyEvent", type="keyUp", **common)
-        self.settle()
+        self.wait_until_idle()
 
     def write(self, text):
         for letter in text:

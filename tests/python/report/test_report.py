@@ -242,7 +242,7 @@ def test_a_graph_of_3000_nodes_begins_as_an_overview(big):
     assert big.text("#chosen") == "gelu_40"
 
 
-@pytest.mark.calm
+@pytest.mark.serial
 @pytest.mark.parametrize(
     "script",
     [
@@ -301,5 +301,5 @@ def test_nothing_moves_while_the_page_is_used(page):
     )
     for number in range(1, 7):
         page.key(str(number))
-        page.settle()
+        page.wait_until_idle()
     assert page.eval("window.moved") < 0.05

@@ -57,8 +57,8 @@ def transformer(layers):
         def linear(name, of, part):
             weight = graph.add(f"{name}_weight_{layer}", op="placeholder")
             bias = graph.add(f"{name}_bias_{layer}", op="placeholder")
-            turned = graph.add(f"{name}_t_{layer}", "aten.t.default", f"{path}.{part}", (weight,))
-            return graph.add(f"{name}_addmm_{layer}", "aten.addmm.default", f"{path}.{part}", (bias, of, turned))
+            transposed = graph.add(f"{name}_t_{layer}", "aten.t.default", f"{path}.{part}", (weight,))
+            return graph.add(f"{name}_addmm_{layer}", "aten.addmm.default", f"{path}.{part}", (bias, of, transposed))
 
         def call(name, operator, part, *inputs):
             module = f"{path}.{part}" if part else path

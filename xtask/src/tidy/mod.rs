@@ -4,6 +4,7 @@
 //! - Every crate takes over the workspace's lints ([`manifests`]).
 //! - Every source file opens with a module doc; no code is left for later, no test is switched off, every `unsafe`
 //!   states why it is sound, and every diagnostic what to do next ([`sources`]).
+//! - No file uses a retired word for something that the field has a name for ([`words`]).
 //! - Every link of the documentation leads somewhere ([`links`]).
 //! - There is a changelog.
 //!
@@ -14,6 +15,7 @@ mod levels;
 mod links;
 mod manifests;
 mod sources;
+mod words;
 
 use std::path::Path;
 use std::process::Command;
@@ -34,6 +36,7 @@ pub fn run(workspace: &Workspace) -> Result<Diagnostics> {
     for file in &files {
         found.extend(sources::check(workspace, file)?);
     }
+    found.extend(words::check(workspace)?);
     found.extend(links::check(workspace)?);
     if !workspace.root.join("CHANGELOG.md").is_file() {
         let problem = Diagnostic::error(MISSING_FILE, "there is no changelog").at(Location::in_file("CHANGELOG.md"));

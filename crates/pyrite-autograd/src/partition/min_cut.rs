@@ -170,7 +170,7 @@ impl<'a> Problem<'a> {
         ranked.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// Bytes read and written, and for products the bytes of an operand again for each column of the result.
+    /// Bytes read and written, and for matmuls the bytes of an operand again for each column of the result.
     fn work(&self, node: &Node) -> f64 {
         let mut bytes = bytes_of(node.meta.as_ref()) as f64;
         let mut depth = 1.0f64;
@@ -201,22 +201,22 @@ fn capacity(node: &Node) -> u64 {
 fn is_pinned(node: &Node) -> bool {
     match &node.kind {
         Kind::Call(Target::Op(op)) => is_costly(op.name()) || op.has(Tag::Random) || op.has(Tag::DataDependentShape),
-        Kind::Call(Target::Foreign(_)) => true,
+        Kind::Call(Target::Opaque(_)) => true,
         _ => false,
     }
 }
 
 fn draws(node: &Node) -> bool {
     matches!(&node.kind, Kind::Call(Target::Op(op)) if op.has(Tag::Random) || op.has(Tag::DataDependentShape))
-        || matches!(&node.kind, Kind::Call(Target::Foreign(_)))
+        || matches!(&node.kind, Kind::Call(Target::Opaque(_)))
 }
 
 fn is_product(node: &Node) -> bool {
-    matches!(&node.kind, Kind::Call(Target::Op(op)) if PRODUCTS.contains(&stem(op.name())))
+    matches!(&node.kind, Kind::Call(Target::Op(op)) if MATMULS.contains(&stem(op.name())))
 }
 
-/// Products of matrices, convolutions, attention.
-const PRODUCTS: &[&str] = &[
+/// Matmuls, convolutions, attention.
+const MATMULS: &[&str] = &[
     "mm",
     "bmm",
     "addmm",
@@ -269,7 +269,7 @@ const SLOW: &[&str] = &[
 /// Whether an operator does more work than reading its arguments and writing its result once.
 pub fn is_costly(name: &str) -> bool {
     let stem = stem(name);
-    PRODUCTS.contains(&stem) || SLOW.contains(&stem) || stem.contains("linalg") || stem.starts_with("_fft")
+    MATMULS.contains(&stem) || SLOW.contains(&stem) || stem.contains("linalg") || stem.starts_with("_fft")
 }
 
 fn stem(name: &str) -> &str {

@@ -124,7 +124,7 @@ impl Roles {
 fn has_effect(node: &Node) -> bool {
     match &node.kind {
         Kind::Call(Target::Op(op)) => op.has(Tag::Random) || op.schema.returns.is_empty(),
-        Kind::Call(Target::Foreign(_)) => Switch::of(node).is_none(),
+        Kind::Call(Target::Opaque(_)) => Switch::of(node).is_none(),
         _ => false,
     }
 }

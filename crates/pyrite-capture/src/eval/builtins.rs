@@ -335,7 +335,7 @@ impl Evaluator<'_, '_> {
             ("zip", several) => {
                 let inner = several.iter().map(|items| self.iterator(items)).collect::<Run<_>>()?;
                 let strict = match option("strict") {
-                    Some(value) => self.truth(&value)?,
+                    Some(value) => self.is_true(&value)?,
                     None => false,
                 };
                 Value::iterator(Iterate::Zip(inner, if strict { Strictness::Strict } else { Strictness::Shortest }))
@@ -370,7 +370,7 @@ impl Evaluator<'_, '_> {
                 let iterator = self.iterator(items)?;
                 let wanted = name == "any";
                 while let Some(item) = self.next(&iterator)? {
-                    if self.truth(&item)? == wanted {
+                    if self.is_true(&item)? == wanted {
                         return Ok(Some(self.bool(wanted)));
                     }
                 }
@@ -408,8 +408,8 @@ impl Evaluator<'_, '_> {
             }
             ("int", [value @ Value::Symbol(_)]) => value.clone(),
             ("bool", [value]) => {
-                let truth = self.truth(value)?;
-                self.bool(truth)
+                let is_true = self.is_true(value)?;
+                self.bool(is_true)
             }
             ("bool", []) => self.bool(false),
             ("str" | "repr", [value]) => self.text_of(value, name == "repr")?,
@@ -557,7 +557,7 @@ impl Evaluator<'_, '_> {
                 None => true,
                 Some((so_far, _)) => {
                     let result = self.compare(if name == "max" { "gt" } else { "lt" }, &by, so_far)?;
-                    self.truth(&result)?
+                    self.is_true(&result)?
                 }
             };
             if better {
@@ -714,12 +714,12 @@ impl Evaluator<'_, '_> {
                 self.bool(!same)
             }
             ("operator.not_", [value]) => {
-                let truth = self.truth(value)?;
-                self.bool(!truth)
+                let is_true = self.is_true(value)?;
+                self.bool(!is_true)
             }
             ("operator.truth", [value]) => {
-                let truth = self.truth(value)?;
-                self.bool(truth)
+                let is_true = self.is_true(value)?;
+                self.bool(is_true)
             }
             ("operator.eq" | "operator.ne" | "operator.lt" | "operator.le" | "operator.gt" | "operator.ge", [l, r]) => {
                 self.compare(name.trim_start_matches("operator."), l, r)?
@@ -755,7 +755,7 @@ impl Evaluator<'_, '_> {
                     return Err(self.stop("an assertion about data"));
                 }
                 // An assertion that fails is followed to where it raises.
-                return Ok(if self.truth(condition)? { Some(self.none()) } else { None });
+                return Ok(if self.is_true(condition)? { Some(self.none()) } else { None });
             }
             (
                 "torch.fx.experimental.symbolic_shapes.expect_true"
@@ -765,8 +765,8 @@ impl Evaluator<'_, '_> {
                 | "torch.fx.experimental.symbolic_shapes.statically_known_true",
                 [condition],
             ) => {
-                let truth = self.truth(condition)?;
-                self.bool(truth)
+                let is_true = self.is_true(condition)?;
+                self.bool(is_true)
             }
             ("torch.sym_max" | "torch.sym_min", [left, right])
                 if !args.iter().any(|arg| matches!(arg, Value::Tensor(_) | Value::Instance(_))) =>

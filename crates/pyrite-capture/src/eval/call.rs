@@ -63,7 +63,7 @@ impl Evaluator<'_, '_> {
         {
             // Another function of the same code is another function.
             self.guard(&origin.source, Check::Is(origin.object));
-            return self.call_foreign(&name, origin.object, &args, &kwargs);
+            return self.capture_opaque_call(&name, origin.object, &args, &kwargs);
         }
         if let Some(origin) = &function.origin
             && let Some(name) = self.host.qualified_name(origin.object)
@@ -260,7 +260,7 @@ impl Evaluator<'_, '_> {
             ("torch.jit.ScriptFunction" | "torch.jit.torch.jit.ScriptFunction", Some(origin)) => {
                 self.guard(&origin.source.clone(), Check::Is(origin.object));
                 let name = self.host.make_opaque(origin.object);
-                return self.call_foreign(&name, origin.object, &args, &kwargs);
+                return self.capture_opaque_call(&name, origin.object, &args, &kwargs);
             }
             _ => {}
         }

@@ -209,7 +209,7 @@ impl Evaluator<'_, '_> {
             Some(found) if self.host.descriptor(found) == Descriptor::Function => {
                 let function = self.wrap(found, &Rc::new(Source::Fixed(found)))?;
                 let answer = self.call(&function, vec![Value::Known(class, None), subject.clone()], Vec::new())?;
-                self.truth(&answer).map(Some)
+                self.is_true(&answer).map(Some)
             }
             // torch's metaclass of tensors answers as `type` does, except for the classes that stand for element types.
             _ if self.host.class_name(meta) == "torch._C._TensorMeta" => Ok(None),

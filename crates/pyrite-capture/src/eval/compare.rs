@@ -1,4 +1,4 @@
-//! Operators: truth, identity, comparison, arithmetic.
+//! Operators: truthiness, identity, comparison, arithmetic.
 
 use std::rc::Rc;
 
@@ -58,7 +58,7 @@ impl Evaluator<'_, '_> {
                 }
                 Ok(Some(self.host.tuple(&items)))
             }
-            Value::Number(number) => Ok(Some(self.settle(number))),
+            Value::Number(number) => Ok(Some(self.specialize(number))),
             other => Ok(self.plain(other)),
         }
     }
@@ -92,21 +92,21 @@ impl Evaluator<'_, '_> {
     }
 
     /// `bool(value)`.
-    pub(super) fn truth(&mut self, value: &Value) -> Run<bool> {
+    pub(super) fn is_true(&mut self, value: &Value) -> Run<bool> {
         match value {
             Value::Known(object, _) => match self.host.kind(*object) {
                 Kind::Opaque | Kind::Generator => {
                     let text = self.host.describe(*object);
                     Err(self.stop(format!("whether {text} is true")))
                 }
-                _ => self.host.truth(*object).map_err(|r| self.raised(r)),
+                _ => self.host.is_true(*object).map_err(|r| self.raised(r)),
             },
             Value::Tensor(_) => Err(self.stop_with(
                 "a branch that depends on the data of a tensor",
                 "use torch.where, or move the branch out of the compiled function",
             )),
             Value::Symbol(symbol) => Ok(!symbol.size.is_eq(0)),
-            Value::Number(_) => self.number_truth(value),
+            Value::Number(_) => self.number_is_true(value),
             Value::Instance(instance) => {
                 let class = instance.class;
                 if let Some(fields) = self.record_fields(value) {
@@ -120,22 +120,22 @@ impl Evaluator<'_, '_> {
                         let of = self.short_name(of);
                         return Err(self.raise("TypeError", &format!("__bool__ should return bool, returned {of}")));
                     }
-                    return self.truth(&result);
+                    return self.is_true(&result);
                 }
                 if self.class_item(class, "__len__").is_some() {
                     let length = self.length(value)?;
-                    return self.truth(&length);
+                    return self.is_true(&length);
                 }
                 Ok(true)
             }
             Value::Tuple(_) | Value::List(_) | Value::Deque(_) | Value::Dict(_) | Value::View(_) | Value::Set(_) => {
                 if let Some(method) = self.overridden(value, "__bool__")? {
-                    let truth = self.call(&method, Vec::new(), Vec::new())?;
-                    return self.truth(&truth);
+                    let is_true = self.call(&method, Vec::new(), Vec::new())?;
+                    return self.is_true(&is_true);
                 }
                 if self.overridden(value, "__len__")?.is_some() {
                     let length = self.length(value)?;
-                    return self.truth(&length);
+                    return self.is_true(&length);
                 }
                 let length = self.count(value)?;
                 Ok(length != 0)
@@ -235,7 +235,7 @@ impl Evaluator<'_, '_> {
             if let Some(result) = self.number_operator(name, left, right)? {
                 return Ok(result);
             }
-            let (left, right) = (self.settled(left), self.settled(right));
+            let (left, right) = (self.specialized(left), self.specialized(right));
             return self.compare(name, &left, &right);
         }
         if is_graph(left) || is_graph(right) {
@@ -299,19 +299,19 @@ impl Evaluator<'_, '_> {
         }
     }
 
-    /// `left == right`, as a truth value.
+    /// `left == right`, as a bool.
     pub(super) fn equal(&mut self, left: &Value, right: &Value) -> Run<bool> {
         let (left, right) = (self.force(left)?, self.force(right)?);
         if is_graph(&left) || is_graph(&right) || is_number(&left) || is_number(&right) {
             let result = self.compare("eq", &left, &right)?;
-            return self.truth(&result);
+            return self.is_true(&result);
         }
         if left.identity().is_some() && left.identity() == right.identity() {
             return Ok(true);
         }
         if let (Some(a), Some(b)) = (self.plain_guarded(&left)?, self.plain_guarded(&right)?) {
             let result = self.host.operator("eq", &[a, b]).map_err(|r| self.raised(r))?;
-            return self.host.truth(result).map_err(|r| self.raised(r));
+            return self.host.is_true(result).map_err(|r| self.raised(r));
         }
         if let Some(equal) = self.equal_views(&left, &right)? {
             return Ok(equal);
@@ -319,7 +319,7 @@ impl Evaluator<'_, '_> {
         if (self.overridden(&left, "__eq__")?.is_some() || self.overridden(&right, "__eq__")?.is_some())
             && let Some(result) = self.reflected(&left, &right, "__eq__", "__eq__")?
         {
-            return self.truth(&result);
+            return self.is_true(&result);
         }
         match (&left, &right) {
             (Value::Tuple(_), Value::Tuple(_))
@@ -395,12 +395,12 @@ impl Evaluator<'_, '_> {
             }
             (Value::Instance(_), _) => {
                 if let Some(result) = self.reflected(&left, &right, "__eq__", "__eq__")? {
-                    return self.truth(&result);
+                    return self.is_true(&result);
                 }
                 Ok(false)
             }
             (_, Value::Instance(_)) => match self.reflected(&left, &right, "__eq__", "__eq__")? {
-                Some(result) => self.truth(&result),
+                Some(result) => self.is_true(&result),
                 None => Ok(false),
             },
             (Value::Known(a, _), Value::Known(b, _)) => {
@@ -544,7 +544,7 @@ impl Evaluator<'_, '_> {
             if let Some(result) = self.number_operator(name, left, right)? {
                 return Ok(result);
             }
-            let (left, right) = (self.settled(left), self.settled(right));
+            let (left, right) = (self.specialized(left), self.specialized(right));
             return self.binary(name, &left, &right);
         }
         if is_graph(left) || is_graph(right) {
@@ -657,7 +657,7 @@ impl Evaluator<'_, '_> {
                 {
                     return Ok(result);
                 }
-                let right = self.settled(right);
+                let right = self.specialized(right);
                 self.graph_operator(&in_place, &[left.clone(), right])
             }
             ("add", Value::List(_)) => {

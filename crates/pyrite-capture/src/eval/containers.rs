@@ -459,7 +459,7 @@ impl Evaluator<'_, '_> {
                 self.index_of(&value)
             }
             Value::Number(_) => {
-                let value = self.settled(value);
+                let value = self.specialized(value);
                 self.index_of(&value)
             }
             Value::Instance(instance) if self.is_python_method(instance.class, "__index__") => {
@@ -977,7 +977,7 @@ impl Evaluator<'_, '_> {
     pub(super) fn contains(&mut self, container: &Value, item: &Value) -> Run<bool> {
         if let Some(method) = self.overridden(container, "__contains__")? {
             let found = self.call(&method, vec![item.clone()], Vec::new())?;
-            return self.truth(&found);
+            return self.is_true(&found);
         }
         self.plainly_contains(container, item)
     }
@@ -1010,14 +1010,14 @@ impl Evaluator<'_, '_> {
                 if self.class_item(instance.class, "__contains__").is_some() {
                     let method = self.class_attribute_of(container, instance.class, &"__contains__".into())?;
                     let found = self.call(&method, vec![item.clone()], Vec::new())?;
-                    return self.truth(&found);
+                    return self.is_true(&found);
                 }
                 self.contains_by_iterating(container, item)
             }
             Value::Known(..) if !is_graph(item) => match (self.plain(container), self.plain_guarded(item)?) {
                 (Some(container), Some(item)) => {
                     let found = self.host.operator("contains", &[container, item]).map_err(|r| self.raised(r))?;
-                    self.host.truth(found).map_err(|r| self.raised(r))
+                    self.host.is_true(found).map_err(|r| self.raised(r))
                 }
                 _ => self.contains_by_iterating(container, item),
             },

@@ -22,7 +22,7 @@ impl Evaluator<'_, '_> {
                 let mode = args.first().or_else(|| kwargs.first().map(|(_, value)| value));
                 let mode = mode.cloned().ok_or_else(|| self.stop("set_grad_enabled without a mode"))?;
                 let before = self.grad;
-                let mode = self.truth(&mode)?;
+                let mode = self.is_true(&mode)?;
                 self.set_grad(mode)?;
                 let context = self.context(ContextKind::Grad(mode), class, args, None);
                 if let Value::Context(context) = &context {
@@ -88,7 +88,7 @@ impl Evaluator<'_, '_> {
             return Err(self.stop("autocast for another device than the CPU"));
         }
         if let Some(enabled) = enabled
-            && !self.truth(&enabled)?
+            && !self.is_true(&enabled)?
         {
             return Ok(None);
         }
@@ -110,7 +110,7 @@ impl Evaluator<'_, '_> {
             "torch.autograd.grad_mode.set_grad_enabled" => {
                 let mode = self.read_attribute(origin.object, &origin.source, "mode")?;
                 let mode = self.admit(&mode)?;
-                ContextKind::Grad(self.truth(&mode)?)
+                ContextKind::Grad(self.is_true(&mode)?)
             }
             _ => return Ok(None),
         };
@@ -119,7 +119,7 @@ impl Evaluator<'_, '_> {
             && let Ok(before) = self.read_attribute(origin.object, &origin.source, "prev")
         {
             let before = self.admit(&before)?;
-            context.before.borrow_mut().push(self.truth(&before)?);
+            context.before.borrow_mut().push(self.is_true(&before)?);
         }
         Ok(Some(context))
     }
@@ -219,7 +219,7 @@ impl Evaluator<'_, '_> {
 
     /// Methods of torch's context managers.
     pub(super) fn context_method(&mut self, manager: &Value, name: &str, args: &[Value]) -> Run<Value> {
-        let Value::Context(context) = manager else { return Err(self.stop("a context manager that is none")) };
+        let Value::Context(context) = manager else { return Err(self.stop("not a context manager")) };
         match (name, args) {
             ("__enter__", []) => self.enter(manager).map(|(_, entered)| entered),
             ("__exit__", [_, _, _]) => {

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::wrap::origin_of;
 use super::{Evaluator, Frame};
 use crate::host::Object;
-use crate::live::live_slots;
+use crate::liveness::live_slots;
 use crate::plan::{Break, Effect, End, FunctionRecipe, Plan, Recipe, RecipeId, Resume};
 use crate::source::Source;
 use crate::value::{Derivation, Iterate, IteratorValue, Origin, Strictness, Value, View};

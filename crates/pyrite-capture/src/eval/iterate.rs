@@ -225,7 +225,7 @@ impl Evaluator<'_, '_> {
                 } else {
                     self.call(&function, vec![item.clone()], Vec::new())?
                 };
-                if self.truth(&keep)? {
+                if self.is_true(&keep)? {
                     return Ok(Ok(item));
                 }
             },

@@ -48,7 +48,7 @@ impl Evaluator<'_, '_> {
                 self.call_method(&known, name, args, kwargs)
             }
             Value::Number(_) => {
-                let known = self.settled(receiver);
+                let known = self.specialized(receiver);
                 self.call_method(&known, name, args, kwargs)
             }
             Value::Known(object, _) => self.known_method(*object, receiver, name, args, kwargs),
@@ -413,7 +413,7 @@ impl Evaluator<'_, '_> {
             }
             ("popitem", rest) if rest.len() <= 1 => {
                 let at_end = rest.first().cloned().or_else(|| option("last"));
-                let at_end = at_end.map_or(Ok(true), |at_end| self.truth(&at_end))?;
+                let at_end = at_end.map_or(Ok(true), |at_end| self.is_true(&at_end))?;
                 self.count(dict)?;
                 let chosen = match dict {
                     Value::Dict(held) if at_end => held.entries.borrow().iter().next_back().map(|(key, _, _)| *key),
@@ -456,7 +456,7 @@ impl Evaluator<'_, '_> {
             }
             ("move_to_end", [key, rest @ ..]) if rest.len() <= 1 => {
                 let last = rest.first().cloned().or_else(|| option("last"));
-                let last = last.map_or(Ok(true), |last| self.truth(&last))?;
+                let last = last.map_or(Ok(true), |last| self.is_true(&last))?;
                 let hashed = self.key_of_dict(dict, key)?;
                 if !self.change_entries(dict, |entries| entries.move_to_end(hashed, last))? {
                     let class = self.host.member("builtins", "KeyError");
@@ -786,7 +786,7 @@ impl Evaluator<'_, '_> {
     pub(super) fn sorted(&mut self, items: Vec<Value>, kwargs: &Keywords) -> Run<Vec<Value>> {
         let option = |name: &str| kwargs.iter().find(|(key, _)| &**key == name).map(|(_, value)| value.clone());
         let reverse = match option("reverse") {
-            Some(value) => self.truth(&value)?,
+            Some(value) => self.is_true(&value)?,
             None => false,
         };
         let key = option("key").filter(|key| !self.is_none(key));
@@ -823,7 +823,7 @@ impl Evaluator<'_, '_> {
             while place > 0 {
                 let (after, before) = (keyed[place].0.clone(), keyed[place - 1].0.clone());
                 let less = self.compare("lt", &after, &before)?;
-                if !self.truth(&less)? {
+                if !self.is_true(&less)? {
                     break;
                 }
                 keyed.swap(place, place - 1);

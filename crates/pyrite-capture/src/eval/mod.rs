@@ -18,12 +18,12 @@ mod containers;
 mod contexts;
 mod deque;
 mod finish;
-mod foreign;
 mod iterate;
 mod methods;
 mod nested;
 mod newer;
 mod numbers;
+mod opaque;
 mod outside;
 mod step;
 mod tensor;
@@ -479,7 +479,7 @@ impl<'a, 'c> Evaluator<'a, 'c> {
         Value::Known(self.host.int(value), None)
     }
 
-    /// A truth value.
+    /// A bool.
     pub(crate) fn bool(&self, value: bool) -> Value {
         Value::Known(self.host.bool(value), None)
     }

@@ -45,8 +45,8 @@ impl Evaluator<'_, '_> {
             Op::ToBool if matches!(frame.top(), Value::Tensor(_)) => {}
             Op::ToBool => {
                 let value = frame.pop();
-                let truth = self.truth(&value)?;
-                frame.push(self.bool(truth));
+                let is_true = self.is_true(&value)?;
+                frame.push(self.bool(is_true));
             }
             Op::LoadFastAndClear => {
                 let value = frame.slots[arg].take();

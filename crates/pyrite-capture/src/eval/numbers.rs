@@ -2,11 +2,11 @@
 //!
 //! A float that had another value in an earlier call is an input of the graph: a tensor of double precision without
 //! dimensions. What Python computes from it and what tensors are combined with it are operators of the graph. Where only
-//! its value will do, as for the arguments of most operators, it is *settled*: guarded to be what it is.
+//! its value will do, as for the arguments of most operators, it is *specialized*: guarded to be what it is.
 //!
 //! Invariants: a result is of the type and the value that it has with a Python number. A tensor without dimensions would
 //! take part in choosing the type where a number does not, so it is first converted to the type that the number is computed
-//! with; where torch computes with more digits than that type has, the number is settled. Arithmetic that may raise is
+//! with; where torch computes with more digits than that type has, the number is specialized. Arithmetic that may raise is
 //! guarded not to.
 
 use std::cell::RefCell;
@@ -76,13 +76,13 @@ impl Evaluator<'_, '_> {
     }
 
     /// What a number is, which is guarded from now on.
-    pub(super) fn settle(&mut self, number: &NumberValue) -> Object {
+    pub(super) fn specialize(&mut self, number: &NumberValue) -> Object {
         match &number.from {
             Derivation::Input(source) => self.guard(&source.clone(), Check::Equal(number.hint)),
             Derivation::Computed(_, operands) => {
                 for operand in operands {
                     if let Value::Number(operand) = operand {
-                        self.settle(operand);
+                        self.specialize(operand);
                     }
                 }
             }
@@ -90,15 +90,15 @@ impl Evaluator<'_, '_> {
         number.hint
     }
 
-    /// A value whose number is settled, if it is one.
-    pub(super) fn settled(&mut self, value: &Value) -> Value {
+    /// A value whose number is specialized, if it is one.
+    pub(super) fn specialized(&mut self, value: &Value) -> Value {
         match value {
-            Value::Number(number) => Value::Known(self.settle(number), None),
+            Value::Number(number) => Value::Known(self.specialize(number), None),
             other => other.clone(),
         }
     }
 
-    /// `operator.name(left, right)` of a number and a tensor or another number; nothing when it has to be settled.
+    /// `operator.name(left, right)` of a number and a tensor or another number; nothing when it has to be specialized.
     pub(super) fn number_operator(&mut self, name: &str, left: &Value, right: &Value) -> Run<Option<Value>> {
         match (left, right) {
             (Value::Tensor(_), Value::Number(number)) => self.tensor_and_number(name, left, number, right),
@@ -138,7 +138,7 @@ impl Evaluator<'_, '_> {
         self.graph_operator(name, &[operand, tensor.clone()]).map(Some)
     }
 
-    /// The arguments of a function of a tensor and a number; nothing where the number has to be settled.
+    /// The arguments of a function of a tensor and a number; nothing where the number has to be specialized.
     pub(super) fn elementwise_arguments(&mut self, name: &str, tensor: &Value, args: &[Value]) -> Run<Option<Vec<V>>> {
         let [Value::Number(number)] = args else { return Ok(None) };
         if !ELEMENTWISE.contains(&name) {
@@ -193,13 +193,13 @@ impl Evaluator<'_, '_> {
     }
 
     /// Whether a number counts as true.
-    pub(super) fn number_truth(&mut self, value: &Value) -> Run<bool> {
+    pub(super) fn number_is_true(&mut self, value: &Value) -> Run<bool> {
         let zero = self.int(0);
         match self.ask("ne", Order::NotEqual, value, &zero)? {
-            Some(answer) => self.truth(&answer),
+            Some(answer) => self.is_true(&answer),
             None => {
-                let settled = self.settled(value);
-                self.truth(&settled)
+                let specialized = self.specialized(value);
+                self.is_true(&specialized)
             }
         }
     }
@@ -229,7 +229,7 @@ impl Evaluator<'_, '_> {
     /// Whether a number is, and is guarded to be, one that can be divided by.
     fn is_divisor(&mut self, value: &Value) -> Run<bool> {
         match value {
-            Value::Number(number) if matches!(number.from, Derivation::Input(_)) => self.number_truth(value),
+            Value::Number(number) if matches!(number.from, Derivation::Input(_)) => self.number_is_true(value),
             Value::Known(object, _) => Ok(self.real_number(*object).is_some_and(|number| number != 0.0)),
             _ => Ok(false),
         }

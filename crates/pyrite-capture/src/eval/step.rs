@@ -166,8 +166,8 @@ impl Evaluator<'_, '_> {
             }
             Op::UnaryNot => {
                 let value = frame.pop();
-                let truth = self.truth(&value)?;
-                frame.push(self.bool(!truth));
+                let is_true = self.is_true(&value)?;
+                frame.push(self.bool(!is_true));
             }
             Op::BinaryOp => {
                 let right = frame.pop();
@@ -221,13 +221,13 @@ impl Evaluator<'_, '_> {
             | Op::PopJumpBackwardIfTrue => {
                 let wanted = matches!(instruction.op, Op::PopJumpForwardIfTrue | Op::PopJumpBackwardIfTrue);
                 let value = frame.pop();
-                if self.truth(&value)? == wanted {
+                if self.is_true(&value)? == wanted {
                     jump(frame, &instruction);
                 }
             }
             Op::JumpIfFalseOrPop | Op::JumpIfTrueOrPop => {
                 let value = frame.top();
-                if self.truth(&value)? == (instruction.op == Op::JumpIfTrueOrPop) {
+                if self.is_true(&value)? == (instruction.op == Op::JumpIfTrueOrPop) {
                     jump(frame, &instruction);
                 } else {
                     frame.pop();

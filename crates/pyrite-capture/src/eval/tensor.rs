@@ -63,7 +63,7 @@ impl Evaluator<'_, '_> {
             }
             Value::Known(object, _) => self.known_to_graph(*object),
             Value::Number(number) => {
-                let object = self.settle(number);
+                let object = self.specialize(number);
                 self.known_to_graph(object)
             }
             Value::Tuple(_) | Value::List(_) => {
@@ -166,7 +166,7 @@ impl Evaluator<'_, '_> {
     }
 
     /// Nodes know the user's stack.
-    pub(super) fn stamp(&mut self) {
+    pub(super) fn record_location(&mut self) {
         let stack = self
             .trace
             .last()
@@ -186,7 +186,7 @@ impl Evaluator<'_, '_> {
             return Err(self.stop(format!("the operator {name} of a tensor and None")));
         }
         let values = args.iter().map(|arg| self.graph_value(arg)).collect::<Run<Vec<V>>>()?;
-        self.stamp();
+        self.record_location();
         let result = self.calls.operator(name, values).map_err(|r| self.refused(&r))?;
         if name.starts_with('i') && !matches!(name, "invert") {
             // In place: the same object goes on.
@@ -294,7 +294,7 @@ impl Evaluator<'_, '_> {
         if self.state.default_dtype != DType::F32 && !args.iter().any(|arg| matches!(arg, Value::Tensor(_))) {
             return Err(self.stop("a tensor is made while torch's default type is not float32"));
         }
-        self.stamp();
+        self.record_location();
         let result = self.calls.call(name, values, named).map_err(|r| self.refused(&r))?;
         if let Some(Value::Tensor(first)) = args.first()
             && let GraphValue::Tensor(node) = &result
@@ -390,7 +390,7 @@ impl Evaluator<'_, '_> {
             if matches!(&**key, "out" | "generator" | "names") && self.is_none(value) {
                 continue;
             }
-            if matches!(&**key, "pin_memory" | "requires_grad" | "non_blocking") && !self.truth(value)? {
+            if matches!(&**key, "pin_memory" | "requires_grad" | "non_blocking") && !self.is_true(value)? {
                 continue;
             }
             if &**key == "non_blocking" {
@@ -405,7 +405,7 @@ impl Evaluator<'_, '_> {
         for (key, value) in kwargs {
             let refuse = match &**key {
                 "out" | "generator" => !self.is_none(value),
-                "requires_grad" => self.truth(value)?,
+                "requires_grad" => self.is_true(value)?,
                 _ => false,
             };
             if refuse {
@@ -429,7 +429,7 @@ impl Evaluator<'_, '_> {
                 Err(self.stop("the type of a tensor that autocast chooses"))
             }
             "dtype" | "device" | "T" | "mT" | "H" | "mH" | "real" | "imag" | "data" => {
-                self.stamp();
+                self.record_location();
                 let result = self.calls.attribute(&GraphValue::Tensor(node), name).map_err(|r| self.refused(&r))?;
                 if &**name == "data" && self.grad && self.requires_grad(value).unwrap_or(true) {
                     self.data_read.push((self.tensor_meta(node)?.storage, self.root));
@@ -680,7 +680,7 @@ impl Evaluator<'_, '_> {
             None => args.iter().map(|arg| self.graph_value(arg)).collect::<Run<Vec<V>>>()?,
         };
         let named = self.named_values(&kwargs)?;
-        self.stamp();
+        self.record_location();
         let result = self.calls.method(GraphValue::Tensor(node), name, values, named).map_err(|r| self.refused(&r))?;
         if let GraphValue::Tensor(made) = &result
             && (self.writes_first(*made, node) || self.returns_itself(name, &kwargs, node, *made))
@@ -797,7 +797,7 @@ impl Evaluator<'_, '_> {
                 match &part {
                     Value::Known(object, _) if Some(*object) == ellipsis => Ok(IndexPart::Ellipsis),
                     Value::Known(object, _) if self.host.kind(*object) == Kind::Bool => {
-                        Err(self.stop("a truth value as an index"))
+                        Err(self.stop("a bool as an index"))
                     }
                     Value::Known(object, _)
                         if self.host.class_name(self.host.class_of(*object)) == "builtins.slice" =>
@@ -819,7 +819,7 @@ impl Evaluator<'_, '_> {
     pub(super) fn tensor_item(&mut self, value: &Value, key: &Value) -> Run<Value> {
         let parts = self.index_parts(key)?;
         let tensor = self.graph_value(value)?;
-        self.stamp();
+        self.record_location();
         let mut result = self.calls.get_item(&tensor, parts).map_err(|r| self.refused(&r))?;
         if result == tensor {
             // What picks everything is a view of its own all the same.
@@ -837,7 +837,7 @@ impl Evaluator<'_, '_> {
         let tensor = self.graph_value(value)?;
         let new = self.graph_value(new)?;
         self.check_written(value)?;
-        self.stamp();
+        self.record_location();
         self.calls.set_item(&tensor, parts, new).map_err(|r| self.refused(&r))
     }
 }

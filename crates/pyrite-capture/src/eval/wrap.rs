@@ -67,7 +67,7 @@ impl Evaluator<'_, '_> {
         Ok(match kind {
             Kind::Tensor => self.wrap_tensor(origin)?,
             Kind::Array => self.wrap_array(origin)?,
-            Kind::ForeignTensor => {
+            Kind::TensorSubclass => {
                 let text = self.host.describe(object);
                 return Err(self.stop_with(
                     format!("{text} is a tensor of a kind that cannot be captured"),

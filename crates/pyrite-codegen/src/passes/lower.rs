@@ -83,8 +83,8 @@ pub fn lower(
                 let args = node.args.iter().map(|arg| look_up(&values, arg)).collect::<Result<Vec<_>, _>>()?;
                 match target {
                     Target::GetItem => item(&args).map_err(at)?,
-                    Target::Foreign(_) if matches!(Switch::of(node), Some(Switch::Grad(_))) => Value::None,
-                    Target::Foreign(name) => {
+                    Target::Opaque(_) if matches!(Switch::of(node), Some(Switch::Grad(_))) => Value::None,
+                    Target::Opaque(name) => {
                         return Err(at(OpError::unsupported(format!("{name} in compiled programs"))));
                     }
                     Target::Op(op) => lowerer.call(op, args, node).map_err(at)?,

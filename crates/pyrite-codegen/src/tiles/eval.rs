@@ -273,7 +273,7 @@ fn compare(op: Compare, a: &Reg, b: &Reg, out: &mut Reg, len: usize) {
             Compare::Ge => zip(a, b, out, len, |a, b| a >= b),
         }
     }
-    let Reg::Bool(out) = out else { unreachable!("a comparison gives truth") };
+    let Reg::Bool(out) = out else { unreachable!("a comparison gives a bool") };
     match (a, b) {
         (Reg::Bool(a), Reg::Bool(b)) => run(op, a, b, out, len),
         (Reg::I32(a), Reg::I32(b)) => run(op, a, b, out, len),
@@ -290,7 +290,7 @@ fn select(condition: &Reg, a: &Reg, b: &Reg, out: &mut Reg, len: usize) {
             *out = if condition[lane] { a[lane] } else { b[lane] };
         }
     }
-    let Reg::Bool(condition) = condition else { unreachable!("a condition is truth") };
+    let Reg::Bool(condition) = condition else { unreachable!("a condition is a bool") };
     match (a, b, out) {
         (Reg::Bool(a), Reg::Bool(b), Reg::Bool(out)) => run(condition, a, b, out, len),
         (Reg::I32(a), Reg::I32(b), Reg::I32(out)) => run(condition, a, b, out, len),

@@ -116,7 +116,7 @@ fn absorb<T: Number, V: Copy>(
     }
 }
 
-fn absorb_truth(op: Reduction, to: &mut [bool], from: &[bool], apart: bool) {
+fn absorb_bool(op: Reduction, to: &mut [bool], from: &[bool], apart: bool) {
     for (lane, new) in from.iter().enumerate() {
         let to = &mut to[if apart { lane } else { 0 }];
         *to = if op == Reduction::All { *to & new } else { *to | new };
@@ -154,7 +154,7 @@ impl Accumulator {
         let index = index.map(|i| &i.i64()[..len]);
         let (op, at) = (self.op, &mut self.index[..]);
         match (&mut self.value, value) {
-            (Reg::Bool(to), Reg::Bool(from)) => absorb_truth(op, to, &from[..len], apart),
+            (Reg::Bool(to), Reg::Bool(from)) => absorb_bool(op, to, &from[..len], apart),
             (Reg::I32(to), Reg::I32(from)) => absorb(op, (to, at), (&from[..len], index), apart, |x| x),
             (Reg::I64(to), Reg::I64(from)) => absorb(op, (to, at), (&from[..len], index), apart, |x| x),
             (Reg::F32(to), Reg::F32(from)) => absorb(op, (to, at), (&from[..len], index), apart, |x| x),

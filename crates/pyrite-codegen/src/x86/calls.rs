@@ -19,7 +19,7 @@ use crate::tiles::{self, Place, Reg, math, to_i64};
 
 /// What a function that the code calls needs to know; lives as long as the code.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Errand {
+pub(super) enum RuntimeCall {
     Routine(Routine),
     Scatter(DType, Write),
 }
@@ -43,7 +43,7 @@ impl Emitter<'_> {
             self.test_any(mask, cx.count)?;
             self.asm.jz(done)?;
             self.put_arguments(region, (a, first), (b, second))?;
-            self.call(regs, Errand::Routine(routine), lanes)?;
+            self.call(regs, RuntimeCall::Routine(routine), lanes)?;
             let given = frame(GIVEN);
             self.fetch(kind, 1, given)?;
             self.select(kind, d, mask, 1, d)?;
@@ -55,7 +55,7 @@ impl Emitter<'_> {
         self.put_arguments(region, (a, first), (b, second))?;
         self.release(regs, region, position);
         let d = self.target(regs, region, v, position, &[])?;
-        self.call(regs, Errand::Routine(routine), lanes)?;
+        self.call(regs, RuntimeCall::Routine(routine), lanes)?;
         let given = frame(GIVEN);
         self.fetch(kind, d, given)
     }
@@ -104,13 +104,13 @@ impl Emitter<'_> {
         let to = frame(GIVEN + 16);
         self.asm.mov(to, rax)?;
         let dtype = self.kernel.access(access).dtype;
-        self.call(regs, Errand::Scatter(dtype, write), 0)?;
+        self.call(regs, RuntimeCall::Scatter(dtype, write), 0)?;
         self.release(regs, region, position);
         Ok(())
     }
 
-    /// Calls [`run_errand`]; all registers keep what they hold.
-    fn call(&mut self, regs: &Registers, errand: Errand, lanes: usize) -> Done {
+    /// Calls [`dispatch_runtime_call`]; all registers keep what they hold.
+    fn call(&mut self, regs: &Registers, runtime_call: RuntimeCall, lanes: usize) -> Done {
         let (vectors, masks) = regs.occupied(self.is_wide());
         for (number, register) in KEPT.into_iter().enumerate() {
             let to = frame(SAVED + 8 * number as u32);
@@ -129,12 +129,12 @@ impl Emitter<'_> {
             let to = frame(OPMASK + 8 * *mask as u32);
             self.asm.kmovq(to, K[*mask])?;
         }
-        let errand: *const Errand = self.keep(errand);
-        self.asm.mov(rdi, errand as u64)?;
+        let runtime_call: *const RuntimeCall = self.keep(runtime_call);
+        self.asm.mov(rdi, runtime_call as u64)?;
         self.asm.lea(rsi, ptr(rsp + FIRST as i32))?;
         self.asm.mov(rdx, lanes as i64)?;
         self.asm.vzeroupper()?;
-        self.asm.mov(rax, run_errand as unsafe extern "sysv64" fn(_, _, _) as usize as u64)?;
+        self.asm.mov(rax, dispatch_runtime_call as unsafe extern "sysv64" fn(_, _, _) as usize as u64)?;
         self.asm.call(rax)?;
         for mask in &opmasks {
             let from = frame(OPMASK + 8 * *mask as u32);
@@ -167,26 +167,26 @@ struct Frame {
 /// Runs a function for all lanes.
 ///
 /// # Safety
-/// Called by the code that holds the errand, with the arguments in its frame.
-unsafe extern "sysv64" fn run_errand(errand: *const Errand, frame: *mut Frame, lanes: usize) {
-    // SAFETY: the code and its errands live together, and the frame is that of the code that calls.
-    let (errand, frame) = unsafe { (&*errand, &mut *frame) };
-    match *errand {
-        Errand::Routine(Routine::SlowPath(op, Type::F64)) => {
+/// Called by the code that holds the runtime call, with the arguments in its frame.
+unsafe extern "sysv64" fn dispatch_runtime_call(runtime_call: *const RuntimeCall, frame: *mut Frame, lanes: usize) {
+    // SAFETY: the code and its runtime calls live together, and the frame is that of the code that calls.
+    let (runtime_call, frame) = unsafe { (&*runtime_call, &mut *frame) };
+    match *runtime_call {
+        RuntimeCall::Routine(Routine::SlowPath(op, Type::F64)) => {
             each(&frame.first, &frame.second, &mut frame.given, lanes, |x, _: f64| tiles::slow_path_f64(op, x));
         }
-        Errand::Routine(Routine::SlowPath(op, _)) => {
+        RuntimeCall::Routine(Routine::SlowPath(op, _)) => {
             each(&frame.first, &frame.second, &mut frame.given, lanes, |x, _: f32| tiles::slow_path_f32(op, x));
         }
-        Errand::Routine(Routine::Binary(op, Type::F64)) => {
+        RuntimeCall::Routine(Routine::Binary(op, Type::F64)) => {
             each(&frame.first, &frame.second, &mut frame.given, lanes, |x, y: f64| math::binary_f64(op, x, y));
         }
-        Errand::Routine(Routine::Binary(op, _)) => {
+        RuntimeCall::Routine(Routine::Binary(op, _)) => {
             each(&frame.first, &frame.second, &mut frame.given, lanes, |x, y: f32| math::binary_f32(op, x, y));
         }
-        Errand::Routine(Routine::Cast(from, to)) => cast(from, to, frame, lanes),
+        RuntimeCall::Routine(Routine::Cast(from, to)) => cast(from, to, frame, lanes),
         // SAFETY: the caller of the kernel warrants that its scatters stay within their buffer.
-        Errand::Scatter(dtype, write) => unsafe { scatter(dtype, write, frame) },
+        RuntimeCall::Scatter(dtype, write) => unsafe { scatter(dtype, write, frame) },
     }
 }
 

@@ -6,7 +6,7 @@ use iced_x86::code_asm::{
 };
 use pyrite_loops::Kernel;
 
-use super::calls::Errand;
+use super::calls::RuntimeCall;
 use super::layout::Layout;
 use super::shape::Shape;
 use super::vector::Kind;
@@ -150,7 +150,7 @@ pub(super) struct Emitter<'a> {
     pub(super) placed: usize,
     /// What called functions need to know.
     #[expect(clippy::vec_box, reason = "the code holds their addresses")]
-    pub(super) errands: Vec<Box<Errand>>,
+    pub(super) runtime_calls: Vec<Box<RuntimeCall>>,
 }
 
 impl<'a> Emitter<'a> {
@@ -159,8 +159,8 @@ impl<'a> Emitter<'a> {
         asm.set_prefer_vex(shape.width == Width::Avx2);
         let fault = asm.create_label();
         let deepest = layout.size();
-        let (data, errands) = (Vec::new(), Vec::new());
-        Ok(Self { asm, kernel, shape, layout, fault, blocks: 1, deepest, data, placed: 0, errands })
+        let (data, runtime_calls) = (Vec::new(), Vec::new());
+        Ok(Self { asm, kernel, shape, layout, fault, blocks: 1, deepest, data, placed: 0, runtime_calls })
     }
 
     pub(super) fn is_wide(&self) -> bool {
@@ -172,10 +172,10 @@ impl<'a> Emitter<'a> {
         self.shape.bytes(kind)
     }
 
-    /// Keeps an errand for as long as the code lives.
-    pub(super) fn keep(&mut self, errand: Errand) -> *const Errand {
-        self.errands.push(Box::new(errand));
-        &raw const **self.errands.last().expect("one was just added")
+    /// Keeps a runtime call for as long as the code lives.
+    pub(super) fn keep(&mut self, runtime_call: RuntimeCall) -> *const RuntimeCall {
+        self.runtime_calls.push(Box::new(runtime_call));
+        &raw const **self.runtime_calls.last().expect("one was just added")
     }
 
     fn datum(&mut self, same: impl Fn(&Datum) -> bool, datum: Datum) -> AsmMemoryOperand {

@@ -113,8 +113,8 @@ impl Lower<'_> {
         self.lane.map_or(Some(0), |axis| self.kernel.access(access).step(axis).as_int())
     }
 
-    /// Where an access is turned to, or from.
-    fn turned(&self, access: AccessId) -> Option<u32> {
+    /// Where an access is transposed to, or from.
+    fn transposed(&self, access: AccessId) -> Option<u32> {
         match self.rows {
             Rows::Tile(tiling) => tiling.slot(access),
             Rows::Single | Rows::Blocks => None,
@@ -145,8 +145,8 @@ impl Lower<'_> {
             Inst::Const(number, _) => self.number(number, ty),
             Inst::Load(access) => {
                 let element = element(self.kernel.access(access).dtype);
-                let place = match (self.lane_step(access), self.turned(access)) {
-                    (_, Some(slot)) => Place::Turned(slot),
+                let place = match (self.lane_step(access), self.transposed(access)) {
+                    (_, Some(slot)) => Place::Transposed(slot),
                     (Some(0), _) => Place::Same,
                     (Some(1), _) => Place::Row,
                     _ if element.size() >= 4 => Place::Steps(self.steps(access)),
@@ -196,7 +196,7 @@ impl Lower<'_> {
                 let kind = if ty == Type::Bool { Kind::W32 } else { Kind::of(ty) };
                 let moves = if self.rows == Rows::Blocks { Moves::Always } else { Moves::Never };
                 let v = self.region.add(Op::Slot(slot, kind), kind, moves);
-                self.as_truth_if(ty == Type::Bool, v)
+                self.as_bool_if(ty == Type::Bool, v)
             }
             Inst::Before(result) => {
                 let of_phase = self.phase.reduces.iter().zip(&self.layout.accumulators[self.number]);
@@ -273,7 +273,7 @@ impl Lower<'_> {
         let loaded = self.region.add(Op::Load(access, element, place), element.kind(), self.moves(access));
         match dtype {
             DType::BF16 => self.region.shift(Shift::Left, loaded, 16),
-            _ => self.as_truth_if(dtype == DType::Bool, loaded),
+            _ => self.as_bool_if(dtype == DType::Bool, loaded),
         }
     }
 
@@ -287,8 +287,8 @@ impl Lower<'_> {
             }
             v = self.region.shift(Shift::Right, v, 16);
         }
-        let place = match (self.lane_step(access), self.turned(access)) {
-            (_, Some(slot)) => Place::Turned(slot),
+        let place = match (self.lane_step(access), self.transposed(access)) {
+            (_, Some(slot)) => Place::Transposed(slot),
             (Some(1), _) => Place::Row,
             (Some(0), _) if self.is_uniform(value) => Place::Same,
             (Some(0), _) => Place::OneByOne,
@@ -298,7 +298,7 @@ impl Lower<'_> {
         self.region.add(Op::Store(access, element, place, v), Kind::Mask, Moves::Always)
     }
 
-    /// Truth as 0 or 1.
+    /// Bool as 0 or 1.
     fn as_number(&mut self, v: V, ty: Type) -> V {
         if ty != Type::Bool {
             return v;
@@ -307,8 +307,8 @@ impl Lower<'_> {
         self.region.select(v, one, zero)
     }
 
-    fn as_truth_if(&mut self, truth: bool, v: V) -> V {
-        if !truth {
+    fn as_bool_if(&mut self, is_bool: bool, v: V) -> V {
+        if !is_bool {
             return v;
         }
         let zero = self.region.int(0, Kind::W32);

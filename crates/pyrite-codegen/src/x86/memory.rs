@@ -105,7 +105,7 @@ impl Emitter<'_> {
                 let d = self.target(regs, region, v, position, &[])?;
                 self.copy(element.kind(), d, 0)
             }
-            Place::Turned(slot) => {
+            Place::Transposed(slot) => {
                 self.release(regs, region, position);
                 let d = self.target(regs, region, v, position, &[])?;
                 let from = frame(part(slot, cx.copy));
@@ -287,7 +287,7 @@ impl Emitter<'_> {
                     _ => self.asm.vscatterdps(ptr(rdx + Z[index] * 4).k6(), Z[s])?,
                 }
             }
-            Place::Turned(slot) => {
+            Place::Transposed(slot) => {
                 let to = frame(part(slot, cx.copy));
                 self.store_row(element, to, s, Count::Full)?;
             }

@@ -2,7 +2,7 @@
 //!
 //! A kernel becomes one function. Its mathematical functions are written out (`pyrite-math`); the code of each phase is lowered to vector operations ([`lower`], [`vector`]), these
 //! get registers ([`registers`]) and become instructions ([`operate`], [`memory`], [`calls`]) inside of the loops that
-//! [`nest`] and [`region`] build; what lies across the lanes is turned in registers ([`tile`]). What outlives the innermost loop of a phase is in the stack frame ([`layout`]).
+//! [`nest`] and [`region`] build; what lies across the lanes is transposed in registers ([`tile`]). What outlives the innermost loop of a phase is in the stack frame ([`layout`]).
 //!
 //! Memory of code is written first and made executable then; it is never both.
 
@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use pyrite_loops::{Inst, Kernel, Lanes, Phase};
 
-use self::calls::Errand;
+use self::calls::RuntimeCall;
 use self::emitter::Emitter;
 use self::layout::Layout;
 use self::shape::Shape;
@@ -130,7 +130,7 @@ pub struct Machine {
     code: memmap2::Mmap,
     /// What called functions read by address.
     #[expect(clippy::vec_box, reason = "the code holds their addresses")]
-    errands: Vec<Box<Errand>>,
+    runtime_calls: Vec<Box<RuntimeCall>>,
     /// Accesses whose steps go into 32-bit lanes, with the axis.
     narrow: Vec<usize>,
     /// Accesses whose stores may go past the caches, with the size of their elements.
@@ -191,8 +191,8 @@ pub fn compile(kernel: &Kernel, width: Width) -> Result<Machine, Unsupported> {
     }
     let code = emitter.asm.assemble(0)?;
     let memory = executable(&code)?;
-    let (length, data, errands) = (code.len(), emitter.placed, emitter.errands);
-    Ok(Machine { code: memory, errands, narrow, streams, fallback, length, data })
+    let (length, data, runtime_calls) = (code.len(), emitter.placed, emitter.runtime_calls);
+    Ok(Machine { code: memory, runtime_calls, narrow, streams, fallback, length, data })
 }
 
 /// Memory that holds code and can no longer be written.
@@ -228,7 +228,7 @@ pub unsafe fn restore(kernel: &Kernel, width: Width, bytes: &[u8]) -> Option<Mac
         return None;
     }
     let (code, fallback) = (executable(rest).ok()?, tiles::compile(kernel));
-    Some(Machine { code, errands: Vec::new(), narrow, streams, fallback, length: rest.len(), data })
+    Some(Machine { code, runtime_calls: Vec::new(), narrow, streams, fallback, length: rest.len(), data })
 }
 
 /// A kernel whose only phase has no axes and reduces nothing is a loop along the last axis of its rows.
@@ -291,7 +291,7 @@ impl Code for Machine {
     }
 
     fn written(&self) -> Option<Vec<u8>> {
-        if !self.errands.is_empty() {
+        if !self.runtime_calls.is_empty() {
             return None;
         }
         let places = self.narrow.iter().copied();

@@ -265,7 +265,7 @@ impl Emitter<'_> {
                 self.loops(outer, &mut |e| e.innermost(number, *last, Run::Blocks, Count::Full))?;
                 for block in 0..blocks {
                     self.layout.select_block(block);
-                    self.settle(number)?;
+                    self.compensate_sums(number)?;
                 }
                 self.layout.select_block(0);
                 continue;
@@ -328,7 +328,7 @@ impl Emitter<'_> {
                 self.loops(outer, &mut |e| e.innermost(number, last, run, count))?;
             }
         }
-        self.settle(number)?;
+        self.compensate_sums(number)?;
         if self.shape.rows.is_none() {
             self.join_lanes(number)?;
         }

@@ -434,7 +434,7 @@ impl Emitter<'_> {
             (Type::F64, Type::I64, _) => self.asm.vcvttpd2qq(Z[d], Z[a])?,
             (Type::I64, Type::F32, _) => self.asm.vcvtqq2ps(Y[d], Z[a])?,
             (Type::F32, Type::I64, _) => self.asm.vcvttps2qq(Z[d], Y[a])?,
-            _ => unreachable!("truth is not converted"),
+            _ => unreachable!("bools are not converted"),
         }
         Ok(())
     }

@@ -63,7 +63,7 @@ impl Emitter<'_> {
     }
 
     /// Gives sums back what they lost.
-    pub(super) fn settle(&mut self, number: usize) -> Done {
+    pub(super) fn compensate_sums(&mut self, number: usize) -> Done {
         let mut region = Region::default();
         for (first, ty) in self.sums(number) {
             let (total, _) = self.total(&mut region, number, first, ty, false);

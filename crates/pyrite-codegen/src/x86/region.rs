@@ -13,7 +13,7 @@ use pyrite_loops::{AccessId, AxisId};
 use super::emitter::{Done, Emitter, POINTERS, frame};
 use super::lower::Count;
 use super::registers::{Home, Registers};
-use super::tile::{self, Tiling, Turn};
+use super::tile::{self, Tiling, Transpose};
 use super::vector::{Kind, Op, Region, V};
 
 /// Where an access is kept during a region.
@@ -277,10 +277,10 @@ impl Emitter<'_> {
             }
             in_registers.push(own);
         }
-        let mut turning = Vec::new();
+        let mut transposing = Vec::new();
         if plan.tiling.is_some() {
             for _ in 0..tile::REGISTERS {
-                turning.push(regs.pin().ok_or(super::Unsupported::Registers)?);
+                transposing.push(regs.pin().ok_or(super::Unsupported::Registers)?);
             }
         }
         if plan.run != Run::Once {
@@ -299,7 +299,7 @@ impl Emitter<'_> {
         }
         if let (Some(tiling), Some(lane)) = (plan.tiling, plan.lane) {
             for (access, slot) in &tiling.loads {
-                self.turn(Turn::In, *access, lane, *slot, &turning)?;
+                self.transpose(Transpose::In, *access, lane, *slot, &transposing)?;
             }
         }
         for copy in 0..plan.copies {
@@ -323,7 +323,7 @@ impl Emitter<'_> {
         }
         if let (Some(tiling), Some(lane)) = (plan.tiling, plan.lane) {
             for (access, slot) in &tiling.stores {
-                self.turn(Turn::Out, *access, lane, *slot, &turning)?;
+                self.transpose(Transpose::Out, *access, lane, *slot, &transposing)?;
             }
             self.step_across(region, tiling, -(plan.copies as i32), &cx)?;
             for (access, axis) in &advancing {
@@ -392,8 +392,8 @@ impl Emitter<'_> {
         let mut advancing = Vec::new();
         let mut used: Vec<AccessId> = Vec::new();
         for access in region.ops.iter().filter_map(Op::access) {
-            let turned = plan.tiling.is_some_and(|tiling| tiling.slot(access).is_some());
-            if !turned && !used.contains(&access) {
+            let transposed = plan.tiling.is_some_and(|tiling| tiling.slot(access).is_some());
+            if !transposed && !used.contains(&access) {
                 used.push(access);
             }
         }
@@ -439,7 +439,7 @@ impl Emitter<'_> {
         self.kernel.access(access).step(tiling.across).as_int() != Some(0)
     }
 
-    /// Moves everything along the axis around the lanes, but for what is turned.
+    /// Moves everything along the axis around the lanes, but for what is transposed.
     fn step_across(&mut self, region: &Region, tiling: &Tiling, times: i32, cx: &Context) -> Done {
         let mut moved: Vec<AccessId> = Vec::new();
         for access in region.ops.iter().filter_map(Op::access) {

@@ -1,9 +1,9 @@
-//! Tiles: what lies across the lanes, turned in registers.
+//! Tiles: what lies across the lanes, transposed in registers.
 //!
 //! A phase may read or write a buffer whose neighbours in memory lie along another axis than the lanes, as `x + y.t()`
 //! does. Element by element that takes a gather or a scatter for each vector, and a line of the cache for each element.
 //! So where the axis around the lanes is the one along which memory goes on, as many of its positions as there are
-//! lanes are taken together: a square of elements is read in rows as they lie, turned, and put into the frame, from
+//! lanes are taken together: a square of elements is read in rows as they lie, transposed, and put into the frame, from
 //! where the body takes it vector by vector; what is written across goes the other way.
 //!
 //! Whole squares are done when the loop around the lanes comes to their first position; what the lanes leave over, and
@@ -37,9 +37,9 @@ pub(super) struct Tiling {
     pub(super) stores: Vec<(AccessId, u32)>,
 }
 
-/// Which way a square is turned.
+/// Which way a square is transposed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum Transpose {
     /// From memory to the frame.
     In,
     /// From the frame to memory.
@@ -70,12 +70,12 @@ impl Tiling {
             } else {
                 read.push(access.buffer);
             }
-            let turned = access.dtype.size() == 4
+            let transposed = access.dtype.size() == 4
                 && access.step(across).as_int() == Some(1)
                 && !matches!(access.step(*lane).as_int(), Some(0 | 1));
             match inst {
-                Inst::Load(_) if turned && !loads.contains(&id) => loads.push(id),
-                Inst::Store { .. } if turned && !stores.contains(&id) => stores.push(id),
+                Inst::Load(_) if transposed && !loads.contains(&id) => loads.push(id),
+                Inst::Store { .. } if transposed && !stores.contains(&id) => stores.push(id),
                 Inst::Scatter { .. } => return None,
                 _ => {}
             }
@@ -101,9 +101,16 @@ pub(super) fn part(slot: u32, copy: usize) -> u32 {
 }
 
 impl Emitter<'_> {
-    /// Turns the square of an access at the present position of the lanes, `r11`. Uses `rax`, `rcx`, `rdx`, `r15`, the
+    /// Transposes the square of an access at the present position of the lanes, `r11`. Uses `rax`, `rcx`, `rdx`, `r15`, the
     /// emitter's own registers and those given.
-    pub(super) fn turn(&mut self, turn: Turn, access: AccessId, lane: AxisId, slot: u32, own: &[u8]) -> Done {
+    pub(super) fn transpose(
+        &mut self,
+        transpose: Transpose,
+        access: AccessId,
+        lane: AxisId,
+        slot: u32,
+        own: &[u8],
+    ) -> Done {
         let (lanes, w) = (self.shape.lanes, self.bytes(Kind::W32));
         let mut given = own.iter().map(|register| *register as usize);
         let mut next = || given.next().unwrap_or(0);
@@ -117,12 +124,12 @@ impl Emitter<'_> {
         // Four positions across at a time: quarters of rows `k`, `k + 4`, … lie side by side in register `k`.
         for four in 0..lanes / 4 {
             let ahead = 16 * four as i32;
-            if turn == Turn::Out {
+            if transpose == Transpose::Out {
                 for (k, register) in a.into_iter().enumerate() {
                     let from = frame(part(slot, 4 * four + k));
                     rm!(self, vmovups, w, register, from);
                 }
-                self.turn_quarters(w, a, t)?;
+                self.transpose_quarters(w, a, t)?;
             }
             self.asm.mov(rdx, r15)?;
             self.asm.lea(rax, ptr(r15 + rcx * 4))?;
@@ -130,20 +137,20 @@ impl Emitter<'_> {
                 let rows = [ptr(rdx + ahead), ptr(rax + ahead), ptr(rdx + rcx * 8 + ahead), ptr(rax + rcx * 8 + ahead)];
                 for (quarter, row) in rows.into_iter().enumerate().take(lanes / 4) {
                     let i = quarter as i32;
-                    match (turn, quarter, w) {
-                        (Turn::In, 0, _) => self.asm.vmovups(X[register], row)?,
-                        (Turn::In, _, 32) => self.asm.vinsertf128(Y[register], Y[register], row, i)?,
-                        (Turn::In, ..) => self.asm.vinsertf32x4(Z[register], Z[register], row, i)?,
-                        (Turn::Out, 0, _) => self.asm.vmovups(row, X[register])?,
-                        (Turn::Out, _, 32) => self.asm.vextractf128(row, Y[register], i)?,
-                        (Turn::Out, ..) => self.asm.vextractf32x4(row, Z[register], i)?,
+                    match (transpose, quarter, w) {
+                        (Transpose::In, 0, _) => self.asm.vmovups(X[register], row)?,
+                        (Transpose::In, _, 32) => self.asm.vinsertf128(Y[register], Y[register], row, i)?,
+                        (Transpose::In, ..) => self.asm.vinsertf32x4(Z[register], Z[register], row, i)?,
+                        (Transpose::Out, 0, _) => self.asm.vmovups(row, X[register])?,
+                        (Transpose::Out, _, 32) => self.asm.vextractf128(row, Y[register], i)?,
+                        (Transpose::Out, ..) => self.asm.vextractf32x4(row, Z[register], i)?,
                     }
                 }
                 self.asm.add(rdx, rcx)?;
                 self.asm.add(rax, rcx)?;
             }
-            if turn == Turn::In {
-                self.turn_quarters(w, a, t)?;
+            if transpose == Transpose::In {
+                self.transpose_quarters(w, a, t)?;
                 for (k, register) in a.into_iter().enumerate() {
                     let to = frame(part(slot, 4 * four + k));
                     mr!(self, vmovups, w, to, register);
@@ -153,8 +160,8 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Turns the four-by-four squares in the quarters of four registers.
-    fn turn_quarters(&mut self, w: usize, a: [usize; 4], t: [usize; 4]) -> Done {
+    /// Transposes the four-by-four squares in the quarters of four registers.
+    fn transpose_quarters(&mut self, w: usize, a: [usize; 4], t: [usize; 4]) -> Done {
         rrr!(self, vunpcklps, w, t[0], a[0], a[1]);
         rrr!(self, vunpckhps, w, t[1], a[0], a[1]);
         rrr!(self, vunpcklps, w, t[2], a[2], a[3]);

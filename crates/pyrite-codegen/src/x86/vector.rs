@@ -11,7 +11,7 @@ use pyrite_loops::{AccessId, AxisId, Binary, Type, Unary, Write};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct V(pub(super) u32);
 
-/// What a value needs to be kept: 32 bits or 64 bits for each lane, or one truth.
+/// What a value needs to be kept: 32 bits or 64 bits for each lane, or one bool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     W32,
@@ -117,8 +117,8 @@ pub(super) enum Place {
     Steps(V),
     /// Each as many elements further as its 64-bit lane tells.
     At(V),
-    /// Turned before, in a square of the frame from there on.
-    Turned(u32),
+    /// Transposed before, in a square of the frame from there on.
+    Transposed(u32),
     /// Copied one by one, along the step of the access.
     OneByOne,
     /// Copied one by one, along the step of the access and as many elements further as each 64-bit lane tells.
@@ -276,7 +276,7 @@ impl Place {
     fn operand(self) -> Option<V> {
         match self {
             Self::RowAt(v) | Self::SameAt(v) | Self::Steps(v) | Self::At(v) | Self::OneByOneAt(v) => Some(v),
-            Self::Row | Self::Same | Self::Turned(_) | Self::OneByOne => None,
+            Self::Row | Self::Same | Self::Transposed(_) | Self::OneByOne => None,
         }
     }
 }

@@ -233,13 +233,13 @@ impl EagerCallable {
 
     /// From a text form.
     pub fn from_text(text: &str) -> Result<Self, OpError> {
-        super::serial::read(text)?;
+        super::serialized::read(text)?;
         Ok(Self { text: text.to_owned() })
     }
 
     /// Runs it.
     pub fn call(&self, inputs: Vec<Value<Tensor>>, seed: u64) -> Result<Value<Tensor>, NodeError> {
-        let graph = super::serial::read(&self.text)?;
+        let graph = super::serialized::read(&self.text)?;
         let context = Context::new(registry(), seed);
         Interpreter { context: &context, mode: Mode::Eager }.run(&graph, inputs)
     }

@@ -5,7 +5,7 @@ mod interpreted;
 mod native;
 mod nested;
 mod planted;
-mod serial;
+mod serialized;
 mod testing;
 
 pub use eager::EagerCallable;
@@ -58,9 +58,10 @@ pub(crate) fn built_in() -> Vec<Backend> {
         aot_autograd(nested::compiler())
             .backend("invoke_subgraph", "as aot_eager, each half one nested-graph call in an outer graph"),
         Backend::new("ts", "writes the graph as text, reads it again and runs that", |graph, options| {
-            serial::compile(&graph, options)
+            serialized::compile(&graph, options)
         }),
-        aot_autograd(serial::compiler()).backend("aot_ts", "as aot_eager, both halves written as text and read again"),
+        aot_autograd(serialized::compiler())
+            .backend("aot_ts", "as aot_eager, both halves written as text and read again"),
         aot_autograd(native())
             .decompositions(Table::Loops)
             .backend("native", "differentiates ahead of time and compiles both halves to machine code"),

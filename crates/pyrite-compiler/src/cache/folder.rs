@@ -28,7 +28,7 @@ const MOST: usize = 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     /// It is not there and cannot be made, or cannot be looked at.
-    #[error("the folder for compiled code, {path}, cannot be had: {source}", path = .path.display())]
+    #[error("cannot open the code cache {path}: {source}", path = .path.display())]
     Absent {
         /// The folder.
         path: PathBuf,
@@ -40,7 +40,7 @@ pub enum FolderError {
     NoFolder(PathBuf),
     /// It belongs to somebody else.
     #[error("the folder for compiled code, {path}, belongs to user {owner}: what is read from it runs, so it has to be yours", path = .path.display())]
-    Foreign {
+    NotOwned {
         /// The folder.
         path: PathBuf,
         /// Whose it is.
@@ -62,7 +62,7 @@ impl FolderError {
         let (code, remedy) = match self {
             Self::Absent { .. } => ("cache::no-folder", None),
             Self::NoFolder(_) => ("cache::no-folder", None),
-            Self::Foreign { .. } => ("cache::foreign-folder", None),
+            Self::NotOwned { .. } => ("cache::not-owned", None),
             Self::Open { path, .. } => ("cache::open-folder", Some(format!("close it: chmod 700 {}", path.display()))),
         };
         let diagnostic = Diagnostic::error(Code::new(code), self.to_string());
@@ -144,7 +144,7 @@ impl Folder {
             return Err(FolderError::NoFolder(path));
         }
         if !is_ours(&found) {
-            return Err(FolderError::Foreign { path, owner: found.uid() });
+            return Err(FolderError::NotOwned { path, owner: found.uid() });
         }
         if found.mode() & 0o077 != 0 {
             return Err(FolderError::Open { path, mode: found.mode() & 0o7777 });
@@ -277,9 +277,9 @@ mod tests {
         if is_ours(&root) {
             let (_place, folder) = folder();
             let Ok(()) = std::os::unix::fs::chown(&folder.path, Some(12345), None) else { return };
-            assert!(matches!(Folder::open(&folder.path), Err(FolderError::Foreign { owner: 12345, .. })));
+            assert!(matches!(Folder::open(&folder.path), Err(FolderError::NotOwned { owner: 12345, .. })));
         } else {
-            assert!(matches!(Folder::open(Path::new("/")), Err(FolderError::Foreign { .. })));
+            assert!(matches!(Folder::open(Path::new("/")), Err(FolderError::NotOwned { .. })));
         }
     }
 

@@ -28,7 +28,7 @@ use pyrite_reduce::Candidate;
 use pyrite_tensor::{Storage, Tensor};
 use serde_json::{Value as Json, json};
 
-use crate::commanded::{CANNOT_TELL, WORKER_FAILED};
+use crate::command_backend::{CANNOT_TELL, WORKER_FAILED};
 use crate::judge::{FAULT, OUT_OF_DEVICE_MEMORY};
 use crate::process::{Heard, Process};
 use crate::protocol::Decoder;

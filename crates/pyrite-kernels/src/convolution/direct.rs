@@ -2,7 +2,7 @@
 //! spends its time copying windows.
 //!
 //! Images are copied into a [`Field`], where a convolution is one loop over positions ([`Correlate`]). The gradient of
-//! the input is the same with distances turned round, for positions of the input that are a stride apart ([`Spread`]);
+//! the input is the same with distances reversed, for positions of the input that are a stride apart ([`Spread`]);
 //! that of the weight multiplies the gradient with the image at each distance ([`Dots`]).
 //!
 //! Zeros between rows are multiplied like numbers, as in unrolled windows: next to them an infinite factor gives NaN.
@@ -264,15 +264,15 @@ pub fn into_windows<T: Factor>(g: &Geometry, y: &[T], weight: &[T], x: &mut [T])
             let step = room(field);
             let mut image = vec![T::ZERO; outer * field.channel()];
             let mut sums = vec![T::ZERO; inner * step];
-            let mut turned = vec![T::ZERO; inner * taps.len()];
+            let mut flipped = vec![T::ZERO; inner * taps.len()];
             for (at, x) in x.chunks_mut(inner * input).enumerate() {
                 let at = part * each + at;
                 for (y, to) in y[at * outer * output..].chunks(output).zip(image.chunks_mut(field.channel())) {
                     vectorized(Fill { field, x: y, to });
                 }
                 let weight = &weight[at % g.groups * size..][..size];
-                for (channel, turned) in turned.chunks_mut(taps.len()).enumerate() {
-                    for (to, tap) in turned.iter_mut().zip(&taps) {
+                for (channel, flipped) in flipped.chunks_mut(taps.len()).enumerate() {
+                    for (to, tap) in flipped.iter_mut().zip(&taps) {
                         *to = weight[(tap / window * inner + channel) * window + tap % window];
                     }
                 }
@@ -280,7 +280,7 @@ pub fn into_windows<T: Factor>(g: &Geometry, y: &[T], weight: &[T], x: &mut [T])
                     positions: field.positions,
                     x: &image,
                     distances: &distances,
-                    weights: &turned,
+                    weights: &flipped,
                     start: &start,
                     out: &mut sums,
                     step,

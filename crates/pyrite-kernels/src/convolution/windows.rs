@@ -1,4 +1,4 @@
-//! Convolutions as products of matrices, of the weight and unrolled windows.
+//! Convolutions as matmuls, of the weight and unrolled windows.
 //!
 //! A thread takes an image at a time, and unrolls the windows of some *lines* of the output, rows over all planes of an
 //! image, for one product. Small images are taken several at a time, side by side. Where there is but one thing to take,

@@ -76,11 +76,12 @@ impl Weights {
         let mut numbers = vec![0.0; ELEMENTS * inner * outer];
         pyrite_threads::chunks(&mut numbers, ELEMENTS * inner, |to, rows| {
             for from in 0..inner {
-                let turn = |p: f32, q: f32, r: f32| [p, (p + r + q) * 0.5, (p + r - q) * 0.5, r];
-                let column = |c: usize| turn(weight(to, from, c), weight(to, from, 3 + c), weight(to, from, 6 + c));
+                let transform = |p: f32, q: f32, r: f32| [p, (p + r + q) * 0.5, (p + r - q) * 0.5, r];
+                let column =
+                    |c: usize| transform(weight(to, from, c), weight(to, from, 3 + c), weight(to, from, 6 + c));
                 let (left, middle, right) = (column(0), column(1), column(2));
                 for r in 0..4 {
-                    for (c, number) in turn(left[r], middle[r], right[r]).into_iter().enumerate() {
+                    for (c, number) in transform(left[r], middle[r], right[r]).into_iter().enumerate() {
                         rows[(r * 4 + c) * inner + from] = number;
                     }
                 }
@@ -117,7 +118,16 @@ fn quarters(all: &mut [f32]) -> [&mut [f32]; 4] {
 /// One dimension of the transform of inputs, for many tiles.
 #[expect(clippy::inline_always, clippy::too_many_arguments, reason = "part of a `Loop`; slices known to lie apart")]
 #[inline(always)]
-fn turn_input(p: &[f32], q: &[f32], r: &[f32], s: &[f32], t: &mut [f32], u: &mut [f32], v: &mut [f32], w: &mut [f32]) {
+fn transform_input(
+    p: &[f32],
+    q: &[f32],
+    r: &[f32],
+    s: &[f32],
+    t: &mut [f32],
+    u: &mut [f32],
+    v: &mut [f32],
+    w: &mut [f32],
+) {
     let len = t.len();
     let (p, q, r, s) = (&p[..len], &q[..len], &r[..len], &s[..len]);
     let (u, v, w) = (&mut u[..len], &mut v[..len], &mut w[..len]);
@@ -132,7 +142,7 @@ fn turn_input(p: &[f32], q: &[f32], r: &[f32], s: &[f32], t: &mut [f32], u: &mut
 /// One dimension of the transform of outputs, for many tiles.
 #[expect(clippy::inline_always, reason = "part of a `Loop`")]
 #[inline(always)]
-fn turn_output(p: &[f32], q: &[f32], r: &[f32], s: &[f32], bias: f32, t: &mut [f32], u: &mut [f32]) {
+fn transform_output(p: &[f32], q: &[f32], r: &[f32], s: &[f32], bias: f32, t: &mut [f32], u: &mut [f32]) {
     let len = t.len();
     let (p, q, r, s, u) = (&p[..len], &q[..len], &r[..len], &s[..len], &mut u[..len]);
     for at in 0..len {
@@ -180,12 +190,12 @@ impl Loop for Input<'_> {
                 for c in 0..4 {
                     let [p, q, r, s] = [0, 1, 2, 3].map(|r| &x[self.distances[r * 4 + c]..][..flat]);
                     let [t, u, v, w] = quarters(&mut half[c * 4 * flat..][..4 * flat]);
-                    turn_input(p, q, r, s, t, u, v, w);
+                    transform_input(p, q, r, s, t, u, v, w);
                 }
                 for r in 0..4 {
                     let [p, q, s, t] = [0, 1, 2, 3].map(|c| &half[(c * 4 + r) * flat..][..flat]);
                     let [u, v, w, z] = quarters(&mut whole[r * 4 * flat..][..4 * flat]);
-                    turn_input(p, q, s, t, u, v, w, z);
+                    transform_input(p, q, s, t, u, v, w, z);
                 }
                 for element in 0..ELEMENTS {
                     let from = &whole[element * flat..][..flat];
@@ -228,12 +238,12 @@ impl Loop for Output<'_> {
             for c in 0..4 {
                 let from = |r: usize| &self.products[((r * 4 + c) * self.channels + channel) * columns..][..columns];
                 let (t, u) = half[c * 2 * columns..][..2 * columns].split_at_mut(columns);
-                turn_output(from(0), from(1), from(2), from(3), 0.0, t, u);
+                transform_output(from(0), from(1), from(2), from(3), 0.0, t, u);
             }
             for r in 0..2 {
                 let from = |c: usize| &half[(c * 2 + r) * columns..][..columns];
                 let (t, u) = whole[r * 2 * columns..][..2 * columns].split_at_mut(columns);
-                turn_output(from(0), from(1), from(2), from(3), bias, t, u);
+                transform_output(from(0), from(1), from(2), from(3), bias, t, u);
             }
             let mut column = 0;
             for segment in self.segments {
@@ -319,7 +329,7 @@ pub fn convolve(g: &Geometry, x: &[f32], weights: &Weights, bias: Option<&[f32]>
                 let rhs = Matrix { data: &inputs[element * inner * tiles.1..], shape };
                 let to = &mut products[element * outer * tiles.1..][..outer * tiles.1];
                 let shape = Shape::rows_first(outer, tiles.1);
-                provider().product((to, shape), lhs, rhs, 1.0, Onto::Nothing, Threads::One);
+                provider().gemm((to, shape), lhs, rhs, 1.0, Onto::Nothing, Threads::One);
             }
             vectorized(Output { g, channels: outer, products, segments, tiles, bias, y: &shared, scratch });
         });

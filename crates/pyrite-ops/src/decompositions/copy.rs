@@ -37,7 +37,7 @@ formulas! {
     };
 }
 
-/// Truth with a probability for each element of a dense tensor, drawn in the order of its memory.
+/// Bool with a probability for each element of a dense tensor, drawn in the order of its memory.
 fn drawn_in_order(like: Term<'_>, probability: f64) -> Term<'_> {
     let stride = like.meta().map(|meta| meta.stride).unwrap_or_default();
     let mut order: Vec<usize> = (0..stride.len()).collect();

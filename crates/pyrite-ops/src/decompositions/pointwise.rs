@@ -55,7 +55,7 @@ formulas! {
     isposinf |s, a, [x]| x.eq(f64::INFINITY);
     /// What is below the lower bound becomes that one, and what is not and above the upper bound becomes that one: they may cross.
     logit |s, a, [x]| {
-        // Truth values cannot be subtracted from one.
+        // Bools cannot be subtracted from one.
         let x = x.dtype().map_or(x, |dtype| x.to(dtype.to_inexact()));
         let x = a.opt_float(1)?.map_or(x, |eps| x.lt(eps).select(eps, x.gt(1.0 - eps).select(1.0 - eps, x)));
         (x / (1.0 - x)).log()

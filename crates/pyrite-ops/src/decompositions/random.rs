@@ -101,7 +101,7 @@ pub fn geometric(e: &mut dyn Emit, a: &Args<'_, Handle>, promised: &Value<Meta>)
     sheet.result_of(trials.of("aten.ceil.default", &[]).clamp(1.0, Value::None))
 }
 
-/// `bernoulli`: truth with the probability that each element gives.
+/// `bernoulli`: bool with the probability that each element gives.
 pub fn bernoulli(e: &mut dyn Emit, a: &Args<'_, Handle>, promised: &Value<Meta>) -> Rule {
     let like = floats(promised)?;
     let sheet = Sheet::new(e);

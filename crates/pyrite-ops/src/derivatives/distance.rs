@@ -28,9 +28,9 @@ pub fn euclidean(e: &mut dyn Emit, p: &Pullback<'_>) -> Result<Gradients, OpErro
     let ratio = e.div(p.grad()?, distance)?;
     let apart = e.compare("ne", distance, 0i64)?;
     let ratio = e.masked(apart, ratio)?;
-    let turned = e.transpose(ratio, -2, -1)?;
+    let transposed = e.transpose(ratio, -2, -1)?;
     let mut grads = Vec::new();
-    for (index, ratio, own, other) in [(0, ratio, x, y), (1, turned, y, x)] {
+    for (index, ratio, own, other) in [(0, ratio, x, y), (1, transposed, y, x)] {
         if p.wants(index) {
             let total = e.sum(ratio, &[-1], Keep::Dims)?;
             let near = e.mul(own, total)?;

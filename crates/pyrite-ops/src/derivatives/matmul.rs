@@ -1,4 +1,4 @@
-//! Derivatives of products of matrices and vectors.
+//! Derivatives of matmuls and vectors.
 //!
 //! With `C = A·B`, the gradients are `dA = dC·Bᴴ` and `dB = Aᴴ·dC`. A factor that lies transposed in memory gets its
 //! gradient as the transpose of the transposed product, so that a weight used as `weightᵀ` has a dense gradient.

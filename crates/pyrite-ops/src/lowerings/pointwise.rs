@@ -8,7 +8,7 @@ use crate::rules::operand_dtype;
 
 type Lowered = Result<(), OpError>;
 
-/// The type in which the result's arithmetic is done: truth values count as integers.
+/// The type in which the result's arithmetic is done: bools count as integers.
 fn arithmetic(p: &Point<'_, '_>) -> Result<Type, OpError> {
     Ok(match p.ty()? {
         Type::Bool => Type::I32,
@@ -296,12 +296,12 @@ comparisons! { eq Eq; ne Ne; lt Lt; le Le; gt Gt; ge Ge; }
 macro_rules! logic {
     ($($logical:ident $bitwise:ident $op:ident;)*) => {
         $(
-            #[doc = concat!("`", stringify!($logical), "` of truth values.")]
+            #[doc = concat!("`", stringify!($logical), "` of bools.")]
             pub fn $logical(l: &mut Lowering<'_>) -> Lowered {
                 two(l, Binary::$op, |_| Ok(Type::Bool))
             }
 
-            #[doc = concat!("`", stringify!($bitwise), "` of integers or truth values.")]
+            #[doc = concat!("`", stringify!($bitwise), "` of integers or bools.")]
             pub fn $bitwise(l: &mut Lowering<'_>) -> Lowered {
                 two(l, Binary::$op, |p| p.ty())
             }

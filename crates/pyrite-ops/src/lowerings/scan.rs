@@ -23,7 +23,7 @@ fn running(l: &mut Lowering<'_>, reduction: Reduction, join: Binary) -> Result<(
     let (source, result) = (l.args.tensor(0)?.clone(), l.result()?);
     let (ty, rank, dtype) = (result.ty()?, source.meta.rank(), result.meta.dtype);
     if ty == Type::Bool {
-        return Err(OpError::unsupported("running truth in loops"));
+        return Err(OpError::unsupported("running any and all in loops"));
     }
     source.ty()?;
     let dim = dimension(l.args.int(1)?, rank)?;

@@ -365,8 +365,8 @@ fn flash_backward_in<T: Real>(call: &Call<'_>) -> Result<Value<Tensor>, OpError>
                 T::exp_all(row);
             }
             let (grad, prob) = (Matrix { data: g, shape: rows }, Matrix { data: &probabilities[..], shape: weights });
-            let turned = Matrix { shape: weights.transposed(), ..prob };
-            multiply(&mut dv, keys, turned, grad, one, Onto::Scaled(one));
+            let transposed = Matrix { shape: weights.transposed(), ..prob };
+            multiply(&mut dv, keys, transposed, grad, one, Onto::Scaled(one));
             let mut ds = vec![T::ZERO; p.queries * p.keys];
             let values = Matrix { data: v, shape: keys.transposed() };
             multiply(&mut ds, weights, grad, values, one, Onto::Nothing);
@@ -381,8 +381,8 @@ fn flash_backward_in<T: Real>(call: &Call<'_>) -> Result<Value<Tensor>, OpError>
             let ds = Matrix { data: &ds[..], shape: weights };
             let part = &mut dq[member * p.queries * p.width..(member + 1) * p.queries * p.width];
             multiply(part, rows, ds, Matrix { data: k, shape: keys }, scale, Onto::Nothing);
-            let turned = Matrix { shape: weights.transposed(), ..ds };
-            multiply(&mut dk, keys, turned, Matrix { data: q, shape: rows }, scale, Onto::Scaled(one));
+            let transposed = Matrix { shape: weights.transposed(), ..ds };
+            multiply(&mut dk, keys, transposed, Matrix { data: q, shape: rows }, scale, Onto::Scaled(one));
         }
         [dq, dk, dv]
     });

@@ -265,10 +265,10 @@ fn multi_head_attention(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<
     let (joined, weights) = if need_weights {
         let Some(each) = each.hint() else { invalid!("heads of a width that is not known") };
         let scaled = e.one("aten.mul.Tensor", args![q, (1.0 / each as f64).sqrt()])?;
-        let turned = e.one("aten.transpose.int", args![k, -2, -1])?;
+        let transposed = e.one("aten.transpose.int", args![k, -2, -1])?;
         let scores = match mask {
-            Some(mask) => e.one("aten.baddbmm.default", args![mask, scaled, turned])?,
-            None => e.one("aten.bmm.default", args![scaled, turned])?,
+            Some(mask) => e.one("aten.baddbmm.default", args![mask, scaled, transposed])?,
+            None => e.one("aten.bmm.default", args![scaled, transposed])?,
         };
         let weights = e.one("aten._softmax.default", args![scores, -1, false])?;
         let used = e.one("aten.dropout.default", args![weights, dropout_p, true])?;
@@ -462,9 +462,9 @@ fn math(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpError
         key = repeat_heads(e, key, heads)?;
         value = repeat_heads(e, value, heads)?;
     }
-    let turned = e.one("aten.transpose.int", args![key, -2, -1])?;
-    let turned = e.one("aten.mul.Scalar", args![turned, root])?;
-    let mut scores = e.one("aten.matmul.default", args![query, turned])?;
+    let transposed = e.one("aten.transpose.int", args![key, -2, -1])?;
+    let transposed = e.one("aten.mul.Scalar", args![transposed, root])?;
+    let mut scores = e.one("aten.matmul.default", args![query, transposed])?;
     if let Some(mask) = mask {
         scores = e.one("aten.add.Tensor", args![scores, mask])?;
     }

@@ -7,7 +7,7 @@ use pyrite_ir::{Eval, Infer, OpDef};
 pub const OPS: &[OpDef] = &[
     nested(
         "higher_order::cond(Any pred, Graph true_graph, Graph false_graph, Any[] operands) -> Any",
-        "Runs one of two nested graphs on the operands, as a truth value says.",
+        "Runs one of two nested graphs on the operands, as a bool says.",
     ),
     nested(
         "higher_order::invoke_subgraph(Graph subgraph, str? identifier, Any[] operands) -> Any",

@@ -38,7 +38,7 @@ pub const OPS: &[OpDef] = &[
         EQUATED,
     )
     .lower(to_loops::pointwise::eq)
-    .no_derivative("truth values"),
+    .no_derivative("bools"),
     core_pointwise(
         "aten::eq.Scalar(Tensor self, Scalar other) -> Tensor",
         "Whether elements are equal.",
@@ -47,7 +47,7 @@ pub const OPS: &[OpDef] = &[
         WITH_NUMBER,
     )
     .lower(to_loops::pointwise::eq)
-    .no_derivative("truth values"),
+    .no_derivative("bools"),
     in_place("aten::eq_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.eq.Tensor", BOTH_IN_PLACE),
     in_place("aten::eq_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.eq.Scalar", NUMBER_IN_PLACE),
     core_pointwise(
@@ -58,7 +58,7 @@ pub const OPS: &[OpDef] = &[
         EQUATED,
     )
     .lower(to_loops::pointwise::ne)
-    .no_derivative("truth values"),
+    .no_derivative("bools"),
     core_pointwise(
         "aten::ne.Scalar(Tensor self, Scalar other) -> Tensor",
         "Whether elements differ.",
@@ -67,7 +67,7 @@ pub const OPS: &[OpDef] = &[
         WITH_NUMBER,
     )
     .lower(to_loops::pointwise::ne)
-    .no_derivative("truth values"),
+    .no_derivative("bools"),
     in_place("aten::ne_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.ne.Tensor", BOTH_IN_PLACE),
     in_place("aten::ne_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.ne.Scalar", NUMBER_IN_PLACE),
     core_pointwise(
@@ -78,7 +78,7 @@ pub const OPS: &[OpDef] = &[
         COMPARED,
     )
     .lower(to_loops::pointwise::lt)
-    .no_derivative("truth values"),
+    .no_derivative("bools"),
     core_pointwise(
         "aten::lt.Scalar(Tensor self, Scalar other) -> Tensor",
         "Whether the first is less.",
@@ -87,7 +87,7 @@ pub const OPS: &[OpDef] = &[
         WITH_NUMBER,
     )
     .lower(to_loops::pointwise::lt)
-    .no_derivative("truth values"),
+    .no_derivative("bools"),
     in_place("aten::lt_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.lt.Tensor", BOTH_IN_PLACE),
     in_place("aten::lt_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.lt.Scalar", NUMBER_IN_PLACE),
     core_pointwise(
@@ -98,7 +98,7 @@ pub const OPS: &[OpDef] = &[
         COMPARED,
     )
     .lower(to_loops::pointwise::le)
-    .no_derivative("truth values"),
+    .no_derivative("bools"),
     core_pointwise(
         "aten::le.Scalar(Tensor self, Scalar other) -> Tensor",
         "Whether the first is at most the second.",
@@ -107,7 +107,7 @@ pub const OPS: &[OpDef] = &[
         WITH_NUMBER,
     )
     .lower(to_loops::pointwise::le)
-    .no_derivative("truth values"),
+    .no_derivative("bools"),
     in_place("aten::le_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.le.Tensor", BOTH_IN_PLACE),
     in_place("aten::le_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.le.Scalar", NUMBER_IN_PLACE),
     core_pointwise(
@@ -118,7 +118,7 @@ pub const OPS: &[OpDef] = &[
         COMPARED,
     )
     .lower(to_loops::pointwise::gt)
-    .no_derivative("truth values"),
+    .no_derivative("bools"),
     core_pointwise(
         "aten::gt.Scalar(Tensor self, Scalar other) -> Tensor",
         "Whether the first is greater.",
@@ -127,7 +127,7 @@ pub const OPS: &[OpDef] = &[
         WITH_NUMBER,
     )
     .lower(to_loops::pointwise::gt)
-    .no_derivative("truth values"),
+    .no_derivative("bools"),
     in_place("aten::gt_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.gt.Tensor", BOTH_IN_PLACE),
     in_place("aten::gt_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.gt.Scalar", NUMBER_IN_PLACE),
     core_pointwise(
@@ -138,7 +138,7 @@ pub const OPS: &[OpDef] = &[
         COMPARED,
     )
     .lower(to_loops::pointwise::ge)
-    .no_derivative("truth values"),
+    .no_derivative("bools"),
     core_pointwise(
         "aten::ge.Scalar(Tensor self, Scalar other) -> Tensor",
         "Whether the first is at least the second.",
@@ -147,7 +147,7 @@ pub const OPS: &[OpDef] = &[
         WITH_NUMBER,
     )
     .lower(to_loops::pointwise::ge)
-    .no_derivative("truth values"),
+    .no_derivative("bools"),
     in_place("aten::ge_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.ge.Tensor", BOTH_IN_PLACE),
     in_place("aten::ge_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.ge.Scalar", NUMBER_IN_PLACE),
     core_pointwise(
@@ -158,7 +158,7 @@ pub const OPS: &[OpDef] = &[
         EQUATED,
     )
     .lower(to_loops::pointwise::logical_and)
-    .no_derivative("truth values"),
+    .no_derivative("bools"),
     in_place(
         "aten::logical_and_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten.logical_and.default",
@@ -172,7 +172,7 @@ pub const OPS: &[OpDef] = &[
         EQUATED,
     )
     .lower(to_loops::pointwise::logical_or)
-    .no_derivative("truth values"),
+    .no_derivative("bools"),
     in_place(
         "aten::logical_or_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten.logical_or.default",
@@ -186,7 +186,7 @@ pub const OPS: &[OpDef] = &[
         EQUATED,
     )
     .lower(to_loops::pointwise::logical_xor)
-    .no_derivative("truth values"),
+    .no_derivative("bools"),
     in_place(
         "aten::logical_xor_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten.logical_xor.default",
@@ -200,7 +200,7 @@ pub const OPS: &[OpDef] = &[
         &["f32[3, 4]", "b8[3]", "i64[3]", "c64[2]"],
     )
     .lower(to_loops::pointwise::logical_not)
-    .no_derivative("truth values"),
+    .no_derivative("bools"),
     in_place("aten::logical_not_(Tensor(a!) self) -> Tensor(a!)", "aten.logical_not.default", &["f32[3, 4]", "b8[3]"]),
     core_pointwise(
         "aten::bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -457,7 +457,7 @@ pub const OPS: &[OpDef] = &[
         known_when_run,
         equal,
     )
-    .no_derivative("truth values")
+    .no_derivative("bools")
     .tags(&[Tag::Pointwise])
     .samples(&["f32[3], f32[3]", "f32[2], f32[3]", "i64[0], i64[0]"]),
     OpDef::kernel(
@@ -466,7 +466,7 @@ pub const OPS: &[OpDef] = &[
         known_when_run,
         allclose,
     )
-    .no_derivative("truth values")
+    .no_derivative("bools")
     .samples(&["f32[3], f32[3]", "f64[3, 2], f64[2], rtol=10.0"]),
     OpDef::kernel(
         "aten::isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",
@@ -474,7 +474,7 @@ pub const OPS: &[OpDef] = &[
         to_close,
         isclose,
     )
-    .no_derivative("truth values")
+    .no_derivative("bools")
     .decompose(by::isclose)
     .samples(&[
         "f32[3], f32[3]",
@@ -531,8 +531,8 @@ fn bits(call: &Call<'_>, f: fn(i64, i64) -> i64) -> Result<Value<Tensor>, OpErro
 
 fn bitwise_not(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     let x = call.args.tensor(0)?;
-    let truth = x.dtype() == DType::Bool;
-    Pointwise::as_result(call, [x])?.i64(|[x]| if truth { 1 - x } else { !x }).finish()
+    let is_bool = x.dtype() == DType::Bool;
+    Pointwise::as_result(call, [x])?.i64(|[x]| if is_bool { 1 - x } else { !x }).finish()
 }
 
 fn shift_left(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
@@ -554,7 +554,7 @@ fn shift_right(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
         .finish()
 }
 
-/// A truth value that only a run can tell.
+/// A bool that only a run can tell.
 fn known_when_run(_: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     Ok(Value::None)
 }

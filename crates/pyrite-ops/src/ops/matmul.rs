@@ -1,4 +1,4 @@
-//! Products of matrices and vectors.
+//! Matmuls and vectors.
 //!
 //! All operands of a product have one type. Results are dense, last dimension fastest, whatever the operands' strides.
 //! Where a factor `beta` is zero, the tensor it scales is not read: its NaNs do not matter.
@@ -392,8 +392,8 @@ fn infer_linear(a: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     if !matches!(weight.rank(), 1 | 2) {
         invalid!("linear's `weight` must have one or two dimensions, it has shape {:?}", weight.shape);
     }
-    let turned: SymDims = weight.shape.iter().rev().cloned().collect();
-    let mut shape = matmul_shape(a, &input.shape, &turned)?;
+    let transposed: SymDims = weight.shape.iter().rev().cloned().collect();
+    let mut shape = matmul_shape(a, &input.shape, &transposed)?;
     if let Some(bias) = a.opt_tensor(2)? {
         shape = broadcast(&[&shape, &bias.shape])?;
     }
@@ -563,23 +563,23 @@ fn linear(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
 
 fn decompose_linear(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpError> {
     let (input, weight, bias) = (*a.tensor(0)?, *a.tensor(1)?, a.opt_tensor(2)?.copied());
-    let turned = if e.rank(weight) == 2 { e.one("aten.t.default", args![weight])? } else { weight };
-    let Some(bias) = bias else { return e.call("aten.matmul.default", args![input, turned]) };
+    let transposed = if e.rank(weight) == 2 { e.one("aten.t.default", args![weight])? } else { weight };
+    let Some(bias) = bias else { return e.call("aten.matmul.default", args![input, transposed]) };
     let rank = e.rank(input);
     let plain = e.rank(weight) == 2 && e.rank(bias) == 1;
     if rank == 2 && plain {
-        return e.call("aten.addmm.default", args![bias, input, turned]);
+        return e.call("aten.addmm.default", args![bias, input, transposed]);
     }
     if plain && rank > 0 && e.meta(input).is_contiguous() {
         let shape = e.shape(input);
         let rows = shape[..rank - 1].iter().fold(SymInt::Int(1), |n, d| n * d);
         let flat = e.one("aten.view.default", args![input, vec![rows, shape[rank - 1].clone()]])?;
-        let flat = e.one("aten.addmm.default", args![bias, flat, turned])?;
+        let flat = e.one("aten.addmm.default", args![bias, flat, transposed])?;
         let mut whole = shape[..rank - 1].to_vec();
         whole.push(e.shape(weight)[0].clone());
         return e.call("aten.view.default", args![flat, whole]);
     }
-    let product = e.one("aten.matmul.default", args![input, turned])?;
+    let product = e.one("aten.matmul.default", args![input, transposed])?;
     e.call("aten.add.Tensor", args![product, bias])
 }
 
@@ -666,8 +666,8 @@ fn folded(e: &mut dyn Emit, large: Handle, small: Handle, first_is_larger: bool)
     if first_is_larger {
         return Ok(product.into());
     }
-    let turned = e.one("aten.transpose.int", args![product, -2, -1])?;
-    e.call("aten.contiguous.default", args![turned])
+    let transposed = e.one("aten.transpose.int", args![product, -2, -1])?;
+    e.call("aten.contiguous.default", args![transposed])
 }
 
 /// A tensor expanded to a batch shape and flattened to one batch dimension before `inner`.

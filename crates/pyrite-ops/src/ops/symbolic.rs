@@ -185,8 +185,8 @@ fn check_value(a: &Args<'_, Tensor>) -> Result<(), OpError> {
     let message = || a.values.get(1).and_then(|v| if let Value::Str(s) = v { Some(&**s) } else { None }).unwrap_or("");
     let value = match a.value(0) {
         Value::Tensor(t) if a.schema.name.contains("async") => match t.to_bools()[..] {
-            [truth] => Scalar::Bool(truth),
-            _ => invalid!("an assertion wants one truth value, not {:?}", t.shape()),
+            [is_bool] => Scalar::Bool(is_bool),
+            _ => invalid!("an assertion wants one bool, not {:?}", t.shape()),
         },
         Value::Tensor(_) => return Ok(()),
         _ => a.scalar(0)?,
@@ -214,7 +214,7 @@ fn compute(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpEr
         return items.iter().try_fold(Value::Int(0.into()), |sum, item| binary("add", &sum, item));
     }
     if name == "sym_ite" {
-        return Ok(a.value(if truth(left)? { 1 } else { 2 }).clone());
+        return Ok(a.value(if as_bool(left)? { 1 } else { 2 }).clone());
     }
     match a.values.get(1) {
         Some(right) => binary(name, left, right),
@@ -246,7 +246,7 @@ fn on_tensors(e: &mut dyn Emit, name: &str, a: &Args<'_, Handle>) -> Result<Valu
     e.call(&op, &[a.value(0).clone(), a.value(1).clone()])
 }
 
-fn truth(value: &Value<Handle>) -> Result<bool, OpError> {
+fn as_bool(value: &Value<Handle>) -> Result<bool, OpError> {
     match value {
         Value::Int(v) => Ok(!v.is_eq(0)),
         other => match other.as_scalar() {
@@ -278,7 +278,7 @@ fn real(value: &Value<Handle>) -> Result<f64, OpError> {
 
 fn unary(name: &str, value: &Value<Handle>) -> Result<Value<Handle>, OpError> {
     if name == "not_" || name == "sym_not" {
-        return Ok((!truth(value)?).into());
+        return Ok((!as_bool(value)?).into());
     }
     if let Some(v) = whole(value) {
         return Ok(match name {

@@ -207,7 +207,7 @@ pub const OPS: &[OpDef] = &[
         ANY,
     )
     .lower(to_loops::pointwise::isinf)
-    .no_derivative("truth values"),
+    .no_derivative("bools"),
     core_pointwise(
         "aten::isnan(Tensor self) -> Tensor",
         "Whether an element is not a number.",
@@ -216,7 +216,7 @@ pub const OPS: &[OpDef] = &[
         ANY,
     )
     .lower(to_loops::pointwise::isnan)
-    .no_derivative("truth values"),
+    .no_derivative("bools"),
     plain_pointwise(
         "aten::isneginf(Tensor self) -> Tensor",
         "Whether an element is minus infinity.",
@@ -224,7 +224,7 @@ pub const OPS: &[OpDef] = &[
         |c| real_test(c, |x| x == f64::NEG_INFINITY),
         REALS,
     )
-    .no_derivative("truth values")
+    .no_derivative("bools")
     .decompose(by::isneginf),
     plain_pointwise(
         "aten::isposinf(Tensor self) -> Tensor",
@@ -233,7 +233,7 @@ pub const OPS: &[OpDef] = &[
         |c| real_test(c, |x| x == f64::INFINITY),
         REALS,
     )
-    .no_derivative("truth values")
+    .no_derivative("bools")
     .decompose(by::isposinf),
     core_pointwise(
         "aten::log(Tensor self) -> Tensor",
@@ -356,7 +356,7 @@ pub const OPS: &[OpDef] = &[
         signbit,
         REALS,
     )
-    .no_derivative("truth values"),
+    .no_derivative("bools"),
     core_pointwise(
         "aten::sin(Tensor self) -> Tensor",
         "The sine.",

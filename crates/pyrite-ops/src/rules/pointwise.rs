@@ -63,12 +63,12 @@ pub fn to_float(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     Ok(same_as(&operands, operand_dtype(&operands).to_inexact())?.into())
 }
 
-/// A truth value per element.
+/// A bool per element.
 pub fn compare(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     Ok(same_as(&operands(args), DType::Bool)?.into())
 }
 
-/// Result of the operands' common type, which is no bool: PyTorch has no arithmetic on truth values here.
+/// Result of the operands' common type, which is no bool: PyTorch has no arithmetic on bools here.
 pub fn to_same_number(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     let operands = operands(args);
     let dtype = operand_dtype(&operands);

@@ -23,7 +23,7 @@ mod forms;
 mod inverse;
 mod outcome;
 mod state;
-mod surround;
+mod wrapper;
 
 use std::sync::Arc;
 
@@ -193,8 +193,8 @@ fn trace(
                 match target {
                     Target::GetItem => item(&args).map_err(located)?,
                     Target::Op(op) => state.node(graph, node, op, &args).map_err(located)?,
-                    Target::Foreign(_) if Switch::of(node).is_some() => state.switch(node),
-                    Target::Foreign(_) => state.foreign(node, &args, &values).map_err(located)?,
+                    Target::Opaque(_) if Switch::of(node).is_some() => state.switch(node),
+                    Target::Opaque(_) => state.opaque(node, &args, &values).map_err(located)?,
                 }
             }
         };

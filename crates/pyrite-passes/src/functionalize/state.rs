@@ -143,7 +143,7 @@ impl<'a> State<'a> {
     }
 
     /// An operator that is not known reads the current values of its arguments. Whether it writes cannot be known.
-    pub(super) fn foreign(
+    pub(super) fn opaque(
         &mut self,
         node: &Node,
         _: &[Value<Handle>],
@@ -218,7 +218,7 @@ impl<'a> State<'a> {
                 }
                 Kind::Call(Target::GetItem) => item(&args)?,
                 Kind::Call(Target::Op(op)) => self.node(nested, node, op, &args)?,
-                Kind::Call(Target::Foreign(_)) => self.foreign(node, &args, &values)?,
+                Kind::Call(Target::Opaque(_)) => self.opaque(node, &args, &values)?,
             };
         }
         self.tracer.origin = outer;

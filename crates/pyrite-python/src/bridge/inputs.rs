@@ -86,7 +86,7 @@ impl Inputs {
             let Some(owners) = owners else { continue };
             // SAFETY: each of torch's storages has its bytes, there is no gap between them, and all of them are kept;
             // else as for one.
-            let storage = unsafe { Storage::foreign(start, end - begin, Box::new(Several(owners))) };
+            let storage = unsafe { Storage::external(start, end - begin, Box::new(Several(owners))) };
             self.joined.push((*begin, storage));
         }
     }
@@ -164,14 +164,14 @@ impl TorchStorage {
             // SAFETY: torch says that so many bytes begin there, and its storage is kept. A program runs while its
             // caller waits; who writes from another thread meanwhile races with torch's kernels too, and who changes the
             // storage's size between forward and backward is asked where it is then.
-            return Some(unsafe { Storage::foreign(start, nbytes, Box::new(Lent { storage: self, start, nbytes })) });
+            return Some(unsafe { Storage::external(start, nbytes, Box::new(Lent { storage: self, start, nbytes })) });
         }
         // SAFETY: as above.
         let bytes = unsafe { std::slice::from_raw_parts(start.as_ptr(), nbytes) };
         let copy = Storage::from_slice(bytes);
         let start = NonNull::new(copy.as_mut_ptr())?;
         // SAFETY: the copy is kept, and nobody else has it.
-        Some(unsafe { Storage::foreign(start, nbytes, Box::new(Unaligned { storage: self, _copy: copy })) })
+        Some(unsafe { Storage::external(start, nbytes, Box::new(Unaligned { storage: self, _copy: copy })) })
     }
 }
 

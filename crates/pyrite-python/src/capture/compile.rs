@@ -26,7 +26,7 @@ use super::objects::Keep;
 use super::records::{Captured, Watch, describe_guard};
 use super::store::{CodeState, Kept, Miss, objects_of, places_of, sources_of, translate};
 use super::tracing::{self, Goes};
-use crate::by_torch::TorchProgram;
+use crate::torch_interpreter::TorchProgram;
 
 /// A frame that is to be compiled.
 pub struct Job<'a, 'py> {

@@ -16,7 +16,7 @@ use pyrite_ir::Meta;
 use pyrite_sym::SymInt;
 use rustc_hash::FxHashMap;
 
-use super::again::Snapshot;
+use super::guard_snapshot::Snapshot;
 use super::objects::{PyODict_Type, bound, instance_dict, is_ordered};
 use crate::bridge::{Shim, dtype_of};
 

@@ -25,7 +25,7 @@ use rustc_hash::FxHashMap;
 use super::objects::{Keep, bound};
 use super::rules::{allowed_name, is_skipped};
 use crate::bridge::{Shim, dtype_of};
-use crate::by_torch::TorchProgram;
+use crate::torch_interpreter::TorchProgram;
 
 type Raw = *mut ffi::PyObject;
 
@@ -241,7 +241,7 @@ impl<'py> Python3<'py> {
             return if library.shim.describe(object).is_ok_and(|d| dtype_of(d.dtype).is_some()) {
                 Kind::Tensor
             } else {
-                Kind::ForeignTensor
+                Kind::TensorSubclass
             };
         }
         // SAFETY: the object is live.
@@ -414,7 +414,7 @@ impl<'py> Python3<'py> {
         if let Some(meta) = self.meta_of(given)? {
             return Ok(Given::Tensor(Box::new(meta)));
         }
-        let other = || PyTypeError::new_err("it gives something else than tensors");
+        let other = || PyTypeError::new_err("it returns a value that is not a tensor");
         let items = |given: &Bound<'py, PyAny>| -> PyResult<Vec<Value<Meta>>> {
             given.try_iter()?.map(|item| self.meta_of(&item?)?.map(Value::Tensor).ok_or_else(other)).collect()
         };
@@ -792,9 +792,9 @@ impl Host for Python3<'_> {
         text.to_str().ok().map(Rc::from)
     }
 
-    fn truth(&self, object: Object) -> Result<bool, Raised> {
-        let truth = self.bound(object).is_truthy();
-        truth.map_err(|error| Raised(self.keep(error.value(self.py).as_any())))
+    fn is_true(&self, object: Object) -> Result<bool, Raised> {
+        let is_true = self.bound(object).is_truthy();
+        is_true.map_err(|error| Raised(self.keep(error.value(self.py).as_any())))
     }
 
     fn to_graph(&self, object: Object) -> Option<Value<NodeId>> {
@@ -970,7 +970,7 @@ impl Host for Python3<'_> {
             for (key, value) in kwargs {
                 named.set_item(key, self.without_data(value, nested)?)?;
             }
-            let helper = self.py.import("pyrite._foreign")?;
+            let helper = self.py.import("pyrite._opaque")?;
             let args = PyTuple::new(self.py, args)?;
             let is_nested = args.iter().any(|arg| arg.is_instance_of::<TorchProgram>());
             let theirs = self.opaque_name(function).is_some() || self.is_custom(function);

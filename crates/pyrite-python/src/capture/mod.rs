@@ -2,16 +2,16 @@
 //!
 //! [`hook`] stands where CPython evaluates frames. A frame of a function that is being compiled is captured by
 //! `pyrite-capture` through the [`host`] ([`compile`]) and its plan kept at its code object ([`store`]); when the
-//! [`guards`] of a kept plan hold, which [`again`] makes cheap to see, [`run`] carries it out instead of the frame.
+//! [`guards`] of a kept plan hold, which [`guard_snapshot`] makes cheap to see, [`run`] carries it out instead of the frame.
 //! [`functions`] makes the functions in which a frame goes on, [`records`] tells Python what happened, [`rules`] holds
 //! what the user said of code.
 //!
 //! Invariants: no frame is captured while one is being captured or a plan is run; a failure of ours leaves the frame to
 //! Python and is noted; nothing here unwinds into C.
 
-mod again;
 mod compile;
 mod functions;
+mod guard_snapshot;
 mod guards;
 mod hook;
 mod host;

@@ -257,7 +257,7 @@ fn graph(request: &Json) -> Result<Graph, Refusal> {
         if gap { Refusal { kind: "unsupported", ..refusal } } else { refusal }
     })?;
     for (_, node) in read.graph.nodes() {
-        if let Kind::Call(Target::Foreign(name)) = &node.kind {
+        if let Kind::Call(Target::Opaque(name)) = &node.kind {
             let op = name.strip_prefix("torch.ops.").unwrap_or(name);
             return Err(Refusal {
                 kind: "unsupported",

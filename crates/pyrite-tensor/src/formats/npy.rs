@@ -117,7 +117,7 @@ impl Header {
             let known = match key {
                 "descr" if rest.accept('[') => return Err("structured types are not supported".into()),
                 "descr" => descr.replace(rest.string()?).is_none(),
-                "fortran_order" => fortran.replace(rest.truth()?).is_none(),
+                "fortran_order" => fortran.replace(rest.as_bool()?).is_none(),
                 "shape" => shape.replace(rest.tuple()?).is_none(),
                 other => return Err(format!("its header has the key `{}`", other.escape_debug())),
             };
@@ -195,7 +195,7 @@ impl<'a> Cursor<'a> {
         word
     }
 
-    fn truth(&mut self) -> Result<bool, String> {
+    fn as_bool(&mut self) -> Result<bool, String> {
         match self.word() {
             "True" => Ok(true),
             "False" => Ok(false),

@@ -250,7 +250,7 @@ impl Machine<'_> {
                     self.pop()?;
                     let target = self.pop()?;
                     if !matches!(self.node(target), Node::Dict(_)) {
-                        return Err(self.error("it sets attributes of something else than a dict"));
+                        return Err(self.error("it sets attributes of a value that is not a dict"));
                     }
                     self.stack.push(target);
                 }
@@ -343,7 +343,7 @@ impl Machine<'_> {
     }
 
     fn append(&mut self, items: Vec<Id>) -> Result<(), FormatError> {
-        let Node::List(list) = self.top()? else { return Err(self.error("it appends to something else than a list")) };
+        let Node::List(list) = self.top()? else { return Err(self.error("it appends to a value that is not a list")) };
         list.extend(items);
         Ok(())
     }
@@ -354,7 +354,7 @@ impl Machine<'_> {
             return Err(self.error("a key without a value"));
         }
         let Node::Dict(dict) = self.top()? else {
-            return Err(self.error("it sets items of something else than a dict"));
+            return Err(self.error("it sets items of a value that is not a dict"));
         };
         dict.extend(pairs.map(|pair| (pair[0], pair[1])));
         Ok(())
@@ -389,7 +389,7 @@ impl Machine<'_> {
             _ => return Err(self.error("a call without a short tuple of arguments")),
         };
         let Node::Global(function) = *self.node(function) else {
-            return Err(self.error("it calls something else than a global"));
+            return Err(self.error("it calls a value that is not a global"));
         };
         match (function, arguments.as_slice()) {
             (Global::OrderedDict, []) => self.push(Node::Dict(Vec::new())),

@@ -32,7 +32,7 @@ const PICKLE_LIMIT: usize = 64 << 20;
 pub enum Saved {
     /// Python's `None`.
     None,
-    /// A truth value.
+    /// A bool.
     Bool(bool),
     /// An integer.
     Int(i64),
@@ -89,7 +89,7 @@ pub fn read_storage(reader: impl Read + Seek) -> Result<Storage, FormatError> {
     let mut file = File::open(reader)?;
     let root = file.pickle.root;
     let Node::Persistent(description) = *file.pickle.node(root) else {
-        return Err(FormatError::malformed(FORMAT, "it holds something else than a storage"));
+        return Err(FormatError::malformed(FORMAT, "it holds a value that is not a storage"));
     };
     Ok(file.storage(description)?.0)
 }
@@ -184,7 +184,7 @@ impl<R: Read + Seek> File<R> {
                 let (Node::Tensor(data), Node::Bool(requires_grad)) =
                     (self.pickle.node(*data), self.pickle.node(*requires_grad))
                 else {
-                    return Err(self.malformed("a parameter has a tensor and a truth value"));
+                    return Err(self.malformed("a parameter has a tensor and a bool"));
                 };
                 let (data, requires_grad) = (data.clone(), *requires_grad);
                 Saved::Tensor { tensor: self.tensor(&data)?.0, requires_grad }

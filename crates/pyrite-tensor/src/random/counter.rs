@@ -116,9 +116,9 @@ mod tests {
         let whole = Tensor::empty(&[64], DType::F64).unwrap();
         generator.fill_uniform(&whole);
         assert_eq!(whole.to_f64s()[40], generator.uniform(40));
-        let turned = Tensor::empty_strided(&[8, 8], &[1, 8], DType::F64).unwrap();
-        generator.fill_uniform(&turned);
-        assert_eq!(turned.to_f64s(), whole.to_f64s());
+        let transposed = Tensor::empty_strided(&[8, 8], &[1, 8], DType::F64).unwrap();
+        generator.fill_uniform(&transposed);
+        assert_eq!(transposed.to_f64s(), whole.to_f64s());
         assert_ne!(CounterGenerator::new(7, 2).words(0), generator.words(0));
     }
 

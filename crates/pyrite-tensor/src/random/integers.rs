@@ -1,4 +1,4 @@
-//! Filling tensors with whole numbers and truth values, and permutations, as PyTorch's CPU kernels do.
+//! Filling tensors with whole numbers and bools, and permutations, as PyTorch's CPU kernels do.
 
 use half::{bf16, f16};
 

@@ -1,4 +1,4 @@
-# Inside the region products run in bfloat16 and losses in single precision; the region itself is gone afterwards.
+# Inside the region matmuls run in bfloat16 and losses in single precision; the region itself is gone afterwards.
 # test: functionalize
 # test: gradients
 class Repro(torch.nn.Module):

@@ -1,4 +1,4 @@
-# The backward half gets what products need; what is cheap is computed again.
+# The backward half gets what matmuls need; what is cheap is computed again.
 # test: joint
 # test: partition
 # test: gradients

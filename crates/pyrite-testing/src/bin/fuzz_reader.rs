@@ -60,7 +60,7 @@ impl Asked {
     }
 }
 
-/// Runs the fuzzer in a process of its own: what ends it without a panic (a stack overflow, a kill for want of memory)
+/// Runs the fuzzer in a process of its own: what ends it without a panic (a stack overflow, a kill by the out-of-memory killer)
 /// is reported with the cases that were at hand.
 fn watch(arguments: &[String]) -> ExitCode {
     let folder = std::env::temp_dir().join(format!("fuzz-reader-{}", std::process::id()));

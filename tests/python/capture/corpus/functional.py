@@ -229,7 +229,7 @@ def operator_functions(x):
         operator.countOf([1, 1, 2], 1),
         operator.indexOf([1, 2], 2),
         operator.length_hint([1, 2]),
-        operator.truth([]),
+        operator.fp64([]),
         operator.pow(2, 3),
         operator.xor(5, 1),
         y,

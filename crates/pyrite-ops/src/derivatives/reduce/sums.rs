@@ -38,7 +38,7 @@ pub fn prod(e: &mut dyn Emit, p: &Pullback<'_>) -> Rule {
         return first(p.grad()?);
     }
     let flat = e.reshape(over.input, &[over.count()])?;
-    let others = products_of_others(e, flat, 0)?;
+    let others = third_party_gemms(e, flat, 0)?;
     let grad = e.mul(p.grad()?, others)?;
     first(e.reshape(grad, &over.shape)?)
 }
@@ -49,14 +49,14 @@ pub fn prod_dim(e: &mut dyn Emit, p: &Pullback<'_>) -> Rule {
     if over.shape.is_empty() {
         return first(p.grad()?);
     }
-    let others = products_of_others(e, over.input, over.dims[0])?;
+    let others = third_party_gemms(e, over.input, over.dims[0])?;
     let grad = over.kept(e, p.grad()?)?;
     first(e.mul(grad, others)?)
 }
 
 /// For each element the product of all others along a dimension, conjugated. Products of those before and those after
 /// it: a division by the element would fail where it is zero.
-fn products_of_others(e: &mut dyn Emit, x: Handle, dim: usize) -> Result<Handle, OpError> {
+fn third_party_gemms(e: &mut dyn Emit, x: Handle, dim: usize) -> Result<Handle, OpError> {
     let (shape, dtype) = (e.shape(x), e.dtype(x));
     if shape[dim].is_eq(0) || shape[dim].is_eq(1) {
         return e.one("aten.full.default", args![&*shape, 1, dtype]);

@@ -139,9 +139,9 @@ fn solve_triangular_of<T: Number>(call: &Call<'_>) -> Evaluated {
         if left {
             factor::solve_triangular(&a, b, triangle(upper), diagonal);
         } else {
-            let mut turned = b.transposed();
-            factor::solve_triangular(&a.transposed(), &mut turned, opposite(triangle(upper)), diagonal);
-            *b = turned.transposed();
+            let mut transposed = b.transposed();
+            factor::solve_triangular(&a.transposed(), &mut transposed, opposite(triangle(upper)), diagonal);
+            *b = transposed.transposed();
         }
     }
     store(&out, &solutions);
@@ -199,9 +199,9 @@ impl System {
         if self.left {
             solve(b);
         } else {
-            let mut turned = b.adjoint();
-            solve(&mut turned);
-            *b = turned.adjoint();
+            let mut transposed = b.adjoint();
+            solve(&mut transposed);
+            *b = transposed.adjoint();
         }
     }
 }
@@ -419,13 +419,13 @@ fn ormqr_of<T: Number>(call: &Call<'_>) -> Evaluated {
     let mut targets = load::<T>(call.args.tensor(2)?);
     for (target, (a, taus)) in targets.iter_mut().zip(reflections::<T>(call)?) {
         // From the right by way of the adjoint: `C·Q = (Qᴴ·Cᴴ)ᴴ`.
-        let mut turned = if left { target.clone() } else { target.adjoint() };
+        let mut transposed = if left { target.clone() } else { target.adjoint() };
         if transpose == left {
-            factor::apply_q_adjoint(&a, &taus, &mut turned);
+            factor::apply_q_adjoint(&a, &taus, &mut transposed);
         } else {
-            factor::apply_q(&a, &taus, &mut turned);
+            factor::apply_q(&a, &taus, &mut transposed);
         }
-        *target = if left { turned } else { turned.adjoint() };
+        *target = if left { transposed } else { transposed.adjoint() };
     }
     store(&out, &targets);
     Ok(out.into())

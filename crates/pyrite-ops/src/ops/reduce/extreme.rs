@@ -1,4 +1,4 @@
-//! Maxima and minima with their places, and truth of all or any.
+//! Maxima and minima with their places, and quantifier of all or any.
 
 use pyrite_ir::{Args, Call, Meta, OpDef, OpError, Tag, Value, Vjp, invalid};
 use pyrite_tensor::{DType, Tensor};
@@ -12,7 +12,7 @@ use pyrite_kernels::Carrier;
 use pyrite_kernels::lanes::reduce;
 
 const NO_SLOPE: Vjp = Vjp::NonDifferentiable("an index is an integer");
-const NO_TRUTH_SLOPE: Vjp = Vjp::NonDifferentiable("a truth value has no slope");
+const NO_BOOL_SLOPE: Vjp = Vjp::NonDifferentiable("a bool has no slope");
 
 /// The table.
 pub const OPS: &[OpDef] = &[
@@ -114,59 +114,59 @@ pub const OPS: &[OpDef] = &[
     OpDef::kernel(
         "aten::all(Tensor self) -> Tensor",
         "Whether no element is zero.",
-        |a| truth_meta(a, &whole_rank(a.tensor(0)?.rank()), false),
-        |c| truth(c, &whole_rank(c.args.tensor(0)?.rank()), Truth::All),
+        |a| bool_meta(a, &whole_rank(a.tensor(0)?.rank()), false),
+        |c| any_or_all(c, &whole_rank(c.args.tensor(0)?.rank()), Quantifier::All),
     )
-    .vjp(NO_TRUTH_SLOPE)
+    .vjp(NO_BOOL_SLOPE)
     .decompose(by::all)
     .samples(&["b8[3, 4]", "f32[2]", "u8[3]", "f32[0]"]),
     OpDef::kernel(
         "aten::all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
         "Whether no element along a dimension is zero.",
-        |a| truth_meta(a, &[wrap_dim(a.int(1)?, a.tensor(0)?.rank())?], a.bool(2)?),
-        |c| truth(c, &[wrap_dim(c.args.int(1)?, c.args.tensor(0)?.rank())?], Truth::All),
+        |a| bool_meta(a, &[wrap_dim(a.int(1)?, a.tensor(0)?.rank())?], a.bool(2)?),
+        |c| any_or_all(c, &[wrap_dim(c.args.int(1)?, c.args.tensor(0)?.rank())?], Quantifier::All),
     )
-    .vjp(NO_TRUTH_SLOPE)
+    .vjp(NO_BOOL_SLOPE)
     .decompose(by::all_dim)
     .samples(&["b8[3, 4], 1", "f32[2, 3], 0, True", "u8[3], 0"]),
     OpDef::kernel(
         "aten::all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
         "Whether no element over dimensions is zero; an empty list looks at each element alone.",
-        |a| truth_meta(a, &truth_dims(a, a.tensor(0)?.rank())?, a.bool(2)?),
-        |c| truth(c, &truth_dims(&c.args, c.args.tensor(0)?.rank())?, Truth::All),
+        |a| bool_meta(a, &bool_dims(a, a.tensor(0)?.rank())?, a.bool(2)?),
+        |c| any_or_all(c, &bool_dims(&c.args, c.args.tensor(0)?.rank())?, Quantifier::All),
     )
-    .vjp(NO_TRUTH_SLOPE)
+    .vjp(NO_BOOL_SLOPE)
     .decompose(by::all_dims)
     .samples(&["b8[3, 4], [1]", "f32[2, 3], None", "f32[2, 3], []"]),
     OpDef::kernel(
         "aten::any(Tensor self) -> Tensor",
         "Whether some element is not zero.",
-        |a| truth_meta(a, &whole_rank(a.tensor(0)?.rank()), false),
-        |c| truth(c, &whole_rank(c.args.tensor(0)?.rank()), Truth::Any),
+        |a| bool_meta(a, &whole_rank(a.tensor(0)?.rank()), false),
+        |c| any_or_all(c, &whole_rank(c.args.tensor(0)?.rank()), Quantifier::Any),
     )
     .lower(to_loops::reduce::any)
     .tags(&[Tag::Core])
-    .vjp(NO_TRUTH_SLOPE)
+    .vjp(NO_BOOL_SLOPE)
     .samples(&["b8[3, 4]", "f32[2]", "u8[3]", "f32[0]"]),
     OpDef::kernel(
         "aten::any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
         "Whether some element along a dimension is not zero.",
-        |a| truth_meta(a, &[wrap_dim(a.int(1)?, a.tensor(0)?.rank())?], a.bool(2)?),
-        |c| truth(c, &[wrap_dim(c.args.int(1)?, c.args.tensor(0)?.rank())?], Truth::Any),
+        |a| bool_meta(a, &[wrap_dim(a.int(1)?, a.tensor(0)?.rank())?], a.bool(2)?),
+        |c| any_or_all(c, &[wrap_dim(c.args.int(1)?, c.args.tensor(0)?.rank())?], Quantifier::Any),
     )
     .lower(to_loops::reduce::any_dim)
     .tags(&[Tag::Core])
-    .vjp(NO_TRUTH_SLOPE)
+    .vjp(NO_BOOL_SLOPE)
     .samples(&["b8[], -1", "b8[3, 4], 1", "f32[2, 3], 0, True", "c64[3], 0"]),
     OpDef::kernel(
         "aten::any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
         "Whether some element over dimensions is not zero; an empty list looks at each element alone.",
-        |a| truth_meta(a, &truth_dims(a, a.tensor(0)?.rank())?, a.bool(2)?),
-        |c| truth(c, &truth_dims(&c.args, c.args.tensor(0)?.rank())?, Truth::Any),
+        |a| bool_meta(a, &bool_dims(a, a.tensor(0)?.rank())?, a.bool(2)?),
+        |c| any_or_all(c, &bool_dims(&c.args, c.args.tensor(0)?.rank())?, Quantifier::Any),
     )
     .lower(to_loops::reduce::any_dim)
     .tags(&[Tag::Core])
-    .vjp(NO_TRUTH_SLOPE)
+    .vjp(NO_BOOL_SLOPE)
     .samples(&["b8[3, 4], [1]", "f32[2, 3], None, True", "u8[2, 3], []"]),
 ];
 
@@ -177,7 +177,7 @@ enum Side {
 }
 
 #[derive(Clone, Copy)]
-enum Truth {
+enum Quantifier {
     All,
     Any,
 }
@@ -316,26 +316,26 @@ fn place(call: &Call<'_>, side: Side) -> Result<Value<Tensor>, OpError> {
     Ok(out.into())
 }
 
-fn truth_dims<T>(args: &Args<'_, T>, rank: usize) -> Result<Vec<usize>, OpError> {
+fn bool_dims<T>(args: &Args<'_, T>, rank: usize) -> Result<Vec<usize>, OpError> {
     match args.opt_ints(1)? {
         Some(dims) => wrap_dims(&dims, rank),
         None => Ok(whole_rank(rank)),
     }
 }
 
-fn truth_meta(a: &Args<'_, Meta>, dims: &[usize], keep: bool) -> Result<Value<Meta>, OpError> {
+fn bool_meta(a: &Args<'_, Meta>, dims: &[usize], keep: bool) -> Result<Value<Meta>, OpError> {
     let input = a.tensor(0)?;
     let dtype = if input.dtype == DType::U8 { DType::U8 } else { DType::Bool };
     Ok(reduced(input, dims, keep, dtype).into())
 }
 
-fn truth(call: &Call<'_>, dims: &[usize], which: Truth) -> Result<Value<Tensor>, OpError> {
+fn any_or_all(call: &Call<'_>, dims: &[usize], which: Quantifier) -> Result<Value<Tensor>, OpError> {
     let out = call.allocate(0)?;
     let input = call.args.tensor(0)?.cast(DType::Bool);
     out.write_i64s(&reduce(&input, dims, |lane: &[i64]| {
         i64::from(match which {
-            Truth::All => lane.iter().all(|x| *x != 0),
-            Truth::Any => lane.iter().any(|x| *x != 0),
+            Quantifier::All => lane.iter().all(|x| *x != 0),
+            Quantifier::Any => lane.iter().any(|x| *x != 0),
         })
     }));
     Ok(out.into())

@@ -15,7 +15,7 @@ use crate::rules::{reduced_shape, wrap_dim, wrap_dims};
 
 /// The tables.
 pub const SUMS: &[OpDef] = sums::OPS;
-/// Maxima, minima and truth.
+/// Maxima, minima and quantifier.
 pub const EXTREMES: &[OpDef] = extreme::OPS;
 /// Means and variances.
 pub const MOMENTS: &[OpDef] = moments::OPS;

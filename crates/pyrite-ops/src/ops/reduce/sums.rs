@@ -185,8 +185,8 @@ fn count_meta(a: &Args<'_, Meta>, dims: &[usize]) -> Result<Value<Meta>, OpError
 
 fn count(call: &Call<'_>, dims: &[usize]) -> Result<Value<Tensor>, OpError> {
     let out = call.allocate(0)?;
-    let truth = call.args.tensor(0)?.cast(DType::Bool);
-    out.write_i64s(&reduce(&truth, dims, |lane: &[i64]| lane.iter().sum::<i64>()));
+    let quantifier = call.args.tensor(0)?.cast(DType::Bool);
+    out.write_i64s(&reduce(&quantifier, dims, |lane: &[i64]| lane.iter().sum::<i64>()));
     Ok(out.into())
 }
 

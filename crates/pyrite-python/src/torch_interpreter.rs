@@ -306,7 +306,7 @@ impl<'a, 'py> Maker<'a, 'py> {
                 let (function, overload) = self.function(&op.schema)?;
                 What::Call(function, overload)
             }
-            Target::Foreign(name) => {
+            Target::Opaque(name) => {
                 let switch = Switch::of(node);
                 if switch != Some(Switch::ExitAutocast) {
                     arguments.extend(node.args.iter().map(|arg| self.argument(arg)).collect::<PyResult<Vec<_>>>()?);

@@ -12,11 +12,11 @@ use pyrite_debug::torch::Python as Torch;
 use pyrite_debug::{Accuracy, Level, ReproAfter, Shrinking, Switches, Tracing, WrapConfig, wrap_compiler_debug};
 use pyrite_passes::Random;
 
-use crate::called::called;
 use crate::errors;
 use crate::graph::{Graph, graph_of};
 use crate::options::options;
 use crate::program::{Program, describe, find, use_cache};
+use crate::python_backend::called;
 
 /// Lets backends of torch.compile be found under `torch:NAME`, where they run in processes of this Python, and functions
 /// under `python:MODULE:NAME`.
@@ -25,7 +25,7 @@ pub fn register_torch(py: Python<'_>) -> PyResult<()> {
     let interpreter: String = py.import("sys")?.getattr("executable")?.extract()?;
     ONCE.call_once(|| {
         pyrite_debug::torch::register(Torch::new(Some(PathBuf::from(interpreter))));
-        crate::called::register();
+        crate::python_backend::register();
     });
     Ok(())
 }

@@ -46,7 +46,7 @@ def test_an_allowed_function_is_one_node_and_is_not_followed(graphs):
     assert CALLS == ["meta", "cpu"]
     assert torch.equal(found, user(x))
     (graph,) = graphs
-    assert graph.foreign == [f"{__name__}.opaque"]
+    assert graph.opaque_ops == [f"{__name__}.opaque"]
     assert "sin" not in graph.code.replace("opaque", "") and "factor = 3.0" in graph.code
 
 
@@ -63,7 +63,7 @@ def test_two_allowed_functions_of_one_name_stay_apart(graphs):
     called = package.compile(lambda function, x: function(x) * 10, backend="eager")
     assert [called(function, x).tolist() for function in (one, two)] == [[10.0, 10.0], [20.0, 20.0]]
     assert package.compile(lambda x: one(x) * 10 + two(x), backend=seen_by(graphs))(x).tolist() == [12.0, 12.0]
-    assert len(graphs[0].foreign) == 2
+    assert len(graphs[0].opaque_ops) == 2
 
 
 def test_what_an_allowed_function_gives_has_to_be_tensors(graphs):
@@ -72,11 +72,11 @@ def test_what_an_allowed_function_gives_has_to_be_tensors(graphs):
         return str(x)
 
     found = package.explain(lambda x: (described(x * 2), x + 1))(torch.ones(2))
-    assert "it gives something else than tensors" in found.break_reasons[0].reason
+    assert "it returns a value that is not a tensor" in found.break_reasons[0].reason
 
 
 @pytest.mark.parametrize("backend", ["eager", "native", "aot_eager"])
-def test_gradients_flow_through_compiled_parts_and_foreign_calls(graphs, backend):
+def test_gradients_flow_through_compiled_parts_and_opaque_calls(graphs, backend):
     grads = []
     for function in (user, package.compile(user, backend=backend)):
         x = torch.linspace(0, 1, 5).requires_grad_()
@@ -86,7 +86,7 @@ def test_gradients_flow_through_compiled_parts_and_foreign_calls(graphs, backend
     torch.testing.assert_close(grads[:2], grads[2:])
 
 
-def test_a_backend_compiles_what_lies_between_foreign_calls():
+def test_a_backend_compiles_what_lies_between_opaque_calls():
     captured = []
     package.reset()
     package.compile(user, backend=seen_by(captured))(torch.randn(3))

@@ -1,4 +1,4 @@
-//! Times products: `cargo run --release -p pyrite-matmul --example products [rows cols depth [t]]...`; `t` turns the
+//! Times products: `cargo run --release -p pyrite-matmul --example matmul [rows cols depth [t]]...`; `t` transposes the
 //! right operand. The times are the smallest of many, in microseconds: ours, ours with the right operand kept in panels,
 //! the library's.
 
@@ -42,7 +42,7 @@ fn main() {
         let (lhs, rhs) = (Matrix { data: &a, shape: Shape::rows_first(m, k) }, Matrix { data: &b, shape: right });
         let mut out = vec![0.0f32; m * n];
         let shape = Shape::rows_first(m, n);
-        let ours = fastest(|| Panels.product((&mut out, shape), lhs, rhs, 1.0, Onto::Nothing, Threads::All));
+        let ours = fastest(|| Panels.gemm((&mut out, shape), lhs, rhs, 1.0, Onto::Nothing, Threads::All));
         let Some(packed) = Packed::<f32>::new(rhs) else { return };
         let (right, onto) = (Right::Packed(&packed), Base::Out(Onto::Nothing));
         let request: Request<'_, f32, f32> =
@@ -50,7 +50,7 @@ fn main() {
         // SAFETY: the output has the size that its shape says, and nobody else has it.
         #[expect(unsafe_code, reason = "the output is raw memory")]
         let kept = fastest(|| unsafe { multiply_into(out.as_mut_ptr(), shape, &request) });
-        let theirs = fastest(|| Library.product((&mut out, shape), lhs, rhs, 1.0, Onto::Nothing, Threads::All));
+        let theirs = fastest(|| Library.gemm((&mut out, shape), lhs, rhs, 1.0, Onto::Nothing, Threads::All));
         let peak = (m * n * k) as f64 / kept / 1e3 * 2.0;
         println!("{line:20} {ours:10.1} {kept:10.1} {theirs:10.1}   {peak:.0} GFLOP/s");
     }

@@ -1,10 +1,10 @@
 //! Graphs with calls that Pyrite knows nothing of: a backend compiles what lies between them, torch runs them.
 //!
-//! A graph is cut into parts where known operators and foreign calls meet. Parts run in the order of the graph and hand
+//! A graph is cut into parts where known operators and opaque calls meet. Parts run in the order of the graph and hand
 //! tensors on; gradients flow through each part's own autograd.
 //!
 //! Invariants: no part writes to what another part sees, so graphs that write are not cut but run by torch as a whole, and
-//! so are those with symbolic sizes or switches of grad mode and autocast; what a foreign call gives has the strides that
+//! so are those with symbolic sizes or switches of grad mode and autocast; what an opaque call gives has the strides that
 //! the next part was compiled for.
 
 use pyo3::prelude::*;
@@ -12,11 +12,11 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use pyrite_ir::{Builder, Graph as Ir, Kind, Meta, NodeId, Switch, Target, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::by_torch::TorchProgram;
-use crate::debugged;
+use crate::debug_wrapper;
 use crate::errors;
 use crate::graph::{Graph, graph_of};
 use crate::program::{Program, describe, find, use_cache};
+use crate::torch_interpreter::TorchProgram;
 
 /// Who runs a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ struct Step {
     program: Py<PyAny>,
     takes: Vec<usize>,
     gives: Vec<usize>,
-    /// The strides of what a foreign call gives, where a compiled part relies on them.
+    /// The strides of what an opaque call gives, where a compiled part relies on them.
     strides: Option<Vec<Py<PyTuple>>>,
 }
 
@@ -61,7 +61,7 @@ struct Whole;
 fn writes(graph: &Ir) -> bool {
     let acts = |node: &pyrite_ir::Node| match &node.kind {
         Kind::Call(Target::Op(op)) => op.schema.is_mutable(),
-        Kind::Call(Target::Foreign(_)) => Switch::of(node).is_some(),
+        Kind::Call(Target::Opaque(_)) => Switch::of(node).is_some(),
         _ => false,
     };
     graph.nodes().any(|(_, node)| acts(node)) || graph.subgraphs().values().any(writes)
@@ -83,10 +83,10 @@ fn cut(graph: &Ir) -> Result<Vec<Part>, Whole> {
             (Kind::Call(target), _) => {
                 let runner = match target {
                     Target::Op(op) if op.schema.is_mutable() => return Err(Whole),
-                    Target::Foreign(_) if Switch::of(node).is_some() => return Err(Whole),
+                    Target::Opaque(_) if Switch::of(node).is_some() => return Err(Whole),
                     // A hook sees the gradient of all that is computed from a tensor.
-                    Target::Foreign(name) if &**name == "pyrite.higher_order.register_hook" => return Err(Whole),
-                    Target::Foreign(_) => Some(Runner::Torch),
+                    Target::Opaque(name) if &**name == "pyrite.higher_order.register_hook" => return Err(Whole),
+                    Target::Opaque(_) => Some(Runner::Torch),
                     Target::Op(_) => Some(Runner::Backend),
                     Target::GetItem => None,
                 };
@@ -193,7 +193,7 @@ fn strides(py: Python<'_>, graph: &Ir, gives: &[NodeId]) -> PyResult<Vec<Py<PyTu
     gives.iter().map(of).collect()
 }
 
-/// Compiles a graph with foreign calls: by a backend of Pyrite's where that is possible, else all of it is torch's.
+/// Compiles a graph with opaque calls: by a backend of Pyrite's where that is possible, else all of it is torch's.
 #[pyfunction]
 #[pyo3(signature = (graph, backend, options, example_inputs))]
 pub fn compile_mixed(
@@ -204,7 +204,7 @@ pub fn compile_mixed(
     example_inputs: &Bound<'_, PyTuple>,
 ) -> PyResult<Py<PyAny>> {
     let settings = crate::options::options(py, options)?;
-    debugged::register_torch(py)?;
+    debug_wrapper::register_torch(py)?;
     use_cache(py)?;
     let found = find(backend)?;
     let mut graph = graph.graph;
@@ -245,7 +245,7 @@ pub fn compile_mixed(
         steps.push(Step { program, takes, gives, strides });
     }
     let outputs = outputs.iter().map(|id| places[id]).collect();
-    let laid_out = py.import("pyrite._foreign")?.getattr("laid_out")?.unbind();
+    let laid_out = py.import("pyrite._opaque")?.getattr("laid_out")?.unbind();
     Ok(Py::new(py, MixedProgram { parts: steps, values: places.len(), arity, outputs, laid_out })?.into_any())
 }
 

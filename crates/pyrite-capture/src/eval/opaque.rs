@@ -42,7 +42,7 @@ impl Evaluator<'_, '_> {
             return Ok(None);
         }
         let mark = self.calls.mark();
-        match self.call_foreign(name, object, args, kwargs) {
+        match self.capture_opaque_call(name, object, args, kwargs) {
             Err(super::Stop::Break(..)) => {
                 self.calls.abandon_since(mark);
                 Ok(None)
@@ -69,7 +69,13 @@ impl Evaluator<'_, '_> {
     }
 
     /// Calls a function as one node.
-    pub(super) fn call_foreign(&mut self, name: &str, object: Object, args: &[Value], kwargs: &Keywords) -> Run<Value> {
+    pub(super) fn capture_opaque_call(
+        &mut self,
+        name: &str,
+        object: Object,
+        args: &[Value],
+        kwargs: &Keywords,
+    ) -> Run<Value> {
         let values = args.iter().map(|arg| self.graph_value(arg)).collect::<Run<Vec<V>>>()?;
         let mut named = Vec::with_capacity(kwargs.len());
         for (key, value) in kwargs {
@@ -95,13 +101,13 @@ impl Evaluator<'_, '_> {
         let given = given.map_err(|reason| {
             self.stop(format!("a call of {name}, of which it cannot be told what it gives: {reason}"))
         })?;
-        self.stamp();
+        self.record_location();
         let (meta, class, is_list) = match given {
             Given::Tensor(meta) => (GraphValue::Tensor(*meta), None, false),
             Given::Tuple(items, class) => (GraphValue::List(items), class, false),
             Given::List(items) => (GraphValue::List(items), None, true),
         };
-        let node = self.calls.foreign(name, values, named, meta);
+        let node = self.calls.opaque(name, values, named, meta);
         let result = self.result(&node, class)?;
         Ok(match &result {
             Value::Tuple(tuple) if is_list => Value::List(Rc::new(crate::value::ListValue {

@@ -1,6 +1,6 @@
 //! Backends that are functions written in Python, as backends of Pyrite's.
 //!
-//! A backend in Python takes a graph and example inputs and returns a callable. [`called`] makes a [`Backend`] of it, so
+//! A backend in Python takes a graph and example inputs and returns a callable. [`python_backend`] makes a [`Backend`] of it, so
 //! that the debugger can wrap it, ask it about smaller programs and compare it with the reference. A function that can be
 //! imported has the name `python:MODULE:NAME`, under which every command finds it.
 //!

@@ -1,4 +1,4 @@
-//! Products of batches in compiled programs: operands that lie anywhere, and kernels before and behind, row by row.
+//! Batched matmuls in compiled programs: operands that lie anywhere, and kernels before and behind, row by row.
 
 mod programs;
 
@@ -172,7 +172,7 @@ fn matrices_that_are_small_or_thin_are_multiplied_as_well() {
 }
 
 #[test]
-fn a_kernel_leads_a_product_and_another_follows() {
+fn prologue_and_epilogue_are_fused_into_one_bmm() {
     let inputs = [tensor(&[6, 80, 70], DType::F32, 1), tensor(&[6, 70, 72], DType::F32, 2)];
     let (mut w, ids) = Writer::new(&inputs);
     let left = w.call("aten.exp.default", vec![ids[0].into()]);
@@ -219,8 +219,8 @@ fn a_matrix_that_is_repeated_is_not_copied() {
 fn a_copy_that_something_else_reads_is_made() {
     let inputs = [tensor(&[2, 80, 3, 40], DType::F32, 1), tensor(&[6, 40, 72], DType::F32, 2)];
     let (mut w, ids) = Writer::new(&inputs);
-    let turned = w.call("aten.permute.default", vec![ids[0].into(), ints(&[0, 2, 1, 3])]);
-    let copy = w.call("aten.clone.default", vec![turned.into(), MemoryFormat::Contiguous.into()]);
+    let transposed = w.call("aten.permute.default", vec![ids[0].into(), ints(&[0, 2, 1, 3])]);
+    let copy = w.call("aten.clone.default", vec![transposed.into(), MemoryFormat::Contiguous.into()]);
     let flat = w.call("aten.view.default", vec![copy.into(), ints(&[6, 80, 40])]);
     let out = w.call("aten.bmm.default", vec![flat.into(), ids[1].into()]);
     let graph = w.finish(vec![out, copy]);
@@ -238,8 +238,8 @@ fn heads_of_any_length_are_multiplied_where_they_lie() {
     let x = builder.placeholder("x", Some(Value::Tensor(meta)));
     let count = batch.clone() * SymInt::Int(3);
     let mut heads = |order: &[i64], flat: [&SymInt; 3]| {
-        let turned = builder.call(op("aten.permute.default"), vec![x.into(), ints(order)]);
-        let copy = builder.call(op("aten.clone.default"), vec![turned.into(), MemoryFormat::Contiguous.into()]);
+        let transposed = builder.call(op("aten.permute.default"), vec![x.into(), ints(order)]);
+        let copy = builder.call(op("aten.clone.default"), vec![transposed.into(), MemoryFormat::Contiguous.into()]);
         let sizes = flat.into_iter().map(|size| Value::Int(size.clone())).collect();
         builder.call(op("aten.view.default"), vec![copy.into(), Value::List(sizes)])
     };

@@ -1,4 +1,4 @@
-//! Kernels that read and write across their lanes, around every edge of the squares that are turned.
+//! Kernels that read and write across their lanes, around every edge of the squares that are transposed.
 
 mod harness;
 
@@ -18,12 +18,12 @@ enum Across {
     Both,
 }
 
-/// `out[i, j] = a[i, j] + b[i, j] + i`, with two batches of `rows` times `cols` and some of the buffers turned.
+/// `out[i, j] = a[i, j] + b[i, j] + i`, with two batches of `rows` times `cols` and some of the buffers transposed.
 fn kernel(across: Across, rows: i64, cols: i64, outer: bool) -> Kernel {
-    let mut kernel = Kernel { name: "turned".to_owned(), ..Kernel::default() };
+    let mut kernel = Kernel { name: "transposed".to_owned(), ..Kernel::default() };
     let (batch, i, j) = (kernel.add_axis(2.into()), kernel.add_axis(rows.into()), kernel.add_axis(cols.into()));
-    let mut access = |buffer, turned: bool| {
-        let steps = if turned { [rows * cols, 1, rows] } else { [rows * cols, cols, 1] };
+    let mut access = |buffer, transposed: bool| {
+        let steps = if transposed { [rows * cols, 1, rows] } else { [rows * cols, cols, 1] };
         let (buffer, dtype, steps) = (BufferId(buffer), DType::F32, steps.map(Into::into).to_vec());
         kernel.add_access(Access { buffer, dtype, offset: 0.into(), steps })
     };

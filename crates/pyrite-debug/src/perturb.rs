@@ -1,6 +1,6 @@
 //! Running a program with other rounding.
 //!
-//! A [`Nudge`] watches an interpreted run and moves what is computed by a unit in the last place, up or down or not at
+//! A [`Perturbation`] watches an interpreted run and moves what is computed by a unit in the last place, up or down or not at
 //! all, as another order of operations might. What programs are given in single or double precision is moved too: a sum
 //! whose terms are moved scatters as a sum in another order does. Half-precision inputs are not, because sums over them
 //! are kept in single precision. What rounds nothing is left alone: views, moves of data, integers, and tensors of whole
@@ -10,11 +10,11 @@ use pyrite_ir::{Eval, Kind, Node, Target, Tolerance, Value};
 use pyrite_tensor::{DType, Tensor};
 
 /// Moves values by their rounding; the same seed moves the same values.
-pub struct Nudge {
+pub struct Perturbation {
     state: u64,
 }
 
-impl Nudge {
+impl Perturbation {
     /// One of many.
     pub fn new(seed: u64) -> Self {
         Self { state: seed }
@@ -79,16 +79,16 @@ impl Nudge {
 mod tests {
     use super::*;
 
-    fn nudged(values: &[f32], dtype: DType, kind: Kind) -> Vec<f64> {
+    fn perturbed(values: &[f32], dtype: DType, kind: Kind) -> Vec<f64> {
         let tensor = Tensor::from_slice(values, &[values.len() as i64]).cast(dtype);
-        Nudge::new(1).apply(&Node::new("x", kind, Vec::new()), &Value::Tensor(tensor.clone()));
+        Perturbation::new(1).apply(&Node::new("x", kind, Vec::new()), &Value::Tensor(tensor.clone()));
         tensor.to_f64s()
     }
 
     #[test]
     fn values_move_by_at_most_a_unit_in_the_last_place() {
         let values: Vec<f32> = (0..64).map(|i| 1.0 + i as f32 / 64.5).collect();
-        let moved = nudged(&values, DType::F32, Kind::Placeholder);
+        let moved = perturbed(&values, DType::F32, Kind::Placeholder);
         let steps: Vec<f64> =
             moved.iter().zip(&values).map(|(m, v)| (m - f64::from(*v)) * f64::from(1u32 << 23)).collect();
         assert!(steps.iter().all(|step| [-1.0, 0.0, 1.0].contains(step)), "{steps:?}");
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn whole_numbers_and_halves_that_are_given_stay() {
-        assert_eq!(nudged(&[1.0, 0.0, 7.0], DType::F32, Kind::Placeholder), [1.0, 0.0, 7.0]);
-        assert_eq!(nudged(&[0.5, 1.5], DType::BF16, Kind::Placeholder), [0.5, 1.5]);
+        assert_eq!(perturbed(&[1.0, 0.0, 7.0], DType::F32, Kind::Placeholder), [1.0, 0.0, 7.0]);
+        assert_eq!(perturbed(&[0.5, 1.5], DType::BF16, Kind::Placeholder), [0.5, 1.5]);
     }
 }

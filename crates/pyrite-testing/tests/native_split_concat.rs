@@ -64,9 +64,9 @@ impl Draft {
         let dim = self.meta(x).rank() as i64 - 1;
         let plain = self.call("aten.mul.Tensor", &[x.into(), c.into()]).unwrap();
         let right = self.slice(x, dim, half, 2 * half);
-        let turned = self.call("aten.neg.default", &[right.into()]).unwrap();
+        let transposed = self.call("aten.neg.default", &[right.into()]).unwrap();
         let left = self.slice(x, dim, 0, half);
-        let whole = self.call("aten.cat.default", &[vec![turned, left].into(), dim.into()]).unwrap();
+        let whole = self.call("aten.cat.default", &[vec![transposed, left].into(), dim.into()]).unwrap();
         let scaled = self.call("aten.mul.Tensor", &[whole.into(), s.into()]).unwrap();
         self.call("aten.add.Tensor", &[plain.into(), scaled.into(), 1.into()]).unwrap()
     }
@@ -120,9 +120,9 @@ fn a_rotary_embedding_of_any_length_is_one_kernel() {
     let x = builder.placeholder("x", Some(Value::Tensor(meta)));
     let half = |from: i64, to: i64| vec![x.into(), 1.into(), from.into(), to.into(), 1.into()];
     let right = builder.call(op("aten.slice.Tensor"), half(32, 64));
-    let turned = builder.call(op("aten.neg.default"), vec![right.into()]);
+    let transposed = builder.call(op("aten.neg.default"), vec![right.into()]);
     let left = builder.call(op("aten.slice.Tensor"), half(0, 32));
-    let whole = builder.call(op("aten.cat.default"), vec![vec![turned, left].into(), 1.into()]);
+    let whole = builder.call(op("aten.cat.default"), vec![vec![transposed, left].into(), 1.into()]);
     let result = builder.call(op("aten.mul.Tensor"), vec![x.into(), whole.into()]);
     builder.output(vec![result].into());
     let program = Program::compile(&builder.finish(), registry(), Generator::best(), &mut Gate::open()).unwrap();
@@ -170,8 +170,8 @@ fn what_reads_all_parts_waits_for_all_of_them() {
     let tanh = draft.call("aten.tanh.default", &[x.into()]).unwrap();
     let whole = draft.call("aten.cat.default", &[vec![tanh, x, x].into(), 0.into()]).unwrap();
     let square = draft.call("aten.mul.Tensor", &[whole.into(), whole.into()]).unwrap();
-    let turned = draft.call("aten.transpose.int", &[square.into(), 0.into(), 1.into()]).unwrap();
-    let sum = draft.call("aten.sum.dim_IntList", &[turned.into(), vec![0i64].into(), true.into()]).unwrap();
+    let transposed = draft.call("aten.transpose.int", &[square.into(), 0.into(), 1.into()]).unwrap();
+    let sum = draft.call("aten.sum.dim_IntList", &[transposed.into(), vec![0i64].into(), true.into()]).unwrap();
     let scaled = draft.call("aten.mul.Tensor", &[sum.into(), whole.into()]).unwrap();
     let (graph, inputs) = draft.returning(&[scaled, sum]);
     checked(&graph, &inputs);
@@ -188,8 +188,8 @@ fn what_is_read_and_written_around_parts_is_cut_with_them() {
     );
     draft.live.splice(1..3, [cos, sin]);
     let result = draft.rotary(32);
-    let turned = draft.call("aten.transpose.int", &[result.into(), 0.into(), 1.into()]).unwrap();
-    let result = draft.call("aten.neg.default", &[turned.into()]).unwrap();
+    let transposed = draft.call("aten.transpose.int", &[result.into(), 0.into(), 1.into()]).unwrap();
+    let result = draft.call("aten.neg.default", &[transposed.into()]).unwrap();
     let (graph, inputs) = draft.returning(&[result]);
     let program = checked(&graph, &inputs);
     let buffers: BTreeSet<_> = program.kernels().flat_map(pyrite_loops::Kernel::written).collect();
@@ -235,8 +235,8 @@ fn random_programs_with_parts_are_computed_alike() {
                     draft.slice(x, dim, size / 2, size);
                 }
                 7 => {
-                    let turned = draft.call("aten.transpose.int", &[x.into(), 0.into(), 1.into()]).unwrap();
-                    draft.call("aten.neg.default", &[turned.into()]);
+                    let transposed = draft.call("aten.transpose.int", &[x.into(), 0.into(), 1.into()]).unwrap();
+                    draft.call("aten.neg.default", &[transposed.into()]);
                 }
                 _ => {
                     draft.call("aten.sum.dim_IntList", &[x.into(), vec![dim].into(), true.into()]);

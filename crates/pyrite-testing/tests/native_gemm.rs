@@ -1,4 +1,4 @@
-//! Products in compiled programs: weights that are kept, kernels that follow row by row.
+//! GEMMs in compiled programs: packed weights that are kept, fused epilogues.
 
 mod programs;
 
@@ -27,9 +27,9 @@ fn layer(inputs: &[Tensor], then: &[(&str, Vec<Value<pyrite_ir::NodeId>>)]) -> G
     let mut builder = Builder::new();
     let ids: Vec<_> =
         inputs.iter().map(|input| builder.placeholder("x", Some(Value::Tensor(Meta::of(input))))).collect();
-    let turned = builder.call(op("aten.t.default"), vec![ids[1].into()]);
-    let mut value =
-        builder.call(op("aten.addmm.default"), vec![ids[2].into(), ids[0].into(), turned.into(), 1.into(), 1.into()]);
+    let transposed = builder.call(op("aten.t.default"), vec![ids[1].into()]);
+    let mut value = builder
+        .call(op("aten.addmm.default"), vec![ids[2].into(), ids[0].into(), transposed.into(), 1.into(), 1.into()]);
     for (name, rest) in then {
         value = builder.call(op(name), [vec![value.into()], rest.clone()].concat());
     }
@@ -67,7 +67,7 @@ fn a_weight_that_is_written_to_or_replaced_is_never_missed() {
 }
 
 #[test]
-fn a_kernel_that_reads_row_by_row_follows_its_product() {
+fn a_kernel_that_reads_row_by_row_is_fused_as_an_epilogue() {
     for shape in [[64, 40], [200, 33], [129, 600]] {
         let (rows, cols) = (shape[0], shape[1]);
         let inputs =
@@ -100,7 +100,7 @@ fn whether_a_kernel_follows_is_a_decision() {
 }
 
 #[test]
-fn a_kernel_that_reads_columns_waits_for_the_whole_product() {
+fn a_kernel_that_reads_columns_waits_for_the_whole_gemm() {
     let inputs = [tensor(&[128, 70], DType::F32, 1), tensor(&[80, 70], DType::F32, 2), tensor(&[80], DType::F32, 3)];
     let over_rows = vec![Value::List(vec![0.into()]), false.into()];
     let graph = layer(&inputs, &[("aten.amax.default", over_rows)]);
@@ -120,8 +120,8 @@ fn a_bias_of_any_shape_and_factor_is_added() {
         let mut builder = Builder::new();
         let ids: Vec<_> =
             inputs.iter().map(|input| builder.placeholder("x", Some(Value::Tensor(Meta::of(input))))).collect();
-        let turned = builder.call(op("aten.t.default"), vec![ids[1].into()]);
-        let args = vec![ids[2].into(), ids[0].into(), turned.into(), beta.into(), alpha.into()];
+        let transposed = builder.call(op("aten.t.default"), vec![ids[1].into()]);
+        let args = vec![ids[2].into(), ids[0].into(), transposed.into(), beta.into(), alpha.into()];
         let sum = builder.call(op("aten.addmm.default"), args);
         let result = builder.call(op("aten.exp.default"), vec![sum.into()]);
         builder.output(vec![result].into());
@@ -138,8 +138,8 @@ fn a_bias_of_any_shape_and_factor_is_added() {
     let mut builder = Builder::new();
     let ids: Vec<_> =
         unseen.iter().map(|input| builder.placeholder("x", Some(Value::Tensor(Meta::of(input))))).collect();
-    let turned = builder.call(op("aten.t.default"), vec![ids[1].into()]);
-    let args = vec![ids[2].into(), ids[0].into(), turned.into(), 0.into(), 1.into()];
+    let transposed = builder.call(op("aten.t.default"), vec![ids[1].into()]);
+    let args = vec![ids[2].into(), ids[0].into(), transposed.into(), 0.into(), 1.into()];
     let result = builder.call(op("aten.addmm.default"), args);
     builder.output(vec![result].into());
     let graph = builder.finish();
@@ -149,15 +149,15 @@ fn a_bias_of_any_shape_and_factor_is_added() {
 
 /// A tensor over numbers that belong to somebody else, who writes to them without telling.
 #[expect(unsafe_code, reason = "memory that is not ours")]
-fn foreign(numbers: &mut [f32], shape: &[i64]) -> Tensor {
+fn external(numbers: &mut [f32], shape: &[i64]) -> Tensor {
     let start = std::ptr::NonNull::new(numbers.as_mut_ptr().cast()).unwrap();
     // SAFETY: the numbers outlive the tensor, and are written only between calls.
-    let storage = unsafe { pyrite_tensor::Storage::foreign(start, std::mem::size_of_val(numbers), Box::new(())) };
+    let storage = unsafe { pyrite_tensor::Storage::external(start, std::mem::size_of_val(numbers), Box::new(())) };
     Tensor::new(storage, DType::F32, pyrite_tensor::Layout::contiguous(shape)).unwrap()
 }
 
 #[test]
-fn foreign_weights_are_kept_by_their_content_and_seen_to_change() {
+fn external_weights_are_kept_by_their_content_and_seen_to_change() {
     let (rows, cols, depth) = (40, 96, 64);
     let inputs =
         [tensor(&[rows, depth], DType::F32, 1), tensor(&[cols, depth], DType::F32, 2), tensor(&[cols], DType::F32, 3)];
@@ -169,7 +169,7 @@ fn foreign_weights_are_kept_by_their_content_and_seen_to_change() {
         if (3..9).contains(&call) {
             weights[call * 7] += 1.0;
         }
-        let given = [inputs[0].clone(), foreign(&mut weights, &[cols, depth]), inputs[2].clone()];
+        let given = [inputs[0].clone(), external(&mut weights, &[cols, depth]), inputs[2].clone()];
         let known = [inputs[0].clone(), Tensor::from_slice(&weights, &[cols, depth]), inputs[2].clone()];
         assert_close(&run(&program, &given), &expected(&graph, &known), 1e-5, &format!("call {call}"));
     }

@@ -1,7 +1,7 @@
 //! From two runs to a verdict.
 //!
-//! Results that are close settle it. Otherwise the reference is asked again, each time for a reason: in double precision,
-//! to see which side is nearer to the truth; as it is, to see whether it agrees with itself; with other rounding, to see
+//! Results that are close pass. Otherwise the reference is asked again, each time for a reason: in double precision,
+//! to see which side is nearer to the fp64; as it is, to see whether it agrees with itself; with other rounding, to see
 //! how far rounding alone moves the results. Only what none of these explains is a failure.
 
 use pyrite_compare::{
@@ -24,11 +24,11 @@ pub enum Again {
     /// In double precision.
     Double,
     /// With other rounding, as this seed has it.
-    Nudged(u64),
+    Perturbed(u64),
 }
 
 /// The answer, and the comparison if there was one.
-pub struct Settled {
+pub struct Assessment {
     /// The answer.
     pub verdict: Verdict,
     /// What was found.
@@ -55,31 +55,31 @@ pub enum Bound {
 const GROSS: f64 = 100.0;
 
 /// What becomes of a backend's results beside the reference's. `again` runs the reference once more.
-pub fn settle(
+pub fn assess(
     expected: &Results,
     actual: &Results,
     accuracy: Accuracy,
     switches: &Switches,
     bound: Bound,
     again: &mut dyn FnMut(Again) -> Result<Ran, Broken>,
-) -> Settled {
+) -> Assessment {
     if accuracy == Accuracy::Off {
-        return Settled { verdict: Verdict::Pass, report: None };
+        return Assessment { verdict: Verdict::Pass, report: None };
     }
     let options = switches.options(accuracy);
     let (expected, actual) = (compared(expected), compared(actual));
     let mut report = compare(&expected, &actual, None, &options);
     let fp64 = if accuracy == Accuracy::Fp { switches.fp64 } else { Fp64::Unused };
-    let invalid = |why: String| Settled { verdict: Verdict::Invalid(why), report: None };
+    let invalid = |why: String| Assessment { verdict: Verdict::Invalid(why), report: None };
     if fp64 == Fp64::Required || fp64 == Fp64::Used && !report.agrees() {
         match again(Again::Double) {
-            Ok(truth) => report = compare(&expected, &actual, Some(&compared(&truth.results)), &options),
+            Ok(fp64) => report = compare(&expected, &actual, Some(&compared(&fp64.results)), &options),
             Err(broken) if fp64 == Fp64::Required => {
                 return invalid(format!("fp64 was required and cannot be computed: {}", broken.error));
             }
             Err(broken) => {
                 let place = Place { group: "results".to_owned(), name: String::new(), path: Vec::new() };
-                report.notes.push(Note { place, remark: Remark::NoTruth(broken.error.to_string()) });
+                report.notes.push(Note { place, remark: Remark::NoFp64(broken.error.to_string()) });
             }
         }
     }
@@ -101,7 +101,7 @@ pub fn settle(
         Outcome::Noise => Verdict::Noise,
         Outcome::Different => Verdict::Fail(signature_of(&report, accuracy)),
     };
-    Settled { verdict, report: Some(report) }
+    Assessment { verdict, report: Some(report) }
 }
 
 /// Asks how far rounding moves the results, as long as that may explain them.
@@ -117,7 +117,7 @@ fn excuse_rounding(
     }
     let mut samples = Vec::new();
     for seed in 1..=SAMPLES {
-        let Ok(sample) = again(Again::Nudged(seed)) else { return };
+        let Ok(sample) = again(Again::Perturbed(seed)) else { return };
         samples.push(compared(&sample.results));
         let mut tried = report.clone();
         excuse(&mut tried, expected, actual, &samples);
