@@ -19,7 +19,7 @@ pub struct Compare {
     /// What is compared with it
     actual: PathBuf,
     /// The same in double precision, which judges what is not close
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, alias = "truth", value_name = "FILE")]
     fp64: Option<PathBuf>,
     /// Backend that runs programs
     #[arg(long, default_value = "eager")]

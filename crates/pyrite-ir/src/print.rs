@@ -812,7 +812,6 @@ mod tests {
                 "import torch._inductor.config",
                 "torch._inductor.config.cpp.simdlen = 0",
                 "torch._inductor.config.epilogue_fusion = False",
-                "torch._inductor.config.mode = 'max'",
                 "torch._inductor.config.cpp.cxx = [None, 'g++']",
                 "torch._inductor.config.s = 'x'"
             ]

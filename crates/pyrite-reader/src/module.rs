@@ -282,6 +282,9 @@ fn entry(context: &Context<'_>, key: String, value: &Expr, origin: Origin) -> En
     Entry { key, value: text.to_owned(), line: context.source.span(range.start().to_usize()).line, origin }
 }
 
+/// How PyTorch's dumps from after AOTAutograd say that they were traced.
+const TRACING_MODES: [&str; 3] = ["real", "fake", "symbolic"];
+
 /// The keyword arguments of `run_repro(mod, load_args, accuracy=False, …)`.
 fn run_settings(context: &Context<'_>, body: &[Stmt], found: &mut Vec<Entry>) {
     for stmt in body {
@@ -296,7 +299,8 @@ fn run_settings(context: &Context<'_>, body: &[Stmt], found: &mut Vec<Entry>) {
                         named.map(|(name, value)| entry(context, name.to_string(), value, Origin::RunRepro)).collect();
                     // After dynamo a backend is named. Until torch 2.12 a dump from after AOTAutograd says no more.
                     let says = |key: &str| said.iter().any(|entry| entry.key == key);
-                    if says("tracing_mode") && !says("backend") && !says("is_inference") {
+                    let traced = |entry: &Entry| entry.key == "tracing_mode" && TRACING_MODES.contains(&&*entry.value);
+                    if said.iter().any(traced) && !says("backend") && !says("is_inference") {
                         let line = context.source.span(stmt.range().start().to_usize()).line;
                         let (key, value) = ("is_inference".to_owned(), "False".to_owned());
                         said.push(Entry { key, value, line, origin: Origin::RunRepro });
