@@ -53,7 +53,8 @@ pub enum Recipe {
     /// `iter(container)`, advanced.
     Advanced(RecipeId, usize),
     /// A context manager that is entered when it is made: the bound `__exit__` of what this call returns.
-    Entered(Object, Vec<RecipeId>),
+    /// With the grad mode that it was entered in, which it restores; `None` for managers that do not switch it.
+    Entered(Object, Vec<RecipeId>, Option<bool>),
 }
 
 /// How to make a function.

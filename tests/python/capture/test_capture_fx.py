@@ -51,7 +51,7 @@ def test_nodes_keep_their_names_metadata_and_stacks():
     values = {node.name: node.meta["val"] for node in module.graph.nodes if "val" in node.meta}
     assert [tuple(value.shape) for value in values.values()] == [(3, 4), (3, 4), (4,)]
     assert all("test_capture_fx.py" in node.meta["stack_trace"] for node in module.graph.nodes if node.op == "call_function")
-    assert (module.op_count, module.foreign) == (2, [])
+    assert (module.op_count, module.opaque_ops) == (2, [])
 
 
 @pytest.mark.parametrize("function", [lambda x: torch.func.vmap(lambda row: row.sum())(x), lambda x: torch.tensor([1.0, 2.0, 3.0]) * x.sum()])

@@ -112,7 +112,7 @@ REFUSED = {
     "subclass": (lambda: torch.ones(2).as_subclass(Marked), "subclass"),
     "conjugated": (lambda: torch.ones(2, dtype=torch.complex64).conj(), "conjugated"),
     "negated": (lambda: torch.ones(2, dtype=torch.complex64).conj().imag, "negated"),
-    "float8": (lambda: torch.ones(2).to(torch.float8_e4m3fn), "no such element type"),
+    "float8": (lambda: torch.ones(2).to(torch.float8_e4m3fn), "has no element type"),
     "list": (lambda: [1, 2], "neither a tensor nor a number"),
 }
 

@@ -11,7 +11,7 @@ use crate::host::Object;
 use crate::liveness::live_slots;
 use crate::plan::{Break, Effect, End, FunctionRecipe, Plan, Recipe, RecipeId, Resume};
 use crate::source::Source;
-use crate::value::{Derivation, Iterate, IteratorValue, Origin, Strictness, Value, View};
+use crate::value::{ContextKind, Derivation, Iterate, IteratorValue, Origin, Strictness, Value, View};
 
 /// Recipes under construction.
 #[derive(Default)]
@@ -461,7 +461,9 @@ impl Evaluator<'_, '_> {
                 Value::Context(context)
                     if &*parts.1 == "__exit__" && context.origin.is_none() && !context.before.borrow().is_empty() =>
                 {
-                    Recipe::Entered(context.class, self.recipes_of(kitchen, &context.args.clone())?)
+                    let before = context.before.borrow().last().copied();
+                    let before = before.filter(|_| matches!(context.kind, ContextKind::Grad(_)));
+                    Recipe::Entered(context.class, self.recipes_of(kitchen, &context.args.clone())?, before)
                 }
                 receiver => Recipe::Attribute(self.recipe(kitchen, receiver)?, parts.1.clone()),
             },

@@ -328,7 +328,10 @@ fn make<'py>(
             }
             iterator.into_any()
         }
-        Recipe::Entered(class, args) => {
+        Recipe::Entered(class, args, before) => {
+            if let Some(before) = before {
+                py.import("torch")?.getattr("_C")?.call_method1("_set_grad_enabled", (*before,))?;
+            }
             let context = bound(py, *class).call1(PyTuple::new(py, several(args))?)?;
             context.call_method0("__enter__")?;
             context.getattr("__exit__")?

@@ -251,7 +251,7 @@ pub fn objects_of(py: Python<'_>, plan: &Plan) -> Vec<Py<PyAny>> {
     let mut objects: Vec<Object> = Vec::new();
     for recipe in &plan.recipes {
         match recipe {
-            Recipe::Object(object) | Recipe::Call(object, ..) | Recipe::Entered(object, _) => objects.push(*object),
+            Recipe::Object(object) | Recipe::Call(object, ..) | Recipe::Entered(object, ..) => objects.push(*object),
             Recipe::Tuple(_, Some(class)) | Recipe::Dict(_, Some(class), _) => objects.push(*class),
             Recipe::Instance(class, _) | Recipe::Exception(class, _) => objects.push(*class),
             Recipe::Function(function) => objects.extend([function.code, function.globals]),

@@ -231,3 +231,37 @@ def sdpa_kernel_context(q):
 def profiler_record(x):
     with torch.profiler.record_function("step"):
         return x * 2
+
+
+@case(lambda: (t(3, grad=True),))
+def no_grad_left_and_entered_again_around_breaks(x):
+    for _ in range(2):
+        with torch.no_grad():
+            y = x + 1
+            print(end="")
+            y = y * 2
+    return x * 2, y
+
+
+@case(lambda: (t(3, grad=True),))
+def nested_grad_modes_entered_again_around_breaks(x):
+    for _ in range(2):
+        with torch.no_grad():
+            y = x + 1
+            with torch.enable_grad():
+                z = x * 2
+                print(end="")
+                z = z + y
+            y = y * 3
+        z = z * x
+    return y, z
+
+
+@case(lambda: (t(3, grad=True),))
+def set_grad_enabled_entered_again_around_breaks(x):
+    for on in (False, True, False):
+        with torch.set_grad_enabled(on):
+            y = x + 1
+            print(end="")
+            y = y * x
+    return x * 2, y
