@@ -77,9 +77,9 @@ fn a_damaged_file_is_ignored_and_written_anew() {
         run(&with_folder(&folder), 51);
         file(&folder, 51)
     });
-    let mut turned = whole.clone();
-    turned[whole.len() - 9] ^= 1;
-    for damaged in [turned, whole[..whole.len() / 2].to_vec(), Vec::new(), other.unwrap()] {
+    let mut flipped = whole.clone();
+    flipped[whole.len() - 9] ^= 1;
+    for damaged in [flipped, whole[..whole.len() / 2].to_vec(), Vec::new(), other.unwrap()] {
         fs::write(&path, damaged).unwrap();
         assert_eq!(run(&with_folder(&folder), 50), fresh);
         assert_eq!(fs::read(&path).unwrap(), whole);

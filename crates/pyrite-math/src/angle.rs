@@ -125,8 +125,8 @@ impl Double<'_, '_> {
             }
             Unary::Cos => {
                 let y = self.select(odd, s, c);
-                let turned = self.int(Binary::Add, quadrant, first);
-                let flip = self.shift(Shift::Left, turned, 62);
+                let shifted = self.int(Binary::Add, quadrant, first);
+                let flip = self.shift(Shift::Left, shifted, 62);
                 let flip = self.logic(Binary::And, flip, sign_bit);
                 self.logic(Binary::Xor, y, flip)
             }

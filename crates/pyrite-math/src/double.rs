@@ -329,7 +329,7 @@ impl Double<'_, '_> {
         let left = self.fnma(s, below_low, left);
         let s_low = self.div(left, below);
 
-        // Of every product the error is computed, turned around, by a fused multiplication.
+        // Of every product the error is computed, negated, by a fused multiplication.
         let doubled = self.add(s, s);
         let square = self.mul(s, s);
         let error = self.fnma(s, s, square);
@@ -479,8 +479,8 @@ impl Double<'_, '_> {
         let cosine = op == Unary::Cos;
         let (when_odd, when_even) = if cosine { (s, c) } else { (c, s) };
         let y = self.select(odd, when_odd, when_even);
-        let turned = if cosine { self.int(Binary::Add, quadrant, first) } else { quadrant };
-        let flip = self.shift(Shift::Left, turned, 62);
+        let shifted = if cosine { self.int(Binary::Add, quadrant, first) } else { quadrant };
+        let flip = self.shift(Shift::Left, shifted, 62);
         let flip = self.logic(Binary::And, flip, sign_bit);
         let mut y = self.logic(Binary::Xor, y, flip);
         if !cosine {

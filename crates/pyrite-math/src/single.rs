@@ -285,8 +285,8 @@ impl Single<'_, '_> {
             let cosine = op == Unary::Cos;
             let (when_odd, when_even) = if cosine { (s, c) } else { (c, s) };
             let y = self.select(odd, when_odd, when_even);
-            let turned = if cosine { self.int(Binary::Add, quadrant, first) } else { quadrant };
-            let flip = self.shift(Shift::Left, turned, 30);
+            let shifted = if cosine { self.int(Binary::Add, quadrant, first) } else { quadrant };
+            let flip = self.shift(Shift::Left, shifted, 30);
             let flip = self.logic(Binary::And, flip, sign_bit);
             let y = self.logic(Binary::Xor, y, flip);
             if cosine { y } else { self.logic(Binary::Xor, y, sign) }
