@@ -6,7 +6,7 @@
 mod generator;
 mod harness;
 
-use generator::Generated;
+use generator::{Generated, first_difference};
 use harness::{Arguments, access, bytes, load, numbers, phase, run, store};
 use pyrite_codegen::{Fault, ptx, tiles};
 use pyrite_loops::{Binary, Inst, Kernel, Reduce, Reduction, Type, Unary, Write};
@@ -52,20 +52,6 @@ fn check(seed: u64) {
             );
         }
     }
-}
-
-/// Where two buffers differ; NaNs are equal.
-fn first_difference(a: &[u8], b: &[u8], dtype: DType) -> Option<usize> {
-    let size = dtype.size();
-    let float = |x: &[u8]| match dtype {
-        DType::F64 => f64::from_ne_bytes(x.try_into().unwrap()),
-        DType::F32 => f32::from_ne_bytes(x.try_into().unwrap()).into(),
-        DType::F16 => half::f16::from_ne_bytes(x.try_into().unwrap()).into(),
-        DType::BF16 => half::bf16::from_ne_bytes(x.try_into().unwrap()).into(),
-        _ => 0.0,
-    };
-    let differ = |(x, y): (&[u8], &[u8])| x != y && !(float(x).is_nan() && float(y).is_nan());
-    a.chunks_exact(size).zip(b.chunks_exact(size)).position(differ)
 }
 
 #[test]
