@@ -33,6 +33,17 @@ fn out(output: &Output) -> String {
 }
 
 #[test]
+fn the_kernels_of_both_halves_are_printed_as_ptx() {
+    let folder = folder();
+    let output = compile(folder.path(), &["repro.py", "--print", "ptx"]);
+    let printed = out(&output);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(printed.matches(".visible .entry").count(), 2, "{printed}");
+    assert!(printed.contains("fma.rn.f32") && printed.contains("div.rn.f32"), "{printed}");
+    assert!(!printed.contains(".approx"), "{printed}");
+}
+
+#[test]
 fn a_softmax_and_its_gradient_are_one_kernel_each() {
     let folder = folder();
     let printed = out(&compile(folder.path(), &["repro.py", "--print", "kernels"]));
