@@ -11,6 +11,8 @@
     native   the native compiler against Inductor on the five models, kernels on programs of one kernel each, matmuls against
              torch.mm (see native_bench.py). Only when asked for: Inductor takes minutes
     convolutions  single convolutions against torch eager (see native_bench.py). Only when asked for
+    models   models at users' sizes from Python: eager, Inductor, torch.compile(backend="pyrite"), pyrite.compile; inference and training
+             (see model_bench.py, whose arguments follow `--`). Only when asked for: Inductor takes an hour
     trace    compiling with a trace, against without: at most 2; a compiled call likewise: at most 1.05 (see trace_bench.py)
 
 Times are the smallest of several, which is the one that other work on the machine disturbs least. The exit code is 1 when a bar is missed.
@@ -26,6 +28,7 @@ import sys
 import tempfile
 
 import dump_models
+import model_bench
 import models
 import native_bench
 import race
@@ -180,7 +183,12 @@ def main():
     parser.add_argument("--only", default=",".join(MEASURES), help="what to measure")
     parser.add_argument("--repeat", type=int, default=7)
     parser.add_argument("--threads", type=int, default=2, help="for both sides; the promises are for 1 and for 2")
+    parser.add_argument("rest", nargs="*", help="arguments of model_bench.py, after `--`")
     chosen = parser.parse_args()
+    if chosen.rest and chosen.only != "models":
+        parser.error("arguments after `--` belong to `--only models`")
+    if chosen.only == "models":
+        return model_bench.main(chosen.rest)
     if "PYRITE_BIN" not in os.environ:
         parser.error("set PYRITE_BIN to the path of the pyrite binary")
     torch.set_num_threads(chosen.threads)
