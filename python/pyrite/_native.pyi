@@ -1,5 +1,6 @@
 """The Rust half of the package."""
 
+import os
 import types
 from collections.abc import Callable
 from typing import Any
@@ -142,6 +143,9 @@ def main(words: list[str]) -> int:
 
 def session_options() -> list[str]:
     """The names of the options of a session."""
+
+def report_page(folder: str | os.PathLike[str]) -> str:
+    """The report of a session's folder, as one HTML page."""
 
 def debug_session(
     file: str, options: str, imports: list[str] = ..., say: Callable[[str], object] | None = None

@@ -54,7 +54,18 @@ class Session:
         return f"<Session: {self.outcome}{': ' + self.signature if self.signature else ''}{where}>"
 
     def _repr_html_(self):
-        """What a notebook shows: the outcome, the smallest program, its proof, and what each step found."""
+        """What a notebook shows: the report of the session in a frame of its own, or what is known without its folder."""
+        try:
+            page = _native.report_page(self.folder) if self.folder else None
+        except OSError:
+            page = None
+        if page is None:
+            return self._summary()
+        frame = 'sandbox="allow-scripts" style="width: 100%; height: 640px; border: 1px solid #8888; border-radius: 7px"'
+        return f'<iframe title="Report of the session" {frame} srcdoc="{html.escape(page)}"></iframe>'
+
+    def _summary(self):
+        """The outcome, the smallest program, its proof, and what each step found."""
         escaped = html.escape
         parts = [f"<h3>{escaped(self.signature or 'no failure was found')}</h3>", f"<p><b>{escaped(self.outcome)}</b>"]
         parts.append(f" with <code>{escaped(self.backend)}</code></p>" if self.backend else "</p>")

@@ -45,7 +45,7 @@ mod _native {
     #[pymodule_export]
     use crate::program::{Program, backends, compile_graph, operators};
     #[pymodule_export]
-    use crate::session::{compare_values, debug_session, session_options};
+    use crate::session::{compare_values, debug_session, report_page, session_options};
     #[pymodule_export]
     use crate::torch_interpreter::{TorchProgram, run_by_torch};
     #[pymodule_export]

@@ -86,6 +86,13 @@ pub fn session_options() -> PyResult<Vec<String>> {
     Ok(all.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect())
 }
 
+/// The report of a session's folder, as one HTML page.
+#[pyfunction]
+pub fn report_page(py: Python<'_>, folder: PathBuf) -> PyResult<String> {
+    let page = py.detach(|| pyrite_report::open(&folder).map(|run| pyrite_report::html(&run, None)));
+    page.map_err(|error| PyOSError::new_err(error.to_string()))
+}
+
 /// Debugs a file as options say, which are JSON; returns what was found, as JSON. `say` hears of every step.
 #[pyfunction]
 #[pyo3(signature = (file, options, imports = Vec::new(), say = None))]

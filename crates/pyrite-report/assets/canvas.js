@@ -5,6 +5,7 @@
 
 const ZOOM_RANGE = [0.02, 3];
 const STRIP = 18;
+const STUB = 9;
 
 class GraphCanvas {
   constructor(onChoose, onToggle) {
@@ -42,6 +43,7 @@ class GraphCanvas {
     this.colours = Object.fromEntries(names.map((name) => [name, read(name)]));
     this.fonts = {
       label: `12px ${getComputedStyle(document.documentElement).getPropertyValue('--mono')}`,
+      stub: `9px ${getComputedStyle(document.documentElement).getPropertyValue('--mono')}`,
     };
     this.ramp = Array.from({ length: 33 }, (_, step) => mixColours(this.colours.sunken, this.colours.accent, step / 32));
     probe.remove();
@@ -105,12 +107,37 @@ class GraphCanvas {
     context.beginPath();
     for (const edge of layout.edges) if (edge.routed) trace(edge);
     context.stroke();
+    this.paintStubs(sight);
     if (this.chosen === null) return;
     context.strokeStyle = colours.ink;
     context.lineWidth = 1.6 / Math.min(1, view.zoom);
     context.beginPath();
     for (const edge of layout.edges) if (edge.from === this.chosen || edge.to === this.chosen) trace(edge);
     context.stroke();
+  }
+
+  /** Both ends of edges that are too long to be drawn, with the name of what is at the other end. */
+  paintStubs(sight) {
+    const { context, layout, colours, view } = this;
+    if (view.zoom < 0.25) return;
+    const name = (numbers) => (numbers.length === 1 ? layout.boxes[numbers[0]].label : `${numbers.length} far`);
+    context.setLineDash([2, 2]);
+    context.font = this.fonts.stub;
+    context.textBaseline = 'middle';
+    context.fillStyle = colours['ink-soft'];
+    context.beginPath();
+    for (const box of layout.boxes) {
+      if (box.y < sight.top || box.y > sight.bottom || box.x < sight.left || box.x > sight.right) continue;
+      for (const [numbers, side, arrow] of [[box.farOuts, 1, '↓'], [box.farIns, -1, '↑']]) {
+        if (!numbers.length) continue;
+        const [x, y] = [box.x + box.width / 2 - 12, box.y + (side * BOX_HEIGHT) / 2];
+        context.moveTo(x, y);
+        context.lineTo(x, y + side * STUB);
+        if (view.zoom > 0.6) context.fillText(`${arrow} ${name(numbers)}`, x + 4, y + (side * STUB) / 2 + side);
+      }
+    }
+    context.stroke();
+    context.setLineDash([]);
   }
 
   paintBoxes(sight) {

@@ -1,4 +1,4 @@
-// Two runs side by side: outcome, times, graphs, operators, breaks, the values that part.
+// Two runs side by side: outcome, times, graphs, operators, breaks, the values that differ.
 
 function comparePanel(run, other) {
   return el('div', {},
@@ -21,7 +21,7 @@ function outcomeTable(run, other) {
   const end = (r) => (r.minify.length ? r.minify[r.minify.length - 1] : null);
   const rows = [['folder', (r) => r.folder], ['command', (r) => r.subtitle], ['failure', (r) => r.signature || 'none'],
     ['smallest program', (r) => (end(r) ? `${end(r).nodes} nodes` : '–')],
-    ['questions', (r) => (end(r) ? formatCount(end(r).query) : '–')],
+    ['queries', (r) => (end(r) ? formatCount(end(r).query) : '–')],
     ['breaks', (r) => formatCount(r.breaks.length)], ['recompiles', (r) => formatCount(r.recompiles.length)],
     ['guards', (r) => formatCount(r.guards.length)], ['kernels', (r) => formatCount(r.kernels.length)]];
   return el('section', {}, el('h2', {}, 'Outcome'), el('table', {},
@@ -65,14 +65,15 @@ function divergenceTable(run, other) {
   const collect = (r) => {
     const errors = new Map();
     for (const graph of r.graphs) {
-      for (const node of graph.nodes) if (node.divergence && node.divergence.class) errors.set(`${graphKey(graph)}: ${node.name}`, node.divergence.error);
+      for (const node of graph.nodes) if (node.divergence) errors.set(`${graphKey(graph)}: ${node.name}`, node.divergence);
     }
     return errors;
   };
   const [mine, others] = [collect(run), collect(other)];
-  const show = (errors, key) => (errors.has(key) ? formatError(errors.get(key)) : 'agrees');
-  return tableOf('Values that part from the reference', ['value', 'this run', 'the other'],
-    [...new Set([...mine.keys(), ...others.keys()])].slice(0, 200).map((key) => [key, show(mine, key), show(others, key)]));
+  const show = (divergence) => (!divergence ? 'not measured' : divergence.class ? formatError(divergence.error) : 'agrees');
+  const keys = [...new Set([...mine.keys(), ...others.keys()])].filter((key) => [mine, others].some((side) => side.get(key)?.class));
+  return tableOf('Values that differ from the reference', ['value', 'this run', 'the other'],
+    keys.slice(0, 200).map((key) => [key, show(mine.get(key)), show(others.get(key))]));
 }
 
 function formatError(error) {

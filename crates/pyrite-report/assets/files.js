@@ -8,7 +8,7 @@ function filesPanel(run, wanted) {
     const file = run.files[index];
     buttons.forEach((button, number) => button.setAttribute('aria-current', String(number === index)));
     view.replaceChildren(el('header', {}, el('h2', {}, file.path), copyButton(file.text)),
-      el('pre', { tabindex: '0', 'aria-label': file.path }, file.text));
+      codeView(file.text, file.path, linesThatCall(file.text, suspects(run))));
   };
   const groups = new Map();
   run.files.forEach((file, index) => {

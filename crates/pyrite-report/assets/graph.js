@@ -19,8 +19,8 @@ class GraphPanel {
     this.found = el('p', { class: 'soft', id: 'found' });
     this.found.style.margin = '0';
     this.detail = el('aside', { class: 'detail', 'aria-label': 'The chosen node' });
-    this.parting = el('button', { type: 'button', title: 'Next value that parts (d)', onclick: () => this.nextParting(1) }, 'Next that parts');
-    this.legend = el('div', { class: 'legend', 'aria-hidden': 'true' }, 'agrees', el('i', {}), 'parts');
+    this.nextButton = el('button', { type: 'button', title: 'Next mismatch (d)', onclick: () => this.nextMismatch(1) }, 'Next mismatch');
+    this.legend = el('div', { class: 'legend', 'aria-hidden': 'true' }, 'agrees', el('i', {}), 'differs');
     const button = (label, text, act) => el('button', { type: 'button', 'aria-label': label, title: label, onclick: act }, text);
     this.element = el('div', { class: 'graph' },
       el('div', { class: 'side' }, this.select, this.search, this.found, this.rows.element),
@@ -28,17 +28,17 @@ class GraphPanel {
         el('div', { class: 'buttons' },
           button('Zoom in', '+', () => this.canvas.zoomBy(1.25)), button('Zoom out', '−', () => this.canvas.zoomBy(0.8)),
           button('Fit (0)', 'Fit', () => this.canvas.fit()), button('Close all modules (c)', 'Close', () => this.closeAll()),
-          button('Open all modules (o)', 'Open', () => this.openAll()), this.parting),
+          button('Open all modules (o)', 'Open', () => this.openAll()), this.nextButton),
         this.legend),
       this.detail);
     this.element.addEventListener('keydown', (event) => this.key(event));
     this.open(this.firstToShow());
   }
 
-  /** The first graph with values that part, else the largest. */
+  /** The first graph with a failure, else the largest. */
   firstToShow() {
-    const parts = this.run.graphs.findIndex((graph) => graph.nodes.some((node) => node.divergence && node.divergence.class));
-    if (parts !== -1) return parts;
+    const failure = firstFailure(this.run);
+    if (failure) return failure.graph;
     return this.run.graphs.reduce((best, graph, index, all) => (graph.nodes.length > all[best].nodes.length ? index : best), 0);
   }
 
@@ -46,17 +46,19 @@ class GraphPanel {
     this.select.value = String(index);
     this.graph = this.run.graphs[index];
     this.nodes = this.graph.nodes;
-    for (const node of this.nodes) node.heat = heatOf(node.divergence);
+    const failing = new Set(failingNodes(this.run, this.graph));
+    this.nodes.forEach((node, index) => { node.heat = node.divergence ? heatOf(node.divergence) : failing.has(index) ? 1 : 0; });
     this.users = null;
     this.lines = null;
     this.chosen = null;
-    this.partings = this.nodes.flatMap((node, number) => (node.divergence && node.divergence.class ? [number] : []));
-    this.parting.hidden = this.partings.length === 0;
-    this.legend.hidden = !this.nodes.some((node) => node.divergence);
+    this.mismatches = [...failing];
+    this.nextButton.hidden = this.mismatches.length === 0;
+    this.legendShown = this.nodes.some((node) => node.divergence);
+    this.legend.hidden = !this.legendShown;
     this.closed = modulesToClose(this.nodes, MOST_BOXES);
     this.relayout();
     this.filter();
-    if (this.partings.length) this.chooseNode(this.partings[0]);
+    if (this.mismatches.length) this.chooseNode(this.mismatches[0]);
     else this.showDetail();
     requestAnimationFrame(() => {
       this.canvas.resize();
@@ -102,8 +104,8 @@ class GraphPanel {
     this.go(this.matches, direction);
   }
 
-  nextParting(direction) {
-    this.go(this.partings, direction);
+  nextMismatch(direction) {
+    this.go(this.mismatches, direction);
   }
 
   go(indices, direction) {
@@ -185,7 +187,7 @@ class GraphPanel {
   key(event) {
     if (event.target === this.search || event.target === this.select || event.ctrlKey || event.metaKey || event.altKey) return;
     const act = {
-      n: () => this.step(1), p: () => this.step(-1), d: () => this.nextParting(1), D: () => this.nextParting(-1),
+      n: () => this.step(1), p: () => this.step(-1), d: () => this.nextMismatch(1), D: () => this.nextMismatch(-1),
       c: () => this.closeAll(), o: () => this.openAll(),
     }[event.key];
     if (!act) return;
@@ -244,15 +246,17 @@ class GraphPanel {
       el('dl', {},
         row('operator', node.target && el('code', {}, node.target)), row('kind', node.op), row('value', [node.dtype, node.shape].filter(Boolean).join(' ')),
         row('module', node.module),
-        d ? row('parts by', d.class) : [], d ? row('error', typeof d.error === 'number' ? `${d.error.toExponential(2)}, against fp64` : '') : [],
+        d ? row('differs in', d.class) : [], d ? row('error', typeof d.error === 'number' ? `${d.error.toExponential(2)}, against fp64` : '') : [],
         d && typeof d.reference === 'number' ? row('reference', `${d.reference.toExponential(2)}, against fp64`) : []),
       d && d.value ? el('pre', {}, d.value) : '',
-      this.lineOf(node) ? el('pre', {}, this.lineOf(node)) : '',
+      !d && this.mismatches.includes(this.chosen) ? el('p', { class: 'fault' }, `Calls the operator that is blamed: ${this.run.signature}`) : '',
+      !d && this.legendShown ? el('p', { class: 'soft' }, 'Not measured: this value was not compared.') : '',
+      this.lineOf(node) ? codeView(this.lineOf(node), 'The line of this node') : '',
       node.stack ? [el('h3', {}, 'Source'), el('pre', {}, node.stack)] : '',
       ...links('Uses', [...new Set(node.inputs)]), ...links('Used by', this.usersOf(this.chosen)),
       kernel ? [el('h3', {}, `Kernel ${kernel.name}`), el('pre', {}, kernel.loops)] : '',
       this.filesOf());
-    say(`${node.name}, ${node.target || node.op}${node.shape ? `, ${node.shape}` : ''}${d && d.class ? `, parts by ${d.class}` : ''}`);
+    say(`${node.name}, ${node.target || node.op}${node.shape ? `, ${node.shape}` : ''}${d && d.class ? `, differs in ${d.class}` : ''}`);
   }
 
   /** Files of the graph, as buttons. */

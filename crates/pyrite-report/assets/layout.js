@@ -3,13 +3,15 @@
 // Takes nodes in the order they run, each with the indices of its inputs, and a set of module paths that are closed. A closed
 // module is one box. Boxes stand in layers, each below everything it uses, as far as closing modules leaves no cycle; an
 // edge that would lead upwards is kept and drawn, but places nothing. What uses no more than what uses it, such as an input
-// of the graph, stands right above its first user. Edges across few layers get a place of their own in between, so that they pass beside boxes; longer ones are drawn
-// only for the box they belong to. The time is linear in nodes and edges but for sorting layers.
+// of the graph, stands right above its first user. Edges get a place of their own in every layer in between, so that they pass beside
+// boxes: those across few layers always, longer ones as long as there are not too many such places. An edge without places is a
+// labelled stub at both of its ends. The time is linear in nodes, edges and places but for sorting layers.
 
 const LAYER_HEIGHT = 46;
 const BOX_HEIGHT = 26;
 const GAP = 14;
 const LONGEST_ROUTED = 6;
+const MOST_PLACES = 3000;
 const SWEEPS = 3;
 const NEIGHBOURHOOD = 15;
 
@@ -53,7 +55,7 @@ function boxesOf(nodes, closed) {
     const module = modules[index];
     let box = module === null ? undefined : boxOfModule.get(module);
     if (box === undefined) {
-      box = { number: 0, module, nodes: [], first: Infinity, heat: 0, ins: [], outs: [], x: 0, y: 0, layer: 0, width: 0 };
+      box = { number: 0, module, nodes: [], first: Infinity, heat: 0, ins: [], outs: [], farIns: [], farOuts: [], x: 0, y: 0, layer: 0, width: 0 };
       if (module !== null) boxOfModule.set(module, box);
       boxes.push(box);
     }
@@ -84,7 +86,7 @@ function boxesOf(nodes, closed) {
   for (const box of boxes) {
     const node = nodes[box.nodes[0]];
     box.label = box.module === null ? shortName(node.name) : box.module;
-    box.note = box.module === null ? '' : `${box.nodes.length}`;
+    box.note = box.module !== null ? `${box.nodes.length}` : (node.shape || '').slice(0, 22);
     box.kind = box.module === null ? node.op : 'module';
     const length = Math.min(box.label.length, 34) + (box.note ? box.note.length + 2 : 0);
     box.width = length * 6.7 + 22;
@@ -116,10 +118,18 @@ function fillLayers(boxes, edges) {
   const layers = Array.from({ length: count }, () => []);
   const slots = boxes.map((box) => ({ box, width: box.width, up: [], down: [], x: 0, order: 0 }));
   for (const slot of slots) layers[slot.box.layer].push(slot);
-  for (const edge of edges) {
+  const span = (edge) => boxes[edge.to].layer - boxes[edge.from].layer;
+  let places = MOST_PLACES;
+  // Of the long edges the shorter ones first: more of them fit.
+  for (const edge of [...edges].sort((a, b) => span(a) - span(b))) {
     const [from, to] = [boxes[edge.from].layer, boxes[edge.to].layer];
-    edge.routed = to > from && to - from <= LONGEST_ROUTED;
-    if (!edge.routed) continue;
+    edge.routed = to > from && (to - from <= LONGEST_ROUTED || to - from <= places);
+    if (!edge.routed) {
+      boxes[edge.from].farOuts.push(edge.to);
+      boxes[edge.to].farIns.push(edge.from);
+      continue;
+    }
+    if (to - from > LONGEST_ROUTED) places -= to - from;
     let above = slots[edge.from];
     for (let layer = from + 1; layer < to; layer += 1) {
       const passing = { box: null, width: 6, up: [above], down: [], x: 0, order: 0 };

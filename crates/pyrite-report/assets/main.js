@@ -5,14 +5,14 @@ const [run, other] = data.runs;
 
 const KEYS = [
   ['1 … 9', 'go to a part of the report'], ['/', 'search the graph'], ['n, p', 'next and previous match'],
-  ['d, D', 'next and previous value that parts'], ['arrows', 'in the graph: up to an input, down to a user, left and right in the layer'],
+  ['d, D', 'next and previous mismatch'], ['arrows', 'in the graph: up to an input, down to a user, left and right in the layer'],
   ['Enter', 'open a module; on a node, close its module'], ['c, o', 'close or open all modules'], ['+, −, 0', 'zoom, fit'],
   ['PgUp, PgDn', 'move the graph'], ['t', 'light or dark'], ['?', 'this help'], ['Esc', 'leave the search, clear the choice'],
 ];
 
 /** The parts that this run has something for. */
 const parts = [
-  ['overview', 'Overview', null, () => overviewPanel(run)],
+  ['overview', 'Overview', null, () => overviewPanel(run, openNode)],
   ['stages', 'Stages', run.stages.length, () => stagesPanel(run)],
   ['graphs', 'Graphs', run.graphs.length, () => graphs().element],
   ['capture', 'Capture', run.breaks.length + run.recompiles.length + run.guards.length, () => capturePanel(run)],
@@ -30,6 +30,13 @@ function graphs() {
   return graphPanel;
 }
 
+/** Shows a node in its graph. */
+function openNode({ graph, node }) {
+  show('graphs');
+  graphs().open(graph);
+  graphs().chooseNode(node);
+}
+
 function show(id, { focus = false } = {}) {
   const part = parts.find(([name]) => name === id) || parts[0];
   if (!made.has(part[0])) made.set(part[0], part[3]());
@@ -43,7 +50,8 @@ function show(id, { focus = false } = {}) {
     tab.tabIndex = selected ? 0 : -1;
     if (selected && focus) tab.focus();
   }
-  history.replaceState(null, '', `#${part[0]}`);
+  // A page inside of another, such as a notebook, has no address of its own.
+  if (window.parent === window) history.replaceState(null, '', `#${part[0]}`);
 }
 
 function makeTabs() {

@@ -1,4 +1,4 @@
-// The search for the smallest program: a curve of nodes over time or questions, and what every improvement took away.
+// The search for the smallest program: a curve of nodes over time or queries, and what every improvement took away.
 
 function minifyPanel(run) {
   const steps = run.minify;
@@ -44,8 +44,8 @@ function minifyPanel(run) {
   choose(state.current);
   return el('div', {},
     el('div', { class: 'bar-row' },
-      el('h2', {}, `${formatCount(steps[0].nodes)} nodes became ${formatCount(last.nodes)} in ${formatCount(last.query)} questions, ${formatSeconds(last.seconds)}`),
-      el('div', { class: 'switch', role: 'group', 'aria-label': 'Horizontal axis' }, axis('seconds', 'over time'), axis('query', 'over questions'))),
+      el('h2', {}, `${formatCount(steps[0].nodes)} nodes became ${formatCount(last.nodes)} in ${formatCount(last.query)} queries, ${formatSeconds(last.seconds)}`),
+      el('div', { class: 'switch', role: 'group', 'aria-label': 'Horizontal axis' }, axis('seconds', 'over time'), axis('query', 'over queries'))),
     drawing, el('div', { class: 'under' }, list, view));
 }
 

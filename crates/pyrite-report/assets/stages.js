@@ -1,4 +1,4 @@
-// Stages and their steps as bars on one axis of time; beside the bars of another run where there is one.
+// Stages and their steps: a flame graph that zooms, and bars on one axis of time, beside those of another run where there is one.
 
 /** Steps of a run under names that two runs share: the n-th of a name is the n-th of that name. */
 function stepsByName(run) {
@@ -48,5 +48,51 @@ function stagesPanel(run, other) {
   const total = formatSeconds(end - first);
   const summary = slowest ? `${total} in all; the longest step is ${slowest.name}, ${formatSeconds(slowest.seconds)}.` : `${total} in all.`;
   return el('div', {}, el('h2', {}, other ? 'Time by step: this run, and below it the other' : 'Time by step'),
-    el('p', { class: 'soft' }, summary), bars);
+    el('p', { class: 'soft' }, summary), other ? '' : flameGraph(run), bars);
+}
+
+/** Steps above the steps they are in; a click on one gives it the whole width. */
+function flameGraph(run) {
+  const whole = { start: Math.min(...run.stages.map((step) => step.start)), end: Math.max(...run.stages.map((step) => step.start + step.seconds)) };
+  const layer = layersOf(run.stages);
+  const depth = Math.max(...layer) + 1;
+  const field = el('div', { class: 'flame', role: 'group', 'aria-label': 'Flame graph of the steps' });
+  field.style.height = `${depth * 22}px`;
+  const out = el('button', { type: 'button', onclick: () => show(whole) }, 'Whole run');
+  const blocks = run.stages.map((step, index) => {
+    const name = [step.name, step.graph].filter(Boolean).join(' · ');
+    const block = el('button', {
+      type: 'button', class: 'block', title: `${name}: ${formatSeconds(step.seconds)}`, 'aria-label': `${name}: ${formatSeconds(step.seconds)}`,
+      onclick: () => show({ start: step.start, end: step.start + step.seconds }),
+    }, `${name} ${formatSeconds(step.seconds)}`);
+    block.style.top = `${layer[index] * 22}px`;
+    return block;
+  });
+  function show(range) {
+    const span = Math.max(range.end - range.start, 1e-9);
+    run.stages.forEach((step, index) => {
+      const [from, to] = [Math.max(step.start, range.start), Math.min(step.start + step.seconds, range.end)];
+      blocks[index].hidden = to < from || (to === from && span < whole.end - whole.start);
+      blocks[index].style.left = `${((from - range.start) / span) * 100}%`;
+      blocks[index].style.width = `${((to - from) / span) * 100}%`;
+    });
+    out.disabled = range === whole;
+    say(range === whole ? 'The whole run' : `From ${formatSeconds(range.start - whole.start)} to ${formatSeconds(range.end - whole.start)}`);
+  }
+  field.append(...blocks);
+  show(whole);
+  return el('div', { class: 'flame-card' }, field, out);
+}
+
+/** The line of each step in the flame graph: below what it is in, and below what runs at the same time. */
+function layersOf(steps) {
+  const ends = [];
+  const tiny = 1e-9;
+  return steps.map((step) => {
+    let line = Math.min(step.depth, ends.length);
+    while (ends[line] !== undefined && ends[line] > step.start + tiny) line += 1;
+    ends[line] = step.start + step.seconds;
+    ends.length = line + 1;
+    return line;
+  });
 }

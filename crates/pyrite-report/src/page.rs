@@ -12,6 +12,8 @@ const SCRIPTS: &[&str] = &[
     include_str!("../assets/dom.js"),
     include_str!("../assets/diff.js"),
     include_str!("../assets/heat.js"),
+    include_str!("../assets/code.js"),
+    include_str!("../assets/blame.js"),
     include_str!("../assets/layout.js"),
     include_str!("../assets/canvas.js"),
     include_str!("../assets/rows.js"),

@@ -25,7 +25,10 @@ def test_a_session_on_a_file_gives_what_the_command_prints(tmp_path):
     assert [step for step, _ in found.steps][0] == "confirm" and any(line.startswith("bisect: ") for line in said)
     assert "proven" in repr(found) and str(found.folder) in repr(found)
     shown = found._repr_html_()
-    assert "aten.relu" in shown and "proven" in shown and "<script" not in shown
+    assert shown.startswith("<iframe") and 'sandbox="allow-scripts"' in shown and "<script" not in shown
+    assert "aten.relu" in shown and "proven" in shown and "How sure" in shown
+    alone = pyrite.debug.Session({**found.data, "folder": None})._repr_html_()
+    assert alone.startswith("<div>") and "aten.relu" in alone and "proven" in alone
     with pytest.raises(ValueError, match="overwrite"):
         pyrite.debug.session(EXAMPLES / "relu_chain.py", backend=BROKEN, out=tmp_path / "found", progress=None)
 

@@ -27,7 +27,7 @@ def chromium():
 
 @pytest.fixture(scope="module")
 def pages(pyrite, tmp_path_factory):
-    """Reports of a small session, of one with 3,000 nodes, and of two that are compared."""
+    """Reports of a small session, of one with 3,000 nodes, of two that are compared, and of an error."""
     folder = tmp_path_factory.mktemp("report")
     model = folder / "model.py"
     model.write_text('def forward(x):\n    y = x.relu()\n    print("here")\n    return y\n')
@@ -37,7 +37,8 @@ def pages(pyrite, tmp_path_factory):
     pyrite("report", small, "--out", folder / "small.html")
     pyrite("report", big)
     pyrite("report", small, "--compare", other, "--out", folder / "two.html")
-    return {"small": folder / "small.html", "big": big / "report.html", "two": folder / "two.html"}
+    pyrite("report", traces.failed_unet(folder / "error"))
+    return {"small": folder / "small.html", "big": big / "report.html", "two": folder / "two.html", "error": folder / "error" / "report.html"}
 
 
 def photograph(page, request):
@@ -91,6 +92,63 @@ def test_the_overview_has_the_findings_and_a_repro_that_can_be_copied(page):
     assert page.text("#repro .copy") == "Copied"
 
 
+def answers(page):
+    return dict(page.eval("[...document.querySelectorAll('#answers dt')].map((dt) => [dt.textContent, dt.nextSibling.textContent])"))
+
+
+def test_the_overview_answers_what_where_how_small_how_sure_and_how_long(page):
+    found = answers(page)
+    assert found["What failed"] == "native: value"
+    assert found["Where"].startswith("gelu_1 aten.gelu.default · f32 [8, 16] · layers.1.mlp")
+    assert found["How small"].startswith("40 → 3 nodes, 4\u202f000 → 300 elements: 7 queries")
+    assert found["How sure"] == "3 of 3 runs of native fail: wrong results; the repro fails so in a fresh process"
+    assert found["How long"] == "600 ms"
+    page.click("#answers .link")
+    assert page.text("#chosen") == "gelu_1"
+
+
+def test_an_error_marks_its_operator_and_opens_there(chromium, pages):
+    page = chromium.open(pages["error"])
+    assert answers(page)["Where"].startswith("cat_0 aten.cat.default")
+    assert page.text("#repro .marked").strip() == "return (torch.ops.aten.cat.default([x, y], 1),)"
+    page.click("#tab-graphs")
+    assert page.text("#chosen") == "cat_0"
+    assert "aten.cat.default" in page.text(".fault")
+    assert page.eval("graphPanel.nodes.filter((node) => node.heat === 1).map((node) => node.name)") == [f"cat_{k}" for k in range(5)]
+    assert page.problems() == []
+    page.close()
+
+
+def test_long_edges_of_small_graphs_are_drawn_and_those_of_large_ones_are_stubs(chromium, pages, big):
+    page = chromium.open(pages["error"])
+    page.click("#tab-graphs")
+    assert page.eval("graphPanel.layout.edges.every((edge) => edge.routed)")
+    longest = page.eval("Math.max(...graphPanel.layout.edges.map((edge) => edge.via.length))")
+    assert longest > 20
+    page.close()
+    big.eval("graphPanel.openAll()")
+    ends = big.eval("graphPanel.layout.boxes.reduce((sum, box) => sum + box.farIns.length + box.farOuts.length, 0)")
+    assert ends == 2 * big.eval("graphPanel.layout.edges.filter((edge) => !edge.routed).length")
+
+
+def test_a_step_of_the_flame_graph_zooms_to_its_own_time(page):
+    page.click("#tab-stages")
+    widths = "[...document.querySelectorAll('.flame .block')].map((block) => block.hidden ? 0 : block.getBoundingClientRect().width)"
+    before = page.eval(widths)
+    assert len(before) == 4 and before[1] == pytest.approx(3 * before[0], rel=0.05)
+    page.eval("document.querySelectorAll('.flame .block')[1].click()")
+    zoomed = page.eval(widths)
+    assert zoomed[2] == pytest.approx(before[2] * 2, rel=0.05)
+    page.eval("[...document.querySelectorAll('.flame-card button')].pop().click()")
+    assert page.eval(widths) == before
+
+
+def test_code_has_numbered_lines_that_are_not_part_of_its_text(page):
+    assert page.eval("document.querySelectorAll('#repro .line').length") == len(traces.REPRO.splitlines())
+    assert page.eval("getComputedStyle(document.querySelectorAll('#repro .line')[2], '::before').content") == "counter(line)"
+    assert page.eval("[...document.querySelectorAll('#repro .keyword')].map((e) => e.textContent)") == ["import", "class", "def", "return"]
+
+
 def test_stages_are_bars_whose_lengths_are_their_times(page):
     page.click("#tab-stages")
     widths = page.eval("[...document.querySelectorAll('.bar')].map((bar) => bar.getBoundingClientRect().width)")
@@ -99,12 +157,12 @@ def test_stages_are_bars_whose_lengths_are_their_times(page):
     assert "longest step is joint" in page.text("main .soft")
 
 
-def test_the_graph_opens_at_the_first_value_that_parts(page):
+def test_the_graph_opens_at_the_first_mismatch(page):
     page.click("#tab-graphs")
     assert page.text("#chosen") == "gelu_1"
     assert "element 3 is 0.5 and should be 0.4" in page.text(".detail")
     heats = page.eval("graphPanel.nodes.filter((node) => node.heat > 0.5).length")
-    parted = page.eval("graphPanel.partings.length")
+    parted = page.eval("graphPanel.mismatches.length")
     assert heats == parted > 10
 
 
@@ -210,7 +268,7 @@ def test_breaks_stand_below_the_users_line(page):
 
 def test_the_search_is_a_curve_and_every_improvement_has_its_difference(page):
     page.click("#tab-minify")
-    assert "40 nodes became 3 in 7 questions" in page.text("h2")
+    assert "40 nodes became 3 in 7 queries" in page.text("h2")
     assert page.eval("document.querySelectorAll('.point').length") == 4
     assert page.eval("document.querySelectorAll('.diff .del').length") == 6
     page.click(".list li:nth-child(2) button")
@@ -230,7 +288,7 @@ def test_two_runs_are_compared(chromium, pages):
     page = chromium.open(pages["two"])
     page.click("#tab-compare")
     text = page.text("main")
-    for expected in ("the other", "+1", "aten.gelu.default", "agrees"):
+    for expected in ("the other", "+1", "aten.gelu.default", "agrees", "not measured"):
         assert expected in text
     assert page.eval("document.querySelectorAll('.pair .bar').length") == 8
     assert page.problems() == []
@@ -250,7 +308,7 @@ def test_a_graph_of_3000_nodes_begins_as_an_overview(big):
         pytest.param("graphPanel.closeAll()", id="close every module"),
         pytest.param("graphPanel.search.value = 'gelu'; graphPanel.filter()", id="search"),
         pytest.param("graphPanel.chooseNode(1500 + n)", id="choose a node"),
-        pytest.param("graphPanel.nextParting(1)", id="go to the next that parts"),
+        pytest.param("graphPanel.nextMismatch(1)", id="go to the next mismatch"),
         pytest.param("graphPanel.canvas.zoomBy(0.8)", id="zoom"),
         pytest.param("graphPanel.canvas.view.zoom = 0.02", id="see the whole graph"),
     ],

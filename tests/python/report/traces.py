@@ -135,3 +135,29 @@ def session(folder, layers=3, first="gelu_1", source=None):
             "file": str(source), "line": 3, "source": source.read_text().splitlines()[2], "stack": [],
         })
     return write(folder, records)
+
+
+def failed_unet(folder, levels=5):
+    """A session that ended in an error: a U-Net, whose skips lead over all that is between them."""
+    graph = GraphWriter()
+    value, kept = graph.add("x", op="placeholder"), []
+    for level in range(levels):
+        kept.append(graph.add(f"conv_{level}", "aten.convolution.default", inputs=(value,)))
+        value = graph.add(f"pool_{level}", "aten.avg_pool2d.default", inputs=(kept[-1],))
+    for level in range(levels):
+        value = graph.add(f"up_{level}", "aten.upsample_nearest2d.vec", inputs=(value,))
+        value = graph.add(f"cat_{level}", "aten.cat.default", inputs=(value, kept.pop()))
+        value = graph.add(f"mix_{level}", "aten.convolution.default", inputs=(value,))
+    graph.add("output", op="output", inputs=(value,))
+    text = REPRO.replace("self, x", "self, x, y").replace("x.relu()", "torch.ops.aten.cat.default([x, y], 1)")
+    signature = "forward: error RuntimeError at codecache.py by aten.cat.default"
+    return write(
+        folder,
+        [
+            run("pyrite", "debug", "unet.py", "--backend", "torch:inductor"),
+            graph.record(),
+            {"event": "finding", "step": "confirm", "text": "3 of 3 runs of torch:inductor fail: RuntimeError"},
+            *search([26, 3]),
+            {"event": "repro", "path": str(folder / "repro.py"), "text": text, "signature": signature, "proven": True},
+        ],
+    )
