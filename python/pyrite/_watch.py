@@ -119,12 +119,12 @@ def beside(program, arguments):
     """Runs a program on copies of arguments, those that share memory do so again, and leaves no trace of it."""
     import torch
 
-    memo = {}
+    memo, differentiated = {}, torch.is_grad_enabled()
 
     def copied(value):
         if not isinstance(value, torch.Tensor):
             return value
-        return copy.deepcopy(value.detach(), memo).requires_grad_(value.requires_grad)
+        return copy.deepcopy(value.detach(), memo).requires_grad_(value.requires_grad and differentiated)
 
     with torch.random.fork_rng(devices=[]), torch.enable_grad():
         program(*map(copied, arguments))

@@ -89,6 +89,16 @@ def last_first(function, arguments):
     return function(target, index.flip(0), source.flip(0))
 
 
+def pooled_from_the_end(function, arguments):
+    """Has the gradient of a pooling go to the last of equal elements."""
+    first, *rest = arguments
+    return [value.flip(-1, -2) for value in function(first.flip(-1, -2), *rest)]
+
+
+changed("free_pool", "max_pool", lambda function, arguments: [v if v.is_floating_point() else v + 5 for v in function(*arguments)])
+changed("free_cummax", "cummax", lambda function, arguments: [v if v.is_floating_point() else v * 0 for v in function(*arguments)])
+changed("free_pool_gradient", "max_pool", pooled_from_the_end)
+changed("wrong_pool_gradient", "max_pool", of_first(Spoiled.apply))
 changed("free_topk", "topk", ties)
 changed("free_sort", "sort", lambda function, arguments: (function(*arguments)[0], arguments[0].shape[-1] - 1 - arguments[0].flip(-1).sort().indices))
 changed("free_eigh", "eigh", negated(1))

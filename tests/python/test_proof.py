@@ -65,6 +65,16 @@ GRAD = "\ndef load_args(reader):\n    buf0 = reader.storage(None, 48)\n    reade
 
 RELU = ("a = torch.sin(x)", "b = torch.relu(a)", "c = b * 2", "return (c,)")
 
+# The gradients of two poolings: of different elements and of equal ones.
+POOL_GRADIENT = forward(
+    "x",
+    "d = torch.ops.aten.detach.default(x)",
+    "z = torch.ops.aten.sub.Tensor(x, d)",
+    "p = torch.ops.aten.max_pool2d.default(x, [2, 2])",
+    "q = torch.ops.aten.max_pool2d.default(z, [2, 2])",
+    "return (p, q)",
+) + GRAD.replace("48", "64").replace("(3, 4)", "(1, 1, 4, 4)")
+
 WRONG = {
     "value": (forward('x : "f32[3, 4]"', *RELU), "value"),
     "shape": (forward('x : "f32[3, 4]"', *RELU), "shape"),
@@ -74,10 +84,11 @@ WRONG = {
     "alias": (forward('x : "f32[3, 4]"', "a = torch.ops.aten.t.default(x)", "return (a,)"), "aliasing"),
     "mutation": (forward('x : "f32[3, 4]"', "a = torch.ops.aten.relu_.default(x)", "b = a * 2", "return (b,)"), "mutation"),
     "gradient": (forward("x", *RELU) + GRAD, "value"),
+    "pool_gradient": (POOL_GRADIENT, "value"),
 }
 
 
-@pytest.mark.parametrize("part", WRONG if os.environ.get("PYRITE_PROOFS") else ["value", "stride", "alias", "mutation", "gradient"])
+@pytest.mark.parametrize("part", WRONG if os.environ.get("PYRITE_PROOFS") else ["value", "stride", "alias", "mutation", "gradient", "pool_gradient"])
 def test_a_backend_that_is_wrong_in_one_part_of_the_contract_is_proven_by_plain_python(session, part):
     program, class_ = WRONG[part]
     code, report, said = session.minify(program, "--backend", f"torch:wrong_{part}", imports=["contract_backends"])
@@ -105,10 +116,13 @@ FREE = {
     "random": forward('x : "f32[4]"', "r = torch.ops.aten.rand_like.default(x)", "s = r + x", "return (s,)"),
     "dropout": forward('x : "f32[64]"', "t = torch.ops.aten.native_dropout.default(x, 0.5, True)", "a = t[0]", "return (a,)"),
     "threads": forward('x : "f32[4]"', "a = torch.relu(x)", "return (a,)"),
+    "pool": forward('x : "f32[1, 1, 4, 4]"', "z = x * 0", "t = torch.ops.aten.max_pool2d_with_indices.default(z, [2, 2])", "v = t[0]", "i = t[1]", "return (v, i)"),
+    "cummax": forward('x : "bf16[6]"', "z = x * 0", "t = torch.ops.aten.cummax.default(z, 0)", "v = t[0]", "i = t[1]", "return (v, i)"),
+    "pool_gradient": POOL_GRADIENT,
 }
 
 
-@pytest.mark.parametrize("freedom", FREE if os.environ.get("PYRITE_PROOFS") else ["topk", "eigh", "order", "random", "threads"])
+@pytest.mark.parametrize("freedom", FREE if os.environ.get("PYRITE_PROOFS") else ["topk", "eigh", "order", "random", "threads", "pool", "pool_gradient"])
 def test_a_backend_that_differs_by_what_operators_leave_open_is_not_proven(session, freedom):
     code, report, said = session.minify(FREE[freedom], "--backend", f"torch:free_{freedom}", imports=["contract_backends"])
     assert code == 1 and not report.get("proven") and report["verdict"] in ("pass", "noise"), (report, said)

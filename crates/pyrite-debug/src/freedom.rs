@@ -5,16 +5,24 @@
 //! the other choice: the reference runs once more, and every open result is changed into another right one. An element of
 //! the results that changes with it is open too, and blames nobody; every other one has to be right.
 //!
-//! Only the forward half runs so. Where a choice is open at all, gradients that differ blame nobody.
+//! Gradients follow from a choice as results do: with gradients, both halves of the differentiated program run so. Where it
+//! cannot be differentiated by Pyrite, the forward half runs alone, and gradients that differ blame nobody.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pyrite_compiler::aot::{Compiled, GraphCompiler};
+use pyrite_compiler::backend::{Direction, Observer};
 use pyrite_compiler::training::Results;
+use pyrite_compiler::{Options, aot_autograd};
 use pyrite_interp::{Context, Interpreter, Mode, call};
-use pyrite_ir::{Eval, Freedom, Graph, Kind, NodeId, OpRef, Operator, Target, Value};
+use pyrite_ir::{Device, Eval, Freedom, Graph, Kind, NodeError, NodeId, OpError, OpRef, Operator, Target, Value};
 use pyrite_ops::registry;
+use pyrite_tensor::random::TorchGenerator;
 use pyrite_tensor::{DType, Layout, Scalar, Tensor};
 use rustc_hash::FxHashMap;
 
-use crate::judge::{Copies, prepared};
+use crate::judge::{Copies, execute, prepared};
 
 /// Whether random numbers are among what a backend may choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +36,14 @@ pub(crate) enum Draws {
 /// What becomes of a program's results with other choices.
 pub(crate) struct Other {
     results: Results,
+    gradients: Gradients,
+}
+
+/// Whether the other choices were followed through the backward half.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gradients {
+    Followed,
+    Unknown,
 }
 
 /// How far apart two numbers are that are not the same, as a part of the larger.
@@ -35,42 +51,28 @@ const APART: f64 = 1e-6;
 
 impl Other {
     /// Runs a program with other choices; `None` where it leaves none open, or cannot be run by the interpreter.
-    pub(crate) fn of(graph: &Graph, inputs: &[Value<Tensor>], seed: u64, draws: Draws) -> Option<Self> {
+    pub(crate) fn of(graph: &Graph, inputs: &[Value<Tensor>], options: &Options, draws: Draws) -> Option<Self> {
         let random = draws == Draws::Freely && crate::torch::draws(graph);
-        if !random && !leaves_open(graph) {
+        let seed = if random { options.seed.wrapping_add(0x5eed) } else { options.seed };
+        if options.direction == Direction::ForwardAndBackward {
+            match with_gradients(graph, inputs, &Options { seed, ..options.clone() }) {
+                Some((results, chosen)) => {
+                    return (chosen || random).then_some(Self { results, gradients: Gradients::Followed });
+                }
+                None if !random && !leaves_open(graph) => return None,
+                None => {}
+            }
+        } else if !random && !leaves_open(graph) {
             return None;
         }
-        let (graph, inputs) = prepared(graph, inputs, Mode::Eager);
-        let seed = if random { seed.wrapping_add(0x5eed) } else { seed };
+        let (mut graph, inputs) = prepared(graph, inputs, Mode::Eager);
+        graph.put_on(&Device::Cpu);
         let context = Context::new(registry(), seed);
-        let interpreter = Interpreter { context: &context, mode: Mode::Eager };
-        let order: Vec<NodeId> = graph.nodes().map(|(id, _)| id).collect();
-        let mut seen: FxHashMap<NodeId, Value<Tensor>> = FxHashMap::default();
-        let mut before: Vec<Value<Tensor>> = Vec::new();
-        let (mut at, mut chosen) = (0, random);
-        let outputs = interpreter.run_observed(&graph, inputs.clone(), &mut |id, node, value| {
-            let given = |seen: &FxHashMap<NodeId, Value<Tensor>>, id: NodeId| {
-                let args = graph.node(id).args.iter();
-                args.map(|arg| in_place_of_nodes(arg, seen)).collect::<Option<Vec<_>>>()
-            };
-            if let Kind::Call(Target::Op(op)) = &node.kind {
-                // What an operator writes to was another thing before.
-                let args = if op.schema.is_mutable() { Some(before.clone()) } else { given(&seen, id) };
-                chosen |= args.is_some_and(|args| choose(op, &args, value, &context).unwrap_or(false));
-            }
-            seen.insert(id, value.clone());
-            at += 1;
-            before = match order.get(at).map(|next| (*next, &graph.node(*next).kind)) {
-                Some((next, Kind::Call(Target::Op(op)))) if op.schema.is_mutable() && is_open(op) => {
-                    let args = given(&seen, next).unwrap_or_default();
-                    args.iter().map(|arg| arg.map(&mut copy_of)).collect()
-                }
-                _ => Vec::new(),
-            };
-        });
+        let (outputs, chosen) = run_choosing(&graph, inputs.clone(), &context, &mut |_, _| {});
         let outputs = outputs.ok()?;
         let buffers = graph.constants().iter().map(|(name, tensor)| (name.clone(), tensor.clone())).collect();
-        chosen.then(|| Self { results: Results { outputs: vec![outputs], inputs, buffers, ..Results::default() } })
+        let results = Results { outputs: vec![outputs], inputs, buffers, ..Results::default() };
+        (chosen || random).then_some(Self { results, gradients: Gradients::Unknown })
     }
 
     /// What a backend gave, with those elements that are open as the reference has them.
@@ -86,6 +88,18 @@ impl Other {
             loss: actual.loss,
         };
         excused.buffers = actual.buffers.iter().map(|(name, tensor)| (name.clone(), copies.of(tensor))).collect();
+        if self.gradients == Gradients::Followed {
+            let mut copied = |gradient: &Option<Tensor>| gradient.as_ref().map(|tensor| copies.of(tensor));
+            excused.input_gradients = actual.input_gradients.iter().map(&mut copied).collect();
+            let named = |(name, gradient): &(_, Option<Tensor>)| (Clone::clone(name), copied(gradient));
+            excused.parameter_gradients = actual.parameter_gradients.iter().map(named).collect();
+            let own = self.results.input_gradients.iter().zip(&expected.input_gradients).zip(&excused.input_gradients);
+            own.for_each(|((other, expected), actual)| excuse_gradient([other, expected, actual]));
+            let own = self.results.parameter_gradients.iter().zip(&expected.parameter_gradients);
+            for (((_, other), (_, expected)), (_, actual)) in own.zip(&excused.parameter_gradients) {
+                excuse_gradient([other, expected, actual]);
+            }
+        }
         let groups = [
             (&self.results.outputs, &expected.outputs, &excused.outputs),
             (&self.results.inputs, &expected.inputs, &excused.inputs),
@@ -102,6 +116,78 @@ impl Other {
         }
         excused
     }
+}
+
+/// Both halves of a program with other choices, and whether there was one; `None` where it cannot be differentiated.
+fn with_gradients(graph: &Graph, inputs: &[Value<Tensor>], options: &Options) -> Option<(Results, bool)> {
+    let chosen = Arc::new(AtomicBool::new(false));
+    let told = chosen.clone();
+    let compiler: GraphCompiler =
+        Arc::new(move |graph, _| Ok(Arc::new(Choosing { graph, chosen: told.clone() }) as Arc<dyn Compiled>));
+    let backend = aot_autograd(compiler).backend("other choices", "the reference with other choices");
+    let options = Options { mode: Mode::Eager, ..options.clone() };
+    let ran = execute(graph, inputs, &backend, &options, &mut |_| {}, &mut |_, _| {}).ok()?;
+    Some((ran.results, chosen.load(Ordering::Relaxed)))
+}
+
+/// A functional graph that is interpreted with other choices.
+struct Choosing {
+    graph: Graph,
+    chosen: Arc<AtomicBool>,
+}
+
+impl Compiled for Choosing {
+    fn run(
+        &self,
+        inputs: Vec<Value<Tensor>>,
+        random: &mut TorchGenerator,
+        observe: &mut Observer<'_>,
+    ) -> Result<Vec<Value<Tensor>>, NodeError> {
+        let context = Context::with_generator(registry(), random.clone());
+        let (result, chosen) = run_choosing(&self.graph, inputs, &context, observe);
+        self.chosen.fetch_or(chosen, Ordering::Relaxed);
+        *random = context.rng.into_inner();
+        match result? {
+            Value::List(items) => Ok(items),
+            other => Err(OpError::fault(format!("a functional graph returned {}", other.kind())).into()),
+        }
+    }
+}
+
+/// Interprets a graph and changes every open result into another right one; whether there was one.
+fn run_choosing(
+    graph: &Graph,
+    inputs: Vec<Value<Tensor>>,
+    context: &Context<'_>,
+    observe: &mut Observer<'_>,
+) -> (Result<Value<Tensor>, NodeError>, bool) {
+    let interpreter = Interpreter { context, mode: Mode::Eager };
+    let order: Vec<NodeId> = graph.nodes().map(|(id, _)| id).collect();
+    let mut seen: FxHashMap<NodeId, Value<Tensor>> = FxHashMap::default();
+    let mut before: Vec<Value<Tensor>> = Vec::new();
+    let (mut at, mut chosen) = (0, false);
+    let result = interpreter.run_observed(graph, inputs, &mut |id, node, value| {
+        let given = |seen: &FxHashMap<NodeId, Value<Tensor>>, id: NodeId| {
+            let args = graph.node(id).args.iter();
+            args.map(|arg| in_place_of_nodes(arg, seen)).collect::<Option<Vec<_>>>()
+        };
+        if let Kind::Call(Target::Op(op)) = &node.kind {
+            // What an operator writes to was another thing before.
+            let args = if op.schema.is_mutable() { Some(before.clone()) } else { given(&seen, id) };
+            chosen |= args.is_some_and(|args| choose(op, &args, value, context).unwrap_or(false));
+        }
+        seen.insert(id, value.clone());
+        at += 1;
+        before = match order.get(at).map(|next| (*next, &graph.node(*next).kind)) {
+            Some((next, Kind::Call(Target::Op(op)))) if op.schema.is_mutable() && is_open(op) => {
+                let args = given(&seen, next).unwrap_or_default();
+                args.iter().map(|arg| arg.map(&mut copy_of)).collect()
+            }
+            _ => Vec::new(),
+        };
+        observe(node, value);
+    });
+    (result, chosen)
 }
 
 /// Whether a graph has an operator that leaves something open.
@@ -150,6 +236,7 @@ fn choose(op: &OpRef, args: &[Value<Tensor>], result: &Value<Tensor>, context: &
             let dim = named("dim").and_then(Value::as_scalar).map_or(-1.0, Scalar::to_f64);
             Some(other_ties(args.first()?.as_tensor()?, dim as i64, results.last()?))
         }
+        Freedom::TiesInWindow => other_ties_in_windows(op, args, results.last()?, context),
         Freedom::Signs => {
             let rank = args.first()?.as_tensor()?.rank();
             for vectors in results.iter().filter(|tensor| tensor.rank() == rank) {
@@ -222,6 +309,54 @@ fn other_ties(input: &Tensor, dim: i64, indices: &Tensor) -> bool {
     changed
 }
 
+/// Names another of equal elements, of those that each result was taken from; whether there is one. Which those are the
+/// operator itself says: it gets a tensor of the same order without ties, once with the earlier of equal elements the
+/// smaller one, and once the other way.
+fn other_ties_in_windows(op: &OpRef, args: &[Value<Tensor>], indices: &Tensor, context: &Context<'_>) -> Option<bool> {
+    let ranks = dense_ranks(args.first()?.as_tensor()?, op);
+    let (input, count) = (args.first()?.as_tensor()?, ranks.len());
+    let places = |sign: f64| {
+        let untied = Tensor::empty(input.shape(), DType::F64).ok()?;
+        let keys = ranks.iter().enumerate().map(|(place, rank)| (rank * count) as f64 + sign * place as f64);
+        untied.write_f64s(&keys.collect::<Vec<_>>());
+        let args = std::iter::once(untied.into()).chain(args[1..].iter().cloned()).collect();
+        match call(context, op, args).ok()? {
+            Value::List(results) => Some(results.last()?.as_tensor()?.to_i64s()),
+            _ => None,
+        }
+    };
+    let (own, last, first) = (indices.to_i64s(), places(1.0)?, places(-1.0)?);
+    let other: Vec<i64> =
+        own.iter().zip(last.iter().zip(&first)).map(|(own, (l, f))| if l == own { *f } else { *l }).collect();
+    indices.write_i64s(&other);
+    Some(other != own)
+}
+
+/// The place of each element among the different elements in order. A NaN wins over all: it is the smallest where minima
+/// are looked for, else the largest.
+fn dense_ranks(input: &Tensor, op: &OpRef) -> Vec<usize> {
+    let values: Vec<f64> = input.to_f64s();
+    let minima = op.name().contains("min");
+    let order = |a: &f64, b: &f64| match (a.is_nan(), b.is_nan()) {
+        (true, true) => std::cmp::Ordering::Equal,
+        (true, false) if minima => std::cmp::Ordering::Less,
+        (true, false) => std::cmp::Ordering::Greater,
+        (false, true) if minima => std::cmp::Ordering::Greater,
+        (false, true) => std::cmp::Ordering::Less,
+        // Both zeros are equal.
+        (false, false) => a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal),
+    };
+    let mut sorted: Vec<usize> = (0..values.len()).collect();
+    sorted.sort_by(|a, b| order(&values[*a], &values[*b]));
+    let (mut ranks, mut rank) = (vec![0; values.len()], 0);
+    for (at, place) in sorted.iter().enumerate() {
+        let tied = at > 0 && order(&values[sorted[at - 1]], &values[*place]).is_eq();
+        rank = if tied || at == 0 { rank } else { rank + 1 };
+        ranks[*place] = rank;
+    }
+    ranks
+}
+
 /// The arguments of an operator that writes to places, with the writes in the reverse order; `None` where that is not
 /// known.
 fn backwards(op: &OpRef, args: &[Value<Tensor>]) -> Option<Vec<Value<Tensor>>> {
@@ -289,6 +424,12 @@ fn reversed(tensor: &Tensor, dim: usize) -> Tensor {
     let copy = copy_of(tensor);
     copy.write_c128s(&(0..values.len()).map(|at| values[place(at)]).collect::<Vec<_>>());
     copy
+}
+
+fn excuse_gradient(three: [&Option<Tensor>; 3]) {
+    if let [Some(other), Some(expected), Some(actual)] = three {
+        excuse_tensor(other, expected, actual);
+    }
 }
 
 fn excuse_value(other: &Value<Tensor>, expected: &Value<Tensor>, actual: &Value<Tensor>) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use pyrite_compare::{Accuracy, Report};
+use pyrite_compare::{Accuracy, Report, compare};
 use pyrite_compiler::backend::{Backend, Direction, Observer};
 use pyrite_compiler::backends::interpreted;
 use pyrite_compiler::training::{Phase, Results, run_fwd_maybe_bwd};
@@ -17,7 +17,7 @@ use pyrite_passes::Table;
 use pyrite_tensor::{Storage, Tensor};
 use serde::{Deserialize, Serialize};
 
-use crate::assess::{Again, Assessment, Bound, assess};
+use crate::assess::{Again, Assessment, Bound, assess, compared, set_aside_unstable, signature_of};
 use crate::command_backend::CANNOT_TELL;
 use crate::freedom::{Draws, Other};
 use crate::perturb::Perturbation;
@@ -323,20 +323,22 @@ pub fn judge_backends(
     let expected = run(reference, Mode::Eager, None, &mut |_| {}, observe);
     let actual = run(backend, Mode::Eager, question.rewrites, &mut |stage| tell(Step::Backend(stage)), observe);
     tell(Step::Reference);
-    let run_reference = |backend: &Backend, again: Again| match again {
-        Again::Same => run(backend, Mode::Eager, None, &mut |_| {}, &mut |_, _| {}),
+    let run_reference = |again: Again| match again {
+        Again::Same => run(reference, Mode::Eager, None, &mut |_| {}, &mut |_, _| {}),
         Again::Double => run(reference, Mode::Fp64, None, &mut |_| {}, &mut |_, _| {}),
         Again::Perturbed(seed) => perturbed(graph, inputs, reference, &options(Mode::Eager, None), seed),
     };
     let draws = if draws_as_eager(&backend.name) { Draws::AsEager } else { Draws::Freely };
     let other = OnceCell::new();
     // Where results differ, those that the operators leave open are asked for, and do not count.
-    let assess_with_freedom = |expected: &Results, actual: &Results, by: &Backend| {
-        let mut again = |again: Again| run_reference(by, again);
+    let assess_with_freedom = |expected: &Results, actual: &Results| {
+        let mut again = run_reference;
         let (accuracy, switches) = (question.accuracy, &question.switches);
         let assessment = assess(expected, actual, accuracy, switches, Bound::WhereItMayExcuse, &mut again);
-        let open = || other.get_or_init(|| Other::of(graph, inputs, question.seed, draws)).as_ref();
-        match open().filter(|_| assessment.verdict.signature().is_some()) {
+        if assessment.verdict.signature().is_none() {
+            return assessment;
+        }
+        match other.get_or_init(|| Other::of(graph, inputs, &options(Mode::Eager, None), draws)) {
             Some(open) => {
                 let excused = open.excuse(expected, actual);
                 assess(expected, &excused, accuracy, switches, Bound::WhereItMayExcuse, &mut again)
@@ -357,26 +359,93 @@ pub fn judge_backends(
     };
     let assessment = match (verdict, &expected, &actual) {
         (Some(verdict), ..) => Assessment { verdict, report: None },
-        (None, Ok(expected), Ok(actual)) => assess_with_freedom(&expected.results, &actual.results, reference),
+        (None, Ok(expected), Ok(actual)) => assess_with_freedom(&expected.results, &actual.results),
         (None, ..) => return Judged::invalid("nothing was run".to_owned()),
     };
-    let verdict = match (assessment.verdict, second_reference(&backend.name, &reference.name)) {
-        (Verdict::Fail(signature), Some(second)) => {
-            let theirs = run(&second, Mode::Eager, None, &mut |_| {}, &mut |_, _| {});
-            let doubt = doubt_of(&signature, &expected, &theirs, &mut |expected, theirs| {
-                assess_with_freedom(expected, theirs, &second).verdict
-            });
-            match (doubt, theirs) {
-                (_, Err(broken)) if signature.class == Class::Fault && broken.faulted() => {
-                    Verdict::Fail(of_everybody(signature, &second.name))
-                }
-                (Some(why), _) => Verdict::Invalid(why),
-                (None, _) => Verdict::Fail(signature),
+    let Assessment { verdict, report } = match (assessment, second_reference(&backend.name, &reference.name)) {
+        (failure @ Assessment { verdict: Verdict::Fail(_), .. }, Some(second)) => {
+            let ask = || run(&second, Mode::Eager, None, &mut |_| {}, &mut |_, _| {});
+            let torch = Torch { name: &second.name, first: ask(), again: &ask, itself: OnceCell::new(), question };
+            if graph.is_elsewhere() {
+                torch.agrees_on_its_device(failure, &expected, &actual, &assess_with_freedom)
+            } else {
+                torch.agrees(failure, &expected, &assess_with_freedom)
             }
         }
-        (verdict, _) => verdict,
+        (assessment, _) => assessment,
     };
-    Judged { verdict, actual: Some(actual), report: assessment.report }
+    Judged { verdict, actual: Some(actual), report }
+}
+
+/// How two runs are compared.
+type Compare<'a> = &'a dyn Fn(&Results, &Results) -> Assessment;
+
+/// What torch itself gives, asked beside the reference.
+struct Torch<'a> {
+    name: &'a str,
+    first: Result<Ran, Broken>,
+    again: &'a dyn Fn() -> Result<Ran, Broken>,
+    /// How a second run differs from the first, where that was asked.
+    itself: OnceCell<Option<Report>>,
+    question: &'a Question,
+}
+
+impl Torch<'_> {
+    /// A failure, where torch has nothing against it.
+    fn agrees(&self, failure: Assessment, expected: &Result<Ran, Broken>, assess: Compare<'_>) -> Assessment {
+        let Some(signature) = failure.verdict.signature() else { return failure };
+        if let (Class::Fault, Err(broken)) = (signature.class, &self.first)
+            && broken.faulted()
+        {
+            let verdict = Verdict::Fail(of_everybody(signature.clone(), self.name));
+            return Assessment { verdict, ..failure };
+        }
+        let mut compare = |expected: &Results, theirs: &Results| self.stable(assess(expected, theirs)).verdict;
+        match doubt_of(signature, expected, &self.first, &mut compare) {
+            Some(why) => Assessment { verdict: Verdict::Invalid(why), report: failure.report },
+            None => failure,
+        }
+    }
+
+    /// The same for a program on another device than the CPU, where the reference does not compute as torch does: kernels
+    /// there may give other results in every run, and results that lie otherwise in memory.
+    fn agrees_on_its_device(
+        &self,
+        failure: Assessment,
+        expected: &Result<Ran, Broken>,
+        actual: &Result<Ran, Broken>,
+        assess: Compare<'_>,
+    ) -> Assessment {
+        let agreed = self.agrees(self.stable(failure), expected, assess);
+        let of_strides = |report: &Report| report.classes() == [pyrite_compare::Class::Stride];
+        match (&agreed.verdict, &self.first, actual) {
+            (Verdict::Invalid(_), Ok(theirs), Ok(actual)) if agreed.report.as_ref().is_some_and(of_strides) => {
+                let by_torch = self.stable(assess(&theirs.results, &actual.results));
+                if by_torch.verdict.signature().is_some() { agreed } else { by_torch }
+            }
+            _ => agreed,
+        }
+    }
+
+    /// What is left of a failure without what torch's own results differ in from run to run.
+    fn stable(&self, failure: Assessment) -> Assessment {
+        let (Some(_), Ok(first), Some(mut report)) = (failure.verdict.signature(), &self.first, failure.report.clone())
+        else {
+            return failure;
+        };
+        let options = self.question.switches.options(self.question.accuracy);
+        let differs = |second: Ran| compare(&compared(&first.results), &compared(&second.results), None, &options);
+        let Some(itself) = self.itself.get_or_init(|| (self.again)().ok().map(differs)) else { return failure };
+        if itself.agrees() {
+            return failure;
+        }
+        let verdict = match set_aside_unstable(&mut report, itself) {
+            Some(why) => Verdict::Invalid(why),
+            None if report.agrees() => Verdict::Noise,
+            None => Verdict::Fail(signature_of(&report, self.question.accuracy)),
+        };
+        Assessment { verdict, report: Some(report) }
+    }
 }
 
 /// A fault of a program that faults in the reference too: the program or an operator of its own is to blame.

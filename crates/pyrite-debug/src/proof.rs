@@ -1,8 +1,9 @@
 //! Proofs by plain PyTorch.
 //!
 //! A repro for a backend of torch.compile is proven by running it as its reader would: `python repro.py` in a fresh
-//! interpreter, with an empty folder for what compilers cache, and nothing of Pyrite in it. What the file says and how it
-//! ends must fit the signature; the line that says so is the evidence. Anything else is no proof, whatever a worker saw.
+//! interpreter, with a fresh folder for what compilers cache, and nothing of Pyrite in it. All that the folder may hold is
+//! what Inductor found out about the processor, which is the same for every program. What the file says and how it ends
+//! must fit the signature; the line that says so is the evidence. Anything else is no proof, whatever a worker saw.
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -14,7 +15,7 @@ use pyrite_oracle::{Class, Signature, gist};
 
 use crate::process::{Heard, Process};
 use crate::script::signal_name;
-use crate::torch::{IMPORT, Python};
+use crate::torch::{IMPORT, Python, give_probes};
 
 /// What came of running a repro.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +48,8 @@ pub fn show(path: &Path, python: &Python, signature: &Signature, time: Duration)
             program.env_remove(name);
         }
     }
+    // Without them the proof takes longer, and says the same.
+    let _ = give_probes(&python.interpreter, &caches.path().join("inductor"));
     program.env("TORCHINDUCTOR_CACHE_DIR", caches.path().join("inductor"));
     program.env("TRITON_CACHE_DIR", caches.path().join("triton"));
     program.envs(search_path.map(|path| ("PYTHONPATH", path)));

@@ -152,8 +152,10 @@ pub enum Freedom {
     /// Nothing: there is one result, up to rounding.
     #[default]
     Nothing,
-    /// Which of equal elements its last result names.
+    /// Which of equal elements its last result names, anywhere along the dimension.
     Ties,
+    /// Which of equal elements its last result names, of those that the result was taken from: a window, the elements so far.
+    TiesInWindow,
     /// The signs of the vectors that it finds: all of its results but the values may be negated together.
     Signs,
     /// Whether half a turn is π or -π.
@@ -169,7 +171,7 @@ impl Freedom {
     pub fn describe(self) -> &'static str {
         match self {
             Self::Nothing => "nothing",
-            Self::Ties => "which of equal elements is named",
+            Self::Ties | Self::TiesInWindow => "which of equal elements is named",
             Self::Signs => "the signs of vectors",
             Self::HalfTurn => "the sign of half a turn",
             Self::WriteOrder => "which of several writes to a place stays",

@@ -243,19 +243,21 @@ impl<'a> Session<'a> {
     pub fn confirm(&mut self) -> Result<Confirmed, SessionError> {
         self.reporter.standing(Standing::Confirming { file: self.file.clone() });
         let (runs, backend) = (self.options.runs, self.question.backend.clone());
-        let mut took = Duration::ZERO;
-        let ask = |run: u32| {
-            self.reporter.confirming(run, runs, &backend);
-            let begun = Instant::now();
-            let verdict = self.workers.judge(&self.candidate);
-            took = begun.elapsed();
-            if self.reporter.is_cancelled() {
-                let standing = Standing::Confirming { file: self.file.clone() };
-                return Err(SessionError::Interrupted(Box::new(standing)));
+        let (mut verdicts, mut took) = self.ask_often(runs)?;
+        if self.may_fail_forward(&verdicts) {
+            let question = Question { forward_only: true, ..self.question.clone() };
+            let workers = Arc::new(self.host.workers(&question, self.options.limits())?);
+            let before =
+                (std::mem::replace(&mut self.workers, workers), std::mem::replace(&mut self.question, question));
+            let (forward, time) = self.ask_often(runs)?;
+            if forward.iter().any(|verdict| verdict.signature().is_some()) {
+                (verdicts, took, self.options.forward_only) = (forward, time, true);
+                let text = "the program cannot be differentiated, so its forward half is judged alone";
+                self.say("confirm", text, json!({"forward_only": true}));
+            } else {
+                (self.workers, self.question) = before;
             }
-            Ok(verdict)
-        };
-        let verdicts: Vec<Verdict> = (1..=runs).map(ask).collect::<Result<_, _>>()?;
+        }
         let kind = kind_of_all(&verdicts, &backend);
         let first = verdicts.first().filter(|first| first.signature().is_some());
         let agree = first.is_some_and(|first| verdicts.iter().all(|verdict| same_failure(first, verdict)));
@@ -287,6 +289,30 @@ impl<'a> Session<'a> {
             self.say("detail", detail, json!({"message": message}));
         }
         Ok(confirmed)
+    }
+
+    /// The verdicts of several runs, and how long the last took.
+    fn ask_often(&self, runs: u32) -> Result<(Vec<Verdict>, Duration), SessionError> {
+        let mut took = Duration::ZERO;
+        let ask = |run: u32| {
+            self.reporter.confirming(run, runs, &self.question.backend);
+            let begun = Instant::now();
+            let verdict = self.workers.judge(&self.candidate);
+            took = begun.elapsed();
+            if self.reporter.is_cancelled() {
+                let standing = Standing::Confirming { file: self.file.clone() };
+                return Err(SessionError::Interrupted(Box::new(standing)));
+            }
+            Ok(verdict)
+        };
+        let verdicts = (1..=runs).map(ask).collect::<Result<_, _>>()?;
+        Ok((verdicts, took))
+    }
+
+    /// Whether gradients may be all that keeps a question from having an answer: an operator of the program has none.
+    fn may_fail_forward(&self, verdicts: &[Verdict]) -> bool {
+        let no_derivative = |verdict: &Verdict| matches!(verdict, Verdict::Invalid(why) if why.contains("derivative"));
+        !self.question.forward_only && verdicts.iter().all(no_derivative)
     }
 
     /// Finds where the failure of the whole program begins.

@@ -13,6 +13,7 @@ mod settings;
 pub(crate) use settings::{base, setting};
 
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -139,6 +140,7 @@ fn zygote(python: &Python, backend: &str) -> Result<Arc<Mutex<Process>>, OpError
     }
     let mut command = Command::new(&python.interpreter);
     command.arg("-c").arg(WORKER).args(inductor.then_some("inductor"));
+    command.arg(format!("--probe={}", probe_folder(&python.interpreter).display()));
     search_safely(&mut command, &python.imports);
     if std::env::var_os("TORCHINDUCTOR_CACHE_DIR").is_none() {
         command.env("TORCHINDUCTOR_CACHE_DIR", std::env::temp_dir().join("pyrite-inductor"));
@@ -169,6 +171,31 @@ fn zygote(python: &Python, backend: &str) -> Result<Arc<Mutex<Process>>, OpError
     let process = Arc::new(Mutex::new(process));
     running.insert((python.interpreter.clone(), inductor), process.clone());
     Ok(process)
+}
+
+/// Where workers keep what Inductor finds out about the processor for an interpreter, apart from what it makes of programs.
+fn probe_folder(interpreter: &Path) -> PathBuf {
+    let mut hasher = rustc_hash::FxHasher::default();
+    interpreter.hash(&mut hasher);
+    std::env::temp_dir().join(format!("pyrite-inductor-probe-{:016x}", hasher.finish()))
+}
+
+/// Gives a fresh cache of Inductor what it finds out about the processor, which is the same for every program and takes many
+/// times as long as a small one; nothing where no worker has found it out. A cache with that alone holds nothing of a
+/// program.
+pub(crate) fn give_probes(interpreter: &Path, cache: &Path) -> std::io::Result<()> {
+    let folder = probe_folder(interpreter);
+    if !folder.join("probed").exists() {
+        return Ok(());
+    }
+    for entry in std::fs::read_dir(folder)?.filter_map(Result::ok).filter(|entry| entry.path().is_dir()) {
+        let target = cache.join(entry.file_name());
+        std::fs::create_dir_all(&target)?;
+        for file in std::fs::read_dir(entry.path())?.filter_map(Result::ok) {
+            std::fs::copy(file.path(), target.join(file.file_name()))?;
+        }
+    }
+    Ok(())
 }
 
 /// Has an interpreter look for modules in the working directory only where the user names some: a folder that a program was

@@ -1,6 +1,7 @@
 """Runs Pyrite's programs in PyTorch, each in a process of its own.
 
-Started by Pyrite; the word `inductor` among the arguments asks for Inductor's modules. A request is a line of JSON: the folder of a
+Started by Pyrite; the word `inductor` among the arguments asks for Inductor's modules, and `--probe=FOLDER` says where to keep what
+Inductor finds out about the processor. A request is a line of JSON: the folder of a
 program (`program.py` as Pyrite prints it, and its storages), the backend, the modules to import first, the seed, whether gradients are
 left out, and a time limit. The answer is a line too:
 
@@ -31,10 +32,12 @@ os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
 os.environ["TORCH_WARM_POOL"] = "0"
 
 import ctypes
+import glob
 import importlib
 import json
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -668,10 +671,59 @@ def prepare_inductor():
             pass
 
 
+def probe_processor(folder):
+    """Which vector instructions Inductor's code may use, found out once for all forks: Inductor compiles and loads a small library for
+    each kind, which takes many times as long as a small program. The libraries stay in a folder of their own, so that the next session
+    and the fresh caches of proofs have them; a file `probed` there says that they are complete. What the user's own runs left of them is
+    taken over."""
+    from torch._inductor import cpu_vec_isa
+    from torch._inductor.runtime.cache_dir_utils import default_cache_dir
+
+    own, probed = os.environ["TORCHINDUCTOR_CACHE_DIR"], os.path.join(folder, "probed")
+    known = os.path.exists(probed) and open(probed).read() == torch.__version__
+    if not known and os.path.exists(probed):
+        os.remove(probed)
+    os.makedirs(folder, exist_ok=True)
+    if not known:
+        for place in (own, default_cache_dir()):
+            copy_probes(place, folder)
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
+    try:
+        cpu_vec_isa.pick_vec_isa()
+    finally:
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = own
+    if not known:
+        with open(f"{probed}.{os.getpid()}", "w") as file:
+            file.write(torch.__version__)
+        os.replace(file.name, probed)
+    copy_probes(folder, own)
+
+
+def copy_probes(place, folder):
+    """Copies libraries that Inductor has found to load, with their sources; a mark beside a library says that it does."""
+    for mark in glob.glob(os.path.join(glob.escape(place), "*", "*.so.load_ok")):
+        library = mark.removesuffix(".load_ok")
+        target = os.path.join(folder, os.path.basename(os.path.dirname(mark)))
+        os.makedirs(target, exist_ok=True)
+        for path in (library.removesuffix(".so") + ".cpp", library, mark):
+            copy = os.path.join(target, os.path.basename(path))
+            if os.path.exists(path) and not os.path.exists(copy):
+                shutil.copy2(path, f"{copy}.{os.getpid()}")
+                os.replace(f"{copy}.{os.getpid()}", copy)
+
+
 def main():
+    probe = next((word.partition("=")[2] for word in sys.argv[1:] if word.startswith("--probe=")), None)
     once = next((word.partition("=")[2] for word in sys.argv[1:] if word.startswith("--once=")), None)
     if "inductor" in sys.argv[1:] and not once:
         prepare_inductor()
+        # Where there is a GPU, most programs need none of it.
+        if probe and not os.path.exists("/dev/nvidiactl"):
+            try:
+                probe_processor(probe)
+            except Exception:
+                # Each program finds it out for itself.
+                pass
     if once:
         line = sys.stdin.readline()
         if line:

@@ -5,7 +5,7 @@
 //! dimensions; fewer are filled up with sizes of 1.
 
 use pyrite_ir::{
-    Args, Call, Emit, Handle, Meta, OpDef, OpError, SymDims, Tag, Tolerance, Value, Vjp, invalid, unsupported,
+    Args, Call, Emit, Freedom, Handle, Meta, OpDef, OpError, SymDims, Tag, Tolerance, Value, Vjp, invalid, unsupported,
 };
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Tensor};
@@ -131,6 +131,7 @@ pub const OPS: &[OpDef] = &[
         |args| max_infer(args, 2),
         max_pool,
     )
+    .free(Freedom::TiesInWindow)
     .lower(to_loops::pool::max_pool2d_with_indices).tags(&[Tag::Core])
     .tolerance(Tolerance::Exact)
     .derivative(d::maximum)
@@ -146,6 +147,7 @@ pub const OPS: &[OpDef] = &[
         |args| max_infer(args, 3),
         max_pool,
     )
+    .free(Freedom::TiesInWindow)
     .tags(&[Tag::Core])
     .tolerance(Tolerance::Exact)
     .derivative(d::maximum)
@@ -172,6 +174,7 @@ pub const OPS: &[OpDef] = &[
         |args| max_infer(args, 1),
         max_pool,
     )
+    .free(Freedom::TiesInWindow)
     .tolerance(Tolerance::Exact)
     .derivative(d::maximum_1d)
     .samples(&["f32[2, 3, 8], [3], [2], [1]", "f32[2, 3, 8]<[24, 1, 3], [2]"]),
@@ -210,6 +213,7 @@ pub const OPS: &[OpDef] = &[
         |args| Ok(with_places(adaptive_infer(args, 1)?)),
         adaptive_max_pool,
     )
+    .free(Freedom::TiesInWindow)
     .tolerance(Tolerance::Exact)
     .derivative(d::adaptive_maximum_1d)
     .samples(&["f32[2, 3, 8], [3]", "f32[2, 3, 8]<[24, 1, 3], [5]"]),
@@ -219,6 +223,7 @@ pub const OPS: &[OpDef] = &[
         |args| Ok(with_places(adaptive_infer(args, 2)?)),
         adaptive_max_pool,
     )
+    .free(Freedom::TiesInWindow)
     .tolerance(Tolerance::Exact)
     .derivative(d::adaptive_maximum)
     .samples(&["f32[2, 3, 8, 7], [3, 2]", "bf16[3, 8, 7], [1, 1]"]),
@@ -228,6 +233,7 @@ pub const OPS: &[OpDef] = &[
         |args| Ok(with_places(adaptive_infer(args, 3)?)),
         adaptive_max_pool,
     )
+    .free(Freedom::TiesInWindow)
     .tolerance(Tolerance::Exact)
     .derivative(d::adaptive_maximum)
     .samples(&["f32[2, 3, 4, 5, 6], [3, 2, 2]"]),
@@ -253,6 +259,7 @@ pub const OPS: &[OpDef] = &[
         |args| fractional_infer(args, 2),
         fractional_max_pool,
     )
+    .free(Freedom::TiesInWindow)
     .tolerance(Tolerance::Exact)
     .derivative(d::fractional)
     .samples(&["f32[2, 3, 8, 7], [2, 2], [3, 4], f32[2, 3, 2]{0..1}", "f64[3, 8, 7], [2, 3], [3, 1], f64[1, 3, 2]{0..1}"]),
@@ -262,6 +269,7 @@ pub const OPS: &[OpDef] = &[
         |args| fractional_infer(args, 3),
         fractional_max_pool,
     )
+    .free(Freedom::TiesInWindow)
     .tolerance(Tolerance::Exact)
     .derivative(d::fractional)
     .samples(&["f32[2, 3, 4, 5, 6], [2, 2, 2], [3, 2, 2], f32[2, 3, 3]{0..1}"]),
@@ -305,6 +313,7 @@ pub const OPS: &[OpDef] = &[
         offsets_infer,
         max_pool_offsets,
     )
+    .free(Freedom::TiesInWindow)
     .tolerance(Tolerance::Exact)
     .derivative(d::maximum_with_offsets)
     .samples(&["f32[2, 3, 8, 8], [3, 3], [2, 2], [1, 1], [1, 1], False", "f32[2, 3, 4, 5, 6], [2, 2, 2], [2, 2, 2], [0, 0, 0], [1, 1, 1], False"]),
