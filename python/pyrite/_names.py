@@ -26,7 +26,7 @@ import torch.nn.attention
 import torch.utils._device
 import torch.utils.checkpoint
 
-from pyrite import _arrays, _transforms
+from pyrite import _arrays, _overrides, _transforms
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
@@ -55,6 +55,7 @@ _MODULES = [
     ("torch.backends.mps", torch.backends.mps),
     ("torch.backends.mha", torch.backends.mha),
     ("torch._C", torch._C),
+    ("torch._C._autograd", torch._C._autograd),
     ("torch.func", torch.func),
     ("torch._functorch.vmap", torch._functorch.vmap),
     ("torch._functorch.eager_transforms", torch._functorch.eager_transforms),
@@ -112,6 +113,9 @@ def table():
         for name, value in vars(owner).items():
             if isinstance(value, (types.MethodDescriptorType, types.WrapperDescriptorType, types.FunctionType)):
                 add(f"torch.Tensor.{name}", value)
+    add("torch.Tensor.__torch_function__", torch.Tensor.__torch_function__.__func__)
+    for name, getter in _overrides.GETTERS.items():
+        add(f"torch.Tensor.{name}.__get__", getter)
     for class_ in (list, dict, set, frozenset, tuple, str, int, float, bool, complex, bytes, object, range, slice, type):
         for name in dir(class_):
             value = inspect.getattr_static(class_, name)

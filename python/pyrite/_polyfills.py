@@ -1,6 +1,5 @@
 """Functions of Python and torch that are written in C, in Python: capture follows these instead."""
 
-import contextlib
 import functools
 
 import numpy
@@ -617,10 +616,6 @@ def context_decorator(manager, function):
     return decorated
 
 
-def no_context(*args, **kwargs):
-    return contextlib.nullcontext()
-
-
 _TYPES = {
     "torch.FloatTensor": torch.float32,
     "torch.DoubleTensor": torch.float64,
@@ -728,11 +723,28 @@ def map_aggregate(a, fn):
     return fn(a)
 
 
+def _legacy(dtype):
+    """A constructor of tensors of a type: of sizes, not initialised, or of a list."""
+
+    def constructor(*args):
+        if not args:
+            return torch.empty(0, dtype=dtype)
+        if all(isinstance(size, int) for size in args):
+            return torch.empty(args, dtype=dtype)
+        if len(args) == 1 and isinstance(args[0], torch.Size):
+            return torch.empty(args[0], dtype=dtype)
+        if len(args) == 1 and isinstance(args[0], (list, tuple)):
+            return _make(args[0], dtype)
+        return _transforms.refuse("a tensor made from a tensor by its class")
+
+    return constructor
+
+
+_CONSTRUCTORS = {name: _legacy(dtype) for name, dtype in _TYPES.items()}
+
 TABLE = {
     "foreach": foreach,
     "context_decorator": context_decorator,
-    "torch.autograd.graph.disable_saved_tensors_hooks": no_context,
-    "torch.nn.attention.sdpa_kernel": no_context,
     "torch.Tensor.type": tensor_type,
     "torch.Tensor.new": tensor_new,
     "torch.Tensor.new_tensor": tensor_new_tensor,
@@ -776,6 +788,8 @@ TABLE = {
     "torch.gru_cell": gru_cell,
     "torch.lstm_cell": lstm_cell,
     "builtins.divmod": divmod_,
+    "torch.Tensor": _CONSTRUCTORS["torch.FloatTensor"],
+    **_CONSTRUCTORS,
     **_transforms.TABLE,
     **_arrays.TABLE,
 }

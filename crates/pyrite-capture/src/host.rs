@@ -238,6 +238,8 @@ pub trait Host {
     fn hashes_plainly(&self, object: Object) -> bool;
     /// Whether instances of a class of the user's are lists, dictionaries or sets, with methods of its own or not.
     fn container_kind(&self, class: Object) -> Option<Kind>;
+    /// Whether instances of a class of the user's are numbers, texts or frozen sets that Python itself computes with.
+    fn is_value_class(&self, class: Object) -> bool;
     /// Whether a class is another, or one of its bases is; nobody is asked.
     fn derives(&self, class: Object, base: Object) -> bool;
     /// A code object, decoded.

@@ -85,14 +85,33 @@ pub enum Value {
     Unknown(Rc<str>),
 }
 
+/// When a value was made, in the order in which values are: what a nested graph changes is told from what it makes itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Born(u64);
+
+thread_local! {
+    static MADE: Cell<u64> = const { Cell::new(0) };
+}
+
+impl Default for Born {
+    fn default() -> Self {
+        MADE.set(MADE.get() + 1);
+        Self(MADE.get())
+    }
+}
+
 /// A tensor.
 pub struct TensorValue {
+    /// When it was made.
+    pub born: Born,
     /// The node that computes it.
     pub node: NodeId,
     /// For inputs, the object.
     pub origin: Option<Origin>,
     /// Whether it is an `nn.Parameter`.
     pub parameter: bool,
+    /// Its class, where that is one of the user's.
+    pub class: Option<Object>,
     /// Attributes that the captured code gave it.
     pub attributes: RefCell<Attributes>,
     /// Whether it was given any.
@@ -102,7 +121,15 @@ pub struct TensorValue {
 impl TensorValue {
     /// A tensor that a node computes.
     pub fn computed(node: NodeId) -> Self {
-        Self { node, origin: None, parameter: false, attributes: RefCell::default(), changed: Cell::new(false) }
+        Self {
+            born: Born::default(),
+            node,
+            origin: None,
+            parameter: false,
+            class: None,
+            attributes: RefCell::default(),
+            changed: Cell::new(false),
+        }
     }
 }
 
@@ -147,6 +174,8 @@ pub struct TupleValue {
 /// A list.
 #[derive(Default)]
 pub struct ListValue {
+    /// When it was made.
+    pub born: Born,
     /// Its items.
     pub items: RefCell<Vec<Value>>,
     /// Its class, where that is not `list`.
@@ -161,6 +190,8 @@ pub struct ListValue {
 
 /// A `collections.deque`.
 pub struct DequeValue {
+    /// When it was made.
+    pub born: Born,
     /// Its items.
     pub items: RefCell<Vec<Value>>,
     /// How many it holds at most.
@@ -246,6 +277,8 @@ impl Entries {
 /// A dictionary.
 #[derive(Default)]
 pub struct DictValue {
+    /// When it was made.
+    pub born: Born,
     /// Its entries.
     pub entries: RefCell<Entries>,
     /// Its class, where that is not `dict`.
@@ -286,6 +319,8 @@ pub enum View {
 /// A set.
 #[derive(Default)]
 pub struct SetValue {
+    /// When it was made.
+    pub born: Born,
     /// Its members, each its own value.
     pub entries: RefCell<Entries>,
     /// Whether it is a `frozenset`.
@@ -345,6 +380,8 @@ impl Attributes {
 
 /// An object with attributes.
 pub struct InstanceValue {
+    /// When it was made.
+    pub born: Born,
     /// Its class.
     pub class: Object,
     /// The object, if it exists outside.
@@ -363,6 +400,8 @@ pub struct InstanceValue {
 
 /// A cell.
 pub struct CellValue {
+    /// When it was made.
+    pub born: Born,
     /// What it holds.
     pub contents: RefCell<Option<Value>>,
     /// The object, if it exists outside.
@@ -389,6 +428,8 @@ pub struct PartialValue {
 
 /// An iterator.
 pub struct IteratorValue {
+    /// When it was made.
+    pub born: Born,
     /// What it iterates over, and where it stands.
     pub state: RefCell<Iterate>,
     /// The object, if it exists outside.
@@ -454,7 +495,9 @@ pub enum ContextKind {
     /// Nothing that a graph on the CPU shows.
     Nothing,
     /// Lets functions not ask `__torch_function__` of their arguments.
-    TorchFunctionOff,
+    SubclassesOff,
+    /// Nor of modes.
+    OverridesOff,
 }
 
 impl Value {
@@ -488,6 +531,22 @@ impl Value {
         })
     }
 
+    /// When something that can be changed was made; `None` for what exists outside.
+    pub fn born(&self) -> Option<Born> {
+        let (born, origin) = match self {
+            Self::Tensor(v) => (v.born, &v.origin),
+            Self::List(v) => (v.born, &v.origin),
+            Self::Deque(v) => (v.born, &v.origin),
+            Self::Dict(v) => (v.born, &v.origin),
+            Self::Set(v) => (v.born, &v.origin),
+            Self::Instance(v) | Self::Members(v) => (v.born, &v.origin),
+            Self::Cell(v) => (v.born, &v.origin),
+            Self::Iterator(v) => (v.born, &v.origin),
+            _ => return None,
+        };
+        origin.is_none().then_some(born)
+    }
+
     /// A new tuple.
     pub fn tuple(items: Vec<Value>) -> Self {
         Self::Tuple(Rc::new(TupleValue { items, class: None, origin: None }))
@@ -500,6 +559,11 @@ impl Value {
 
     /// A new iterator.
     pub fn iterator(state: Iterate) -> Self {
-        Self::Iterator(Rc::new(IteratorValue { state: RefCell::new(state), origin: None, taken: Cell::new(0) }))
+        Self::Iterator(Rc::new(IteratorValue {
+            born: Born::default(),
+            state: RefCell::new(state),
+            origin: None,
+            taken: Cell::new(0),
+        }))
     }
 }

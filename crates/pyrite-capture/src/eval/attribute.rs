@@ -9,7 +9,7 @@ use crate::host::{Descriptor, Kind, Object, Precedence};
 use crate::opcode::Version;
 use crate::source::{Check, Source};
 use crate::value::{
-    Attributes, DictValue, Entries, FunctionValue, InstanceValue, Origin, PartialValue, TensorValue, Value,
+    Attributes, Born, DictValue, Entries, FunctionValue, InstanceValue, Origin, PartialValue, TensorValue, Value,
 };
 
 /// Attributes of functions that are no items of their `__dict__`.
@@ -265,8 +265,11 @@ impl Evaluator<'_, '_> {
             Kind::None | Kind::Bool | Kind::Int | Kind::Plain | Kind::FrozenSet => {
                 let class = self.host.class_of(object);
                 let Some(found) = self.class_item(class, name) else {
-                    // Members of enumerations keep attributes of their own.
-                    let fixed = Rc::new(Source::Fixed(object));
+                    // Members of enumerations, and numbers and texts of classes of the user's, keep attributes of their own.
+                    let fixed = match value {
+                        Value::Known(_, Some(source)) => source.clone(),
+                        _ => Rc::new(Source::Fixed(object)),
+                    };
                     return match self.read_instance_item(object, &fixed, name) {
                         Some(found) => self.admit(&found),
                         None => Err(self.missing(Some(value), class, name)),
@@ -293,7 +296,7 @@ impl Evaluator<'_, '_> {
                 match &*self.host.class_name(class) {
                     "_contextvars.ContextVar" => return Ok(Value::Bound(Rc::new((value.clone(), name.clone())))),
                     // What a code object says does not change.
-                    "builtins.code" => {
+                    "builtins.code" | "types.GenericAlias" | "types.UnionType" => {
                         let found = self.constant(object, name)?;
                         return self.wrap(found, &Rc::new(Source::Fixed(found)));
                     }
@@ -393,6 +396,9 @@ impl Evaluator<'_, '_> {
             "__dict__" => return Err(self.stop("the __dict__ of a class")),
             "__class__" => return self.class_of(&known),
             _ => {}
+        }
+        if let Some(set) = self.class_item_set(class, name) {
+            return self.force(&set);
         }
         let meta = self.host.class_of(class);
         let enumeration = self.host.member("enum", "EnumMeta");
@@ -531,7 +537,56 @@ impl Evaluator<'_, '_> {
         }
     }
 
+    /// What the captured code has set a class, or one of its bases, to hold under a name.
+    fn class_item_set(&self, class: Object, name: &str) -> Option<Value> {
+        if self.class_items.is_empty() {
+            return None;
+        }
+        let before = self.class_item(class, name);
+        // What a nearer base holds hides it.
+        let shows = |owner: Object| {
+            owner == class || (self.host.derives(class, owner) && self.class_item(owner, name) == before)
+        };
+        let set = self.class_items.iter().rev().find(|(owner, known, _)| &**known == name && shows(*owner));
+        set.map(|(_, _, value)| value.clone())
+    }
+
+    /// `class.name = value` for a class of the user's, and a value that is no function or descriptor.
+    fn set_class_item(&mut self, class: Object, name: &Rc<str>, value: Value) -> Run<()> {
+        const NATIVE: [&str; 10] =
+            ["tuple", "list", "dict", "set", "frozenset", "int", "float", "str", "BaseException", "type"];
+        let refused =
+            |this: &Self| this.stop(format!("the attribute {name} of {} is set", this.host.class_name(class)));
+        let usual = self.host.member("builtins", "type");
+        let meta = self.host.class_of(class);
+        let native = NATIVE.iter().filter_map(|native| self.host.member("builtins", native));
+        let native = native.chain(self.host.member("torch", "Tensor")).any(|base| self.host.derives(class, base));
+        let found = self.class_item(class, name).map(|found| self.host.descriptor(found));
+        let data = match &value {
+            Value::Known(object, _) => {
+                matches!(self.host.kind(*object), Kind::None | Kind::Bool | Kind::Int | Kind::Plain)
+            }
+            Value::Tensor(_) | Value::List(_) | Value::Dict(_) | Value::Set(_) | Value::Tuple(_) | Value::Symbol(_) => {
+                true
+            }
+            _ => false,
+        };
+        let settable =
+            self.class_item(meta, "__setattr__") == usual.and_then(|usual| self.class_item(usual, "__setattr__"));
+        let special = name.starts_with("__") && name.ends_with("__");
+        let known = matches!(found, None | Some(Descriptor::Value));
+        if native || special || !data || !known || !settable || !self.may_change(class) || !self.bodies.is_empty() {
+            return Err(refused(self));
+        }
+        self.class_items.retain(|(owner, set, _)| *owner != class || set != name);
+        self.class_items.push((class, name.clone(), value));
+        Ok(())
+    }
+
     fn super_attribute(&mut self, class: Object, receiver: &Value, name: &Rc<str>) -> Run<Value> {
+        if self.class_items.iter().any(|(_, set, _)| set == name) {
+            return Err(self.stop("super() of an attribute of a class that was set"));
+        }
         let of = match receiver {
             Value::Known(object, _) if self.host.kind(*object) == Kind::Class && self.host.derives(*object, class) => {
                 *object
@@ -771,6 +826,9 @@ impl Evaluator<'_, '_> {
                 }
             }
         }
+        if let Some(set) = self.class_item_set(class, name) {
+            return self.force(&set);
+        }
         if let Some(found) = in_class
             && !matches!(descriptor, Some(Descriptor::Slot))
         {
@@ -852,6 +910,9 @@ impl Evaluator<'_, '_> {
                 }
                 return self.set_own_attribute(object, name, Some(value));
             }
+            Value::Known(class, _) if self.host.kind(*class) == Kind::Class => {
+                return self.set_class_item(*class, name, value);
+            }
             other => {
                 return Err(self.stop(format!("the attribute {name} of {} is set", self.describe(other))));
             }
@@ -894,7 +955,7 @@ impl Evaluator<'_, '_> {
         if !tensor.changed.replace(true) && tensor.origin.is_some() {
             self.changed.push(object.clone());
         }
-        self.mutations += 1;
+        self.note_mutation(object);
         Ok(())
     }
 
@@ -906,7 +967,7 @@ impl Evaluator<'_, '_> {
         name: &Rc<str>,
         value: Option<Value>,
     ) -> Run<()> {
-        self.mutations += 1;
+        self.note_mutation(object);
         if let Some(found) = self.class_item(instance.class, name) {
             match self.host.descriptor(found) {
                 Descriptor::Property(_) => {
@@ -1065,6 +1126,7 @@ impl Evaluator<'_, '_> {
     pub(super) fn new_instance(&self, class: Object) -> Rc<InstanceValue> {
         let module = self.host.member("torch.nn", "Module");
         Rc::new(InstanceValue {
+            born: Born::default(),
             class,
             origin: None,
             attributes: RefCell::default(),

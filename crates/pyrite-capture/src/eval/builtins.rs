@@ -14,8 +14,13 @@ use crate::value::{DictValue, Iterate, PartialValue, Strictness, TupleValue, Val
 const PURE_MODULES: [&str; 5] = ["math.", "operator.", "cmath.", "string.", "numbers."];
 
 /// Functions and classes that compute and do nothing else, when their arguments are plain.
-const PURE: [&str; 44] = [
+const PURE: [&str; 49] = [
     "builtins.abs",
+    "builtins.bytes.__new__",
+    "builtins.float.__new__",
+    "builtins.frozenset.__new__",
+    "builtins.int.__new__",
+    "builtins.str.__new__",
     "builtins.ascii",
     "builtins.bin",
     "builtins.bool",
@@ -105,6 +110,25 @@ const QUESTIONS: [&str; 21] = [
     "torch._C._get_cudnn_enabled",
 ];
 
+/// Functions that set what questions ask for, with the module of both.
+const SETTERS: [(&str, &str, &str); 7] = [
+    ("torch._C._set_sdp_use_flash", "torch._C", "_get_flash_sdp_enabled"),
+    ("torch._C._set_sdp_use_mem_efficient", "torch._C", "_get_mem_efficient_sdp_enabled"),
+    ("torch._C._set_sdp_use_math", "torch._C", "_get_math_sdp_enabled"),
+    ("torch._C._set_sdp_use_cudnn", "torch._C", "_get_cudnn_sdp_enabled"),
+    ("torch._C._set_sdp_use_overrideable", "torch._C", "_get_overrideable_sdp_enabled"),
+    (
+        "torch._C._autograd._saved_tensors_hooks_disable",
+        "torch._C._autograd",
+        "_saved_tensors_hooks_get_disabled_error_message",
+    ),
+    (
+        "torch._C._autograd._saved_tensors_hooks_enable",
+        "torch._C._autograd",
+        "_saved_tensors_hooks_get_disabled_error_message",
+    ),
+];
+
 /// Questions about autocast, some with the name of a device. What they say is guarded.
 const AUTOCAST_QUESTIONS: [&str; 5] = [
     "torch.is_autocast_cpu_enabled",
@@ -123,19 +147,20 @@ impl Evaluator<'_, '_> {
         args: &[Value],
         kwargs: &Keywords,
     ) -> Run<Option<Value>> {
-        // Questions about overridden functions are met under many names.
-        let overridden =
-            name.rsplit('.').next().is_some_and(|stem| stem.trim_start_matches('_').starts_with("has_torch_function"));
-        if overridden {
-            return Ok(Some(self.bool(false)));
+        if name.starts_with("torch.")
+            && let Some(result) = self.call_overridden(name, object, args, kwargs)?
+        {
+            return Ok(Some(result));
         }
         if let Some((_, answer)) = ANSWERS.iter().find(|(known, _)| *known == name) {
             return Ok(Some(self.bool(*answer)));
         }
         // Settings of torch are read by functions without arguments, most of them under `torch._C`.
         let getter = name.strip_prefix("torch._C._get_").is_some() || name.starts_with("torch._C._is_");
-        if name == "torch._C._is_torch_function_enabled" && self.torch_function_off > 0 {
-            return Ok(Some(self.bool(false)));
+        if let ("torch.is_autocast_enabled" | "torch.get_autocast_dtype", [device]) = (name, args)
+            && kwargs.is_empty()
+        {
+            return self.ask_autocast(name, device).map(Some);
         }
         if AUTOCAST_QUESTIONS.contains(&name) {
             if self.autocasted {
@@ -146,6 +171,23 @@ impl Evaluator<'_, '_> {
         if let Some(stem) = name.strip_prefix("torch._foreach_") {
             let args = std::iter::once(self.text(stem)).chain(args.iter().cloned()).collect();
             return self.call_polyfill("foreach", args, kwargs.clone());
+        }
+        if let Some((_, module, question)) = SETTERS.iter().find(|(setter, ..)| *setter == name)
+            && let Some(question) = self.host.member(module, question)
+            && kwargs.is_empty()
+        {
+            let value = args.first().cloned().unwrap_or_else(|| self.none());
+            if self.plain_guarded(&value)?.is_none() {
+                return Err(self.stop(format!("a call of {name} with a value that is not known")));
+            }
+            self.set_setting(question, value);
+            return Ok(Some(self.none()));
+        }
+        if let Some((_, value, _)) = self.settings_set.iter().find(|(question, ..)| *question == object) {
+            return Ok(Some(value.clone()));
+        }
+        if name == "torch._C._autograd._saved_tensors_hooks_get_disabled_error_message" {
+            return self.ask_state(object).map(Some);
         }
         if args.is_empty() && kwargs.is_empty() && (QUESTIONS.contains(&name) || getter) {
             return self.ask_state(object).map(Some);
@@ -182,6 +224,55 @@ impl Evaluator<'_, '_> {
             return Ok(Some(result));
         }
         self.call_polyfill(name, args.to_vec(), kwargs.clone())
+    }
+
+    /// Whether autocast is on for a device, and which type it chooses.
+    fn ask_autocast(&mut self, name: &str, device: &Value) -> Run<Value> {
+        let device = match device {
+            Value::Known(device, _) => self.host.as_str(*device),
+            _ => None,
+        };
+        let enabled = name == "torch.is_autocast_enabled";
+        let question = match (device.as_deref(), enabled) {
+            (Some("cpu"), true) => return Ok(self.bool(self.state.autocast.is_some())),
+            (Some("cpu"), false) if let Some(dtype) = self.state.autocast => {
+                let dtype = self.host.object_of(&pyrite_ir::Value::DType(dtype));
+                return dtype.map(|it| Value::Known(it, None)).ok_or_else(|| self.stop("a type without a name"));
+            }
+            (Some("cpu"), false) if !self.autocasted => "get_autocast_cpu_dtype",
+            (Some("cuda"), true) => "is_autocast_enabled",
+            (Some("cuda"), false) => "get_autocast_gpu_dtype",
+            _ => return Err(self.stop("whether autocast is on, for a device that is not known")),
+        };
+        let question = self.host.member("torch", question).ok_or_else(|| self.stop("a missing function"))?;
+        self.ask_state(question)
+    }
+
+    /// Notes what a setting of torch is from now on.
+    fn set_setting(&mut self, question: Object, value: Value) {
+        match self.settings_set.iter_mut().find(|(known, ..)| *known == question) {
+            Some(entry) => entry.1 = value,
+            None => self.settings_set.push((question, value, self.root)),
+        }
+    }
+
+    /// Refuses to end a frame with other settings than it began with: it goes on before the first was set.
+    pub(super) fn check_settings(&mut self) -> Result<(), String> {
+        for (question, value, at) in std::mem::take(&mut self.settings_set) {
+            let outside = self.host.call(question, &[], &[]).ok();
+            let now = self.plain(&value);
+            let same = match (outside, now) {
+                (Some(outside), Some(now)) => {
+                    self.host.operator("eq", &[outside, now]).is_ok_and(|same| same == self.host.bool(true))
+                }
+                _ => false,
+            };
+            if !same {
+                self.earlier = Some(at);
+                return Err("a setting of torch is changed".to_owned());
+            }
+        }
+        Ok(())
     }
 
     /// Calls a function of torch; where no operator takes these arguments, one that is written in Python for them.
@@ -358,6 +449,9 @@ impl Evaluator<'_, '_> {
                     let method = self.class_attribute_of(value, instance.class, &"__reversed__".into())?;
                     return self.call(&method, Vec::new(), Vec::new()).map(Some);
                 }
+                if let Value::Tensor(_) = value {
+                    return self.call_method(value, &"__reversed__".into(), Vec::new(), Vec::new()).map(Some);
+                }
                 let mut items = self.items_of(value)?;
                 items.reverse();
                 Value::iterator(Iterate::Items(items, 0))
@@ -481,6 +575,9 @@ impl Evaluator<'_, '_> {
                     }
                     None => super::methods::frozen(self.new_set(items)?),
                 }
+            }
+            ("int.__new__" | "float.__new__" | "str.__new__" | "bytes.__new__" | "frozenset.__new__", _) => {
+                return Ok(None);
             }
             ("tuple.__new__", [Value::Known(class, _), items]) => {
                 let items = self.items_of(items)?;

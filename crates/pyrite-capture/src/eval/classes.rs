@@ -7,7 +7,7 @@ use super::call::Keywords;
 use super::{Evaluator, Frame, Run, Stop};
 use crate::host::{Descriptor, Kind, Object};
 use crate::source::{Check, Source};
-use crate::value::{DictValue, InstanceValue, Iterate, ListValue, Origin, SetValue, TupleValue, Value, View};
+use crate::value::{Born, DictValue, InstanceValue, Iterate, ListValue, Origin, SetValue, TupleValue, Value, View};
 
 /// Classes whose instances are the one positional part of their patterns.
 const MATCHES_ITSELF: [&str; 11] = [
@@ -39,9 +39,10 @@ impl Evaluator<'_, '_> {
                 let value = self.force(value)?;
                 self.class_of(&value)
             }
-            Value::Tensor(tensor) => match &tensor.origin {
-                Some(origin) => Ok(Value::Known(self.host.class_of(origin.object), None)),
-                None => named(self, "torch", "Tensor"),
+            Value::Tensor(tensor) => match (tensor.class, &tensor.origin) {
+                (Some(class), _) => Ok(Value::Known(class, None)),
+                (None, Some(origin)) => Ok(Value::Known(self.host.class_of(origin.object), None)),
+                (None, None) => named(self, "torch", "Tensor"),
             },
             // Arrays are numpy's to whoever asks.
             Value::Instance(instance) if self.is_array(instance.class) => named(self, "numpy", "ndarray"),
@@ -139,6 +140,10 @@ impl Evaluator<'_, '_> {
                 Ok(false)
             }
             Value::Known(class, _) if self.host.kind(*class) == Kind::Class => self.is_instance_of(value, *class),
+            Value::Known(class, _) if self.host.class_name(self.host.class_of(*class)).starts_with("typing.") => {
+                let origin = self.constant(*class, "__origin__")?;
+                self.is_instance(value, &Value::Known(origin, None))
+            }
             Value::Known(class, _) => {
                 // `int | float`
                 let args = self.constant(*class, "__args__")?;
@@ -159,6 +164,9 @@ impl Evaluator<'_, '_> {
         if of == class {
             return Ok(true);
         }
+        if self.host.class_name(self.host.class_of(class)) == "torch.tensortype" {
+            return self.is_of_tensor_type(value, class);
+        }
         if let Some(answer) = self.asked_metaclass(class, "__instancecheck__", value)? {
             return Ok(answer);
         }
@@ -173,6 +181,17 @@ impl Evaluator<'_, '_> {
             return Ok(self.is_subclass(said, class));
         }
         Ok(false)
+    }
+
+    /// `isinstance(value, torch.FloatTensor)` and the like.
+    fn is_of_tensor_type(&mut self, value: &Value, class: Object) -> Run<bool> {
+        let Value::Tensor(_) = value else { return Ok(false) };
+        let name = self.host.class_name(class);
+        let said = self.call_polyfill("torch.Tensor.type", vec![value.clone()], Vec::new())?;
+        match said {
+            Some(Value::Known(said, _)) => Ok(self.host.as_str(said).is_some_and(|said| *said == *name)),
+            _ => Err(self.stop("the type of a tensor")),
+        }
     }
 
     /// `issubclass(class, base)` for one base.
@@ -226,6 +245,7 @@ impl Evaluator<'_, '_> {
     /// An exception that the captured code made.
     pub(super) fn exception(&self, class: Object, args: Vec<Value>) -> Value {
         Value::Instance(Rc::new(InstanceValue {
+            born: Born::default(),
             class,
             origin: None,
             attributes: RefCell::default(),
@@ -414,25 +434,39 @@ impl Evaluator<'_, '_> {
             && !matches!(self.host.descriptor(new), Descriptor::StaticMethod(_) | Descriptor::Function)
         {
             self.exception(class, args.clone())
+        } else if let Some(new) = new
+            && !matches!(self.host.descriptor(new), Descriptor::StaticMethod(_) | Descriptor::Function)
+            && self.host.derives(class, base(self, "tuple"))
+            && kwargs.is_empty()
+        {
+            let items = match args.first() {
+                Some(items) => self.items_of(items)?,
+                None => Vec::new(),
+            };
+            Value::Tuple(Rc::new(TupleValue { items, class: Some(class), origin: None }))
+        } else if let Some(new) = new
+            && !matches!(self.host.descriptor(new), Descriptor::StaticMethod(_) | Descriptor::Function)
+            && self.host.is_value_class(class)
+            && let Some((plain, named)) = self.plain_arguments(&args, &kwargs)?
+        {
+            let plain: Vec<Object> = std::iter::once(class).chain(plain).collect();
+            Value::Known(self.host.call(new, &plain, &named).map_err(|r| self.raised(r))?, None)
         } else {
             let Some(new) = new else { return Err(self.stop(format!("{name} cannot be made"))) };
             let function = match self.host.descriptor(new) {
                 Descriptor::StaticMethod(function) => function,
                 Descriptor::Function => new,
-                _ if self.host.derives(class, base(self, "tuple")) && kwargs.is_empty() => {
-                    let items = match args.first() {
-                        Some(items) => self.items_of(items)?,
-                        None => Vec::new(),
-                    };
-                    return Ok(Value::Tuple(Rc::new(TupleValue { items, class: Some(class), origin: None })));
-                }
                 _ => return Err(self.stop(format!("an object of {name} is made"))),
             };
             let function = self.wrap(function, &Rc::new(Source::Fixed(function)))?;
             let all = std::iter::once(Value::Known(class, None)).chain(args.iter().cloned()).collect();
             let made = self.call(&function, all, kwargs.clone())?;
-            if !matches!(&made, Value::Instance(instance) if instance.class == class) {
-                return Ok(made);
+            match &made {
+                Value::Instance(instance) if instance.class == class => {}
+                Value::Tensor(tensor) if tensor.class == Some(class) => {}
+                Value::Tuple(tuple) if tuple.class == Some(class) => {}
+                Value::Known(object, _) if self.host.class_of(*object) == class => {}
+                _ => return Ok(made),
             }
             made
         };
@@ -448,10 +482,11 @@ impl Evaluator<'_, '_> {
                 return Err(self.raise("TypeError", &format!("__init__() should return None, not '{class}'")));
             }
         } else if !exception {
-            if self.class_item(base(self, "object"), "__init__") != Some(init) {
+            let torch = self.host.member("torch", "Tensor").and_then(|tensor| self.class_item(tensor, "__init__"));
+            if self.class_item(base(self, "object"), "__init__") != Some(init) && torch != Some(init) {
                 return Err(self.stop(format!("an object of {name} is made")));
             }
-            if !args.is_empty() || !kwargs.is_empty() {
+            if usual_new && (!args.is_empty() || !kwargs.is_empty()) {
                 let short = name.rsplit('.').next().unwrap_or_default();
                 return Err(self.raise("TypeError", &format!("{short}() takes no arguments")));
             }

@@ -231,6 +231,9 @@ impl Evaluator<'_, '_> {
 
     /// `left < right` and the like, by the name that Python's `operator` module gives it.
     pub(super) fn compare(&mut self, name: &str, left: &Value, right: &Value) -> Run<Value> {
+        if let Some(result) = self.operator_overridden(name, left, Some(right))? {
+            return Ok(result);
+        }
         if is_number(left) || is_number(right) {
             if let Some(result) = self.number_operator(name, left, right)? {
                 return Ok(result);
@@ -330,7 +333,7 @@ impl Evaluator<'_, '_> {
                     return Ok(false);
                 }
                 for (x, y) in a.iter().zip(&b) {
-                    if !self.equal(x, y)? {
+                    if !self.is_same_or_equal(x, y)? {
                         return Ok(false);
                     }
                 }
@@ -355,7 +358,7 @@ impl Evaluator<'_, '_> {
                 }
                 for (key, value) in self.dict_pairs(&left)? {
                     match self.dict_get(&right, &key)? {
-                        Some(other) if self.equal(&value, &other)? => {}
+                        Some(other) if self.is_same_or_equal(&value, &other)? => {}
                         _ => return Ok(false),
                     }
                 }
@@ -392,6 +395,17 @@ impl Evaluator<'_, '_> {
             (Value::Method(a), Value::Method(b)) => {
                 let (a, b) = (a.clone(), b.clone());
                 Ok(self.is_same(&a.1, &b.1)? && self.is_same_function(&a.0, &b.0)?)
+            }
+            (Value::Instance(a), Value::Instance(b))
+                if a.class == b.class && Some(a.class) == self.host.member("types", "SimpleNamespace") =>
+            {
+                let (a, b) = (self.attribute(&left, &"__dict__".into())?, self.attribute(&right, &"__dict__".into())?);
+                let pairs = |this: &mut Self, held: &Value| match held {
+                    Value::Members(instance) => this.members_of(&instance.clone()),
+                    other => Ok(other.clone()),
+                };
+                let (a, b) = (pairs(self, &a)?, pairs(self, &b)?);
+                self.equal(&a, &b)
             }
             (Value::Instance(_), _) => {
                 if let Some(result) = self.reflected(&left, &right, "__eq__", "__eq__")? {
@@ -507,6 +521,9 @@ impl Evaluator<'_, '_> {
 
     /// `operator.name(value)`.
     pub(super) fn unary(&mut self, name: &str, value: &Value) -> Run<Value> {
+        if let Some(result) = self.operator_overridden(name, value, None)? {
+            return Ok(result);
+        }
         if let Value::Number(number) = value
             && let Some(result) = self.negated(name, number, value)?
         {
@@ -540,6 +557,9 @@ impl Evaluator<'_, '_> {
 
     /// `operator.name(left, right)`.
     pub(super) fn binary(&mut self, name: &str, left: &Value, right: &Value) -> Run<Value> {
+        if let Some(result) = self.operator_overridden(name, left, Some(right))? {
+            return Ok(result);
+        }
         if is_number(left) || is_number(right) {
             if let Some(result) = self.number_operator(name, left, right)? {
                 return Ok(result);
@@ -652,6 +672,9 @@ impl Evaluator<'_, '_> {
         match (name, left) {
             (_, Value::Tensor(_)) if name != "matmul" => {
                 let in_place = format!("i{}", name.trim_end_matches('_'));
+                if let Some(result) = self.operator_overridden(&in_place, left, Some(right))? {
+                    return Ok(result);
+                }
                 if let Value::Number(_) = right
                     && let Some(result) = self.number_operator(&in_place, left, right)?
                 {

@@ -228,9 +228,21 @@ impl Evaluator<'_, '_> {
         }
     }
 
+    /// Notes that something was changed that nested graphs may not change.
+    pub(super) fn note_mutation(&mut self, value: &Value) {
+        // What prepares a nested graph keeps its own account of it.
+        if self.bodies.is_empty() || self.trace.last().is_some_and(|(file, _, _)| file.ends_with("/_transforms.py")) {
+            return;
+        }
+        let born = value.born();
+        for (began, mutates) in &mut self.bodies {
+            *mutates |= born.is_none_or(|born| born < *began);
+        }
+    }
+
     /// Notes that something from outside was changed.
     pub(super) fn note_change(&mut self, value: &Value, outside: bool, changed: &Cell<bool>) -> Run<()> {
-        self.mutations += 1;
+        self.note_mutation(value);
         if !outside {
             return Ok(());
         }
@@ -395,7 +407,10 @@ impl Evaluator<'_, '_> {
                 let members = self.members_of(&instance.clone())?;
                 self.length(&members)
             }
-            Value::Tensor(_) => self.tensor_length(value),
+            Value::Tensor(_) => match self.item_overridden("len", value, &[])? {
+                Some(result) => Ok(result),
+                None => self.tensor_length(value),
+            },
             Value::Instance(instance) => {
                 if let Some(fields) = self.record_fields(value) {
                     return Ok(self.int(fields.len() as i64));
@@ -524,7 +539,10 @@ impl Evaluator<'_, '_> {
     /// `object[key]`, as Python's own classes do it.
     pub(super) fn plain_item(&mut self, object: &Value, key: &Value) -> Run<Value> {
         match object {
-            Value::Tensor(_) => self.tensor_item(object, key),
+            Value::Tensor(_) => match self.item_overridden("getitem", object, std::slice::from_ref(key))? {
+                Some(result) => Ok(result),
+                None => self.tensor_item(object, key),
+            },
             Value::Members(instance) => {
                 let members = self.members_of(&instance.clone())?;
                 self.get_item(&members, key)
@@ -643,7 +661,10 @@ impl Evaluator<'_, '_> {
     /// `object[key] = value`, as Python's own classes do it.
     pub(super) fn set_plain_item(&mut self, object: &Value, key: &Value, value: Value) -> Run<()> {
         match object {
-            Value::Tensor(_) => self.set_tensor_item(object, key, &value),
+            Value::Tensor(_) => match self.item_overridden("setitem", object, &[key.clone(), value.clone()])? {
+                Some(_) => Ok(()),
+                None => self.set_tensor_item(object, key, &value),
+            },
             Value::Members(instance) => {
                 let name = match key {
                     Value::Known(key, _) => self.host.as_str(*key),
@@ -937,6 +958,9 @@ impl Evaluator<'_, '_> {
 
     /// Refuses to write to what only shows the attributes of an object.
     fn check_writable(&self, dict: &DictValue) -> Run<()> {
+        if dict.behind.is_some() {
+            return Err(self.stop("a mapping proxy is changed"));
+        }
         if dict.class.is_some() && dict.class == self.host.member("types", "MappingProxyType") {
             return Err(self.stop("the __dict__ of an object is changed"));
         }

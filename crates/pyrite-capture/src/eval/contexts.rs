@@ -35,7 +35,8 @@ impl Evaluator<'_, '_> {
             }
             "torch.autograd.profiler.record_function" => ContextKind::Nothing,
             "warnings.catch_warnings" if args.is_empty() && kwargs.is_empty() => ContextKind::Warnings,
-            "torch._C.DisableTorchFunctionSubclass" | "torch._C.DisableTorchFunction" => ContextKind::TorchFunctionOff,
+            "torch._C.DisableTorchFunctionSubclass" => ContextKind::SubclassesOff,
+            "torch._C.DisableTorchFunction" => ContextKind::OverridesOff,
             "torch.autograd.grad_mode.inference_mode" | "torch._C._InferenceMode" => {
                 return Err(self.stop("inference mode inside of a compiled function"));
             }
@@ -158,6 +159,9 @@ impl Evaluator<'_, '_> {
                 let exit = Value::Bound(Rc::new((manager.clone(), "__exit__".into())));
                 match context.kind {
                     ContextKind::Grad(grad) => {
+                        if context.origin.is_some() {
+                            return Err(self.stop("a context manager from outside, which notes what it is entered in"));
+                        }
                         // `set_grad_enabled` has switched already.
                         if self.host.class_name(context.class) != "torch.autograd.grad_mode.set_grad_enabled" {
                             context.before.borrow_mut().push(self.grad);
@@ -184,9 +188,9 @@ impl Evaluator<'_, '_> {
                         context.before.borrow_mut().push(true);
                         Ok((exit, manager.clone()))
                     }
-                    ContextKind::TorchFunctionOff => {
+                    ContextKind::SubclassesOff | ContextKind::OverridesOff => {
                         context.before.borrow_mut().push(true);
-                        self.torch_function_off += 1;
+                        self.overrides.switch_off(context.kind);
                         Ok((exit, self.none()))
                     }
                 }
@@ -241,9 +245,9 @@ impl Evaluator<'_, '_> {
                     ContextKind::Nothing => {
                         context.before.borrow_mut().pop();
                     }
-                    ContextKind::TorchFunctionOff => {
+                    ContextKind::SubclassesOff | ContextKind::OverridesOff => {
                         context.before.borrow_mut().pop();
-                        self.torch_function_off = self.torch_function_off.saturating_sub(1);
+                        self.overrides.switch_on(context.kind);
                     }
                 }
                 Ok(self.bool(false))

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::call::Keywords;
 use super::{Evaluator, Run};
-use crate::value::{DequeValue, Origin, Value};
+use crate::value::{Born, DequeValue, Origin, Value};
 
 impl Evaluator<'_, '_> {
     /// `collections.deque(items, maxlen)`.
@@ -27,7 +27,13 @@ impl Evaluator<'_, '_> {
     fn deque(&self, items: Vec<Value>, limit: Option<usize>) -> Value {
         let surplus = limit.map_or(0, |limit| items.len().saturating_sub(limit));
         let items = RefCell::new(items.into_iter().skip(surplus).collect());
-        Value::Deque(Rc::new(DequeValue { items, limit, origin: None, changed: Cell::new(false) }))
+        Value::Deque(Rc::new(DequeValue {
+            born: Born::default(),
+            items,
+            limit,
+            origin: None,
+            changed: Cell::new(false),
+        }))
     }
 
     /// One that exists outside.
@@ -38,7 +44,13 @@ impl Evaluator<'_, '_> {
         let limit = self.read_attribute(origin.object, &source, "maxlen")?;
         let limit = self.admit(&limit)?;
         let limit = if self.is_none(&limit) { None } else { Some(self.index_of(&limit)? as usize) };
-        Ok(Value::Deque(Rc::new(DequeValue { items, limit, origin: Some(origin), changed: Cell::new(false) })))
+        Ok(Value::Deque(Rc::new(DequeValue {
+            born: Born::default(),
+            items,
+            limit,
+            origin: Some(origin),
+            changed: Cell::new(false),
+        })))
     }
 
     /// Changes the items of a deque.

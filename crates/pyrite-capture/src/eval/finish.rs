@@ -11,7 +11,7 @@ use crate::host::Object;
 use crate::liveness::live_slots;
 use crate::plan::{Break, Effect, End, FunctionRecipe, Plan, Recipe, RecipeId, Resume};
 use crate::source::Source;
-use crate::value::{ContextKind, Derivation, Iterate, IteratorValue, Origin, Strictness, Value, View};
+use crate::value::{ContextKind, Derivation, Iterate, IteratorValue, Origin, Strictness, TensorValue, Value, View};
 
 /// Recipes under construction.
 #[derive(Default)]
@@ -71,6 +71,8 @@ impl Evaluator<'_, '_> {
     }
 
     fn finish(&mut self, mut kitchen: Kitchen, end: End) -> Cooked<Plan> {
+        self.check_modes()?;
+        self.check_settings()?;
         let effects = self.effects(&mut kitchen)?;
         let output = GraphValue::List(kitchen.outputs.clone());
         let nodes: Vec<NodeId> = self.inputs.iter().map(|(node, _, _)| *node).collect();
@@ -156,6 +158,18 @@ impl Evaluator<'_, '_> {
                 let attributes = held.borrow().0.clone();
                 let class = self.host.class_of(origin.object);
                 self.attribute_effects(kitchen, &mut effects, object, origin, class, attributes)?;
+            }
+        }
+        for (class, name, value) in std::mem::take(&mut self.class_items) {
+            // One that was set back is as it was.
+            let before = self.class_item(class, &name);
+            let unchanged = match &value {
+                Value::Known(object, _) => before == Some(*object),
+                other => origin_of(other).is_some_and(|origin| before == Some(origin.object)),
+            };
+            if !unchanged {
+                let class = kitchen.add(Recipe::Object(class));
+                effects.push(Effect::SetAttribute(class, name, self.recipe(kitchen, &value)?));
             }
         }
         for (globals, name, value) in std::mem::take(&mut self.globals) {
@@ -262,6 +276,19 @@ impl Evaluator<'_, '_> {
         Ok(made)
     }
 
+    /// A tensor that the graph computes, of its class.
+    fn tensor_recipe(&mut self, kitchen: &mut Kitchen, tensor: &TensorValue) -> Cooked<Recipe> {
+        if let Some(at) = self.picked_at(tensor.node) {
+            self.earlier = Some(at);
+            return Err("a tensor that was picked by a tensor of one number is alive".to_owned());
+        }
+        let output = self.output(kitchen, GraphValue::Tensor(tensor.node));
+        let Some(class) = tensor.class else { return Ok(output) };
+        let output = kitchen.add(output);
+        let class = kitchen.add(Recipe::Object(class));
+        Ok(Recipe::Call(self.library("pyrite._overrides", "as_subclass")?, vec![output, class], Vec::new()))
+    }
+
     fn new_recipe(&mut self, kitchen: &mut Kitchen, value: &Value, identity: Option<usize>) -> Cooked<RecipeId> {
         let recipe = match value {
             Value::Tensor(tensor) if self.calls.is_nested(tensor.node) => {
@@ -270,8 +297,8 @@ impl Evaluator<'_, '_> {
             Value::Tensor(tensor) if tensor.changed.get() => {
                 let attributes: Vec<_> =
                     tensor.attributes.borrow().0.iter().map(|(n, v)| (n.clone(), v.clone())).collect();
-                let output = self.output(kitchen, GraphValue::Tensor(tensor.node));
-                let made = kitchen.add(output);
+                let made = self.tensor_recipe(kitchen, tensor)?;
+                let made = kitchen.add(made);
                 if let Some(identity) = identity {
                     kitchen.made.insert(identity, made);
                 }
@@ -284,7 +311,7 @@ impl Evaluator<'_, '_> {
             Value::Instance(instance) if self.host.class_name(instance.class) == "pyrite._transforms.Handle" => {
                 return Err("the handle of a hook is alive".to_owned());
             }
-            Value::Tensor(tensor) => self.output(kitchen, GraphValue::Tensor(tensor.node)),
+            Value::Tensor(tensor) => self.tensor_recipe(kitchen, tensor)?,
             Value::Symbol(symbol) => {
                 let is_node = |node: &NodeId| symbol.graph == GraphValue::Tensor(*node);
                 match self.inputs.iter().find(|(node, _, _)| is_node(node)) {

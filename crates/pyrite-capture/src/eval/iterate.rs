@@ -185,6 +185,7 @@ impl Evaluator<'_, '_> {
         };
         let inner = match step {
             Step::Item(item) => {
+                self.note_mutation(&Value::Iterator(iterator.clone()));
                 iterator.taken.set(iterator.taken.get() + 1);
                 if iterator.origin.is_some() && iterator.taken.get() == 1 {
                     self.changed.push(Value::Iterator(iterator.clone()));

@@ -19,7 +19,10 @@ impl Evaluator<'_, '_> {
         kwargs: Keywords,
     ) -> Run<Value> {
         match receiver {
-            Value::Tensor(_) => self.tensor_method(receiver, name, args, kwargs),
+            Value::Tensor(_) => match self.method_overridden(receiver, name, &args, &kwargs)? {
+                Some(result) => Ok(result),
+                None => self.tensor_method(receiver, name, args, kwargs),
+            },
             Value::List(_) => self.list_method(receiver, name, args, kwargs),
             Value::Deque(_) => self.deque_method(receiver, name, &args),
             Value::Dict(_) => self.dict_method(receiver, name, args, kwargs),

@@ -25,6 +25,7 @@ mod newer;
 mod numbers;
 mod opaque;
 mod outside;
+mod overrides;
 mod step;
 mod tensor;
 mod views;
@@ -41,7 +42,7 @@ use crate::host::{GlobalState, Host, Object, World};
 use crate::opcode::{Op, Version};
 use crate::plan::{Break, Plan};
 use crate::source::Source;
-use crate::value::Value;
+use crate::value::{Born, Value};
 
 /// Why evaluation stops.
 pub(crate) enum Stop {
@@ -207,12 +208,20 @@ pub(crate) struct Evaluator<'a, 'c> {
     data_read: Vec<(pyrite_ir::StorageId, (usize, usize))>,
     /// Whether autocast was on at any point: types of results are known only when the graph is lowered.
     autocasted: bool,
-    /// How many times something that captured code can see was changed.
-    mutations: usize,
+    /// The nested graphs that are being evaluated, the innermost last: when each began, and whether it has changed anything
+    /// that was there before.
+    bodies: Vec<(Born, bool)>,
+    /// Settings of torch that captured code has set: the function that says what they are, the value, and the instruction of
+    /// the root that set it first.
+    settings_set: Vec<(Object, Value, (usize, usize))>,
+    /// Attributes of classes that captured code has set.
+    class_items: Vec<(Object, Rc<str>, Value)>,
+    /// Copies of what torch gives a view of: the storages of both, and the instruction of the root that made the copy.
+    picked: Vec<([pyrite_ir::StorageId; 2], (usize, usize))>,
     /// From which node on gradients are recorded, or not.
     grad_modes: Vec<(NodeId, bool)>,
-    /// How many contexts that switch `__torch_function__` off were entered and not left.
-    torch_function_off: usize,
+    /// Whom torch shows the calls of its functions.
+    overrides: overrides::Overrides,
     /// Inputs of nested graphs that require gradients of a level of their own.
     levels: FxHashSet<NodeId>,
     /// Which warnings are shown, inside of `warnings.catch_warnings()`.
@@ -304,8 +313,11 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             warnings: None,
             levels: FxHashSet::default(),
             grad_modes: vec![(NodeId(0), grad)],
-            torch_function_off: 0,
-            mutations: 0,
+            overrides: overrides::Overrides::default(),
+            bodies: Vec::new(),
+            settings_set: Vec::new(),
+            picked: Vec::new(),
+            class_items: Vec::new(),
         }
     }
 

@@ -15,14 +15,14 @@ use pyrite_ir::{Kind as NodeKind, Meta, NodeId, Tag, Target, Value as GraphValue
 use pyrite_reader::Body;
 
 use super::{Evaluator, Run, Stop};
-use crate::value::{TensorValue, Value};
+use crate::value::{Born, TensorValue, Value};
 
 /// Functions that compute their body more than once, so that random numbers would differ.
 const REPEATING: [&str; 2] = ["vjp", "jvp_again"];
 /// Functions inside of which tensors require gradients of a level of their own.
 const LEVELS: [&str; 7] = ["grad", "vjp", "jvp", "jvp_again", "jacrev", "jacfwd", "vmap"];
-/// Functions of which a body may be run never or many times.
-const BRANCHING: [&str; 6] = ["register_hook", "cond", "while_loop", "map", "scan", "associative_scan"];
+/// Functions whose body runs once, when they are called. Those of others may not change what is there before them.
+const ONCE: [&str; 5] = ["grad", "jvp", "jacrev", "jacfwd", "vmap"];
 
 impl Evaluator<'_, '_> {
     /// `call_nested(name, bodies, examples, operands, options)`: a list of tensors.
@@ -34,7 +34,8 @@ impl Evaluator<'_, '_> {
         let function = self.host.member("pyrite.higher_order", &name);
         let function = function.ok_or_else(|| self.stop(format!("there is no pyrite.higher_order.{name}")))?;
         let operands = self.graph_value(operands)?;
-        let (changes, mutations) = (self.changes_so_far(), self.mutations);
+        let changes = self.changes_so_far();
+        let mut mutates = false;
         let mut traced = Vec::new();
         for (body, examples) in self.items_of(bodies)?.iter().zip(self.items_of(examples)?) {
             // An earlier body may have said what a later one takes.
@@ -43,14 +44,16 @@ impl Evaluator<'_, '_> {
             // The first half of an autograd.Function is not recorded.
             self.grad &= &*name != "function" || !traced.is_empty();
             self.grad_modes.push((self.calls.begin_nested(), self.grad));
+            self.bodies.push((Born::default(), false));
             let body = self.trace_body(&name, body, &examples);
+            // The first half of an autograd.Function runs once, and here.
+            let is_run_here = ONCE.contains(&&*name) || (&*name == "function" && traced.is_empty());
+            mutates |= self.bodies.pop().is_some_and(|(_, mutates)| mutates) && !is_run_here;
             self.grad = outside;
             self.grad_modes.push((self.calls.begin_nested(), outside));
             traced.push(body?);
         }
-        // A hook runs later, if at all: it must not change anything.
-        let is_late = &*name == "register_hook" && self.mutations != mutations;
-        if is_late || (BRANCHING.contains(&&*name) && self.changes_so_far() != changes) {
+        if mutates || (!ONCE.contains(&&*name) && &*name != "function" && self.changes_so_far() != changes) {
             return Err(self.stop(format!("a function that changes something outside, called by {name}")));
         }
         // The bodies may have added to the options.

@@ -121,6 +121,11 @@ impl Evaluator<'_, '_> {
         class
     }
 
+    /// Whether what a class holds can be changed at all.
+    pub(super) fn may_change(&self, class: Object) -> bool {
+        self.outside.world.changes(class) != Changes::Never
+    }
+
     /// What a class has under a name, its bases included, unbound.
     pub(super) fn class_item(&self, class: Object, name: &str) -> Option<Object> {
         self.watch_class(class);

@@ -7,7 +7,7 @@ use super::{Evaluator, Frame, Outcome, Run};
 use crate::code::Instruction;
 use crate::opcode::{BINARY, COMPARE, Op};
 use crate::source::Source;
-use crate::value::{CellValue, FunctionValue, Iterate, Value};
+use crate::value::{Born, CellValue, FunctionValue, Iterate, Value};
 
 impl Frame {
     pub(crate) fn push(&mut self, value: Value) {
@@ -728,6 +728,7 @@ fn jump(frame: &mut Frame, instruction: &Instruction) {
 /// A cell that the captured code made.
 pub(super) fn new_cell(contents: Option<Value>) -> Value {
     Value::Cell(Rc::new(CellValue {
+        born: Born::default(),
         contents: RefCell::new(contents),
         origin: None,
         loaded: Cell::new(true),

@@ -12,6 +12,7 @@ use super::call::Keywords;
 use super::compare::is_graph;
 use super::{Evaluator, Run, Stop};
 use crate::host::{Kind, Object};
+use crate::opcode::BINARY;
 use crate::value::{SymbolValue, TensorValue, TupleValue, Value};
 
 /// Methods that look at the data, or at what only eager execution has.
@@ -38,6 +39,16 @@ const NEEDS_DATA: [&str; 19] = [
 ];
 
 type V = GraphValue<NodeId>;
+
+/// The operator that a special method is named after, by its name in Python's `operator` module.
+fn operator_named(stem: &str) -> Option<&'static str> {
+    // `truediv` is named `div`, too, for the older reflected method.
+    let stem = match stem {
+        "div" => "truediv",
+        other => other,
+    };
+    BINARY.into_iter().find(|name| name.trim_end_matches('_') == stem)
+}
 
 impl Evaluator<'_, '_> {
     /// Metadata of a tensor.
@@ -353,8 +364,12 @@ impl Evaluator<'_, '_> {
     /// Refuses a write to an input that autograd watches: whether torch allows it depends on the mode it is done in.
     fn check_written(&mut self, value: &Value) -> Run<()> {
         if let Value::Tensor(tensor) = value {
-            // Autograd does not see such a write, which a graph cannot tell it: all of it runs in Python.
             let storage = self.tensor_meta(tensor.node)?.storage;
+            if let Some((_, read)) = self.picked.iter().find(|(both, _)| both.contains(&storage)) {
+                self.end_at = Some(*read);
+                return Err(self.stop("a write to what was picked by a tensor of one number"));
+            }
+            // Autograd does not see such a write, which a graph cannot tell it: all of it runs in Python.
             if let Some((_, read)) = self.data_read.iter().find(|(known, _)| *known == storage) {
                 self.end_at = Some(*read);
                 return Err(self.stop("a write to the attribute data of a tensor"));
@@ -418,6 +433,9 @@ impl Evaluator<'_, '_> {
     /// `tensor.name`.
     pub(super) fn tensor_attribute(&mut self, value: &Value, name: &Rc<str>) -> Run<Value> {
         let Value::Tensor(tensor) = value else { return Err(self.stop("an attribute of nothing")) };
+        if let Some(result) = self.attribute_overridden(value, name)? {
+            return Ok(result);
+        }
         let node = tensor.node;
         match &**name {
             "shape" => self.tensor_method(value, &"size".into(), Vec::new(), Vec::new()),
@@ -483,22 +501,31 @@ impl Evaluator<'_, '_> {
                 };
                 match self.class_item(class, name) {
                     Some(_) => Ok(Value::Bound(Rc::new((value.clone(), name.clone())))),
-                    None => {
-                        if let Some(Some(set)) = tensor.attributes.borrow().get(name) {
-                            return Ok(set.clone());
+                    None => match self.tensor_own_attribute(value, name)? {
+                        Some(found) => Ok(found),
+                        None => {
+                            let class = self.short_name(class);
+                            let message = format!("'{class}' object has no attribute '{name}'");
+                            Err(self.no_attribute(Some(value), name, &message))
                         }
-                        // What the user hung on a tensor.
-                        if let Some(origin) = &tensor.origin
-                            && let Some(found) = self.read_instance_item(origin.object, &origin.source, name)
-                        {
-                            return self.admit(&found);
-                        }
-                        let message = format!("'Tensor' object has no attribute '{name}'");
-                        Err(self.no_attribute(Some(value), name, &message))
-                    }
+                    },
                 }
             }
         }
+    }
+
+    /// What the user hung on a tensor.
+    pub(super) fn tensor_own_attribute(&mut self, value: &Value, name: &Rc<str>) -> Run<Option<Value>> {
+        let Value::Tensor(tensor) = value else { return Ok(None) };
+        if let Some(Some(set)) = tensor.attributes.borrow().get(name) {
+            return Ok(Some(set.clone()));
+        }
+        if let Some(origin) = &tensor.origin
+            && let Some(found) = self.read_instance_item(origin.object, &origin.source, name)
+        {
+            return self.admit(&found).map(Some);
+        }
+        Ok(None)
     }
 
     pub(super) fn requires_grad(&mut self, value: &Value) -> Run<bool> {
@@ -654,6 +681,13 @@ impl Evaluator<'_, '_> {
                 let size = self.tensor_meta(node)?.dtype.size();
                 return Ok(self.int(size as i64));
             }
+            ("storage_offset", []) if let Some(offset) = self.tensor_meta(node)?.offset.as_int() => {
+                return Ok(self.int(offset));
+            }
+            ("is_signed", []) => {
+                let unsigned = matches!(self.tensor_meta(node)?.dtype, DType::Bool | DType::U8);
+                return Ok(self.bool(!unsigned));
+            }
             ("get_device", []) => return Ok(self.int(-1)),
             ("cpu" | "pin_memory", []) => return Ok(receiver.clone()),
             ("__len__", []) => return self.tensor_length(receiver),
@@ -662,15 +696,27 @@ impl Evaluator<'_, '_> {
                 self.set_tensor_item(receiver, key, new)?;
                 return Ok(self.none());
             }
-            ("__add__" | "__radd__", [other]) => return self.binary("add", receiver, other),
-            ("__mul__" | "__rmul__", [other]) => return self.binary("mul", receiver, other),
-            ("__sub__", [other]) => return self.binary("sub", receiver, other),
-            ("__rsub__", [other]) => return self.binary("sub", other, receiver),
-            ("__truediv__", [other]) => return self.binary("truediv", receiver, other),
-            ("__rtruediv__", [other]) => return self.binary("truediv", other, receiver),
-            ("__matmul__", [other]) => return self.binary("matmul", receiver, other),
             ("__neg__", []) => return self.unary("neg", receiver),
-            ("__eq__", [other]) => return self.compare("eq", receiver, other),
+            ("__invert__", []) => return self.unary("invert", receiver),
+            ("__abs__", []) => return self.tensor_method(receiver, &"abs".into(), args, kwargs),
+            ("__reversed__", []) if self.tensor_meta(node)?.rank() == 0 => return Ok(receiver.clone()),
+            ("__reversed__", []) => {
+                let first = self.int(0);
+                return self.tensor_method(receiver, &"flip".into(), vec![first], kwargs);
+            }
+            (special, [other]) => {
+                if let Some(stem) = special.strip_prefix("__").and_then(|stem| stem.strip_suffix("__")) {
+                    let reflected = stem.strip_prefix('r').and_then(operator_named);
+                    let in_place = stem.strip_prefix('i').and_then(operator_named);
+                    return match (operator_named(stem), reflected, in_place, stem) {
+                        (Some(operator), ..) => self.binary(operator, receiver, other),
+                        (_, Some(operator), ..) => self.binary(operator, other, receiver),
+                        (_, _, Some(operator), _) => self.binary_in_place(operator, receiver, other),
+                        (.., "eq" | "ne" | "lt" | "le" | "gt" | "ge") => self.compare(stem, receiver, other),
+                        _ => Err(self.stop(format!("the method {name} of a tensor"))),
+                    };
+                }
+            }
             _ => {}
         }
         self.check_options(name, &kwargs)?;
@@ -765,6 +811,10 @@ impl Evaluator<'_, '_> {
     /// The rows of a tensor, one by one.
     pub(super) fn tensor_rows(&mut self, value: &Value) -> Run<Vec<Value>> {
         let Value::Tensor(tensor) = value else { return Err(self.stop("an iteration over nothing")) };
+        let first = self.int(0);
+        if let Some(rows) = self.method_overridden(value, &"unbind".into(), &[first], &Vec::new())? {
+            return self.items_of(&rows);
+        }
         if self.tensor_meta(tensor.node)?.rank() == 0 {
             return Err(self.raise("TypeError", "iteration over a 0-d tensor"));
         }
@@ -815,12 +865,44 @@ impl Evaluator<'_, '_> {
             .collect()
     }
 
+    /// Whether an index picks by tensors of one integer alone: torch gives a view then, and the graph a copy.
+    fn picks_by_numbers(&self, parts: &[IndexPart]) -> Run<bool> {
+        let mut picks = false;
+        for part in parts {
+            match part {
+                IndexPart::Value(GraphValue::Tensor(node)) if let Ok(meta) = self.tensor_meta(*node) => {
+                    if meta.rank() != 0 {
+                        return Ok(false);
+                    }
+                    if matches!(meta.dtype, DType::Bool | DType::U8) {
+                        return Err(self.stop("a tensor of one bool as an index"));
+                    }
+                    picks = true;
+                }
+                IndexPart::Value(GraphValue::List(_)) => return Ok(false),
+                _ => {}
+            }
+        }
+        Ok(picks)
+    }
+
+    /// Where a tensor is a copy of what torch gives a view of: the instruction of the root that made it.
+    pub(super) fn picked_at(&self, node: NodeId) -> Option<(usize, usize)> {
+        let storage = self.tensor_meta(node).ok()?.storage;
+        self.picked.iter().find(|([_, copy], _)| *copy == storage).map(|(_, at)| *at)
+    }
+
     /// `tensor[key]`.
     pub(super) fn tensor_item(&mut self, value: &Value, key: &Value) -> Run<Value> {
         let parts = self.index_parts(key)?;
         let tensor = self.graph_value(value)?;
         self.record_location();
+        let picks = self.picks_by_numbers(&parts)?;
         let mut result = self.calls.get_item(&tensor, parts).map_err(|r| self.refused(&r))?;
+        if let (true, GraphValue::Tensor(source), GraphValue::Tensor(copy)) = (picks, &tensor, &result) {
+            let storages = [self.tensor_meta(*source)?.storage, self.tensor_meta(*copy)?.storage];
+            self.picked.push((storages, self.root));
+        }
         if result == tensor {
             // What picks everything is a view of its own all the same.
             result = self
@@ -836,6 +918,12 @@ impl Evaluator<'_, '_> {
         let parts = self.index_parts(key)?;
         let tensor = self.graph_value(value)?;
         let new = self.graph_value(new)?;
+        if let (true, GraphValue::Tensor(held), GraphValue::Tensor(new)) =
+            (self.picks_by_numbers(&parts)?, &tensor, &new)
+            && self.tensor_meta(*held)?.storage == self.tensor_meta(*new)?.storage
+        {
+            return Err(self.stop("a part of a tensor is written to what a tensor of one number picks of it"));
+        }
         self.check_written(value)?;
         self.record_location();
         self.calls.set_item(&tensor, parts, new).map_err(|r| self.refused(&r))

@@ -10,8 +10,8 @@ use super::{Evaluator, Run};
 use crate::host::{Kind, Object};
 use crate::source::{Check, NUMBER, Source};
 use crate::value::{
-    Attributes, CellValue, DictValue, Entries, FunctionValue, InstanceValue, Iterate, IteratorValue, ListValue, Origin,
-    PartialValue, SetValue, SymbolValue, TensorValue, TupleValue, Value,
+    Attributes, Born, CellValue, DictValue, Entries, FunctionValue, InstanceValue, Iterate, IteratorValue, ListValue,
+    Origin, PartialValue, SetValue, SymbolValue, TensorValue, TupleValue, Value,
 };
 
 impl Evaluator<'_, '_> {
@@ -67,13 +67,7 @@ impl Evaluator<'_, '_> {
         Ok(match kind {
             Kind::Tensor => self.wrap_tensor(origin)?,
             Kind::Array => self.wrap_array(origin)?,
-            Kind::TensorSubclass => {
-                let text = self.host.describe(object);
-                return Err(self.stop_with(
-                    format!("{text} is a tensor of a kind that cannot be captured"),
-                    "dense tensors on the CPU are captured",
-                ));
-            }
+            Kind::TensorSubclass => self.wrap_subclass(origin)?,
             Kind::Tuple | Kind::NamedTuple => {
                 let class = self.guard_class(&origin);
                 let items = self.read_items(object, &source).into_iter().map(|item| self.lazily(item));
@@ -141,7 +135,12 @@ impl Evaluator<'_, '_> {
                 }
                 let items = self.read_items(object, &source).into_iter().map(|item| self.lazily(item)).collect();
                 let state = RefCell::new(Iterate::Items(items, 0));
-                Value::Iterator(Rc::new(IteratorValue { state, origin: Some(origin), taken: Cell::new(0) }))
+                Value::Iterator(Rc::new(IteratorValue {
+                    born: Born::default(),
+                    state,
+                    origin: Some(origin),
+                    taken: Cell::new(0),
+                }))
             }
             Kind::TorchModule | Kind::Instance | Kind::Exception => {
                 let class = self.guard_class(&origin);
@@ -156,6 +155,7 @@ impl Evaluator<'_, '_> {
                 }
                 let record = self.is_record(class).then(|| origin.clone());
                 let instance = InstanceValue {
+                    born: Born::default(),
                     class,
                     origin: Some(origin),
                     attributes: RefCell::new(Attributes::default()),
@@ -285,6 +285,7 @@ impl Evaluator<'_, '_> {
             return known.clone();
         }
         let cell = Value::Cell(Rc::new(CellValue {
+            born: Born::default(),
             contents: RefCell::new(None),
             origin: Some(Origin { object, source: source.clone() }),
             loaded: Cell::new(false),
@@ -314,7 +315,7 @@ impl Evaluator<'_, '_> {
     pub(super) fn set_cell(&mut self, cell: &Value, contents: Option<Value>) -> Run<()> {
         let Value::Cell(held) = cell else { return Err(self.stop("a free variable without its cell")) };
         held.loaded.set(true);
-        self.mutations += 1;
+        self.note_mutation(cell);
         *held.contents.borrow_mut() = contents;
         if held.origin.is_some() && !held.changed.replace(true) {
             self.changed.push(cell.clone());
@@ -361,9 +362,15 @@ impl Evaluator<'_, '_> {
     }
 
     fn wrap_tensor(&mut self, origin: Origin) -> Run<Value> {
+        self.wrap_leaf(origin, None).map(|tensor| Value::Tensor(Rc::new(tensor)))
+    }
+
+    /// A tensor from outside; whether it is a leaf is said of one that stands for another.
+    pub(super) fn wrap_leaf(&mut self, origin: Origin, is_leaf: Option<bool>) -> Run<TensorValue> {
         let facts =
             self.read_tensor(origin.object).ok_or_else(|| self.stop("a tensor of a kind that cannot be captured"))?;
         let mut meta = facts.meta;
+        meta.is_leaf = is_leaf.unwrap_or(meta.is_leaf);
         // Inputs that share memory share a storage in the graph: the host says which do.
         let place = self.inputs.len();
         let order = dense_order(&meta);
@@ -387,11 +394,7 @@ impl Evaluator<'_, '_> {
         let node = self.calls.input(&name, GraphValue::Tensor(meta.clone()));
         self.guard(&origin.source, Check::Tensor(Rc::new(meta), self.host.class_of(origin.object)));
         self.inputs.push((node, origin.source.clone(), origin.object));
-        Ok(Value::Tensor(Rc::new(TensorValue {
-            origin: Some(origin),
-            parameter: facts.parameter,
-            ..TensorValue::computed(node)
-        })))
+        Ok(TensorValue { origin: Some(origin), parameter: facts.parameter, ..TensorValue::computed(node) })
     }
 }
 

@@ -664,7 +664,7 @@ unsafe fn equals(left: Raw, right: Raw) -> bool {
         if class != ffi::Py_TYPE(right) {
             return false;
         }
-        if ffi::PyFloat_CheckExact(left) != 0 {
+        if ffi::PyFloat_Check(left) != 0 {
             return ffi::PyFloat_AS_DOUBLE(left).to_bits() == ffi::PyFloat_AS_DOUBLE(right).to_bits();
         }
         if ffi::PyTuple_CheckExact(left) != 0 {
@@ -672,7 +672,16 @@ unsafe fn equals(left: Raw, right: Raw) -> bool {
             return length == ffi::PyTuple_GET_SIZE(right)
                 && (0..length).all(|i| equals(ffi::PyTuple_GET_ITEM(left, i), ffi::PyTuple_GET_ITEM(right, i)));
         }
-        if ffi::PyType_GetFlags(class) & ffi::Py_TPFLAGS_HEAPTYPE != 0 {
+        // Classes of the user's are compared where Python itself does it.
+        let natives = [
+            &raw const ffi::PyLong_Type,
+            &raw const ffi::PyUnicode_Type,
+            &raw const ffi::PyBytes_Type,
+            &raw const ffi::PyFrozenSet_Type,
+        ];
+        let compares = |class: *const ffi::PyTypeObject| (*class).tp_richcompare.map(|function| function as usize);
+        let native = natives.into_iter().any(|base| compares(base) == compares(class));
+        if ffi::PyType_GetFlags(class) & ffi::Py_TPFLAGS_HEAPTYPE != 0 && !native {
             return false;
         }
         match ffi::PyObject_RichCompareBool(left, right, ffi::Py_EQ) {

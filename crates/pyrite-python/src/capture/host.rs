@@ -81,6 +81,7 @@ fn library(py: Python<'_>) -> PyResult<&'static Library> {
         }
         plain.push(class("builtins", "ellipsis").or_else(|_| class("types", "EllipsisType"))?);
         plain.push(class("types", "NotImplementedType")?);
+        plain.extend(class("torch.nn.attention", "SDPBackend").ok());
         let mut descriptors = Vec::new();
         for (name, kind) in [
             ("MemberDescriptorType", "slot"),
@@ -292,6 +293,10 @@ impl<'py> Python3<'py> {
             || library.numpy_scalar.as_ref().is_some_and(class_is)
         {
             return Kind::Plain;
+        }
+        if let Some(base) = value_base(self.py, class.as_type_ptr()) {
+            let frozen = std::ptr::eq(base, &raw mut ffi::PyFrozenSet_Type);
+            return if frozen { Kind::FrozenSet } else { Kind::Plain };
         }
         let tuple = self.py.get_type::<PyTuple>();
         if class.is_subclass(&tuple).unwrap_or(false) {
@@ -690,6 +695,59 @@ fn remaining<'py>(iterator: &Bound<'py, PyAny>) -> Option<Bound<'py, PyList>> {
     PyList::new(py, items).ok()
 }
 
+/// The class of Python's numbers, texts or frozen sets that a class of the user's is derived from; nothing where its objects
+/// are computed with, compared or hashed in another way.
+fn value_base(py: Python<'_>, class: *mut ffi::PyTypeObject) -> Option<*mut ffi::PyTypeObject> {
+    /// Special names that do not change what Python does with a value.
+    const HARMLESS: [&str; 14] = [
+        "__module__",
+        "__doc__",
+        "__dict__",
+        "__weakref__",
+        "__new__",
+        "__init__",
+        "__slots__",
+        "__annotations__",
+        "__qualname__",
+        "__orig_bases__",
+        "__parameters__",
+        "__static_attributes__",
+        "__firstlineno__",
+        "__init_subclass__",
+    ];
+    // SAFETY: the class and its bases are live.
+    unsafe {
+        if ffi::PyType_GetFlags(class) & ffi::Py_TPFLAGS_HEAPTYPE == 0
+            || ffi::Py_TYPE(class.cast()) != &raw mut ffi::PyType_Type
+        {
+            return None;
+        }
+        let bases = [
+            &raw mut ffi::PyLong_Type,
+            &raw mut ffi::PyFloat_Type,
+            &raw mut ffi::PyUnicode_Type,
+            &raw mut ffi::PyBytes_Type,
+            &raw mut ffi::PyFrozenSet_Type,
+        ];
+        let base = bases.into_iter().find(|base| ffi::PyType_IsSubtype(class, *base) != 0)?;
+        let mro = Bound::<PyAny>::from_borrowed_ptr(py, (*class).tp_mro);
+        for owner in mro.try_iter().ok()? {
+            let owner = owner.ok()?;
+            if std::ptr::eq(owner.as_ptr().cast(), base) {
+                return Some(base);
+            }
+            let names = owner.getattr("__dict__").ok()?;
+            for name in names.try_iter().ok()? {
+                let name: String = name.ok()?.extract().ok()?;
+                if name.starts_with("__") && name.ends_with("__") && !HARMLESS.contains(&&*name) {
+                    return None;
+                }
+            }
+        }
+        None
+    }
+}
+
 impl Host for Python3<'_> {
     fn kind(&self, object: Object) -> Kind {
         self.kind_of(&self.bound(object))
@@ -906,6 +964,10 @@ impl Host for Python3<'_> {
         let key = self.bound(key);
         let known = self.interned.call_method1("setdefault", (&key, &key));
         known.ok().map(|known| self.keep(&known))
+    }
+
+    fn is_value_class(&self, class: Object) -> bool {
+        value_base(self.py, class.0 as *mut ffi::PyTypeObject).is_some()
     }
 
     fn container_kind(&self, class: Object) -> Option<Kind> {
@@ -1212,9 +1274,14 @@ impl World for Python3<'_> {
 }
 
 impl Python3<'_> {
+    fn is_numpy_scalar(&self, object: &Bound<'_, PyAny>) -> bool {
+        let scalar = self.library.numpy_scalar.as_ref();
+        scalar.is_some_and(|scalar| object.is_instance(scalar.bind(self.py)).unwrap_or(false))
+    }
+
     fn plain_to_graph(&self, object: &Bound<'_, PyAny>) -> Option<Value<NodeId>> {
         let class = object.get_type();
-        if object.is_exact_instance_of::<PyFloat>() {
+        if object.is_instance_of::<PyFloat>() && !self.is_numpy_scalar(object) {
             return object.extract().ok().map(Value::Float);
         }
         // A member of an enumeration of numbers.
@@ -1224,13 +1291,16 @@ impl Python3<'_> {
         if let Ok(text) = object.cast_exact::<PyString>() {
             return Some(Value::from(text.to_str().ok()?));
         }
+        if let Ok(text) = object.cast::<PyString>()
+            && value_base(self.py, class.as_type_ptr()).is_some()
+        {
+            return Some(Value::from(text.to_str().ok()?));
+        }
         if object.is_exact_instance_of::<PyComplex>() {
             let part = |name: &str| object.getattr(name).ok()?.extract::<f64>().ok();
             return Some(Value::Complex(Complex64::new(part("real")?, part("imag")?)));
         }
-        if let Some(scalar) = &self.library.numpy_scalar
-            && object.is_instance(scalar.bind(self.py)).unwrap_or(false)
-        {
+        if self.is_numpy_scalar(object) {
             let item = object.call_method0("item").ok()?;
             return if item.is_exact_instance_of::<PyBool>() {
                 item.extract().ok().map(Value::Bool)

@@ -225,12 +225,9 @@ fn make<'py>(
             let tuple = PyTuple::new(py, several(items))?;
             match class {
                 Some(class) => {
-                    let class = bound(py, *class);
-                    if class.hasattr("_fields")? {
-                        py.get_type::<PyTuple>().call_method1("__new__", (class, tuple))?
-                    } else {
-                        class.call1((tuple,))?
-                    }
+                    // What its own `__new__` did is among the items.
+                    let class = bound(py, *class).cast_into::<PyType>()?;
+                    native_base(&class)?.call_method1("__new__", (&class, tuple))?
                 }
                 None => tuple.into_any(),
             }
@@ -372,6 +369,9 @@ fn fill_dict<'py>(
 fn carry_out(py: Python<'_>, values: &[Bound<'_, PyAny>], effect: &Effect) -> PyResult<()> {
     let several = |ids: &[usize]| ids.iter().map(|id| values[*id].clone()).collect::<Vec<_>>();
     match effect {
+        Effect::SetAttribute(class, name, value) if values[*class].is_instance_of::<PyType>() => {
+            values[*class].setattr(&**name, &values[*value])?;
+        }
         Effect::SetAttribute(object, name, value) => {
             let setter = py.import("builtins")?.getattr("object")?.getattr("__setattr__")?;
             setter.call1((&values[*object], &**name, &values[*value]))?;
