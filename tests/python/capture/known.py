@@ -2,7 +2,6 @@
 
 CASES = {
     "numpy_.array_made_inside": "a function that makes an array is captured twice before its graph is used again",
-    "torch_api.tensor_as_an_index": "a tensor picked by a tensor of one number is a view in torch, and a tensor of its own in a graph",
 }
 
 # What Pyrite's own programs get wrong, beside the cases above.

@@ -178,6 +178,13 @@ class Program:
                 "log.append(pick.__name__)",
                 f"{m} = len(SEEN) % 4",
                 "log.append('z' in SEEN)",
+                "log.append('p' in SHELF)",
+                f"{m} = 1 if 'q' in SHELF else 2",
+                f"{m} = Depot.rate({m}) % 5",
+                "log.append(hasattr(Depot, 'closed'))",
+                "log.append(box.left is box.right)",
+                f"{m} = int(box.left is not box.right) + {m} % 3",
+                f"log.append(len({{box.left: 1, box.right: 2}}))",
             ]
         )
 
@@ -326,6 +333,22 @@ class Crate(Box):
         return n * 2
 
 
+class Depot:
+    """A class that is met by its name alone, and whose methods differ from call to call."""
+
+
+def single(n):
+    return n + 1
+
+
+def double(n):
+    return n * 2 + 1
+
+
+class Token:
+    """An object that is nothing but itself."""
+
+
 class Stack(list):
     def push(self, item):
         self.append(item)
@@ -402,6 +425,16 @@ def generate(seed):
     return program.block(3, frozenset()) + program.block(2, frozenset())
 
 
+def stock(rate, closed):
+    """Gives the class its method, and an attribute or none; what it has already is left as it is."""
+    if getattr(Depot, "rate", None) is not rate:
+        Depot.rate = staticmethod(rate)
+    if closed and not hasattr(Depot, "closed"):
+        Depot.closed = True
+    if not closed and hasattr(Depot, "closed"):
+        del Depot.closed
+
+
 def inputs(space, length=3, n=2, **changed):
     """The arguments of a call, and the world around it: what `changed` names differs from the first call."""
     space["SETTING"] = changed.get("setting", 1)
@@ -409,14 +442,19 @@ def inputs(space, length=3, n=2, **changed):
     space["WORLD"].update(changed.get("world", {"w": 2, "v": 1}))
     space["SEEN"].clear()
     space["SEEN"].update(changed.get("seen", {"z"}))
+    space["SHELF"].clear()
+    space["SHELF"].update(changed.get("shelf", {"p": 1, "r": 3}))
     scale = changed.get("scale", 1)
     if Box.scale != scale:
         Box.scale = scale
+    stock(changed.get("rate", single), changed.get("closed", False))
     x = torch.randn(length, requires_grad=changed.get("grad", False), dtype=changed.get("dtype", torch.float32)).clone()
     items = [torch.ones(length, dtype=x.dtype) for _ in range(changed.get("count", 1))]
     box = changed.get("kind", Box)(**{"a": 2, "other": 0, **changed.get("held", {})})
     if changed.get("own"):
         box.other = box
+    box.left = Token()
+    box.right = box.left if changed.get("token") else Token()
     twin = items if changed.get("alias") else [1, 2]
     table = dict(changed.get("table", {"a": 1}))
     pick = changed.get("pick", doubled)
@@ -454,13 +492,18 @@ CHANGES = (
     {"source": []},
     {"source": [4]},
     {"n": 2.0},
+    {"shelf": {"r": 3}},
+    {"shelf": {"p": 1, "r": 3, "q": 0}},
+    {"rate": double},
+    {"closed": True},
+    {"token": True},
 )
 
 
 def as_case(tree, name):
-    space = {"torch": torch, "Stopped": Stopped, "Noted": Noted, "Box": Box, "Crate": Crate, "Stack": Stack, "Key": Key, "Pair": Pair}
+    space = {"torch": torch, "Stopped": Stopped, "Noted": Noted, "Box": Box, "Crate": Crate, "Stack": Stack, "Key": Key, "Pair": Pair, "Depot": Depot}
     space |= {"functools": functools, "itertools": itertools, "collections": collections, "doubled": doubled, "__name__": __name__}
-    space |= {"SETTING": 1, "WORLD": {}, "SEEN": set()}
+    space |= {"SETTING": 1, "WORLD": {}, "SEEN": set(), "SHELF": {}}
     text = FRAME.format("\n".join(render(tree) or ["    pass"]))
     # Code of other files without a name is taken for a library's, and runs plain.
     exec(compile(text, f"<string> {name}", "exec"), space)

@@ -4,8 +4,8 @@
     python -m capture.report --compiler dynamo --record
 
 Every case runs in a process of its own, so a crash is a line of the table. With `--together` one process serves as long as it lives, which
-takes a tenth of the time; only a case that ends it gets its own. `--record` writes what TorchDynamo does with every case to
-`dynamo.json`: graphs, breaks, and where it differs from plain Python. `--json` prints rows of that form, one object, instead of the table.
+takes a tenth of the time; only a case that ends it gets its own. `--record` writes what TorchDynamo does with the cases to
+`dynamo.json`, beside what it has of others: graphs, breaks, and where it differs from plain Python. `--json` prints rows of that form, one object, instead of the table.
 """
 
 import argparse
@@ -76,8 +76,8 @@ def main():
     parser.add_argument("--together", action="store_true", help="run all cases in one process as long as none ends it")
     parser.add_argument("--json", action="store_true", help="print the rows as one JSON object")
     options = parser.parse_args()
-    if options.record and (options.compiler != "dynamo" or options.cases != "*"):
-        parser.error("--record takes the whole corpus through --compiler dynamo")
+    if options.record and options.compiler != "dynamo":
+        parser.error("--record goes with --compiler dynamo")
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     isolation.prepare()
@@ -97,7 +97,7 @@ def main():
         if not options.json:
             print_row(name, rows[name], peer.get(name, {}))
     if options.record:
-        write(rows)
+        write({name: row for name, row in {**peer, **rows}.items() if name in corpus()})
     if options.json:
         print(json.dumps(rows))
     else:
