@@ -91,6 +91,8 @@ def table():
             names[id(value)] = name
             kept.append(value)
 
+    add("torch.Tensor", torch.Tensor)
+    add("torch.Tensor._make_subclass", torch.Tensor._make_subclass)
     for module_name, module in _MODULES:
         for name, value in list(vars(module).items()):
             # Asking some objects for their class warns.

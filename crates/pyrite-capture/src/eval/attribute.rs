@@ -67,7 +67,9 @@ impl Evaluator<'_, '_> {
                 let Value::Known(class, _) = self.class_of(object)? else {
                     return Err(self.stop(format!("the attribute {name} of {}", self.describe(object))));
                 };
-                let own = attributes_of_container(object).is_some() && self.host.container_kind(class).is_some();
+                let own = attributes_of_container(object).is_some()
+                    && (self.host.container_kind(class).is_some()
+                        || Some(class) == self.host.member("collections", "OrderedDict"));
                 if own && &**name == "__dict__" {
                     return Err(self.stop("the __dict__ of a container of its own class"));
                 }
@@ -133,8 +135,10 @@ impl Evaluator<'_, '_> {
     /// Sets or removes an attribute of a container of a class of the user's.
     fn set_own_attribute(&mut self, container: &Value, name: &Rc<str>, value: Option<Value>) -> Run<()> {
         let Value::Known(class, _) = self.class_of(container)? else { return Err(self.stop("a container")) };
-        let Some(held) = attributes_of_container(container).filter(|_| self.host.container_kind(class).is_some())
-        else {
+        // Ordered dictionaries keep attributes without a class of the user's.
+        let keeps =
+            self.host.container_kind(class).is_some() || Some(class) == self.host.member("collections", "OrderedDict");
+        let Some(held) = attributes_of_container(container).filter(|_| keeps) else {
             return Err(self.stop(format!("the attribute {name} of {} is set", self.describe(container))));
         };
         let found = self.class_item(class, name).map(|found| self.host.descriptor(found));
@@ -463,6 +467,9 @@ impl Evaluator<'_, '_> {
             }
             let message = format!("'function' object has no attribute '{name}'");
             return Err(self.no_attribute(Some(value), name, &message));
+        }
+        if let "__get__" | "__call__" = &**name {
+            return Ok(Value::Bound(Rc::new((value.clone(), name.clone()))));
         }
         if let Some(origin) = &function.origin {
             let found = self.read_attribute(origin.object, &origin.source, name)?;

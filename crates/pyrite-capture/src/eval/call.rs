@@ -112,12 +112,61 @@ impl Evaluator<'_, '_> {
         if &*code.name == "is_compiling" && code.file.contains("/torch/_dynamo/") {
             return Ok(self.bool(true));
         }
-        self.host.may_inline(&code).map_err(|reason| self.stop(reason))?;
+        if let Some(result) = self.call_of_dynamo(&code, &args)? {
+            return Ok(result);
+        }
+        if &*code.qualified_name == "singledispatch.<locals>.dispatch"
+            && let [Value::Known(class, _)] = args.as_slice()
+            && let Some(found) = self.dispatched(function, &code, *class)?
+        {
+            return Ok(found);
+        }
+        // What is traced without a look inside by torch's own compiler is followed here.
+        let traced = &*code.qualified_name == "nonstrict_trace.<locals>.wrapped";
+        if !traced {
+            self.host.may_inline(&code).map_err(|reason| self.stop(reason))?;
+        }
         let mut frame = self.bind_arguments(function, &code, args, kwargs)?;
         match self.run_frame(&mut frame)? {
             Outcome::Return(value) => Ok(value),
             Outcome::Yield(_) => Err(self.stop("a generator that is not one")),
         }
+    }
+
+    /// What a function of torch's own compiler does in plain Python where that is nothing.
+    fn call_of_dynamo(&mut self, code: &crate::Code, args: &[Value]) -> Run<Option<Value>> {
+        if !code.file.ends_with("/torch/_dynamo/comptime.py") || &*code.name == "sleep" {
+            return Ok(None);
+        }
+        // Only what is called instead of the compiler is called.
+        if &*code.qualified_name == "_Comptime.__call__" {
+            return match args.get(2) {
+                Some(fallback) => self.call(&fallback.clone(), Vec::new(), Vec::new()).map(Some),
+                None => Ok(Some(self.none())),
+            };
+        }
+        Ok(code.qualified_name.starts_with("_Comptime.").then(|| self.none()))
+    }
+
+    /// The function that `functools.singledispatch` calls for a class: one of those that are registered, which are guarded.
+    fn dispatched(&mut self, function: &FunctionValue, code: &crate::Code, class: Object) -> Run<Option<Value>> {
+        let Some(origin) = &function.origin else { return Ok(None) };
+        let place = code.free.iter().position(|name| &**name == "registry");
+        let Some(cell) = place.and_then(|place| function.closure.get(place).cloned()) else { return Ok(None) };
+        let Some(registry) = self.cell_contents(&cell)? else { return Ok(None) };
+        let chosen = self.host.call(origin.object, &[class], &[]).map_err(|r| self.raised(r))?;
+        // Classes that are registered with abstract ones move a count on.
+        if let Some(count) = self.host.member("abc", "get_cache_token")
+            && let Ok(now) = self.host.call(count, &[], &[])
+        {
+            self.guard(&Rc::new(Source::Asked(count)), Check::Equal(now));
+        }
+        for (_, registered) in self.dict_pairs(&registry)? {
+            if super::wrap::origin_of(&registered).is_some_and(|origin| origin.object == chosen) {
+                return Ok(Some(registered));
+            }
+        }
+        Ok(None)
     }
 
     fn call_known(&mut self, object: Object, args: Vec<Value>, kwargs: Keywords) -> Run<Value> {
@@ -160,6 +209,12 @@ impl Evaluator<'_, '_> {
                     format!("a call of {text}, which is not written in Python"),
                     "move the call out of the compiled function, or replace it by one that torch has",
                 ))
+            }
+            Kind::None | Kind::Bool | Kind::Int | Kind::Plain | Kind::FrozenSet | Kind::Module
+                if self.class_item(self.host.class_of(object), "__call__").is_none() =>
+            {
+                let class = self.short_name(self.host.class_of(object));
+                Err(self.raise("TypeError", &format!("'{class}' object is not callable")))
             }
             _ => {
                 let text = self.host.describe(object);
@@ -256,6 +311,12 @@ impl Evaluator<'_, '_> {
                     None => self.attribute(value, &"_orig_mod".into())?,
                 };
                 return self.call(&original, args, kwargs);
+            }
+            ("torch._dynamo.comptime._Comptime", Some(_)) => {
+                return match args.get(1) {
+                    Some(fallback) => self.call(&fallback.clone(), Vec::new(), Vec::new()),
+                    None => Ok(self.none()),
+                };
             }
             ("torch.jit.ScriptFunction" | "torch.jit.torch.jit.ScriptFunction", Some(origin)) => {
                 self.guard(&origin.source.clone(), Check::Is(origin.object));

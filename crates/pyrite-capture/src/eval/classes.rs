@@ -149,6 +149,11 @@ impl Evaluator<'_, '_> {
                 let args = self.constant(*class, "__args__")?;
                 self.is_instance(value, &Value::Known(args, None))
             }
+            // `typing.Hashable` and its like stand for classes.
+            Value::Instance(alias) if self.host.class_name(alias.class).starts_with("typing.") => {
+                let origin = self.attribute(classes, &"__origin__".into())?;
+                self.is_instance(value, &origin)
+            }
             other => Err(self.stop(format!("isinstance with {}", self.describe(other)))),
         }
     }

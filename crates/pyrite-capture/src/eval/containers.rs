@@ -691,6 +691,9 @@ impl Evaluator<'_, '_> {
                 self.change_deque(object, |items| items[place] = value)
             }
             Value::Dict(dict) => {
+                if dict.behind.is_some() {
+                    return Err(self.raise("TypeError", "'mappingproxy' object does not support item assignment"));
+                }
                 self.check_writable(dict)?;
                 self.look_at_whole(dict);
                 let hashed = self.key_in(&dict.entries, key)?;

@@ -55,6 +55,12 @@ impl Evaluator<'_, '_> {
                 self.call_method(&known, name, args, kwargs)
             }
             Value::Known(object, _) => self.known_method(*object, receiver, name, args, kwargs),
+            Value::Function(_) if &**name == "__call__" => self.call(receiver, args, kwargs),
+            Value::Function(_) if &**name == "__get__" => match args.as_slice() {
+                [object, ..] if self.is_none(object) => Ok(receiver.clone()),
+                [object, ..] => Ok(Value::Method(Rc::new((receiver.clone(), object.clone())))),
+                [] => Err(self.stop("a function is bound to nothing")),
+            },
             other => Err(self.stop(format!("the method {name} of {}", self.describe(other)))),
         }
     }

@@ -235,6 +235,16 @@ impl Evaluator<'_, '_> {
             ("torch.Tensor.as_subclass", [tensor @ Value::Tensor(_), Value::Known(class, _)]) => {
                 return self.as_subclass(tensor, *class).map(Some);
             }
+            ("torch.Tensor._make_subclass", [Value::Known(class, _), tensor @ Value::Tensor(_), rest @ ..])
+                if kwargs.is_empty() && rest.len() <= 1 =>
+            {
+                if rest.iter().any(|required| !matches!(required, Value::Known(it, _) if *it == self.host.bool(false)))
+                {
+                    return Err(self.stop("a tensor that requires a gradient is made"));
+                }
+                let plain = self.tensor_method(tensor, &"detach".into(), Vec::new(), Vec::new())?;
+                return self.as_subclass(&plain, *class).map(Some);
+            }
             ("torch._C._is_torch_function_enabled", [])
                 if self.overrides.subclasses_off + self.overrides.all_off > 0 =>
             {
