@@ -249,6 +249,7 @@ class GraphPanel {
         d ? row('differs in', d.class) : [], d ? row('error', typeof d.error === 'number' ? `${d.error.toExponential(2)}, against fp64` : '') : [],
         d && typeof d.reference === 'number' ? row('reference', `${d.reference.toExponential(2)}, against fp64`) : []),
       d && d.value ? el('pre', {}, d.value) : '',
+      d && d.spread ? spreadView(d.spread, node.shape) : '',
       !d && this.mismatches.includes(this.chosen) ? el('p', { class: 'fault' }, `Calls the operator that is blamed: ${this.run.signature}`) : '',
       !d && this.legendShown ? el('p', { class: 'soft' }, 'Not measured: this value was not compared.') : '',
       this.lineOf(node) ? codeView(this.lineOf(node), 'The line of this node') : '',

@@ -259,6 +259,7 @@ fn attach(run: &mut Run, graph: Option<&str>, parting: Parting) {
         reference: parting.reference_error,
         class: parting.class,
         value: parting.value,
+        spread: parting.spread,
     };
     for known in &mut run.graphs {
         if named && known.name.as_deref() != graph {

@@ -23,6 +23,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("../assets/minify.js"),
     include_str!("../assets/files.js"),
     include_str!("../assets/compare.js"),
+    include_str!("../assets/spread.js"),
     include_str!("../assets/graph.js"),
     include_str!("../assets/main.js"),
 ];

@@ -1,6 +1,6 @@
 //! What a page shows of a run, as data. The scripts of the page read exactly this.
 
-use pyrite_trace::event::{Break, Guard, Kernel, MinifyStep, Recompile};
+use pyrite_trace::event::{Break, Guard, Kernel, MinifyStep, Recompile, Spread};
 use serde::Serialize;
 
 /// A run.
@@ -135,6 +135,9 @@ pub struct Divergence {
     pub class: Option<String>,
     /// The difference in a sentence.
     pub value: Option<String>,
+    /// Where in the value the two differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spread: Option<Spread>,
 }
 
 /// The smallest program.

@@ -17,13 +17,14 @@ use pyrite_interp::Mode;
 use pyrite_ir::{Graph, Kind, NodeId, Patch, StorageId, Target, Value};
 use pyrite_reduce::Candidate;
 use pyrite_tensor::Tensor;
-use pyrite_trace::event::Divergence;
+use pyrite_trace::event::{Divergence, Spread};
 use pyrite_trace::{Event, Topic};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
 use crate::Host;
 use crate::backend::node_diagnostic;
+use crate::spread::spread;
 
 /// Why there is nothing to compare.
 #[derive(Debug)]
@@ -158,6 +159,9 @@ pub struct Layer {
     pub class: Option<String>,
     /// The difference, in a line.
     pub difference: Option<String>,
+    /// Where in the value the two differ, where they do.
+    #[serde(default)]
+    pub spread: Option<Spread>,
 }
 
 impl Layer {
@@ -178,6 +182,7 @@ impl Layer {
                 reference_error: self.reference_error,
                 class: self.class.clone(),
                 value: self.difference.clone(),
+                spread: self.spread.clone(),
             })
         });
     }
@@ -209,6 +214,7 @@ fn layers(
             backend_error: error(actual),
             class: difference.map(|difference| difference.class.name().to_owned()),
             difference: difference.map(without_place),
+            spread: difference.and_then(|_| spread(expected.tensor(&place)?, actual.tensor(&place)?)),
         }
     };
     names.iter().enumerate().map(layer).collect()

@@ -47,6 +47,7 @@ mod program;
 mod reporter;
 pub mod results;
 mod session;
+mod spread;
 mod story;
 mod target;
 pub mod tracing;

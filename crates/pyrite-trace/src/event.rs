@@ -275,6 +275,22 @@ pub struct Divergence {
     /// The difference in a sentence.
     #[serde(default)]
     pub value: Option<String>,
+    /// Where in the value the two differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<Spread>,
+}
+
+/// Where in a value two results differ. The value is a matrix, its last dimension across; an error is a part of the expected
+/// value's root mean square.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spread {
+    /// Rows of cells, a digit each: 0 where all elements are equal, 9 where the largest error is at least 1, 8 where it is
+    /// at least a tenth, and so on.
+    pub map: Vec<String>,
+    /// Elements of a cell, down and across.
+    pub cell: (u64, u64),
+    /// How many elements have each digit.
+    pub histogram: Vec<u64>,
 }
 
 /// A question of the minifier.

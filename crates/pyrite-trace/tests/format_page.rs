@@ -2,7 +2,7 @@
 
 use pyrite_trace::event::{
     Artifact, Break, Divergence, Finding, Frame, GraphDump, Guard, Kernel, LogLine, Mark, MinifyStep, NodeRow,
-    Recompile, Repro, Run, Size, StageMark,
+    Recompile, Repro, Run, Size, Spread, StageMark,
 };
 use pyrite_trace::{Event, Level, Record, TOPICS};
 
@@ -26,7 +26,7 @@ fn events() -> Vec<Event> {
         Event::Recompile(Recompile::default()),
         Event::Guard(Guard::default()),
         Event::Kernel(Kernel::default()),
-        Event::Divergence(Divergence::default()),
+        Event::Divergence(Divergence { spread: Some(Spread::default()), ..Divergence::default() }),
         Event::Minify(MinifyStep::default()),
         Event::Finding(Finding::default()),
         Event::Repro(Repro::default()),

@@ -131,6 +131,15 @@ def test_long_edges_of_small_graphs_are_drawn_and_those_of_large_ones_are_stubs(
     assert ends == 2 * big.eval("graphPanel.layout.edges.filter((edge) => !edge.routed).length")
 
 
+def test_a_difference_has_a_map_of_its_elements_and_a_histogram(page):
+    page.click("#tab-graphs")
+    colours = page.eval("[...document.querySelectorAll('.map .cell')].map((cell) => getComputedStyle(cell).fill)")
+    assert len(colours) == 12 and len(set(colours)) == 3
+    assert colours[0] == colours[4] and len({colours[0], colours[6], colours[7]}) == 3
+    assert page.eval("[...document.querySelectorAll('.histogram span')].map((e) => e.textContent)") == ["equal", "90", "≥ 1e-1", "6", "≥ 1", "4"]
+    assert "3 × 4 cells of 2 × 4 elements" in page.text(".map title")
+
+
 def test_a_step_of_the_flame_graph_zooms_to_its_own_time(page):
     page.click("#tab-stages")
     widths = "[...document.querySelectorAll('.flame .block')].map((block) => block.hidden ? 0 : block.getBoundingClientRect().width)"

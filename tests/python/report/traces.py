@@ -79,6 +79,9 @@ def transformer(layers):
     return graph
 
 
+SPREAD = {"map": ["0000", "0098", "0000"], "cell": [2, 4], "histogram": [90, 0, 0, 0, 0, 0, 0, 0, 6, 4]}
+
+
 def divergences(graph, first):
     """Small errors before a node, large ones from there on."""
     parted = False
@@ -90,6 +93,7 @@ def divergences(graph, first):
             "event": "divergence", "stage": "debug", "graph": "forward_0", "node": node["name"], "op": node["target"],
             "backend_error": 0.25 if parted else 3e-8, "reference_error": 2e-8,
             "class": "value" if parted else None, "value": "element 3 is 0.5 and should be 0.4" if parted else None,
+            **({"spread": SPREAD} if parted else {}),
         }
 
 
