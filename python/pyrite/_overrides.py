@@ -58,7 +58,13 @@ def _functions():
 globals().update({name: function for name, function in _functions() if function is not None})
 GETTERS = {name.removeprefix("getter_"): function for name, function in list(globals().items()) if name.startswith("getter_")}
 
+# Methods that torch's own list of what can be overridden leaves out.
+_UNLISTED = (
+    "new new_empty new_empty_strided new_full new_ones new_tensor new_zeros stride unflatten to_padded_tensor to_sparse_bsc to_sparse_bsr "
+    "to_sparse_coo to_sparse_csc to_sparse_csr _conj _conj_physical _is_all_true _is_any_true _is_zerotensor _lazy_clone _neg_view"
+).split()
 _OVERRIDABLE = {id(function) for function in get_testing_overrides()}
+_OVERRIDABLE |= {id(getattr(torch.Tensor, name)) for name in _UNLISTED if hasattr(torch.Tensor, name)}
 _CONSTRUCTORS = {id(function) for function in _device_constructors()}
 _UNWRAPPED = get_default_nowrap_functions()
 

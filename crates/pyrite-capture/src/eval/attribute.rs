@@ -255,6 +255,15 @@ impl Evaluator<'_, '_> {
                         None => Err(self.missing(Some(value), self.host.class_of(object), name)),
                     }
                 }
+                // How an attribute of a tensor is read, as it is shown to `__torch_function__`.
+                "__get__"
+                    if let Ok(attribute) = self.constant(object, "__name__")
+                        && let Some(attribute) = self.host.as_str(attribute)
+                        && let Some(getter) = self.host.member("pyrite._overrides", &format!("getter_{attribute}"))
+                        && self.host.builtin_receiver(getter) == Some(object) =>
+                {
+                    Ok(Value::Known(getter, None))
+                }
                 "__self__" => match self.host.builtin_receiver(object) {
                     Some(receiver) => Ok(Value::Known(receiver, None)),
                     None => Err(self.stop("the attribute __self__ of a function written in C")),

@@ -484,7 +484,7 @@ impl Evaluator<'_, '_> {
             ("abs", [value]) if is_graph(value) => {
                 let value = value.clone();
                 if matches!(value, Value::Tensor(_)) {
-                    self.tensor_method(&value, &"abs".into(), Vec::new(), Vec::new())?
+                    self.call_method(&value, &"abs".into(), Vec::new(), Vec::new())?
                 } else {
                     let known = self.index_of(&value)?;
                     self.int(known.abs())
@@ -887,10 +887,10 @@ impl Evaluator<'_, '_> {
             }
             ("torch.is_floating_point" | "torch.is_complex", [tensor @ Value::Tensor(_)]) => {
                 let method = name.trim_start_matches("torch.");
-                return self.tensor_method(tensor, &method.into(), Vec::new(), Vec::new()).map(Some);
+                return self.call_method(tensor, &method.into(), Vec::new(), Vec::new()).map(Some);
             }
             ("torch.numel", [tensor @ Value::Tensor(_)]) => {
-                return self.tensor_method(tensor, &"numel".into(), Vec::new(), Vec::new()).map(Some);
+                return self.call_method(tensor, &"numel".into(), Vec::new(), Vec::new()).map(Some);
             }
             ("torch.Size", [items]) => {
                 let items = self.items_of(items)?;

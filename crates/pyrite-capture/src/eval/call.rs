@@ -53,6 +53,14 @@ impl Evaluator<'_, '_> {
                 let decorated = self.call_polyfill("context_decorator", args, kwargs)?;
                 decorated.ok_or_else(|| self.stop("a call of a context manager"))
             }
+            Value::Tuple(_) | Value::List(_) | Value::Dict(_) | Value::Set(_) | Value::Symbol(_) | Value::Number(_) => {
+                let Value::Known(class, _) = self.class_of(function)? else { return Err(self.stop("a class")) };
+                if self.class_item(class, "__call__").is_some() {
+                    return Err(self.stop(format!("a call of {}", self.describe(function))));
+                }
+                let class = self.short_name(class);
+                Err(self.raise("TypeError", &format!("'{class}' object is not callable")))
+            }
             other => Err(self.stop(format!("a call of {}", self.describe(other)))),
         }
     }
@@ -211,7 +219,8 @@ impl Evaluator<'_, '_> {
                 ))
             }
             Kind::None | Kind::Bool | Kind::Int | Kind::Plain | Kind::FrozenSet | Kind::Module
-                if self.class_item(self.host.class_of(object), "__call__").is_none() =>
+                if self.host.class_name(self.host.class_of(object)).starts_with("builtins.")
+                    && self.class_item(self.host.class_of(object), "__call__").is_none() =>
             {
                 let class = self.short_name(self.host.class_of(object));
                 Err(self.raise("TypeError", &format!("'{class}' object is not callable")))

@@ -421,6 +421,11 @@ impl Evaluator<'_, '_> {
                 if a == b {
                     return Ok(true);
                 }
+                // Methods of one object are equal, though each look at them makes another.
+                if self.host.kind(*a) == Kind::Builtin && self.host.kind(*b) == Kind::Builtin {
+                    let same = self.host.operator("eq", &[*a, *b]).map_err(|r| self.raised(r))?;
+                    return Ok(same == self.host.bool(true));
+                }
                 let opaque = |o: Object| matches!(self.host.kind(o), Kind::Opaque | Kind::Generator);
                 if opaque(*a) || opaque(*b) {
                     return Err(self.stop("a comparison of objects that are not understood"));

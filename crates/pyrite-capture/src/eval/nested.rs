@@ -98,6 +98,7 @@ impl Evaluator<'_, '_> {
         let mut inputs = Vec::with_capacity(examples.len());
         let mut values = Vec::with_capacity(examples.len());
         for example in examples {
+            self.check_plain(name, example)?;
             let GraphValue::Tensor(node) = self.graph_value(example)? else {
                 return Err(self.stop(format!("an argument of a function called by {name} that is no tensor")));
             };
@@ -130,7 +131,10 @@ impl Evaluator<'_, '_> {
         let mut output = Vec::with_capacity(items.len());
         for item in &items {
             output.push(match item {
-                Value::Tensor(_) => self.graph_value(item)?,
+                Value::Tensor(_) => {
+                    self.check_plain(name, item)?;
+                    self.graph_value(item)?
+                }
                 other => {
                     let text = self.describe(other);
                     return Err(self.stop(format!("{text} as the result of a function called by {name}")));
@@ -142,6 +146,16 @@ impl Evaluator<'_, '_> {
             return Err(self.stop(format!("random numbers in a function called by {name}")));
         }
         Ok(Body { begin, end, inputs, output: GraphValue::List(output) })
+    }
+
+    /// Refuses a tensor of a class of the user's, which a nested graph would lose.
+    fn check_plain(&self, name: &str, value: &Value) -> Run<()> {
+        match value {
+            Value::Tensor(tensor) if tensor.class.is_some() => {
+                Err(self.stop(format!("a tensor of a class of its own in a function called by {name}")))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn is_random(&self, id: NodeId) -> bool {

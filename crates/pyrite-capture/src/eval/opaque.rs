@@ -76,6 +76,10 @@ impl Evaluator<'_, '_> {
         args: &[Value],
         kwargs: &Keywords,
     ) -> Run<Value> {
+        self.check_not_overriding(name, args)?;
+        for (_, value) in kwargs {
+            self.check_not_overriding(name, std::slice::from_ref(value))?;
+        }
         let values = args.iter().map(|arg| self.graph_value(arg)).collect::<Run<Vec<V>>>()?;
         let mut named = Vec::with_capacity(kwargs.len());
         for (key, value) in kwargs {

@@ -266,23 +266,33 @@ impl Evaluator<'_, '_> {
             }
             _ => {}
         }
-        if !self.may_be_shown(args, kwargs) {
+        let attribute = name.strip_prefix("torch.Tensor.").and_then(|rest| rest.strip_suffix(".__get__"));
+        if !self.may_be_shown(args, kwargs) && attribute.is_none() {
             return Ok(None);
         }
         let question = if self.overrides.sees_modes() { "is_shown_to_modes" } else { "is_overridable" };
-        let getter = name.starts_with("torch.Tensor.") && name.ends_with(".__get__");
-        if getter || self.ask_overrides(question, &Value::Known(object, None))? {
+        if attribute.is_some() || self.ask_overrides(question, &Value::Known(object, None))? {
             let shown = self.show(object, args, kwargs)?;
             if shown.is_some() {
                 return Ok(shown);
             }
+        } else if self.host.kind(object) == Kind::Builtin && !is_question(name) {
+            self.check_not_overriding(name, args)?;
         }
-        match (name.strip_prefix("torch.Tensor.").and_then(|rest| rest.strip_suffix(".__get__")), args) {
+        match (attribute, args) {
             (Some(attribute), [tensor @ Value::Tensor(_), ..]) => {
                 self.tensor_attribute(tensor, &attribute.into()).map(Some)
             }
             _ => Ok(None),
         }
+    }
+
+    /// Refuses a function written in C of which it is not known whether it is shown, where somebody may want to see it.
+    pub(super) fn check_not_overriding(&mut self, name: &str, args: &[Value]) -> Run<()> {
+        if self.overriding(args.iter())?.is_empty() {
+            return Ok(());
+        }
+        Err(self.stop(format!("a call of {name} with a tensor of a class of its own")))
     }
 
     /// What `Tensor.__torch_function__` does: calls the function on plain tensors, and gives what it returns a class.
@@ -385,6 +395,9 @@ impl Evaluator<'_, '_> {
         let torch = self.host.member("torch", "Tensor").ok_or_else(|| self.stop("a missing class"))?;
         let Some(function) = self.class_item(torch, name) else { return Ok(None) };
         if !self.ask_overrides("is_overridable", &Value::Known(function, None))? {
+            if self.host.kind(function) == Kind::Builtin && &**name != "__hash__" {
+                self.check_not_overriding(name, held)?;
+            }
             return Ok(None);
         }
         let all: Vec<Value> = std::iter::once(receiver.clone()).chain(args.iter().cloned()).collect();
@@ -509,6 +522,11 @@ impl Evaluator<'_, '_> {
         self.earlier = Some(entered);
         Err("a mode that is shown the calls of torch's functions is entered".to_owned())
     }
+}
+
+/// Whether a function only says something about its argument.
+fn is_question(name: &str) -> bool {
+    name.starts_with("torch.is_") || name.starts_with("torch._C.") || name.starts_with("torch.overrides.")
 }
 
 /// Whether an item of a container may be one whose class is asked.

@@ -51,6 +51,7 @@ struct Library {
     numpy_array: Option<Py<PyAny>>,
     shares_memory: Py<PyAny>,
     numpy_functions: Vec<Py<PyAny>>,
+    method_wrapper: Py<PyAny>,
     plain: Vec<Py<PyAny>>,
     descriptors: Vec<(Py<PyAny>, &'static str)>,
     names: FxHashMap<usize, Arc<str>>,
@@ -107,6 +108,7 @@ fn library(py: Python<'_>) -> PyResult<&'static Library> {
             abstract_class: class("abc", "ABCMeta")?,
             property: class("builtins", "property")?,
             method: class("types", "MethodType")?,
+            method_wrapper: class("types", "MethodWrapperType")?,
             proxy: class("types", "MappingProxyType")?,
             operators: (class("torch._ops", "OpOverload")?, class("torch._ops", "OpOverloadPacket")?),
             numpy_scalar: class("numpy", "generic").ok(),
@@ -261,6 +263,9 @@ impl<'py> Python3<'py> {
             }
         }
         if object.is_instance_of::<PyCFunction>() || library.descriptors.iter().any(|(known, _)| instance_of(known)) {
+            return Kind::Builtin;
+        }
+        if class.is(library.method_wrapper.bind(self.py)) {
             return Kind::Builtin;
         }
         if class.is(library.cached_function.bind(self.py)) || library.numpy_functions.iter().any(class_is) {
