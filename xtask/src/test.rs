@@ -33,8 +33,13 @@ const NIGHTLY_TESTS: &[(&str, &str)] = &[
 ];
 
 /// What reduces and proves planted bugs, and nothing else; everyday runs leave them out.
-const PROOFS: &[&str] =
-    &["tests/python/test_proof.py", "tests/python/test_minifier.py", "tests/python/test_torch_backends.py"];
+const PROOFS: &[&str] = &[
+    "tests/python/test_proof.py",
+    "tests/python/test_minifier.py",
+    "tests/python/test_torch_backends.py",
+    "tests/python/test_good_programs.py",
+    "tests/python/test_reports.py",
+];
 
 /// What compares random convolutions with PyTorch's.
 const CONVOLUTIONS: &str = "tests/python/convolutions.py";

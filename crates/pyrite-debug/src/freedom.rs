@@ -250,6 +250,7 @@ fn choose(op: &OpRef, args: &[Value<Tensor>], result: &Value<Tensor>, context: &
             results.first()?.write_f64s(&angles.iter().map(|v| if half(*v) { -v } else { *v }).collect::<Vec<_>>());
             Some(angles.into_iter().any(half))
         }
+        Freedom::OutOfRange => other_integers(args.first()?.as_tensor()?, results.first()?),
         Freedom::Contents => {
             let anything = results.first()?;
             anything.write_f64s(&vec![3.0; anything.numel()]);
@@ -267,6 +268,33 @@ fn choose(op: &OpRef, args: &[Value<Tensor>], result: &Value<Tensor>, context: &
             Some(differs)
         }
     }
+}
+
+/// Changes what became of numbers that an integer type cannot hold; whether there are any. Processors and compilers differ
+/// in it.
+fn other_integers(numbers: &Tensor, integers: &Tensor) -> Option<bool> {
+    let (low, high) = match integers.dtype() {
+        DType::U8 => (0.0, 255.0),
+        DType::I8 => (-128.0, 127.0),
+        DType::I16 => (-32_768.0, 32_767.0),
+        DType::I32 => (f64::from(i32::MIN), f64::from(i32::MAX)),
+        // The largest integer below this one is no double.
+        DType::I64 => (-(2f64.powi(63)), 2f64.powi(63).next_down()),
+        _ => return None,
+    };
+    if !numbers.dtype().is_float() {
+        return None;
+    }
+    let own = integers.to_i64s();
+    let fits = |number: f64| (low..=high).contains(&number.trunc());
+    let other: Vec<i64> = numbers
+        .to_f64s()
+        .into_iter()
+        .zip(&own)
+        .map(|(number, own)| if fits(number) { *own } else { own ^ 1 })
+        .collect();
+    integers.write_i64s(&other);
+    Some(other != own)
 }
 
 /// Names another of equal elements; whether there is one.

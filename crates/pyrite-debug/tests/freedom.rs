@@ -184,3 +184,13 @@ fn integers_that_tip_over_by_rounding_are_never_a_bug_and_wrong_ones_are() {
     }
     assert!(tipped > 0, "nothing tipped over, so nothing was shown");
 }
+
+#[test]
+fn numbers_that_an_integer_type_cannot_hold_become_anything() {
+    backend("other-integers", |tensor| moved(tensor, |at, value| if at < 2 { 77 } else { value }));
+    let body = ["i = torch.ops.aten._to_copy.default(x0, dtype=torch.int8)", "return (i,)"];
+    let far = Tensor::from_slice(&[300f32, f32::NAN, 5.0, -7.0], &[4]);
+    assert!(is_fine(&verdict(&body, &[far], "other-integers", "eager")));
+    let near = Tensor::from_slice(&[30.5f32, -1.5, 5.5, -7.5], &[4]);
+    assert!(matches!(verdict(&body, &[near], "other-integers", "eager"), Verdict::Fail(_)));
+}

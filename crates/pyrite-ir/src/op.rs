@@ -162,6 +162,8 @@ pub enum Freedom {
     HalfTurn,
     /// Which write to a place that is written several times stays.
     WriteOrder,
+    /// What a number becomes that the integer type of its result cannot hold.
+    OutOfRange,
     /// What its result contains.
     Contents,
 }
@@ -175,6 +177,7 @@ impl Freedom {
             Self::Signs => "the signs of vectors",
             Self::HalfTurn => "the sign of half a turn",
             Self::WriteOrder => "which of several writes to a place stays",
+            Self::OutOfRange => "what a number beyond the range of an integer becomes",
             Self::Contents => "what memory contains that nobody wrote",
         }
     }

@@ -104,6 +104,32 @@ fn a_program_that_does_not_fail_leaves_no_folder() {
     assert_eq!((found.outcome(), found.minified.is_none(), out.exists()), ("pass", true, false));
 }
 
+const WITHOUT_DERIVATIVE: &str = "import torch
+
+class Repro(torch.nn.Module):
+    def forward(self, x):
+        a = torch.ops.aten.relu.default(x)
+        q = torch.ops.aten.floor_divide.default(a, 0.5)
+        return (q,)
+
+def load_args(reader):
+    buf0 = reader.storage(None, 32)
+    reader.tensor(buf0, (8,), requires_grad=True, is_leaf=True)
+load_args._version = 0
+";
+
+#[test]
+fn a_program_without_derivative_is_judged_by_its_forward_half() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("program.py");
+    fs::write(&file, WITHOUT_DERIVATIVE).unwrap();
+    let host = host();
+    let options = Options { runs: 1, ..options(BROKEN, &place.path().join("found")) };
+    let found = Session::open(&host, &file, options, &Silent).unwrap().run().unwrap();
+    assert_eq!(found.outcome(), "proven", "{:?}", found.steps);
+    assert!(found.steps.iter().any(|step| step.text.contains("forward half")), "{:?}", found.steps);
+}
+
 #[test]
 fn a_folder_that_holds_a_session_is_refused_before_anything_is_touched() {
     let place = tempfile::tempdir().unwrap();

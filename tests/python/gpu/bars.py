@@ -285,6 +285,92 @@ def g_reduce_overhead(place):
     return {**found, "fine": found.get("proven") is True and found["plain"][0] == 1 and needs}
 
 
+def inputs(*tensors):
+    """A `load_args` with random tensors on the GPU: shapes, and whether a gradient is asked for."""
+    lines = ["", "def load_args(reader):"]
+    for number, (shape, gradient) in enumerate(tensors):
+        elements = 1
+        for size in shape:
+            elements *= size
+        lines.append(f"    buf{number} = reader.storage(None, {4 * elements}, device=device(type='cuda', index=0))")
+        lines.append(f"    reader.tensor(buf{number}, {shape}, requires_grad={gradient}, is_leaf=True)")
+    return "\n".join([*lines, "load_args._version = 0", ""])
+
+
+AROUND = """
+        p1 = torch.ops.aten.mm.default(w, w)
+        p2 = torch.ops.aten.relu.default(p1)
+        p3 = torch.ops.aten.tanh.default(p2)
+        p4 = torch.ops.aten.sum.dim_IntList(p3, [-1])
+        p5 = torch.ops.aten.sigmoid.default(p4)
+        p6 = torch.ops.aten.mul.Tensor(p5, p4)
+        p7 = torch.ops.aten.cos.default(p6)
+        p8 = torch.ops.aten.add.Tensor(p7, p5)
+        p9 = torch.ops.aten.exp.default(p8)
+        p10 = torch.ops.aten.div.Tensor(p9, p8)
+        p11 = torch.ops.aten.gelu.default(p10)
+        p12 = torch.ops.aten.amax.default(p11, [0])
+        p13 = torch.ops.aten.sin.default(p12)
+        p14 = torch.ops.aten.neg.default(p13)
+        p15 = torch.ops.aten.abs.default(p14)
+"""
+
+
+def report(number, parameters, body, tensors, nodes, *words):
+    """A public report of a wrong result, buried in a program of fifteen more operators."""
+    text = f"class Repro(torch.nn.Module):\n    def forward(self, {parameters}, w):" + AROUND + body + inputs(*tensors, ((64, 64), False))
+
+    def check(place):
+        place.write("p.py", text)
+        found = place.minify("p.py", "torch:inductor", *words)
+        fine = found.get("proven") is True and found["plain"][0] == 1 and found["nodes_after"] <= nodes
+        return {**found, "fine": fine}
+
+    check.__name__ = f"h_{number}"
+    return scenario(check)
+
+
+report(
+    174172,
+    "x",
+    "        y = torch.ops.aten.copysign.Scalar(x, -0.0)\n        return (y, p15)\n",
+    [((64,), False)],
+    3,
+)
+report(
+    193061,
+    "x, t",
+    """        t1, t2, t3, t4 = torch.ops.aten.chunk.default(t, 4, 1)
+        n = torch.ops.aten.layer_norm.default(x, [1024])
+        s = torch.ops.aten.add.Tensor(t1, 1.0)
+        m = torch.ops.aten.mul.Tensor(n, s)
+        a = torch.ops.aten.add.Tensor(m, t2)
+        o = torch.ops.aten.layer_norm.default(a, [1024])
+        u = torch.ops.aten.add.Tensor(t3, 1.0)
+        q = torch.ops.aten.mul.Tensor(o, u)
+        r = torch.ops.aten.add.Tensor(q, t4)
+        z = torch.ops.aten.mul.Tensor(r, r)
+        return (z, p15)
+""",
+    [((1, 32760, 1024), False), ((1, 4, 1024), True)],
+    14,
+    "--time-budget",
+    "120",
+)
+report(
+    189895,
+    "x",
+    """        m = torch.ops.aten.gt.Scalar(x, 0.0)
+        i = torch.ops.aten._to_copy.default(m, dtype=torch.int64)
+        s = torch.ops.aten.sum.dim_IntList(i, [1])
+        c = torch.ops.aten.constant_pad_nd.default(s, [1, 0])
+        return (c, p15)
+""",
+    [((2, 1048576), False)],
+    5,
+)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--pyrite", default=os.environ.get("PYRITE_BIN", "pyrite"))

@@ -1,4 +1,4 @@
-"""Programs that every compiler gets right, in f32 and bf16 on a GPU: nothing may be proven of them."""
+"""Programs that every compiler gets right, in f32 and bf16: nothing may be proven of them."""
 
 UNARY = (
     "abs acos acosh asin asinh atan atanh ceil cos cosh erf erfc exp exp2 expm1 floor log log10 log1p log2 neg reciprocal relu round rsqrt "
@@ -26,7 +26,7 @@ LAYERS = [
     "(x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True) + 1e-5).sqrt() * y",
     "(x @ y.t()).softmax(-1)",
     "torch.nn.functional.pad(x, (1, 2, 3, 4)) ",
-    "torch.index_select(x, 0, torch.arange(0, 32, 2, device='cuda:0'))",
+    "torch.index_select(x, 0, torch.arange(0, 32, 2, device='DEVICE'))",
     "x.gather(1, (y * 40).long())",
     "torch.zeros_like(x).scatter_add(1, (y * 40).long(), x)",
     "x.masked_fill(y > 0.5, 0.0)",
@@ -38,7 +38,7 @@ LAYERS = [
 
 PROGRAM = """
 class Repro(torch.nn.Module):
-    def forward(self, u : "DTYPE[32, 48][48, 1]cuda:0", v : "DTYPE[32, 48][48, 1]cuda:0"):
+    def forward(self, u : "DTYPE[32, 48]PLACE", v : "DTYPE[32, 48]PLACE"):
         x = u.sigmoid()
         y = v.sigmoid()
         z = EXPRESSION
@@ -46,9 +46,11 @@ class Repro(torch.nn.Module):
 """
 
 
-def programs():
-    """Names and texts."""
+def programs(device="cuda:0"):
+    """Names and texts, for programs whose tensors are all on a device."""
     expressions = [f"x.{each}" if "(" in each else f"x.{each}()" for each in UNARY] + BINARY + LAYERS
+    place = "" if device == "cpu" else f"[48, 1]{device}"
     for number, expression in enumerate(expressions):
         for dtype in ("f32", "bf16"):
-            yield f"g{number:03}_{dtype}", PROGRAM.replace("DTYPE", dtype).replace("EXPRESSION", expression)
+            text = PROGRAM.replace("DTYPE", dtype).replace("EXPRESSION", expression)
+            yield f"g{number:03}_{dtype}", text.replace("PLACE", place).replace("DEVICE", device)

@@ -289,6 +289,7 @@ impl Executable for Program {
             "forward_only": self.options.direction == Direction::Forward,
             "time_limit": self.time_limit().as_secs_f64(),
             "device_memory": device_memory_limit(),
+            "needs_probe": base == "inductor" && !self.graph.is_elsewhere(),
         });
         // Others than the system kill too: what it kills for its memory is killed again.
         let answer = match self.ask(&request)? {

@@ -699,6 +699,14 @@ def probe_processor(folder):
     copy_probes(folder, own)
 
 
+def probed(folder):
+    """Probes the processor, once; where that fails, each program does so for itself."""
+    try:
+        probe_processor(folder)
+    except Exception:
+        pass
+
+
 def copy_probes(place, folder):
     """Copies libraries that Inductor has found to load, with their sources; a mark beside a library says that it does."""
     for mark in glob.glob(os.path.join(glob.escape(place), "*", "*.so.load_ok")):
@@ -717,13 +725,9 @@ def main():
     once = next((word.partition("=")[2] for word in sys.argv[1:] if word.startswith("--once=")), None)
     if "inductor" in sys.argv[1:] and not once:
         prepare_inductor()
-        # Where there is a GPU, most programs need none of it.
+        # Where there is a GPU, most programs need none of it: the first that does asks.
         if probe and not os.path.exists("/dev/nvidiactl"):
-            try:
-                probe_processor(probe)
-            except Exception:
-                # Each program finds it out for itself.
-                pass
+            probe = probed(probe)
     if once:
         line = sys.stdin.readline()
         if line:
@@ -733,6 +737,8 @@ def main():
     print(json.dumps({"ready": torch.__version__, "forks": isinstance(way, Forks)}), flush=True)
     for line in sys.stdin:
         request = json.loads(line)
+        if probe and request.get("needs_probe"):
+            probe = probed(probe)
         answer = way.start(request).answer()
         if answer.get("again") and isinstance(way, Forks):
             way = Spawned()

@@ -1,6 +1,8 @@
 //! Copies: of whole tensors, of views, into parts of tensors.
 
-use pyrite_ir::{Args, Call, Emit, Eval, Handle, Meta, OpDef, OpError, Tag, Value, args, invalid, unsupported};
+use pyrite_ir::{
+    Args, Call, Emit, Eval, Freedom, Handle, Meta, OpDef, OpError, Tag, Value, args, invalid, unsupported,
+};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, MemoryFormat, Scalar, Storage, Tensor};
 
@@ -43,6 +45,7 @@ pub const OPS: &[OpDef] = &[
         },
         converted,
     )
+    .free(Freedom::OutOfRange)
     .lower(to_loops::copy::copied).tags(&[Tag::Core])
     .derivative(d::converted)
     .samples(&["f32[2, 3]<[1, 2], dtype=f64", "f64[3], dtype=i32", "f32[3], dtype=b8", "c64[3], dtype=f32", "bf16[2, 3]"]),
@@ -51,18 +54,21 @@ pub const OPS: &[OpDef] = &[
         "The tensor itself if it has the type, else a copy that does.",
         |e, a| to(e, *a.tensor(0)?, a.value(1), &Value::None, a.bool(3)?, a.memory_format(4)?),
     )
+    .free(Freedom::OutOfRange)
     .samples(&["f32[2, 3], f64", "f32[2, 3], f32", "f32[2], f32, copy=True"]),
     OpDef::composite(
         "aten::to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
         "The tensor itself if it has type and device, else a copy that does.",
         |e, a| to(e, *a.tensor(0)?, a.value(1), a.value(3), a.bool(6)?, a.memory_format(7)?),
     )
+    .free(Freedom::OutOfRange)
     .samples(&["f32[2, 3], dtype=f64", "f32[2]"]),
     OpDef::composite(
         "aten::to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
         "The tensor itself if it has type and device, else a copy that does.",
         |e, a| to(e, *a.tensor(0)?, a.value(2), a.value(1), a.bool(4)?, a.memory_format(5)?),
     )
+    .free(Freedom::OutOfRange)
     .samples(&["f32[2, 3], 'cpu', f64"]),
     OpDef::composite(
         "aten::to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
@@ -72,11 +78,13 @@ pub const OPS: &[OpDef] = &[
             to(e, *a.tensor(0)?, &like.dtype.into(), &like.device.into(), a.bool(3)?, a.memory_format(4)?)
         },
     )
+    .free(Freedom::OutOfRange)
     .samples(&["f32[2, 3], i64[1]"]),
     OpDef::composite("aten::type_as(Tensor self, Tensor other) -> Tensor", "The tensor with the type of another.", |e, a| {
         let like = e.meta(*a.tensor(1)?).clone();
         to(e, *a.tensor(0)?, &like.dtype.into(), &like.device.into(), false, None)
     })
+    .free(Freedom::OutOfRange)
     .samples(&["f32[2, 3], i64[1]", "f32[2], f32[1]"]),
     OpDef::kernel(
         "prims::convert_element_type(Tensor a, ScalarType dtype) -> Tensor",
@@ -87,6 +95,7 @@ pub const OPS: &[OpDef] = &[
         },
         converted,
     )
+    .free(Freedom::OutOfRange)
     .derivative(d::converted)
     .decompose(by_creation::converted)
     .samples(&["f32[2, 3]<[1, 2], f64"]),
