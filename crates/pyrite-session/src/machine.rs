@@ -34,7 +34,7 @@ impl Check {
 
 /// Everything that is looked at. What is missing is optional.
 pub fn examine(host: &Host) -> Vec<Check> {
-    let mut checks = vec![version(), cpu(), native(), threads(), operators(), torch(host)];
+    let mut checks = vec![version(), cpu(), native(), threads(), gpu(), operators(), torch(host)];
     checks.extend(bfloat16(host));
     checks.extend([package(host), variables(), workers(host)]);
     checks.push(writable("temporary files", &std::env::temp_dir(), "TMPDIR"));
@@ -192,6 +192,28 @@ fn native() -> Check {
             format!("a compiled program does not run: {error}"),
             "PYRITE_CODEGEN=tiles interprets loops instead",
         ),
+    }
+}
+
+/// Which GPUs the driver shows.
+fn gpu() -> Check {
+    let look = || -> pyrite_cuda::Result<String> {
+        let driver = pyrite_cuda::Driver::get()?;
+        let mut devices = Vec::new();
+        for ordinal in 0..driver.count()? {
+            let device = driver.device(ordinal)?;
+            let (name, architecture, gib) = (&device.name, device.architecture(), device.memory >> 30);
+            devices.push(format!("cuda:{ordinal} {name} ({architecture}, {gib} GiB)"));
+        }
+        if devices.is_empty() {
+            return Err(pyrite_cuda::CudaError::NoDevice { wanted: 0, count: 0 });
+        }
+        let version = driver.version();
+        Ok(format!("{}, driver of CUDA {}.{}", devices.join(", "), version / 1000, version % 1000 / 10))
+    };
+    match look() {
+        Ok(text) => Check::fine("gpu", text),
+        Err(error) => Check::missing("gpu", format!("{error}; only needed to run programs there"), error.remedy()),
     }
 }
 
