@@ -38,14 +38,16 @@ impl Target for PtxInterpreter {
 pub struct Interpreted {
     kernel: Kernel,
     ptx: Ptx,
+    text: String,
     module: Result<Module, String>,
 }
 
 /// Writes a kernel as PTX and reads it back.
 pub fn compile(kernel: &Kernel) -> Result<Interpreted, pyrite_ptx::Unsupported> {
     let ptx = pyrite_ptx::compile(kernel, ENTRY)?;
-    let module = Module::parse(&ptx.text).map_err(|error| error.to_string());
-    Ok(Interpreted { kernel: kernel.clone(), ptx, module })
+    let text = ptx.text();
+    let module = Module::parse(&text).map_err(|error| error.to_string());
+    Ok(Interpreted { kernel: kernel.clone(), ptx, text, module })
 }
 
 /// The PTX of a kernel for people, its entry named as the kernel; a remark where it has none.
@@ -53,45 +55,54 @@ pub fn listing(kernel: &Kernel) -> String {
     let named = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let entry: String = format!("k_{}", kernel.name).chars().map(named).collect();
     match pyrite_ptx::compile(kernel, &entry) {
-        Ok(ptx) => format!("// {}: a thread is {}\n{}", kernel.name, ptx.mapping, ptx.text),
+        Ok(ptx) => format!("// {}: a thread is {}\n{}", kernel.name, ptx.mapping, ptx.text()),
         Err(error) => format!("// {}: {error}\n", kernel.name),
     }
+}
+
+/// The addresses from and to which an access of a kernel reaches from its base.
+fn span(kernel: &Kernel, extents: &[i64], steps: &[i64], access: usize) -> (i64, i64) {
+    let (axes, size) = (extents.len(), kernel.accesses[access].dtype.size() as i64);
+    let (mut low, mut high) = (0, 0);
+    for (step, extent) in steps[access * axes..][..axes].iter().zip(extents) {
+        let far = step * (extent - 1).max(0);
+        low += far.min(0);
+        high += far.max(0);
+    }
+    (low * size, (high + 1) * size)
+}
+
+/// How many bytes a row puts aside in the buffer of an access.
+pub(crate) fn pitch(kernel: &Kernel, extents: &[i64], steps: &[i64], access: usize) -> u64 {
+    let buffer = kernel.accesses[access].buffer;
+    let of_buffer = (0..kernel.accesses.len()).filter(|other| kernel.accesses[*other].buffer == buffer);
+    let bytes = of_buffer.map(|other| span(kernel, extents, steps, other).1).max().unwrap_or(0);
+    (bytes as u64).next_multiple_of(64)
 }
 
 impl Interpreted {
     /// The text.
     pub fn text(&self) -> &str {
-        &self.ptx.text
+        &self.text
     }
 
     /// The same kernel by another text, for instance one with a mistake.
     #[must_use]
     pub fn with_text(&self, text: &str) -> Self {
         let module = Module::parse(text).map_err(|error| error.to_string());
-        Self { kernel: self.kernel.clone(), ptx: self.ptx.clone(), module }
+        Self { kernel: self.kernel.clone(), ptx: self.ptx.clone(), text: text.to_owned(), module }
     }
 
     /// The addresses from and to which an access reaches from its base.
     fn span(&self, call: &Call<'_>, access: usize) -> (i64, i64) {
-        let axes = call.extents.len();
-        let size = self.kernel.accesses[access].dtype.size() as i64;
-        let (mut low, mut high) = (0, 0);
-        for (step, extent) in call.steps[access * axes..][..axes].iter().zip(call.extents) {
-            let far = step * (extent - 1).max(0);
-            low += far.min(0);
-            high += far.max(0);
-        }
-        (low * size, (high + 1) * size)
+        span(&self.kernel, call.extents, call.steps, access)
     }
 
     /// How many bytes a row puts aside in the buffer of an access; zero if it is no such buffer.
     fn pitch(&self, call: &Call<'_>, access: usize) -> u64 {
-        let buffer = self.kernel.accesses[access].buffer;
-        let of_buffer = (0..self.kernel.accesses.len()).filter(|other| self.kernel.accesses[*other].buffer == buffer);
         match call.reach.get(access) {
             Some(Reach::Scratch) if self.ptx.may_be_scratch(access) => {
-                let bytes = of_buffer.map(|other| self.span(call, other).1).max().unwrap_or(0);
-                (bytes as u64).next_multiple_of(64)
+                pitch(&self.kernel, call.extents, call.steps, access)
             }
             _ => 0,
         }

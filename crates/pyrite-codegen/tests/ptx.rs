@@ -80,15 +80,19 @@ fn the_assembler_takes_every_kernel() {
     }
 }
 
-/// Softmax over the second of two axes: what one phase writes a later one reads, in blocks of several warps.
+/// Softmax over the second of two axes: what one phase writes a later one reads, in blocks of several warps, from its end.
 fn softmax(rows: i64, columns: i64) -> Kernel {
+    softmax_read(rows, columns, columns - 1, -1)
+}
+
+/// The same, whose last phase begins at an element of the row and goes on by a step.
+fn softmax_read(rows: i64, columns: i64, begin: i64, step: i64) -> Kernel {
     let mut kernel = Kernel { name: "softmax".into(), ..Kernel::default() };
     let (i, j) = (kernel.add_axis(rows.into()), kernel.add_axis(columns.into()));
     kernel.rows = vec![i];
     let x = access(&mut kernel, 0, DType::F32, 0, &[columns, 1]);
     let y = access(&mut kernel, 1, DType::F32, 0, &[columns, 1]);
-    // The last phase reads the row from its end.
-    let back = access(&mut kernel, 1, DType::F32, columns - 1, &[columns, -1]);
+    let back = access(&mut kernel, 1, DType::F32, begin, &[columns, step]);
     let z = access(&mut kernel, 2, DType::F32, 0, &[columns, 1]);
     let (most, sum) = (kernel.add_result(Type::F32), kernel.add_result(Type::F32));
     let mut first = phase(&[j]);
@@ -121,6 +125,28 @@ fn rows_of_a_softmax_are_blocks_and_agree_with_the_tile_interpreter() {
         let kernel = softmax(rows, columns);
         let (mut actual, mut expected) = (softmax_buffers(rows, columns), softmax_buffers(rows, columns));
         run(&ptx::compile(&kernel).unwrap(), &kernel, &mut actual).unwrap();
+        run(&tiles::compile(&pyrite_math::expand(&kernel)), &kernel, &mut expected).unwrap();
+        for (actual, expected) in actual.iter().zip(&expected) {
+            for (a, b) in numbers::<f32>(actual).into_iter().zip(numbers::<f32>(expected)) {
+                assert!((a - b).abs() <= 1e-6 * b.abs(), "{rows} x {columns}: {a} is not {b}");
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_stay_in_registers_from_phase_to_phase() {
+    // Runs of threads that are full and that are not, one run and several, few rows and many.
+    for (rows, columns) in
+        [(3, 64), (2, 200), (5, 1000), (2, 1024), (1, 4096), (2, 4100), (1030, 64), (1025, 72), (1, 20000)]
+    {
+        let kernel = softmax_read(rows, columns, 0, 1);
+        let code = ptx::compile(&kernel).unwrap();
+        let loads = code.text().split("kernel_v4").nth(1).unwrap().matches("ld.global").count();
+        let runs = code.text().split("kernel_v4").nth(1).unwrap().matches("st.global").count() / 2;
+        assert_eq!(loads, runs, "{rows} x {columns}: each element is read once");
+        let (mut actual, mut expected) = (softmax_buffers(rows, columns), softmax_buffers(rows, columns));
+        run(&code, &kernel, &mut actual).unwrap();
         run(&tiles::compile(&pyrite_math::expand(&kernel)), &kernel, &mut expected).unwrap();
         for (actual, expected) in actual.iter().zip(&expected) {
             for (a, b) in numbers::<f32>(actual).into_iter().zip(numbers::<f32>(expected)) {

@@ -2,15 +2,17 @@
 
 use std::fmt::Write as _;
 
-use pyrite_loops::{AccessId, AxisId, Kernel};
+use pyrite_loops::{AccessId, AxisId, Kernel, Table};
 
-use crate::mapping::{Mapping, grid_axes, may_be_scratch, stepping, vector};
+use crate::mapping::{KeptRow, Mapping, grid_axes, may_be_scratch, stepping, vector};
 use crate::nest::Emitter;
 
 /// Threads of a block where each thread stands for a position or a row.
 const THREADS: u32 = 128;
 /// The most threads of a block that stands for a row, where there are few rows and where there are many.
-const MOST_THREADS: [u32; 2] = [1024, 256];
+const MOST_THREADS: [u32; 2] = [512, 256];
+/// The most warps that share the positions of rows.
+const MOST_WARPS: i64 = 16;
 /// From how many rows on blocks are smaller.
 const MANY_ROWS: i64 = 256;
 /// The most blocks of a kernel whose blocks need memory of their own.
@@ -24,9 +26,6 @@ pub enum Unsupported {
     /// It has more parameters than an entry may have.
     #[error("the kernel needs {0} bytes of parameters, and an entry has room for {PARAMETER_BYTES}")]
     Parameters(usize),
-    /// A phase uses what it has reduced so far, and its positions are dealt out to threads.
-    #[error("positions take their turn, but rows do not lie side by side")]
-    Ordered,
 }
 
 /// What a parameter of an entry is; each is a 64-bit number.
@@ -53,14 +52,17 @@ pub(crate) enum Param {
 /// A kernel as PTX.
 #[derive(Clone, Debug)]
 pub struct Ptx {
-    /// The module: one entry for any launch, and another one that moves vectors where a launch allows it.
-    pub text: String,
     /// What a thread stands for.
     pub mapping: Mapping,
+    /// One entry for any launch, and another one that moves vectors where a launch allows it.
+    entries: String,
+    tables: Vec<Table>,
     kernel: Kernel,
     name: String,
     params: Vec<Param>,
     vector: Option<i64>,
+    /// How the entry that moves vectors keeps rows.
+    row: Option<KeptRow>,
 }
 
 /// What a launch is for: the arguments of a kernel's call.
@@ -99,36 +101,63 @@ pub struct Launch {
 pub fn compile(kernel: &Kernel, name: &str) -> Result<Ptx, Unsupported> {
     let kernel = pyrite_math::expand(kernel);
     let mapping = Mapping::of(&kernel);
-    if mapping == Mapping::Blocks && kernel.phases.iter().any(pyrite_loops::Phase::is_ordered) {
-        return Err(Unsupported::Ordered);
-    }
-    let vector = vector(&kernel, mapping);
+    let row = KeptRow::of(&kernel);
+    let vector = row.map(|row| row.lanes).or_else(|| vector(&kernel, mapping));
     let mut params = vec![Param::Fault, Param::Count];
-    let mut entries = vec![(name.to_owned(), Emitter::entry(&kernel, mapping, 1, &mut params))];
+    let mut entries = vec![(name.to_owned(), Emitter::entry(&kernel, mapping, 1, None, &mut params))];
     if let Some(lanes) = vector {
-        entries.push((format!("{name}_v{lanes}"), Emitter::entry(&kernel, mapping, lanes, &mut params)));
+        entries.push((format!("{name}_v{lanes}"), Emitter::entry(&kernel, mapping, lanes, row, &mut params)));
     }
     if params.len() * 8 > PARAMETER_BYTES {
         return Err(Unsupported::Parameters(params.len() * 8));
     }
+    let mut tables: Vec<Table> = entries.iter().flat_map(|(_, entry)| entry.tables.iter().copied()).collect();
+    tables.sort_unstable();
+    tables.dedup();
+    let list: Vec<String> = (0..params.len()).map(|number| format!("    .param .u64 a{number}")).collect();
+    let mut text = String::new();
+    for (number, (entry, written)) in entries.iter().enumerate() {
+        let _ = write!(text, "\n.visible .entry {entry}(\n{}\n)\n", list.join(",\n"));
+        // The assembler leaves registers for so many threads.
+        let threads = match (mapping, row) {
+            (_, Some(row)) if number > 0 => row.threads,
+            (Mapping::Positions | Mapping::Rows, _) => THREADS,
+            (Mapping::Columns, _) => MOST_WARPS as u32 * 32,
+            (Mapping::Blocks, _) => MOST_THREADS[0],
+        };
+        let _ = write!(text, ".maxntid {threads}, 1, 1\n{{\n");
+        text.push_str(&written.text(&params));
+        text.push_str("}\n");
+    }
+    Ok(Ptx { entries: text, tables, mapping, kernel, name: name.to_owned(), params, vector, row })
+}
+
+/// A module of some kernels, whose entries have different names.
+pub fn module<'a>(kernels: impl IntoIterator<Item = &'a Ptx> + Clone) -> String {
     let mut text = String::from(".version 7.4\n.target sm_80\n.address_size 64\n");
-    for table in pyrite_loops::Table::ALL {
-        if entries.iter().any(|(_, entry)| entry.tables.contains(table)) {
+    for table in Table::ALL {
+        if kernels.clone().into_iter().any(|kernel| kernel.tables.contains(table)) {
             let words: Vec<String> = table.words().iter().map(|word| format!("0x{word:016x}")).collect();
             let name = format!("{table:?}").to_lowercase();
             let _ = writeln!(text, ".const .align 8 .b64 {name}[{}] = {{{}}};", words.len(), words.join(", "));
         }
     }
-    let list: Vec<String> = (0..params.len()).map(|number| format!("    .param .u64 a{number}")).collect();
-    for (entry, written) in &entries {
-        let _ = write!(text, "\n.visible .entry {entry}(\n{}\n)\n{{\n", list.join(",\n"));
-        text.push_str(&written.text(&params));
-        text.push_str("}\n");
-    }
-    Ok(Ptx { text, mapping, kernel, name: name.to_owned(), params, vector })
+    kernels.into_iter().for_each(|kernel| text.push_str(&kernel.entries));
+    text
 }
 
 impl Ptx {
+    /// A module of this kernel alone.
+    pub fn text(&self) -> String {
+        module([self])
+    }
+
+    /// The names of its entries.
+    pub fn entry_names(&self) -> Vec<String> {
+        let vectors = self.vector.map(|lanes| format!("{}_v{lanes}", self.name));
+        std::iter::once(self.name.clone()).chain(vectors).collect()
+    }
+
     /// The buffers that may hold what a row puts aside for itself. If one does, each row that is computed at the same time
     /// ([`Launch::rows_at_once`]) has memory of its own there.
     pub fn may_be_scratch(&self, access: usize) -> bool {
@@ -146,9 +175,13 @@ impl Ptx {
             return None;
         }
         let mut entry = self.name.clone();
+        let mut kept = None;
         if let Some(lanes) = self.vector.filter(|lanes| self.takes_vectors(arguments, *lanes)) {
             entry = format!("{entry}_v{lanes}");
-            count /= lanes;
+            kept = self.row;
+            if kept.is_none() {
+                count /= lanes;
+            }
         }
         let scratch = (0..self.kernel.accesses.len()).any(|access| pitch(access) != 0);
         let (grid, block) = match self.mapping {
@@ -157,7 +190,13 @@ impl Ptx {
                 let longest = self.kernel.phases.iter().map(|phase| positions(&phase.axes)).max().unwrap_or(1);
                 let most = MOST_THREADS[usize::from(count >= MANY_ROWS)];
                 let threads = u32::try_from(longest).unwrap_or(most).div_ceil(32).max(1).saturating_mul(32).min(most);
-                (count, threads)
+                (count, kept.map_or(threads, |row| row.threads))
+            }
+            Mapping::Columns => {
+                let positions = |axes: &[AxisId]| axes.iter().map(extent).product::<i64>();
+                let longest = self.kernel.phases.iter().map(|phase| positions(&phase.axes)).max().unwrap_or(1);
+                let warps = (longest / 4).clamp(1, MOST_WARPS);
+                ((count + 31) / 32, warps as u32 * 32)
             }
             Mapping::Positions | Mapping::Rows => ((count + i64::from(THREADS) - 1) / i64::from(THREADS), THREADS),
         };
@@ -174,21 +213,34 @@ impl Ptx {
             Param::Step(access, axis) => arguments.steps[access.0 as usize * steps + axis.0 as usize] as u64,
             Param::Number(number) => arguments.numbers[number as usize] as u64,
         };
-        let rows_at_once = u64::from(grid) * if self.mapping == Mapping::Blocks { 1 } else { u64::from(block) };
+        let rows_at_once = u64::from(grid)
+            * match self.mapping {
+                Mapping::Blocks => 1,
+                Mapping::Columns => 32,
+                Mapping::Positions | Mapping::Rows => u64::from(block),
+            };
         Some(Launch { entry, grid, block, params: self.params.iter().map(value).collect(), rows_at_once })
     }
 
     /// Whether every vector of a launch lies within the last axis and begins where vectors may.
     fn takes_vectors(&self, arguments: &Arguments<'_>, lanes: i64) -> bool {
-        let Some(axis) = grid_axes(&self.kernel, self.mapping).last().copied() else { return false };
         let axes = self.kernel.axes.len();
-        let aligned = |access: usize| {
+        let aligned = |axis: AxisId, access: usize| {
             let bytes = lanes * self.kernel.accesses[access].dtype.size() as i64;
             let steps = &arguments.steps[access * axes..][..axes];
             let others = steps.iter().enumerate().filter(|(other, _)| *other != axis.0 as usize);
             arguments.bases[access].is_multiple_of(bytes as u64)
                 && others.into_iter().all(|(_, step)| step % lanes == 0)
         };
-        arguments.extents[axis.0 as usize] % lanes == 0 && stepping(&self.kernel, axis).all(aligned)
+        let moves = |axis: AxisId| stepping(&self.kernel, axis).all(|access| aligned(axis, access));
+        if let Some(row) = self.row {
+            let mut own = self.kernel.phases.iter().flat_map(|phase| &phase.axes);
+            return own.all(|axis| {
+                let at = axis.0 as usize;
+                arguments.extents[at] == row.extent && arguments.begins[at] == 0 && moves(*axis)
+            });
+        }
+        let last = grid_axes(&self.kernel, self.mapping).last().copied();
+        last.is_some_and(|axis| arguments.extents[axis.0 as usize] % lanes == 0 && moves(axis))
     }
 }

@@ -25,4 +25,4 @@ mod reduce;
 mod scalar;
 mod text;
 
-pub use emit::{Arguments, Launch, Ptx, Unsupported, compile};
+pub use emit::{Arguments, Launch, Ptx, Unsupported, compile, module};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pyrite_loops::{AccessId, AxisId, BufferId, Inst, Kernel, Lanes};
+use pyrite_loops::{AccessId, AxisId, BufferId, Inst, Kernel, Lanes, Phase};
 
 /// What a thread stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +11,9 @@ pub enum Mapping {
     Positions,
     /// A row; it runs the phases one position at a time.
     Rows,
+    /// A row and a part of its positions: the lanes of a warp are rows side by side, the warps of a block share the positions
+    /// of each phase, and what they reduce is joined through shared memory.
+    Columns,
     /// A place in a block, which stands for a row: the positions of each phase are dealt out to its threads, and what they
     /// reduce is joined by shuffles and through shared memory.
     Blocks,
@@ -21,6 +24,7 @@ impl fmt::Display for Mapping {
         f.write_str(match self {
             Self::Positions => "a position",
             Self::Rows => "a row",
+            Self::Columns => "a row and a part of its positions",
             Self::Blocks => "a place in the block of a row",
         })
     }
@@ -31,7 +35,10 @@ impl Mapping {
     pub fn of(kernel: &Kernel) -> Self {
         match (&kernel.phases[..], kernel.lanes) {
             ([only], _) if only.reduces.is_empty() => Self::Positions,
+            (_, Lanes::Rows) if shares_columns(kernel) => Self::Columns,
             (_, Lanes::Rows) => Self::Rows,
+            // Positions that take their turn cannot be dealt out.
+            (phases, Lanes::Phase) if phases.iter().any(Phase::is_ordered) => Self::Rows,
             (_, Lanes::Phase) => Self::Blocks,
         }
     }
@@ -44,6 +51,96 @@ pub(crate) fn grid_axes(kernel: &Kernel, mapping: Mapping) -> Vec<AxisId> {
         _ => &[],
     };
     kernel.rows.iter().chain(own).copied().collect()
+}
+
+/// More rows than this keep all threads of a device busy, one each.
+const MANY_ROWS: i64 = 1 << 18;
+/// Fewer positions than this are not shared.
+const FEW_POSITIONS: i64 = 16;
+/// The most numbers that a phase may reduce where warps share positions: each has a place for every thread.
+const MOST_SHARED: usize = 8;
+
+/// Whether the warps of a block share the positions of rows that lie side by side: there are too few rows for the device, and
+/// many positions.
+fn shares_columns(kernel: &Kernel) -> bool {
+    let product = |axes: &[AxisId]| axes.iter().map(|axis| kernel.extent(*axis).as_int()).product::<Option<i64>>();
+    let words =
+        |phase: &Phase| phase.reduces.iter().map(|reduce| 1 + usize::from(reduce.index.is_some())).sum::<usize>();
+    let long = |phase: &Phase| {
+        !phase.reduces.is_empty() && product(&phase.axes).is_none_or(|positions| positions >= FEW_POSITIONS)
+    };
+    kernel.phases.iter().all(|phase| !phase.is_ordered() && words(phase) <= MOST_SHARED)
+        && kernel.phases.iter().any(long)
+        && product(&kernel.rows).is_none_or(|rows| rows < MANY_ROWS)
+}
+
+/// How a block keeps its row in registers: each thread has the same positions in every phase, in runs of neighbours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeptRow {
+    /// How many positions each phase has that has an axis.
+    pub(crate) extent: i64,
+    /// How many neighbours a run has.
+    pub(crate) lanes: i64,
+    /// How many threads the block has.
+    pub(crate) threads: u32,
+    /// How many runs a thread has.
+    pub(crate) runs: usize,
+}
+
+/// The fewest positions of a row that is worth keeping.
+const SHORTEST: i64 = 64;
+/// The most positions of a row that a thread keeps.
+const MOST_KEPT: i64 = 32;
+/// How many positions a thread keeps where there are many rows, so that loads are in flight while others compute.
+const USUALLY_KEPT: i64 = 16;
+/// Below so many rows a block has as many threads as it can use.
+const FEW_ROWS: i64 = 1024;
+
+impl KeptRow {
+    /// How a kernel's rows are kept; nothing if they are too long, or of unknown length, or not read in runs.
+    pub(crate) fn of(kernel: &Kernel) -> Option<Self> {
+        let mut extents = kernel.phases.iter().flat_map(|phase| &phase.axes).map(|axis| kernel.extent(*axis).as_int());
+        let extent = extents.next()??;
+        if Mapping::of(kernel) != Mapping::Blocks || extents.any(|other| other != Some(extent)) || extent < SHORTEST {
+            return None;
+        }
+        let mut sizes = Vec::new();
+        for phase in &kernel.phases {
+            let axis = match &phase.axes[..] {
+                [] => continue,
+                [axis] => *axis,
+                _ => return None,
+            };
+            for inst in phase.code.insts() {
+                let Some(id) = inst.access() else { continue };
+                let access = kernel.access(id);
+                match (inst, access.step(axis).as_int()) {
+                    (Inst::Load(_) | Inst::Store { .. }, Some(1)) => sizes.push(access.dtype.size() as i64),
+                    (Inst::Load(_), Some(0)) => {}
+                    _ => return None,
+                }
+            }
+        }
+        let lanes = widest_vector(&sizes)?;
+        let rows: Option<i64> = kernel.rows.iter().map(|row| kernel.extent(*row).as_int()).product();
+        let each = if rows.is_some_and(|rows| rows < FEW_ROWS) { lanes } else { USUALLY_KEPT };
+        let threads = (extent.div_euclid(each) + 31) / 32 * 32;
+        let threads = threads.clamp(32, 1024);
+        let runs = (extent + threads * lanes - 1) / (threads * lanes);
+        let fits = extent % lanes == 0 && runs * lanes <= MOST_KEPT;
+        fits.then_some(Self { extent, lanes, threads: threads as u32, runs: runs as usize })
+    }
+
+    /// Whether some thread has nothing to do in a run.
+    pub(crate) fn is_partial(&self, run: usize) -> bool {
+        (run as i64 + 1) * i64::from(self.threads) * self.lanes > self.extent
+    }
+}
+
+/// How many elements of these sizes are moved at once.
+fn widest_vector(sizes: &[i64]) -> Option<i64> {
+    let widest = *sizes.iter().max()?;
+    Some(if sizes.iter().all(|size| *size == 2) { 8 } else { (16 / widest).min(4) })
 }
 
 /// How many neighbours along the last axis a thread may take at once, so that it moves up to 16 bytes at a time; nothing
@@ -61,11 +158,10 @@ pub(crate) fn vector(kernel: &Kernel, mapping: Mapping) -> Option<i64> {
             _ => return None,
         }
     }
-    let widest = *sizes.iter().max()?;
-    Some(if sizes.iter().all(|size| *size == 2) { 8 } else { (16 / widest).min(4) })
+    widest_vector(&sizes)
 }
 
-/// The accesses that move along the last axis of the grid, for [`vector`].
+/// The accesses that move along an axis element by element.
 pub(crate) fn stepping(kernel: &Kernel, axis: AxisId) -> impl Iterator<Item = usize> + '_ {
     (0..kernel.accesses.len()).filter(move |index| kernel.accesses[*index].step(axis).as_int() == Some(1))
 }

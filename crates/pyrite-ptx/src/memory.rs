@@ -3,6 +3,7 @@
 use pyrite_loops::{AccessId, Phase};
 use pyrite_tensor::DType;
 
+use crate::emit::Param;
 use crate::nest::Emitter;
 use crate::text::{Class, Reg};
 
@@ -35,6 +36,15 @@ impl Emitter<'_> {
 
     /// The elements of an access at the present position and its neighbours.
     pub(crate) fn load(&mut self, id: AccessId, phase: &Phase) -> Vec<Reg> {
+        if let Some(known) = self.kept(id) {
+            return known;
+        }
+        let found = self.loaded(id, phase);
+        self.keep(id, &found);
+        found
+    }
+
+    fn loaded(&mut self, id: AccessId, phase: &Phase) -> Vec<Reg> {
         let dtype = self.kernel.access(id).dtype;
         let address = self.address(id, phase);
         let moves = self.lanes > 1 && self.moves_with_lanes(id);
@@ -89,8 +99,7 @@ impl Emitter<'_> {
 
     /// Whether neighbours have elements of their own.
     fn moves_with_lanes(&self, id: AccessId) -> bool {
-        let axes = crate::mapping::grid_axes(self.kernel, self.mapping);
-        axes.last().is_some_and(|axis| self.kernel.access(id).step(*axis).as_int() == Some(1))
+        self.lane_axis.is_some_and(|axis| self.kernel.access(id).step(axis).as_int() == Some(1))
     }
 
     fn widened(&mut self, dtype: DType, raw: &str) -> Reg {
@@ -120,11 +129,27 @@ impl Emitter<'_> {
 
     /// Writes elements.
     pub(crate) fn store(&mut self, id: AccessId, phase: &Phase, values: &[Reg]) {
-        let dtype = self.kernel.access(id).dtype;
+        let access = self.kernel.access(id);
+        let (dtype, buffer) = (access.dtype, access.buffer);
         let address = self.address(id, phase);
         let raw: Vec<Reg> = values.iter().map(|value| self.narrowed(dtype, value)).collect();
+        self.forget(id);
+        if self.row.is_some() && self.lane_axis.is_some() {
+            let read_back: Vec<Reg> = match dtype {
+                DType::F16 | DType::BF16 => raw.iter().map(|one| self.widened(dtype, one)).collect(),
+                _ => values.to_vec(),
+            };
+            self.keep(id, &read_back);
+        }
+        // What never is read from memory is written only where the buffer is somebody else's: its rows have no pitch then.
+        let guard = if self.stays_in_registers(buffer) {
+            let pitch = self.param(Param::Pitch(id));
+            format!("@{} ", self.body.op(Class::Pred, "setp.eq.u64", &[&pitch, "0"]))
+        } else {
+            String::new()
+        };
         match self.lanes {
-            1 => self.body.line(&format!("st.global.{} [{address}], {}", element(dtype), raw[0])),
+            1 => self.body.line(&format!("{guard}st.global.{} [{address}], {}", element(dtype), raw[0])),
             8 => {
                 let halves: Vec<Reg> = raw
                     .iter()
@@ -136,11 +161,11 @@ impl Emitter<'_> {
                     .chunks(2)
                     .map(|pair| self.body.op(Class::B32, "mov.b32", &[&format!("{{{}}}", pair.join(", "))]))
                     .collect();
-                self.body.line(&format!("st.global.v4.b32 [{address}], {{{}}}", pairs.join(", ")));
+                self.body.line(&format!("{guard}st.global.v4.b32 [{address}], {{{}}}", pairs.join(", ")));
             }
             lanes => {
                 let list = raw.join(", ");
-                self.body.line(&format!("st.global.v{lanes}.{} [{address}], {{{list}}}", element(dtype)));
+                self.body.line(&format!("{guard}st.global.v{lanes}.{} [{address}], {{{list}}}", element(dtype)));
             }
         }
     }

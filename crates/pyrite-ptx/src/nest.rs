@@ -2,10 +2,10 @@
 //!
 //! Registers are written more than once only here: counters, accumulators, results.
 
-use pyrite_loops::{AccessId, AxisId, BufferId, Inst, Kernel, Phase, Table, Val};
+use pyrite_loops::{Access, AccessId, AxisId, BufferId, Inst, Kernel, Phase, Table, Val};
 
 use crate::emit::Param;
-use crate::mapping::{Mapping, grid_axes, may_be_scratch};
+use crate::mapping::{KeptRow, Mapping, grid_axes, may_be_scratch};
 use crate::reduce::Accumulator;
 use crate::text::{Body, Class, Reg};
 
@@ -44,12 +44,32 @@ impl Entry {
     }
 }
 
+/// What is written for a run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Load,
+    Compute,
+}
+
 /// Writes an entry.
 pub(crate) struct Emitter<'k> {
     pub(crate) kernel: &'k Kernel,
     pub(crate) mapping: Mapping,
-    /// How many neighbours along the last axis the thread takes at once.
+    /// How many neighbours along an axis the thread takes at once.
     pub(crate) lanes: usize,
+    /// That axis.
+    pub(crate) lane_axis: Option<AxisId>,
+    /// How the block keeps its row, and which run of the thread is written now.
+    pub(crate) row: Option<KeptRow>,
+    run: usize,
+    /// What registers hold of memory at each run, as loads would give it.
+    kept: Vec<(Way, usize, Vec<Reg>)>,
+    /// The number of the thread's warp, and how many there are, where warps share positions.
+    pub(crate) warp: Option<(Reg, Reg)>,
+    /// Whether the lane has a row, where lanes are rows.
+    has_row: Option<Reg>,
+    /// Where each access is at the first run.
+    at_first_run: Vec<Option<Reg>>,
     pub(crate) body: Body,
     loaded: Vec<(Param, Reg)>,
     /// The index of each axis that runs, counted from where the launch begins.
@@ -70,13 +90,44 @@ pub(crate) struct Emitter<'k> {
     pub(crate) shared_is_read: bool,
 }
 
+/// How a phase goes through a buffer: two accesses that go the same way are at the same elements at each run.
+#[derive(Clone, Debug, PartialEq)]
+struct Way {
+    access: Access,
+}
+
+impl Way {
+    /// That of an access in a phase; the axis of the phase is left out of the steps, since each phase has its own.
+    fn of(kernel: &Kernel, id: AccessId, axis: AxisId) -> Self {
+        let mut access = kernel.access(id).clone();
+        let own = access.steps[axis.0 as usize].clone();
+        access.steps[axis.0 as usize] = 0.into();
+        access.steps.push(own);
+        Self { access }
+    }
+}
+
 impl<'k> Emitter<'k> {
-    /// Writes an entry that takes so many neighbours at once; parameters that are not known yet are added.
-    pub(crate) fn entry(kernel: &'k Kernel, mapping: Mapping, lanes: i64, params: &mut Vec<Param>) -> Entry {
+    /// Writes an entry that takes so many neighbours at once, and keeps rows if it is told how; parameters that are not
+    /// known yet are added.
+    pub(crate) fn entry(
+        kernel: &'k Kernel,
+        mapping: Mapping,
+        lanes: i64,
+        row: Option<KeptRow>,
+        params: &mut Vec<Param>,
+    ) -> Entry {
         let mut emitter = Self {
             kernel,
             mapping,
             lanes: lanes as usize,
+            lane_axis: grid_axes(kernel, mapping).last().copied().filter(|_| lanes > 1 && row.is_none()),
+            row,
+            run: 0,
+            kept: Vec::new(),
+            warp: None,
+            has_row: None,
+            at_first_run: vec![None; kernel.accesses.len()],
             body: Body::default(),
             loaded: Vec::new(),
             indices: vec![None; kernel.axes.len()],
@@ -128,32 +179,79 @@ impl<'k> Emitter<'k> {
         let (block, thread) = (self.special("%ctaid.x"), self.special("%tid.x"));
         let (blocks, threads) = (self.special("%nctaid.x"), self.special("%ntid.x"));
         let count = self.param(Param::Count);
+        let lane = self.body.op(Class::B64, "and.b64", &[&thread, "31"]);
         let (row, stride) = match self.mapping {
             Mapping::Blocks => (block, blocks),
+            Mapping::Columns => {
+                self.warp = Some((
+                    self.body.op(Class::B64, "shr.u64", &[&thread, "5"]),
+                    self.body.op(Class::B64, "shr.u64", &[&threads, "5"]),
+                ));
+                let first = self.body.op(Class::B64, "shl.b64", &[&block, "5"]);
+                (first, self.body.op(Class::B64, "shl.b64", &[&blocks, "5"]))
+            }
             Mapping::Positions | Mapping::Rows => {
                 let first = self.body.op(Class::B64, "mad.lo.s64", &[&block, &threads, &thread]);
                 (first, self.body.op(Class::B64, "mul.lo.s64", &[&blocks, &threads]))
             }
         };
-        let own = row.clone();
+        let own = match self.mapping {
+            Mapping::Columns => self.body.op(Class::B64, "add.s64", &[&row, &lane]),
+            _ => row.clone(),
+        };
         let at = self.body.op(Class::B64, "mov.b64", &[&row]);
         let (next, done) = (self.body.label(), self.body.label());
         self.body.place(&next);
         let over = self.body.op(Class::Pred, "setp.ge.u64", &[&at, &count]);
         self.body.line(&format!("@{over} bra {done}"));
         let axes = grid_axes(self.kernel, self.mapping);
-        self.decode(&axes, &at, &count, self.lanes);
+        let mut position = at.clone();
+        if self.mapping == Mapping::Columns {
+            // Lanes behind the last row do nothing, but they meet the others.
+            let row = self.body.op(Class::B64, "add.s64", &[&at, &lane]);
+            let there = self.body.op(Class::Pred, "setp.lt.u64", &[&row, &count]);
+            position = self.body.op(Class::B64, "selp.b64", &[&row, &at, &there]);
+            self.has_row = Some(there);
+        }
+        self.decode(&axes, &position, &count, if self.row.is_some() { 1 } else { self.lanes });
         self.addresses_of_row(&own);
         for number in 0..self.kernel.phases.len() {
             self.phase(number, &thread, &threads);
         }
-        if self.mapping == Mapping::Blocks && (self.shared > 0 || !self.written.is_empty()) {
+        if self.meets() && (self.shared > 0 || !self.written.is_empty()) {
             self.meet();
         }
         self.body.line(&format!("add.s64 {at}, {at}, {stride}"));
         self.body.line(&format!("bra {next}"));
         self.body.place(&done);
         self.body.line("ret");
+    }
+
+    /// Whether threads of a block work on the same row.
+    fn meets(&self) -> bool {
+        matches!(self.mapping, Mapping::Blocks | Mapping::Columns)
+    }
+
+    /// The positions of a phase, dealt out to the warps of the block.
+    fn shared_by_warps(&mut self, phase: &'k Phase) {
+        let (Some((warp, warps)), Some(there)) = (self.warp.clone(), self.has_row.clone()) else { return };
+        let done = self.body.label();
+        self.body.line(&format!("@!{there} bra {done}"));
+        let mut count = self.body.constant(Class::B64, 1);
+        for axis in &phase.axes {
+            let extent = self.param(Param::Extent(*axis));
+            count = self.body.op(Class::B64, "mul.lo.s64", &[&count, &extent]);
+        }
+        let at = self.body.op(Class::B64, "mov.b64", &[&warp]);
+        let next = self.body.label();
+        self.body.place(&next);
+        let over = self.body.op(Class::Pred, "setp.ge.s64", &[&at, &count]);
+        self.body.line(&format!("@{over} bra {done}"));
+        self.decode(&phase.axes, &at, &count, 1);
+        self.position(phase);
+        self.body.line(&format!("add.s64 {at}, {at}, {warps}"));
+        self.body.line(&format!("bra {next}"));
+        self.body.place(&done);
     }
 
     /// All threads of the block wait for each other; what they wrote is there for all.
@@ -248,7 +346,116 @@ impl<'k> Emitter<'k> {
     /// The address of an access at the present position.
     pub(crate) fn address(&mut self, id: AccessId, phase: &Phase) -> Reg {
         let row = self.at_row[id.0 as usize].clone().unwrap_or_default();
-        if self.mapping == Mapping::Positions { row } else { self.moved(id, row, &phase.axes) }
+        let (Some(kept), [axis]) = (self.row, &phase.axes[..]) else {
+            return if self.mapping == Mapping::Positions { row } else { self.moved(id, row, &phase.axes) };
+        };
+        if self.kernel.access(id).step(*axis).as_int() == Some(0) {
+            return row;
+        }
+        let first = match self.at_first_run[id.0 as usize].clone() {
+            Some(first) => first,
+            None => {
+                let first = self.moved(id, row, &phase.axes);
+                self.at_first_run[id.0 as usize] = Some(first.clone());
+                first
+            }
+        };
+        let further =
+            self.run as i64 * i64::from(kept.threads) * kept.lanes * self.kernel.access(id).dtype.size() as i64;
+        if further == 0 { first } else { format!("{first}+{further}") }
+    }
+
+    /// What registers hold of an access at the present run.
+    pub(crate) fn kept(&self, id: AccessId) -> Option<Vec<Reg>> {
+        let axis = self.lane_axis.filter(|_| self.row.is_some())?;
+        let way = Way::of(self.kernel, id, axis);
+        let found = self.kept.iter().find(|(known, run, _)| *run == self.run && *known == way);
+        found.map(|(_, _, registers)| registers.clone())
+    }
+
+    /// Notes what registers hold of an access at the present run.
+    pub(crate) fn keep(&mut self, id: AccessId, registers: &[Reg]) {
+        if let Some(axis) = self.lane_axis.filter(|_| self.row.is_some()) {
+            self.kept.push((Way::of(self.kernel, id, axis), self.run, registers.to_vec()));
+        }
+    }
+
+    /// Forgets what registers hold of a buffer at the present run, and of other ways through it at all runs: an access is
+    /// about to write there.
+    pub(crate) fn forget(&mut self, id: AccessId) {
+        let Some(axis) = self.lane_axis.filter(|_| self.row.is_some()) else {
+            let buffer = self.kernel.access(id).buffer;
+            self.kept.retain(|(way, ..)| way.access.buffer != buffer);
+            return;
+        };
+        let (written, run) = (Way::of(self.kernel, id, axis), self.run);
+        self.kept.retain(|(way, at, _)| way.access.buffer != written.access.buffer || (*way == written && *at != run));
+    }
+
+    /// Whether what a row puts aside in a buffer never has to be read from memory: all accesses go the same way.
+    pub(crate) fn stays_in_registers(&self, buffer: BufferId) -> bool {
+        if self.row.is_none() || !may_be_scratch(self.kernel, buffer) {
+            return false;
+        }
+        let mut ways = Vec::new();
+        for phase in &self.kernel.phases {
+            for inst in phase.code.insts() {
+                let Some(id) = inst.access().filter(|id| self.kernel.access(*id).buffer == buffer) else { continue };
+                let [axis] = phase.axes[..] else { return false };
+                ways.push(Way::of(self.kernel, id, axis));
+            }
+        }
+        ways.windows(2).all(|pair| pair[0] == pair[1])
+    }
+
+    /// The positions of a phase, in runs of neighbours that each thread has in every phase.
+    fn kept_row(&mut self, phase: &'k Phase, row: KeptRow, thread: &str) {
+        let axis = phase.axes[0];
+        let (lanes, axis_before) = (self.lanes, self.lane_axis.replace(axis));
+        self.lanes = row.lanes as usize;
+        let first = self.body.op(Class::B64, "mul.lo.s64", &[thread, &row.lanes.to_string()]);
+        let loads: Vec<AccessId> = phase
+            .code
+            .insts()
+            .iter()
+            .filter_map(|inst| match inst {
+                Inst::Load(id) => Some(*id),
+                _ => None,
+            })
+            .filter(|id| {
+                let buffer = self.kernel.access(*id).buffer;
+                let stored = |inst: &Inst| {
+                    matches!(inst, Inst::Store { access, .. } if self.kernel.access(*access).buffer == buffer)
+                };
+                !phase.code.insts().iter().any(stored)
+            })
+            .collect();
+        // Loads of all runs come first, so that they are under way together.
+        for step in [Step::Load, Step::Compute] {
+            for run in 0..row.runs {
+                self.run = run;
+                let further = run as i64 * i64::from(row.threads) * row.lanes;
+                let index = self.body.op(Class::B64, "add.s64", &[&first, &further.to_string()]);
+                let skip = row.is_partial(run).then(|| self.body.label());
+                if let Some(skip) = &skip {
+                    let over = self.body.op(Class::Pred, "setp.ge.s64", &[&index, &row.extent.to_string()]);
+                    self.body.line(&format!("@{over} bra {skip}"));
+                }
+                // The address of the first run is that of the first index; see `address`.
+                self.indices[axis.0 as usize] = Some(if step == Step::Load { first.clone() } else { index });
+                match step {
+                    Step::Load => loads.iter().for_each(|id| {
+                        self.load(*id, phase);
+                    }),
+                    Step::Compute => self.position(phase),
+                }
+                if let Some(skip) = skip {
+                    self.body.place(&skip);
+                }
+            }
+        }
+        self.run = 0;
+        (self.lanes, self.lane_axis) = (lanes, axis_before);
     }
 
     fn phase(&mut self, number: usize, thread: &str, threads: &str) {
@@ -256,7 +463,7 @@ impl<'k> Emitter<'k> {
         if self.kernel.phases.len() > 1 {
             self.body.remark(&format!("phase {number}"));
         }
-        if self.mapping == Mapping::Blocks {
+        if self.meets() {
             self.meet_before(phase);
         }
         self.accumulators =
@@ -264,10 +471,17 @@ impl<'k> Emitter<'k> {
         match self.mapping {
             Mapping::Positions => self.position(phase),
             Mapping::Rows => self.nested(phase, &phase.axes),
-            Mapping::Blocks => self.dealt_out(phase, thread, threads),
+            Mapping::Columns => self.shared_by_warps(phase),
+            Mapping::Blocks => match self.row {
+                Some(row) if !phase.axes.is_empty() => self.kept_row(phase, row, thread),
+                _ => self.dealt_out(phase, thread, threads),
+            },
         }
-        if self.mapping == Mapping::Blocks && !phase.reduces.is_empty() {
-            self.join_block(thread, threads);
+        match self.mapping {
+            _ if phase.reduces.is_empty() => {}
+            Mapping::Blocks => self.join_block(thread, threads),
+            Mapping::Columns => self.join_columns(thread),
+            Mapping::Positions | Mapping::Rows => {}
         }
         for (index, reduce) in phase.reduces.iter().enumerate() {
             let value = self.accumulators[index].clone().finish(&mut self.body);
@@ -284,6 +498,9 @@ impl<'k> Emitter<'k> {
         for inst in phase.code.insts() {
             let Some(id) = inst.access().filter(|_| !matches!(inst, Inst::Offset(_))) else { continue };
             let buffer = self.kernel.access(id).buffer;
+            if self.stays_in_registers(buffer) {
+                continue;
+            }
             if inst.writes() { writes.push(buffer) } else { reads.push(buffer) }
         }
         let conflict = reads.iter().chain(&writes).any(|buffer| self.written.contains(buffer))
@@ -313,6 +530,7 @@ impl<'k> Emitter<'k> {
 
     /// The positions of a phase, dealt out to the threads of the block.
     fn dealt_out(&mut self, phase: &'k Phase, thread: &str, threads: &str) {
+        let lanes = std::mem::replace(&mut self.lanes, 1);
         let mut count = self.body.constant(Class::B64, 1);
         for axis in &phase.axes {
             let extent = self.param(Param::Extent(*axis));
@@ -328,16 +546,19 @@ impl<'k> Emitter<'k> {
         self.body.line(&format!("add.s64 {at}, {at}, {threads}"));
         self.body.line(&format!("bra {next}"));
         self.body.place(&done);
+        self.lanes = lanes;
     }
 
     /// What a phase does at a position, or at a few neighbours.
     fn position(&mut self, phase: &Phase) {
         let values = self.code(phase);
         for (index, reduce) in phase.reduces.iter().enumerate() {
-            let value = |v: Val| values[v.0 as usize][0].clone();
-            let (new, place) = (value(reduce.value), reduce.index.map(value));
             let accumulator = self.accumulators[index].clone();
-            accumulator.take(&mut self.body, &new, place.as_deref());
+            for lane in 0..self.lanes {
+                let value = |v: Val| values[v.0 as usize][lane].clone();
+                let (new, place) = (value(reduce.value), reduce.index.map(value));
+                accumulator.take(&mut self.body, &new, place.as_deref());
+            }
         }
     }
 }

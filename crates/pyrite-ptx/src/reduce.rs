@@ -10,6 +10,8 @@ use crate::text::{Body, Class, Reg};
 
 /// The bytes of shared memory for a number of each warp.
 const SLOT: usize = 32 * 8;
+/// The bytes of shared memory for a number of each thread of a block.
+const COLUMN_SLOT: usize = 16 * 32 * 8;
 /// All lanes of a warp.
 const ALL: &str = "0xffffffff";
 
@@ -180,6 +182,55 @@ impl Emitter<'_> {
                 accumulator.join(&mut self.body, &others[0], others.get(1).map(String::as_str));
             }
         }
+    }
+
+    /// Joins the accumulators of the warps of the block, lane by lane and in the order of the warps; each of them has the
+    /// result then.
+    pub(crate) fn join_columns(&mut self, thread: &str) {
+        let Some((_, warps)) = self.warp.clone() else { return };
+        if self.shared_is_read {
+            self.meet();
+        }
+        let thread = self.body.op(Class::B32, "cvt.u32.u64", &[thread]);
+        let warps = self.body.op(Class::B32, "cvt.u32.u64", &[&warps]);
+        let lane = self.body.op(Class::B32, "and.b32", &[&thread, "31"]);
+        let base = self.body.op(Class::B32, "mov.u32", &["shared"]);
+        let own = self.body.op(Class::B32, "mad.lo.s32", &[&thread, "8", &base]);
+        let other = self.body.op(Class::B32, "mad.lo.s32", &[&lane, "8", &base]);
+        let registers: Vec<(Reg, Class)> = self.accumulators.iter().flat_map(Accumulator::registers).collect();
+        self.shared = self.shared.max(registers.len() * COLUMN_SLOT);
+        for (number, (register, class)) in registers.iter().enumerate() {
+            let place = number * COLUMN_SLOT;
+            self.body.line(&format!("st.shared.{} [{own}+{place}], {register}", class.bits()));
+        }
+        self.meet();
+        self.shared_is_read = true;
+        for accumulator in self.accumulators.clone() {
+            let starts = [neutral(accumulator.op, accumulator.kept), i64::MAX as u64];
+            for ((register, class), start) in accumulator.registers().iter().zip(starts) {
+                let start = self.body.constant(*class, start);
+                self.body.line(&format!("mov.{} {register}, {start}", class.bits()));
+            }
+        }
+        let (warp, next) = (self.body.constant(Class::B32, 0), self.body.label());
+        self.body.place(&next);
+        let mut place = 0;
+        for accumulator in self.accumulators.clone() {
+            let mut found = Vec::new();
+            for (_, class) in accumulator.registers() {
+                found.push(self.body.op(
+                    class,
+                    &format!("ld.shared.{}", class.bits()),
+                    &[&format!("[{other}+{place}]")],
+                ));
+                place += COLUMN_SLOT;
+            }
+            accumulator.join(&mut self.body, &found[0], found.get(1).map(String::as_str));
+        }
+        self.body.line(&format!("add.s32 {other}, {other}, 256"));
+        self.body.line(&format!("add.s32 {warp}, {warp}, 1"));
+        let more = self.body.op(Class::Pred, "setp.lt.u32", &[&warp, &warps]);
+        self.body.line(&format!("@{more} bra {next}"));
     }
 
     /// Joins the accumulators of all threads of the block; each of them has the result then.

@@ -63,8 +63,11 @@ impl Emitter<'_> {
                 let begin = self.param(Param::Begin(axis));
                 let index = self.indices[axis.0 as usize].clone().unwrap_or_default();
                 let index = self.body.op(class, "add.s64", &[&index, &begin]);
-                let last = crate::mapping::grid_axes(self.kernel, self.mapping).last() == Some(&axis);
-                if last && lane > 0 { self.body.op(class, "add.s64", &[&index, &lane.to_string()]) } else { index }
+                if self.lane_axis == Some(axis) && lane > 0 {
+                    self.body.op(class, "add.s64", &[&index, &lane.to_string()])
+                } else {
+                    index
+                }
             }
             Inst::Result(result) => {
                 let register = self.results[result.0 as usize].clone().unwrap_or_default();

@@ -1,4 +1,8 @@
 //! The run of a launch.
+//!
+//! Threads of a warp that are at the same instruction run it together, operand by operand.
+
+use std::ops::Range;
 
 use super::memory::{History, Region, Touch, Who};
 use super::parse::{Entry, Instruction, Kind, Mode, Module, Op, Operand, Space, Special, Ty};
@@ -23,6 +27,17 @@ pub struct Trap {
     pub what: String,
 }
 
+/// Where threads are after an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum After {
+    /// At the one behind it.
+    Next,
+    /// Elsewhere.
+    Jump(usize),
+    /// They wait for the others of the block.
+    Wait,
+}
+
 /// The state of a block.
 struct Block<'a> {
     module: &'a Module,
@@ -30,7 +45,7 @@ struct Block<'a> {
     launch: &'a Launch,
     regions: &'a [Region],
     number: u32,
-    /// The registers of all threads.
+    /// The registers: the first one of all threads, then the second.
     registers: Vec<u64>,
     /// The next instruction of each thread; behind the last one it has ended.
     next: Vec<usize>,
@@ -109,12 +124,15 @@ impl Block<'_> {
     }
 
     /// Runs the threads of a warp until each waits or has ended.
-    fn warp(&mut self, threads: std::ops::Range<usize>) -> Result<(), Trap> {
+    fn warp(&mut self, threads: Range<usize>) -> Result<(), Trap> {
+        let entry = self.entry;
         loop {
+            if self.lockstep(threads.clone())? {
+                return Ok(());
+            }
             let runnable = |block: &Self, thread: &usize| !block.waits[*thread] && !block.ended(*thread);
             let lowest = threads.clone().filter(|thread| runnable(self, thread)).map(|thread| self.next[thread]).min();
             let Some(at) = lowest else { return Ok(()) };
-            let entry = self.entry;
             let instruction = &entry.code[at];
             let mut lanes = [0usize; WARP];
             let mut count = 0;
@@ -122,19 +140,78 @@ impl Block<'_> {
                 if self.next[thread] != at || self.waits[thread] {
                     continue;
                 }
-                let guard = instruction.guard;
-                if guard.is_none_or(|(register, wanted)| (self.read(thread, register) != 0) == wanted) {
+                if self.takes_part(instruction, thread) {
                     lanes[count] = thread;
                     count += 1;
                 } else {
                     self.next[thread] += 1;
                 }
             }
-            self.steps += 1;
-            if self.steps > STEPS {
-                return Err(self.trap(instruction, threads.start, "the block does not come to an end"));
+            self.count_step(instruction, threads.start)?;
+            let after = self.together(instruction, &lanes[..count])?;
+            lanes[..count].iter().for_each(|thread| self.go_on(*thread, at, after));
+        }
+    }
+
+    /// Runs a warp as long as all of its threads are at the same instruction, which spares asking each where it is; tells
+    /// whether all of them wait or have ended.
+    fn lockstep(&mut self, threads: Range<usize>) -> Result<bool, Trap> {
+        let entry = self.entry;
+        let mut at = self.next[threads.start];
+        let together = |thread: usize| self.next[thread] == at && !self.waits[thread];
+        if !threads.clone().all(together) {
+            return Ok(false);
+        }
+        let mut lanes = [0usize; WARP];
+        loop {
+            let Some(instruction) = entry.code.get(at) else {
+                threads.for_each(|thread| self.next[thread] = at);
+                return Ok(true);
+            };
+            let mut count = 0;
+            for thread in threads.clone() {
+                if self.takes_part(instruction, thread) {
+                    lanes[count] = thread;
+                    count += 1;
+                }
             }
-            self.together(instruction, &lanes[..count])?;
+            self.count_step(instruction, threads.start)?;
+            let after = self.together(instruction, &lanes[..count])?;
+            match after {
+                After::Next => at += 1,
+                _ if count == 0 => at += 1,
+                After::Jump(to) if count == threads.len() => at = to,
+                After::Jump(_) | After::Wait => {
+                    threads.clone().for_each(|thread| self.next[thread] = at + 1);
+                    lanes[..count].iter().for_each(|thread| self.go_on(*thread, at, after));
+                    return Ok(after == After::Wait && count == threads.len());
+                }
+            }
+        }
+    }
+
+    /// Whether the guard of an instruction lets a thread run it.
+    fn takes_part(&self, instruction: &Instruction, thread: usize) -> bool {
+        instruction.guard.is_none_or(|(register, wanted)| (self.read(thread, register) != 0) == wanted)
+    }
+
+    fn count_step(&mut self, instruction: &Instruction, thread: usize) -> Result<(), Trap> {
+        self.steps += 1;
+        if self.steps > STEPS {
+            return Err(self.trap(instruction, thread, "the block does not come to an end"));
+        }
+        Ok(())
+    }
+
+    /// Where a thread is after an instruction.
+    fn go_on(&mut self, thread: usize, at: usize, after: After) {
+        match after {
+            After::Next => self.next[thread] = at + 1,
+            After::Jump(to) => self.next[thread] = to,
+            After::Wait => {
+                self.next[thread] = at;
+                self.waits[thread] = true;
+            }
         }
     }
 
@@ -143,12 +220,12 @@ impl Block<'_> {
     }
 
     fn read(&self, thread: usize, register: usize) -> u64 {
-        self.registers[thread * self.entry.registers + register]
+        self.registers[register * self.next.len() + thread]
     }
 
     fn write(&mut self, thread: usize, operand: &Operand, value: u64) {
         if let Operand::Register(register) = operand {
-            self.registers[thread * self.entry.registers + register] = value;
+            self.registers[register * self.next.len() + thread] = value;
         }
     }
 
@@ -173,13 +250,13 @@ impl Block<'_> {
     }
 
     /// Runs an instruction for some lanes of a warp.
-    fn together(&mut self, instruction: &Instruction, lanes: &[usize]) -> Result<(), Trap> {
+    fn together(&mut self, instruction: &Instruction, lanes: &[usize]) -> Result<After, Trap> {
         match instruction.op {
-            Op::Branch(to) => lanes.iter().for_each(|thread| self.next[*thread] = to),
-            Op::Return => lanes.iter().for_each(|thread| self.next[*thread] = self.entry.code.len()),
-            Op::Barrier => lanes.iter().for_each(|thread| self.waits[*thread] = true),
+            Op::Branch(to) => return Ok(After::Jump(to)),
+            Op::Return => return Ok(After::Jump(self.entry.code.len())),
+            Op::Barrier => return Ok(After::Wait),
             Op::Shuffle(mode) => {
-                let (Some(first), operands) = (lanes.first(), &instruction.operands) else { return Ok(()) };
+                let (Some(first), operands) = (lanes.first(), &instruction.operands) else { return Ok(After::Next) };
                 if lanes.len() < WARP {
                     return Err(self.trap(
                         instruction,
@@ -187,7 +264,7 @@ impl Block<'_> {
                         "a shuffle that not all lanes of the warp take part in",
                     ));
                 }
-                let values: Vec<u64> = lanes.iter().map(|thread| self.value(*thread, &operands[1])).collect();
+                let values = self.values(&operands[1], lanes);
                 for (lane, thread) in lanes.iter().enumerate() {
                     let by = self.value(*thread, &operands[2]) as usize;
                     let from = if mode == Mode::Butterfly { lane ^ by } else { by };
@@ -195,17 +272,79 @@ impl Block<'_> {
                     let taken =
                         taken.ok_or_else(|| self.trap(instruction, *thread, "a shuffle from a lane that is none"))?;
                     self.write(*thread, &operands[0], taken);
-                    self.next[*thread] += 1;
                 }
             }
-            _ => {
-                for thread in lanes {
-                    self.alone(instruction, *thread)?;
-                    self.next[*thread] += 1;
+            _ => match (self.computed(instruction, lanes), &instruction.operands[..]) {
+                (Some(values), [Operand::Register(register), ..]) => {
+                    let first = register * self.next.len();
+                    lanes.iter().zip(values).for_each(|(thread, value)| self.registers[first + thread] = value);
                 }
-            }
+                _ => {
+                    for thread in lanes {
+                        self.alone(instruction, *thread)?;
+                    }
+                }
+            },
         }
-        Ok(())
+        Ok(After::Next)
+    }
+
+    /// An operand of some lanes.
+    fn values(&self, operand: &Operand, lanes: &[usize]) -> [u64; WARP] {
+        let mut values = [0; WARP];
+        match operand {
+            Operand::Register(register) => {
+                let first = register * self.next.len();
+                let registers = &self.registers[first..first + self.next.len()];
+                lanes.iter().zip(&mut values).for_each(|(thread, value)| *value = registers[*thread]);
+            }
+            Operand::Number(number) => values[..lanes.len()].fill(*number),
+            other => lanes.iter().zip(&mut values).for_each(|(thread, value)| *value = self.value(*thread, other)),
+        }
+        values
+    }
+
+    /// What an instruction that only computes gives for some lanes; nothing for other instructions.
+    fn computed(&self, instruction: &Instruction, lanes: &[usize]) -> Option<[u64; WARP]> {
+        let operands = &instruction.operands;
+        let of = |number: usize| self.values(&operands[number], lanes);
+        let mut given = [0; WARP];
+        let each = given.iter_mut().take(lanes.len()).enumerate();
+        match instruction.op {
+            Op::Binary(op, ty) => {
+                let (a, b) = (of(1), of(2));
+                each.for_each(|(lane, given)| *given = binary(op, ty, a[lane], b[lane]));
+            }
+            Op::Unary(op, ty) => {
+                let a = of(1);
+                each.for_each(|(lane, given)| *given = unary(op, ty, a[lane]));
+            }
+            Op::Fma(ty) => {
+                let (a, b, c) = (of(1), of(2), of(3));
+                each.for_each(|(lane, given)| *given = fma(ty, a[lane], b[lane], c[lane]));
+            }
+            Op::Mad(ty) => {
+                let (a, b, c) = (of(1), of(2), of(3));
+                each.for_each(|(lane, given)| {
+                    *given = cut(a[lane].wrapping_mul(b[lane]).wrapping_add(c[lane]), ty.bits);
+                });
+            }
+            Op::Setp(op, ty) => {
+                let (a, b) = (of(1), of(2));
+                each.for_each(|(lane, given)| *given = u64::from(test(op, ty, a[lane], b[lane])));
+            }
+            Op::Selp => {
+                let (a, b, c) = (of(1), of(2), of(3));
+                each.for_each(|(lane, given)| *given = if c[lane] != 0 { a[lane] } else { b[lane] });
+            }
+            Op::Convert { to, from, round } => {
+                let a = of(1);
+                each.for_each(|(lane, given)| *given = convert(to, from, round, a[lane]));
+            }
+            Op::Mov => given = of(1),
+            _ => return None,
+        }
+        Some(given)
     }
 
     /// Runs an instruction for one thread.
@@ -213,20 +352,6 @@ impl Block<'_> {
         let operands = &instruction.operands;
         let of = |number: usize| self.value(thread, &operands[number]);
         let given = match instruction.op {
-            Op::Binary(op, ty) => binary(op, ty, of(1), of(2)),
-            Op::Unary(op, ty) => unary(op, ty, of(1)),
-            Op::Fma(ty) => fma(ty, of(1), of(2), of(3)),
-            Op::Mad(ty) => cut(of(1).wrapping_mul(of(2)).wrapping_add(of(3)), ty.bits),
-            Op::Setp(op, ty) => u64::from(test(op, ty, of(1), of(2))),
-            Op::Selp => {
-                if of(3) != 0 {
-                    of(1)
-                } else {
-                    of(2)
-                }
-            }
-            Op::Convert { to, from, round } => convert(to, from, round, of(1)),
-            Op::Mov => of(1),
             Op::Pack(bits) => {
                 let Some(Operand::List(list)) = operands.get(1) else { return Ok(()) };
                 list.iter().rev().fold(0, |whole, part| whole << bits | cut(self.read(thread, *part), bits))
@@ -262,7 +387,8 @@ impl Block<'_> {
                 }
                 found
             }
-            Op::Shuffle(_) | Op::Barrier | Op::Branch(_) | Op::Return => return Ok(()),
+            // The others are run for all lanes at once.
+            _ => return Ok(()),
         };
         self.write(thread, &operands[0], given);
         Ok(())

@@ -208,6 +208,7 @@ impl Module {
                 }
                 Some(own) if !inside => match line {
                     ")" => {}
+                    _ if line.starts_with(".maxntid ") => {}
                     "{" => inside = true,
                     _ => {
                         let name = line.strip_prefix(".param .u64 ").map(|rest| rest.trim_end_matches(','));
