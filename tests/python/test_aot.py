@@ -28,6 +28,7 @@ BACKENDS = [
     "ts",
     "aot_ts",
     "native",
+    "cuda",
 ]
 FAILING = [
     "relu_compile_error_TESTING_ONLY",

@@ -7,7 +7,8 @@
 //! A [`schedule`] is the program as statements over buffers: loop nests, GEMMs ([`gemm`]), fused bmms ([`bmm`]),
 //! convolutions ([`conv`]) and calls. [`passes`] lists what is done to it, in order. A kernel becomes [`Code`] for a
 //! [`target`]: by the x86-64 emitter ([`x86`]) where the processor has AVX2 or AVX-512, else, and as the oracle of its
-//! tests, by the tile interpreter ([`tiles`]); or PTX for a GPU, which an interpreter runs here ([`ptx`]). [`Program`] runs the statements.
+//! tests, by the tile interpreter ([`tiles`]); or PTX for a GPU, which an interpreter runs here ([`ptx`]).
+//! [`Program`] runs the statements; programs of loops alone also run on a GPU ([`gpu`]).
 
 mod axes;
 pub mod bmm;
@@ -19,6 +20,7 @@ pub mod decisions;
 mod emit;
 mod fingerprint;
 pub mod gemm;
+pub mod gpu;
 mod loops;
 pub mod passes;
 pub mod program;

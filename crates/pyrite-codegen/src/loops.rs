@@ -86,7 +86,8 @@ pub struct Tables {
     pub extents: Vec<i64>,
     /// The steps of each access along each axis.
     pub steps: Vec<i64>,
-    numbers: Vec<i64>,
+    /// The numbers of the kernel.
+    pub numbers: Vec<i64>,
     /// The offset of each access.
     pub offsets: Vec<i64>,
 }

@@ -271,7 +271,8 @@ fn tell_program(graph: &Graph) {
     });
 }
 
-fn cleaned(graph: &Graph, gate: &mut pyrite_passes::Gate) -> Graph {
+/// A graph without dead code and without what is computed twice.
+pub(crate) fn cleaned(graph: &Graph, gate: &mut pyrite_passes::Gate) -> Graph {
     cleanup::dead_code(&cleanup::common_subexpressions(&cleanup::dead_code(graph), gate))
 }
 

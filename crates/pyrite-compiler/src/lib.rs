@@ -9,6 +9,7 @@ pub mod aot;
 pub mod backend;
 pub mod backends;
 pub mod cache;
+pub mod gpu;
 pub mod inputs;
 pub mod training;
 

@@ -65,6 +65,10 @@ pub(crate) fn built_in() -> Vec<Backend> {
         aot_autograd(native())
             .decompositions(Table::Loops)
             .backend("native", "differentiates ahead of time and compiles both halves to machine code"),
+        aot_autograd(crate::gpu::cuda()).decompositions(Table::Loops).backend(
+            "cuda",
+            "differentiates ahead of time and compiles both halves for the first GPU, where all is loops",
+        ),
     ];
     all.extend(testing::backends());
     all.push(planted::backend());

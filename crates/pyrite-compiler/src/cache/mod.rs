@@ -82,6 +82,11 @@ impl Cache {
         *lock(&self.folder) = folder.map(Arc::new);
     }
 
+    /// The folder that code is kept in, if one was chosen.
+    pub fn folder(&self) -> Option<Arc<Folder>> {
+        lock(&self.folder).clone()
+    }
+
     /// The program of a functional graph, compiled now or before, and the decisions that were made for it.
     pub fn program(
         &self,
@@ -96,7 +101,7 @@ impl Cache {
         {
             return Ok((Program::new(plan, graph), decisions));
         }
-        let folder = lock(&self.folder).clone();
+        let folder = self.folder();
         let entry = folder.as_ref().and_then(|folder| folder.read(&key.code)).unwrap_or_default();
         let session = Session { cache: self, entry, used: RefCell::default() };
         let mut gate = options.gate().logged();
