@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import importlib.util
+import itertools
 import os
 import sys
 import time
@@ -45,7 +46,7 @@ def _wrapped(backend, name, observer, fullgraph):
     return compiler
 
 
-# The modes of torch.compile. Pyrite tunes nothing and captures no CUDA graphs: they all mean the same.
+# The modes of torch.compile. Pyrite tunes nothing, and records CUDA graphs in all of them: they all mean the same.
 MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
@@ -90,16 +91,36 @@ def compile(model=None, *, backend="native", fullgraph=False, dynamic=None, mode
         return CompiledModule(model, compiler, settings)
     if isinstance(model, type):
         raise TypeError("pyrite.compile takes a function or a module, not a class: compile its instances")
-    return _compiled_function(model, compiler)
+    return _compiled_function(model, compiler, settings)
 
 
-def _compiled_function(function, compiler):
+def _by_torch(model, settings):
+    """A function or a module as torch.compile captures it for Pyrite: that is how programs on GPUs are captured."""
+    chosen = {name: settings[name] for name in ("fullgraph", "dynamic", "options")}
+    return torch.compile(model, backend="pyrite", **chosen)
+
+
+def _is_on_gpu(settings, args, kwargs, module=None):
+    """Whether a call has tensors on a GPU, and the backend is the one that compiles for GPUs."""
+    if settings["backend"] != "native" or not torch.cuda.is_initialized():
+        return False
+    given = [*args, *kwargs.values()]
+    given += [each for value in given if isinstance(value, (list, tuple)) for each in value]
+    if module is not None:
+        given += itertools.islice(module.parameters(), 1)
+    return any(isinstance(each, torch.Tensor) and each.is_cuda for each in given)
+
+
+def _compiled_function(function, compiler, settings):
     call, call_plain = compiler.call, _native.Compiler.call_plain
+    by_torch = functools.cache(lambda: _by_torch(function, settings))
 
     @functools.wraps(function)
     def compiled(*args, **kwargs):
         if is_traced():
             return call_plain(function, args, kwargs)
+        if _is_on_gpu(settings, args, kwargs):
+            return by_torch()(*args, **kwargs)
         if config.verify:
             return _verify.verified(call, function, args, kwargs)
         return call(function, args, kwargs)
@@ -118,10 +139,15 @@ class CompiledModule(torch.nn.Module):
         self.__dict__["_orig_mod"] = module
         self.__dict__["_compiler"] = compiler
         self.__dict__["_settings"] = settings
+        self.__dict__["_by_torch"] = None
 
     def __call__(self, *args, **kwargs):
         if is_traced():
             return _native.Compiler.call_plain(self._orig_mod, args, kwargs)
+        if _is_on_gpu(self._settings, args, kwargs, self._orig_mod):
+            if self._by_torch is None:
+                self.__dict__["_by_torch"] = _by_torch(self._orig_mod, self._settings)
+            return self._by_torch(*args, **kwargs)
         if config.verify:
             return _verify.verified(self._compiler.call, _call_module, (self._orig_mod, args, kwargs), None)
         return self._compiler.call(_call_module, (self._orig_mod, args, kwargs), None)

@@ -67,6 +67,24 @@ class Graph:
     def _repr_html_(self) -> str:
         """What a notebook shows: the text with types and shapes."""
 
+class GpuSegment:
+    """A functional graph of loops alone on a GPU: call it with one argument per placeholder, and it returns the list of the graph's outputs."""
+
+    ptx: str
+    kernels: list[str]
+    assembled: int
+    checks_indices: bool
+
+    def __call__(self, *arguments: Any) -> list[Any]: ...
+    def check(self) -> None:
+        """Raises an `IndexError` if a kernel has met an index out of bounds since it was last asked."""
+
+def compile_gpu(graph: Any, options: dict[str, Any] | None = None, *, interpret: bool = False) -> GpuSegment:
+    """Compiles a functional graph for a GPU. What is no loop is a `CompileError`, whose attribute `operators` names the operators."""
+
+def extern_operators() -> list[str]:
+    """The names of the operators that are never loops: matmuls, convolutions and other calls."""
+
 class Program:
     """A compiled program: call it with one argument per placeholder, and it returns the list of the graph's outputs."""
 

@@ -87,4 +87,4 @@ def laid_out(tensor, stride):
     """A tensor with the strides that were told of it."""
     if tensor.stride() == stride:
         return tensor
-    return torch.empty_strided(tensor.shape, stride, dtype=tensor.dtype).copy_(tensor)
+    return torch.empty_strided(tensor.shape, stride, dtype=tensor.dtype, device=tensor.device).copy_(tensor)

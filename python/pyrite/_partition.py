@@ -4,6 +4,9 @@ A functional ATen graph, as AOTAutograd makes it, becomes another FX graph, the 
 knows are calls of *segments*, one compiled program each; *opaque* operators stand as they are and are run by torch; numbers
 are computed by Python. Segments and opaque operators alternate in as few stages as the data flow allows.
 
+Tensors may be on the CPU or on GPUs; a segment has those of one device. On a GPU a segment is loops alone, since torch's own
+kernels for matmuls, convolutions and attention are the best there are: these are opaque.
+
 Invariants:
 - nothing in the graph writes to what another node sees, so that data flow alone orders it; effects and random draws keep
   their order all the same;
@@ -15,6 +18,7 @@ Invariants:
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import operator
 
@@ -78,6 +82,12 @@ _DROPPED = {"aten.sym_constrain_range.default", "aten.sym_constrain_range_for_si
 
 
 @functools.cache
+def extern_operators():
+    """The names of the operators that are never loops."""
+    return frozenset(_native.extern_operators())
+
+
+@functools.cache
 def known_operators():
     """The names of the operators that Pyrite compiles."""
     return frozenset(_native.operators())
@@ -100,8 +110,8 @@ class Opaque:
 def cut(module, compile_segment, on_opaque):
     """The host of an ATen graph, a module that computes the same.
 
-    `compile_segment(graph, name)` makes a program of a `pyrite.Graph`; `on_opaque` is told of every operator that torch
-    runs.
+    `compile_segment(graph, name, device)` makes a program of a `pyrite.Graph`; `on_opaque` is told of every operator that
+    torch runs.
     """
     refused = {}
     compile_bodies(module, compile_segment, on_opaque)
@@ -241,6 +251,7 @@ class _Cut:
             raise Refusal("it writes")
         if self._depends_on_data(node):
             raise Refusal("its output's size depends on data")
+        self._on_one_device(node)
         value = node.meta.get("val")
         if not _has_tensor(value):
             raise Refusal("it gives no tensor")
@@ -256,6 +267,17 @@ class _Cut:
             raise Refusal("it draws from a generator of its own")
         if missing := [name for name in self._symbols_of_arguments(node) if name not in self.sources]:
             raise Refusal(f"the sizes {', '.join(missing)} are not known before it runs")
+
+    def _on_one_device(self, node):
+        """Refuses tensors of several devices, and on a GPU what is no loop or draws random numbers: the GPU's are torch's."""
+        devices = _devices(node)
+        if len(devices) > 1:
+            raise Refusal("its tensors are on several devices")
+        if is_gpu(next(iter(devices), None)):
+            if str(node.target) in extern_operators():
+                raise Refusal("torch's own kernel is used on GPUs")
+            if torch.Tag.nondeterministic_seeded in node.target.tags:
+                raise Refusal("random numbers on GPUs are torch's")
 
     def _is_late(self, node, number):
         """Whether a number is known at run time only and is no size: a float, or an integer that tensors are filled with."""
@@ -326,8 +348,8 @@ class _Cut:
         count = 0
         for stage in sorted(stages):
             compiled = [node for node in stages[stage] if self.kinds[node] == "compiled"]
-            if compiled:
-                self._add_segment(compiled, wanted, compile_segment, count)
+            for device in dict.fromkeys(map(_device, compiled)):
+                self._add_segment([node for node in compiled if _device(node) == device], wanted, compile_segment, count)
                 count += 1
             for node in stages[stage]:
                 if node in wanted and self.kinds[node] != "compiled":
@@ -385,7 +407,7 @@ class _Cut:
         takes = [each for each in outside if _has_tensor(each.meta.get("val"))]
         late = dict.fromkeys(pair for node in live for pair in self._late_numbers(node).items())
         text, numbers = self._text(live, takes, gives)
-        name = f"segment_{count}"
+        name, device = f"segment_{count}", _device(live[0])
         try:
             graph = Graph.from_text(text, self.sizes.hints)
         except ValueError as error:
@@ -393,9 +415,9 @@ class _Cut:
         if unknown := graph.opaque_ops:
             raise CompileError(f"Pyrite does not know {', '.join(unknown)}")
         try:
-            program = compile_segment(graph, name)
+            program = compile_segment(graph, name, device)
         except CompileError as error:
-            raise _Refused(self._guilty(live, error, lambda graph: compile_segment(graph, name))) from None
+            raise _Refused(self._guilty(live, error, lambda graph: compile_segment(graph, name, device))) from None
 
         def segment(*arguments):
             return program(*arguments)
@@ -404,7 +426,7 @@ class _Cut:
         segment.program, segment.is_segment = program, True
         arguments = [self._laid_out(each) for each in takes]
         arguments += [self._number(number) for number in numbers]
-        arguments += [self.graph.call_function(as_tensor, (self._copy(number), dtype)) for number, dtype in late]
+        arguments += [self.graph.call_function(as_tensor, (self._copy(number), dtype, device)) for number, dtype in late]
         call = self.graph.call_function(segment, tuple(arguments))
         for index, node in enumerate(gives):
             self.copies[node] = self.graph.call_function(operator.getitem, (call, index))
@@ -427,6 +449,7 @@ class _Cut:
         """The nodes that cannot be compiled, and why: the one that an error names, or each that fails alone."""
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         named = [node for node in nodes if node.name == getattr(error, "node", None)]
+        named = named or [node for node in nodes if str(node.target) in getattr(error, "operators", ())]
         if named:
             return {_producer(node): reason for node in named}
         guilty = {}
@@ -520,7 +543,7 @@ class _Cut:
         if isinstance(value, (list, tuple)):
             return "[" + ", ".join(map(self._argument, value)) + "]"
         if isinstance(value, torch.device):
-            return f"device(type='{value.type}')"
+            return "device(type='cpu')"
         if isinstance(value, torch.SymInt):
             return self.sizes.argument(value)
         return repr(value)
@@ -543,8 +566,10 @@ def compile_bodies(module, compile_segment, on_opaque):
             setattr(module, _compiled_name(node), cut(body, compile_segment, on_opaque))
 
 
-def as_tensor(number, dtype):
+def as_tensor(number, dtype, device):
     """A number as a tensor without dimensions."""
+    if is_gpu(device):
+        return torch.full((), number, dtype=dtype, device=device)  # which waits for nothing
     return torch.tensor(number, dtype=dtype)
 
 
@@ -572,9 +597,42 @@ def _producer(node):
     return node.args[0] if node.target is operator.getitem else node
 
 
+# Whether segments of the CPU are compiled and cut as those of GPUs are.
+_as_gpu = False
+
+
+def is_gpu(device):
+    """Whether what is on a device is compiled for a GPU."""
+    return device is not None and (device.type == "cuda" or _as_gpu)
+
+
+@contextlib.contextmanager
+def as_on_gpu(on):
+    """Treats the CPU as a GPU meanwhile, if it is on."""
+    global _as_gpu
+    before, _as_gpu = _as_gpu, on
+    try:
+        yield
+    finally:
+        _as_gpu = before
+
+
+def _devices(node):
+    """The devices of a node's tensors."""
+    found = set()
+    for each in (node, *node.all_input_nodes):
+        _tensors(each.meta.get("val"), lambda tensor: found.add(tensor.device))
+    return found
+
+
+def _device(node):
+    """The device of a node that has one."""
+    return next(iter(_devices(node)))
+
+
 def _supported(tensor):
     """Refuses a tensor that Pyrite cannot have."""
-    if tensor.device.type != "cpu":
+    if tensor.device.type not in ("cpu", "cuda"):
         raise Refusal(f"its device is {tensor.device.type}")
     if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_nested:
         raise Refusal("a tensor is not strided")

@@ -16,7 +16,7 @@ import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 
-from pyrite import _native, _partition, _times, backends, config, logs
+from pyrite import _graphs, _native, _partition, _times, backends, config, logs
 from pyrite._native import CompileError
 from pyrite._tracers import is_traced
 
@@ -64,10 +64,16 @@ def new_region():
 class Settings:
     """How regions are compiled: with which backend and options of it, and what is an error."""
 
-    def __init__(self, backend="native", options=None, *, opaque="allow", strict=False):
+    def __init__(self, backend="native", options=None, *, opaque="allow", strict=False, gpu="run", graphs=True):
         if opaque not in ("allow", "error"):
             raise ValueError(f'the option `opaque` is "allow" or "error", not {opaque!r}')
+        if gpu not in ("run", "interpret"):
+            raise ValueError(f'the option `gpu` is "run" or "interpret", not {gpu!r}')
         self.backend, self.options, self.opaque, self.strict = backend, options, opaque, strict
+        # Whether code for GPUs runs there, or what is on the CPU is compiled for a GPU and interpreted.
+        self.gpu = gpu
+        # Whether calls on a GPU are recorded as CUDA graphs.
+        self.graphs = graphs
 
 
 def compile_region(module, example_inputs, settings):
@@ -75,9 +81,9 @@ def compile_region(module, example_inputs, settings):
     region = new_region()
     compiler = functools.partial(_compile, region, settings)
     run = aot_autograd(
-        fw_compiler=compiler,
-        bw_compiler=compiler,
-        inference_compiler=compiler,
+        fw_compiler=functools.partial(compiler, "forward"),
+        bw_compiler=functools.partial(compiler, "backward"),
+        inference_compiler=functools.partial(compiler, "inference"),
         decompositions=decompositions(),
         partition_fn=min_cut_rematerialization_partition,
     )
@@ -162,8 +168,8 @@ def _runs_eagerly(region, error):
     warnings.warn(f"a region runs eagerly, Pyrite cannot compile it: {reason}", FallbackWarning, stacklevel=2)
 
 
-def _compile(region, settings, module, example_inputs):
-    """Compiles one ATen graph of a region."""
+def _compile(region, settings, half, module, example_inputs):
+    """Compiles one ATen graph of a region: its forward half, its backward half, or all of it where nobody wants gradients."""
     logs.get("graph_code").info("%s", module.code)
     try:
         host = _host(region, settings, module)
@@ -173,14 +179,22 @@ def _compile(region, settings, module, example_inputs):
         _runs_eagerly(region, error)
         return boxed(module, module)
     region.segments += host.meta["segments"]
-    return boxed(host, module)
+    run = boxed(host, module)
+    if not settings.graphs or settings.gpu != "run":
+        return run
+    programs = [getattr(node.target, "program", None) for node in host.graph.nodes]
+    checked = [each for each in programs if getattr(each, "checks_indices", False)]
+    return _graphs.recording(run, module, half, checked)
 
 
 def _host(region, settings, module):
     log = logs.get("aot")
 
-    def compile_segment(graph, name):
-        log.info("%s: %d operators", name, graph.op_count)
+    def compile_segment(graph, name, device):
+        log.info("%s on %s: %d operators", name, device, graph.op_count)
+        if _partition.is_gpu(device):
+            options = backends.with_config(settings.options)
+            return _native.compile_gpu(graph, options, interpret=device.type == "cpu")
         return segment_program(graph, settings)
 
     def on_opaque(operator):
@@ -191,7 +205,8 @@ def _host(region, settings, module):
             )
         region.opaque.append(operator)
 
-    return _partition.cut(module, compile_segment, on_opaque)
+    with _partition.as_on_gpu(settings.gpu == "interpret"):
+        return _partition.cut(module, compile_segment, on_opaque)
 
 
 def segment_program(graph, settings):
@@ -282,7 +297,7 @@ def _embedding_bag_backward(
     """The gradient of the table that bags of rows were taken from."""
     if sparse or scale_grad_by_freq or mode not in (0, 1):
         return NotImplemented
-    bags = torch.searchsorted(offsets, torch.arange(indices.shape[0], dtype=offsets.dtype), right=True) - 1
+    bags = torch.searchsorted(offsets, torch.arange(indices.shape[0], dtype=offsets.dtype, device=offsets.device), right=True) - 1
     rows = gradient.index_select(0, bags)
     if mode == 1:
         rows = rows / bag_size.index_select(0, bags)[:, None].to(rows.dtype)

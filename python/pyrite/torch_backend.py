@@ -31,14 +31,17 @@ from pyrite.fx import Imported
 
 
 def pyrite(module, example_inputs, *, options=None, mode=None):
-    """Compiles an FX graph with a backend of Pyrite's; options: `backend`, `strict`, `opaque`, and those of the backend."""
+    """Compiles an FX graph with a backend of Pyrite's; options: `backend`, `strict`, `opaque`, `gpu`, `graphs`, and those of
+    the backend."""
     check_mode(mode)
     options = dict(options or {})
     strict = options.pop("strict", config.strict)
     backend = options.pop("backend", "native")
     opaque = options.pop("opaque", "allow")
+    gpu, graphs = options.pop("gpu", "run"), options.pop("graphs", True)
     if not config.debugs():
-        return compile_region(module, example_inputs, Settings(backend, options, opaque=opaque, strict=strict))
+        settings = Settings(backend, options, opaque=opaque, strict=strict, gpu=gpu, graphs=graphs)
+        return compile_region(module, example_inputs, settings)
     return _Region(module, example_inputs, backend, functools.partial(_compiled, backend, options), strict)
 
 

@@ -58,6 +58,12 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },
+    /// Run what needs a GPU: right results, faults, speed against PyTorch; says so where there is none
+    Gpu {
+        /// Arguments for tests/python/gpu/speed.py
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<OsString>,
+    },
     /// Check the rules of the house: crate levels, manifests, sources
     Tidy,
     /// Rewrite the expectations of the filetests
@@ -102,6 +108,7 @@ fn run(task: Task) -> Result<ExitCode> {
         }
         Task::Demo => programs::demo(workspace)?,
         Task::Bench { args } => programs::bench(workspace, &args)?,
+        Task::Gpu { args } => programs::gpu(workspace, &args)?,
         Task::Conformance { gradients, args } => {
             let what = if gradients { Conformance::Gradients } else { Conformance::Results };
             programs::conformance(workspace, what, &args)?;

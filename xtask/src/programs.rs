@@ -25,6 +25,11 @@ pub fn bench(workspace: &Workspace, args: &[OsString]) -> Result<()> {
     process::run(python_with_pyrite(workspace, ["tests/python/bench.py"])?.args(args))
 }
 
+/// Runs what needs a GPU; the script says so where there is none.
+pub fn gpu(workspace: &Workspace, args: &[OsString]) -> Result<()> {
+    process::run(python_with_pyrite(workspace, ["tests/python/gpu/speed.py"])?.args(args))
+}
+
 /// What is compared with PyTorch's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conformance {

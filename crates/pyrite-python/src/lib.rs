@@ -1,7 +1,7 @@
 //! The extension module `pyrite._native`: what the Python package `pyrite` is made of in Rust.
 //!
 //! [`graph`] shows graphs to Python, [`program`] compiles and runs them, [`torch_interpreter`] lets torch run them, [`partitioned`]
-//! both where only torch knows a function, [`bridge`]
+//! both where only torch knows a function, [`gpu`] runs segments on GPUs, [`bridge`]
 //! takes torch's tensors in and out, [`capture`] captures frames, [`debug_wrapper`] checks programs as they run, [`session`] debugs files and compares values, [`python_backend`] has
 //! backends written in Python. Everything here converts and hands on; what can be said without Python is said in the
 //! crates below.
@@ -12,6 +12,7 @@ mod command;
 mod debug_wrapper;
 mod errors;
 mod fx;
+mod gpu;
 mod graph;
 mod options;
 mod outcome;
@@ -36,6 +37,8 @@ mod _native {
     use crate::debug_wrapper::{compile_debugged, import_for_torch};
     #[pymodule_export]
     use crate::errors::{AccuracyError, CompileError};
+    #[pymodule_export]
+    use crate::gpu::{GpuSegment, compile_gpu, extern_operators};
     #[pymodule_export]
     use crate::graph::{Graph, Node};
     #[pymodule_export]

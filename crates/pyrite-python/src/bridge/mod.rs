@@ -15,4 +15,4 @@ mod shim;
 pub use exchange::{Storages, to_torch};
 pub use generator::with_torch_generator;
 pub use inputs::{Inputs, Overlap};
-pub use shim::{Shim, dtype_of};
+pub use shim::{Located, Shim, dtype_of};

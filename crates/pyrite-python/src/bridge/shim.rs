@@ -26,6 +26,7 @@ type Delete = unsafe extern "C" fn(*mut c_void) -> i32;
 pub struct Shim {
     dtype: GetI32,
     device: GetI32,
+    device_index: GetI32,
     layout: GetI32,
     rank: GetI64,
     offset: GetI64,
@@ -68,6 +69,22 @@ pub struct Shape<'a> {
     pub strides: &'a [i64],
 }
 
+/// What torch says of a tensor on any device. The slices live as long as the tensor is not changed.
+pub struct Located<'a> {
+    /// Whether it is on a GPU.
+    pub is_cuda: bool,
+    /// The number of its device.
+    pub index: i32,
+    /// Element type; `None` where Pyrite has none.
+    pub dtype: Option<DType>,
+    /// Size per dimension.
+    pub sizes: &'a [i64],
+    /// Stride per dimension.
+    pub strides: &'a [i64],
+    /// The address of the first element; null where there is none.
+    pub data: *mut u8,
+}
+
 /// Why a tensor is not described.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
@@ -107,6 +124,7 @@ impl Shim {
             Self {
                 dtype: std::mem::transmute::<*mut c_void, GetI32>(library.find(c"aoti_torch_get_dtype")?),
                 device: std::mem::transmute::<*mut c_void, GetI32>(library.find(c"aoti_torch_get_device_type")?),
+                device_index: std::mem::transmute::<*mut c_void, GetI32>(library.find(c"aoti_torch_get_device_index")?),
                 layout: std::mem::transmute::<*mut c_void, GetI32>(library.find(c"aoti_torch_get_layout")?),
                 rank: std::mem::transmute::<*mut c_void, GetI64>(library.find(c"aoti_torch_get_dim")?),
                 offset: std::mem::transmute::<*mut c_void, GetI64>(library.find(c"aoti_torch_get_storage_offset")?),
@@ -175,15 +193,45 @@ impl Shim {
         if !self.is_plain(tensor.get_type_ptr()) {
             return Err(Refused::Class);
         }
-        let (mut dtype, mut device, mut layout, mut rank) = (0, 0, 0, 0);
+        let mut device = 0;
+        // SAFETY: the object is a tensor of torch's own class, so the C++ tensor lies behind its head; the result is
+        // written to the variable given.
+        if unsafe { (self.device)(Self::inner(tensor), &raw mut device) } != 0 || device != 0 {
+            return Err(Refused::Device);
+        }
+        self.shape_anywhere(tensor)
+    }
+
+    /// Where a tensor is, and how it lies there.
+    pub fn locate<'a>(&self, tensor: &'a Bound<'_, PyAny>) -> Result<Located<'a>, Refused> {
+        /// Torch's number for GPUs.
+        const CUDA: i32 = 1;
+        let Shape { dtype, sizes, strides } = self.shape_anywhere(tensor)?;
+        let (mut device, mut index, mut data) = (0, 0, std::ptr::null_mut());
+        // SAFETY: as in `shape_anywhere`, which has seen the class.
+        let failed = unsafe {
+            let inner = Self::inner(tensor);
+            (self.device)(inner, &raw mut device)
+                | (self.device_index)(inner, &raw mut index)
+                | (self.data)(inner, &raw mut data)
+        };
+        if failed != 0 || !(device == 0 || device == CUDA) {
+            return Err(Refused::Device);
+        }
+        Ok(Located { is_cuda: device == CUDA, index, dtype: dtype_of(dtype), sizes, strides, data })
+    }
+
+    /// Element type, sizes and strides of a tensor, whatever device it is on.
+    fn shape_anywhere<'a>(&self, tensor: &'a Bound<'_, PyAny>) -> Result<Shape<'a>, Refused> {
+        if !self.is_plain(tensor.get_type_ptr()) {
+            return Err(Refused::Class);
+        }
+        let (mut dtype, mut layout, mut rank) = (0, 0, 0);
         let (mut sizes, mut strides) = (std::ptr::null(), std::ptr::null());
         // SAFETY: the object is a tensor of torch's own class, so the C++ tensor lies behind its head; results are
         // written to the variables given. Sizes and strides live in the tensor, which is borrowed.
         unsafe {
             let inner = Self::inner(tensor);
-            if (self.device)(inner, &raw mut device) != 0 || device != 0 {
-                return Err(Refused::Device);
-            }
             if (self.layout)(inner, &raw mut layout) != 0 || layout != 0 {
                 return Err(Refused::Layout);
             }

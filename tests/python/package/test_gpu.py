@@ -1,0 +1,323 @@
+"""Code for GPUs without a GPU: programs cut and compiled as for CUDA and interpreted, and the rules of recorded calls."""
+
+import contextlib
+import copy
+import random
+
+import pytest
+import torch
+from torch.nn import functional
+
+from pyrite import _graphs, _native, aot
+
+OPTIONS = {"gpu": "interpret", "strict": True}
+
+
+def interpreted(function, **settings):
+    torch._dynamo.reset()
+    return torch.compile(function, backend="pyrite", options=OPTIONS, **settings)
+
+
+def assert_alike(have, want):
+    have, want = ([each] if isinstance(each, torch.Tensor) else list(each) for each in (have, want))
+    assert len(have) == len(want)
+    for one, other in zip(have, want):
+        assert (one.dtype, one.shape, one.stride()) == (other.dtype, other.shape, other.stride())
+        torch.testing.assert_close(one, other, rtol=2e-4, atol=2e-5)
+
+
+def assert_trains_alike(model, *inputs):
+    """Outputs, gradients and buffers are those of the eager model; gives the region."""
+    other = copy.deepcopy(model)
+    with aot.observed() as regions:
+        have, want = interpreted(model)(*inputs), other(*inputs)
+        assert_alike(have, want)
+        have.square().sum().backward(), want.square().sum().backward()
+    for one, two in zip(model.parameters(), other.parameters()):
+        torch.testing.assert_close(one.grad, two.grad, rtol=2e-3, atol=2e-4)
+    for one, two in zip(model.buffers(), other.buffers()):
+        torch.testing.assert_close(one, two)
+    assert not any(region.is_eager for region in regions)
+    return regions[0]
+
+
+def test_matmuls_and_convolutions_are_torchs_and_all_else_is_compiled():
+    torch.manual_seed(0)
+    nn = torch.nn
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(392, 16), nn.GELU(), nn.LayerNorm(16))
+    region = assert_trains_alike(model, torch.randn(4, 3, 16, 16))
+    torchs = {each.name for each in region.opaque}
+    assert torchs == {"aten.addmm.default", "aten.mm.default", "aten.convolution.default", "aten.convolution_backward.default"}
+    assert region.segments == 5
+
+
+def test_attention_and_dropout_are_torchs():
+    torch.manual_seed(0)
+
+    class Block(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.qkv, self.out, self.norm = torch.nn.Linear(32, 96), torch.nn.Linear(32, 32), torch.nn.LayerNorm(32)
+
+        def forward(self, x):
+            q, k, v = self.qkv(self.norm(x)).view(2, 10, 3, 4, 8).permute(2, 0, 3, 1, 4)
+            y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            return x + self.out(y.transpose(1, 2).reshape(2, 10, 32))
+
+    region = assert_trains_alike(Block(), torch.randn(2, 10, 32))
+    assert any("attention" in each.name for each in region.opaque)
+    x = torch.randn(6, 64)
+    dropped = interpreted(lambda x: functional.dropout(x.sin(), 0.5))
+    torch.manual_seed(3)
+    have = dropped(x)
+    torch.manual_seed(3)
+    assert_alike(have, functional.dropout(x.sin(), 0.5))
+
+
+@pytest.mark.parametrize("columns", [64, 96, 1000, 1023, 4100])
+def test_rows_of_any_length_are_reduced_right(columns):
+    torch.manual_seed(columns)
+    x = torch.randn(5, columns, requires_grad=True)
+    w = torch.randn(columns, requires_grad=True)
+
+    def program(x, w):
+        y = functional.layer_norm(x, (columns,), w)
+        return torch.softmax(y, -1), torch.log_softmax(x * 3, -1), y.amax(-1), x.argmax(-1), (x * w).sum(0), x.var(-1)
+
+    have = interpreted(program)(x, w)
+    gradients = torch.autograd.grad([each.sum() for each in have if each.is_floating_point()], (x, w))
+    want = program(x, w)
+    assert_alike(have, want)
+    assert_alike(gradients, torch.autograd.grad([each.sum() for each in want if each.is_floating_point()], (x, w)))
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(300, 40), (17, 33), (1000, 3), (64, 257)])
+def test_columns_of_any_length_are_reduced_right(rows, columns):
+    torch.manual_seed(rows)
+    x, y = torch.randn(rows, columns), torch.randn(rows, columns)
+
+    def program(x, y):
+        centered = x - x.mean(0)
+        return x.sum(0), (x * y).sum(0), x.amax(0), x.argmin(0), x.var(0), centered * y.sum(0), (x > 2).any(0)
+
+    have, want = interpreted(program)(x, y), program(x, y)
+    assert_alike(have, want)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64, torch.int64, torch.int32, torch.bool, torch.uint8])
+def test_element_types_are_those_of_eager(dtype):
+    x = (torch.randn(7, 128) * 3).to(dtype)
+
+    def program(x):
+        return x.float().softmax(-1).to(x.dtype), (x.float() * 2 + 1).to(x.dtype), x.float().sum(-1).to(x.dtype)
+
+    have, want = interpreted(program)(x), program(x)
+    for one, other in zip(have, want):
+        assert one.dtype == other.dtype
+        torch.testing.assert_close(one.double(), other.double(), rtol=1e-2, atol=1e-2)
+
+
+def test_symbolic_sizes_are_arguments_of_one_segment():
+    function = interpreted(lambda x: torch.softmax(x, -1) * x.shape[0] + x.mean(), dynamic=True)
+    with aot.observed() as regions:
+        for rows, columns in ((3, 70), (4, 64), (9, 129), (2, 1030)):
+            x = torch.randn(rows, columns)
+            assert_alike(function(x), torch.softmax(x, -1) * x.shape[0] + x.mean())
+    assert len(regions) == 1
+
+
+def test_views_and_inputs_that_lie_otherwise_are_read_where_they_are():
+    def program(x):
+        return x[::2, 3:] * 2, x.t().exp(), x.reshape(4, 3, 40).sum(1), x.t()
+
+    for given in (torch.randn(12, 40), torch.randn(40, 12).t(), torch.randn(24, 80)[::2, ::2], torch.randn(40).expand(12, 40)):
+        assert_alike(interpreted(program)(given), program(given))
+
+
+def test_results_that_are_parts_of_what_is_computed_leave_room_for_all_of_it():
+    def program(x):
+        y, z, w = x.exp() + 1, x.sin() * 2, x.cos() * 3
+        return y[:, 0], z[:2], w[1:, ::3], y.t(), (x * 5).view(-1)[7:]
+
+    x = torch.randn(6, 1000)
+    assert_alike(interpreted(program)(x), program(x))
+
+
+def test_an_index_out_of_bounds_is_an_index_error_that_names_the_node():
+    table = torch.randn(10, 4)
+    function = interpreted(lambda table, index: functional.embedding(index, table) + 1)
+    assert_alike(function(table, torch.tensor([1, 9])), table[[1, 9]] + 1)
+    with pytest.raises(IndexError, match="out of bounds in embedding"):
+        function(table, torch.tensor([1, 10]))
+    assert_alike(function(table, torch.tensor([2, 3])), table[[2, 3]] + 1)
+
+
+def test_what_is_no_loop_is_told_by_its_operators():
+    text = """
+class Segment(torch.nn.Module):
+    def forward(self, x: "f32[4, 4][4, 1]cpu"):
+        a = torch.ops.aten.mm.default(x, x)
+        b = torch.ops.aten.relu.default(a)
+        return (b, )
+"""
+    with pytest.raises(_native.CompileError, match="aten.mm.default at mm") as raised:
+        _native.compile_gpu(_native.Graph.from_text(text), interpret=True)
+    assert raised.value.operators == ["aten.mm.default"]
+
+
+def test_a_segment_refuses_tensors_of_other_sizes_and_other_counts():
+    text = """
+class Segment(torch.nn.Module):
+    def forward(self, x: "f32[4, 4][4, 1]cpu"):
+        b = torch.ops.aten.relu.default(x)
+        return (b, )
+"""
+    segment = _native.compile_gpu(_native.Graph.from_text(text), interpret=True)
+    assert segment.kernels == ["relu"] or len(segment.kernels) == 1
+    assert ".entry" in segment.ptx
+    assert_alike(segment(torch.full((4, 4), -1.0)), [torch.zeros(4, 4)])
+    assert_alike(segment(torch.arange(16.0).view(4, 4).t() - 5), [torch.relu(torch.arange(16.0).view(4, 4).t() - 5).contiguous()])
+    with pytest.raises(ValueError, match="compiled for"):
+        segment(torch.ones(4, 5))
+    with pytest.raises(ValueError, match="compiled for"):
+        segment(torch.ones(4, 4, dtype=torch.float64))
+    with pytest.raises(TypeError, match="1 arguments"):
+        segment()
+
+
+UNARY = [torch.sin, torch.tanh, torch.relu, torch.exp, functional.gelu, torch.sigmoid, lambda x: torch.softmax(x, -1), lambda x: x - x.mean(-1, keepdim=True)]
+BINARY = [torch.add, torch.mul, torch.maximum, lambda x, y: x @ y.transpose(-1, -2) @ y * 0.01, lambda x, y: torch.where(x > y, x, y * 0.5)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_programs_train_alike(seed):
+    choose = random.Random(seed)
+    steps = [(choose.choice(UNARY), choose.choice(BINARY), choose.random()) for _ in range(choose.randint(3, 7))]
+    torch.manual_seed(seed)
+    x, y = torch.randn(6, choose.choice([64, 33, 128])), None
+    y = torch.randn_like(x)
+
+    def program(x, y):
+        for unary, binary, odds in steps:
+            x = unary(binary(x, y) if odds < 0.5 else x) * 0.5
+            y = binary(y, x) if odds > 0.7 else y
+        return x, y.sum(-1)
+
+    inputs = [(x.clone().requires_grad_(), y.clone().requires_grad_()) for _ in range(2)]
+    have, want = interpreted(program)(*inputs[0]), program(*inputs[1])
+    assert_alike(have, want)
+    for one, given in ((have, inputs[0]), (want, inputs[1])):
+        sum(each.sum() for each in one).backward()
+    for one, two in zip(*inputs):
+        torch.testing.assert_close(one.grad, two.grad, rtol=1e-3, atol=1e-4)
+
+
+# Recorded calls, with a graph that runs its function again into the memory of the recording.
+
+
+class FakeGraph:
+    """A CUDA graph that is none: a replay computes anew, and writes where the recording has its results."""
+
+    def capture_begin(self, capture_error_mode):
+        self.mode = capture_error_mode
+
+    def capture_end(self):
+        pass
+
+    def replay(self):
+        with torch.no_grad():
+            results = self.function(list(self.given))
+            for old, new in zip(self.results, results):
+                if isinstance(old, torch.Tensor) and old.data_ptr() not in {each.data_ptr() for each in self.given}:
+                    old.copy_(new)
+
+
+@pytest.fixture
+def recorder(monkeypatch):
+    """Makes recorders of functions of lists on the CPU."""
+    graphs = []
+
+    class Stream:
+        def wait_stream(self, other):
+            pass
+
+    def make_graph():
+        graphs.append(FakeGraph())
+        return graphs[-1]
+
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", make_graph)
+    monkeypatch.setattr(torch.cuda, "Stream", Stream)
+    monkeypatch.setattr(torch.cuda, "current_stream", Stream)
+    monkeypatch.setattr(torch.cuda, "stream", lambda stream: contextlib.nullcontext())
+    monkeypatch.setattr(torch.cuda, "device", lambda device: contextlib.nullcontext())
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+
+    def make(function, half, fixed, seen, symbolic=()):
+        def run(arguments):
+            given = list(arguments)
+            arguments.clear()
+            results = function(given)
+            if graphs and not hasattr(graphs[-1], "function"):
+                graphs[-1].function, graphs[-1].given, graphs[-1].results = function, given, results
+            return results
+
+        return _graphs.Recorder(run, half, frozenset(fixed), list(symbolic), seen, None, [])
+
+    make.graphs = graphs
+    return make
+
+
+def test_results_that_the_caller_keeps_are_never_overwritten(recorder):
+    weight = torch.randn(4)
+    record = recorder(lambda given: [given[0] * given[1], given[0].sum()], "inference", {1}, None)
+    kept = []
+    for step in range(8):
+        x = torch.full((4,), float(step))
+        kept.append((record([x, weight]), x))
+    assert record.replays == 6 and len(recorder.graphs) == 1
+    for (product, total), x in kept:
+        assert_alike([product, total], [x * weight, x.sum()])
+
+
+def test_what_backward_still_holds_is_not_overwritten(recorder):
+    record = recorder(lambda given: [given[0].sum(), given[0] * 2], "forward", set(), 1)
+    results = [record([torch.full((3,), float(step))]) for step in range(8)]
+    for step, (total, saved) in enumerate(results):
+        assert_alike([total, saved], [torch.tensor(3.0 * step), torch.full((3,), 2.0 * step)])
+    assert record.replays == 1, "the second recorded call finds the first one's results in use"
+    del results, total, saved
+    for step in range(4):
+        total, saved = record([torch.full((3,), float(step))])
+        assert_alike([total, saved], [torch.tensor(3.0 * step), torch.full((3,), 2.0 * step)])
+        del total, saved
+    assert record.replays == 5
+
+
+def test_a_parameter_that_moves_is_recorded_anew(recorder):
+    record = recorder(lambda given: [given[0] + given[1]], "inference", {1}, None)
+    first, second = torch.ones(2), torch.full((2,), 5.0)
+    for _ in range(4):
+        record([torch.zeros(2), first])
+    assert record.replays == 2
+    for _ in range(5):
+        assert_alike(record([torch.zeros(2), second]), [second])
+    assert len(recorder.graphs) == 2 and record.replays == 6
+
+
+def test_other_sizes_are_other_recordings_and_a_refusal_is_final(recorder):
+    record = recorder(lambda given: [given[0] * 2], "inference", set(), None, symbolic=[0])
+    for size in (2, 3, 2, 3, 2, 3, 2, 3):
+        x = torch.randn(size)
+        assert_alike(record([x]), [x * 2])
+    assert len(recorder.graphs) == 2 and record.replays == 4
+
+    def refuses(given):
+        if recorder.graphs and not hasattr(recorder.graphs[-1], "function"):
+            raise RuntimeError("operation not permitted when stream is capturing")
+        return [given[0]]
+
+    record = recorder(refuses, "inference", set(), None)
+    for _ in range(3):
+        with contextlib.suppress(RuntimeError):
+            record([torch.ones(1)])
+    assert record.is_refused and record.replays == 0
