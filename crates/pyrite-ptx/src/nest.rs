@@ -179,7 +179,8 @@ impl<'k> Emitter<'k> {
         let (block, thread) = (self.special("%ctaid.x"), self.special("%tid.x"));
         let (blocks, threads) = (self.special("%nctaid.x"), self.special("%ntid.x"));
         let count = self.param(Param::Count);
-        let lane = self.body.op(Class::B64, "and.b64", &[&thread, "31"]);
+        let columns = self.mapping == Mapping::Columns;
+        let lane = columns.then(|| self.body.op(Class::B64, "and.b64", &[&thread, "31"]));
         let (row, stride) = match self.mapping {
             Mapping::Blocks => (block, blocks),
             Mapping::Columns => {
@@ -195,9 +196,9 @@ impl<'k> Emitter<'k> {
                 (first, self.body.op(Class::B64, "mul.lo.s64", &[&blocks, &threads]))
             }
         };
-        let own = match self.mapping {
-            Mapping::Columns => self.body.op(Class::B64, "add.s64", &[&row, &lane]),
-            _ => row.clone(),
+        let own = match &lane {
+            Some(lane) => self.body.op(Class::B64, "add.s64", &[&row, lane]),
+            None => row.clone(),
         };
         let at = self.body.op(Class::B64, "mov.b64", &[&row]);
         let (next, done) = (self.body.label(), self.body.label());
@@ -206,9 +207,9 @@ impl<'k> Emitter<'k> {
         self.body.line(&format!("@{over} bra {done}"));
         let axes = grid_axes(self.kernel, self.mapping);
         let mut position = at.clone();
-        if self.mapping == Mapping::Columns {
+        if let Some(lane) = &lane {
             // Lanes behind the last row do nothing, but they meet the others.
-            let row = self.body.op(Class::B64, "add.s64", &[&at, &lane]);
+            let row = self.body.op(Class::B64, "add.s64", &[&at, lane]);
             let there = self.body.op(Class::Pred, "setp.lt.u64", &[&row, &count]);
             position = self.body.op(Class::B64, "selp.b64", &[&row, &at, &there]);
             self.has_row = Some(there);

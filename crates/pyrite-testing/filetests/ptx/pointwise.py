@@ -19,6 +19,7 @@ class Repro(torch.nn.Module):
 #|     .param .u64 a4,
 #|     .param .u64 a5
 #| )
+#| .maxntid 128, 1, 1
 #| {
 #|     .reg .pred %p<3>;
 #|     .reg .b32 %r<13>;
@@ -81,6 +82,7 @@ class Repro(torch.nn.Module):
 #|     .param .u64 a4,
 #|     .param .u64 a5
 #| )
+#| .maxntid 128, 1, 1
 #| {
 #|     .reg .pred %p<6>;
 #|     .reg .b32 %r<25>;
