@@ -278,6 +278,8 @@ class _Cut:
                 raise Refusal("torch's own kernel is used on GPUs")
             if torch.Tag.nondeterministic_seeded in node.target.tags:
                 raise Refusal("random numbers on GPUs are torch's")
+            if _is_one_long_row(node):
+                raise Refusal("one long row would be one block of threads")
 
     def _is_late(self, node, number):
         """Whether a number is known at run time only and is no size: a float, or an integer that tensors are filled with."""
@@ -623,6 +625,21 @@ def _devices(node):
     for each in (node, *node.all_input_nodes):
         _tensors(each.meta.get("val"), lambda tensor: found.add(tensor.device))
     return found
+
+
+# A row of so many elements is torch's to reduce, where there are fewer than so many rows.
+_LONG_ROW, _FEW_ROWS = 1 << 17, 64
+
+
+def _is_one_long_row(node):
+    """Whether a few long rows are reduced: a segment has a block of threads for each."""
+    given, made = [], []
+    for each in node.all_input_nodes:
+        _tensors(each.meta.get("val"), lambda tensor: given.append(tensor.numel()))
+    _tensors(node.meta.get("val"), lambda tensor: made.append(tensor.numel()))
+    if not given or not made or not all(isinstance(count, int) for count in (*given, *made)):
+        return False
+    return max(made) < _FEW_ROWS and max(given) >= _LONG_ROW * max(1, max(made))
 
 
 def _device(node):

@@ -353,13 +353,12 @@ impl<'k> Emitter<'k> {
         if self.kernel.access(id).step(*axis).as_int() == Some(0) {
             return row;
         }
-        let first = match self.at_first_run[id.0 as usize].clone() {
-            Some(first) => first,
-            None => {
-                let first = self.moved(id, row, &phase.axes);
-                self.at_first_run[id.0 as usize] = Some(first.clone());
-                first
-            }
+        let first = if let Some(first) = self.at_first_run[id.0 as usize].clone() {
+            first
+        } else {
+            let first = self.moved(id, row, &phase.axes);
+            self.at_first_run[id.0 as usize] = Some(first.clone());
+            first
         };
         let further =
             self.run as i64 * i64::from(kept.threads) * kept.lanes * self.kernel.access(id).dtype.size() as i64;
@@ -428,10 +427,11 @@ impl<'k> Emitter<'k> {
                 let stored = |inst: &Inst| {
                     matches!(inst, Inst::Store { access, .. } if self.kernel.access(*access).buffer == buffer)
                 };
-                !phase.code.insts().iter().any(stored)
+                let moves = self.kernel.rows.iter().any(|row| self.kernel.access(*id).step(*row).as_int() != Some(0));
+                moves && !phase.code.insts().iter().any(stored)
             })
             .collect();
-        // Loads of all runs come first, so that they are under way together.
+        // Loads of all runs come first, so that they are under way together. What all rows read is in the cache.
         for step in [Step::Load, Step::Compute] {
             for run in 0..row.runs {
                 self.run = run;
@@ -555,11 +555,11 @@ impl<'k> Emitter<'k> {
         let values = self.code(phase);
         for (index, reduce) in phase.reduces.iter().enumerate() {
             let accumulator = self.accumulators[index].clone();
-            for lane in 0..self.lanes {
+            (0..self.lanes).for_each(|lane| {
                 let value = |v: Val| values[v.0 as usize][lane].clone();
                 let (new, place) = (value(reduce.value), reduce.index.map(value));
                 accumulator.take(&mut self.body, &new, place.as_deref());
-            }
+            });
         }
     }
 }

@@ -117,6 +117,13 @@ def test_element_types_are_those_of_eager(dtype):
         torch.testing.assert_close(one.double(), other.double(), rtol=1e-2, atol=1e-2)
 
 
+def test_one_long_row_is_torchs_to_reduce():
+    x = torch.randn(2, 1 << 17)
+    with aot.observed() as regions:
+        assert_alike(interpreted(lambda x: (x.sum(-1) * 2, x[0].mean()))(x), (x.sum(-1) * 2, x[0].mean()))
+    assert {each.name for each in regions[0].opaque} == {"aten.sum.dim_IntList", "aten.mean.default"}
+
+
 def test_symbolic_sizes_are_arguments_of_one_segment():
     function = interpreted(lambda x: torch.softmax(x, -1) * x.shape[0] + x.mean(), dynamic=True)
     with aot.observed() as regions:

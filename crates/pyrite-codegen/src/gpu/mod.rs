@@ -122,15 +122,14 @@ impl GpuPlan {
         for kernel in schedule.kernels() {
             let key = CodeKey::of(kernel, "ptx");
             let known = keys.iter().position(|known| *known == key);
-            runs.push(match known {
-                Some(known) => known,
-                None => {
-                    let entry = format!("k{}_{}", kernels.len(), identifier(&kernel.name));
-                    let refused = |error: pyrite_ptx::Unsupported| OpError::unsupported(error.to_string());
-                    kernels.push(pyrite_ptx::compile(kernel, &entry).map_err(refused)?);
-                    keys.push(key);
-                    kernels.len() - 1
-                }
+            runs.push(if let Some(known) = known {
+                known
+            } else {
+                let entry = format!("k{}_{}", kernels.len(), identifier(&kernel.name));
+                let refused = |error: pyrite_ptx::Unsupported| OpError::unsupported(error.to_string());
+                kernels.push(pyrite_ptx::compile(kernel, &entry).map_err(refused)?);
+                keys.push(key);
+                kernels.len() - 1
             });
         }
         let text = pyrite_ptx::module(&kernels);

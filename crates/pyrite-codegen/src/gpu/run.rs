@@ -68,16 +68,15 @@ impl GpuProgram {
             // SAFETY: stores promise that bytes are those of the key, which names text, architecture and driver.
             #[expect(unsafe_code, reason = "code that was written down runs")]
             let kept = kept.map(|bytes| unsafe { Image::from_bytes(&bytes) });
-            let image = match kept {
-                Some(image) => image,
-                None => {
-                    assembled = Assembled::Now;
-                    let image = context.assemble(plan.text(), &what).map_err(failed)?;
-                    if let Some(store) = store {
-                        store.write(&key, image.bytes());
-                    }
-                    image
+            let image = if let Some(image) = kept {
+                image
+            } else {
+                assembled = Assembled::Now;
+                let image = context.assemble(plan.text(), &what).map_err(failed)?;
+                if let Some(store) = store {
+                    store.write(&key, image.bytes());
                 }
+                image
             };
             let module = context.load(&image, &what).map_err(failed)?;
             for name in plan.kernels.iter().flat_map(pyrite_ptx::Ptx::entry_names) {
@@ -158,12 +157,12 @@ impl GpuProgram {
             let given = given.filter(|given| given.dtype() == *dtype && *given.shape() == *layout.shape);
             let given = given.ok_or_else(|| OpError::invalid(format!("input {index} is not what was compiled for")))?;
             let laid = laid_out(given, layout)?;
-            taken.push(Some((self.copied(&laid, &stream)?, laid)));
+            taken.push(Some((copied(&laid, &stream)?, laid)));
         }
         let mut kept: FxHashMap<&str, Memory> = FxHashMap::default();
         for name in self.plan.constants() {
             let tensor = constants.get(name).ok_or_else(|| OpError::fault(format!("no constant {name}")))?;
-            kept.insert(name, self.copied(tensor, &stream)?);
+            kept.insert(name, copied(tensor, &stream)?);
         }
         let allocate = |bytes: u64| stream.allocate(bytes as usize).map_err(failed);
         let fresh = sizes.fresh.iter().map(|(bytes, _)| allocate(*bytes)).collect::<Result<Vec<_>, _>>()?;
@@ -216,14 +215,14 @@ impl GpuProgram {
         };
         sizes.outputs.iter().map(output).collect()
     }
+}
 
-    /// The storage of a tensor on the device.
-    fn copied(&self, tensor: &Tensor, stream: &Stream) -> Result<Memory, OpError> {
-        let bytes = tensor.storage().to_bytes();
-        let memory = stream.allocate(bytes.len()).map_err(failed)?;
-        memory.write(&bytes).map_err(failed)?;
-        Ok(memory)
-    }
+/// The storage of a tensor on the device.
+fn copied(tensor: &Tensor, stream: &Stream) -> Result<Memory, OpError> {
+    let bytes = tensor.storage().to_bytes();
+    let memory = stream.allocate(bytes.len()).map_err(failed)?;
+    memory.write(&bytes).map_err(failed)?;
+    Ok(memory)
 }
 
 fn missing() -> OpError {
