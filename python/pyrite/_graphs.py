@@ -8,7 +8,7 @@ CUDA graph, which later calls replay with one launch. Who calls cannot tell:
   the recording. The same goes for gradients, which die before the next backward half unless they are accumulated.
 - Inputs are copied into the recording's memory, except those whose address does not change from call to call: parameters,
   and what a recorded forward half has saved. When such an address changes, the call runs without the recording, and it is
-  recorded anew when the address has settled.
+  recorded anew when the address stays.
 - Other sizes are another recording.
 
 A program is not recorded where an operator waits for the device, or where inputs that are copied are written to; one that
@@ -146,8 +146,8 @@ class Recorder:
         addresses = [arguments[index].data_ptr() if isinstance(arguments[index], torch.Tensor) else None for index in self.fixed]
         count, before = self.calls.get(key, (0, None))
         self.calls[key] = (count + 1, addresses)
-        settled = count >= WARM and addresses == before
-        if not settled or (recorded is None and len(self.recordings) >= MOST) or (recorded is not None and recorded.is_at(addresses)):
+        is_stable = count >= WARM and addresses == before
+        if not is_stable or (recorded is None and len(self.recordings) >= MOST) or (recorded is not None and recorded.is_at(addresses)):
             return self.run(arguments)
         try:
             recorded = Recording(self, arguments, addresses)

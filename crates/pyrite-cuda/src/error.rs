@@ -77,7 +77,7 @@ fn about(what: &str) -> String {
     if what.is_empty() { String::new() } else { format!(" for {what}") }
 }
 
-/// The driver's number for memory that cannot be had.
+/// The driver's number for memory that is not available.
 const OUT_OF_MEMORY: i32 = 2;
 /// The driver's number for a machine without a usable device.
 const NO_DEVICE: i32 = 100;

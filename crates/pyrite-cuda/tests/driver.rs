@@ -61,7 +61,7 @@ fn each_function_that_fails_is_an_error_that_names_it_and_leaves_nothing_behind(
     ];
     let _alone = fake::fresh();
     for name in FUNCTIONS.iter().filter_map(|name| name.to_str().ok()) {
-        *fake::state() = Default::default();
+        *fake::state() = fake::State::default();
         fake::state().fails = Some((name, 719));
         let done = everything();
         if SILENT.contains(&name) {
@@ -122,6 +122,20 @@ fn an_old_driver_an_old_device_and_a_missing_device_are_errors_with_remedies() {
     fake::state().devices = 0;
     let none = fake::driver(None).unwrap().device(0).map(|_| ()).unwrap_err();
     assert!(none.remedy().contains("nvidia-smi"));
+}
+
+/// A launch that does what no launch should.
+fn faults(_: &str, _: &fake::Launched, _: &[(u64, u64)]) -> std::result::Result<(), i32> {
+    Err(700)
+}
+
+#[test]
+fn a_fault_of_a_kernel_is_told_when_its_stream_is_waited_for() {
+    let _alone = fake::fresh();
+    fake::execute_by(faults);
+    let error = everything().unwrap_err();
+    assert!(error.to_string().starts_with("cuStreamSynchronize failed for one"), "{error}");
+    assert!(error.remedy().contains("started again"));
 }
 
 #[test]

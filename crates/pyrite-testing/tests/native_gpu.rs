@@ -71,10 +71,7 @@ fn tensors<'a>(value: &'a Value<Tensor>, found: &mut Vec<&'a Tensor>) {
 
 /// Compares a graph on the device with the interpreter of its kernels; tells whether it ran there, and with how many kernels.
 fn compared(graph: &Graph, inputs: &[Value<Tensor>], context: &Context) -> Result<Option<usize>, String> {
-    let plan = match GpuPlan::of(graph, registry(), &mut Gate::open()) {
-        Ok(plan) => plan,
-        Err(_) => return Ok(None),
-    };
+    let Ok(plan) = GpuPlan::of(graph, registry(), &mut Gate::open()) else { return Ok(None) };
     let kernels = plan.names().count();
     let device = GpuProgram::load(Arc::new(plan), context, None).map_err(|error| error.to_string())?;
     let found = device.run(inputs, &constants(graph)).map(Value::List).map_err(|error| error.to_string());

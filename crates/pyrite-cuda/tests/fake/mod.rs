@@ -113,6 +113,7 @@ pub fn driver(missing: Option<&str>) -> pyrite_cuda::Result<&'static Driver> {
 macro_rules! fakes {
     ($(fn $name:ident($($argument:ident: $ty:ty),*) $body:block)*) => {
         $(
+            // SAFETY: callers keep to the driver's contract: addresses are of what the function reads or writes.
             #[expect(non_snake_case, reason = "the driver's names")]
             unsafe extern "C" fn $name($($argument: $ty),*) -> i32 {
                 if let Some((name, code)) = STATE.lock().fails && name == stringify!($name) {
@@ -298,7 +299,7 @@ fakes! {
         STATE.lock().memory.insert(address, words);
         give(to, address)
     }
-    fn cuMemFreeAsync(address: u64, _stream: Handle) { if STATE.lock().memory.remove(&address).is_some() { 0 } else { 1 } }
+    fn cuMemFreeAsync(address: u64, _stream: Handle) { i32::from(STATE.lock().memory.remove(&address).is_none()) }
     fn cuMemcpyHtoDAsync_v2(to: u64, from: *const c_void, bytes: usize, _stream: Handle) {
         // SAFETY: the device's memory is the host's, and the caller has so many bytes.
         unsafe { (to as *mut u8).copy_from_nonoverlapping(from.cast(), bytes) };
@@ -315,7 +316,7 @@ fakes! {
         STATE.lock().memory.insert(address, words);
         give(to, address as *mut c_void)
     }
-    fn cuMemFreeHost(address: *mut c_void) { if STATE.lock().memory.remove(&(address as u64)).is_some() { 0 } else { 1 } }
+    fn cuMemFreeHost(address: *mut c_void) { i32::from(STATE.lock().memory.remove(&(address as u64)).is_none()) }
     fn cuMemHostGetDevicePointer_v2(to: *mut u64, host: *mut c_void, _flags: u32) { give(to, host as u64) }
     fn cuEventCreate(to: *mut Handle, _flags: u32) { made(to, 0x4000) }
     fn cuEventDestroy_v2(_event: Handle) { ended() }
