@@ -84,9 +84,12 @@ def keeps_class(function):
     return function in _UNWRAPPED
 
 
+# A tensor that wants a gradient does so whatever is recorded where it is looked at.
+
+
 def to_plain(tensor):
     """A tensor of a class of the user's as one of torch's own, over the same memory and with the same gradient."""
-    with torch._C.DisableTorchFunction():
+    with torch._C.DisableTorchFunction(), torch.enable_grad():
         plain = tensor.as_subclass(torch.Tensor)
     marks = {name: value for name, value in tensor.__dict__.items() if name.startswith("_dynamo_")}
     if marks:
@@ -100,7 +103,7 @@ def is_leaf(tensor):
 
 
 def as_subclass(tensor, cls):
-    with torch._C.DisableTorchFunction():
+    with torch._C.DisableTorchFunction(), torch.enable_grad():
         return tensor.as_subclass(cls)
 
 

@@ -27,6 +27,7 @@ import warnings
 import torch
 from capture import harness, isolation
 from capture.cases import Case, Message, Reuse
+from torch.overrides import TorchFunctionMode
 
 TENSORS = ["x", "y", "z"]
 NUMBERS = ["n", "m", "k"]
@@ -185,6 +186,15 @@ class Program:
                 "log.append(box.left is box.right)",
                 f"{m} = int(box.left is not box.right) + {m} % 3",
                 f"log.append(len({{box.left: 1, box.right: 2}}))",
+                f"{a} = {a}.as_subclass(Marked)",
+                f"{a} = {a}.as_subclass(torch.Tensor)",
+                f"log.append(type({a}).__name__)",
+                f"{a} = abs({a}).grown() if type({a}) is Marked else {a}",
+                f"Depot.level = {m} % 4",
+                f"{m} = getattr(Depot, 'level', 2)",
+                f"{m} = Count({m}).next() % 5",
+                f"{a} = {a} + {self.pick(TENSORS)}[torch.tensor(1)]",
+                f"picked = {a}[torch.tensor({self.random.randint(0, 2)})]; picked.mul_(0.5)",
             ]
         )
 
@@ -301,7 +311,8 @@ class Program:
         return parts
 
     def context(self, depth, inside):
-        return [(self.random.choice(["with torch.no_grad():", "with Noted(log) as note:"]), self.block(depth, inside))]
+        heads = ["with torch.no_grad():", "with Noted(log) as note:", "with Shown(log):", "with torch._C.DisableTorchFunctionSubclass():"]
+        return [(self.random.choice(heads), self.block(depth, inside))]
 
     def function(self, depth, inside):
         name, m = self.fresh("f"), self.pick(NUMBERS)
@@ -343,6 +354,35 @@ def single(n):
 
 def double(n):
     return n * 2 + 1
+
+
+class Marked(torch.Tensor):
+    """A tensor with a method, whose sums are shifted."""
+
+    def grown(self):
+        return self + 1
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        result = super().__torch_function__(func, types, args, kwargs or {})
+        return result + 0.25 if func is torch.Tensor.sub else result
+
+
+class Shown(TorchFunctionMode):
+    """A mode that notes what it is shown."""
+
+    def __init__(self, log):
+        super().__init__()
+        self.log = log
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.log.append(getattr(func, "__name__", "?"))
+        return func(*args, **(kwargs or {}))
+
+
+class Count(int):
+    def next(self):
+        return Count(self + 1)
 
 
 class Token:
@@ -433,6 +473,8 @@ def stock(rate, closed):
         Depot.closed = True
     if not closed and hasattr(Depot, "closed"):
         del Depot.closed
+    if hasattr(Depot, "level"):
+        del Depot.level
 
 
 def inputs(space, length=3, n=2, **changed):
@@ -502,6 +544,7 @@ CHANGES = (
 
 def as_case(tree, name):
     space = {"torch": torch, "Stopped": Stopped, "Noted": Noted, "Box": Box, "Crate": Crate, "Stack": Stack, "Key": Key, "Pair": Pair, "Depot": Depot}
+    space |= {"Marked": Marked, "Shown": Shown, "Count": Count}
     space |= {"functools": functools, "itertools": itertools, "collections": collections, "doubled": doubled, "__name__": __name__}
     space |= {"SETTING": 1, "WORLD": {}, "SEEN": set(), "SHELF": {}}
     text = FRAME.format("\n".join(render(tree) or ["    pass"]))

@@ -23,6 +23,7 @@ impl Evaluator<'_, '_> {
                 let mode = mode.cloned().ok_or_else(|| self.stop("set_grad_enabled without a mode"))?;
                 let before = self.grad;
                 let mode = self.is_true(&mode)?;
+                self.check_unseen(ContextKind::Grad(mode))?;
                 self.set_grad(mode)?;
                 let context = self.context(ContextKind::Grad(mode), class, args, None);
                 if let Value::Context(context) = &context {
@@ -125,6 +126,14 @@ impl Evaluator<'_, '_> {
         Ok(Some(context))
     }
 
+    /// Refuses to enter or leave a context that switches how torch computes where a mode is shown that it does.
+    fn check_unseen(&self, kind: ContextKind) -> Run<()> {
+        if self.overrides.sees_modes() && matches!(kind, ContextKind::Grad(_) | ContextKind::Autocast(_)) {
+            return Err(self.stop("a switch of how torch computes, which is shown to a mode"));
+        }
+        Ok(())
+    }
+
     /// Switches the recording of gradients.
     pub(super) fn set_grad(&mut self, grad: bool) -> Run<()> {
         if self.grad != grad {
@@ -156,6 +165,7 @@ impl Evaluator<'_, '_> {
     pub(super) fn enter(&mut self, manager: &Value) -> Run<(Value, Value)> {
         match manager {
             Value::Context(context) => {
+                self.check_unseen(context.kind)?;
                 let exit = Value::Bound(Rc::new((manager.clone(), "__exit__".into())));
                 match context.kind {
                     ContextKind::Grad(grad) => {
@@ -227,6 +237,7 @@ impl Evaluator<'_, '_> {
         match (name, args) {
             ("__enter__", []) => self.enter(manager).map(|(_, entered)| entered),
             ("__exit__", [_, _, _]) => {
+                self.check_unseen(context.kind)?;
                 match context.kind {
                     ContextKind::Grad(_) => {
                         let before = context.before.borrow_mut().pop();

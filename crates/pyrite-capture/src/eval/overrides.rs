@@ -50,7 +50,8 @@ impl Overrides {
         self.modes.first().map(|(_, at)| *at)
     }
 
-    fn sees_modes(&self) -> bool {
+    /// Whether calls are shown to a mode at this point.
+    pub(super) fn sees_modes(&self) -> bool {
         self.all_off == 0 && !self.modes.is_empty()
     }
 }

@@ -469,3 +469,32 @@ def getters_shown(x):
     with Seen():
         n = x.shape
     return n, x.shape
+
+
+@case(lambda: (t(3, grad=True),))
+def mode_that_is_shown_a_switch(x):
+    log = []
+    with Chatty(log):
+        with torch.no_grad():
+            y = x * 2
+        torch.set_grad_enabled(True)
+        z = x + y
+    return z, log
+
+
+@case(lambda: (t(3, grad=True) * 2,))
+def class_given_after_a_break_without_gradients(x):
+    with torch.no_grad():
+        torch._dynamo.graph_break()
+        y = x * 2
+    return x.as_subclass(Sub), y
+
+
+@case(lambda: (sub(3, grad=True),))
+def subclass_met_without_gradients(x):
+    with torch.no_grad():
+        torch._dynamo.graph_break()
+        asked = x.requires_grad
+        with torch.enable_grad():
+            y = x * 2
+    return y, asked, y.requires_grad
