@@ -74,9 +74,6 @@ _FILLED = {
     _aten.full_like.default: 1,
     _aten.masked_fill.Scalar: 2,
 }
-# The types that a tensor which is filled so may have.
-_FILLABLE = (torch.float32, torch.float64, torch.int64)
-
 # Checks that hold by construction once sizes and metadata are known.
 _DROPPED = {"aten.sym_constrain_range.default", "aten.sym_constrain_range_for_size.default", "aten._assert_tensor_metadata.default"}
 
@@ -208,7 +205,7 @@ class _Cut:
 
     def _counts(self, node, each):
         """Whether a node waits for another: numbers that are written out as expressions are not waited for."""
-        return self.kinds[node] != "compiled" or not self._is_number(each) or self._is_late(node, each)
+        return self.kinds[node] != "compiled" or not self._is_number(each) or _is_late(each)
 
     def _is_number(self, node):
         value = node.meta.get("val")
@@ -258,7 +255,7 @@ class _Cut:
         _tensors(value, _supported)
         for each in node.all_input_nodes:
             given = each.meta.get("val")
-            if isinstance(given, torch.SymBool) or (self._is_late(node, each) and not self._takes_tensor(node, each)):
+            if isinstance(given, torch.SymBool) or (_is_late(each) and not self._takes_tensor(node, each)):
                 raise Refusal("a number that is computed at run time is an argument")
             if each.op == "get_attr" and not isinstance(given, torch.Tensor):
                 raise Refusal("a graph is an argument")
@@ -281,17 +278,10 @@ class _Cut:
             if _is_one_long_row(node):
                 raise Refusal("one long row would be one block of threads")
 
-    def _is_late(self, node, number):
-        """Whether a number is known at run time only and is no size: a float, or an integer that tensors are filled with."""
-        value = number.meta.get("val")
-        return isinstance(value, torch.SymFloat) or (
-            isinstance(value, torch.SymInt) and node.target in _FILLED and node.args[_FILLED[node.target]] is number
-        )
-
     def _takes_tensor(self, node, number):
         """Whether a tensor without dimensions can stand for a number: it is converted to the type that is computed in."""
         if node.target in _FILLED:
-            return node.meta["val"].dtype in _FILLABLE
+            return not node.meta["val"].is_complex()
         operand = node.args[0] if node.args else None
         return (
             node.target in _WITH_TENSORS
@@ -300,16 +290,19 @@ class _Cut:
             and not node.kwargs
             and isinstance(operand, torch.fx.Node)
             and isinstance(operand.meta.get("val"), torch.Tensor)
-            and operand.meta["val"].dtype in (torch.float32, torch.float64)
-            and isinstance(number.meta["val"], torch.SymFloat)
+            and not operand.meta["val"].is_complex()
         )
 
     def _late_numbers(self, node):
         """The numbers of a node that tensors stand for, with the element types of these."""
         if node.target is operator.getitem:
             return {}
-        late = [each for each in node.all_input_nodes if self._is_late(node, each)]
-        dtype = (node if node.target in _FILLED else node.args[0]).meta["val"].dtype if late else None
+        late = [each for each in node.all_input_nodes if _is_late(each)]
+        if late and node.target in _FILLED:
+            dtype = node.meta["val"].dtype
+        elif late:
+            # A tensor without dimensions is promoted as a number is, and computed with in single precision at least.
+            dtype = torch.float64 if node.args[0].meta["val"].dtype is torch.float64 else torch.float32
         return {each: dtype for each in late}
 
     def _depends_on_data(self, node):
@@ -325,7 +318,7 @@ class _Cut:
         found = set()
         for each in node.all_input_nodes:
             value = each.meta.get("val")
-            if isinstance(value, torch.SymInt) and not (self._is_late(node, each) and _occurrences(node, each) == 1):
+            if isinstance(value, torch.SymInt):
                 found |= self.sizes.symbols_of_argument(value)
         return sorted(found)
 
@@ -387,7 +380,7 @@ class _Cut:
             elif kind == "compiled":
                 for each in node.all_input_nodes:
                     crosses = self.kinds[each] != "compiled" or self.stages[each] != self.stages[node]
-                    if crosses and (not self._is_number(each) or self._is_late(node, each)):
+                    if crosses and (not self._is_number(each) or _is_late(each)):
                         want(each)
         # Segments take the values of symbols; those that none takes are dead code of the host.
         for node, _ in self.sources.values():
@@ -584,11 +577,9 @@ def size_of(tensor, dim):
     return tensor.shape[dim]
 
 
-def _occurrences(node, argument):
-    """How often a node is an argument of another: a size may be a number to fill with, too."""
-    found = []
-    torch.fx.map_arg((node.args, node.kwargs), lambda each: found.append(each is argument))
-    return sum(found)
+def _is_late(number):
+    """Whether a number is known at run time only and is no size."""
+    return isinstance(number.meta.get("val"), torch.SymFloat)
 
 
 def _is_tensor(node):

@@ -98,9 +98,9 @@ impl<'a, T> Args<'a, T> {
         }
     }
 
-    /// An integer whose value is known.
+    /// An integer whose value is known. A symbolic one is taken to be its captured value, which becomes a constraint.
     pub fn int(&self, index: usize) -> Result<i64, OpError> {
-        self.sym(index)?.as_int().map_or_else(|| self.wrong(index, "a number that is known"), Ok)
+        known(&self.sym(index)?).map_or_else(|| self.wrong(index, "a number that is known"), Ok)
     }
 
     /// A known integer or None.
@@ -133,7 +133,7 @@ impl<'a, T> Args<'a, T> {
 
     /// A list of known integers.
     pub fn ints(&self, index: usize) -> Result<Vec<i64>, OpError> {
-        self.syms(index)?.iter().map(|v| v.as_int().map_or_else(|| self.wrong(index, "known ints"), Ok)).collect()
+        self.syms(index)?.iter().map(|v| known(v).map_or_else(|| self.wrong(index, "known ints"), Ok)).collect()
     }
 
     /// A list of known integers or None.
@@ -159,7 +159,14 @@ impl<'a, T> Args<'a, T> {
 
     /// A number of any kind.
     pub fn scalar(&self, index: usize) -> Result<Scalar, OpError> {
-        self.values.get(index).and_then(Value::as_scalar).map_or_else(|| self.wrong(index, "a number"), Ok)
+        match self.values.get(index) {
+            Some(Value::Int(size)) if size.as_int().is_none() => {
+                let (name, param) = (&self.schema.name, &self.schema.params[index].name);
+                Err(OpError::unsupported(format!("{name} with `{param}` = {size}, which is known when it runs")))
+            }
+            Some(value) => value.as_scalar().map_or_else(|| self.wrong(index, "a number"), Ok),
+            None => self.wrong(index, "a number"),
+        }
     }
 
     /// A number or None.
@@ -238,6 +245,11 @@ impl<'a, T> Args<'a, T> {
             _ => self.wrong(index, "a memory format"),
         }
     }
+}
+
+/// The number that a size is, or is taken to be from now on.
+fn known(size: &SymInt) -> Option<i64> {
+    size.as_int().or_else(|| size.hint().filter(|value| size.is_eq(*value)))
 }
 
 /// Replaces numbers by stand-in tensors wherever the schema wants tensors.

@@ -355,9 +355,9 @@ impl Point<'_, '_> {
                 let axes = self.axes.clone();
                 self.nest.load(place, &axes)
             }
+            Value::Int(size) => Ok(self.nest.size(size)),
             other => match other.as_scalar() {
                 Some(Scalar::Bool(value)) => Ok(self.code().integer(i64::from(value), Type::Bool)),
-                Some(Scalar::Int(number)) => Ok(self.code().integer(number, Type::I64)),
                 Some(Scalar::Float(number)) => Ok(self.code().number(number, Type::F64)),
                 _ => Err(OpError::unsupported(format!("{} as an operand of loops", other.kind()))),
             },
@@ -372,6 +372,17 @@ impl Point<'_, '_> {
         }
         let value = self.own(index)?;
         Ok(self.code().cast(ty, value))
+    }
+
+    /// A number in a type. A size that is known only when the program runs is read then.
+    pub fn number(&mut self, index: usize, ty: Type) -> Result<Val, OpError> {
+        let args = &self.lowering.args;
+        if matches!(args.value(index), Value::Int(size) if size.as_int().is_none()) {
+            let value = self.own(index)?;
+            return Ok(self.code().cast(ty, value));
+        }
+        let scalar = args.scalar(index)?;
+        self.literal(scalar, ty)
     }
 
     /// A literal as an element type can hold it; half precisions are not rounded.

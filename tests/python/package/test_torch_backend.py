@@ -4,6 +4,7 @@ import warnings
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 import models
 import pyrite
@@ -282,3 +283,33 @@ def test_sizes_that_depend_on_data_may_be_none_and_one(dynamic):
         for count in (3, 1, 0, 5):
             given = torch.ones(5, 2), torch.tensor(count)
             torch.testing.assert_close(call(*given), cut(*given))
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int16, torch.uint8, torch.bool, torch.float16, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("way", ["torch.compile", "pyrite.compile"])
+def test_a_size_is_a_number_to_compute_with_in_every_type(dtype, way):
+    def numbers(x):
+        n = x.shape[0]
+        filled = torch.full((3,), n, dtype=dtype), torch.full_like(x, n, dtype=dtype), torch.ones(2, dtype=dtype).fill_(n)
+        return *filled, torch.ones(2, dtype=dtype) * n, torch.arange(n, 3 * n, n // 2), torch.arange(n, 0, -2), x**n, torch.add(x, x, alpha=n)
+
+    if way == "torch.compile":
+        compiled = torch.compile(numbers, backend="pyrite", options={"strict": True}, dynamic=True)
+    else:
+        compiled = pyrite.compile(numbers, dynamic=True, fullgraph=True)
+    for size in (4, 7):
+        x = torch.randn(size, 2)
+        for have, want in zip(compiled(x), numbers(x)):
+            torch.testing.assert_close(have, want)
+
+
+def test_dropout_of_everything_draws_no_random_numbers():
+    def drop(x):
+        return F.dropout(x, 1.0), F.dropout(x, 0.5), torch.rand(2)
+
+    x = torch.randn(8, 8)
+    torch.manual_seed(0)
+    want = drop(x)
+    torch.manual_seed(0)
+    have = torch.compile(drop, backend="pyrite", options={"strict": True})(x)
+    assert all(torch.equal(a, b) for a, b in zip(have, want))

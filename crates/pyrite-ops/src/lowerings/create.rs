@@ -10,10 +10,9 @@ type Lowered = Result<(), OpError>;
 
 /// One number everywhere: the argument of a position.
 fn filled(l: &mut Lowering<'_>, index: usize) -> Lowered {
-    let number = l.args.scalar(index)?;
     l.map(|p| {
         let ty = p.ty()?;
-        p.literal(number, ty)
+        p.number(index, ty)
     })
 }
 
@@ -29,13 +28,12 @@ pub fn scalar_tensor(l: &mut Lowering<'_>) -> Lowered {
 
 /// Numbers at equal distances. Floats are computed in double precision.
 pub fn arange(l: &mut Lowering<'_>) -> Lowered {
-    let (start, step) = (l.args.scalar(0)?, l.args.scalar(2)?);
     l.map(|p| {
         let ty = if p.ty()?.is_float() { Type::F64 } else { Type::I64 };
         let axis = p.axes[0];
         let index = p.nest.index(axis);
         let index = p.code().cast(ty, index);
-        let (start, step) = (p.literal(start, ty)?, p.literal(step, ty)?);
+        let (start, step) = (p.number(0, ty)?, p.number(2, ty)?);
         let way = p.code().binary(Binary::Mul, index, step);
         Ok(p.code().binary(Binary::Add, start, way))
     })

@@ -157,12 +157,12 @@ pub fn sub(l: &mut Lowering<'_>) -> Lowered {
 }
 
 fn scaled_sum(l: &mut Lowering<'_>, op: Binary) -> Lowered {
-    let alpha = l.args.scalar(2)?;
+    let is_one = l.args.value(2).as_scalar().is_some_and(|alpha| alpha.to_f64() == 1.0);
     l.map(|p| {
         let ty = arithmetic(p)?;
         let (a, mut b) = (p.arg(0, ty)?, p.arg(1, ty)?);
-        if alpha.to_f64() != 1.0 {
-            let factor = p.literal(alpha, ty)?;
+        if !is_one {
+            let factor = p.number(2, ty)?;
             b = p.code().binary(Binary::Mul, b, factor);
         }
         Ok(p.code().binary(op, a, b))
