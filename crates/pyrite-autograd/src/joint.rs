@@ -18,7 +18,7 @@ use pyrite_ir::{
 use pyrite_passes::replay::{arguments, item, placeholder, resolve};
 use pyrite_sym::SymInt;
 use pyrite_tensor::DType;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A joint graph; see the module's text.
 #[derive(Clone, Debug)]
@@ -55,7 +55,12 @@ pub fn joint(graph: &Graph, registry: &Registry) -> Result<Joint, NodeError> {
 
 /// Differentiates a graph with respect to the outputs that are chosen by their position.
 pub fn joint_of(graph: &Graph, registry: &Registry, chosen: &dyn Fn(usize) -> bool) -> Result<Joint, NodeError> {
-    let mut tape = Tape { tracer: Tracer::new(registry), tracked: FxHashMap::default(), records: Vec::new() };
+    let mut tape = Tape {
+        tracer: Tracer::new(registry),
+        tracked: FxHashMap::default(),
+        hidden: FxHashSet::default(),
+        records: Vec::new(),
+    };
     let mut values: Vec<Value<Handle>> = vec![Value::None; graph.id_bound()];
     // A node that is no tensor stands for its number, or for nothing.
     let mut primals = Vec::new();
@@ -110,6 +115,8 @@ struct Tape<'a> {
     tracer: Tracer<'a>,
     /// Whose gradients are wanted, with metadata that says so to decompositions.
     tracked: FxHashMap<Handle, Meta>,
+    /// Those of them that are constants to the program.
+    hidden: FxHashSet<Handle>,
     records: Vec<Record>,
 }
 
@@ -146,6 +153,13 @@ impl Tape<'_> {
         }
     }
 
+    /// Whether all tensors of a value that are tracked are constants to the program.
+    fn is_hidden(&self, value: &Value<Handle>) -> bool {
+        let mut hidden = true;
+        value.each(&mut |h| hidden &= !self.tracked.contains_key(h) || self.hidden.contains(h));
+        hidden
+    }
+
     fn is_tracked(&self, value: &Value<Handle>) -> bool {
         let mut found = false;
         value.each(&mut |h| found |= self.tracked.contains_key(h));
@@ -154,7 +168,8 @@ impl Tape<'_> {
 
     /// Calls an operator and writes it on the tape where a gradient passes through it.
     fn call_op(&mut self, op: &OpRef, args: &[Value<Handle>]) -> Result<Value<Handle>, OpError> {
-        if !args.iter().any(|arg| self.is_tracked(arg)) {
+        let is_backward = op.name().contains("_backward");
+        if !args.iter().any(|arg| self.is_tracked(arg) && (is_backward || !self.is_hidden(arg))) {
             return self.tracer.call_op(op, args);
         }
         match (op.def.vjp, op.def.decompose) {
@@ -169,6 +184,9 @@ impl Tape<'_> {
                 for (index, result) in results.iter().enumerate() {
                     if !op.def.constants.contains(&index) {
                         result.each(&mut |h| self.track(*h));
+                    }
+                    if op.def.statistics.contains(&index) {
+                        result.each(&mut |h| _ = self.hidden.insert(*h));
                     }
                 }
                 self.records.push(Record {
@@ -193,7 +211,8 @@ impl Tape<'_> {
         let mut tangents = Vec::new();
         self.tracer.origin = Origin::default();
         for (index, output) in outputs.iter().enumerate() {
-            let tracked = output.as_tensor().filter(|h| self.tracked.contains_key(h) && chosen(index));
+            let is_wanted = |h: &&Handle| self.tracked.contains_key(h) && !self.hidden.contains(h) && chosen(index);
+            let tracked = output.as_tensor().filter(is_wanted);
             let Some(handle) = tracked.copied() else { continue };
             let meta = tangent_of(self.tracer.meta(handle));
             tangents.push(index);
@@ -227,7 +246,9 @@ impl Tape<'_> {
         let Vjp::Rule(rule) = record.op.def.vjp else {
             return Err(OpError::unsupported(format!("the derivative of {}", record.op.name())));
         };
-        let wanted: Vec<bool> = record.args.iter().map(|arg| self.is_tracked(arg)).collect();
+        let is_backward = record.op.name().contains("_backward");
+        let is_wanted = |arg: &Value<Handle>| self.is_tracked(arg) && (is_backward || !self.is_hidden(arg));
+        let wanted: Vec<bool> = record.args.iter().map(is_wanted).collect();
         let pullback = Pullback {
             args: Args { schema: &record.op.schema, values: &record.args },
             out: &record.out,

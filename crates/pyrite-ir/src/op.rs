@@ -200,6 +200,9 @@ pub struct OpDef {
     pub vjp: Vjp,
     /// Positions of results that are not differentiated, such as statistics that the backward pass reads.
     pub constants: &'static [usize],
+    /// Positions of results that are differentiated only where an operator of the backward half reads them: to a program
+    /// they are constants.
+    pub statistics: &'static [usize],
     /// Loops.
     pub lower: Lower,
     /// Simpler operators.
@@ -225,6 +228,7 @@ impl OpDef {
             eval: Eval::Kernel(eval),
             vjp: Vjp::Unwritten,
             constants: &[],
+            statistics: &[],
             lower: Lower::Unwritten,
             decompose: Decompose::Primitive,
             stream: None,
@@ -268,6 +272,7 @@ impl OpDef {
             eval: Eval::WriteBack(functional),
             vjp: Vjp::Unwritten,
             constants: &[],
+            statistics: &[],
             lower: Lower::Unwritten,
             decompose: Decompose::Primitive,
             stream: None,
@@ -327,6 +332,12 @@ impl OpDef {
     #[must_use]
     pub const fn constants(self, constants: &'static [usize]) -> Self {
         Self { constants, ..self }
+    }
+
+    /// With results at some positions that are constants to all but operators of the backward half.
+    #[must_use]
+    pub const fn statistics(self, statistics: &'static [usize]) -> Self {
+        Self { statistics, ..self }
     }
 
     /// Without a derivative, for a reason.

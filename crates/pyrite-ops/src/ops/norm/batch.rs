@@ -23,6 +23,7 @@ pub const OPS: &[OpDef] = &[
         |c| forward(c, &LEGIT),
     )
     .derivative(d::batch_norm)
+    .statistics(&[1, 2])
     .decompose(by::batch_norm)
     .samples(&[
         "f32[2, 4, 3, 5], f32[4], f32[4], None, None, True, 0.1, 1e-5",
@@ -37,6 +38,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .derivative(d::batch_norm)
+    .statistics(&[1, 2])
     .decompose(by::batch_norm)
     .samples(&[
         "f32[2, 4, 3, 5], f32[4], f32[4], f32[4], f32[4]{0.5..1.5}, True, 0.1, 1e-5",
@@ -52,6 +54,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .derivative(d::batch_norm_no_stats)
+    .statistics(&[1, 2])
     .decompose(by::batch_norm_no_stats)
     .samples(&["f32[2, 4, 3], f32[4], f32[4], True, 0.1, 1e-5"]),
     OpDef::kernel(
@@ -62,6 +65,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .derivative(d::batch_norm_by_running)
+    .statistics(&[1, 2])
     .decompose(by::batch_norm_no_training)
     .samples(&[
         "f32[2, 4, 3], f32[4], f32[4], f32[4], f32[4]{0.5..1.5}, 0.1, 1e-5",
@@ -74,6 +78,7 @@ pub const OPS: &[OpDef] = &[
         |c| forward(c, &LEGIT_FUNCTIONAL),
     )
     .derivative(d::batch_norm)
+    .statistics(&[1, 2])
     .constants(&[3, 4])
     .decompose(by::batch_norm_functional)
     .samples(&[
@@ -87,6 +92,7 @@ pub const OPS: &[OpDef] = &[
         |c| forward(c, &WITH_UPDATE),
     )
     .derivative(d::batch_norm_by_batch)
+    .statistics(&[1, 2])
     .decompose(by::batch_norm_with_update)
     .samples(&["f32[2, 4, 3], f32[4], f32[4], f32[4], f32[4]{0.5..1.5}, 0.1, 1e-5"]),
     OpDef::kernel(
@@ -96,6 +102,7 @@ pub const OPS: &[OpDef] = &[
         |c| forward(c, &WITH_UPDATE_FUNCTIONAL),
     )
     .derivative(d::batch_norm_by_batch)
+    .statistics(&[1, 2])
     .constants(&[4, 5])
     .decompose(by::batch_norm_with_update_functional)
     .samples(&["f32[2, 4, 3], f32[4], f32[4], f32[4], f32[4]{0.5..1.5}, 0.1, 1e-5"]),
@@ -106,6 +113,7 @@ pub const OPS: &[OpDef] = &[
         |c| forward(c, &NO_UPDATE),
     )
     .derivative(d::batch_norm_by_running)
+    .statistics(&[1, 2])
     .decompose(by::batch_norm_no_update)
     .samples(&["f32[2, 4, 3], f32[4], f32[4], f32[4], f32[4]{0.5..1.5}, 0.1, 1e-5"]),
     OpDef::kernel(

@@ -28,6 +28,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tags(&[Tag::Core])
     .derivative(d::layer_norm)
+    .statistics(&[1, 2])
     .decompose(by::layer_norm)
     .samples(&[
         "f32[2, 3, 8], [8], f32[8], f32[8], 1e-5",
