@@ -16,7 +16,7 @@ import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 
-from pyrite import _graphs, _native, _partition, _times, backends, config, logs
+from pyrite import _graphs, _native, _overlaps, _partition, _times, backends, config, logs
 from pyrite._native import CompileError
 from pyrite._tracers import is_traced
 
@@ -79,6 +79,10 @@ class Settings:
 def compile_region(module, example_inputs, settings):
     """Compiles what torch.compile captured. Where that fails and is no error, torch runs the region as it was captured."""
     region = new_region()
+    if odd := _overlaps.odd_write(module):
+        # Torch does what it can, or says why not.
+        _runs_eagerly(region, f"{odd.target} writes to memory that it shares")
+        return module.forward
     compiler = functools.partial(_compile, region, settings)
     run = aot_autograd(
         fw_compiler=functools.partial(compiler, "forward"),
@@ -281,6 +285,7 @@ def decompositions():
     for op, function in _OWN.items():
         if str(op) not in known:
             table[op] = function
+    table[torch.ops.aten.native_dropout.default] = _dropout
     return table
 
 
@@ -306,6 +311,13 @@ def _embedding_bag_backward(
     if padding_idx >= 0:
         rows = rows.masked_fill((indices == padding_idx)[:, None], 0.0)
     return gradient.new_zeros((num_weights, gradient.shape[1])).index_add(0, indices, rows)
+
+
+def _dropout(input, p, train):
+    """Dropout of everything: as `torch.dropout` does, without random numbers."""
+    if p != 1 or train is False:
+        return NotImplemented
+    return input * torch.zeros((), dtype=input.dtype), torch.zeros_like(input, dtype=torch.bool)
 
 
 # Decompositions that torch does not have.

@@ -48,6 +48,8 @@ pub struct Program {
     differentiates: bool,
     /// Whether it begins without gradients and switches them on.
     switches_on: bool,
+    /// Whether torch runs it while gradients are recorded: torch refuses it then, and can say so.
+    forward_only: bool,
     /// The inputs that the program writes.
     written: Vec<usize>,
     /// Those of them that are appended to the outputs.
@@ -94,6 +96,7 @@ impl Program {
             draws,
             differentiates,
             switches_on,
+            forward_only: false,
             written,
             returned,
             bases,
@@ -155,7 +158,12 @@ impl Program {
     /// Who runs a call with these arguments: the program itself where they keep to its contract.
     fn runner<'py>(slf: &Bound<'py, Self>, arguments: &Bound<'py, PyTuple>) -> PyResult<Runner<'py>> {
         let (py, program) = (slf.py(), slf.get());
-        if arguments.len() == program.arity && program.looks_at_overlaps(arguments)? {
+        if program.forward_only && is_recording(py)? && gradients_wanted(arguments)? {
+            return program.torch(py);
+        }
+        if arguments.len() == program.arity
+            && (program.looks_at_overlaps(arguments)? || program.reaches_marked(arguments)?)
+        {
             return program.torch(py);
         }
         if !program.contract.is_conditional() || arguments.len() != program.arity {
@@ -220,6 +228,23 @@ impl Program {
             if shim.requires_grad(&argument)
                 && shim.shape(&argument).is_ok_and(|shape| Layout::new(shape.sizes, shape.strides, 0).may_overlap())
             {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether an input that is conjugated or negated when it is read is written, or an output is a view of it: a copy
+    /// does not do for it.
+    fn reaches_marked(&self, arguments: &Bound<'_, PyTuple>) -> PyResult<bool> {
+        let reached = || self.written.iter().chain(self.bases.iter().flatten());
+        if reached().next().is_none() {
+            return Ok(false);
+        }
+        let shim = Shim::get(arguments.py())?;
+        for index in reached() {
+            let argument = arguments.get_item(*index)?;
+            if shim.shape(&argument).is_ok() && shim.is_marked(&argument) {
                 return Ok(true);
             }
         }
@@ -500,8 +525,14 @@ pub fn compile_graph(
     if let Some(examples) = example_inputs {
         describe(&mut graph, examples)?;
     }
+    let recording = is_recording(py)?;
     let program = py.detach(|| {
         errors::guarded(|| match Program::compile(graph.clone(), &found, &settings) {
+            // Some writes are refused only while gradients are recorded.
+            Err(NodeError { error: OpError::Invalid(_), .. }) if !recording => {
+                let forward = Program::compile(beginning_without_gradients(graph.clone())?, &found, &settings)?;
+                Ok(Program { forward_only: true, source: (graph, found.clone(), settings.clone()), ..forward })
+            }
             // Inputs that share memory in a way that is not compiled are torch's; others may come.
             Err(NodeError { error: OpError::Unsupported(_), .. }) if let Some(apart) = with_inputs_apart(&graph) => {
                 Program::compile(apart, &found, &settings)

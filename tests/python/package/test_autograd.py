@@ -298,3 +298,58 @@ def test_modules_are_trained_with_symbolic_sizes(module, dynamic):
             model(x).square().mean().backward()
         for want, have in zip(eager.parameters(), other.parameters(), strict=True):
             torch.testing.assert_close(have.grad, want.grad)
+
+
+def write_chunk(x):
+    y = x * 1
+    y.chunk(2)[0].add_(1)
+    return y
+
+
+def write_part_of_split(x):
+    y = x * 1
+    y.split([1, 3])[1][0].mul_(2)
+    return y
+
+
+def write_unbound(x):
+    y = x * 1
+    y.unbind()[2].copy_(x[0])
+    return y
+
+
+@pytest.mark.parametrize("write", [write_chunk, write_part_of_split, write_unbound])
+def test_one_of_several_views_is_not_written_while_gradients_are_recorded(write):
+    x = torch.randn(4, 3, requires_grad=True)
+    for function in (write, pyrite.compile(write)):
+        with pytest.raises(RuntimeError, match="is a view and is being modified inplace"):
+            function(x)
+    compiled = pyrite.compile(write, fullgraph=True)
+    assert torch.equal(compiled(x.detach()), write(x.detach()))
+    with torch.no_grad():
+        assert torch.equal(compiled(x), write(x))
+
+
+def test_statistics_of_norms_are_constants_where_they_are_in_eager():
+    def norms(x):
+        layer = torch.native_layer_norm(x, (4,), None, None, 1e-5)
+        group = torch.native_group_norm(x, None, None, 2, 6, 4, 3, 1e-5)
+        batch = torch.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-5)
+        return *layer, *group, *batch, layer[1] * 2
+
+    x = torch.randn(2, 6, 4, requires_grad=True)
+    want, have = norms(x), pyrite.compile(norms)(x)
+    assert [each.requires_grad for each in have] == [each.requires_grad for each in want]
+    wanted = [each for each in want if each.requires_grad]
+    tangents = [torch.randn_like(each) for each in wanted]
+    (expected,) = torch.autograd.grad(wanted, x, tangents)
+    (found,) = torch.autograd.grad([each for each in have if each.requires_grad], x, tangents)
+    assert torch.allclose(found, expected, atol=1e-5)
+
+
+def test_norms_are_differentiated_twice_through_their_statistics():
+    def second(x):
+        return torch.func.grad(lambda x: torch.func.grad(lambda x: torch.nn.functional.layer_norm(x, (4,)).pow(3).sum())(x).sin().sum())(x)
+
+    x = torch.randn(3, 4, dtype=torch.float64)
+    assert torch.allclose(pyrite.compile(second)(x), second(x))

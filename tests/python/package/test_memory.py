@@ -9,6 +9,7 @@ import torch
 
 import pyrite as package
 from memory import sweep
+from pyrite import aot
 
 
 def native(function):
@@ -96,6 +97,76 @@ def test_an_expanded_input_is_written_as_in_eager(compiled):
     for make in (lambda: torch.ones(5, 3), lambda: torch.ones(1, 3).expand(5, 3)):
         mine, theirs = make(), make()
         assert torch.equal(program(mine), step(theirs)) and torch.equal(mine, theirs)
+
+
+def set_shifted(x):
+    y = x.view(-1)
+    y[1:] = y[:-1]
+    return y
+
+
+def set_number(y):
+    y[1:3] = 5.0
+    return y + 1
+
+
+REFUSED = {
+    "copied within": lambda x: x.view(-1)[1:].copy_(x.view(-1)[:-1]),
+    "set within": set_shifted,
+    "added to its transpose": lambda x: x.add_(x.t()),
+    "added to itself, shifted": lambda x: x.view(-1)[:8].lerp_(x.view(-1)[4:12], 0.5),
+    "expanded": lambda x: x[:1].expand(4, 4).add_(1),
+    "scattered from itself": lambda x: x.scatter_(0, torch.zeros(1, 4, dtype=torch.int64), x[:1]),
+    "added by index from itself": lambda x: x.index_add_(0, torch.tensor([2, 3]), x[:2]),
+    "a fresh one, shifted": lambda x: set_shifted(x + 1),
+}
+ACCEPTED = {
+    "halves": lambda x: x[:2].copy_(x[2:]),
+    "itself": lambda x: x.mul_(x).add_(x.view(4, 4)),
+    "every other": lambda x: x.view(-1)[::2].add_(x.view(-1)[1::2]),
+    "filled": lambda x: x[:1].expand(4, 4).fill_(2.0),
+    "an expanded one, set": lambda x: set_number(x[:1].expand(4, 4)),
+    "multiplied": lambda x: x.addmm_(x, x),
+}
+
+
+@ways
+@pytest.mark.parametrize("name", [*REFUSED, *ACCEPTED])
+def test_writes_to_memory_that_an_operand_shares_are_refused_as_in_eager(compiled, name):
+    function = (REFUSED | ACCEPTED)[name]
+    mine, theirs = torch.arange(16.0).view(4, 4), torch.arange(16.0).view(4, 4)
+    if name in REFUSED:
+        with pytest.raises(RuntimeError, match="unsupported operation"):
+            function(theirs)
+        with pytest.raises(RuntimeError, match="unsupported operation"):
+            compiled(function)(mine)
+    else:
+        assert torch.equal(compiled(function)(mine), function(theirs)) and torch.equal(mine, theirs)
+
+
+def test_a_write_to_a_part_of_a_tensor_is_compiled():
+    def step(x, v):
+        x[0] = -100
+        x[1:, 2] = v
+        x[:2].add_(x[2:])
+        x[3] += v.sum()
+        return x * 2
+
+    with aot.observed() as regions:
+        assert torch.equal(by_torch(step)(torch.ones(4, 4), torch.ones(3)), step(torch.ones(4, 4), torch.ones(3)))
+    assert not any(region.is_eager for region in regions), regions
+
+
+@ways
+def test_inputs_of_one_storage_whose_views_meet_are_refused_as_in_eager(compiled):
+    def step(x, y):
+        v = y.as_strided((1,), (1,), 0)
+        x.copy_(v)
+        return v * 1
+
+    base = torch.arange(24.0)
+    with pytest.raises(RuntimeError, match="unsupported operation"):
+        compiled(step)(base[:8].view(8, 1), base[8:24])
 
 
 def test_a_place_outside_of_the_view_that_it_is_asked_of_has_no_gradient():

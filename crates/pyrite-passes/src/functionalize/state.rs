@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pyrite_ir::{
     Args, Decompose, Emit, Eval, Graph, Handle, Kind, Meta, Node, NodeId, OpError, OpRef, Origin, Registry, Switch,
-    Target, Tracer, Value, Vjp,
+    Tag, Target, Tracer, Value, Vjp,
 };
 use pyrite_tensor::{Scalar, Tensor};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -12,6 +12,49 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::{forms, inverse, plain};
 use crate::decompose::{Decomposing, Random, Table};
 use crate::replay::{item, resolve};
+
+/// How the memory of two tensors meets.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Overlap {
+    /// Element for element.
+    Whole,
+    /// Otherwise.
+    Part,
+}
+
+/// The overlap from which on an operator refuses what it writes to: those that go by elements a partial one, those that
+/// write by an index any.
+fn refused_overlap(functional: &OpRef) -> Option<Overlap> {
+    const BY_INDEX: [&str; 6] = [
+        "aten.scatter.",
+        "aten.scatter_add.",
+        "aten.scatter_reduce.",
+        "aten.index_add.",
+        "aten.index_copy.",
+        "aten.index_reduce.",
+    ];
+    let name = functional.name();
+    if functional.has(Tag::Pointwise) || name == "aten.copy.default" {
+        return Some(Overlap::Part);
+    }
+    BY_INDEX.iter().any(|prefix| name.starts_with(prefix)).then_some(Overlap::Whole)
+}
+
+/// How two dense tensors of one storage meet; `None` where they do not, or where that is not known.
+fn overlap(a: &Meta, b: &Meta) -> Option<Overlap> {
+    let place = |meta: &Meta| {
+        let size = meta.dtype.size() as i64;
+        let (begin, elements) = (meta.offset.hint()? * size, meta.numel().hint()?);
+        (meta.is_dense() && elements > 0).then_some((begin, begin + elements * size))
+    };
+    let (one, other) = (place(a)?, place(b)?);
+    let same_strides = a.stride.len() == b.stride.len() && a.stride.iter().zip(&b.stride).all(|(a, b)| a.is_eq(b));
+    match one == other {
+        true if same_strides => Some(Overlap::Whole),
+        true => Some(Overlap::Part),
+        false => (one.0 < other.1 && other.0 < one.1).then_some(Overlap::Part),
+    }
+}
 
 /// Handles of the new graph. The program's tensors are plain [`Handle`]s, numbered by their place in `slots`.
 pub(super) type Pure = Handle;
@@ -444,6 +487,9 @@ impl<'a> State<'a> {
         let functional = self.operator(&form.name)?;
         let passed: Vec<Value<Handle>> = form.passed.iter().map(|index| args[*index].clone()).collect();
         let bound = functional.schema.bind_in_order(&passed).map_err(|e| OpError::fault(e.to_string()))?;
+        if let Some(overlap) = refused_overlap(&functional) {
+            self.refuse_overlaps(op, form, args, overlap)?;
+        }
         let result = self.call_op(&functional, &bound)?;
         let mut results = match result {
             Value::List(items) => items,
@@ -457,6 +503,34 @@ impl<'a> State<'a> {
             return Ok(if results.len() == 1 { results.remove(0) } else { Value::List(results) });
         }
         Ok(pyrite_ir::infer::written(op, args))
+    }
+
+    /// Refuses a written tensor that shares memory with another operand in a way that the operator would get wrong. As
+    /// PyTorch does, only dense tensors are looked at.
+    fn refuse_overlaps(
+        &self,
+        op: &OpRef,
+        form: &forms::Form,
+        args: &[Value<Handle>],
+        refused: Overlap,
+    ) -> Result<(), OpError> {
+        let mut tensors: Vec<(usize, Handle)> = Vec::new();
+        for (index, arg) in args.iter().enumerate() {
+            arg.each(&mut |h| tensors.push((index, self.current(*h))));
+        }
+        for (_, to) in tensors.iter().filter(|(index, _)| form.written.contains(index)) {
+            for (_, from) in tensors.iter().filter(|(_, from)| from != to) {
+                let (Ok(ours), Ok(theirs)) = (self.base_of(*to), self.base_of(*from)) else { continue };
+                let (a, b) = (&self.slots[to.0 as usize].meta, &self.slots[from.0 as usize].meta);
+                if ours == theirs && overlap(a, b).is_some_and(|found| found >= refused) {
+                    let name = op.name();
+                    return Err(OpError::Invalid(format!(
+                        "{name} writes to a tensor ({a}) that shares some of its memory with an operand ({b}); clone one"
+                    )));
+                }
+            }
+        }
+        Ok(())
     }
 
     fn write_all(&mut self, op: &OpRef, to: &Value<Handle>, content: &Value<Handle>) -> Result<(), OpError> {
@@ -493,7 +567,15 @@ impl<'a> State<'a> {
                 op.name()
             )));
         }
-        if self.slots[content.0 as usize].meta.requires_grad && !target.requires_grad {
+        let brings_grad = self.slots[content.0 as usize].meta.requires_grad;
+        if self.grad_enabled && (brings_grad || target.requires_grad) && self.is_one_of_several(to) {
+            return Err(OpError::Invalid(format!(
+                "{} writes to one of several views that one operator made ({target}), while gradients are recorded; \
+                 clone it first",
+                op.name()
+            )));
+        }
+        if brings_grad && !target.requires_grad {
             let written = self.base_of(to)?;
             for slot in &mut self.slots {
                 if matches!(slot.place, Place::Tensor { base, .. } if base == written) {
@@ -506,6 +588,19 @@ impl<'a> State<'a> {
             pure = self.call_pure("aten._to_copy.default", &[pure.into(), target.dtype.into()])?;
         }
         self.write(to, pure)
+    }
+
+    /// Whether a tensor is a view by an operator that returns several of one tensor, or a view of such a one.
+    fn is_one_of_several(&self, handle: Handle) -> bool {
+        const SEVERAL: [&str; 4] = ["aten.split.", "aten.split_with_sizes.", "aten.chunk.", "aten.unbind."];
+        let mut at = handle;
+        while let Place::Tensor { parent: Some((of, step)), .. } = &self.slots[at.0 as usize].place {
+            if step.item.is_some() && SEVERAL.iter().any(|name| step.op.name().starts_with(name)) {
+                return true;
+            }
+            at = *of;
+        }
+        false
     }
 
     /// Makes a pure value the content of a tensor, and with it of the base it is a view of.
