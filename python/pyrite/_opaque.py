@@ -5,6 +5,7 @@ import threading
 import warnings
 
 import torch
+import torch.utils._pytree as pytree
 
 _RECURRENT = (torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu)
 
@@ -30,6 +31,8 @@ def describe(function, args, kwargs):
     """What a function of torch's gives for tensors without data."""
     if function is torch._weight_norm:
         return torch.empty_like(args[0], memory_format=torch.contiguous_format)
+    if getattr(function, "__name__", "").startswith("fft_"):
+        return _measured(function, args, kwargs)
     if function in _RECURRENT and not kwargs and len(args) == 9:
         return _recurrent(*args)
     with _Refusal():
@@ -71,6 +74,20 @@ def describe_nested(function, args, kwargs):
     """What a function of `pyrite.higher_order` gives for nested graphs and tensors without data."""
     with _Refusal(), _OnMeta():
         return describe_allowed(function, args, kwargs)
+
+
+def _measured(function, args, kwargs):
+    """What a function gives, told by calling it on zeros: torch's rules for tensors without data differ in the strides."""
+    args, kwargs = pytree.tree_map(_zeros, (args, kwargs))
+    with torch.no_grad():
+        found = function(*args, **kwargs)
+    return _without_data(found)
+
+
+def _zeros(value):
+    if not isinstance(value, torch.Tensor):
+        return value
+    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="cpu").zero_()
 
 
 def _recurrent(inputs, state, weights, has_biases, layers, dropout, train, bidirectional, batch_first):

@@ -144,7 +144,8 @@ impl Program {
                     observe(&conv.call.node, &value);
                 }
                 Op::Call(call) => {
-                    let value = run_call(call, &context, &symbols, &mut memory)
+                    let value = self
+                        .run_call(call, &context, &symbols, &mut memory)
                         .map_err(|error| NodeError::at(&call.node, error))?;
                     observe(&call.node, &value);
                 }
@@ -276,7 +277,7 @@ impl Program {
         let operands = gemm.operands(|place| self.tensor(place, symbols, memory))?;
         let loops = gemm.epilogue.as_ref().map(|epilogue| &epilogue.kernel);
         if operands.is_small() {
-            let value = run_call(&gemm.call, context, symbols, memory)?;
+            let value = self.run_call(&gemm.call, context, symbols, memory)?;
             loops.map_or(Ok(()), |loops| self.run_loops(loops, symbols, memory))?;
             return Ok(value);
         }
@@ -301,10 +302,10 @@ impl Program {
     ) -> Result<Value<Tensor>, OpError> {
         let operands = conv.operands(|place| self.tensor(place, symbols, memory))?;
         if conv.run(&operands, weight) == Ran::No {
-            return run_call(&conv.call, context, symbols, memory);
+            return self.run_call(&conv.call, context, symbols, memory);
         }
         let out = Value::Tensor(operands.out);
-        let rest = conv.rest.as_ref().map(|rest| run_call(rest, context, symbols, memory)).transpose()?;
+        let rest = conv.rest.as_ref().map(|rest| self.run_call(rest, context, symbols, memory)).transpose()?;
         Ok(match (&conv.call.results, rest) {
             (Value::List(_), Some(Value::List(mut all))) => {
                 all[0] = out;
@@ -387,6 +388,53 @@ impl Program {
         Ok(())
     }
 
+    /// Makes the call of an operator, and keeps the memory of its results.
+    fn run_call(
+        &self,
+        statement: &ExternCall,
+        context: &Context<'_>,
+        symbols: &Symbols,
+        memory: &mut [Option<Memory>],
+    ) -> Result<Value<Tensor>, OpError> {
+        for arg in &statement.args {
+            let mut constants = Vec::new();
+            arg.each(&mut |place: &Place| constants.push(place.buffer));
+            for id in constants {
+                if matches!(self.schedule().buffer(id).origin, Origin::Constant(_)) {
+                    self.provide(id, symbols, memory)?;
+                }
+            }
+        }
+        let args = statement
+            .args
+            .iter()
+            .map(|arg| {
+                let tensors = arg.try_map(&mut |place| placed(place, symbols, memory).map(Value::Tensor))?;
+                symbols.numbers(tensors)
+            })
+            .collect::<Result<Vec<_>, OpError>>()?;
+        let value = call(context, &statement.op, args)?;
+        let mut wanted = Vec::new();
+        statement.results.each(&mut |place| wanted.push(place.clone()));
+        let mut found = Vec::new();
+        value.each(&mut |tensor| found.push(tensor.clone()));
+        if wanted.len() != found.len() {
+            return Err(OpError::fault(format!("{} results instead of {}", found.len(), wanted.len())));
+        }
+        for (place, tensor) in wanted.iter().zip(found) {
+            let layout = symbols.layout(&place.meta)?;
+            let lies = tensor.layout();
+            let alike =
+                lies.shape == layout.shape && lies.stride == layout.stride && tensor.dtype() == place.meta.dtype;
+            if tensor.numel() > 0 && !alike {
+                return Err(OpError::fault(format!("a result lies as {lies:?}, inferred was {layout:?}")));
+            }
+            let start = (lies.offset - layout.offset) * tensor.dtype().size() as i64;
+            memory[place.buffer.0 as usize] = Some(Memory { storage: tensor.storage().clone(), start });
+        }
+        Ok(value)
+    }
+
     /// Makes sure that everything a kernel touches has memory.
     fn provide_for(
         &self,
@@ -431,40 +479,4 @@ fn placed(place: &Place, symbols: &Symbols, memory: &[Option<Memory>]) -> Result
     }
     let offset = layout.offset + start / size;
     Ok(Tensor::new(storage, place.meta.dtype, Layout { offset, ..layout })?)
-}
-
-/// Makes the call of an operator, and keeps the memory of its results.
-fn run_call(
-    statement: &ExternCall,
-    context: &Context<'_>,
-    symbols: &Symbols,
-    memory: &mut [Option<Memory>],
-) -> Result<Value<Tensor>, OpError> {
-    let args = statement
-        .args
-        .iter()
-        .map(|arg| {
-            let tensors = arg.try_map(&mut |place| placed(place, symbols, memory).map(Value::Tensor))?;
-            symbols.numbers(tensors)
-        })
-        .collect::<Result<Vec<_>, OpError>>()?;
-    let value = call(context, &statement.op, args)?;
-    let mut wanted = Vec::new();
-    statement.results.each(&mut |place| wanted.push(place.clone()));
-    let mut found = Vec::new();
-    value.each(&mut |tensor| found.push(tensor.clone()));
-    if wanted.len() != found.len() {
-        return Err(OpError::fault(format!("{} results instead of {}", found.len(), wanted.len())));
-    }
-    for (place, tensor) in wanted.iter().zip(found) {
-        let layout = symbols.layout(&place.meta)?;
-        let lies = tensor.layout();
-        let alike = lies.shape == layout.shape && lies.stride == layout.stride && tensor.dtype() == place.meta.dtype;
-        if tensor.numel() > 0 && !alike {
-            return Err(OpError::fault(format!("a result lies as {lies:?}, inferred was {layout:?}")));
-        }
-        let start = (lies.offset - layout.offset) * tensor.dtype().size() as i64;
-        memory[place.buffer.0 as usize] = Some(Memory { storage: tensor.storage().clone(), start });
-    }
-    Ok(value)
 }

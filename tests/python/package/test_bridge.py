@@ -110,8 +110,6 @@ REFUSED = {
     "meta device": (lambda: torch.empty(2, device="meta"), "not on the CPU"),
     "sparse": (lambda: torch.eye(2).to_sparse(), "not strided"),
     "subclass": (lambda: torch.ones(2).as_subclass(Marked), "subclass"),
-    "conjugated": (lambda: torch.ones(2, dtype=torch.complex64).conj(), "conjugated"),
-    "negated": (lambda: torch.ones(2, dtype=torch.complex64).conj().imag, "negated"),
     "float8": (lambda: torch.ones(2).to(torch.float8_e4m3fn), "has no element type"),
     "list": (lambda: [1, 2], "neither a tensor nor a number"),
 }
@@ -215,3 +213,43 @@ def test_weights_that_are_written_behind_torch_s_back_are_seen():
             assert torch.allclose(compiled(x), linear(x), atol=1e-4)
         write()
     pyrite.reset()
+
+
+def by_torch(function):
+    torch._dynamo.reset()
+    return torch.compile(function, backend="pyrite", options={"strict": True})
+
+
+@pytest.mark.parametrize("way", [pyrite.compile, by_torch])
+def test_a_tensor_that_is_conjugated_when_it_is_read_is_an_input(way):
+    z = torch.complex(torch.randn(3, 4), torch.randn(3, 4))
+    program = way(lambda z: (z * 2).sum(1))
+    for given in (z, z.conj(), z.t().conj().t(), z[:, ::2].conj()):
+        assert torch.allclose(program(given), (given * 2).sum(1))
+    negative = z.conj().imag
+    assert negative.is_neg() and torch.equal(way(lambda x: x + 1)(negative), negative + 1)
+
+
+def test_a_view_of_a_conjugated_input_is_a_view_of_it():
+    z = torch.complex(torch.randn(3, 4), torch.randn(3, 4))
+    program = pyrite.compile(lambda z: z[1:])
+    program(z)
+    view = program(z.conj())
+    assert view.is_conj() and torch.equal(view, z.conj()[1:]) and view.data_ptr() == z[1:].data_ptr()
+
+
+@pytest.mark.parametrize("way", [pyrite.compile, by_torch])
+def test_a_gradient_that_is_conjugated_when_it_is_read_is_taken(way):
+    found = []
+    for function in (torch.fft.fft, way(lambda x: torch.fft.fft(x) * 2)):
+        x = torch.arange(6.0, requires_grad=True)
+        y = function(x)
+        y.backward(torch.complex(torch.arange(6.0), torch.ones(6)).conj())
+        found.append(x.grad)
+    assert torch.allclose(2 * found[0], found[1])
+
+
+def test_a_complex_number_is_a_constant():
+    program = pyrite.compile(lambda x: (torch.tensor(1 + 2j), torch.tensor([2j]) * x))
+    x = torch.ones(2)
+    assert program(x)[0].item() == 1 + 2j and torch.equal(program(x)[1], torch.full((2,), 2j))

@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyString, PyTuple};
+use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyString, PyTuple};
 use pyrite_ir::Value;
 use pyrite_tensor::{Complex64, DType, Layout, Owner, Storage, Tensor};
 use rustc_hash::FxHashMap;
@@ -107,12 +107,12 @@ impl Inputs {
             let dtype = object.getattr("dtype").map_or_else(|_| "of it".to_owned(), |dtype| dtype.to_string());
             return Err(refused(object, index, &format!("Pyrite has no element type {dtype}")));
         };
-        if self.shim.is_marked(object, dtype) {
-            return Err(refused(
-                object,
-                index,
-                "it is negated or conjugated when it is read; call resolve_neg, resolve_conj",
-            ));
+        if self.shim.is_marked(object) {
+            let resolved = resolved(object).map_err(|_| {
+                refused(object, index, "it is negated or conjugated when it is read; call resolve_neg, resolve_conj")
+            })?;
+            let described = self.shim.describe(&resolved).map_err(|_| refused(object, index, "it has no memory"))?;
+            return self.tensor(&resolved, &described, index);
         }
         let mut offset = described.offset;
         let storage = match region(described, dtype) {
@@ -140,6 +140,17 @@ impl Inputs {
         let layout = Layout::new(described.sizes, described.strides, offset);
         Tensor::new(storage, dtype, layout).map_err(|error| refused(object, index, &error.to_string()))
     }
+}
+
+/// A tensor that is conjugated or negated when it is read, as a copy with the same strides that is not.
+fn resolved<'py>(tensor: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let torch = tensor.py().import("torch")?;
+    let tensor = tensor.call_method0("detach")?;
+    let options = PyDict::new(tensor.py());
+    options.set_item("dtype", tensor.getattr("dtype")?)?;
+    let (sizes, strides) = (tensor.call_method0("size")?, tensor.call_method0("stride")?);
+    let copy = torch.call_method("empty_strided", (sizes, strides), Some(&options))?;
+    copy.call_method1("copy_", (tensor,))
 }
 
 /// Where a tensor's storage begins and ends; `None` where there is no memory.

@@ -182,10 +182,10 @@ impl Shim {
     }
 
     /// Whether a tensor of torch's own class is negated or conjugated when it is read.
-    pub fn is_marked(&self, tensor: &Bound<'_, PyAny>, dtype: DType) -> bool {
+    pub fn is_marked(&self, tensor: &Bound<'_, PyAny>) -> bool {
         let tensor = tensor.as_ptr();
         // SAFETY: the caller gives a tensor.
-        unsafe { self.is_neg.holds(tensor) || (dtype.is_complex() && self.is_conj.holds(tensor)) }
+        unsafe { self.is_neg.holds(tensor) || self.is_conj.holds(tensor) }
     }
 
     /// Element type, sizes and strides of a tensor.
