@@ -51,7 +51,9 @@ fn problem(graph: &Graph, inputs: &[Value<Tensor>], backend: &str) -> Option<Str
     match verdict {
         Verdict::Fail(signature) => Some(signature.to_string()),
         Verdict::Flaky { signature, .. } => Some(signature.to_string()),
-        Verdict::Pass | Verdict::Noise | Verdict::Invalid(_) => None,
+        // A sample that cannot be judged tests nothing.
+        Verdict::Invalid(reason) => Some(format!("cannot be judged: {reason:?}")),
+        Verdict::Pass | Verdict::Noise => None,
     }
 }
 
