@@ -1,11 +1,13 @@
 """Small functions on the subjects of a peer's tests, compiled in every way, against eager.
 
 Each is compiled by torch's capture with `strict` and by Pyrite's, with static and with symbolic sizes, forward and with gradients: values, dtypes,
-strides, `requires_grad`, what inputs and buffers hold afterwards, the next random number, and errors are eager's. By default a
+strides, `requires_grad`, what inputs and buffers hold afterwards, the next random number, and errors are eager's. Numbers are as near
+to eager's as `torch.testing.assert_close` asks, or as near to those of the same function in double precision as eager's are. By default a
 sample of every hundredth runs; `PYRITE_PEER_CASES=all` runs all of them, `PYRITE_PEER_CASES=3` every hundredth from the fourth on.
 """
 
 import copy
+import functools
 import os
 
 import pytest
@@ -13,6 +15,7 @@ import torch
 import torch.utils._pytree as pytree
 
 import pyrite as package
+import peer_programs  # noqa: F401  (declares more)
 from peer_cases import PEERS
 from pyrite import aot
 
@@ -27,6 +30,10 @@ def by_torch(function, dynamic):
 
 def by_pyrite(function, dynamic):
     return package.compile(function, dynamic=dynamic)
+
+
+# What torch's own tracing cannot do, whatever the backend: antialiased upsampling to sizes that are symbols has no backward.
+TORCH_FAILS = {("upsample_antialias", True, by_torch, True)}
 
 
 @pytest.fixture(autouse=True)
@@ -59,22 +66,51 @@ def observed(function, arguments, gradients):
     found = [each for each in outputs if isinstance(each, torch.Tensor) and each.requires_grad]
     if gradients and found:
         torch.manual_seed(6)
-        torch.autograd.backward(found, [torch.randn_like(each) for each in found])
+        # Drawn in one type, so that they are the same for the function in double precision.
+        torch.autograd.backward(found, [torch.randn(each.shape, dtype=torch.complex64 if each.is_complex() else None).to(each.dtype) for each in found])
     return {"output": outputs, "input": tensors, "buffer": buffers, "gradient": [each.grad for each in wanted], "random number": [following]}
 
 
-def agree(have, want, case, what):
+WIDER = {torch.float16: torch.float64, torch.bfloat16: torch.float64, torch.float32: torch.float64, torch.complex64: torch.complex128}
+
+
+def widened(value):
+    """A module, or arguments, in double precision."""
+    if isinstance(value, torch.nn.Module):
+        return copy.deepcopy(value).double()
+    return pytree.tree_map(lambda each: each.to(WIDER.get(each.dtype, each.dtype)) if isinstance(each, torch.Tensor) else each, value)
+
+
+def agree(have, want, case, what, reference):
+    """Compares one value. `reference()` is the same value of the function in double precision, `None` where it has none."""
     if not isinstance(want, torch.Tensor):
-        assert have == want or have != have and want != want, what
+        assert have == want or have != have and want != want or isinstance(want, float) and have == pytest.approx(want), what
         return
     assert (have.shape, have.dtype, have.requires_grad) == (want.shape, want.dtype, want.requires_grad), what
     assert have.stride() == want.stride() or have.numel() < 2 or what.startswith("gradient"), f"{what}: strides {have.stride()}, not {want.stride()}"
     if have.dtype.itemsize == 1 and have.is_floating_point() or have.dtype in (torch.uint16, torch.uint32, torch.uint64):
         have, want = have.double(), want.double()
-    exact = {} if have.is_floating_point() or have.is_complex() else {"rtol": 0, "atol": 0}
-    torch.testing.assert_close(
-        have, want, equal_nan=True, check_stride=False, msg=lambda text: f"{what}: {text}", **(exact or {"rtol": case.rtol, "atol": case.atol})
-    )
+    try:
+        close(have, want, case, what)
+    except AssertionError:
+        exact = reference() if have.is_floating_point() or have.is_complex() else None
+        if not isinstance(exact, torch.Tensor) or exact.shape != have.shape or not (exact.is_floating_point() or exact.is_complex()):
+            raise
+        try:
+            close(have, exact.to(have.dtype), case, what)
+        except AssertionError:
+            if not distance(have, exact) <= 1.5 * distance(want, exact):
+                raise
+
+
+def distance(value, exact):
+    """How far a value is from another, over all elements; NaN where one of both is not finite."""
+    return torch.linalg.vector_norm(value.to(torch.complex128) - exact.to(torch.complex128)).item()
+
+
+def close(have, want, case, what):
+    near = {} if case.rtol is None else {"rtol": case.rtol, "atol": case.atol}
+    torch.testing.assert_close(have, want, equal_nan=True, check_stride=False, msg=lambda text: f"{what}: {text}", **near)
 
 
 @pytest.mark.parametrize("dynamic", [None, True], ids=["static", "dynamic"])
@@ -83,7 +119,7 @@ def agree(have, want, case, what):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_function_is_as_in_eager(name, gradients, way, dynamic):
     case = PEERS[name]
-    if gradients and not case.gradients:
+    if gradients and not case.gradients or (name, gradients, way, dynamic) in TORCH_FAILS:
         return
     torch.manual_seed(1)
     arguments = case.arguments()
@@ -96,6 +132,18 @@ def test_a_function_is_as_in_eager(name, gradients, way, dynamic):
             observed(compiled, arguments, gradients)
         return
     assert not name.startswith("refused"), "eager accepts it"
+    wide = None
+
+    def reference(what, number):
+        nonlocal wide
+        if wide is None:
+            try:
+                wide = observed(widened(case.function) if isinstance(case.function, torch.nn.Module) else case.function, widened(arguments), gradients)
+            except Exception:  # the function has no other types than its own
+                wide = {}
+        found = wide.get(what, [])
+        return found[number] if number < len(found) else None
+
     with aot.observed() as regions:
         # A module's own call is what is compiled.
         have = observed(compiled if not isinstance(other, torch.nn.Module) else Called(compiled, other), arguments, gradients)
@@ -104,7 +152,7 @@ def test_a_function_is_as_in_eager(name, gradients, way, dynamic):
         for number, (mine, theirs) in enumerate(zip(found, want[what])):
             assert (mine is None) == (theirs is None), f"{what} {number}"
             if theirs is not None:
-                agree(mine, theirs, case, f"{what} {number}")
+                agree(mine, theirs, case, f"{what} {number}", functools.partial(reference, what, number))
     assert not any(region.is_eager for region in regions), regions
 
 
