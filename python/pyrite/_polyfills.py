@@ -674,10 +674,32 @@ def _stacked(data):
     return data.reshape(()) if isinstance(data, torch.Tensor) else torch.tensor(data)
 
 
+def _holds_numbers(data):
+    """Whether data is a number or lists of numbers, as sizes are; not bools, which have a type of their own."""
+    if isinstance(data, (list, tuple)):
+        return len(data) > 0 and all([_holds_numbers(item) for item in data])
+    return isinstance(data, (int, float)) and not isinstance(data, bool)
+
+
+def _holds_float(data):
+    if isinstance(data, (list, tuple)):
+        return any([_holds_float(item) for item in data])
+    return isinstance(data, float)
+
+
+def _filled(data, dtype):
+    """A tensor of numbers that are known when it is made."""
+    if isinstance(data, (list, tuple)):
+        return torch.stack([_filled(item, dtype) for item in data])
+    return torch.full((), data, dtype=dtype)
+
+
 def make_tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
     """`torch.tensor` of data that holds tensors of one number."""
     if isinstance(data, numpy.ndarray):
         data = data.tensor
+    if not requires_grad and _holds_numbers(data):
+        return _filled(data, dtype or (torch.get_default_dtype() if _holds_float(data) else torch.int64))
     if requires_grad or not _holds_tensor(data):
         return _transforms.refuse("a call of torch.tensor with values that are neither numbers nor tensors")
     if isinstance(data, torch.Tensor):

@@ -291,7 +291,7 @@ def test_a_size_is_a_number_to_compute_with_in_every_type(dtype, way):
     def numbers(x):
         n = x.shape[0]
         filled = torch.full((3,), n, dtype=dtype), torch.full_like(x, n, dtype=dtype), torch.ones(2, dtype=dtype).fill_(n)
-        return *filled, torch.ones(2, dtype=dtype) * n, torch.arange(n, 3 * n, n // 2), torch.arange(n, 0, -2), x**n, torch.add(x, x, alpha=n)
+        return *filled, torch.ones(2, dtype=dtype) * n, torch.arange(n, 3 * n, n // 2), torch.arange(n, 0, -2), torch.tensor([n, x.shape[1]]), torch.tensor([[n], [0.5]]), x.new_tensor(n), torch.tensor(n, dtype=dtype), x**n, torch.add(x, x, alpha=n)
 
     if way == "torch.compile":
         compiled = torch.compile(numbers, backend="pyrite", options={"strict": True}, dynamic=True)

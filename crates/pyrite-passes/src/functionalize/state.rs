@@ -49,11 +49,10 @@ fn overlap(a: &Meta, b: &Meta) -> Option<Overlap> {
     };
     let (one, other) = (place(a)?, place(b)?);
     let same_strides = a.stride.len() == b.stride.len() && a.stride.iter().zip(&b.stride).all(|(a, b)| a.is_eq(b));
-    match one == other {
-        true if same_strides => Some(Overlap::Whole),
-        true => Some(Overlap::Part),
-        false => (one.0 < other.1 && other.0 < one.1).then_some(Overlap::Part),
+    if one != other {
+        return (one.0 < other.1 && other.0 < one.1).then_some(Overlap::Part);
     }
+    Some(if same_strides { Overlap::Whole } else { Overlap::Part })
 }
 
 /// Handles of the new graph. The program's tensors are plain [`Handle`]s, numbered by their place in `slots`.
