@@ -7,13 +7,13 @@ use pyrite_debug::{Accuracy, Question, Switches, judge};
 use pyrite_interp::{Context, Interpreter, Mode};
 use pyrite_ir::print::{PrintOptions, print};
 use pyrite_ir::{Builder, Eval, Graph, Meta, Value};
-use pyrite_ops::{registry, samples};
+use pyrite_ops::registry;
 use pyrite_oracle::Verdict;
 use pyrite_passes::{Gate, Table};
 use pyrite_sym::SymEnv;
 use pyrite_tensor::random::TorchGenerator;
 use pyrite_tensor::{DType, Tensor};
-use pyrite_testing::random;
+use pyrite_testing::{random, sampled};
 
 /// The names of the native backend with each generator of code that this processor has.
 fn backends() -> Vec<String> {
@@ -64,22 +64,8 @@ fn every_sample_of_every_operator_is_computed_alike() {
     let mut count = 0;
     for op in registry().iter().filter(|op| !matches!(op.def.eval, Eval::HigherOrder)) {
         for text in op.def.samples {
-            let Ok(args) = samples::read(&op.schema, text) else { continue };
-            let mut builder = Builder::new();
-            let mut inputs = Vec::new();
-            let bound = args
-                .iter()
-                .map(|arg| {
-                    arg.map(&mut |tensor| {
-                        inputs.push(Value::Tensor(tensor.clone()));
-                        builder.placeholder("x", Some(Value::Tensor(Meta::of(tensor))))
-                    })
-                })
-                .collect();
-            let result = builder.call(op, bound);
-            builder.output(Value::Tensor(result));
+            let Some((graph, inputs)) = sampled::graph(op, text) else { continue };
             count += 1;
-            let graph = builder.finish();
             for backend in &backends {
                 if let Some(problem) = problem(&graph, &inputs, backend) {
                     problems.push(format!("{backend}: {} on ({text}): {problem}", op.name()));

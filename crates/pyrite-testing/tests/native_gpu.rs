@@ -18,12 +18,13 @@ use pyrite_compiler::aot::{Stages, partition_by_min_cut};
 use pyrite_compiler::backend::Direction;
 use pyrite_cuda::Context;
 use pyrite_ir::{Builder, Eval, Graph, Meta, NodeId, Value};
-use pyrite_ops::{registry, samples};
+use pyrite_ops::registry;
 use pyrite_passes::{Gate, Table};
 use pyrite_ptx::Launch;
 use pyrite_ptx::interp::{Module, Region};
 use pyrite_tensor::Tensor;
 use pyrite_tensor::random::TorchGenerator;
+use pyrite_testing::sampled;
 use rustc_hash::FxHashMap;
 
 /// What the interpreter found wrong last.
@@ -121,21 +122,8 @@ fn samples_of_operators_run_on_the_device_as_in_the_interpreter() {
             if !nightly && (number > 0 || index % 3 > 0) {
                 continue;
             }
-            let Ok(args) = samples::read(&op.schema, text) else { continue };
-            let mut builder = Builder::new();
-            let mut inputs = Vec::new();
-            let bound = args
-                .iter()
-                .map(|arg| {
-                    arg.map(&mut |tensor| {
-                        inputs.push(Value::Tensor(tensor.clone()));
-                        builder.placeholder("x", Some(Value::Tensor(Meta::of(tensor))))
-                    })
-                })
-                .collect();
-            let result = builder.call(op, bound);
-            builder.output(Value::Tensor(result));
-            let Some(graph) = functional(&builder.finish()) else { continue };
+            let Some((graph, inputs)) = sampled::graph(op, text) else { continue };
+            let Some(graph) = functional(&graph) else { continue };
             match compared(&graph, &inputs, &context) {
                 Ok(done) => ran += usize::from(done.is_some()),
                 Err(problem) => problems.push(format!("{} on ({text}): {problem}", op.name())),

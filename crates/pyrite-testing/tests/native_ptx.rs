@@ -4,32 +4,20 @@ use pyrite_codegen::{Generator, Program};
 use pyrite_compiler::Options;
 use pyrite_compiler::aot::{Stages, partition_by_min_cut};
 use pyrite_compiler::backend::Direction;
-use pyrite_ir::{Builder, Eval, Graph, Meta, Value};
+use pyrite_ir::{Eval, Graph, Value};
 use pyrite_loops::{Inst, Kernel};
-use pyrite_ops::{registry, samples};
+use pyrite_ops::registry;
 use pyrite_passes::{Gate, Table};
 use pyrite_ptx::assemble::Assembler;
 use pyrite_tensor::Tensor;
 use pyrite_tensor::random::TorchGenerator;
+use pyrite_testing::sampled;
 
 /// The graph of an operator on arguments, without writes and decomposed, with its inputs.
-fn sampled(op: &pyrite_ir::OpRef, text: &str) -> Option<(Graph, Vec<Value<Tensor>>)> {
-    let args = samples::read(&op.schema, text).ok()?;
-    let mut builder = Builder::new();
-    let mut inputs = Vec::new();
-    let bound = args
-        .iter()
-        .map(|arg| {
-            arg.map(&mut |tensor| {
-                inputs.push(Value::Tensor(tensor.clone()));
-                builder.placeholder("x", Some(Value::Tensor(Meta::of(tensor))))
-            })
-        })
-        .collect();
-    let result = builder.call(op, bound);
-    builder.output(Value::Tensor(result));
+fn functional(op: &pyrite_ir::OpRef, text: &str) -> Option<(Graph, Vec<Value<Tensor>>)> {
+    let (graph, inputs) = sampled::graph(op, text)?;
     let options = Options { direction: Direction::Forward, ..Options::default() };
-    let stages = Stages::of(&builder.finish(), &partition_by_min_cut(), Table::Loops, &options).ok()?;
+    let stages = Stages::of(&graph, &partition_by_min_cut(), Table::Loops, &options).ok()?;
     let graph = stages.functional.graph;
     (graph.placeholders().count() == inputs.len()).then_some((graph, inputs))
 }
@@ -95,7 +83,7 @@ fn pointwise_samples_of_every_operator_have_the_bits_of_machine_code() {
     let nightly = std::env::var_os("PTX_KERNELS").is_some();
     for (index, op) in registry().iter().filter(|op| !matches!(op.def.eval, Eval::HigherOrder)).enumerate() {
         for (number, text) in op.def.samples.iter().enumerate() {
-            let Some((graph, inputs)) = sampled(op, text) else { continue };
+            let Some((graph, inputs)) = functional(op, text) else { continue };
             let (problem, compared) = difference(&graph, &inputs);
             pointwise += usize::from(compared);
             problems.extend(problem.map(|problem| format!("{} on ({text}): {problem}", op.name())));
