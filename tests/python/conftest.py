@@ -17,7 +17,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 # Proofs take a fresh interpreter and fresh caches each, minutes in all: `cargo xtask nightly` runs them.
-collect_ignore = [] if os.environ.get("PYRITE_PROOFS") else ["test_minifier.py", "test_proof.py", "test_torch_backends.py"]
+collect_ignore = [] if os.environ.get("PYRITE_PROOFS") else [f"debugger/test_{name}.py" for name in ("minifier", "proof", "torch_backends")]
 
 # Why tests may be skipped. Any other reason fails the run: a package that cannot be imported is no reason to test less.
 EXPECTED_SKIPS = ("no Chromium", "memory is read where Linux has it")
@@ -54,7 +54,7 @@ def pyrite():
 @pytest.fixture(scope="session")
 def dumps():
     """The directory with the dumps of the five models."""
-    import dump_models
+    from models import dump_models
 
     place = dump_models.cached_directory()
     place.parent.mkdir(parents=True, exist_ok=True)

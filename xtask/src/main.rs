@@ -45,7 +45,7 @@ enum Task {
     Demo,
     /// Measure against PyTorch
     Bench {
-        /// Arguments for tests/python/bench.py
+        /// Arguments for tests/python/bench
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },
@@ -54,7 +54,7 @@ enum Task {
         /// Compare gradients instead of results
         #[arg(long)]
         gradients: bool,
-        /// Arguments for tests/python/conformance.py or gradients.py
+        /// Arguments for tests/python/operators/conformance.py or gradients.py
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },

@@ -22,12 +22,12 @@ pub fn demo(workspace: &Workspace) -> Result<()> {
 
 /// Runs the benchmarks against PyTorch.
 pub fn bench(workspace: &Workspace, args: &[OsString]) -> Result<()> {
-    process::run(python_with_pyrite(workspace, ["tests/python/bench.py"])?.args(args))
+    process::run(python_module(workspace, "bench")?.args(args))
 }
 
 /// Runs what needs a GPU; the script says so where there is none.
 pub fn gpu(workspace: &Workspace, args: &[OsString]) -> Result<()> {
-    process::run(python_with_pyrite(workspace, ["tests/python/gpu/speed.py"])?.args(args))
+    process::run(python_module(workspace, "gpu.speed")?.args(args))
 }
 
 /// What is compared with PyTorch's.
@@ -46,11 +46,11 @@ pub fn conformance(workspace: &Workspace, what: Conformance, args: &[OsString]) 
 
 /// The command behind [`conformance`].
 pub fn conformance_command(workspace: &Workspace, what: Conformance) -> Result<Command> {
-    let script = match what {
-        Conformance::Results => "tests/python/conformance.py",
-        Conformance::Gradients => "tests/python/gradients.py",
+    let module = match what {
+        Conformance::Results => "operators.conformance",
+        Conformance::Gradients => "operators.gradients",
     };
-    python_with_pyrite(workspace, [script])
+    python_module(workspace, module)
 }
 
 /// Rewrites the expectations of the filetests.
@@ -110,6 +110,13 @@ pub fn python_with_pyrite<A: AsRef<OsStr>>(
 ) -> Result<Command> {
     let mut command = Command::new(package::interpreter(workspace)?);
     command.args(args).current_dir(&workspace.root).env("PYRITE_BIN", workspace.release_binary("pyrite"));
+    Ok(command)
+}
+
+/// A module of `tests/python` as a program.
+pub fn python_module(workspace: &Workspace, module: &str) -> Result<Command> {
+    let mut command = python_with_pyrite(workspace, ["-m", module])?;
+    command.env("PYTHONPATH", workspace.root.join("tests/python"));
     Ok(command)
 }
 

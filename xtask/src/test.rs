@@ -34,25 +34,25 @@ const NIGHTLY_TESTS: &[(&str, &str)] = &[
 
 /// What reduces and proves planted bugs, and nothing else; everyday runs leave them out.
 const PROOFS: &[&str] = &[
-    "tests/python/test_proof.py",
-    "tests/python/test_minifier.py",
-    "tests/python/test_torch_backends.py",
-    "tests/python/test_good_programs.py",
-    "tests/python/test_reports.py",
+    "tests/python/debugger/test_proof.py",
+    "tests/python/debugger/test_minifier.py",
+    "tests/python/debugger/test_torch_backends.py",
+    "tests/python/debugger/test_good_programs.py",
+    "tests/python/debugger/test_reports.py",
 ];
 
 /// What compares random convolutions with PyTorch's.
-const CONVOLUTIONS: &str = "tests/python/convolutions.py";
+const CONVOLUTIONS: &str = "operators.convolutions";
 /// What compares whole models with PyTorch's.
-const ARCHITECTURES: &str = "tests/python/sweep.py";
+const ARCHITECTURES: &str = "models.sweep";
 /// What compares whole models that torch captured with PyTorch's, and counts what Pyrite does not compile.
-const REGIONS: &str = "tests/python/region_sweep.py";
+const REGIONS: &str = "models.region_sweep";
 /// What runs every small function through torch.compile.
 const REGION_CASES: &str = "tests/python/package/test_region_cases.py";
 /// What compiles functions on the subjects of a peer's tests in every way.
 const PEER_CASES: &str = "tests/python/package/test_peer_cases.py";
-/// What compares operators at sizes that no sample has, and how many cases of each.
-const SIZES: [&str; 3] = ["tests/python/sizes.py", "--count", "20"];
+/// What compares operators at sizes that no sample has, twenty cases of each.
+const SIZES: &str = "operators.sizes";
 
 /// All crates but the one that needs Python.
 const WITHOUT_PYTHON: &[&str] = &["--workspace", "--exclude", "pyrite-python"];
@@ -144,14 +144,14 @@ fn nightly(workspace: &Workspace, processes: &str, report: &mut Report) {
         let mut command = programs::python_with_pyrite(workspace, args)?;
         counted(command.args(PROOFS).env("PYRITE_PROOFS", "all"), Counts::of_pytest)
     });
-    let scripts: [(_, &[&str]); 4] = [
-        ("convolutions", &[CONVOLUTIONS]),
-        ("sizes", &SIZES),
-        ("architectures", &[ARCHITECTURES]),
-        ("regions of architectures", &[REGIONS]),
+    let modules: [(_, _, &[&str]); 4] = [
+        ("convolutions", CONVOLUTIONS, &[]),
+        ("sizes", SIZES, &["--count", "20"]),
+        ("architectures", ARCHITECTURES, &[]),
+        ("regions of architectures", REGIONS, &[]),
     ];
-    for (name, command) in scripts {
-        report.step(name, || measured(&mut programs::python_with_pyrite(workspace, command)?));
+    for (name, module, args) in modules {
+        report.step(name, || measured(programs::python_module(workspace, module)?.args(args)));
     }
     for (name, file, variable) in [
         ("regions of functions", REGION_CASES, "PYRITE_REGION_CASES"),

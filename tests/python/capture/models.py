@@ -17,10 +17,11 @@ import time
 import warnings
 from dataclasses import dataclass
 
-import models as measured
 import torch
+
 from capture import harness
 from capture.cases import Call, seed_everything
+from models import measured
 
 RECORD = pathlib.Path(__file__).with_name("dynamo_models.json")
 

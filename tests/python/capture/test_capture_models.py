@@ -6,9 +6,10 @@ import sys
 
 import pytest
 import torch
+
 from capture import harness, models
 from capture.corpus.breaks import example_of_the_documentation
-from models import MODELS as MEASURED
+from models.measured import MODELS as MEASURED
 
 pytestmark = pytest.mark.skipif(not harness.Pyrite.is_installed(), reason="this installation of pyrite has no `pyrite.compile`")
 

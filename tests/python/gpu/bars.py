@@ -46,7 +46,7 @@ class Place:
         folder.mkdir(parents=True)
 
     def environment(self, **more):
-        path = os.pathsep.join([str(HERE), str(HERE.parent)])
+        path = os.pathsep.join([str(HERE), str(HERE.parent / "debugger")])
         return {**os.environ, "PYTHONPATH": path, **more}
 
     def write(self, name, text, device="[64, 1]cuda:0"):
@@ -259,8 +259,8 @@ def e_moved_to_the_gpu(place):
 
 @scenario
 def f_good_programs(place):
-    sys.path.insert(0, str(HERE))
-    import good
+    sys.path.insert(0, str(HERE.parent))
+    from gpu import good
 
     programs = []
     for name, text in good.programs():

@@ -1,4 +1,4 @@
-"""Pyrite's code on a GPU, right and fast: `python speed.py --out FOLDER [PART…]`, with a pyrite that this interpreter imports.
+"""Pyrite's code on a GPU, right and fast: `python -m gpu.speed --out FOLDER [PART…]`, with a pyrite that this interpreter imports.
 
 `kernels`: pointwise, softmax, layer norm, their gradients and a few more at 16384 x 4096, against double precision, copies
 and Inductor. `models`: the five models, forward and one training step, against eager, with times beside eager's and
@@ -138,9 +138,9 @@ def results_of(model, inputs, train):
 
 
 def models(names, inductor):
-    from models import build
-
     from pyrite import aot
+
+    from models.measured import build
 
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     for name in names:

@@ -1,6 +1,6 @@
 """Random programs × placements of inputs × sequences of calls × what users do between forward and backward, against eager.
 
-`python sweep.py --count 1000 --seed 0` runs so many sequences and prints every difference with its seed; `--only SEED` runs one.
+`python -m memory.sweep --count 1000 --seed 0` runs so many sequences and prints every difference with its seed; `--only SEED` runs one.
 A sequence is one program, compiled once and called several times with inputs that lie otherwise each time.
 """
 
@@ -260,5 +260,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(__import__("pathlib").Path(__file__).parents[1]))
     sys.exit(main())

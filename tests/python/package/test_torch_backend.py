@@ -2,13 +2,13 @@
 
 import warnings
 
+import pyrite
 import pytest
 import torch
 import torch.nn.functional as F
-
-import models
-import pyrite
 from pyrite import aot
+
+from models import measured
 
 
 @pytest.fixture(autouse=True)
@@ -41,9 +41,9 @@ def test_both_backends_are_found_by_their_entry_points():
     assert {"pyrite", "pyrite_debug"} <= set(torch._dynamo.list_backends(None))
 
 
-@pytest.mark.parametrize("name", models.MODELS)
+@pytest.mark.parametrize("name", measured.MODELS)
 def test_a_model_trains_and_infers_as_in_eager(name):
-    module, inputs = models.build(name)
+    module, inputs = measured.build(name)
     call = compiled(module)
     state = {key: value.clone() for key, value in module.state_dict().items()}
     expected = step(module, module, inputs)

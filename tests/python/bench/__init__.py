@@ -1,0 +1,1 @@
+"""What is measured beside PyTorch: `python -m bench`."""
