@@ -20,16 +20,14 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use pyrite_compiler::backend::{Backend, Executable, Forward, Options};
 use pyrite_diag::{Colour, TextRenderer};
 use pyrite_ir::contract::any_call;
-use pyrite_ir::{
-    Contract, Given, Graph as Ir, Kind, Meta, Node, NodeError, NodeId, OpError, Patch, StorageId, Switch, Tag, Target,
-    Value,
-};
+use pyrite_ir::{Contract, Graph as Ir, Meta, NodeError, NodeId, OpError, Tag, Value};
 use pyrite_ops::registry;
-use pyrite_passes::functionalize::Source;
-use pyrite_passes::{autocast, functionalize};
+use pyrite_passes::calling::{
+    begin_without_grad, output_bases, return_written, specialize, starts_without_grad, with_inputs_apart,
+    written_inputs,
+};
 use pyrite_tensor::random::TorchGenerator;
 use pyrite_tensor::{Layout, Tensor};
-use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::bridge::{Inputs, Overlap, Shim, with_torch_generator};
 use crate::debug_wrapper::Told;
@@ -84,11 +82,11 @@ impl Program {
         let writes = any_call(&graph, &|op| op.schema.is_mutable());
         let names_places = any_call(&graph, &|op| op.schema.params.iter().any(|p| &*p.name == "storage_offset"));
         let draws = any_call(&graph, &|op| op.has(Tag::Random));
-        let written = if writes { written_inputs(&graph, differentiates)? } else { Vec::new() };
-        let switches_on = differentiates && switches_on(&graph);
-        let graph = if switches_on { beginning_without_gradients(graph)? } else { graph };
-        let (graph, returned) = if differentiates { returning(graph, &written)? } else { (graph, Vec::new()) };
-        let bases = bases(&graph);
+        let written = if writes { written_inputs(&graph, registry(), differentiates)? } else { Vec::new() };
+        let switches_on = differentiates && starts_without_grad(&graph);
+        let graph = if switches_on { begin_without_grad(graph)? } else { graph };
+        let (graph, returned) = if differentiates { return_written(graph, &written)? } else { (graph, Vec::new()) };
+        let bases = output_bases(&graph);
         let executable = (backend.compile)(graph, options)?;
         let contract = executable.contract().cloned().unwrap_or_else(|| Contract::of(&source.0));
         Ok(Self {
@@ -210,7 +208,7 @@ impl Program {
         inputs: &[Value<Tensor>],
     ) -> PyResult<Option<Self>> {
         let (graph, backend, options) = &self.source;
-        let Some(mut graph) = specialized(graph, inputs) else { return Ok(None) };
+        let Some(mut graph) = specialize(graph, inputs) else { return Ok(None) };
         describe(&mut graph, arguments)?;
         let compiled = py.detach(|| errors::guarded(|| Self::compile(graph, backend, options)));
         Ok(compiled.ok().filter(|compiled| compiled.contract.fits(inputs)))
@@ -266,132 +264,6 @@ impl Program {
         let made = self.by_torch.get_or_try_init(py, || Py::new(py, TorchProgram::new(py, &self.source.0)?))?;
         Ok(Runner::Torch(made.bind(py).clone()))
     }
-}
-
-/// The graph as if no two inputs shared memory; `None` where none do.
-fn with_inputs_apart(graph: &Ir) -> Option<Ir> {
-    let mut seen = FxHashSet::default();
-    let mut apart = graph.clone();
-    let mut changed = false;
-    for (id, node) in graph.placeholders() {
-        let Some(Value::Tensor(meta)) = &node.meta else { continue };
-        if !seen.insert(meta.storage) {
-            changed = true;
-            apart.set_meta(id, Value::Tensor(Meta { storage: StorageId::fresh(), ..meta.clone() }));
-        }
-    }
-    changed.then_some(apart)
-}
-
-/// The graph with the numbers of these inputs in place of symbols; `None` where that cannot be written.
-fn specialized(graph: &Ir, inputs: &[Value<Tensor>]) -> Option<Ir> {
-    let symbols = Contract::of_sizes(graph).values(|input| Given::of(&inputs[input])).ok()?;
-    let mut patch = Patch::new(graph, "specialize");
-    for (id, node) in graph.nodes() {
-        let args: Vec<Value<NodeId>> =
-            node.args.iter().map(|arg| symbols.numbers(arg.clone()).ok()).collect::<Option<_>>()?;
-        let named = |(_, value): &(_, Value<NodeId>)| symbols.numbers(value.clone()).is_ok_and(|new| new == *value);
-        if !node.kwargs.iter().all(named) {
-            return None;
-        }
-        if args != node.args {
-            patch.set_args(id, args);
-        }
-    }
-    let mut graph = graph.clone();
-    graph.apply(&patch).ok()?;
-    let placeholders: Vec<NodeId> = graph.placeholders().map(|(id, _)| id).collect();
-    for (id, input) in placeholders.into_iter().zip(inputs) {
-        graph.set_meta(id, input.map(&mut |tensor: &Tensor| Meta::of(tensor)));
-    }
-    Some(graph)
-}
-
-/// For each output that is a tensor, the input that it is a view of, as the schemas of operators tell.
-fn bases(graph: &Ir) -> Vec<Option<usize>> {
-    let mut known: FxHashMap<NodeId, usize> = FxHashMap::default();
-    let inputs = graph.placeholders().enumerate().map(|(index, (id, _))| (id, index));
-    known.extend(inputs);
-    for (id, node) in graph.nodes() {
-        let Kind::Call(target) = &node.kind else { continue };
-        let looked_at = match target {
-            Target::Op(op) if op.schema.returns.iter().any(|given| given.alias.is_some()) => {
-                op.schema.params.iter().position(|arg| arg.alias.is_some()).and_then(|at| node.args.get(at))
-            }
-            Target::GetItem => node.args.first(),
-            _ => None,
-        };
-        if let Some(base) = looked_at.and_then(Value::as_tensor).and_then(|of| known.get(of).copied()) {
-            known.insert(id, base);
-        }
-    }
-    let mut found = Vec::new();
-    graph.output().each(&mut |id| found.push(known.get(id).copied()));
-    found
-}
-
-/// Whether the first switch of gradients in a graph is to on, so that they are off before it.
-fn switches_on(graph: &Ir) -> bool {
-    let switched = |(_, node): (NodeId, &Node)| match Switch::of(node) {
-        Some(Switch::Grad(on)) => Some(on),
-        _ => None,
-    };
-    graph.nodes().find_map(switched) == Some(true)
-}
-
-/// The graph with gradients off from its beginning.
-fn beginning_without_gradients(mut graph: Ir) -> Result<Ir, NodeError> {
-    let first = graph.nodes().find(|(_, node)| node.kind != Kind::Placeholder).map(|(id, _)| id);
-    if let Some(first) = first {
-        let target = Target::Opaque("torch._C._set_grad_enabled".into());
-        let node = Node::new("begins_without_gradients", Kind::Call(target), vec![Value::Bool(false)]);
-        let mut patch = Patch::new(&graph, "begin-without-gradients");
-        patch.insert_before(first, Node { meta: Some(Value::None), ..node });
-        graph.apply(&patch).map_err(|error| OpError::fault(error.to_string()))?;
-    }
-    Ok(graph)
-}
-
-/// The inputs that a program writes, by their position.
-fn written_inputs(graph: &Ir, differentiates: bool) -> Result<Vec<usize>, NodeError> {
-    let lowered = autocast::lower(graph, registry())?;
-    let functional = functionalize(&lowered, registry(), &[])?;
-    let mut written = Vec::new();
-    for position in &functional.written {
-        match &functional.sources[*position] {
-            Source::Input(index) => written.push(*index),
-            Source::Storage(_) if differentiates => {
-                return Err(OpError::unsupported("gradients through a write to memory that inputs share").into());
-            }
-            Source::Storage(index) => written.push(*index),
-            Source::Constant(_) => {}
-        }
-    }
-    Ok(written)
-}
-
-/// The graph with written inputs of continuous types at the end of its outputs, and which they are.
-fn returning(mut graph: Ir, written: &[usize]) -> Result<(Ir, Vec<usize>), NodeError> {
-    let placeholders: Vec<(NodeId, bool)> = graph
-        .placeholders()
-        .map(|(id, node)| {
-            let continuous = |m: &Meta| m.dtype.is_float() || m.dtype.is_complex();
-            (id, matches!(&node.meta, Some(Value::Tensor(meta)) if continuous(meta)))
-        })
-        .collect();
-    let returned: Vec<usize> = written.iter().copied().filter(|index| placeholders[*index].1).collect();
-    let end = graph.nodes().find(|(_, node)| node.kind == Kind::Output).map(|(id, _)| id);
-    if let (false, Some(end)) = (returned.is_empty(), end) {
-        let mut outputs = match graph.output() {
-            Value::List(items) => items.clone(),
-            other => vec![other.clone()],
-        };
-        outputs.extend(returned.iter().map(|index| Value::Tensor(placeholders[*index].0)));
-        let mut patch = Patch::new(&graph, "return-written-inputs");
-        patch.set_args(end, vec![Value::List(outputs)]);
-        graph.apply(&patch).map_err(|error| OpError::fault(error.to_string()))?;
-    }
-    Ok((graph, returned))
 }
 
 #[pymethods]
@@ -530,7 +402,7 @@ pub fn compile_graph(
         errors::guarded(|| match Program::compile(graph.clone(), &found, &settings) {
             // Some writes are refused only while gradients are recorded.
             Err(NodeError { error: OpError::Invalid(_), .. }) if !recording => {
-                let forward = Program::compile(beginning_without_gradients(graph.clone())?, &found, &settings)?;
+                let forward = Program::compile(begin_without_grad(graph.clone())?, &found, &settings)?;
                 Ok(Program { forward_only: true, source: (graph, found.clone(), settings.clone()), ..forward })
             }
             // Inputs that share memory in a way that is not compiled are torch's; others may come.

@@ -1,0 +1,138 @@
+//! What the caller of a compiled graph has to know of it: which inputs it writes, which outputs are views of inputs,
+//! whether it begins with gradients off; and the graph in the form in which that can be kept.
+
+use pyrite_ir::{
+    Contract, Given, Graph, Kind, Meta, Node, NodeError, NodeId, OpError, Patch, Registry, StorageId, Switch, Target,
+    Value,
+};
+use pyrite_tensor::Tensor;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::autocast;
+use crate::functionalize::{Source, functionalize};
+
+/// For each output that is a tensor, the input that it is a view of, as the schemas of operators tell.
+pub fn output_bases(graph: &Graph) -> Vec<Option<usize>> {
+    let mut known: FxHashMap<NodeId, usize> = FxHashMap::default();
+    let inputs = graph.placeholders().enumerate().map(|(index, (id, _))| (id, index));
+    known.extend(inputs);
+    for (id, node) in graph.nodes() {
+        let Kind::Call(target) = &node.kind else { continue };
+        let looked_at = match target {
+            Target::Op(op) if op.schema.returns.iter().any(|given| given.alias.is_some()) => {
+                op.schema.params.iter().position(|arg| arg.alias.is_some()).and_then(|at| node.args.get(at))
+            }
+            Target::GetItem => node.args.first(),
+            _ => None,
+        };
+        if let Some(base) = looked_at.and_then(Value::as_tensor).and_then(|of| known.get(of).copied()) {
+            known.insert(id, base);
+        }
+    }
+    let mut found = Vec::new();
+    graph.output().each(&mut |id| found.push(known.get(id).copied()));
+    found
+}
+
+/// Whether the first switch of gradients in a graph is to on, so that they are off before it.
+pub fn starts_without_grad(graph: &Graph) -> bool {
+    let switched = |(_, node): (NodeId, &Node)| match Switch::of(node) {
+        Some(Switch::Grad(on)) => Some(on),
+        _ => None,
+    };
+    graph.nodes().find_map(switched) == Some(true)
+}
+
+/// The graph with gradients off from its beginning.
+pub fn begin_without_grad(mut graph: Graph) -> Result<Graph, NodeError> {
+    let first = graph.nodes().find(|(_, node)| node.kind != Kind::Placeholder).map(|(id, _)| id);
+    if let Some(first) = first {
+        let target = Target::Opaque("torch._C._set_grad_enabled".into());
+        let node = Node::new("begins_without_gradients", Kind::Call(target), vec![Value::Bool(false)]);
+        let mut patch = Patch::new(&graph, "begin-without-gradients");
+        patch.insert_before(first, Node { meta: Some(Value::None), ..node });
+        graph.apply(&patch).map_err(|error| OpError::fault(error.to_string()))?;
+    }
+    Ok(graph)
+}
+
+/// The inputs that a program writes, by their position.
+pub fn written_inputs(graph: &Graph, registry: &Registry, differentiates: bool) -> Result<Vec<usize>, NodeError> {
+    let lowered = autocast::lower(graph, registry)?;
+    let functional = functionalize(&lowered, registry, &[])?;
+    let mut written = Vec::new();
+    for position in &functional.written {
+        match &functional.sources[*position] {
+            Source::Input(index) => written.push(*index),
+            Source::Storage(_) if differentiates => {
+                return Err(OpError::unsupported("gradients through a write to memory that inputs share").into());
+            }
+            Source::Storage(index) => written.push(*index),
+            Source::Constant(_) => {}
+        }
+    }
+    Ok(written)
+}
+
+/// The graph with written inputs of continuous types at the end of its outputs, and which they are.
+pub fn return_written(mut graph: Graph, written: &[usize]) -> Result<(Graph, Vec<usize>), NodeError> {
+    let placeholders: Vec<(NodeId, bool)> = graph
+        .placeholders()
+        .map(|(id, node)| {
+            let continuous = |m: &Meta| m.dtype.is_float() || m.dtype.is_complex();
+            (id, matches!(&node.meta, Some(Value::Tensor(meta)) if continuous(meta)))
+        })
+        .collect();
+    let returned: Vec<usize> = written.iter().copied().filter(|index| placeholders[*index].1).collect();
+    let end = graph.nodes().find(|(_, node)| node.kind == Kind::Output).map(|(id, _)| id);
+    if let (false, Some(end)) = (returned.is_empty(), end) {
+        let mut outputs = match graph.output() {
+            Value::List(items) => items.clone(),
+            other => vec![other.clone()],
+        };
+        outputs.extend(returned.iter().map(|index| Value::Tensor(placeholders[*index].0)));
+        let mut patch = Patch::new(&graph, "return-written-inputs");
+        patch.set_args(end, vec![Value::List(outputs)]);
+        graph.apply(&patch).map_err(|error| OpError::fault(error.to_string()))?;
+    }
+    Ok((graph, returned))
+}
+
+/// The graph as if no two inputs shared memory; `None` where none do.
+pub fn with_inputs_apart(graph: &Graph) -> Option<Graph> {
+    let mut seen = FxHashSet::default();
+    let mut apart = graph.clone();
+    let mut changed = false;
+    for (id, node) in graph.placeholders() {
+        let Some(Value::Tensor(meta)) = &node.meta else { continue };
+        if !seen.insert(meta.storage) {
+            changed = true;
+            apart.set_meta(id, Value::Tensor(Meta { storage: StorageId::fresh(), ..meta.clone() }));
+        }
+    }
+    changed.then_some(apart)
+}
+
+/// The graph with the numbers of these inputs in place of symbols; `None` where that cannot be written.
+pub fn specialize(graph: &Graph, inputs: &[Value<Tensor>]) -> Option<Graph> {
+    let symbols = Contract::of_sizes(graph).values(|input| Given::of(&inputs[input])).ok()?;
+    let mut patch = Patch::new(graph, "specialize");
+    for (id, node) in graph.nodes() {
+        let args: Vec<Value<NodeId>> =
+            node.args.iter().map(|arg| symbols.numbers(arg.clone()).ok()).collect::<Option<_>>()?;
+        let named = |(_, value): &(_, Value<NodeId>)| symbols.numbers(value.clone()).is_ok_and(|new| new == *value);
+        if !node.kwargs.iter().all(named) {
+            return None;
+        }
+        if args != node.args {
+            patch.set_args(id, args);
+        }
+    }
+    let mut graph = graph.clone();
+    graph.apply(&patch).ok()?;
+    let placeholders: Vec<NodeId> = graph.placeholders().map(|(id, _)| id).collect();
+    for (id, input) in placeholders.into_iter().zip(inputs) {
+        graph.set_meta(id, input.map(&mut |tensor: &Tensor| Meta::of(tensor)));
+    }
+    Some(graph)
+}

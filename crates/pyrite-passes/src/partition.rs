@@ -1,0 +1,151 @@
+//! Cuts a graph around calls that no backend knows.
+//!
+//! Known operators and opaque calls that follow each other make a part each. Parts run in the order of the graph and hand
+//! tensors on; gradients flow through each part's own autograd.
+//!
+//! Invariants: no part writes to what another part sees, so graphs that write are not cut, nor are those with symbolic
+//! sizes, with switches of grad mode or autocast, or with hooks, which see gradients of the whole graph. Every part takes
+//! and gives nothing but tensors.
+
+use pyrite_ir::{Builder, Graph, Kind, Meta, Node, NodeId, Switch, Target, Value};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Who runs a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runner {
+    /// The backend that compiles the graph.
+    Backend,
+    /// Whoever knows the opaque calls.
+    Opaque,
+}
+
+/// A part of a graph, and which values of the whole it takes and gives.
+#[derive(Debug)]
+pub struct Part {
+    /// Who runs it.
+    pub runner: Runner,
+    /// The part as a graph of its own, which returns a list.
+    pub graph: Graph,
+    /// The values of the whole that are its placeholders.
+    pub inputs: Vec<NodeId>,
+    /// The values of the whole that it returns.
+    pub outputs: Vec<NodeId>,
+}
+
+/// Whether a graph, or one inside of it, writes to a tensor or switches a mode.
+fn writes(graph: &Graph) -> bool {
+    let acts = |node: &Node| match &node.kind {
+        Kind::Call(Target::Op(op)) => op.schema.is_mutable(),
+        Kind::Call(Target::Opaque(_)) => Switch::of(node).is_some(),
+        _ => false,
+    };
+    graph.nodes().any(|(_, node)| acts(node)) || graph.subgraphs().values().any(writes)
+}
+
+/// The parts of a graph in the order in which they run; `None` where it cannot be cut.
+pub fn partition(graph: &Graph) -> Option<Vec<Part>> {
+    let numeric = |meta: &Meta| meta.shape.iter().chain(&meta.stride).all(|size| size.as_int().is_some());
+    if graph.subgraphs().values().any(writes) {
+        return None;
+    }
+    let mut wants_gradients = false;
+    let mut runs: Vec<(Runner, Vec<NodeId>)> = Vec::new();
+    let mut run_of: FxHashMap<NodeId, usize> = FxHashMap::default();
+    for (id, node) in graph.nodes() {
+        match (&node.kind, &node.meta) {
+            (Kind::Placeholder, Some(Value::Tensor(meta))) if numeric(meta) => wants_gradients |= meta.requires_grad,
+            (Kind::Placeholder, _) => return None,
+            (Kind::Call(target), _) => {
+                let runner = match target {
+                    Target::Op(op) if op.schema.is_mutable() => return None,
+                    Target::Opaque(_) if Switch::of(node).is_some() => return None,
+                    // A hook sees the gradient of all that is computed from a tensor.
+                    Target::Opaque(name) if &**name == "pyrite.higher_order.register_hook" => return None,
+                    Target::Opaque(_) => Some(Runner::Opaque),
+                    Target::Op(_) => Some(Runner::Backend),
+                    Target::GetItem => None,
+                };
+                // An item is picked where its list is made.
+                let list = node.args.first().and_then(Value::as_tensor).and_then(|list| run_of.get(list).copied());
+                let run = match (runner, list) {
+                    (None, Some(run)) => run,
+                    (runner, _) => {
+                        let runner = runner.unwrap_or(Runner::Backend);
+                        if runs.last().is_none_or(|(last, _)| *last != runner) {
+                            runs.push((runner, Vec::new()));
+                        }
+                        runs.len() - 1
+                    }
+                };
+                runs[run].1.push(id);
+                run_of.insert(id, run);
+            }
+            (Kind::GetAttr(_) | Kind::Output, _) => {}
+        }
+    }
+    let mut needed: FxHashSet<NodeId> = FxHashSet::default();
+    graph.output().each(&mut |id| {
+        needed.insert(*id);
+    });
+    let mut parts = Vec::with_capacity(runs.len());
+    for (runner, nodes) in runs.iter().rev() {
+        let outputs: Vec<NodeId> = nodes.iter().copied().filter(|id| needed.contains(id)).collect();
+        parts.push(part(graph, *runner, nodes, outputs, wants_gradients)?);
+        for id in nodes {
+            graph.node(*id).each_input(&mut |input| {
+                needed.insert(input);
+            });
+        }
+    }
+    parts.reverse();
+    Some(parts)
+}
+
+/// The part of these nodes; `None` where it takes or gives something other than tensors.
+fn part(graph: &Graph, runner: Runner, nodes: &[NodeId], outputs: Vec<NodeId>, wants_gradients: bool) -> Option<Part> {
+    let mut builder = Builder::new();
+    for (name, tensor) in graph.constants() {
+        builder.add_constant(name, tensor.clone());
+    }
+    let mut moved: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+    let mut inputs = Vec::new();
+    let mut constants = Vec::new();
+    let mut known: FxHashSet<NodeId> = nodes.iter().copied().collect();
+    for id in nodes {
+        graph.node(*id).each_input(&mut |input| {
+            if known.insert(input) {
+                let constant = matches!(graph.node(input).kind, Kind::GetAttr(_));
+                (if constant { &mut constants } else { &mut inputs }).push(input);
+            }
+        });
+    }
+    for id in &inputs {
+        let node = graph.node(*id);
+        let Some(Value::Tensor(meta)) = &node.meta else { return None };
+        let mut meta = meta.clone();
+        if node.kind != Kind::Placeholder {
+            meta.requires_grad = wants_gradients && (meta.dtype.is_float() || meta.dtype.is_complex());
+            meta.is_leaf = false;
+        }
+        moved.insert(*id, builder.placeholder(&node.name, Some(Value::Tensor(meta))));
+    }
+    for id in constants.iter().chain(nodes) {
+        let mut node = graph.node(*id).clone();
+        for value in &node.args {
+            value.each_graph(&mut |name| {
+                if let Some(nested) = graph.subgraphs().get(name) {
+                    builder.add_subgraph(name, nested.clone());
+                }
+            });
+        }
+        let renew = |value: &Value<NodeId>| value.map(&mut |id: &NodeId| moved[id]);
+        node.args = node.args.iter().map(renew).collect();
+        node.kwargs = node.kwargs.iter().map(|(key, value)| (key.clone(), renew(value))).collect();
+        moved.insert(*id, builder.push(node));
+    }
+    if outputs.iter().any(|id| !matches!(graph.node(*id).meta, Some(Value::Tensor(_)))) {
+        return None;
+    }
+    builder.output(Value::List(outputs.iter().map(|id| Value::Tensor(moved[id])).collect()));
+    Some(Part { runner, graph: builder.finish(), inputs, outputs })
+}
