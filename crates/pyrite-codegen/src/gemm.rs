@@ -2,9 +2,11 @@
 //!
 //! A GEMM whose matrices are not small goes straight to `pyrite-matmul`. Two things make it more than a call:
 //!
-//! - A right operand that is an input or a constant, a weight, is kept packed when a second call brings the same bytes,
-//!   which its [`Fingerprint`] tells: a weight that was written to is packed anew. GEMMs of many rows do not gain from
-//!   that, so their weights are not kept, and all programs together keep a bounded number of bytes.
+//! - A right operand that is an input or a constant, a weight, and that lies in our own memory is kept packed when a second
+//!   call brings the same bytes, which its [`Fingerprint`] tells: a weight that was written to is packed anew. GEMMs of
+//!   many rows do not gain from that, so their weights are not kept, and all programs together keep a bounded number of
+//!   bytes. A weight in external memory is read as it lies in every call: to prove that it is the same would take as long
+//!   as packing it does (ADR 41).
 //! - A kernel that reads the result row by row runs on rows as they are completed, while they are in the cache, and on the
 //!   thread that has them: its [`Epilogue`].
 
@@ -28,9 +30,6 @@ use crate::schedule::{Buffer, ExternCall, Origin};
 
 /// Weights are kept packed for GEMMs of at most this many rows.
 const KEEP_ROWS: usize = 1024;
-/// Weights in external memory are kept for GEMMs of at least this many rows: for fewer, hashing them takes as long
-/// as packing them.
-const SUMMED_ROWS: usize = 16;
 /// Weights in external memory that change in as many calls in a row, as those in training do, are not looked at any more.
 const CHANGES: u32 = 4;
 /// Bytes of packed weights that all programs together keep.
@@ -220,7 +219,7 @@ impl Gemm<Loops> {
         finish: Option<&(dyn Fn(Range<usize>) + Sync)>,
     ) {
         let keeps = self.weighted && shape.rows <= KEEP_ROWS;
-        let panels = if keeps { weight.panels::<S, T>(&operands.rhs, rhs, shape.rows) } else { None };
+        let panels = if keeps { weight.panels::<S, T>(&operands.rhs, rhs) } else { None };
         let rhs = panels.as_ref().map_or(Right::Plain(rhs), |panels| Right::Packed(&panels.made));
         let scale = T::rounded(self.terms.scale);
         let request = Request { lhs, rhs, scale, onto, threads: Threads::All, finish };
@@ -337,16 +336,10 @@ impl<K> Drop for Counted<K> {
 }
 
 impl Weight {
-    /// The panels of a matrix whose memory the caller holds for reading, if this is not the first call with it.
-    fn panels<S: Source<T>, T: Lane>(
-        &self,
-        tensor: &Tensor,
-        matrix: Matrix<'_, S>,
-        rows: usize,
-    ) -> Option<Arc<Counted<Packed<T>>>> {
-        if tensor.storage().version().is_none() && rows < SUMMED_ROWS {
-            return None;
-        }
+    /// The panels of a matrix whose memory is ours and held by the caller for reading, if this is not the first call with
+    /// it.
+    fn panels<S: Source<T>, T: Lane>(&self, tensor: &Tensor, matrix: Matrix<'_, S>) -> Option<Arc<Counted<Packed<T>>>> {
+        tensor.storage().version()?;
         self.kept(tensor, TypeId::of::<S>(), || Packed::<T>::new(matrix), Packed::nbytes)
     }
 

@@ -2,13 +2,15 @@
 //!
 //! A task computes a block of the output: some rows, and some right panels. It takes as many right panels at a time as
 //! the second-level cache holds, packs them unless they are packed already, and goes through the rows with one left
-//! panel after the other, which the first-level cache holds. Tasks share nothing but what they read.
+//! panel after the other, which the first-level cache holds. Tasks share nothing but what they read. Right operands with
+//! dense columns go another way: see [`columns`].
 
 use std::cell::RefCell;
 use std::ops::Range;
 
 use aligned_vec::{AVec, ConstAlign};
 
+use crate::columns;
 use crate::pack::{PANEL_ROWS, Source, View, pack_left, pack_right};
 use crate::packed::Packed;
 use crate::tile::{DEPTH, Isa, Lane, PANEL, Start, Tile};
@@ -77,8 +79,17 @@ pub unsafe fn run<S: Source<T>, T: Lane>(p: &Gemm<'_, S, T>, isa: &Isa<T>, threa
     let part = |index: usize, parts: usize, whole: usize| index * whole / parts..(index + 1) * whole / parts;
     let task = |index: usize| {
         let (i, j) = (index / across, index % across);
+        let (rows, panels) = (part(i, down, m), part(j, across, panels));
         // SAFETY: as above, and the blocks of different tasks have no element in common.
-        BUFFERS.with_borrow_mut(|buffers| unsafe { block(p, isa, part(i, down, m), part(j, across, panels), buffers) });
+        BUFFERS.with_borrow_mut(|buffers| unsafe {
+            match p.rhs {
+                Right::Plain(view) if view.row_stride == 1 && view.col_stride != 1 => {
+                    let cols = panels.start * isa.cols..(panels.end * isa.cols).min(n);
+                    columns::block(p, view, isa, rows, cols, buffers);
+                }
+                _ => block(p, isa, rows, panels, buffers),
+            }
+        });
     };
     pyrite_threads::each(down * across, task);
 }
@@ -87,8 +98,8 @@ pub unsafe fn run<S: Source<T>, T: Lane>(p: &Gemm<'_, S, T>, isa: &Isa<T>, threa
 pub type Buffer = AVec<u64, ConstAlign<64>>;
 
 thread_local! {
-    /// The memory of a thread for panels: left ones and right ones.
-    static BUFFERS: RefCell<(Buffer, Buffer)> = RefCell::new((AVec::new(64), AVec::new(64)));
+    /// The memory of a thread for panels, left ones and right ones, and for sums.
+    static BUFFERS: RefCell<[Buffer; 3]> = RefCell::new(std::array::from_fn(|_| AVec::new(64)));
 }
 
 /// A buffer as so many numbers.
@@ -113,7 +124,7 @@ unsafe fn block<S: Source<T>, T: Lane>(
     isa: &Isa<T>,
     rows: Range<usize>,
     panels: Range<usize>,
-    (left, right): &mut (Buffer, Buffer),
+    [left, right, _]: &mut [Buffer; 3],
 ) {
     let (m, n, k) = p.sizes;
     if rows.is_empty() || panels.is_empty() {

@@ -148,7 +148,10 @@ pub unsafe fn pack_left<S: Source<T>, T: Lane>(
 // SAFETY: callers make sure that there are as many elements as the target has.
 #[expect(unsafe_code, reason = "operands are raw memory")]
 unsafe fn gather<S: Source<T>, T: Lane>(from: *const S, stride: usize, to: &mut [T]) {
-    if stride == 1 {
+    if stride == 1 && S::SAME {
+        // SAFETY: as above, and the elements have the bits of the target's; what is written is nobody else's.
+        unsafe { std::ptr::copy_nonoverlapping(from.cast::<T>(), to.as_mut_ptr(), to.len()) };
+    } else if stride == 1 {
         // SAFETY: as above.
         let from = unsafe { std::slice::from_raw_parts(from, to.len()) };
         for (to, from) in to.iter_mut().zip(from) {

@@ -191,7 +191,7 @@ mod tests {
         (0..rows * cols).map(|i| data[(i % rows) * cols + i / rows]).collect()
     }
 
-    const SIZES: [(usize, usize, usize); 9] = [
+    const SIZES: [(usize, usize, usize); 12] = [
         (1, 1, 1),
         (2, 3, 4),
         (15, 33, 17),
@@ -201,6 +201,9 @@ mod tests {
         (5, 700, 530),
         (200, 31, 64),
         (130, 600, 70),
+        (300, 130, 129),
+        (40, 113, 200),
+        (17, 5, 2000),
     ];
 
     /// A product into memory of its own.
@@ -244,10 +247,18 @@ mod tests {
                             gemm(&mut out, shape, &Request { scale: of(6.0), onto, ..plain }, isa);
                             assert_eq!(out, expected, "{m} {n} {k}, onto itself");
                             let packed = Packed::by(isa, rhs);
-                            let (bias, rhs) = (vec![of(1.0); n], Right::Packed(&packed));
-                            gemm(&mut out, shape, &Request { rhs, onto: Base::Row(&bias), ..plain }, isa);
-                            let one = |x: &T| x.times_plus(of(1.0), of(1.0));
-                            assert_eq!(out, expected.iter().map(one).collect::<Vec<T>>(), "{m} {n} {k}, packed");
+                            let bias: Vec<T> = (0..n).map(|at| of(at as f64 - 3.0)).collect();
+                            let biased = |factor: f64| -> Vec<T> {
+                                let sum = |(at, x): (usize, f64)| of(factor * x + (at % n) as f64 - 3.0);
+                                naive(&a, &b, (m, n, k)).into_iter().enumerate().map(sum).collect()
+                            };
+                            for rhs in [Right::Plain(rhs), Right::Packed(&packed)] {
+                                for factor in [1.0, 3.0] {
+                                    let onto = Base::Row(&bias);
+                                    gemm(&mut out, shape, &Request { rhs, onto, scale: of(factor), ..plain }, isa);
+                                    assert_eq!(out, biased(factor), "{m} {n} {k}, with a bias");
+                                }
+                            }
                         }
                     }
                 }

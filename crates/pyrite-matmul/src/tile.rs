@@ -65,6 +65,8 @@ pub struct Isa<T: 'static> {
     pub transpose: unsafe fn(*const T, usize, *mut T, usize),
     /// The side of the square that `transpose` copies.
     pub square: usize,
+    /// The same for tiles of half as many columns.
+    pub narrow: Option<&'static Isa<T>>,
 }
 
 impl<T> Isa<T> {
@@ -101,24 +103,35 @@ macro_rules! microkernels {
         mod $module {
             use super::{Isa, PANEL, Start, Tile, x86};
 
-            pub static ISA: Isa<$type> =
-                Isa { cols: 2 * $lanes, compute: &[$(tile::<$rows>),*], transpose: super::$transpose, square: $square };
+            pub static ISA: Isa<$type> = Isa {
+                cols: 2 * $lanes,
+                compute: &[$(tile::<$rows, 2>),*],
+                transpose: super::$transpose,
+                square: $square,
+                narrow: Some(&NARROW),
+            };
+
+            static NARROW: Isa<$type> = Isa { cols: $lanes, compute: &[$(tile::<$rows, 1>),*], narrow: None, ..ISA };
 
             // SAFETY: callers hand over panels and an output that hold every element of the tile, and have asked the
             // processor for the instructions.
             #[expect(unsafe_code, reason = "a microkernel works on raw memory")]
             #[target_feature(enable = $features)]
-            unsafe fn tile<const ROWS: usize>(t: &Tile<$type>) {
-                let mut sums = [[x86::$zero(); 2]; ROWS];
+            unsafe fn tile<const ROWS: usize, const VECTORS: usize>(t: &Tile<$type>) {
+                let mut sums = [[x86::$zero(); VECTORS]; ROWS];
                 let (mut lhs, mut rhs) = (t.lhs, t.rhs);
                 for _ in 0..t.depth {
                     // SAFETY: as above.
                     unsafe {
-                        let right = [x86::$load(rhs), x86::$load(rhs.add($lanes))];
+                        let mut right = [x86::$zero(); VECTORS];
+                        for (half, right) in right.iter_mut().enumerate() {
+                            *right = x86::$load(rhs.add(half * $lanes));
+                        }
                         for (row, sums) in sums.iter_mut().enumerate() {
                             let left = x86::$splat(*lhs.add(row * PANEL));
-                            sums[0] = $dot(left, right[0], sums[0]);
-                            sums[1] = $dot(left, right[1], sums[1]);
+                            for (sum, right) in sums.iter_mut().zip(right) {
+                                *sum = $dot(left, right, *sum);
+                            }
                         }
                         lhs = lhs.add(1);
                         rhs = rhs.add(t.rhs_step);
