@@ -96,13 +96,20 @@ fn groups(a: &Args<'_, Handle>, first: usize) -> Result<[SymInt; 4], OpError> {
     Ok([a.sym(first)?, groups, channels, a.sym(first + 2)?])
 }
 
-/// `native_group_norm`.
+/// `native_group_norm`. The deviations of elements are written twice: those that the variance is taken of run over whole
+/// groups, those that are scaled over channels, and loops of different shapes would pass them on through memory.
 pub fn group_norm(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Rule {
     let s = Sheet::new(e);
     let x = s.wide(a, 0);
-    let sizes @ [samples, count, channels, _] = &groups(a, 3)?;
-    let [normal, mean, inverse] = normalized(x.reshape(sizes), &[2, 3], a.float(7)?);
-    let parameter = |index| s.optional(a, index).map(|p| p.reshape(&[count.clone(), channels.clone(), SymInt::Int(1)]));
+    let sizes @ [samples, count, channels, rest] = &groups(a, 3)?;
+    let one = SymInt::Int(1);
+    let by_channels = x.reshape(sizes);
+    let whole = by_channels.reshape(&[samples.clone(), count.clone(), channels * rest]);
+    let mean = whole.mean(&[2]);
+    let inverse = ((whole - mean).square().mean(&[2]) + a.float(7)?).rsqrt();
+    let spread = [samples.clone(), count.clone(), one.clone(), one.clone()];
+    let normal = (by_channels - mean.reshape(&spread)) * inverse.reshape(&spread);
+    let parameter = |index| s.optional(a, index).map(|p| p.reshape(&[count.clone(), channels.clone(), one.clone()]));
     let out = affine(normal, parameter(1), parameter(2)).reshape(&x.shape());
     let statistics = [samples.clone(), count.clone()];
     s.results(&[Some(out), Some(mean.reshape(&statistics)), Some(inverse.reshape(&statistics))])
