@@ -17,6 +17,7 @@ use pyrite_ir::lower::Place;
 use pyrite_ir::{Graph, Node, NodeError, OpError, Registry, Symbols, Value};
 use pyrite_loops::{BufferId, Kernel};
 use pyrite_passes::Gate;
+use pyrite_sym::SymInt;
 use pyrite_tensor::random::TorchGenerator;
 use pyrite_tensor::{Held, Layout, Storage, Tensor};
 
@@ -174,22 +175,28 @@ impl Program {
             let Value::Tensor(tensor) = given else {
                 return Err(OpError::invalid(format!("an input is {}, the program takes a tensor", given.kind())));
             };
-            let layout = symbols.layout(&place.meta)?;
-            if tensor.dtype() != place.meta.dtype || *tensor.shape() != *layout.shape {
+            let sizes = |sizes: &[SymInt], given: &[i64]| {
+                let same = |(size, given): (&SymInt, &i64)| Ok::<_, OpError>(symbols.eval(size)? == *given);
+                let pairs = sizes.iter().zip(given).map(same);
+                Ok::<_, OpError>(sizes.len() == given.len() && all(pairs)?)
+            };
+            if tensor.dtype() != place.meta.dtype || !sizes(&place.meta.shape, tensor.shape())? {
                 return Err(OpError::invalid(format!(
                     "an input is {} {:?}, the program was compiled for {} {:?}",
                     tensor.dtype(),
                     tensor.shape(),
                     place.meta.dtype,
-                    layout.shape
+                    symbols.layout(&place.meta)?.shape
                 )));
             }
             let reaches = self.schedule().reaches.iter().filter(|reach| reach.buffer == place.buffer);
-            let found = if *tensor.stride() == *layout.stride {
-                let start = (tensor.layout().offset - layout.offset) * tensor.dtype().size() as i64;
+            let found = if sizes(&place.meta.stride, tensor.stride())? {
+                let offset = tensor.layout().offset - symbols.eval(&place.meta.offset)?;
+                let start = offset * tensor.dtype().size() as i64;
                 Memory { storage: tensor.storage().clone(), start }
             } else if reaches.clone().next().is_none() {
                 let bytes = symbols.eval(&extent(&place.meta))? as usize * tensor.dtype().size();
+                let layout = symbols.layout(&place.meta)?;
                 let copy = Tensor::new(Storage::recycled(bytes), tensor.dtype(), layout)?;
                 copy.write_from(&tensor);
                 Memory::whole(copy.storage().clone())
@@ -197,7 +204,7 @@ impl Program {
                 return Err(OpError::invalid(format!(
                     "an input has strides {:?}, the program looks at its storage and was compiled for {:?}",
                     tensor.stride(),
-                    layout.stride
+                    symbols.layout(&place.meta)?.stride
                 )));
             };
             memory[place.buffer.0 as usize] = Some(found);
@@ -464,6 +471,11 @@ impl fmt::Display for Program {
 fn held(inputs: &[Value<Tensor>]) -> Vec<Held> {
     let tensors = inputs.iter().filter_map(Value::as_tensor);
     tensors.filter(|tensor| !tensor.storage().is_unique()).map(|tensor| tensor.storage().hold()).collect()
+}
+
+/// Whether all of some questions are answered with yes.
+fn all(mut answers: impl Iterator<Item = Result<bool, OpError>>) -> Result<bool, OpError> {
+    answers.try_fold(true, |so_far, answer| Ok(so_far && answer?))
 }
 
 /// A tensor in the memory of its buffer.

@@ -9,8 +9,12 @@
 //! - Inputs that the program writes are appended to the outputs where gradients are wanted: gradients flow through what
 //!   was written. Their versions are counted up.
 //! - Random numbers come from torch's generator, and only programs that draw touch it.
+//! - A program that only reads and ran for less than [`SHORT`] the last time keeps the interpreter while it runs: nobody can
+//!   take memory from its arguments, so nothing has to hold it ([`Remembered`]). Others let the interpreter go.
 
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
@@ -20,7 +24,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use pyrite_compiler::backend::{Backend, Executable, Forward, Options};
 use pyrite_diag::{Colour, TextRenderer};
 use pyrite_ir::contract::any_call;
-use pyrite_ir::{Contract, Graph as Ir, Meta, NodeError, NodeId, OpError, Tag, Value};
+use pyrite_ir::{Contract, Graph as Ir, Kind, Meta, Node, NodeError, NodeId, OpError, Switch, Tag, Target, Value};
 use pyrite_ops::registry;
 use pyrite_passes::calling::{
     begin_without_grad, output_bases, return_written, specialize, starts_without_grad, with_inputs_apart,
@@ -29,7 +33,7 @@ use pyrite_passes::calling::{
 use pyrite_tensor::random::TorchGenerator;
 use pyrite_tensor::{Layout, Tensor};
 
-use crate::bridge::{Inputs, Overlap, Shim, with_torch_generator};
+use crate::bridge::{Inputs, Overlap, Remembered, Shim, with_torch_generator};
 use crate::debug_wrapper::Told;
 use crate::graph::{Graph, graph_of};
 use crate::options::options;
@@ -48,6 +52,10 @@ pub struct Program {
     switches_on: bool,
     /// Whether torch runs it while gradients are recorded: torch refuses it then, and can say so.
     forward_only: bool,
+    /// Whether it was compiled without gradients, which inputs want, because nobody recorded them then.
+    for_inference: bool,
+    /// The same with gradients.
+    training: PyOnceLock<Py<Program>>,
     /// The inputs that the program writes.
     written: Vec<usize>,
     /// Those of them that are appended to the outputs.
@@ -69,6 +77,20 @@ pub struct Program {
     by_torch: PyOnceLock<Py<TorchProgram>>,
     /// Where a debug wrapper says what it wrote.
     told: Option<Told>,
+    /// Whether it only reads plain tensors, and no Python runs in it.
+    may_be_short: bool,
+    /// Whether its last call was so short that others can wait for the interpreter meanwhile.
+    is_short: AtomicBool,
+    /// What short calls take their arguments as.
+    remembered: Mutex<Remembered>,
+}
+
+/// A program that runs for less than this keeps the interpreter.
+const SHORT: Duration = Duration::from_micros(200);
+
+thread_local! {
+    /// For programs that draw nothing: a generator takes time to make.
+    static UNUSED: RefCell<TorchGenerator> = RefCell::new(TorchGenerator::new(0));
 }
 
 impl Program {
@@ -89,12 +111,17 @@ impl Program {
         let bases = output_bases(&graph);
         let executable = (backend.compile)(graph, options)?;
         let contract = executable.contract().cloned().unwrap_or_else(|| Contract::of(&source.0));
+        let may_be_short = runs_no_python(&source.0, backend)
+            && !(writes || draws || names_places || contract.is_conditional())
+            && bases.iter().all(Option::is_none);
         Ok(Self {
             executable,
             draws,
             differentiates,
             switches_on,
             forward_only: false,
+            for_inference: false,
+            training: PyOnceLock::new(),
             written,
             returned,
             bases,
@@ -107,13 +134,54 @@ impl Program {
             is_exhausted: AtomicBool::new(false),
             by_torch: PyOnceLock::new(),
             told: None,
+            may_be_short,
+            is_short: AtomicBool::new(false),
+            remembered: Mutex::default(),
         })
+    }
+
+    /// Compiles a graph for calls that record no gradients, where it only reads: nothing is saved for a backward half.
+    /// `None` where it has to be compiled as it is.
+    fn compile_for_inference(graph: &Ir, backend: &Backend, options: &Options) -> Option<Result<Self, NodeError>> {
+        let mut forward = graph.clone();
+        let mut wanted = false;
+        for (id, node) in graph.placeholders() {
+            if let Some(Value::Tensor(meta)) = &node.meta
+                && meta.requires_grad
+            {
+                wanted = true;
+                forward.set_meta(id, Value::Tensor(Meta { requires_grad: false, ..meta.clone() }));
+            }
+        }
+        let only_reads = runs_no_python(graph, backend)
+            && !any_call(graph, &|op| op.schema.is_mutable())
+            && graph.nodes().all(|(_, node)| Switch::of(node).is_none());
+        (wanted && only_reads).then(|| {
+            let source = (graph.clone(), backend.clone(), options.clone());
+            Ok(Self { for_inference: true, source, ..Self::compile(forward, backend, options)? })
+        })
+    }
+
+    /// Who runs calls that record gradients, of a program that was compiled without.
+    fn with_gradients<'py>(slf: &Bound<'py, Self>) -> PyResult<Runner<'py>> {
+        let (py, program) = (slf.py(), slf.get());
+        let (graph, backend, options) = &program.source;
+        let made = program.training.get_or_try_init(py, || {
+            let compiled = py.detach(|| errors::guarded(|| Self::compile(graph.clone(), backend, options)));
+            let compiled = Bound::new(py, compiled.map_err(|error| errors::uncompiled(py, &error))?)?;
+            py.import("pyrite.autograd")?.call_method1("remember_as", (&compiled, slf))?;
+            Ok::<_, PyErr>(compiled.unbind())
+        });
+        match made {
+            Ok(made) => Ok(Runner::Compiled(made.bind(py).clone())),
+            Err(_) => program.torch(py),
+        }
     }
 
     /// The same, which knows where a debug wrapper says what it wrote.
     #[must_use]
     pub fn telling(self, told: Told) -> Self {
-        Self { told: Some(told), ..self }
+        Self { told: Some(told), may_be_short: false, ..self }
     }
 
     /// An error of running; its last line is the path of the repro, where one was written.
@@ -131,10 +199,40 @@ impl Program {
             let forward = py.detach(|| errors::guarded(|| self.executable.run_drawing(inputs, random, &mut |_, _| {})));
             forward.map_err(|error| self.failed(&error))
         };
+        let start = Instant::now();
         let Forward { outputs, backward } =
             if self.draws { with_torch_generator(py, run)? } else { run(&mut TorchGenerator::new(0))? };
+        let is_short = self.may_be_short && backward.is_none() && start.elapsed() < SHORT;
+        self.is_short.store(is_short, Ordering::Relaxed);
         Ok(Outcome::new(outputs, backward, &given, self.returned.len(), &self.bases))
     }
+
+    /// Runs it on torch's arguments without letting the interpreter go; `None` where they, or what comes out, need the
+    /// longer way.
+    fn run_short<'py>(&self, arguments: &Bound<'py, PyTuple>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let shim = Shim::get(arguments.py())?;
+        let Some(mut remembered) = self.remembered.try_lock() else { return Ok(None) };
+        // SAFETY: the program is run at once, here, and no Python runs in it; what it gives does not lie in arguments.
+        let Some(inputs) = (unsafe { remembered.inputs(shim, arguments) }) else { return Ok(None) };
+        let start = Instant::now();
+        let run = |random: &mut TorchGenerator| self.executable.run_drawing(inputs, random, &mut |_, _| {});
+        let forward = UNUSED.with_borrow_mut(|random| errors::guarded(|| run(random)));
+        let Forward { outputs, backward } = forward.map_err(|error| self.failed(&error))?;
+        let mut lies_in_arguments = false;
+        outputs.each(&mut |tensor| lies_in_arguments |= remembered.holds(tensor));
+        if lies_in_arguments || backward.is_some() {
+            self.is_short.store(false, Ordering::Relaxed);
+            return Ok(None);
+        }
+        self.is_short.store(start.elapsed() < SHORT, Ordering::Relaxed);
+        Outcome::new(outputs, None, &[], 0, &[]).into_list(arguments).map(Some)
+    }
+}
+
+/// Whether all of a graph is machine code: no operator is called outside, and no graph is nested in it.
+fn runs_no_python(graph: &Ir, backend: &Backend) -> bool {
+    let opaque = |(_, node): (NodeId, &Node)| matches!(node.kind, Kind::Call(Target::Opaque(_)));
+    &*backend.name == "native" && graph.subgraphs().is_empty() && !graph.nodes().any(opaque)
 }
 
 /// Who runs a call.
@@ -272,13 +370,30 @@ impl Program {
     #[pyo3(signature = (*arguments))]
     fn __call__<'py>(slf: &Bound<'py, Self>, arguments: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
+        let program = slf.get();
+        if program.for_inference && is_recording(py)? && gradients_wanted(arguments)? {
+            return match Self::with_gradients(slf)? {
+                Runner::Compiled(program) => program.call1(arguments),
+                Runner::Torch(program) => program.call1(arguments),
+            };
+        }
+        let records = |program: &Self| -> PyResult<bool> {
+            Ok(program.differentiates && (program.switches_on || is_recording(py)?) && gradients_wanted(arguments)?)
+        };
+        if program.is_short.load(Ordering::Relaxed)
+            && arguments.len() == program.arity
+            && !records(program)?
+            && let Some(outputs) = program.run_short(arguments)?
+        {
+            return Ok(outputs);
+        }
         let runner = Self::runner(slf, arguments)?;
         let slf = match &runner {
             Runner::Compiled(program) => program,
             Runner::Torch(program) => return program.call1(arguments),
         };
         let program = slf.get();
-        if program.differentiates && (program.switches_on || is_recording(py)?) && gradients_wanted(arguments)? {
+        if records(program)? {
             let apply = py.import("pyrite.autograd")?.getattr(pyo3::intern!(py, "apply"))?;
             return apply.call1((slf, arguments));
         }
@@ -399,17 +514,22 @@ pub fn compile_graph(
     }
     let recording = is_recording(py)?;
     let program = py.detach(|| {
-        errors::guarded(|| match Program::compile(graph.clone(), &found, &settings) {
-            // Some writes are refused only while gradients are recorded.
-            Err(NodeError { error: OpError::Invalid(_), .. }) if !recording => {
-                let forward = Program::compile(begin_without_grad(graph.clone())?, &found, &settings)?;
-                Ok(Program { forward_only: true, source: (graph, found.clone(), settings.clone()), ..forward })
+        errors::guarded(|| {
+            let forward = if recording { None } else { Program::compile_for_inference(&graph, &found, &settings) };
+            match forward.unwrap_or_else(|| Program::compile(graph.clone(), &found, &settings)) {
+                // Some writes are refused only while gradients are recorded.
+                Err(NodeError { error: OpError::Invalid(_), .. }) if !recording => {
+                    let forward = Program::compile(begin_without_grad(graph.clone())?, &found, &settings)?;
+                    Ok(Program { forward_only: true, source: (graph, found.clone(), settings.clone()), ..forward })
+                }
+                // Inputs that share memory in a way that is not compiled are torch's; others may come.
+                Err(NodeError { error: OpError::Unsupported(_), .. })
+                    if let Some(apart) = with_inputs_apart(&graph) =>
+                {
+                    Program::compile(apart, &found, &settings)
+                }
+                made => made,
             }
-            // Inputs that share memory in a way that is not compiled are torch's; others may come.
-            Err(NodeError { error: OpError::Unsupported(_), .. }) if let Some(apart) = with_inputs_apart(&graph) => {
-                Program::compile(apart, &found, &settings)
-            }
-            made => made,
         })
     });
     program.map_err(|error| errors::uncompiled(py, &error))

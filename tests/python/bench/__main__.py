@@ -13,6 +13,7 @@
     convolutions  single convolutions against torch eager (see native_bench.py). Only when asked for
     models   models at users' sizes from Python: eager, Inductor, torch.compile(backend="pyrite"), pyrite.compile; inference and training
              (see model_bench.py, whose arguments follow `--`). Only when asked for: Inductor takes an hour
+    calls    a call of a module with 100 small parameters: at most 20 microseconds (see call_bench.py). Only when asked for
     trace    compiling with a trace, against without: at most 2; a compiled call likewise: at most 1.05 (see trace_bench.py)
 
 Times are the smallest of several, which is the one that other work on the machine disturbs least. The exit code is 1 when a bar is missed.
@@ -31,7 +32,7 @@ import torch
 from torch._dynamo.repro.after_aot import save_graph_repro
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from bench import model_bench, native_bench, race, torch_aot, trace_bench
+from bench import call_bench, model_bench, native_bench, race, torch_aot, trace_bench
 from bench.native_bench import fastest
 from models import dump_models, measured
 from models.dumped import load_inputs, load_module
@@ -169,7 +170,7 @@ def bench_minify():
 
 
 def shown(value, unit):
-    return f"{value / 1e6:10.2f} MB" if unit == "MB" else f"{value * 1e3:10.2f} ms"
+    return f"{value / 1e6:10.2f} MB" if unit == "MB" else f"{value * 1e3:10.3f} ms"
 
 
 def main():
@@ -231,6 +232,9 @@ def main():
             add(row)
     if "convolutions" in only:
         for row in native_bench.convolution_rows(pyrite_json, chosen.threads, chosen.repeat + 8):
+            add(row)
+    if "calls" in only:
+        for row in call_bench.rows():
             add(row)
     if "trace" in only:
         for row in trace_bench.rows(directory, names, chosen.threads, chosen.repeat):

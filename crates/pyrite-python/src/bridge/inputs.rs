@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 use super::shim::{Described, Refused, Shim, TorchStorage, dtype_of};
 
 /// An address that every element type is aligned at.
-const ALIGNED: usize = 8;
+pub(super) const ALIGNED: usize = 8;
 
 /// What torch storages that overlap become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,7 +154,7 @@ fn resolved<'py>(tensor: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 }
 
 /// Where a tensor's storage begins and ends; `None` where there is no memory.
-fn region(described: &Described<'_>, dtype: DType) -> Option<(usize, usize)> {
+pub(super) fn region(described: &Described<'_>, dtype: DType) -> Option<(usize, usize)> {
     if described.data.is_null() || described.storage_bytes <= 0 {
         return None;
     }

@@ -41,7 +41,19 @@ pub struct Shim {
     is_conj: Predicate,
     tensor: usize,
     parameter: usize,
+    keys: Option<DispatchKeys>,
 }
+
+/// Where a C++ tensor keeps its dispatch keys, and what some of them are. Torch has no C function that gives them.
+struct DispatchKeys {
+    /// Words from where the tensor's implementation begins.
+    place: usize,
+    /// The keys of a tensor that is negated or conjugated when it is read, beyond those of one that is not.
+    marks: u64,
+}
+
+/// The implementation of a tensor is at least so many words long.
+const IMPLEMENTATION_WORDS: usize = 22;
 
 /// What torch says of a tensor. The slices live as long as the tensor is not changed.
 pub struct Described<'a> {
@@ -143,8 +155,67 @@ impl Shim {
                 is_conj: Predicate::named(py, "is_conj")?,
                 tensor: class("torch", "Tensor")?,
                 parameter: class("torch.nn", "Parameter")?,
+                keys: None,
             }
+            .with_dispatch_keys(torch)
         })
+    }
+
+    /// Looks for the place of dispatch keys, with tensors of all kinds; without it calls take a longer way.
+    fn with_dispatch_keys(mut self, torch: &Bound<'_, PyModule>) -> Self {
+        self.keys = self.find_dispatch_keys(torch).ok().flatten();
+        self
+    }
+
+    fn find_dispatch_keys(&self, torch: &Bound<'_, PyModule>) -> PyResult<Option<DispatchKeys>> {
+        let plain = torch.call_method1("empty", (2,))?;
+        let negated = plain.call_method0("_neg_view")?;
+        let complex = plain.call_method1("to", (torch.getattr("complex64")?,))?;
+        let conjugated = complex.call_method0("conj")?;
+        let parameter = torch.getattr("nn")?.getattr("Parameter")?.call1((&plain,))?;
+        let probes = [&plain, &negated, &complex, &conjugated, &parameter];
+        let ask = torch.getattr("_C")?.getattr("_dispatch_keys")?;
+        let mut keys = [0u64; 5];
+        for (probe, keys) in probes.iter().zip(&mut keys) {
+            *keys = ask.call1((probe,))?.call_method0("raw_repr")?.extract()?;
+        }
+        let holds = |word: &usize| {
+            probes.iter().zip(keys).all(|(probe, keys)| {
+                // SAFETY: the probes are tensors of torch's own classes, and their implementation is that long.
+                self.is_plain(probe.get_type_ptr()) && unsafe { Self::implementation(probe).add(*word).read() } == keys
+            })
+        };
+        let mut found = (0..IMPLEMENTATION_WORDS).filter(holds);
+        let [plain, negated, complex, conjugated, _] = keys;
+        let marks = (negated & !plain) | (conjugated & !complex);
+        Ok(match (found.next(), found.next()) {
+            (Some(word), None) if negated & !plain != 0 && conjugated & !complex != 0 => {
+                Some(DispatchKeys { place: word, marks })
+            }
+            _ => None,
+        })
+    }
+
+    /// The words of a tensor's implementation.
+    ///
+    /// # Safety
+    /// The object is a tensor of torch's own class.
+    unsafe fn implementation(tensor: &Bound<'_, PyAny>) -> *const u64 {
+        // SAFETY: a C++ tensor is a pointer to its implementation.
+        unsafe { *Self::inner(tensor).cast::<*const u64>() }
+    }
+
+    /// The dispatch keys of a tensor of torch's own class, where it is known where they are: they say on which device it
+    /// is, how it is laid out and whether it is fake, wrapped, negated or conjugated.
+    pub fn dispatch_keys(&self, tensor: &Bound<'_, PyAny>) -> Option<u64> {
+        let keys = self.keys.as_ref()?;
+        // SAFETY: the class is torch's own, and the place was found in tensors of it.
+        self.is_plain(tensor.get_type_ptr()).then(|| unsafe { Self::implementation(tensor).add(keys.place).read() })
+    }
+
+    /// Whether a tensor of such keys is neither negated nor conjugated when it is read.
+    pub fn is_read_as_it_lies(&self, keys: u64) -> bool {
+        self.keys.as_ref().is_some_and(|known| known.marks & keys == 0)
     }
 
     /// Whether what the functions say of a tensor, and of the beginning of its storage, is what Python says of it.
