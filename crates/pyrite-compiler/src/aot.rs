@@ -346,8 +346,7 @@ impl Executable for AotExecutable {
         observe: &mut Observer<'_>,
     ) -> Result<Forward, NodeError> {
         let count = inputs.len();
-        let entered = self.functional.enter(&inputs, &self.constants)?;
-        drop(inputs);
+        let entered = self.functional.enter_owned(inputs, &self.constants)?;
         let keep = self.functional.keeps(&entered);
         let sizes = self.functional.sizes(&entered)?;
         let mut results = self.forward.run(entered, random, observe)?;

@@ -37,7 +37,9 @@ def write(parameter):
 
 
 def write_through_numpy(parameter):
-    parameter.detach().numpy()[1:3] += 1
+    # NumPy has no array that is negated when it is read.
+    if not parameter.is_neg():
+        parameter.detach().numpy()[1:3] += 1
 
 
 def replace(parameter):

@@ -39,6 +39,20 @@ impl Functional {
             .collect()
     }
 
+    /// The same of inputs that nobody else needs: where the graph takes them one by one, they are not copied.
+    pub fn enter_owned(
+        &self,
+        inputs: Vec<Value<Tensor>>,
+        constants: &BTreeMap<Arc<str>, Tensor>,
+    ) -> Result<Vec<Value<Tensor>>, OpError> {
+        let is_own = |(at, source): (usize, &Source)| matches!(source, Source::Input(index) if *index == at);
+        if self.sources.len() == inputs.len() && self.sources.iter().enumerate().all(is_own) {
+            self.contract.bind(&inputs)?;
+            return Ok(inputs);
+        }
+        self.enter(&inputs, constants)
+    }
+
     /// The inputs of the graph that are needed after it ran; `None` for the others, so that they can be freed.
     pub fn keeps(&self, inputs: &[Value<Tensor>]) -> Vec<Value<Tensor>> {
         let referred = |position: usize| {

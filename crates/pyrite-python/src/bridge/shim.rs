@@ -11,6 +11,7 @@ use pyo3::exceptions::PyImportError;
 use pyo3::ffi::{PyObject, PyTypeObject};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::PyDict;
 use pyrite_tensor::DType;
 
 use super::predicate::Predicate;
@@ -48,6 +49,8 @@ pub struct Shim {
 struct DispatchKeys {
     /// Words from where the tensor's implementation begins.
     place: usize,
+    /// The keys of a plain tensor: it is strided, on the CPU, and read as it lies.
+    plain: u64,
     /// The keys of a tensor that is negated or conjugated when it is read, beyond those of one that is not.
     marks: u64,
 }
@@ -168,7 +171,12 @@ impl Shim {
     }
 
     fn find_dispatch_keys(&self, torch: &Bound<'_, PyModule>) -> PyResult<Option<DispatchKeys>> {
-        let plain = torch.call_method1("empty", (2,))?;
+        let on_cpu = PyDict::new(torch.py());
+        on_cpu.set_item("device", "cpu")?;
+        let plain = torch.call_method("zeros", (2,), Some(&on_cpu))?;
+        if self.shape(&plain).is_err() {
+            return Ok(None);
+        }
         let negated = plain.call_method0("_neg_view")?;
         let complex = plain.call_method1("to", (torch.getattr("complex64")?,))?;
         let conjugated = complex.call_method0("conj")?;
@@ -190,7 +198,7 @@ impl Shim {
         let marks = (negated & !plain) | (conjugated & !complex);
         Ok(match (found.next(), found.next()) {
             (Some(word), None) if negated & !plain != 0 && conjugated & !complex != 0 => {
-                Some(DispatchKeys { place: word, marks })
+                Some(DispatchKeys { place: word, plain, marks })
             }
             _ => None,
         })
@@ -254,6 +262,9 @@ impl Shim {
 
     /// Whether a tensor of torch's own class is negated or conjugated when it is read.
     pub fn is_marked(&self, tensor: &Bound<'_, PyAny>) -> bool {
+        if let Some(keys) = self.dispatch_keys(tensor) {
+            return !self.is_read_as_it_lies(keys);
+        }
         let tensor = tensor.as_ptr();
         // SAFETY: the caller gives a tensor.
         unsafe { self.is_neg.holds(tensor) || self.is_conj.holds(tensor) }
@@ -263,6 +274,10 @@ impl Shim {
     pub fn shape<'a>(&self, tensor: &'a Bound<'_, PyAny>) -> Result<Shape<'a>, Refused> {
         if !self.is_plain(tensor.get_type_ptr()) {
             return Err(Refused::Class);
+        }
+        if self.is_on_cpu_and_strided(tensor) {
+            // SAFETY: the class is torch's own.
+            return unsafe { self.dims(tensor) };
         }
         let mut device = 0;
         // SAFETY: the object is a tensor of torch's own class, so the C++ tensor lies behind its head; the result is
@@ -297,15 +312,32 @@ impl Shim {
         if !self.is_plain(tensor.get_type_ptr()) {
             return Err(Refused::Class);
         }
-        let (mut dtype, mut layout, mut rank) = (0, 0, 0);
-        let (mut sizes, mut strides) = (std::ptr::null(), std::ptr::null());
-        // SAFETY: the object is a tensor of torch's own class, so the C++ tensor lies behind its head; results are
-        // written to the variables given. Sizes and strides live in the tensor, which is borrowed.
+        let mut layout = 0;
+        // SAFETY: the object is a tensor of torch's own class, so the C++ tensor lies behind its head; the result is
+        // written to the variable given.
         unsafe {
-            let inner = Self::inner(tensor);
-            if (self.layout)(inner, &raw mut layout) != 0 || layout != 0 {
+            if (self.layout)(Self::inner(tensor), &raw mut layout) != 0 || layout != 0 {
                 return Err(Refused::Layout);
             }
+            self.dims(tensor)
+        }
+    }
+
+    /// Whether the dispatch keys of a tensor of torch's own class are those of a plain one.
+    fn is_on_cpu_and_strided(&self, tensor: &Bound<'_, PyAny>) -> bool {
+        self.keys.as_ref().is_some_and(|keys| self.dispatch_keys(tensor) == Some(keys.plain))
+    }
+
+    /// Element type, sizes and strides of a tensor that is strided.
+    ///
+    /// # Safety
+    /// The object is a tensor of torch's own class.
+    unsafe fn dims<'a>(&self, tensor: &'a Bound<'_, PyAny>) -> Result<Shape<'a>, Refused> {
+        let (mut dtype, mut rank) = (0, 0);
+        let (mut sizes, mut strides) = (std::ptr::null(), std::ptr::null());
+        // SAFETY: as above; sizes and strides live in the tensor, which is borrowed.
+        unsafe {
+            let inner = Self::inner(tensor);
             let failed = (self.dtype)(inner, &raw mut dtype)
                 | (self.rank)(inner, &raw mut rank)
                 | (self.sizes)(inner, &raw mut sizes)
