@@ -82,6 +82,12 @@ class GpuSegment:
 def compile_gpu(graph: Any, options: dict[str, Any] | None = None, *, interpret: bool = False) -> GpuSegment:
     """Compiles a functional graph for a GPU. What is no loop is a `CompileError`, whose attribute `operators` names the operators."""
 
+class GpuMatmul:
+    """Small matmuls in single precision on a GPU. A call gives `None` where operands do not lie as its kernel wants them."""
+
+    def __init__(self, *, interpret: bool = False) -> None: ...
+    def __call__(self, lhs: Any, rhs: Any, bias: Any = None) -> Any | None: ...
+
 def extern_operators() -> list[str]:
     """The names of the operators that are never loops: matmuls, convolutions and other calls."""
 

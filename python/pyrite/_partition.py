@@ -112,6 +112,7 @@ def cut(module, compile_segment, on_opaque):
     """
     refused = {}
     compile_bodies(module, compile_segment, on_opaque)
+    _unfuse_biases(module)
     for _ in range(len(module.graph.nodes) + 1):
         attempt = _Cut(module, refused)
         try:
@@ -348,13 +349,26 @@ class _Cut:
                 count += 1
             for node in stages[stage]:
                 if node in wanted and self.kinds[node] != "compiled":
-                    self.copies[node] = self.graph.node_copy(node, self._copy)
+                    self.copies[node] = self._matmul(node) if is_small_matmul(node) else self.graph.node_copy(node, self._copy)
         kept = {node.target for node, kind in self.kinds.items() if kind == "opaque" and _chain(node)}
         self.graph.output(torch.fx.map_arg(end.args[0], self._copy))
         self.graph.eliminate_dead_code(lambda node: node.is_impure() or node.target in kept)
         host = torch.fx.GraphModule(self.module, self.graph, class_name="Host")
         host.meta["segments"] = count
         return host
+
+    def _matmul(self, node):
+        """A small matmul on the host: Pyrite's, or torch's where operands do not lie as that wants them."""
+        program, theirs = small_matmuls(_device(node).type == "cpu"), node.target
+
+        def matmul(*given):
+            bias, (lhs, rhs) = (given[0] if len(given) == 3 else None), given[-2:]
+            result = program(lhs, rhs, bias)
+            return theirs(*given) if result is None else result
+
+        call = self.graph.call_function(matmul, tuple(map(self._copy, node.args)))
+        call.meta["val"] = node.meta.get("val")
+        return call
 
     def _copy(self, node):
         """A node on the host."""
@@ -622,15 +636,95 @@ def _devices(node):
 _LONG_ROW, _FEW_ROWS = 1 << 17, 64
 
 
+@functools.cache
+def small_matmuls(interpret):
+    """The kernels of small matmuls."""
+    return _native.GpuMatmul(interpret=interpret)
+
+
+_MATMULS = {_aten.mm.default, _aten.addmm.default, _aten.bmm.default}
+# A block of threads has a tile of so many results in each direction, and brings so many steps at a time. Up to so many
+# rounds of these, one after the other on each part of a device, Pyrite's kernel is the faster one.
+_TILE, _STEPS, _ROUNDS, _BLOCKS = 32, 128, 4, 132
+
+
+def is_small_matmul(node):
+    """Whether a matmul on a GPU is too small for the large tiles of the vendor's library: most of the device would idle."""
+    value = node.meta.get("val")
+    if node.target not in _MATMULS or node.kwargs or not isinstance(value, torch.Tensor) or value.dtype is not torch.float32:
+        return False
+    if not is_gpu(value.device) or torch.backends.cuda.matmul.allow_tf32:
+        return False
+    given = [each.meta.get("val") if isinstance(each, torch.fx.Node) else None for each in node.args]
+    if not all(isinstance(each, torch.Tensor) for each in given) or (node.target is _aten.addmm.default and given[0].dim() != 1):
+        return False
+    lhs, rhs = given[-2:]
+    sizes = (*lhs.shape, rhs.shape[-1])
+    if not all(isinstance(size, int) for size in sizes):
+        return False
+    rows, steps, columns = sizes[-3:]
+    if rows < _TILE // 2 or columns < _TILE // 2 or steps < _TILE // 2 or steps % 4 or columns % 4:
+        return False
+    tiles = (sizes[0] if len(sizes) == 4 else 1) * -(-rows // _TILE) * -(-columns // _TILE)
+    return -(-steps // _STEPS) * -(-tiles // _BLOCKS) <= _ROUNDS
+
+
+# Views, which compute nothing.
+_VIEWS = {
+    _aten.view.default,
+    _aten._unsafe_view.default,
+    _aten.reshape.default,
+    _aten.transpose.int,
+    _aten.permute.default,
+    _aten.unsqueeze.default,
+    _aten.squeeze.dim,
+    _aten.t.default,
+    _aten.expand.default,
+    _aten.split.Tensor,
+    _aten.split_with_sizes.default,
+    _aten.slice.Tensor,
+    _aten.select.int,
+    _aten.squeeze.dims,
+    operator.getitem,
+}
+
+
+def _unfuse_biases(module):
+    """Lets kernels that read a large matmul add its bias: libraries have faster kernels without one."""
+
+    def is_loop(node):
+        if node.target in _VIEWS:
+            return all(map(is_loop, node.users))
+        return node.op == "call_function" and str(node.target) in known_operators() and str(node.target) not in extern_operators()
+
+    graph = module.graph
+    for node in list(graph.nodes):
+        if node.target is not _aten.addmm.default or node.kwargs or is_small_matmul(node) or not node.users:
+            continue
+        value, bias = node.meta.get("val"), node.args[0]
+        is_row = isinstance(bias, torch.fx.Node) and bias.meta["val"].dim() == 1
+        if not is_row or not is_gpu(value.device) or value.dtype is not torch.float32 or not all(map(is_loop, node.users)):
+            continue
+        with graph.inserting_before(node):
+            matmul = graph.call_function(_aten.mm.default, node.args[1:])
+            added = graph.call_function(_aten.add.Tensor, (matmul, bias))
+        matmul.meta.update(node.meta)
+        added.meta.update(node.meta)
+        node.replace_all_uses_with(added)
+        graph.erase_node(node)
+
+
 def _is_one_long_row(node):
-    """Whether a few long rows are reduced: a segment has a block of threads for each."""
+    """Whether a few long rows are reduced: a segment has a block of threads for each, unless it can split the only one."""
     given, made = [], []
     for each in node.all_input_nodes:
         _tensors(each.meta.get("val"), lambda tensor: given.append(tensor.numel()))
     _tensors(node.meta.get("val"), lambda tensor: made.append(tensor.numel()))
     if not given or not made or not all(isinstance(count, int) for count in (*given, *made)):
         return False
-    return max(made) < _FEW_ROWS and max(given) >= _LONG_ROW * max(1, max(made))
+    if max(made) >= _FEW_ROWS or max(given) < _LONG_ROW * max(1, max(made)):
+        return False
+    return max(made) > 1 or all(max(given) % parts for parts in range(64, 4097))
 
 
 def _device(node):

@@ -1,6 +1,6 @@
 //! Code written anew with changed or left out instructions.
 
-use pyrite_loops::{Block, Inst, Reduce, Val};
+use pyrite_loops::{Block, Inst, Reduce, Type, Val};
 
 /// The code with every instruction replaced, or left out where `f` says so; what uses a value that is left out must be
 /// left out too. Reductions go along.
@@ -18,6 +18,22 @@ pub fn rebuilt(code: &Block, reduces: &mut Vec<Reduce>, f: &mut dyn FnMut(Inst) 
     for reduce in reduces {
         reduce.value = name(reduce.value);
         reduce.index = reduce.index.map(name);
+    }
+    new
+}
+
+/// The code with every instruction written anew by `f`, which is given its type and says which value counts. Reductions go
+/// along.
+pub fn rebuilt_by(code: &Block, reduces: &mut [Reduce], f: &mut dyn FnMut(&mut Block, Type, Inst) -> Val) -> Block {
+    let mut new = Block::default();
+    let mut values: Vec<Val> = Vec::with_capacity(code.len());
+    for (value, inst) in code.iter() {
+        let inst = inst.map_operands(&mut |v| values[v.0 as usize]);
+        values.push(f(&mut new, code.ty(value), inst));
+    }
+    for reduce in reduces {
+        reduce.value = values[reduce.value.0 as usize];
+        reduce.index = reduce.index.map(|v| values[v.0 as usize]);
     }
     new
 }

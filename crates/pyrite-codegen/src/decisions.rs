@@ -8,6 +8,11 @@ use pyrite_passes::Gate;
 pub const DECISIONS: &[(&str, &str)] = &[
     ("lower", "an operator becomes loops; refused, it is a call of its reference kernel"),
     ("fuse", "two kernels become one; refused, each writes its results to memory"),
+    ("recompute", "on a GPU: kernels compute a cheap value of another one themselves; refused, it is written and read"),
+    (
+        "split-reduction",
+        "on a GPU: parts of long rows are reduced first, by more blocks of threads; refused, a row has one",
+    ),
     (
         "split-concat",
         "a kernel is split along the parts of a concatenation, each of which can fuse with the kernel that writes its part; refused, it waits for all of them",

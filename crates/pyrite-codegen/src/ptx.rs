@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pyrite_loops::{BufferId, Kernel};
 use pyrite_ptx::interp::{Module, Region};
-use pyrite_ptx::{Arguments, Launch, Ptx};
+use pyrite_ptx::{Arguments, FaultNote, Launch, Ptx};
 
 use crate::code::Reach;
 use crate::target::{Target, Unsupported};
@@ -120,10 +120,10 @@ impl Code for Interpreted {
     unsafe fn run(&self, call: &Call<'_>) -> Result<(), Fault> {
         let module = self.module.as_ref().map_err(|error| Fault::Trap(error.clone()))?;
         let mut bases: Vec<u64> = call.bases.iter().map(|base| base.addr() as u64).collect();
-        let mut fault = 0u32;
+        let mut fault = FaultNote::default();
         let noted = &raw mut fault as u64;
         let Some(first) = self.launch(call, &bases, noted) else { return Ok(()) };
-        let mut regions = vec![Region { start: noted, bytes: 4, writable: true }];
+        let mut regions = vec![Region { start: noted, bytes: size_of::<FaultNote>() as u64, writable: true }];
         let mut scratch: Vec<(BufferId, Vec<u64>)> = Vec::new();
         for (index, access) in self.kernel.accesses.iter().enumerate() {
             let pitch = self.pitch(call, index);
@@ -153,11 +153,11 @@ impl Code for Interpreted {
         // SAFETY: by the contract of this function the accesses stay within memory that the caller owns; what rows put aside
         // and the note of a fault are owned here.
         let done = unsafe { module.run(&launch, &regions) };
-        // SAFETY: the number lives on the stack of this function; the interpreter has written it by its address.
+        // SAFETY: the note lives on the stack of this function; the interpreter has written it by its address.
         let fault = unsafe { (&raw const fault).read_volatile() };
         match done {
             Err(trap) => Err(Fault::Trap(trap.to_string())),
-            Ok(()) if fault != 0 => Err(Fault::OutOfBounds),
+            Ok(()) if fault.is_set != 0 => Err(Fault::OutOfBounds),
             Ok(()) => Ok(()),
         }
     }

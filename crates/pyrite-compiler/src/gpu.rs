@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use pyrite_codegen::CodeKey;
-use pyrite_codegen::gpu::{GpuPlan, GpuProgram, ImageStore, NotLoops};
-use pyrite_cuda::Driver;
+use pyrite_codegen::gpu::{Gemm, GpuGemm, GpuPlan, GpuProgram, ImageStore, NotLoops};
+use pyrite_cuda::{Context, Driver};
 use pyrite_ir::{Graph, NodeError, OpError, Value};
 use pyrite_ops::registry;
 use pyrite_passes::{Table, decompose};
@@ -41,10 +41,19 @@ unsafe impl ImageStore for Kept {
 
 /// Loads a program on the device of a number; machine code is kept in the cache's folder where there is one.
 pub fn load(plan: Arc<GpuPlan>, ordinal: usize) -> Result<GpuProgram, OpError> {
-    let failed = |error: pyrite_cuda::CudaError| OpError::invalid(format!("{error}\nRemedy: {}", error.remedy()));
-    let context = Driver::get().and_then(|driver| driver.device(ordinal)?.context()).map_err(failed)?;
     let kept = cache::shared().folder().map(Kept);
-    GpuProgram::load(plan, &context, kept.as_ref().map(|kept| kept as &dyn ImageStore))
+    GpuProgram::load(plan, &context(ordinal)?, kept.as_ref().map(|kept| kept as &dyn ImageStore))
+}
+
+/// Loads a kind of GEMM on the device of a number, likewise.
+pub fn load_gemm(gemm: Gemm, ordinal: usize) -> Result<GpuGemm, OpError> {
+    let kept = cache::shared().folder().map(Kept);
+    GpuGemm::load(gemm, &context(ordinal)?, kept.as_ref().map(|kept| kept as &dyn ImageStore))
+}
+
+fn context(ordinal: usize) -> Result<Context, OpError> {
+    let failed = |error: pyrite_cuda::CudaError| OpError::invalid(format!("{error}\nRemedy: {}", error.remedy()));
+    Driver::get().and_then(|driver| driver.device(ordinal)?.context()).map_err(failed)
 }
 
 /// Compiles graphs for the first GPU. What is no loop is an error.

@@ -96,10 +96,13 @@ impl Emitter<'_> {
     }
 
     /// Notes a fault where a mask is true, and touches no memory any more that an index leads to.
-    pub(crate) fn fault_where(&mut self, outside: &str) {
+    pub(crate) fn fault_where(&mut self, outside: &str, index: &str, extent: &str) {
         let to = self.param(crate::emit::Param::Fault);
         let one = self.body.constant(Class::B32, 1);
+        // Of several threads that note something, any may count.
         self.body.line(&format!("@{outside} st.relaxed.gpu.global.b32 [{to}], {one}"));
+        self.body.line(&format!("@{outside} st.relaxed.gpu.global.b64 [{to}+8], {index}"));
+        self.body.line(&format!("@{outside} st.relaxed.gpu.global.b64 [{to}+16], {extent}"));
         if let Some(healthy) = self.healthy.clone() {
             let inside = self.body.op(Class::Pred, "not.pred", &[outside]);
             self.body.line(&format!("and.pred {healthy}, {healthy}, {inside}"));

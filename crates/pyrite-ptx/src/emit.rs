@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use pyrite_loops::{AccessId, AxisId, Kernel, Table};
 
-use crate::mapping::{KeptRow, Mapping, grid_axes, may_be_scratch, stepping, vector};
-use crate::nest::Emitter;
+use crate::mapping::{KeptRow, Mapping, Tile, grid_axes, may_be_scratch, stepping, vector};
+use crate::nest::{Emitter, TILE_WARPS};
 
 /// Threads of a block where each thread stands for a position or a row.
 const THREADS: u32 = 128;
@@ -20,6 +20,9 @@ const BLOCKS_WITH_SCRATCH: i64 = 1024;
 /// How many bytes of parameters an entry may have.
 const PARAMETER_BYTES: usize = 4096;
 
+/// What every module begins with.
+pub(crate) const HEADER: &str = ".version 7.4\n.target sm_80\n.address_size 64\n";
+
 /// Why a kernel has no PTX.
 #[derive(Debug, thiserror::Error)]
 pub enum Unsupported {
@@ -31,7 +34,7 @@ pub enum Unsupported {
 /// What a parameter of an entry is; each is a 64-bit number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Param {
-    /// Where a fault is noted down: 32 bits, not zero after one.
+    /// Where a fault is noted down: a [`FaultNote`].
     Fault,
     /// How many positions or rows the grid has.
     Count,
@@ -63,6 +66,32 @@ pub struct Ptx {
     vector: Option<i64>,
     /// How the entry that moves vectors keeps rows.
     row: Option<KeptRow>,
+    /// How its only entry goes through tiles.
+    tile: Option<Tile>,
+}
+
+/// What a kernel notes down of an index that is out of bounds, as it lies in memory.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FaultNote {
+    /// Not zero if there was one.
+    pub is_set: u32,
+    padding: u32,
+    /// The index.
+    pub index: i64,
+    /// How many elements there are.
+    pub extent: i64,
+}
+
+impl FaultNote {
+    /// How many words of 32 bits it has.
+    pub const WORDS: usize = size_of::<Self>() / 4;
+
+    /// A note of its words.
+    pub fn of(words: [u32; Self::WORDS]) -> Self {
+        let wide = |low: usize| (u64::from(words[low]) | u64::from(words[low + 1]) << 32) as i64;
+        Self { is_set: words[0], padding: 0, index: wide(2), extent: wide(4) }
+    }
 }
 
 /// What a launch is for: the arguments of a kernel's call.
@@ -78,7 +107,7 @@ pub struct Arguments<'a> {
     pub steps: &'a [i64],
     /// The numbers of the kernel.
     pub numbers: &'a [i64],
-    /// Where a fault is noted down.
+    /// Where a fault is noted down: the address of a [`FaultNote`].
     pub fault: u64,
 }
 
@@ -103,8 +132,13 @@ pub fn compile(kernel: &Kernel, name: &str) -> Result<Ptx, Unsupported> {
     let mapping = Mapping::of(&kernel);
     let row = KeptRow::of(&kernel);
     let vector = row.map(|row| row.lanes).or_else(|| vector(&kernel, mapping));
+    let tile = Tile::of(&kernel, mapping);
     let mut params = vec![Param::Fault, Param::Count];
-    let mut entries = vec![(name.to_owned(), Emitter::entry(&kernel, mapping, 1, None, &mut params))];
+    let first = match tile {
+        Some(tile) => Emitter::tiled_entry(&kernel, tile, &mut params),
+        None => Emitter::entry(&kernel, mapping, 1, None, &mut params),
+    };
+    let mut entries = vec![(name.to_owned(), first)];
     if let Some(lanes) = vector {
         entries.push((format!("{name}_v{lanes}"), Emitter::entry(&kernel, mapping, lanes, row, &mut params)));
     }
@@ -121,6 +155,7 @@ pub fn compile(kernel: &Kernel, name: &str) -> Result<Ptx, Unsupported> {
         // The assembler leaves registers for so many threads.
         let threads = match (mapping, row) {
             (_, Some(row)) if number > 0 => row.threads,
+            _ if tile.is_some() => TILE_WARPS as u32 * 32,
             (Mapping::Positions | Mapping::Rows, _) => THREADS,
             (Mapping::Columns, _) => MOST_WARPS as u32 * 32,
             (Mapping::Blocks, _) => MOST_THREADS[0],
@@ -129,12 +164,12 @@ pub fn compile(kernel: &Kernel, name: &str) -> Result<Ptx, Unsupported> {
         text.push_str(&written.text(&params));
         text.push_str("}\n");
     }
-    Ok(Ptx { entries: text, tables, mapping, kernel, name: name.to_owned(), params, vector, row })
+    Ok(Ptx { entries: text, tables, mapping, kernel, name: name.to_owned(), params, vector, row, tile })
 }
 
 /// A module of some kernels, whose entries have different names.
 pub fn module<'a>(kernels: impl IntoIterator<Item = &'a Ptx> + Clone) -> String {
-    let mut text = String::from(".version 7.4\n.target sm_80\n.address_size 64\n");
+    let mut text = String::from(HEADER);
     for table in Table::ALL {
         if kernels.clone().into_iter().any(|kernel| kernel.tables.contains(table)) {
             let words: Vec<String> = table.words().iter().map(|word| format!("0x{word:016x}")).collect();
@@ -183,6 +218,11 @@ impl Ptx {
                 count /= lanes;
             }
         }
+        if let Some(tile) = self.tile {
+            let tiles = |extent: i64| (extent + tile.size - 1) / tile.size;
+            let (along, across) = (extent(&tile.along), extent(&tile.across));
+            count = count / along / across * tiles(along) * tiles(across);
+        }
         let scratch = (0..self.kernel.accesses.len()).any(|access| pitch(access) != 0);
         let (grid, block) = match self.mapping {
             Mapping::Blocks => {
@@ -198,6 +238,7 @@ impl Ptx {
                 let warps = (longest / 4).clamp(1, MOST_WARPS);
                 ((count + 31) / 32, warps as u32 * 32)
             }
+            Mapping::Positions if self.tile.is_some() => (count, TILE_WARPS as u32 * 32),
             Mapping::Positions | Mapping::Rows => ((count + i64::from(THREADS) - 1) / i64::from(THREADS), THREADS),
         };
         let grid = grid.min(if scratch { BLOCKS_WITH_SCRATCH } else { i64::from(i32::MAX) });

@@ -17,6 +17,7 @@
 pub mod assemble;
 mod atomics;
 mod emit;
+pub mod gemm;
 pub mod interp;
 pub mod mapping;
 mod memory;
@@ -25,4 +26,4 @@ mod reduce;
 mod scalar;
 mod text;
 
-pub use emit::{Arguments, Launch, Ptx, Unsupported, compile, module};
+pub use emit::{Arguments, FaultNote, Launch, Ptx, Unsupported, compile, module};

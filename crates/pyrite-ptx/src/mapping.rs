@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pyrite_loops::{AccessId, AxisId, BufferId, Inst, Kernel, Lanes, Phase};
+use pyrite_loops::{Access, AccessId, AxisId, BufferId, Inst, Kernel, Lanes, Phase};
 
 /// What a thread stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +93,8 @@ const SHORTEST: i64 = 64;
 const MOST_KEPT: i64 = 32;
 /// How many positions a thread keeps where there are many rows, so that loads are in flight while others compute.
 const USUALLY_KEPT: i64 = 16;
+/// The most positions of a row that a warp has alone.
+const WARP_ROW: i64 = 512;
 /// Below so many rows a block has as many threads as it can use.
 const FEW_ROWS: i64 = 1024;
 
@@ -125,7 +127,8 @@ impl KeptRow {
         let rows: Option<i64> = kernel.rows.iter().map(|row| kernel.extent(*row).as_int()).product();
         let each = if rows.is_some_and(|rows| rows < FEW_ROWS) { lanes } else { USUALLY_KEPT };
         let threads = (extent.div_euclid(each) + 31) / 32 * 32;
-        let threads = threads.clamp(32, 1024);
+        // A short row is one warp's, which needs no memory to join what it reduces.
+        let threads = if extent <= WARP_ROW { 32 } else { threads.clamp(32, 1024) };
         let runs = (extent + threads * lanes - 1) / (threads * lanes);
         let fits = extent % lanes == 0 && runs * lanes <= MOST_KEPT;
         fits.then_some(Self { extent, lanes, threads: threads as u32, runs: runs as usize })
@@ -136,6 +139,72 @@ impl KeptRow {
         (run as i64 + 1) * i64::from(self.threads) * self.lanes > self.extent
     }
 }
+
+/// How many positions a tile has along each of its axes, where it is small and where it is large.
+const TILES: [i64; 2] = [32, 64];
+/// How many large tiles keep a device busy.
+const MANY_TILES: i64 = 528;
+/// The most code that is written out for every position that a thread has of a large tile.
+const SHORT_CODE: usize = 24;
+
+/// How a block goes through a part of a kernel that writes along one axis and reads along another: by tiles of both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tile {
+    /// The axis along which everything is written.
+    pub(crate) along: AxisId,
+    /// The axis along which something is read.
+    pub(crate) across: AxisId,
+    /// How many positions it has along both.
+    pub(crate) size: i64,
+}
+
+impl Tile {
+    /// The tiles of a kernel; nothing if it reads and writes along the same axis.
+    pub(crate) fn of(kernel: &Kernel, mapping: Mapping) -> Option<Self> {
+        let (Mapping::Positions, [phase]) = (mapping, &kernel.phases[..]) else { return None };
+        let axes = grid_axes(kernel, mapping);
+        let along = *axes.last()?;
+        let is_long = |axis: AxisId| kernel.extent(axis).as_int().is_none_or(|extent| extent >= TILES[0] / 2);
+        let mut found: Option<Self> = None;
+        for inst in phase.code.insts() {
+            let Some(id) = inst.access() else { continue };
+            let access = kernel.access(id);
+            match inst {
+                Inst::Load(_) if !matches!(access.step(along).as_int(), Some(0 | 1)) => {
+                    let across = axes.iter().find(|axis| access.step(**axis).as_int() == Some(1));
+                    let tile = across.map(|across| Self { along, across: *across, size: TILES[0] });
+                    found = found.or(tile);
+                }
+                Inst::Store { .. } if access.step(along).as_int() != Some(1) => return None,
+                Inst::Scatter { .. } => return None,
+                _ => {}
+            }
+        }
+        let tile = found.filter(|tile| is_long(tile.along) && is_long(tile.across))?;
+        let read = phase.code.insts().iter().filter_map(|inst| match inst {
+            Inst::Load(id) => Some(kernel.access(*id)),
+            _ => None,
+        });
+        let transposed: Vec<&Access> = read.filter(|access| tile.takes(access)).collect();
+        let written = kernel.written();
+        let fits = transposed.len() <= MOST_TILES && transposed.iter().all(|access| !written.contains(&access.buffer));
+        // Large tiles have longer runs in memory and more loads under way.
+        let positions = axes.iter().map(|axis| kernel.extent(*axis).as_int()).product::<Option<i64>>();
+        let is_large = positions.is_some_and(|positions| positions >= MANY_TILES * TILES[1] * TILES[1])
+            && transposed.len() <= 2
+            && transposed.iter().all(|access| access.dtype.size() <= 4)
+            && phase.code.len() <= SHORT_CODE;
+        fits.then_some(Self { size: TILES[usize::from(is_large)], ..tile })
+    }
+
+    /// Whether an access goes across.
+    pub(crate) fn takes(&self, access: &Access) -> bool {
+        access.step(self.across).as_int() == Some(1) && !matches!(access.step(self.along).as_int(), Some(0 | 1))
+    }
+}
+
+/// The most accesses that are handed over through shared memory.
+const MOST_TILES: usize = 4;
 
 /// How many elements of these sizes are moved at once.
 fn widest_vector(sizes: &[i64]) -> Option<i64> {

@@ -36,7 +36,7 @@ impl Emitter<'_> {
 
     /// The elements of an access at the present position and its neighbours.
     pub(crate) fn load(&mut self, id: AccessId, phase: &Phase) -> Vec<Reg> {
-        if let Some(known) = self.kept(id) {
+        if let Some(known) = self.kept(id).or_else(|| self.loaded_ahead(id)) {
             return known;
         }
         let found = self.loaded(id, phase);
@@ -44,7 +44,8 @@ impl Emitter<'_> {
         found
     }
 
-    fn loaded(&mut self, id: AccessId, phase: &Phase) -> Vec<Reg> {
+    /// The same, from memory.
+    pub(crate) fn loaded(&mut self, id: AccessId, phase: &Phase) -> Vec<Reg> {
         let dtype = self.kernel.access(id).dtype;
         let address = self.address(id, phase);
         let moves = self.lanes > 1 && self.moves_with_lanes(id);
@@ -95,6 +96,25 @@ impl Emitter<'_> {
             values.push(self.widened(dtype, &one));
         }
         values
+    }
+
+    /// An element as it lies in memory, where a predicate says so; else zero.
+    pub(crate) fn raw_load(&mut self, id: AccessId, address: &str, guard: &str) -> Reg {
+        let dtype = self.kernel.access(id).dtype;
+        let one = self.body.constant(class(dtype), 0);
+        self.body.line(&format!("@{guard} ld.global.{} {one}, [{address}]", element(dtype)));
+        one
+    }
+
+    /// Writes an element to shared memory as it lies in global memory.
+    pub(crate) fn raw_to_shared(&mut self, dtype: DType, address: &str, raw: &str) {
+        self.body.line(&format!("st.shared.{} [{address}], {raw}", element(dtype)));
+    }
+
+    /// An element from shared memory.
+    pub(crate) fn shared_load(&mut self, dtype: DType, address: &str) -> Reg {
+        let raw = self.body.op(class(dtype), &format!("ld.shared.{}", element(dtype)), &[&format!("[{address}]")]);
+        self.widened(dtype, &raw)
     }
 
     /// Whether neighbours have elements of their own.

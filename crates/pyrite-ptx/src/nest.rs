@@ -5,7 +5,7 @@
 use pyrite_loops::{Access, AccessId, AxisId, BufferId, Inst, Kernel, Phase, Table, Val};
 
 use crate::emit::Param;
-use crate::mapping::{KeptRow, Mapping, grid_axes, may_be_scratch};
+use crate::mapping::{KeptRow, Mapping, Tile, grid_axes, may_be_scratch};
 use crate::reduce::Accumulator;
 use crate::text::{Body, Class, Reg};
 
@@ -44,6 +44,19 @@ impl Entry {
     }
 }
 
+/// How many warps a block has that goes through a tile.
+pub(crate) const TILE_WARPS: usize = 8;
+
+/// How many positions of a phase are computed together, so that their loads are under way together.
+fn unrolled(phase: &Phase) -> usize {
+    match phase.code.len() {
+        _ if phase.axes.is_empty() => 1,
+        0..=12 => 8,
+        13..=48 => 4,
+        _ => 1,
+    }
+}
+
 /// What is written for a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
@@ -70,6 +83,12 @@ pub(crate) struct Emitter<'k> {
     has_row: Option<Reg>,
     /// Where each access is at the first run.
     at_first_run: Vec<Option<Reg>>,
+    /// The values of the present phase that are the same at all of its positions.
+    pub(crate) uniform: Vec<Option<Reg>>,
+    /// What was loaded ahead for each run.
+    preloaded: Vec<(AccessId, usize, Vec<Reg>)>,
+    /// How the block goes through a tile.
+    tile: Option<Tile>,
     pub(crate) body: Body,
     loaded: Vec<(Param, Reg)>,
     /// The index of each axis that runs, counted from where the launch begins.
@@ -117,7 +136,21 @@ impl<'k> Emitter<'k> {
         row: Option<KeptRow>,
         params: &mut Vec<Param>,
     ) -> Entry {
-        let mut emitter = Self {
+        let mut emitter = Self::new(kernel, mapping, lanes, row);
+        emitter.kernel();
+        emitter.finish(params)
+    }
+
+    /// Writes an entry whose blocks go through tiles.
+    pub(crate) fn tiled_entry(kernel: &'k Kernel, tile: Tile, params: &mut Vec<Param>) -> Entry {
+        let mut emitter = Self::new(kernel, Mapping::Positions, 1, None);
+        emitter.tile = Some(tile);
+        emitter.tiles(tile);
+        emitter.finish(params)
+    }
+
+    fn new(kernel: &'k Kernel, mapping: Mapping, lanes: i64, row: Option<KeptRow>) -> Self {
+        Self {
             kernel,
             mapping,
             lanes: lanes as usize,
@@ -128,6 +161,9 @@ impl<'k> Emitter<'k> {
             warp: None,
             has_row: None,
             at_first_run: vec![None; kernel.accesses.len()],
+            uniform: Vec::new(),
+            preloaded: Vec::new(),
+            tile: None,
             body: Body::default(),
             loaded: Vec::new(),
             indices: vec![None; kernel.axes.len()],
@@ -139,14 +175,16 @@ impl<'k> Emitter<'k> {
             read: Vec::new(),
             shared: 0,
             shared_is_read: false,
-        };
-        emitter.kernel();
-        for (param, _) in &emitter.loaded {
+        }
+    }
+
+    fn finish(self, params: &mut Vec<Param>) -> Entry {
+        for (param, _) in &self.loaded {
             if !params.contains(param) {
                 params.push(*param);
             }
         }
-        let Self { body, loaded, shared, .. } = emitter;
+        let Self { body, loaded, shared, .. } = self;
         let tables = body.tables.clone();
         Entry { body, loaded, shared, tables }
     }
@@ -238,21 +276,259 @@ impl<'k> Emitter<'k> {
         let (Some((warp, warps)), Some(there)) = (self.warp.clone(), self.has_row.clone()) else { return };
         let done = self.body.label();
         self.body.line(&format!("@!{there} bra {done}"));
+        self.strided(phase, &warp, &warps);
+        self.body.place(&done);
+    }
+
+    /// The positions of a phase from one on and so far apart: a few at a time as long as there are as many, so that their
+    /// loads are under way together, then one by one.
+    fn strided(&mut self, phase: &'k Phase, first: &str, apart: &str) {
         let mut count = self.body.constant(Class::B64, 1);
         for axis in &phase.axes {
             let extent = self.param(Param::Extent(*axis));
             count = self.body.op(Class::B64, "mul.lo.s64", &[&count, &extent]);
         }
-        let at = self.body.op(Class::B64, "mov.b64", &[&warp]);
-        let next = self.body.label();
+        let at = self.body.op(Class::B64, "mov.b64", &[first]);
+        let loads = self.early_loads(phase);
+        let together = if loads.is_empty() { 1 } else { unrolled(phase) };
+        if together > 1 {
+            let (next, rest) = (self.body.label(), self.body.label());
+            let ahead = self.body.op(Class::B64, "mul.lo.s64", &[apart, &(together - 1).to_string()]);
+            let further = self.body.op(Class::B64, "add.s64", &[&ahead, apart]);
+            self.body.place(&next);
+            let last = self.body.op(Class::B64, "add.s64", &[&at, &ahead]);
+            let over = self.body.op(Class::Pred, "setp.ge.s64", &[&last, &count]);
+            self.body.line(&format!("@{over} bra {rest}"));
+            let mut position = at.clone();
+            let mut places = Vec::new();
+            for run in 0..together {
+                if run > 0 {
+                    position = self.body.op(Class::B64, "add.s64", &[&position, apart]);
+                }
+                self.decode(&phase.axes, &position, &count, 1);
+                places.push(phase.axes.iter().map(|axis| self.indices[axis.0 as usize].clone()).collect::<Vec<_>>());
+                self.run = run;
+                for id in &loads {
+                    let found = self.load(*id, phase);
+                    self.preloaded.push((*id, run, found));
+                }
+            }
+            for (run, place) in places.into_iter().enumerate() {
+                phase.axes.iter().zip(place).for_each(|(axis, index)| self.indices[axis.0 as usize] = index);
+                self.run = run;
+                self.position(phase);
+            }
+            self.run = 0;
+            self.preloaded.clear();
+            self.body.line(&format!("add.s64 {at}, {at}, {further}"));
+            self.body.line(&format!("bra {next}"));
+            self.body.place(&rest);
+        }
+        let (next, done) = (self.body.label(), self.body.label());
         self.body.place(&next);
         let over = self.body.op(Class::Pred, "setp.ge.s64", &[&at, &count]);
         self.body.line(&format!("@{over} bra {done}"));
         self.decode(&phase.axes, &at, &count, 1);
         self.position(phase);
-        self.body.line(&format!("add.s64 {at}, {at}, {warps}"));
+        self.body.line(&format!("add.s64 {at}, {at}, {apart}"));
         self.body.line(&format!("bra {next}"));
         self.body.place(&done);
+    }
+
+    /// The loads of a phase that may come before its other accesses: nothing in it writes where they read.
+    fn early_loads(&self, phase: &Phase) -> Vec<AccessId> {
+        let insts = phase.code.insts();
+        let writes = |buffer: BufferId| {
+            insts
+                .iter()
+                .any(|inst| inst.writes() && inst.access().is_some_and(|id| self.kernel.access(id).buffer == buffer))
+        };
+        let mut found = Vec::new();
+        for (number, inst) in insts.iter().enumerate() {
+            if let Inst::Load(id) = inst
+                && self.uniform.get(number).is_none_or(Option::is_none)
+                && !found.contains(id)
+                && !writes(self.kernel.access(*id).buffer)
+            {
+                found.push(*id);
+            }
+        }
+        found
+    }
+
+    /// Writes what is the same at all positions of a phase, once. What memory holds counts only where every row has
+    /// positions.
+    fn hoist(&mut self, phase: &Phase) {
+        self.uniform = vec![None; phase.code.len()];
+        if phase.axes.is_empty() {
+            return;
+        }
+        let early = self.early_loads(phase);
+        let mut same: Vec<bool> = Vec::with_capacity(phase.code.len());
+        for inst in phase.code.insts() {
+            let mut operands = true;
+            inst.each_operand(|v| operands &= same[v.0 as usize]);
+            same.push(match inst {
+                Inst::Load(id) => {
+                    let still = |axis: &AxisId| self.kernel.access(*id).step(*axis).as_int() == Some(0);
+                    self.row.is_some() && early.contains(id) && phase.axes.iter().all(still)
+                }
+                Inst::Index(axis) => !phase.axes.contains(axis),
+                Inst::Before(_) | Inst::Offset(_) | Inst::Bounded { .. } | Inst::Gather { .. } => false,
+                other => operands && !other.writes(),
+            });
+        }
+        // Literals and numbers that are there anyway are written where they are used, unless something else needs them.
+        let is_there = |inst: &Inst| matches!(inst, Inst::Const(..) | Inst::Size(_) | Inst::Result(_) | Inst::Index(_));
+        let mut needed: Vec<bool> =
+            phase.code.insts().iter().zip(&same).map(|(inst, same)| *same && !is_there(inst)).collect();
+        for (value, inst) in phase.code.iter().rev() {
+            if needed[value.0 as usize] {
+                inst.each_operand(|v| needed[v.0 as usize] = true);
+            }
+        }
+        let lanes = std::mem::replace(&mut self.lanes, 1);
+        for (value, inst) in phase.code.iter().filter(|(value, _)| needed[value.0 as usize]) {
+            let register = match inst {
+                Inst::Load(id) => self.loaded(*id, phase)[0].clone(),
+                inst => {
+                    let known = self.uniform.clone();
+                    self.scalar(&phase.code, value, inst, 0, &|v| known[v.0 as usize].clone().unwrap_or_default())
+                }
+            };
+            self.uniform[value.0 as usize] = Some(register);
+        }
+        self.lanes = lanes;
+    }
+
+    /// Tiles: the block reads what lies across with its lanes along it, hands it over through shared memory, and computes
+    /// with its lanes along what is written.
+    fn tiles(&mut self, tile: Tile) {
+        let phase = &self.kernel.phases[0];
+        let bounded = |inst: &Inst| matches!(inst, Inst::Bounded { .. });
+        if phase.code.insts().iter().any(bounded) {
+            self.healthy = Some(self.body.constant(Class::Pred, 1));
+        }
+        let (block, thread, blocks) = (self.special("%ctaid.x"), self.special("%tid.x"), self.special("%nctaid.x"));
+        let lane = self.body.op(Class::B64, "and.b64", &[&thread, "31"]);
+        let warp = self.body.op(Class::B64, "shr.u64", &[&thread, "5"]);
+        let count = self.param(Param::Count);
+        let whole = |emitter: &mut Self, axis: AxisId| {
+            let extent = emitter.param(Param::Extent(axis));
+            let more = emitter.body.op(Class::B64, "add.s64", &[&extent, &(tile.size - 1).to_string()]);
+            (extent, emitter.body.op(Class::B64, "shr.u64", &[&more, &tile.size.trailing_zeros().to_string()]))
+        };
+        let ((along, columns), (across, rows)) = (whole(self, tile.along), whole(self, tile.across));
+        let at = self.body.op(Class::B64, "mov.b64", &[&block]);
+        let (next, done) = (self.body.label(), self.body.label());
+        self.body.place(&next);
+        let over = self.body.op(Class::Pred, "setp.ge.u64", &[&at, &count]);
+        self.body.line(&format!("@{over} bra {done}"));
+        let (rest, column) = self.divide(&at, &columns, &count);
+        let (rest, row) = self.divide(&rest, &rows, &count);
+        let others: Vec<AxisId> = grid_axes(self.kernel, self.mapping)
+            .into_iter()
+            .filter(|axis| ![tile.along, tile.across].contains(axis))
+            .collect();
+        self.indices.fill(None);
+        self.decode(&others, &rest, &count, 1);
+        self.addresses_of_row(&at);
+        let size = tile.size.to_string();
+        let first_along = self.body.op(Class::B64, "mul.lo.s64", &[&column, &size]);
+        let first_across = self.body.op(Class::B64, "mul.lo.s64", &[&row, &size]);
+        let transposed = self.transposed(phase, tile);
+        // Lines of the warp, and places of the lane in each: with the lanes along one axis, lines are along the other.
+        let lines: Vec<Reg> = (0..tile.size as usize / TILE_WARPS)
+            .map(|run| self.body.op(Class::B64, "add.s64", &[&warp, &(run * TILE_WARPS).to_string()]))
+            .collect();
+        let places: Vec<Reg> = (0..tile.size / 32)
+            .map(|run| self.body.op(Class::B64, "add.s64", &[&lane, &(run * 32).to_string()]))
+            .collect();
+        let indices = |emitter: &mut Self, first: &str, extent: &str, offsets: &[Reg]| -> Vec<(Reg, Reg)> {
+            let one = |offset: &Reg| {
+                let index = emitter.body.op(Class::B64, "add.s64", &[first, offset]);
+                let inside = emitter.body.op(Class::Pred, "setp.lt.s64", &[&index, extent]);
+                (index, inside)
+            };
+            offsets.iter().map(one).collect()
+        };
+        let base = self.body.op(Class::B32, "mov.u32", &["shared"]);
+        let mut sizes = Vec::new();
+        for id in &transposed {
+            sizes.push((self.shared, self.kernel.access(*id).dtype));
+            self.shared += (tile.size * (tile.size + 1)) as usize * self.kernel.access(*id).dtype.size();
+            self.shared = self.shared.next_multiple_of(8);
+        }
+        let place = |emitter: &mut Self, line: &str, column: &str, size: usize| {
+            let at = emitter.body.op(Class::B64, "mad.lo.s64", &[line, &(tile.size + 1).to_string(), column]);
+            let narrow = emitter.body.op(Class::B32, "cvt.u32.u64", &[&at]);
+            emitter.body.op(Class::B32, "mad.lo.s32", &[&narrow, &size.to_string(), &base])
+        };
+        // Reading: lanes along what lies across.
+        let read_across = indices(self, &first_across, &across, &places);
+        let read_along = indices(self, &first_along, &along, &lines);
+        let mut found = Vec::new();
+        for ((index, there), line) in read_along.iter().zip(&lines) {
+            for ((other, inside), column) in read_across.iter().zip(&places) {
+                let both = self.body.op(Class::Pred, "and.pred", &[there, inside]);
+                self.indices[tile.along.0 as usize] = Some(index.clone());
+                self.indices[tile.across.0 as usize] = Some(other.clone());
+                for (id, memory) in transposed.iter().zip(&sizes) {
+                    let address = self.address(*id, phase);
+                    found.push((self.raw_load(*id, &address, &both), line.clone(), column.clone(), *memory));
+                }
+            }
+        }
+        for (register, line, column, (offset, dtype)) in &found {
+            let to = place(self, line, column, dtype.size());
+            self.raw_to_shared(*dtype, &format!("{to}+{offset}"), register);
+        }
+        self.body.line("bar.sync 0");
+        // Computing: lanes along what is written.
+        let write_along = indices(self, &first_along, &along, &places);
+        let write_across = indices(self, &first_across, &across, &lines);
+        for ((index, there), line) in write_across.iter().zip(&lines) {
+            for ((other, inside), column) in write_along.iter().zip(&places) {
+                let both = self.body.op(Class::Pred, "and.pred", &[there, inside]);
+                let skip = self.body.label();
+                self.body.line(&format!("@!{both} bra {skip}"));
+                self.indices[tile.across.0 as usize] = Some(index.clone());
+                self.indices[tile.along.0 as usize] = Some(other.clone());
+                for (id, (offset, dtype)) in transposed.iter().zip(&sizes) {
+                    let from = place(self, column, line, dtype.size());
+                    let value = self.shared_load(*dtype, &format!("{from}+{offset}"));
+                    self.preloaded.push((*id, 0, vec![value]));
+                }
+                self.position(phase);
+                self.preloaded.clear();
+                self.body.place(&skip);
+            }
+        }
+        self.body.line("bar.sync 0");
+        self.body.line(&format!("add.s64 {at}, {at}, {blocks}"));
+        self.body.line(&format!("bra {next}"));
+        self.body.place(&done);
+        self.body.line("ret");
+    }
+
+    /// The loads of a phase that go across.
+    fn transposed(&self, phase: &Phase, tile: Tile) -> Vec<AccessId> {
+        let mut found = Vec::new();
+        for inst in phase.code.insts() {
+            if let Inst::Load(id) = inst
+                && tile.takes(self.kernel.access(*id))
+                && !found.contains(id)
+            {
+                found.push(*id);
+            }
+        }
+        found
+    }
+
+    /// What was loaded ahead of an access at the present run.
+    pub(crate) fn loaded_ahead(&self, id: AccessId) -> Option<Vec<Reg>> {
+        let found = self.preloaded.iter().find(|(known, run, _)| *known == id && *run == self.run);
+        found.map(|(_, _, registers)| registers.clone())
     }
 
     /// All threads of the block wait for each other; what they wrote is there for all.
@@ -347,6 +623,9 @@ impl<'k> Emitter<'k> {
     /// The address of an access at the present position.
     pub(crate) fn address(&mut self, id: AccessId, phase: &Phase) -> Reg {
         let row = self.at_row[id.0 as usize].clone().unwrap_or_default();
+        if let Some(tile) = self.tile {
+            return self.moved(id, row, &[tile.across, tile.along]);
+        }
         let (Some(kept), [axis]) = (self.row, &phase.axes[..]) else {
             return if self.mapping == Mapping::Positions { row } else { self.moved(id, row, &phase.axes) };
         };
@@ -428,7 +707,8 @@ impl<'k> Emitter<'k> {
                     matches!(inst, Inst::Store { access, .. } if self.kernel.access(*access).buffer == buffer)
                 };
                 let moves = self.kernel.rows.iter().any(|row| self.kernel.access(*id).step(*row).as_int() != Some(0));
-                moves && !phase.code.insts().iter().any(stored)
+                let still = self.kernel.access(*id).step(axis).as_int() == Some(0);
+                moves && !still && !phase.code.insts().iter().any(stored)
             })
             .collect();
         // Loads of all runs come first, so that they are under way together. What all rows read is in the cache.
@@ -469,6 +749,11 @@ impl<'k> Emitter<'k> {
         }
         self.accumulators =
             phase.reduces.iter().map(|reduce| Accumulator::start(&mut self.body, phase, reduce)).collect();
+        if self.mapping == Mapping::Positions {
+            self.uniform.clear();
+        } else {
+            self.hoist(phase);
+        }
         match self.mapping {
             Mapping::Positions => self.position(phase),
             Mapping::Rows => self.nested(phase, &phase.axes),
@@ -532,21 +817,7 @@ impl<'k> Emitter<'k> {
     /// The positions of a phase, dealt out to the threads of the block.
     fn dealt_out(&mut self, phase: &'k Phase, thread: &str, threads: &str) {
         let lanes = std::mem::replace(&mut self.lanes, 1);
-        let mut count = self.body.constant(Class::B64, 1);
-        for axis in &phase.axes {
-            let extent = self.param(Param::Extent(*axis));
-            count = self.body.op(Class::B64, "mul.lo.s64", &[&count, &extent]);
-        }
-        let at = self.body.op(Class::B64, "mov.b64", &[thread]);
-        let (next, done) = (self.body.label(), self.body.label());
-        self.body.place(&next);
-        let over = self.body.op(Class::Pred, "setp.ge.s64", &[&at, &count]);
-        self.body.line(&format!("@{over} bra {done}"));
-        self.decode(&phase.axes, &at, &count, 1);
-        self.position(phase);
-        self.body.line(&format!("add.s64 {at}, {at}, {threads}"));
-        self.body.line(&format!("bra {next}"));
-        self.body.place(&done);
+        self.strided(phase, thread, threads);
         self.lanes = lanes;
     }
 
@@ -555,11 +826,22 @@ impl<'k> Emitter<'k> {
         let values = self.code(phase);
         for (index, reduce) in phase.reduces.iter().enumerate() {
             let accumulator = self.accumulators[index].clone();
-            (0..self.lanes).for_each(|lane| {
-                let value = |v: Val| values[v.0 as usize][lane].clone();
-                let (new, place) = (value(reduce.value), reduce.index.map(value));
+            let mut taken: Vec<(Reg, Option<Reg>)> = (0..self.lanes)
+                .map(|lane| {
+                    let value = |v: Val| values[v.0 as usize][lane].clone();
+                    (value(reduce.value), reduce.index.map(value))
+                })
+                .collect();
+            // Neighbours are added in pairs before they are widened, which costs more than adding.
+            while accumulator.widens() && taken.len() > 1 {
+                let pairs = taken.chunks(2);
+                taken = pairs
+                    .map(|pair| (self.body.op(Class::B32, "add.rn.f32", &[&pair[0].0, &pair[1].0]), None))
+                    .collect();
+            }
+            for (new, place) in taken {
                 accumulator.take(&mut self.body, &new, place.as_deref());
-            });
+            }
         }
     }
 }

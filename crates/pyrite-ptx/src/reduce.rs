@@ -1,7 +1,8 @@
 //! What phases reduce: accumulators of a thread, joined over the lanes of a warp by shuffles and over the warps of a block
 //! through shared memory. The tree depends on the number of threads alone, so results are the same every time.
 //!
-//! Sums of single precision are kept in double precision, as the tile interpreter does; bool is 0 or 1 in 32 bits.
+//! Sums of single precision are kept in double precision, as the tile interpreter does, but for neighbours that a thread takes
+//! together: these are added in pairs first. Bool is 0 or 1 in 32 bits.
 
 use pyrite_loops::{Phase, Reduce, Reduction, Type};
 
@@ -48,6 +49,11 @@ impl Accumulator {
             Type::Bool => Class::B32,
             ty => Class::of(ty),
         }
+    }
+
+    /// Whether it is wider than what it takes in: sums of single precision.
+    pub(crate) fn widens(&self) -> bool {
+        self.kept == Type::F64 && self.taken == Type::F32
     }
 
     /// Takes a value in.
@@ -236,6 +242,10 @@ impl Emitter<'_> {
     /// Joins the accumulators of all threads of the block; each of them has the result then.
     pub(crate) fn join_block(&mut self, thread: &str, threads: &str) {
         self.join_warp();
+        let registers: Vec<(Reg, Class)> = self.accumulators.iter().flat_map(Accumulator::registers).collect();
+        if self.row.is_some_and(|row| row.threads == 32) {
+            return self.take_first(registers);
+        }
         let thread = self.body.op(Class::B32, "cvt.u32.u64", &[thread]);
         let threads = self.body.op(Class::B32, "cvt.u32.u64", &[threads]);
         let lane = self.body.op(Class::B32, "and.b32", &[&thread, "31"]);
@@ -249,7 +259,6 @@ impl Emitter<'_> {
         if self.shared_is_read {
             self.meet();
         }
-        let registers: Vec<(Reg, Class)> = self.accumulators.iter().flat_map(Accumulator::registers).collect();
         self.shared = self.shared.max(registers.len() * SLOT);
         for (number, (register, class)) in registers.iter().enumerate() {
             let place = number * SLOT;
@@ -269,7 +278,11 @@ impl Emitter<'_> {
             }
         }
         self.join_warp();
-        // The sign of a zero may depend on the order, so all threads take the result of the first lane.
+        self.take_first(registers);
+    }
+
+    /// The sign of a zero may depend on the order, so all threads take the result of the first lane.
+    fn take_first(&mut self, registers: Vec<(Reg, Class)>) {
         for (register, class) in registers {
             let taken = self.shuffled("idx", &(register.clone(), class), "0");
             self.body.line(&format!("mov.{} {register}, {taken}", class.bits()));

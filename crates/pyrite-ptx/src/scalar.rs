@@ -13,6 +13,10 @@ impl Emitter<'_> {
     pub(crate) fn code(&mut self, phase: &Phase) -> Vec<Vec<Reg>> {
         let mut values: Vec<Vec<Reg>> = Vec::with_capacity(phase.code.len());
         for (value, inst) in phase.code.iter() {
+            if let Some(known) = self.uniform.get(value.0 as usize).cloned().flatten() {
+                values.push(vec![known; self.lanes]);
+                continue;
+            }
             let of = |v: Val| values[v.0 as usize].clone();
             let registers = match *inst {
                 Inst::Load(access) => self.load(access, phase),
@@ -40,6 +44,11 @@ impl Emitter<'_> {
                     let class = Class::of(phase.code.ty(value));
                     vec![self.body.op(class, &format!("mov.{}", class.bits()), &[&so_far])]
                 }
+                // What is the same for all lanes is computed once.
+                _ if self.is_alike(inst, &values) => {
+                    let of = |v: Val| values[v.0 as usize][0].clone();
+                    vec![self.scalar(&phase.code, value, inst, 0, &of); self.lanes]
+                }
                 _ => (0..self.lanes)
                     .map(|lane| {
                         let of = |v: Val| values[v.0 as usize][lane].clone();
@@ -52,8 +61,22 @@ impl Emitter<'_> {
         values
     }
 
+    /// Whether an instruction gives the same to all lanes.
+    fn is_alike(&self, inst: &Inst, values: &[Vec<Reg>]) -> bool {
+        let mut alike = !matches!(inst, Inst::Index(axis) if self.lane_axis == Some(*axis));
+        inst.each_operand(|v| alike &= values[v.0 as usize].windows(2).all(|pair| pair[0] == pair[1]));
+        alike
+    }
+
     /// An instruction that depends on its operands and the position.
-    fn scalar(&mut self, code: &Block, value: Val, inst: &Inst, lane: usize, of: &dyn Fn(Val) -> Reg) -> Reg {
+    pub(crate) fn scalar(
+        &mut self,
+        code: &Block,
+        value: Val,
+        inst: &Inst,
+        lane: usize,
+        of: &dyn Fn(Val) -> Reg,
+    ) -> Reg {
         let ty = code.ty(value);
         let class = Class::of(ty);
         match *inst {
@@ -424,12 +447,12 @@ impl Emitter<'_> {
     fn bounded(&mut self, index: &str, extent: &str) -> Reg {
         let from_end = self.body.op(Class::B64, "add.s64", &[index, extent]);
         let negative = self.pred("setp.lt.s64", &[index, "0"]);
-        let index = self.body.op(Class::B64, "selp.b64", &[&from_end, index, &negative]);
-        let below = self.pred("setp.lt.s64", &[&index, "0"]);
-        let above = self.pred("setp.ge.s64", &[&index, extent]);
+        let counted = self.body.op(Class::B64, "selp.b64", &[&from_end, index, &negative]);
+        let below = self.pred("setp.lt.s64", &[&counted, "0"]);
+        let above = self.pred("setp.ge.s64", &[&counted, extent]);
         let outside = self.pred("or.pred", &[&below, &above]);
-        self.fault_where(&outside);
-        index
+        self.fault_where(&outside, index, extent);
+        counted
     }
 }
 

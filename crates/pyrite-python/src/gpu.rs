@@ -16,10 +16,11 @@ use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyTuple};
-use pyrite_codegen::gpu::{Addresses, Assembled, GpuPlan, GpuProgram, Lives, NotLoops, Output, Sizes};
+use pyrite_codegen::gpu::{Addresses, Assembled, GpuPlan, GpuProgram, Lives, NotLoops, Output, Sizes, out_of_bounds};
 use pyrite_compiler::gpu;
 use pyrite_ir::{Given, Lower, OpError};
 use pyrite_ops::registry;
+use pyrite_ptx::FaultNote;
 use pyrite_ptx::interp::{Module, Region};
 use pyrite_tensor::{DType, Layout};
 
@@ -31,7 +32,7 @@ use crate::program::use_cache;
 
 /// Who runs launches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Engine {
+pub(crate) enum Engine {
     /// The GPU that the arguments are on.
     Device,
     /// The interpreter of PTX.
@@ -142,17 +143,17 @@ impl Torch {
 }
 
 /// Where a call runs.
-struct Place<'py> {
+pub(crate) struct Place<'py> {
     torch: &'static Torch,
     /// The number of the GPU; none for the CPU.
-    device: Option<i32>,
+    pub(crate) device: Option<i32>,
     /// Whether the GPU is torch's current one.
     is_current: bool,
     object: Bound<'py, PyAny>,
 }
 
 impl<'py> Place<'py> {
-    fn of(py: Python<'py>, device: Option<i32>) -> PyResult<Self> {
+    pub(crate) fn of(py: Python<'py>, device: Option<i32>) -> PyResult<Self> {
         let torch = Torch::get(py)?;
         let is_current = match (device, &torch.current_device) {
             (Some(device), Some(ask)) => ask.bind(py).call0()?.extract::<i32>()? == device,
@@ -166,7 +167,7 @@ impl<'py> Place<'py> {
     }
 
     /// New memory as a tensor.
-    fn empty(&self, sizes: &[i64], strides: &[i64], dtype: DType) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn empty(&self, sizes: &[i64], strides: &[i64], dtype: DType) -> PyResult<Bound<'py, PyAny>> {
         let py = self.object.py();
         let dtype = self.torch.dtype(dtype)?.bind(py);
         let (sizes, strides) = (PyTuple::new(py, sizes)?, PyTuple::new(py, strides)?);
@@ -177,6 +178,16 @@ impl<'py> Place<'py> {
         named.set_item("dtype", dtype)?;
         named.set_item("device", &self.object)?;
         self.torch.empty_strided.bind(py).call((sizes, strides), Some(&named))
+    }
+}
+
+impl Place<'_> {
+    /// The handle of torch's current stream.
+    pub(crate) fn stream(&self) -> PyResult<usize> {
+        match (&self.torch.current_stream, self.device) {
+            (Some(ask), Some(device)) => ask.bind(self.object.py()).call1((device,))?.extract(),
+            _ => Err(PyRuntimeError::new_err("this torch was built without CUDA")),
+        }
     }
 }
 
@@ -358,7 +369,7 @@ fn strided<'py>(tensor: &Bound<'py, PyAny>, layout: &Layout, offset: i64) -> PyR
     tensor.call_method1("as_strided", (layout.shape.to_vec(), layout.stride.to_vec(), offset))
 }
 
-fn address(shim: &Shim, tensor: &Bound<'_, PyAny>) -> PyResult<u64> {
+pub(crate) fn address(shim: &Shim, tensor: &Bound<'_, PyAny>) -> PyResult<u64> {
     let found = shim.locate(tensor).map_err(|_| PyRuntimeError::new_err("torch gave a tensor without memory"))?;
     Ok(found.data as u64)
 }
@@ -388,10 +399,7 @@ impl GpuSegment {
         if let Some(error) = program.fault() {
             return Err(PyIndexError::new_err(format!("{error} (of an earlier call of the segment)")));
         }
-        let stream = match &place.torch.current_stream {
-            Some(ask) => ask.bind(py).call1((device,))?.extract::<usize>()?,
-            None => return Err(PyRuntimeError::new_err("this torch was built without CUDA")),
-        };
+        let stream = place.stream()?;
         // SAFETY: torch's current stream belongs to the primary context of the device and outlives the call. Memory comes
         // from torch: its allocator gives it to others only behind this work, in the order of the stream.
         let done = unsafe {
@@ -408,9 +416,9 @@ impl GpuSegment {
         (inputs, fresh, arena): (&[u64], &[u64], u64),
     ) -> PyResult<()> {
         let module = self.interpreted.as_ref().map_err(|error| PyRuntimeError::new_err(error.clone()))?;
-        let mut fault = 0u32;
+        let mut fault = FaultNote::default();
         let noted = &raw mut fault as u64;
-        let mut regions = vec![Region { start: noted, bytes: 4, writable: true }];
+        let mut regions = vec![Region { start: noted, bytes: size_of::<FaultNote>() as u64, writable: true }];
         let mut add = |start: u64, bytes: u64, writable: bool| {
             if bytes > 0 {
                 regions.push(Region { start, bytes, writable });
@@ -430,9 +438,10 @@ impl GpuSegment {
             // SAFETY: the regions are the memory of tensors that the caller holds, and of this function.
             let done = unsafe { module.run(&launch, &regions) };
             done.map_err(|trap| PyRuntimeError::new_err(format!("the kernel of {name} is wrong: {trap}")))?;
-            // SAFETY: the number lives on the stack of this function; the interpreter has written it by its address.
-            if unsafe { (&raw const fault).read_volatile() } != 0 {
-                return Err(PyIndexError::new_err(format!("an index is out of bounds in {name}")));
+            // SAFETY: the note lives on the stack of this function; the interpreter has written it by its address.
+            let found = unsafe { (&raw const fault).read_volatile() };
+            if found.is_set != 0 {
+                return Err(PyIndexError::new_err(out_of_bounds(name, &found).to_string()));
             }
         }
         Ok(())

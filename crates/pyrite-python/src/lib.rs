@@ -13,6 +13,7 @@ mod debug_wrapper;
 mod errors;
 mod fx;
 mod gpu;
+mod gpu_matmul;
 mod graph;
 mod options;
 mod outcome;
@@ -39,6 +40,8 @@ mod _native {
     use crate::errors::{AccuracyError, CompileError};
     #[pymodule_export]
     use crate::gpu::{GpuSegment, compile_gpu, extern_operators};
+    #[pymodule_export]
+    use crate::gpu_matmul::GpuMatmul;
     #[pymodule_export]
     use crate::graph::{Graph, Node};
     #[pymodule_export]

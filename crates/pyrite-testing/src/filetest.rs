@@ -19,7 +19,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use pyrite_codegen::decisions::Decisions;
-use pyrite_codegen::passes;
+use pyrite_codegen::passes::{self, Machine};
 use pyrite_codegen::schedule::{Schedule, memory, parse, verify as schedule_verify};
 use pyrite_compiler::aot::{Stages, partition_by_min_cut};
 use pyrite_compiler::backend::Direction;
@@ -145,7 +145,9 @@ fn scheduled(text: &str, path: &Path, wanted: &str) -> Result<String, String> {
         }
     };
     let graph = &stages.functional.graph;
-    let schedule = passes::schedule(graph, registry(), &mut Decisions::new(&mut options.gate()), &mut look);
+    let only = passes::PASSES.iter().find(|pass| pass.name == wanted).and_then(|pass| pass.only);
+    let (machine, mut gate) = (only.unwrap_or(Machine::Cpu), options.gate());
+    let schedule = passes::schedule_for(machine, graph, registry(), &mut Decisions::new(&mut gate), &mut look);
     let problems = memory::check(&schedule.map_err(|e| e.to_string())?);
     match problems.first() {
         Some(problem) => Err(format!("the memory plan is wrong: {problem}")),
@@ -153,13 +155,13 @@ fn scheduled(text: &str, path: &Path, wanted: &str) -> Result<String, String> {
     }
 }
 
-/// The schedule that machine code is emitted for.
+/// The schedule that code for GPUs is emitted for.
 fn finished(text: &str, path: &Path) -> Result<Schedule, String> {
     let read = good(text, path)?;
     let options = Options { direction: Direction::Forward, ..Options::default() };
     let stages = Stages::of(&read.graph, &partition_by_min_cut(), Table::Loops, &options).map_err(|e| e.to_string())?;
     let graph = &stages.functional.graph;
-    passes::schedule(graph, registry(), &mut Decisions::new(&mut options.gate()), &mut |_, _| ())
+    passes::schedule_for(Machine::Gpu, graph, registry(), &mut Decisions::new(&mut options.gate()), &mut |_, _| ())
         .map_err(|e| e.to_string())
 }
 

@@ -2,7 +2,7 @@
 //! nothing in programs that are right.
 
 use pyrite_codegen::decisions::Decisions;
-use pyrite_codegen::passes::{self, schedule};
+use pyrite_codegen::passes::{self, Machine, schedule};
 use pyrite_codegen::schedule::{Op, Reuse, Schedule, Statement, memory, parse};
 use pyrite_compiler::Options;
 use pyrite_compiler::aot::{Stages, partition_by_min_cut};
@@ -175,18 +175,20 @@ fn random_graphs_have_sound_memory_plans_and_read_back_after_every_pass() {
         let Ok(stages) = Stages::of(&graph, &partition_by_min_cut(), Table::Loops, &options) else { continue };
         let mut graphs = vec![&stages.functional.graph];
         graphs.extend(stages.partition.iter().flat_map(|partition| [&partition.forward, &partition.backward]));
-        for graph in graphs {
+        let machines = [Machine::Cpu, Machine::Gpu];
+        for (graph, machine) in graphs.into_iter().flat_map(|graph| machines.map(|machine| (graph, machine))) {
             let mut problem = None;
             let mut look = |pass: &'static str, schedule: &Schedule| {
                 if let (None, Err(error)) = (&problem, printed_and_read(schedule)) {
                     problem = Some(format!("after {pass}: {error}"));
                 }
             };
-            let done = passes::schedule(graph, registry(), &mut Decisions::new(&mut Gate::open()), &mut look);
+            let (mut gate, registry) = (Gate::open(), registry());
+            let done = passes::schedule_for(machine, graph, registry, &mut Decisions::new(&mut gate), &mut look);
             let Ok(done) = done else { continue };
             statements += done.statements.len();
-            assert_eq!(problem, None, "graph {number}");
-            assert_eq!(memory::check(&done), [], "graph {number}:\n{done}");
+            assert_eq!(problem, None, "graph {number} for {machine:?}");
+            assert_eq!(memory::check(&done), [], "graph {number} for {machine:?}:\n{done}");
         }
     }
     assert!(statements > count as usize, "only {statements} statements in {count} graphs");

@@ -22,10 +22,13 @@ use pyrite_passes::Gate;
 use pyrite_ptx::{Arguments, Launch, Ptx};
 use pyrite_tensor::{DType, Layout};
 
+pub use pyrite_ptx::gemm::Gemm;
+
 pub use self::memory::Lives;
-pub use self::run::{Assembled, GpuProgram, ImageStore};
+pub use self::run::{Assembled, GpuGemm, GpuProgram, ImageStore, out_of_bounds};
 use crate::decisions::Decisions;
 use crate::loops::Tables;
+use crate::passes::Machine;
 use crate::schedule::{AsKernel, Op, Origin, Schedule};
 use crate::{CodeKey, passes};
 
@@ -102,14 +105,14 @@ pub struct Addresses<'a> {
     pub fresh: &'a [u64],
     /// Of the arena.
     pub arena: u64,
-    /// Where each statement notes a fault.
+    /// Where each statement notes a fault, a [`FaultNote`](pyrite_ptx::FaultNote).
     pub fault: &'a dyn Fn(usize) -> u64,
 }
 
 impl GpuPlan {
     /// Compiles a functional graph.
     pub fn of(graph: &Graph, registry: &Registry, gate: &mut Gate) -> Result<Self, NotLoops> {
-        let schedule = passes::schedule(graph, registry, &mut Decisions::new(gate), &mut |_, _| ())?;
+        let schedule = passes::schedule_for(Machine::Gpu, graph, registry, &mut Decisions::new(gate), &mut |_, _| ())?;
         let calls = calls(&schedule);
         if !calls.is_empty() {
             return Err(NotLoops::Calls(calls));

@@ -6,8 +6,10 @@
 
 use std::sync::Arc;
 
-use pyrite_cuda::{Context, Function, Grid, Image, Memory, Pinned, Stream};
+use pyrite_cuda::{Context, Function, Grid, Image, Memory, Module, Pinned, Stream};
 use pyrite_ir::{Given, OpError, Value};
+use pyrite_ptx::gemm::Gemm;
+use pyrite_ptx::{FaultNote, Launch};
 use pyrite_tensor::{Layout, Storage, Tensor};
 use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha256};
@@ -42,7 +44,7 @@ pub struct GpuProgram {
     plan: Arc<GpuPlan>,
     context: Context,
     functions: FxHashMap<String, Function>,
-    /// A word for each statement.
+    /// A note for each statement.
     faults: Pinned,
     assembled: Assembled,
 }
@@ -52,38 +54,85 @@ fn failed(error: pyrite_cuda::CudaError) -> OpError {
     OpError::invalid(format!("{error}\nRemedy: {}", error.remedy()))
 }
 
+/// The error of an index that a kernel has met.
+pub fn out_of_bounds(kernel: &str, note: &FaultNote) -> OpError {
+    let FaultNote { index, extent, .. } = note;
+    OpError::invalid(format!("an index is out of bounds in {kernel}: {index}, where there are {extent} elements"))
+}
+
+/// Loads a module on a device: its machine code is kept, or assembled.
+fn loaded(
+    text: &str,
+    what: &str,
+    context: &Context,
+    store: Option<&dyn ImageStore>,
+) -> Result<(Module, Assembled), OpError> {
+    let device = context.device();
+    let mut sum = Sha256::new();
+    sum.update(format!("cubin {VERSION} {} {}\n", device.architecture(), device.driver_version()));
+    sum.update(text);
+    let key: [u8; 32] = sum.finalize().into();
+    let kept = store.and_then(|store| store.read(&key));
+    // SAFETY: stores promise that bytes are those of the key, which names text, architecture and driver.
+    #[expect(unsafe_code, reason = "code that was written down runs")]
+    let kept = kept.map(|bytes| unsafe { Image::from_bytes(&bytes) });
+    let (image, assembled) = if let Some(image) = kept {
+        (image, Assembled::Before)
+    } else {
+        let image = context.assemble(text, what).map_err(failed)?;
+        if let Some(store) = store {
+            store.write(&key, image.bytes());
+        }
+        (image, Assembled::Now)
+    };
+    Ok((context.load(&image, what).map_err(failed)?, assembled))
+}
+
+/// A GEMM of Pyrite's own on a device.
+pub struct GpuGemm {
+    context: Context,
+    function: Function,
+}
+
+impl GpuGemm {
+    /// Loads a kind of GEMM on a device.
+    pub fn load(gemm: Gemm, context: &Context, store: Option<&dyn ImageStore>) -> Result<Self, OpError> {
+        let (module, _) = loaded(&gemm.text(), "a matmul", context, store)?;
+        Ok(Self { context: context.clone(), function: module.function(Gemm::entry()).map_err(failed)? })
+    }
+
+    /// The context.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// Puts a launch of it into a stream.
+    ///
+    /// # Safety
+    /// The addresses of the launch are of memory of the device that has as much room as its sizes say, and lives until the
+    /// work is done.
+    #[expect(unsafe_code, reason = "kernels work on raw memory")]
+    pub unsafe fn enqueue(&self, launch: &Launch, stream: &Stream) -> Result<(), OpError> {
+        let grid = Grid { blocks: launch.grid, threads: launch.block };
+        // SAFETY: the parameters are those of the entry, and by the contract of this function memory is there.
+        unsafe { stream.launch(&self.function, &launch.entry, grid, &launch.params) }.map_err(failed)
+    }
+}
+
 impl GpuProgram {
     /// Loads a program's module on a device.
     pub fn load(plan: Arc<GpuPlan>, context: &Context, store: Option<&dyn ImageStore>) -> Result<Self, OpError> {
-        let device = context.device();
-        let mut sum = Sha256::new();
-        sum.update(format!("cubin {VERSION} {} {}\n", device.architecture(), device.driver_version()));
-        sum.update(plan.text());
-        let key: [u8; 32] = sum.finalize().into();
         let what = plan.names().next().unwrap_or("a program").to_owned();
         let mut functions = FxHashMap::default();
         let mut assembled = Assembled::Before;
         if !plan.kernels.is_empty() {
-            let kept = store.and_then(|store| store.read(&key));
-            // SAFETY: stores promise that bytes are those of the key, which names text, architecture and driver.
-            #[expect(unsafe_code, reason = "code that was written down runs")]
-            let kept = kept.map(|bytes| unsafe { Image::from_bytes(&bytes) });
-            let image = if let Some(image) = kept {
-                image
-            } else {
-                assembled = Assembled::Now;
-                let image = context.assemble(plan.text(), &what).map_err(failed)?;
-                if let Some(store) = store {
-                    store.write(&key, image.bytes());
-                }
-                image
-            };
-            let module = context.load(&image, &what).map_err(failed)?;
+            let module;
+            (module, assembled) = loaded(plan.text(), &what, context, store)?;
             for name in plan.kernels.iter().flat_map(pyrite_ptx::Ptx::entry_names) {
                 functions.insert(name.clone(), module.function(&name).map_err(failed)?);
             }
         }
-        let faults = context.pinned(4 * plan.runs.len().max(1)).map_err(failed)?;
+        let faults = context.pinned(size_of::<FaultNote>() * plan.runs.len().max(1)).map_err(failed)?;
         Ok(Self { plan, context: context.clone(), functions, faults, assembled })
     }
 
@@ -104,9 +153,12 @@ impl GpuProgram {
 
     /// The error of a kernel that has met an index out of bounds since it was last asked.
     pub fn fault(&self) -> Option<OpError> {
-        let mut names = self.plan.names().enumerate();
-        let (_, name) = names.find(|(number, _)| self.faults.take(*number) != 0)?;
-        Some(OpError::invalid(format!("an index is out of bounds in {name}")))
+        self.plan.names().enumerate().find_map(|(number, name)| {
+            let first = number * FaultNote::WORDS;
+            let flag = self.faults.take(first);
+            let words = std::array::from_fn(|word| if word == 0 { flag } else { self.faults.take(first + word) });
+            (flag != 0).then(|| out_of_bounds(name, &FaultNote::of(words)))
+        })
     }
 
     /// Puts the launches of a call into a stream.
@@ -123,7 +175,7 @@ impl GpuProgram {
         arena: u64,
         constant: &dyn Fn(&str) -> u64,
     ) -> Result<(), OpError> {
-        let fault = |number: usize| self.faults.address(number);
+        let fault = |number: usize| self.faults.address(number * FaultNote::WORDS);
         let addresses = Addresses { inputs, constant, fresh, arena, fault: &fault };
         for (number, launch) in self.plan.launches(sizes, &addresses) {
             let function = self.functions.get(&launch.entry);

@@ -10,8 +10,8 @@ use pyrite_loops::{
 use pyrite_sym::SymInt;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::State;
 use super::fuse_kernels::drop_unused;
+use super::{Machine, State};
 use crate::axes::{merge, split, with_access};
 use crate::code_map::{rebuilt, without_dead_code};
 use crate::schedule::{Buffer, Op, Origin, Schedule, places};
@@ -45,7 +45,7 @@ pub fn finish_all(program: &mut Schedule, state: &mut State<'_, '_>) {
                 && parts.of(buffer).is_empty()
                 && !returned.contains(&whole)
         };
-        finish(kernel, &is_local, &mut |of, elements| {
+        finish(kernel, state.machine, &is_local, &mut |of, elements| {
             let dtype = buffers[of.0 as usize].dtype;
             buffers.push(Buffer { origin: Origin::Scratch, dtype, elements });
             BufferId(buffers.len() as u32 - 1)
@@ -59,6 +59,7 @@ pub fn finish_all(program: &mut Schedule, state: &mut State<'_, '_>) {
 /// Finishes a kernel. `is_local` says of a buffer whether only this kernel uses it; `scratch` makes a buffer of a row.
 fn finish(
     kernel: &mut Kernel,
+    machine: Machine,
     is_local: &dyn Fn(BufferId) -> bool,
     scratch: &mut dyn FnMut(BufferId, SymInt) -> BufferId,
 ) {
@@ -67,7 +68,7 @@ fn finish(
     }
     drop_dead_stores(kernel, is_local);
     merge(kernel);
-    choose_lanes(kernel);
+    choose_lanes(kernel, machine);
     if kernel.lanes == Lanes::Phase {
         use_scratch(kernel, is_local, scratch);
     }
@@ -196,7 +197,7 @@ fn picked(kernel: &mut Kernel, at: usize, read: AccessId, index: Val, into: &mut
 }
 
 /// Which values a value is computed from, itself included.
-fn needed_for(code: &Block, value: Val) -> Vec<bool> {
+pub fn needed_for(code: &Block, value: Val) -> Vec<bool> {
     let mut needed = vec![false; code.len()];
     needed[value.0 as usize] = true;
     for (value, inst) in code.iter().rev() {
@@ -241,7 +242,7 @@ fn stored_before(kernel: &Kernel, at: usize, load: AccessId) -> Option<(usize, V
 }
 
 /// Roughly how many cycles the value takes, loads included.
-fn cost(code: &Block, value: Val) -> usize {
+pub fn cost(code: &Block, value: Val) -> usize {
     let needed = needed_for(code, value);
     let mut sum = 0;
     for (_, inst) in code.iter().filter(|(value, _)| needed[value.0 as usize]) {
@@ -332,7 +333,7 @@ fn drop_dead_results(kernel: &mut Kernel) {
 }
 
 /// Decides which positions go side by side, and gives pointwise phases the last row as an axis of their own.
-fn choose_lanes(kernel: &mut Kernel) {
+fn choose_lanes(kernel: &mut Kernel, machine: Machine) {
     if kernel.phases.iter().any(Phase::is_ordered) {
         if kernel.rows.is_empty() {
             let only = kernel.add_axis(SymInt::Int(1));
@@ -344,7 +345,8 @@ fn choose_lanes(kernel: &mut Kernel) {
     let reduces = kernel.phases.iter().any(|phase| !phase.reduces.is_empty());
     if !reduces && kernel.phases.iter().all(|phase| phase.axes.is_empty()) {
         if let Some(last) = best_row(kernel) {
-            let last = in_blocks(kernel, last);
+            // On a GPU blocks of threads take tiles.
+            let last = if machine == Machine::Cpu { in_blocks(kernel, last) } else { last };
             let axis = kernel.rows.remove(last);
             for phase in &mut kernel.phases {
                 phase.axes.push(axis);

@@ -15,9 +15,11 @@ mod fuse_epilogue;
 pub(crate) mod fuse_kernels;
 mod fuse_prologue;
 mod lower;
+mod recompute;
 mod reorder_bmm;
 pub(crate) mod reuse;
 mod split_concat;
+mod split_reductions;
 
 use pyrite_ir::{Graph, NodeError, OpError, Registry};
 
@@ -26,8 +28,19 @@ use crate::schedule::{Schedule, memory, trace, verify};
 use elide_copy::Copied;
 use split_concat::Parts;
 
+/// What a program is scheduled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Machine {
+    /// Cores with vectors and caches.
+    Cpu,
+    /// Blocks of threads.
+    Gpu,
+}
+
 /// What passes hand on beside the program.
 pub struct State<'a, 'd> {
+    /// What the program is for.
+    machine: Machine,
     /// Permission for each rewrite.
     pub(crate) decisions: &'a mut Decisions<'d>,
     /// The copies that the graph asks for.
@@ -42,6 +55,8 @@ pub struct Pass {
     pub name: &'static str,
     /// What it does.
     pub what: &'static str,
+    /// The only machine that it is for, if it is not for all.
+    pub only: Option<Machine>,
     run: fn(&mut Schedule, &mut State<'_, '_>),
 }
 
@@ -53,43 +68,69 @@ pub const PASSES: &[Pass] = &[
     Pass {
         name: "elide-copy",
         what: "bmms read and write past copies; copies that nothing reads are dropped",
+        only: None,
         run: elide_copy::elide_copies,
     },
     Pass {
         name: "split-concat",
         what: "kernels that read a concatenation are split along its parts",
+        only: None,
         run: split_concat::split_all,
     },
-    Pass { name: "fuse", what: "kernels that share memory become one", run: fuse::fuse_all },
+    Pass {
+        name: "recompute-constants",
+        what: "values that read nothing are computed where they are used",
+        only: Some(Machine::Gpu),
+        run: recompute::constants,
+    },
+    Pass { name: "fuse", what: "kernels that share memory become one", only: None, run: fuse::fuse_all },
     Pass {
         name: "split-concat-late",
         what: "fused kernels that still read a concatenation are split",
+        only: None,
         run: split_concat::split_rest,
     },
-    Pass { name: "fuse-late", what: "what was split is fused once more", run: fuse::fuse_split },
+    Pass { name: "fuse-late", what: "what was split is fused once more", only: None, run: fuse::fuse_split },
+    Pass {
+        name: "recompute",
+        what: "cheap values are computed where they are used instead of being written and read",
+        only: Some(Machine::Gpu),
+        run: recompute::cheap,
+    },
     Pass {
         name: "finish-kernels",
         what: "values that only one kernel uses stay in registers or scratch; vector lanes are chosen",
+        only: None,
         run: finish::finish_all,
+    },
+    Pass {
+        name: "split-reductions",
+        what: "a long reduction of few rows reduces parts of them first",
+        only: Some(Machine::Gpu),
+        run: split_reductions::split_reductions,
     },
     Pass {
         name: "reorder-bmm",
         what: "a bmm is moved right behind the kernel that fills its left operand",
+        only: Some(Machine::Cpu),
         run: reorder_bmm::reorder,
     },
     Pass {
         name: "fuse-epilogue",
         what: "a kernel that reads the rows of a matmul runs on them as they are completed",
+        only: Some(Machine::Cpu),
         run: fuse_epilogue::fuse_epilogues,
     },
     Pass {
         name: "fuse-prologue",
         what: "a kernel, or a fused bmm, that fills the left operand of a bmm hands it over row by row",
+        only: Some(Machine::Cpu),
         run: fuse_prologue::fuse_prologues,
     },
     Pass {
         name: "reuse-buffers",
         what: "lifetimes end at the last use; results take the memory of what dies in their statement",
+        only: None,
         run: reuse::reuse_buffers,
     },
 ];
@@ -100,7 +141,7 @@ pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
     std::iter::once(first).chain(PASSES.iter().map(|pass| (pass.name, pass.what)))
 }
 
-/// The text of the schedule of a functional graph, as it is after a pass.
+/// The text of the schedule of a functional graph, as it is after a pass, for the machine that the pass is for.
 pub fn schedule_after(
     graph: &Graph,
     registry: &Registry,
@@ -108,7 +149,8 @@ pub fn schedule_after(
     pass: &str,
 ) -> Result<String, NodeError> {
     let mut text = String::new();
-    schedule(graph, registry, decisions, &mut |name, schedule| {
+    let only = PASSES.iter().find(|known| known.name == pass).and_then(|pass| pass.only);
+    schedule_for(only.unwrap_or(Machine::Cpu), graph, registry, decisions, &mut |name, schedule| {
         if name == pass {
             text = schedule.to_string();
         }
@@ -116,8 +158,19 @@ pub fn schedule_after(
     Ok(text)
 }
 
-/// Schedules a functional graph: lowers it and runs all passes. `observe` sees the program after each.
+/// Schedules a functional graph for a CPU: lowers it and runs all passes. `observe` sees the program after each.
 pub fn schedule(
+    graph: &Graph,
+    registry: &Registry,
+    decisions: &mut Decisions<'_>,
+    observe: &mut dyn FnMut(&'static str, &Schedule),
+) -> Result<Schedule, NodeError> {
+    schedule_for(Machine::Cpu, graph, registry, decisions, observe)
+}
+
+/// The same for a machine.
+pub fn schedule_for(
+    machine: Machine,
     graph: &Graph,
     registry: &Registry,
     decisions: &mut Decisions<'_>,
@@ -130,9 +183,9 @@ pub fn schedule(
     trace::tell_lowered(&schedule);
     check(&schedule, LOWER)?;
     observe(LOWER, &schedule);
-    let mut state = State { decisions, copies, parts: Parts::default() };
+    let mut state = State { machine, decisions, copies, parts: Parts::default() };
     let _step = pyrite_trace::step("schedule");
-    for pass in PASSES {
+    for pass in PASSES.iter().filter(|pass| pass.only.is_none_or(|only| only == machine)) {
         (pass.run)(&mut schedule, &mut state);
         check(&schedule, pass.name)?;
         observe(pass.name, &schedule);

@@ -280,7 +280,8 @@ impl Reading {
             self.entry.registers += count;
             return Ok(());
         }
-        if let Some(rest) = line.strip_prefix(".shared .align 8 .b8 ") {
+        let shared = line.strip_prefix(".shared .align 8 .b8 ").or_else(|| line.strip_prefix(".shared .align 16 .b8 "));
+        if let Some(rest) = shared {
             let (name, bytes) = rest.split_once('[').ok_or("expected the size of shared memory")?;
             self.entry.shared =
                 bytes.trim_end_matches(']').parse().map_err(|_| format!("expected a size at {bytes}"))?;
