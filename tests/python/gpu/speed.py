@@ -2,8 +2,9 @@
 
 `kernels`: pointwise, softmax, layer norm, their gradients and a few more at 16384 x 4096, against double precision, copies
 and Inductor. `models`: the five models, forward and one training step, against eager, with times beside eager's and
-Inductor's. `faults`: an index out of bounds, outputs that are kept, sizes that change. A line of JSON each, all of them in
-FOLDER/speed.json; the exit code is 1 where something is wrong. Without a GPU it says so and ends with 0.
+Inductor's. `faults`: an index out of bounds, outputs that are kept, sizes that change. `samples`: PyTorch's samples of its
+operators on the GPU, in f32 and bf16, against double precision and eager. `matmuls`: small ones against torch's. A line of JSON
+each, all of them in FOLDER/speed.json; the exit code is 1 where something is wrong. Without a GPU it says so and ends with 0.
 """
 
 import argparse
@@ -15,6 +16,8 @@ import traceback
 from pathlib import Path
 
 import torch
+
+import pyrite  # noqa: F401  (registers the backend)
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 RESULTS = []
@@ -282,30 +285,143 @@ def faults():
         tell("faults", "another_stream", right=torch.allclose(have, linear(x), rtol=1e-4, atol=1e-5))
 
 
+def captured(function, calls=20):
+    """The time of a call among others in a CUDA graph."""
+    for _ in range(3):
+        function()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(calls):
+            function()
+    return milliseconds(graph.replay) / calls
+
+
+def matmuls():
+    """Small matmuls of linear layers (`nt`) and of plain matrices (`nn`): Pyrite's kernel, torch's with and without bias."""
+    from pyrite import _native
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    multiply = _native.GpuMatmul()
+    sizes = [(64, 256, 256), (256, 256, 256), (256, 256, 768), (256, 256, 1024), (256, 1024, 256), (260, 128, 384), (260, 512, 128), (512, 512, 512)]
+    for rows, steps, columns in sizes:
+        for layout in ("nn", "nt"):
+            x, bias = torch.randn(rows, steps, device="cuda"), torch.randn(columns, device="cuda")
+            w = torch.randn(steps, columns, device="cuda") if layout == "nn" else torch.randn(columns, steps, device="cuda").t()
+            error = largest_error(multiply(x, w, bias), x.double() @ w.double() + bias.double())
+            times = [captured(each) for each in (lambda: multiply(x, w, bias), lambda: torch.addmm(bias, x, w), lambda: torch.mm(x, w))]
+            facts = dict(zip(("ms", "addmm_ms", "mm_ms"), times), error=error, right=error < 2e-6)
+            tell("matmuls", f"{rows}x{steps}x{columns} {layout}", **facts)
+
+
+def _tensors(value):
+    return [each for each in torch.utils._pytree.tree_leaves(value) if isinstance(each, torch.Tensor)]
+
+
+def samples(share, shares, most=2, device="cuda"):
+    """A share of PyTorch's operators: the first samples of each, compiled, against eager and double precision."""
+    from pyrite import aot
+
+    # Torch's module of samples forbids to set this later.
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    options = {"graphs": False} if device == "cuda" else {"gpu": "interpret"}
+    counts, wrong = {"right": 0, "torchs": 0, "skipped": 0}, []
+    for op in sorted(op_db, key=lambda op: (op.name, op.variant_test_name))[share::shares]:
+        for dtype in (torch.float32, torch.bfloat16):
+            if dtype not in op.supported_dtypes(device):
+                continue
+            name = f"{op.name} {op.variant_test_name} {dtype}"
+            try:
+                chosen = [each for each, _ in zip(op.sample_inputs(device, dtype), range(most))]
+                wanted = [_tensors(op(each.input, *each.args, **each.kwargs)) for each in chosen]
+                again = [_tensors(op(each.input, *each.args, **each.kwargs)) for each in chosen]
+            except Exception:  # noqa: BLE001  (a sample that eager refuses is none)
+                counts["skipped"] += 1
+                continue
+            for sample, want, other in zip(chosen, wanted, again):
+                if not all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(want, other)):
+                    counts["skipped"] += 1
+                    continue
+
+                def function(given, args, kwargs, op=op):
+                    return op.op(given, *args, **kwargs)
+
+                try:
+                    torch._dynamo.reset()
+                    with aot.observed() as regions:
+                        run = torch.compile(function, backend="pyrite", dynamic=False, options=options)
+                        have = _tensors(run(sample.input, sample.args, sample.kwargs))
+                        torch.cuda.synchronize() if device == "cuda" else None
+                    if not any(region.segments for region in regions):
+                        counts["torchs"] += 1
+                        continue
+                    problem = _difference(op, sample, have, want)
+                except Exception as error:  # noqa: BLE001  (a sample that fails is a result)
+                    problem = f"{type(error).__name__}: {str(error).strip().splitlines()[0][:200] if str(error) else ''}"
+                if problem:
+                    wrong.append([name, problem])
+                else:
+                    counts["right"] += 1
+    tell("samples", f"share {share} of {shares}", right=not wrong, counts=counts, wrong=wrong)
+
+
+def _difference(op, sample, have, want):
+    """How results differ from eager's by more than eager differs from double precision; nothing if they do not."""
+    if [(each.shape, each.dtype) for each in have] != [(each.shape, each.dtype) for each in want]:
+        return f"{[tuple(each.shape) for each in have]} instead of {[tuple(each.shape) for each in want]}"
+    alike = True
+    for one, other in zip(have, want):
+        tolerance = {"rtol": 1.6e-2, "atol": 1e-2} if other.dtype in (torch.bfloat16, torch.float16) else {"rtol": 1e-4, "atol": 1e-5}
+        alike &= torch.allclose(one, other, equal_nan=True, **tolerance) if other.is_floating_point() or other.is_complex() else torch.equal(one, other)
+    if alike:
+        return None
+
+    def double(value):
+        return value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+
+    exact = _tensors(op(*torch.utils._pytree.tree_map(double, (sample.input, *sample.args)), **torch.utils._pytree.tree_map(double, sample.kwargs)))
+    for one, other, third in zip(have, want, exact):
+        if not other.is_floating_point():
+            if not torch.equal(one, other):
+                return f"{int((one != other).sum())} elements of {other.dtype} differ"
+            continue
+        ours, theirs = ((each.double() - third.double()).abs().nan_to_num(0.0).max() for each in (one, other))
+        if float(ours) > 8 * float(theirs) + 1e-5 * float(third.double().abs().nan_to_num(0.0, 0.0, 0.0).max()):
+            return f"an error of {float(ours):.2e}, eager's is {float(theirs):.2e}"
+    return None
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", default=[])
     parser.add_argument("--out", type=Path, default=Path("."))
     parser.add_argument("--models", default="mlp,resnet18,vit,bert,gpt2")
     parser.add_argument("--without-inductor", action="store_true")
+    parser.add_argument("--share", type=int, nargs=2, default=(0, 1), help="which of how many shares of the samples")
     given = parser.parse_args()
     if not torch.cuda.is_available():
         print("there is no GPU here: nothing is measured")
         return 0
-    parts = given.parts or ["faults", "kernels", "models"]
+    parts = given.parts or ["faults", "kernels", "matmuls", "models", "samples"]
     for part in parts:
         try:
             if part == "faults":
                 faults()
             elif part == "kernels":
                 kernels(not given.without_inductor)
+            elif part == "matmuls":
+                matmuls()
+            elif part == "samples":
+                samples(*given.share)
             elif part == "models":
                 models(given.models.split(","), not given.without_inductor)
         except Exception as error:  # noqa: BLE001  (a part that fails is a result)
             traceback.print_exc()
             tell(part, "all", right=False, failed=str(error)[:400])
     given.out.mkdir(parents=True, exist_ok=True)
-    (given.out / "speed.json").write_text(json.dumps(RESULTS, indent=1))
+    (given.out / f"speed{given.share[0] or ''}.json").write_text(json.dumps(RESULTS, indent=1))
     return int(any(each.get("right") is False for each in RESULTS))
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from pyrite import _graphs, _native, aot
+from pyrite import _graphs, _native, _partition, aot
 
 OPTIONS = {"gpu": "interpret", "strict": True}
 
@@ -117,11 +117,111 @@ def test_element_types_are_those_of_eager(dtype):
         torch.testing.assert_close(one.double(), other.double(), rtol=1e-2, atol=1e-2)
 
 
-def test_one_long_row_is_torchs_to_reduce():
-    x = torch.randn(2, 1 << 17)
+@pytest.mark.parametrize(("rows", "columns"), [(32, 32), (37, 100), (64, 20), (16, 1000)])
+def test_transposed_operands_are_read_by_tiles(rows, columns):
+    torch.manual_seed(rows)
+    x, y = torch.randn(rows, columns), torch.randn(columns, rows)
+    for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.int8):
+
+        def program(x, y):
+            return x.t().contiguous(), (x.t() + y) * 2, x.t()[1:].clone() * y[1:]
+
+        given = ((x * 5).to(dtype), (y * 5).to(dtype))
+        assert_alike(interpreted(program)(*given), program(*given))
+    cube = torch.randn(3, rows, 18)
+    assert_alike(interpreted(lambda x: x.permute(2, 0, 1).contiguous())(cube), cube.permute(2, 0, 1).contiguous())
+
+
+@pytest.mark.parametrize("shape", [(8192, 64), (4100, 130), (3, 2048, 96), (1 << 20,), (1024, 600)])
+def test_long_reductions_of_few_rows_have_two_kernels(shape):
+    torch.manual_seed(len(shape))
+    x = torch.randn(shape) + 1
+
+    def program(x):
+        dims = [0] if len(shape) < 3 else [0, 1]
+        return x.sum(dims), x.amax(dims), (x * x).mean(dims), (x > 3).any(0), x.round().long().sum(dims)
+
+    text = interpreted_text(lambda x: x.sum([0] if len(shape) < 3 else [0, 1]), x)
+    assert text.count(".visible .entry") > 1, text
+    have, want = interpreted(program)(x), program(x.double())
+    for one, other in zip(have, want):
+        torch.testing.assert_close(one.double(), other.double(), rtol=1e-6, atol=1e-5)
+
+
+def interpreted_text(function, *inputs):
+    """The PTX of a function that is one segment."""
+    texts, before = [], _native.compile_gpu
+
+    def seen(*arguments, **named):
+        segment = before(*arguments, **named)
+        texts.append(segment.ptx)
+        return segment
+
+    with contextlib.ExitStack() as stack:
+        _native.compile_gpu = seen
+        stack.callback(setattr, _native, "compile_gpu", before)
+        interpreted(function)(*inputs)
+    (text,) = texts
+    return text
+
+
+def test_cheap_values_are_computed_where_they_are_read_and_not_written():
+    torch.manual_seed(0)
+    g, x, w = torch.randn(512, 1100), torch.randn(512, 1100), torch.randn(1100)
+    mean, scale = x.mean(-1, keepdim=True), x.var(-1, keepdim=True).rsqrt()
+
+    def program(g, x, mean, scale, w):
+        normal = (x - mean) * scale
+        return (g * normal).sum(0), g * w - normal * (g * w * normal).mean(-1, keepdim=True)
+
+    text = interpreted_text(program, g, x, mean, scale, w)
+    # The second kernel reads x, so nothing as large as it is written between the two.
+    assert_alike(interpreted(program)(g, x, mean, scale, w), program(g, x, mean, scale, w))
+    first = text[: text.index(".visible .entry", text.index(".visible .entry") + 1)]
+    assert first.count("st.global") == 1, first
+
+
+@pytest.mark.parametrize(("rows", "steps", "columns"), [(64, 64, 64), (33, 36, 20), (100, 260, 48)])
+def test_small_matmuls_are_pyrites_and_right(rows, steps, columns, monkeypatch):
+    torch.manual_seed(rows)
+    calls = []
+    before = _partition.small_matmuls(True)
+    monkeypatch.setattr(_partition, "small_matmuls", lambda interpret: lambda *given: calls.append(given) or before(*given))
+    x, w, v, bias = torch.randn(rows, steps), torch.randn(steps, columns), torch.randn(columns, steps), torch.randn(columns)
+    assert_alike(interpreted(lambda x, w: torch.relu(x @ w))(x, w), torch.relu(x @ w))
+    assert_alike(interpreted(lambda x, v, b: functional.linear(x, v, b).sin())(x, v, bias), functional.linear(x, v, bias).sin())
+    a, b = torch.randn(3, rows, steps), torch.randn(3, steps, columns)
+    assert_alike(interpreted(lambda a, b: torch.bmm(a, b) + 1)(a, b), torch.bmm(a, b) + 1)
+    assert len(calls) == 3 and all(before(*given) is not None for given in calls)
+    model = torch.nn.Sequential(torch.nn.Linear(steps, columns), torch.nn.GELU(), torch.nn.Linear(columns, 16))
+    assert_trains_alike(model, x)
+
+
+def test_matmuls_whose_operands_vectors_cannot_read_are_torchs():
+    whole = torch.randn(64, 67)
+    x, w = whole[:, 1:65], torch.randn(64, 64)
+    assert _native.GpuMatmul(interpret=True)(x, w) is None
+    assert_alike(interpreted(lambda x, w: torch.relu(x @ w))(x, w), torch.relu(x @ w))
+    assert _native.GpuMatmul(interpret=True)(w.double(), w.double()) is None
+    assert _native.GpuMatmul(interpret=True)(w, w.to(torch.bfloat16)) is None
+
+
+def test_the_bias_of_a_large_matmul_is_added_by_the_kernel_that_reads_it():
+    torch.manual_seed(0)
+    linear = torch.nn.Linear(1024, 64)
+    x = torch.randn(600, 1024)
+    with torch.no_grad(), aot.observed() as regions:
+        have = interpreted(lambda x: linear(x).relu())(x)
+    assert {each.name for each in regions[0].opaque} == {"aten.mm.default"}
+    torch.testing.assert_close(have, linear(x).relu(), rtol=1e-4, atol=1e-5)
+
+
+def test_long_rows_that_cannot_be_split_are_torchs_to_reduce():
+    x, prime = torch.randn(2, 1 << 17), torch.randn(131101)
     with aot.observed() as regions:
-        assert_alike(interpreted(lambda x: (x.sum(-1) * 2, x[0].mean()))(x), (x.sum(-1) * 2, x[0].mean()))
-    assert {each.name for each in regions[0].opaque} == {"aten.sum.dim_IntList", "aten.mean.default"}
+        have = interpreted(lambda x, prime: (x.sum(-1) * 2, x.mean(), prime.amax()))(x, prime)
+    assert_alike(have, (x.sum(-1) * 2, x.mean(), prime.amax()))
+    assert {each.name for each in regions[0].opaque} == {"aten.sum.dim_IntList", "aten.amax.default"}
 
 
 def test_symbolic_sizes_are_arguments_of_one_segment():
@@ -154,7 +254,7 @@ def test_an_index_out_of_bounds_is_an_index_error_that_names_the_node():
     table = torch.randn(10, 4)
     function = interpreted(lambda table, index: functional.embedding(index, table) + 1)
     assert_alike(function(table, torch.tensor([1, 9])), table[[1, 9]] + 1)
-    with pytest.raises(IndexError, match="out of bounds in embedding"):
+    with pytest.raises(IndexError, match="out of bounds in embedding_add: 10, where there are 10 elements"):
         function(table, torch.tensor([1, 10]))
     assert_alike(function(table, torch.tensor([2, 3])), table[[2, 3]] + 1)
 
