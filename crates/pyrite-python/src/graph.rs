@@ -7,7 +7,7 @@ use pyo3::types::PyTuple;
 use pyrite_ir::print::{PrintOptions, print};
 use pyrite_ir::{Kind, Switch, Target};
 use pyrite_ops::registry;
-use pyrite_reader::{ReadOptions, read_text};
+use pyrite_reader::{ReadOptions, read_path, read_text};
 
 use crate::errors;
 use crate::program::compile_graph;
@@ -38,6 +38,14 @@ impl Graph {
     fn from_text(text: &str, hints: Option<BTreeMap<String, i64>>) -> PyResult<Self> {
         let options = ReadOptions { hints: hints.unwrap_or_default(), ..ReadOptions::default() };
         let read = read_text(text, None, registry(), &options).map_err(|e| errors::unreadable(&e))?;
+        Ok(Self { graph: read.graph })
+    }
+
+    /// Reads a graph from a file: a repro, what FX prints, or a program of torch.export (`.pt2`), whose weights become
+    /// constants. Nothing of it is executed or unpickled.
+    #[staticmethod]
+    fn from_file(path: std::path::PathBuf) -> PyResult<Self> {
+        let read = read_path(&path, registry(), &ReadOptions::default()).map_err(|e| errors::unreadable(&e))?;
         Ok(Self { graph: read.graph })
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Reads what PyTorch writes (`repro.py`, `minifier_launcher.py`, `fx_graph_runnable.py`, `fx_graph_readable.py`,
 //! `gm.print_readable()`, `gm.code`) and what Pyrite prints, and executes none of it: the text is parsed as Python, and
-//! the few forms that such files consist of are understood; everything else is a diagnostic.
+//! the few forms that such files consist of are understood; everything else is a diagnostic. Programs of
+//! `torch.export` (`.pt2`) are read through the same text.
 //!
 //! Calls are bound to the operators of a [`Registry`]: `torch.ops.aten…` by name, what Dynamo captured
 //! (`torch.relu(x)`, `x.sum(-1)`, `a @ b`) by [`bind`], by schema. What the registry does not know becomes an opaque
@@ -17,6 +18,7 @@ mod annotation;
 mod bind;
 mod calls;
 mod constant;
+mod exported;
 mod expr;
 mod forward;
 mod index;
@@ -140,7 +142,7 @@ pub fn read_path(path: &Path, registry: &Registry, options: &ReadOptions) -> Res
         all.push(diagnostic.at(Location::in_file(path)));
         Err(all)
     };
-    let file = match std::fs::File::open(path) {
+    let mut file = match std::fs::File::open(path) {
         Ok(_) if path.is_dir() => {
             return fail(Diagnostic::error(codes::IO, "this is a folder, not a file").hint("name the file in it"));
         }
@@ -149,10 +151,14 @@ pub fn read_path(path: &Path, registry: &Registry, options: &ReadOptions) -> Res
             return fail(Diagnostic::error(codes::IO, "the file cannot be opened").cause(error).hint("check the path"));
         }
     };
-    // A pipe or a device does not say how long it is, and may have no end.
     let mut bytes = Vec::new();
-    match file.take(MAX_BYTES + 1).read_to_end(&mut bytes) {
-        Ok(size) if size as u64 > MAX_BYTES => {
+    let begun = (&mut file).take(exported::MAGIC.len() as u64).read_to_end(&mut bytes);
+    if begun.is_ok() && bytes == exported::MAGIC {
+        return exported::read(path, registry, options);
+    }
+    // A pipe or a device does not say how long it is, and may have no end.
+    match begun.and_then(|_| file.take(MAX_BYTES).read_to_end(&mut bytes)) {
+        Ok(_) if bytes.len() as u64 > MAX_BYTES => {
             let message = format!("the file has more than {MAX_BYTES} bytes, which no graph needs");
             fail(Diagnostic::error(codes::TOO_LARGE, message).hint("name a repro file, not a data file"))
         }

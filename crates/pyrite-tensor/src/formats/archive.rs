@@ -6,6 +6,7 @@
 
 use std::io::{Read, Seek, Write};
 
+use zip::read::{ArchiveOffset, Config};
 use zip::{CompressionMethod, ZipArchive, ZipWriter, result::ZipError, write::SimpleFileOptions};
 
 use super::FormatError;
@@ -29,7 +30,9 @@ impl<R: Read + Seek> Archive<R> {
             ZipError::Io(error) if error.kind() != std::io::ErrorKind::UnexpectedEof => FormatError::Io(error),
             error => FormatError::malformed(format, error.to_string()),
         };
-        let mut zip = ZipArchive::new(reader).map_err(whole)?;
+        // An archive begins where its file does. Looked for, it may be taken for one of those that it holds.
+        let config = Config { archive_offset: ArchiveOffset::Known(0) };
+        let mut zip = ZipArchive::with_config(config, reader).map_err(whole)?;
         let mut names = Vec::with_capacity(zip.len());
         for raw in zip.file_names_raw() {
             let name = std::str::from_utf8(raw)

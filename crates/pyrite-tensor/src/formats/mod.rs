@@ -1,10 +1,11 @@
-//! File formats: `torch.save` archives, safetensors, npy and npz.
+//! File formats: `torch.save` archives, `torch.export` archives, safetensors, npy and npz.
 //!
 //! Readers take untrusted bytes. They execute nothing, believe no declared size before the bytes are there, and turn
 //! every defect into a [`FormatError`] that says what was wrong and where; the caller adds the file's path. Writers
 //! give the same bytes for the same tensors.
 
 mod archive;
+pub mod exported;
 pub mod npy;
 pub mod npz;
 mod pickle;
