@@ -33,9 +33,11 @@ def _is_odd(node):
     written = _written(node)
     if not isinstance(written, torch.Tensor):
         return False
-    others = [each.meta.get("example_value") for each in node.all_input_nodes if each is not node.args[0]]
-    others = [each for each in others if isinstance(each, torch.Tensor)]
     by_index = node.target in _BY_INDEX
+    given = [each for each in (*node.args[1:], *node.kwargs.values()) if isinstance(each, torch.fx.Node)]
+    # One that goes by elements may read what it writes.
+    others = [each.meta.get("example_value") for each in given if by_index or each is not node.args[0]]
+    others = [each for each in others if isinstance(each, torch.Tensor)]
     asks = node.op == "call_function" or by_index or _goes_by_elements(node.target)
     try:
         return _repeats(written) or asks and any(_share(written, other, by_index) for other in others)

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use pyrite_ir::args::tensors_from_numbers;
 use pyrite_ir::infer::{infer, written};
-use pyrite_ir::{Args, Call, Decompose, Emit, Eval, Handle, Meta, OpError, Operator, Registry, Value};
+use pyrite_ir::{Args, Call, Decompose, Emit, Eval, Handle, Meta, OpError, Operator, Overlap, Registry, Value};
 use pyrite_tensor::Tensor;
 use pyrite_tensor::random::TorchGenerator;
 
@@ -92,6 +92,9 @@ fn write_back(
         .map(|(_, value)| value.clone())
         .collect();
     let bound = target.schema.bind_in_order(&passed).map_err(|e| OpError::fault(e.to_string()))?;
+    if let Some(refused) = Overlap::refused_by(target) {
+        refuse_overlaps(op, args, &is_written, refused)?;
+    }
     let result = call(context, target, bound)?;
     let results: Vec<&Value<Tensor>> = match &result {
         Value::List(items) => items.iter().collect(),
@@ -102,6 +105,30 @@ fn write_back(
         copy_all(op, target, result)?;
     }
     Ok(written(op, args))
+}
+
+/// Refuses a written tensor that shares memory with another operand in a way that PyTorch's operator would get wrong.
+fn refuse_overlaps(
+    op: &Operator,
+    args: &[Value<Tensor>],
+    is_written: &dyn Fn(usize) -> bool,
+    refused: Overlap,
+) -> Result<(), OpError> {
+    let mut tensors: Vec<(usize, Tensor)> = Vec::new();
+    for (index, arg) in args.iter().enumerate() {
+        arg.each(&mut |tensor| tensors.push((index, tensor.clone())));
+    }
+    for (place, (_, to)) in tensors.iter().enumerate().filter(|(_, (index, _))| is_written(*index)) {
+        for (_, (_, from)) in tensors.iter().enumerate().filter(|(other, _)| *other != place) {
+            if to.storage().same(from.storage()) {
+                let (a, b) = (Meta::of(to), Meta::of(from));
+                if Overlap::between(&a, &b).is_some_and(|found| found >= refused) {
+                    return Err(Overlap::refusal(op.name(), &a, &b));
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 fn copy_all(op: &Operator, target: &Value<Tensor>, result: &Value<Tensor>) -> Result<(), OpError> {

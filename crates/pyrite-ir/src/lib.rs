@@ -18,6 +18,7 @@ pub mod inputs;
 pub mod lower;
 pub mod meta;
 pub mod op;
+pub mod overlap;
 pub mod patch;
 pub mod print;
 pub mod pullback;
@@ -39,6 +40,7 @@ pub use meta::{Device, Meta, StorageId, SymDims};
 pub use op::{
     Call, Decompose, Eval, ExternKind, Freedom, Infer, Lower, OpDef, OpRef, Operator, Registry, Tag, Tolerance, Vjp,
 };
+pub use overlap::Overlap;
 pub use patch::Patch;
 pub use pullback::{Gradients, Pullback};
 pub use schema::{Schema, Type};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use pyrite_ir::{
-    Args, Decompose, Emit, Eval, Graph, Handle, Kind, Meta, Node, NodeId, OpError, OpRef, Origin, Registry, Switch,
-    Tag, Target, Tracer, Value, Vjp,
+    Args, Decompose, Emit, Eval, Graph, Handle, Kind, Meta, Node, NodeId, OpError, OpRef, Origin, Overlap, Registry,
+    Switch, Target, Tracer, Value, Vjp,
 };
 use pyrite_tensor::{Scalar, Tensor};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -12,48 +12,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::{forms, inverse, plain};
 use crate::decompose::{Decomposing, Random, Table};
 use crate::replay::{item, resolve};
-
-/// How the memory of two tensors meets.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Overlap {
-    /// Element for element.
-    Whole,
-    /// Otherwise.
-    Part,
-}
-
-/// The overlap from which on an operator refuses what it writes to: those that go by elements a partial one, those that
-/// write by an index any.
-fn refused_overlap(functional: &OpRef) -> Option<Overlap> {
-    const BY_INDEX: [&str; 6] = [
-        "aten.scatter.",
-        "aten.scatter_add.",
-        "aten.scatter_reduce.",
-        "aten.index_add.",
-        "aten.index_copy.",
-        "aten.index_reduce.",
-    ];
-    let name = functional.name();
-    if functional.has(Tag::Pointwise) || name == "aten.copy.default" {
-        return Some(Overlap::Part);
-    }
-    BY_INDEX.iter().any(|prefix| name.starts_with(prefix)).then_some(Overlap::Whole)
-}
-
-/// How two dense tensors of one storage meet; `None` where they do not, or where that is not known.
-fn overlap(a: &Meta, b: &Meta) -> Option<Overlap> {
-    let place = |meta: &Meta| {
-        let size = meta.dtype.size() as i64;
-        let (begin, elements) = (meta.offset.hint()? * size, meta.numel().hint()?);
-        (meta.is_dense() && elements > 0).then_some((begin, begin + elements * size))
-    };
-    let (one, other) = (place(a)?, place(b)?);
-    let same_strides = a.stride.len() == b.stride.len() && a.stride.iter().zip(&b.stride).all(|(a, b)| a.is_eq(b));
-    if one != other {
-        return (one.0 < other.1 && other.0 < one.1).then_some(Overlap::Part);
-    }
-    Some(if same_strides { Overlap::Whole } else { Overlap::Part })
-}
 
 /// Handles of the new graph. The program's tensors are plain [`Handle`]s, numbered by their place in `slots`.
 pub(super) type Pure = Handle;
@@ -486,7 +444,7 @@ impl<'a> State<'a> {
         let functional = self.operator(&form.name)?;
         let passed: Vec<Value<Handle>> = form.passed.iter().map(|index| args[*index].clone()).collect();
         let bound = functional.schema.bind_in_order(&passed).map_err(|e| OpError::fault(e.to_string()))?;
-        if let Some(overlap) = refused_overlap(&functional) {
+        if let Some(overlap) = Overlap::refused_by(&functional) {
             self.refuse_overlaps(op, form, args, overlap)?;
         }
         let result = self.call_op(&functional, &bound)?;
@@ -517,15 +475,12 @@ impl<'a> State<'a> {
         for (index, arg) in args.iter().enumerate() {
             arg.each(&mut |h| tensors.push((index, self.current(*h))));
         }
-        for (_, to) in tensors.iter().filter(|(index, _)| form.written.contains(index)) {
-            for (_, from) in tensors.iter().filter(|(_, from)| from != to) {
+        for (place, (_, to)) in tensors.iter().enumerate().filter(|(_, (index, _))| form.written.contains(index)) {
+            for (_, (_, from)) in tensors.iter().enumerate().filter(|(other, _)| *other != place) {
                 let (Ok(ours), Ok(theirs)) = (self.base_of(*to), self.base_of(*from)) else { continue };
                 let (a, b) = (&self.slots[to.0 as usize].meta, &self.slots[from.0 as usize].meta);
-                if ours == theirs && overlap(a, b).is_some_and(|found| found >= refused) {
-                    let name = op.name();
-                    return Err(OpError::Invalid(format!(
-                        "{name} writes to a tensor ({a}) that shares some of its memory with an operand ({b}); clone one"
-                    )));
+                if ours == theirs && Overlap::between(a, b).is_some_and(|found| found >= refused) {
+                    return Err(Overlap::refusal(op.name(), a, b));
                 }
             }
         }
