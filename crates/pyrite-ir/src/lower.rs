@@ -197,6 +197,21 @@ impl Nest {
         Ok(self.code.push(Inst::Load(access), ty))
     }
 
+    /// The element of a tensor as its memory holds it: of a half precision it is rounded, also where it is not stored
+    /// in between.
+    pub fn load_held(&mut self, place: &Place, axes: &[AxisId]) -> Result<Val, OpError> {
+        let value = self.load(place, axes)?;
+        Ok(self.held(place.meta.dtype, value))
+    }
+
+    /// A value of a half precision, rounded to it; others are what they are.
+    pub fn held(&mut self, dtype: DType, value: Val) -> Val {
+        match dtype {
+            DType::F16 | DType::BF16 => self.code.wrap(dtype, value),
+            _ => value,
+        }
+    }
+
     /// The element of a tensor, `at` elements further.
     pub fn gather(&mut self, place: &Place, axes: &[Option<AxisId>], at: Val) -> Result<Val, OpError> {
         let ty = place.ty()?;
@@ -348,12 +363,17 @@ impl Point<'_, '_> {
         self.lowering.result()?.ty()
     }
 
-    /// The element of an argument at this position, in its own register type; a number as a literal.
+    /// The element of an argument at this position, in its own register type; a number as a literal. Arithmetic in a
+    /// half precision may go on with more digits than it holds; a result of another type begins with those it holds.
     pub fn own(&mut self, index: usize) -> Result<Val, OpError> {
         match self.lowering.args.value(index) {
             Value::Tensor(place) => {
                 let axes = self.axes.clone();
-                self.nest.load(place, &axes)
+                if self.lowering.result()?.meta.dtype == place.meta.dtype {
+                    self.nest.load(place, &axes)
+                } else {
+                    self.nest.load_held(place, &axes)
+                }
             }
             Value::Int(size) => Ok(self.nest.size(size)),
             other => match other.as_scalar() {
@@ -372,6 +392,15 @@ impl Point<'_, '_> {
         }
         let value = self.own(index)?;
         Ok(self.code().cast(ty, value))
+    }
+
+    /// The same for functions that jump: an element of a half precision is rounded to it first.
+    pub fn held(&mut self, index: usize, ty: Type) -> Result<Val, OpError> {
+        let value = self.arg(index, ty)?;
+        Ok(match self.lowering.args.value(index) {
+            Value::Tensor(place) => self.nest.held(place.meta.dtype, value),
+            _ => value,
+        })
     }
 
     /// A number in a type. A size that is known only when the program runs is read then.

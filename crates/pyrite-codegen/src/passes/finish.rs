@@ -8,6 +8,7 @@ use pyrite_loops::{
     Access, AccessId, AxisId, Binary, Block, BufferId, Direction, Inst, Kernel, Lanes, Phase, Type, Unary, Val,
 };
 use pyrite_sym::SymInt;
+use pyrite_tensor::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::fuse_kernels::drop_unused;
@@ -63,6 +64,7 @@ fn finish(
     is_local: &dyn Fn(BufferId) -> bool,
     scratch: &mut dyn FnMut(BufferId, SymInt) -> BufferId,
 ) {
+    round_observed(kernel);
     for at in 1..kernel.phases.len() {
         inline_loads(kernel, at, is_local);
     }
@@ -73,7 +75,95 @@ fn finish(
         use_scratch(kernel, is_local, scratch);
     }
     count_offsets(kernel);
+    for phase in &mut kernel.phases {
+        drop_idle_wraps(phase, &kernel.accesses);
+    }
     drop_unused(kernel);
+}
+
+/// Rounds what is stored in a half precision and used on, where the end of the chain is looked at closely.
+///
+/// Arithmetic in a half precision goes on with more digits than it holds. What leaves it, as a conversion or a comparison
+/// does, begins with an [`Inst::Wrap`]: then every value on the way is rounded where a program that stores it would.
+fn round_observed(kernel: &mut Kernel) {
+    let halves: Vec<bool> = kernel.accesses.iter().map(|access| is_half(access.dtype)).collect();
+    let accesses = kernel.accesses.clone();
+    let observed = |phase: &Phase, value: Val| match *phase.code.inst(value) {
+        Inst::Wrap(to, of) if is_half(to) => Some(of),
+        _ => None,
+    };
+    let mut buffers: FxHashSet<BufferId> = FxHashSet::default();
+    for phase in &kernel.phases {
+        for (value, _) in phase.code.iter() {
+            if let Some(of) = observed(phase, value)
+                && let Inst::Load(access) = *phase.code.inst(of)
+            {
+                buffers.insert(accesses[access.0 as usize].buffer);
+            }
+        }
+    }
+    for phase in &mut kernel.phases {
+        let mut is_seen = vec![false; phase.code.len()];
+        for (value, inst) in phase.code.iter().rev() {
+            let ends = match *inst {
+                Inst::Store { access, value } if buffers.contains(&accesses[access.0 as usize].buffer) => Some(value),
+                _ => observed(phase, value),
+            };
+            if let Some(of) = ends {
+                is_seen[of.0 as usize] = true;
+            } else if is_seen[value.0 as usize] {
+                inst.each_operand(|of| is_seen[of.0 as usize] = true);
+            }
+        }
+        if !is_seen.contains(&true) {
+            continue;
+        }
+        let mut code = Block::default();
+        let mut values: Vec<Val> = Vec::with_capacity(phase.code.len());
+        for (value, inst) in phase.code.iter() {
+            values.push(code.push(inst.map_operands(&mut |v| values[v.0 as usize]), phase.code.ty(value)));
+            if let Inst::Store { access, value: stored } = *inst
+                && halves[access.0 as usize]
+                && is_seen[stored.0 as usize]
+            {
+                let at = values[stored.0 as usize];
+                values[stored.0 as usize] = code.wrap(accesses[access.0 as usize].dtype, at);
+            }
+        }
+        for reduce in &mut phase.reduces {
+            reduce.value = values[reduce.value.0 as usize];
+            reduce.index = reduce.index.map(|index| values[index.0 as usize]);
+        }
+        phase.code = code;
+    }
+}
+
+fn is_half(dtype: DType) -> bool {
+    matches!(dtype, DType::F16 | DType::BF16)
+}
+
+/// Forgets to bring values to a type that they have already: they were just loaded in it, or brought to it.
+fn drop_idle_wraps(phase: &mut Phase, accesses: &[Access]) {
+    let mut code = Block::default();
+    let mut values: Vec<Val> = Vec::with_capacity(phase.code.len());
+    for (value, inst) in phase.code.iter() {
+        let inst = inst.map_operands(&mut |v| values[v.0 as usize]);
+        let idle = match inst {
+            Inst::Wrap(to, of) => match *code.inst(of) {
+                Inst::Wrap(before, _) => before == to,
+                Inst::Load(access) | Inst::Gather { access, .. } => accesses[access.0 as usize].dtype == to,
+                _ => false,
+            }
+            .then_some(of),
+            _ => None,
+        };
+        values.push(idle.unwrap_or_else(|| code.push(inst, phase.code.ty(value))));
+    }
+    for reduce in &mut phase.reduces {
+        reduce.value = values[reduce.value.0 as usize];
+        reduce.index = reduce.index.map(|index| values[index.0 as usize]);
+    }
+    phase.code = code;
 }
 
 /// Counts by the axes what was counted along with them.

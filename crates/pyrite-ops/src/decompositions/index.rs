@@ -5,6 +5,7 @@ use pyrite_sym::SymInt;
 use pyrite_tensor::DType;
 
 use super::{Operand, Sheet, Term, formulas};
+use crate::kernels::indexing::adds_in_place;
 use crate::rules::wrap_dim;
 
 /// `index_put` along the dimension at 1 by the index at 2.
@@ -48,6 +49,16 @@ formulas! {
     unsafe_index |s, a, []| s.call("aten.index.Tensor", a.values);
     unsafe_index_put |s, a, []| s.call("aten.index_put.default", a.values);
     index_add |s, a, []| {
+        let x = s.term(a.value(0).clone());
+        let narrow = x.dtype().filter(|dtype| *dtype != dtype.to_compute());
+        if let Some(dtype) = narrow
+            && !adds_in_place(x.rank(), wrap_dim(a.int(1)?, x.rank())?)
+        {
+            let mut args = a.values.to_vec();
+            args[0] = x.wide().value();
+            args[3] = s.wide(a, 3).value();
+            return s.result_of(s.call("aten.index_add.default", &args).to(dtype));
+        }
         let source = source(&s, a);
         let dtype = source.dtype().unwrap_or(DType::F32);
         let factor = source.as_element(a.scalar(4)?);

@@ -253,3 +253,8 @@ macro_rules! moved {
         }
     };
 }
+
+/// Whether PyTorch adds slices along a dimension to the memory of the result, where every sum is rounded, or beside it.
+pub fn adds_in_place(rank: usize, dim: usize) -> bool {
+    rank < 2 || (dim > 0 && dim + 1 < rank)
+}

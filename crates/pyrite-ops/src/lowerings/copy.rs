@@ -88,7 +88,8 @@ pub fn slice_scatter(l: &mut Lowering<'_>) -> Lowered {
 pub(super) fn write(l: &mut Lowering<'_>, source: &Place, to: &Place) -> Lowered {
     let mut nest = l.nest();
     let axes = nest.rows(&to.meta.shape);
-    let value = nest.load(source, &axes)?;
+    let value =
+        if source.meta.dtype == to.meta.dtype { nest.load(source, &axes) } else { nest.load_held(source, &axes) }?;
     nest.store(to, &axes, value)?;
     l.finish(nest);
     Ok(())

@@ -28,7 +28,10 @@ fn compared(p: &mut Point<'_, '_>) -> Result<(Val, Val), OpError> {
     let dtype = operand_dtype(&metas);
     let ty = register(dtype)?;
     let mut operand = |index: usize| match p.lowering.args.value(index).as_scalar() {
-        Some(number) => p.literal_of(number, dtype),
+        Some(number) => {
+            let literal = p.literal_of(number, dtype)?;
+            Ok(p.nest.held(dtype, literal))
+        }
         None => p.arg(index, ty),
     };
     Ok((operand(0)?, operand(1)?))
@@ -62,7 +65,7 @@ macro_rules! rounding {
             pub fn $name(l: &mut Lowering<'_>) -> Lowered {
                 l.map(|p| {
                     let ty = p.ty()?;
-                    let x = p.arg(0, ty)?;
+                    let x = p.held(0, ty)?;
                     Ok(if ty.is_float() { p.code().unary(Unary::$op, x) } else { x })
                 })
             }
@@ -184,7 +187,11 @@ pub fn div_mode(l: &mut Lowering<'_>) -> Lowered {
     let mode = l.args.opt_str(2)?;
     l.map(|p| {
         let ty = floating(p)?;
-        let (a, b) = (p.arg(0, ty)?, p.arg(1, ty)?);
+        if mode.is_none() {
+            let (a, b) = (p.arg(0, ty)?, p.arg(1, ty)?);
+            return Ok(p.code().binary(Binary::Div, a, b));
+        }
+        let (a, b) = (p.held(0, ty)?, p.held(1, ty)?);
         let quotient = p.code().binary(Binary::Div, a, b);
         match mode {
             None => Ok(quotient),
@@ -211,7 +218,11 @@ pub fn atan2(l: &mut Lowering<'_>) -> Lowered {
 
 /// The remainder with the sign of the dividend.
 pub fn fmod(l: &mut Lowering<'_>) -> Lowered {
-    two(l, Binary::Fmod, floating)
+    l.map(|p| {
+        let ty = floating(p)?;
+        let (a, b) = (p.held(0, ty)?, p.held(1, ty)?);
+        Ok(p.code().binary(Binary::Fmod, a, b))
+    })
 }
 
 fn two(l: &mut Lowering<'_>, op: Binary, ty: fn(&Point<'_, '_>) -> Result<Type, OpError>) -> Lowered {
@@ -226,7 +237,7 @@ fn two(l: &mut Lowering<'_>, op: Binary, ty: fn(&Point<'_, '_>) -> Result<Type, 
 pub fn remainder(l: &mut Lowering<'_>) -> Lowered {
     l.map(|p| {
         let ty = floating(p)?;
-        let (a, b) = (p.arg(0, ty)?, p.arg(1, ty)?);
+        let (a, b) = (p.held(0, ty)?, p.held(1, ty)?);
         let code = p.code();
         let rest = code.binary(Binary::Fmod, a, b);
         let zero = code.number(0.0, ty);

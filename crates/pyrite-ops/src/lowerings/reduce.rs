@@ -156,7 +156,7 @@ fn picked(l: &mut Lowering<'_>, dims: &[usize], value: Option<Reduction>, place:
     let results = l.results;
     let mut nest = l.nest();
     let axes = nest.split(&source.meta.shape, dims);
-    let loaded = nest.load(source, &axes)?;
+    let loaded = nest.load_held(source, &axes)?;
     let comparable = if source.ty()? == Type::Bool { nest.code.cast(Type::I32, loaded) } else { loaded };
     // The place counts through the reduced dimensions in their order.
     let mut index = nest.code.integer(0, Type::I64);

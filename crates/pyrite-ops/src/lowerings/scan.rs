@@ -30,13 +30,19 @@ fn running(l: &mut Lowering<'_>, reduction: Reduction, join: Binary) -> Result<(
     if rank == 0 || source.meta.shape[dim].as_int() == Some(1) {
         return l.map(|p| {
             let x = p.own(0)?;
-            Ok(p.code().wrap(dtype, x))
+            let x = p.code().wrap(dtype, x);
+            if join != Binary::Add || !ty.is_float() {
+                return Ok(x);
+            }
+            // The sum begins with a zero, which takes the sign of another away.
+            let zero = p.code().number(0.0, ty);
+            Ok(p.code().binary(Binary::Add, zero, x))
         });
     }
     let carried = if dtype == DType::F32 { Type::F64 } else { ty };
     let mut nest = l.nest();
     let axes = nest.split(&source.meta.shape, &[dim]);
-    let value = nest.load(&source, &axes)?;
+    let value = nest.load_held(&source, &axes)?;
     let value = nest.code.wrap(dtype, value);
     let value = nest.code.cast(carried, value);
     let so_far = nest.also_reduced(reduction, value, None);

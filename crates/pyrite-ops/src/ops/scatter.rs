@@ -9,7 +9,7 @@ use super::index::check_along;
 use crate::decompositions::index as by;
 use crate::decompositions::pointwise as by_formula;
 use crate::derivatives::scatter as d;
-use crate::kernels::indexing::{Negative, Plan, along, bounded};
+use crate::kernels::indexing::{Negative, Plan, adds_in_place, along, bounded};
 use crate::rules::{broadcast, expect_same_shape, preserved_strides, wrap_dim};
 use pyrite_kernels::carried;
 use pyrite_kernels::gemm::Factor;
@@ -375,6 +375,10 @@ trait Combined: Carrier + Factor {
     fn shared(self, count: i64) -> Self;
     /// The smallest and the largest value.
     const ENDS: (Self, Self);
+    /// It as an element type holds it, where that is a half precision.
+    fn held(self, _: DType) -> Self {
+        self
+    }
 }
 
 impl Combined for f32 {
@@ -388,6 +392,13 @@ impl Combined for f32 {
         self / count as Self
     }
     const ENDS: (Self, Self) = (Self::NEG_INFINITY, Self::INFINITY);
+    fn held(self, dtype: DType) -> Self {
+        match dtype {
+            DType::F16 => pyrite_tensor::element::F16::from_f32(self).to_f32(),
+            DType::BF16 => pyrite_tensor::element::BF16::from_f32(self).to_f32(),
+            _ => self,
+        }
+    }
 }
 
 impl Combined for f64 {
@@ -436,12 +447,19 @@ struct Target<T> {
     start: Start,
     /// How many elements went to each place; empty where that does not matter.
     counts: Vec<i64>,
+    /// The type that every sum is rounded to: PyTorch adds to the memory of some operators, and beside it in others.
+    held: Option<DType>,
 }
 
 impl<T: Combined> Target<T> {
     fn new(x: &Tensor, combine: Combine, start: Start) -> Self {
         let counted = combine == Combine::Mean || start == Start::Nothing;
-        Self { values: T::load(x), combine, start, counts: vec![0; if counted { x.numel() } else { 0 }] }
+        Self { values: T::load(x), combine, start, counts: vec![0; if counted { x.numel() } else { 0 }], held: None }
+    }
+
+    /// The same where every addition rounds to the type of the result.
+    fn in_place(x: &Tensor, combine: Combine) -> Self {
+        Self { held: Some(x.dtype()), ..Self::new(x, combine, Start::Own) }
     }
 
     fn put(&mut self, at: usize, value: T) {
@@ -459,7 +477,10 @@ impl<T: Combined> Target<T> {
         let old = self.values[at];
         self.values[at] = match self.combine {
             Combine::Replace => value,
-            Combine::Sum | Combine::Mean => old.plus(value),
+            Combine::Sum | Combine::Mean => {
+                let sum = old.plus(value);
+                self.held.map_or(sum, |dtype| sum.held(dtype))
+            }
             Combine::Product => old.times(value),
             // Not a number stays, whichever side it is on.
             Combine::Max => {
@@ -522,7 +543,7 @@ fn put_at(
     let lead = values.rank().saturating_sub(plan.shape.len());
     let values = values.reshaped(&values.shape()[lead..]).expanded(&plan.shape);
     carried!(x.dtype(), T => {
-        let mut target = Target::<T>::new(x, combine, Start::Own);
+        let mut target = Target::<T>::in_place(x, combine);
         let values = T::load(&values);
         let steps = layout::contiguous_strides(&plan.shape);
         plan.each_row(&steps, |at, place, (len, step, value_step)| {
@@ -628,8 +649,12 @@ fn index_add(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     let (dim, places) = positions(&call.args, x, Negative::Refuse)?;
     let alpha = Tensor::scalar(call.args.scalar(4)?, if x.dtype() == DType::Bool { DType::I64 } else { x.dtype() });
     carried!(x.dtype(), T => {
-        let (alpha, mut target) = (T::load(&alpha)[0], Target::<T>::new(x, Combine::Sum, Start::Own));
-        let source = T::load(source);
+        let mut target = if adds_in_place(x.rank(), dim) {
+            Target::<T>::in_place(x, Combine::Sum)
+        } else {
+            Target::<T>::new(x, Combine::Sum, Start::Own)
+        };
+        let (alpha, source) = (T::load(&alpha)[0], T::load(source));
         combine_slices(&mut target, x.shape(), (dim, &places), &source, |v| v.times(alpha));
         target.store(&out);
     });
@@ -863,7 +888,7 @@ fn put(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     let places = places.collect::<Result<Vec<_>, _>>()?;
     let combine = accumulate(call.args.bool(3)?);
     carried!(x.dtype(), T => {
-        let mut target = Target::<T>::new(x, combine, Start::Own);
+        let mut target = Target::<T>::in_place(x, combine);
         for (at, value) in places.iter().zip(T::load(source)) {
             target.put(*at as usize, value);
         }
