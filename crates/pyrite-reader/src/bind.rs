@@ -17,6 +17,7 @@ use pyrite_ir::infer::infer;
 use pyrite_ir::print::is_variadic;
 use pyrite_ir::schema::BindError;
 use pyrite_ir::{Device, Infer, Kind, Meta, Node, OpError, OpRef, Schema, Switch, Target, Type, Value};
+use pyrite_sym::SymInt;
 use ruff_python_ast::{Expr, ExprCall, ModModule, Stmt, StmtFunctionDef};
 use ruff_python_parser::{Parsed, parse_module};
 use ruff_text_size::Ranged;
@@ -531,6 +532,10 @@ impl<'a> Forward<'a> {
                 Some(Value::Tensor(meta)) => Ok(meta.rank().into()),
                 _ => return None,
             },
+            ("one_value_per", [Value::Str(unit), Value::Tensor(id), groups @ ..]) => match self.meta(*id) {
+                Some(Value::Tensor(meta)) => Ok(one_value_per(unit, &meta.shape, groups).into()),
+                _ => return None,
+            },
             ("reduction_number", [Value::Str(name)]) => match &**name {
                 "none" => Ok(0i64.into()),
                 "mean" => Ok(1i64.into()),
@@ -561,7 +566,12 @@ impl<'a> Forward<'a> {
     ) -> Res<Option<V>> {
         let registry = self.cx.registry;
         let overloads = registry.overloads(packet);
-        let passes: &[bool] = if NUMBERS_AS_TENSORS.contains(&packet) { &[false] } else { &[true, false] };
+        let numbers = NUMBERS_AS_TENSORS.contains(&packet);
+        let passes: &[bool] = match (numbers, self.in_rule) {
+            (true, _) => &[false],
+            (false, true) => &[true, false],
+            (false, false) => &[true],
+        };
         let stem = packet.rsplit('.').next().unwrap_or_default();
         for strict in passes {
             let tensor_first = overloads.iter().filter(|o| !strict && o.name().ends_with(".Tensor"));
@@ -580,6 +590,21 @@ impl<'a> Forward<'a> {
         {
             // With a single overload, what is wrong can be said.
             let renamed = rename(&only.schema, &kwargs);
+            let given = only.schema.params.iter().zip(&args);
+            let named =
+                renamed.iter().filter_map(|(key, value)| Some((&only.schema.params[only.schema.param(key)?], value)));
+            for (param, value) in given.chain(named) {
+                if self.is_refused(&param.ty, value, numbers) {
+                    let message = format!(
+                        "{}: argument '{}' must be {}, not {}",
+                        only.name(),
+                        param.name,
+                        param.ty,
+                        value.kind()
+                    );
+                    return self.fail(codes::WRONG_ARGUMENTS, at, message, "PyTorch refuses this call too");
+                }
+            }
             return self.call_op(&only.clone(), args, renamed, want, at).map(Some);
         }
         if self.in_rule {
@@ -587,6 +612,17 @@ impl<'a> Forward<'a> {
             return Err(Failed);
         }
         Ok(None)
+    }
+
+    /// Whether PyTorch's own functions refuse an argument that schemas let pass: a number for a tensor, a bool for an
+    /// integer, one integer for a list without a length.
+    fn is_refused(&self, ty: &Type, value: &V, numbers: bool) -> bool {
+        match (ty, value) {
+            (Type::Optional(inner), value) => *value != Value::None && self.is_refused(inner, value, numbers),
+            (Type::Tensor, value) => !numbers && self.operand(value) == Operand::Number,
+            (Type::Int, Value::Bool(_)) | (Type::List(_, None), Value::Int(_)) => true,
+            _ => false,
+        }
     }
 
     fn fits_schema(&self, schema: &Schema, args: &[V], kwargs: &[(String, V)], strict: bool) -> bool {
@@ -781,6 +817,21 @@ fn one_edit(a: &str, b: &str) -> bool {
 
 fn is_in_place(stem: &str) -> bool {
     matches!(stem, "add" | "sub" | "mul" | "truediv" | "floordiv" | "mod" | "pow" | "and" | "or" | "xor")
+}
+
+/// Whether a norm has statistics over a single value: per channel, per channel of one sample, or per group of channels.
+fn one_value_per(unit: &str, shape: &[SymInt], groups: &[V]) -> bool {
+    let space: SymInt = shape.iter().skip(2).fold(SymInt::Int(1), |product, size| product * size);
+    let (samples, channels) = (shape.first(), shape.get(1));
+    let values = match (unit, samples, channels, groups) {
+        ("instance", ..) => space,
+        ("channel", Some(samples), ..) => space * samples,
+        ("group", Some(samples), Some(channels), [Value::Int(SymInt::Int(groups))]) if *groups > 0 => {
+            space * samples * channels.floor_div(&SymInt::Int(*groups))
+        }
+        _ => return false,
+    };
+    values.hint() == Some(1)
 }
 
 /// The arguments with the items of the last one in a list, where Python gives them one by one.

@@ -3,7 +3,7 @@
 # A class stands for the modules its docstring names. A function has the signature of PyTorch's; its body is what the
 # call means, in operators. The reader evaluates these expressions, so they may use conditions on what is known when a
 # graph is read: numbers, strings, None, and kind(x), which is 'tensor', 'number', 'dtype', 'device', 'str', 'list',
-# 'bool' or 'none'. Functions that agree with their operator need no entry. An operator that the registry does not have
+# 'bool' or 'none', rank(x), and one_value_per(unit, x), for which PyTorch's norms raise. Functions that agree with their operator need no entry. An operator that the registry does not have
 # makes the call an opaque one.
 
 
@@ -48,12 +48,12 @@ class functional_python:
     def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
         return aten.embedding(weight, input, -1 if padding_idx is None else padding_idx, scale_grad_by_freq, sparse) if max_norm is None else unknown()
     def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05):
-        return aten.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
+        return unknown() if training and one_value_per('channel', input) else aten.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
     def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-05):
-        return aten.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True)
+        return unknown() if use_input_stats and one_value_per('instance', input) else aten.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True)
     def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05): return aten.layer_norm(input, normalized_shape, weight, bias, eps)
     def rms_norm(input, normalized_shape, weight=None, eps=None): return aten.rms_norm(input, normalized_shape, weight, eps)
-    def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05): return aten.group_norm(input, num_groups, weight, bias, eps)
+    def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05): return unknown() if one_value_per('group', input, num_groups) else aten.group_norm(input, num_groups, weight, bias, eps)
     def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
         return aten.max_pool1d_with_indices(input, kernel_size, [] if stride is None else stride, padding, dilation, ceil_mode) if return_indices else aten.max_pool1d(input, kernel_size, [] if stride is None else stride, padding, dilation, ceil_mode)
     def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):

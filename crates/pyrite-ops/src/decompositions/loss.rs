@@ -55,6 +55,11 @@ formulas! {
     soft_margin_backward |s, a, [g, x, y]| shared(&s, g, x, a.int(3)?) * -y / ((y * x).exp() + 1.0);
     /// The logarithms have a floor.
     binary_cross_entropy |s, a, [x, y]| {
+        for (of, value) in [("input", x), ("target", y)] {
+            let within = value.ge(0.0).of("aten.logical_and.default", &[value.le(1.0).value()]);
+            let message = format!("all elements of {of} should be between 0 and 1");
+            s.call("aten._assert_async.msg", &[within.of("aten.all.default", &[]).value(), message.as_str().into()]);
+        }
         let (hit, miss) = (x.log().at_least(-100.0), (-x).log1p().at_least(-100.0));
         let loss = (y - 1.0) * miss - y * hit;
         let loss = s.optional(a, 2).map_or(loss, |weight| loss * weight);

@@ -396,8 +396,10 @@ fn one() -> Tensor {
 
 fn cross(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     let (x, y) = (call.args.tensor(0)?, call.args.tensor(1)?);
-    if let Some(bad) = x.to_f64s().into_iter().find(|x| !(0.0..=1.0).contains(x)) {
-        invalid!("binary_cross_entropy needs inputs between 0 and 1, got {bad}");
+    for (of, tensor) in [("input", x), ("target", y)] {
+        if let Some(bad) = tensor.to_f64s().into_iter().find(|x| !(0.0..=1.0).contains(x)) {
+            invalid!("all elements of {of} should be between 0 and 1, got {bad}");
+        }
     }
     let (weight, unit) = (call.args.opt_tensor(2)?, one());
     elementwise(call, [x, y, weight.unwrap_or(&unit)], 3, |[x, y, w]| {

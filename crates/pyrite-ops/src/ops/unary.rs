@@ -10,8 +10,8 @@ use crate::derivatives::unary as d;
 use crate::kernels::Pointwise;
 use crate::lowerings as to_loops;
 use crate::rules::{
-    compare, core_pointwise, in_place, operand_dtype, operands, plain_pointwise, preserved_strides, same_as, to_float,
-    to_real, to_same, to_same_number,
+    compare, compare_real, core_pointwise, in_place, operand_dtype, operands, plain_pointwise, preserved_strides,
+    same_as, to_float, to_real, to_real_float, to_same, to_same_float, to_same_number,
 };
 use pyrite_kernels::{complex, vector_math};
 
@@ -134,7 +134,7 @@ pub const OPS: &[OpDef] = &[
     plain_pointwise(
         "aten::deg2rad(Tensor self) -> Tensor",
         "Degrees as radians.",
-        to_float,
+        to_real_float,
         |c| real(c, f64::to_radians),
         REALS,
     )
@@ -193,7 +193,7 @@ pub const OPS: &[OpDef] = &[
     plain_pointwise(
         "aten::frac(Tensor self) -> Tensor",
         "The part behind the point, with the sign of the element.",
-        to_same_number,
+        to_same_float,
         |c| real(c, f64::fract),
         FLOATS,
     )
@@ -220,7 +220,7 @@ pub const OPS: &[OpDef] = &[
     plain_pointwise(
         "aten::isneginf(Tensor self) -> Tensor",
         "Whether an element is minus infinity.",
-        compare,
+        compare_real,
         |c| real_test(c, |x| x == f64::NEG_INFINITY),
         REALS,
     )
@@ -229,7 +229,7 @@ pub const OPS: &[OpDef] = &[
     plain_pointwise(
         "aten::isposinf(Tensor self) -> Tensor",
         "Whether an element is plus infinity.",
-        compare,
+        compare_real,
         |c| real_test(c, |x| x == f64::INFINITY),
         REALS,
     )
@@ -274,7 +274,7 @@ pub const OPS: &[OpDef] = &[
     plain_pointwise(
         "aten::logit(Tensor self, float? eps=None) -> Tensor",
         "The inverse of `sigmoid`, with the argument kept `eps` away from 0 and 1.",
-        to_float,
+        to_real_float,
         logit,
         &["f32[3, 4]{0..1}", "f64[5]{-1..2}, 0.1", "f32[9]{0..1}, 0.6", "i64[3]", "b8[3]", "bf16[4]{0..1}, eps=0.01"],
     )
@@ -295,7 +295,7 @@ pub const OPS: &[OpDef] = &[
     plain_pointwise(
         "aten::rad2deg(Tensor self) -> Tensor",
         "Radians as degrees.",
-        to_float,
+        to_real_float,
         |c| real(c, f64::to_degrees),
         REALS,
     )

@@ -63,6 +63,26 @@ pub fn to_float(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     Ok(same_as(&operands, operand_dtype(&operands).to_inexact())?.into())
 }
 
+/// The same of real operands.
+pub fn to_real_float(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
+    refuse_complex(args)?;
+    to_float(args)
+}
+
+/// A bool per real element.
+pub fn compare_real(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
+    refuse_complex(args)?;
+    compare(args)
+}
+
+fn refuse_complex(args: &Args<'_, Meta>) -> Result<(), OpError> {
+    let dtype = operand_dtype(&operands(args));
+    if dtype.is_complex() {
+        invalid!("{} is not defined for {dtype}", args.schema.name);
+    }
+    Ok(())
+}
+
 /// A bool per element.
 pub fn compare(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     Ok(same_as(&operands(args), DType::Bool)?.into())

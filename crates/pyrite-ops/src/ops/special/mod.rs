@@ -9,7 +9,7 @@ use pyrite_tensor::{DType, Tensor};
 use crate::decompositions::pointwise as by;
 use crate::derivatives::special as d;
 use crate::kernels::Pointwise;
-use crate::rules::to_float;
+use crate::rules::{to_float, to_same_float};
 use pyrite_kernels::special::gamma::{Precision, Tail};
 use pyrite_kernels::special::polynomial::{Chebyshev, Width, chebyshev, shifted_chebyshev};
 use pyrite_kernels::special::{bessel, gamma, normal, polynomial};
@@ -80,7 +80,7 @@ pub const OPS: &[OpDef] = &[
     OpDef::kernel(
         "aten::igamma(Tensor self, Tensor other) -> Tensor",
         "The regularized lower incomplete gamma function.",
-        to_float,
+        to_same_float,
         |call| map2(call, Floats::All, |a, x, _| gamma::incomplete_gamma(a, x, Tail::Lower)),
     )
     .derivative(d::igamma)
@@ -94,7 +94,7 @@ pub const OPS: &[OpDef] = &[
     OpDef::kernel(
         "aten::igammac(Tensor self, Tensor other) -> Tensor",
         "The regularized upper incomplete gamma function.",
-        to_float,
+        to_same_float,
         |call| map2(call, Floats::All, |a, x, _| gamma::incomplete_gamma(a, x, Tail::Upper)),
     )
     .derivative(d::igammac)
