@@ -501,6 +501,10 @@ impl Evaluator<'_, '_> {
                 ));
             }
             ("int", [value @ Value::Symbol(_)]) => value.clone(),
+            ("float", [value @ Value::Symbol(_)]) => {
+                let (value, one) = (value.clone(), self.int(1));
+                self.binary("truediv", &value, &one)?
+            }
             ("bool", [value]) => {
                 let is_true = self.is_true(value)?;
                 self.bool(is_true)

@@ -627,16 +627,16 @@ impl Evaluator<'_, '_> {
                 return Ok(product);
             }
             ("stride", rest) => {
-                let strides = self.tensor_meta(node)?.stride.clone();
-                let known: Option<Vec<i64>> = strides.iter().map(SymInt::as_int).collect();
-                let Some(known) = known else { return Err(self.stop("strides that depend on sizes")) };
+                let rank = self.tensor_meta(node)?.rank();
                 if let Some(dim) = rest.first() {
                     let dim = self.index_of(dim)?;
-                    let place = if dim < 0 { dim + known.len() as i64 } else { dim };
-                    let stride = usize::try_from(place).ok().and_then(|place| known.get(place).copied());
-                    return stride.map(|s| self.int(s)).ok_or_else(|| self.stop("a stride that is not there"));
+                    let place = if dim < 0 { dim + rank as i64 } else { dim };
+                    let place = usize::try_from(place).ok().filter(|place| *place < rank);
+                    let place = place.ok_or_else(|| self.stop("a stride that is not there"))?;
+                    return self.tensor_stride(node, place);
                 }
-                return Ok(Value::tuple(known.into_iter().map(|stride| self.int(stride)).collect()));
+                let strides = (0..rank).map(|dim| self.tensor_stride(node, dim)).collect::<Run<Vec<_>>>()?;
+                return Ok(Value::tuple(strides));
             }
             ("is_contiguous", []) if kwargs.is_empty() => {
                 let contiguous = self.tensor_meta(node)?.is_contiguous();
@@ -796,6 +796,17 @@ impl Evaluator<'_, '_> {
             .calls
             .method(GraphValue::Tensor(node), "size", vec![GraphValue::from(dim)], Vec::new())
             .map_err(|r| self.refused(&r))?;
+        self.result(&result, None)
+    }
+
+    /// One stride of a tensor: a number, or what the graph computes from sizes.
+    fn tensor_stride(&mut self, node: NodeId, dim: usize) -> Run<Value> {
+        if let Some(stride) = self.tensor_meta(node)?.stride[dim].as_int() {
+            return Ok(self.int(stride));
+        }
+        let args = vec![GraphValue::Tensor(node), GraphValue::from(dim)];
+        let result =
+            self.calls.call("torch.ops.aten.sym_stride.int", args, Vec::new()).map_err(|r| self.refused(&r))?;
         self.result(&result, None)
     }
 
