@@ -53,6 +53,10 @@ class Graph:
     def from_text(text: str, hints: dict[str, int] | None = None) -> Graph:
         """Reads a graph from its text: Pyrite's, or what FX prints. Hints are values of symbolic sizes."""
 
+    @staticmethod
+    def from_file(path: str | os.PathLike[str]) -> Graph:
+        """Reads a graph from a file: a repro, what FX prints, or a program of torch.export (`.pt2`)."""
+
     code: str
     nodes: list[Node]
     op_count: int
@@ -114,6 +118,9 @@ class Outcome:
     """The leaves of a program's outputs, which of them lie in the memory of inputs, and the backward half."""
 
     def values(self) -> list[Any]: ...
+    def several(self) -> list[int]:
+        """The leaves that are one of several views which one operator made."""
+
     def aliases(self) -> list[tuple[int, tuple[list[int], list[int], int] | None] | None]: ...
     def held(self) -> list[int]: ...
     def held_inputs(self) -> list[int]: ...

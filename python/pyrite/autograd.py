@@ -158,4 +158,8 @@ def apply(program, arguments):
                 size, stride, offset = view
                 base = base.as_strided(size, stride, base.storage_offset() + offset)
             leaves[leaf] = base
+    for leaf in call.outcome.several():
+        # torch marks what `unbind` returns, and refuses to write to it while it records gradients.
+        if leaves[leaf].requires_grad:
+            (leaves[leaf],) = leaves[leaf].unsqueeze(0).unbind(0)
     return call.outcome.nest(leaves)

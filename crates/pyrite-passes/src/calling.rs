@@ -1,4 +1,5 @@
-//! What the caller of a compiled graph has to know of it: which inputs it writes, which outputs are views of inputs,
+//! What the caller of a compiled graph has to know of it: which inputs it writes, which outputs are views of inputs or of
+//! what one operator made several of,
 //! whether it begins with gradients off; and the graph in the form in which that can be kept.
 
 use pyrite_ir::{
@@ -10,6 +11,32 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::autocast;
 use crate::functionalize::{Source, functionalize};
+
+/// For each output that is a tensor, whether it is a view by an operator that returns several of one tensor, or a view of
+/// such a one. torch refuses to write to them while gradients are recorded.
+pub fn views_of_several(graph: &Graph) -> Vec<bool> {
+    const SEVERAL: [&str; 4] = ["aten.split.", "aten.split_with_sizes.", "aten.chunk.", "aten.unbind."];
+    let mut marked: FxHashSet<NodeId> = FxHashSet::default();
+    for (id, node) in graph.nodes() {
+        let Kind::Call(target) = &node.kind else { continue };
+        let is_marked = match target {
+            Target::Op(op) if SEVERAL.iter().any(|name| op.name().starts_with(name)) => true,
+            Target::Op(op) if op.schema.returns.iter().any(|given| given.alias.is_some()) => {
+                let viewed = op.schema.params.iter().position(|param| param.alias.is_some());
+                let viewed = viewed.and_then(|at| node.args.get(at)).and_then(Value::as_tensor);
+                viewed.is_some_and(|of| marked.contains(of))
+            }
+            Target::GetItem => node.args.first().and_then(Value::as_tensor).is_some_and(|of| marked.contains(of)),
+            _ => false,
+        };
+        if is_marked {
+            marked.insert(id);
+        }
+    }
+    let mut found = Vec::new();
+    graph.output().each(&mut |id| found.push(marked.contains(id)));
+    found
+}
 
 /// For each output that is a tensor, the input that it is a view of, as the schemas of operators tell.
 pub fn output_bases(graph: &Graph) -> Vec<Option<usize>> {

@@ -26,6 +26,8 @@ pub struct Outcome {
     inputs: Vec<(usize, Tensor)>,
     /// The input that each leaf lies in, if it lies in one.
     aliases: Vec<Option<Alias>>,
+    /// Leaves that are one of several views that one operator made.
+    several: Vec<usize>,
 }
 
 /// An input of whose memory an output is a view: its position and, unless the output is the input itself, the size, the
@@ -39,6 +41,7 @@ impl Outcome {
         inputs: &[Option<Tensor>],
         appended: usize,
         bases: &[Option<usize>],
+        several: &[bool],
     ) -> Self {
         let outputs = match outputs {
             Value::List(items) => items,
@@ -56,8 +59,10 @@ impl Outcome {
             if shared.contains(&tensor.storage().id()) { alias(tensor, base, inputs) } else { None }
         };
         let aliases = leaves.iter().map(&mut alias_of).collect();
+        let tensors = leaves.iter().enumerate().filter(|(_, leaf)| leaf.as_tensor().is_some());
+        let several = tensors.zip(several).filter(|(_, is_one)| **is_one).map(|((index, _), _)| index).collect();
         let inputs = held.1.iter().filter_map(|index| Some((*index, inputs[*index].clone()?))).collect();
-        Self { inputs, outputs, leaves, backward: Mutex::new(backward), appended, held, aliases }
+        Self { inputs, outputs, leaves, backward: Mutex::new(backward), appended, held, aliases, several }
     }
 
     /// The storages that leaves lie in.
@@ -135,6 +140,11 @@ impl Outcome {
     /// For each leaf, which input it lies in, if it does.
     fn aliases(&self) -> Vec<Option<Alias>> {
         self.aliases.clone()
+    }
+
+    /// The leaves that are one of several views which one operator made.
+    fn several(&self) -> Vec<usize> {
+        self.several.clone()
     }
 
     /// The leaves whose memory the backward half reads.

@@ -27,8 +27,8 @@ use pyrite_ir::contract::any_call;
 use pyrite_ir::{Contract, Graph as Ir, Kind, Meta, Node, NodeError, NodeId, OpError, Switch, Tag, Target, Value};
 use pyrite_ops::registry;
 use pyrite_passes::calling::{
-    begin_without_grad, output_bases, return_written, specialize, starts_without_grad, with_inputs_apart,
-    written_inputs,
+    begin_without_grad, output_bases, return_written, specialize, starts_without_grad, views_of_several,
+    with_inputs_apart, written_inputs,
 };
 use pyrite_tensor::random::TorchGenerator;
 use pyrite_tensor::{Layout, Tensor};
@@ -62,6 +62,8 @@ pub struct Program {
     returned: Vec<usize>,
     /// For each output that is a tensor, the input that it is a view of, if it is one.
     bases: Vec<Option<usize>>,
+    /// For each output that is a tensor, whether it is one of several views that one operator made.
+    several: Vec<bool>,
     arity: usize,
     /// What was assumed of the inputs.
     contract: Contract,
@@ -108,7 +110,7 @@ impl Program {
         let switches_on = differentiates && starts_without_grad(&graph);
         let graph = if switches_on { begin_without_grad(graph)? } else { graph };
         let (graph, returned) = if differentiates { return_written(graph, &written)? } else { (graph, Vec::new()) };
-        let bases = output_bases(&graph);
+        let (bases, several) = (output_bases(&graph), views_of_several(&graph));
         let executable = (backend.compile)(graph, options)?;
         let contract = executable.contract().cloned().unwrap_or_else(|| Contract::of(&source.0));
         let may_be_short = runs_no_python(&source.0, backend)
@@ -125,6 +127,7 @@ impl Program {
             written,
             returned,
             bases,
+            several,
             arity,
             contract,
             source,
@@ -204,7 +207,7 @@ impl Program {
             if self.draws { with_torch_generator(py, run)? } else { run(&mut TorchGenerator::new(0))? };
         let is_short = self.may_be_short && backward.is_none() && start.elapsed() < SHORT;
         self.is_short.store(is_short, Ordering::Relaxed);
-        Ok(Outcome::new(outputs, backward, &given, self.returned.len(), &self.bases))
+        Ok(Outcome::new(outputs, backward, &given, self.returned.len(), &self.bases, &self.several))
     }
 
     /// Runs it on torch's arguments without letting the interpreter go; `None` where they, or what comes out, need the
@@ -225,7 +228,7 @@ impl Program {
             return Ok(None);
         }
         self.is_short.store(start.elapsed() < SHORT, Ordering::Relaxed);
-        Outcome::new(outputs, None, &[], 0, &[]).into_list(arguments).map(Some)
+        Outcome::new(outputs, None, &[], 0, &[], &[]).into_list(arguments).map(Some)
     }
 }
 
