@@ -83,6 +83,8 @@ def compile_region(module, example_inputs, settings):
         # Torch does what it can, or says why not.
         _runs_eagerly(region, f"{odd.target} writes to memory that it shares")
         return module.forward
+    drawn = _return_draws(module)
+    plain = _without_last(module.forward, drawn)
     compiler = functools.partial(_compile, region, settings)
     run = aot_autograd(
         fw_compiler=functools.partial(compiler, "forward"),
@@ -92,16 +94,44 @@ def compile_region(module, example_inputs, settings):
         partition_fn=min_cut_rematerialization_partition,
     )
     try:
-        compiled = run(module, example_inputs)
+        compiled = _without_last(run(module, example_inputs), drawn)
         written = _written(module)
-        return compiled if written == () else _apart(compiled, module.forward, written)
+        return compiled if written == () else _apart(compiled, plain, written)
     except torch._dynamo.exc.TorchDynamoException:
         raise
     except Exception as error:
         if settings.strict:
             raise
         _runs_eagerly(region, error)
-        return module.forward
+        return plain
+
+
+def _return_draws(module):
+    """Returns from a region the random numbers that it draws and does not use, behind its own results, and says how many these are.
+    AOTAutograd would not draw them, and whoever draws next would get others than in eager."""
+    calls = (node for node in module.graph.nodes if node.op == "call_function" and not node.users)
+    drawn = [node for node in calls if isinstance(node.meta.get("example_value"), torch.Tensor) and _draws(node.target)]
+    if drawn:
+        output = next(iter(reversed(module.graph.nodes)))
+        output.args = ((*output.args[0], *drawn),)
+        module.recompile()
+    return len(drawn)
+
+
+_RANDOM = {
+    torch.rand, torch.randn, torch.randint, torch.randperm, torch.rand_like, torch.randn_like, torch.randint_like,
+    torch.normal, torch.poisson, torch.bernoulli, torch.multinomial,
+}  # fmt: skip
+
+
+def _draws(function):
+    tags = getattr(function, "tags", ())
+    return function in _RANDOM or torch.Tag.nondeterministic_seeded in tags
+
+
+def _without_last(run, count):
+    """A region that returns so many results less."""
+    return run if count == 0 else lambda *arguments: run(*arguments)[:-count]
 
 
 def _written(module):
