@@ -30,6 +30,7 @@ const NIGHTLY_TESTS: &[(&str, &str)] = &[
     ("KERNELS", "3000"),
     ("PTX_KERNELS", "10000"),
     ("PYRITE_DUMP_MATRIX", "all"),
+    ("PYRITE_GUARDED", "all"),
 ];
 
 /// What reduces and proves planted bugs, and nothing else; everyday runs leave them out.

@@ -9,6 +9,7 @@ import argparse
 import collections
 import contextlib
 import copy
+import functools
 import io
 import logging
 import os
@@ -33,7 +34,12 @@ OPAQUE = {
     "aten.nonzero.default": "a size that depends on data",
     "aten.unique_consecutive.default": "a size that depends on data",
     "aten._unique2.default": "a size that depends on data",
+    "transformers.grouped_mm_fallback.default": "an operator that transformers registers: Python that slices by the data of its offsets",
 }
+
+# Architectures that torch's capture changes in training, whatever the backend: it draws NumPy's random numbers from torch's generator. They are
+# compared with what it runs eagerly.
+CAPTURED = {"wav2vec2", "hubert"}
 
 
 @dataclass
@@ -64,15 +70,30 @@ def check(name, mode):
     row = Row(name, mode)
     model, arguments = build(name, mode)
     other, double = copy.deepcopy(model), copy.deepcopy(model)
+    is_captured = name in CAPTURED and model.training
+
+    def reference(module):
+        return torch.compile(module, backend="eager") if is_captured else module
+
+    def exact(given, call):
+        try:
+            return seen(reference(double.double()), double, wide(given), call)
+        except RuntimeError:
+            if mode != "bf16":
+                raise
+            # An operator has no double precision; single is enough for bfloat16.
+            single = {name: each.float() if each.is_floating_point() else each for name, each in given.items()}
+            return seen(reference(double.float()), double, single, call)
+
     compiled = torch.compile(other, backend="pyrite", options={"strict": True})
     seen, calls = (trained, [arguments]) if mode == "steps" else (observed, [arguments, arguments, larger(arguments)])
     with aot.observed() as regions:
         for call, given in enumerate(calls):
-            want = seen(model, model, given, call)
+            want = seen(reference(model), model, given, call)
             start = time.perf_counter()
             have = seen(compiled, other, given, call)
             row.seconds = row.seconds or time.perf_counter() - start
-            if found := parting(want, have, lambda given=given, call=call: seen(double.double(), double, wide(given), call)):
+            if found := parting(want, have, functools.partial(exact, given, call)):
                 row.differs = f"call {call + 1}: {found}"
                 break
             double.load_state_dict(model.state_dict())

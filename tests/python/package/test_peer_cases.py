@@ -16,6 +16,7 @@ import torch.utils._pytree as pytree
 
 import pyrite as package
 import peer_programs  # noqa: F401  (declares more)
+import peer_subjects  # noqa: F401
 from peer_cases import PEERS
 from pyrite import aot
 
