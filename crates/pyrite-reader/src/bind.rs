@@ -567,22 +567,16 @@ impl<'a> Forward<'a> {
         let registry = self.cx.registry;
         let overloads = registry.overloads(packet);
         let numbers = NUMBERS_AS_TENSORS.contains(&packet);
-        let passes: &[bool] = match (numbers, self.in_rule) {
-            (true, _) => &[false],
-            (false, true) => &[true, false],
-            (false, false) => &[true],
-        };
+        let strict = !numbers;
         let stem = packet.rsplit('.').next().unwrap_or_default();
-        for strict in passes {
-            let tensor_first = overloads.iter().filter(|o| !strict && o.name().ends_with(".Tensor"));
-            for op in tensor_first.chain(overloads) {
-                let gathered = gather(stem, &op.schema, &args);
-                let positional = gathered.as_ref().unwrap_or(&args);
-                let renamed = rename(&op.schema, &kwargs);
-                if self.fits_schema(&op.schema, positional, &renamed, *strict) {
-                    let args = gathered.unwrap_or(args);
-                    return self.call_op(&op.clone(), args, renamed, want, at).map(Some);
-                }
+        let tensor_first = overloads.iter().filter(|o| !strict && o.name().ends_with(".Tensor"));
+        for op in tensor_first.chain(overloads) {
+            let gathered = gather(stem, &op.schema, &args);
+            let positional = gathered.as_ref().unwrap_or(&args);
+            let renamed = rename(&op.schema, &kwargs);
+            if self.fits_schema(&op.schema, positional, &renamed, strict) {
+                let args = gathered.unwrap_or(args);
+                return self.call_op(&op.clone(), args, renamed, want, at).map(Some);
             }
         }
         if let [only] = overloads
@@ -615,12 +609,12 @@ impl<'a> Forward<'a> {
     }
 
     /// Whether PyTorch's own functions refuse an argument that schemas let pass: a number for a tensor, a bool for an
-    /// integer, one integer for a list without a length.
+    /// integer or the other way round, one integer for a list without a length.
     fn is_refused(&self, ty: &Type, value: &V, numbers: bool) -> bool {
         match (ty, value) {
             (Type::Optional(inner), value) => *value != Value::None && self.is_refused(inner, value, numbers),
             (Type::Tensor, value) => !numbers && self.operand(value) == Operand::Number,
-            (Type::Int, Value::Bool(_)) | (Type::List(_, None), Value::Int(_)) => true,
+            (Type::Int, Value::Bool(_)) | (Type::Bool | Type::List(_, None), Value::Int(_)) => true,
             _ => false,
         }
     }
