@@ -1,6 +1,6 @@
-//! What the caller of a compiled graph has to know of it: which inputs it writes, which outputs are views of inputs or of
-//! what one operator made several of,
-//! whether it begins with gradients off; and the graph in the form in which that can be kept.
+//! What the caller of a compiled graph has to know of it: which inputs it writes, which outputs are views of inputs, which
+//! are views that one operator made several of, whether it begins with gradients off; and the graph in the form in
+//! which that can be kept.
 
 use pyrite_ir::{
     Contract, Given, Graph, Kind, Meta, Node, NodeError, NodeId, OpError, Patch, Registry, StorageId, Switch, Target,

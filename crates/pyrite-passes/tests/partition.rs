@@ -3,8 +3,8 @@
 use pyrite_ir::{Builder, Graph, Kind, Meta, Node, NodeId, Switch, Target, Value};
 use pyrite_ops::registry;
 use pyrite_passes::calling::{
-    begin_without_grad, output_bases, return_written, specialize, starts_without_grad, with_inputs_apart,
-    written_inputs,
+    begin_without_grad, output_bases, return_written, specialize, starts_without_grad, views_of_several,
+    with_inputs_apart, written_inputs,
 };
 use pyrite_passes::partition::{Part, Runner, partition};
 use pyrite_sym::SymEnv;
@@ -139,6 +139,20 @@ fn views_of_views_lead_to_their_input_and_fresh_tensors_to_none() {
     let fresh = builder.call(op("aten.relu.default"), vec![view.into()]);
     builder.output(vec![again, fresh, x].into());
     assert_eq!(output_bases(&builder.finish()), [Some(0), None, Some(0)]);
+}
+
+#[test]
+fn views_that_one_operator_made_together_are_marked_and_their_views_too() {
+    let mut builder = Builder::new();
+    let x = placeholder(&mut builder, "x", DType::F32);
+    let op = |name: &str| registry().get(name).unwrap();
+    let parts = builder.call(op("aten.chunk.default"), vec![x.into(), 2.into(), 0.into()]);
+    let part = builder.push(Node::new("part", Kind::Call(Target::GetItem), vec![parts.into(), 0.into()]));
+    let view = builder.call(op("aten.t.default"), vec![part.into()]);
+    let fresh = builder.call(op("aten.relu.default"), vec![part.into()]);
+    let whole = builder.call(op("aten.t.default"), vec![x.into()]);
+    builder.output(vec![part, view, fresh, whole].into());
+    assert_eq!(views_of_several(&builder.finish()), [true, true, false, false]);
 }
 
 #[test]

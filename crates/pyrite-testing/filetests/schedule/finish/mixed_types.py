@@ -20,8 +20,9 @@ class Repro(torch.nn.Module):
 #|   rows i0
 #|   phase i1
 #|     v0 = load bf16 b0[40*i0 + i1]
-#|     store f32 b1[40*i0 + i1] = v0
-#|     r0 f32 = sum v0
+#|     v1 = wrap bf16 v0
+#|     store f32 b1[40*i0 + i1] = v1
+#|     r0 f32 = sum v1
 #|   phase
 #|     v0 = result r0
 #|     store f32 b2[i0] = v0
