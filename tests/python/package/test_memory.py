@@ -286,3 +286,14 @@ def test_random_programs_on_random_memory_are_eager_programs(backend, count):
     # What is left is a program that returns its inputs, or that torch refuses.
     assert share > 0.8, f"only {share:.1%} of the programs were compiled"
     assert not found, "\n\n".join(found)
+
+
+def test_memory_between_the_elements_of_a_written_input_is_read_where_it_is():
+    def program(x):
+        between = x.as_strided((2,), (1,))
+        x[..., 0].zero_()
+        return x - 2 * between
+
+    for compiled in (program, package.compile(program), torch.compile(program, backend="pyrite")):
+        x = torch.arange(6)[3::2]
+        assert compiled(x).tolist() == [0, -3]

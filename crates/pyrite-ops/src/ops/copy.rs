@@ -1,7 +1,7 @@
 //! Copies: of whole tensors, of views, into parts of tensors.
 
 use pyrite_ir::{
-    Args, Call, Emit, Eval, Freedom, Handle, Meta, OpDef, OpError, Tag, Value, args, invalid, unsupported,
+    Args, Call, Emit, Eval, Freedom, Handle, Meta, OpDef, OpError, Overlap, Tag, Value, args, invalid, unsupported,
 };
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, MemoryFormat, Scalar, Storage, Tensor};
@@ -327,6 +327,10 @@ fn copy_in_place(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     views::expanded(&Meta::of(src), &Meta::of(x).shape)?;
     if x.layout().may_overlap() {
         invalid!("copy_ writes to a tensor some of whose elements share memory; clone it first");
+    }
+    let (to, from) = (Meta::of(x), Meta::of(src));
+    if x.storage().same(src.storage()) && Overlap::between(&to, &from) == Some(Overlap::Part) {
+        return Err(Overlap::refusal(&call.args.schema.name, &to, &from));
     }
     x.write_from(&src.expanded(x.shape()));
     Ok(x.clone().into())

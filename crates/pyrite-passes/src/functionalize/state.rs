@@ -412,6 +412,13 @@ impl<'a> State<'a> {
         let Some((of, step)) = parent else {
             return Err(OpError::fault("the current value of a base is out of date"));
         };
+        let root = &self.slots[self.bases[base].root.0 as usize].meta;
+        if step.op.name() == "aten.as_strided.default"
+            && !root.is_dense()
+            && !reaches(root, &self.slots[handle.0 as usize].meta)
+        {
+            return Err(OpError::unsupported("as_strided of memory between the elements of a tensor that was written"));
+        }
         let parent = self.read(of)?;
         let result = self.step(&step, parent)?;
         let picked = match (&result, step.item) {

@@ -49,15 +49,14 @@ pub fn read(reader: impl Read + Seek) -> Result<Exported, FormatError> {
             if entry["use_pickle"].as_bool() != Some(false) {
                 return Err(FormatError::entry(&path, format!("`{name}` is pickled, which is not read")));
             }
-            let storage = match storages.get(&path) {
-                Some(storage) => storage.clone(),
-                None => {
-                    let bytes = archive.read(&path, u64::MAX)?;
-                    let storage = Storage::recycled(bytes.len());
-                    storage.write::<u8>().copy_from_slice(&bytes);
-                    storages.insert(path.clone(), storage.clone());
-                    storage
-                }
+            let storage = if let Some(storage) = storages.get(&path) {
+                storage.clone()
+            } else {
+                let bytes = archive.read(&path, u64::MAX)?;
+                let storage = Storage::recycled(bytes.len());
+                storage.write::<u8>().copy_from_slice(&bytes);
+                storages.insert(path.clone(), storage.clone());
+                storage
             };
             let tensor = tensor(&entry["tensor_meta"], storage);
             tensors.insert(name.clone(), tensor.map_err(|reason| FormatError::entry(&path, reason))?);
