@@ -111,6 +111,9 @@ def script(path, arguments=(), options=(), module=False):
         print(f"not checked: {reason}", file=sys.stderr)
     if not watch.failures:
         print(f"{watch.regions} compiled regions, no failure", file=sys.stderr)
+        if not module:
+            text = f"if the script does something else when it is compiled all the same, `pyrite minify-script {path}` looks at it as a whole"
+            print(text, file=sys.stderr)
         return 0
     failure = watch.failures[0]
     print(f"a region failed with {failure.backend}: {failure.message}", file=sys.stderr, flush=True)

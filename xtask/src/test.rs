@@ -36,6 +36,7 @@ const NIGHTLY_TESTS: &[(&str, &str)] = &[
 /// What reduces and proves planted bugs, and nothing else; everyday runs leave them out.
 const PROOFS: &[&str] = &[
     "tests/python/debugger/test_proof.py",
+    "tests/python/debugger/test_scripts.py",
     "tests/python/debugger/test_minifier.py",
     "tests/python/debugger/test_torch_backends.py",
     "tests/python/debugger/test_good_programs.py",

@@ -22,6 +22,7 @@ mod interrupt;
 mod leaving;
 mod logs;
 mod minify;
+mod minify_script;
 mod numbers;
 mod ops;
 mod options;
@@ -93,6 +94,8 @@ enum Command {
     Bisect(bisect::Bisect),
     /// Find the smallest program that still fails
     Minify(minify::Minify),
+    /// Find the smallest script whose compiled run differs from its eager run, where no single graph is wrong
+    MinifyScript(minify_script::MinifyScript),
     /// Say, node by node, where a backend and the reference diverge
     Analyze(analyze::Analyze),
     /// Compare two files of results, or the results of two programs
@@ -153,7 +156,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>, own: Invocation) -> ExitCo
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    if matches!(command, Command::Minify(_) | Command::Debug(_)) {
+    if matches!(command, Command::Minify(_) | Command::MinifyScript(_) | Command::Debug(_)) {
         interrupt::hold();
     }
     let python = python.or_else(|| environment::value("PYRITE_PYTHON").map(PathBuf::from)).or(own.python.clone());
@@ -180,6 +183,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>, own: Invocation) -> ExitCo
             Command::Debug(command) => command.run(host),
             Command::Bisect(command) => command.run(host),
             Command::Minify(command) => command.run(host),
+            Command::MinifyScript(command) => command.run(host),
             Command::Analyze(command) => command.run(host),
             Command::Compare(command) => command.run(host),
             Command::GetArgs(command) => command.run(host),

@@ -59,7 +59,8 @@ impl Command {
         self
     }
 
-    fn run(&self, path: &std::path::Path) -> Verdict {
+    /// What the program says of a file.
+    pub fn ask(&self, path: &std::path::Path) -> Verdict {
         let Some((program, args)) = self.words.split_first() else {
             return Verdict::Invalid("there is no command to ask".to_owned());
         };
@@ -123,7 +124,7 @@ impl Oracle<Candidate> for Command {
             folder.write(&format!("candidate_{number}.py"), candidate, &[])
         };
         match written {
-            Ok(path) => self.run(&path),
+            Ok(path) => self.ask(&path),
             Err(error) => {
                 let mut failed = self.failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                 failed.get_or_insert(error.to_string());

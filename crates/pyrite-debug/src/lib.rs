@@ -40,8 +40,8 @@ pub use judge::{
     Broken, Judged, Question, Ran, Step, execute, execute_shared, fresh_inputs, judge, judge_backends, judge_file,
     perturbed,
 };
-pub use process::asked;
-pub use proof::{Shown, show};
+pub use process::{Heard, Process, asked};
+pub use proof::{BUG, Ran as PlainRun, Shown, plain_command, run_plainly, show};
 pub use pyrite_compare::Accuracy;
 pub use repro::{Folder, RepoError, candidate_of};
 pub use script::{Claim, signal_name};

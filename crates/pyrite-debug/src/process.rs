@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 use pyrite_oracle::Class;
 
 /// A process whose lines are heard as they come.
-pub(crate) struct Process {
+pub struct Process {
     child: Child,
-    pub(crate) input: Option<ChildStdin>,
+    /// What it reads.
+    pub input: Option<ChildStdin>,
     lines: Receiver<String>,
     errors: Arc<Mutex<Vec<u8>>>,
     listener: Option<JoinHandle<()>>,
@@ -23,10 +24,12 @@ pub(crate) struct Process {
 const KEPT: usize = 1 << 16;
 
 /// What a process did within its time.
-pub(crate) enum Heard {
+pub enum Heard {
+    /// A line, without its end.
     Line(String),
     /// It closed its output or ended.
     Ended,
+    /// It said nothing in time.
     TimeIsUp,
 }
 
@@ -49,7 +52,8 @@ pub fn asked(command: &mut Command, said: &str, time: Duration) -> Option<String
 }
 
 impl Process {
-    pub(crate) fn start(command: &mut Command) -> std::io::Result<Self> {
+    /// Starts a program in a group of its own.
+    pub fn start(command: &mut Command) -> std::io::Result<Self> {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()?;
         let (send, lines) = channel();
@@ -82,7 +86,7 @@ impl Process {
     }
 
     /// The next line, if it comes in time.
-    pub(crate) fn hear(&self, until: Instant) -> Heard {
+    pub fn hear(&self, until: Instant) -> Heard {
         match self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok(line) => Heard::Line(line),
             Err(RecvTimeoutError::Disconnected) => Heard::Ended,
@@ -91,7 +95,7 @@ impl Process {
     }
 
     /// Waits for the end, up to a time.
-    pub(crate) fn wait(&mut self, until: Instant) -> Option<ExitStatus> {
+    pub fn wait(&mut self, until: Instant) -> Option<ExitStatus> {
         loop {
             match self.child.try_wait() {
                 Ok(Some(status)) => {
@@ -113,7 +117,7 @@ impl Process {
     }
 
     /// What it said last on standard error.
-    pub(crate) fn errors(&self) -> String {
+    pub fn errors(&self) -> String {
         let kept = self.errors.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         String::from_utf8_lossy(&kept).into_owned()
     }

@@ -29,18 +29,30 @@ pub struct Shown {
 }
 
 /// How the line begins that tells of a bug.
-const BUG: &str = "bug: ";
+pub const BUG: &str = "bug: ";
 
-/// Runs a repro and compares how it ends with its signature. `time` is how long a run may take before it is a hang.
-pub fn show(path: &Path, python: &Python, signature: &Signature, time: Duration) -> Shown {
+/// How a file that plain Python ran came to its end.
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// How the process ended.
+    pub status: ExitStatus,
+    /// What it printed.
+    pub lines: Vec<String>,
+    /// What it said last on standard error.
+    pub errors: String,
+}
+
+/// The command with which a reader runs a file.
+pub fn plain_command(path: &Path, python: &Python) -> String {
     let search_path = search_path(python);
     let prefix = search_path.as_ref().map(|path| format!("PYTHONPATH={} ", path.to_string_lossy())).unwrap_or_default();
-    let command = format!("{prefix}{} {}", python.interpreter.display(), path.display());
-    let failed = |line: String| Shown { proven: false, line, command: command.clone() };
-    let caches = match tempfile::tempdir() {
-        Ok(caches) => caches,
-        Err(error) => return failed(format!("no temporary folder for caches: {error}")),
-    };
+    format!("{prefix}{} {}", python.interpreter.display(), path.display())
+}
+
+/// Runs a file in a fresh interpreter with fresh caches, and nothing of Pyrite; why it did not run, or not end in a time,
+/// where that is so.
+pub fn run_plainly(path: &Path, python: &Python, time: Duration) -> Result<Ran, String> {
+    let caches = tempfile::tempdir().map_err(|error| format!("no temporary folder for caches: {error}"))?;
     let mut program = Command::new(&python.interpreter);
     program.arg(path);
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PYRITE_")) {
@@ -52,26 +64,33 @@ pub fn show(path: &Path, python: &Python, signature: &Signature, time: Duration)
     let _ = give_probes(&python.interpreter, &caches.path().join("inductor"));
     program.env("TORCHINDUCTOR_CACHE_DIR", caches.path().join("inductor"));
     program.env("TRITON_CACHE_DIR", caches.path().join("triton"));
-    program.envs(search_path.map(|path| ("PYTHONPATH", path)));
-    let mut process = match Process::start(&mut program) {
-        Ok(process) => process,
-        Err(error) => return failed(format!("{} cannot be started: {error}", python.interpreter.display())),
-    };
+    program.envs(search_path(python).map(|path| ("PYTHONPATH", path)));
+    let mut process = Process::start(&mut program)
+        .map_err(|error| format!("{} cannot be started: {error}", python.interpreter.display()))?;
     drop(process.input.take());
-    // The file limits a hang itself; this is for what hangs unannounced.
-    let until = Instant::now() + time * 2 + IMPORT * 2;
+    let until = Instant::now() + time;
     let mut lines = Vec::new();
     while let Heard::Line(line) = process.hear(until) {
         lines.push(line);
     }
-    let Some(status) = process.wait(until) else { return failed("it did not end in time".to_owned()) };
+    let status = process.wait(until).ok_or("it did not end in time")?;
+    Ok(Ran { status, lines, errors: process.errors() })
+}
+
+/// Runs a repro and compares how it ends with its signature. `time` is how long a run may take before it is a hang.
+pub fn show(path: &Path, python: &Python, signature: &Signature, time: Duration) -> Shown {
+    let command = plain_command(path, python);
+    // The file limits a hang itself; this is for what hangs unannounced.
+    let Ran { status, lines, errors } = match run_plainly(path, python, time * 2 + IMPORT * 2) {
+        Ok(ran) => ran,
+        Err(line) => return Shown { proven: false, line, command },
+    };
     let said = lines.iter().rev().find(|line| line.starts_with(BUG)).or(lines.last()).cloned().unwrap_or_default();
     let proven = fits(signature, status, &said);
     let line = match (status.signal(), status.code()) {
         (Some(signal), _) => format!("it ends by signal {signal} ({})", signal_name(signal)),
         (None, Some(1)) if said.starts_with(BUG) => said,
         (None, code) => {
-            let errors = process.errors();
             let last = if said.is_empty() { errors.trim().lines().last().unwrap_or_default().to_owned() } else { said };
             format!("it ends with code {}: {last}", code.unwrap_or(-1))
         }

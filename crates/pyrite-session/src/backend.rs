@@ -41,7 +41,16 @@ pub fn node_diagnostic(file: &Path, error: &NodeError, what: &str) -> Diagnostic
     if let Some((line, column)) = error.span {
         location = location.line(line).column(column);
     }
+    let cause = error.error.to_string();
+    let (cause, remedy) = match cause.split_once("Remedy: ") {
+        Some((cause, remedy)) => (cause.trim_end(), Some(remedy)),
+        None => (cause.as_str(), None),
+    };
     let (code, hint) = match &error.error {
+        // What is missing on this machine is no fault of the program's.
+        OpError::Invalid(_) if remedy.is_some() && error.node.is_none() => {
+            (Code::new("run::unavailable"), remedy.unwrap_or_default())
+        }
         OpError::Invalid(_) => (
             Code::new("run::invalid"),
             "the program is wrong at this node, and PyTorch refuses it too: `pyrite show` prints the shape and type of every value",
@@ -57,8 +66,10 @@ pub fn node_diagnostic(file: &Path, error: &NodeError, what: &str) -> Diagnostic
     };
     let node = error.node.as_ref().map(|n| format!(" at node `{n}`")).unwrap_or_default();
     let op = error.op.as_ref().map(|o| format!(" ({o})")).unwrap_or_default();
-    let mut diagnostic =
-        Diagnostic::error(code, format!("{what}{node}{op}")).at(location).cause(&error.error).hint(hint);
+    let mut diagnostic = Diagnostic::error(code, format!("{what}{node}{op}")).at(location).cause(cause).hint(hint);
+    if let Some(remedy) = remedy.filter(|remedy| *remedy != hint) {
+        diagnostic = diagnostic.hint(remedy);
+    }
     if let Some(stack) = &error.stack {
         diagnostic = diagnostic.hint(format!("the node was captured here: {}", stack.trim()));
     }

@@ -46,6 +46,7 @@ mod place;
 mod program;
 mod reporter;
 pub mod results;
+pub mod script;
 mod session;
 mod spread;
 mod story;
