@@ -11,9 +11,11 @@
 //!   times that of the samples.
 //!
 //! An integer or a bool that a program takes from numbers that round (the place of a maximum, a comparison) tips over where
-//! two of them are near: which elements tip differs from run to run, so they are counted. A difference of integers is
-//! noise when at most [`TIPPED`] times as many elements differ as in the sample with the most; the run in double
-//! precision counts as one.
+//! two of them are near: which elements tip differs from run to run, so they are counted. Write `m` for how many differ
+//! in the sample with the most; the run in double precision counts as one. A difference of integers is noise when
+//!
+//! - at most `m + 3 √m + 1` elements differ, which chance exceeds in one of a thousand runs, and
+//! - at most `1 + m / 2` of them differ in no sample at all: an element near enough to tip over does so in some of them.
 //!
 //! Nothing else can be excused so: never a shape or a place of a NaN. A value that no sample moves is exact, and nothing
 //! excuses it.
@@ -24,7 +26,7 @@ use pyrite_tensor::{Complex64, Tensor};
 
 use crate::block::each_block;
 use crate::carrier::Carrier;
-use crate::report::{Note, Numbers, Place, Real, Remark, Report, Rule, Spread};
+use crate::report::{Note, Place, Real, Remark, Report, Rule, Spread};
 use crate::results::Results;
 
 /// A sample moves every value by up to a whole unit in the last place, which is more than two roundings differ by.
@@ -36,8 +38,8 @@ const WORST: f64 = 2.0;
 /// Nor is the part along the reference, which is a sum of random signs.
 const ALONG: f64 = 4.0;
 
-/// How many elements tip over is a matter of chance: few samples see fewer than there may be.
-const TIPPED: usize = 8;
+/// How many standard deviations more elements may tip over than in a sample.
+const DEVIATIONS: f64 = 3.0;
 
 /// Turns differences that rounding explains into notes of noise; the others learn how far rounding goes.
 pub fn excuse(report: &mut Report, expected: &Results, actual: &Results, samples: &[Results], fp64: Option<&Results>) {
@@ -46,7 +48,7 @@ pub fn excuse(report: &mut Report, expected: &Results, actual: &Results, samples
         if difference.rule == Rule::Exact {
             match difference
                 .numbers
-                .take_if(|numbers| tips_over(&difference.place, numbers, expected, samples.iter().chain(fp64)))
+                .take_if(|_| tips_over(&difference.place, [expected, actual], samples.iter().chain(fp64)))
             {
                 Some(numbers) => {
                     report.notes.push(Note { place: difference.place, remark: Remark::Noise(numbers) });
@@ -86,20 +88,24 @@ pub fn excuse(report: &mut Report, expected: &Results, actual: &Results, samples
     }
 }
 
-/// Whether so many integers of a value differ as tip over when rounding does.
-fn tips_over<'a>(
-    place: &Place,
-    numbers: &Numbers,
-    expected: &Results,
-    runs: impl Iterator<Item = &'a Results>,
-) -> bool {
+/// Whether those integers of a value differ that tip over when rounding does.
+fn tips_over<'a>(place: &Place, [expected, actual]: [&Results; 2], runs: impl Iterator<Item = &'a Results>) -> bool {
     let Some(expected) = expected.tensor(place).filter(|tensor| tensor.dtype().is_integral()) else { return false };
-    let of = |sample: &Results| {
-        let sample = sample.tensor(place).filter(|tensor| tensor.shape() == expected.shape())?;
-        Some(expected.to_i64s().iter().zip(sample.to_i64s()).filter(|(e, s)| **e != *s).count())
+    let wanted = expected.to_i64s();
+    let differing = |run: &Results| {
+        let tensor = run.tensor(place).filter(|tensor| tensor.shape() == expected.shape())?;
+        Some(wanted.iter().zip(tensor.to_i64s()).map(|(e, other)| *e != other).collect::<Vec<bool>>())
     };
-    let most = runs.filter_map(of).max().unwrap_or(0);
-    numbers.differing <= TIPPED * most
+    let Some(own) = differing(actual) else { return false };
+    let (mut most, mut ever) = (0, vec![false; own.len()]);
+    for tipped in runs.filter_map(differing) {
+        most = most.max(tipped.iter().filter(|tips| **tips).count());
+        ever.iter_mut().zip(&tipped).for_each(|(ever, tips)| *ever |= tips);
+    }
+    let count = own.iter().filter(|tips| **tips).count();
+    let never = own.iter().zip(&ever).filter(|(tips, ever)| **tips && !**ever).count();
+    let by_chance = most as f64 + DEVIATIONS * (most as f64).sqrt() + 1.0;
+    most > 0 && count as f64 <= by_chance && never <= 1 + most / 2
 }
 
 /// How far two tensors of one shape are apart, over the elements that are finite in both.
@@ -197,6 +203,8 @@ mod tests {
         };
         assert_eq!(outcome(&changed(1, 3), &changed(1, 11)), Outcome::Noise, "other elements tip over in other runs");
         assert_eq!(outcome(&changed(9, 3), &changed(1, 11)), Outcome::Different);
+        assert_eq!(outcome(&changed(4, 3), &changed(1, 11)), Outcome::Different, "three of them never tip over");
+        assert_eq!(outcome(&changed(4, 3), &changed(3, 4)), Outcome::Noise, "most of them tip over in a sample");
         assert_eq!(outcome(&changed(1, 3), &changed(0, 0)), Outcome::Different, "nothing tips over");
     }
 

@@ -5,6 +5,9 @@
 //! the other choice: the reference runs once more, and every open result is changed into another right one. An element of
 //! the results that changes with it is open too, and blames nobody; every other one has to be right.
 //!
+//! Random numbers are such a choice for backends that may draw others than eager does: each element that an operator drew
+//! becomes another one that it may draw. Another seed would not do: half of the elements of a mask are the same with it.
+//!
 //! Gradients follow from a choice as results do: with gradients, both halves of the differentiated program run so. Where it
 //! cannot be differentiated by Pyrite, the forward half runs alone, and gradients that differ blame nobody.
 
@@ -16,7 +19,7 @@ use pyrite_compiler::backend::{Direction, Observer};
 use pyrite_compiler::training::Results;
 use pyrite_compiler::{Options, aot_autograd};
 use pyrite_interp::{Context, Interpreter, Mode, call};
-use pyrite_ir::{Device, Eval, Freedom, Graph, Kind, NodeError, NodeId, OpError, OpRef, Operator, Target, Value};
+use pyrite_ir::{Device, Eval, Freedom, Graph, Kind, NodeError, NodeId, OpError, OpRef, Operator, Tag, Target, Value};
 use pyrite_ops::registry;
 use pyrite_tensor::random::TorchGenerator;
 use pyrite_tensor::{DType, Layout, Scalar, Tensor};
@@ -53,11 +56,10 @@ impl Other {
     /// Runs a program with other choices; `None` where it leaves none open, or cannot be run by the interpreter.
     pub(crate) fn of(graph: &Graph, inputs: &[Value<Tensor>], options: &Options, draws: Draws) -> Option<Self> {
         let random = draws == Draws::Freely && crate::torch::draws(graph);
-        let seed = if random { options.seed.wrapping_add(0x5eed) } else { options.seed };
         if options.direction == Direction::ForwardAndBackward {
-            match with_gradients(graph, inputs, &Options { seed, ..options.clone() }) {
+            match with_gradients(graph, inputs, options, draws) {
                 Some((results, chosen)) => {
-                    return (chosen || random).then_some(Self { results, gradients: Gradients::Followed });
+                    return chosen.then_some(Self { results, gradients: Gradients::Followed });
                 }
                 None if !random && !leaves_open(graph) => return None,
                 None => {}
@@ -67,12 +69,12 @@ impl Other {
         }
         let (mut graph, inputs) = prepared(graph, inputs, Mode::Eager);
         graph.put_on(&Device::Cpu);
-        let context = Context::new(registry(), seed);
-        let (outputs, chosen) = run_choosing(&graph, inputs.clone(), &context, &mut |_, _| {});
+        let context = Context::new(registry(), options.seed);
+        let (outputs, chosen) = run_choosing(&graph, inputs.clone(), &context, draws, &mut |_, _| {});
         let outputs = outputs.ok()?;
         let buffers = graph.constants().iter().map(|(name, tensor)| (name.clone(), tensor.clone())).collect();
         let results = Results { outputs: vec![outputs], inputs, buffers, ..Results::default() };
-        (chosen || random).then_some(Self { results, gradients: Gradients::Unknown })
+        chosen.then_some(Self { results, gradients: Gradients::Unknown })
     }
 
     /// What a backend gave, with those elements that are open as the reference has them.
@@ -119,11 +121,11 @@ impl Other {
 }
 
 /// Both halves of a program with other choices, and whether there was one; `None` where it cannot be differentiated.
-fn with_gradients(graph: &Graph, inputs: &[Value<Tensor>], options: &Options) -> Option<(Results, bool)> {
+fn with_gradients(graph: &Graph, inputs: &[Value<Tensor>], options: &Options, draws: Draws) -> Option<(Results, bool)> {
     let chosen = Arc::new(AtomicBool::new(false));
     let told = chosen.clone();
     let compiler: GraphCompiler =
-        Arc::new(move |graph, _| Ok(Arc::new(Choosing { graph, chosen: told.clone() }) as Arc<dyn Compiled>));
+        Arc::new(move |graph, _| Ok(Arc::new(Choosing { graph, draws, chosen: told.clone() }) as Arc<dyn Compiled>));
     let backend = aot_autograd(compiler).backend("other choices", "the reference with other choices");
     let options = Options { mode: Mode::Eager, ..options.clone() };
     let ran = execute(graph, inputs, &backend, &options, &mut |_| {}, &mut |_, _| {}).ok()?;
@@ -133,6 +135,7 @@ fn with_gradients(graph: &Graph, inputs: &[Value<Tensor>], options: &Options) ->
 /// A functional graph that is interpreted with other choices.
 struct Choosing {
     graph: Graph,
+    draws: Draws,
     chosen: Arc<AtomicBool>,
 }
 
@@ -144,7 +147,7 @@ impl Compiled for Choosing {
         observe: &mut Observer<'_>,
     ) -> Result<Vec<Value<Tensor>>, NodeError> {
         let context = Context::with_generator(registry(), random.clone());
-        let (result, chosen) = run_choosing(&self.graph, inputs, &context, observe);
+        let (result, chosen) = run_choosing(&self.graph, inputs, &context, self.draws, observe);
         self.chosen.fetch_or(chosen, Ordering::Relaxed);
         *random = context.rng.into_inner();
         match result? {
@@ -159,6 +162,7 @@ fn run_choosing(
     graph: &Graph,
     inputs: Vec<Value<Tensor>>,
     context: &Context<'_>,
+    draws: Draws,
     observe: &mut Observer<'_>,
 ) -> (Result<Value<Tensor>, NodeError>, bool) {
     let interpreter = Interpreter { context, mode: Mode::Eager };
@@ -174,12 +178,18 @@ fn run_choosing(
         if let Kind::Call(Target::Op(op)) = &node.kind {
             // What an operator writes to was another thing before.
             let args = if op.schema.is_mutable() { Some(before.clone()) } else { given(&seen, id) };
-            chosen |= args.is_some_and(|args| choose(op, &args, value, context).unwrap_or(false));
+            let other = |args: Vec<_>| match draws {
+                Draws::Freely if op.has(Tag::Random) => other_draws(op, &args, value),
+                Draws::Freely | Draws::AsEager => choose(op, &args, value, context),
+            };
+            chosen |= args.and_then(other).unwrap_or(false);
         }
         seen.insert(id, value.clone());
         at += 1;
         before = match order.get(at).map(|next| (*next, &graph.node(*next).kind)) {
-            Some((next, Kind::Call(Target::Op(op)))) if op.schema.is_mutable() && is_open(op) => {
+            Some((next, Kind::Call(Target::Op(op))))
+                if op.schema.is_mutable() && (is_open(op) || op.has(Tag::Random)) =>
+            {
                 let args = given(&seen, next).unwrap_or_default();
                 args.iter().map(|arg| arg.map(&mut copy_of)).collect()
             }
@@ -221,11 +231,7 @@ fn in_place_of_nodes(arg: &Value<NodeId>, seen: &FxHashMap<NodeId, Value<Tensor>
 
 /// Changes a result into another right one, in place; whether there is another. `None` where that is not known.
 fn choose(op: &OpRef, args: &[Value<Tensor>], result: &Value<Tensor>, context: &Context<'_>) -> Option<bool> {
-    let results: Vec<&Tensor> = match result {
-        Value::Tensor(tensor) => vec![tensor],
-        Value::List(items) => items.iter().filter_map(Value::as_tensor).collect(),
-        _ => return None,
-    };
+    let results = tensors_in(result)?;
     let named = |name: &str| args.get(op.schema.param(name)?);
     match freedom_of(op) {
         Freedom::Nothing => None,
@@ -257,10 +263,7 @@ fn choose(op: &OpRef, args: &[Value<Tensor>], result: &Value<Tensor>, context: &
             Some(anything.numel() > 0)
         }
         Freedom::WriteOrder => {
-            let functional = match op.def.eval {
-                Eval::WriteBack(functional) => registry().get(functional)?,
-                _ => op,
-            };
+            let functional = functional_form(op)?;
             let other = call(context, functional, backwards(functional, args)?).ok()?;
             let (own, other) = (results.first()?, other.as_tensor()?.clone());
             let differs = own.to_c128s() != other.to_c128s();
@@ -268,6 +271,53 @@ fn choose(op: &OpRef, args: &[Value<Tensor>], result: &Value<Tensor>, context: &
             Some(differs)
         }
     }
+}
+
+/// The tensors that an operator returns.
+fn tensors_in(result: &Value<Tensor>) -> Option<Vec<&Tensor>> {
+    match result {
+        Value::Tensor(tensor) => Some(vec![tensor]),
+        Value::List(items) => Some(items.iter().filter_map(Value::as_tensor).collect()),
+        _ => None,
+    }
+}
+
+/// An operator that writes nothing and computes what another one does.
+fn functional_form(op: &OpRef) -> Option<&OpRef> {
+    match op.def.eval {
+        Eval::WriteBack(functional) => registry().get(functional),
+        _ => Some(op),
+    }
+}
+
+/// How often an operator draws at most until each element has been another one, and how many elements that may be in all.
+const DRAWINGS: u64 = 256;
+const DRAWN: u64 = 1 << 27;
+
+/// Makes each element that an operator drew another one that it may draw; whether there is another.
+fn other_draws(op: &OpRef, args: &[Value<Tensor>], result: &Value<Tensor>) -> Option<bool> {
+    let functional = functional_form(op)?;
+    let results = tensors_in(result)?;
+    let own: Vec<_> = results.iter().map(|tensor| tensor.to_c128s()).collect();
+    let mut other = own.clone();
+    let count = own.iter().map(Vec::len).sum::<usize>().max(1) as u64;
+    for seed in 1..=DRAWINGS.min(DRAWN / count).max(4) {
+        let drawn = call(&Context::new(registry(), seed), functional, args.to_vec()).ok()?;
+        let mut same = 0;
+        for ((own, other), drawn) in own.iter().zip(&mut other).zip(tensors_in(&drawn)?) {
+            for ((own, other), drawn) in own.iter().zip(other).zip(drawn.to_c128s()) {
+                if other == own {
+                    *other = drawn;
+                    same += usize::from(*other == *own);
+                }
+            }
+        }
+        if same == 0 {
+            break;
+        }
+    }
+    results.iter().zip(&other).for_each(|(tensor, other)| tensor.write_c128s(other));
+    Some(other != own)
 }
 
 /// Changes what became of numbers that an integer type cannot hold; whether there are any. Processors and compilers differ

@@ -194,3 +194,38 @@ fn numbers_that_an_integer_type_cannot_hold_become_anything() {
     let near = Tensor::from_slice(&[30.5f32, -1.5, 5.5, -7.5], &[4]);
     assert!(matches!(verdict(&body, &[near], "other-integers", "eager"), Verdict::Fail(_)));
 }
+
+#[test]
+fn whoever_draws_other_random_numbers_is_not_blamed_and_whoever_spoils_them_is() {
+    for (name, after) in [
+        ("torch:redrawn", (|tensor| tensor.clone()) as Change),
+        ("torch:redrawn-and-spoiled", |tensor| {
+            let result = Tensor::empty(tensor.shape(), tensor.dtype()).expect("a tensor");
+            result.write_f64s(&tensor.to_f64s().iter().map(|v| v + 1.0).collect::<Vec<_>>());
+            result
+        }),
+    ] {
+        register(Backend::new(name, "for tests", move |graph: Graph, options| {
+            let options = pyrite_compiler::Options { seed: options.seed + 1, ..options.clone() };
+            let inner = (find("eager").expect("eager").compile)(graph, &options)?;
+            Ok(Box::new(Changed { inner, before: Tensor::clone, after }))
+        }));
+    }
+    let x =
+        Tensor::from_slice(&std::array::from_fn::<f32, 512, _>(|i| if i < 256 { 1.0 + i as f32 } else { 0.0 }), &[512]);
+    for line in [
+        "t = torch.ops.aten.native_dropout.default(x0, 0.5, True)\n        a = t[0]",
+        "t = torch.ops.aten.native_dropout.default(x0, 0.05, True)\n        a = t[0]",
+        "a = torch.ops.aten.rand_like.default(x0)",
+        "b = torch.ops.aten.full_like.default(x0, 0.9)\n        c = torch.ops.aten.bernoulli.default(b)\n        a = torch.ops.aten.mul.Tensor(c, x0)",
+        "b = torch.ops.aten.randint_like.default(x0, 3)\n        a = torch.ops.aten.add.Tensor(b, x0)",
+    ] {
+        let body = [line, "s = torch.ops.aten.mul.Tensor(a, 2.0)", "return (s,)"];
+        let asked = |backend| verdict(&body, std::slice::from_ref(&x), backend, "eager");
+        assert!(is_fine(&asked("torch:redrawn")), "{line}: {:?}", asked("torch:redrawn"));
+        if line.contains("dropout") {
+            // What is dropped or kept of a zero is zero.
+            assert!(matches!(asked("torch:redrawn-and-spoiled"), Verdict::Fail(_)), "{line}");
+        }
+    }
+}
