@@ -59,7 +59,9 @@ impl Assembler {
         let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let failed = |error| AssembleError::Program { program: self.program.clone(), error };
         let file = std::env::temp_dir().join(format!("pyrite-{}-{number}.ptx", std::process::id()));
-        std::fs::write(&file, text).map_err(failed)?;
+        // A file of that name that is there already is none of ours, and may be a link.
+        let mut made = std::fs::File::create_new(&file).map_err(failed)?;
+        std::io::Write::write_all(&mut made, text.as_bytes()).map_err(failed)?;
         let arguments = ["-v", "--output-file", "/dev/null", "-arch", architecture];
         let output = Command::new(&self.program).args(arguments).arg(&file).output();
         let removed = std::fs::remove_file(&file);

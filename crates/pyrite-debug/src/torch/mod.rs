@@ -143,7 +143,7 @@ fn zygote(python: &Python, backend: &str) -> Result<Arc<Mutex<Process>>, OpError
     command.arg(format!("--probe={}", probe_folder(&python.interpreter).display()));
     search_safely(&mut command, &python.imports);
     if std::env::var_os("TORCHINDUCTOR_CACHE_DIR").is_none() {
-        command.env("TORCHINDUCTOR_CACHE_DIR", std::env::temp_dir().join("pyrite-inductor"));
+        command.env("TORCHINDUCTOR_CACHE_DIR", own_folder("inductor"));
     }
     let interpreter = python.interpreter.display();
     let process = Process::start(&mut command).map_err(|error| {
@@ -177,7 +177,35 @@ fn zygote(python: &Python, backend: &str) -> Result<Arc<Mutex<Process>>, OpError
 fn probe_folder(interpreter: &Path) -> PathBuf {
     let mut hasher = rustc_hash::FxHasher::default();
     interpreter.hash(&mut hasher);
-    std::env::temp_dir().join(format!("pyrite-inductor-probe-{:016x}", hasher.finish()))
+    own_folder(&format!("inductor-probe-{:016x}", hasher.finish()))
+}
+
+/// A folder for temporary files that outlive this process and that no other user can put anything into: what lies there is
+/// loaded as code. Where the usual place belongs to somebody else, a fresh one serves this process.
+fn own_folder(name: &str) -> PathBuf {
+    static ROOT: OnceLock<PathBuf> = OnceLock::new();
+    let root = ROOT.get_or_init(|| {
+        let user = rustix::process::geteuid().as_raw();
+        let usual = std::env::temp_dir().join(format!("pyrite-{user}"));
+        if make_own(&usual, user).is_ok_and(|own| own) {
+            return usual;
+        }
+        tempfile::Builder::new().prefix("pyrite-").tempdir().map_or(usual, tempfile::TempDir::keep)
+    });
+    root.join(name)
+}
+
+/// Makes a folder that its owner alone may enter, and says whether it is one: it may have been there before.
+fn make_own(folder: &Path, user: u32) -> std::io::Result<bool> {
+    use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+    match std::fs::DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    // A link to a folder is none of ours, wherever it leads.
+    let found = std::fs::symlink_metadata(folder)?;
+    let of_others = found.mode() % 0o100;
+    Ok(found.is_dir() && found.uid() == user && of_others == 0)
 }
 
 /// Gives a fresh cache of Inductor what it finds out about the processor, which is the same for every program and takes many
@@ -476,5 +504,25 @@ impl Backward for Done {
 
     fn run(self: Box<Self>, _: Vec<Tensor>, _: &mut Observer<'_>) -> Result<InputGradients, NodeError> {
         Ok(self.gradients)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn only_a_folder_that_its_owner_alone_may_enter_is_ones_own() {
+        let place = tempfile::tempdir().expect("a folder");
+        let user = rustix::process::geteuid().as_raw();
+        let own = place.path().join("own");
+        assert!(make_own(&own, user).expect("a folder") && make_own(&own, user).expect("the same folder"));
+        assert!(!make_own(&own, user + 1).expect("a folder"), "of another user");
+        std::os::unix::fs::symlink(&own, place.path().join("link")).expect("a link");
+        assert!(!make_own(&place.path().join("link"), user).expect("a link"), "a link that anybody may have put there");
+        std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o777)).expect("permissions");
+        assert!(!make_own(&own, user).expect("a folder"), "open to others");
     }
 }
