@@ -1,18 +1,20 @@
 //! Results are one-step minimal: whatever single thing is taken away from a result, the failure vanishes.
 //!
 //! The steps are made here, by another way than the passes make them: an output is left out or replaced by one of its
-//! ancestors, a call by one of its operands of the same form or by a fresh input, a dimension of every input is halved.
+//! ancestors, a call by one of its operands of the same form or by a fresh input, and a size by a smaller one: of one input
+//! alone, and of all inputs that have it.
 
 use std::collections::BTreeMap;
 
 use pyrite_interp::{Context, Interpreter, Mode};
+use pyrite_ir::print::{PrintOptions, print};
 use pyrite_ir::{Builder, Kind, Meta, Node, NodeId, Target, Value};
 use pyrite_ops::registry;
 use pyrite_oracle::{Class, Signature, Stage, Verdict};
 use pyrite_reader::{ReadOptions, read_text};
 use pyrite_reduce::{Candidate, Options, Silent, reduce};
-use pyrite_tensor::Tensor;
 use pyrite_tensor::random::CounterGenerator;
+use pyrite_tensor::{Layout, Tensor};
 
 fn program(parameters: &str, body: &str) -> Candidate {
     let text = format!("class Repro(torch.nn.Module):\n    def forward(self, {parameters}):\n{body}");
@@ -131,6 +133,49 @@ fn steps(from: &Candidate) -> Vec<(String, Candidate)> {
     found
 }
 
+/// The program with other sizes of its inputs; none where it is no program then.
+fn resized(from: &Candidate, size: &dyn Fn(usize, usize, i64) -> i64) -> Option<Candidate> {
+    let (mut builder, mut copies, mut inputs) = (Builder::new(), BTreeMap::new(), Vec::new());
+    for (id, node) in from.graph.nodes().filter(|(_, node)| node.kind != Kind::Output) {
+        let args = node.args.iter().map(|value| value.map(&mut |used| copies[used])).collect();
+        let mut copy = Node { args, ..node.clone() };
+        if node.kind == Kind::Placeholder {
+            let number = inputs.len();
+            let tensor = from.inputs.get(number)?.as_tensor()?;
+            let shape = tensor.shape().iter().enumerate().map(|(dim, n)| size(number, dim, *n)).collect();
+            let smaller = tensor.view(tensor.dtype(), Layout { shape, ..tensor.layout().clone() }).ok()?.contiguous();
+            copy.meta = Some(Value::Tensor(Meta::of(&smaller)));
+            inputs.push(Value::Tensor(smaller));
+        }
+        copies.insert(id, builder.push(copy));
+    }
+    builder.output(outputs(from).iter().map(|id| copies[id]).collect::<Vec<_>>().into());
+    // Reading it infers all other sizes.
+    let text = print(&builder.finish(), &PrintOptions::default());
+    let graph = read_text(&text, None, registry(), &ReadOptions::default()).ok()?.graph;
+    let found = Candidate { graph, inputs, seed: from.seed };
+    let context = Context::new(registry(), 0);
+    let given = found.inputs.iter().map(|v| v.map(&mut |t| t.cast(t.dtype()))).collect();
+    let ran = Interpreter { context: &context, mode: Mode::Eager }.run(&found.graph, given);
+    ran.is_ok().then_some(found)
+}
+
+/// Every program with one size less.
+fn smaller_sizes(from: &Candidate) -> Vec<(String, Candidate)> {
+    let mut found = Vec::new();
+    let shapes: Vec<Vec<i64>> =
+        from.inputs.iter().filter_map(Value::as_tensor).map(|tensor| tensor.shape().to_vec()).collect();
+    for (number, shape) in shapes.iter().enumerate() {
+        for (dim, n) in shape.iter().enumerate().filter(|(_, n)| **n > 1) {
+            let one = |i: usize, d: usize, size: i64| if (i, d) == (number, dim) { size - 1 } else { size };
+            found.extend(resized(from, &one).map(|c| (format!("size {n} of input {number} less"), c)));
+            let all = |_: usize, _: usize, size: i64| if size == *n { size - 1 } else { size };
+            found.extend(resized(from, &all).map(|c| (format!("size {n} of all inputs less"), c)));
+        }
+    }
+    found
+}
+
 fn names(candidate: &Candidate) -> Vec<String> {
     let calls = candidate.graph.nodes().filter_map(|(_, node)| match &node.kind {
         Kind::Call(target) => Some(target.name().to_owned()),
@@ -179,7 +224,7 @@ fn nothing_can_be_taken_away_from_a_result() {
             };
             let Ok(found) = reduce(start.clone(), &oracle, Options::default(), &mut Silent) else { continue };
             reduced += 1;
-            for (step, smaller) in steps(&found.best) {
+            for (step, smaller) in steps(&found.best).into_iter().chain(smaller_sizes(&found.best)) {
                 let shrinks = smaller.is_smaller_than(&found.best.size());
                 assert!(
                     !(shrinks && smaller.is_program() && fails(&smaller)),
@@ -190,4 +235,25 @@ fn nothing_can_be_taken_away_from_a_result() {
         }
     }
     assert!(reduced >= 25, "{reduced}");
+}
+
+#[test]
+fn no_size_of_a_result_can_be_smaller() {
+    for (needed, op) in [(1, "relu"), (2, "cos"), (3, "mm"), (3, "sin")] {
+        for start in programs() {
+            let large = |c: &Candidate| {
+                let sizes = c.inputs.iter().filter_map(Value::as_tensor).flat_map(|t| t.shape().to_vec());
+                sizes.max().is_some_and(|size| size >= needed)
+            };
+            let is = |name: &String| name.contains(op) || op == "mm" && name.contains("matmul");
+            let fails = |c: &Candidate| large(c) && names(c).iter().any(is);
+            let oracle = |c: &Candidate| {
+                if fails(c) { Verdict::Fail(Signature::new(Stage::Forward, Class::Value)) } else { Verdict::Pass }
+            };
+            let Ok(found) = reduce(start.clone(), &oracle, Options::default(), &mut Silent) else { continue };
+            for (step, smaller) in smaller_sizes(&found.best) {
+                assert!(!fails(&smaller), "{op} of {needed}, {step}: {:?}", names(&found.best));
+            }
+        }
+    }
 }

@@ -139,7 +139,7 @@ def shifted(function, arguments):
 
 
 KINDS = {"wrong": shifted, "error": first(refused), "crash": first(crashed), "hang": first(hung)}
-OPERATORS = ["relu", "cos", "sum", "mm", "sigmoid", "gelu", "layer_norm", "convolution", "softmax", "tanh"]
+OPERATORS = ["relu", "cos", "sum", "mm", "sigmoid", "gelu", "layer_norm", "convolution", "embedding", "tanh"]
 
 for kind, change in KINDS.items():
     for operator in OPERATORS:
