@@ -51,7 +51,7 @@ def _copied(value, memo):
             return _copied_container(value, memo)
         for tensor in _tensors_below(value):
             _copied_tensor(tensor, memo)
-        return copy.deepcopy(value, memo)
+        return _copied_by_parts(value, memo) if _says_how_it_is_copied(type(value)) else copy.deepcopy(value, memo)
     except Exception:
         memo[id(value)] = value
         return value
@@ -79,6 +79,41 @@ def _copied_container(value, memo):
     elif isinstance(value, dict):
         for key, item in value.items():
             made[_copied(key, memo)] = _copied(item, memo)
+    return made
+
+
+_CONTAINERS = (collections.OrderedDict, collections.defaultdict, dict, list, set, collections.deque)
+
+
+def _says_how_it_is_copied(kind):
+    """Whether a class of the user's may make copies that are not like the original: only its parts are asked."""
+    if "__deepcopy__" in dir(kind) or any(vars(base).get("__slots__") for base in kind.__mro__):
+        return False
+    base = next((base for base in _CONTAINERS if issubclass(kind, base)), object)
+    own = any(getattr(kind, name) is not getattr(base, name) for name in ("__reduce_ex__", "__reduce__", "__getstate__") if hasattr(base, name))
+    return kind.__new__ is base.__new__ and (own or base is not object) and "__dict__" in dir(kind)
+
+
+def _copied_by_parts(value, memo):
+    """An object of the same class with copies of the same items and attributes, whatever its class says of copies."""
+    if id(value) in memo:
+        return memo[id(value)]
+    kind = type(value)
+    base = next((base for base in _CONTAINERS if isinstance(value, base)), object)
+    made = memo[id(value)] = base.__new__(kind)
+    if base is collections.deque:
+        base.__init__(made, (), value.maxlen)
+    elif base is collections.defaultdict:
+        base.__init__(made, value.default_factory)
+    if issubclass(base, dict):
+        for key in list(base.__iter__(value)):
+            base.__setitem__(made, _copied(key, memo), _copied(base.__getitem__(value, key), memo))
+    elif base is not object:
+        items = [_copied(item, memo) for item in base.__iter__(value)]
+        base.update(made, items) if base is set else base.extend(made, items)
+    for name, held in object.__getattribute__(value, "__dict__").items():
+        object.__getattribute__(made, "__dict__")[name] = _copied(held, memo)
+    memo.setdefault("kept", []).append(value)
     return made
 
 
