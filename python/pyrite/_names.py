@@ -5,11 +5,13 @@ import collections
 import copy
 import dataclasses
 import functools
+import heapq
 import inspect
 import itertools
 import math
 import operator
 import os
+import random
 import sys
 import sysconfig
 import types
@@ -76,6 +78,7 @@ _MODULES = [
     ("dataclasses", dataclasses),
     ("inspect", inspect),
     ("warnings", warnings),
+    ("heapq", heapq),
     ("sys", sys),
 ]
 
@@ -126,6 +129,8 @@ def table():
         add(f"builtins.{class_.__name__}.__new__", class_.__new__)
     add("builtins.str.maketrans", str.maketrans)
     add("functools.partial", functools.partial)
+    add("random.random", random.random)
+    add("random.Random.uniform", random.Random.uniform)
     for name, module in list(sys.modules.items()):
         if isinstance(module, types.ModuleType) and is_library(getattr(module, "__file__", None) or ""):
             add(name, module)

@@ -100,6 +100,7 @@ class Program:
 
     backend: str
     written: list[int]
+    unrecorded: list[int]
     returned: list[int]
     draws: bool
     rewrites: list[str]
@@ -204,6 +205,11 @@ class Captured:
     hint: str | None
     user_stack: list[tuple[str, int, str]]
     guards: list[str]
+    symbols: list[tuple[str, int, int]]
+    constraints: list[str]
+    changes: int
+    asserted: list[int]
+    draws: int
     capture_seconds: float
     compile_seconds: float
     outcome: str

@@ -90,6 +90,37 @@ def _zeros(value):
     return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="cpu").zero_()
 
 
+# Larger arguments are not made for a question alone.
+_LARGEST = 1 << 20
+
+
+def refusal(function, args, kwargs):
+    """What a function of torch's raises for arguments of these shapes and types, whatever their data; else `None`."""
+    leaves = pytree.tree_leaves((args, kwargs))
+    if sum(leaf.untyped_storage().nbytes() for leaf in leaves if isinstance(leaf, torch.Tensor)) > _LARGEST:
+        return None
+    told = [_raised(function, *pytree.tree_map(fill, (args, kwargs))) for fill in (_zeros, _ones)]
+    same = len({(type(error), str(error)) for error in told}) == 1
+    return told[0] if same and type(told[0]) in (RuntimeError, IndexError, ValueError, TypeError) else None
+
+
+def _raised(function, args, kwargs):
+    state = torch.get_rng_state()
+    try:
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("ignore")
+            function(*args, **kwargs)
+    except Exception as error:
+        return error.with_traceback(None)
+    finally:
+        torch.set_rng_state(state)
+    return None
+
+
+def _ones(value):
+    return _zeros(value).fill_(1) if isinstance(value, torch.Tensor) else value
+
+
 def _recurrent(inputs, state, weights, has_biases, layers, dropout, train, bidirectional, batch_first):
     states = state if isinstance(state, list) else [state]
     width = states[0].shape[-1] * (2 if bidirectional else 1)

@@ -1,5 +1,6 @@
 """Functions of Python and torch that are written in C, in Python: capture follows these instead."""
 
+import collections
 import functools
 
 import numpy
@@ -12,6 +13,72 @@ from pyrite import _arrays, _transforms
 def order(keys):
     """The places of keys in ascending order; equal ones stay as they are."""
     return sorted(range(len(keys)), key=keys.__getitem__)
+
+
+def new_deque(class_, limit):
+    """An empty deque of a class of the user's, which is not asked."""
+    made = collections.deque.__new__(class_)
+    collections.deque.__init__(made, (), limit)
+    return made
+
+
+def heappush(heap, item):
+    heap.append(item)
+    _towards_root(heap, 0, len(heap) - 1)
+
+
+def heappop(heap):
+    last = heap.pop()
+    if not heap:
+        return last
+    first, heap[0] = heap[0], last
+    _towards_leaves(heap, 0)
+    return first
+
+
+def heapify(heap):
+    for place in reversed(range(len(heap) // 2)):
+        _towards_leaves(heap, place)
+
+
+def heapreplace(heap, item):
+    first = heap[0]
+    heap[0] = item
+    _towards_leaves(heap, 0)
+    return first
+
+
+def heappushpop(heap, item):
+    if heap and heap[0] < item:
+        item, heap[0] = heap[0], item
+        _towards_leaves(heap, 0)
+    return item
+
+
+def _towards_root(heap, start, place):
+    """Lets an item of a heap rise past larger ones."""
+    item = heap[place]
+    while place > start:
+        above = (place - 1) >> 1
+        if not item < heap[above]:
+            break
+        heap[place] = heap[above]
+        place = above
+    heap[place] = item
+
+
+def _towards_leaves(heap, place):
+    """Lets an item of a heap sink to a leaf, then rise to where it belongs: the order of comparisons is that of CPython."""
+    start, item, end = place, heap[place], len(heap)
+    child = 2 * place + 1
+    while child < end:
+        if child + 1 < end and not heap[child] < heap[child + 1]:
+            child += 1
+        heap[place] = heap[child]
+        place = child
+        child = 2 * place + 1
+    heap[place] = item
+    _towards_root(heap, start, place)
 
 
 def sequence_iterator(sequence):
@@ -776,6 +843,11 @@ TABLE = {
     "order": order,
     "sequence_iterator": sequence_iterator,
     "module_call": module_call,
+    "heapq.heappush": heappush,
+    "heapq.heappop": heappop,
+    "heapq.heapify": heapify,
+    "heapq.heapreplace": heapreplace,
+    "heapq.heappushpop": heappushpop,
     "functools.reduce": reduce,
     "itertools.chain": chain,
     "itertools.islice": islice,

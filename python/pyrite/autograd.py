@@ -138,7 +138,7 @@ def _differentiably(ctx, arguments, gradients):
 
 def apply(program, arguments):
     """Calls a program with gradients."""
-    for index in program.written:
+    for index in set(program.written).difference(program.unrecorded):
         argument = arguments[index]
         if argument.requires_grad and argument.is_leaf:
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")

@@ -24,6 +24,8 @@ pub enum Recipe {
     Object(Object),
     /// An output of the graph, by its number.
     Output(usize),
+    /// A random number, by its place in [`Plan::draws`].
+    Drawn(usize),
     /// A tuple; of a class with named fields if there is one.
     Tuple(Vec<RecipeId>, Option<Object>),
     /// A list.
@@ -103,6 +105,17 @@ pub enum Effect {
     SetGrad(bool),
 }
 
+/// A random number that is drawn in every call, before the graph runs.
+#[derive(Clone, Debug)]
+pub struct Draw {
+    /// The input of the graph that it is, if the graph uses it.
+    pub input: Option<usize>,
+    /// The function that draws.
+    pub function: Object,
+    /// Its arguments.
+    pub args: Vec<Object>,
+}
+
 /// Why a graph ends before its frame does.
 #[derive(Clone, Debug)]
 pub struct Break {
@@ -156,14 +169,21 @@ pub struct Plan {
     pub env: SymEnv,
     /// The inputs that are floats: the graph takes them as tensors of double precision without dimensions.
     pub floats: Vec<usize>,
+    /// The random numbers of Python's that the frame draws, in order.
+    pub draws: Vec<Draw>,
     /// Whether the graph writes to its inputs, so that which of them share memory matters.
     pub writes: bool,
+    /// The outputs of the graph that the frame asserts to be true. Where one is not, or the graph raises, nothing has been
+    /// done yet, and the frame runs plain.
+    pub asserted: Vec<usize>,
     /// How many operators the graph calls.
     pub op_count: usize,
     /// Objects to make.
     pub recipes: Vec<Recipe>,
     /// What is done to existing objects, in order.
     pub effects: Vec<Effect>,
+    /// How many of them change what exists outside; the others complete what is made.
+    pub changes: usize,
     /// How Python goes on.
     pub end: End,
 }

@@ -159,6 +159,9 @@ pub enum Derivation {
     Input(Rc<Source>),
     /// From others, by a function of Python's `operator` module.
     Computed(&'static str, Vec<Value>),
+    /// A random number of Python's, by its place among those that the frame draws, and the instruction of the root that
+    /// does.
+    Drawn(usize, (usize, usize)),
 }
 
 /// A tuple.
@@ -189,13 +192,18 @@ pub struct ListValue {
 }
 
 /// A `collections.deque`.
+#[derive(Default)]
 pub struct DequeValue {
     /// When it was made.
     pub born: Born,
     /// Its items.
     pub items: RefCell<Vec<Value>>,
     /// How many it holds at most.
-    pub limit: Option<usize>,
+    pub limit: Cell<Option<usize>>,
+    /// Its class, where that is not `collections.deque`.
+    pub class: Option<Object>,
+    /// Attributes that were set and removed since, for one of a class of the user's.
+    pub attributes: RefCell<Attributes>,
     /// The object, if it exists outside.
     pub origin: Option<Origin>,
     /// Whether it was changed.

@@ -101,6 +101,30 @@ pub fn written_inputs(graph: &Graph, registry: &Registry, differentiates: bool) 
     Ok(written)
 }
 
+/// Those of the written inputs that a graph writes only while no gradients are recorded.
+pub fn unrecorded_writes(graph: &Graph, written: &[usize]) -> Vec<usize> {
+    if written.is_empty() {
+        return Vec::new();
+    }
+    let storage_of = |value: Option<&Value<Meta>>| match value {
+        Some(Value::Tensor(meta)) => Some(meta.storage),
+        _ => None,
+    };
+    let mut recording = !starts_without_grad(graph);
+    let mut recorded = FxHashSet::default();
+    for (_, node) in graph.nodes() {
+        if let Some(Switch::Grad(on)) = Switch::of(node) {
+            recording = on;
+        }
+        if recording && matches!(&node.kind, Kind::Call(Target::Op(op)) if op.schema.is_mutable()) {
+            node.each_input(&mut |input| recorded.extend(storage_of(graph.node(input).meta.as_ref())));
+        }
+    }
+    let storages: Vec<_> = graph.placeholders().map(|(_, node)| storage_of(node.meta.as_ref())).collect();
+    let quiet = |index: &usize| storages[*index].is_some_and(|storage| !recorded.contains(&storage));
+    written.iter().copied().filter(quiet).collect()
+}
+
 /// The graph with written inputs of continuous types at the end of its outputs, and which they are.
 pub fn return_written(mut graph: Graph, written: &[usize]) -> Result<(Graph, Vec<usize>), NodeError> {
     let placeholders: Vec<(NodeId, bool)> = graph

@@ -27,8 +27,8 @@ use pyrite_ir::contract::any_call;
 use pyrite_ir::{Contract, Graph as Ir, Kind, Meta, Node, NodeError, NodeId, OpError, Switch, Tag, Target, Value};
 use pyrite_ops::registry;
 use pyrite_passes::calling::{
-    begin_without_grad, output_bases, return_written, specialize, starts_without_grad, views_of_several,
-    with_inputs_apart, written_inputs,
+    begin_without_grad, output_bases, return_written, specialize, starts_without_grad, unrecorded_writes,
+    views_of_several, with_inputs_apart, written_inputs,
 };
 use pyrite_tensor::random::TorchGenerator;
 use pyrite_tensor::{Layout, Tensor};
@@ -58,7 +58,9 @@ pub struct Program {
     training: PyOnceLock<Py<Program>>,
     /// The inputs that the program writes.
     written: Vec<usize>,
-    /// Those of them that are appended to the outputs.
+    /// Those of them that it writes only while no gradients are recorded.
+    unrecorded: Vec<usize>,
+    /// Those of the written ones that are appended to the outputs.
     returned: Vec<usize>,
     /// For each output that is a tensor, the input that it is a view of, if it is one.
     bases: Vec<Option<usize>>,
@@ -108,6 +110,7 @@ impl Program {
         let draws = any_call(&graph, &|op| op.has(Tag::Random));
         let written = if writes { written_inputs(&graph, registry(), differentiates)? } else { Vec::new() };
         let switches_on = differentiates && starts_without_grad(&graph);
+        let unrecorded = unrecorded_writes(&graph, &written);
         let graph = if switches_on { begin_without_grad(graph)? } else { graph };
         let (graph, returned) = if differentiates { return_written(graph, &written)? } else { (graph, Vec::new()) };
         let (bases, several) = (output_bases(&graph), views_of_several(&graph));
@@ -125,6 +128,7 @@ impl Program {
             for_inference: false,
             training: PyOnceLock::new(),
             written,
+            unrecorded,
             returned,
             bases,
             several,
@@ -425,6 +429,12 @@ impl Program {
     #[getter]
     fn written(&self) -> Vec<usize> {
         self.written.clone()
+    }
+
+    /// The positions of the inputs that the program writes only while no gradients are recorded.
+    #[getter]
+    fn unrecorded(&self) -> Vec<usize> {
+        self.unrecorded.clone()
     }
 
     /// The positions of the written inputs that stand at the end of the outputs.

@@ -38,6 +38,20 @@ impl Evaluator<'_, '_> {
             return Err(self.raise("TypeError", &message));
         }
         let mut others = Vec::new();
+        if code.flags & VARKEYWORDS == 0 {
+            let only = &code.locals[..code.positional_only];
+            let named =
+                kwargs.iter().map(|(name, _)| &**name).filter(|name| only.iter().any(|known| **known == **name));
+            let named: Vec<&str> = named.collect();
+            if !named.is_empty() {
+                let message = format!(
+                    "{}() got some positional-only arguments passed as keyword arguments: '{}'",
+                    code.qualified_name,
+                    named.join(", ")
+                );
+                return Err(self.raise("TypeError", &message));
+            }
+        }
         for (name, value) in kwargs {
             let place = (code.positional_only..starred).find(|place| code.locals[*place] == name);
             match place {
@@ -84,6 +98,7 @@ impl Evaluator<'_, '_> {
             builtins: function.builtins,
             keywords: Vec::new(),
             handled: Vec::new(),
+            asked: false,
         })
     }
 

@@ -79,6 +79,9 @@ impl Evaluator<'_, '_> {
                 {
                     return Ok(dict.default.borrow().clone().unwrap_or_else(|| self.none()));
                 }
+                if let (Value::Deque(deque), "maxlen") = (object, &**name) {
+                    return Ok(deque.limit.get().map_or_else(|| self.none(), |limit| self.int(limit as i64)));
+                }
                 if own {
                     let computed = self.class_item(class, name).map(|found| self.host.descriptor(found));
                     let computed = matches!(
@@ -104,6 +107,9 @@ impl Evaluator<'_, '_> {
                     // Kinds of dict that the library writes in Python.
                     Some(found) if self.host.descriptor(found) == Descriptor::Function => {
                         self.bind(object, found, class, name)
+                    }
+                    Some(found) if matches!(self.host.descriptor(found), Descriptor::Slot | Descriptor::Value) => {
+                        Err(self.stop(format!("the attribute {name} of {}", self.describe(object))))
                     }
                     Some(_) => Ok(Value::Bound(Rc::new((object.clone(), name.clone())))),
                     None => match self.class_item(class, "__getattr__") {
@@ -132,6 +138,21 @@ impl Evaluator<'_, '_> {
         }
     }
 
+    /// What the class of a container has instead of a method that `object` has, bound: it may be written in C as well.
+    fn own_accessor(&mut self, container: &Value, name: &str) -> Run<Option<Value>> {
+        let Value::Known(class, _) = self.class_of(container)? else { return Ok(None) };
+        let usual = self.host.member("builtins", "object").and_then(|object| self.class_item(object, name));
+        match self.class_item(class, name) {
+            Some(found) if Some(found) != usual => match self.host.descriptor(found) {
+                Descriptor::BuiltinMethod => {
+                    Ok(Some(Value::Method(Rc::new((Value::Known(found, None), container.clone())))))
+                }
+                _ => self.bind(container, found, class, &name.into()).map(Some),
+            },
+            _ => Ok(None),
+        }
+    }
+
     /// Sets or removes an attribute of a container of a class of the user's.
     fn set_own_attribute(&mut self, container: &Value, name: &Rc<str>, value: Option<Value>) -> Run<()> {
         let Value::Known(class, _) = self.class_of(container)? else { return Err(self.stop("a container")) };
@@ -155,6 +176,7 @@ impl Evaluator<'_, '_> {
             Value::List(list) => &list.changed,
             Value::Dict(dict) => &dict.changed,
             Value::Set(set) => &set.changed,
+            Value::Deque(deque) => &deque.changed,
             _ => return Ok(()),
         };
         self.note_change(container, origin_of(container).is_some(), changed)
@@ -308,6 +330,18 @@ impl Evaluator<'_, '_> {
                 let class = self.host.class_of(object);
                 match &*self.host.class_name(class) {
                     "_contextvars.ContextVar" => return Ok(Value::Bound(Rc::new((value.clone(), name.clone())))),
+                    // What a pattern, or what it has found, says does not change.
+                    "re.Pattern" | "re.Match" => {
+                        if let Value::Known(_, Some(source)) = value {
+                            self.guard(source, Check::Is(object));
+                        }
+                        let method = self.class_item(class, name).map(|item| self.host.descriptor(item));
+                        if method == Some(Descriptor::BuiltinMethod) {
+                            return Ok(Value::Bound(Rc::new((value.clone(), name.clone()))));
+                        }
+                        let found = self.constant(object, name)?;
+                        return Ok(self.opened(found));
+                    }
                     // What a code object says does not change.
                     "builtins.code" | "types.GenericAlias" | "types.UnionType" => {
                         let found = self.constant(object, name)?;
@@ -741,15 +775,14 @@ impl Evaluator<'_, '_> {
 
     /// The `__dict__` of an object.
     pub(super) fn dict_of(&mut self, instance: &Rc<InstanceValue>) -> Run<Value> {
-        let made = instance.origin.is_none() && !instance.exception;
-        if made && self.class_item(instance.class, "__slots__").is_none() {
+        if !instance.exception && self.has_dict(instance) {
             return Ok(Value::Members(instance.clone()));
         }
         self.attributes_of(instance)
     }
 
-    /// The `__dict__` of an object from outside, to be read: writing to it would be writing to the object.
-    fn attributes_of(&mut self, instance: &Rc<InstanceValue>) -> Run<Value> {
+    /// What stands in the `__dict__` of an object from outside at this point.
+    pub(super) fn attributes_of(&mut self, instance: &Rc<InstanceValue>) -> Run<Value> {
         let origin = instance.origin.as_ref().ok_or_else(|| self.stop("the __dict__ of an object"))?;
         let held = self.read_instance_entries(origin)?;
         let held = held.ok_or_else(|| self.stop("the __dict__ of an object that has none"))?;
@@ -761,6 +794,9 @@ impl Evaluator<'_, '_> {
         }
         let overlay: Vec<_> = instance.attributes.borrow().0.iter().map(|(n, v)| (n.clone(), v.clone())).collect();
         for (name, value) in overlay {
+            if self.is_slot(instance.class, &name) {
+                continue;
+            }
             let named = self.text(&name);
             let hashed = self.key(&named)?;
             match value {
@@ -779,6 +815,23 @@ impl Evaluator<'_, '_> {
         let shown = Rc::new(DictValue { entries: RefCell::new(entries), class, origin, ..DictValue::default() });
         self.made_at.insert(Rc::as_ptr(&shown).addr(), self.root);
         Ok(Value::Dict(shown))
+    }
+
+    /// Whether instances keep an attribute in a slot.
+    pub(super) fn is_slot(&self, class: Object, name: &str) -> bool {
+        self.class_item(class, name).is_some_and(|found| self.host.descriptor(found) == Descriptor::Slot)
+    }
+
+    /// What the `__dict__` of an object holds under a name.
+    pub(super) fn member_named(&mut self, instance: &Rc<InstanceValue>, name: &Rc<str>) -> Run<Option<Value>> {
+        if self.is_slot(instance.class, name) {
+            return Ok(None);
+        }
+        let overlay = instance.attributes.borrow().get(name).cloned();
+        match overlay {
+            Some(set) => set.map(|value| self.force(&value)).transpose(),
+            None => self.instance_item(instance, name),
+        }
     }
 
     /// What `__getattr__` gives for an attribute that was not found, if the class has one.
@@ -919,8 +972,8 @@ impl Evaluator<'_, '_> {
                 let tensor = tensor.clone();
                 return self.set_on_tensor(object, &tensor, name, value);
             }
-            Value::List(_) | Value::Dict(_) | Value::Set(_) => {
-                if let Some(setter) = self.overridden(object, "__setattr__")? {
+            Value::List(_) | Value::Dict(_) | Value::Set(_) | Value::Deque(_) => {
+                if let Some(setter) = self.own_accessor(object, "__setattr__")? {
                     let named = self.text(name);
                     return self.call(&setter, vec![named, value], Vec::new()).map(|_| ());
                 }
@@ -933,6 +986,9 @@ impl Evaluator<'_, '_> {
                 return Err(self.stop(format!("the attribute {name} of {} is set", self.describe(other))));
             }
         };
+        if &**name == "__dict__" {
+            return Err(self.stop("the __dict__ of an object is replaced"));
+        }
         let class = instance.class;
         let setter = self.class_item(class, "__setattr__");
         let usual = [("builtins", "object"), ("builtins", "BaseException"), ("types", "SimpleNamespace")];
@@ -1069,10 +1125,13 @@ impl Evaluator<'_, '_> {
             _ => None,
         };
         if let Some(kept) = kept {
-            // Whoever holds a module from outside may rely on what it is made of; one that is made here is being filled.
-            let dict = instance.attributes.borrow().get(&kept).cloned().flatten();
-            let taken = instance.attributes.borrow().get(name).is_some();
-            let (None, Some(dict), false) = (&instance.origin, dict, taken) else {
+            // Another kind of attribute of that name would have to go first.
+            let taken = self.member_named(instance, name)?.is_some();
+            let mut elsewhere = false;
+            for other in ["_parameters", "_buffers", "_modules"].into_iter().filter(|other| *other != &*kept) {
+                elsewhere |= self.kept_by_module(instance, other, name)?.is_some();
+            }
+            let (Some(dict), false, false) = (self.member_named(instance, &kept)?, taken, elsewhere) else {
                 return Err(self.stop(format!("the parameter or submodule {name} of a module is set")));
             };
             let key = self.text(name);
@@ -1098,10 +1157,12 @@ impl Evaluator<'_, '_> {
 
     /// `del object.name`.
     pub(super) fn delete_attribute(&mut self, object: &Value, name: &Rc<str>) -> Run<()> {
-        if let Value::List(_) | Value::Dict(_) | Value::Set(_) = object
-            && self.overridden(object, "__delattr__")?.is_none()
-        {
-            return self.set_own_attribute(object, name, None);
+        if let Value::List(_) | Value::Dict(_) | Value::Set(_) | Value::Deque(_) = object {
+            let Some(remover) = self.own_accessor(object, "__delattr__")? else {
+                return self.set_own_attribute(object, name, None);
+            };
+            let named = self.text(name);
+            return self.call(&remover, vec![named], Vec::new()).map(|_| ());
         }
         let Value::Instance(instance) = object else {
             return Err(self.stop(format!("the attribute {name} of {} is removed", self.describe(object))));
@@ -1160,6 +1221,7 @@ pub(super) fn attributes_of_container(value: &Value) -> Option<&RefCell<Attribut
         Value::List(list) => Some(&list.attributes),
         Value::Dict(dict) => Some(&dict.attributes),
         Value::Set(set) => Some(&set.attributes),
+        Value::Deque(deque) => Some(&deque.attributes),
         _ => None,
     }
 }

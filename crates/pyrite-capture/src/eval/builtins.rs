@@ -561,7 +561,7 @@ impl Evaluator<'_, '_> {
                 self.construct_plainly(*class, rest.to_vec(), kwargs.clone())?
             }
 
-            ("list.__new__" | "dict.__new__" | "set.__new__", [Value::Known(class, _), ..])
+            ("list.__new__" | "dict.__new__" | "set.__new__" | "deque.__new__", [Value::Known(class, _), ..])
                 if let Some(kind) = self.host.container_kind(*class) =>
             {
                 self.empty_container(*class, kind)?
@@ -691,6 +691,16 @@ impl Evaluator<'_, '_> {
                     origin: None,
                 }))
             }
+            ("random.random", []) if kwargs.is_empty() => {
+                let function = self.host.member("random", "random").ok_or_else(|| self.stop("a missing function"))?;
+                self.draw(function, Vec::new(), 0.5)?
+            }
+            ("random.Random.uniform", [Value::Instance(generator), low, high])
+                if kwargs.is_empty()
+                    && generator.origin.as_ref().map(|origin| origin.object) == self.host.member("random", "_inst") =>
+            {
+                return self.draw_between(low, high);
+            }
             ("pyrite._transforms.call_nested", _) => self.call_nested(args)?,
             ("pyrite._transforms.refuse", [Value::Known(reason, _)]) => {
                 let reason = self.host.as_str(*reason).unwrap_or_else(|| "a transform".into());
@@ -742,6 +752,22 @@ impl Evaluator<'_, '_> {
                 let init = self.attribute(&made, &"__init__".into())?;
                 self.call(&init, args.to_vec(), kwargs.clone())?;
                 made
+            }
+            ("collections.namedtuple", _) => {
+                let plain = args.iter().map(|arg| self.real(arg)).collect::<Run<Option<Vec<Object>>>>()?;
+                let names: Vec<Value> = kwargs.iter().map(|(_, value)| value.clone()).collect();
+                let named = names.iter().map(|value| self.real(value)).collect::<Run<Option<Vec<Object>>>>()?;
+                let (Some(plain), Some(named)) = (plain, named) else {
+                    return Err(self.stop("a named tuple whose names or defaults are not known"));
+                };
+                let named: Vec<(Object, Object)> =
+                    kwargs.iter().zip(named).map(|((key, _), value)| (self.host.str(key), value)).collect();
+                let maker = self.host.member("collections", "namedtuple");
+                let maker = maker.ok_or_else(|| self.stop("a missing function"))?;
+                let class = self.host.call(maker, &plain, &named).map_err(|r| self.raised(r))?;
+                // Each call makes a class of its own: none of its objects may leave the frame.
+                self.made_classes.insert(class, self.root);
+                Value::Known(class, None)
             }
             ("collections.deque", _) => self.new_deque(args, kwargs)?,
             ("types.MethodType", [function, object]) => Value::Method(Rc::new((function.clone(), object.clone()))),
@@ -853,7 +879,8 @@ impl Evaluator<'_, '_> {
             ("warnings.warn", _) if self.warnings == Some(super::Warned::Nothing) => self.none(),
             ("torch._assert" | "torch._check", [condition, ..]) | ("torch._check_with", [_, condition, ..]) => {
                 if let Value::Tensor(_) = condition {
-                    return Err(self.stop("an assertion about data"));
+                    let asserted = self.assert_data(condition)?;
+                    return if asserted { Ok(Some(self.none())) } else { Err(self.stop("an assertion about data")) };
                 }
                 // An assertion that fails is followed to where it raises.
                 return Ok(if self.is_true(condition)? { Some(self.none()) } else { None });

@@ -7,7 +7,9 @@ use super::call::Keywords;
 use super::{Evaluator, Frame, Run, Stop};
 use crate::host::{Descriptor, Kind, Object};
 use crate::source::{Check, Source};
-use crate::value::{Born, DictValue, InstanceValue, Iterate, ListValue, Origin, SetValue, TupleValue, Value, View};
+use crate::value::{
+    Born, DequeValue, DictValue, InstanceValue, Iterate, ListValue, Origin, SetValue, TupleValue, Value, View,
+};
 
 /// Classes whose instances are the one positional part of their patterns.
 const MATCHES_ITSELF: [&str; 11] = [
@@ -70,7 +72,10 @@ impl Evaluator<'_, '_> {
                 Some(class) => Ok(Value::Known(class, None)),
                 None => named(self, "builtins", "list"),
             },
-            Value::Deque(_) => named(self, "collections", "deque"),
+            Value::Deque(deque) => match deque.class {
+                Some(class) => Ok(Value::Known(class, None)),
+                None => named(self, "collections", "deque"),
+            },
             Value::View(view) => {
                 let name = match view.view {
                     View::Keys => "dict_keys",
@@ -290,6 +295,9 @@ impl Evaluator<'_, '_> {
                 let set = held("__cause__").is_some();
                 Ok(self.bool(set))
             }
+            // One that was raised has a context, if only `None`.
+            "__traceback__" if held("__context__").is_some() => Ok(Value::Unknown("a traceback".into())),
+            "__traceback__" => Ok(self.none()),
             "value" if self.host.class_name(instance.class) == "builtins.StopIteration" => {
                 Ok(instance.args.borrow().first().cloned().unwrap_or_else(|| self.none()))
             }
@@ -391,6 +399,10 @@ impl Evaluator<'_, '_> {
                 Ok(_) => Err(self.stop(format!("an object of {name} is made, which is abstract"))),
             };
         }
+        // By its number an error of the system is of a class derived from `OSError`.
+        if name == "builtins.OSError" && args.len() > 1 {
+            return Err(self.stop("an OSError that is made from its number"));
+        }
         if name == "types.SimpleNamespace" && args.is_empty() {
             let made = self.new_instance(class);
             for (name, value) in kwargs {
@@ -452,7 +464,8 @@ impl Evaluator<'_, '_> {
         } else if let Some(new) = new
             && !matches!(self.host.descriptor(new), Descriptor::StaticMethod(_) | Descriptor::Function)
             && self.host.is_value_class(class)
-            && let Some((plain, named)) = self.plain_arguments(&args, &kwargs)?
+            && let Some(plain) = args.iter().map(|arg| self.real(arg)).collect::<Run<Option<Vec<Object>>>>()?
+            && let Some((_, named)) = self.plain_arguments(&[], &kwargs)?
         {
             let plain: Vec<Object> = std::iter::once(class).chain(plain).collect();
             Value::Known(self.host.call(new, &plain, &named).map_err(|r| self.raised(r))?, None)
@@ -573,6 +586,7 @@ impl Evaluator<'_, '_> {
             Kind::List => Value::List(Rc::new(ListValue { class, ..ListValue::default() })),
             Kind::Dict => Value::Dict(Rc::new(DictValue { class, ..DictValue::default() })),
             Kind::Set => Value::Set(Rc::new(SetValue { class, ..SetValue::default() })),
+            Kind::Deque => Value::Deque(Rc::new(DequeValue { class, ..DequeValue::default() })),
             _ => return Err(self.stop("a container of a class of its own is made")),
         })
     }

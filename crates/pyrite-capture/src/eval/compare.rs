@@ -95,6 +95,7 @@ impl Evaluator<'_, '_> {
     pub(super) fn is_true(&mut self, value: &Value) -> Run<bool> {
         match value {
             Value::Known(object, _) => match self.host.kind(*object) {
+                Kind::Opaque if self.host.class_name(self.host.class_of(*object)) == "re.Match" => Ok(true),
                 Kind::Opaque | Kind::Generator => {
                     let text = self.host.describe(*object);
                     Err(self.stop(format!("whether {text} is true")))
@@ -305,6 +306,17 @@ impl Evaluator<'_, '_> {
     /// `left == right`, as a bool.
     pub(super) fn equal(&mut self, left: &Value, right: &Value) -> Run<bool> {
         let (left, right) = (self.force(left)?, self.force(right)?);
+        if matches!(
+            (&left, &right),
+            (Value::Members(_), Value::Members(_) | Value::Dict(_)) | (Value::Dict(_), Value::Members(_))
+        ) {
+            let shown = |this: &mut Self, side: &Value| match side {
+                Value::Members(instance) => this.members_of(&instance.clone()),
+                other => Ok(other.clone()),
+            };
+            let (left, right) = (shown(self, &left)?, shown(self, &right)?);
+            return self.equal(&left, &right);
+        }
         if is_graph(&left) || is_graph(&right) || is_number(&left) || is_number(&right) {
             let result = self.compare("eq", &left, &right)?;
             return self.is_true(&result);
@@ -642,6 +654,14 @@ impl Evaluator<'_, '_> {
             ("or_", Value::Dict(_), Value::Dict(_)) => {
                 let mut pairs = self.dict_pairs(left)?;
                 pairs.extend(self.dict_pairs(right)?);
+                // Other dictionaries than these give a plain one, whatever their class.
+                for side in [left, right] {
+                    if let Value::Dict(dict) = side
+                        && dict.class.is_some_and(|class| self.is_ordered(class) || self.is_defaultdict(class))
+                    {
+                        return self.new_dict_like(side, pairs);
+                    }
+                }
                 self.new_dict(pairs)
             }
             ("and_" | "or_" | "sub" | "xor", ..) if self.is_set(left) && self.is_set(right) => {

@@ -297,6 +297,7 @@ impl Evaluator<'_, '_> {
             Value::List(list) => list.class,
             Value::Dict(dict) => dict.class,
             Value::Set(set) => set.class,
+            Value::Deque(deque) => deque.class,
             Value::Tuple(tuple) => tuple.class,
             _ => None,
         };
@@ -388,6 +389,10 @@ impl Evaluator<'_, '_> {
                 dict.entries.borrow().len()
             }
             Value::Set(set) => set.entries.borrow().len(),
+            Value::Members(instance) => {
+                let members = self.members_of(&instance.clone())?;
+                return self.count(&members);
+            }
             other => return Err(self.stop(format!("the length of {}", self.describe(other)))),
         })
     }
@@ -544,8 +549,14 @@ impl Evaluator<'_, '_> {
                 None => self.tensor_item(object, key),
             },
             Value::Members(instance) => {
-                let members = self.members_of(&instance.clone())?;
-                self.get_item(&members, key)
+                let found = match self.name_of(key) {
+                    Some(name) => self.member_named(&instance.clone(), &name)?,
+                    None => None,
+                };
+                match found {
+                    Some(found) => Ok(found),
+                    None => Err(self.no_key(key)),
+                }
             }
             Value::Tuple(tuple) => {
                 let length = tuple.items.len();
@@ -594,8 +605,7 @@ impl Evaluator<'_, '_> {
                     self.set_item(object, key, value.clone())?;
                     return Ok(value);
                 }
-                let class = self.host.member("builtins", "KeyError").ok_or_else(|| self.stop("KeyError is missing"))?;
-                Err(super::Stop::Raise(self.exception(class, vec![key.clone()])))
+                Err(self.no_key(key))
             }
             Value::Instance(instance) => {
                 if let Some(fields) = self.record_fields(object) {
@@ -643,6 +653,22 @@ impl Evaluator<'_, '_> {
         }
     }
 
+    /// The text that a key is.
+    pub(super) fn name_of(&self, key: &Value) -> Option<Rc<str>> {
+        match key {
+            Value::Known(key, _) => self.host.as_str(*key),
+            _ => None,
+        }
+    }
+
+    /// What tells that a mapping has no such key.
+    pub(super) fn no_key(&self, key: &Value) -> super::Stop {
+        match self.host.member("builtins", "KeyError") {
+            Some(class) => super::Stop::Raise(self.exception(class, vec![key.clone()])),
+            None => self.stop("KeyError is missing"),
+        }
+    }
+
     /// `Class[key]`: members of enumerations, parameters of types.
     fn subscribed_class(&mut self, class: Object, key: &Value) -> Run<Value> {
         let Some(key) = self.plain_guarded(key)? else { return Err(self.stop("an item of a class")) };
@@ -666,11 +692,11 @@ impl Evaluator<'_, '_> {
                 None => self.set_tensor_item(object, key, &value),
             },
             Value::Members(instance) => {
-                let name = match key {
-                    Value::Known(key, _) => self.host.as_str(*key),
-                    _ => None,
-                };
-                let name = name.ok_or_else(|| self.stop("a member of an object that has no name"))?;
+                let name = self.name_of(key).ok_or_else(|| self.stop("a member of an object that has no name"))?;
+                if self.is_slot(instance.class, &name) {
+                    return Err(self.stop("a member of an object that a slot hides"));
+                }
+                self.note_mutation(&Value::Instance(instance.clone()));
                 self.keep_attribute(&instance.clone(), &Value::Instance(instance.clone()), &name, Some(value));
                 Ok(())
             }
@@ -807,6 +833,18 @@ impl Evaluator<'_, '_> {
                 let length = self.count(object)?;
                 let place = self.place_in(key, length, "deque")?;
                 self.change_deque(object, |items| items.remove(place))?;
+                Ok(())
+            }
+            Value::Members(instance) => {
+                let instance = instance.clone();
+                let held = match self.name_of(key) {
+                    Some(name) => self.member_named(&instance, &name)?.map(|_| name),
+                    None => None,
+                };
+                let name = held.ok_or_else(|| self.no_key(key))?;
+                let object = Value::Instance(instance.clone());
+                self.note_mutation(&object);
+                self.keep_attribute(&instance, &object, &name, None);
                 Ok(())
             }
             Value::Instance(instance) => {
@@ -1020,10 +1058,10 @@ impl Evaluator<'_, '_> {
                 Ok(found)
             }
             Value::View(view) if view.view == View::Keys => self.contains(&view.dict, item),
-            Value::Members(instance) => {
-                let members = self.members_of(&instance.clone())?;
-                self.contains(&members, item)
-            }
+            Value::Members(instance) => match self.name_of(item) {
+                Some(name) => Ok(self.member_named(&instance.clone(), &name)?.is_some()),
+                None => Ok(false),
+            },
             Value::Set(set) => {
                 let key = self.key_in(&set.entries, item)?;
                 Ok(set.entries.borrow().get(key).is_some())
@@ -1152,6 +1190,12 @@ impl Evaluator<'_, '_> {
                 };
                 Ok(self.text(&text))
             }
+            Value::Members(instance) => {
+                let members = self.members_of(&instance.clone())?;
+                let pairs = self.dict_pairs(&members)?;
+                let members = self.new_dict(pairs)?;
+                self.text_of(&members, representation)
+            }
             Value::Dict(dict) if dict.class.is_none() => {
                 let mut parts = Vec::new();
                 for (key, value) in self.dict_pairs(value)? {
@@ -1187,8 +1231,10 @@ impl Evaluator<'_, '_> {
                 let Value::Known(text, _) = self.text_of(&args, true)? else { return Err(self.stop("a text")) };
                 let text = self.host.as_str(text).unwrap_or_default();
                 // One argument stands alone, without the comma of its tuple.
-                let text =
-                    if instance.args.borrow().len() == 1 { text.replacen(",)", ")", 1) } else { text.to_string() };
+                let text = match text.strip_suffix(",)") {
+                    Some(text) if instance.args.borrow().len() == 1 => format!("{text})"),
+                    _ => text.to_string(),
+                };
                 let class = self.short_name(instance.class);
                 Ok(self.text(&format!("{class}{text}")))
             }

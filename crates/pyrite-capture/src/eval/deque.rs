@@ -5,11 +5,18 @@ use std::rc::Rc;
 
 use super::call::Keywords;
 use super::{Evaluator, Run};
-use crate::value::{Born, DequeValue, Origin, Value};
+use crate::value::{DequeValue, Origin, Value};
 
 impl Evaluator<'_, '_> {
     /// `collections.deque(items, maxlen)`.
     pub(super) fn new_deque(&mut self, args: &[Value], kwargs: &Keywords) -> Run<Value> {
+        let made = self.deque(Vec::new(), None);
+        self.fill_deque(&made, args, kwargs)?;
+        Ok(made)
+    }
+
+    /// `deque.__init__(items, maxlen)`: the items come one by one, as `append` of `deque` itself adds them.
+    fn fill_deque(&mut self, made: &Value, args: &[Value], kwargs: &Keywords) -> Run<()> {
         let option = |name: &str| kwargs.iter().find(|(key, _)| &**key == name).map(|(_, value)| value.clone());
         let limit = match args.get(1).cloned().or_else(|| option("maxlen")) {
             Some(limit) if !self.is_none(&limit) => Some(self.index_of(&limit)?),
@@ -17,23 +24,22 @@ impl Evaluator<'_, '_> {
         };
         let limit = limit.map(usize::try_from).transpose();
         let limit = limit.map_err(|_| self.raise("ValueError", "maxlen must be non-negative"))?;
-        let items = match args.first().cloned().or_else(|| option("iterable")) {
-            Some(items) => self.items_of(&items)?,
-            None => Vec::new(),
-        };
-        Ok(self.deque(items, limit))
+        let Value::Deque(deque) = made else { return Err(self.stop("a deque that is none")) };
+        if deque.origin.is_some() && deque.limit.get() != limit {
+            return Err(self.stop("how many items a deque from outside may hold is changed"));
+        }
+        deque.limit.set(limit);
+        self.change_deque(made, Vec::clear)?;
+        match args.first().cloned().or_else(|| option("iterable")) {
+            Some(items) => self.deque_method(made, &"extend".into(), &[items], &Vec::new()).map(|_| ()),
+            None => Ok(()),
+        }
     }
 
     fn deque(&self, items: Vec<Value>, limit: Option<usize>) -> Value {
         let surplus = limit.map_or(0, |limit| items.len().saturating_sub(limit));
         let items = RefCell::new(items.into_iter().skip(surplus).collect());
-        Value::Deque(Rc::new(DequeValue {
-            born: Born::default(),
-            items,
-            limit,
-            origin: None,
-            changed: Cell::new(false),
-        }))
+        Value::Deque(Rc::new(DequeValue { items, limit: Cell::new(limit), ..DequeValue::default() }))
     }
 
     /// One that exists outside.
@@ -44,13 +50,10 @@ impl Evaluator<'_, '_> {
         let limit = self.read_attribute(origin.object, &source, "maxlen")?;
         let limit = self.admit(&limit)?;
         let limit = if self.is_none(&limit) { None } else { Some(self.index_of(&limit)? as usize) };
-        Ok(Value::Deque(Rc::new(DequeValue {
-            born: Born::default(),
-            items,
-            limit,
-            origin: Some(origin),
-            changed: Cell::new(false),
-        })))
+        let class = self.host.class_of(origin.object);
+        let class = Some(class).filter(|class| Some(*class) != self.host.member("collections", "deque"));
+        let limit = Cell::new(limit);
+        Ok(Value::Deque(Rc::new(DequeValue { items, limit, class, origin: Some(origin), ..DequeValue::default() })))
     }
 
     /// Changes the items of a deque.
@@ -61,12 +64,20 @@ impl Evaluator<'_, '_> {
         Ok(result)
     }
 
-    /// `deque.name(*args)`.
-    pub(super) fn deque_method(&mut self, value: &Value, name: &Rc<str>, args: &[Value]) -> Run<Value> {
+    /// `deque.name(*args, **kwargs)`.
+    pub(super) fn deque_method(
+        &mut self,
+        value: &Value,
+        name: &Rc<str>,
+        args: &[Value],
+        kwargs: &Keywords,
+    ) -> Run<Value> {
         let Value::Deque(deque) = value else { return Err(self.stop("a method of something that is no deque")) };
-        let limit = deque.limit.unwrap_or(usize::MAX);
+        let limit = deque.limit.get().unwrap_or(usize::MAX);
         let none = self.none();
         match (&**name, args) {
+            ("__init__", given) if given.len() <= 2 => self.fill_deque(value, given, kwargs).map(|()| none),
+            _ if !kwargs.is_empty() => Err(self.stop(format!("the method {name} of a deque with keywords"))),
             ("append", [item]) => {
                 self.change_deque(value, |items| {
                     items.push(item.clone());
@@ -88,7 +99,7 @@ impl Evaluator<'_, '_> {
                 let one: Rc<str> = if &**name == "extend" { "append".into() } else { "appendleft".into() };
                 let iterator = self.iterator(&more)?;
                 while let Some(item) = self.next(&iterator)? {
-                    self.deque_method(value, &one, &[item])?;
+                    self.deque_method(value, &one, &[item], &Vec::new())?;
                 }
                 Ok(none)
             }
@@ -117,8 +128,11 @@ impl Evaluator<'_, '_> {
             ("clear", []) => self.change_deque(value, Vec::clear).map(|()| none),
             ("reverse", []) => self.change_deque(value, |items| items.reverse()).map(|()| none),
             ("copy" | "__copy__", []) => {
+                if deque.class.is_some() {
+                    return Err(self.stop("a copy of a deque of its own class"));
+                }
                 let items = self.items_of(value)?;
-                Ok(self.deque(items, deque.limit))
+                Ok(self.deque(items, deque.limit.get()))
             }
             ("remove", [wanted]) => {
                 for (place, item) in self.items_of(value)?.iter().enumerate() {

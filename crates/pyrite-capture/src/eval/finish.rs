@@ -2,14 +2,14 @@
 
 use std::rc::Rc;
 
-use pyrite_ir::{Kind as NodeKind, NodeId, Switch, Target, Value as GraphValue};
+use pyrite_ir::{Kind as NodeKind, NodeId, Switch, Tag, Target, Value as GraphValue};
 use rustc_hash::FxHashMap;
 
 use super::wrap::origin_of;
 use super::{Evaluator, Frame};
 use crate::host::Object;
 use crate::liveness::live_slots;
-use crate::plan::{Break, Effect, End, FunctionRecipe, Plan, Recipe, RecipeId, Resume};
+use crate::plan::{Break, Draw, Effect, End, FunctionRecipe, Plan, Recipe, RecipeId, Resume};
 use crate::source::Source;
 use crate::value::{ContextKind, Derivation, Iterate, IteratorValue, Origin, Strictness, TensorValue, Value, View};
 
@@ -73,20 +73,39 @@ impl Evaluator<'_, '_> {
     fn finish(&mut self, mut kitchen: Kitchen, end: End) -> Cooked<Plan> {
         self.check_modes()?;
         self.check_settings()?;
-        let effects = self.effects(&mut kitchen)?;
+        if let Some(at) = self.decided_by_draw {
+            self.earlier = Some(at);
+            return Err("a random number decides what is done".to_owned());
+        }
+        let (effects, changes) = self.effects(&mut kitchen)?;
+        let asserted: Vec<(NodeId, (usize, usize))> = std::mem::take(&mut self.asserted);
+        let asserted_at = asserted.first().map(|(_, at)| *at);
+        let asserted =
+            asserted.into_iter().filter_map(|(node, _)| match self.output(&mut kitchen, GraphValue::Tensor(node)) {
+                Recipe::Output(place) => Some(place),
+                _ => None,
+            });
+        let asserted: Vec<usize> = asserted.collect();
         let output = GraphValue::List(kitchen.outputs.clone());
         let nodes: Vec<NodeId> = self.inputs.iter().map(|(node, _, _)| *node).collect();
         let naming: Vec<usize> = self.symbols.iter().map(|(_, input, _)| *input).collect();
         let (graph, kept) = self.calls.finish(&nodes, &naming, output);
         let mut op_count = 0;
-        let mut writes = false;
+        let (mut writes, mut draws) = (false, !self.draws.is_empty());
         for (_, node) in graph.nodes() {
             if let NodeKind::Call(target) = &node.kind
                 && Switch::of(node).is_none()
             {
                 op_count += usize::from(!matches!(target, Target::GetItem));
                 writes |= matches!(target, Target::Op(op) if op.schema.is_mutable());
+                draws |= matches!(target, Target::Op(op) if op.has(Tag::Random)) || matches!(target, Target::Opaque(_));
             }
+        }
+        if let Some(at) = asserted_at
+            && (writes || draws)
+        {
+            self.earlier = Some(at);
+            return Err("an assertion about data, in a graph that does more than compute".to_owned());
         }
         let place = |input: usize| kept.iter().position(|kept| *kept == input);
         let symbols =
@@ -99,15 +118,22 @@ impl Evaluator<'_, '_> {
             graph: (op_count > 0 || !kitchen.outputs.is_empty()).then_some(graph),
             symbols,
             floats: self.floats.iter().filter_map(|input| place(*input)).collect(),
+            draws: std::mem::take(&mut self.draws)
+                .into_iter()
+                .map(|(input, function, args)| Draw { input: place(input), function, args })
+                .collect(),
             writes,
+            asserted,
             op_count,
             recipes: kitchen.recipes,
             effects,
+            changes,
             end,
         })
     }
 
-    fn effects(&mut self, kitchen: &mut Kitchen) -> Cooked<Vec<Effect>> {
+    /// What is done to objects, in order, and how many of that change what exists outside.
+    fn effects(&mut self, kitchen: &mut Kitchen) -> Cooked<(Vec<Effect>, usize)> {
         let mut effects = Vec::new();
         for value in std::mem::take(&mut self.changed) {
             let Some(origin) = origin_of(&value) else { continue };
@@ -193,8 +219,9 @@ impl Evaluator<'_, '_> {
             effects.push(Effect::SetGrad(self.grad));
         }
         let mut all = std::mem::take(&mut kitchen.completions);
+        let changes = effects.len();
         all.extend(effects);
-        Ok(all)
+        Ok((all, changes))
     }
 
     /// What was set and removed of the attributes of an object from outside.
@@ -240,6 +267,15 @@ impl Evaluator<'_, '_> {
 
     /// The recipe of a value.
     fn recipe(&mut self, kitchen: &mut Kitchen, value: &Value) -> Cooked<RecipeId> {
+        let class = match value {
+            Value::Known(class, _) => Some(*class),
+            Value::Tuple(tuple) => tuple.class,
+            _ => None,
+        };
+        if let Some(at) = class.and_then(|class| self.made_classes.get(&class)) {
+            self.earlier = Some(*at);
+            return Err("a class that is made here is alive".to_owned());
+        }
         if let Value::Known(object, source) = value {
             let recipe = match source {
                 Some(source) if !matches!(**source, Source::Fixed(_)) => Recipe::Source(source.clone()),
@@ -321,6 +357,7 @@ impl Evaluator<'_, '_> {
             }
             Value::Number(number) => match &number.from {
                 Derivation::Input(source) => Recipe::Source(source.clone()),
+                Derivation::Drawn(place, _) => Recipe::Drawn(*place),
                 Derivation::Computed(name, operands) => {
                     let operands = self.recipes_of(kitchen, operands)?;
                     Recipe::Call(self.library("operator", name)?, operands, Vec::new())
@@ -343,12 +380,26 @@ impl Evaluator<'_, '_> {
                 Recipe::List(self.recipes_of(kitchen, &items)?)
             }
             Value::Deque(deque) => {
+                let limit = deque.limit.get().map_or_else(|| self.host.none(), |limit| self.host.int(limit as i64));
+                let limit = kitchen.add(Recipe::Object(limit));
+                let nothing = kitchen.add(Recipe::Tuple(Vec::new(), None));
+                let base = self.library("collections", "deque")?;
+                let made = match deque.class {
+                    None => kitchen.add(Recipe::Call(base, vec![nothing, limit], Vec::new())),
+                    Some(class) => {
+                        let class = kitchen.add(Recipe::Object(class));
+                        let maker = self.library("pyrite._polyfills", "new_deque")?;
+                        kitchen.add(Recipe::Call(maker, vec![class, limit], Vec::new()))
+                    }
+                };
+                if let Some(identity) = identity {
+                    kitchen.made.insert(identity, made);
+                }
                 let items = deque.items.borrow().clone();
                 let items = self.recipes_of(kitchen, &items)?;
-                let list = kitchen.add(Recipe::List(items));
-                let limit = deque.limit.map_or_else(|| self.host.none(), |limit| self.host.int(limit as i64));
-                let limit = kitchen.add(Recipe::Object(limit));
-                Recipe::Call(self.library("collections", "deque")?, vec![list, limit], Vec::new())
+                kitchen.completions.push(Effect::ReplaceDeque(made, items));
+                self.complete(kitchen, made, deque.attributes.borrow().0.clone())?;
+                return Ok(made);
             }
             Value::Dict(dict) => {
                 if let Some(behind) = &dict.behind {

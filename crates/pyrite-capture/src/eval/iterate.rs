@@ -35,7 +35,12 @@ impl Evaluator<'_, '_> {
             }
             Value::Members(instance) => {
                 let members = self.members_of(&instance.clone())?;
-                self.iterator(&members)
+                let names = self.plain_items(&members)?;
+                let iterator = Value::iterator(Iterate::Watched(value.clone(), names, 0));
+                if let Some(identity) = iterator.identity() {
+                    self.made_at.insert(identity, self.root);
+                }
+                Ok(iterator)
             }
             Value::Tensor(_) => {
                 let items = self.tensor_rows(value)?;

@@ -24,7 +24,7 @@ impl Evaluator<'_, '_> {
                 None => self.tensor_method(receiver, name, args, kwargs),
             },
             Value::List(_) => self.list_method(receiver, name, args, kwargs),
-            Value::Deque(_) => self.deque_method(receiver, name, &args),
+            Value::Deque(_) => self.deque_method(receiver, name, &args, &kwargs),
             Value::Dict(_) => self.dict_method(receiver, name, args, kwargs),
             Value::View(_) if matches!(&**name, "isdisjoint" | "__and__" | "__or__" | "__sub__" | "__xor__") => {
                 let mine = self.items_of(receiver)?;
@@ -39,7 +39,7 @@ impl Evaluator<'_, '_> {
                 self.set_method(&mine, &method.into(), args)
             }
             Value::View(_) => self.sequence_method(receiver, name, &args),
-            Value::Members(instance) => self.members_method(&instance.clone(), receiver, name, args, kwargs),
+            Value::Members(_) => self.members_method(receiver, name, args, kwargs),
             Value::Set(_) => self.set_method(receiver, name, args),
             Value::Tuple(_) => self.tuple_method(receiver, name, args, kwargs),
             Value::Iterator(_) => self.iterator_method(receiver, name, &args),
@@ -65,19 +65,46 @@ impl Evaluator<'_, '_> {
         }
     }
 
-    /// A method of the `__dict__` of an object that was made here.
-    fn members_method(
-        &mut self,
-        instance: &Rc<InstanceValue>,
-        receiver: &Value,
-        name: &Rc<str>,
-        args: Vec<Value>,
-        kwargs: Keywords,
-    ) -> Run<Value> {
-        let members = self.members_of(instance)?;
-        match &**name {
-            "get" | "copy" | "items" | "keys" | "values" => self.call_method(&members, name, args, kwargs),
-            "update" => {
+    /// A method of the `__dict__` of an object.
+    fn members_method(&mut self, receiver: &Value, name: &Rc<str>, args: Vec<Value>, kwargs: Keywords) -> Run<Value> {
+        let none = self.none();
+        match (&**name, args.as_slice()) {
+            ("get", [key, default @ ..]) if default.len() <= 1 => {
+                let found = if self.contains(receiver, key)? { Some(self.get_item(receiver, key)?) } else { None };
+                Ok(found.or_else(|| default.first().cloned()).unwrap_or(none))
+            }
+            ("pop", [key, default @ ..]) if default.len() <= 1 => {
+                if !self.contains(receiver, key)? {
+                    return default.first().cloned().ok_or_else(|| self.no_key(key));
+                }
+                let held = self.get_item(receiver, key)?;
+                self.delete_item(receiver, key)?;
+                Ok(held)
+            }
+            ("setdefault", [key, default @ ..]) if default.len() <= 1 => {
+                if !self.contains(receiver, key)? {
+                    let value = default.first().cloned().unwrap_or(none);
+                    self.set_item(receiver, key, value)?;
+                }
+                self.get_item(receiver, key)
+            }
+            ("__getitem__", [key]) => self.get_item(receiver, key),
+            ("__setitem__", [key, value]) => self.set_item(receiver, key, value.clone()).map(|()| none),
+            ("__delitem__", [key]) => self.delete_item(receiver, key).map(|()| none),
+            ("__contains__", [key]) => {
+                let found = self.contains(receiver, key)?;
+                Ok(self.bool(found))
+            }
+            ("copy", []) => {
+                let pairs = self.dict_pairs(receiver)?;
+                self.new_dict(pairs)
+            }
+            ("keys", []) => Ok(self.view(receiver, View::Keys)),
+            ("values", []) => Ok(self.view(receiver, View::Values)),
+            ("items", []) => Ok(self.view(receiver, View::Items)),
+            ("__iter__", []) => self.iterator(receiver),
+            ("__len__", []) => self.length(receiver),
+            ("update", _) => {
                 let given = self.new_dict(Vec::new())?;
                 self.call_method(&given, name, args, kwargs)?;
                 for (key, value) in self.dict_pairs(&given)? {
@@ -89,14 +116,18 @@ impl Evaluator<'_, '_> {
         }
     }
 
-    /// What an object that was made here holds, as a dictionary.
-    pub(super) fn members_of(&mut self, instance: &InstanceValue) -> Run<Value> {
+    /// What an object holds at this point, as a dictionary.
+    pub(super) fn members_of(&mut self, instance: &Rc<InstanceValue>) -> Run<Value> {
+        if instance.origin.is_some() {
+            return self.attributes_of(instance);
+        }
         let held: Vec<(Rc<str>, Value)> = {
             let attributes = instance.attributes.borrow();
             let held = attributes.0.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?)));
             held.collect()
         };
-        let pairs = held.into_iter().map(|(name, value)| (self.text(&name), value)).collect();
+        let held = held.into_iter().filter(|(name, _)| !self.is_slot(instance.class, name));
+        let pairs = held.map(|(name, value)| (self.text(&name), value)).collect();
         self.new_dict(pairs)
     }
 
@@ -115,6 +146,13 @@ impl Evaluator<'_, '_> {
             && let Some(result) = self.call_polyfill(&format!("{class}.{name}"), args.clone(), kwargs.clone())?
         {
             return Ok(result);
+        }
+        // As `type` itself answers.
+        if let ("__instancecheck__", [value]) = (&**name, args.as_slice())
+            && self.host.kind(object) == Kind::Class
+            && let Value::Known(of, _) = self.class_of(value)?
+        {
+            return Ok(self.bool(self.host.derives(of, object)));
         }
         if &**name == "apply"
             && self.host.kind(object) == Kind::Class
@@ -184,6 +222,20 @@ impl Evaluator<'_, '_> {
                 };
                 named.push((self.host.str(key), value));
             }
+            let method = self.constant(object, name)?;
+            let result = self.host.call(method, &plain, &named).map_err(|r| self.raised(r))?;
+            return Ok(self.opened(result));
+        }
+        let class = self.host.class_name(self.host.class_of(object));
+        if matches!(&*class, "re.Pattern" | "re.Match") && &**name != "finditer" {
+            if let Value::Known(_, Some(source)) = receiver {
+                self.guard(source, crate::source::Check::Is(object));
+            }
+            let plain = args.iter().map(|arg| self.real(arg)).collect::<Run<Option<Vec<Object>>>>()?;
+            let plain = plain.ok_or_else(|| self.stop(format!("the method {name} of a regular expression")))?;
+            let Some((_, named)) = self.plain_arguments(&[], &kwargs)? else {
+                return Err(self.stop(format!("the method {name} of a regular expression")));
+            };
             let method = self.constant(object, name)?;
             let result = self.host.call(method, &plain, &named).map_err(|r| self.raised(r))?;
             return Ok(self.opened(result));
@@ -517,12 +569,12 @@ impl Evaluator<'_, '_> {
         }
     }
 
-    fn new_dict_like(&mut self, dict: &Value, pairs: Vec<(Value, Value)>) -> Run<Value> {
+    pub(super) fn new_dict_like(&mut self, dict: &Value, pairs: Vec<(Value, Value)>) -> Run<Value> {
         let Value::Dict(held) = dict else { return self.new_dict(pairs) };
         if let Some(class) = held.class
             && self.host.container_kind(class).is_some()
         {
-            if self.is_ordered(class) {
+            if self.is_ordered(class) || self.is_defaultdict(class) {
                 return Err(self.stop("a copy of a dictionary of its own class"));
             }
             return self.new_dict(pairs);
@@ -719,6 +771,9 @@ impl Evaluator<'_, '_> {
                 self.set_exception_args(&instance, object, args);
                 Ok(self.none())
             }
+            ("__init__", _) if self.initialises(&instance) => {
+                Err(self.stop(format!("the initialisation of {} by C code", self.describe(object))))
+            }
             ("__init__" | "__init_subclass__", _) => Ok(self.none()),
             ("__setattr__", [attribute, value]) => {
                 let attribute = self.attribute_name(attribute)?;
@@ -756,6 +811,16 @@ impl Evaluator<'_, '_> {
             ("__reduce_ex__", [_]) if self.is_copied_plainly(&instance) => self.reduced(&instance),
             _ => Err(self.stop(format!("the method {name} of {}", self.describe(object)))),
         }
+    }
+
+    /// Whether C code initialises objects of a class in a way of its own.
+    fn initialises(&self, instance: &InstanceValue) -> bool {
+        let usual = self.host.member("builtins", "object").and_then(|object| self.class_item(object, "__init__"));
+        let bases =
+            self.constant(instance.class, "__mro__").map(|bases| self.constant_items(bases)).unwrap_or_default();
+        let in_c = bases.into_iter().filter_map(|base| self.class_item(base, "__init__"));
+        let mut in_c = in_c.filter(|init| self.host.descriptor(*init) == crate::host::Descriptor::BuiltinMethod);
+        in_c.next().is_some_and(|init| Some(init) != usual)
     }
 
     /// Whether copies of an object are made from its class and its `__dict__` alone.

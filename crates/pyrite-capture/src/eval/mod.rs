@@ -69,6 +69,8 @@ pub struct Frame {
     pub(crate) keywords: Vec<Rc<str>>,
     /// The exceptions being handled, innermost last.
     pub(crate) handled: Vec<Option<Value>>,
+    /// Whether its variables were asked for by `locals()`.
+    pub(crate) asked: bool,
 }
 
 impl Frame {
@@ -186,6 +188,14 @@ pub(crate) struct Evaluator<'a, 'c> {
     root: (usize, usize),
     /// Where generators, and views of the attributes of objects, were made: they cannot be made again.
     made_at: FxHashMap<usize, (usize, usize)>,
+    /// The random numbers that captured code draws: the input, the function and its arguments.
+    draws: Vec<(usize, Object, Vec<Object>)>,
+    /// Where a random number was drawn whose value decides what is done.
+    decided_by_draw: Option<(usize, usize)>,
+    /// What captured code asserts of data: the node, and the instruction of the root.
+    asserted: Vec<(NodeId, (usize, usize))>,
+    /// The classes that captured code has made, and which instruction of the root did.
+    made_classes: FxHashMap<Object, (usize, usize)>,
     /// What is being handled at this point.
     handled: Option<Value>,
     /// What is being handled in the frames that called the one that is evaluated, the innermost last.
@@ -218,6 +228,10 @@ pub(crate) struct Evaluator<'a, 'c> {
     class_items: Vec<(Object, Rc<str>, Value)>,
     /// Copies of what torch gives a view of: the storages of both, and the instruction of the root that made the copy.
     picked: Vec<([pyrite_ir::StorageId; 2], (usize, usize))>,
+    /// The storages of inputs that require gradients and were written to while none were recorded.
+    written_unrecorded: FxHashSet<pyrite_ir::StorageId>,
+    /// The storages of inputs that require gradients and were used while gradients were recorded.
+    used_recorded: FxHashSet<pyrite_ir::StorageId>,
     /// From which node on gradients are recorded, or not.
     grad_modes: Vec<(NodeId, bool)>,
     /// Whom torch shows the calls of its functions.
@@ -299,6 +313,10 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             autocasts: Vec::new(),
             root: (0, 0),
             made_at: FxHashMap::default(),
+            made_classes: FxHashMap::default(),
+            asserted: Vec::new(),
+            draws: Vec::new(),
+            decided_by_draw: None,
             handled: None,
             handled_outside: Vec::new(),
             end_at: None,
@@ -317,6 +335,8 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             bodies: Vec::new(),
             settings_set: Vec::new(),
             picked: Vec::new(),
+            written_unrecorded: FxHashSet::default(),
+            used_recorded: FxHashSet::default(),
             class_items: Vec::new(),
         }
     }
@@ -324,7 +344,8 @@ impl<'a, 'c> Evaluator<'a, 'c> {
     fn run(&mut self) -> Result<Plan, Ended> {
         let code = self.entry.code.clone();
         let asked = code.global_names().find(|name| LOOKING.contains(name)).or_else(|| code.asked_without_arguments());
-        if let Some(name) = asked {
+        // `locals()` is answered here; a frame that goes on in Python would show it other variables than its own.
+        if let Some(name) = asked.filter(|name| *name != "locals" || self.limit.is_some()) {
             return Err(Ended::Skip(format!("the frame may look at its own variables by {name}()")));
         }
         // Without parameters it raises; in a function that goes on after a break it would find some.
@@ -339,6 +360,7 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             builtins: self.entry.builtins,
             keywords: Vec::new(),
             handled: Vec::new(),
+            asked: false,
             code: code.clone(),
         };
         frame.slots.resize_with(code.slot_count(), || None);

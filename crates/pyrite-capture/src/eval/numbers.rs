@@ -71,6 +71,27 @@ impl Evaluator<'_, '_> {
         Some(number)
     }
 
+    /// A random number of Python's `random` module, which every call draws anew. What it might be stands for it here.
+    pub(super) fn draw(&mut self, function: Object, args: Vec<Object>, hint: f64) -> Run<Value> {
+        if !self.bodies.is_empty() {
+            return Err(self.stop("a random number that is drawn in a nested graph"));
+        }
+        let hint = self.host.object_of(&GraphValue::Float(hint)).ok_or_else(|| self.stop("a float"))?;
+        let node = self.calls.input("drawn", GraphValue::Tensor(Meta::contiguous(&[], DType::F64)));
+        self.floats.push(self.inputs.len());
+        self.draws.push((self.inputs.len(), function, args));
+        self.inputs.push((node, Rc::new(Source::Fixed(hint)), hint));
+        Ok(self.number(node, hint, Derivation::Drawn(self.draws.len() - 1, self.root)))
+    }
+
+    /// `random.uniform(low, high)`.
+    pub(super) fn draw_between(&mut self, low: &Value, high: &Value) -> Run<Option<Value>> {
+        let (Some(low), Some(high)) = (self.plain_guarded(low)?, self.plain_guarded(high)?) else { return Ok(None) };
+        let (Some(from), Some(to)) = (self.real_number(low), self.real_number(high)) else { return Ok(None) };
+        let Some(function) = self.host.member("random", "uniform") else { return Ok(None) };
+        self.draw(function, vec![low, high], f64::midpoint(from, to)).map(Some)
+    }
+
     fn number(&self, node: NodeId, hint: Object, from: Derivation) -> Value {
         Value::Number(Rc::new(NumberValue { node, hint, from, asked: RefCell::default() }))
     }
@@ -79,6 +100,10 @@ impl Evaluator<'_, '_> {
     pub(super) fn specialize(&mut self, number: &NumberValue) -> Object {
         match &number.from {
             Derivation::Input(source) => self.guard(&source.clone(), Check::Equal(number.hint)),
+            // It is not known yet: the frame ends before it is drawn.
+            Derivation::Drawn(_, at) => {
+                self.decided_by_draw = Some(self.decided_by_draw.map_or(*at, |before| before.min(*at)));
+            }
             Derivation::Computed(_, operands) => {
                 for operand in operands {
                     if let Value::Number(operand) = operand {

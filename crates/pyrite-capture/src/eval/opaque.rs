@@ -124,7 +124,7 @@ impl Evaluator<'_, '_> {
 
     /// What is known of an argument, with its sizes as numbers: what a call gives is known for these alone, so the sizes are
     /// guarded to be what they are.
-    fn fixed(&self, value: &V) -> Run<GraphValue<Meta>> {
+    pub(super) fn fixed(&self, value: &V) -> Run<GraphValue<Meta>> {
         let described = value.try_map(&mut |id: &NodeId| {
             self.calls.meta(*id).cloned().ok_or_else(|| self.stop("a tensor of which nothing is known"))
         })?;

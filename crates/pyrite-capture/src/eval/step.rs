@@ -221,7 +221,9 @@ impl Evaluator<'_, '_> {
             | Op::PopJumpBackwardIfTrue => {
                 let wanted = matches!(instruction.op, Op::PopJumpForwardIfTrue | Op::PopJumpBackwardIfTrue);
                 let value = frame.pop();
-                if self.is_true(&value)? == wanted {
+                let next = frame.code.instructions.get(frame.place).map(|next| next.op);
+                let asserts = instruction.op == Op::PopJumpForwardIfTrue && next == Some(Op::LoadAssertionError);
+                if (asserts && self.assert_data(&value)?) || self.is_true(&value)? == wanted {
                     jump(frame, &instruction);
                 }
             }
@@ -422,6 +424,7 @@ impl Evaluator<'_, '_> {
                     builtins: frame.builtins,
                     keywords: Vec::new(),
                     handled: Vec::new(),
+                    asked: false,
                 };
                 suspended.push(self.none());
                 let generator = Value::iterator(Iterate::Generator(Some(Box::new(suspended))));
@@ -701,6 +704,33 @@ impl Evaluator<'_, '_> {
         Err(self.raise("ValueError", &message))
     }
 
+    /// `locals()`: a new dictionary of the variables that are bound.
+    fn locals_of(&mut self, frame: &mut Frame) -> Run<Value> {
+        if frame.code.flags & crate::code::FUNCTION != crate::code::FUNCTION {
+            return Err(self.stop("locals() outside of a function"));
+        }
+        // Up to CPython 3.12 all calls in a frame give the same dictionary, and bring it up to date.
+        if frame.code.version < crate::opcode::Version::V313 && std::mem::replace(&mut frame.asked, true) {
+            return Err(self.stop("locals() for the second time"));
+        }
+        let mut pairs = Vec::new();
+        let names: Vec<_> = frame.code.slots().cloned().collect();
+        for (name, held) in names.iter().zip(frame.slots.clone()) {
+            let held = match held {
+                Some(cell @ Value::Cell(_)) => self.cell_contents(&cell)?,
+                Some(held) => Some(self.force(&held)?),
+                None => None,
+            };
+            // What the compiler makes up has a name that nobody can write.
+            if let Some(held) = held
+                && !name.starts_with('.')
+            {
+                pairs.push((self.text(name), held));
+            }
+        }
+        self.new_dict(pairs)
+    }
+
     pub(super) fn call_instruction(&mut self, frame: &mut Frame, count: usize) -> Run<()> {
         let mut args = frame.pop_many(count);
         let (function, object) = frame.pop_function();
@@ -708,6 +738,13 @@ impl Evaluator<'_, '_> {
         if args.is_empty() && matches!(function, Value::Known(o, _) if Some(o) == self.host.member("builtins", "super"))
         {
             let made = self.zero_super(frame)?;
+            frame.push(made);
+            return Ok(());
+        }
+        if args.is_empty()
+            && matches!(function, Value::Known(o, _) if Some(o) == self.host.member("builtins", "locals"))
+        {
+            let made = self.locals_of(frame)?;
             frame.push(made);
             return Ok(());
         }

@@ -64,6 +64,7 @@ impl Evaluator<'_, '_> {
         match value {
             Value::Tensor(tensor) => {
                 self.check_inside(tensor.node)?;
+                self.check_recorded(tensor.node)?;
                 Ok(GraphValue::Tensor(tensor.node))
             }
             Value::Symbol(symbol) => {
@@ -176,6 +177,34 @@ impl Evaluator<'_, '_> {
         self.stop(refused.0.clone())
     }
 
+    /// Raises what torch raises where it refuses these arguments, too; stops where it does not, or where the function is
+    /// written in Python for them.
+    fn refused_by_torch(
+        &mut self,
+        refused: &Refused,
+        function: Option<Object>,
+        name: &str,
+        args: &[Value],
+        kwargs: &Keywords,
+    ) -> Stop {
+        let stop = self.refused(refused);
+        let Some(function) = function.filter(|_| !self.autocasted && self.host.polyfill(name).is_none()) else {
+            return stop;
+        };
+        let described = |this: &mut Self, value: &Value| {
+            let value = this.graph_value(value)?;
+            this.fixed(&value)
+        };
+        let args = args.iter().map(|arg| described(self, arg)).collect::<Run<Vec<_>>>();
+        let kwargs = kwargs.iter().map(|(key, value)| Ok((key.to_string(), described(self, value)?)));
+        let kwargs = kwargs.collect::<Run<Vec<_>>>();
+        let (Ok(args), Ok(kwargs)) = (args, kwargs) else { return stop };
+        match self.host.refusal_of(function, &args, &kwargs) {
+            Some(raised) => self.raised(raised),
+            None => stop,
+        }
+    }
+
     /// Nodes know the user's stack.
     pub(super) fn record_location(&mut self) {
         let stack = self
@@ -198,7 +227,13 @@ impl Evaluator<'_, '_> {
         }
         let values = args.iter().map(|arg| self.graph_value(arg)).collect::<Run<Vec<V>>>()?;
         self.record_location();
-        let result = self.calls.operator(name, values).map_err(|r| self.refused(&r))?;
+        let result = match self.calls.operator(name, values) {
+            Ok(result) => result,
+            Err(refused) => {
+                let function = self.host.member("operator", name);
+                return Err(self.refused_by_torch(&refused, function, "", args, &Vec::new()));
+            }
+        };
         if name.starts_with('i') && !matches!(name, "invert") {
             // In place: the same object goes on.
             self.check_written(&args[0])?;
@@ -306,7 +341,10 @@ impl Evaluator<'_, '_> {
             return Err(self.stop("a tensor is made while torch's default type is not float32"));
         }
         self.record_location();
-        let result = self.calls.call(name, values, named).map_err(|r| self.refused(&r))?;
+        let result = match self.calls.call(name, values, named) {
+            Ok(result) => result,
+            Err(refused) => return Err(self.refused_by_torch(&refused, Some(object), name, args, kwargs)),
+        };
         if let Some(Value::Tensor(first)) = args.first()
             && let GraphValue::Tensor(node) = &result
             && self.writes_first(*node, first.node)
@@ -375,13 +413,67 @@ impl Evaluator<'_, '_> {
                 return Err(self.stop("a write to the attribute data of a tensor"));
             }
         }
-        if let Value::Tensor(tensor) = value
-            && tensor.origin.is_some()
-            && self.tensor_meta(tensor.node)?.requires_grad
-        {
+        let Value::Tensor(tensor) = value else { return Ok(()) };
+        let storage = self.tensor_meta(tensor.node)?.storage;
+        if tensor.origin.is_some() && self.grad && self.tensor_meta(tensor.node)?.requires_grad {
             return Err(self.stop("a write to a tensor that requires a gradient"));
         }
+        if self.grad {
+            return Ok(());
+        }
+        let watched = |meta: &Meta| meta.storage == storage && meta.requires_grad;
+        if self.inputs.iter().any(|(node, ..)| self.tensor_meta(*node).is_ok_and(watched)) {
+            // What the gradient of an earlier use needs would be gone.
+            if self.used_recorded.contains(&storage) {
+                return Err(self.stop("a write to a tensor that gradients were recorded of"));
+            }
+            self.written_unrecorded.insert(storage);
+        } else if self.requires_grad(&self.base_of(tensor.node)).unwrap_or(true) {
+            return Err(self.stop("a write without gradients to a result that has one"));
+        }
         Ok(())
+    }
+
+    /// The tensor that a node gives, or the one that this is a view of.
+    fn base_of(&self, node: NodeId) -> Value {
+        let storage = |node: NodeId| self.tensor_meta(node).ok().map(|meta| meta.storage);
+        let mut base = node;
+        while let Some(GraphValue::Tensor(input)) = self.calls.node(base).args.first()
+            && storage(*input) == storage(base)
+        {
+            base = *input;
+        }
+        Value::Tensor(Rc::new(TensorValue::computed(base)))
+    }
+
+    /// Refuses to compute with gradients from what was written to without: the graph would take it for a constant.
+    fn check_recorded(&mut self, node: NodeId) -> Run<()> {
+        if !self.grad {
+            return Ok(());
+        }
+        let meta = self.tensor_meta(node)?;
+        let (storage, watched) = (meta.storage, meta.requires_grad);
+        if self.written_unrecorded.contains(&storage) {
+            return Err(self.stop("a tensor that requires a gradient and was written to without"));
+        }
+        if watched {
+            self.used_recorded.insert(storage);
+        }
+        Ok(())
+    }
+
+    /// Relies on the one element of a tensor being true, which is known once the graph has run; whether that is possible.
+    pub(super) fn assert_data(&mut self, value: &Value) -> Run<bool> {
+        let Value::Tensor(tensor) = value else { return Ok(false) };
+        let one = self.tensor_meta(tensor.node)?.shape.iter().all(|size| size.as_int() == Some(1));
+        // A mode is shown that the bool of a tensor is asked for.
+        let shown = tensor.class.is_some() || self.overrides.sees_modes();
+        if !one || shown || !self.bodies.is_empty() || self.autocasted {
+            return Ok(false);
+        }
+        self.graph_value(value)?;
+        self.asserted.push((tensor.node, self.root));
+        Ok(true)
     }
 
     fn check_written_by(&mut self, value: &Value, made: NodeId) -> Run<()> {
@@ -592,6 +684,17 @@ impl Evaluator<'_, '_> {
     fn operator_method(&mut self, receiver: &Value, name: &Rc<str>, args: Vec<Value>, kwargs: Keywords) -> Run<Value> {
         let Value::Tensor(tensor) = receiver else { return Err(self.stop("a method of nothing")) };
         let node = tensor.node;
+        self.check_recorded(node)?;
+        // What is so already is not changed.
+        if let "requires_grad_" = &**name
+            && args.len() + kwargs.len() <= 1
+        {
+            let wanted = args.first().or_else(|| kwargs.first().map(|(_, value)| value)).cloned();
+            let wanted = wanted.map_or(Ok(true), |wanted| self.is_true(&wanted))?;
+            if self.requires_grad(receiver)? == wanted {
+                return Ok(receiver.clone());
+            }
+        }
         if NEEDS_DATA.contains(&&**name) {
             return Err(self.stop_with(
                 format!("a call of {name} of a tensor"),
@@ -605,7 +708,11 @@ impl Evaluator<'_, '_> {
                 let class = self.host.member("torch", "Size");
                 return Ok(Value::Tuple(Rc::new(TupleValue { items, class, origin: None })));
             }
-            ("size", [dim]) => {
+            ("size" | "stride", []) if matches!(kwargs.as_slice(), [(key, _)] if &**key == "dim") => {
+                let dim = kwargs[0].1.clone();
+                return self.operator_method(receiver, name, vec![dim], Vec::new());
+            }
+            ("size", [dim]) if kwargs.is_empty() => {
                 let rank = self.tensor_meta(node)?.rank() as i64;
                 let dim = self.index_of(dim)?;
                 let place = if dim < 0 { dim + rank } else { dim };
@@ -626,7 +733,7 @@ impl Evaluator<'_, '_> {
                 }
                 return Ok(product);
             }
-            ("stride", rest) => {
+            ("stride", rest) if kwargs.is_empty() => {
                 let rank = self.tensor_meta(node)?.rank();
                 if let Some(dim) = rest.first() {
                     let dim = self.index_of(dim)?;
@@ -727,7 +834,15 @@ impl Evaluator<'_, '_> {
         };
         let named = self.named_values(&kwargs)?;
         self.record_location();
-        let result = self.calls.method(GraphValue::Tensor(node), name, values, named).map_err(|r| self.refused(&r))?;
+        let result = match self.calls.method(GraphValue::Tensor(node), name, values, named) {
+            Ok(result) => result,
+            Err(refused) => {
+                let function = self.host.member("torch", "Tensor").and_then(|class| self.class_item(class, name));
+                let all: Vec<Value> = std::iter::once(receiver.clone()).chain(args).collect();
+                let name = format!("torch.Tensor.{name}");
+                return Err(self.refused_by_torch(&refused, function, &name, &all, &kwargs));
+            }
+        };
         if let GraphValue::Tensor(made) = &result
             && (self.writes_first(*made, node) || self.returns_itself(name, &kwargs, node, *made))
         {
@@ -909,7 +1024,13 @@ impl Evaluator<'_, '_> {
         let tensor = self.graph_value(value)?;
         self.record_location();
         let picks = self.picks_by_numbers(&parts)?;
-        let mut result = self.calls.get_item(&tensor, parts).map_err(|r| self.refused(&r))?;
+        let mut result = match self.calls.get_item(&tensor, parts) {
+            Ok(result) => result,
+            Err(refused) => {
+                let function = self.host.member("operator", "getitem");
+                return Err(self.refused_by_torch(&refused, function, "", &[value.clone(), key.clone()], &Vec::new()));
+            }
+        };
         if let (true, GraphValue::Tensor(source), GraphValue::Tensor(copy)) = (picks, &tensor, &result) {
             let storages = [self.tensor_meta(*source)?.storage, self.tensor_meta(*copy)?.storage];
             self.picked.push((storages, self.root));

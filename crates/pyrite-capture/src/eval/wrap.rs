@@ -148,7 +148,9 @@ impl Evaluator<'_, '_> {
                     if self.known.contains_key(&keeper) {
                         return Err(self.stop("an object whose __dict__ is looked at in another way, too"));
                     }
-                    self.keepers.insert(keeper);
+                    if !self.keepers.insert(keeper) {
+                        return Err(self.stop("an object whose __dict__ is that of another, too"));
+                    }
                 }
                 if let Some(context) = self.wrap_context(class, &origin)? {
                     return Ok(context);
@@ -202,6 +204,9 @@ impl Evaluator<'_, '_> {
             }
             let hashed = self.key(&named)?;
             entries.set(hashed, named, self.lazily(value));
+        }
+        if self.keeper_of_attributes(origin.object) == Some(origin.object) {
+            return Err(self.stop("a dictionary that is its own __dict__"));
         }
         if self.keepers.contains(&origin.object) {
             return Err(self.stop("the __dict__ of an object that is looked at in another way, too"));

@@ -139,7 +139,7 @@ impl Job<'_, '_> {
             let guard = describe_guard(&walk, guard).unwrap_or_default();
             return refused(&format!("what was assumed of the frame does not hold: {guard}"));
         }
-        let examples = super::run::inputs_of(py, &plan, &inputs, &found)?;
+        let examples = super::run::prepared(py, &plan, super::run::fetched(py, &inputs, &found))?;
         give_back(found);
         let begun = Instant::now();
         let made = match self.compile_graph(&plan, examples) {
@@ -180,6 +180,11 @@ impl Job<'_, '_> {
             graph,
             op_count: kept.plan.op_count,
             guards: watch.guards(&kept)?,
+            symbols: named_sizes(&kept.plan),
+            constraints: kept.constraints.iter().map(ToString::to_string).collect(),
+            changes: kept.plan.changes,
+            asserted: kept.plan.asserted.clone(),
+            draws: kept.plan.draws.len(),
             capture_seconds,
             compile_seconds,
             failed_guard: miss.describe(),
@@ -288,4 +293,13 @@ fn break_error(py: Python<'_>, why: &Break) -> PyErr {
         Ok(error) => PyErr::from_value(error),
         Err(_) => PyRuntimeError::new_err(message),
     }
+}
+
+/// The symbols among the sizes of a plan's inputs: the name, the place of the input, the dimension.
+fn named_sizes(plan: &Plan) -> Vec<(String, usize, usize)> {
+    let sizes = plan.symbols.iter().filter_map(|(name, source, dim)| {
+        let input = plan.inputs.iter().position(|input| input == source)?;
+        Some((name.to_string(), input, *dim))
+    });
+    sizes.collect()
 }

@@ -368,7 +368,7 @@ impl Walk {
                         }
                         ffi::PyList_GET_ITEM(parent, *index as isize)
                     } else if (*ffi::Py_TYPE(parent)).tp_iternext.is_none() {
-                        own(ffi::PySequence_GetItem(parent, *index as isize))
+                        own(super::host::sequence_item(parent, *index))
                     } else {
                         let item = super::host::iterator_item(parent, *index);
                         own(item)

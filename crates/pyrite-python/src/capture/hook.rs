@@ -403,7 +403,7 @@ fn run_frame<'py>(
             let mut found = take_found();
             match kept.walk.check(py, frame, &mut found) {
                 Ok(()) if kept.constraints_hold(py, &found) => {
-                    return carry_out(py, &state, kept, found, frame).map(Some);
+                    return carry_out(py, &state, kept, found, frame);
                 }
                 Ok(()) => {
                     super::guards::give_back(found);
@@ -443,17 +443,18 @@ fn run_frame<'py>(
     plans.retain(|known| known.config.strong_count() > 0);
     plans.push(kept.clone());
     drop(plans);
-    carry_out(py, &state, &kept, found, frame).map(Some)
+    carry_out(py, &state, &kept, found, frame)
 }
 
-/// Runs a plan. A panic there is an exception: some of the frame's effects may be done, so it cannot run plain.
+/// Runs a plan; nothing when the frame is to run plain. A panic there is an exception: some of the frame's effects may be
+/// done, so it cannot run plain.
 fn carry_out<'py>(
     py: Python<'py>,
     state: &CodeState,
     kept: &Rc<Kept>,
     found: Found,
     frame: &Frame,
-) -> PyResult<Bound<'py, PyAny>> {
+) -> PyResult<Option<Bound<'py, PyAny>>> {
     let run = || super::run::run(py, state, kept, found, frame);
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
         let text = format!("a bug in Pyrite {}; please report it with the program", env!("CARGO_PKG_VERSION"));

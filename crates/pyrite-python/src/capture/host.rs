@@ -351,13 +351,14 @@ impl<'py> Python3<'py> {
         name.is_some_and(|name| name.starts_with("torch.ops.") && !name.starts_with("torch.ops.aten."))
     }
 
-    /// What instances of a class of the user's are that is derived from `list`, `dict`, `OrderedDict` or `set`. What it has
-    /// instead of their methods is looked up where they are called.
+    /// What instances of a class of the user's are that is derived from `list`, `dict`, `OrderedDict`, `defaultdict`,
+    /// `deque` or `set`. What it has instead of their methods is looked up where they are called.
     fn container(&self, class: *mut ffi::PyTypeObject) -> Option<Kind> {
         // SAFETY: the class is live, and so are the bases.
         unsafe {
             let flags = ffi::PyType_GetFlags(class);
             let ordered = self.library.ordered_dict.as_ptr().cast::<ffi::PyTypeObject>();
+            let deque = self.library.deque.as_ptr().cast::<ffi::PyTypeObject>();
             if flags & ffi::Py_TPFLAGS_HEAPTYPE == 0 {
                 return None;
             }
@@ -374,8 +375,11 @@ impl<'py> Python3<'py> {
                 if record {
                     return None;
                 }
-                let is_ordered = ffi::PyType_IsSubtype(class, ordered) != 0;
-                (if is_ordered { ordered } else { &raw mut ffi::PyDict_Type }, Kind::Dict)
+                let defaulted = self.library.default_dict.as_ptr().cast::<ffi::PyTypeObject>();
+                let base = [ordered, defaulted].into_iter().find(|base| ffi::PyType_IsSubtype(class, *base) != 0);
+                (base.unwrap_or(&raw mut ffi::PyDict_Type), Kind::Dict)
+            } else if ffi::PyType_IsSubtype(class, deque) != 0 {
+                (deque, Kind::Deque)
             } else if ffi::PyType_IsSubtype(class, set) != 0 && same(set, "__iter__") {
                 (set, Kind::Set)
             } else {
@@ -545,9 +549,40 @@ pub unsafe fn length_of(object: Raw) -> isize {
     if known.of(class).is_some() {
         return remaining_count(&object).map_or(-1, |count| count as isize);
     }
-    // SAFETY: the object is live; the length of a deque or set is told by C code.
-    let native = class as usize == known.deque || unsafe { ffi::PyAnySet_CheckExact(object.as_ptr()) } != 0;
+    // SAFETY: the object is live; the length of a deque is told by C code, whatever a class that is derived from it says.
+    let of_deque = unsafe { deque_methods(&object).and_then(|methods| (*methods).sq_length) };
+    if let Some(length) = of_deque {
+        // SAFETY: the object is a deque.
+        return unsafe { length(object.as_ptr()) };
+    }
+    // SAFETY: the object is live; the length of a set is told by C code.
+    let native = unsafe { ffi::PyAnySet_CheckExact(object.as_ptr()) } != 0;
     if native { object.len().map_or(-1, |length| length as isize) } else { -1 }
+}
+
+/// What `deque` itself does as a sequence, where an object is a deque, of a derived class or not.
+fn deque_methods(object: &Bound<'_, PyAny>) -> Option<*mut ffi::PySequenceMethods> {
+    let deque = iterators(object.py()).deque as *mut ffi::PyTypeObject;
+    // SAFETY: both are live classes, if there is a deque at all.
+    unsafe {
+        let is_deque = !deque.is_null() && ffi::PyType_IsSubtype(object.get_type().as_type_ptr(), deque) != 0;
+        is_deque.then(|| (*deque).tp_as_sequence).filter(|methods| !methods.is_null())
+    }
+}
+
+/// An item of a sequence that is no tuple and no list; a new reference, or null with an exception.
+///
+/// # Safety
+/// The object is live and the interpreter held.
+pub unsafe fn sequence_item(sequence: Raw, index: usize) -> Raw {
+    // SAFETY: the caller gives a live object and holds the interpreter.
+    unsafe {
+        let object = Bound::from_borrowed_ptr(Python::assume_attached(), sequence);
+        match deque_methods(&object).and_then(|methods| (*methods).sq_item) {
+            Some(item) => item(sequence, index as isize),
+            None => ffi::PySequence_GetItem(sequence, index as isize),
+        }
+    }
 }
 
 /// Longer iterators are not looked into.
@@ -1052,6 +1087,21 @@ impl Host for Python3<'_> {
         describe().map_err(|error| error.to_string())
     }
 
+    fn refusal_of(&self, function: Object, args: &[Value<Meta>], kwargs: &[(String, Value<Meta>)]) -> Option<Raised> {
+        let ask = || -> PyResult<_> {
+            let nested = BTreeMap::new();
+            let args = args.iter().map(|arg| self.without_data(arg, &nested)).collect::<PyResult<Vec<_>>>()?;
+            let named = PyDict::new(self.py);
+            for (key, value) in kwargs {
+                named.set_item(key, self.without_data(value, &nested)?)?;
+            }
+            let args = PyTuple::new(self.py, args)?;
+            self.py.import("pyrite._opaque")?.call_method1("refusal", (self.bound(function), args, named))
+        };
+        let raised = ask().ok().filter(|raised| !raised.is_none())?;
+        Some(Raised(self.keep(&raised)))
+    }
+
     fn hashes_plainly(&self, object: Object) -> bool {
         let bound = self.bound(object);
         // SAFETY: the classes are live.
@@ -1158,7 +1208,17 @@ impl World for Python3<'_> {
         if self.kind_of(&object) == Kind::Iterator {
             return remaining(&object).map(|items| self.objects(items.iter().collect())).unwrap_or_default();
         }
-        let items = object.try_iter().and_then(std::iter::Iterator::collect::<PyResult<Vec<_>>>);
+        // As Python's own class iterates, whatever a class that is derived from it says.
+        let native = match self.kind_of(&object) {
+            Kind::List => Some(self.py.get_type::<PyList>().into_any()),
+            Kind::Deque => Some(self.library.deque.bind(self.py).clone()),
+            _ => None,
+        };
+        let iterator = match native {
+            Some(class) => class.call_method1("__iter__", (&object,)).and_then(|iterator| iterator.try_iter()),
+            None => object.try_iter(),
+        };
+        let items = iterator.and_then(std::iter::Iterator::collect::<PyResult<Vec<_>>>);
         items.map(|items| self.objects(items)).unwrap_or_default()
     }
 

@@ -33,6 +33,16 @@ pub struct Captured {
     pub user_stack: Vec<(String, u32, String)>,
     /// What was assumed, as text, where somebody asked for it.
     pub guards: Vec<String>,
+    /// The symbols among the sizes of inputs: the name, the place of the input, the dimension.
+    pub symbols: Vec<(String, usize, usize)>,
+    /// What was assumed of the symbols, as expressions.
+    pub constraints: Vec<String>,
+    /// How many objects of Python that exist outside of the frame the captured code changes.
+    pub changes: usize,
+    /// The outputs of the graph that the captured code asserts to be true.
+    pub asserted: Vec<usize>,
+    /// How many random numbers of Python's the captured code draws.
+    pub draws: usize,
     /// Seconds that the capture took.
     pub capture_seconds: f64,
     /// Seconds that the backend took.
@@ -62,6 +72,11 @@ impl Captured {
             hint: why.and_then(|why| why.hint.clone()),
             user_stack: stack.unwrap_or_default(),
             guards: Vec::new(),
+            symbols: Vec::new(),
+            constraints: Vec::new(),
+            changes: 0,
+            asserted: Vec::new(),
+            draws: 0,
             capture_seconds: 0.0,
             compile_seconds: 0.0,
             outcome,

@@ -7,7 +7,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PySet, PyTuple, PyType};
-use pyrite_capture::plan::{Effect, End, Plan, Recipe, Resume};
+use pyrite_capture::plan::{Draw, Effect, End, Plan, Recipe, Resume};
 use pyrite_capture::resume::Point;
 
 use super::functions::{Resumption, resumption};
@@ -30,26 +30,44 @@ struct Held<'py> {
     inputs: Bound<'py, PyTuple>,
     /// For each recipe that starts from a source, what stands there.
     sources: Vec<Option<Bound<'py, PyAny>>>,
+    /// The random numbers that were drawn.
+    drawn: Vec<Bound<'py, PyAny>>,
 }
 
-/// Runs a plan whose guards hold.
+/// Runs a plan whose guards hold; nothing where what it asserts of data does not, and nothing has been done.
 pub fn run<'py>(
     py: Python<'py>,
     state: &CodeState,
     kept: &Rc<Kept>,
     found: Found,
     frame: &Frame,
-) -> PyResult<Bound<'py, PyAny>> {
+) -> PyResult<Option<Bound<'py, PyAny>>> {
     kept.calls.set(kept.calls.get() + 1);
     // What was found is borrowed from objects that the program, or another thread meanwhile, may change.
     // All of it is owned before anything is called that may run Python or let another thread run.
     let sources = kept.sources.iter().map(|place| place.map(|place| found.get(py, place))).collect();
-    let inputs = inputs_of(py, &kept.plan, &kept.inputs, &found)?;
-    let held = Held { inputs: PyTuple::new(py, inputs)?, sources };
+    let mut inputs = fetched(py, &kept.inputs, &found);
     super::guards::give_back(found);
+    let draw = |draw: &Draw| {
+        let args = draw.args.iter().map(|arg| bound(py, *arg)).collect::<Vec<_>>();
+        bound(py, draw.function).call1(PyTuple::new(py, args)?)
+    };
+    let drawn = without_capture(|| kept.plan.draws.iter().map(draw).collect::<PyResult<Vec<_>>>())?;
+    for (draw, number) in kept.plan.draws.iter().zip(&drawn) {
+        if let Some(input) = draw.input {
+            inputs[input] = number.clone();
+        }
+    }
+    let inputs = prepared(py, &kept.plan, inputs)?;
+    let held = Held { inputs: PyTuple::new(py, inputs)?, sources, drawn };
     let values = without_capture(|| {
         let outputs = match &kept.program {
-            Some(program) => Some(program.bind(py).call1(held.inputs.clone())?),
+            Some(program) if kept.plan.asserted.is_empty() => Some(program.bind(py).call1(held.inputs.clone())?),
+            Some(program) => match program.bind(py).call1(held.inputs.clone()) {
+                Ok(outputs) if holds(&kept.plan.asserted, &outputs)? => Some(outputs),
+                // Plain Python raises what is to be raised, after what comes before it.
+                _ => return Ok(None),
+            },
             None => None,
         };
         let mut values: Vec<Bound<'py, PyAny>> = Vec::with_capacity(kept.plan.recipes.len());
@@ -60,26 +78,40 @@ pub fn run<'py>(
         for effect in &kept.plan.effects {
             carry_out(py, &values, effect)?;
         }
-        Ok::<_, PyErr>(values)
+        Ok::<_, PyErr>(Some(values))
     })?;
+    let Some(values) = values else { return Ok(None) };
     match &kept.plan.end {
-        End::Return(value) => Ok(values[*value].clone()),
+        End::Return(value) => Ok(Some(values[*value].clone())),
         End::Break(resume) => {
             // SAFETY: the globals of the frame are live.
             let globals = unsafe { Bound::from_borrowed_ptr(py, frame.globals) };
-            go_on_after(py, state, resume, &globals, &values)
+            go_on_after(py, state, resume, &globals, &values).map(Some)
         }
     }
 }
 
+/// Whether the outputs that are asserted to be true are.
+fn holds(asserted: &[usize], outputs: &Bound<'_, PyAny>) -> PyResult<bool> {
+    for place in asserted {
+        if !outputs.get_item(*place)?.is_truthy()? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The objects that the inputs of a graph are.
+pub fn fetched<'py>(py: Python<'py>, places: &[usize], found: &Found) -> Vec<Bound<'py, PyAny>> {
+    places.iter().map(|place| found.get(py, *place)).collect()
+}
+
 /// What the graph of a plan is given: floats are tensors.
-pub fn inputs_of<'py>(
+pub fn prepared<'py>(
     py: Python<'py>,
     plan: &Plan,
-    places: &[usize],
-    found: &Found,
+    mut inputs: Vec<Bound<'py, PyAny>>,
 ) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let mut inputs: Vec<Bound<'py, PyAny>> = places.iter().map(|place| found.get(py, *place)).collect();
     if !plan.floats.is_empty() {
         let torch = py.import("torch")?;
         let options = PyDict::new(py);
@@ -209,6 +241,7 @@ fn make<'py>(
             source.ok_or_else(|| PyRuntimeError::new_err("a plan starts from nowhere"))?
         }
         Recipe::Object(object) => bound(py, *object),
+        Recipe::Drawn(place) => held.drawn[*place].clone(),
         Recipe::Output(index) => {
             let outputs = outputs.ok_or_else(|| PyRuntimeError::new_err("a plan without a graph has no outputs"))?;
             let output = outputs.get_item(*index)?;
@@ -385,8 +418,11 @@ fn carry_out(py: Python<'_>, values: &[Bound<'_, PyAny>], effect: &Effect) -> Py
             list.set_slice(0, list.len(), PyList::new(py, several(items))?.as_any())?;
         }
         Effect::ReplaceDeque(deque, items) => {
-            values[*deque].call_method0("clear")?;
-            values[*deque].call_method1("extend", (PyList::new(py, several(items))?,))?;
+            // The methods of `deque` itself, whatever the class says.
+            let deque = &values[*deque];
+            let base = native_base(&deque.get_type())?;
+            base.call_method1("clear", (deque,))?;
+            base.call_method1("extend", (deque, PyList::new(py, several(items))?))?;
         }
         Effect::ReplaceDict(dict, pairs) => {
             let dict = values[*dict].cast::<PyDict>()?;

@@ -265,6 +265,10 @@ pub fn objects_of(py: Python<'_>, plan: &Plan) -> Vec<Py<PyAny>> {
             objects.push(*object);
         }
     }
+    for draw in &plan.draws {
+        objects.push(draw.function);
+        objects.extend(&draw.args);
+    }
     objects.iter().map(|object| bound(py, *object).unbind()).collect()
 }
 
