@@ -15,6 +15,7 @@ import argparse
 import collections
 import contextlib
 import functools
+import heapq
 import itertools
 import logging
 import os
@@ -195,6 +196,9 @@ class Program:
                 f"{m} = Count({m}).next() % 5",
                 f"{a} = {a} + {self.pick(TENSORS)}[torch.tensor(1)]",
                 f"picked = {a}[torch.tensor({self.random.randint(0, 2)})]; picked.mul_(0.5)",
+                f"members = box.__dict__; box.c = {m}; log.append(('c' in members, len(members) % 3, members['c']))",
+                f"box.__dict__['d'] = {m} % 4",
+                f"{m} = vars(box).pop('d', 1) % 5",
             ]
         )
 
@@ -222,6 +226,12 @@ class Program:
                 f"log.append(collections.OrderedDict(a={m}, b=2) == collections.OrderedDict(b=2, a={m}))",
                 f"log[:1] = [{m}]",
                 f"log.append(Key({m} % 2) in {{Key(0): 1}})",
+                f"ring = Ring([{m}]); ring.append({k}); ring.appendleft(1); log.append((list(ring), ring.maxlen, ring.seen))",
+                f"groups = Groups(list); groups.put({m}, {k}); log.append(groups[{m}] + groups['none'])",
+                f"log.append(heapq.heappushpop([{m}, {m} + 3], {k}))",
+                f"log.append(re.sub('[0-3]', '-', str({m})) + re.match('.', 'q').group())",
+                f"Local = collections.namedtuple('Local', 'a b'); log.append(Local({m}, b={k}).b)",
+                "log.append(sorted(locals())[:2])",
                 f"match {m}:\n    case 0 | 1:\n        log.append('small')\n    case int(v) if v > 2:\n        log.append(v)",
             ]
         )
@@ -257,6 +267,10 @@ class Program:
                 "undefined",
                 "next(iter(()))",
                 "None + 1",
+                "x + torch.ones(17)",
+                "x.view(3, 17)",
+                "x[99]",
+                "assert x.sum() > 1000, 'data'",
             ]
         )
         body = [*self.block(depth, inside)[:1], wrong]
@@ -279,6 +293,9 @@ class Program:
                 f"if {a}.sum() > 0:\n    {a} = {a} - 1",
                 f"{a} = {a}.clone().mul_(0.5)",
                 "x.mul_(0.9)",
+                f"assert {a}.sum() > {self.random.choice([-1000, 0])}, 'data'",
+                f"{a} = {a} * random.random() + random.uniform(1, {self.random.randint(2, 3)})",
+                "log.append(random.random())",
                 "if len(log) > 40:\n    raise Stopped(len(log))",
                 f"if {self.condition()}:\n    return {a}, {self.pick(NUMBERS)}",
             ]
@@ -387,6 +404,21 @@ class Count(int):
 
 class Token:
     """An object that is nothing but itself."""
+
+
+class Ring(collections.deque):
+    def __init__(self, items):
+        super().__init__(items, maxlen=2)
+        self.seen = 0
+
+    def append(self, item):
+        self.seen += 1
+        super().append(item)
+
+
+class Groups(collections.defaultdict):
+    def put(self, key, item):
+        self[key].append(item)
 
 
 class Stack(list):
@@ -544,7 +576,7 @@ CHANGES = (
 
 def as_case(tree, name):
     space = {"torch": torch, "Stopped": Stopped, "Noted": Noted, "Box": Box, "Crate": Crate, "Stack": Stack, "Key": Key, "Pair": Pair, "Depot": Depot}
-    space |= {"Marked": Marked, "Shown": Shown, "Count": Count}
+    space |= {"Marked": Marked, "Shown": Shown, "Count": Count, "Ring": Ring, "Groups": Groups, "random": random, "heapq": heapq, "re": re}
     space |= {"functools": functools, "itertools": itertools, "collections": collections, "doubled": doubled, "__name__": __name__}
     space |= {"SETTING": 1, "WORLD": {}, "SEEN": set(), "SHELF": {}}
     text = FRAME.format("\n".join(render(tree) or ["    pass"]))
