@@ -12,6 +12,8 @@ from pyrite._native import AccuracyError, CompileError, Graph, Node, Program, __
 _LAZY = {
     "CompileProfiler": "pyrite._explain",
     "ExplainWithBackend": "pyrite._explain",
+    "ExportError": "pyrite._export",
+    "ExportedProgram": "pyrite._export",
     "GraphBreakError": "pyrite._errors",
     "PyriteError": "pyrite._errors",
     "VerifyError": "pyrite._verify",
@@ -20,6 +22,8 @@ _LAZY = {
     "compile_times": "pyrite._times",
     "disable": "pyrite._capture",
     "explain": "pyrite._explain",
+    "export": "pyrite._export",
+    "load": "pyrite._export",
     "record": "pyrite._replay",
     "replay": "pyrite._replay",
     "reset": "pyrite._capture",

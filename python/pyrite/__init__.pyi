@@ -36,6 +36,55 @@ class GraphBreakError(PyriteError): ...
 class VerifyError(AssertionError): ...
 class FallbackWarning(UserWarning): ...
 
+class ExportError(PyriteError): ...
+
+class InputSpec:
+    kind: Any
+    name: str
+    target: int | str
+
+class OutputSpec:
+    kind: str
+    value: object
+
+class Signature:
+    inputs: tuple[InputSpec, ...]
+    outputs: tuple[OutputSpec, ...]
+    asserted: tuple[int, ...]
+    @property
+    def parameters(self) -> list[str]: ...
+    @property
+    def buffers(self) -> list[str]: ...
+    @property
+    def user_inputs(self) -> list[str]: ...
+
+class ExportedProgram:
+    graph_signature: Signature
+    tensors: dict[str, Any]
+    constraints: list[str]
+    ranges: dict[str, Any]
+    @property
+    def graph(self) -> Graph: ...
+    @property
+    def code(self) -> str: ...
+    @property
+    def state_dict(self) -> dict[str, Any]: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def run(self, args: Sequence[Any], kwargs: dict[str, Any] | None = None, *, backend: _Backend = "native") -> Any: ...
+    def save(self, path: str | os.PathLike[str]) -> None: ...
+
+def export(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any] | None = None,
+    *,
+    dynamic_shapes: dict[str, Any] | Sequence[Any] | None = None,
+) -> ExportedProgram:
+    """Captures a call of a function or module as one graph."""
+
+def load(path: str | os.PathLike[str]) -> ExportedProgram:
+    """Reads a program that `ExportedProgram.save` wrote; no code in it runs."""
+
 class BreakReason:
     reason: str
     hint: str | None
