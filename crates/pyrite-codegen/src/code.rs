@@ -1,5 +1,7 @@
 //! Kernels that are ready to run.
 
+#![expect(unsafe_code, reason = "machine code is called")]
+
 use std::ops::Range;
 
 /// What a call of a kernel gets. Several threads share the work of a kernel by calls for parts of an axis.

@@ -3,6 +3,8 @@
 //! An access outside of its buffer, a race, or a barrier that not all threads reach fails the call and names the line of
 //! the text. Memory in which rows put something aside is made here, one for each row that is computed at the same time.
 
+#![expect(unsafe_code, reason = "compiled code works on raw memory")]
+
 use std::sync::Arc;
 
 use pyrite_loops::{BufferId, Kernel};

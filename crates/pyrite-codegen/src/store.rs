@@ -28,6 +28,7 @@ pub struct CodeKey(pub [u8; 32]);
 /// What is given back runs. [`Self::ready`] gives only code that [`Self::keep`] was given for the same key, and
 /// [`Self::written`] only bytes that such code gave ([`Code::written`]), in this process or in another one of the same
 /// [`VERSION`], and that nobody else can have changed.
+#[expect(unsafe_code, reason = "a promise about code that runs")]
 pub unsafe trait CodeStore {
     /// Code that is ready to run.
     fn ready(&self, key: &CodeKey) -> Option<Arc<dyn Code>>;

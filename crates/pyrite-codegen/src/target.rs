@@ -35,6 +35,7 @@ pub trait Target: fmt::Debug + Send + Sync {
     ///
     /// # Safety
     /// The bytes are what [`Code::written`] gave for this kernel and target in this version of the compiler.
+    #[expect(unsafe_code, reason = "code that was written down runs")]
     unsafe fn restore(&self, kernel: &Kernel, bytes: &[u8]) -> Option<Arc<dyn Code>> {
         let _ = (kernel, bytes);
         None

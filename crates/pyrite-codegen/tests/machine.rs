@@ -1,5 +1,7 @@
 //! Machine code on kernels whose results are known.
 
+#![expect(unsafe_code, reason = "machine code is called")]
+
 mod harness;
 
 use harness::{Arguments, access, bytes, load, numbers, phase, run, store};

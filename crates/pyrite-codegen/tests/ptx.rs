@@ -3,6 +3,8 @@
 //! Random kernels are those of `random.rs`: each has one right answer in any order, but for scatters that replace, of
 //! which any may count on a GPU. `SEED=n` runs one kernel alone, `PTX_KERNELS=n` so many.
 
+#![expect(unsafe_code, reason = "compiled code works on raw memory")]
+
 mod generator;
 mod harness;
 

@@ -1,5 +1,7 @@
 //! The primary context of a device, and memory of the host that the device sees.
 
+#![expect(unsafe_code, reason = "the driver is a C library")]
+
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! The driver and its devices.
 
+#![expect(unsafe_code, reason = "the driver is a C library")]
+
 use std::ffi::{CStr, c_char};
 use std::sync::OnceLock;
 

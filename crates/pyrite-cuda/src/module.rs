@@ -1,5 +1,7 @@
 //! Code on a device: modules of PTX or machine code, and their functions.
 
+#![expect(unsafe_code, reason = "the driver is a C library")]
+
 use std::ffi::{CString, c_char, c_void};
 use std::sync::Arc;
 

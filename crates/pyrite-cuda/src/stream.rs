@@ -1,5 +1,7 @@
 //! Streams: launches, copies, memory and events in their order.
 
+#![expect(unsafe_code, reason = "the driver is a C library")]
+
 use std::ffi::c_void;
 use std::sync::Arc;
 

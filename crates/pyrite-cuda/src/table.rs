@@ -2,6 +2,8 @@
 //!
 //! Names are the driver's, with the version suffix under which the current form of each function is exported.
 
+#![expect(unsafe_code, reason = "the driver is a C library")]
+
 use std::ffi::{CStr, CString, c_char, c_void};
 
 use crate::error::{CudaError, Result};

@@ -1,5 +1,7 @@
 //! Every error path of the driver, by one that is told to fail.
 
+#![expect(unsafe_code, reason = "the driver is a C library")]
+
 mod fake;
 
 use std::ffi::CStr;

@@ -9,6 +9,8 @@
 //! Invariant: the handler calls nothing but `write`, `sigaction` and `raise`, and reads nothing but atomics and the former
 //! actions, which are written before it is set.
 
+#![expect(unsafe_code, reason = "signal handlers are the C library's")]
+
 use std::cell::UnsafeCell;
 use std::fs::File;
 use std::io;

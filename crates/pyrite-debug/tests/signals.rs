@@ -1,5 +1,7 @@
 //! Last words leave the signals of a process to whoever handles them.
 
+#![expect(unsafe_code, reason = "signal handlers are the C library's")]
+
 use std::process::Command;
 
 use pyrite_debug::signals;

@@ -13,6 +13,7 @@ use crate::{Matrix, Shape};
 /// # Safety
 /// Where [`Self::SAME`] is true, the type has the size, the alignment and the valid bits of `T`: matrices of it are read as
 /// matrices of `T`.
+#[expect(unsafe_code, reason = "a promise about bits that are cast")]
 pub unsafe trait Source<T: Lane>: Copy + Send + Sync + 'static {
     /// Whether its bits are those of a `T`.
     const SAME: bool;
@@ -27,7 +28,8 @@ pub unsafe trait Source<T: Lane>: Copy + Send + Sync + 'static {
 macro_rules! source {
     ($($from:ty => $to:ty, $same:literal, |$x:ident| $value:expr;)*) => {
         // SAFETY: only a type itself is said to be the same.
-        $(unsafe impl Source<$to> for $from {
+        $(#[expect(unsafe_code, reason = "a promise about bits that are cast")]
+        unsafe impl Source<$to> for $from {
             const SAME: bool = $same;
             fn value(self) -> $to {
                 let $x = self;
@@ -50,6 +52,7 @@ source! {
 pub struct Pair(f32);
 
 // SAFETY: it is a transparent `f32`.
+#[expect(unsafe_code, reason = "a promise about bits that are cast")]
 unsafe impl Source<f32> for Pair {
     const SAME: bool = true;
 

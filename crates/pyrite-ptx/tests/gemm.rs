@@ -1,5 +1,7 @@
 //! Small GEMMs against double precision, run by the interpreter, which finds races and accesses outside of operands.
 
+#![expect(unsafe_code, reason = "kernels work on raw memory")]
+
 use pyrite_ptx::assemble::Assembler;
 use pyrite_ptx::gemm::{Addresses, Dense, Gemm, Sizes};
 use pyrite_ptx::interp::{Module, Region};

@@ -1,5 +1,7 @@
 //! The interpreter on texts written by hand.
 
+#![expect(unsafe_code, reason = "kernels work on raw memory")]
+
 use pyrite_ptx::Launch;
 use pyrite_ptx::interp::{Module, Region, Trap};
 

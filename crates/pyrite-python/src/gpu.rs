@@ -9,6 +9,8 @@
 //!
 //! An index out of bounds is seen when its kernel has run: it is an `IndexError` of a later call of the segment.
 
+#![expect(unsafe_code, reason = "torch's memory and streams are raw pointers")]
+
 use std::sync::Arc;
 
 use parking_lot::Mutex;

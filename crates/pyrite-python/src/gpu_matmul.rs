@@ -3,6 +3,8 @@
 //! What is worth it is decided by whoever calls: libraries have larger tiles, which leave most of a device idle where a matmul
 //! is small. A call whose operands do not lie as the kernel wants them gives `None`, and is torch's.
 
+#![expect(unsafe_code, reason = "torch's memory and streams are raw pointers")]
+
 use std::sync::Arc;
 
 use parking_lot::Mutex;

@@ -220,6 +220,7 @@ impl Program {
         let shim = Shim::get(arguments.py())?;
         let Some(mut remembered) = self.remembered.try_lock() else { return Ok(None) };
         // SAFETY: the program is run at once, here, and no Python runs in it; what it gives does not lie in arguments.
+        #[expect(unsafe_code, reason = "memory of the arguments is read without being held")]
         let Some(inputs) = (unsafe { remembered.inputs(shim, arguments) }) else { return Ok(None) };
         let start = Instant::now();
         let run = |random: &mut TorchGenerator| self.executable.run_drawing(inputs, random, &mut |_, _| {});

@@ -7,6 +7,8 @@
 //! Invariants: calls are made in the order of the graph; a value is let go after its last use; grad mode and autocast are
 //! after a run what they were before, also when it fails.
 
+#![expect(unsafe_code, reason = "CPython's objects are raw pointers")]
+
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError, PyTypeError};

@@ -8,6 +8,8 @@
 //! no other content ever has: every way to write to a storage changes it first. External memory has none, because others
 //! write to it.
 
+#![expect(unsafe_code, reason = "storages share raw memory between tensors")]
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};

@@ -3,6 +3,8 @@
 //! Kernels are the same as those of `ptx-interp`, so results have the same bits; what is tested is everything around
 //! them: one module for all kernels, parameters, the arena, results, faults, kept machine code.
 
+#![expect(unsafe_code, reason = "kernels work on raw memory")]
+
 #[path = "../../pyrite-cuda/tests/fake/mod.rs"]
 mod fake;
 

@@ -22,6 +22,7 @@ use crate::store::VERSION;
 /// # Safety
 /// What is given back runs: [`Self::read`] gives only bytes that [`Self::write`] was given for the same key and that nobody
 /// else can have changed.
+#[expect(unsafe_code, reason = "a promise about code that runs")]
 pub unsafe trait ImageStore {
     /// The machine code of a key.
     fn read(&self, key: &[u8; 32]) -> Option<Vec<u8>>;

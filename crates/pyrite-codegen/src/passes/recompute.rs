@@ -102,7 +102,8 @@ fn only_store(program: &Schedule, buffer: BufferId) -> Option<Stored> {
             for inst in code.code.insts() {
                 match *inst {
                     Inst::Store { access, value } if kernel.access(access).buffer == buffer => {
-                        if found.replace(Stored { statement, phase, access, value }).is_some() {
+                        let earlier = found.replace(Stored { statement, phase, access, value });
+                        if earlier.is_some() {
                             return None;
                         }
                     }
@@ -157,12 +158,11 @@ fn recomputed(reader: &Kernel, writer: &Kernel, stored: &Stored, buffer: BufferI
         let code = rebuilt_by(&phase.code, &mut reduces, &mut |code, value, inst| match inst {
             Inst::Load(id) if new.access(id).buffer == buffer => {
                 let read = new.access(id).clone();
-                match axes(&new, &phase, &read, writer, stored) {
-                    Some(pairs) => copied(&mut new, writer, stored, &pairs, code),
-                    None => {
-                        refused = true;
-                        code.push(inst, value)
-                    }
+                if let Some(pairs) = axes(&new, &phase, &read, writer, stored) {
+                    copied(&mut new, writer, stored, &pairs, code)
+                } else {
+                    refused = true;
+                    code.push(inst, value)
                 }
             }
             _ => {

@@ -1,5 +1,7 @@
 //! Between memory and registers: loads widen, stores narrow.
 
+#![expect(unsafe_code, reason = "tiles are read from and written to raw memory")]
+
 use half::{bf16, f16};
 use pyrite_loops::Write;
 use pyrite_tensor::DType;

@@ -9,6 +9,8 @@
 //! reduced numbers when a phase begins, and all else for each tile. The pointers of a [`Run`] are at the position that
 //! its indices tell, and back at the base when a loop has ended.
 
+#![expect(unsafe_code, reason = "compiled code works on raw memory")]
+
 mod eval;
 pub(crate) mod math;
 mod memory;

@@ -2,6 +2,8 @@
 //!
 //! Every register that holds something is kept in the frame during a call.
 
+#![expect(unsafe_code, reason = "machine code calls these functions with raw memory")]
+
 use iced_x86::code_asm::{
     ptr,
     registers::gpr64::{r8, r9, r10, r11, rax, rdi, rdx, rsi, rsp},

@@ -6,6 +6,8 @@
 //!
 //! Memory of code is written first and made executable then; it is never both.
 
+#![expect(unsafe_code, reason = "bytes become code that runs")]
+
 mod calls;
 mod disassembly;
 mod emitter;

@@ -1,5 +1,6 @@
 //! Kernels of known sizes on buffers of bytes.
 
+#![expect(unsafe_code, reason = "compiled code works on raw memory")]
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use pyrite_codegen::code::Reach;

@@ -3,6 +3,8 @@
 //! Every function can be told to fail. Modules are PTX: an "image" is the text itself, functions are its entries, and a
 //! launch is handed to [`Executor`], by which a test interprets it, or is only noted down.
 
+#![expect(unsafe_code, reason = "it stands in for a C library")]
+
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_void};
 

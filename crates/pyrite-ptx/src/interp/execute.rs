@@ -2,6 +2,8 @@
 //!
 //! Threads of a warp that are at the same instruction run it together, operand by operand.
 
+#![expect(unsafe_code, reason = "kernels work on raw memory")]
+
 use std::ops::Range;
 
 use super::memory::{History, Region, Touch, Who};

@@ -3,6 +3,8 @@
 //! torch's class of tensors carries a table of C functions; one of them makes a tensor of a description whose memory
 //! stays ours until torch calls the deleter.
 
+#![expect(unsafe_code, reason = "torch's tensors are raw memory")]
+
 use std::collections::hash_map::Entry;
 use std::ffi::c_void;
 

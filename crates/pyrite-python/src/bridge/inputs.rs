@@ -7,6 +7,8 @@
 //! Memory that no element type of its own is aligned in is copied. Programs that write are given storages that are one
 //! where memory is one, however many torch storages lie over it ([`Overlap::Joined`]).
 
+#![expect(unsafe_code, reason = "torch's tensors are raw memory")]
+
 use std::ptr::NonNull;
 
 use pyo3::exceptions::PyTypeError;

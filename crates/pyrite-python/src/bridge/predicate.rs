@@ -1,5 +1,7 @@
 //! Questions about a tensor that torch answers with `True` or `False`, asked without looking their names up again.
 
+#![expect(unsafe_code, reason = "torch's functions are a C library")]
+
 use std::ffi::c_void;
 
 use pyo3::exceptions::PyImportError;

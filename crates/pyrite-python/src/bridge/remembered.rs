@@ -13,6 +13,8 @@
 //!
 //! [`Inputs`]: super::Inputs
 
+#![expect(unsafe_code, reason = "torch's tensors are raw memory")]
+
 use std::ptr::NonNull;
 
 use pyo3::prelude::*;

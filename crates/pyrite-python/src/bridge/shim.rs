@@ -4,6 +4,8 @@
 //! library that torch has loaded. They take a pointer to the C++ tensor, which lies in the Python object behind its
 //! header. Every function says by its result whether it did what it was asked for.
 
+#![expect(unsafe_code, reason = "torch's functions are a C library")]
+
 use std::ffi::{CStr, CString, c_void};
 use std::ptr::NonNull;
 

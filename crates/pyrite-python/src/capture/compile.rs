@@ -3,6 +3,8 @@
 //! Invariants: a failure of ours, a panic included, lets the frame run plain and is told to the observer; an exception of
 //! the backend is the user's to see.
 
+#![expect(unsafe_code, reason = "CPython's objects are raw pointers")]
+
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;

@@ -1,5 +1,7 @@
 //! Functions in which frames go on: code objects from instructions, and who calls them.
 
+#![expect(unsafe_code, reason = "CPython's objects are raw pointers")]
+
 use std::rc::Rc;
 
 use pyo3::ffi;

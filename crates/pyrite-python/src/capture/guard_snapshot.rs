@@ -11,6 +11,8 @@
 //! what can change without a trace, such as the shape of a tensor, is tested each time; a snapshot that does not hold says
 //! nothing about the guards, and the whole walk decides.
 
+#![expect(unsafe_code, reason = "CPython's objects are raw pointers")]
+
 use pyo3::ffi;
 use pyo3::prelude::*;
 

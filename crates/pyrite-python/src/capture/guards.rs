@@ -5,6 +5,8 @@
 //!
 //! Invariants: a walk runs no user code; objects it leaves are borrowed from the frame or held by the walk.
 
+#![expect(unsafe_code, reason = "CPython's objects are raw pointers")]
+
 use std::cell::RefCell;
 use std::rc::Rc;
 

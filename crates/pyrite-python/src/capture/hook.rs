@@ -3,6 +3,8 @@
 //! The hook sees every frame of the process. For most of them it is one thread-local look: no compiled function is
 //! running here. Frames of compiled functions are looked up at their code object.
 
+#![expect(unsafe_code, reason = "CPython's frames are raw pointers")]
+
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;

@@ -1,5 +1,7 @@
 //! CPython as the capture sees it.
 
+#![expect(unsafe_code, reason = "CPython's objects are raw pointers")]
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -1,5 +1,7 @@
 //! Python's objects by their address, kept alive together.
 
+#![expect(unsafe_code, reason = "CPython's objects are raw pointers")]
+
 use std::cell::RefCell;
 
 use pyo3::prelude::*;

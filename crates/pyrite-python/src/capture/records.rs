@@ -3,6 +3,8 @@
 //! Every compiler has an observer, a Python object of the class `pyrite._observer.Observer`. It is told of each capture
 //! as it begins and ends; nothing is told about runs of plans, so a call that was captured before costs nothing here.
 
+#![expect(unsafe_code, reason = "CPython's objects are raw pointers")]
+
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use pyrite_capture::Check;

@@ -1,5 +1,7 @@
 //! Carrying out a plan.
 
+#![expect(unsafe_code, reason = "CPython's frames are raw pointers")]
+
 use std::cell::Cell;
 use std::rc::Rc;
 
