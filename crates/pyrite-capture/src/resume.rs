@@ -143,58 +143,17 @@ pub fn resume_code(code: &Code, point: &Point) -> Option<(NewCode, Vec<Continuat
         return None;
     }
     let slots = renumber(code, point);
-    let line = code.instructions[point.place].line;
-    let mut out: Vec<Instruction> = Vec::new();
-    if !slots.free.is_empty() {
-        out.push(Instruction::new(Op::CopyFreeVars, slots.free.len() as u32, 0));
-    }
-    out.push(Instruction::new(Op::Resume, 0, line));
-    let mut argument = argument_slots(code, point).count() as u32;
-    for null in &point.nulls {
-        if *null {
-            out.push(Instruction::new(Op::PushNull, 0, line));
-        } else {
-            out.push(Instruction::new(Op::LoadFast, argument, line));
-            argument += 1;
-        }
-    }
-    // The evaluator leaves tensors as they are until the branch.
-    let first = code.instructions[point.place].op;
-    if code.version == Version::V313
-        && matches!(first, Op::PopJumpForwardIfFalse | Op::PopJumpForwardIfTrue | Op::UnaryNot)
-    {
-        out.push(Instruction::new(Op::ToBool, 0, line));
-    }
+    let mut out = prologue(code, point, &slots);
     let entry = out.len();
-    out.push(Instruction::jump(Op::JumpForward, 0, line));
+    out.push(Instruction::jump(Op::JumpForward, 0, code.instructions[point.place].line));
     let (mut continuations, mut consts) = (Vec::new(), code.consts.clone());
     // The body, with what comes after the instruction that Python runs.
     let mut moved = Vec::with_capacity(code.instructions.len() + 1);
     let mut insertion = None;
     for (place, instruction) in code.instructions.iter().enumerate() {
         moved.push(out.len());
-        let mut new = *instruction;
-        match new.op {
-            Op::LoadFast
-            | Op::LoadFastCheck
-            | Op::LoadFastAndClear
-            | Op::StoreFast
-            | Op::DeleteFast
-            | Op::LoadClosure
-            | Op::LoadDeref
-            | Op::StoreDeref
-            | Op::DeleteDeref
-            | Op::LoadClassderef => new.arg = *slots.number.get(new.arg as usize)?,
-            // The prologue of the original is never reached; its cells exist already.
-            Op::MakeCell | Op::CopyFreeVars | Op::ReturnGenerator => new = Instruction::new(Op::Nop, 0, new.line),
-            _ => {}
-        }
-        let loaded = match new.op {
-            Op::LoadMethod => Some(Instruction { op: Op::LoadAttr, ..new }),
-            Op::LoadSuperAttr if new.arg & 1 != 0 => Some(Instruction { arg: new.arg & !1, ..new }),
-            _ => None,
-        };
-        match loaded {
+        let new = renumbered(*instruction, &slots)?;
+        match unbound(new) {
             // It leaves a function and its object or a function and a NULL, as it finds; going on needs to know which.
             Some(load) if Some(place) == point.until => {
                 out.push(load);
@@ -240,6 +199,91 @@ pub fn resume_code(code: &Code, point: &Point) -> Option<(NewCode, Vec<Continuat
             out[place] = Instruction::jump(forward(op)?, begin, out[place].line);
         }
     }
+    let mut places = vec![None; out.len()];
+    for (place, new) in moved.iter().enumerate().take(code.instructions.len()) {
+        places[*new] = Some(place);
+    }
+    let mut originals = vec![None; slots.locals.len() + slots.free.len()];
+    for (slot, new) in slots.number.iter().enumerate() {
+        originals[*new as usize] = Some(slot);
+    }
+    let made = NewCode {
+        places,
+        slots: originals,
+        instructions: out,
+        protected: protected_parts(code, &moved, insertion),
+        consts,
+        names: code.names.clone(),
+        stack_size: code.stack_size + slots.locals.len() + slots.free.len() + 8,
+        locals: slots.locals,
+        free: slots.free,
+        arguments: slots.arguments,
+        flags: code.flags & !(VARARGS | VARKEYWORDS),
+        name: code.name.to_string(),
+    };
+    Some((made, continuations))
+}
+
+/// What comes before the first instruction that is run: cells are copied and the stack is made anew.
+fn prologue(code: &Code, point: &Point, slots: &Slots) -> Vec<Instruction> {
+    let line = code.instructions[point.place].line;
+    let mut out = Vec::new();
+    if !slots.free.is_empty() {
+        out.push(Instruction::new(Op::CopyFreeVars, slots.free.len() as u32, 0));
+    }
+    out.push(Instruction::new(Op::Resume, 0, line));
+    let mut argument = argument_slots(code, point).count() as u32;
+    for null in &point.nulls {
+        if *null {
+            out.push(Instruction::new(Op::PushNull, 0, line));
+        } else {
+            out.push(Instruction::new(Op::LoadFast, argument, line));
+            argument += 1;
+        }
+    }
+    // The evaluator leaves tensors as they are until the branch.
+    let first = code.instructions[point.place].op;
+    if code.version == Version::V313
+        && matches!(first, Op::PopJumpForwardIfFalse | Op::PopJumpForwardIfTrue | Op::UnaryNot)
+    {
+        out.push(Instruction::new(Op::ToBool, 0, line));
+    }
+    out
+}
+
+/// An instruction of the body with the new numbers of its slots.
+fn renumbered(instruction: Instruction, slots: &Slots) -> Option<Instruction> {
+    let arg = match instruction.op {
+        Op::LoadFast
+        | Op::LoadFastCheck
+        | Op::LoadFastAndClear
+        | Op::StoreFast
+        | Op::DeleteFast
+        | Op::LoadClosure
+        | Op::LoadDeref
+        | Op::StoreDeref
+        | Op::DeleteDeref
+        | Op::LoadClassderef => *slots.number.get(instruction.arg as usize)?,
+        // The prologue of the original is never reached; its cells exist already.
+        Op::MakeCell | Op::CopyFreeVars | Op::ReturnGenerator => {
+            return Some(Instruction::new(Op::Nop, 0, instruction.line));
+        }
+        _ => instruction.arg,
+    };
+    Some(Instruction { arg, ..instruction })
+}
+
+/// What loads an attribute as it is, in place of an instruction that loads a method and maybe its object.
+fn unbound(instruction: Instruction) -> Option<Instruction> {
+    match instruction.op {
+        Op::LoadMethod => Some(Instruction { op: Op::LoadAttr, ..instruction }),
+        Op::LoadSuperAttr if instruction.arg & 1 != 0 => Some(Instruction { arg: instruction.arg & !1, ..instruction }),
+        _ => None,
+    }
+}
+
+/// The exception table of the body, which protects nothing of what was inserted.
+fn protected_parts(code: &Code, moved: &[usize], insertion: Option<(usize, usize)>) -> Vec<Protected> {
     let mut protected = Vec::new();
     for part in &code.protected {
         let part = Protected { start: moved[part.start], end: moved[part.end], target: moved[part.target], ..*part };
@@ -253,29 +297,7 @@ pub fn resume_code(code: &Code, point: &Point) -> Option<(NewCode, Vec<Continuat
     }
     protected.retain(|part| part.start < part.end);
     protected.sort_by_key(|part| part.start);
-    let mut places = vec![None; out.len()];
-    for (place, new) in moved.iter().enumerate().take(code.instructions.len()) {
-        places[*new] = Some(place);
-    }
-    let mut originals = vec![None; slots.locals.len() + slots.free.len()];
-    for (slot, new) in slots.number.iter().enumerate() {
-        originals[*new as usize] = Some(slot);
-    }
-    let made = NewCode {
-        places,
-        slots: originals,
-        instructions: out,
-        protected,
-        consts,
-        names: code.names.clone(),
-        stack_size: code.stack_size + slots.locals.len() + slots.free.len() + 8,
-        locals: slots.locals,
-        free: slots.free,
-        arguments: slots.arguments,
-        flags: code.flags & !(VARARGS | VARKEYWORDS),
-        name: code.name.to_string(),
-    };
-    Some((made, continuations))
+    protected
 }
 
 /// The forward twin of a backward jump.

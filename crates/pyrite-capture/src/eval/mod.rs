@@ -27,6 +27,7 @@ mod opaque;
 mod outside;
 mod overrides;
 mod step;
+mod step_containers;
 mod tensor;
 mod views;
 mod wrap;

@@ -37,13 +37,14 @@ impl Frame {
     }
 
     /// The value at a depth, the top being 1.
-    fn peek(&self, depth: usize) -> Value {
+    pub(super) fn peek(&self, depth: usize) -> Value {
         self.stack.len().checked_sub(depth).and_then(|place| self.stack.get(place)).cloned().unwrap_or(Value::Null)
     }
 }
 
 impl Evaluator<'_, '_> {
-    /// Takes one step; something comes out when the frame returns or yields.
+    /// Takes one step; something comes out when the frame returns or yields. What is neither stack nor jump is handed on,
+    /// kind by kind.
     pub(super) fn step(&mut self, frame: &mut Frame) -> Run<Option<Outcome>> {
         let instruction = frame.code.instructions[frame.place];
         if instruction.line != 0
@@ -69,6 +70,49 @@ impl Evaluator<'_, '_> {
                 let constant = self.opened(frame.code.consts[arg]);
                 frame.push(constant);
             }
+            Op::JumpForward | Op::JumpBackward | Op::JumpBackwardNoInterrupt => jump(frame, &instruction),
+            Op::PopJumpForwardIfFalse
+            | Op::PopJumpBackwardIfFalse
+            | Op::PopJumpForwardIfTrue
+            | Op::PopJumpBackwardIfTrue => {
+                let wanted = matches!(instruction.op, Op::PopJumpForwardIfTrue | Op::PopJumpBackwardIfTrue);
+                let value = frame.pop();
+                let next = frame.code.instructions.get(frame.place).map(|next| next.op);
+                let asserts = instruction.op == Op::PopJumpForwardIfTrue && next == Some(Op::LoadAssertionError);
+                if (asserts && self.assert_data(&value)?) || self.is_true(&value)? == wanted {
+                    jump(frame, &instruction);
+                }
+            }
+            Op::JumpIfFalseOrPop | Op::JumpIfTrueOrPop => {
+                let value = frame.top();
+                if self.is_true(&value)? == (instruction.op == Op::JumpIfTrueOrPop) {
+                    jump(frame, &instruction);
+                } else {
+                    frame.pop();
+                }
+            }
+            Op::PopJumpForwardIfNone | Op::PopJumpBackwardIfNone => {
+                if self.is_none(&frame.pop()) {
+                    jump(frame, &instruction);
+                }
+            }
+            Op::PopJumpForwardIfNotNone | Op::PopJumpBackwardIfNotNone => {
+                if !self.is_none(&frame.pop()) {
+                    jump(frame, &instruction);
+                }
+            }
+            Op::ReturnValue => return Ok(Some(Outcome::Return(frame.pop()))),
+            Op::ReturnGenerator => return Ok(Some(Outcome::Return(self.new_generator(frame)))),
+            Op::YieldValue => return Ok(Some(Outcome::Yield(frame.pop()))),
+            _ => self.variable_step(frame, instruction)?,
+        }
+        Ok(None)
+    }
+
+    /// Instructions for variables of every kind and imports.
+    fn variable_step(&mut self, frame: &mut Frame, instruction: Instruction) -> Run<()> {
+        let arg = instruction.arg as usize;
+        match instruction.op {
             // What is only put aside is not looked at: after a break the stack comes back as arguments.
             Op::LoadFast if matches!(frame.slots[arg], Some(Value::Lazy(_))) && frame.puts_aside() => {
                 let value = frame.slots[arg].clone();
@@ -135,6 +179,37 @@ impl Evaluator<'_, '_> {
                 let cell = self.slot(frame, arg)?;
                 self.set_cell(&cell, None)?;
             }
+            Op::LoadBuildClass => {
+                let maker = self.host.member("builtins", "__build_class__");
+                let maker = maker.ok_or_else(|| self.stop("__build_class__ is missing"))?;
+                frame.push(Value::Known(maker, None));
+            }
+            Op::LoadAssertionError => {
+                let class = self.host.member("builtins", "AssertionError");
+                let class = class.ok_or_else(|| self.stop("AssertionError is missing"))?;
+                frame.push(Value::Known(class, None));
+            }
+            Op::ImportName => {
+                let from = frame.pop();
+                let level = frame.pop();
+                let name = frame.code.names[arg].clone();
+                let module = self.import(frame, &name, &from, &level)?;
+                frame.push(module);
+            }
+            Op::ImportFrom => {
+                let module = frame.top();
+                let value = self.attribute(&module, &frame.code.names[arg].clone())?;
+                frame.push(value);
+            }
+            _ => self.object_step(frame, instruction)?,
+        }
+        Ok(())
+    }
+
+    /// Instructions for attributes, items, operators and comparisons.
+    fn object_step(&mut self, frame: &mut Frame, instruction: Instruction) -> Run<()> {
+        let arg = instruction.arg as usize;
+        match instruction.op {
             Op::LoadAttr => {
                 let object = frame.pop();
                 let value = self.attribute(&object, &frame.code.names[arg].clone())?;
@@ -214,163 +289,15 @@ impl Evaluator<'_, '_> {
                 let found = self.contains(&container, &item)?;
                 frame.push(self.bool(found == (arg == 0)));
             }
-            Op::JumpForward | Op::JumpBackward | Op::JumpBackwardNoInterrupt => jump(frame, &instruction),
-            Op::PopJumpForwardIfFalse
-            | Op::PopJumpBackwardIfFalse
-            | Op::PopJumpForwardIfTrue
-            | Op::PopJumpBackwardIfTrue => {
-                let wanted = matches!(instruction.op, Op::PopJumpForwardIfTrue | Op::PopJumpBackwardIfTrue);
-                let value = frame.pop();
-                let next = frame.code.instructions.get(frame.place).map(|next| next.op);
-                let asserts = instruction.op == Op::PopJumpForwardIfTrue && next == Some(Op::LoadAssertionError);
-                if (asserts && self.assert_data(&value)?) || self.is_true(&value)? == wanted {
-                    jump(frame, &instruction);
-                }
-            }
-            Op::JumpIfFalseOrPop | Op::JumpIfTrueOrPop => {
-                let value = frame.top();
-                if self.is_true(&value)? == (instruction.op == Op::JumpIfTrueOrPop) {
-                    jump(frame, &instruction);
-                } else {
-                    frame.pop();
-                }
-            }
-            Op::PopJumpForwardIfNone | Op::PopJumpBackwardIfNone => {
-                if self.is_none(&frame.pop()) {
-                    jump(frame, &instruction);
-                }
-            }
-            Op::PopJumpForwardIfNotNone | Op::PopJumpBackwardIfNotNone => {
-                if !self.is_none(&frame.pop()) {
-                    jump(frame, &instruction);
-                }
-            }
-            Op::BuildTuple => {
-                let items = frame.pop_many(arg);
-                frame.push(Value::tuple(items));
-            }
-            Op::BuildList => {
-                let items = frame.pop_many(arg);
-                frame.push(Value::list(items));
-            }
-            Op::ListToTuple => {
-                let list = frame.pop();
-                let items = self.items_of(&list)?;
-                frame.push(Value::tuple(items));
-            }
-            Op::BuildSet => {
-                let items = frame.pop_many(arg);
-                let set = self.new_set(items)?;
-                frame.push(set);
-            }
-            Op::BuildMap => {
-                let items = frame.pop_many(2 * arg);
-                let pairs = items.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect();
-                let dict = self.new_dict(pairs)?;
-                frame.push(dict);
-            }
-            Op::BuildConstKeyMap => {
-                let keys = frame.pop();
-                let values = frame.pop_many(arg);
-                let keys = self.items_of(&keys)?;
-                let dict = self.new_dict(keys.into_iter().zip(values).collect())?;
-                frame.push(dict);
-            }
-            Op::BuildSlice => {
-                let mut parts = frame.pop_many(arg);
-                parts.resize_with(3, || self.none());
-                let slice = self.new_slice([parts[0].clone(), parts[1].clone(), parts[2].clone()]);
-                frame.push(slice);
-            }
-            Op::BuildString => {
-                let parts = frame.pop_many(arg);
-                let text = self.join_texts(&parts)?;
-                frame.push(text);
-            }
-            Op::FormatValue => {
-                let spec = if arg & 4 != 0 { Some(frame.pop()) } else { None };
-                let value = frame.pop();
-                let text = self.format(&value, arg & 3, spec.as_ref())?;
-                frame.push(text);
-            }
-            Op::ListAppend => {
-                let value = frame.pop();
-                let list = frame.peek(arg);
-                self.list_append(&list, value)?;
-            }
-            Op::SetAdd => {
-                let value = frame.pop();
-                let set = frame.peek(arg);
-                self.set_add(&set, value)?;
-            }
-            Op::MapAdd => {
-                let value = frame.pop();
-                let key = frame.pop();
-                let dict = frame.peek(arg);
-                self.set_item(&dict, &key, value)?;
-            }
-            Op::ListExtend => {
-                let more = frame.pop();
-                let list = frame.peek(arg);
-                self.list_extend(&list, &more)?;
-            }
-            Op::SetUpdate => {
-                let more = frame.pop();
-                let set = frame.peek(arg);
-                self.set_update(&set, &more)?;
-            }
-            Op::DictUpdate | Op::DictMerge => {
-                let more = frame.pop();
-                let dict = frame.peek(arg);
-                if instruction.op == Op::DictMerge {
-                    for (key, _) in self.dict_pairs(&more)? {
-                        if self.contains(&dict, &key)? {
-                            return Err(self.stop("a keyword argument that is given twice"));
-                        }
-                    }
-                }
-                self.dict_update(&dict, &more)?;
-            }
-            Op::UnpackSequence => {
-                let value = frame.pop();
-                let items = match &value {
-                    // One more than is wanted is asked for, and no further ones.
-                    Value::Iterator(_) | Value::Instance(_) => {
-                        let iterator = self.unpacked(&value)?;
-                        let mut items = Vec::with_capacity(arg);
-                        while items.len() <= arg
-                            && let Some(item) = self.next(&iterator)?
-                        {
-                            items.push(item);
-                        }
-                        items
-                    }
-                    _ => {
-                        let iterator = self.unpacked(&value)?;
-                        self.items_of(&iterator)?
-                    }
-                };
-                self.check_count(items.len(), arg)?;
-                frame.stack.extend(items.into_iter().rev());
-            }
-            Op::UnpackEx => {
-                let value = frame.pop();
-                let mut items = self.items_of(&value)?;
-                let (before, after) = (arg & 0xff, arg >> 8);
-                if items.len() < before + after {
-                    let message = format!(
-                        "not enough values to unpack (expected at least {}, got {})",
-                        before + after,
-                        items.len()
-                    );
-                    return Err(self.raise("ValueError", &message));
-                }
-                let tail = items.split_off(items.len() - after);
-                let middle = items.split_off(before);
-                frame.stack.extend(tail.into_iter().rev());
-                frame.push(Value::list(middle));
-                frame.stack.extend(items.into_iter().rev());
-            }
+            _ => self.build_step(frame, instruction)?,
+        }
+        Ok(())
+    }
+
+    /// Instructions for calls, iteration and generators.
+    pub(super) fn call_step(&mut self, frame: &mut Frame, instruction: Instruction) -> Run<()> {
+        let arg = instruction.arg as usize;
+        match instruction.op {
             Op::GetIter => {
                 let value = frame.pop();
                 let iterator = self.iterator(&value)?;
@@ -385,11 +312,6 @@ impl Evaluator<'_, '_> {
                         jump(frame, &instruction);
                     }
                 }
-            }
-            Op::GetLen => {
-                let value = frame.top();
-                let length = self.length(&value)?;
-                frame.push(length);
             }
             Op::KwNames => {
                 let names = self.constant_items(frame.code.consts[arg]);
@@ -412,28 +334,6 @@ impl Evaluator<'_, '_> {
                 let function = self.make_function(frame, arg)?;
                 frame.push(function);
             }
-            Op::ReturnValue => return Ok(Some(Outcome::Return(frame.pop()))),
-            Op::ReturnGenerator => {
-                // The generator begins after this instruction; the `None` it is sent first is popped.
-                let mut suspended = Frame {
-                    code: frame.code.clone(),
-                    place: frame.place,
-                    stack: std::mem::take(&mut frame.stack),
-                    slots: std::mem::take(&mut frame.slots),
-                    globals: frame.globals,
-                    builtins: frame.builtins,
-                    keywords: Vec::new(),
-                    handled: Vec::new(),
-                    asked: false,
-                };
-                suspended.push(self.none());
-                let generator = Value::iterator(Iterate::Generator(Some(Box::new(suspended))));
-                if let Some(identity) = generator.identity() {
-                    self.made_at.insert(identity, self.root);
-                }
-                return Ok(Some(Outcome::Return(generator)));
-            }
-            Op::YieldValue => return Ok(Some(Outcome::Yield(frame.pop()))),
             Op::GetYieldFromIter => {
                 let value = frame.pop();
                 let iterator = self.iterator(&value)?;
@@ -453,16 +353,15 @@ impl Evaluator<'_, '_> {
                     }
                 }
             }
-            Op::LoadBuildClass => {
-                let maker = self.host.member("builtins", "__build_class__");
-                let maker = maker.ok_or_else(|| self.stop("__build_class__ is missing"))?;
-                frame.push(Value::Known(maker, None));
-            }
-            Op::LoadAssertionError => {
-                let class = self.host.member("builtins", "AssertionError");
-                let class = class.ok_or_else(|| self.stop("AssertionError is missing"))?;
-                frame.push(Value::Known(class, None));
-            }
+            _ => self.exception_step(frame, instruction)?,
+        }
+        Ok(())
+    }
+
+    /// Instructions for exceptions and `with` statements.
+    fn exception_step(&mut self, frame: &mut Frame, instruction: Instruction) -> Run<()> {
+        let arg = instruction.arg as usize;
+        match instruction.op {
             Op::RaiseVarargs => return Err(self.raise_instruction(frame, arg)?),
             Op::Reraise => {
                 let exception = frame.pop();
@@ -510,18 +409,15 @@ impl Evaluator<'_, '_> {
                 let result = self.call(&exit, vec![class, exception, none], Vec::new())?;
                 frame.push(result);
             }
-            Op::ImportName => {
-                let from = frame.pop();
-                let level = frame.pop();
-                let name = frame.code.names[arg].clone();
-                let module = self.import(frame, &name, &from, &level)?;
-                frame.push(module);
-            }
-            Op::ImportFrom => {
-                let module = frame.top();
-                let value = self.attribute(&module, &frame.code.names[arg].clone())?;
-                frame.push(value);
-            }
+            _ => self.match_step(frame, instruction)?,
+        }
+        Ok(())
+    }
+
+    /// Instructions for `match` statements.
+    fn match_step(&mut self, frame: &mut Frame, instruction: Instruction) -> Run<()> {
+        let arg = instruction.arg as usize;
+        match instruction.op {
             Op::MatchMapping => {
                 let found = self.matches_abstractly(&frame.top(), "Mapping")?;
                 frame.push(self.bool(found));
@@ -538,7 +434,7 @@ impl Evaluator<'_, '_> {
                         Some(value) => values.push(value),
                         None => {
                             frame.push(self.none());
-                            return Ok(None);
+                            return Ok(());
                         }
                     }
                 }
@@ -553,20 +449,29 @@ impl Evaluator<'_, '_> {
             }
             _ => self.newer_step(frame, instruction)?,
         }
-        Ok(None)
+        Ok(())
     }
 
-    /// What the items of a value that is unpacked are taken from.
-    fn unpacked(&mut self, value: &Value) -> Run<Value> {
-        if let Value::Tuple(_) | Value::List(_) = value {
-            return Ok(value.clone());
+    /// The generator of a frame, which begins after the instruction that makes it.
+    fn new_generator(&mut self, frame: &mut Frame) -> Value {
+        // The generator begins after this instruction; the `None` it is sent first is popped.
+        let mut suspended = Frame {
+            code: frame.code.clone(),
+            place: frame.place,
+            stack: std::mem::take(&mut frame.stack),
+            slots: std::mem::take(&mut frame.slots),
+            globals: frame.globals,
+            builtins: frame.builtins,
+            keywords: Vec::new(),
+            handled: Vec::new(),
+            asked: false,
+        };
+        suspended.push(self.none());
+        let generator = Value::iterator(Iterate::Generator(Some(Box::new(suspended))));
+        if let Some(identity) = generator.identity() {
+            self.made_at.insert(identity, self.root);
         }
-        let Ok(Value::Known(class, _)) = self.class_of(value) else { return self.iterator(value) };
-        if self.class_item(class, "__iter__").is_none() && self.class_item(class, "__getitem__").is_none() {
-            let message = format!("cannot unpack non-iterable {} object", self.short_name(class));
-            return Err(self.raise("TypeError", &message));
-        }
-        self.iterator(value)
+        generator
     }
 
     /// What a slot holds, looked at.
