@@ -5,7 +5,7 @@
 //! at the first position that it left, and its accumulators are in the frame.
 
 use iced_x86::code_asm::{
-    ptr, qword_ptr,
+    CodeLabel, ptr, qword_ptr,
     registers::gpr64::{r10, r11, rax, rcx},
 };
 use pyrite_loops::{AccessId, AxisId};
@@ -191,10 +191,9 @@ impl Emitter<'_> {
     }
 
     fn region_in_frame(&mut self, regions: &[&Region], plan: &Plan<'_>) -> Done {
-        let wide = self.is_wide();
         let region = regions[0];
         let needed = needed(region);
-        let mut regs = Registers::new(region, wide);
+        let mut regs = Registers::new(region, self.is_wide());
         let stride = match plan.run {
             Run::Lanes => self.shape.lanes,
             // Copies are at the same position of the loop.
@@ -213,70 +212,16 @@ impl Emitter<'_> {
             accumulators: plan.accumulators.iter().map(|(_, slots)| slots.clone()).collect(),
             hints: vec![None; region.ops.len()],
         };
-        let mut skip = self.asm.create_label();
         let ahead = match plan.run {
             Run::Blocks => 1,
             Run::Tile => self.shape.lanes as i32,
             Run::Lanes | Run::Steps | Run::Once => (plan.copies * stride) as i32,
         };
-        if plan.run != Run::Once {
-            if plan.run == Run::Lanes && plan.count == Count::Rest {
-                self.asm.cmp(r11, r10)?;
-                self.asm.jge(skip)?;
-            } else {
-                self.asm.lea(rax, ptr(r11 + ahead))?;
-                self.asm.cmp(rax, r10)?;
-                self.asm.jg(skip)?;
-            }
-        }
+        let mut skip = self.asm.create_label();
+        self.leave_unless_enough(plan, ahead, skip)?;
         let advancing = self.place_pointers(region, plan, &mut cx)?;
-
-        let lifted = |i: usize| plan.run != Run::Once && region.invariant[i];
-        let mut wanted = vec![0usize; region.ops.len()];
-        for (index, op) in region.ops.iter().enumerate() {
-            if needed[index] && !lifted(index) {
-                op.each_operand(|v| wanted[v.0 as usize] += 1);
-            }
-        }
-        for index in 0..region.ops.len() {
-            if needed[index] && lifted(index) {
-                // Along the lanes, what is invariant is the same in all of them.
-                let count = if matches!(plan.run, Run::Lanes | Run::Tile) { Count::Full } else { plan.count };
-                let around = std::mem::replace(&mut cx.count, count);
-                self.operate(&mut regs, region, index, &cx)?;
-                cx.count = around;
-                if wanted[index] > 0 && regs.home[index] == Home::None && !region.ops[index].is_effect() {
-                    let slot = self.layout.vector();
-                    let v = V(index as u32);
-                    let register = self.source(&mut regs, region, v, index as u32)?;
-                    let place = frame(slot);
-                    self.put(region.kinds[index], place, register)?;
-                    regs.home[index] = Home::Frame(slot);
-                    self.release(&mut regs, region, index as u32);
-                }
-            }
-        }
-        regs.forget(region);
-
-        let neutral = plan.totals.map(|number| self.neutral_bits(number));
-        let mut in_registers: Vec<Vec<Option<u8>>> = Vec::new();
-        for (number, (kind, slots)) in plan.accumulators.iter().enumerate() {
-            let mut own = Vec::new();
-            for slot in slots {
-                let register = if regs.free_vectors() > 6 { regs.pin() } else { None };
-                // The emitter's own register 0 is the way to those that stay in the frame.
-                let d = register.map_or(0, usize::from);
-                match &neutral {
-                    Some(bits) => self.constant(bits[number], *kind, d)?,
-                    None => self.fetch(*kind, d, frame(*slot))?,
-                }
-                if register.is_none() {
-                    self.put(*kind, frame(*slot), d)?;
-                }
-                own.push(register);
-            }
-            in_registers.push(own);
-        }
+        let wanted = self.hoist_invariants(&mut regs, region, plan, &needed, &mut cx)?;
+        let accumulators = self.fetch_accumulators(&mut regs, plan)?;
         let mut transposing = Vec::new();
         if plan.tiling.is_some() {
             for _ in 0..tile::REGISTERS {
@@ -302,18 +247,18 @@ impl Emitter<'_> {
                 self.transpose(Transpose::In, *access, lane, *slot, &transposing)?;
             }
         }
-        for copy in 0..plan.copies {
+        for (copy, region) in regions.iter().enumerate().take(plan.copies) {
             cx.copy = copy;
-            regs.accumulators = in_registers.iter().map(|own| own[copy]).collect();
-            regs.forget(regions[copy]);
+            regs.accumulators = accumulators.iter().map(|own| own[copy]).collect();
+            regs.forget(region);
             for (index, needed) in needed.iter().enumerate() {
-                if *needed && !lifted(index) {
-                    self.operate(&mut regs, regions[copy], index, &cx)?;
+                if *needed && !hoisted(plan, regions[0], index) {
+                    self.operate(&mut regs, region, index, &cx)?;
                 }
             }
-            regs.forget(region);
+            regs.forget(regions[0]);
             if let Some(tiling) = plan.tiling {
-                self.step_across(region, tiling, 1, &cx)?;
+                self.step_across(regions[0], tiling, 1, &cx)?;
             } else if plan.run != Run::Blocks || copy + 1 == plan.copies {
                 let ahead = if plan.run == Run::Blocks { ahead } else { stride as i32 };
                 for (access, axis) in &advancing {
@@ -331,31 +276,119 @@ impl Emitter<'_> {
             }
         }
         if plan.run != Run::Once {
-            self.asm.add(r11, ahead)?;
-            if plan.run == Run::Lanes && plan.count == Count::Rest {
-                self.asm.cmp(r11, r10)?;
-                self.asm.jl(again)?;
-            } else {
-                self.asm.lea(rax, ptr(r11 + ahead))?;
-                self.asm.cmp(rax, r10)?;
-                self.asm.jle(again)?;
-            }
+            self.repeat_while_enough(plan, ahead, again)?;
         }
-        match plan.totals {
-            Some(number) => self.join_copies(number, plan, &in_registers)?,
-            None => {
-                for ((kind, slots), own) in plan.accumulators.iter().zip(&in_registers) {
-                    for (slot, register) in slots.iter().zip(own) {
-                        if let Some(register) = register {
-                            self.put(*kind, frame(*slot), *register as usize)?;
-                        }
-                    }
-                }
-            }
-        }
+        self.keep_accumulators(plan, &accumulators)?;
         if plan.run != Run::Once {
             self.asm.set_label(&mut skip)?;
             self.asm.nop()?;
+        }
+        Ok(())
+    }
+
+    /// Goes to `skip` where fewer than one round of the loop is left.
+    fn leave_unless_enough(&mut self, plan: &Plan<'_>, ahead: i32, skip: CodeLabel) -> Done {
+        if plan.run == Run::Once {
+            return Ok(());
+        }
+        if plan.run == Run::Lanes && plan.count == Count::Rest {
+            self.asm.cmp(r11, r10)?;
+            self.asm.jge(skip)?;
+        } else {
+            self.asm.lea(rax, ptr(r11 + ahead))?;
+            self.asm.cmp(rax, r10)?;
+            self.asm.jg(skip)?;
+        }
+        Ok(())
+    }
+
+    /// Moves the loop on by `ahead` and goes to `again` while a whole round is left.
+    fn repeat_while_enough(&mut self, plan: &Plan<'_>, ahead: i32, again: CodeLabel) -> Done {
+        self.asm.add(r11, ahead)?;
+        if plan.run == Run::Lanes && plan.count == Count::Rest {
+            self.asm.cmp(r11, r10)?;
+            self.asm.jl(again)?;
+        } else {
+            self.asm.lea(rax, ptr(r11 + ahead))?;
+            self.asm.cmp(rax, r10)?;
+            self.asm.jle(again)?;
+        }
+        Ok(())
+    }
+
+    /// Computes what is the same in every round before the first, and keeps it in the frame. Returns how often the loop
+    /// uses each value.
+    fn hoist_invariants(
+        &mut self,
+        regs: &mut Registers,
+        region: &Region,
+        plan: &Plan<'_>,
+        needed: &[bool],
+        cx: &mut Context,
+    ) -> Result<Vec<usize>, super::Unsupported> {
+        let mut wanted = vec![0usize; region.ops.len()];
+        for (index, op) in region.ops.iter().enumerate() {
+            if needed[index] && !hoisted(plan, region, index) {
+                op.each_operand(|v| wanted[v.0 as usize] += 1);
+            }
+        }
+        for index in (0..region.ops.len()).filter(|index| needed[*index] && hoisted(plan, region, *index)) {
+            // Along the lanes, what is invariant is the same in all of them.
+            let count = if matches!(plan.run, Run::Lanes | Run::Tile) { Count::Full } else { plan.count };
+            let around = std::mem::replace(&mut cx.count, count);
+            self.operate(regs, region, index, cx)?;
+            cx.count = around;
+            if wanted[index] > 0 && regs.home[index] == Home::None && !region.ops[index].is_effect() {
+                let slot = self.layout.vector();
+                let register = self.source(regs, region, V(index as u32), index as u32)?;
+                self.put(region.kinds[index], frame(slot), register)?;
+                regs.home[index] = Home::Frame(slot);
+                self.release(regs, region, index as u32);
+            }
+        }
+        regs.forget(region);
+        Ok(wanted)
+    }
+
+    /// Gives accumulators the registers that can be spared, with what they begin with; those without stay in the frame.
+    fn fetch_accumulators(
+        &mut self,
+        regs: &mut Registers,
+        plan: &Plan<'_>,
+    ) -> Result<Vec<Vec<Option<u8>>>, super::Unsupported> {
+        let neutral = plan.totals.map(|number| self.neutral_bits(number));
+        let mut held = Vec::with_capacity(plan.accumulators.len());
+        for (number, (kind, slots)) in plan.accumulators.iter().enumerate() {
+            let mut own = Vec::with_capacity(slots.len());
+            for slot in slots {
+                let register = if regs.free_vectors() > 6 { regs.pin() } else { None };
+                // The emitter's own register 0 is the way to those that stay in the frame.
+                let d = register.map_or(0, usize::from);
+                match &neutral {
+                    Some(bits) => self.constant(bits[number], *kind, d)?,
+                    None => self.fetch(*kind, d, frame(*slot))?,
+                }
+                if register.is_none() {
+                    self.put(*kind, frame(*slot), d)?;
+                }
+                own.push(register);
+            }
+            held.push(own);
+        }
+        Ok(held)
+    }
+
+    /// Joins the copies of totals, or puts accumulators back into the frame.
+    fn keep_accumulators(&mut self, plan: &Plan<'_>, held: &[Vec<Option<u8>>]) -> Done {
+        if let Some(number) = plan.totals {
+            return self.join_copies(number, plan, held);
+        }
+        for ((kind, slots), own) in plan.accumulators.iter().zip(held) {
+            for (slot, register) in slots.iter().zip(own) {
+                if let Some(register) = register {
+                    self.put(*kind, frame(*slot), *register as usize)?;
+                }
+            }
         }
         Ok(())
     }
@@ -512,4 +545,9 @@ fn hint(region: &Region, regs: &Registers, hints: &mut [Option<u32>]) {
             hints[index] = Some(number);
         }
     }
+}
+
+/// Whether a value is computed before the loop.
+fn hoisted(plan: &Plan<'_>, region: &Region, index: usize) -> bool {
+    plan.run != Run::Once && region.invariant[index]
 }
