@@ -43,6 +43,10 @@ const PROOFS: &[&str] = &[
     "tests/python/debugger/test_reports.py",
 ];
 
+/// The crates whose unsafe code Miri runs, and which of their tests reach it.
+const MIRI: &[(&str, &[&str])] =
+    &[("pyrite-threads", &[]), ("pyrite-tensor", &["storage::", "tensor::", "walk::", "layout::", "element::"])];
+
 /// What compares random convolutions with PyTorch's.
 const CONVOLUTIONS: &str = "operators.convolutions";
 /// What compares whole models with PyTorch's.
@@ -141,6 +145,7 @@ fn nightly(workspace: &Workspace, processes: &str, report: &mut Report) {
         measured(programs::conformance_command(workspace, Conformance::Results)?.args(both).args(jobs))
     });
     report.step("gradients", || measured(programs::conformance_command(workspace, Conformance::Gradients)?.args(jobs)));
+    report.step("miri", || miri(workspace));
     report.step("proofs", || {
         let args = ["-m", "pytest", "--color=no", "--numprocesses", processes];
         let mut command = programs::python_with_pyrite(workspace, args)?;
@@ -165,6 +170,27 @@ fn nightly(workspace: &Workspace, processes: &str, report: &mut Report) {
             counted(command.env(variable, "all"), Counts::of_pytest)
         });
     }
+}
+
+/// The tests of the crates that share raw memory between threads and tensors, under Miri where it is installed.
+fn miri(workspace: &Workspace) -> Result<Outcome> {
+    let miri = |args: &[&str]| {
+        let mut command = Command::new("rustup");
+        command.args(["run", "nightly", "cargo", "miri"]).args(args).current_dir(&workspace.root);
+        command
+    };
+    if !process::succeeds(&mut miri(&["--version"])) {
+        return Ok(Outcome::Skipped("Miri is missing: rustup component add miri rust-src --toolchain nightly"));
+    }
+    let mut counts = Counts::default();
+    for (package, modules) in MIRI {
+        let mut command = miri(&["test", "--package", package, "--lib", "--"]);
+        // The pool asks for the number of processors.
+        command.args(*modules).env("MIRIFLAGS", "-Zmiri-disable-isolation");
+        let Outcome::Counted(found) = counted(&mut command, Counts::of_libtest)? else { continue };
+        counts += found;
+    }
+    Ok(Outcome::Counted(counts))
 }
 
 /// The tests of all crates that need no Python, with nextest where it is installed.
