@@ -1,4 +1,4 @@
-//! Scripts whose compiled run does something else than their eager run, reduced as Python source.
+//! Scripts that give a different result compiled than eager, reduced as Python source.
 //!
 //! Dynamo may be at fault where every graph is right: a guard is missing, a side effect is lost, a call is left out. No
 //! graph shows that, so the script itself is the candidate. A script is run twice, without torch.compile and with it (by
