@@ -2,7 +2,7 @@
 
 An exported program is a graph, the tensors that it owns, how the arguments of a call become inputs and outputs become the result, and
 what has to hold of the sizes. A call is checked against all of it before anything runs. What is saved is the file of a graph, which
-PyTorch and every command of `pyrite` read, with one line of JSON for what a graph does not say; tensors lie in `storages` beside it.
+every command of `pyrite` reads, with one line of JSON for what a graph does not say; tensors lie in `storages` beside it.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ class ExportedProgram:
             if spec.kind is not Kind.USER_INPUT:
                 owned[spec.target] = number
         text = [
-            '"""A program that pyrite.export wrote: pyrite.load reads it, as do PyTorch and the command pyrite."""',
+            '"""A program that pyrite.export wrote: pyrite.load and the command pyrite read it."""',
             _HEADER + json.dumps(self._described(), sort_keys=True),
             "import torch",
             "",
