@@ -58,7 +58,8 @@ formulas! {
         for (of, value) in [("input", x), ("target", y)] {
             let within = value.ge(0.0).of("aten.logical_and.default", &[value.le(1.0).value()]);
             let message = format!("all elements of {of} should be between 0 and 1");
-            s.call("aten._assert_async.msg", &[within.of("aten.all.default", &[]).value(), message.as_str().into()]);
+            let holds = within.of("aten.all.default", &[]).value();
+            s.effect("aten._assert_async.msg", &[holds, message.as_str().into()]);
         }
         let (hit, miss) = (x.log().at_least(-100.0), (-x).log1p().at_least(-100.0));
         let loss = (y - 1.0) * miss - y * hit;

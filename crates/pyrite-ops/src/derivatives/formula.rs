@@ -77,6 +77,15 @@ impl<'e> Sheet<'e> {
         Term { sheet: self, at: self.made(op, args) }
     }
 
+    /// An operator that is called for its effect and gives nothing.
+    pub fn effect(&self, op: &str, args: &[Value<Handle>]) {
+        if self.failed.borrow().is_none()
+            && let Err(error) = self.emitter.borrow_mut().call(op, args)
+        {
+            *self.failed.borrow_mut() = Some(error);
+        }
+    }
+
     /// Calls an operator.
     fn made(&self, op: &str, args: &[Value<Handle>]) -> usize {
         let value = if self.failed.borrow().is_some() {
