@@ -25,8 +25,24 @@ _BY_INDEX = {"scatter_", "scatter_add_", "scatter_reduce_", "index_add_", "index
 
 
 def odd_write(module):
-    """The node of a graph that writes to memory which it shares in such a way, if there is one."""
-    return next((node for node in module.graph.nodes if _is_odd(node)), None)
+    """What a graph does with written memory that AOTAutograd would get wrong, as a sentence; `None` where it does nothing of it."""
+    nodes = module.graph.nodes
+    if odd := next((node for node in nodes if _is_odd(node)), None):
+        return f"{odd.target} writes to memory that it shares"
+    if any(isinstance(_written(node), torch.Tensor) for node in nodes) and any(map(_reads_between, nodes)):
+        return "as_strided reads between the elements of a tensor, in a region that writes"
+    return None
+
+
+def _reads_between(node):
+    """Whether a node views memory that may lie between the elements of its tensor."""
+    if node.target not in ("as_strided", torch.as_strided, torch.ops.aten.as_strided.default):
+        return False
+    viewed = node.args[0].meta.get("example_value") if node.args and isinstance(node.args[0], torch.fx.Node) else None
+    try:
+        return isinstance(viewed, torch.Tensor) and not _is_dense(viewed)
+    except _Unknown:
+        return False
 
 
 def _is_odd(node):

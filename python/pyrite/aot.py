@@ -81,7 +81,7 @@ def compile_region(module, example_inputs, settings):
     region = new_region()
     if odd := _overlaps.odd_write(module):
         # Torch does what it can, or says why not.
-        _runs_eagerly(region, f"{odd.target} writes to memory that it shares")
+        _runs_eagerly(region, odd)
         return module.forward
     drawn = _return_draws(module)
     plain = _without_last(module.forward, drawn)
