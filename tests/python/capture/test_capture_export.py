@@ -1,9 +1,7 @@
 """`pyrite.export`: one graph with what has to hold of its arguments, saved to a file that Python and the command read."""
 
 import json
-import os
 import random
-import subprocess
 
 import pytest
 import torch
@@ -147,7 +145,7 @@ def test_effects_on_objects_of_python_are_refused_and_do_not_happen(package):
     assert log == []
 
 
-def test_a_saved_program_is_read_by_python_and_by_the_command(package, tmp_path):
+def test_a_saved_program_is_read_by_python_and_by_the_command(package, pyrite, tmp_path):
     model = Model()
     program = exported(package, model)
     program.save(tmp_path / "model.py")
@@ -158,12 +156,7 @@ def test_a_saved_program_is_read_by_python_and_by_the_command(package, tmp_path)
     assert loaded.state_dict.keys() == program.state_dict.keys() and loaded.ranges == program.ranges
     with pytest.raises(package.ExportError, match="both are `rows`"):
         loaded(args[0], {"k": torch.randn(6, 1)}, **kwargs)
-    command = os.environ.get("PYRITE_BIN")
-    if command is None:
-        pytest.skip("PYRITE_BIN names no command")
-    ran = subprocess.run([command, "run", tmp_path / "model.py", "--json"], capture_output=True, text=True, timeout=120)
-    assert ran.returncode == 0, ran.stderr
-    assert json.loads(ran.stdout)["verdict"] == "pass"
+    assert json.loads(pyrite("run", tmp_path / "model.py", "--json"))["verdict"] == "pass"
 
 
 def test_a_damaged_file_is_an_error_with_a_remedy(package, tmp_path):
