@@ -5,15 +5,14 @@ if __name__ == "__main__":
 
     if len(sys.argv) == 3:
         _, mode, place = sys.argv
-        if mode == "compiled":
-            with_backend(BACKEND)
+        prepare(BACKEND, mode)
         torch.save(observed(os.path.join(os.path.dirname(place), "script.py"), WORDS), place)
         sys.exit(0)
 
-    def run(mode, folder):
+    def run(mode, folder, seed="0"):
         """What a run in a fresh interpreter shows, or how it ends without."""
         place = os.path.join(folder, mode)
-        environment = dict(os.environ, TORCHDYNAMO_DISABLE="1" if mode == "eager" else "0")
+        environment = dict(os.environ, PYTHONHASHSEED=seed)
         try:
             done = subprocess.run([sys.executable, __file__, mode, place], env=environment, stdout=subprocess.DEVNULL, timeout=LIMIT)
         except subprocess.TimeoutExpired:
@@ -25,13 +24,23 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "script.py"), "w", encoding="utf-8") as file:
             file.write(PROGRAM)
-        eager, compiled = run("eager", folder), run("compiled", folder)
-    if isinstance(eager, str):
-        print(f"cannot tell: without torch.compile it ends by {eager}")
-        sys.exit(2)
-    found = (compiled, f"the compiled run ends by {compiled}") if isinstance(compiled, str) else judged(eager, compiled)
+        eager, compiled, again = run("eager", folder), run("compiled", folder), run("eager", folder, "1")
+    for seen in (eager, again):
+        if isinstance(seen, str):
+            print(f"cannot tell: without torch.compile it ends by {seen}")
+            sys.exit(2)
+    if isinstance(compiled, str):
+        found = compiled, f"the compiled run ends by {compiled}"
+    else:
+        found = judged(eager, compiled)
     if found is None:
         print("no bug: the compiled run does what the eager one does")
         sys.exit(0)
+    if not isinstance(compiled, str) and (why := doubt(found, compiled, BACKEND)):
+        print(f"cannot tell: {why}")
+        sys.exit(2)
+    if judged(eager, again):
+        print("cannot tell: two runs without torch.compile differ from each other")
+        sys.exit(2)
     print(f"bug: {found[0]}: {found[1]}")
     sys.exit(1)
