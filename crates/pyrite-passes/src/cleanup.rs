@@ -30,7 +30,7 @@ fn has_effect(node: &Node) -> bool {
 /// The graph with every call that repeats an earlier one replaced by it. For functional graphs only. Values that are
 /// returned, as they are or as views, have memory of their own, so they are never replaced by each other.
 pub fn common_subexpressions(graph: &Graph, gate: &mut Gate) -> Graph {
-    let returned = returned(graph);
+    let mut returned = returned(graph);
     let mut first: FxHashMap<String, NodeId> = FxHashMap::default();
     let mut instead: Vec<NodeId> = (0..graph.id_bound() as u32).map(NodeId).collect();
     for (id, node) in graph.nodes() {
@@ -52,6 +52,8 @@ pub fn common_subexpressions(graph: &Graph, gate: &mut Gate) -> Graph {
                 let apart = returned[id.0 as usize] && returned[earlier.0 as usize];
                 if !apart && gate.allows(|| format!("common-subexpressions at {}", node.name)) {
                     instead[id.0 as usize] = *earlier;
+                    // The next that is returned must not be replaced by this one, too.
+                    returned[earlier.0 as usize] |= returned[id.0 as usize];
                 }
             }
             None => {

@@ -46,6 +46,21 @@ fn equal_values_of_which_one_is_returned_become_one() {
 }
 
 #[test]
+fn values_that_are_returned_stay_apart_where_an_equal_one_is_not_returned() {
+    let op = |name: &str| registry().get(name).unwrap();
+    let (mut builder, x) = input();
+    let inner = builder.call(op("aten.relu.default"), vec![x.into()]);
+    let used = builder.call(op("aten.neg.default"), vec![inner.into()]);
+    let second = builder.call(op("aten.relu.default"), vec![x.into()]);
+    let third = builder.call(op("aten.relu.default"), vec![x.into()]);
+    builder.output(vec![used, second, third].into());
+    let merged = cleanup::common_subexpressions(&builder.finish(), &mut Gate::open());
+    let Value::List(outputs) = merged.output() else { panic!("a list is returned") };
+    assert_ne!(outputs[1], outputs[2]);
+    assert_eq!(calls(&cleanup::dead_code(&merged)), 3);
+}
+
+#[test]
 fn a_resized_tensor_is_unsupported_and_no_fault_of_ours() {
     let (mut builder, x) = input();
     let size = Value::List(vec![4.into(), 4.into()]);
