@@ -96,6 +96,8 @@ def table():
 
     add("torch.Tensor", torch.Tensor)
     add("torch.Tensor._make_subclass", torch.Tensor._make_subclass)
+    # Modules of torch have it under their own names.
+    add("warnings.warn", warnings.warn)
     for module_name, module in _MODULES:
         for name, value in list(vars(module).items()):
             # Asking some objects for their class warns.
@@ -130,7 +132,8 @@ def table():
     add("builtins.str.maketrans", str.maketrans)
     add("functools.partial", functools.partial)
     add("random.random", random.random)
-    add("random.Random.uniform", random.Random.uniform)
+    for name in ("uniform", "gauss", "normalvariate", "lognormvariate", "triangular", "randint", "randrange"):
+        add(f"random.Random.{name}", getattr(random.Random, name))
     for name, module in list(sys.modules.items()):
         if isinstance(module, types.ModuleType) and is_library(getattr(module, "__file__", None) or ""):
             add(name, module)

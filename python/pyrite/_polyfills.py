@@ -698,6 +698,14 @@ _TYPES = {
 _TYPE_NAMES = {dtype: name for name, dtype in _TYPES.items()}
 
 
+def places(condition):
+    return torch.nonzero(torch.atleast_1d(condition)).unbind(1)
+
+
+def tensor_tolist(x):
+    return x.item() if x.dim() == 0 else [tensor_tolist(row) for row in x]
+
+
 def tensor_type(tensor, dtype=None, non_blocking=False):
     if dtype is None:
         return _TYPE_NAMES[tensor.dtype]
@@ -834,6 +842,8 @@ _CONSTRUCTORS = {name: _legacy(dtype) for name, dtype in _TYPES.items()}
 TABLE = {
     "foreach": foreach,
     "context_decorator": context_decorator,
+    "torch.Tensor.tolist": tensor_tolist,
+    "torch.where": places,
     "torch.Tensor.type": tensor_type,
     "torch.Tensor.new": tensor_new,
     "torch.Tensor.new_tensor": tensor_new_tensor,

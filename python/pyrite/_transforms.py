@@ -448,9 +448,10 @@ def function_apply(cls, *args):
     options = [0, [], True, []]
     results = call_nested("function", (forward, backward), (operands, examples), operands, options)
     result = outer[0]
+    # Nothing that is computed from these asks for a gradient.
+    results = [value.detach() if is_constant else value for value, is_constant in zip(results, options[1])]
     if not isinstance(result, tuple):
         return results[0]
-    results = list(results)
     return tuple([None if value is None else results.pop(0) for value in result])
 
 

@@ -125,7 +125,7 @@ def compiled(graph, backend, options, example_inputs):
     graph = _graph_of(graph)
     log = logs.get("aot")
     log.info("Step 3: %s compiles a graph of %d operators", backend, graph.op_count)
-    if (opaque := graph.opaque_ops) and ":" not in backend and backend != "eager":
+    if (opaque := graph.opaque_ops + graph.data_dependent_ops) and ":" not in backend and backend != "eager":
         log.info("Step 3: torch runs %s", ", ".join(opaque))
         return _native.compile_mixed(graph, backend, with_config(options), tuple(example_inputs))
     if config.debugs():

@@ -15,7 +15,7 @@ from pyrite._native import Graph
 class CapturedModule(torch.fx.GraphModule):
     """A captured graph as backends see it: FX's module, with what `pyrite.Graph` has beside."""
 
-    _OF_GRAPH = ("nodes", "op_count", "opaque_ops", "to_fx")
+    _OF_GRAPH = ("nodes", "op_count", "opaque_ops", "data_dependent_ops", "to_fx")
 
     @classmethod
     def of(cls, graph):

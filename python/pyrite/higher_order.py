@@ -27,6 +27,23 @@ def _split(body, captured, count):
     return split
 
 
+def enter_inference(on):
+    """Switches inference mode; what `exit_inference` takes."""
+    mode = torch.inference_mode(on)
+    mode.__enter__()
+    return mode
+
+
+def exit_inference(mode):
+    """Leaves a mode of a graph: inference mode, or autocast."""
+    mode.__exit__(None, None, None)
+
+
+def version(tensor):
+    """How often a tensor was written to."""
+    return tensor._version
+
+
 def vmap(body, operands, captured, in_dims, out_dims, randomness, chunk_size):
     mapped = torch.func.vmap(
         _closed(body, captured), in_dims=tuple(in_dims), out_dims=tuple(out_dims), randomness=randomness, chunk_size=chunk_size

@@ -9,7 +9,9 @@ use std::rc::Rc;
 use pyrite_ir::Graph;
 use pyrite_sym::SymEnv;
 
+use crate::code::Code;
 use crate::host::{GlobalState, Object};
+use crate::resume::Point;
 use crate::source::{Guard, Source};
 
 /// A recipe by its place in [`Plan::recipes`].
@@ -57,6 +59,23 @@ pub enum Recipe {
     /// A context manager that is entered when it is made: the bound `__exit__` of what this call returns.
     /// With the grad mode that it was entered in, which it restores; `None` for managers that do not switch it.
     Entered(Object, Vec<RecipeId>, Option<bool>),
+    /// A generator that has yielded and waits to go on.
+    Generator(Box<GeneratorRecipe>),
+}
+
+/// How to make a generator that waits: one that is begun anew right before it yields, and yields once.
+#[derive(Clone, Debug)]
+pub struct GeneratorRecipe {
+    /// Its code.
+    pub code: Rc<Code>,
+    /// Its globals.
+    pub globals: Object,
+    /// Where it begins: the instruction that yields.
+    pub point: Point,
+    /// What is on its stack, without NULLs.
+    pub stack: Vec<RecipeId>,
+    /// What its slots hold.
+    pub slots: Vec<(usize, RecipeId)>,
 }
 
 /// How to make a function.
@@ -176,6 +195,8 @@ pub struct Plan {
     /// The outputs of the graph that the frame asserts to be true. Where one is not, or the graph raises, nothing has been
     /// done yet, and the frame runs plain.
     pub asserted: Vec<usize>,
+    /// Whether the graph raises for some data. Then, too, nothing has been done yet, and the frame runs plain.
+    pub fallible: bool,
     /// How many operators the graph calls.
     pub op_count: usize,
     /// Objects to make.

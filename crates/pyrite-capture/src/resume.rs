@@ -11,6 +11,9 @@
 //! The additions of (2) are not protected by the exception table: what is raised after them is the further function's
 //! own to handle.
 //!
+//! A generator that waits is made anew in the same way: its function begins at the instruction that yields, so that it waits
+//! there once it has been advanced.
+//!
 //! Invariants: resume functions are made from the original code, never from one another's; the first argument stays the
 //! first, for `super()`.
 
@@ -230,6 +233,10 @@ fn prologue(code: &Code, point: &Point, slots: &Slots) -> Vec<Instruction> {
     let mut out = Vec::new();
     if !slots.free.is_empty() {
         out.push(Instruction::new(Op::CopyFreeVars, slots.free.len() as u32, 0));
+    }
+    if code.flags & crate::code::GENERATOR != 0 {
+        out.push(Instruction::new(Op::ReturnGenerator, 0, line));
+        out.push(Instruction::new(Op::PopTop, 0, line));
     }
     out.push(Instruction::new(Op::Resume, 0, line));
     let mut argument = argument_slots(code, point).count() as u32;

@@ -12,7 +12,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use pyrite_ir::{NodeId, Value as GraphValue};
-use pyrite_sym::SymInt;
+use pyrite_sym::{Rel, SymInt};
 use rustc_hash::FxHashMap;
 
 use crate::eval::Frame;
@@ -43,6 +43,8 @@ pub enum Value {
     Symbol(Rc<SymbolValue>),
     /// A float that changes from call to call.
     Number(Rc<NumberValue>),
+    /// A bool that depends on data.
+    Condition(Rc<ConditionValue>),
     /// A tuple.
     Tuple(Rc<TupleValue>),
     /// A list.
@@ -141,6 +143,14 @@ pub struct SymbolValue {
     pub graph: GraphValue<NodeId>,
 }
 
+/// A bool that depends on data.
+pub struct ConditionValue {
+    /// What it is in the graph.
+    pub node: NodeId,
+    /// What it says of integers, if that is known.
+    pub says: Option<(SymInt, Rel, SymInt)>,
+}
+
 /// A float that changes from call to call.
 pub struct NumberValue {
     /// What it is in the graph: a tensor of double precision without dimensions.
@@ -162,6 +172,8 @@ pub enum Derivation {
     /// A random number of Python's, by its place among those that the frame draws, and the instruction of the root that
     /// does.
     Drawn(usize, (usize, usize)),
+    /// The element of a tensor, and the instruction of the root that reads it.
+    Data((usize, usize)),
 }
 
 /// A tuple.
@@ -498,6 +510,8 @@ pub enum ContextKind {
     Grad(bool),
     /// Chooses a lower precision by autocast's lists; `None` switches autocast off.
     Autocast(Option<pyrite_tensor::DType>),
+    /// Switches inference mode.
+    Inference(bool),
     /// Puts the filters of warnings back when it is left.
     Warnings,
     /// Nothing that a graph on the CPU shows.
@@ -515,6 +529,7 @@ impl Value {
             Self::Tensor(v) => Rc::as_ptr(v).addr(),
             Self::Symbol(v) => Rc::as_ptr(v).addr(),
             Self::Number(v) => Rc::as_ptr(v).addr(),
+            Self::Condition(v) => Rc::as_ptr(v).addr(),
             Self::Tuple(v) => Rc::as_ptr(v).addr(),
             Self::List(v) => Rc::as_ptr(v).addr(),
             Self::Deque(v) => Rc::as_ptr(v).addr(),

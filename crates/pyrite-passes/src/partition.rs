@@ -1,14 +1,24 @@
-//! Cuts a graph around calls that no backend knows.
+//! Cuts a graph around calls that no backend knows, or whose results have sizes that only a run can tell.
 //!
-//! Known operators and opaque calls that follow each other make a part each. Parts run in the order of the graph and hand
-//! tensors on; gradients flow through each part's own autograd.
+//! Known operators and opaque calls that follow each other make a part each; what takes or gives numbers or sizes that depend
+//! on data is opaque. Parts run in the order of the graph and hand tensors on; gradients flow through each part's own
+//! autograd.
 //!
-//! Invariants: no part writes to what another part sees, so graphs that write are not cut, nor are those with symbolic
-//! sizes, with switches of grad mode or autocast, or with hooks, which see gradients of the whole graph. Every part takes
-//! and gives nothing but tensors.
+//! Invariants: no part writes to what another part sees, so graphs that write are not cut, nor are those with symbolic sizes
+//! among their inputs, with switches of grad mode or autocast, or with hooks, which see gradients of the whole graph. A part of
+//! the backend takes and gives nothing but tensors of known sizes.
 
-use pyrite_ir::{Builder, Graph, Kind, Meta, Node, NodeId, Switch, Target, Value};
+use pyrite_ir::{Builder, Graph, Kind, Meta, Node, NodeId, Switch, Tag, Target, Value};
+use pyrite_sym::SymInt;
 use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Calls after which torch runs the whole graph.
+const WHOLE: [&str; 4] = [
+    "pyrite.higher_order.register_hook",
+    "pyrite.higher_order.enter_inference",
+    "pyrite.higher_order.exit_inference",
+    "pyrite.higher_order.version",
+];
 
 /// Who runs a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +52,42 @@ fn writes(graph: &Graph) -> bool {
     graph.nodes().any(|(_, node)| acts(node)) || graph.subgraphs().values().any(writes)
 }
 
+/// The operators and inputs of a graph that are numbers, or tensors of sizes, that only a run can tell.
+pub fn data_dependent(graph: &Graph) -> Vec<&str> {
+    let calls = graph.nodes().filter_map(|(_, node)| match &node.kind {
+        Kind::Placeholder if gives_unknown(node) => Some(&*node.name),
+        Kind::Call(Target::Op(op)) if op.has(Tag::DataDependentShape) && gives_unknown(node) => Some(op.name()),
+        _ => None,
+    });
+    let mut names: Vec<&str> = calls.collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Whether a node gives, or takes, a number or a size that only a run can tell.
+fn depends_on_data(graph: &Graph, node: &Node) -> bool {
+    let mut found = gives_unknown(node);
+    node.each_input(&mut |input| found |= gives_unknown(graph.node(input)));
+    found
+}
+
+fn is_unknown(value: &Value<Meta>, reads: bool) -> bool {
+    match value {
+        Value::Int(size) => size.is_unbacked(),
+        Value::Bool(_) | Value::Float(_) | Value::Complex(_) => reads,
+        Value::Tensor(meta) => meta.shape.iter().chain(&meta.stride).any(SymInt::is_unbacked),
+        Value::List(items) => items.iter().any(|item| is_unknown(item, reads)),
+        _ => false,
+    }
+}
+
+fn gives_unknown(node: &Node) -> bool {
+    let reads = matches!(&node.kind, Kind::Call(Target::Op(op)) if op.has(Tag::DataDependentShape));
+    let compares = matches!(&node.meta, Some(Value::Bool(_))) && node.kind != Kind::Placeholder;
+    compares || node.meta.as_ref().is_some_and(|meta| is_unknown(meta, reads))
+}
+
 /// The parts of a graph in the order in which they run; `None` where it cannot be cut.
 pub fn partition(graph: &Graph) -> Option<Vec<Part>> {
     let numeric = |meta: &Meta| meta.shape.iter().chain(&meta.stride).all(|size| size.as_int().is_some());
@@ -59,9 +105,10 @@ pub fn partition(graph: &Graph) -> Option<Vec<Part>> {
                 let runner = match target {
                     Target::Op(op) if op.schema.is_mutable() => return None,
                     Target::Opaque(_) if Switch::of(node).is_some() => return None,
-                    // A hook sees the gradient of all that is computed from a tensor.
-                    Target::Opaque(name) if &**name == "pyrite.higher_order.register_hook" => return None,
+                    // A hook sees the gradient of all that is computed from a tensor, a mode all that is computed.
+                    Target::Opaque(name) if WHOLE.contains(&&**name) => return None,
                     Target::Opaque(_) => Some(Runner::Opaque),
+                    Target::Op(_) if depends_on_data(graph, node) => Some(Runner::Opaque),
                     Target::Op(_) => Some(Runner::Backend),
                     Target::GetItem => None,
                 };
@@ -121,7 +168,14 @@ fn part(graph: &Graph, runner: Runner, nodes: &[NodeId], outputs: Vec<NodeId>, w
     }
     for id in &inputs {
         let node = graph.node(*id);
-        let Some(Value::Tensor(meta)) = &node.meta else { return None };
+        let unknown = runner == Runner::Opaque && gives_unknown(node);
+        let Some(Value::Tensor(meta)) = node.meta.as_ref().filter(|_| !unknown) else {
+            if !unknown {
+                return None;
+            }
+            moved.insert(*id, builder.placeholder(&node.name, None));
+            continue;
+        };
         let mut meta = meta.clone();
         if node.kind != Kind::Placeholder {
             meta.requires_grad = wants_gradients && (meta.dtype.is_float() || meta.dtype.is_complex());
@@ -143,7 +197,12 @@ fn part(graph: &Graph, runner: Runner, nodes: &[NodeId], outputs: Vec<NodeId>, w
         node.kwargs = node.kwargs.iter().map(|(key, value)| (key.clone(), renew(value))).collect();
         moved.insert(*id, builder.push(node));
     }
-    if outputs.iter().any(|id| !matches!(graph.node(*id).meta, Some(Value::Tensor(_)))) {
+    let is_given = |id: &NodeId| match (runner, &graph.node(*id).meta) {
+        (_, Some(Value::Tensor(_))) => true,
+        (Runner::Opaque, _) => gives_unknown(graph.node(*id)),
+        (Runner::Backend, _) => false,
+    };
+    if !outputs.iter().all(is_given) {
         return None;
     }
     builder.output(Value::List(outputs.iter().map(|id| Value::Tensor(moved[id])).collect()));

@@ -7,7 +7,7 @@ use pyrite_passes::calling::{
     with_inputs_apart, written_inputs,
 };
 use pyrite_passes::partition::{Part, Runner, partition};
-use pyrite_sym::SymEnv;
+use pyrite_sym::{SymEnv, SymInt};
 use pyrite_tensor::{DType, Tensor};
 
 fn meta(dtype: DType) -> Meta {
@@ -197,4 +197,26 @@ fn sizes_of_inputs_take_the_place_of_symbols() {
     let graph = specialize(&builder.finish(), &given).unwrap();
     let (_, reshape) = graph.nodes().find(|(_, node)| matches!(node.kind, Kind::Call(_))).unwrap();
     assert_eq!(reshape.args[1], Value::List(vec![3.into(), 7.into()]));
+}
+
+#[test]
+fn what_gives_or_takes_sizes_from_data_is_no_part_of_the_backend() {
+    let mut builder = Builder::new();
+    let x = placeholder(&mut builder, "x", DType::F32);
+    let before = call(&mut builder, "aten.relu.default", vec![x.into()]);
+    let sized = |builder: &mut Builder, name: &str, input: NodeId, shape: &[SymInt]| {
+        let node =
+            Node::new("sized", Kind::Call(Target::Op(registry().get(name).unwrap().clone())), vec![input.into()]);
+        builder.push(Node { meta: Some(Value::Tensor(Meta::contiguous(shape, DType::F32))), ..node })
+    };
+    let size = SymEnv::new().unbacked();
+    let found = sized(&mut builder, "aten.nonzero.default", before, &[size.clone(), 2.into()]);
+    let doubled = sized(&mut builder, "aten.neg.default", found, &[size, 2.into()]);
+    let after = sized(&mut builder, "aten.exp.default", before, &[2.into(), 3.into()]);
+    builder.output(vec![doubled, after].into());
+    let graph = builder.finish();
+    assert_eq!(pyrite_passes::partition::data_dependent(&graph), ["aten.nonzero.default"]);
+    let parts = partition(&graph).unwrap();
+    assert_eq!(runners(&parts), [Runner::Backend, Runner::Opaque, Runner::Backend]);
+    assert_eq!(parts[1].outputs, [doubled]);
 }

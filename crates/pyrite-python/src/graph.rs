@@ -80,6 +80,12 @@ impl Graph {
         names
     }
 
+    /// The operators that give numbers, or tensors of sizes that only a run can tell.
+    #[getter]
+    fn data_dependent_ops(&self) -> Vec<String> {
+        pyrite_passes::partition::data_dependent(&self.graph).into_iter().map(str::to_owned).collect()
+    }
+
     /// How many operators are called; picking an item of a list is not counted.
     #[getter]
     fn op_count(&self) -> usize {

@@ -1,4 +1,5 @@
-//! Graphs with calls that Pyrite knows nothing of: a backend compiles what lies between them, torch runs them.
+//! Graphs with calls that Pyrite knows nothing of, or with sizes that depend on data: a backend compiles what lies between them,
+//! torch runs them.
 //!
 //! Invariant: what an opaque call gives has the strides that the next part was compiled for.
 
@@ -6,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use pyrite_ir::{Graph as Ir, Kind, NodeId, Value};
 use pyrite_passes::partition::{Runner, partition};
+use pyrite_sym::SymInt;
 use rustc_hash::FxHashMap;
 
 use crate::debug_wrapper;
@@ -31,18 +33,21 @@ struct Step {
     program: Py<PyAny>,
     takes: Vec<usize>,
     gives: Vec<usize>,
-    /// The strides of what an opaque call gives, where a compiled part relies on them.
-    strides: Option<Vec<Py<PyTuple>>>,
+    /// The strides of what an opaque call gives, where a compiled part relies on them; `None` for what has sizes that depend on
+    /// data, which no compiled part takes.
+    strides: Option<Vec<Option<Py<PyTuple>>>>,
 }
 
 /// The strides of what a part gives.
-fn strides(py: Python<'_>, graph: &Ir, gives: &[NodeId]) -> PyResult<Vec<Py<PyTuple>>> {
+fn strides(py: Python<'_>, graph: &Ir, gives: &[NodeId]) -> PyResult<Vec<Option<Py<PyTuple>>>> {
     let of = |id: &NodeId| {
-        let stride = match &graph.node(*id).meta {
-            Some(Value::Tensor(meta)) => meta.stride.iter().map(|size| size.as_int().unwrap_or(0)).collect(),
-            _ => Vec::new(),
+        let stride: Option<Vec<i64>> = match &graph.node(*id).meta {
+            Some(Value::Tensor(meta)) if meta.shape.iter().all(|size| size.as_int().is_some()) => {
+                meta.stride.iter().map(SymInt::as_int).collect()
+            }
+            _ => None,
         };
-        Ok(PyTuple::new(py, stride)?.unbind())
+        stride.map(|stride| Ok(PyTuple::new(py, stride)?.unbind())).transpose()
     };
     gives.iter().map(of).collect()
 }
@@ -117,8 +122,8 @@ impl MixedProgram {
             let made = part.program.bind(py).call1(given)?;
             for (index, place) in part.gives.iter().enumerate() {
                 let value = made.get_item(index)?;
-                values[*place] = match &part.strides {
-                    Some(strides) => self.laid_out.bind(py).call1((value, strides[index].bind(py)))?,
+                values[*place] = match part.strides.as_ref().and_then(|strides| strides[index].as_ref()) {
+                    Some(stride) => self.laid_out.bind(py).call1((value, stride.bind(py)))?,
                     None => value,
                 };
             }

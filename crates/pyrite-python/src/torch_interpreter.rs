@@ -24,6 +24,10 @@ use crate::capture::{allowed_function, dtype_name, format_name};
 use crate::errors;
 use crate::graph::{Graph, graph_of};
 
+/// What switches inference mode on or off, and back.
+const ENTER_INFERENCE: &str = "pyrite.higher_order.enter_inference";
+const EXIT_INFERENCE: &str = "pyrite.higher_order.exit_inference";
+
 /// A graph that torch runs: call it with one argument per placeholder, and it returns the list of the graph's outputs.
 #[pyclass(module = "pyrite._native", frozen, weakref)]
 pub struct TorchProgram {
@@ -94,7 +98,7 @@ impl TorchProgram {
                     continue;
                 }
                 Kind::Call(target) => {
-                    program.switches |= Switch::of(node).is_some();
+                    program.switches |= Switch::of(node).is_some() || target.name() == ENTER_INFERENCE;
                     program.steps.push(maker.step(node, target, place)?);
                 }
                 Kind::Output => {
@@ -310,6 +314,18 @@ impl<'a, 'py> Maker<'a, 'py> {
             }
             Target::Opaque(name) => {
                 let switch = Switch::of(node);
+                match &**name {
+                    ENTER_INFERENCE => {
+                        let on = node.args.iter().map(|arg| self.argument(arg)).collect::<PyResult<Vec<_>>>()?;
+                        let what = What::Enter(self.dotted(name)?);
+                        return Ok(Step { what, arguments: on, names: None, result, last: Vec::new() });
+                    }
+                    EXIT_INFERENCE => {
+                        let what = What::Exit(self.dotted(name)?);
+                        return Ok(Step { what, arguments: Vec::new(), names: None, result, last: Vec::new() });
+                    }
+                    _ => {}
+                }
                 if switch != Some(Switch::ExitAutocast) {
                     arguments.extend(node.args.iter().map(|arg| self.argument(arg)).collect::<PyResult<Vec<_>>>()?);
                     for (name, value) in &node.kwargs {
@@ -466,7 +482,7 @@ impl TorchProgram {
         let result = self.run(arguments, &mut entered);
         set_grad(py, grad)?;
         if !entered.is_empty() {
-            let exit = torch.getattr("amp")?.getattr("autocast_mode")?.getattr("_exit_autocast")?;
+            let exit = py.import("pyrite.higher_order")?.getattr("exit_inference")?;
             for context in entered.into_iter().rev() {
                 exit.call1((context,))?;
             }

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pyrite_ir::{Builder, Graph, Kind, Meta, Node, NodeId, Registry, Switch, Target, Value};
-use pyrite_sym::SymEnv;
+use pyrite_sym::{SymEnv, SymInt};
 use pyrite_tensor::Tensor;
 use ruff_text_size::TextRange;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -148,6 +148,14 @@ impl Calls<'_> {
         Value::Tensor(self.forward.push(Node { name, ..node }))
     }
 
+    /// Calls an operator of the registry whose result is told by whoever calls it; nothing where there is no such operator.
+    pub fn operation(&mut self, name: &str, args: Vec<V>, meta: Value<Meta>) -> Option<NodeId> {
+        let op = self.forward.cx.registry.get(name)?.clone();
+        let stem = name.split('.').nth(1).unwrap_or("call");
+        let name = self.forward.name(None, stem);
+        Some(self.forward.push(Node { meta: Some(meta), ..Node::new(name, Kind::Call(Target::Op(op)), args) }))
+    }
+
     /// Calls a method of a tensor.
     pub fn method(&mut self, object: V, name: &str, args: Vec<V>, kwargs: Vec<(String, V)>) -> Result<V, Refused> {
         self.checked(|forward| forward.method(object, name, args, kwargs, None, &nowhere()))
@@ -257,7 +265,10 @@ impl Calls<'_> {
         let made = call(&mut self.forward);
         let problems = self.forward.cx.problems.take_errors();
         let checked = match (made, problems.into_iter().next()) {
-            (Ok(value), None) => value.check(&self.forward).map(|()| value).map_err(Refused),
+            (Ok(value), None) => {
+                self.name_unknown(mark);
+                value.check(&self.forward).map(|()| value).map_err(Refused)
+            }
             (_, Some(problem)) => Err(Refused(problem.message)),
             (Err(_), None) => Err(Refused("the call is not one that a graph can hold".to_owned())),
         };
@@ -265,6 +276,35 @@ impl Calls<'_> {
             self.abandon_since(mark);
         }
         checked
+    }
+
+    /// Gives what only a run can tell of the calls since a mark a symbol of this graph: inference does not know the symbols
+    /// of earlier calls.
+    fn name_unknown(&mut self, mark: Mark) {
+        let nameless = |meta: &Value<Meta>| sizes(meta).iter().any(is_nameless);
+        let mut named: Option<SymInt> = None;
+        for id in (mark.0..self.forward.builder.id_bound()).map(|id| NodeId(id as u32)) {
+            let Some(meta) = self.forward.meta(id).filter(|meta| nameless(meta)).cloned() else { continue };
+            let low = if matches!(meta, Value::Int(_)) { i64::MIN } else { 0 };
+            let symbol = named.get_or_insert_with(|| unknown(&self.forward.cx.env, low));
+            let meta = with_sizes(&meta, &|size| size.renamed(NAMELESS, symbol));
+            self.forward.builder.set_meta(id, meta);
+        }
+    }
+
+    /// Says what a node gives.
+    pub fn set_meta(&mut self, id: NodeId, meta: Value<Meta>) {
+        self.forward.builder.set_meta(id, meta);
+    }
+
+    /// A symbol for a size that only a run can tell.
+    pub fn unknown_size(&self) -> SymInt {
+        unknown(&self.forward.cx.env, 0)
+    }
+
+    /// A symbol for an integer that only a run can tell.
+    pub fn unknown_number(&self) -> SymInt {
+        unknown(&self.forward.cx.env, i64::MIN)
     }
 
     /// A place in the graph, for [`abandon_since`](Self::abandon_since).
@@ -324,6 +364,45 @@ impl Calls<'_> {
         let mut graph = builder.finish();
         graph.env = self.env().clone();
         (graph, kept)
+    }
+}
+
+/// What inference calls a size that only a run can tell; symbols of graphs have other names.
+const NAMELESS: &str = "u0";
+
+/// A symbol for what only a run can tell.
+fn unknown(env: &SymEnv, low: i64) -> SymInt {
+    let count = env.symbols().iter().filter(|symbol| symbol.hint.is_none()).count();
+    env.named(&format!("u{}", count + 1), None, low)
+}
+
+fn is_nameless(size: &SymInt) -> bool {
+    matches!(size, SymInt::Expr(node) if node.0.symbols().iter().any(|symbol| &**symbol == NAMELESS))
+}
+
+/// The sizes, strides and numbers of a value.
+fn sizes(value: &Value<Meta>) -> Vec<SymInt> {
+    match value {
+        Value::Int(size) => vec![size.clone()],
+        Value::Tensor(meta) => meta.shape.iter().chain(&meta.stride).chain([&meta.offset]).cloned().collect(),
+        Value::List(items) => items.iter().flat_map(sizes).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// A value with other sizes, strides and numbers.
+fn with_sizes(value: &Value<Meta>, of: &dyn Fn(&SymInt) -> SymInt) -> Value<Meta> {
+    match value {
+        Value::Int(size) => Value::Int(of(size)),
+        Value::Tensor(meta) => {
+            let mut meta = meta.clone();
+            for size in meta.shape.iter_mut().chain(&mut meta.stride).chain([&mut meta.offset]) {
+                *size = of(size);
+            }
+            Value::Tensor(meta)
+        }
+        Value::List(items) => Value::List(items.iter().map(|item| with_sizes(item, of)).collect()),
+        other => other.clone(),
     }
 }
 

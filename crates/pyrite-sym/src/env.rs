@@ -81,6 +81,14 @@ pub struct Symbol {
 struct Inner {
     symbols: Vec<Symbol>,
     constraints: Vec<Constraint>,
+    /// How many comparisons were answered for sizes in general, without knowing.
+    guesses: usize,
+}
+
+impl Inner {
+    fn symbol(&self, name: &str) -> Option<&Symbol> {
+        self.symbols.iter().find(|symbol| &*symbol.name == name)
+    }
 }
 
 /// The symbols and constraints of one program; clones share them.
@@ -146,24 +154,9 @@ impl SymEnv {
     /// Decides a comparison: from the expressions alone if possible, else from hints with a recorded constraint.
     /// `None` when neither can tell.
     pub fn decide(&self, left: &Expr, rel: Rel, right: &Expr) -> Option<bool> {
-        let difference = left.sub(right);
-        if let Some(value) = difference.as_int() {
-            return Some(rel.holds(value, 0));
-        }
-        let inner = self.inner.lock();
-        let (low, high) = difference
-            .bounds(&|name| inner.symbols.iter().find(|s| &*s.name == name).map_or((0, None), |s| (s.low, s.high)));
-        drop(inner);
-        let below = high.is_some_and(|v| v < 0);
-        let above = low.is_some_and(|v| v > 0);
-        match rel {
-            Rel::Eq if below || above => return Some(false),
-            Rel::Ne if below || above => return Some(true),
-            Rel::Lt if below => return Some(true),
-            Rel::Lt if low.is_some_and(|v| v >= 0) => return Some(false),
-            Rel::Le if high.is_some_and(|v| v <= 0) => return Some(true),
-            Rel::Le if above => return Some(false),
-            _ => {}
+        let known = |symbol: &Symbol| (symbol.low, symbol.high);
+        if let Some(answer) = self.decide_by_bounds(left, rel, right, &known) {
+            return Some(answer);
         }
         let (a, b) = (self.hint(left)?, self.hint(right)?);
         let answer = rel.holds(a, b);
@@ -179,5 +172,75 @@ impl SymEnv {
             inner.constraints.push(constraint);
         }
         Some(answer)
+    }
+
+    /// What the expressions and the bounds of their symbols say of a comparison.
+    fn decide_by_bounds(
+        &self,
+        left: &Expr,
+        rel: Rel,
+        right: &Expr,
+        of: &dyn Fn(&Symbol) -> (i64, Option<i64>),
+    ) -> Option<bool> {
+        let difference = left.sub(right);
+        if let Some(value) = difference.as_int() {
+            return Some(rel.holds(value, 0));
+        }
+        let inner = self.inner.lock();
+        let (low, high) = difference.bounds(&|name| inner.symbol(name).map_or((0, None), of));
+        drop(inner);
+        let below = high.is_some_and(|v| v < 0);
+        let above = low.is_some_and(|v| v > 0);
+        match rel {
+            Rel::Eq if below || above => Some(false),
+            Rel::Ne if below || above => Some(true),
+            Rel::Lt if below => Some(true),
+            Rel::Lt if low.is_some_and(|v| v >= 0) => Some(false),
+            Rel::Le if high.is_some_and(|v| v <= 0) => Some(true),
+            Rel::Le if above => Some(false),
+            _ => None,
+        }
+    }
+
+    /// The answer to a comparison that [`decide`](Self::decide) cannot tell, for a size in general: one of 2 or more, which is
+    /// no other size. Counted as a guess where the first does not decide it.
+    pub(crate) fn in_general(&self, left: &Expr, rel: Rel, right: &Expr) -> bool {
+        let general = |symbol: &Symbol| match symbol.hint {
+            Some(_) => (symbol.low, symbol.high),
+            None => (symbol.low.max(2), symbol.high),
+        };
+        self.decide_by_bounds(left, rel, right, &general).unwrap_or_else(|| {
+            self.inner.lock().guesses += 1;
+            rel == Rel::Ne
+        })
+    }
+
+    /// How many comparisons were answered by a guess so far.
+    pub fn guesses(&self) -> usize {
+        self.inner.lock().guesses
+    }
+
+    /// Takes for given that a comparison of a symbol with a number holds; other comparisons tell nothing.
+    pub fn assume(&self, left: &Expr, rel: Rel, right: &Expr) {
+        let (name, low, high) = match (left.as_symbol(), left.as_int(), right.as_symbol(), right.as_int()) {
+            (Some(name), _, _, Some(bound)) => match rel {
+                Rel::Eq => (name, Some(bound), Some(bound)),
+                Rel::Lt => (name, None, Some(bound.saturating_sub(1))),
+                Rel::Le => (name, None, Some(bound)),
+                Rel::Ne => return,
+            },
+            (_, Some(bound), Some(name), _) => match rel {
+                Rel::Eq => (name, Some(bound), Some(bound)),
+                Rel::Lt => (name, Some(bound.saturating_add(1)), None),
+                Rel::Le => (name, Some(bound), None),
+                Rel::Ne => return,
+            },
+            _ => return,
+        };
+        let mut inner = self.inner.lock();
+        if let Some(symbol) = inner.symbols.iter_mut().find(|symbol| *symbol.name == *name) {
+            symbol.low = low.map_or(symbol.low, |low| symbol.low.max(low));
+            symbol.high = symbol.high.into_iter().chain(high).min();
+        }
     }
 }

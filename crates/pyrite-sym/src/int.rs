@@ -105,10 +105,34 @@ impl SymInt {
                 Rel::Le => a <= b,
             },
             // A size that only a run can tell is taken to be a general one: unlike every other size.
-            _ => self
-                .env(other)
-                .and_then(|env| env.decide(&self.to_expr(), rel, &other.to_expr()))
-                .unwrap_or(rel == Rel::Ne),
+            _ => self.env(other).map_or(rel == Rel::Ne, |env| {
+                let (left, right) = (self.to_expr(), other.to_expr());
+                env.decide(&left, rel, &right).unwrap_or_else(|| env.in_general(&left, rel, &right))
+            }),
+        }
+    }
+
+    /// Whether a comparison holds, where that can be told; may record a constraint.
+    pub fn told(&self, rel: Rel, other: &Self) -> Option<bool> {
+        match (self, other) {
+            (Self::Int(_), Self::Int(_)) => Some(self.decide(rel, other)),
+            _ => self.env(other).and_then(|env| env.decide(&self.to_expr(), rel, &other.to_expr())),
+        }
+    }
+
+    /// Whether only a run can tell it.
+    pub fn is_unbacked(&self) -> bool {
+        self.hint().is_none()
+    }
+
+    /// The same with symbols of a name replaced.
+    #[must_use]
+    pub fn renamed(&self, name: &str, new: &Self) -> Self {
+        match (self, new) {
+            (Self::Expr(node), Self::Expr(home)) if node.0.symbols().iter().any(|symbol| &**symbol == name) => {
+                Self::from_expr(node.0.substitute(&|symbol| (symbol == name).then(|| home.0.clone())), &home.1)
+            }
+            _ => self.clone(),
         }
     }
 
@@ -253,6 +277,29 @@ mod tests {
         let u = env.unbacked();
         assert!(!u.is_eq(1) && !u.is_eq(5));
         assert!(env.constraints().is_empty());
+    }
+
+    #[test]
+    fn only_what_differs_between_sizes_of_two_and_more_is_a_guess() {
+        let env = SymEnv::new();
+        let u = env.unbacked();
+        assert!(u.is_ge(1) && !u.is_eq(0) && !(&u * 3).is_eq(3));
+        assert_eq!(env.guesses(), 0);
+        assert!(!u.is_lt(5) && !u.is_eq(7));
+        assert_eq!(env.guesses(), 2);
+        assert_eq!(u.told(Rel::Lt, &5.into()), None);
+    }
+
+    #[test]
+    fn what_is_assumed_of_a_symbol_decides() {
+        let env = SymEnv::new();
+        let n = env.named("u1", None, i64::MIN);
+        assert_eq!(n.told(Rel::Lt, &0.into()), None);
+        env.assume(&Expr::int(0), Rel::Le, &n.to_expr());
+        env.assume(&n.to_expr(), Rel::Lt, &Expr::int(8));
+        assert_eq!(n.told(Rel::Lt, &0.into()), Some(false));
+        assert_eq!(n.told(Rel::Le, &7.into()), Some(true));
+        assert_eq!(n.told(Rel::Lt, &7.into()), None);
     }
 
     #[test]

@@ -6,7 +6,6 @@ CASES = {
 
 # What Pyrite's own programs get wrong, beside the cases above.
 NATIVE = {
-    "tensor_life.the_version_of_a_new_tensor": "a compiled program writes a new tensor once, however often its graph does",
     "tensors.complex_tensors": "the conjugate of a complex tensor is a view in torch, and a tensor of its own in a compiled program",
 }
 

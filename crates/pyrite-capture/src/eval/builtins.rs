@@ -183,6 +183,9 @@ impl Evaluator<'_, '_> {
             self.set_setting(question, value);
             return Ok(Some(self.none()));
         }
+        if name == "torch.is_inference_mode_enabled" && !self.inferences.is_empty() {
+            return Ok(Some(self.bool(self.inference)));
+        }
         if let Some((_, value, _)) = self.settings_set.iter().find(|(question, ..)| *question == object) {
             return Ok(Some(value.clone()));
         }
@@ -341,7 +344,10 @@ impl Evaluator<'_, '_> {
                 };
                 self.bool(found)
             }
-            ("id", [Value::Symbol(_) | Value::Number(_) | Value::Method(_) | Value::Bound(_)]) => {
+            (
+                "id",
+                [Value::Symbol(_) | Value::Number(_) | Value::Condition(_) | Value::Method(_) | Value::Bound(_)],
+            ) => {
                 return Err(self.stop("the address of an object"));
             }
             ("id", [value]) => Value::Address(Rc::new(value.clone())),
@@ -494,12 +500,8 @@ impl Evaluator<'_, '_> {
                 let method = self.class_attribute_of(&args[0], instance.class, &format!("__{name}__").into())?;
                 self.call(&method, args[1..].to_vec(), Vec::new())?
             }
-            ("int" | "float" | "bool", [Value::Tensor(_)]) => {
-                return Err(self.stop_with(
-                    format!("{name}() of a tensor, whose value is not known yet"),
-                    "keep it a tensor, or move the call out of the compiled function",
-                ));
-            }
+            ("int" | "float" | "bool", [value @ Value::Tensor(_)]) => self.item_of(&value.clone(), name)?,
+            ("bool", [value @ Value::Condition(_)]) => value.clone(),
             ("int", [value @ Value::Symbol(_)]) => value.clone(),
             ("float", [value @ Value::Symbol(_)]) => {
                 let (value, one) = (value.clone(), self.int(1));
@@ -695,11 +697,12 @@ impl Evaluator<'_, '_> {
                 let function = self.host.member("random", "random").ok_or_else(|| self.stop("a missing function"))?;
                 self.draw(function, Vec::new(), 0.5)?
             }
-            ("random.Random.uniform", [Value::Instance(generator), low, high])
-                if kwargs.is_empty()
+            (method, [Value::Instance(generator), bounds @ ..])
+                if method.starts_with("random.Random.")
+                    && kwargs.is_empty()
                     && generator.origin.as_ref().map(|origin| origin.object) == self.host.member("random", "_inst") =>
             {
-                return self.draw_between(low, high);
+                return self.draw_by(method.trim_start_matches("random.Random."), bounds);
             }
             ("pyrite._transforms.call_nested", _) => self.call_nested(args)?,
             ("pyrite._transforms.refuse", [Value::Known(reason, _)]) => {
@@ -877,8 +880,14 @@ impl Evaluator<'_, '_> {
                 self.none()
             }
             ("warnings.warn", _) if self.warnings == Some(super::Warned::Nothing) => self.none(),
+            ("torch._check_is_size", [size @ (Value::Symbol(_) | Value::Known(..))]) if kwargs.is_empty() => {
+                let zero = self.int(0);
+                let condition = self.compare("ge", &size.clone(), &zero)?;
+                let holds = self.assert_data(&condition)? || self.is_true(&condition)?;
+                return Ok(holds.then(|| self.none()));
+            }
             ("torch._assert" | "torch._check", [condition, ..]) | ("torch._check_with", [_, condition, ..]) => {
-                if let Value::Tensor(_) = condition {
+                if let Value::Tensor(_) | Value::Condition(_) = condition {
                     let asserted = self.assert_data(condition)?;
                     return if asserted { Ok(Some(self.none())) } else { Err(self.stop("an assertion about data")) };
                 }

@@ -85,6 +85,10 @@ impl Evaluator<'_, '_> {
             }
         }
         let code = self.host.code(function.code).ok_or_else(|| self.stop("a function whose code is not understood"))?;
+        // A method that was read from the class, as `contextlib.ExitStack` does.
+        if let ([context @ Value::Context(_), rest @ ..], "__enter__" | "__exit__") = (args.as_slice(), &*code.name) {
+            return self.context_method(context, &code.name, rest);
+        }
         if code.flags & ASYNCHRONOUS != 0 {
             return Err(self.stop(format!("the asynchronous function {}", code.qualified_name)));
         }

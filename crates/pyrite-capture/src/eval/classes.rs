@@ -68,6 +68,7 @@ impl Evaluator<'_, '_> {
             Value::Members(_) => named(self, "builtins", "dict"),
             Value::Symbol(_) => named(self, "builtins", "int"),
             Value::Number(_) => named(self, "builtins", "float"),
+            Value::Condition(_) => named(self, "builtins", "bool"),
             Value::List(list) => match list.class {
                 Some(class) => Ok(Value::Known(class, None)),
                 None => named(self, "builtins", "list"),

@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use pyrite_sym::{Rel, SymInt};
+
 use super::wrap::origin_of;
 use super::{Evaluator, Run};
 use crate::host::{Descriptor, Kind, Object};
@@ -106,7 +108,11 @@ impl Evaluator<'_, '_> {
                 "a branch that depends on the data of a tensor",
                 "use torch.where, or move the branch out of the compiled function",
             )),
-            Value::Symbol(symbol) => Ok(!symbol.size.is_eq(0)),
+            Value::Symbol(symbol) => match symbol.size.told(Rel::Eq, &SymInt::Int(0)) {
+                Some(is_zero) => Ok(!is_zero),
+                None => Err(self.undecided()),
+            },
+            Value::Condition(_) => Err(self.undecided()),
             Value::Number(_) => self.number_is_true(value),
             Value::Instance(instance) => {
                 let class = instance.class;

@@ -38,8 +38,19 @@ impl Evaluator<'_, '_> {
             "warnings.catch_warnings" if args.is_empty() && kwargs.is_empty() => ContextKind::Warnings,
             "torch._C.DisableTorchFunctionSubclass" => ContextKind::SubclassesOff,
             "torch._C.DisableTorchFunction" => ContextKind::OverridesOff,
+            "torch.autograd.grad_mode.inference_mode" if self.bodies.is_empty() => {
+                let mode = args.first().or_else(|| kwargs.first().map(|(_, value)| value)).cloned();
+                let on = match mode {
+                    // As a decorator without parentheses.
+                    Some(Value::Function(_)) => return Err(self.stop("inference mode as a decorator")),
+                    Some(mode) => self.is_true(&mode)?,
+                    None => true,
+                };
+                let mode = self.bool(on);
+                return Ok(Some(self.context(ContextKind::Inference(on), class, &[mode], None)));
+            }
             "torch.autograd.grad_mode.inference_mode" | "torch._C._InferenceMode" => {
-                return Err(self.stop("inference mode inside of a compiled function"));
+                return Err(self.stop("inference mode inside of a nested graph"));
             }
             _ => return Ok(None),
         };
@@ -128,7 +139,9 @@ impl Evaluator<'_, '_> {
 
     /// Refuses to enter or leave a context that switches how torch computes where a mode is shown that it does.
     fn check_unseen(&self, kind: ContextKind) -> Run<()> {
-        if self.overrides.sees_modes() && matches!(kind, ContextKind::Grad(_) | ContextKind::Autocast(_)) {
+        if self.overrides.sees_modes()
+            && matches!(kind, ContextKind::Grad(_) | ContextKind::Autocast(_) | ContextKind::Inference(_))
+        {
             return Err(self.stop("a switch of how torch computes, which is shown to a mode"));
         }
         Ok(())
@@ -142,6 +155,13 @@ impl Evaluator<'_, '_> {
             self.switch("torch._C._set_grad_enabled", vec![GraphValue::Bool(grad)])?;
         }
         Ok(())
+    }
+
+    /// Switches inference mode, and with it the recording of gradients; the graph does so where the mode is entered or left.
+    fn set_inference(&mut self, on: bool, grad: bool) {
+        self.inference = on;
+        self.grad = grad;
+        self.grad_modes.push((self.calls.begin_nested(), grad));
     }
 
     fn switch(&mut self, name: &str, args: Vec<GraphValue<pyrite_ir::NodeId>>) -> Run<()> {
@@ -185,6 +205,14 @@ impl Evaluator<'_, '_> {
                         self.state.autocast = dtype;
                         self.enter_autocast(dtype)?;
                         Ok((exit, manager.clone()))
+                    }
+                    ContextKind::Inference(on) => {
+                        context.before.borrow_mut().push(true);
+                        let (name, on_or_off) = ("pyrite.higher_order.enter_inference", vec![GraphValue::Bool(on)]);
+                        let entered = self.calls.opaque(name, on_or_off, Vec::new(), GraphValue::None);
+                        self.inferences.push((self.inference, self.grad, entered));
+                        self.set_inference(on, !on);
+                        Ok((exit, self.none()))
                     }
                     ContextKind::Warnings => {
                         if self.warnings.is_some() {
@@ -248,6 +276,15 @@ impl Evaluator<'_, '_> {
                         context.before.borrow_mut().pop();
                         self.state.autocast = self.autocasts.pop().flatten();
                         self.switch("torch.amp.autocast_mode._exit_autocast", vec![GraphValue::None])?;
+                    }
+                    ContextKind::Inference(_) => {
+                        context.before.borrow_mut().pop();
+                        let outside = self.inferences.pop();
+                        let outside = outside.ok_or_else(|| self.stop("a context that was not entered is left"))?;
+                        let (on, grad, entered) = outside;
+                        let name = "pyrite.higher_order.exit_inference";
+                        self.calls.opaque(name, vec![entered], Vec::new(), GraphValue::None);
+                        self.set_inference(on, grad);
                     }
                     ContextKind::Warnings => {
                         context.before.borrow_mut().pop();

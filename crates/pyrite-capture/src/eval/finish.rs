@@ -9,7 +9,8 @@ use super::wrap::origin_of;
 use super::{Evaluator, Frame};
 use crate::host::Object;
 use crate::liveness::live_slots;
-use crate::plan::{Break, Draw, Effect, End, FunctionRecipe, Plan, Recipe, RecipeId, Resume};
+use crate::plan::{Break, Draw, Effect, End, FunctionRecipe, GeneratorRecipe, Plan, Recipe, RecipeId, Resume};
+use crate::resume::Point;
 use crate::source::Source;
 use crate::value::{ContextKind, Derivation, Iterate, IteratorValue, Origin, Strictness, TensorValue, Value, View};
 
@@ -75,11 +76,11 @@ impl Evaluator<'_, '_> {
         self.check_settings()?;
         if let Some(at) = self.decided_by_draw {
             self.earlier = Some(at);
-            return Err("a random number decides what is done".to_owned());
+            return Err("a number that depends on data or chance decides what is done".to_owned());
         }
         let (effects, changes) = self.effects(&mut kitchen)?;
         let asserted: Vec<(NodeId, (usize, usize))> = std::mem::take(&mut self.asserted);
-        let asserted_at = asserted.first().map(|(_, at)| *at);
+        let asserted_at = asserted.first().map(|(_, at)| *at).into_iter().chain(self.fallible).min();
         let asserted =
             asserted.into_iter().filter_map(|(node, _)| match self.output(&mut kitchen, GraphValue::Tensor(node)) {
                 Recipe::Output(place) => Some(place),
@@ -124,6 +125,7 @@ impl Evaluator<'_, '_> {
                 .collect(),
             writes,
             asserted,
+            fallible: self.fallible.is_some(),
             op_count,
             recipes: kitchen.recipes,
             effects,
@@ -316,6 +318,7 @@ impl Evaluator<'_, '_> {
     fn tensor_recipe(&mut self, kitchen: &mut Kitchen, tensor: &TensorValue) -> Cooked<Recipe> {
         if let Some(at) = self.picked_at(tensor.node) {
             self.earlier = Some(at);
+            self.picks = super::Picks::Views;
             return Err("a tensor that was picked by a tensor of one number is alive".to_owned());
         }
         let output = self.output(kitchen, GraphValue::Tensor(tensor.node));
@@ -350,14 +353,25 @@ impl Evaluator<'_, '_> {
             Value::Tensor(tensor) => self.tensor_recipe(kitchen, tensor)?,
             Value::Symbol(symbol) => {
                 let is_node = |node: &NodeId| symbol.graph == GraphValue::Tensor(*node);
-                match self.inputs.iter().find(|(node, _, _)| is_node(node)) {
-                    Some((_, source, _)) => Recipe::Source(source.clone()),
-                    None => self.output(kitchen, symbol.graph.clone()),
+                let input = self.inputs.iter().position(|(node, _, _)| is_node(node));
+                let drawn = self.draws.iter().position(|(drawn, ..)| Some(*drawn) == input);
+                match (input, drawn) {
+                    (_, Some(place)) => Recipe::Drawn(place),
+                    (Some(input), None) => Recipe::Source(self.inputs[input].1.clone()),
+                    (None, None) => self.output(kitchen, symbol.graph.clone()),
                 }
             }
+            Value::Condition(condition) => self.output(kitchen, GraphValue::Tensor(condition.node)),
             Value::Number(number) => match &number.from {
                 Derivation::Input(source) => Recipe::Source(source.clone()),
                 Derivation::Drawn(place, _) => Recipe::Drawn(*place),
+                Derivation::Data(_) => {
+                    let output = self.output(kitchen, GraphValue::Tensor(number.node));
+                    let output = kitchen.add(output);
+                    let class = self.library("torch", "Tensor")?;
+                    let method = self.class_item(class, "item").ok_or("a missing method")?;
+                    Recipe::Call(method, vec![output], Vec::new())
+                }
                 Derivation::Computed(name, operands) => {
                     let operands = self.recipes_of(kitchen, operands)?;
                     Recipe::Call(self.library("operator", name)?, operands, Vec::new())
@@ -561,6 +575,15 @@ impl Evaluator<'_, '_> {
                 {
                     return self.generator_recipe(kitchen, frame);
                 }
+                if let Iterate::Generator(Some(frame)) = &*iterator.state.borrow()
+                    && (self.limit.is_none() || frame.code.protected.is_empty())
+                    && (frame.is_suspended() || frame.awaited().is_some())
+                    && frame.handled.is_empty()
+                    && !self.loops_over_generator
+                    && !frame.code.file.ends_with("_polyfills.py")
+                {
+                    return self.waiting_recipe(kitchen, frame);
+                }
                 if let Iterate::Generator(_) = &*iterator.state.borrow()
                     && !self.loops_over_generator
                 {
@@ -691,6 +714,28 @@ impl Evaluator<'_, '_> {
             }
         }
         Ok(kitchen.add(Recipe::Call(self.library("operator", "call")?, args, kwargs)))
+    }
+
+    /// The recipe of a generator that has yielded.
+    fn waiting_recipe(&mut self, kitchen: &mut Kitchen, frame: &Frame) -> Cooked<RecipeId> {
+        let mut stack = Vec::with_capacity(frame.stack.len());
+        for value in frame.stack.iter().filter(|value| !matches!(value, Value::Null)) {
+            stack.push(self.recipe(kitchen, value)?);
+        }
+        let mut slots = Vec::new();
+        for (slot, value) in frame.slots.iter().enumerate() {
+            if let Some(value) = value {
+                slots.push((slot, self.recipe(kitchen, value)?));
+            }
+        }
+        let point = Point {
+            place: frame.place - 1,
+            nulls: frame.stack.iter().map(|value| matches!(value, Value::Null)).collect(),
+            slots: slots.iter().map(|(slot, _)| *slot).collect(),
+            until: None,
+        };
+        let (code, globals) = (frame.code.clone(), frame.globals);
+        Ok(kitchen.add(Recipe::Generator(Box::new(GeneratorRecipe { code, globals, point, stack, slots }))))
     }
 
     /// The recipe of a cell; one that is made here is still to be filled.

@@ -16,6 +16,7 @@ mod classes;
 mod compare;
 mod containers;
 mod contexts;
+mod data;
 mod deque;
 mod finish;
 mod iterate;
@@ -144,7 +145,7 @@ const LOOKING: [&str; 3] = ["locals", "eval", "exec"];
 /// No frame takes more steps than this.
 const MAX_STEPS: usize = 500_000;
 /// A frame is evaluated at most this often for one plan.
-const MAX_RUNS: usize = 6;
+const MAX_RUNS: usize = 8;
 /// Calls are followed this deep.
 const MAX_DEPTH: usize = 120;
 
@@ -195,6 +196,16 @@ pub(crate) struct Evaluator<'a, 'c> {
     decided_by_draw: Option<(usize, usize)>,
     /// What captured code asserts of data: the node, and the instruction of the root.
     asserted: Vec<(NodeId, (usize, usize))>,
+    /// What tensors of one number pick; views are asked for where a copy would be noticed.
+    picks: Picks,
+    /// Whether inference mode is on at this point.
+    inference: bool,
+    /// Inference and grad mode outside of the inference modes that were entered, and the nodes that entered them.
+    inferences: Vec<(bool, bool, pyrite_ir::Value<NodeId>)>,
+    /// The first instruction of the root that raises for some data.
+    fallible: Option<(usize, usize)>,
+    /// How many comparisons of sizes had been guessed before the call that is written.
+    guesses: usize,
     /// The classes that captured code has made, and which instruction of the root did.
     made_classes: FxHashMap<Object, (usize, usize)>,
     /// What is being handled at this point.
@@ -255,15 +266,24 @@ enum Warned {
 /// Captures a frame.
 pub fn capture(world: &dyn World, entry: &Entry, settings: &Settings) -> Result<Plan, Skipped> {
     let mut limit: Option<Limit> = None;
+    let mut picks = Picks::Copies;
     // A second run ends where the first could not go on, further ones before what cannot be left there.
     for _ in 0..MAX_RUNS {
         let result = pyrite_reader::write_calls(pyrite_ops::registry(), |calls| {
-            let mut evaluator = Evaluator::new(world, calls, settings, entry, limit.clone());
-            evaluator.run()
+            let mut evaluator = Evaluator::new(world, calls, settings, entry, limit.clone(), picks);
+            let result = evaluator.run();
+            if result.is_err() && picks == Picks::Copies && evaluator.picks == Picks::Views {
+                return Err(Ended::Again);
+            }
+            result
         });
         match result {
             Ok(plan) => return Ok(plan),
             Err(Ended::Skip(reason)) => return Err(Skipped(reason)),
+            Err(Ended::Again) => {
+                limit = None;
+                picks = Picks::Views;
+            }
             Err(Ended::At(found)) if limit.as_ref().is_none_or(|before| found.step < before.step) => {
                 limit = Some(found);
             }
@@ -277,6 +297,17 @@ pub fn capture(world: &dyn World, entry: &Entry, settings: &Settings) -> Result<
 enum Ended {
     At(Limit),
     Skip(String),
+    /// Once more, with views of what tensors of one number pick.
+    Again,
+}
+
+/// What tensors of one number pick of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Picks {
+    /// A copy, which a backend compiles.
+    Copies,
+    /// A view, as in torch: the graph reads the numbers.
+    Views,
 }
 
 impl<'a, 'c> Evaluator<'a, 'c> {
@@ -286,6 +317,7 @@ impl<'a, 'c> Evaluator<'a, 'c> {
         settings: &'a Settings,
         entry: &'a Entry,
         limit: Option<Limit>,
+        picks: Picks,
     ) -> Self {
         let state = world.global_state();
         let grad = state.grad;
@@ -316,6 +348,11 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             made_at: FxHashMap::default(),
             made_classes: FxHashMap::default(),
             asserted: Vec::new(),
+            guesses: 0,
+            picks,
+            inference: state.inference,
+            inferences: Vec::new(),
+            fallible: None,
             draws: Vec::new(),
             decided_by_draw: None,
             handled: None,
@@ -417,7 +454,12 @@ impl<'a, 'c> Evaluator<'a, 'c> {
 
     /// Where a capture ends whose end cannot be made: before the root's instruction that made what is in the way.
     fn ended_earlier(&self, reason: String, why: Option<Break>) -> Ended {
-        let Some((step, last)) = self.earlier else { return Ended::Skip(reason) };
+        let Some((step, last)) = self.earlier else {
+            return Ended::Skip(match why {
+                Some(why) if !reason.starts_with(&why.reason) => format!("{}, where {reason}", why.reason),
+                _ => reason,
+            });
+        };
         let why = why.unwrap_or_else(|| Break { reason, hint: None, stack: self.trace.clone() });
         Ended::At(Limit { step, last, why })
     }
@@ -533,6 +575,7 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             Value::Tensor(_) => "a tensor".to_owned(),
             Value::Symbol(_) => "a size".to_owned(),
             Value::Number(_) => "a number".to_owned(),
+            Value::Condition(_) => "a bool that depends on data".to_owned(),
             Value::Tuple(_) => "a tuple".to_owned(),
             Value::List(_) => "a list".to_owned(),
             Value::Deque(_) => "a deque".to_owned(),

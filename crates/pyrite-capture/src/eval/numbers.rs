@@ -18,7 +18,7 @@ use pyrite_tensor::DType;
 use super::{Evaluator, Run};
 use crate::host::{Kind, Object};
 use crate::source::{Check, NUMBER, Order, Source};
-use crate::value::{Derivation, NumberValue, Value};
+use crate::value::{Derivation, NumberValue, SymbolValue, Value};
 
 /// Functions and methods of a tensor and a number that combine them element by element.
 const ELEMENTWISE: [&str; 22] = [
@@ -84,15 +84,49 @@ impl Evaluator<'_, '_> {
         Ok(self.number(node, hint, Derivation::Drawn(self.draws.len() - 1, self.root)))
     }
 
-    /// `random.uniform(low, high)`.
-    pub(super) fn draw_between(&mut self, low: &Value, high: &Value) -> Run<Option<Value>> {
-        let (Some(low), Some(high)) = (self.plain_guarded(low)?, self.plain_guarded(high)?) else { return Ok(None) };
-        let (Some(from), Some(to)) = (self.real_number(low), self.real_number(high)) else { return Ok(None) };
-        let Some(function) = self.host.member("random", "uniform") else { return Ok(None) };
-        self.draw(function, vec![low, high], f64::midpoint(from, to)).map(Some)
+    /// A function of Python's `random` module with plain arguments; nothing for one that does not draw a number.
+    pub(super) fn draw_by(&mut self, name: &str, args: &[Value]) -> Run<Option<Value>> {
+        let plain = args.iter().map(|arg| self.plain_guarded(arg)).collect::<Run<Option<Vec<Object>>>>()?;
+        let (Some(plain), Some(function)) = (plain, self.host.member("random", name)) else { return Ok(None) };
+        match name {
+            "randint" | "randrange" => {
+                let bounds: Option<Vec<i64>> = plain.iter().map(|bound| self.host.as_int(*bound)).collect();
+                let drawable = match (name, bounds.as_deref()) {
+                    ("randint", Some([low, high])) => low <= high,
+                    ("randrange", Some([high])) => *high > 0,
+                    ("randrange", Some([low, high])) => low < high,
+                    _ => false,
+                };
+                if drawable { self.draw_integer(function, plain).map(Some) } else { Ok(None) }
+            }
+            "uniform" | "gauss" | "normalvariate" | "lognormvariate" | "triangular" => {
+                let numbers: Option<Vec<f64>> = plain.iter().map(|arg| self.real_number(*arg)).collect();
+                match numbers.as_deref() {
+                    Some([low, high]) if name == "uniform" => {
+                        self.draw(function, plain, f64::midpoint(*low, *high)).map(Some)
+                    }
+                    Some([_, _]) => self.draw(function, plain, 0.5).map(Some),
+                    _ => Ok(None),
+                }
+            }
+            _ => Ok(None),
+        }
     }
 
-    fn number(&self, node: NodeId, hint: Object, from: Derivation) -> Value {
+    /// A random integer, which every call draws anew: nothing is known of it here.
+    fn draw_integer(&mut self, function: Object, args: Vec<Object>) -> Run<Value> {
+        if !self.bodies.is_empty() {
+            return Err(self.stop("a random number that is drawn in a nested graph"));
+        }
+        let size = self.calls.unknown_number();
+        let node = self.calls.input("drawn", GraphValue::Int(size.clone()));
+        self.draws.push((self.inputs.len(), function, args));
+        let none = self.host.none();
+        self.inputs.push((node, Rc::new(Source::Fixed(none)), none));
+        Ok(Value::Symbol(Rc::new(SymbolValue { size, graph: GraphValue::Tensor(node) })))
+    }
+
+    pub(super) fn number(&self, node: NodeId, hint: Object, from: Derivation) -> Value {
         Value::Number(Rc::new(NumberValue { node, hint, from, asked: RefCell::default() }))
     }
 
@@ -100,8 +134,8 @@ impl Evaluator<'_, '_> {
     pub(super) fn specialize(&mut self, number: &NumberValue) -> Object {
         match &number.from {
             Derivation::Input(source) => self.guard(&source.clone(), Check::Equal(number.hint)),
-            // It is not known yet: the frame ends before it is drawn.
-            Derivation::Drawn(_, at) => {
+            // It is not known yet: the frame ends before it is drawn or read.
+            Derivation::Drawn(_, at) | Derivation::Data(at) => {
                 self.decided_by_draw = Some(self.decided_by_draw.map_or(*at, |before| before.min(*at)));
             }
             Derivation::Computed(_, operands) => {

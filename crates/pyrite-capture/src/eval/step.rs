@@ -525,7 +525,9 @@ impl Evaluator<'_, '_> {
     /// Whether a value is a mapping or a sequence to a pattern.
     fn matches_abstractly(&mut self, value: &Value, name: &str) -> Run<bool> {
         match value {
-            Value::Tensor(_) | Value::Iterator(_) | Value::Symbol(_) | Value::Number(_) => return Ok(false),
+            Value::Tensor(_) | Value::Iterator(_) | Value::Symbol(_) | Value::Number(_) | Value::Condition(_) => {
+                return Ok(false);
+            }
             Value::Known(object, _) if self.host.as_str(*object).is_some() => return Ok(false),
             _ => {}
         }

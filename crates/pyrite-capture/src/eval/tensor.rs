@@ -3,21 +3,20 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use pyrite_ir::{Kind as NodeKind, Meta, NodeId, Tag, Target, Type, Value as GraphValue};
+use pyrite_ir::{Kind as NodeKind, Meta, NodeId, Target, Type, Value as GraphValue};
 use pyrite_reader::{IndexPart, Refused};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, MemoryFormat};
 
 use super::call::Keywords;
 use super::compare::is_graph;
-use super::{Evaluator, Run, Stop};
+use super::{Evaluator, Picks, Run, Stop};
 use crate::host::{Kind, Object};
 use crate::opcode::BINARY;
-use crate::value::{SymbolValue, TensorValue, TupleValue, Value};
+use crate::value::{ConditionValue, SymbolValue, TensorValue, TupleValue, Value};
 
 /// Methods that look at the data, or at what only eager execution has.
-const NEEDS_DATA: [&str; 19] = [
-    "item",
+const NEEDS_DATA: [&str; 18] = [
     "tolist",
     "numpy",
     "backward",
@@ -52,7 +51,7 @@ fn operator_named(stem: &str) -> Option<&'static str> {
 
 impl Evaluator<'_, '_> {
     /// Metadata of a tensor.
-    fn tensor_meta(&self, node: NodeId) -> Run<&Meta> {
+    pub(super) fn tensor_meta(&self, node: NodeId) -> Run<&Meta> {
         match self.calls.meta(node) {
             Some(GraphValue::Tensor(meta)) => Ok(meta),
             _ => Err(self.stop("a tensor of which nothing is known")),
@@ -116,12 +115,10 @@ impl Evaluator<'_, '_> {
         match value {
             GraphValue::Tensor(id) => {
                 let node = *id;
-                if self.reads_data(node) {
-                    return Err(self.stop_with(
-                        "an operator whose result has a size that depends on data",
-                        "move the call out of the compiled function",
-                    ));
+                if self.depends_on_data(node) && !self.bodies.is_empty() {
+                    return Err(self.stop("a size that depends on data in a nested graph"));
                 }
+                self.check_guesses(node)?;
                 match self.calls.meta(node).cloned() {
                     Some(GraphValue::Tensor(_)) => Ok(Value::Tensor(Rc::new(TensorValue::computed(node)))),
                     Some(GraphValue::Int(SymInt::Int(size))) => Ok(self.int(size)),
@@ -137,6 +134,7 @@ impl Evaluator<'_, '_> {
                         }
                         Ok(Value::Tuple(Rc::new(TupleValue { items: parts, class, origin: None })))
                     }
+                    Some(GraphValue::Bool(_)) => Ok(Value::Condition(Rc::new(ConditionValue { node, says: None }))),
                     Some(GraphValue::None) if !self.gives_number(node) => Ok(self.none()),
                     _ => Err(self.stop_with(
                         "a number that depends on data",
@@ -161,19 +159,7 @@ impl Evaluator<'_, '_> {
         op.schema.returns.iter().any(|given| matches!(given.ty, Type::Bool | Type::Int | Type::Float | Type::Scalar))
     }
 
-    /// Whether the size or the value of a node's result depends on data.
-    fn reads_data(&self, node: NodeId) -> bool {
-        let known = |meta: &Meta| meta.shape.iter().all(|size| size.hint().is_some());
-        match (&self.calls.node(node).kind, self.calls.meta(node)) {
-            (NodeKind::Call(Target::Op(op)), Some(GraphValue::Tensor(meta))) => {
-                op.has(Tag::DataDependentShape) && !known(meta)
-            }
-            (NodeKind::Call(Target::Op(op)), _) => op.has(Tag::DataDependentShape),
-            _ => false,
-        }
-    }
-
-    fn refused(&self, refused: &Refused) -> Stop {
+    pub(super) fn refused(&self, refused: &Refused) -> Stop {
         self.stop(refused.0.clone())
     }
 
@@ -212,6 +198,7 @@ impl Evaluator<'_, '_> {
             .last()
             .map(|(file, line, function)| Arc::<str>::from(format!("File: {file}:{line} in {function}")));
         self.calls.set_stack(stack);
+        self.guesses = self.calls.env().guesses();
     }
 
     /// `operator.name(args…)` where something is computed by the graph.
@@ -243,19 +230,16 @@ impl Evaluator<'_, '_> {
     }
 
     fn size_operator(&mut self, name: &str, args: &[Value]) -> Run<Value> {
+        if let ("neg", [size]) = (name, args) {
+            return self.size_operator("sub", &[self.int(0), size.clone()]);
+        }
         let sizes: Option<Vec<SymInt>> = args.iter().map(|arg| self.as_size(arg)).collect();
         if let Some([left, right]) = sizes.as_deref() {
-            let decided = match name {
-                "eq" => Some(left.is_eq(right.clone())),
-                "ne" => Some(!left.is_eq(right.clone())),
-                "lt" => Some(left.is_lt(right.clone())),
-                "le" => Some(left.is_le(right.clone())),
-                "gt" => Some(left.is_gt(right.clone())),
-                "ge" => Some(left.is_ge(right.clone())),
-                _ => None,
-            };
-            if let Some(decided) = decided {
-                return Ok(self.bool(decided));
+            if matches!(name, "eq" | "ne" | "lt" | "le" | "gt" | "ge") {
+                return self.compare_sizes(name, &left.clone(), &right.clone(), args);
+            }
+            if matches!(name, "floordiv" | "mod") && right.is_unbacked() {
+                return Err(self.stop("a division by a number that depends on data"));
             }
             if matches!(name, "add" | "sub" | "mul" | "floordiv" | "mod") {
                 let values = args.iter().map(|arg| self.graph_value(arg)).collect::<Run<Vec<V>>>()?;
@@ -405,6 +389,7 @@ impl Evaluator<'_, '_> {
             let storage = self.tensor_meta(tensor.node)?.storage;
             if let Some((_, read)) = self.picked.iter().find(|(both, _)| both.contains(&storage)) {
                 self.end_at = Some(*read);
+                self.picks = Picks::Views;
                 return Err(self.stop("a write to what was picked by a tensor of one number"));
             }
             // Autograd does not see such a write, which a graph cannot tell it: all of it runs in Python.
@@ -464,6 +449,9 @@ impl Evaluator<'_, '_> {
 
     /// Relies on the one element of a tensor being true, which is known once the graph has run; whether that is possible.
     pub(super) fn assert_data(&mut self, value: &Value) -> Run<bool> {
+        if let Value::Condition(condition) = value {
+            return self.assert_condition(&condition.clone()).map(|()| true);
+        }
         let Value::Tensor(tensor) = value else { return Ok(false) };
         let one = self.tensor_meta(tensor.node)?.shape.iter().all(|size| size.as_int() == Some(1));
         // A mode is shown that the bool of a tensor is asked for.
@@ -583,6 +571,12 @@ impl Evaluator<'_, '_> {
                 }
                 (None, None) => Err(self.stop("the attribute grad of a computed tensor")),
             },
+            "_version" if tensor.class.is_none() && self.bodies.is_empty() => {
+                let unknown = GraphValue::Int(self.calls.unknown_number());
+                let node = self.graph_value(value)?;
+                let version = self.calls.opaque("pyrite.higher_order.version", vec![node], Vec::new(), unknown);
+                self.result(&version, None)
+            }
             "grad_fn" | "_version" | "_base" | "names" | "__dict__" | "_backward_hooks" => {
                 Err(self.stop(format!("the attribute {name} of a tensor")))
             }
@@ -695,6 +689,9 @@ impl Evaluator<'_, '_> {
                 return Ok(receiver.clone());
             }
         }
+        if matches!((&**name, args.as_slice()), ("item" | "__int__" | "__float__", [])) && kwargs.is_empty() {
+            return self.item_of(receiver, name.trim_matches('_'));
+        }
         if NEEDS_DATA.contains(&&**name) {
             return Err(self.stop_with(
                 format!("a call of {name} of a tensor"),
@@ -733,7 +730,7 @@ impl Evaluator<'_, '_> {
                 }
                 return Ok(product);
             }
-            ("stride", rest) if kwargs.is_empty() => {
+            ("stride", rest) if kwargs.is_empty() && !self.depends_on_data(node) => {
                 let rank = self.tensor_meta(node)?.rank();
                 if let Some(dim) = rest.first() {
                     let dim = self.index_of(dim)?;
@@ -747,7 +744,13 @@ impl Evaluator<'_, '_> {
             }
             ("is_contiguous", []) if kwargs.is_empty() => {
                 let contiguous = self.tensor_meta(node)?.is_contiguous();
+                if !contiguous && self.depends_on_data(node) {
+                    return Err(self.stop("whether a tensor is contiguous, which depends on data"));
+                }
                 return Ok(self.bool(contiguous));
+            }
+            ("is_contiguous" | "stride", _) if self.depends_on_data(node) => {
+                return Err(self.stop(format!("the method {name} of a tensor whose size depends on data")));
             }
             ("is_contiguous", rest) => {
                 let format = rest.first().cloned().or_else(|| kwargs.first().map(|(_, value)| value.clone()));
@@ -794,6 +797,11 @@ impl Evaluator<'_, '_> {
             ("is_signed", []) => {
                 let unsigned = matches!(self.tensor_meta(node)?.dtype, DType::Bool | DType::U8);
                 return Ok(self.bool(!unsigned));
+            }
+            ("is_inference", []) if tensor.class.is_none() && self.bodies.is_empty() => {
+                let args = vec![GraphValue::Tensor(node)];
+                let answer = self.calls.opaque("torch.is_inference", args, Vec::new(), GraphValue::Bool(true));
+                return self.result(&answer, None);
             }
             ("get_device", []) => return Ok(self.int(-1)),
             ("cpu" | "pin_memory", []) => return Ok(receiver.clone()),
@@ -1020,11 +1028,15 @@ impl Evaluator<'_, '_> {
 
     /// `tensor[key]`.
     pub(super) fn tensor_item(&mut self, value: &Value, key: &Value) -> Run<Value> {
-        let parts = self.index_parts(key)?;
+        let mut parts = self.index_parts(key)?;
         let tensor = self.graph_value(value)?;
         self.record_location();
-        let picks = self.picks_by_numbers(&parts)?;
-        let mut result = match self.calls.get_item(&tensor, parts) {
+        let mut picks = self.picks_by_numbers(&parts)?;
+        if picks && self.picks == Picks::Views && self.bodies.is_empty() {
+            parts = self.numbers_read(parts)?;
+            picks = false;
+        }
+        let mut result = match self.calls.get_item(&tensor, parts.clone()) {
             Ok(result) => result,
             Err(refused) => {
                 let function = self.host.member("operator", "getitem");
@@ -1035,6 +1047,7 @@ impl Evaluator<'_, '_> {
             let storages = [self.tensor_meta(*source)?.storage, self.tensor_meta(*copy)?.storage];
             self.picked.push((storages, self.root));
         }
+        self.free_sizes(&tensor, &parts, &result)?;
         if result == tensor {
             // What picks everything is a view of its own all the same.
             result = self

@@ -133,6 +133,9 @@ impl Job<'_, '_> {
             // Without a tensor there is nothing to gain here.
             return Ok(Err(Refusal::Quiet));
         }
+        let Some(generators) = super::run::generators(py, &plan)? else {
+            return refused("a generator that is alive cannot be made again");
+        };
         let guards = std::mem::take(&mut plan.guards);
         let walk = Walk::new(py, guards, &sources_of(&plan))?;
         let inputs: Vec<usize> = plan.inputs.iter().filter_map(|source| walk.place_of(source)).collect();
@@ -172,6 +175,7 @@ impl Job<'_, '_> {
             plan,
             program,
             by_torch,
+            generators,
             inputs,
             sources,
             calls: Cell::new(0),

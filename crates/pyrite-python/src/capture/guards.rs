@@ -369,7 +369,7 @@ impl Walk {
                             return std::ptr::null_mut();
                         }
                         ffi::PyList_GET_ITEM(parent, *index as isize)
-                    } else if (*ffi::Py_TYPE(parent)).tp_iternext.is_none() {
+                    } else if (*ffi::Py_TYPE(parent)).tp_iternext.is_none() || super::host::is_deque(parent) {
                         own(super::host::sequence_item(parent, *index))
                     } else {
                         let item = super::host::iterator_item(parent, *index);

@@ -572,6 +572,16 @@ fn deque_methods(object: &Bound<'_, PyAny>) -> Option<*mut ffi::PySequenceMethod
     }
 }
 
+/// Whether an object is a deque, of a derived class or not: such classes have a slot for `__next__`, which only raises.
+///
+/// # Safety
+/// The object is live and the interpreter held.
+pub unsafe fn is_deque(object: Raw) -> bool {
+    // SAFETY: the caller gives a live object and holds the interpreter.
+    let object = unsafe { Bound::from_borrowed_ptr(Python::assume_attached(), object) };
+    deque_methods(&object).is_some()
+}
+
 /// An item of a sequence that is no tuple and no list; a new reference, or null with an exception.
 ///
 /// # Safety

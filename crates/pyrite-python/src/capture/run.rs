@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PySet, PyTuple, PyType};
 use pyrite_capture::plan::{Draw, Effect, End, Plan, Recipe, Resume};
 use pyrite_capture::resume::Point;
+use rustc_hash::FxHashMap;
 
 use super::functions::{Resumption, resumption};
 use super::guards::{Found, Frame};
@@ -64,7 +65,9 @@ pub fn run<'py>(
     let held = Held { inputs: PyTuple::new(py, inputs)?, sources, drawn };
     let values = without_capture(|| {
         let outputs = match &kept.program {
-            Some(program) if kept.plan.asserted.is_empty() => Some(program.bind(py).call1(held.inputs.clone())?),
+            Some(program) if kept.plan.asserted.is_empty() && !kept.plan.fallible => {
+                Some(program.bind(py).call1(held.inputs.clone())?)
+            }
             Some(program) => match program.bind(py).call1(held.inputs.clone()) {
                 Ok(outputs) if holds(&kept.plan.asserted, &outputs)? => Some(outputs),
                 // Plain Python raises what is to be raised, after what comes before it.
@@ -186,6 +189,20 @@ fn function_of(
     };
     state.resumptions.borrow_mut().insert(key, made.clone());
     Ok(made)
+}
+
+/// The functions of the generators that a plan makes anew, by their recipes; nothing where one cannot be made.
+pub fn generators(py: Python<'_>, plan: &Plan) -> PyResult<Option<FxHashMap<usize, Resumption>>> {
+    let mut functions = FxHashMap::default();
+    for (index, recipe) in plan.recipes.iter().enumerate() {
+        if let Recipe::Generator(recipe) = recipe {
+            let original = bound(py, recipe.code.object);
+            let Some((made, _)) = resumption(py, &recipe.code, &original, &recipe.point)? else { return Ok(None) };
+            set_skip(&made.code(py));
+            functions.insert(index, made);
+        }
+    }
+    Ok(Some(functions))
 }
 
 /// Whether a frame can go on at the end of a plan.
@@ -345,6 +362,17 @@ fn make<'py>(
                 named.set_item(&**name, &values[*value])?;
             }
             bound(py, *function).call(PyTuple::new(py, several(args))?, Some(&named))?
+        }
+        Recipe::Generator(recipe) => {
+            let function = kept.generators.get(&index);
+            let function = function.ok_or_else(|| PyRuntimeError::new_err("a generator that cannot go on"))?;
+            let slots: Vec<(usize, Bound<'py, PyAny>)> =
+                recipe.slots.iter().map(|(slot, recipe)| (*slot, values[*recipe].clone())).collect();
+            let generator = function.call(py, &bound(py, recipe.globals), &slots, several(&recipe.stack))?;
+            generator.setattr("__qualname__", &*recipe.code.qualified_name)?;
+            // It yields what it had yielded, and waits.
+            py.import("builtins")?.getattr("next")?.call1((&generator,))?;
+            generator
         }
         Recipe::ListIterator(list, place) => {
             let iterator = values[*list].try_iter()?.into_any();

@@ -40,6 +40,8 @@ pub struct Kept {
     pub program: Option<Py<PyAny>>,
     /// Whether torch runs the graph, so that its outputs are just the objects that they are.
     pub by_torch: bool,
+    /// The functions of the generators that are made anew, by their recipes.
+    pub generators: FxHashMap<usize, Resumption>,
     /// The nodes of the walk where the graph's inputs are.
     pub inputs: Vec<usize>,
     /// For each recipe that starts from a source, the node of the walk where that is.
@@ -254,6 +256,7 @@ pub fn objects_of(py: Python<'_>, plan: &Plan) -> Vec<Py<PyAny>> {
             Recipe::Object(object) | Recipe::Call(object, ..) | Recipe::Entered(object, ..) => objects.push(*object),
             Recipe::Tuple(_, Some(class)) | Recipe::Dict(_, Some(class), _) => objects.push(*class),
             Recipe::Instance(class, _) | Recipe::Exception(class, _) => objects.push(*class),
+            Recipe::Generator(generator) => objects.extend([generator.code.object, generator.globals]),
             Recipe::Function(function) => objects.extend([function.code, function.globals]),
             _ => {}
         }
