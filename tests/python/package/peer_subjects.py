@@ -471,3 +471,22 @@ def refused_write_to_row_of_view(x):
         for row in y.unbind(0)[1:]:
             row[:2].mul_(3)
         return y
+
+
+def ends(*places):
+    return torch.tensor(places, dtype=torch.int32)
+
+
+each(
+    "grouped",
+    lambda: [r(16, 32), r(3, 32, 24), r(32, 24), r(3, 16, 32)],
+    {
+        "rows": lambda x, experts, y, batch: torch._grouped_mm(x, experts, ends(4, 10, 16)) * 2,
+        "empty_group": lambda x, experts, y, batch: torch._grouped_mm(x, experts, ends(0, 10, 16)),
+        "columns": lambda x, experts, y, batch: torch._grouped_mm(batch, y, ends(8, 16, 24)),
+        "depths": lambda x, experts, y, batch: torch._grouped_mm(x, y, ends(8, 16, 32)),
+        "batches": lambda x, experts, y, batch: torch._grouped_mm(batch, experts),
+        "transposed_weights": lambda x, experts, y, batch: torch._grouped_mm(x, experts.mT.contiguous().mT, ends(4, 10, 16)).relu(),
+        "halves": lambda x, experts, y, batch: torch._grouped_mm(x.bfloat16(), experts.bfloat16(), ends(4, 10, 16)),
+    },
+)

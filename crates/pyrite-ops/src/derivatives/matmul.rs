@@ -70,6 +70,21 @@ fn batch_right(e: &mut dyn Emit, grad: Handle, a: Handle, _: Handle) -> Result<H
     e.one("aten.bmm.default", &[a.into(), grad.into()])
 }
 
+/// `_grouped_mm`: the groups that divide a dimension of the product or of a factor divide that of its gradient.
+pub fn grouped_mm(e: &mut dyn Emit, p: &Pullback<'_>) -> Result<Gradients, OpError> {
+    let (grad, a, b, offsets) = (p.grad()?, p.tensor(0)?, p.tensor(1)?, p.value(2));
+    let mut grads = Vec::new();
+    if p.wants(0) {
+        let b = e.one("aten.transpose.int", &[b.into(), Value::from(-2), Value::from(-1)])?;
+        grads.push((0, e.one("aten._grouped_mm.default", &[grad.into(), b.into(), offsets.clone()])?.into()));
+    }
+    if p.wants(1) {
+        let a = e.one("aten.transpose.int", &[a.into(), Value::from(-2), Value::from(-1)])?;
+        grads.push((1, e.one("aten._grouped_mm.default", &[a.into(), grad.into(), offsets])?.into()));
+    }
+    Ok(grads)
+}
+
 /// The gradient of one factor from that of the product and both factors.
 type Side = fn(&mut dyn Emit, Handle, Handle, Handle) -> Result<Handle, OpError>;
 

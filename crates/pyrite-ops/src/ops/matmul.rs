@@ -57,6 +57,16 @@ pub const OPS: &[OpDef] = &[
         "f32[8, 40, 30], f32[8, 30, 20]",
     ]),
     OpDef::kernel(
+        "aten::_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) \
+         -> Tensor",
+        "Products of groups of rows, columns or depths with a matrix each; `offs` says where each group ends.",
+        infer_grouped_mm,
+        grouped_mm,
+    )
+    .tolerance(SUMS)
+    .derivative(d::grouped_mm)
+    .samples(&["f32[3, 4, 8], f32[3, 8, 4]", "bf16[3, 8, 8], bf16[3, 8, 8]", "f32[0, 4, 8], f32[0, 8, 5]"]),
+    OpDef::kernel(
         "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         "`beta·self + alpha·(mat1 @ mat2)`.",
         infer_addmm,
@@ -395,6 +405,10 @@ fn infer_linear(a: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     let transposed: SymDims = weight.shape.iter().rev().cloned().collect();
     let mut shape = matmul_shape(a, &input.shape, &transposed)?;
     if let Some(bias) = a.opt_tensor(2)? {
+        // torch adds it by other operators, which take it for another shape.
+        if weight.rank() != 2 || bias.rank() > 1 {
+            unsupported!("{} with a bias of shape {:?} and weights {:?}", a.schema.name, bias.shape, weight.shape);
+        }
         shape = broadcast(&[&shape, &bias.shape])?;
     }
     Ok(input.fresh(&shape, one_dtype(a)?).into())
@@ -403,6 +417,101 @@ fn infer_linear(a: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
 fn mm(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     let out = call.allocate(0)?;
     multiply_tensors(&out, call.args.tensor(0)?, call.args.tensor(1)?, Scalar::Int(1), None)?;
+    Ok(out.into())
+}
+
+/// Rows begin at multiples of 16 bytes.
+fn infer_grouped_mm(a: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
+    let (x, y) = (a.tensor(0)?, a.tensor(1)?);
+    let dtype = x.dtype;
+    if !dtype.is_float() || y.dtype != dtype {
+        invalid!("{} needs matrices of one floating-point type, got {dtype} and {}", a.schema.name, y.dtype);
+    }
+    if !matches!((x.rank(), y.rank()), (2 | 3, 2 | 3)) {
+        invalid!("{} needs 2 or 3 dimensions, got shapes {:?} and {:?}", a.schema.name, x.shape, y.shape);
+    }
+    if a.opt_tensor(3)?.is_some() {
+        unsupported!("{} with a bias", a.schema.name);
+    }
+    if a.dtype(4)?.is_some_and(|wanted| wanted != dtype) {
+        invalid!("{}: the result has the operands' type, {dtype}", a.schema.name);
+    }
+    let offsets = a.opt_tensor(2)?;
+    if offsets.is_some() != (x.rank() == 2 || y.rank() == 2) {
+        invalid!("{} needs `offs` where an operand has 2 dimensions, and only there", a.schema.name);
+    }
+    let mut groups = (x.rank() == 3).then(|| &x.shape[0]).or((y.rank() == 3).then(|| &y.shape[0]));
+    if let Some(offsets) = offsets {
+        if offsets.rank() != 1 || offsets.dtype != DType::I32 {
+            invalid!(
+                "{}: `offs` must be a vector of int32, it is {} {:?}",
+                a.schema.name,
+                offsets.dtype,
+                offsets.shape
+            );
+        }
+        if let Some(count) = groups {
+            expect_size(a, count, &offsets.shape[0])?;
+        }
+        groups = groups.or(Some(&offsets.shape[0]));
+    } else {
+        expect_size(a, &x.shape[0], &y.shape[0])?;
+    }
+    let last = |meta: &Meta, back: usize| meta.shape[meta.rank() - back].clone();
+    expect_size(a, &last(x, 1), &last(y, 2))?;
+    let (rows, columns) = (last(x, 2), last(y, 1));
+    let step = 16 / dtype.size() as i64;
+    let step = SymInt::Int(step);
+    let width = (&columns + &step - SymInt::Int(1)).floor_div(&step) * &step;
+    let batched = x.rank() == y.rank();
+    let (mut shape, mut stride) = (vec![rows.clone(), columns], vec![width.clone(), SymInt::Int(1)]);
+    if let Some(groups) = groups.filter(|_| batched) {
+        shape.insert(0, groups.clone());
+        stride.insert(0, rows * width);
+    }
+    Ok(Meta { device: x.device.clone(), ..Meta::strided(&shape, &stride, dtype) }.into())
+}
+
+/// What no group covers is zero.
+fn grouped_mm(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
+    let (x, y) = (call.args.tensor(0)?, call.args.tensor(1)?);
+    let out = call.allocate(0)?;
+    let Some(offsets) = call.args.opt_tensor(2)? else {
+        multiply_tensors(&out, x, y, Scalar::Int(1), None)?;
+        return Ok(out.into());
+    };
+    out.write_from(&Tensor::zeros(&[], out.dtype())?.expanded(out.shape()));
+    let (rank_x, rank_y) = (x.rank(), y.rank());
+    // The dimension of each that groups divide; where there is none, its first dimension counts groups.
+    let (in_x, in_y, in_out) = match (rank_x, rank_y) {
+        (2, 2) => (Some(1), Some(0), None),
+        (2, _) => (Some(0), None, Some(0)),
+        _ => (None, Some(1), Some(1)),
+    };
+    let mut start = 0;
+    for (group, end) in offsets.to_i64s().into_iter().enumerate() {
+        let whole = in_x.map_or_else(|| y.shape()[in_y.unwrap_or(0)], |dim| x.shape()[dim]);
+        if end < start || end > whole {
+            invalid!(
+                "{}: `offs` must rise and end within {whole}, not go from {start} to {end}",
+                call.args.schema.name
+            );
+        }
+        let part = |tensor: &Tensor, dim: Option<usize>| -> Result<Tensor, OpError> {
+            let mut layout = tensor.layout().clone();
+            if let Some(dim) = dim {
+                layout.offset += start * layout.stride[dim];
+                layout.shape[dim] = end - start;
+            } else {
+                layout.offset += group as i64 * layout.stride[0];
+                layout.shape.remove(0);
+                layout.stride.remove(0);
+            }
+            Ok(tensor.view(tensor.dtype(), layout)?)
+        };
+        multiply_tensors(&part(&out, in_out)?, &part(x, in_x)?, &part(y, in_y)?, Scalar::Int(1), None)?;
+        start = end;
+    }
     Ok(out.into())
 }
 
