@@ -108,7 +108,7 @@ pub fn relu(l: &mut Lowering<'_>) -> Lowered {
         let ty = arithmetic(p)?;
         let x = p.arg(0, ty)?;
         let zero = p.code().number(0.0, ty);
-        let negative = p.code().compare(Compare::Le, x, zero);
+        let negative = p.code().compare(Compare::Lt, x, zero);
         Ok(p.code().select(negative, zero, x))
     })
 }
@@ -358,7 +358,8 @@ pub fn clamp(l: &mut Lowering<'_>) -> Lowered {
         for (index, op) in [(1, Binary::Max), (2, Binary::Min)] {
             if given[index - 1] {
                 let bound: Val = p.arg(index, ty)?;
-                x = p.code().binary(op, x, bound);
+                // Of zeros with other signs, machines keep the second.
+                x = p.code().binary(op, bound, x);
             }
         }
         Ok(x)

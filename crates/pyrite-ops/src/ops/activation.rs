@@ -131,10 +131,10 @@ fn map(call: &Call<'_>, f: impl Fn(f64) -> f64 + Sync) -> Result<Value<Tensor>, 
 }
 
 fn relu(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
-    // Written so that NaN stays.
+    // Written so that NaN and the sign of zero stay.
     Pointwise::as_result(call, [call.args.tensor(0)?])?
-        .f32(|[x]| if x <= 0.0 { 0.0 } else { x })
-        .f64(|[x]| if x <= 0.0 { 0.0 } else { x })
+        .f32(|[x]| if x < 0.0 { 0.0 } else { x })
+        .f64(|[x]| if x < 0.0 { 0.0 } else { x })
         .i64(|[x]| x.max(0))
         .finish()
 }

@@ -492,7 +492,15 @@ pub const OPS: &[OpDef] = &[
         "aten::gcd(Tensor self, Tensor other) -> Tensor",
         "The greatest common divisor.",
         to_same_number,
-        |c| integers(c, gcd),
+        |c| {
+            let least = match c.out_meta(0)?.dtype {
+                DType::I8 => i64::from(i8::MIN),
+                DType::I16 => i64::from(i16::MIN),
+                DType::I32 => i64::from(i32::MIN),
+                _ => i64::MIN,
+            };
+            integers(c, move |a, b| gcd(a, b, least))
+        },
         INTEGERS,
     )
     .no_derivative("integers"),
@@ -615,7 +623,7 @@ fn real(call: &Call<'_>, f: fn(f64, f64) -> f64) -> Result<Value<Tensor>, OpErro
 }
 
 /// A function of integers.
-fn integers(call: &Call<'_>, f: fn(i64, i64) -> i64) -> Result<Value<Tensor>, OpError> {
+fn integers(call: &Call<'_>, f: impl Fn(i64, i64) -> i64 + Sync) -> Result<Value<Tensor>, OpError> {
     let [a, b] = both(call)?;
     let dtype = call.out_meta(0)?.dtype;
     if !dtype.is_integral() {
@@ -991,16 +999,19 @@ fn ldexp(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpErro
     e.call("aten.mul.Tensor", args![x, power])
 }
 
-fn gcd(a: i64, b: i64) -> i64 {
-    let (mut a, mut b) = (a.wrapping_abs(), b.wrapping_abs());
-    while b != 0 {
-        (a, b) = (b, a.wrapping_rem(b));
+/// By Euclid, in the order in which PyTorch does it: the least integer of a type has no absolute value there, and the sign
+/// of the result depends on the order.
+fn gcd(a: i64, b: i64, least: i64) -> i64 {
+    let absolute = |x: i64| if x == least { x } else { x.wrapping_abs() };
+    let (mut a, mut b) = (absolute(a), absolute(b));
+    while a != 0 {
+        (a, b) = (b.wrapping_rem(a), a);
     }
-    a
+    b
 }
 
 fn lcm(a: i64, b: i64) -> i64 {
-    match gcd(a, b) {
+    match gcd(a, b, i64::MIN) {
         0 => 0,
         divisor => a.wrapping_div(divisor).wrapping_mul(b).wrapping_abs(),
     }
