@@ -30,7 +30,7 @@ class functional_only:
     def hardsigmoid(input, inplace=False): return aten.hardsigmoid_(input) if inplace else aten.hardsigmoid(input)
     def leaky_relu(input, negative_slope=0.01, inplace=False): return aten.leaky_relu_(input, negative_slope) if inplace else aten.leaky_relu(input, negative_slope)
     def elu(input, alpha=1.0, inplace=False): return aten.elu_(input, alpha) if inplace else aten.elu(input, alpha)
-    def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False): return aten.hardtanh_(input, min_val, max_val) if inplace else aten.hardtanh(input, min_val, max_val)
+    def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False): return unknown() if min_val > max_val else aten.hardtanh_(input, min_val, max_val) if inplace else aten.hardtanh(input, min_val, max_val)
 
 
 class functional_python:
@@ -48,9 +48,9 @@ class functional_python:
     def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
         return aten.embedding(weight, input, -1 if padding_idx is None else padding_idx, scale_grad_by_freq, sparse) if max_norm is None else unknown()
     def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05):
-        return unknown() if training and one_value_per('channel', input) else aten.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
+        return unknown() if (training and (one_value_per('channel', input) or eps <= 0)) or (running_mean is None) != (running_var is None) else aten.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
     def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-05):
-        return unknown() if use_input_stats and one_value_per('instance', input) else aten.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True)
+        return unknown() if (use_input_stats and one_value_per('instance', input)) or (running_mean is None) != (running_var is None) else aten.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True)
     def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05): return aten.layer_norm(input, normalized_shape, weight, bias, eps)
     def rms_norm(input, normalized_shape, weight=None, eps=None): return aten.rms_norm(input, normalized_shape, weight, eps)
     def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05): return unknown() if one_value_per('group', input, num_groups) else aten.group_norm(input, num_groups, weight, bias, eps)
@@ -111,7 +111,7 @@ class functional_python:
         return (aten.view(aten.linear(rows, out_proj_weight, out_proj_bias), [length, batch, embed_dim_to_check]), None)
 
     def interpolate(input, size=None, scale_factor=None, mode='nearest', align_corners=None, recompute_scale_factor=None, antialias=False):
-        return unknown() if antialias or recompute_scale_factor or not (kind(size) == 'list' or size is None) or not (kind(scale_factor) == 'list' or scale_factor is None) else aten.upsample_nearest2d(input, size, scale_factor) if mode == 'nearest' and rank(input) == 4 else aten.upsample_bilinear2d(input, size, align_corners is True, scale_factor) if mode == 'bilinear' and rank(input) == 4 else unknown()
+        return unknown() if antialias or recompute_scale_factor or kind(align_corners) not in ['bool', 'none'] or not (kind(size) == 'list' or size is None) or not (kind(scale_factor) == 'list' or scale_factor is None) else aten.upsample_nearest2d(input, size, scale_factor) if mode == 'nearest' and rank(input) == 4 else aten.upsample_bilinear2d(input, size, align_corners is True, scale_factor) if mode == 'bilinear' and rank(input) == 4 else unknown()
 
 
 class tensor_methods:
@@ -130,7 +130,7 @@ class tensor_methods:
     def type(self, dtype): return aten.to(self, dtype) if kind(dtype) == 'dtype' else unknown()
     def cpu(self, memory_format=None): return aten.to(self, device=device('cpu'))
     def to(self, a=None, b=None, c=None, d=None, *, device=None, dtype=None, other=None, non_blocking=False, copy=False, memory_format=None):
-        return aten.to(self, a if kind(a) == 'tensor' else other, b or non_blocking, c or copy, memory_format) if kind(a) == 'tensor' or kind(other) == 'tensor' else aten.to(self, a, b or non_blocking, c or copy, memory_format) if kind(a) == 'dtype' and device is None else aten.to(self, dtype, non_blocking, copy, memory_format) if a is None and device is None and kind(dtype) == 'dtype' else aten.to(self, dtype=b if kind(b) == 'dtype' else dtype, device=a if kind(a) == 'device' or kind(a) == 'str' else device, non_blocking=non_blocking, copy=copy, memory_format=memory_format)
+        return unknown() if kind(a) == 'number' or kind(device) == 'number' else aten.to(self, a if kind(a) == 'tensor' else other, b or non_blocking, c or copy, memory_format) if kind(a) == 'tensor' or kind(other) == 'tensor' else aten.to(self, a, b or non_blocking, c or copy, memory_format) if kind(a) == 'dtype' and device is None else aten.to(self, dtype, non_blocking, copy, memory_format) if a is None and device is None and kind(dtype) == 'dtype' else aten.to(self, dtype=b if kind(b) == 'dtype' else dtype, device=a if kind(a) == 'device' or kind(a) == 'str' else device, non_blocking=non_blocking, copy=copy, memory_format=memory_format)
     def type_as(self, other): return aten.to(self, other.dtype)
     def contiguous(self, memory_format=None): return aten.contiguous(self) if memory_format is None else aten.contiguous(self, memory_format=memory_format)
     def unflatten(self, dim, sizes): return aten.unflatten(self, dim, sizes)
@@ -148,6 +148,7 @@ class torch_functions:
     def split(tensor, split_size_or_sections, dim=0): return aten.split_with_sizes(tensor, split_size_or_sections, dim) if kind(split_size_or_sections) == 'list' else aten.split(tensor, split_size_or_sections, dim)
     def softmax(input, dim, dtype=None): return aten.softmax(input, dim) if dtype is None else aten.softmax(input, dim, dtype)
     def norm(input, p='fro', dim=None, keepdim=False, out=None, dtype=None): return unknown() if dtype is not None or p == 'nuc' else aten.norm(input, 2 if p == 'fro' else p) if dim is None else aten.norm(input, 2 if p == 'fro' else p, dim if kind(dim) == 'list' else [dim], keepdim)
+    def cdist(x1, x2, p=2.0, compute_mode='use_mm_for_euclid_dist_if_necessary'): return aten.cdist(x1, x2, p, None) if compute_mode == 'use_mm_for_euclid_dist_if_necessary' else aten.cdist(x1, x2, p, 1) if compute_mode == 'use_mm_for_euclid_dist' else aten.cdist(x1, x2, p, 2) if compute_mode == 'donot_use_mm_for_euclid_dist' else unknown()
     def sym_max(a, b): return sym_max(a, b)
     def sym_min(a, b): return sym_min(a, b)
 
@@ -191,7 +192,7 @@ class parts_of_rules:
     "."
 
     # Called by other rules.
-    def reduction_of(size_average, reduce, reduction): return reduction_number(reduction) if size_average is None and reduce is None else 0 if reduce is False else 2 if size_average is False else 1
+    def reduction_of(size_average, reduce, reduction): return unknown() if kind(size_average) == 'tensor' or kind(reduce) == 'tensor' else reduction_number(reduction) if size_average is None and reduce is None else 0 if reduce is False else 2 if size_average is False else 1
     def attention_projections(query, key, value, size, weight, bias):
         return self_projections(query, size, weight, bias) if query is key and key is value else cross_projections(query, key, value, weight, bias)
     def self_projections(query, size, weight, bias):

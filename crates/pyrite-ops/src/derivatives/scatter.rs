@@ -1,7 +1,7 @@
 //! Derivatives of writing at places that tensors name: what was overwritten gets nothing, what was written gets the
 //! gradient at its place.
 
-use pyrite_ir::{Emit, Handle, OpError, Pullback, Value, args};
+use pyrite_ir::{Emit, Handle, OpError, Pullback, Value, args, unsupported};
 use pyrite_sym::SymInt;
 use pyrite_tensor::DType;
 
@@ -145,18 +145,6 @@ pub fn scatter_value(e: &mut dyn Emit, p: &Pullback<'_>) -> Rule {
     first(Places::of(p, Naming::Elements)?.clear(e, p.grad()?)?)
 }
 
-/// `scatter.value_reduce`.
-pub fn scatter_value_reduce(e: &mut dyn Emit, p: &Pullback<'_>) -> Rule {
-    let grad = p.grad()?;
-    if p.args.str(4)? == "add" {
-        return first(grad);
-    }
-    let ones = e.one("aten.ones_like.default", args![grad])?;
-    let factors = e.one("aten.scatter.value_reduce", &[ones.into(), p.value(1), p.value(2), p.value(3), p.value(4)])?;
-    let factors = e.conj(factors)?;
-    first(e.mul(grad, factors)?)
-}
-
 /// `index_fill`.
 pub fn index_fill(e: &mut dyn Emit, p: &Pullback<'_>) -> Rule {
     let (places, grad) = (Places::of(p, Naming::Slices)?, p.grad()?);
@@ -177,10 +165,9 @@ pub fn scatter_reduce(e: &mut dyn Emit, p: &Pullback<'_>) -> Rule {
     reduced(e, p, places, p.args.str(4)?, p.args.bool(5)?)
 }
 
-/// `scatter.reduce`, which has other names for its reductions.
-pub fn scatter_old_reduce(e: &mut dyn Emit, p: &Pullback<'_>) -> Rule {
-    let how = if p.args.str(4)? == "add" { "sum" } else { "prod" };
-    reduced(e, p, Places::of(p, Naming::Elements)?, how, true)
+/// `scatter.reduce` and `scatter.value_reduce`, which PyTorch does not differentiate: whoever asks gets its error from it.
+pub fn scatter_old_reduce(_: &mut dyn Emit, p: &Pullback<'_>) -> Rule {
+    unsupported!("a derivative of {}, which PyTorch does not have either", p.args.schema.name)
 }
 
 /// `index_reduce`.

@@ -26,7 +26,7 @@ pub fn bounded(index: i64, size: i64, negative: Negative) -> Result<i64, OpError
         _ => index,
     };
     if !(0..size).contains(&wrapped) {
-        invalid!("index {index} is out of range for a dimension of size {size}");
+        return Err(OpError::OutOfRange(format!("index {index} is out of range for a dimension of size {size}")));
     }
     Ok(wrapped)
 }

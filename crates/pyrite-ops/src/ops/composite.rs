@@ -121,6 +121,12 @@ fn bilinear(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpE
     if !fits {
         invalid!("bilinear cannot combine {l:?} and {r:?} with a weight of shape {w:?}");
     }
+    if let Some(bias) = a.opt_tensor(3)? {
+        let meta = e.meta(*bias);
+        if meta.rank() != 1 || !meta.shape[0].is_eq(&w[0]) || meta.dtype != e.meta(weight).dtype {
+            invalid!("bilinear needs a bias of {} elements, got {} {:?}", w[0], meta.dtype, meta.shape);
+        }
+    }
     let lead = &l[..l.len() - 1];
     let rows = lead.iter().fold(SymInt::Int(1), |n, d| n * d);
     let left = e.one("aten.reshape.default", args![left, vec![rows.clone(), w[1].clone()]])?;

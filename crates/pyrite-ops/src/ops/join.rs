@@ -149,6 +149,9 @@ pub const OPS: &[OpDef] = &[
         |e, a| {
             let (x, dim) = flat_unless_dim(e, a)?;
             let repeats = a.sym(1)?;
+            if repeats.is_lt(0) {
+                invalid!("repeat_interleave wants repeats that are not negative, not {repeats}");
+            }
             let mut shape = e.shape(x);
             let at = wrap_dim(dim, shape.len())?;
             let joined = &shape[at] * &repeats;
@@ -330,6 +333,9 @@ pub const OPS: &[OpDef] = &[
     })
     .samples(&["[f32[2, 1], f32[3]]"]),
     OpDef::composite("aten::cartesian_prod(Tensor[] tensors) -> Tensor", "All combinations of the elements of vectors.", |e, a| {
+        if a.tensors(0)?.iter().any(|each| e.rank(**each) != 1) {
+            invalid!("cartesian_prod wants vectors");
+        }
         let Value::List(grids) = grid(e, a, "ij")? else { invalid!("cartesian_prod wants vectors") };
         let mut columns = Vec::new();
         for axis in grids.iter().filter_map(Value::as_tensor) {

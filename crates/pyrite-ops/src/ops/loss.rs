@@ -58,6 +58,9 @@ pub const OPS: &[OpDef] = &[
             if a.float(3)? <= 0.0 {
                 invalid!("huber_loss wants a delta above zero");
             }
+            if a.tensor(0)?.dtype != a.tensor(1)?.dtype {
+                unsupported!("huber_loss of {} and {}", a.tensor(0)?.dtype, a.tensor(1)?.dtype);
+            }
             infer_pair(a, 2)
         },
         huber,
@@ -78,7 +81,10 @@ pub const OPS: &[OpDef] = &[
     OpDef::kernel(
         "aten::soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
         "`ln(1 + exp(-target·self))`.",
-        |a| infer_pair(a, 2),
+        |a| {
+            expect_in_place(a, &[a.tensor(0)?.clone(), a.tensor(1)?.clone()])?;
+            infer_pair(a, 2)
+        },
         |call| pair(call, 2, |x, y| (-y * x).exp().ln_1p()),
     )
     .derivative(d::symmetric)
@@ -383,10 +389,25 @@ fn huber_backward(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     pair_backward(call, 3, |x, y| (x - y).clamp(-delta.abs(), delta.abs()))
 }
 
+/// An error unless all operands have one type and expand to the first one's shape: torch computes the loss in place.
+fn expect_in_place(a: &Args<'_, Meta>, operands: &[Meta]) -> Result<(), OpError> {
+    for operand in &operands[1..] {
+        let whole = same_as(&[operands[0].clone(), operand.clone()], operands[0].dtype)?;
+        if whole.rank() != operands[0].rank() || whole.shape.iter().zip(&operands[0].shape).any(|(x, y)| !x.is_eq(y)) {
+            invalid!("{} of {:?} cannot use one of shape {:?}", a.schema.name, operands[0].shape, operand.shape);
+        }
+    }
+    match operands.iter().find(|operand| operand.dtype != operands[0].dtype) {
+        Some(other) => unsupported!("{} of {} and {}", a.schema.name, operands[0].dtype, other.dtype),
+        None => Ok(()),
+    }
+}
+
 fn infer_cross(a: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     expect_same_shape("binary_cross_entropy", &a.tensor(0)?.shape, &a.tensor(1)?.shape)?;
     let mut operands = vec![a.tensor(0)?.clone(), a.tensor(1)?.clone()];
     operands.extend(a.opt_tensor(2)?.cloned());
+    expect_in_place(a, &operands)?;
     reduced(a, &operands, 3)
 }
 
@@ -428,6 +449,7 @@ fn infer_cross_logits(a: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     let mut operands = vec![a.tensor(0)?.clone(), a.tensor(1)?.clone()];
     operands.extend(a.opt_tensor(2)?.cloned());
     operands.extend(a.opt_tensor(3)?.cloned());
+    expect_in_place(a, &operands)?;
     reduced(a, &operands, 4)
 }
 
@@ -637,7 +659,17 @@ fn kl_div(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpErr
     finish(e, loss, a.int(2)?)
 }
 
+/// An error unless three tensors have as many dimensions.
+fn expect_one_rank(e: &dyn Emit, a: &Args<'_, Handle>) -> Result<(), OpError> {
+    let [x, y, z] = [e.shape(*a.tensor(0)?), e.shape(*a.tensor(1)?), e.shape(*a.tensor(2)?)];
+    if x.len() != y.len() || y.len() != z.len() {
+        invalid!("{} needs tensors with as many dimensions, got {x:?}, {y:?} and {z:?}", a.schema.name);
+    }
+    Ok(())
+}
+
 fn margin_ranking(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpError> {
+    expect_one_rank(e, a)?;
     let difference = e.one("aten.sub.Tensor", args![*a.tensor(0)?, *a.tensor(1)?])?;
     let opposite = e.one("aten.neg.default", args![*a.tensor(2)?])?;
     let loss = e.one("aten.mul.Tensor", args![opposite, difference])?;
@@ -648,6 +680,9 @@ fn margin_ranking(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle
 
 fn hinge_embedding(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpError> {
     let (input, target) = (*a.tensor(0)?, *a.tensor(1)?);
+    if !e.meta(input).dtype.is_float() {
+        unsupported!("hinge_embedding_loss of {}", e.meta(input).dtype);
+    }
     let zeros = e.one("aten.zeros_like.default", args![input])?;
     let apart = e.one("aten.rsub.Scalar", args![input, a.float(2)?])?;
     let apart = e.one("aten.clamp_min.default", args![apart, 0])?;
@@ -696,6 +731,7 @@ fn distance(e: &mut dyn Emit, [x, y]: [Handle; 2], p: f64, eps: f64, keep: bool)
 fn triplet_margin(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpError> {
     let (anchor, positive, negative) = (*a.tensor(0)?, *a.tensor(1)?, *a.tensor(2)?);
     let (p, eps) = (a.float(4)?, a.float(5)?);
+    expect_one_rank(e, a)?;
     if a.float(3)? <= 0.0 {
         invalid!("triplet_margin_loss wants a margin above zero");
     }
@@ -714,6 +750,9 @@ fn triplet_margin(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle
 fn cosine_similarity(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpError> {
     let (dim, eps) = (a.int(2)?, a.float(3)?);
     let mut sides = [*a.tensor(0)?, *a.tensor(1)?];
+    if sides.iter().any(|side| e.meta(*side).dtype.is_complex()) {
+        invalid!("cosine_similarity is not defined for complex numbers");
+    }
     // Both have the common shape, so that the dimension means the same in both.
     let shape = crate::rules::broadcast(&[&e.shape(sides[0]), &e.shape(sides[1])])?.to_vec();
     for side in &mut sides {

@@ -333,16 +333,16 @@ fn pad(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpError>
         invalid!("padding mode '{mode}' takes no value");
     }
     let dims = pad.len() / 2;
+    let rank = e.rank(x);
+    if !(1..=3).contains(&dims) || (rank != dims + 1 && rank != dims + 2) {
+        unsupported!("padding mode '{mode}' of {rank} dimensions by {} numbers", pad.len());
+    }
     let name = match mode {
         "circular" => return e.call("aten._pad_circular.default", args![x, pad]),
         "reflect" => "reflection",
         "replicate" => "replication",
         other => invalid!("unknown padding mode '{other}'"),
     };
-    let rank = e.rank(x);
-    if !(1..=3).contains(&dims) || (rank != dims + 1 && rank != dims + 2) {
-        unsupported!("padding mode '{mode}' of {rank} dimensions by {} numbers", pad.len());
-    }
     e.call(&format!("aten.{name}_pad{dims}d.default"), args![x, pad])
 }
 

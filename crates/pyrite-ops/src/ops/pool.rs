@@ -780,7 +780,11 @@ fn adaptive_infer(args: &Args<'_, Meta>, dims: usize) -> Result<Meta, OpError> {
     if !x.dtype.is_float() {
         invalid!("an adaptive pooling is not defined for {}", x.dtype);
     }
-    let sizes = per_dim("output_size", args.syms(1)?, &[], dims)?;
+    let given = args.syms(1)?;
+    if matches!(args.value(1), Value::List(_)) && given.len() != dims {
+        invalid!("{} wants {dims} sizes, not {}", args.schema.name, given.len());
+    }
+    let sizes = per_dim("output_size", given, &[], dims)?;
     if sizes.iter().any(|size| size.is_lt(0)) {
         invalid!("an adaptive pooling wants sizes that are not negative");
     }

@@ -2,7 +2,7 @@
 //!
 //! PyTorch keeps them for users: its dispatcher replaces them before any backend sees them, and so does their rule here.
 
-use pyrite_ir::{Args, Emit, Handle, OpDef, OpError, Tag, Value, args};
+use pyrite_ir::{Args, Emit, Handle, OpDef, OpError, Tag, Value, args, invalid};
 use pyrite_sym::SymInt;
 use pyrite_tensor::DType;
 
@@ -94,6 +94,10 @@ fn isfinite(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Rule {
 
 fn prelu(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Rule {
     let (x, weight) = (*a.tensor(0)?, *a.tensor(1)?);
+    let (of_x, of_weight) = (e.meta(x).dtype, e.meta(weight).dtype);
+    if of_x != of_weight {
+        invalid!("prelu needs a weight of the input's type, {of_x}, not of {of_weight}");
+    }
     let rank = e.shape(x).len();
     let mut shape = vec![SymInt::Int(1); rank];
     if rank > 1 {

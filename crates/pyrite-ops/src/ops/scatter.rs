@@ -181,7 +181,7 @@ pub const OPS: &[OpDef] = &[
         scatter_infer,
         |call| scatter(call, old_reduce(call.args.str(4)?)?, Start::Own),
     )
-    .derivative(d::scatter_value_reduce)
+    .derivative(d::scatter_old_reduce)
     .decompose(by::scatter_value_reduce)
     .samples(&["f32[4, 3], 1, i64[2, 2]{0..3}, 3, reduce='multiply'"]),
     OpDef::written(

@@ -7,7 +7,7 @@ use pyrite_ir::{Args, Call, Meta, OpDef, OpError, Tag, Value, invalid};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Element, Tensor};
 
-use super::{expect_float, mask, parameter, statistic_dtype, wanted};
+use super::{expect_float, expect_parameters, mask, parameter, statistic_dtype, wanted};
 use crate::decompositions::norm as by;
 use crate::derivatives::norm as d;
 use crate::rules::image_like;
@@ -196,8 +196,9 @@ fn forward_meta(a: &Args<'_, Meta>, variant: &Variant) -> Result<Value<Meta>, Op
     let channels = &input.shape[1];
     let running = variant.running(a)?;
     let params = [a.opt_tensor(1)?, a.opt_tensor(2)?, running.map(|r| r.0), running.map(|r| r.1)];
+    expect_parameters("batch norm", input, &params)?;
     for param in params.into_iter().flatten() {
-        if !param.numel().is_eq(channels) {
+        if param.rank() != 1 || !param.numel().is_eq(channels) {
             invalid!("batch norm of {channels} channels got a parameter of shape {:?}", param.shape);
         }
     }

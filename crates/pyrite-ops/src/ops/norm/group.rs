@@ -4,7 +4,7 @@ use pyrite_ir::{Args, Call, Meta, OpDef, OpError, Tag, Value, invalid};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Element, Tensor};
 
-use super::{expect_float, mask, parameter, statistic_dtype, wanted};
+use super::{expect_float, expect_parameters, mask, parameter, statistic_dtype, wanted};
 use crate::decompositions::norm as by;
 use crate::derivatives::norm as d;
 use crate::rules::image_like;
@@ -20,6 +20,13 @@ pub const OPS: &[OpDef] = &[
             let input = a.tensor(0)?;
             expect_float("group norm", input)?;
             let groups = check(input, [&a.sym(3)?, &a.sym(4)?, &a.sym(5)?], a.int(6)?)?;
+            let params = [a.opt_tensor(1)?, a.opt_tensor(2)?];
+            expect_parameters("group norm", input, &params)?;
+            for param in params.into_iter().flatten() {
+                if param.rank() != 1 || !param.shape[0].is_eq(a.sym(4)?) {
+                    invalid!("group norm of {} channels got a parameter of shape {:?}", a.sym(4)?, param.shape);
+                }
+            }
             let dtype = statistic_dtype(a, &[1, 2])?;
             let shape = [a.sym(3)?, SymInt::Int(groups)];
             Ok(vec![image_like(input, &input.shape), input.fresh(&shape, dtype), input.fresh(&shape, dtype)].into())

@@ -4,7 +4,7 @@ use pyrite_ir::{Args, Call, Meta, OpDef, OpError, SymDims, Tag, Value, invalid};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Element, Tensor};
 
-use super::{expect_float, mask, parameter, statistic_dtype, wanted};
+use super::{expect_float, expect_parameters, mask, parameter, statistic_dtype, wanted};
 use crate::decompositions::norm as by;
 use crate::derivatives::norm as d;
 use pyrite_kernels::Carrier;
@@ -17,6 +17,7 @@ pub const OPS: &[OpDef] = &[
         "Rows with mean 0 and variance 1, scaled and shifted; also the means and inverse deviations.",
         |a| {
             let (input, shape) = (a.tensor(0)?, statistic_shape(a)?);
+            expect_parameters("layer norm", input, &[a.opt_tensor(2)?, a.opt_tensor(3)?])?;
             let dtype = statistic_dtype(a, &[2, 3])?;
             let result = input.fresh(&input.shape, input.dtype);
             Ok(vec![result, input.fresh(&shape, dtype), input.fresh(&shape, dtype)].into())
@@ -102,10 +103,12 @@ fn statistic_shape(a: &Args<'_, Meta>) -> Result<SymDims, OpError> {
     expect_float("layer norm", input)?;
     let normalized = a.syms(1)?;
     check(input, &normalized)?;
-    if let Some(weight) = a.opt_tensor(2)?
-        && (weight.rank() != normalized.len() || weight.shape.iter().zip(&normalized).any(|(a, b)| !a.is_eq(b)))
-    {
-        invalid!("the weight of shape {:?} is not of the normalized shape {normalized:?}", weight.shape);
+    // RMS norm has no bias: a number stands in its place.
+    let bias = a.value(3).as_tensor();
+    for param in a.opt_tensor(2)?.into_iter().chain(bias) {
+        if param.rank() != normalized.len() || param.shape.iter().zip(&normalized).any(|(a, b)| !a.is_eq(b)) {
+            invalid!("a parameter of shape {:?} is not of the normalized shape {normalized:?}", param.shape);
+        }
     }
     let lead = input.rank() - normalized.len();
     Ok((0..input.rank()).map(|d| if d < lead { input.shape[d].clone() } else { SymInt::Int(1) }).collect())

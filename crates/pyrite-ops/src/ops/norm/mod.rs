@@ -37,6 +37,17 @@ fn expect_float(what: &str, input: &Meta) -> Result<(), OpError> {
     Ok(())
 }
 
+/// An error unless all parameters have the input's type, or all `f32` where the input has half precision.
+fn expect_parameters(what: &str, input: &Meta, params: &[Option<&Meta>]) -> Result<(), OpError> {
+    let half = matches!(input.dtype, DType::F16 | DType::BF16);
+    let mut given = params.iter().flatten().map(|param| param.dtype);
+    let Some(first) = given.next() else { return Ok(()) };
+    if (first != input.dtype && !(half && first == DType::F32)) || given.any(|other| other != first) {
+        invalid!("{what} of {} needs parameters of that type, or all of f32 for half precision", input.dtype);
+    }
+    Ok(())
+}
+
 /// The elements of an optional parameter, or `len` times a default.
 fn parameter(param: Option<&Tensor>, len: usize, default: f64) -> Vec<f64> {
     param.map_or_else(|| vec![default; len], Tensor::to_f64s)
