@@ -142,3 +142,29 @@ def test_counters_of_objects_and_modules_of_python_stop_compiling_again(compiler
         total = TOTAL + 2
         assert torch.equal(compiled(x), x * total + call) and (TOTAL, STEPS.count) == (total, call)
     assert compiler.compilations() <= 6
+
+
+def texts(x):
+    return x * 2, str(x.shape[0]), f"{x.shape[1]:>4}", repr(tuple(x.shape))
+
+
+def keys(x):
+    sizes = {x.shape[0]: 1, x.shape[0] * 2: 2, x.shape: 3}
+    return x * sizes[x.shape[0] * 2], x.shape[1] in {x.shape[1]}, sizes[x.shape], sorted(x.shape), round(x.shape[0])
+
+
+def offsets(x):
+    inner = x[1:, 2:]
+    return inner + inner.storage_offset(), torch.as_strided(inner, (2, 2), (1, 1), inner.storage_offset())
+
+
+@pytest.mark.parametrize("function", [texts, keys, offsets])
+def test_a_symbolic_size_is_a_number_where_python_needs_one(function):
+    import pyrite
+
+    pyrite.reset()
+    compiled = pyrite.compile(function, dynamic=True, fullgraph=True)
+    for rows in (6, 9):
+        x = torch.arange(rows * 8.0).reshape(rows, 8)
+        for have, want in zip(compiled(x), function(x)):
+            assert torch.equal(have, want) if isinstance(want, torch.Tensor) else have == want

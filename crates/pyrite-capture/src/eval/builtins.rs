@@ -300,7 +300,8 @@ impl Evaluator<'_, '_> {
     fn call_plainly(&mut self, function: Object, args: &[Value], kwargs: &Keywords) -> Run<Option<Value>> {
         let mut plain = Vec::with_capacity(args.len());
         for arg in args {
-            match self.real(arg)? {
+            let arg = self.with_known_sizes(arg)?;
+            match self.real(&arg)? {
                 Some(object) => plain.push(object),
                 None => return Ok(None),
             }

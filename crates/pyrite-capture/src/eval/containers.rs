@@ -21,6 +21,7 @@ fn identity_key(value: &Value, address: usize) -> Key {
 impl Evaluator<'_, '_> {
     /// A value as a key. How it relates to the keys of a container is guarded by [`Self::key_in`].
     pub(super) fn key(&mut self, value: &Value) -> Run<Key> {
+        let value = &self.with_known_sizes(value)?;
         if let Some(object) = self.plain_guarded(value)? {
             return match self.host.intern(object) {
                 Some(representative) => Ok(Key::Plain(representative)),
@@ -34,6 +35,11 @@ impl Evaluator<'_, '_> {
             };
         }
         match value {
+            // `torch.Size` is hashed and compared as the tuple that it is.
+            Value::Tuple(_) if let Some(object) = self.real(value)? => {
+                let representative = self.host.intern(object);
+                Ok(Key::Plain(representative.ok_or_else(|| self.stop("a key that cannot be hashed"))?))
+            }
             Value::Known(object, source) => {
                 if !self.host.hashes_plainly(*object) {
                     return Err(self.stop("a key with a hash of its own"));
@@ -1124,6 +1130,7 @@ impl Evaluator<'_, '_> {
 
     /// `format(value, spec)` after a conversion: 1 is `str`, 2 `repr`, 3 `ascii`.
     pub(super) fn format(&mut self, value: &Value, conversion: usize, spec: Option<&Value>) -> Run<Value> {
+        let value = &self.with_known_sizes(value)?;
         let builtin =
             |this: &Self, name: &str| this.host.member("builtins", name).ok_or_else(|| this.stop("a missing builtin"));
         let Some(mut object) = self.plain_guarded(value)? else {
@@ -1257,8 +1264,29 @@ impl Evaluator<'_, '_> {
                 }
                 Err(self.stop("the text of an object, which names its address"))
             }
+            Value::Symbol(_) => {
+                let known = self.with_known_sizes(value)?;
+                self.text_of(&known, representation)
+            }
             other => Err(self.stop(format!("the text of {}", self.describe(other)))),
         }
+    }
+
+    /// A value in which sizes are numbers: what Python has to know is no longer free.
+    pub(super) fn with_known_sizes(&mut self, value: &Value) -> Run<Value> {
+        Ok(match value {
+            Value::Symbol(_) => {
+                let known = self.index_of(value)?;
+                self.int(known)
+            }
+            Value::Tuple(tuple)
+                if tuple.items.iter().any(|item| matches!(item, Value::Symbol(_) | Value::Tuple(_))) =>
+            {
+                let items = tuple.items.iter().map(|item| self.with_known_sizes(item)).collect::<Run<Vec<_>>>()?;
+                Value::Tuple(Rc::new(TupleValue { items, class: tuple.class, origin: None }))
+            }
+            other => other.clone(),
+        })
     }
 }
 

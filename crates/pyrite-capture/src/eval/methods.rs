@@ -870,6 +870,7 @@ impl Evaluator<'_, '_> {
                 Some(key) => self.call(key, vec![item.clone()], Vec::new())?,
                 None => item.clone(),
             };
+            let by = self.with_known_sizes(&by)?;
             if is_graph(&by) {
                 return Err(self.stop("an order that depends on tensors"));
             }
