@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 import torch
 
 from capture import isolation
-from capture.models import parting
+from capture.models import perturbed, parting
 from models.architectures import ARCHITECTURES
 from models.sweep import MODES, build, observed, trained, wide
 from operators.harness import matching
@@ -75,7 +75,7 @@ def check(name, mode):
     def reference(module):
         return torch.compile(module, backend="eager") if is_captured else module
 
-    def exact(given, call):
+    def exact(given, call, double=double):
         try:
             return seen(reference(double.double()), double, wide(given), call)
         except RuntimeError:
@@ -85,15 +85,20 @@ def check(name, mode):
             single = {name: each.float() if each.is_floating_point() else each for name, each in given.items()}
             return seen(reference(double.float()), double, single, call)
 
+    def again(given, call, before):
+        for near, precise in perturbed(model, before):
+            yield seen(reference(near), near, given, call), exact(given, call, precise)
+
     compiled = torch.compile(other, backend="pyrite", options={"strict": True})
     seen, calls = (trained, [arguments]) if mode == "steps" else (observed, [arguments, arguments, larger(arguments)])
     with aot.observed() as regions:
         for call, given in enumerate(calls):
+            before = copy.deepcopy(model.state_dict())
             want = seen(reference(model), model, given, call)
             start = time.perf_counter()
             have = seen(compiled, other, given, call)
             row.seconds = row.seconds or time.perf_counter() - start
-            if found := parting(want, have, functools.partial(exact, given, call)):
+            if found := parting(want, have, functools.partial(exact, given, call), functools.partial(again, given, call, before)):
                 row.differs = f"call {call + 1}: {found}"
                 break
             double.load_state_dict(model.state_dict())

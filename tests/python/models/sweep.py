@@ -26,7 +26,7 @@ import torch
 
 from capture import isolation
 from capture.cases import seed_everything
-from capture.models import doubled, parting
+from capture.models import doubled, perturbed, parting
 from models.architectures import ARCHITECTURES
 from operators.harness import matching
 
@@ -86,11 +86,16 @@ def compared(model, arguments, seen=None):
     compiled = pyrite.compile(other)
     times = []
     for call in range(1 if seen is trained else CALLS):
+        before = copy.deepcopy(model.state_dict())
         want = seen(model, model, arguments, call)
         start = time.perf_counter()
         have = seen(compiled, other, arguments, call)
         times.append(time.perf_counter() - start)
-        if found := parting(want, have, lambda: seen(double.double(), double, wide(arguments), call)):
+        def again(call=call, before=before):
+            for near, precise in perturbed(model, before):
+                yield seen(near, near, arguments, call), seen(precise, precise, wide(arguments), call)
+
+        if found := parting(want, have, lambda: seen(double.double(), double, wide(arguments), call), again):
             return f"call {call + 1}: {found}", times[0]
         double.load_state_dict(model.state_dict())
     return None, times[0]
