@@ -15,7 +15,8 @@ import torch
 import torch.utils._pytree as pytree
 
 import pyrite as package
-import peer_programs  # noqa: F401  (declares more)
+import peer_kernels  # noqa: F401  (declares more)
+import peer_programs  # noqa: F401
 import peer_subjects  # noqa: F401
 from peer_cases import PEERS
 from pyrite import aot
