@@ -7,3 +7,7 @@ class PyriteError(RuntimeError):
 
 class GraphBreakError(PyriteError):
     """A function that must be one graph cannot be; the message says where and why."""
+
+
+class OutOfRangeError(IndexError, RuntimeError):
+    """An index among the data of a compiled program points outside; torch's operators raise one of both types."""

@@ -1,5 +1,6 @@
 """Calls that graphs hold although Pyrite knows nothing of the function: what they give, told from metadata alone."""
 
+import functools
 import sys
 import threading
 import warnings
@@ -92,16 +93,32 @@ def _zeros(value):
 
 # Larger arguments are not made for a question alone.
 _LARGEST = 1 << 20
+# Functions that trust the numbers that they are given as places in memory.
+_TRUSTING = (torch.segment_reduce,)
+
+
+class _StandIn(torch.Tensor):
+    """A tensor whose calls end once their arguments are parsed."""
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        return None
+
+
+@functools.cache
+def stand_in(dtype, is_scalar):
+    """A tensor for torch's parser of arguments, which looks at the type of its elements and at whether it has dimensions."""
+    return torch.zeros(() if is_scalar else (1,), dtype=dtype).as_subclass(_StandIn)
 
 
 def refusal(function, args, kwargs):
     """What a function of torch's raises for arguments of these shapes and types, whatever their data; else `None`."""
     leaves = pytree.tree_leaves((args, kwargs))
-    if sum(leaf.untyped_storage().nbytes() for leaf in leaves if isinstance(leaf, torch.Tensor)) > _LARGEST:
+    if function in _TRUSTING or sum(leaf.untyped_storage().nbytes() for leaf in leaves if isinstance(leaf, torch.Tensor)) > _LARGEST:
         return None
     told = [_raised(function, *pytree.tree_map(fill, (args, kwargs))) for fill in (_zeros, _ones)]
     same = len({(type(error), str(error)) for error in told}) == 1
-    return told[0] if same and type(told[0]) in (RuntimeError, IndexError, ValueError, TypeError) else None
+    return told[0] if same and type(told[0]) in (RuntimeError, NotImplementedError, IndexError, ValueError, TypeError) else None
 
 
 def _raised(function, args, kwargs):

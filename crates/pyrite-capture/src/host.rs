@@ -264,6 +264,16 @@ pub trait Host {
         kwargs: &[(String, GraphValue<Meta>)],
         nested: &BTreeMap<Arc<str>, Graph>,
     ) -> Result<Given, String>;
+    /// The exception with which torch's parser refuses arguments of a function written in C; nothing when it takes them.
+    fn misparse_of(
+        &self,
+        function: Object,
+        args: &[GraphValue<Meta>],
+        kwargs: &[(String, GraphValue<Meta>)],
+    ) -> Option<Raised> {
+        let _ = (function, args, kwargs);
+        None
+    }
     /// The exception of Python's own that a function of torch raises for arguments of these shapes and types, whatever their
     /// data; nothing when it raises none.
     fn refusal_of(

@@ -285,7 +285,7 @@ impl Loops {
     pub fn error(&self, fault: Fault) -> OpError {
         let message = format!("{fault} in {}", self.kernel.name);
         match fault {
-            Fault::OutOfBounds => OpError::invalid(message),
+            Fault::OutOfBounds => OpError::OutOfRange(message),
             Fault::Trap(_) => OpError::fault(message),
         }
     }

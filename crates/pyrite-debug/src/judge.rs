@@ -85,7 +85,7 @@ impl Broken {
     /// The failure as what a search holds.
     pub fn signature(&self) -> Signature {
         let kind = match &self.error.error {
-            OpError::Invalid(_) => "invalid",
+            OpError::Invalid(_) | OpError::OutOfRange(_) => "invalid",
             OpError::Unsupported(_) => "unsupported",
             OpError::Fault(_) => "internal",
             OpError::Outside { kind, place, message, stage } => {

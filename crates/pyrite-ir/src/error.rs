@@ -14,6 +14,9 @@ pub enum OpError {
     /// The call is wrong; PyTorch refuses it too.
     #[error("{0}")]
     Invalid(String),
+    /// An index among the data is outside of what it points into; PyTorch refuses it too.
+    #[error("{0}")]
+    OutOfRange(String),
     /// The call is right, but Pyrite does not know how to do it.
     #[error("not supported: {0}")]
     Unsupported(String),

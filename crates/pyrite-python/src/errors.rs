@@ -49,8 +49,16 @@ pub fn failed(error: &NodeError, repro: Option<&str>) -> PyErr {
         OpError::Outside { kind, message, .. } if kind == "AccuracyError" => AccuracyError::new_err(message.clone()),
         OpError::Outside { stage, .. } if stage == "compile" => CompileError::new_err(text),
         OpError::Unsupported(_) => PyNotImplementedError::new_err(text),
+        OpError::OutOfRange(_) => out_of_range(&text),
         _ => PyRuntimeError::new_err(text),
     }
+}
+
+/// torch's operators raise an `IndexError` or a `RuntimeError`, each its own: whoever waits for one of them gets it.
+fn out_of_range(text: &str) -> PyErr {
+    let raised =
+        |py: Python<'_>| py.import("pyrite._errors")?.getattr("OutOfRangeError")?.call1((text,)).map(PyErr::from_value);
+    Python::attach(raised).unwrap_or_else(|error| error)
 }
 
 /// An error unless a program of so many arguments is called with so many.

@@ -51,7 +51,7 @@ pub fn node_diagnostic(file: &Path, error: &NodeError, what: &str) -> Diagnostic
         OpError::Invalid(_) if remedy.is_some() && error.node.is_none() => {
             (Code::new("run::unavailable"), remedy.unwrap_or_default())
         }
-        OpError::Invalid(_) => (
+        OpError::Invalid(_) | OpError::OutOfRange(_) => (
             Code::new("run::invalid"),
             "the program is wrong at this node, and PyTorch refuses it too: `pyrite show` prints the shape and type of every value",
         ),

@@ -12,6 +12,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from operators import refusals
 from operators.conformance import opinfos
 
 # Refusals that depend on what is in a tensor, on more dimensions than anybody has, or on numbers that wrap around.
@@ -56,6 +57,37 @@ def test_error_inputs_are_refused(name):
         if refusal(pyrite.compile(function), *arguments) is None:
             accepted.append(f"{number}: {want}")
     assert accepted == []
+
+
+# Every sixtieth, so that all kinds of functions are among them.
+CHANGED = [name for name in opinfos() if name not in refusals.LEFT_OUT][::60]
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_wrong_calls_are_refused_as_in_eager_mode(name):
+    calls, differences = refusals.check(opinfos()[name], 1, "pyrite")
+    assert differences == [] and calls
+
+
+@pytest.mark.parametrize("name", ["nn.functional.relu", "tile", "nn.functional.layer_norm", "gather"])
+def test_wrong_calls_are_refused_in_regions_of_torchs_capture(name):
+    calls, differences = refusals.check(opinfos()[name], 1, "torch.compile")
+    assert differences == [] and calls
+
+
+def test_a_reduction_by_scatter_that_torch_does_not_differentiate_is_refused():
+    x, index = torch.randn(3, requires_grad=True), torch.tensor([0, 1, 1])
+    result = pyrite.compile(lambda x: torch.scatter(x, 0, index, x.detach(), reduce="multiply"))(x)
+    with pytest.raises(RuntimeError, match="derivative"):
+        result.sum().backward()
+
+
+@pytest.mark.parametrize("function", [lambda x, i: x[i], lambda x, i: x.index_select(0, i), lambda x, i: x.gather(0, i), lambda x, i: F.embedding(i, x[:, None])])
+def test_an_index_out_of_range_is_caught_as_in_eager_mode(function):
+    x, index = torch.randn(5), torch.tensor([2, 9])
+    want = refusal(function, x, index)
+    with pytest.raises(type(want)):
+        pyrite.compile(function)(x, index)
 
 
 TYPES = [torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.bfloat16, torch.float32, torch.float64, torch.complex64]

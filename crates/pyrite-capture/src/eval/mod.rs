@@ -8,6 +8,7 @@
 //! Invariants: an instruction either completes or leaves no trace (by beginning anew); everything that is read from
 //! outside is read in [`outside`], which records it; the number of steps and the depth of calls are bounded.
 
+mod accepted;
 mod arguments;
 mod attribute;
 mod builtins;

@@ -311,6 +311,7 @@ impl Evaluator<'_, '_> {
             return self.call_into(name, object, args, &rest, out).map(Some);
         }
         self.check_options(name, kwargs)?;
+        self.check_accepted(Some(object), args, kwargs)?;
         let short = name.rsplit('.').next().unwrap_or_default();
         let combined = match args.split_first() {
             Some((tensor, rest)) if kwargs.is_empty() => self.elementwise_arguments(short, tensor, rest)?,
@@ -698,6 +699,9 @@ impl Evaluator<'_, '_> {
                 "keep the value a tensor, or move the call out of the compiled function",
             ));
         }
+        if name.starts_with("__") && !kwargs.is_empty() {
+            return Err(self.stop(format!("a call of {name} with keyword arguments")));
+        }
         match (&**name, args.as_slice()) {
             ("size", []) if kwargs.is_empty() => {
                 let rank = self.tensor_meta(node)?.rank();
@@ -791,8 +795,14 @@ impl Evaluator<'_, '_> {
                 let size = self.tensor_meta(node)?.dtype.size();
                 return Ok(self.int(size as i64));
             }
-            ("storage_offset", []) if let Some(offset) = self.tensor_meta(node)?.offset.as_int() => {
-                return Ok(self.int(offset));
+            ("storage_offset", []) if kwargs.is_empty() => {
+                if let Some(offset) = self.tensor_meta(node)?.offset.as_int() {
+                    return Ok(self.int(offset));
+                }
+                let tensor = vec![GraphValue::Tensor(node)];
+                let offset = self.calls.call("torch.ops.aten.sym_storage_offset.default", tensor, Vec::new());
+                let offset = offset.map_err(|r| self.refused(&r))?;
+                return self.result(&offset, None);
             }
             ("is_signed", []) => {
                 let unsigned = matches!(self.tensor_meta(node)?.dtype, DType::Bool | DType::U8);
@@ -835,6 +845,9 @@ impl Evaluator<'_, '_> {
             _ => {}
         }
         self.check_options(name, &kwargs)?;
+        let function = self.host.member("torch", "Tensor").and_then(|class| self.class_item(class, name));
+        let all: Vec<Value> = std::iter::once(receiver.clone()).chain(args.iter().cloned()).collect();
+        self.check_accepted(function, &all, &kwargs)?;
         let combined = if kwargs.is_empty() { self.elementwise_arguments(name, receiver, &args)? } else { None };
         let values = match combined {
             Some(values) => values,
@@ -845,8 +858,6 @@ impl Evaluator<'_, '_> {
         let result = match self.calls.method(GraphValue::Tensor(node), name, values, named) {
             Ok(result) => result,
             Err(refused) => {
-                let function = self.host.member("torch", "Tensor").and_then(|class| self.class_item(class, name));
-                let all: Vec<Value> = std::iter::once(receiver.clone()).chain(args).collect();
                 let name = format!("torch.Tensor.{name}");
                 return Err(self.refused_by_torch(&refused, function, &name, &all, &kwargs));
             }

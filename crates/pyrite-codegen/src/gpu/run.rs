@@ -58,7 +58,7 @@ fn failed(error: pyrite_cuda::CudaError) -> OpError {
 /// The error of an index that a kernel has met.
 pub fn out_of_bounds(kernel: &str, note: &FaultNote) -> OpError {
     let FaultNote { index, extent, .. } = note;
-    OpError::invalid(format!("an index is out of bounds in {kernel}: {index}, where there are {extent} elements"))
+    OpError::OutOfRange(format!("an index is out of bounds in {kernel}: {index}, where there are {extent} elements"))
 }
 
 /// Loads a module on a device: its machine code is kept, or assembled.

@@ -425,6 +425,21 @@ impl<'py> Python3<'py> {
         })
     }
 
+    /// A value as torch's parser of arguments is shown it: tensors are replaced by ones that compute nothing.
+    fn stood_in(&self, value: &Value<Meta>, stand_in: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        match value {
+            Value::Tensor(meta) => {
+                let dtype = self.library.torch.bind(self.py).getattr(dtype_name(meta.dtype))?;
+                stand_in.call1((dtype, meta.rank() == 0))
+            }
+            Value::List(items) => {
+                let items = items.iter().map(|item| self.stood_in(item, stand_in)).collect::<PyResult<Vec<_>>>()?;
+                Ok(PyList::new(self.py, items)?.into_any())
+            }
+            plain => self.without_data(plain, &BTreeMap::new()),
+        }
+    }
+
     /// What a call on tensors without data has given.
     fn given(&self, given: &Bound<'py, PyAny>) -> PyResult<Given> {
         if let Some(meta) = self.meta_of(given)? {
@@ -1097,6 +1112,27 @@ impl Host for Python3<'_> {
             self.given(&given)
         };
         describe().map_err(|error| error.to_string())
+    }
+
+    fn misparse_of(&self, function: Object, args: &[Value<Meta>], kwargs: &[(String, Value<Meta>)]) -> Option<Raised> {
+        let ask = || -> PyResult<_> {
+            let function = self.bound(function);
+            let kind = function.get_type();
+            if !matches!(&*kind.name()?.to_string_lossy(), "builtin_function_or_method" | "method_descriptor") {
+                return Ok(None);
+            }
+            let shown = self.py.import("pyrite._opaque")?.getattr("stand_in")?;
+            let args = args.iter().map(|arg| self.stood_in(arg, &shown)).collect::<PyResult<Vec<_>>>()?;
+            let named = PyDict::new(self.py);
+            for (key, value) in kwargs {
+                named.set_item(key, self.stood_in(value, &shown)?)?;
+            }
+            let refused = function.call(PyTuple::new(self.py, args)?, Some(&named)).err();
+            Ok(refused.filter(|error| error.is_instance_of::<PyTypeError>(self.py)))
+        };
+        let raised = ask().ok().flatten()?;
+        raised.set_traceback(self.py, None);
+        Some(Raised(self.keep(raised.value(self.py).as_any())))
     }
 
     fn refusal_of(&self, function: Object, args: &[Value<Meta>], kwargs: &[(String, Value<Meta>)]) -> Option<Raised> {

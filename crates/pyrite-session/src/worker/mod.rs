@@ -180,7 +180,7 @@ struct Refusal {
 impl Refusal {
     fn of(error: &OpError, op: Option<String>) -> Self {
         let kind = match error {
-            OpError::Invalid(_) => "invalid",
+            OpError::Invalid(_) | OpError::OutOfRange(_) => "invalid",
             OpError::Unsupported(_) => "unsupported",
             OpError::Fault(_) | OpError::Outside { .. } => "error",
         };
