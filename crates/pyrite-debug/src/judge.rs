@@ -14,6 +14,7 @@ use pyrite_interp::{Mode, in_double};
 use pyrite_ir::{Device, Graph, Node, NodeError, OpError, Value};
 use pyrite_oracle::{Class, Detail, Signature, Stage, Verdict};
 use pyrite_passes::Table;
+use pyrite_passes::cleanup::dead_code;
 use pyrite_tensor::{Storage, Tensor};
 use serde::{Deserialize, Serialize};
 
@@ -273,7 +274,8 @@ impl Judged {
 /// Judges a backend on a program. `tell` hears of each step as it begins.
 ///
 /// A program on which the reference raises an ordinary error is no valid question, unless the backend does not even
-/// come to an answer there: dying where an error belongs is a failure.
+/// come to an answer there: dying where an error belongs is a failure. So is a result of a backend of torch's, where torch
+/// itself raises the error every time: see [`missing_error`].
 pub fn judge(
     graph: &Graph,
     inputs: &[Value<Tensor>],
@@ -354,7 +356,15 @@ pub fn judge_backends(
         (Err(raised), Err(broken)) if broken.faulted() && raised.faulted() => {
             Some(Verdict::Fail(of_everybody(broken.signature(), &reference.name)))
         }
-        (Err(raised), _) => Some(Verdict::Invalid(format!("the reference {} fails: {}", reference.name, raised.error))),
+        (Err(raised), Ok(_)) if is_compiler_of_torch(&backend.name) => {
+            let ask = |graph: &Graph, backend: &Backend| {
+                let options = options(Mode::Eager, None);
+                execute(graph, inputs, backend, &options, &mut |_| {}, &mut |_, _| {}).err()
+            };
+            let moved = |seed| perturbed(graph, inputs, reference, &options(Mode::Eager, None), seed).err();
+            Some(missing_error(raised, graph, reference, &ask, &moved))
+        }
+        (Err(raised), _) => Some(invalid_reference(raised, reference)),
         (Ok(_), Ok(_)) => None,
     };
     let assessment = match (verdict, &expected, &actual) {
@@ -363,6 +373,10 @@ pub fn judge_backends(
         (None, ..) => return Judged::invalid("nothing was run".to_owned()),
     };
     let Assessment { verdict, report } = match (assessment, second_reference(&backend.name, &reference.name)) {
+        // Torch was asked for the error that is missing.
+        (missing @ Assessment { verdict: Verdict::Fail(Signature { class: Class::MissingError, .. }), .. }, _) => {
+            missing
+        }
         (failure @ Assessment { verdict: Verdict::Fail(_), .. }, Some(second)) => {
             let ask = || run(&second, Mode::Eager, None, &mut |_| {}, &mut |_, _| {});
             let torch = Torch { name: &second.name, first: ask(), again: &ask, itself: OnceCell::new(), question };
@@ -375,6 +389,71 @@ pub fn judge_backends(
         (assessment, _) => assessment,
     };
     Judged { verdict, actual: Some(actual), report }
+}
+
+fn invalid_reference(raised: &Broken, reference: &Backend) -> Verdict {
+    Verdict::Invalid(format!("the reference {} fails: {}", reference.name, raised.error))
+}
+
+/// The verdict where the reference raises an error and a backend of torch's gives a result. The error is what the program
+/// comes to, and a result is a failure, only where all of this holds:
+/// - the error is one of the program, not a limit of who runs it: Pyrite's interpreter finds the program wrong, and torch
+///   does not say that it lacks a kernel;
+/// - it does not come and go with rounding, as that of a matrix that is nearly singular does;
+/// - torch itself raises it, twice;
+/// - it comes from a value that is used: compilers may leave out the others.
+fn missing_error(
+    raised: &Broken,
+    graph: &Graph,
+    reference: &Backend,
+    ask: &dyn Fn(&Graph, &Backend) -> Option<Broken>,
+    moved: &dyn Fn(u64) -> Option<Broken>,
+) -> Verdict {
+    let of_program = match &raised.error.error {
+        OpError::Invalid(_) => true,
+        OpError::Outside { .. } => &*reference.name == "torch:eager",
+        OpError::Unsupported(_) | OpError::Fault(_) => false,
+    };
+    let (true, Some(torch)) = (of_program && !raised.died() && !raised.cannot_tell(), find("torch:eager")) else {
+        return invalid_reference(raised, reference);
+    };
+    let used = dead_code(graph);
+    let alone = reference.name == torch.name;
+    if !alone && ask(&used, reference).is_none() {
+        return Verdict::Invalid(format!("{} is of a value that nobody uses", raised.error));
+    }
+    // A reference outside of Pyrite may raise what the interpreter, which stands in for it with other rounding, does not.
+    let known = !alone || find("eager").is_some_and(|own| ask(graph, &own).is_some());
+    if known && (1..=ROUNDINGS).any(|seed| moved(seed).is_none()) {
+        return Verdict::Invalid(format!("{} comes and goes with rounding", raised.error));
+    }
+    let (Some(first), Some(second)) = (ask(&used, &torch), ask(&used, &torch)) else {
+        return invalid_reference(raised, reference);
+    };
+    match (&first.error.error, first.signature().holds(&second.signature())) {
+        (OpError::Outside { kind, message, .. }, true)
+            if !first.died() && !first.cannot_tell() && !is_limit(kind, message) =>
+        {
+            let asked = if alone { "; Pyrite's interpreter was not asked" } else { "" };
+            let line = message.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+            let said = format!("torch:eager raises {kind}: {line}; the backend gives a result{asked}");
+            let detail = Detail { message: Some(said), ..Detail::default() };
+            let signature = Signature::new(first.signature().stage, Class::MissingError).raised(kind, None);
+            Verdict::Fail(signature.saying(message).detailed(detail))
+        }
+        _ => invalid_reference(raised, reference),
+    }
+}
+
+/// How many runs with other rounding must raise an error for it to be one of the program.
+const ROUNDINGS: u64 = 8;
+
+/// Whether an error of torch's says what torch cannot do, or what rounding makes of a matrix, rather than what a program must
+/// not.
+fn is_limit(kind: &str, message: &str) -> bool {
+    let message = message.to_lowercase();
+    let lacks = ["not implemented", "not supported", "unsupported", "not yet", "could not run", "no kernel"];
+    kind == "NotImplementedError" || kind.ends_with("LinAlgError") || lacks.iter().any(|said| message.contains(said))
 }
 
 /// How two runs are compared.
@@ -465,9 +544,14 @@ fn draws_as_eager(backend: &str) -> bool {
     }
 }
 
+/// Whether a backend is one of torch's that compiles.
+fn is_compiler_of_torch(backend: &str) -> bool {
+    backend.strip_prefix("torch:").is_some_and(|name| base(name) != "eager")
+}
+
 /// Who is asked beside the reference before a backend of torch's is blamed: torch itself.
 fn second_reference(backend: &str, reference: &str) -> Option<Backend> {
-    let is_torch = backend.starts_with("torch:") && backend != "torch:eager" && !reference.contains(':');
+    let is_torch = is_compiler_of_torch(backend) && !reference.contains(':');
     if is_torch { find("torch:eager") } else { None }
 }
 
@@ -540,5 +624,20 @@ pub fn judge_file(path: &Path, question: &Question, tell: &mut dyn FnMut(Step)) 
     match candidate_of(path, question.seed) {
         Ok(candidate) => judge(&candidate.graph, &candidate.inputs, question, tell, &mut |_, _| {}).verdict,
         Err(why) => Verdict::Invalid(why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_torch_lacks_is_no_error_of_a_program() {
+        assert!(
+            is_limit("NotImplementedError", "") && is_limit("RuntimeError", "\"baddbmm\" not implemented for 'Half'")
+        );
+        assert!(is_limit("RuntimeError", "Sparse CSR tensors are not supported"));
+        assert!(is_limit("_LinAlgError", "linalg.cholesky: the input is not positive-definite"));
+        assert!(!is_limit("IndexError", "index 9 is out of bounds for dimension 0 with size 4"));
     }
 }

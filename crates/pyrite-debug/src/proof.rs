@@ -122,7 +122,9 @@ fn fits(signature: &Signature, status: ExitStatus, said: &str) -> bool {
     let (Some(rest), Some(1)) = (rest, status.code()) else { return false };
     let text = signature.site.as_ref().and_then(|site| site.text.as_ref());
     match (signature.class, text) {
-        (Class::Error, Some(text)) => rest.strip_prefix(": ").is_some_and(|said| gist(said) == *text),
+        (Class::Error | Class::MissingError, Some(text)) => {
+            rest.strip_prefix(": ").is_some_and(|said| gist(said) == *text)
+        }
         _ => rest.is_empty() || rest.starts_with(": "),
     }
 }
@@ -151,6 +153,11 @@ mod tests {
         let line = |said: &str| format!("bug: compile: error ValueError at f in g.py: {said}");
         assert!(fits(&error, code(1), &line("relu of 7 elements is refused")));
         assert!(!fits(&error, code(1), &line("there is no compiler")), "another error of the same function");
+
+        let missing = Signature::new(Stage::Forward, Class::MissingError).raised("IndexError", None);
+        let missing = missing.saying("index 9 is out of bounds");
+        assert!(fits(&missing, code(1), "bug: forward: missing error IndexError: index 3 is out of bounds"));
+        assert!(!fits(&missing, code(1), "bug: forward: missing error IndexError: too many indices"));
 
         let crash = Signature::new(Stage::Forward, Class::Signal(11));
         assert!(fits(&crash, ExitStatus::from_raw(11), ""));

@@ -99,6 +99,7 @@ impl Claim<'_> {
             Some(Class::OutOfMemory) => self.memory(),
             Some(Class::Fault) => self.fault(),
             Some(Class::Error | Class::Garbage) => self.error(),
+            Some(Class::MissingError) => self.missing_error(),
             Some(class) => self.difference(Some(class)),
             None => self.difference(None),
         });
@@ -139,7 +140,7 @@ impl Claim<'_> {
             Some(Class::Hang | Class::Exit(_)) => vec!["subprocess"],
             Some(Class::OutOfMemory) if self.is_of_device() => Vec::new(),
             Some(Class::OutOfMemory) => vec!["resource"],
-            Some(Class::Error | Class::Garbage) | None => vec!["re", "traceback"],
+            Some(Class::Error | Class::MissingError | Class::Garbage) | None => vec!["re", "traceback"],
             Some(_) => Vec::new(),
         }
     }
@@ -258,6 +259,33 @@ impl Claim<'_> {
         sys.exit(2)
     print('no bug: it raises nothing')
 "
+        )
+    }
+
+    fn missing_error(&self) -> String {
+        let kind = self.signature.and_then(|signature| signature.site.as_ref()).map_or("", |site| site.kind.as_str());
+        let told = self.told();
+        format!(
+            "{DESCRIBE}
+    try:
+        run(compiled=False)
+    except Exception as error:
+        kind, (_, said) = type(error).__name__, describe(error)
+    else:
+        print('no bug: eager raises nothing either')
+        sys.exit(0)
+    try:
+        run(compiled=True)
+    except Exception as error:
+        print(f'no bug: it raises {{type(error).__name__}} where eager raises {{kind}}')
+        sys.exit(0)
+    if kind != {kind}:
+        print(f'another failure: eager raises {{kind}}: {{said}}')
+        sys.exit(2)
+    print(f'bug: {told}: {{said}}')
+    sys.exit(1)
+",
+            kind = quote(kind),
         )
     }
 

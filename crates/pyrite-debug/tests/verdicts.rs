@@ -307,3 +307,59 @@ fn another_order_of_summation_is_noise_though_eager_was_luckier() {
     assert!(found >= 55, "{found} of 60 wrong results were found");
     assert!(by_error_model > 0, "the error model was never needed");
 }
+
+/// Gives its first input back whatever it is asked.
+struct Lenient;
+
+impl Executable for Lenient {
+    fn run(&self, inputs: Vec<Outputs>, _: &mut Observer<'_>) -> Result<Forward, NodeError> {
+        Ok(Forward { outputs: Value::List(vec![inputs[0].clone()]), backward: None })
+    }
+}
+
+/// `eager`, raising its errors as torch does.
+struct AsTorch(Box<dyn Executable>);
+
+impl Executable for AsTorch {
+    fn run(&self, inputs: Vec<Outputs>, observe: &mut Observer<'_>) -> Result<Forward, NodeError> {
+        self.0.run(inputs, observe).map_err(|error| {
+            let (kind, stage) = ("IndexError".to_owned(), "forward".to_owned());
+            OpError::Outside { kind, place: None, message: error.error.to_string(), stage }.into()
+        })
+    }
+}
+
+#[test]
+fn a_result_where_torch_itself_raises_an_error_is_a_failure() {
+    register(Backend::new("torch:eager", "for tests", |graph, options| {
+        let eager = find("eager").expect("eager");
+        Ok(Box::new(AsTorch((eager.compile)(graph, options)?)))
+    }));
+    register(Backend::new("torch:lenient", "for tests", |_, _| Ok(Box::new(Lenient))));
+    let x = || vec![Tensor::from_slice(&[1.0f32, -2.0], &[2])];
+    let far = "far = torch.ops.aten.full.default([1], 99, dtype=torch.int64)\nb = torch.ops.aten.index_select.default(x0, 0, far)";
+    let used = program(&format!("{far}\nreturn (b,)"), x());
+    let judged = ask(&used, "torch:lenient", Question::default());
+    let signature = judged.verdict.signature().unwrap_or_else(|| panic!("{:?}", judged.verdict));
+    assert_eq!(signature.class, Class::MissingError);
+    assert!(signature.to_string().ends_with("missing error IndexError"), "{signature}");
+
+    let unused = program(&format!("{far}\nc = torch.ops.aten.relu.default(x0)\nreturn (c,)"), x());
+    let judged = ask(&unused, "torch:lenient", Question::default());
+    assert!(matches!(&judged.verdict, Verdict::Invalid(why) if why.contains("nobody uses")), "{:?}", judged.verdict);
+    // A number is above itself by rounding alone.
+    let nearly = program(
+        "a = torch.ops.aten.mul.Tensor(x0, 0.1)
+        c = torch.ops.aten.mul.Tensor(a, 10.0)
+        m = torch.ops.aten.gt.Tensor(c, x0)
+        i = torch.ops.aten._to_copy.default(m, dtype=torch.int64)
+        far = torch.ops.aten.mul.Tensor(i, 99)
+        b = torch.ops.aten.index_select.default(x0, 0, far)
+        return (b,)",
+        vec![Tensor::from_slice(&[25.0f32 / 7.0], &[1])],
+    );
+    let judged = ask(&nearly, "torch:lenient", Question::default());
+    assert!(matches!(&judged.verdict, Verdict::Invalid(why) if why.contains("rounding")), "{:?}", judged.verdict);
+    let own = ask(&used, "native", Question::default());
+    assert!(matches!(own.verdict, Verdict::Invalid(_)), "{:?}", own.verdict);
+}

@@ -30,6 +30,8 @@ pub enum Stage {
 pub enum Class {
     /// An ordinary error.
     Error,
+    /// A result where the reference raises an error; the site is the reference's error.
+    MissingError,
     /// The process was ended by this signal.
     Signal(i32),
     /// The process ended with this code without an answer.
@@ -255,6 +257,7 @@ impl fmt::Display for Signature {
         write!(f, "{stage}: ")?;
         match self.class {
             Class::Error => f.write_str("error")?,
+            Class::MissingError => f.write_str("missing error")?,
             Class::Signal(signal) => f.write_str(&signal_name(signal))?,
             Class::Exit(code) => write!(f, "exit code {code} without an answer")?,
             Class::Hang => f.write_str("hang")?,

@@ -491,6 +491,7 @@ fn next_after(verdicts: &[Verdict], backend: &str) -> String {
 fn kind_of(class: Class) -> String {
     match class {
         Class::Error => "an error that the reference does not raise".to_owned(),
+        Class::MissingError => "a result where the reference raises an error".to_owned(),
         Class::Hang => "a hang".to_owned(),
         Class::Signal(number) => format!("a crash, {}", signal_name(number)),
         Class::Exit(_) | Class::Garbage => "a crash".to_owned(),

@@ -1,7 +1,8 @@
 """Backends of torch.compile for proofs, for `--import contract_backends`.
 
 `wrong_*` are wrong in one part of the contract each, where a graph has a relu. `free_*` are right, and differ from eager by what the
-operators leave open. `planted_KIND_OPERATOR` gives a wrong result, raises an error, crashes or hangs where a graph has the operator.
+operators leave open. `lenient` gives zeros where eager raises an error. `planted_KIND_OPERATOR` gives a wrong result, raises an error, crashes or
+hangs where a graph has the operator.
 """
 
 import os
@@ -52,6 +53,20 @@ class Spoiled(torch.autograd.Function):
 def lost_write(function, arguments):
     kept = [value.clone() if isinstance(value, torch.Tensor) else value for value in arguments]
     return function(*kept)
+
+
+@register_backend(name="lenient")
+def lenient(module, _example_inputs, **_options):
+    """Gives zeros where eager raises an error."""
+    values = [node.meta.get("example_value") for node in next(iter(module.graph.find_nodes(op="output"))).args[0]]
+
+    def call(*arguments):
+        try:
+            return module.forward(*arguments)
+        except Exception:
+            return tuple(torch.zeros(value.shape, dtype=value.dtype) for value in values)
+
+    return call
 
 
 changed("wrong_value", "relu", of_first(lambda value: value + 1))

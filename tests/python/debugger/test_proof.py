@@ -162,6 +162,38 @@ def test_an_abort_where_eager_raises_is_reached(session):
     assert code == 0 and "IndexError" in out or "no bug" in out
 
 
+# Programs that eager refuses and a lenient backend does not, and whether that counts: a value that nobody uses may be left out, what eager
+# lacks a kernel for is no mistake of a program, and whether a matrix is singular is a matter of rounding.
+MISSING = {
+    "index": ('x : "f32[4]"', True, "far = torch.ops.aten.full.default([1], 99, dtype=torch.int64)", "b = torch.ops.aten.index_select.default(a, 0, far)"),
+    "target": ('x : "f32[4]"', True, "t = torch.ops.aten.add.Tensor(x, 99.0)", "i = torch.ops.aten.sigmoid.default(a)", "b = torch.ops.aten.binary_cross_entropy.default(i, t)"),
+    "factor": ('x : "f32[4, 4]"', False, "n = torch.ops.aten.sub.Tensor(a, 9.0)", "b = torch.ops.aten.linalg_cholesky.default(n)"),
+    "unused": (
+        'x : "f32[4]"',
+        False,
+        "far = torch.ops.aten.full.default([1], 99, dtype=torch.int64)",
+        "c = torch.ops.aten.index_select.default(a, 0, far)",
+        "b = torch.ops.aten.cos.default(a)",
+    ),
+    "kernel": ('x : "b8[4]"', False, "b = torch.ops.aten.cumprod.default(a, 0, dtype=torch.bool)"),
+}
+
+
+@pytest.mark.parametrize("error", MISSING if os.environ.get("PYRITE_PROOFS") else ["index", "unused"])
+def test_a_result_where_eager_raises_is_a_missing_error(session, error):
+    parameters, counts, *lines = MISSING[error]
+    program = forward(parameters, "a = torch.ops.aten.clone.default(x)", *lines, "d = torch.ops.aten.sin.default(b)", "return (d,)")
+    code, report, said = session.minify(program, "--backend", "torch:lenient", "--forward-only", imports=["contract_backends"])
+    if not counts:
+        assert code == 1 and not report.get("proven"), (report, said)
+        return
+    assert (code, report["proven"], report["signature"]["class"]) == (0, True, "missing-error"), (report, said)
+    code, out, error = session.plain()
+    assert code == 1 and report["line"] in out and "missing error" in out, (out, error)
+    code, out, error = session.plain("eager")
+    assert code == 0 and "no bug" in out, (out, error)
+
+
 def test_a_misspelt_backend_is_a_mistake_of_usage(session):
     program = forward('x : "f32[4]"', "a = torch.relu(x)", "return (a,)")
     code, report, said = session.minify(program, "--backend", "torch:inductr")

@@ -76,6 +76,16 @@ REPORTS = {
         ],
     ),
     "197089": ("std", ["n = torch.ops.aten.mul.Tensor(x, 1e-30)", "s = torch.ops.aten.std.correction(n)", "y = torch.ops.aten.mul.Tensor(s, 1e30)"]),
+    # Eager raises an error, the compiled program gives a number.
+    "193757": (
+        "binary_cross_entropy",
+        [
+            "i = torch.ops.aten.sigmoid.default(x)",
+            "a = torch.ops.aten.abs.default(x)",
+            "t = torch.ops.aten.add.Tensor(a, 1.5)",
+            "y = torch.ops.aten.binary_cross_entropy.default(i, t)",
+        ],
+    ),
     "175154": (
         "upsample_nearest2d",
         [
