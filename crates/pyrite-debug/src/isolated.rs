@@ -26,14 +26,14 @@ use pyrite_tensor::Tensor;
 use serde_json::{Value as Json, json};
 
 use crate::command_backend::WORKER_FAILED;
-use crate::process::{Heard, Process};
+use crate::process::{Heard, MOST_CROWDED, Process, crowding};
 use crate::repro::{Folder, RepoError};
 use crate::{Question, Step};
 
 /// What a candidate may use.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// How long it may take.
+    /// How long it may take on an idle machine; where others work too, as many times as long as [`crowding`] says.
     pub time: Duration,
     /// How many bytes of memory of its own it may have.
     pub memory: Option<u64>,
@@ -208,7 +208,11 @@ impl Isolated {
         };
         let seconds = limits.time.as_secs_f64();
         let request = json!({"cmd": "judge", "file": path, "question": question, "time_limit": seconds, "blob": 0});
-        let time = if is_watched_elsewhere(question) { limits.time * 2 + STARTING } else { limits.time };
+        let time = if is_watched_elsewhere(question) {
+            limits.time * 2 * MOST_CROWDED + STARTING
+        } else {
+            limits.time.mul_f64(crowding())
+        };
         // Every step has its time. What comes before the first is the worker's own.
         let mut until = Instant::now() + time.max(OWN_START);
         let sent = worker.input.as_mut().map(|input| writeln!(input, "{request}").and_then(|()| input.flush()));

@@ -40,7 +40,7 @@ pub use judge::{
     Broken, Judged, Question, Ran, Step, execute, execute_shared, fresh_inputs, judge, judge_backends, judge_file,
     perturbed,
 };
-pub use process::{Heard, Process, asked};
+pub use process::{Heard, MOST_CROWDED, Process, asked, crowding};
 pub use proof::{BUG, Ran as PlainRun, Shown, plain_command, run_plainly, show};
 pub use pyrite_compare::Accuracy;
 pub use repro::{Folder, RepoError, candidate_of};

@@ -20,6 +20,21 @@ pub struct Process {
     listener: Option<JoinHandle<()>>,
 }
 
+/// How many times as long as on an idle machine something may take at most, before it is a hang.
+pub const MOST_CROWDED: u32 = 8;
+
+/// How many times as long as on an idle machine something may take now: where more work waits than there are processors, a
+/// process gets its share of their time, and what is slow for that reason does not hang.
+pub fn crowding() -> f64 {
+    let load = std::fs::read_to_string("/proc/loadavg").ok();
+    let load = load.and_then(|text| text.split_whitespace().next()?.parse().ok()).unwrap_or(0.0);
+    crowding_of(load, std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
+}
+
+fn crowding_of(load: f64, processors: usize) -> f64 {
+    (load / processors as f64).clamp(1.0, f64::from(MOST_CROWDED))
+}
+
 /// How much of what a process says on standard error is kept.
 const KEPT: usize = 1 << 16;
 
@@ -154,6 +169,13 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         command
+    }
+
+    #[test]
+    fn a_busy_machine_gives_more_time_and_an_idle_one_no_less() {
+        let factors = [0.2, 2.0, 5.0, 500.0].map(|load| (crowding_of(load, 2) * 10.0) as u32);
+        assert_eq!(factors, [10, 10, 25, 80]);
+        assert!(crowding() >= 1.0);
     }
 
     #[test]

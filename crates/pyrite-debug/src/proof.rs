@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use pyrite_oracle::{Class, Signature, gist};
 
-use crate::process::{Heard, Process};
+use crate::process::{Heard, MOST_CROWDED, Process};
 use crate::script::signal_name;
 use crate::torch::{IMPORT, Python, give_probes};
 
@@ -81,7 +81,7 @@ pub fn run_plainly(path: &Path, python: &Python, time: Duration) -> Result<Ran, 
 pub fn show(path: &Path, python: &Python, signature: &Signature, time: Duration) -> Shown {
     let command = plain_command(path, python);
     // The file limits a hang itself; this is for what hangs unannounced.
-    let Ran { status, lines, errors } = match run_plainly(path, python, time * 2 + IMPORT * 2) {
+    let Ran { status, lines, errors } = match run_plainly(path, python, time * 2 * MOST_CROWDED + IMPORT * 2) {
         Ok(ran) => ran,
         Err(line) => return Shown { proven: false, line, command },
     };

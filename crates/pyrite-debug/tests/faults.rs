@@ -126,7 +126,7 @@ fn a_hang_is_ended_in_time_with_all_it_started() {
     let pid = folder.path().join("pid");
     let start = Instant::now();
     assert_eq!(class(&format!("sleep 60 & echo $! > {}; wait", pid.display())), Class::Hang);
-    assert!(start.elapsed() < Duration::from_secs(10));
+    assert!(start.elapsed() < Duration::from_secs(50), "it was not ended, however busy the machine is");
     let pid: u32 = fs::read_to_string(pid).expect("a pid").trim().parse().expect("a number");
     let gone = (0..100).any(|_| {
         std::thread::sleep(Duration::from_millis(20));

@@ -31,7 +31,7 @@ use serde_json::{Value as Json, json};
 
 use crate::command_backend::{CANNOT_TELL, WORKER_FAILED};
 use crate::judge::{FAULT, OUT_OF_DEVICE_MEMORY};
-use crate::process::{Heard, Process};
+use crate::process::{Heard, MOST_CROWDED, Process, crowding};
 use crate::protocol::Decoder;
 use crate::repro::Folder;
 
@@ -315,7 +315,7 @@ impl Executable for Program {
             "fallback_random": base == "inductor" && draws(&self.graph),
             "seed": self.options.seed,
             "forward_only": self.options.direction == Direction::Forward,
-            "time_limit": self.time_limit().as_secs_f64(),
+            "time_limit": self.time_limit().as_secs_f64() * crowding(),
             "device_memory": device_memory_limit(),
             "needs_probe": base == "inductor" && !self.graph.is_elsewhere(),
         });
@@ -429,7 +429,7 @@ impl Program {
             return Err(Gone::Ended);
         }
         // The process keeps the time itself, of each half and of what is around them; it is given some more to say so.
-        let until = Instant::now() + self.time_limit() * 2 + IMPORT * 3;
+        let until = Instant::now() + self.time_limit() * 2 * MOST_CROWDED + IMPORT * 3;
         match process.hear(until) {
             Heard::Line(line) => serde_json::from_str(&line)
                 .map_err(|e| Gone::Told(worker(format_args!("the Python process answered {line:?}: {e}")))),

@@ -22,7 +22,7 @@ use std::process::Command as Program;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use pyrite_debug::{BUG, Command, Heard, Process, Shown, plain_command, run_plainly};
+use pyrite_debug::{BUG, Command, Heard, MOST_CROWDED, Process, Shown, crowding, plain_command, run_plainly};
 use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_oracle::{Verdict, gist};
 use pyrite_source::Size;
@@ -290,7 +290,7 @@ impl Asked {
         text.push_str(&format!("PROGRAM = {}\n\n", quoted(source)));
         let words: Vec<String> = pool.words.iter().map(|word| quote(word)).collect();
         text.push_str(&format!(
-            "BACKEND, WORDS, LIMIT = {}, [{}], {}\n\n",
+            "BACKEND, WORDS, LIMIT, MOST_CROWDED = {}, [{}], {}, {MOST_CROWDED}\n\n",
             quote(&pool.backend),
             words.join(", "),
             pool.limit.as_secs_f64()
@@ -318,7 +318,7 @@ impl Asked {
             }
         };
         let command = plain_command(path, &host.python);
-        match run_plainly(path, &host.python, pool.limit * 2 + IMPORT * 3) {
+        match run_plainly(path, &host.python, pool.limit * 3 * MOST_CROWDED + IMPORT * 3) {
             Err(line) => Shown { proven: false, line, command },
             Ok(ran) => {
                 let said = ran.lines.iter().rev().find(|line| line.starts_with(BUG)).or(ran.lines.last());
@@ -379,7 +379,7 @@ impl Pool {
         }
         let request = json!({
             "script": script, "words": self.words, "backend": self.backend, "folder": folder,
-            "limit": self.limit.as_secs_f64(),
+            "limit": self.limit.as_secs_f64() * crowding(),
         });
         let answer = self.answered(&request.to_string());
         let _ = std::fs::remove_dir_all(&folder);
@@ -408,7 +408,7 @@ impl Pool {
             .and_then(|()| input.flush())
             .map_err(|error| format!("a worker is gone: {error}"))?;
         // Two eager runs and a compiled one.
-        let answer = Self::line(&process, self.limit * 3 + IMPORT)?;
+        let answer = Self::line(&process, self.limit * 3 * MOST_CROWDED + IMPORT)?;
         self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(process);
         Ok(answer)
     }
