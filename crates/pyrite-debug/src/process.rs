@@ -21,7 +21,7 @@ pub struct Process {
 }
 
 /// How many times as long as on an idle machine something may take at most, before it is a hang.
-pub const MOST_CROWDED: u32 = 8;
+pub const MOST_CROWDED: u32 = 4;
 
 /// How many times as long as on an idle machine something may take now: where more work waits than there are processors, a
 /// process gets its share of their time, and what is slow for that reason does not hang.
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn a_busy_machine_gives_more_time_and_an_idle_one_no_less() {
         let factors = [0.2, 2.0, 5.0, 500.0].map(|load| (crowding_of(load, 2) * 10.0) as u32);
-        assert_eq!(factors, [10, 10, 25, 80]);
+        assert_eq!(factors, [10, 10, 25, 40]);
         assert!(crowding() >= 1.0);
     }
 
