@@ -13,10 +13,10 @@ use aligned_vec::{AVec, ConstAlign};
 use crate::columns;
 use crate::pack::{PANEL_ROWS, Source, View, pack_left, pack_right};
 use crate::packed::Packed;
-use crate::tile::{DEPTH, Isa, Lane, PANEL, Start, Tile};
+use crate::tile::{Isa, LINE, Lane, PANEL, Start, Tile, depth_of};
 
 /// Bytes of the right panels that are worked on at a time.
-const CACHED: usize = 512 << 10;
+const CACHED: usize = 1 << 20;
 
 /// Multiplications that are worth a thread of their own.
 const SHARE: usize = 1 << 20;
@@ -131,7 +131,7 @@ unsafe fn block<S: Source<T>, T: Lane>(
         return;
     }
     let height = rows.len().div_ceil(rows.len().div_ceil(isa.rows()));
-    let depth = k.div_ceil(k.div_ceil(DEPTH));
+    let depth = depth_of(k);
     let at_once = (CACHED / (depth * isa.cols * size_of::<T>())).max(1);
     let left = numbers::<T>(left, PANEL_ROWS * PANEL);
     let right = numbers::<T>(right, at_once * depth * isa.cols);
@@ -179,6 +179,12 @@ unsafe fn block<S: Source<T>, T: Lane>(
                         out_step: p.out_step,
                         scale: p.scale,
                         start,
+                        hints: [
+                            (out.cast_const(), p.out_step),
+                            (out.wrapping_add(isa.cols / 2).cast_const(), p.out_step),
+                            ahead(p.lhs, (row + height + 2 * index, step)),
+                            ahead(p.lhs, (row + height + 2 * index + 1, step)),
+                        ],
                     };
                     if !whole {
                         (tile.out, tile.out_step) = (edge.as_mut_ptr(), isa.cols);
@@ -200,6 +206,11 @@ unsafe fn block<S: Source<T>, T: Lane>(
             }
         }
     }
+}
+
+/// Where steps of a left operand's row begin, for [`Tile::hints`].
+pub fn ahead<S: Source<T>, T: Lane>(from: View<S>, (row, step): (usize, usize)) -> (*const T, usize) {
+    (from.at(row, step).cast::<T>(), LINE)
 }
 
 /// Puts a tile that the right edge of the output cuts where it belongs.

@@ -5,21 +5,20 @@
 //! rows is worth, and it is the left operand, the activations, that is transposed into right panels. Nothing has to be kept
 //! from call to call, so nothing has to be proven about who wrote to a weight meanwhile.
 //!
-//! A task takes a block of rows, all of whose panels the second-level cache holds, and goes through the columns. The sums of
+//! A task takes a block of rows and steps whose panels the second-level cache holds, and goes through the columns. The sums of
 //! a block of columns are collected, transposed, in a buffer, and transposed back where they belong once they are complete.
 //! They are added in the same order as in [`blocked`](crate::blocked), so both ways round alike where the scale is one.
 
 use std::ops::Range;
 
-use crate::blocked::{Buffer, Gemm, numbers};
+use crate::blocked::{Buffer, Gemm, ahead, numbers};
 use crate::pack::{PANEL_ROWS, Source, View, pack_left, pack_right};
-use crate::tile::{DEPTH, Isa, Lane, PANEL, Start, Tile};
+use crate::tile::{Isa, Lane, PANEL, Start, Tile, depth_of};
 
-/// The most rows of a block: the sums of a block of columns stay in the second-level cache.
+/// The most rows of a block: the sums of a block of columns stay in the second-level cache. Each block reads the whole right
+/// operand.
 const MOST_ROWS: usize = 256;
-/// The fewest rows of a block, unless there are fewer: each block reads the whole right operand.
-const FEWEST_ROWS: usize = 64;
-/// Bytes of the right panels of a block of rows.
+/// Bytes of the right panels of a block.
 const CACHED: usize = 1 << 20;
 /// Left panels whose sums are collected at a time.
 const STRIPS: usize = 8;
@@ -36,13 +35,18 @@ pub unsafe fn block<S: Source<T>, T: Lane>(
     buffers: &mut [Buffer; 3],
 ) {
     let k = p.sizes.2;
-    let most = (CACHED / (k * size_of::<T>())).clamp(FEWEST_ROWS, MOST_ROWS);
-    let blocks = rows.len().div_ceil(most).max(1);
+    let blocks = rows.len().div_ceil(MOST_ROWS).max(1);
     let size = rows.len().div_ceil(blocks).next_multiple_of(isa.cols);
+    // Panels are of the same depth whether or not the steps are taken at once.
+    let depth = depth_of(k);
+    let at_once = (CACHED / (size * depth * size_of::<T>())).max(1) * depth;
     for first in rows.clone().step_by(size.max(1)) {
         let rows = first..(first + size).min(rows.end);
-        // SAFETY: as above.
-        unsafe { row_block(p, rhs, isa, rows.clone(), cols.clone(), buffers) };
+        for step in (0..k).step_by(at_once) {
+            let steps = step..(step + at_once).min(k);
+            // SAFETY: as above.
+            unsafe { row_block(p, rhs, isa, rows.clone(), cols.clone(), steps, buffers) };
+        }
         if let Some(finish) = p.finish {
             finish(rows);
         }
@@ -80,19 +84,20 @@ unsafe fn row_block<S: Source<T>, T: Lane>(
     isa: &Isa<T>,
     rows: Range<usize>,
     cols: Range<usize>,
+    steps: Range<usize>,
     [left, right, sums]: &mut [Buffer; 3],
 ) {
     let (_, n, k) = p.sizes;
     let panels = Panels::of(isa, rows.len());
-    let depth = k.div_ceil(k.div_ceil(DEPTH));
+    let depth = depth_of(k);
     let left = numbers::<T>(left, PANEL_ROWS * PANEL);
-    let right = numbers::<T>(right, k * panels.width);
+    let right = numbers::<T>(right, steps.len() * panels.width);
     let lhs = View { data: p.lhs.data, row_stride: p.lhs.col_stride, col_stride: p.lhs.row_stride };
     let rhs = View { data: rhs.data, row_stride: rhs.col_stride, col_stride: rhs.row_stride };
-    for step in (0..k).step_by(depth) {
+    for step in steps.clone().step_by(depth) {
         let depth = depth.min(k - step);
         for (isa, first) in panels.each() {
-            let to = &mut right[step * panels.width + first * depth..][..depth * isa.cols];
+            let to = &mut right[(step - steps.start) * panels.width + first * depth..][..depth * isa.cols];
             let count = isa.cols.min(rows.len() - first);
             // SAFETY: the matrix has these steps and rows.
             unsafe { pack_right(isa, lhs, (step, rows.start + first), (depth, count), to) };
@@ -101,38 +106,59 @@ unsafe fn row_block<S: Source<T>, T: Lane>(
     let strips = STRIPS * isa.rows();
     let sums = numbers::<T>(sums, strips * panels.width);
     // What is added to a product as it is can be what its sums begin with.
-    let begins = match p.start {
+    let start = if steps.start == 0 { p.start } else { Start::Scaled(T::ONE) };
+    let begins = match start {
         Start::Nothing => Begin::Zero,
         Start::Row(bias) if p.scale == T::ONE => Begin::Row(bias),
-        _ => Begin::Late,
+        Start::Scaled(factor) if p.scale == T::ONE && factor == T::ONE => Begin::Out,
+        _ => Begin::Late(start),
     };
     for begin in cols.clone().step_by(strips) {
         let cols = begin..(begin + strips).min(cols.end);
-        if let Begin::Row(bias) = begins {
-            for (isa, first) in panels.each() {
-                for (at, sums) in sums[first * strips..].chunks_exact_mut(isa.cols).take(cols.len()).enumerate() {
-                    // SAFETY: the bias has a number for each column.
-                    sums.fill(unsafe { *bias.add(begin + at) });
+        for (isa, first) in panels.each() {
+            let sums = &mut sums[first * strips..];
+            match begins {
+                Begin::Row(bias) => {
+                    for (at, sums) in sums.chunks_exact_mut(isa.cols).take(cols.len()).enumerate() {
+                        // SAFETY: the bias has a number for each column.
+                        sums.fill(unsafe { *bias.add(begin + at) });
+                    }
                 }
+                Begin::Out => {
+                    let row = rows.start + first;
+                    let rows = row..(row + isa.cols).min(rows.end);
+                    // SAFETY: the output has these rows and columns.
+                    unsafe { fetch(p, isa, sums, rows, cols.clone()) };
+                }
+                Begin::Zero | Begin::Late(_) => {}
             }
         }
         for strip in cols.clone().step_by(isa.rows()) {
+            let out = p.out.wrapping_add(rows.start * p.out_step + strip).cast_const();
             let height = isa.rows().min(cols.end - strip);
-            for step in (0..k).step_by(depth) {
+            for step in steps.clone().step_by(depth) {
                 let depth = depth.min(k - step);
-                let fresh = step == 0 && !matches!(begins, Begin::Row(_));
+                let fresh = step == steps.start && matches!(begins, Begin::Zero | Begin::Late(_));
                 // SAFETY: the matrix has these columns and steps.
                 unsafe { pack_left(isa, rhs, (strip, step), (height, depth), n, left) };
-                for (isa, first) in panels.each() {
+                let (next, after) =
+                    if step + depth < steps.end { (strip, step + depth) } else { (strip + height, steps.start) };
+                for (index, (isa, first)) in panels.each().enumerate() {
                     let tile = Tile {
                         depth,
                         lhs: left.as_ptr(),
-                        rhs: right[step * panels.width + first * depth..].as_ptr(),
+                        rhs: right[(step - steps.start) * panels.width + first * depth..].as_ptr(),
                         rhs_step: isa.cols,
                         out: sums[first * strips + (strip - begin) * isa.cols..].as_mut_ptr(),
                         out_step: isa.cols,
                         scale: T::ONE,
                         start: if fresh { Start::Nothing } else { Start::Scaled(T::ONE) },
+                        hints: [
+                            (out.wrapping_add(first * p.out_step), p.out_step),
+                            (out.wrapping_add((first + Tile::<T>::HINTED) * p.out_step), p.out_step),
+                            ahead(rhs, (next + 2 * index, after)),
+                            ahead(rhs, (next + 2 * index + 1, after)),
+                        ],
                     };
                     // SAFETY: both panels are filled, and the sums have room for the tile.
                     unsafe { isa.compute[height - 1](&tile) };
@@ -155,8 +181,35 @@ enum Begin<T> {
     Zero,
     /// A number for each column.
     Row(*const T),
-    /// Nothing; they are scaled and added to something when they are complete.
-    Late,
+    /// What the output holds.
+    Out,
+    /// Nothing; they are scaled and added to this when they are complete.
+    Late(Start<T>),
+}
+
+/// Begins the sums of a panel, a dense row for each column, with what the output holds.
+// SAFETY: callers make sure that the output has these rows and columns.
+#[expect(unsafe_code, reason = "the output is raw memory")]
+unsafe fn fetch<S, T: Lane>(p: &Gemm<'_, S, T>, isa: &Isa<T>, sums: &mut [T], rows: Range<usize>, cols: Range<usize>) {
+    let (width, side) = (isa.cols, isa.square);
+    assert!(sums.len() >= cols.len() * width && rows.len() <= width);
+    for r in (0..rows.len()).step_by(side) {
+        for c in (0..cols.len()).step_by(side) {
+            let (tall, wide) = (side.min(rows.len() - r), side.min(cols.len() - c));
+            let out = p.out.wrapping_add((rows.start + r) * p.out_step + cols.start + c);
+            let to = sums.as_mut_ptr().wrapping_add(c * width + r);
+            // SAFETY: a whole square lies within the output and within the sums; parts are copied element by element.
+            unsafe {
+                if tall == side && wide == side {
+                    (isa.transpose)(out, p.out_step, to, width);
+                    continue;
+                }
+                for (i, j) in (0..tall).flat_map(|i| (0..wide).map(move |j| (i, j))) {
+                    *to.add(j * width + i) = *out.add(i * p.out_step + j);
+                }
+            }
+        }
+    }
 }
 
 /// Puts the sums of a panel, a dense row for each column, where they belong.
@@ -171,7 +224,7 @@ unsafe fn leave<S, T: Lane>(
     begins: Begin<T>,
 ) {
     let (width, side) = (isa.cols, isa.square);
-    let as_they_are = p.scale == T::ONE && !matches!(begins, Begin::Late);
+    let as_they_are = p.scale == T::ONE && !matches!(begins, Begin::Late(_));
     let mut square = [T::ZERO; MOST_SQUARE * MOST_SQUARE];
     assert!(side <= MOST_SQUARE && sums.len() >= cols.len() * width && rows.len() <= width);
     for r in (0..rows.len()).step_by(side) {
@@ -195,11 +248,11 @@ unsafe fn leave<S, T: Lane>(
                 }
                 for (i, j) in (0..tall).flat_map(|i| (0..wide).map(move |j| (i, j))) {
                     let (sum, out) = (square[i * side + j], out.add(i * p.out_step + j));
-                    *out = match (begins, p.start) {
-                        (Begin::Row(_), _) => sum,
-                        (_, Start::Nothing) => p.scale.times_plus(sum, T::ZERO),
-                        (_, Start::Scaled(factor)) => p.scale.times_plus(sum, factor.times_plus(*out, T::ZERO)),
-                        (_, Start::Row(bias)) => p.scale.times_plus(sum, *bias.add(cols.start + c + j)),
+                    *out = match begins {
+                        Begin::Row(_) | Begin::Out => sum,
+                        Begin::Zero | Begin::Late(Start::Nothing) => p.scale.times_plus(sum, T::ZERO),
+                        Begin::Late(Start::Scaled(factor)) => p.scale.times_plus(sum, factor.times_plus(*out, T::ZERO)),
+                        Begin::Late(Start::Row(bias)) => p.scale.times_plus(sum, *bias.add(cols.start + c + j)),
                     };
                 }
             }

@@ -8,7 +8,7 @@
 //! the `gemm` crate: it takes what has no microkernels (complex numbers, other processors) and outputs with neither dense
 //! rows nor dense columns. [`provider`] chooses.
 //!
-//! Sums are taken in blocks of [`tile::DEPTH`] terms, so that rounding errors are about those of PyTorch's products.
+//! Sums are taken in blocks of [`tile::BLOCK`] terms, so that rounding errors are about those of PyTorch's products.
 //! Matrices are slices with strides; every function checks that they stay within them.
 
 mod blocked;

@@ -188,17 +188,34 @@ pub unsafe fn pack_right<S: Source<T>, T: Lane>(
         }
         return;
     }
-    // Row by row, since the rows are what lies together in memory.
-    for step in 0..depth {
-        for (panel, begin) in (0..cols).step_by(width).enumerate() {
-            let row = &mut to[(panel * depth + step) * width..][..width];
-            let count = width.min(cols - begin);
-            // SAFETY: the view holds these columns of this row.
-            unsafe { gather(from.at(first.0 + step, first.1 + begin), from.col_stride, &mut row[..count]) };
-            row[count..].fill(T::ZERO);
+    // Some panels at a time, row by row: rows are what lies together in memory, and few panels are written at a time.
+    for (group, to) in to.chunks_mut(TOGETHER * depth * width).enumerate() {
+        let begin = group * TOGETHER * width;
+        let cols = cols - begin;
+        for step in 0..depth {
+            let row = from.at(first.0 + step, first.1 + begin);
+            for (panel, to) in to.chunks_exact_mut(depth * width).enumerate() {
+                let to = &mut to[step * width..][..width];
+                let (row, count) = (row.wrapping_add(panel * width * from.col_stride), width.min(cols - panel * width));
+                // SAFETY: the view holds these columns of this row.
+                unsafe {
+                    if S::SAME && from.col_stride == 1 && count == WIDE {
+                        // The usual width: a copy whose length is known is a few instructions.
+                        std::ptr::copy_nonoverlapping(row.cast::<T>(), to.as_mut_ptr(), WIDE);
+                    } else {
+                        gather(row, from.col_stride, &mut to[..count]);
+                        to[count..].fill(T::ZERO);
+                    }
+                }
+            }
         }
     }
 }
+
+/// Right panels that are filled at a time.
+const TOGETHER: usize = 4;
+/// Columns of the widest panels.
+const WIDE: usize = 32;
 
 /// Fills a right panel from a matrix whose columns are dense.
 // SAFETY: callers hand over a view that holds all of these elements.

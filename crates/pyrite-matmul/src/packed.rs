@@ -7,7 +7,7 @@ use aligned_vec::AVec;
 use crate::Matrix;
 use crate::blocked::{Buffer, numbers};
 use crate::pack::{Source, View, pack_right};
-use crate::tile::{DEPTH, Isa, Lane};
+use crate::tile::{Isa, Lane, depth_of};
 
 /// A right operand in panels; it is a copy and knows nothing of later writes to the matrix.
 pub struct Packed<T: Lane> {
@@ -82,7 +82,7 @@ impl<T: Lane> Packed<T> {
         let len = rows * cols.div_ceil(width) * width;
         let panels = numbers::<T>(&mut memory, len);
         if rows > 0 && cols > 0 {
-            let depth = rows.div_ceil(rows.div_ceil(DEPTH));
+            let depth = depth_of(rows);
             let slab = depth * cols.div_ceil(width) * width;
             for (block, slab) in panels.chunks_mut(slab).enumerate() {
                 let step = block * depth;

@@ -191,7 +191,7 @@ mod tests {
         (0..rows * cols).map(|i| data[(i % rows) * cols + i / rows]).collect()
     }
 
-    const SIZES: [(usize, usize, usize); 12] = [
+    const SIZES: [(usize, usize, usize); 14] = [
         (1, 1, 1),
         (2, 3, 4),
         (15, 33, 17),
@@ -204,6 +204,8 @@ mod tests {
         (300, 130, 129),
         (40, 113, 200),
         (17, 5, 2000),
+        (250, 40, 1100),
+        (33, 70, 321),
     ];
 
     /// A product into memory of its own.

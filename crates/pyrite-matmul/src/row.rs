@@ -4,7 +4,7 @@
 //! column where columns are dense, as those of a transposed weight are, else row by row onto a strip of sums that the
 //! first-level cache holds. Sums are split like those of tiles, so that rounding errors stay small.
 
-use crate::tile::{DEPTH, Lane};
+use crate::tile::{BLOCK, Lane};
 use crate::{Matrix, Onto, Shape, Threads};
 
 /// Columns whose sums are worked on at a time, where rows are dense.
@@ -72,8 +72,8 @@ fn by_rows<T: Lane>(x: &[T], rhs: Matrix<'_, T>, first: usize, sums: &mut [T]) {
     let step = rhs.shape.row_stride;
     let mut part = [T::ZERO; STRIP];
     let part = &mut part[..sums.len()];
-    for (block, x) in x.chunks(DEPTH).enumerate() {
-        let begin = block * DEPTH * step + first;
+    for (block, x) in x.chunks(BLOCK).enumerate() {
+        let begin = block * BLOCK * step + first;
         let end = begin + (x.len() - 1) * step + part.len();
         part.fill(T::ZERO);
         T::add_rows(part, x, &rhs.data[begin..end], step);

@@ -16,9 +16,24 @@ use crate::row::{self, SIDE_BY_SIDE};
 /// rows do not all fall into the same set of the cache.
 pub const PANEL: usize = DEPTH + 16;
 
-/// Steps that are summed in registers before they are added to the output. Longer sums are faster, and round further
-/// away from double precision than torch's do.
-pub const DEPTH: usize = 64;
+/// The most steps of a panel: a left one and a right one fit the first-level cache together. The sums of a tile go to the
+/// output, which may be far away, once in so many steps.
+pub const DEPTH: usize = 256;
+
+/// Steps that are summed in registers before they are added to the sums before them. Longer sums round further away from
+/// double precision than torch's do.
+pub const BLOCK: usize = 64;
+
+/// Steps that the loops of microkernels take at a time.
+const UNROLLED: usize = 4;
+
+/// Elements from one hint to the next: a cache line of single precision, and every second one of double.
+pub const LINE: usize = 16;
+
+/// How many steps the panels have, of a sum of so many: about the same number each.
+pub fn depth_of(steps: usize) -> usize {
+    steps.div_ceil(steps.div_ceil(DEPTH).max(1))
+}
 
 /// What the sums of a tile are added to.
 #[derive(Clone, Copy)]
@@ -49,6 +64,14 @@ pub struct Tile<T> {
     pub scale: T,
     /// What they are added to.
     pub start: Start<T>,
+    /// What is wanted soon and lies far away: where to begin, and how far it is from one cache line to the next. A block of
+    /// steps asks for one line now and then, so that nothing waits for them. They need not be there.
+    pub hints: [(*const T, usize); 4],
+}
+
+impl<T> Tile<T> {
+    /// Steps that ask for a line each.
+    pub const HINTED: usize = BLOCK / UNROLLED;
 }
 
 /// Computes a tile of a certain number of rows.
@@ -97,11 +120,12 @@ pub trait Lane: Copy + Send + Sync + PartialEq + 'static {
 
 macro_rules! microkernels {
     ($module:ident, $type:ident, $lanes:literal, $features:literal, [$($rows:literal)*], $transpose:ident, $square:literal,
-     $dot:path,
+     $dot:path, $vector:ident,
      $zero:ident, $load:ident, $store:ident, $splat:ident, $fma:ident, $mul:ident, $add:ident) => {
         #[cfg(target_arch = "x86_64")]
         mod $module {
-            use super::{Isa, PANEL, Start, Tile, x86};
+            use super::{BLOCK, Isa, PANEL, Start, Tile, UNROLLED, x86};
+            use x86::$vector as Vector;
 
             pub static ISA: Isa<$type> = Isa {
                 cols: 2 * $lanes,
@@ -118,23 +142,29 @@ macro_rules! microkernels {
             #[expect(unsafe_code, reason = "a microkernel works on raw memory")]
             #[target_feature(enable = $features)]
             unsafe fn tile<const ROWS: usize, const VECTORS: usize>(t: &Tile<$type>) {
-                let mut sums = [[x86::$zero(); VECTORS]; ROWS];
-                let (mut lhs, mut rhs) = (t.lhs, t.rhs);
-                for _ in 0..t.depth {
-                    // SAFETY: as above.
-                    unsafe {
-                        let mut right = [x86::$zero(); VECTORS];
-                        for (half, right) in right.iter_mut().enumerate() {
-                            *right = x86::$load(rhs.add(half * $lanes));
+                let mut kept = [[x86::$zero(); VECTORS]; ROWS];
+                let (mut lhs, mut rhs, mut rest) = (t.lhs, t.rhs, t.depth);
+                let mut hint = 0;
+                while rest > BLOCK {
+                    // SAFETY: as above, for the steps that are left.
+                    let sums = unsafe { block::<ROWS, VECTORS>((lhs, rhs), t.rhs_step, BLOCK, t.hints[hint % t.hints.len()]) };
+                    for (kept, sums) in kept.iter_mut().zip(sums) {
+                        for (kept, sum) in kept.iter_mut().zip(sums) {
+                            *kept = x86::$add(*kept, sum);
                         }
-                        for (row, sums) in sums.iter_mut().enumerate() {
-                            let left = x86::$splat(*lhs.add(row * PANEL));
-                            for (sum, right) in sums.iter_mut().zip(right) {
-                                *sum = $dot(left, right, *sum);
-                            }
+                    }
+                    lhs = lhs.wrapping_add(BLOCK);
+                    rhs = rhs.wrapping_add(BLOCK * t.rhs_step);
+                    rest -= BLOCK;
+                    hint += 1;
+                }
+                // SAFETY: as above, for the steps that are left.
+                let mut sums = unsafe { block::<ROWS, VECTORS>((lhs, rhs), t.rhs_step, rest, t.hints[hint % t.hints.len()]) };
+                if t.depth > BLOCK {
+                    for (kept, sums) in kept.iter().zip(&mut sums) {
+                        for (kept, sum) in kept.iter().zip(sums) {
+                            *sum = x86::$add(*kept, *sum);
                         }
-                        lhs = lhs.add(1);
-                        rhs = rhs.add(t.rhs_step);
                     }
                 }
                 let scale = x86::$splat(t.scale);
@@ -156,29 +186,70 @@ macro_rules! microkernels {
                     }
                 }
             }
+
+            /// The sums over some steps.
+            // SAFETY: as for `tile`.
+            #[expect(unsafe_code, reason = "a microkernel works on raw memory")]
+            #[inline]
+            #[target_feature(enable = $features)]
+            unsafe fn block<const ROWS: usize, const VECTORS: usize>(
+                (mut lhs, mut rhs): (*const $type, *const $type),
+                rhs_step: usize,
+                depth: usize,
+                (mut hint, hint_step): (*const $type, usize),
+            ) -> [[Vector; VECTORS]; ROWS] {
+                let mut sums = [[x86::$zero(); VECTORS]; ROWS];
+                let mut steps = |count: usize| {
+                    for step in 0..count {
+                        // SAFETY: as above.
+                        unsafe {
+                            let right: [Vector; VECTORS] =
+                                std::array::from_fn(|half| x86::$load(rhs.add(step * rhs_step + half * $lanes)));
+                            for (row, sums) in sums.iter_mut().enumerate() {
+                                let left = x86::$splat(*lhs.add(row * PANEL + step));
+                                for (sum, right) in sums.iter_mut().zip(right) {
+                                    *sum = $dot(left, right, *sum);
+                                }
+                            }
+                        }
+                    }
+                    lhs = lhs.wrapping_add(count);
+                    rhs = rhs.wrapping_add(count * rhs_step);
+                };
+                // Several at a time, so that counting takes no slots from the arithmetic.
+                for _ in 0..depth / UNROLLED {
+                    x86::_mm_prefetch::<{ x86::_MM_HINT_T1 }>(hint.cast::<i8>());
+                    hint = hint.wrapping_add(hint_step);
+                    steps(UNROLLED);
+                }
+                for _ in 0..depth % UNROLLED {
+                    steps(1);
+                }
+                sums
+            }
         }
     };
 }
 
 microkernels!(
-    avx512_f32, f32, 16, "avx512f,avx2,fma", [1 2 3 4 5 6 7 8 9 10 11 12 13 14], transpose_f32, 8, x86::_mm512_fmadd_ps,
+    avx512_f32, f32, 16, "avx512f,avx2,fma", [1 2 3 4 5 6 7 8 9 10 11 12 13 14], transpose_f32, 8, x86::_mm512_fmadd_ps, __m512,
     _mm512_setzero_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_set1_ps, _mm512_fmadd_ps, _mm512_mul_ps, _mm512_add_ps
 );
 microkernels!(
-    avx512_f64, f64, 8, "avx512f,avx2,fma", [1 2 3 4 5 6 7 8 9 10 11 12 13 14], transpose_f64, 4, x86::_mm512_fmadd_pd,
+    avx512_f64, f64, 8, "avx512f,avx2,fma", [1 2 3 4 5 6 7 8 9 10 11 12 13 14], transpose_f64, 4, x86::_mm512_fmadd_pd, __m512d,
     _mm512_setzero_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_set1_pd, _mm512_fmadd_pd, _mm512_mul_pd, _mm512_add_pd
 );
 microkernels!(
-    avx2_f32, f32, 8, "avx2,fma", [1 2 3 4 5 6], transpose_f32, 8, x86::_mm256_fmadd_ps,
+    avx2_f32, f32, 8, "avx2,fma", [1 2 3 4 5 6], transpose_f32, 8, x86::_mm256_fmadd_ps, __m256,
     _mm256_setzero_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_set1_ps, _mm256_fmadd_ps, _mm256_mul_ps, _mm256_add_ps
 );
 microkernels!(
-    avx2_f64, f64, 4, "avx2,fma", [1 2 3 4 5 6], transpose_f64, 4, x86::_mm256_fmadd_pd,
+    avx2_f64, f64, 4, "avx2,fma", [1 2 3 4 5 6], transpose_f64, 4, x86::_mm256_fmadd_pd, __m256d,
     _mm256_setzero_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_set1_pd, _mm256_fmadd_pd, _mm256_mul_pd, _mm256_add_pd
 );
 
 microkernels!(
-    avx512_pairs, f32, 16, "avx512f,avx512bf16,avx2,fma", [1 2 3 4 5 6 7 8 9 10 11 12 13 14], transpose_f32, 8, super::dot_pairs,
+    avx512_pairs, f32, 16, "avx512f,avx512bf16,avx2,fma", [1 2 3 4 5 6 7 8 9 10 11 12 13 14], transpose_f32, 8, super::dot_pairs, __m512,
     _mm512_setzero_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_set1_ps, _mm512_fmadd_ps, _mm512_mul_ps, _mm512_add_ps
 );
 
