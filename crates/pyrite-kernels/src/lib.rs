@@ -14,6 +14,7 @@ pub mod attention;
 pub mod carrier;
 pub mod complex;
 pub mod convolution;
+mod copy;
 pub mod dense;
 pub mod fill;
 pub mod fourier;

@@ -11,6 +11,7 @@ use std::ops::Range;
 
 use super::Geometry;
 use super::field::{Axis, Field, Fill};
+use crate::copy::copy_short;
 use crate::gemm::Factor;
 use crate::simd::{Loop, vectorized};
 
@@ -237,7 +238,7 @@ pub fn forward<T: Factor>(g: &Geometry, x: &[T], weight: &[T], bias: Option<&[T]
                 step,
             });
             for (sums, y) in sums.chunks(step).zip(y.chunks_mut(output)) {
-                field.rows(|from, row| y[row * width..][..width].copy_from_slice(&sums[from..from + width]));
+                field.rows(|from, row| copy_short(&sums[from..from + width], &mut y[row * width..][..width]));
             }
         }
     });
@@ -312,7 +313,7 @@ pub fn onto_weight<T: Factor>(g: &Geometry, y: &[T], x: &[T], weight: &mut [T]) 
                 }
                 for (channel, weight) in weight.chunks_mut(distances.len()).enumerate() {
                     let y = &y[(at * outer + channel) * output..][..output];
-                    field.rows(|to, row| gradient[to..to + width].copy_from_slice(&y[row * width..][..width]));
+                    field.rows(|to, row| copy_short(&y[row * width..][..width], &mut gradient[to..to + width]));
                     vectorized(Dots { y: &gradient, x: &image, distances: &distances, out: weight });
                 }
             }

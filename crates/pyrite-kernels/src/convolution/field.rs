@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use super::Geometry;
+use crate::copy::copy_steps;
 use crate::gemm::Factor;
 use crate::simd::Loop;
 
@@ -182,29 +183,6 @@ impl<T: Factor> Loop for Fill<'_, T> {
                     let at = plane * field.pitch[0] + row * field.pitch[1];
                     copy_steps(x, from, width.step, &mut to[at + columns.start..at + columns.end]);
                 }
-            }
-        }
-    }
-}
-
-/// Copies elements that are `step` apart.
-#[expect(clippy::inline_always, reason = "part of a `Loop`")]
-#[inline(always)]
-fn copy_steps<T: Copy>(x: &[T], at: usize, step: usize, target: &mut [T]) {
-    let Some(last) = target.len().checked_sub(1) else { return };
-    match step {
-        1 => target.copy_from_slice(&x[at..=at + last]),
-        // The last element has perhaps no neighbour.
-        2 => {
-            let pairs = x[at..at + 2 * last].as_chunks::<2>().0;
-            for (target, pair) in target.iter_mut().zip(pairs) {
-                *target = pair[0];
-            }
-            target[last] = x[at + 2 * last];
-        }
-        _ => {
-            for (target, value) in target.iter_mut().zip(x[at..].iter().step_by(step)) {
-                *target = *value;
             }
         }
     }

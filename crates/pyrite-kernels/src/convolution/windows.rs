@@ -7,7 +7,9 @@
 use std::ops::Range;
 
 use super::Geometry;
+use crate::copy::copy_steps;
 use crate::gemm::{Factor, Matrix, Onto, Shape, multiply};
+use crate::simd::{Loop, vectorized};
 
 /// Windows of about this many elements are unrolled at a time, so that they stay in a core's cache.
 const TILE: usize = 1 << 17;
@@ -63,7 +65,18 @@ impl Geometry {
         lines.clone().map(line).collect()
     }
 
+    /// Whether windows stay within the input, so that there are no zeros in them.
+    fn is_covered(&self) -> bool {
+        let reach = |axis: usize| {
+            self.output[axis].saturating_sub(1) * self.stride[axis]
+                + self.kernel[axis].saturating_sub(1) * self.dilation[axis]
+        };
+        (0..3).all(|axis| self.padding[axis] == 0 && reach(axis) < self.input[axis])
+    }
+
     /// The runs of the windows of some lines over one channel.
+    #[expect(clippy::inline_always, reason = "part of a `Loop`")]
+    #[inline(always)]
     fn runs(&self, lines: &[Line], mut visit: impl FnMut(Run)) {
         let [depth, height, width] = self.input;
         let mut row = 0;
@@ -109,12 +122,7 @@ impl Geometry {
         let (lines, plane) = (self.lines(lines), self.planes().0);
         let rows = self.kernel.iter().product::<usize>();
         pyrite_threads::chunks(room, rows * columns, |channel, windows| {
-            windows.fill(T::ZERO);
-            self.runs(&lines, |run| {
-                let x = &x[(run.image * self.channels.0 + channel) * plane + run.at..];
-                let target = &mut windows[run.row * columns + run.column..][..run.count];
-                copy_run(x, self.stride[2], target);
-            });
+            vectorized(Unroll { g: self, lines: &lines, x, channel, plane, columns, windows });
         });
         Matrix { data: room, shape }
     }
@@ -159,14 +167,34 @@ impl Geometry {
     }
 }
 
-/// Copies elements that are `step` apart.
-fn copy_run<T: Factor>(x: &[T], step: usize, target: &mut [T]) {
-    if step == 1 {
-        target.copy_from_slice(&x[..target.len()]);
-    } else {
-        for (target, value) in target.iter_mut().zip(x.iter().step_by(step)) {
-            *target = *value;
+/// Unrolls the windows of some lines over one channel.
+struct Unroll<'a, T> {
+    g: &'a Geometry,
+    lines: &'a [Line],
+    /// All channels of all images, and the elements of one.
+    x: &'a [T],
+    plane: usize,
+    channel: usize,
+    /// Positions in a row of the windows.
+    columns: usize,
+    windows: &'a mut [T],
+}
+
+impl<T: Factor> Loop for Unroll<'_, T> {
+    type Output = ();
+
+    #[expect(clippy::inline_always, reason = "part of a `Loop`")]
+    #[inline(always)]
+    fn run<const FUSED: bool>(self) {
+        let Self { g, lines, x, plane, channel, columns, windows } = self;
+        if !g.is_covered() {
+            windows.fill(T::ZERO);
         }
+        g.runs(lines, |run| {
+            let at = (run.image * g.channels.0 + channel) * plane + run.at;
+            let target = &mut windows[run.row * columns + run.column..][..run.count];
+            copy_steps(x, at, g.stride[2], target);
+        });
     }
 }
 

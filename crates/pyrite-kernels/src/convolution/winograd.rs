@@ -18,6 +18,7 @@ use pyrite_tensor::Storage;
 
 use super::Geometry;
 use super::field::{Axis, Field, Fill};
+use crate::copy::copy_short;
 use crate::simd::{Loop, vectorized};
 
 /// Elements of a transformed tile.
@@ -201,7 +202,7 @@ impl Loop for Input<'_> {
                     let from = &whole[element * flat..][..flat];
                     let to = &mut self.to[(element * self.channels + channel) * columns + column..];
                     for (row, to) in to.chunks_mut(width).take(segment.rows).enumerate() {
-                        to.copy_from_slice(&from[row * pitch..][..width]);
+                        copy_short(&from[row * pitch..][..width], to);
                     }
                 }
                 column += segment.rows * width;
