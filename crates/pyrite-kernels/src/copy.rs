@@ -82,7 +82,7 @@ mod tests {
         let from: Vec<u16> = (0..600).collect();
         for (len, step) in (0..100).flat_map(|len| (1..6).map(move |step| (len, step))) {
             let mut to = vec![0; len];
-            copy_steps(&from[..3 + len.max(1) * step - step + 1], 3, step, &mut to);
+            copy_steps(&from[..=3 + len.max(1) * step - step], 3, step, &mut to);
             let expected: Vec<u16> = from[3..].iter().step_by(step).take(len).copied().collect();
             assert_eq!(to, expected, "{len} elements, {step} apart");
         }

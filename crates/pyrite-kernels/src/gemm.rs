@@ -6,7 +6,7 @@
 //! their type; half precision is multiplied in `f32` and rounded once.
 
 use num_complex::{Complex32, Complex64};
-pub use pyrite_matmul::{Matrix, Onto, Shape};
+pub use pyrite_matmul::{Matrix, Onto, Rows, SLACK, Shape};
 use pyrite_matmul::{Threads, provider};
 use pyrite_tensor::{DType, Element, Scalar, Tensor};
 
@@ -64,6 +64,24 @@ pub trait Factor: Element + std::ops::Mul<Output = Self> {
         onto: Onto<Self>,
         threads: Threads,
     );
+    /// Whether there are [`Self::product_of_rows`] and [`Self::add_product_of_columns`] on this processor.
+    fn takes_rows() -> bool {
+        false
+    }
+    /// `out = lhs @ rhs` where the right operand's rows begin anywhere, on all threads that are free.
+    ///
+    /// # Panics
+    /// Where [`Self::takes_rows`] says no, and where sizes do not fit.
+    fn product_of_rows(_out: (&mut [Self], Shape), _lhs: Matrix<'_, Self>, _rhs: Rows<'_, Self>) {
+        panic!("no products of rows that begin anywhere");
+    }
+    /// `out += lhs @ rhsᵀ`, likewise.
+    ///
+    /// # Panics
+    /// As [`Self::product_of_rows`].
+    fn add_product_of_columns(_out: (&mut [Self], Shape), _lhs: Matrix<'_, Self>, _rhs: Rows<'_, Self>) {
+        panic!("no products of columns that begin anywhere");
+    }
 }
 
 macro_rules! factor {
@@ -96,6 +114,17 @@ macro_rules! factor {
                 } else {
                     provider().gemm(out, lhs, rhs, scale, onto, threads);
                 }
+            }
+            fn takes_rows() -> bool {
+                provider::<$type>().takes_rows()
+            }
+            fn product_of_rows(out: (&mut [Self], Shape), lhs: Matrix<'_, Self>, rhs: Rows<'_, Self>) {
+                let threads = threads_for(work(out.1, lhs.shape.cols));
+                provider().gemm_rows(out, lhs, rhs, threads);
+            }
+            fn add_product_of_columns(out: (&mut [Self], Shape), lhs: Matrix<'_, Self>, rhs: Rows<'_, Self>) {
+                let threads = threads_for(work(out.1, lhs.shape.cols));
+                provider().gemm_columns(out, lhs, rhs, threads);
             }
         })*
     };

@@ -2,7 +2,7 @@
 //! whatever order they are taken.
 
 use proptest::prelude::*;
-use pyrite_kernels::convolution::{Geometry, direct, forward, into_windows, onto_weight, windows, winograd};
+use pyrite_kernels::convolution::{Geometry, direct, forward, indirect, into_windows, onto_weight, windows, winograd};
 use pyrite_kernels::gemm::Factor;
 
 /// Calls `visit(element of y, element of the weight, element of x)` for every product of a convolution.
@@ -99,6 +99,10 @@ proptest! {
     fn every_method_gives_what_a_plain_loop_gives(g in geometry()) {
         agrees::<f64>(&g, "chosen", (forward, into_windows, onto_weight));
         agrees::<f64>(&g, "windows", (windows::forward, windows::into_windows, windows::onto_weight));
+        if g.batch > 0 && g.planes().0 > 0 && f32::takes_rows() {
+            agrees::<f32>(&g, "indirect", (indirect::forward, indirect::into_windows, indirect::onto_weight));
+            agrees::<f64>(&g, "indirect", (indirect::forward, indirect::into_windows, indirect::onto_weight));
+        }
         if g.batch > 0 {
             agrees::<f64>(&g, "direct", (direct::forward, direct::into_windows, direct::onto_weight));
             agrees::<f32>(&g, "direct", (direct::forward, direct::into_windows, direct::onto_weight));

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use aligned_vec::{AVec, ConstAlign};
 
-use crate::columns;
+use crate::columns::{self, Columns};
 use crate::pack::{PANEL_ROWS, Source, View, pack_left, pack_right};
 use crate::packed::Packed;
 use crate::tile::{Isa, LINE, Lane, PANEL, Start, Tile, depth_of};
@@ -27,6 +27,10 @@ pub enum Right<'a, S, T: Lane> {
     Plain(View<S>),
     /// In panels.
     Packed(&'a Packed<T>),
+    /// Rows that begin so many elements behind an address each, with room behind them for the last tile of a row.
+    Rows(*const T, &'a [usize]),
+    /// Columns that begin so many elements behind an address each.
+    Columns(*const T, &'a [usize]),
 }
 
 /// A product to compute.
@@ -82,12 +86,17 @@ pub unsafe fn run<S: Source<T>, T: Lane>(p: &Gemm<'_, S, T>, isa: &Isa<T>, threa
         let (rows, panels) = (part(i, down, m), part(j, across, panels));
         // SAFETY: as above, and the blocks of different tasks have no element in common.
         BUFFERS.with_borrow_mut(|buffers| unsafe {
-            match p.rhs {
-                Right::Plain(view) if view.row_stride == 1 && view.col_stride != 1 => {
+            let dense = match p.rhs {
+                Right::Plain(view) if view.row_stride == 1 && view.col_stride != 1 => Some(Columns::Strided(view)),
+                Right::Columns(data, starts) => Some(Columns::Anywhere(data, starts)),
+                _ => None,
+            };
+            match dense {
+                Some(rhs) => {
                     let cols = panels.start * isa.cols..(panels.end * isa.cols).min(n);
-                    columns::block(p, view, isa, rows, cols, buffers);
+                    columns::block(p, rhs, isa, rows, cols, buffers);
                 }
-                _ => block(p, isa, rows, panels, buffers),
+                None => block(p, isa, rows, panels, buffers),
             }
         });
     };
@@ -158,11 +167,18 @@ unsafe fn block<S: Source<T>, T: Lane>(
                 // SAFETY: the matrix has these rows and steps.
                 unsafe { pack_left(isa, p.lhs, (row, step), (height, depth), m, left) };
                 for (index, panel) in group.clone().enumerate() {
-                    let first = panel * isa.cols;
+                    let (first, width) = (panel * isa.cols, isa.cols);
+                    // The last tile may be a narrow one.
+                    let isa = isa.narrow.filter(|narrow| n - first <= narrow.cols).unwrap_or(isa);
                     let (rhs, rhs_step) = match (&p.rhs, direct) {
-                        (Right::Packed(packed), _) => (packed.panel(step, depth, panel), isa.cols),
+                        (Right::Rows(data, _), _) => (data.wrapping_add(first), 0),
+                        (Right::Packed(packed), _) => (packed.panel(step, depth, panel), width),
                         (_, Some(view)) => (view.at(step, first).cast::<T>(), view.row_stride),
-                        _ => (right[index * depth * isa.cols..].as_ptr(), isa.cols),
+                        _ => (right[index * depth * width..].as_ptr(), width),
+                    };
+                    let (compute, starts) = match &p.rhs {
+                        Right::Rows(_, starts) => (isa.indirect, starts[step..].as_ptr()),
+                        _ => (isa.compute, std::ptr::null()),
                     };
                     let out = p.out.wrapping_add(row * p.out_step + first);
                     let whole = first + isa.cols <= n;
@@ -175,26 +191,27 @@ unsafe fn block<S: Source<T>, T: Lane>(
                         lhs: left.as_ptr(),
                         rhs,
                         rhs_step,
+                        starts,
                         out,
                         out_step: p.out_step,
                         scale: p.scale,
                         start,
                         hints: [
                             (out.cast_const(), p.out_step),
-                            (out.wrapping_add(isa.cols / 2).cast_const(), p.out_step),
+                            (out.wrapping_add(width / 2).cast_const(), p.out_step),
                             ahead(p.lhs, (row + height + 2 * index, step)),
                             ahead(p.lhs, (row + height + 2 * index + 1, step)),
                         ],
                     };
                     if !whole {
-                        (tile.out, tile.out_step) = (edge.as_mut_ptr(), isa.cols);
+                        (tile.out, tile.out_step) = (edge.as_mut_ptr(), width);
                         (tile.scale, tile.start) = (T::ONE, Start::Nothing);
                     }
                     // SAFETY: both panels are filled, and the output has this tile, or the edge has it.
-                    unsafe { isa.compute[height - 1](&tile) };
+                    unsafe { compute[height - 1](&tile) };
                     if !whole {
                         // SAFETY: the output has these rows and columns.
-                        unsafe { copy_edge(&edge, isa.cols, p, start, (row, height), (first, n - first)) };
+                        unsafe { copy_edge(&edge, width, p, start, (row, height), (first, n - first)) };
                     }
                 }
                 if let Some(finish) = p.finish
@@ -208,8 +225,8 @@ unsafe fn block<S: Source<T>, T: Lane>(
     }
 }
 
-/// Where steps of a left operand's row begin, for [`Tile::hints`].
-pub fn ahead<S: Source<T>, T: Lane>(from: View<S>, (row, step): (usize, usize)) -> (*const T, usize) {
+/// Where steps of a left operand's row begin, for [`Tile::hints`]; there need not be such a row.
+fn ahead<S: Source<T>, T: Lane>(from: View<S>, (row, step): (usize, usize)) -> (*const T, usize) {
     (from.at(row, step).cast::<T>(), LINE)
 }
 

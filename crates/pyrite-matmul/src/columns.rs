@@ -11,9 +11,9 @@
 
 use std::ops::Range;
 
-use crate::blocked::{Buffer, Gemm, ahead, numbers};
+use crate::blocked::{Buffer, Gemm, numbers};
 use crate::pack::{PANEL_ROWS, Source, View, pack_left, pack_right};
-use crate::tile::{Isa, Lane, PANEL, Start, Tile, depth_of};
+use crate::tile::{Isa, LINE, Lane, PANEL, Start, Tile, depth_of};
 
 /// The most rows of a block: the sums of a block of columns stay in the second-level cache. Each block reads the whole right
 /// operand.
@@ -24,11 +24,11 @@ const CACHED: usize = 1 << 20;
 const STRIPS: usize = 8;
 
 /// Computes some rows and columns of the output.
-// SAFETY: as for `blocked::run`; the right operand is `rhs`, whose columns are dense, and nobody else computes this block.
+// SAFETY: as for `blocked::run`; the right operand is `rhs`, and nobody else computes this block.
 #[expect(unsafe_code, reason = "operands are raw memory")]
 pub unsafe fn block<S: Source<T>, T: Lane>(
     p: &Gemm<'_, S, T>,
-    rhs: View<S>,
+    rhs: Columns<'_, S, T>,
     isa: &Isa<T>,
     rows: Range<usize>,
     cols: Range<usize>,
@@ -49,6 +49,53 @@ pub unsafe fn block<S: Source<T>, T: Lane>(
         }
         if let Some(finish) = p.finish {
             finish(rows);
+        }
+    }
+}
+
+/// A right operand with dense columns.
+#[derive(Clone, Copy)]
+pub enum Columns<'a, S, T> {
+    /// As far apart each as the other.
+    Strided(View<S>),
+    /// Beginning so many elements behind an address each.
+    Anywhere(*const T, &'a [usize]),
+}
+
+impl<S: Source<T>, T: Lane> Columns<'_, S, T> {
+    /// Fills a left panel with some columns from `first.0` on, of `all`, and steps from `first.1` on.
+    // SAFETY: callers make sure that the operand has these columns and steps.
+    #[expect(unsafe_code, reason = "operands are raw memory")]
+    unsafe fn pack(
+        self,
+        isa: &Isa<T>,
+        first: (usize, usize),
+        (count, depth): (usize, usize),
+        all: usize,
+        to: &mut [T],
+    ) {
+        match self {
+            Self::Strided(view) => {
+                let view = View { data: view.data, row_stride: view.col_stride, col_stride: view.row_stride };
+                // SAFETY: as above.
+                unsafe { pack_left(isa, view, first, (count, depth), all, to) };
+            }
+            Self::Anywhere(data, starts) => {
+                for (start, to) in starts[first.0..first.0 + count].iter().zip(to.chunks_exact_mut(PANEL)) {
+                    // SAFETY: as above; the panel is nobody else's.
+                    unsafe {
+                        std::ptr::copy_nonoverlapping(data.add(start + first.1), to[..depth].as_mut_ptr(), depth);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Where steps of a column begin, for [`Tile::hints`]; there need not be such a column.
+    fn ahead(self, col: usize, step: usize) -> (*const T, usize) {
+        match self {
+            Self::Strided(view) => (view.at(step, col).cast::<T>(), LINE),
+            Self::Anywhere(data, starts) => (data.wrapping_add(starts.get(col).unwrap_or(&0) + step), LINE),
         }
     }
 }
@@ -80,7 +127,7 @@ impl<'a, T: Lane> Panels<'a, T> {
 #[expect(unsafe_code, reason = "operands are raw memory")]
 unsafe fn row_block<S: Source<T>, T: Lane>(
     p: &Gemm<'_, S, T>,
-    rhs: View<S>,
+    rhs: Columns<'_, S, T>,
     isa: &Isa<T>,
     rows: Range<usize>,
     cols: Range<usize>,
@@ -93,7 +140,6 @@ unsafe fn row_block<S: Source<T>, T: Lane>(
     let left = numbers::<T>(left, PANEL_ROWS * PANEL);
     let right = numbers::<T>(right, steps.len() * panels.width);
     let lhs = View { data: p.lhs.data, row_stride: p.lhs.col_stride, col_stride: p.lhs.row_stride };
-    let rhs = View { data: rhs.data, row_stride: rhs.col_stride, col_stride: rhs.row_stride };
     for step in steps.clone().step_by(depth) {
         let depth = depth.min(k - step);
         for (isa, first) in panels.each() {
@@ -140,7 +186,7 @@ unsafe fn row_block<S: Source<T>, T: Lane>(
                 let depth = depth.min(k - step);
                 let fresh = step == steps.start && matches!(begins, Begin::Zero | Begin::Late(_));
                 // SAFETY: the matrix has these columns and steps.
-                unsafe { pack_left(isa, rhs, (strip, step), (height, depth), n, left) };
+                unsafe { rhs.pack(isa, (strip, step), (height, depth), n, left) };
                 let (next, after) =
                     if step + depth < steps.end { (strip, step + depth) } else { (strip + height, steps.start) };
                 for (index, (isa, first)) in panels.each().enumerate() {
@@ -149,6 +195,7 @@ unsafe fn row_block<S: Source<T>, T: Lane>(
                         lhs: left.as_ptr(),
                         rhs: right[(step - steps.start) * panels.width + first * depth..].as_ptr(),
                         rhs_step: isa.cols,
+                        starts: std::ptr::null(),
                         out: sums[first * strips + (strip - begin) * isa.cols..].as_mut_ptr(),
                         out_step: isa.cols,
                         scale: T::ONE,
@@ -156,8 +203,8 @@ unsafe fn row_block<S: Source<T>, T: Lane>(
                         hints: [
                             (out.wrapping_add(first * p.out_step), p.out_step),
                             (out.wrapping_add((first + Tile::<T>::HINTED) * p.out_step), p.out_step),
-                            ahead(rhs, (next + 2 * index, after)),
-                            ahead(rhs, (next + 2 * index + 1, after)),
+                            rhs.ahead(next + 2 * index, after),
+                            rhs.ahead(next + 2 * index + 1, after),
                         ],
                     };
                     // SAFETY: both panels are filled, and the sums have room for the tile.

@@ -3,7 +3,7 @@
 //! Who computes a product is a [`Provider`]. [`Panels`] is ours: operands are packed into panels ([`pack`]), tiles of
 //! the output are summed in registers ([`tile`]), blocks of it are shared among threads ([`blocked`]). Operands may lie in
 //! any order and are never copied as a whole; a right operand with dense columns is read as it lies ([`columns`]), and one
-//! that stays the same can be kept in panels ([`Packed`]). Half precision is converted while it is packed, or multiplied in
+//! that stays the same can be kept in panels ([`Packed`]), and one whose rows begin anywhere ([`Rows`]) needs no copy either. Half precision is converted while it is packed, or multiplied in
 //! pairs ([`Pair`]) where the processor can. A single row is multiplied as the other operand lies ([`row`]). [`Library`] is
 //! the `gemm` crate: it takes what has no microkernels (complex numbers, other processors) and outputs with neither dense
 //! rows nor dense columns. [`provider`] chooses.
@@ -23,7 +23,7 @@ mod tile;
 pub use library::Library;
 pub use pack::{Pair, Source};
 pub use packed::Packed;
-pub use panels::{Base, Panels, Request, Right, multiply_into};
+pub use panels::{Base, Panels, Request, Right, Rows, SLACK, multiply_into};
 pub use tile::Lane;
 
 use num_complex::{Complex32, Complex64};
@@ -136,6 +136,27 @@ pub trait Provider<T>: Sync {
         onto: Onto<T>,
         threads: Threads,
     );
+
+    /// Whether it has [`Self::gemm_rows`] and [`Self::gemm_columns`].
+    fn takes_rows(&self) -> bool {
+        false
+    }
+
+    /// `out = lhs @ rhs` for a right operand whose rows begin anywhere.
+    ///
+    /// # Panics
+    /// As [`Self::gemm`], where the output's rows are not dense, and where [`Self::takes_rows`] says no.
+    fn gemm_rows(&self, _out: (&mut [T], Shape), _lhs: Matrix<'_, T>, _rhs: Rows<'_, T>, _threads: Threads) {
+        panic!("there are no microkernels for this processor");
+    }
+
+    /// `out += lhs @ rhsᵀ`, likewise.
+    ///
+    /// # Panics
+    /// As [`Self::gemm_rows`].
+    fn gemm_columns(&self, _out: (&mut [T], Shape), _lhs: Matrix<'_, T>, _rhs: Rows<'_, T>, _threads: Threads) {
+        panic!("there are no microkernels for this processor");
+    }
 }
 
 /// A type that products are taken of.

@@ -69,6 +69,35 @@ where
             _ => Library.gemm((out, shape), lhs, rhs, scale, onto, threads),
         }
     }
+
+    fn takes_rows(&self) -> bool {
+        !T::isas().is_empty()
+    }
+
+    fn gemm_rows(&self, out: (&mut [T], Shape), lhs: Matrix<'_, T>, rhs: Rows<'_, T>, threads: Threads) {
+        indirect(out, lhs, Right::Rows(rhs), Onto::Nothing, threads);
+    }
+
+    fn gemm_columns(&self, out: (&mut [T], Shape), lhs: Matrix<'_, T>, rhs: Rows<'_, T>, threads: Threads) {
+        indirect(out, lhs, Right::Columns(rhs), Onto::Scaled(T::ONE), threads);
+    }
+}
+
+fn indirect<T: Lane + Source<T>>(
+    (out, shape): (&mut [T], Shape),
+    lhs: Matrix<'_, T>,
+    rhs: Right<'_, T, T>,
+    onto: Onto<T>,
+    threads: Threads,
+) {
+    shape.check(out.len());
+    let onto = Base::Out(onto);
+    let request: Request<'_, T, T> = Request { lhs, rhs, scale: T::ONE, onto, threads, finish: None };
+    // SAFETY: the output is borrowed exclusively and has been checked.
+    #[expect(unsafe_code, reason = "microkernels work on raw memory")]
+    unsafe {
+        multiply_into(out.as_mut_ptr(), shape, &request);
+    }
 }
 
 /// The product, or that of the transposed matrices, whichever has an output with dense rows; of a vector that is the
@@ -91,7 +120,36 @@ pub enum Right<'a, S, T: Lane> {
     Plain(Matrix<'a, S>),
     /// In panels.
     Packed(&'a Packed<T>),
+    /// Rows that begin anywhere.
+    Rows(Rows<'a, T>),
+    /// Their transpose: columns that begin anywhere.
+    Columns(Rows<'a, T>),
 }
+
+/// A right operand whose rows begin anywhere: row `i` is the elements from `starts[i]` on. Rows may have elements in common,
+/// as the windows of an image have.
+#[derive(Clone, Copy)]
+pub struct Rows<'a, T> {
+    /// The elements of all rows, and [`SLACK`] more behind the last row.
+    pub data: &'a [T],
+    /// Where rows begin.
+    pub starts: &'a [usize],
+    /// Elements of a row.
+    pub cols: usize,
+}
+
+impl<T> Rows<'_, T> {
+    /// # Panics
+    /// When a row leaves the elements.
+    fn check(&self) {
+        let last = self.starts.iter().max().copied().unwrap_or(0);
+        let end = last.checked_add(self.cols).and_then(|end| end.checked_add(SLACK));
+        assert!(end.is_some_and(|end| end <= self.data.len()), "a row behind the elements that there are");
+    }
+}
+
+/// Elements behind a row that are read in vain, at most.
+pub const SLACK: usize = 32;
 
 /// What is to be multiplied, and how.
 #[derive(Clone, Copy)]
@@ -133,6 +191,7 @@ pub unsafe fn multiply_into<S: Source<T>, T: Lane>(out: *mut T, shape: Shape, re
     let isa = match request.rhs {
         Right::Plain(_) => S::isa(),
         Right::Packed(packed) => Some(packed.isa()),
+        Right::Rows(_) | Right::Columns(_) => T::isas().first().copied(),
     };
     let Some(isa) = isa else { panic!("there are no microkernels for this processor") };
     // SAFETY: as above.
@@ -148,6 +207,14 @@ unsafe fn by<S: Source<T>, T: Lane>(out: *mut T, shape: Shape, request: &Request
             (blocked::Right::Plain(View::of(matrix)), (matrix.shape.rows, matrix.shape.cols))
         }
         Right::Packed(packed) => (blocked::Right::Packed(packed), packed.sizes()),
+        Right::Rows(rows) => {
+            rows.check();
+            (blocked::Right::Rows(rows.data.as_ptr(), rows.starts), (rows.starts.len(), rows.cols))
+        }
+        Right::Columns(rows) => {
+            rows.check();
+            (blocked::Right::Columns(rows.data.as_ptr(), rows.starts), (rows.cols, rows.starts.len()))
+        }
     };
     check(shape, request.lhs, sizes);
     assert!(shape.col_stride == 1 || shape.cols == 1, "the rows of {shape:?} are not dense");
@@ -276,6 +343,47 @@ mod tests {
     #[test]
     fn matmuls_of_double_precision_agree_in_every_order_on_every_processor() {
         every_order_agrees(|x| x);
+    }
+
+    #[test]
+    fn rows_that_begin_anywhere_are_read_where_they_lie() {
+        for isa in f32::isas() {
+            for (m, n, k) in SIZES {
+                let a = numbers(m * k, 1);
+                let starts: Vec<usize> = (0..k).map(|i| (i * 37) % 91).collect();
+                let data = numbers(91 + n + SLACK, 2);
+                let b: Vec<f64> = (0..k * n).map(|at| data[starts[at / n] + at % n]).collect();
+                let cast = |data: &[f64]| data.iter().map(|x| *x as f32).collect::<Vec<f32>>();
+                let (left, right) = (cast(&a), cast(&data));
+                let lhs = Matrix { data: &left, shape: Shape::rows_first(m, k) };
+                let rhs = Right::Rows(Rows { data: &right, starts: &starts, cols: n });
+                let onto = Base::Out(Onto::Nothing);
+                let request: Request<'_, f32, f32> =
+                    Request { lhs, rhs, scale: 1.0, onto, threads: Threads::All, finish: None };
+                let mut out = vec![f32::NAN; m * n];
+                gemm(&mut out, Shape::rows_first(m, n), &request, isa);
+                assert_eq!(out, cast(&naive(&a, &b, (m, n, k))), "{m} {n} {k}");
+                // The same elements as the columns of another product.
+                let other = numbers(m * n, 3);
+                let left = cast(&other);
+                let rhs = Right::Columns(Rows { data: &right, starts: &starts, cols: n });
+                let (lhs, onto) =
+                    (Matrix { data: &left, shape: Shape::rows_first(m, n) }, Base::Out(Onto::Scaled(1.0)));
+                let mut out = vec![2.0; m * k];
+                gemm(&mut out, Shape::rows_first(m, k), &Request { lhs, rhs, onto, ..request }, isa);
+                let sums = naive(&other, &transposed_copy(&b, k, n), (m, k, n));
+                assert_eq!(out, cast(&sums.iter().map(|sum| sum + 2.0).collect::<Vec<_>>()), "{m} {k} {n}, columns");
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "a row behind the elements")]
+    fn a_row_that_leaves_the_elements_is_refused() {
+        let data = [0.0f32; 40];
+        let lhs = Matrix { data: &data[..4], shape: Shape::rows_first(2, 2) };
+        let rows = Rows { data: &data, starts: &[0, 5], cols: 4 };
+        Panels.gemm_rows((&mut [0.0; 8], Shape::rows_first(2, 4)), lhs, rows, Threads::One);
     }
 
     #[test]

@@ -56,6 +56,8 @@ pub struct Tile<T> {
     pub rhs: *const T,
     /// Elements from one row of the right panel to the next.
     pub rhs_step: usize,
+    /// Where the rows begin instead, for [`Isa::indirect`]: so many elements behind `rhs` each.
+    pub starts: *const usize,
     /// The first element of the output.
     pub out: *mut T,
     /// Elements from one row of the output to the next.
@@ -83,6 +85,8 @@ pub struct Isa<T: 'static> {
     pub cols: usize,
     /// The functions for one row, two rows, and so on.
     pub compute: &'static [Compute<T>],
+    /// The same for right operands whose rows begin anywhere.
+    pub indirect: &'static [Compute<T>],
     /// Copies a square whose columns are dense into rows: source, elements between its columns, target, elements
     /// between its rows. Its side is [`Isa::square`].
     pub transpose: unsafe fn(*const T, usize, *mut T, usize),
@@ -129,37 +133,48 @@ macro_rules! microkernels {
 
             pub static ISA: Isa<$type> = Isa {
                 cols: 2 * $lanes,
-                compute: &[$(tile::<$rows, 2>),*],
+                compute: &[$(tile::<$rows, 2, false>),*],
+                indirect: &[$(tile::<$rows, 2, true>),*],
                 transpose: super::$transpose,
                 square: $square,
                 narrow: Some(&NARROW),
             };
 
-            static NARROW: Isa<$type> = Isa { cols: $lanes, compute: &[$(tile::<$rows, 1>),*], narrow: None, ..ISA };
+            static NARROW: Isa<$type> = Isa {
+                cols: $lanes,
+                compute: &[$(tile::<$rows, 1, false>),*],
+                indirect: &[$(tile::<$rows, 1, true>),*],
+                narrow: None,
+                ..ISA
+            };
 
             // SAFETY: callers hand over panels and an output that hold every element of the tile, and have asked the
             // processor for the instructions.
             #[expect(unsafe_code, reason = "a microkernel works on raw memory")]
             #[target_feature(enable = $features)]
-            unsafe fn tile<const ROWS: usize, const VECTORS: usize>(t: &Tile<$type>) {
+            unsafe fn tile<const ROWS: usize, const VECTORS: usize, const INDIRECT: bool>(t: &Tile<$type>) {
                 let mut kept = [[x86::$zero(); VECTORS]; ROWS];
-                let (mut lhs, mut rhs, mut rest) = (t.lhs, t.rhs, t.depth);
+                let (mut lhs, mut rhs, mut starts, mut rest) = (t.lhs, t.rhs, t.starts, t.depth);
                 let mut hint = 0;
                 while rest > BLOCK {
                     // SAFETY: as above, for the steps that are left.
-                    let sums = unsafe { block::<ROWS, VECTORS>((lhs, rhs), t.rhs_step, BLOCK, t.hints[hint % t.hints.len()]) };
+                    let sums = unsafe { block::<ROWS, VECTORS, INDIRECT>((lhs, rhs), (t.rhs_step, starts), BLOCK, t.hints[hint % t.hints.len()]) };
                     for (kept, sums) in kept.iter_mut().zip(sums) {
                         for (kept, sum) in kept.iter_mut().zip(sums) {
                             *kept = x86::$add(*kept, sum);
                         }
                     }
                     lhs = lhs.wrapping_add(BLOCK);
-                    rhs = rhs.wrapping_add(BLOCK * t.rhs_step);
+                    if INDIRECT {
+                        starts = starts.wrapping_add(BLOCK);
+                    } else {
+                        rhs = rhs.wrapping_add(BLOCK * t.rhs_step);
+                    }
                     rest -= BLOCK;
                     hint += 1;
                 }
                 // SAFETY: as above, for the steps that are left.
-                let mut sums = unsafe { block::<ROWS, VECTORS>((lhs, rhs), t.rhs_step, rest, t.hints[hint % t.hints.len()]) };
+                let mut sums = unsafe { block::<ROWS, VECTORS, INDIRECT>((lhs, rhs), (t.rhs_step, starts), rest, t.hints[hint % t.hints.len()]) };
                 if t.depth > BLOCK {
                     for (kept, sums) in kept.iter().zip(&mut sums) {
                         for (kept, sum) in kept.iter().zip(sums) {
@@ -192,9 +207,9 @@ macro_rules! microkernels {
             #[expect(unsafe_code, reason = "a microkernel works on raw memory")]
             #[inline]
             #[target_feature(enable = $features)]
-            unsafe fn block<const ROWS: usize, const VECTORS: usize>(
+            unsafe fn block<const ROWS: usize, const VECTORS: usize, const INDIRECT: bool>(
                 (mut lhs, mut rhs): (*const $type, *const $type),
-                rhs_step: usize,
+                (rhs_step, mut starts): (usize, *const usize),
                 depth: usize,
                 (mut hint, hint_step): (*const $type, usize),
             ) -> [[Vector; VECTORS]; ROWS] {
@@ -203,8 +218,9 @@ macro_rules! microkernels {
                     for step in 0..count {
                         // SAFETY: as above.
                         unsafe {
+                            let row = rhs.add(if INDIRECT { *starts.add(step) } else { step * rhs_step });
                             let right: [Vector; VECTORS] =
-                                std::array::from_fn(|half| x86::$load(rhs.add(step * rhs_step + half * $lanes)));
+                                std::array::from_fn(|half| x86::$load(row.add(half * $lanes)));
                             for (row, sums) in sums.iter_mut().enumerate() {
                                 let left = x86::$splat(*lhs.add(row * PANEL + step));
                                 for (sum, right) in sums.iter_mut().zip(right) {
@@ -214,7 +230,11 @@ macro_rules! microkernels {
                         }
                     }
                     lhs = lhs.wrapping_add(count);
-                    rhs = rhs.wrapping_add(count * rhs_step);
+                    if INDIRECT {
+                        starts = starts.wrapping_add(count);
+                    } else {
+                        rhs = rhs.wrapping_add(count * rhs_step);
+                    }
                 };
                 // Several at a time, so that counting takes no slots from the arithmetic.
                 for _ in 0..depth / UNROLLED {

@@ -75,14 +75,14 @@ fn options(padding: i64) -> Vec<Value<NodeId>> {
 
 #[test]
 fn a_convolution_in_tiles_agrees_and_follows_its_weight() {
-    let inputs = [numbers(&[2, 20, 15, 12], 1), numbers(&[24, 20, 3, 3], 2), numbers(&[24], 3)];
+    let inputs = [numbers(&[2, 96, 15, 12], 1), numbers(&[100, 96, 3, 3], 2), numbers(&[100], 3)];
     check(&graph("aten.convolution.default", &inputs, options(1)), &inputs, &inputs[1]);
 }
 
 #[test]
 fn the_gradients_of_a_convolution_in_tiles_agree() {
-    let inputs = [numbers(&[2, 24, 13, 10], 1), numbers(&[2, 20, 15, 12], 2), numbers(&[24, 20, 3, 3], 3)];
-    let mut values: Vec<Value<NodeId>> = vec![Value::from(vec![24i64])];
+    let inputs = [numbers(&[2, 100, 13, 10], 1), numbers(&[2, 96, 15, 12], 2), numbers(&[100, 96, 3, 3], 3)];
+    let mut values: Vec<Value<NodeId>> = vec![Value::from(vec![100i64])];
     values.extend(options(0));
     values.push(Value::List([true; 3].map(Value::from).to_vec()));
     check(&graph("aten.convolution_backward.default", &inputs, values), &inputs, &inputs[2]);
@@ -91,7 +91,7 @@ fn the_gradients_of_a_convolution_in_tiles_agree() {
 #[test]
 fn what_is_not_worth_tiles_stays_a_call() {
     for (x, weight) in
-        [([1, 3, 32, 32], [64, 3, 3, 3]), ([1, 64, 7, 7], [64, 64, 3, 3]), ([1, 32, 32, 32], [32, 32, 5, 5])]
+        [([1, 3, 32, 32], [64, 3, 3, 3]), ([1, 128, 7, 7], [128, 128, 3, 3]), ([1, 64, 32, 32], [64, 64, 3, 3])]
     {
         let inputs = [numbers(&x, 1), numbers(&weight, 2)];
         let mut values = vec![Value::None];

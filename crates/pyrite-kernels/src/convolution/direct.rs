@@ -163,12 +163,12 @@ fn halved<T: Factor>(mut sums: [T; LANES]) -> T {
 }
 
 /// Copies sums to the elements of an image that are `first` and multiples of the stride after it; zeros if there are none.
-struct Spread<'a, T> {
-    g: &'a Geometry,
-    first: [usize; 3],
+pub(super) struct Spread<'a, T> {
+    pub g: &'a Geometry,
+    pub first: [usize; 3],
     /// The sums, and from one plane and one row to the next.
-    sums: Option<(&'a [T], [usize; 2])>,
-    x: &'a mut [T],
+    pub sums: Option<(&'a [T], [usize; 2])>,
+    pub x: &'a mut [T],
 }
 
 impl<T: Factor> Loop for Spread<'_, T> {
@@ -192,7 +192,7 @@ impl<T: Factor> Loop for Spread<'_, T> {
                 };
                 let sums = &sums[plane * pitch[0] + row * pitch[1]..][..count];
                 match step {
-                    1 => line.copy_from_slice(sums),
+                    1 => copy_short(sums, line),
                     2 => line.chunks_mut(2).zip(sums).for_each(|(pair, sum)| pair[0] = *sum),
                     _ => line.iter_mut().step_by(step).zip(sums).for_each(|(x, sum)| *x = *sum),
                 }
@@ -244,15 +244,31 @@ pub fn forward<T: Factor>(g: &Geometry, x: &[T], weight: &[T], bias: Option<&[T]
     });
 }
 
+/// The fields of a gradient, one for each set of the input's positions that are a stride apart; none where nothing is summed.
+pub(super) fn phases(g: &Geometry, slack: usize) -> Vec<([usize; 3], Option<Field>)> {
+    let [depth, height, width] = g.stride;
+    (0..depth * height * width)
+        .map(|at| [at / (height * width), at / width % height, at % width])
+        .map(|first| (first, Field::new([0, 1, 2].map(|dim| Axis::backward(g, dim, first[dim])), slack)))
+        .collect()
+}
+
+/// The weight of a gradient's field: for each of so many input channels a number for each tap, which are positions in the
+/// windows of the output channels.
+pub(super) fn flip<T: Factor>(weight: &[T], (inner, window): (usize, usize), taps: &[usize], flipped: &mut Vec<T>) {
+    flipped.resize(inner * taps.len(), T::ZERO);
+    for (channel, flipped) in flipped.chunks_mut(taps.len().max(1)).enumerate() {
+        for (to, tap) in flipped.iter_mut().zip(taps) {
+            *to = weight[(tap / window * inner + channel) * window + tap % window];
+        }
+    }
+}
+
 /// [`into_windows`](super::into_windows); no size is zero.
 pub fn into_windows<T: Factor>(g: &Geometry, y: &[T], weight: &[T], x: &mut [T]) {
     let ((input, output), (inner, outer)) = (g.planes(), g.channels);
     let (size, window) = (g.group_weight(), g.kernel.iter().product::<usize>());
-    let [depth, height, width] = g.stride;
-    let phases: Vec<([usize; 3], Option<Field>)> = (0..depth * height * width)
-        .map(|at| [at / (height * width), at / width % height, at % width])
-        .map(|first| (first, Field::new([0, 1, 2].map(|dim| Axis::backward(g, dim, first[dim])), SLACK)))
-        .collect();
+    let phases = phases(g, SLACK);
     let start = vec![T::ZERO; inner];
     let each = share(g.batch * g.groups);
     pyrite_threads::chunks(x, each * inner * input, |part, x| {
@@ -265,18 +281,14 @@ pub fn into_windows<T: Factor>(g: &Geometry, y: &[T], weight: &[T], x: &mut [T])
             let step = room(field);
             let mut image = vec![T::ZERO; outer * field.channel()];
             let mut sums = vec![T::ZERO; inner * step];
-            let mut flipped = vec![T::ZERO; inner * taps.len()];
+            let mut flipped = Vec::new();
             for (at, x) in x.chunks_mut(inner * input).enumerate() {
                 let at = part * each + at;
                 for (y, to) in y[at * outer * output..].chunks(output).zip(image.chunks_mut(field.channel())) {
                     vectorized(Fill { field, x: y, to });
                 }
                 let weight = &weight[at % g.groups * size..][..size];
-                for (channel, flipped) in flipped.chunks_mut(taps.len()).enumerate() {
-                    for (to, tap) in flipped.iter_mut().zip(&taps) {
-                        *to = weight[(tap / window * inner + channel) * window + tap % window];
-                    }
-                }
+                flip(weight, (inner, window), &taps, &mut flipped);
                 vectorized(Correlate {
                     positions: field.positions,
                     x: &image,

@@ -4,7 +4,7 @@
 //! [`into_windows`] spreads a gradient back over the windows, [`onto_weight`] multiplies a gradient with the windows. A
 //! transposed convolution is the second with its input in the gradient's place.
 //!
-//! There are two methods here, and this module chooses by sizes; compiled programs know a third, [`winograd`]. Times are milliseconds on one thread of a Zen 4 with
+//! There are three methods here, and this module chooses by sizes; compiled programs know a fourth, [`winograd`]. Times are milliseconds on one thread of a Zen 4 with
 //! AVX-512, forward, gradient of the input, gradient of the weight:
 //!
 //! | one image | [`direct`] | [`windows`] | `oneDNN` |
@@ -18,10 +18,12 @@
 //! | 3 channels to 64, 4 images of 128×128, by 7×7, stride 2 | 6.7, 5.4, 11 | 5.4, 4.9, 5.8 | 8.7, 16, 3.3 |
 //!
 //! So few channels are summed directly, and many are a product of matrices. Many channels made of few are a product
-//! too: its matrix has many rows, and copying windows of few channels is cheap.
+//! too: its matrix has many rows, and copying windows of few channels is cheap. Windows of images that are not small need not be
+//! copied at all for it: see [`indirect`].
 
 pub mod direct;
 mod field;
+pub mod indirect;
 pub mod windows;
 pub mod winograd;
 
@@ -107,6 +109,7 @@ enum Method {
 pub fn forward<T: Factor>(g: &Geometry, x: &[T], weight: &[T], bias: Option<&[T]>, y: &mut [T]) {
     match g.method() {
         Method::Direct => direct::forward(g, x, weight, bias, y),
+        Method::Windows if indirect::suits::<T>(g) => indirect::forward(g, x, weight, bias, y),
         Method::Windows => windows::forward(g, x, weight, bias, y),
     }
 }
@@ -115,6 +118,7 @@ pub fn forward<T: Factor>(g: &Geometry, x: &[T], weight: &[T], bias: Option<&[T]
 pub fn into_windows<T: Factor>(g: &Geometry, y: &[T], weight: &[T], x: &mut [T]) {
     match g.method() {
         Method::Direct => direct::into_windows(g, y, weight, x),
+        Method::Windows if indirect::suits::<T>(g) => indirect::into_windows(g, y, weight, x),
         Method::Windows => windows::into_windows(g, y, weight, x),
     }
 }
@@ -123,6 +127,7 @@ pub fn into_windows<T: Factor>(g: &Geometry, y: &[T], weight: &[T], x: &mut [T])
 pub fn onto_weight<T: Factor>(g: &Geometry, y: &[T], x: &[T], weight: &mut [T]) {
     match g.method() {
         Method::Direct => direct::onto_weight(g, y, x, weight),
+        Method::Windows if indirect::suits::<T>(g) => indirect::onto_weight(g, y, x, weight),
         Method::Windows => windows::onto_weight(g, y, x, weight),
     }
 }
