@@ -285,17 +285,26 @@ class Program:
         return parts
 
     def rare(self):
-        a = self.pick(TENSORS)
+        a, b = self.pick(TENSORS), self.pick(TENSORS)
         return self.random.choice(
             [
                 f"print({self.pick(NUMBERS)}, len(items))",
                 f"{self.pick(NUMBERS)} = int({a}.sum().item()) % 5",
+                f"{self.pick(NUMBERS)} = {a}.argmax().item()",
+                f"{a} = {a} + {b}[{b} > 0].sum()",
+                f"{a} = {a} + {b}.sum().clamp(-2, 2).item()",
+                f"{a} = {a} + {b}[: {b}.argmax().item() + {self.random.randint(-2, 4)}].sum()",
+                f"log.append(({a} > 0).tolist())",
+                f"log.append({b}[{b} > 0].shape[0])",
+                f"{a} = {a} + len(torch.nonzero({b} > 0))",
                 f"if {a}.sum() > 0:\n    {a} = {a} - 1",
                 f"{a} = {a}.clone().mul_(0.5)",
                 "x.mul_(0.9)",
                 f"assert {a}.sum() > {self.random.choice([-1000, 0])}, 'data'",
                 f"{a} = {a} * random.random() + random.uniform(1, {self.random.randint(2, 3)})",
                 "log.append(random.random())",
+                f"log.append(random.randint(0, {self.random.randint(1, 3)}))",
+                f"{self.pick(NUMBERS)} = random.randrange(4)",
                 "if len(log) > 40:\n    raise Stopped(len(log))",
                 f"if {self.condition()}:\n    return {a}, {self.pick(NUMBERS)}",
             ]

@@ -99,22 +99,6 @@ impl Evaluator<'_, '_> {
         }
     }
 
-    /// The parts of an index with the numbers that tensors hold.
-    pub(super) fn numbers_read(&mut self, parts: Vec<IndexPart>) -> Run<Vec<IndexPart>> {
-        let mut read = Vec::with_capacity(parts.len());
-        for part in parts {
-            read.push(match part {
-                IndexPart::Value(GraphValue::Tensor(node)) if self.tensor_meta(node).is_ok() => {
-                    let number = self.read_element(node)?;
-                    IndexPart::Value(self.graph_value(&number)?)
-                }
-                other => other,
-            });
-        }
-        self.record_location();
-        Ok(read)
-    }
-
     fn read_element(&mut self, node: NodeId) -> Run<Value> {
         self.record_location();
         let args = vec![GraphValue::Tensor(node)];

@@ -318,7 +318,6 @@ impl Evaluator<'_, '_> {
     fn tensor_recipe(&mut self, kitchen: &mut Kitchen, tensor: &TensorValue) -> Cooked<Recipe> {
         if let Some(at) = self.picked_at(tensor.node) {
             self.earlier = Some(at);
-            self.picks = super::Picks::Views;
             return Err("a tensor that was picked by a tensor of one number is alive".to_owned());
         }
         let output = self.output(kitchen, GraphValue::Tensor(tensor.node));
@@ -427,9 +426,12 @@ impl Evaluator<'_, '_> {
                 }
                 let pairs: Vec<(Value, Value)> =
                     dict.entries.borrow().iter().map(|(_, key, value)| (key.clone(), value.clone())).collect();
+                let late = pairs.iter().any(|(key, _)| is_hashed_late(key));
                 let pairs = self.pair_recipes(kitchen, &pairs)?;
                 let default = dict.default.borrow().clone().map(|value| self.recipe(kitchen, &value)).transpose()?;
-                let made = kitchen.add(Recipe::Dict(pairs, dict.class, default));
+                let (now, then) = if late { (Vec::new(), Some(pairs)) } else { (pairs, None) };
+                let made = kitchen.add(Recipe::Dict(now, dict.class, default));
+                kitchen.completions.extend(then.map(|pairs| Effect::ReplaceDict(made, pairs)));
                 self.complete(kitchen, made, dict.attributes.borrow().0.clone())?;
                 return Ok(made);
             }
@@ -455,7 +457,16 @@ impl Evaluator<'_, '_> {
             }
             Value::Set(set) => {
                 let members: Vec<Value> = set.entries.borrow().iter().map(|(_, m, _)| m.clone()).collect();
+                let late = members.iter().any(is_hashed_late);
                 let members = self.recipes_of(kitchen, &members)?;
+                if late && set.frozen {
+                    return Err("a frozenset of objects that are made here is alive".to_owned());
+                }
+                if late && set.class.is_none() {
+                    let made = kitchen.add(Recipe::Set(Vec::new()));
+                    kitchen.completions.push(Effect::ReplaceSet(made, members));
+                    return Ok(made);
+                }
                 if set.class.is_some() {
                     let made = self.container_recipe(kitchen, "set", set.class, identity)?;
                     kitchen.completions.push(Effect::ReplaceSet(made, members));
@@ -898,6 +909,15 @@ fn is_changed(value: &Value) -> bool {
         Value::Dict(dict) => dict.changed.get(),
         Value::Set(set) => set.changed.get(),
         Value::Deque(deque) => deque.changed.get(),
+        _ => false,
+    }
+}
+
+/// Whether a key is made here and may ask its attributes for its hash: they are set after it is made.
+fn is_hashed_late(key: &Value) -> bool {
+    match key {
+        Value::Instance(instance) => instance.origin.is_none(),
+        Value::Tuple(tuple) => tuple.origin.is_none() && tuple.items.iter().any(is_hashed_late),
         _ => false,
     }
 }

@@ -146,7 +146,7 @@ const LOOKING: [&str; 3] = ["locals", "eval", "exec"];
 /// No frame takes more steps than this.
 const MAX_STEPS: usize = 500_000;
 /// A frame is evaluated at most this often for one plan.
-const MAX_RUNS: usize = 8;
+const MAX_RUNS: usize = 6;
 /// Calls are followed this deep.
 const MAX_DEPTH: usize = 120;
 
@@ -197,8 +197,6 @@ pub(crate) struct Evaluator<'a, 'c> {
     decided_by_draw: Option<(usize, usize)>,
     /// What captured code asserts of data: the node, and the instruction of the root.
     asserted: Vec<(NodeId, (usize, usize))>,
-    /// What tensors of one number pick; views are asked for where a copy would be noticed.
-    picks: Picks,
     /// Whether inference mode is on at this point.
     inference: bool,
     /// Inference and grad mode outside of the inference modes that were entered, and the nodes that entered them.
@@ -267,24 +265,15 @@ enum Warned {
 /// Captures a frame.
 pub fn capture(world: &dyn World, entry: &Entry, settings: &Settings) -> Result<Plan, Skipped> {
     let mut limit: Option<Limit> = None;
-    let mut picks = Picks::Copies;
     // A second run ends where the first could not go on, further ones before what cannot be left there.
     for _ in 0..MAX_RUNS {
         let result = pyrite_reader::write_calls(pyrite_ops::registry(), |calls| {
-            let mut evaluator = Evaluator::new(world, calls, settings, entry, limit.clone(), picks);
-            let result = evaluator.run();
-            if result.is_err() && picks == Picks::Copies && evaluator.picks == Picks::Views {
-                return Err(Ended::Again);
-            }
-            result
+            let mut evaluator = Evaluator::new(world, calls, settings, entry, limit.clone());
+            evaluator.run()
         });
         match result {
             Ok(plan) => return Ok(plan),
             Err(Ended::Skip(reason)) => return Err(Skipped(reason)),
-            Err(Ended::Again) => {
-                limit = None;
-                picks = Picks::Views;
-            }
             Err(Ended::At(found)) if limit.as_ref().is_none_or(|before| found.step < before.step) => {
                 limit = Some(found);
             }
@@ -298,17 +287,6 @@ pub fn capture(world: &dyn World, entry: &Entry, settings: &Settings) -> Result<
 enum Ended {
     At(Limit),
     Skip(String),
-    /// Once more, with views of what tensors of one number pick.
-    Again,
-}
-
-/// What tensors of one number pick of a tensor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Picks {
-    /// A copy, which a backend compiles.
-    Copies,
-    /// A view, as in torch: the graph reads the numbers.
-    Views,
 }
 
 impl<'a, 'c> Evaluator<'a, 'c> {
@@ -318,7 +296,6 @@ impl<'a, 'c> Evaluator<'a, 'c> {
         settings: &'a Settings,
         entry: &'a Entry,
         limit: Option<Limit>,
-        picks: Picks,
     ) -> Self {
         let state = world.global_state();
         let grad = state.grad;
@@ -350,7 +327,6 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             made_classes: FxHashMap::default(),
             asserted: Vec::new(),
             guesses: 0,
-            picks,
             inference: state.inference,
             inferences: Vec::new(),
             fallible: None,

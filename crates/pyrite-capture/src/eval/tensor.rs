@@ -10,7 +10,7 @@ use pyrite_tensor::{DType, MemoryFormat};
 
 use super::call::Keywords;
 use super::compare::is_graph;
-use super::{Evaluator, Picks, Run, Stop};
+use super::{Evaluator, Run, Stop};
 use crate::host::{Kind, Object};
 use crate::opcode::BINARY;
 use crate::value::{ConditionValue, SymbolValue, TensorValue, TupleValue, Value};
@@ -390,7 +390,6 @@ impl Evaluator<'_, '_> {
             let storage = self.tensor_meta(tensor.node)?.storage;
             if let Some((_, read)) = self.picked.iter().find(|(both, _)| both.contains(&storage)) {
                 self.end_at = Some(*read);
-                self.picks = Picks::Views;
                 return Err(self.stop("a write to what was picked by a tensor of one number"));
             }
             // Autograd does not see such a write, which a graph cannot tell it: all of it runs in Python.
@@ -1039,14 +1038,10 @@ impl Evaluator<'_, '_> {
 
     /// `tensor[key]`.
     pub(super) fn tensor_item(&mut self, value: &Value, key: &Value) -> Run<Value> {
-        let mut parts = self.index_parts(key)?;
+        let parts = self.index_parts(key)?;
         let tensor = self.graph_value(value)?;
         self.record_location();
-        let mut picks = self.picks_by_numbers(&parts)?;
-        if picks && self.picks == Picks::Views && self.bodies.is_empty() {
-            parts = self.numbers_read(parts)?;
-            picks = false;
-        }
+        let picks = self.picks_by_numbers(&parts)?;
         let mut result = match self.calls.get_item(&tensor, parts.clone()) {
             Ok(result) => result,
             Err(refused) => {

@@ -451,3 +451,31 @@ def copies_of_a_defaultdict_subclass(x, held):
 def dicts_of_the_library_merged(x, ordered, defaulted):
     first, second, third = ordered | {"c": 3}, {"c": 3} | ordered, defaulted | {"d": 4}
     return x + len(first), first, second, third, third["new"], {"q": 1} | defaulted, [type(d).__name__ for d in (first, second, third)]
+
+
+class Place:
+    def __init__(self, n):
+        self.n = n
+
+    def __hash__(self):
+        return hash(self.n)
+
+    def __eq__(self, other):
+        return self.n == other.n
+
+
+@case(lambda: (t(3),))
+def keys_that_are_made_and_returned(x):
+    return {Place(1): x, (Place(2), 3): x + 1}, {Place(3), Place(4), Place(3)}, {Place(1): x}[Place(1)]
+
+
+@case(lambda: (t(3),))
+def keys_that_are_made_before_a_break(x):
+    table, members = {Place(1): x * 2}, {Place(2)}
+    print("break")
+    return table[Place(1)] + len(members), Place(2) in members
+
+
+@case(lambda: (t(3),))
+def a_frozenset_of_keys_that_are_made(x):
+    return x + 1, frozenset([Place(1)])
