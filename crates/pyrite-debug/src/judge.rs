@@ -410,7 +410,7 @@ fn missing_error(
     moved: &dyn Fn(u64) -> Option<Broken>,
 ) -> Verdict {
     let of_program = match &raised.error.error {
-        OpError::Invalid(_) => true,
+        OpError::Invalid(_) | OpError::OutOfRange(_) => true,
         OpError::Outside { .. } => &*reference.name == "torch:eager",
         OpError::Unsupported(_) | OpError::Fault(_) => false,
     };
