@@ -65,7 +65,7 @@ class Repro(torch.nn.Module):
 #|     ld.global.b32 %r9, [%d15];
 #|     mul.rn.f32 %r10, %r8, %r9;
 #|     mov.b32 %r11, 0x00000000;
-#|     setp.le.f32 %p2, %r10, %r11;
+#|     setp.lt.f32 %p2, %r10, %r11;
 #|     selp.b32 %r12, %r11, %r10, %p2;
 #|     st.global.b32 [%d18], %r12;
 #|     add.s64 %d7, %d7, %d6;
@@ -133,10 +133,10 @@ class Repro(torch.nn.Module):
 #|     mul.rn.f32 %r18, %r10, %r14;
 #|     mul.rn.f32 %r19, %r11, %r15;
 #|     mov.b32 %r20, 0x00000000;
-#|     setp.le.f32 %p2, %r16, %r20;
-#|     setp.le.f32 %p3, %r17, %r20;
-#|     setp.le.f32 %p4, %r18, %r20;
-#|     setp.le.f32 %p5, %r19, %r20;
+#|     setp.lt.f32 %p2, %r16, %r20;
+#|     setp.lt.f32 %p3, %r17, %r20;
+#|     setp.lt.f32 %p4, %r18, %r20;
+#|     setp.lt.f32 %p5, %r19, %r20;
 #|     selp.b32 %r21, %r20, %r16, %p2;
 #|     selp.b32 %r22, %r20, %r17, %p3;
 #|     selp.b32 %r23, %r20, %r18, %p4;

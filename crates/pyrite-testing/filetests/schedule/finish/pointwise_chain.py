@@ -23,7 +23,7 @@ class Repro(torch.nn.Module):
 #|     v3 = neg v1
 #|     store f32 b2[4*i0 + i1] = v3
 #|     v5 = const f32 0.0
-#|     v6 = le v3 v5
+#|     v6 = lt v3 v5
 #|     v7 = select v6 v5 v3
 #|     store f32 b3[4*i0 + i1] = v7
 #| return [b3 f32[6, 4] stride [4, 1] offset 0]
@@ -41,7 +41,7 @@ class Repro(torch.nn.Module):
 #|     v1 = exp v0
 #|     v2 = neg v1
 #|     v3 = const f32 0.0
-#|     v4 = le v2 v3
+#|     v4 = lt v2 v3
 #|     v5 = select v4 v3 v2
 #|     store f32 b3[i1] = v5
 #| return [b3 f32[6, 4] stride [4, 1] offset 0]

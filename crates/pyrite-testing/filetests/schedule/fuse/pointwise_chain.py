@@ -33,7 +33,7 @@ class Repro(torch.nn.Module):
 #|   phase
 #|     v0 = load f32 b2[4*i0 + i1]
 #|     v1 = const f32 0.0
-#|     v2 = le v0 v1
+#|     v2 = lt v0 v1
 #|     v3 = select v2 v1 v0
 #|     store f32 b3[4*i0 + i1] = v3
 #| return [b3 f32[6, 4] stride [4, 1] offset 0]
@@ -53,7 +53,7 @@ class Repro(torch.nn.Module):
 #|     v3 = neg v1
 #|     store f32 b2[4*i0 + i1] = v3
 #|     v5 = const f32 0.0
-#|     v6 = le v3 v5
+#|     v6 = lt v3 v5
 #|     v7 = select v6 v5 v3
 #|     store f32 b3[4*i0 + i1] = v7
 #| return [b3 f32[6, 4] stride [4, 1] offset 0]

@@ -20,7 +20,7 @@ class Repro(torch.nn.Module):
 #|   phase i1
 #|     v0 = load f32 b2[i1]
 #|     v1 = const f32 0.0
-#|     v2 = le v0 v1
+#|     v2 = lt v0 v1
 #|     v3 = select v2 v1 v0
 #|     store f32 b3[i1] = v3
 #| return [b3 f32[8, 80] stride [80, 1] offset 0]
@@ -38,7 +38,7 @@ class Repro(torch.nn.Module):
 #|   phase i1
 #|     v0 = load f32 b2[i1]
 #|     v1 = const f32 0.0
-#|     v2 = le v0 v1
+#|     v2 = lt v0 v1
 #|     v3 = select v2 v1 v0
 #|     store f32 b3[i1] = v3
 #| return [b3 f32[8, 80] stride [80, 1] offset 0]

@@ -30,7 +30,7 @@ class Repro(torch.nn.Module):
 #|     phase i2
 #|       v0 = load f32 b3[i2]
 #|       v1 = const f32 0.0
-#|       v2 = le v0 v1
+#|       v2 = lt v0 v1
 #|       v3 = select v2 v1 v0
 #|       store f32 b4[i2] = v3
 #| return [b4 f32[4, 32, 80] stride [2560, 80, 1] offset 0]
@@ -57,7 +57,7 @@ class Repro(torch.nn.Module):
 #|     phase i2
 #|       v0 = load f32 b3[i2]
 #|       v1 = const f32 0.0
-#|       v2 = le v0 v1
+#|       v2 = lt v0 v1
 #|       v3 = select v2 v1 v0
 #|       store f32 b4[i2] = v3
 #| return [b4 f32[4, 32, 80] stride [2560, 80, 1] offset 0]

@@ -14,7 +14,7 @@ class Repro(torch.nn.Module):
 #|   phase
 #|     v0 = load f32 b0[4*i0 + i1]
 #|     v1 = const f32 0.0
-#|     v2 = le v0 v1
+#|     v2 = lt v0 v1
 #|     v3 = select v2 v1 v0
 #|     store f32 b1[4*i0 + i1] = v3
 #| return [b1 f32[3, 4] stride [4, 1] offset 0]
