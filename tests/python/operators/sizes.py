@@ -52,6 +52,9 @@ NOT_RESIZED = {
     "aten.new_empty_strided.default": "its memory is not set",
 }
 
+# Eager reads the indices of these as if they were contiguous, so that equal indices give other gradients.
+READ_AS_CONTIGUOUS = {"aten.fractional_max_pool2d_backward.default", "aten.fractional_max_pool3d_backward.default"}
+
 
 @dataclass
 class Tensor:
@@ -271,6 +274,8 @@ class Sizes:
     def program(self, rng, sample):
         op = overload(self.record["name"])
         draw = Draw(rng, op._schema.is_mutable)
+        if self.record["name"] in READ_AS_CONTIGUOUS:
+            draw.ways = ["contiguous", "offset"]
         args, kwargs = draw.resized(*Reader(sample).arguments())
         args, kwargs = other_dims(rng, op._schema, args, kwargs)
         leaves, spec = pytree.tree_flatten((args, kwargs))
