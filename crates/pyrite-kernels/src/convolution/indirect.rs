@@ -20,9 +20,16 @@ const SUMS: usize = 1 << 17;
 /// Positions that are computed at a time.
 const COLUMNS: (usize, usize) = (128, 1024);
 
+/// The most sets of positions that are a stride apart. Each is a field of its own; the windows of wide strides have few elements
+/// in common, so unrolling copies little. Milliseconds of one image of 3×224² to 192 channels by 16×16 with stride 16, where it
+/// lies and unrolled: 0.61 and 0.55, gradient of the input 6.2 and 0.55, of the weight 0.72 and 0.55.
+const PHASES: usize = 4;
+
 /// Whether a convolution and its gradients are worth it, and the processor has the product for it.
 pub fn suits<T: Factor>(g: &Geometry) -> bool {
-    T::takes_rows() && g.planes().1 >= POSITIONS && !g.is_plain() && g.group_weight() > 0 && g.planes().0 > 0
+    let close = g.stride.iter().product::<usize>() <= PHASES;
+    let empty = g.group_weight() == 0 || g.planes().0 == 0;
+    T::takes_rows() && close && !empty && !g.is_plain() && g.planes().1 >= POSITIONS
 }
 
 /// Copies sums to lines of the output.
