@@ -34,9 +34,20 @@ def odd_write(module):
     return None
 
 
+_PLACED = {
+    "as_strided", torch.as_strided, torch.as_strided_copy, torch.as_strided_scatter,
+    torch.ops.aten.as_strided.default, torch.ops.aten.as_strided_copy.default, torch.ops.aten.as_strided_scatter.default,
+}  # fmt: skip
+
+
+def asks_for_places(module):
+    """Whether a graph views storages, which begin elsewhere than the tensors that lie in them."""
+    return any(node.target in _PLACED for node in module.graph.nodes)
+
+
 def _reads_between(node):
     """Whether a node views memory that may lie between the elements of its tensor."""
-    if node.target not in ("as_strided", torch.as_strided, torch.ops.aten.as_strided.default):
+    if node.target not in _PLACED:
         return False
     viewed = node.args[0].meta.get("example_value") if node.args and isinstance(node.args[0], torch.fx.Node) else None
     try:
@@ -124,7 +135,16 @@ def _share(one, other, whole):
     return a < d and c < b
 
 
+def is_whole(tensor):
+    """Whether a tensor begins where its storage begins and has no gaps; not where that is not known."""
+    try:
+        return _known(tensor.storage_offset()) == 0 and _is_dense(tensor)
+    except _Unknown:
+        return False
+
+
 def _is_dense(tensor):
+    """Whether a tensor's elements fill its memory, each in a place of its own."""
     expected = 1
     for size, stride in sorted((pair for pair in _layout(tensor) if pair[0] != 1), key=lambda pair: pair[1]):
         if stride != expected:

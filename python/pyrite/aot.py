@@ -83,6 +83,10 @@ def compile_region(module, example_inputs, settings):
         # Torch does what it can, or says why not.
         _runs_eagerly(region, odd)
         return module.forward
+    places = _overlaps.asks_for_places(module)
+    if places and not all(map(_overlaps.is_whole, _strided(example_inputs))):
+        _runs_eagerly(region, "it views the storage of an input that begins later or has gaps")
+        return module.forward
     drawn = _return_draws(module)
     plain = _without_last(module.forward, drawn)
     compiler = functools.partial(_compile, region, settings)
@@ -95,6 +99,8 @@ def compile_region(module, example_inputs, settings):
     )
     try:
         compiled = _without_last(run(module, example_inputs), drawn)
+        if places:
+            compiled = _from_the_start(compiled, plain)
         written = _written(module)
         return compiled if written == () else _apart(compiled, plain, written)
     except torch._dynamo.exc.TorchDynamoException:
@@ -154,7 +160,7 @@ def _apart(compiled, plain, written):
 
     def run(*arguments):
         nonlocal first
-        tensors = [each for each in arguments if isinstance(each, torch.Tensor) and each.layout is torch.strided and each.numel()]
+        tensors = [each for each in _strided(arguments) if each.numel()]
         places = _places(tensors)
         first = places if first is None else first
         given = tensors if written is None else [arguments[index] for index in written if index >= 0]
@@ -162,6 +168,21 @@ def _apart(compiled, plain, written):
         return (plain if is_plain else compiled)(*arguments)
 
     return run
+
+
+def _from_the_start(compiled, plain):
+    """A region that views the storages of its inputs. AOTAutograd takes an input for the start of its storage when it makes
+    gradients and results that share memory. Calls where one begins elsewhere, or has other elements than its storage from there
+    on, run as they were captured."""
+
+    def run(*arguments):
+        return (compiled if all(map(_overlaps.is_whole, _strided(arguments))) else plain)(*arguments)
+
+    return run
+
+
+def _strided(arguments):
+    return [each for each in arguments if isinstance(each, torch.Tensor) and each.layout is torch.strided]
 
 
 def _places(tensors):

@@ -85,23 +85,37 @@ impl Symbols {
         })
     }
 
-    /// Binds the symbols that are sizes or numbers of a value, and those that only strides have. A size that is bound
-    /// already must have the same value; strides of dimensions that are not walked along may be anything.
-    pub fn bind(&mut self, meta: &Value<Meta>, given: Given<'_>) -> Result<(), OpError> {
+    /// Binds the symbols of values to what was given for them: sizes and numbers first, then those that only strides have.
+    pub fn bind<'a>(
+        &mut self,
+        pairs: impl Iterator<Item = (&'a Value<Meta>, Given<'a>)> + Clone,
+    ) -> Result<(), OpError> {
+        pairs.clone().try_for_each(|(meta, given)| self.bind_sizes(meta, given))?;
+        pairs.for_each(|(meta, given)| self.bind_strides(meta, given));
+        Ok(())
+    }
+
+    /// Binds the symbols that are sizes or numbers of a value. One that is bound already must have the same value.
+    fn bind_sizes(&mut self, meta: &Value<Meta>, given: Given<'_>) -> Result<(), OpError> {
         match (meta, given) {
             (Value::Int(size), Given::Int(value)) => self.note(size, value),
-            (Value::Tensor(meta), Given::Tensor { shape, stride }) if meta.rank() == shape.len() => {
-                for (size, value) in meta.shape.iter().zip(shape) {
-                    self.note(size, *value)?;
-                }
-                for (size, value) in meta.stride.iter().zip(stride) {
-                    if let Some(name) = symbol(size) {
-                        self.0.entry(name).or_insert(*value);
-                    }
-                }
-                Ok(())
+            (Value::Tensor(meta), Given::Tensor { shape, .. }) if meta.rank() == shape.len() => {
+                meta.shape.iter().zip(shape).try_for_each(|(size, value)| self.note(size, *value))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Binds the symbols that only strides have. A tensor may have other strides than its metadata says: it is copied.
+    fn bind_strides(&mut self, meta: &Value<Meta>, given: Given<'_>) {
+        if let (Value::Tensor(meta), Given::Tensor { stride, .. }) = (meta, given)
+            && meta.rank() == stride.len()
+        {
+            for (size, value) in meta.stride.iter().zip(stride) {
+                if let Some(name) = symbol(size) {
+                    self.0.entry(name).or_insert(*value);
+                }
+            }
         }
     }
 
@@ -246,14 +260,11 @@ impl Contract {
     }
 
     /// The values of the symbols, from whatever describes the inputs. What was assumed of them is not checked.
-    pub fn values<'a>(&self, given: impl Fn(usize) -> Given<'a>) -> Result<Symbols, OpError> {
+    pub fn values<'a: 'b, 'b>(&'b self, given: impl Fn(usize) -> Given<'a>) -> Result<Symbols, OpError> {
         let mut symbols = Symbols::default();
         if self.symbolic {
-            for (index, meta) in self.inputs.iter().enumerate() {
-                if let Some(meta) = meta {
-                    symbols.bind(meta, given(index))?;
-                }
-            }
+            let pair = |(index, meta): (usize, &'b Option<Value<Meta>>)| Some((meta.as_ref()?, given(index)));
+            symbols.bind(self.inputs.iter().enumerate().filter_map(pair))?;
         }
         Ok(symbols)
     }
@@ -372,5 +383,20 @@ mod tests {
         let small = contract.bind(&[given(&[1]), given(&[5])]).unwrap_err();
         assert!(small.to_string().contains("holds for 2 and more"), "{small}");
         assert!(contract.bind(&[given(&[5])]).is_err());
+    }
+
+    #[test]
+    fn a_number_says_what_a_stride_was_compiled_for_whatever_stride_is_given() {
+        let env = SymEnv::new();
+        let (size, step) = (env.size(4), env.size(2));
+        let meta = Meta { stride: [step.clone()].into_iter().collect(), ..Meta::contiguous(&[size.clone()], DType::F32) };
+        let mut builder = Builder::new();
+        builder.placeholder("x", Some(Value::Tensor(meta)));
+        builder.placeholder("n", Some(Value::Int(step.clone())));
+        builder.output(Value::List(Vec::new()));
+        let mut graph = builder.finish();
+        graph.env = env.clone();
+        let symbols = Contract::of(&graph).bind(&[given(&[4]), Value::Int(2.into())]).unwrap();
+        assert_eq!((symbols.eval(&size), symbols.eval(&step)), (Ok(4), Ok(2)));
     }
 }

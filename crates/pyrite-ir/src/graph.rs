@@ -132,7 +132,7 @@ pub struct Graph {
 
 impl Graph {
     /// The nodes in the order they run.
-    pub fn nodes(&self) -> impl Iterator<Item = (NodeId, &Node)> {
+    pub fn nodes(&self) -> impl Iterator<Item = (NodeId, &Node)> + Clone {
         self.order.iter().map(|id| (*id, self.node(*id)))
     }
 
@@ -170,7 +170,7 @@ impl Graph {
     }
 
     /// The inputs in order.
-    pub fn placeholders(&self) -> impl Iterator<Item = (NodeId, &Node)> {
+    pub fn placeholders(&self) -> impl Iterator<Item = (NodeId, &Node)> + Clone {
         self.nodes().filter(|(_, node)| node.kind == Kind::Placeholder)
     }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pyrite_ir::{Given, Meta, Node, OpError, Symbols, Value};
+use pyrite_ir::{Given, Meta, Node, NodeId, OpError, Symbols, Value};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{Layout, Tensor};
 
@@ -71,11 +71,8 @@ impl Functional {
     pub fn sizes(&self, inputs: &[Value<Tensor>]) -> Result<Symbols, OpError> {
         let mut sizes = Symbols::default();
         if self.produced.iter().any(is_symbolic) {
-            for ((_, node), input) in self.graph.placeholders().zip(inputs) {
-                if let Some(meta) = &node.meta {
-                    sizes.bind(meta, Given::of(input))?;
-                }
-            }
+            let metas = self.graph.placeholders().map(|(_, node)| node.meta.as_ref());
+            sizes.bind(metas.zip(inputs).filter_map(|(meta, input)| Some((meta?, Given::of(input)))))?;
         }
         Ok(sizes)
     }
@@ -87,13 +84,9 @@ impl Functional {
             return Ok(Cow::Borrowed(&self.produced));
         }
         if let Value::List(returned) = self.graph.output() {
-            for (value, result) in returned.iter().zip(results) {
-                if let Value::Tensor(id) = value
-                    && let Some(meta) = &self.graph.node(*id).meta
-                {
-                    sizes.bind(meta, Given::of(result))?;
-                }
-            }
+            let meta = |value: &Value<NodeId>| self.graph.node(*value.as_tensor()?).meta.as_ref();
+            let pairs = returned.iter().zip(results);
+            sizes.bind(pairs.filter_map(|(value, result)| Some((meta(value)?, Given::of(result)))))?;
         }
         let number = |size: &SymInt| {
             let unbound =
