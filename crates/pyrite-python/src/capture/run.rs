@@ -403,8 +403,9 @@ fn make<'py>(
 fn native_base<'py>(class: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyAny>> {
     for base in class.getattr("__mro__")?.try_iter()? {
         let base = base?.cast_into::<PyType>()?;
+        // From CPython 3.12 on `deque` and `defaultdict` lie on the heap, as classes of the user's do, and cannot be changed.
         // SAFETY: the class is live.
-        if unsafe { ffi::PyType_GetFlags(base.as_type_ptr()) } & ffi::Py_TPFLAGS_HEAPTYPE == 0 {
+        if unsafe { ffi::PyType_GetFlags(base.as_type_ptr()) } & ffi::Py_TPFLAGS_IMMUTABLETYPE != 0 {
             return Ok(base.into_any());
         }
     }
