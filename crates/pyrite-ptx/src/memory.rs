@@ -58,7 +58,8 @@ impl Emitter<'_> {
             }
             (true, 8) => {
                 let pairs: Vec<Reg> = (0..4).map(|_| self.body.reg(Class::B32)).collect();
-                self.body.line(&format!("ld.global.v4.b32 {{{}}}, [{address}]", pairs.join(", ")));
+                let hint = self.eviction(id);
+                self.body.line(&format!("ld.global{hint}.v4.b32 {{{}}}, [{address}]", pairs.join(", ")));
                 let mut halves = Vec::new();
                 for pair in pairs {
                     let (low, high) = (self.body.reg(Class::B16), self.body.reg(Class::B16));
@@ -76,11 +77,23 @@ impl Emitter<'_> {
             (true, lanes) => {
                 let registers: Vec<Reg> = (0..lanes).map(|_| self.body.reg(class(dtype))).collect();
                 let list = registers.join(", ");
-                self.body.line(&format!("ld.global.v{lanes}.{} {{{list}}}, [{address}]", element(dtype)));
+                let hint = self.eviction(id);
+                self.body.line(&format!("ld.global{hint}.v{lanes}.{} {{{list}}}, [{address}]", element(dtype)));
                 registers
             }
         };
         raw.iter().map(|one| self.widened(dtype, one)).collect()
+    }
+
+    /// Which lines of the cache make room first, where rows are kept: those of a row are read once, those that all rows read
+    /// are read again by the next one.
+    fn eviction(&self, id: AccessId) -> &'static str {
+        let access = self.kernel.access(id);
+        match self.row {
+            None => "",
+            Some(_) if self.kernel.rows.iter().any(|row| access.step(*row).as_int() != Some(0)) => ".L1::evict_first",
+            Some(_) => ".L1::evict_last",
+        }
     }
 
     /// The element so many elements further, of each lane.

@@ -76,6 +76,9 @@ impl Accumulator {
             Reduction::Prod => body.line(&format!("mul.lo.{ty} {old}, {old}, {new}")),
             Reduction::Any => body.line(&format!("or.b32 {old}, {old}, {new}")),
             Reduction::All => body.line(&format!("and.b32 {old}, {old}, {new}")),
+            // One instruction that gives NaN where there is one; double precision has none.
+            Reduction::Max if self.kept == Type::F32 => body.line(&format!("max.NaN.f32 {old}, {old}, {new}")),
+            Reduction::Min if self.kept == Type::F32 => body.line(&format!("min.NaN.f32 {old}, {old}, {new}")),
             Reduction::Max | Reduction::Min | Reduction::ArgMax | Reduction::ArgMin => {
                 let better = self.better(body, new, index);
                 body.line(&format!("@{better} mov.{} {old}, {new}", Class::of(self.kept).bits()));
@@ -178,9 +181,10 @@ impl Emitter<'_> {
         self.body.op(Class::B64, "mov.b64", &[&format!("{{{low}, {high}}}")])
     }
 
-    /// Joins the accumulators of all lanes of each warp.
-    fn join_warp(&mut self) {
-        for distance in [16, 8, 4, 2, 1] {
+    /// Joins the accumulators of the first lanes of each warp, so many as a power of two; the first one has the result then, and
+    /// all of them where they are all.
+    fn join_warp(&mut self, lanes: u32) {
+        for distance in [16, 8, 4, 2, 1].into_iter().filter(|distance| *distance < lanes) {
             for accumulator in self.accumulators.clone() {
                 let registers = accumulator.registers();
                 let others: Vec<Reg> =
@@ -241,7 +245,7 @@ impl Emitter<'_> {
 
     /// Joins the accumulators of all threads of the block; each of them has the result then.
     pub(crate) fn join_block(&mut self, thread: &str, threads: &str) {
-        self.join_warp();
+        self.join_warp(32);
         let registers: Vec<(Reg, Class)> = self.accumulators.iter().flat_map(Accumulator::registers).collect();
         if self.row.is_some_and(|row| row.threads == 32) {
             return self.take_first(registers);
@@ -277,7 +281,8 @@ impl Emitter<'_> {
                 place += SLOT;
             }
         }
-        self.join_warp();
+        // As many lanes as there are warps have something to join.
+        self.join_warp(self.row.map_or(32, |row| (row.threads / 32).next_power_of_two()));
         self.take_first(registers);
     }
 

@@ -409,6 +409,8 @@ fn op(name: &str, operands: &[Operand]) -> Option<Op> {
         ("rem", ["u32" | "u64"]) => Op::Binary(Binary::Rem, last()?),
         ("max", [_]) => Op::Binary(Binary::Max, last().filter(|ty| !float(*ty))?),
         ("min", [_]) => Op::Binary(Binary::Min, last().filter(|ty| !float(*ty))?),
+        ("max", ["NaN", "f32"]) => Op::Binary(Binary::Max, last()?),
+        ("min", ["NaN", "f32"]) => Op::Binary(Binary::Min, last()?),
         ("and", [_]) => Op::Binary(Binary::And, last()?),
         ("or", [_]) => Op::Binary(Binary::Or, last()?),
         ("xor", [_]) => Op::Binary(Binary::Xor, last()?),

@@ -44,6 +44,17 @@ pub(super) fn binary(op: Binary, ty: Ty, a: u64, b: u64) -> u64 {
             Binary::Add => float!(ty, a, b, |x, y| x + y),
             Binary::Sub => float!(ty, a, b, |x, y| x - y),
             Binary::Mul => float!(ty, a, b, |x, y| x * y),
+            // With `.NaN`: one NaN is enough, and zeros are ordered.
+            Binary::Max | Binary::Min => float!(ty, a, b, |x, y| {
+                let second = (op == Binary::Max) == (x < y || (x == y && x.is_sign_negative()));
+                if x.is_nan() || y.is_nan() {
+                    (x + y).abs()
+                } else if second {
+                    y
+                } else {
+                    x
+                }
+            }),
             _ => float!(ty, a, b, |x, y| x / y),
         };
     }
