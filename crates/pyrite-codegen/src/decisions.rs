@@ -10,6 +10,10 @@ pub const DECISIONS: &[(&str, &str)] = &[
     ("fuse", "two kernels become one; refused, each writes its results to memory"),
     ("recompute", "on a GPU: kernels compute a cheap value of another one themselves; refused, it is written and read"),
     (
+        "fuse-column-sums",
+        "on a GPU: sums over columns are a part of the kernel that reads the rows; refused, matrices are read twice",
+    ),
+    (
         "split-reduction",
         "on a GPU: parts of long rows are reduced first, by more blocks of threads; refused, a row has one",
     ),

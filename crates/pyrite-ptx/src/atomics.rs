@@ -12,6 +12,9 @@ use crate::text::{Class, Reg};
 impl Emitter<'_> {
     /// Writes values, each so many elements further.
     pub(crate) fn scatter(&mut self, id: AccessId, phase: &Phase, at: &[Reg], values: &[Reg], write: Write) {
+        if self.sum_up(id, values) {
+            return;
+        }
         let dtype = self.kernel.access(id).dtype;
         let address = self.address(id, phase);
         for (at, value) in at.iter().zip(values) {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use pyrite_loops::{AccessId, AxisId, Kernel, Table};
 
-use crate::mapping::{KeptRow, Mapping, Tile, grid_axes, may_be_scratch, stepping, vector};
+use crate::mapping::{KeptRow, Mapping, Tile, grid_axes, may_be_scratch, stays_in_registers, stepping, vector};
 use crate::nest::{Emitter, TILE_WARPS};
 
 /// Threads of a block where each thread stands for a position or a row.
@@ -223,14 +223,18 @@ impl Ptx {
             let (along, across) = (extent(&tile.along), extent(&tile.across));
             count = count / along / across * tiles(along) * tiles(across);
         }
-        let scratch = (0..self.kernel.accesses.len()).any(|access| pitch(access) != 0);
+        let aside: Vec<usize> = (0..self.kernel.accesses.len()).filter(|access| pitch(*access) != 0).collect();
+        // What stays in registers needs no memory, so all rows may have blocks.
+        let stays = |access: &usize| stays_in_registers(&self.kernel, self.kernel.accesses[*access].buffer);
+        let takes_turns = !(kept.is_some() || aside.is_empty()) || !aside.iter().all(stays);
         let (grid, block) = match self.mapping {
             Mapping::Blocks => {
                 let positions = |axes: &[AxisId]| axes.iter().map(extent).product::<i64>();
                 let longest = self.kernel.phases.iter().map(|phase| positions(&phase.axes)).max().unwrap_or(1);
                 let most = MOST_THREADS[usize::from(count >= MANY_ROWS)];
                 let threads = u32::try_from(longest).unwrap_or(most).div_ceil(32).max(1).saturating_mul(32).min(most);
-                (count, kept.map_or(threads, |row| row.threads))
+                let neighbours = kept.filter(|row| row.adds).and(self.kernel.rows.last()).map_or(1, extent);
+                (count / neighbours, kept.map_or(threads, |row| row.threads))
             }
             Mapping::Columns => {
                 let positions = |axes: &[AxisId]| axes.iter().map(extent).product::<i64>();
@@ -241,7 +245,7 @@ impl Ptx {
             Mapping::Positions if self.tile.is_some() => (count, TILE_WARPS as u32 * 32),
             Mapping::Positions | Mapping::Rows => ((count + i64::from(THREADS) - 1) / i64::from(THREADS), THREADS),
         };
-        let grid = grid.min(if scratch { BLOCKS_WITH_SCRATCH } else { i64::from(i32::MAX) });
+        let grid = grid.min(if takes_turns { BLOCKS_WITH_SCRATCH } else { i64::from(i32::MAX) });
         let grid = u32::try_from(grid).unwrap_or(1);
         let steps = self.kernel.axes.len();
         let value = |param: &Param| match *param {
@@ -254,12 +258,14 @@ impl Ptx {
             Param::Step(access, axis) => arguments.steps[access.0 as usize * steps + axis.0 as usize] as u64,
             Param::Number(number) => arguments.numbers[number as usize] as u64,
         };
-        let rows_at_once = u64::from(grid)
-            * match self.mapping {
-                Mapping::Blocks => 1,
-                Mapping::Columns => 32,
-                Mapping::Positions | Mapping::Rows => u64::from(block),
-            };
+        // Other arguments may need another entry, whose rows put things aside in memory.
+        let rows_at_once =
+            if aside.is_empty() { u64::from(grid) } else { u64::from(grid).min(BLOCKS_WITH_SCRATCH as u64) }
+                * match self.mapping {
+                    Mapping::Blocks => 1,
+                    Mapping::Columns => 32,
+                    Mapping::Positions | Mapping::Rows => u64::from(block),
+                };
         Some(Launch { entry, grid, block, params: self.params.iter().map(value).collect(), rows_at_once })
     }
 

@@ -27,3 +27,4 @@ mod scalar;
 mod text;
 
 pub use emit::{Arguments, FaultNote, Launch, Ptx, Unsupported, compile, module};
+pub use mapping::keeps_rows;

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use pyrite_loops::{Access, AccessId, AxisId, BufferId, Inst, Kernel, Lanes, Phase};
+use pyrite_loops::{Access, AccessId, AxisId, BufferId, Inst, Kernel, Lanes, Number, Phase, Write};
+use pyrite_tensor::DType;
 
 /// What a thread stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +86,8 @@ pub(crate) struct KeptRow {
     pub(crate) threads: u32,
     /// How many runs a thread has.
     pub(crate) runs: usize,
+    /// Whether a block takes the rows along the last axis one after the other, since it adds up over them.
+    pub(crate) adds: bool,
 }
 
 /// The fewest positions of a row that is worth keeping.
@@ -106,7 +109,7 @@ impl KeptRow {
         if Mapping::of(kernel) != Mapping::Blocks || extents.any(|other| other != Some(extent)) || extent < SHORTEST {
             return None;
         }
-        let mut sizes = Vec::new();
+        let (mut sizes, mut adds) = (Vec::new(), false);
         for phase in &kernel.phases {
             let axis = match &phase.axes[..] {
                 [] => continue,
@@ -119,6 +122,7 @@ impl KeptRow {
                 match (inst, access.step(axis).as_int()) {
                     (Inst::Load(_) | Inst::Store { .. }, Some(1)) => sizes.push(access.dtype.size() as i64),
                     (Inst::Load(_), Some(0)) => {}
+                    (inst, Some(1)) if stays(kernel, phase, inst) => adds = true,
                     _ => return None,
                 }
             }
@@ -131,13 +135,66 @@ impl KeptRow {
         let threads = if extent <= WARP_ROW { 32 } else { threads.clamp(32, 1024) };
         let runs = (extent + threads * lanes - 1) / (threads * lanes);
         let fits = extent % lanes == 0 && runs * lanes <= MOST_KEPT;
-        fits.then_some(Self { extent, lanes, threads: threads as u32, runs: runs as usize })
+        fits.then_some(Self { extent, lanes, threads: threads as u32, runs: runs as usize, adds })
     }
 
     /// Whether some thread has nothing to do in a run.
     pub(crate) fn is_partial(&self, run: usize) -> bool {
         (run as i64 + 1) * i64::from(self.threads) * self.lanes > self.extent
     }
+}
+
+/// Whether an instruction adds to the same place at all rows along the last axis: an adding scatter without an index.
+pub(crate) fn stays(kernel: &Kernel, phase: &Phase, inst: &Inst) -> bool {
+    let Inst::Scatter { access, at, write: Write::Add, .. } = inst else { return false };
+    let access = kernel.access(*access);
+    let still = |row: &AxisId| access.step(*row).as_int() == Some(0);
+    matches!(phase.code.inst(*at), Inst::Const(Number::Int(0), _))
+        && access.dtype == DType::F32
+        && kernel.rows.len() > 1
+        && kernel.rows.last().is_some_and(still)
+        && kernel.rows[..kernel.rows.len() - 1]
+            .iter()
+            .all(|row| access.step(*row).as_int().is_some_and(|step| step != 0))
+}
+
+/// Whether the blocks of a kernel keep their rows in registers, where its memory is aligned.
+pub fn keeps_rows(kernel: &Kernel) -> bool {
+    KeptRow::of(kernel).is_some()
+}
+
+/// How a phase goes through a buffer: two accesses that go the same way are at the same elements at each run.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Way {
+    pub(crate) access: Access,
+}
+
+impl Way {
+    /// That of an access in a phase; the axis of the phase is left out of the steps, since each phase has its own.
+    pub(crate) fn of(kernel: &Kernel, id: AccessId, axis: AxisId) -> Self {
+        let mut access = kernel.access(id).clone();
+        let own = access.steps[axis.0 as usize].clone();
+        access.steps[axis.0 as usize] = 0.into();
+        access.steps.push(own);
+        Self { access }
+    }
+}
+
+/// Whether what a row puts aside in a buffer never has to be read from memory where rows are kept: all accesses go the same
+/// way.
+pub(crate) fn stays_in_registers(kernel: &Kernel, buffer: BufferId) -> bool {
+    if !may_be_scratch(kernel, buffer) {
+        return false;
+    }
+    let mut ways = Vec::new();
+    for phase in &kernel.phases {
+        for inst in phase.code.insts() {
+            let Some(id) = inst.access().filter(|id| kernel.access(*id).buffer == buffer) else { continue };
+            let [axis] = phase.axes[..] else { return false };
+            ways.push(Way::of(kernel, id, axis));
+        }
+    }
+    ways.windows(2).all(|pair| pair[0] == pair[1])
 }
 
 /// How many positions a tile has along each of its axes, where it is small and where it is large.

@@ -2,10 +2,10 @@
 //!
 //! Registers are written more than once only here: counters, accumulators, results.
 
-use pyrite_loops::{Access, AccessId, AxisId, BufferId, Inst, Kernel, Phase, Table, Val};
+use pyrite_loops::{AccessId, AxisId, BufferId, Inst, Kernel, Phase, Table, Val};
 
 use crate::emit::Param;
-use crate::mapping::{KeptRow, Mapping, Tile, grid_axes, may_be_scratch};
+use crate::mapping::{KeptRow, Mapping, Tile, Way, grid_axes, may_be_scratch, stays, stays_in_registers};
 use crate::reduce::Accumulator;
 use crate::text::{Body, Class, Reg};
 
@@ -81,6 +81,8 @@ pub(crate) struct Emitter<'k> {
     pub(crate) warp: Option<(Reg, Reg)>,
     /// Whether the lane has a row, where lanes are rows.
     has_row: Option<Reg>,
+    /// What a block adds up over its rows, for each access at each run.
+    sums: Vec<(AccessId, usize, Vec<Reg>)>,
     /// Where each access is at the first run.
     at_first_run: Vec<Option<Reg>>,
     /// The values of the present phase that are the same at all of its positions.
@@ -107,23 +109,6 @@ pub(crate) struct Emitter<'k> {
     /// How many bytes of shared memory there are, and whether some thread may still read them.
     pub(crate) shared: usize,
     pub(crate) shared_is_read: bool,
-}
-
-/// How a phase goes through a buffer: two accesses that go the same way are at the same elements at each run.
-#[derive(Clone, Debug, PartialEq)]
-struct Way {
-    access: Access,
-}
-
-impl Way {
-    /// That of an access in a phase; the axis of the phase is left out of the steps, since each phase has its own.
-    fn of(kernel: &Kernel, id: AccessId, axis: AxisId) -> Self {
-        let mut access = kernel.access(id).clone();
-        let own = access.steps[axis.0 as usize].clone();
-        access.steps[axis.0 as usize] = 0.into();
-        access.steps.push(own);
-        Self { access }
-    }
 }
 
 impl<'k> Emitter<'k> {
@@ -160,6 +145,7 @@ impl<'k> Emitter<'k> {
             kept: Vec::new(),
             warp: None,
             has_row: None,
+            sums: Vec::new(),
             at_first_run: vec![None; kernel.accesses.len()],
             uniform: Vec::new(),
             preloaded: Vec::new(),
@@ -238,10 +224,21 @@ impl<'k> Emitter<'k> {
             Some(lane) => self.body.op(Class::B64, "add.s64", &[&row, lane]),
             None => row.clone(),
         };
+        let (row, stride, last) = match self.row {
+            // Rows that are added up are neighbours.
+            Some(kept) if kept.adds => {
+                let inner = self.kernel.rows.last().map(|axis| self.param(Param::Extent(*axis))).unwrap_or_default();
+                let first = self.body.op(Class::B64, "mul.lo.s64", &[&row, &inner]);
+                let last = self.body.op(Class::B64, "add.s64", &[&first, &inner]);
+                self.start_sums(kept);
+                (first, "1".to_owned(), last)
+            }
+            _ => (row, stride, count.clone()),
+        };
         let at = self.body.op(Class::B64, "mov.b64", &[&row]);
         let (next, done) = (self.body.label(), self.body.label());
         self.body.place(&next);
-        let over = self.body.op(Class::Pred, "setp.ge.u64", &[&at, &count]);
+        let over = self.body.op(Class::Pred, "setp.ge.u64", &[&at, &last]);
         self.body.line(&format!("@{over} bra {done}"));
         let axes = grid_axes(self.kernel, self.mapping);
         let mut position = at.clone();
@@ -263,7 +260,72 @@ impl<'k> Emitter<'k> {
         self.body.line(&format!("add.s64 {at}, {at}, {stride}"));
         self.body.line(&format!("bra {next}"));
         self.body.place(&done);
+        if let Some(kept) = self.row {
+            self.finish_sums(kept, &thread);
+        }
         self.body.line("ret");
+    }
+
+    /// The scatters that stay where they are from row to row, with the axis along which each moves.
+    fn staying(&self) -> Vec<(AccessId, AxisId)> {
+        let mut found = Vec::new();
+        for phase in &self.kernel.phases {
+            for inst in phase.code.insts().iter().filter(|inst| stays(self.kernel, phase, inst)) {
+                found.extend(inst.access().zip(phase.axes.first().copied()));
+            }
+        }
+        found
+    }
+
+    /// Sums of nothing.
+    fn start_sums(&mut self, kept: KeptRow) {
+        for (id, _) in self.staying() {
+            for run in 0..kept.runs {
+                let zeros = (0..kept.lanes).map(|_| self.body.constant(Class::B32, 0)).collect();
+                self.sums.push((id, run, zeros));
+            }
+        }
+    }
+
+    /// Adds to what the block has summed up for an access; whether there is something.
+    pub(crate) fn sum_up(&mut self, id: AccessId, values: &[Reg]) -> bool {
+        let found = self.sums.iter().find(|(known, run, _)| *known == id && *run == self.run);
+        let Some((_, _, sums)) = found.cloned() else { return false };
+        for (sum, value) in sums.iter().zip(values) {
+            self.body.line(&format!("add.rn.f32 {sum}, {sum}, {value}"));
+        }
+        true
+    }
+
+    /// Adds what the block has summed up to memory, which nobody else adds to.
+    fn finish_sums(&mut self, kept: KeptRow, thread: &str) {
+        let block = self.special("%ctaid.x");
+        let first = self.body.op(Class::B64, "mul.lo.s64", &[thread, &kept.lanes.to_string()]);
+        let outer = &self.kernel.rows[..self.kernel.rows.len().saturating_sub(1)];
+        for (id, axis) in self.staying() {
+            let count = self.param(Param::Count);
+            self.decode(outer, &block, &count, 1);
+            self.indices[axis.0 as usize] = Some(first.clone());
+            let base = self.param(Param::Base(id));
+            let address = self.moved(id, base, outer);
+            let address = self.moved(id, address, &[axis]);
+            for (_, run, sums) in self.sums.clone().into_iter().filter(|(known, ..)| *known == id) {
+                let further = run as i64 * i64::from(kept.threads) * kept.lanes;
+                let skip = kept.is_partial(run).then(|| self.body.label());
+                if let Some(skip) = &skip {
+                    let index = self.body.op(Class::B64, "add.s64", &[&first, &further.to_string()]);
+                    let over = self.body.op(Class::Pred, "setp.ge.s64", &[&index, &kept.extent.to_string()]);
+                    self.body.line(&format!("@{over} bra {skip}"));
+                }
+                for (lane, sum) in sums.iter().enumerate() {
+                    let place = (further + lane as i64) * 4;
+                    self.body.line(&format!("red.global.add.f32 [{address}+{place}], {sum}"));
+                }
+                if let Some(skip) = skip {
+                    self.body.place(&skip);
+                }
+            }
+        }
     }
 
     /// Whether threads of a block work on the same row.
@@ -671,20 +733,9 @@ impl<'k> Emitter<'k> {
         self.kept.retain(|(way, at, _)| way.access.buffer != written.access.buffer || (*way == written && *at != run));
     }
 
-    /// Whether what a row puts aside in a buffer never has to be read from memory: all accesses go the same way.
+    /// Whether what a row puts aside in a buffer never has to be read from memory.
     pub(crate) fn stays_in_registers(&self, buffer: BufferId) -> bool {
-        if self.row.is_none() || !may_be_scratch(self.kernel, buffer) {
-            return false;
-        }
-        let mut ways = Vec::new();
-        for phase in &self.kernel.phases {
-            for inst in phase.code.insts() {
-                let Some(id) = inst.access().filter(|id| self.kernel.access(*id).buffer == buffer) else { continue };
-                let [axis] = phase.axes[..] else { return false };
-                ways.push(Way::of(self.kernel, id, axis));
-            }
-        }
-        ways.windows(2).all(|pair| pair[0] == pair[1])
+        self.row.is_some() && stays_in_registers(self.kernel, buffer)
     }
 
     /// The positions of a phase, in runs of neighbours that each thread has in every phase.

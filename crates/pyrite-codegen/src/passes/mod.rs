@@ -11,6 +11,7 @@
 mod elide_copy;
 mod finish;
 mod fuse;
+mod fuse_column_sums;
 mod fuse_epilogue;
 pub(crate) mod fuse_kernels;
 mod fuse_prologue;
@@ -102,6 +103,12 @@ pub const PASSES: &[Pass] = &[
         what: "values that only one kernel uses stay in registers or scratch; vector lanes are chosen",
         only: None,
         run: finish::finish_all,
+    },
+    Pass {
+        name: "fuse-column-sums",
+        what: "sums over the columns of what another kernel reads by rows become a part of it",
+        only: Some(Machine::Gpu),
+        run: fuse_column_sums::fuse_column_sums,
     },
     Pass {
         name: "split-reductions",
