@@ -5,29 +5,38 @@ CUDA graph, which later calls replay with one launch. Who calls cannot tell:
 
 - Results that the caller sees are new tensors each time. What a forward half saves for its backward half lies in the
   recording's memory as long as nobody else holds it: a call that finds something of the last one still in use runs without
-  the recording. The same goes for gradients, which die before the next backward half unless they are accumulated.
+  the recording, and where that happens again and again (gradients that are accumulated, two forward halves before their
+  backward halves) there is a second recording with memory of its own.
 - Inputs are copied into the recording's memory, except those whose address does not change from call to call: parameters,
   and what a recorded forward half has saved. When such an address changes, the call runs without the recording, and it is
-  recorded anew when the address stays.
+  recorded anew when the address stays. What the program writes to an input that was copied is copied back.
 - Other sizes are another recording.
 
-A program is not recorded where an operator waits for the device, or where inputs that are copied are written to; one that
-torch refuses to record runs as it did before. Inside of a capture of the caller's everything runs plainly, and is captured.
+A program is not recorded where an operator waits for the device; one that torch refuses to record runs as it did before.
+Inside of a capture of the caller's everything runs plainly, and is captured.
+
+A replay asks little of Python for each tensor, since a training step has hundreds of them: addresses are compared at once,
+what a backward half reads is handed out as the same tensors each time, and parameters as they came.
 """
 
 from __future__ import annotations
 
 import operator
+import sys
 
 import torch
 
-from pyrite import logs
+from pyrite import _native, logs
 from pyrite._tracers import is_traced
 
 # So many calls of a size run plainly before it is recorded: code is loaded, and libraries have chosen their kernels.
 WARM = 2
-# So many recordings of a program are kept.
-MOST = 8
+# So many sizes of a program are recorded, and so many recordings are ever made of it.
+MOST, AT_ALL = 8, 32
+# After so many calls that find results of the last one in use there is another recording of the same size, up to so many.
+BUSY, BESIDE = 3, 2
+# So many sets of addresses are remembered of each size.
+REMEMBERED = 4
 
 
 def recording(run, module, half, checked):
@@ -39,11 +48,11 @@ def recording(run, module, half, checked):
         return run
     written = _written(module)
     fixed = _fixed(nodes, half)
-    if written is None or any(index not in fixed for index in written):
+    if written is None:
         return run
     seen = _seen_outputs(half)
     symbolic = [index for index, node in enumerate(nodes) if _is_symbolic(node.meta.get("val"))]
-    recorder = Recorder(run, half, fixed, symbolic, seen, device, checked)
+    recorder = Recorder(run, half, fixed, symbolic, seen, device, checked, written)
 
     def boxed(arguments):
         return recorder(arguments)
@@ -127,37 +136,69 @@ def _is_symbolic(value):
 class Recorder:
     """A program and its recordings, by the sizes that may differ."""
 
-    def __init__(self, run, half, fixed, symbolic, seen, device, checked):
+    def __init__(self, run, half, fixed, symbolic, seen, device, checked, written=()):
         self.run, self.half, self.fixed, self.symbolic, self.seen, self.device = run, half, fixed, symbolic, seen, device
-        self.checked = checked
+        self.checked, self.written = checked, frozenset(written)
         self.recordings = {}
         self.calls = {}
-        self.replays = 0
+        self.replays = self.made = 0
         self.is_refused = False
 
     def __call__(self, arguments):
         if self.is_refused or is_traced() or torch.cuda.is_current_stream_capturing():
             return self.run(arguments)
-        key = tuple(_size(arguments[index]) for index in self.symbolic)
-        recorded = self.recordings.get(key)
-        if recorded is not None and recorded.is_ready(arguments):
-            self.replays += 1
-            return recorded.replay(arguments)
-        addresses = [arguments[index].data_ptr() if isinstance(arguments[index], torch.Tensor) else None for index in self.fixed]
-        count, before = self.calls.get(key, (0, None))
-        self.calls[key] = (count + 1, addresses)
-        is_stable = count >= WARM and addresses == before
-        if not is_stable or (recorded is None and len(self.recordings) >= MOST) or (recorded is not None and recorded.is_at(addresses)):
+        key = tuple(_size(arguments[index]) for index in self.symbolic) if self.symbolic else ()
+        recordings = self.recordings.get(key, ())
+        for recorded in recordings:
+            if recorded.is_ready(arguments):
+                self.replays += 1
+                return recorded.replay(arguments)
+        recorded = self._record(key, arguments, recordings)
+        if recorded is None:
             return self.run(arguments)
+        self.replays += 1
+        return recorded.replay(arguments)
+
+    def _record(self, key, arguments, recordings):
+        """Records a call that no recording fits, if others like it have been seen; else nothing."""
+        calls = self.calls.setdefault(key, _Calls())
+        addresses = tuple(arguments[index].data_ptr() if isinstance(arguments[index], torch.Tensor) else None for index in self.fixed)
+        here = [each for each in recordings if each.is_at(addresses)]
+        if not calls.is_stable(addresses, is_busy=bool(here)) or len(here) >= BESIDE:
+            return None
+        if (not recordings and len(self.recordings) >= MOST) or self.made >= AT_ALL:
+            return None
         try:
             recorded = Recording(self, arguments, addresses)
         except RuntimeError as error:
             logs.get("backend").warning("a program is not recorded as a CUDA graph: %s", str(error).splitlines()[0])
             self.is_refused = True
-            return self.run(arguments)
-        self.recordings[key] = recorded
-        self.replays += 1
-        return recorded.replay(arguments)
+            return None
+        # What was recorded for addresses that are no more makes room.
+        elsewhere = [each for each in recordings if each not in here]
+        self.recordings[key] = [*elsewhere[-BESIDE:], *here, recorded]
+        self.made += 1
+        return recorded
+
+
+class _Calls:
+    """The calls of one size that no recording fitted."""
+
+    def __init__(self):
+        self.count = self.busy = 0
+        self.seen = []
+
+    def is_stable(self, addresses, is_busy):
+        """Takes a call down; whether there were enough like it. A recording for its addresses may be there, and in use."""
+        known = addresses in self.seen
+        is_stable = known and self.count >= WARM
+        self.count += 1
+        if not known:
+            self.seen = [*self.seen[1 - REMEMBERED :], addresses]
+        if is_busy:
+            self.busy += 1
+            is_stable = is_stable and self.busy >= BUSY
+        return is_stable
 
 
 def _size(argument):
@@ -170,9 +211,9 @@ class Recording:
     def __init__(self, recorder, arguments, addresses):
         self.recorder = recorder
         self.addresses = addresses
-        self.fixed = [index for index in recorder.fixed if isinstance(arguments[index], torch.Tensor)]
+        fixed = [index for index in recorder.fixed if isinstance(arguments[index], torch.Tensor)]
         self.own = [index for index, each in enumerate(arguments) if isinstance(each, torch.Tensor) and index not in recorder.fixed]
-        self.expected = [arguments[index].data_ptr() for index in self.fixed]
+        self.places = _native.Places(arguments, fixed)
         given = list(arguments)
         with torch.cuda.device(recorder.device):
             for index in self.own:
@@ -189,25 +230,40 @@ class Recording:
                 finally:
                     self.graph.capture_end()
             current.wait_stream(stream)
+        # What is written to the copy of an input.
+        self.written = [(index, copy) for index, copy in zip(self.own, self.inputs) if index in recorder.written]
         self.results = list(results)
         seen = len(self.results) if recorder.seen is None else recorder.seen
         tensors = [index for index, each in enumerate(self.results) if isinstance(each, torch.Tensor)]
         self.seen = [index for index in tensors if index < seen]
-        self.held = [index for index in tensors if index >= seen]
+        held = [index for index in tensors if index >= seen]
         self.repeats = any(0 in self.results[index].stride() for index in self.seen)
-        # What lies in the memory of an input is not the recording's.
-        theirs = {arguments[index].untyped_storage().data_ptr(): index for index in self.fixed}
-        self.lent = {}
-        for index in list(self.held):
-            at = self.results[index].untyped_storage().data_ptr()
-            if at in theirs:
-                self.held.remove(index)
-                result = self.results[index]
-                self.lent[index] = (theirs[at], result.shape, result.stride(), result.storage_offset())
-                self.results[index] = None
+        self.lent, self.viewed = [], []
         del given, results
-        self.storages = {self.results[index].untyped_storage()._cdata for index in self.held}
-        self.counts = {storage: torch._C._storage_Use_Count(storage) for storage in self.storages}
+        held = self._hold(held, {arguments[index].untyped_storage().data_ptr(): (index, arguments[index]) for index in fixed})
+        # Gradients are new tensors over the same memory each time: only what nobody else has becomes a parameter's gradient
+        # without a copy. What is saved for a backward half can be the same tensors, where torch counts who holds them.
+        self.is_same = recorder.half == "forward" and hasattr(torch.Tensor, "_use_count")
+        self.held = [] if self.is_same else held
+        self.kept = [self.results[index] for index in held] if self.is_same else []
+        self.storages = [(storage, _holders(storage)) for storage in {self.results[index].untyped_storage()._cdata for index in held}]
+        self.counts = self._counted()
+
+    def _hold(self, held, theirs):
+        """Which of the results are the recording's; what lies in the memory of an input is not."""
+        own = []
+        for index in held:
+            result = self.results[index]
+            number, base = theirs.get(result.untyped_storage().data_ptr(), (None, None))
+            if base is None:
+                own.append(index)
+                continue
+            self.results[index] = None
+            if _lies_as(result, base):
+                self.lent.append((index, number))
+            else:
+                self.viewed.append((index, number, result.shape, result.stride(), result.storage_offset()))
+        return own
 
     def is_at(self, addresses):
         """Whether it was recorded for these addresses."""
@@ -215,11 +271,14 @@ class Recording:
 
     def is_ready(self, arguments):
         """Whether inputs are where they were, and nobody holds results of the last call."""
-        for index, expected in zip(self.fixed, self.expected):
-            if arguments[index].data_ptr() != expected:
-                return False
-        count = torch._C._storage_Use_Count
-        return all(count(storage) == before for storage, before in self.counts.items())
+        if not self.places.hold(arguments) or self._counted() != self.counts:
+            return False
+        return all(_holders(storage) == before for storage, before in self.storages)
+
+    def _counted(self):
+        """How often each tensor that is handed out is held, by Python and by torch."""
+        references = sys.getrefcount
+        return [references(each) + each._use_count() for each in self.kept]
 
     def replay(self, arguments):
         for segment in self.recorder.checked:
@@ -227,10 +286,16 @@ class Recording:
         if self.own:
             torch._foreach_copy_(self.inputs, [arguments[index] for index in self.own])
         results = list(self.results)
-        for index, (base, shape, stride, offset) in self.lent.items():
+        for index, base in self.lent:
+            results[index] = arguments[base]
+        for index, base, shape, stride, offset in self.viewed:
             results[index] = arguments[base].as_strided(shape, stride, offset)
+        written = [(arguments[index], copy) for index, copy in self.written]
         arguments.clear()
         self.graph.replay()
+        if written:
+            with torch.no_grad():
+                torch._foreach_copy_(*map(list, zip(*written)))
         for index in self.held:
             results[index] = self.results[index].detach()
         if len(self.seen) > 1 and not self.repeats:
@@ -243,6 +308,15 @@ class Recording:
             for index in self.seen:
                 results[index] = _copied(self.results[index])
         return results
+
+
+_holders = torch._C._storage_Use_Count
+
+
+def _lies_as(tensor, other):
+    """Whether two tensors over one storage have the same elements in the same places."""
+    same = (tensor.dtype, tensor.shape, tensor.stride(), tensor.storage_offset())
+    return same == (other.dtype, other.shape, other.stride(), other.storage_offset())
 
 
 def _copied(tensor):

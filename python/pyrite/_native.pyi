@@ -92,6 +92,16 @@ class GpuMatmul:
     def __init__(self, *, interpret: bool = False) -> None: ...
     def __call__(self, lhs: Any, rhs: Any, bias: Any = None) -> Any | None: ...
 
+class Places:
+    """The addresses of some arguments of a call."""
+
+    def __init__(self, arguments: list[Any], numbers: list[int]) -> None: ...
+    def hold(self, arguments: list[Any]) -> bool:
+        """Whether the tensors of another call are where those were."""
+
+def lie_apart(arguments: tuple[Any, ...], written: list[int]) -> bool:
+    """Whether each tensor has a storage of its own, and no element of those with these numbers shares its memory with another."""
+
 def extern_operators() -> list[str]:
     """The names of the operators that are never loops: matmuls, convolutions and other calls."""
 

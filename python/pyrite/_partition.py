@@ -9,7 +9,7 @@ kernels for matmuls, convolutions and attention are the best there are: these ar
 
 Invariants:
 - nothing in the graph writes to what another node sees, so that data flow alone orders it; effects and random draws keep
-  their order all the same;
+  their order all the same, and what is written to inputs (`copy_`, which AOTAutograd leaves on GPUs) is written last;
 - a segment gets every size that it cannot read off its tensors as a number;
 - sizes that depend on data (`nonzero`, `item`) are made by opaque operators only, so that a segment knows its symbols
   before it runs;
@@ -121,7 +121,8 @@ def cut(module, compile_segment, on_opaque):
             for node, reason in refusal.nodes.items():
                 refused[node] = reason
             continue
-        if refused and not host.meta["segments"]:
+        # On a GPU calls are torch's: a program of nothing else is recorded like others.
+        if refused and not host.meta["segments"] and not all(is_gpu(_device(node)) for node in refused):
             raise CompileError(f"none of its operators can be compiled: {next(iter(refused.values()))}")
         for node, reason in attempt.opaque.items():
             on_opaque(Opaque(name_of(node.target), reason))
@@ -233,7 +234,7 @@ class _Cut:
         try:
             self._compilable(node)
         except Refusal as refusal:
-            if name_of(node.target) not in _DROPPED:
+            if name_of(node.target) not in _DROPPED and not _is_write(node):
                 self.opaque[node] = str(refusal)
             return "opaque"
         return "compiled"
@@ -348,14 +349,29 @@ class _Cut:
                 self._add_segment([node for node in compiled if _device(node) == device], wanted, compile_segment, count)
                 count += 1
             for node in stages[stage]:
-                if node in wanted and self.kinds[node] != "compiled":
+                if node in wanted and self.kinds[node] != "compiled" and not _is_write(node):
                     self.copies[node] = self._matmul(node) if is_small_matmul(node) else self.graph.node_copy(node, self._copy)
+        self._write_inputs([node for node, kind in self.kinds.items() if kind == "opaque" and _is_write(node)])
         kept = {node.target for node, kind in self.kinds.items() if kind == "opaque" and _chain(node)}
         self.graph.output(torch.fx.map_arg(end.args[0], self._copy))
         self.graph.eliminate_dead_code(lambda node: node.is_impure() or node.target in kept)
         host = torch.fx.GraphModule(self.module, self.graph, class_name="Host")
         host.meta["segments"] = count
         return host
+
+    def _write_inputs(self, writes):
+        """Writes to inputs, those of a kind at once. What lies in the memory of an input itself is copied first."""
+        groups = {}
+        for node in writes:
+            place, value = node.args
+            given = self._copy(value)
+            if _is_in_input(value):
+                given = self.graph.call_function(_aten.clone.default, (given,))
+            like = (place.meta["val"].device, place.meta["val"].dtype, value.meta["val"].device, value.meta["val"].dtype)
+            groups.setdefault(like, []).append((self._copy(place), given))
+            self.copies[node] = self._copy(place)
+        for pairs in groups.values():
+            self.graph.call_function(_aten._foreach_copy_.default, tuple(map(list, zip(*pairs))))
 
     def _matmul(self, node):
         """A small matmul on the host: Pyrite's, or torch's where operands do not lie as that wants them."""
@@ -598,6 +614,21 @@ def _is_late(number):
 
 def _is_tensor(node):
     return isinstance(node.meta.get("val"), torch.Tensor)
+
+
+def _is_write(node):
+    """Whether a node writes all of an input, which nothing else in the graph is to see."""
+    return node.target is _aten.copy_.default and node.args[0].op == "placeholder" and len(node.args) == 2 and not node.kwargs
+
+
+def _is_in_input(node):
+    """Whether a tensor may lie in the memory of an input: it is one, or a view."""
+    while node.op == "call_function":
+        views = isinstance(node.target, torch._ops.OpOverload) and any(each.alias_info for each in node.target._schema.returns)
+        if not views and node.target is not operator.getitem:
+            return False
+        node = node.args[0]
+    return True
 
 
 def _producer(node):

@@ -96,6 +96,8 @@ def compile_region(module, example_inputs, settings):
         inference_compiler=functools.partial(compiler, "inference"),
         decompositions=decompositions(),
         partition_fn=min_cut_rematerialization_partition,
+        # What is written to inputs on GPUs is a part of the graph, so that it is recorded with it.
+        keep_inference_input_mutations=_is_on_gpus(example_inputs, settings),
     )
     try:
         compiled = _without_last(run(module, example_inputs), drawn)
@@ -110,6 +112,12 @@ def compile_region(module, example_inputs, settings):
             raise
         _runs_eagerly(region, error)
         return plain
+
+
+def _is_on_gpus(example_inputs, settings):
+    """Whether all tensors that a region is given are compiled for GPUs."""
+    kinds = {each.device.type for each in example_inputs if isinstance(each, torch.Tensor)}
+    return kinds == {"cuda"} or (kinds == {"cpu"} and settings.gpu == "interpret")
 
 
 def _return_draws(module):
@@ -157,13 +165,16 @@ def _apart(compiled, plain, written):
     refuses where elements share memory. Calls with inputs that overlap, or with a written one that overlaps itself, run as they
     were captured; so do calls whose inputs share storages otherwise than in the first call."""
     first = None
+    known = None if written is None else [index for index in written if index >= 0]
 
     def run(*arguments):
         nonlocal first
+        if first == () and known is not None and _native.lie_apart(arguments, known):
+            return compiled(*arguments)
         tensors = [each for each in _strided(arguments) if each.numel()]
         places = _places(tensors)
         first = places if first is None else first
-        given = tensors if written is None else [arguments[index] for index in written if index >= 0]
+        given = tensors if known is None else [arguments[index] for index in known]
         is_plain = places != first or _overlap(tensors) or any(map(_repeats, given))
         return (plain if is_plain else compiled)(*arguments)
 

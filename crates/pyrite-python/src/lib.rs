@@ -18,6 +18,7 @@ mod graph;
 mod options;
 mod outcome;
 mod partitioned;
+mod places;
 mod program;
 mod python_backend;
 mod session;
@@ -48,6 +49,8 @@ mod _native {
     use crate::outcome::{Outcome, Tape};
     #[pymodule_export]
     use crate::partitioned::{MixedProgram, compile_mixed};
+    #[pymodule_export]
+    use crate::places::{Places, lie_apart};
     #[pymodule_export]
     use crate::program::{Program, backends, compile_graph, operators};
     #[pymodule_export]

@@ -98,6 +98,8 @@ pub struct Located<'a> {
     pub sizes: &'a [i64],
     /// Stride per dimension.
     pub strides: &'a [i64],
+    /// The first element, in elements from the storage's start.
+    pub offset: i64,
     /// The address of the first element; null where there is none.
     pub data: *mut u8,
 }
@@ -295,18 +297,30 @@ impl Shim {
         /// Torch's number for GPUs.
         const CUDA: i32 = 1;
         let Shape { dtype, sizes, strides } = self.shape_anywhere(tensor)?;
-        let (mut device, mut index, mut data) = (0, 0, std::ptr::null_mut());
+        let (mut device, mut index, mut offset, mut data) = (0, 0, 0, std::ptr::null_mut());
         // SAFETY: as in `shape_anywhere`, which has seen the class.
         let failed = unsafe {
             let inner = Self::inner(tensor);
             (self.device)(inner, &raw mut device)
                 | (self.device_index)(inner, &raw mut index)
+                | (self.offset)(inner, &raw mut offset)
                 | (self.data)(inner, &raw mut data)
         };
         if failed != 0 || !(device == 0 || device == CUDA) {
             return Err(Refused::Device);
         }
-        Ok(Located { is_cuda: device == CUDA, index, dtype: dtype_of(dtype), sizes, strides, data })
+        Ok(Located { is_cuda: device == CUDA, index, dtype: dtype_of(dtype), sizes, strides, offset, data })
+    }
+
+    /// The address of the first element of a tensor of torch's own class that has memory.
+    pub fn address(&self, tensor: &Bound<'_, PyAny>) -> Option<u64> {
+        let mut data = std::ptr::null_mut();
+        if !self.is_plain(tensor.get_type_ptr()) {
+            return None;
+        }
+        // SAFETY: the class is torch's own; the result is written to the variable given.
+        let failed = unsafe { (self.data)(Self::inner(tensor), &raw mut data) };
+        (failed == 0).then_some(data as u64)
     }
 
     /// Element type, sizes and strides of a tensor, whatever device it is on.
