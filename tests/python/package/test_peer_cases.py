@@ -1,7 +1,7 @@
 """Small functions on the subjects of a peer's tests, compiled in every way, against eager.
 
-Each is compiled by torch's capture with `strict` and by Pyrite's, with static and with symbolic sizes, forward and with gradients: values, dtypes,
-strides, `requires_grad`, what inputs and buffers hold afterwards, the next random number, and errors are eager's. Numbers are as near
+Each is compiled by torch's capture with `strict`, in the same way for GPUs, whose kernels are interpreted, and by Pyrite's capture, with static
+and with symbolic sizes, forward and with gradients: values, dtypes, strides, `requires_grad`, what inputs and buffers hold afterwards, the next random number, and errors are eager's. Numbers are as near
 to eager's as `torch.testing.assert_close` asks, or as near to those of the same function in double precision as eager's are. By default a
 sample of every hundredth runs; `PYRITE_PEER_CASES=all` runs all of them, `PYRITE_PEER_CASES=3` every hundredth from the fourth on.
 """
@@ -30,12 +30,16 @@ def by_torch(function, dynamic):
     return torch.compile(function, backend="pyrite", options={"strict": True}, dynamic=dynamic)
 
 
+def for_gpus(function, dynamic):
+    return torch.compile(function, backend="pyrite", options={"strict": True, "gpu": "interpret"}, dynamic=dynamic)
+
+
 def by_pyrite(function, dynamic):
     return package.compile(function, dynamic=dynamic)
 
 
 # What torch's own tracing cannot do, whatever the backend: antialiased upsampling to sizes that are symbols has no backward.
-TORCH_FAILS = {("upsample_antialias", True, by_torch, True)}
+TORCH_FAILS = {("upsample_antialias", True, by_torch, True), ("upsample_antialias", True, for_gpus, True)}
 
 
 @pytest.fixture(autouse=True)
@@ -116,7 +120,7 @@ def close(have, want, case, what):
 
 
 @pytest.mark.parametrize("dynamic", [None, True], ids=["static", "dynamic"])
-@pytest.mark.parametrize("way", [by_torch, by_pyrite])
+@pytest.mark.parametrize("way", [by_torch, for_gpus, by_pyrite])
 @pytest.mark.parametrize("gradients", [False, True], ids=["forward", "gradients"])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_function_is_as_in_eager(name, gradients, way, dynamic):
