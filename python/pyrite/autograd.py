@@ -125,6 +125,8 @@ def _arguments(ctx):
 def _differentiably(ctx, arguments, gradients):
     """The gradients as torch computes them, operator by operator, so that they have gradients in turn."""
     needed = ctx.needs_input_grad[2:]
+    # An argument may have been computed from another: through a view of its own each is differentiated by this call alone.
+    arguments = [argument.view_as(argument) if need else argument for argument, need in zip(arguments, needed)]
     wanted = [argument for argument, need in zip(arguments, needed) if need]
     outputs = _native.run_by_torch(_graphs[ctx.program])(*arguments)
     pairs = [(outputs[leaf], gradient) for leaf, gradient in zip(ctx.order, gradients) if gradient is not None]

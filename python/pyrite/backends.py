@@ -102,8 +102,9 @@ def _full_name(function):
 
 
 def _run_by_torch(graph, backend, options):
-    """What `eager` is where torch is: its own operators, one by one. `None` where Pyrite has to run the graph."""
-    if backend != "eager" or options:
+    """What `eager` is where torch is, and what runs a graph whose history autograd is asked for: torch's own operators, one by one.
+    `None` where Pyrite has to run the graph."""
+    if not graph.has_history and (backend != "eager" or options):
         return None
     try:
         return _native.run_by_torch(graph)

@@ -136,6 +136,28 @@ impl Graph {
         self.order.iter().map(|id| (*id, self.node(*id)))
     }
 
+    /// Whether an output that can have a gradient is computed from another output that can have one.
+    pub fn has_dependent_outputs(&self) -> bool {
+        let can_have_a_gradient = |id: &NodeId| match &self.node(*id).meta {
+            Some(Value::Tensor(meta)) => !meta.dtype.is_integral(),
+            _ => true,
+        };
+        let mut outputs = BTreeSet::new();
+        self.output().each(&mut |id| {
+            outputs.insert(*id);
+        });
+        outputs.retain(|id| self.node(*id).kind != Kind::Placeholder && can_have_a_gradient(id));
+        let mut derived = BTreeSet::new();
+        for (id, node) in self.nodes() {
+            let mut depends = false;
+            node.each_input(&mut |input| depends |= derived.contains(&input) || outputs.contains(&input));
+            if depends {
+                derived.insert(id);
+            }
+        }
+        outputs.iter().any(|output| derived.contains(output))
+    }
+
     /// The number of nodes, with placeholders and output.
     pub fn len(&self) -> usize {
         self.order.len()

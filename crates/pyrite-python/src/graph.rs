@@ -17,6 +17,14 @@ use crate::program::compile_graph;
 pub struct Graph {
     /// The graph itself.
     pub graph: pyrite_ir::Graph,
+    /// Whether autograd has to see how its outputs were computed from one another.
+    pub has_history: bool,
+}
+
+impl From<pyrite_ir::Graph> for Graph {
+    fn from(graph: pyrite_ir::Graph) -> Self {
+        Self { graph, has_history: false }
+    }
 }
 
 /// A node of a graph: what FX calls its name, op and target.
@@ -38,7 +46,7 @@ impl Graph {
     fn from_text(text: &str, hints: Option<BTreeMap<String, i64>>) -> PyResult<Self> {
         let options = ReadOptions { hints: hints.unwrap_or_default(), ..ReadOptions::default() };
         let read = read_text(text, None, registry(), &options).map_err(|e| errors::unreadable(&e))?;
-        Ok(Self { graph: read.graph })
+        Ok(read.graph.into())
     }
 
     /// Reads a graph from a file: a repro, what FX prints, or a program of torch.export (`.pt2`), whose weights become
@@ -46,7 +54,13 @@ impl Graph {
     #[staticmethod]
     fn from_file(path: std::path::PathBuf) -> PyResult<Self> {
         let read = read_path(&path, registry(), &ReadOptions::default()).map_err(|e| errors::unreadable(&e))?;
-        Ok(Self { graph: read.graph })
+        Ok(read.graph.into())
+    }
+
+    /// Whether autograd has to see how the outputs were computed from one another: one compiled program hides that.
+    #[getter]
+    fn has_history(&self) -> bool {
+        self.has_history
     }
 
     /// The graph as Python text.
@@ -111,7 +125,7 @@ impl Graph {
     #[pyo3(signature = (*arguments))]
     fn __call__<'py>(&self, arguments: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         let program =
-            compile_graph(arguments.py(), Self { graph: self.graph.clone() }, "eager", None, Some(arguments))?;
+            compile_graph(arguments.py(), self.graph.clone().into(), "eager", None, Some(arguments))?;
         Bound::new(arguments.py(), program)?.call1(arguments.clone())
     }
 
@@ -133,10 +147,10 @@ impl Graph {
 /// The graph that Python gives, as it is or inside of the module that backends of torch.compile take.
 pub fn graph_of(given: &Bound<'_, PyAny>) -> PyResult<Graph> {
     let inside = match given.cast::<Graph>() {
-        Ok(graph) => return Ok(Graph { graph: graph.get().graph.clone() }),
+        Ok(graph) => return Ok(graph.get().graph.clone().into()),
         Err(error) => given.getattr("pyrite_graph").map_err(|_| error)?,
     };
-    Ok(Graph { graph: inside.cast::<Graph>()?.get().graph.clone() })
+    Ok(inside.cast::<Graph>()?.get().graph.clone().into())
 }
 
 fn is_operator(kind: &Kind) -> bool {

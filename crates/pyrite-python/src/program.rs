@@ -464,7 +464,7 @@ impl Program {
 
     /// The graphs that the backend runs, with their names.
     fn graphs(&self) -> Vec<(String, Graph)> {
-        self.executable.graphs().into_iter().map(|(name, graph)| (name, Graph { graph })).collect()
+        self.executable.graphs().into_iter().map(|(name, graph)| (name, graph.into())).collect()
     }
 
     /// The optional decisions that were made for it, in the order of their numbers.

@@ -90,7 +90,7 @@ impl Called {
         if let Some(program) = &*self.program.lock() {
             return Ok(program.bind(py).clone());
         }
-        let graph = crate::graph::Graph { graph: self.graph.clone() };
+        let graph = crate::graph::Graph::from(self.graph.clone());
         let program = self.function.bind(py).call1((graph, given.to_list()))?;
         *self.program.lock() = Some(program.clone().unbind());
         Ok(program)

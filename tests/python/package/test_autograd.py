@@ -111,6 +111,52 @@ def test_second_derivatives_of_compiled_functions_are_those_of_torch(backend):
     torch.testing.assert_close(have, second_derivative(power, *leaves()))
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_second_derivatives_by_an_argument_that_others_were_computed_from_count_once(backend):
+    def both(function):
+        x = torch.linspace(0.1, 1, 4, requires_grad=True)
+        y = x.sin()
+        out = function(x, y)
+        first = torch.autograd.grad(out.sum(), x, create_graph=True, retain_graph=True)[0]
+        second = torch.autograd.grad(first.square().sum(), x)[0]
+        return first.detach(), second
+
+    function = lambda x, y: x * y * y
+    torch.testing.assert_close(both(pyrite.compile(function, backend=backend)), both(function))
+
+
+def by_intermediate_values(x, w):
+    h = x * w
+    y = h.sin() * w
+    return torch.autograd.grad(y.sum(), h, allow_unused=True)[0]
+
+
+def by_a_retained_gradient(x, w):
+    h = x * w
+    y = (h.sin() * w).sum()
+    h.retain_grad()
+    y.backward()
+    return h.grad
+
+
+def by_a_hook_that_comes_later(x, w):
+    h = x * w
+    y = (h.sin() * w).sum()
+    h.register_hook(lambda gradient: gradient * 3)
+    return torch.autograd.grad(y, x)[0]
+
+
+@pytest.mark.parametrize("function", [by_intermediate_values, by_a_retained_gradient, by_a_hook_that_comes_later])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_autograd_sees_how_values_of_one_graph_were_computed_from_one_another(backend, function):
+    def leaves():
+        return torch.linspace(0.1, 1, 4, requires_grad=True), torch.nn.Parameter(torch.full((4,), 0.5))
+
+    have, want = pyrite.compile(function, backend=backend)(*leaves()), function(*leaves())
+    assert want is not None
+    torch.testing.assert_close(have, want)
+
+
 def test_a_second_derivative_of_what_draws_random_numbers_is_an_error_where_it_is_taken():
     x = torch.ones(8, requires_grad=True)
     compiled = pyrite.compile(lambda x: torch.nn.functional.dropout(x.sin(), 0.5))

@@ -255,10 +255,23 @@ impl Job<'_, '_> {
         Ok(grown)
     }
 
+    /// Whether the function asks torch how one tensor was computed from another: for the gradient by an intermediate
+    /// value, or for a hook on one.
+    fn asks_for_history(&self, plan: &Plan) -> bool {
+        let code = &self.state.code;
+        let names = |name: &str| code.names.iter().any(|each| &**each == name);
+        let reason = if let End::Break(resume) = &plan.end { &*resume.why.reason } else { "" };
+        ["retain_grad", "register_hook", "grad_fn"].iter().any(|name| names(name) || reason.contains(name))
+            || names("autograd") && names("grad")
+            || code.global_names().any(|name| name == "grad")
+            || reason.contains("torch/autograd/")
+    }
+
     fn compile_graph(&self, plan: &Plan, examples: Vec<Bound<'_, PyAny>>) -> PyResult<Compiled> {
         let py = self.py;
         let Some(graph) = &plan.graph else { return Ok(Compiled::Nothing) };
-        let graph = Py::new(py, crate::graph::Graph { graph: graph.clone() })?;
+        let has_history = self.asks_for_history(plan) && graph.has_dependent_outputs();
+        let graph = Py::new(py, crate::graph::Graph { graph: graph.clone(), has_history })?;
         let examples = PyTuple::new(py, examples)?;
         let program = self.config.backend.bind(py).call1((graph.clone_ref(py), examples))?;
         if program.is_none() {
