@@ -35,7 +35,7 @@ def describe(function, args, kwargs):
     if getattr(function, "__name__", "").startswith("fft_"):
         return _measured(function, args, kwargs)
     if function in _RECURRENT and not kwargs and len(args) == 9:
-        return _recurrent(*args)
+        return _recurrent(*args) if isinstance(args[3], bool) else _recurrent_packed(*args)
     with _Refusal():
         return describe_allowed(function, args, kwargs)
 
@@ -146,6 +146,11 @@ def _recurrent(inputs, state, weights, has_biases, layers, dropout, train, bidir
     else:
         output = inputs.new_empty(*inputs.shape[:-1], width)
     return output, *(each.new_empty(each.shape) for each in states)
+
+
+def _recurrent_packed(data, batch_sizes, state, weights, has_biases, layers, dropout, train, bidirectional):
+    """The same over sequences of several lengths, one row a step."""
+    return _recurrent(data, state, weights, has_biases, layers, dropout, train, bidirectional, False)
 
 
 def laid_out(tensor, stride):

@@ -101,11 +101,8 @@ def _full_name(function):
     return f"python:{module}:{name}" if found is function and module != "__main__" else name_of(function)
 
 
-def _run_by_torch(graph, backend, options):
-    """What `eager` is where torch is, and what runs a graph whose history autograd is asked for: torch's own operators, one by one.
-    `None` where Pyrite has to run the graph."""
-    if not graph.has_history and (backend != "eager" or options):
-        return None
+def _by_torch(graph):
+    """The graph run by torch's own operators, one by one, which its autograd sees; `None` where Pyrite has to run it."""
     try:
         return _native.run_by_torch(graph)
     except NotImplementedError:
@@ -126,6 +123,8 @@ def compiled(graph, backend, options, example_inputs):
     graph = _graph_of(graph)
     log = logs.get("aot")
     log.info("Step 3: %s compiles a graph of %d operators", backend, graph.op_count)
+    if graph.needs_autograd and ":" not in backend and not config.debugs() and (run := _by_torch(graph)):
+        return run
     if (opaque := graph.opaque_ops + graph.data_dependent_ops) and ":" not in backend and backend != "eager":
         log.info("Step 3: torch runs %s", ", ".join(opaque))
         return _native.compile_mixed(graph, backend, with_config(options), tuple(example_inputs))
@@ -135,8 +134,8 @@ def compiled(graph, backend, options, example_inputs):
         from pyrite._torch_region import Region
 
         return Region(graph, name)
-    run = _run_by_torch(graph, backend, options)
-    if run is not None:
+    # What `eager` is where torch is.
+    if backend == "eager" and not options and (run := _by_torch(graph)):
         return run
     program = _native.compile(graph, backend, with_config(options), tuple(example_inputs))
     importlib.import_module("pyrite.autograd").remember(program, graph)

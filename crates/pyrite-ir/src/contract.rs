@@ -338,6 +338,18 @@ pub fn any_call(graph: &Graph, is: &dyn Fn(&Operator) -> bool) -> bool {
         || graph.subgraphs().values().any(|nested| any_call(nested, is))
 }
 
+/// Whether any call of a graph or a nested one has a parameter of that name that is true.
+pub fn any_true(graph: &Graph, name: &str) -> bool {
+    let is_true = |(_, node): (crate::NodeId, &crate::Node)| match &node.kind {
+        Kind::Call(Target::Op(op)) => {
+            let at = op.schema.params.iter().position(|param| &*param.name == name);
+            at.is_some_and(|at| node.args.get(at) == Some(&Value::Bool(true)))
+        }
+        _ => false,
+    };
+    graph.nodes().any(is_true) || graph.subgraphs().values().any(|nested| any_true(nested, name))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

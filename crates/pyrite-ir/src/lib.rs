@@ -30,7 +30,7 @@ pub mod value;
 pub mod verify;
 
 pub use args::{Args, FromNumber};
-pub use contract::{Contract, Given, Symbols};
+pub use contract::{Contract, Given, Symbols, any_true};
 pub use emit::{Emit, Handle};
 pub use error::{NodeError, OpError};
 pub use graph::{Builder, Graph, Kind, Node, NodeId, Target};

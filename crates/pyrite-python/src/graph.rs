@@ -57,10 +57,11 @@ impl Graph {
         Ok(read.graph.into())
     }
 
-    /// Whether autograd has to see how the outputs were computed from one another: one compiled program hides that.
+    /// Whether torch's autograd has to see the operators one by one: to know how the outputs were computed from one another,
+    /// which one compiled program hides, or to make sparse gradients.
     #[getter]
-    fn has_history(&self) -> bool {
-        self.has_history
+    fn needs_autograd(&self) -> bool {
+        self.has_history || pyrite_ir::any_true(&self.graph, "sparse")
     }
 
     /// The graph as Python text.
@@ -124,8 +125,7 @@ impl Graph {
     /// Runs the graph eagerly.
     #[pyo3(signature = (*arguments))]
     fn __call__<'py>(&self, arguments: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
-        let program =
-            compile_graph(arguments.py(), self.graph.clone().into(), "eager", None, Some(arguments))?;
+        let program = compile_graph(arguments.py(), self.graph.clone().into(), "eager", None, Some(arguments))?;
         Bound::new(arguments.py(), program)?.call1(arguments.clone())
     }
 
