@@ -348,7 +348,28 @@ def decompositions():
         if str(op) not in known:
             table[op] = function
     table[torch.ops.aten.native_dropout.default] = _dropout
+    for op in _NORMS:
+        table[op] = functools.partial(_norm, op)
     return table
+
+
+# Norms that save statistics for their gradients.
+_NORMS = (
+    torch.ops.aten.native_layer_norm.default,
+    torch.ops.aten.native_group_norm.default,
+    torch.ops.aten._native_batch_norm_legit_functional.default,
+    torch.ops.aten._native_batch_norm_legit.no_stats,
+)
+
+
+def _norm(op, input, *others):
+    """A norm of halves whose parameters or running means are in single precision, as under autocast: torch's CPU kernels save the
+    statistics in single precision then, but tell tracers otherwise."""
+    is_mixed = input.dtype in (torch.float16, torch.bfloat16) and any(isinstance(each, torch.Tensor) and each.dtype is torch.float32 for each in others)
+    if not is_mixed or input.device.type != "cpu":
+        return NotImplemented
+    output, *saved = op(input.float(), *others)
+    return output.to(input.dtype), *saved
 
 
 def _weight_norm_backward(gradient, v, g, norms, dim):

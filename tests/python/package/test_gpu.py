@@ -529,6 +529,57 @@ def test_what_a_model_writes_to_its_buffers_is_a_part_of_the_program():
     assert not any("copy" in each.name for region in regions for each in region.opaque)
 
 
+class Tied(torch.nn.Module):
+    """Halves and single precision in one model: what autocast leaves of an embedding, norms, a recurrence and a loss."""
+
+    def __init__(self):
+        super().__init__()
+        nn = torch.nn
+        self.table, self.recurrent, self.norm = nn.Embedding(20, 16), nn.GRU(16, 16, batch_first=True), nn.BatchNorm1d(16)
+        self.rows, self.instance, self.out = nn.LayerNorm(16), nn.InstanceNorm1d(16, affine=True), nn.Linear(16, 20, bias=False)
+
+    def forward(self, tokens):
+        x = self.table(tokens)
+        x = self.rows(self.recurrent(x)[0] @ self.out.weight.t() @ self.out.weight * 0.1)
+        x = self.instance(self.norm(functional.linear(x, self.out.weight[:16]).transpose(1, 2)))
+        return self.out(torch.nn.functional.dropout(x.transpose(1, 2), 0.1, self.training)).float().log_softmax(-1)
+
+
+AUTOCAST = {
+    "images": (lambda: torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(288, 4)), (4, 3, 8, 8)),
+    "layers": (lambda: torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.BatchNorm1d(32), torch.nn.GELU(), torch.nn.LayerNorm(32)), (8, 32)),
+    "attention": (lambda: torch.nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, batch_first=True), (2, 5, 32)),
+    "tied": (Tied, None),
+}
+
+
+@pytest.mark.parametrize("options", [OPTIONS, {"strict": True}], ids=["gpu", "cpu"])
+@pytest.mark.parametrize("name", AUTOCAST)
+def test_models_train_under_autocast_as_in_eager(name, options):
+    torch.manual_seed(0)
+    make, shape = AUTOCAST[name]
+    model = make()
+    other = copy.deepcopy(model)
+    torch._dynamo.reset()
+    run = torch.compile(model, backend="pyrite", options=options)
+    optimizers = [torch.optim.SGD(each.parameters(), lr=0.01) for each in (model, other)]
+    for step in range(2):
+        torch.manual_seed(step)
+        x = torch.randint(0, 20, (3, 6)) if shape is None else torch.randn(shape)
+        outputs = []
+        for each, optimizer in ((run, optimizers[0]), (other, optimizers[1])):
+            torch.manual_seed(step)
+            optimizer.zero_grad()
+            with torch.autocast("cpu", torch.bfloat16):
+                outputs.append(each(x))
+            outputs[-1].float().square().mean().backward()
+            optimizer.step()
+        assert outputs[0].dtype == outputs[1].dtype
+        torch.testing.assert_close(outputs[0].float(), outputs[1].float(), rtol=4e-2, atol=4e-2)
+    for one, two in (*zip(model.parameters(), other.parameters()), *zip(model.buffers(), other.buffers())):
+        torch.testing.assert_close(one, two, rtol=1e-2, atol=1e-2)
+
+
 WRITES = {
     "adds": lambda x, y: (x.add_(1), x * 2)[1],
     "returns what it wrote": lambda x, y: x.mul_(y),
