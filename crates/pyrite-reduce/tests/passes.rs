@@ -120,6 +120,43 @@ fn an_odd_tail_is_kept_where_it_matters() {
     assert!(found.queries <= 60, "{} queries", found.queries);
 }
 
+/// A program of a million elements, and how many elements each question had, in order.
+fn asked(fails: &(dyn Fn(&Candidate) -> bool + Sync)) -> (Reduction, Vec<usize>) {
+    let body = "        y = torch.ops.aten.relu.default(x)\n        z = torch.ops.aten.exp.default(y)\n        \
+                v = torch.ops.aten.add.Tensor(z, b)\n        s = torch.ops.aten.sum.dim_IntList(v, [1])\n        \
+                t = torch.ops.aten.sin.default(s)\n        return (t, v)\n";
+    let start = forward("x : \"f32[2048, 512]\", b : \"f32[512]\"", body);
+    let elements = std::sync::Mutex::new(Vec::new());
+    let found = reduced(start, &|c| {
+        let mut count = 0;
+        c.inputs.iter().for_each(|input| input.each(&mut |t| count += t.numel()));
+        elements.lock().unwrap().push(count);
+        fails(c)
+    });
+    (found, elements.into_inner().unwrap())
+}
+
+#[test]
+fn sizes_of_large_programs_shrink_before_anything_else() {
+    let (found, elements) = asked(&|c| names(c).contains(&"aten.relu.default".to_owned()));
+    assert_eq!((names(&found.best).len(), tensor(&found.best, 0).numel()), (1, 1));
+    // The start, and at once something small.
+    assert!(elements[1..].iter().all(|count| *count < 1 << 15), "{elements:?}");
+}
+
+#[test]
+fn the_smallest_size_that_fails_is_searched_where_small_ones_pass() {
+    let needs = |c: &Candidate| {
+        let long =
+            c.inputs.iter().any(|v| v.as_tensor().is_some_and(|t| t.shape().first().is_some_and(|n| *n >= 1025)));
+        long && names(c).contains(&"aten.relu.default".to_owned())
+    };
+    let (found, elements) = asked(&needs);
+    assert_eq!(names(&found.best), ["aten.relu.default"]);
+    assert_eq!(tensor(&found.best, 0).shape()[0], 1025);
+    assert!(tensor(&found.best, 0).numel() == 1025 && elements.len() < 200, "{} questions", elements.len());
+}
+
 #[test]
 fn contents_become_as_plain_as_the_failure_allows() {
     let start = || forward("x : \"f32[6]\"", "        y = torch.sin(x)\n        return (y,)\n");

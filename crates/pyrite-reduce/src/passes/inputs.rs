@@ -12,17 +12,51 @@ use crate::candidate::copied;
 use crate::content::{self, Content};
 use crate::driver::Search;
 
+/// Programs whose inputs have more elements than this get smaller sizes before anything else is tried.
+const LARGE: usize = 1 << 18;
+
+/// Makes a large program small while it is whole: every question costs by its elements. Of each size the smallest one that
+/// fails is looked for from below, where questions cost little; some failures need many elements.
+pub(super) fn large(search: &mut Search<'_>) {
+    let mut tried = BTreeSet::new();
+    while !search.is_over() {
+        let from = search.best().clone();
+        let mut elements = 0;
+        from.inputs.iter().for_each(|input| input.each(&mut |tensor| elements += tensor.numel()));
+        if elements <= LARGE {
+            return;
+        }
+        let Some(size) = sizes(&from).into_iter().rev().find(|size| tried.insert(*size)) else { return };
+        search.first_failing(ladder(size).into_iter().filter_map(|smaller| resized(&from, size, smaller)));
+    }
+}
+
+/// Sizes from small ones on, each four times the last, with what is left over of a size when vectors are taken off.
+fn ladder(size: i64) -> BTreeSet<i64> {
+    let steps = (2..31).map(|power| 1i64 << (2 * power)).take_while(|step| *step < size);
+    steps
+        .flat_map(|step| [step, step + size % 16])
+        .chain([size / 2])
+        .filter(|smaller| (2..size).contains(smaller))
+        .collect()
+}
+
+/// The sizes of all dimensions of the inputs that have more than one element.
+fn sizes(from: &Candidate) -> BTreeSet<i64> {
+    let mut found = BTreeSet::new();
+    for input in &from.inputs {
+        input.each(&mut |tensor| found.extend(tensor.shape().iter().copied().filter(|size| *size > 1)));
+    }
+    found
+}
+
 /// Gives every dimension of a size another size, throughout the graph: dimensions of one size mostly belong together,
 /// and sizes among the arguments follow.
 pub(super) fn shapes(search: &mut Search<'_>) {
     while !search.is_over() {
         let from = search.best().clone();
-        let mut sizes: BTreeSet<i64> = BTreeSet::new();
-        for input in &from.inputs {
-            input.each(&mut |tensor| sizes.extend(tensor.shape().iter().copied().filter(|size| *size > 1)));
-        }
         let mut proposals = Vec::new();
-        for size in sizes.iter().rev() {
+        for size in sizes(&from).iter().rev() {
             proposals.extend(smaller_sizes(*size).into_iter().filter_map(|smaller| resized(&from, *size, smaller)));
         }
         // A single input may be the only one that has to shrink.
@@ -40,12 +74,17 @@ pub(super) fn shapes(search: &mut Search<'_>) {
     }
 }
 
+/// A size above this that nothing halves is approached from above.
+const MANY: i64 = 64;
+
 /// The sizes to try in place of a size, the smallest first. What is left over when vectors of eight or sixteen have been
 /// taken off may be what matters, so it is among them, alone and with one vector.
 fn smaller_sizes(size: i64) -> BTreeSet<i64> {
     let tails = [8, 16].into_iter().flat_map(|vector| [size % vector, vector + size % vector]);
     let fractions = [1, 2, 3, size / 4, size / 2, size - 1];
-    fractions.into_iter().chain(tails).filter(|smaller| (1..size).contains(smaller)).collect()
+    // Where a failure needs a large size, the smallest is reached in few steps.
+    let nearer = [4, 8, 32, 128].into_iter().map(|part| if size > MANY { size - size / part } else { 0 });
+    fractions.into_iter().chain(nearer).chain(tails).filter(|smaller| (1..size).contains(smaller)).collect()
 }
 
 /// The candidate with a size replaced in inputs and arguments.

@@ -30,6 +30,12 @@ pub struct Pass {
 /// All passes in their order: those first that shrink most for a query.
 pub const PASSES: &[Pass] = &[
     Pass {
+        name: "large",
+        doc: "makes the sizes of a program with very many elements smaller, before questions are asked that cost by them",
+        exhausts: true,
+        propose: inputs::large,
+    },
+    Pass {
         name: "bottom-up",
         doc: "cuts the graph at every node, feeds each from its eager value, and finds the part that fails",
         exhausts: true,
