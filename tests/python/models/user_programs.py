@@ -788,3 +788,400 @@ def mixture_of_experts_routing():
         return [loss.detach(), out.detach(), *grads]
 
     return step
+
+
+@program
+def generator_of_batches():
+    """A training loop over a generator, with enumerate, zip, a running mean kept by a closure, and early stopping."""
+    net = mlp(3, 8, 1)
+    opt = torch.optim.Adam(net.parameters(), 1e-2)
+    data, target = torch.randn(12, 3), torch.randn(12, 1)
+    best, patience = math.inf, 0
+
+    def batches(size, order):
+        for start in range(0, len(order), size):
+            yield data[order[start : start + size]], target[order[start : start + size]]
+
+    def step(call):
+        nonlocal best, patience
+        torch.manual_seed(call)
+        losses = []
+        for number, (x, y) in enumerate(batches(5, torch.randperm(12))):
+            opt.param_groups[0]["lr"] = 1e-2 * min(1.0, (number + 1) / 3)
+            loss = F.l1_loss(net(x), y)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            losses.append(loss.item())
+        mean = sum(losses) / len(losses)
+        if mean < best:
+            best, patience = mean, 0
+        else:
+            patience += 1
+        return [torch.tensor(losses), torch.tensor([best, patience]), *state(net)]
+
+    return step
+
+
+@program
+def key_value_cache():
+    """Decoding with a cache that grows, kept in a list of dicts, with rotary positions."""
+    width, heads, layers = 16, 2, 2
+    blocks = nn.ModuleList(nn.ModuleDict({"qkv": nn.Linear(width, 3 * width), "out": nn.Linear(width, width), "norm": nn.RMSNorm(width)}) for _ in range(layers))
+    table = nn.Embedding(30, width)
+
+    def rotate(x, start):
+        half = x.shape[-1] // 2
+        angle = torch.arange(start, start + x.shape[2])[:, None] / 10000 ** (torch.arange(half) / half)
+        a, b = x.chunk(2, -1)
+        return torch.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], -1)
+
+    @torch.no_grad()
+    def step(call):
+        cache = [{"k": None, "v": None} for _ in range(layers)]
+        tokens = torch.tensor([[1, 2, 3 + call]])
+        made = tokens
+        for _ in range(4):
+            x, start = table(made), tokens.shape[1] - made.shape[1]
+            for block, kept in zip(blocks, cache):
+                q, k, v = (each.view(1, -1, heads, width // heads).transpose(1, 2) for each in block["qkv"](block["norm"](x)).chunk(3, -1))
+                q, k = rotate(q, start), rotate(k, start)
+                if kept["k"] is not None:
+                    k, v = torch.cat([kept["k"], k], 2), torch.cat([kept["v"], v], 2)
+                kept["k"], kept["v"] = k, v
+                y = F.scaled_dot_product_attention(q, k, v, is_causal=start == 0)
+                x = x + block["out"](y.transpose(1, 2).flatten(2))
+            made = (x[:, -1:] @ table.weight.T).argmax(-1)
+            tokens = torch.cat([tokens, made], 1)
+        return [tokens, cache[0]["k"], cache[-1]["v"]]
+
+    return step
+
+
+@program
+def segmentation_training():
+    down = nn.ModuleList([nn.Conv2d(3, 6, 3, padding=1), nn.Conv2d(6, 12, 3, 2, 1), nn.Conv2d(12, 12, 3, 2, 1)])
+    up = nn.ModuleList([nn.ConvTranspose2d(12, 12, 2, 2), nn.ConvTranspose2d(24, 6, 4, 2, 1)])
+    head = nn.Conv2d(12, 4, 1)
+    opt = torch.optim.SGD([*down.parameters(), *up.parameters(), *head.parameters()], 0.05)
+    x, y = torch.randn(2, 3, 16, 16), torch.randint(-1, 4, (2, 16, 16))
+
+    def step(call):
+        skips, h = [], x
+        for layer in down:
+            h = F.leaky_relu(F.group_norm(layer(h), 3), 0.1)
+            skips.append(h)
+        h = skips.pop()
+        for layer in up:
+            h = torch.cat([F.silu(layer(h)), skips.pop()], 1)
+        logits = head(h)
+        loss = F.cross_entropy(logits, y, ignore_index=-1, weight=torch.tensor([1.0, 2.0, 0.5, 1.0]))
+        probs, known = logits.softmax(1), (y >= 0)
+        hot = F.one_hot(y.clamp(min=0), 4).permute(0, 3, 1, 2) * known[:, None]
+        dice = 1 - (2 * (probs * hot).sum((0, 2, 3)) / ((probs * known[:, None]).sum((0, 2, 3)) + hot.sum((0, 2, 3)) + 1e-6)).mean()
+        opt.zero_grad()
+        (loss + dice).backward()
+        opt.step()
+        matrix = torch.bincount((y * 4 + logits.argmax(1))[known], minlength=16).view(4, 4)
+        return [loss.detach(), dice.detach(), matrix, *state(down, up, head)]
+
+    return step
+
+
+@program
+def gated_cells():
+    """Recurrent cells written out, with teacher forcing decided by random numbers of Python."""
+    import random
+
+    cell, first, head = nn.GRUCell(6, 10), nn.Linear(4, 10), nn.Linear(10, 6)
+    goal = torch.randn(7, 3, 6)
+
+    def step(call):
+        draws = random.Random(call)
+        h, x, losses = torch.tanh(first(torch.ones(3, 4))), torch.zeros(3, 6), []
+        for t in range(7):
+            h = cell(x, h)
+            out = head(h)
+            losses.append(F.mse_loss(out, goal[t]))
+            x = goal[t] if draws.random() < 0.5 else out.detach()
+        loss = sum(losses) / len(losses)
+        loss.backward()
+        grads = [p.grad.clone() for p in [*cell.parameters(), *first.parameters(), *head.parameters()]]
+        for module in (cell, first, head):
+            module.zero_grad(set_to_none=True)
+        return [loss.detach(), h.detach(), *grads]
+
+    return step
+
+
+@program
+def gaussian_process():
+    x, y, at = torch.linspace(0, 1, 8)[:, None], torch.sin(6 * torch.linspace(0, 1, 8)), torch.linspace(0, 1, 5)[:, None]
+    log_scale, log_noise = nn.Parameter(torch.tensor(-1.0)), nn.Parameter(torch.tensor(-2.0))
+    opt = torch.optim.Adam([log_scale, log_noise], 0.05)
+
+    def kernel(a, b):
+        return torch.exp(-0.5 * torch.cdist(a, b).square() / log_scale.exp() ** 2)
+
+    def step(call):
+        k = kernel(x, x) + (log_noise.exp() + 1e-4) * torch.eye(8)
+        factor = torch.linalg.cholesky(k)
+        alpha = torch.cholesky_solve(y[:, None], factor)
+        loss = 0.5 * (y @ alpha).sum() + factor.diagonal().log().sum()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        with torch.no_grad():
+            between = kernel(at, x)
+            mean = (between @ alpha).squeeze(-1)
+            v = torch.linalg.solve_triangular(factor, between.T, upper=False)
+            variance = 1 - v.square().sum(0)
+        return [loss.detach(), mean, variance, log_scale.detach().clone()]
+
+    return step
+
+
+@program
+def hamiltonian_sampling():
+    """Leapfrog steps with gradients of an energy, and an accept step that branches on data."""
+
+    def energy(q):
+        return 0.5 * (q**2).sum() + torch.logsumexp(torch.stack([q.sum(), -q.sum()]), 0)
+
+    def step(call):
+        torch.manual_seed(call)
+        q, taken = torch.zeros(3), 0
+        for _ in range(4):
+            p = torch.randn(3)
+            before = energy(q) + 0.5 * p @ p
+            new, force = q, torch.func.grad(energy)
+            p = p - 0.05 * force(new)
+            for k in range(3):
+                new = new + 0.1 * p
+                p = p - (0.1 if k < 2 else 0.05) * force(new)
+            if torch.rand(()) < torch.exp(before - energy(new) - 0.5 * p @ p):
+                q, taken = new, taken + 1
+        return [q, torch.tensor(taken)]
+
+    return step
+
+
+@program
+def dictionaries_of_metrics():
+    """Nested outputs: dataclasses, named tuples and dictionaries that are built, merged and averaged."""
+    import collections
+
+    Output = collections.namedtuple("Output", ["loss", "logits", "extras"])
+    net = mlp(4, 8, 3)
+    x, y = torch.randn(6, 4), torch.randint(0, 3, (6,))
+    totals = collections.defaultdict(list)
+
+    def forward(x, y=None, **extras):
+        logits = net(x)
+        loss = F.cross_entropy(logits, y) if y is not None else None
+        return Output(loss, logits, {"top": logits.topk(2).indices, **extras})
+
+    def step(call):
+        out = forward(x, y, scale=2.0 * call)
+        metrics = {"loss": out.loss.detach(), "accuracy": (out.logits.argmax(-1) == y).float().mean(), **{f"class {k}": (y == k).sum() for k in range(3)}}
+        for name, value in metrics.items():
+            totals[name].append(value)
+        means = {name: torch.stack(values).float().mean() for name, values in totals.items() if name != "class 1"}
+        (grad,) = torch.autograd.grad(out.loss, net[0].weight)
+        return [*means.values(), out.extras["top"], torch.tensor(out.extras["scale"]), grad, torch.tensor(len(totals))]
+
+    return step
+
+
+@program
+def functional_ensemble():
+    """Per-sample gradients and an ensemble of models by vmap."""
+    models = [mlp(3, 6, 2) for _ in range(3)]
+    parameters, buffers = torch.func.stack_module_state(models)
+    base = mlp(3, 6, 2)
+    x, y = torch.randn(5, 3), torch.randint(0, 2, (5,))
+
+    def step(call):
+        def loss(params, sample, label):
+            return F.cross_entropy(torch.func.functional_call(base, params, (sample[None],)), label[None])
+
+        each = torch.func.vmap(torch.func.grad(loss), (None, 0, 0))(dict(base.named_parameters()), x, y)
+        together = torch.func.vmap(lambda p, b, x: torch.func.functional_call(base, (p, b), (x,)), (0, 0, None))(parameters, buffers, x + call)
+        jacobian = torch.func.vmap(torch.func.jacrev(lambda v: base(v)))(x)
+        return [*(g.detach() for g in each.values()), together.detach(), jacobian.detach()]
+
+    return step
+
+
+@program
+def masked_losses():
+    """Boolean masks, indices by masks, sorting by lengths, and losses that skip padding."""
+    logits, tokens = torch.randn(4, 6, 9, requires_grad=True), torch.randint(0, 9, (4, 6))
+    lengths = torch.tensor([6, 3, 5, 1])
+
+    def step(call):
+        mask = torch.arange(6) < lengths[:, None]
+        order = lengths.argsort(descending=True)
+        picked = logits[mask]
+        loss = F.nll_loss(picked.log_softmax(-1), tokens[mask], reduction="sum") / lengths.sum()
+        focal = ((1 - picked.softmax(-1).gather(1, tokens[mask][:, None])) ** 2).mean()
+        hinge = F.multi_margin_loss(logits[order, 0], tokens[order, 0])
+        smooth = F.kl_div(logits[:, -1].log_softmax(-1), torch.full((4, 9), 1 / 9), reduction="batchmean")
+        total = loss + focal + hinge + smooth + logits.masked_fill(~mask[..., None], 0.0).logsumexp(-1).mean() * call
+        (grad,) = torch.autograd.grad(total, logits)
+        ranked = [row[:n].tolist() for row, n in zip(tokens, lengths.tolist())]
+        return [total.detach(), grad, picked.detach(), torch.tensor([len(each) for each in ranked])]
+
+    return step
+
+
+@program
+def custom_optimizer():
+    """An optimizer of the user's with state in dictionaries, and one written out over `foreach` operators."""
+
+    class Lion(torch.optim.Optimizer):
+        def __init__(self, params, lr=1e-2, beta=0.9):
+            super().__init__(params, {"lr": lr, "beta": beta})
+
+        @torch.no_grad()
+        def step(self, closure=None):
+            for group in self.param_groups:
+                for p in group["params"]:
+                    if p.grad is None:
+                        continue
+                    state = self.state[p]
+                    if not state:
+                        state["average"] = torch.zeros_like(p)
+                    average = state["average"]
+                    p.add_(average.mul(group["beta"]).add(p.grad, alpha=1 - group["beta"]).sign_(), alpha=-group["lr"])
+                    average.lerp_(p.grad, 1 - 0.99)
+
+    net = mlp(4, 8, 2)
+    opt = Lion(net.parameters())
+    shadow = [p.detach().clone() for p in net.parameters()]
+    x = torch.randn(6, 4)
+
+    def step(call):
+        loss = net(x).square().mean()
+        opt.zero_grad()
+        loss.backward()
+        torch._foreach_mul_([p.grad for p in net.parameters()], 0.5)
+        opt.step()
+        torch._foreach_lerp_(shadow, [p.detach() for p in net.parameters()], 0.1)
+        return [loss.detach(), *state(net), *(each.clone() for each in shadow)]
+
+    return step
+
+
+@program
+def windows_and_shifts():
+    """Swin-like windows: rolls, partitions with symbolic arithmetic, relative biases by an index table."""
+    table, qkv = nn.Parameter(torch.randn(9, 2)), nn.Linear(8, 24)
+    x = torch.randn(1, 4, 4, 8)
+
+    def partition(x, w):
+        b, h, ww, c = x.shape
+        return x.view(b, h // w, w, ww // w, w, c).permute(0, 1, 3, 2, 4, 5).reshape(-1, w * w, c)
+
+    def merge(x, w, h, ww):
+        b = x.shape[0] // (h * ww // w // w)
+        return x.view(b, h // w, ww // w, w, w, -1).permute(0, 1, 3, 2, 4, 5).reshape(b, h, ww, -1)
+
+    def step(call):
+        grid = torch.stack(torch.meshgrid(torch.arange(2), torch.arange(2), indexing="ij")).flatten(1)
+        relative = (grid[:, :, None] - grid[:, None]).permute(1, 2, 0) + 1
+        index = relative[..., 0] * 3 + relative[..., 1]
+        shifted = torch.roll(x, (-1, -1), (1, 2))
+        parts = partition(shifted, 2)
+        q, k, v = qkv(parts).view(-1, 4, 3, 2, 4).permute(2, 0, 3, 1, 4)
+        region = partition(((torch.arange(4) >= 3).long()[:, None] * 2 + (torch.arange(4) >= 3).long())[None, ..., None].float(), 2).squeeze(-1)
+        mask = (region[:, None] != region[..., None]).float() * -100.0
+        scores = q @ k.transpose(-1, -2) / 2 + table[index].permute(2, 0, 1) + mask[:, None]
+        out = merge((scores.softmax(-1) @ v).transpose(1, 2).reshape(-1, 4, 8), 2, 4, 4).roll((1, 1), (1, 2))
+        loss = out.square().mean()
+        grads = torch.autograd.grad(loss, (table, qkv.weight))
+        return [out.detach(), *grads]
+
+    return step
+
+
+@program
+def state_space_scan():
+    """A selective scan: a loop over time with elementwise state, and the same by cumulative sums."""
+    a, b, c = nn.Parameter(-torch.rand(4, 3)), nn.Linear(4, 3), nn.Linear(4, 3)
+    x = torch.randn(2, 6, 4)
+
+    def step(call):
+        delta = F.softplus(x.mean(-1, keepdim=True) + call * 0.1)
+        h, ys = x.new_zeros(2, 4, 3), []
+        for t in range(x.shape[1]):
+            decay = torch.exp(delta[:, t, :, None] * a)
+            h = decay * h + delta[:, t, :, None] * b(x[:, t])[:, None] * x[:, t, :, None]
+            ys.append(torch.einsum("bds,bs->bd", h, c(x[:, t])))
+        y = torch.stack(ys, 1)
+        sums = torch.cumsum(delta, 1).exp().log().diff(dim=1)
+        loss = y.square().mean() + sums.mean()
+        grads = torch.autograd.grad(loss, [a, b.weight, c.weight])
+        return [y.detach(), sums.detach(), *grads]
+
+    return step
+
+
+@program
+def volumes_and_video():
+    conv, pool, head = nn.Conv3d(2, 4, (3, 3, 3), stride=(1, 2, 2), padding=1), nn.MaxPool3d((1, 2, 2)), nn.LazyLinear(3)
+    head(torch.zeros(1, 4))
+    clip = torch.randn(2, 2, 5, 8, 8)
+
+    def step(call):
+        h = F.relu6(conv(clip))
+        h = pool(h) + F.avg_pool3d(h, (1, 2, 2), ceil_mode=True)
+        h = F.interpolate(h, scale_factor=(1, 2, 2), mode="trilinear", align_corners=True)
+        out = head(h.mean((2, 3, 4)))
+        loss = F.gaussian_nll_loss(out, torch.zeros_like(out), torch.ones_like(out) * (1 + call))
+        grads = torch.autograd.grad(loss, [*conv.parameters(), *head.parameters()])
+        return [out.detach(), *grads]
+
+    return step
+
+
+@program
+def polynomial_fit():
+    """Least squares, QR, eigenvalues, and statistics of residuals."""
+    t = torch.linspace(-1, 1, 20, dtype=torch.float64)
+
+    def step(call):
+        basis = torch.vander(t, 4 + call)
+        y = torch.sin(3 * t) + 0.1 * torch.cos(17 * t)
+        w = torch.linalg.lstsq(basis, y[:, None]).solution
+        q, r = torch.linalg.qr(basis)
+        other = torch.linalg.solve_triangular(r, q.T @ y[:, None], upper=True)
+        rest = (y - (basis @ w).squeeze())
+        gram = basis.T @ basis
+        values = torch.linalg.eigvalsh(gram)
+        return [w, other, values, rest.std(), rest.abs().median(), torch.quantile(rest, 0.9), torch.corrcoef(torch.stack([y, rest])), torch.linalg.norm(gram), torch.trapezoid(y, t)]
+
+    return step
+
+
+@program
+def strings_and_settings():
+    """Modules picked by names, settings in a dictionary, formatted names as keys, and a registry of functions."""
+    settings = {"act": "gelu", "norm": "layer", "layers": 2, "width": 6, "residual": True}
+    acts = {"relu": F.relu, "gelu": F.gelu, "tanh": torch.tanh}
+    blocks = nn.ModuleDict({f"block_{k}": nn.Linear(6, 6) for k in range(settings["layers"])})
+    norms = nn.ModuleDict({"layer": nn.LayerNorm(6), "none": nn.Identity()})
+    x = torch.randn(3, 6)
+
+    def step(call):
+        settings["act"] = ["gelu", "tanh", "relu"][call]
+        h, seen = x, {}
+        for name, block in blocks.items():
+            y = acts[settings["act"]](block(norms[settings["norm"]](h)))
+            h = h + y if settings.get("residual") and name.endswith(("_0", "_1")) else y
+            seen[f"{name}/{settings['act']:>5}"] = h.detach().mean()
+        assert all(key.count("/") == 1 for key in seen), sorted(seen)
+        (grad,) = torch.autograd.grad(h.sum(), blocks["block_0"].weight)
+        return [h.detach(), grad, *(seen[key] for key in sorted(seen, key=lambda key: key.split("/")[0]))]
+
+    return step
