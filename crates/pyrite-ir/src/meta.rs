@@ -219,6 +219,11 @@ impl Meta {
         self.rank() == 5 && self.is_dense_in(&[0, 2, 3, 4, 1])
     }
 
+    /// Whether elements share memory for certain: a dimension of more than one element has stride zero.
+    pub fn is_expanded(&self) -> bool {
+        self.shape.iter().zip(&self.stride).any(|(size, stride)| stride.is_eq(0) && size.is_gt(1))
+    }
+
     /// Whether every element of a dense block is addressed exactly once, in whatever order.
     pub fn is_dense(&self) -> bool {
         if self.rank() == 1 {

@@ -185,6 +185,10 @@ def start_and_default(x):
     return x.as_strided((1,), (1,)), v.amax(-1)
 
 
+def beside_a_view(x):
+    return (x[..., 0].as_strided((1,), (1,)) - 2 * x,)
+
+
 def twice_returned(x):
     v = x.as_strided((2,), (1,), 2)
     return v * v, v
@@ -198,7 +202,7 @@ INPUTS = {
 }
 
 
-@pytest.mark.parametrize("function", [placed_and_whole, start_and_default, twice_returned], ids=lambda function: function.__name__)
+@pytest.mark.parametrize("function", [placed_and_whole, start_and_default, beside_a_view, twice_returned], ids=lambda function: function.__name__)
 @ways
 def test_places_in_a_storage_have_the_gradients_of_eager_wherever_inputs_begin(compiled, function):
     program = compiled(function)

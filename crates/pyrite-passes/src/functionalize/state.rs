@@ -328,6 +328,9 @@ impl<'a> State<'a> {
         if meta.requires_grad && !called_on.requires_grad {
             return self.window(&self.operator("aten.detach.default")?, 0, placed, vec![placed.into()]);
         }
+        if meta.requires_grad && self.grad_enabled && self.slots[root.0 as usize].meta.is_expanded() {
+            return Err(OpError::unsupported("the gradient of as_strided on a tensor whose elements share memory"));
+        }
         if meta.requires_grad && of != root && self.grad_enabled && !reaches(&called_on, meta) {
             return Err(OpError::unsupported(
                 "the gradient of as_strided on a view where it reaches memory outside of that view",
@@ -522,7 +525,7 @@ impl<'a> State<'a> {
             )));
         }
         let empty = target.shape.iter().any(|size| size.is_eq(0));
-        if !empty && target.shape.iter().zip(&target.stride).any(|(size, stride)| stride.is_eq(0) && size.is_gt(1)) {
+        if !empty && target.is_expanded() {
             return Err(OpError::Invalid(format!(
                 "{} writes to a tensor some of whose elements share memory ({target}); clone it first",
                 op.name()
