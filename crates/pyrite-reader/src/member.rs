@@ -18,6 +18,18 @@ pub(crate) enum Member<'a> {
     Constant(&'a Expr),
     /// A module of `torch.nn` by its constructor.
     Module(&'a ExprCall),
+    /// A nested graph of which the text has the class and no body, by its constructor.
+    Lost(&'a ExprCall),
+}
+
+/// What to do about a graph whose body torch left out.
+pub(crate) const LOST_BODY_HINT: &str = "torch printed the class and left the body out, and cannot run the file either; \
+                                         dump the graph with a newer torch, or take the fx_graph_readable.py that \
+                                         TORCH_COMPILE_DEBUG=1 leaves";
+
+/// Says which graph has no body.
+pub(crate) fn lost_body(name: &str) -> String {
+    format!("the body of the nested graph `{name}` is not in the file")
 }
 
 /// Collects the attributes of a class from its body and its `__init__`.
@@ -87,6 +99,7 @@ fn add<'a>(forward: &mut Forward<'a>, class: &'a StmtClassDef, name: &'a str, va
             });
             match nested.or_else(|| forward.cx.classes.get(path.as_str()).copied()) {
                 Some(nested) => Member::Graph(nested),
+                None if last == "GraphModule" => Member::Lost(call),
                 None if is_module(&path) => Member::Module(call),
                 None => match call.func.as_ref() {
                     // `Linear(…).to("cuda")`.
@@ -166,6 +179,7 @@ impl<'a> Forward<'a> {
             Some((_, Member::Module(call))) => {
                 self.fail(codes::UNSUPPORTED, call, "a module used as a value", "modules can only be called")
             }
+            Some((name, Member::Lost(call))) => self.fail(codes::LOST_BODY, call, lost_body(name), LOST_BODY_HINT),
             None => self.missing(path, want, at),
         }
     }
@@ -205,6 +219,9 @@ impl<'a> Forward<'a> {
     pub fn call_member(&mut self, path: &str, call: &'a ExprCall, want: Option<&str>) -> Res<V> {
         match self.members.get(path).copied() {
             Some(Member::Module(constructor)) => return self.call_module(path, constructor, call, want),
+            Some(Member::Lost(constructor)) => {
+                return self.fail(codes::LOST_BODY, constructor, lost_body(path), LOST_BODY_HINT);
+            }
             Some(Member::Graph(_)) => {
                 let (mut args, kwargs) = self.arguments(call)?;
                 args.extend(kwargs.into_iter().map(|(_, value)| value));

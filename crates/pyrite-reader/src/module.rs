@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 use crate::annotation::Symbols;
 use crate::forward::{self, Inputs};
 use crate::literal;
+use crate::member::{LOST_BODY_HINT, lost_body};
 use crate::problems::{Problems, Res, codes};
 use crate::source::{Source, check_depth};
 use crate::{Devices, Entry, Origin, ReadOptions, ReadOutcome, load_args};
@@ -84,6 +85,13 @@ pub(crate) fn read(
     }
 }
 
+/// The name of the nested graph whose constructor torch printed as `<lambda>()`, where the syntax error is that.
+fn lost_lambda(text: &str, offset: usize) -> Option<&str> {
+    let start = text.get(..offset)?.rfind('\n').map_or(0, |end| end + 1);
+    let line = text[start..].lines().next()?.trim();
+    line.strip_prefix("self.")?.strip_suffix(" = <lambda>()")
+}
+
 fn read_source(
     source: &Source<'_>,
     problems: &Problems,
@@ -106,6 +114,10 @@ fn read_source(
                 hint = "the text ends in the middle: was the file written completely?";
             }
             let location = source.at(&error.location);
+            if let Some(name) = lost_lambda(&source.text, error.location.start().to_usize()) {
+                let problem = Diagnostic::error(codes::LOST_BODY, lost_body(name)).at(location);
+                return problems.fail(problem.hint(LOST_BODY_HINT));
+            }
             return problems.fail(Diagnostic::error(codes::SYNTAX, error.error.to_string()).at(location).hint(hint));
         }
     };

@@ -18,6 +18,8 @@ pub mod codes {
     pub const EXPORTED: Code = Code::new("reader::exported");
     /// The text is not Python.
     pub const SYNTAX: Code = Code::new("reader::syntax");
+    /// A nested graph of which torch wrote down nothing but the class.
+    pub const LOST_BODY: Code = Code::new("reader::lost-body");
     /// Expressions are nested too deeply.
     pub const TOO_DEEP: Code = Code::new("reader::too-deep");
     /// There is no graph in the text.

@@ -32,6 +32,19 @@ fn broken_python_is_located() {
     assert_eq!(error("\0"), ("reader::syntax", Some(1)));
 }
 
+/// So torch 2.11 prints nested graphs in its dumps.
+#[test]
+fn a_nested_graph_without_a_body_is_told() {
+    for printed in ["GraphModule()", "<lambda>()"] {
+        for used in ["torch.ops.higher_order.invoke_subgraph(self.body, 'body', x)", "self.body(x)"] {
+            let init = format!("    def __init__(self):\n        super().__init__()\n        self.body = {printed}\n");
+            let forward = format!("    def forward(self, x: \"f32[4]\"):\n        a = {used}\n        return (a,)\n");
+            let text = format!("class Repro(torch.nn.Module):\n{init}{forward}");
+            assert_eq!(error(&text), ("reader::lost-body", Some(4)), "{text}");
+        }
+    }
+}
+
 #[test]
 fn files_that_are_no_text_are_refused() {
     let errors =
