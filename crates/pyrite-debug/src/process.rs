@@ -1,4 +1,8 @@
 //! Processes under limits: started in a group of their own, heard by threads, ended as a group.
+//!
+//! They start as from a shell: what Pyrite holds back of signals for itself is not held back from them.
+
+#![expect(unsafe_code, reason = "a process sets its signals between fork and exec")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -69,16 +73,21 @@ pub fn asked(command: &mut Command, said: &str, time: Duration) -> Option<String
 impl Process {
     /// Starts a program in a group of its own.
     pub fn start(command: &mut Command) -> std::io::Result<Self> {
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        // SAFETY: between fork and exec only functions are called that may be called there.
+        let mut child = unsafe { command.pre_exec(unblock_signals) }.spawn()?;
         let (send, lines) = channel();
         if let Some(output) = child.stdout.take() {
             std::thread::spawn(move || {
-                for line in BufReader::new(output).lines() {
-                    let Ok(line) = line else { break };
-                    if send.send(line).is_err() {
+                // Whoever prints bytes that are no text goes on to be heard.
+                let mut output = BufReader::new(output);
+                let mut line = Vec::new();
+                while let Ok(1..) = output.read_until(b'\n', &mut line) {
+                    let text = String::from_utf8_lossy(line.trim_ascii_end()).into_owned();
+                    if send.send(text).is_err() {
                         break;
                     }
+                    line.clear();
                 }
             });
         }
@@ -151,6 +160,17 @@ impl Process {
     }
 }
 
+/// Lets all signals through to this process: a program that waits for one that it sends would wait for ever.
+fn unblock_signals() -> std::io::Result<()> {
+    let mut none = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: the set is filled before it is read, and both functions may be called between fork and exec.
+    unsafe {
+        libc::sigemptyset(none.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut());
+    }
+    Ok(())
+}
+
 /// Ends the process and everything it started.
 impl Drop for Process {
     fn drop(&mut self) {
@@ -182,6 +202,26 @@ mod tests {
     fn a_program_that_dies_has_said_what_it_said() {
         let said = asked(&mut shell("cat; kill -SEGV $$; echo second"), "first\n", Duration::from_mins(1));
         assert_eq!(said.as_deref(), Some("first\n"));
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_do_not_end_a_conversation() {
+        let said = asked(&mut shell("printf 'a\\377b\\r\\nsecond\\nthird'"), "", Duration::from_mins(1));
+        assert_eq!(said.as_deref(), Some("a\u{fffd}b\nsecond\nthird\n"));
+    }
+
+    #[test]
+    fn signals_that_are_held_back_here_reach_processes() {
+        let mut held = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: the set is filled before it is read; this thread alone holds the signal back, and ends with the test.
+        unsafe {
+            libc::sigemptyset(held.as_mut_ptr());
+            libc::sigaddset(held.as_mut_ptr(), libc::SIGTERM);
+            libc::pthread_sigmask(libc::SIG_BLOCK, held.as_ptr(), std::ptr::null_mut());
+        }
+        let mut process = Process::start(&mut shell("kill -TERM $$; echo alive")).expect("a shell");
+        let ended = process.wait(Instant::now() + Duration::from_mins(1)).expect("it ends");
+        assert_eq!(ended.signal(), Some(libc::SIGTERM));
     }
 
     #[test]

@@ -31,6 +31,9 @@ pub struct Shown {
 /// How the line begins that tells of a bug.
 pub const BUG: &str = "bug: ";
 
+/// What a line says of an error that says nothing, such as a bare `assert`.
+pub const NOTHING: &str = "nothing";
+
 /// How a file that plain Python ran came to its end.
 #[derive(Clone, Debug)]
 pub struct Ran {
@@ -85,7 +88,7 @@ pub fn show(path: &Path, python: &Python, signature: &Signature, time: Duration)
         Ok(ran) => ran,
         Err(line) => return Shown { proven: false, line, command },
     };
-    let said = lines.iter().rev().find(|line| line.starts_with(BUG)).or(lines.last()).cloned().unwrap_or_default();
+    let said = announced(&lines, signature).or_else(|| lines.last().cloned()).unwrap_or_default();
     let proven = fits(signature, status, &said);
     let line = match (status.signal(), status.code()) {
         (Some(signal), _) => format!("it ends by signal {signal} ({})", signal_name(signal)),
@@ -96,6 +99,18 @@ pub fn show(path: &Path, python: &Python, signature: &Signature, time: Duration)
         }
     };
     Shown { proven, line, command }
+}
+
+/// The last line that tells of the bug. What a backend printed without ending its line stands before it.
+fn announced(lines: &[String], signature: &Signature) -> Option<String> {
+    let told = format!("{BUG}{}", told(signature));
+    let glued = lines.iter().rev().find_map(|line| line.find(&told).map(|at| line[at..].to_owned()));
+    glued.or_else(|| lines.iter().rev().find(|line| line.starts_with(BUG)).cloned())
+}
+
+/// A signature as the line that tells of the bug has it.
+fn told(signature: &Signature) -> String {
+    Signature { guilty: std::collections::BTreeSet::new(), ..signature.clone() }.to_string()
 }
 
 /// Where Python looks for modules to import: in the folder that Pyrite was started in too.
@@ -117,13 +132,13 @@ fn fits(signature: &Signature, status: ExitStatus, said: &str) -> bool {
         Class::Garbage => return false,
         _ => {}
     }
-    let told = Signature { guilty: std::collections::BTreeSet::new(), ..signature.clone() }.to_string();
-    let rest = said.strip_prefix(BUG).and_then(|said| said.strip_prefix(&told));
+    let rest = said.strip_prefix(BUG).and_then(|said| said.strip_prefix(&told(signature)));
     let (Some(rest), Some(1)) = (rest, status.code()) else { return false };
     let text = signature.site.as_ref().and_then(|site| site.text.as_ref());
     match (signature.class, text) {
         (Class::Error | Class::MissingError, Some(text)) => {
-            rest.strip_prefix(": ").is_some_and(|said| gist(said) == *text)
+            let fits = |said: &str| gist(said) == *text || text.is_empty() && said == NOTHING;
+            rest.strip_prefix(": ").is_some_and(fits)
         }
         _ => rest.is_empty() || rest.starts_with(": "),
     }
@@ -140,6 +155,15 @@ mod tests {
     }
 
     #[test]
+    fn what_a_backend_prints_does_not_hide_the_line() {
+        let value = Signature::new(Stage::Forward, Class::Value);
+        let line = "bug: forward: values differ: output 0";
+        let lines = ["compiling...", &format!("50 %{line}"), "done"].map(str::to_owned);
+        assert_eq!(announced(&lines, &value).as_deref(), Some(line));
+        assert_eq!(announced(&["bug: forward: hang".to_owned()], &value).as_deref(), Some("bug: forward: hang"));
+    }
+
+    #[test]
     fn only_the_announced_end_is_a_proof() {
         let value = Signature::new(Stage::Forward, Class::Value);
         assert!(fits(&value, code(1), "bug: forward: values differ: output 0[0] is 1 in eager, 2 compiled"));
@@ -153,6 +177,9 @@ mod tests {
         let line = |said: &str| format!("bug: compile: error ValueError at f in g.py: {said}");
         assert!(fits(&error, code(1), &line("relu of 7 elements is refused")));
         assert!(!fits(&error, code(1), &line("there is no compiler")), "another error of the same function");
+
+        let silent = Signature::new(Stage::Compile, Class::Error).raised("ValueError", Some("f in g.py")).saying("");
+        assert!(fits(&silent, code(1), &line("nothing")) && !fits(&silent, code(1), &line("relu is refused")));
 
         let missing = Signature::new(Stage::Forward, Class::MissingError).raised("IndexError", None);
         let missing = missing.saying("index 9 is out of bounds");

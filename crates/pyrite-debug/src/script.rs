@@ -367,7 +367,7 @@ impl Claim<'_> {
     except (MemoryError, RuntimeError) as error:
         if not isinstance(error, MemoryError) and 'memory' not in str(error):
             raise
-        print(f'bug: {told}: {{str(error).strip().splitlines()[0]}}')
+        print(f'bug: {told}: {{(str(error).strip() or type(error).__name__).splitlines()[0]}}')
         sys.exit(1)
     print('no bug: the memory is enough')
 ",
@@ -389,7 +389,7 @@ impl Claim<'_> {
 {limit}    try:
         run(compiled=True)
     except torch.OutOfMemoryError as error:
-        print(f'bug: {told}: {{str(error).strip().splitlines()[0]}}')
+        print(f'bug: {told}: {{(str(error).strip() or type(error).__name__).splitlines()[0]}}')
         sys.exit(1)
     print('no bug: the memory is enough')
 ",
@@ -638,7 +638,10 @@ const DESCRIBE: &str = "
         elif file.startswith('<') or re.fullmatch(r'c[a-z2-7]{40,}\\.py', file):
             file = 'generated code'
         stage = 'compile' if compiling else getattr(run, 'stage', 'forward')
-        said = (str(inner) or str(error)).strip() or 'nothing'
+        try:
+            said = (str(inner) or str(error)).encode('utf-8', 'replace').decode().strip() or 'nothing'
+        except Exception:
+            said = 'nothing'
         complaints = [line for line in said.splitlines() if ' error: ' in line]
         line = (complaints or said.splitlines())[0]
         return f'{stage}: error {type(inner).__name__} at {frames[-1].name} in {file}', line

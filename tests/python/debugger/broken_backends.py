@@ -1,5 +1,6 @@
 """Backends of torch.compile that misbehave where a graph has a relu, for `--import broken_backends`."""
 
+import multiprocessing
 import os
 import signal
 import sys
@@ -61,6 +62,48 @@ def relu_runtime_error():
 def garbage():
     print("\x00 what is this? }{", flush=True)
     sys.stdout.flush()
+
+
+@broken("bare_assert")
+def bare_assert():
+    raise AssertionError
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise ValueError("nobody knows")
+
+
+@broken("mute")
+def mute():
+    raise Mute
+
+
+@broken("no_text")
+def no_text():
+    raise RuntimeError("relu of \ud800 is refused")
+
+
+@broken("unfinished")
+def unfinished():
+    """Prints without ending its line, and bytes that are no text."""
+    sys.stdout.flush()
+    os.write(1, b"\xff 50 %")
+    raise ValueError("relu is refused")
+
+
+@broken("terminated")
+def terminated():
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+@broken("pool")
+def pool():
+    """Is right, and ends a process of its own as pools do: by SIGTERM."""
+    child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(3600,))
+    child.start()
+    child.terminate()
+    child.join()
 
 
 @broken("silent_exit")

@@ -47,7 +47,7 @@ class Session:
             repro.write_text(text)
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYRITE")}
         environment |= {"PYTHONPATH": str(HERE), "TORCHINDUCTOR_CACHE_DIR": str(self.folder / "cache")}
-        done = subprocess.run([sys.executable, repro], env=environment, capture_output=True, text=True, timeout=600)
+        done = subprocess.run([sys.executable, repro], env=environment, capture_output=True, text=True, errors="replace", timeout=600)
         assert not any("pyrite" in line for line in text.splitlines() if line.strip().startswith(("import", "from"))), text
         return done.returncode, done.stdout, done.stderr
 
@@ -128,7 +128,26 @@ def test_a_backend_that_differs_by_what_operators_leave_open_is_not_proven(sessi
     assert code == 1 and not report.get("proven") and report["verdict"] in ("pass", "noise"), (report, said)
 
 
-@pytest.mark.parametrize(("bug", "class_", "code"), [("segfault", {"signal": 11}, -11), ("silent_exit", {"exit": 0}, 1)])
+@pytest.mark.parametrize(("bug", "kind"), [("bare_assert", "AssertionError"), ("mute", "Mute"), ("no_text", "RuntimeError"), ("unfinished", "ValueError")])
+def test_an_error_is_proven_whatever_is_said_with_it(session, bug, kind):
+    """Nothing, nothing that can be asked for, what is no text, or something on a line that others began."""
+    program = forward('x : "f32[3, 4]"', *RELU)
+    code, report, said = session.minify(program, "--backend", f"torch:{bug}", imports=["broken_backends"])
+    assert (code, report["proven"]) == (0, True), (report, said)
+    assert report["line"].startswith(f"bug: forward: error {kind} at {bug} in broken_backends.py"), report
+    assert session.plain()[0] == 1
+    assert session.plain("eager")[0] == 0
+
+
+def test_a_backend_that_ends_its_own_processes_does_not_hang(session):
+    """Signals that Pyrite waits for itself reach the processes that it starts."""
+    code, report, said = session.minify(PASS, "--backend", "torch:pool", "--time-limit", "20", imports=["broken_backends"])
+    assert (code, report["verdict"]) == (1, "pass"), (report, said)
+
+
+@pytest.mark.parametrize(
+    ("bug", "class_", "code"), [("segfault", {"signal": 11}, -11), ("silent_exit", {"exit": 0}, 1), ("terminated", {"signal": 15}, -15)]
+)
 def test_a_crash_ends_the_plain_file_as_announced(session, bug, class_, code):
     program = forward('x : "f32[3, 4]"', *RELU)
     done, report, said = session.minify(program, "--backend", f"torch:{bug}", imports=["broken_backends"])

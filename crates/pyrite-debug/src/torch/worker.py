@@ -407,28 +407,36 @@ def file_of(frame):
     return name
 
 
+def text_of(error):
+    """What an exception says; nothing where asking for it raises another one."""
+    try:
+        return str(error).encode("utf-8", "replace").decode()
+    except Exception:
+        return ""
+
+
 def describe(error):
     """The type, the place and the text of what torch raised, without lines and sizes in the place."""
     compiling = any(cls.__name__ in ("BackendCompilerFailed", "InductorError") for cls in type(error).__mro__)
     inner = getattr(error, "inner_exception", None) or error
     frames = traceback.extract_tb(inner.__traceback__) or traceback.extract_tb(error.__traceback__)
     place = f"{frames[-1].name} in {file_of(frames[-1])}" if frames else None
-    memory = "host" if isinstance(inner, MemoryError) or "can't allocate memory" in str(inner) else None
+    memory = "host" if isinstance(inner, MemoryError) or "can't allocate memory" in text_of(inner) else None
     if any(isinstance(each, torch.OutOfMemoryError) for each in (inner, error)):
         memory = "device"
-    message = str(inner) or str(error)
+    message = text_of(inner) or text_of(error)
     return {"compiling": compiling, "kind": type(inner).__name__, "place": place, "memory": memory, "message": message[:4000]}
 
 
 def was_forked_too_late(error):
     """Whether a fork cannot use CUDA because its parent did: the program is not asked at all."""
-    return any(text in str(error) for text in FORKED_TOO_LATE)
+    return any(text in text_of(error) for text in FORKED_TOO_LATE)
 
 
 def said_by_driver(error, phrases):
     """Which of these phrases the driver has said in an error or in one that it was raised from."""
     while error is not None:
-        text = str(error)
+        text = text_of(error)
         found = next((phrase for phrase in phrases if phrase in text), None)
         if found:
             return found
