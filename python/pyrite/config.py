@@ -22,6 +22,7 @@ ENVIRONMENT = {
     "PYRITE_DEBUG_FUNCTION": "config.debug_function: the only function whose frames are captured",
     "PYRITE_VERBOSE": "config.verbose: 1 for errors with both stacks",
     "PYRITE_VERIFY": "config.verify: 1 to make every compiled call in plain Python as well and compare",
+    "PYRITE_CRASH_REPORTS": "config.crash_reports: 0 for crashes of compiled calls that nobody tells of",
     "PYRITE_REPLAY_RECORD": "config.replay_record_enabled: 1 to keep frames that cannot be captured",
     "PYRITE_NUM_THREADS": "how many threads compiled programs use",
     "PYRITE_CACHE_DIR": "where machine code is kept, a folder that is its owner's alone, or off",
@@ -82,6 +83,9 @@ _DEFAULTS = {
     # Whether every call of a compiled function is made in plain Python as well, on copies, and results and effects are
     # compared: a difference is a `pyrite.VerifyError`. Slow; see `pyrite._verify` for what is not compared.
     "verify": _switch("PYRITE_VERIFY"),
+    # Whether a signal that ends the process inside of a compiled call is told with the kernel that ran, and the program written
+    # down below `debug_dir`. Read when the first program is compiled.
+    "crash_reports": _switch("PYRITE_CRASH_REPORTS", unset="1"),
     # Whether an exception of a backend is logged, and the frame run plain, instead of raised.
     "suppress_errors": False,
     # Whether a frame that cannot be captured or compiled is kept in a file for `pyrite.replay`.

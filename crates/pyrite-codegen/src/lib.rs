@@ -23,6 +23,7 @@ pub mod gemm;
 pub mod gpu;
 mod loops;
 pub mod passes;
+mod position;
 pub mod program;
 pub mod ptx;
 mod rows;
@@ -34,6 +35,7 @@ pub mod tiles;
 pub mod x86;
 
 pub use code::{Call, Code, Fault};
+pub use position::describe_running;
 pub use program::Program;
 pub use store::{CodeKey, CodeStore};
 pub use target::{Generator, Target, generate};

@@ -29,6 +29,7 @@ use crate::decisions::Decisions;
 pub use crate::emit::Plan;
 use crate::gemm::{Gemm, Weight};
 use crate::loops::{Loops, Memory};
+use crate::position::Position;
 use crate::schedule::{ExternCall, Op, Origin, Reuse, Schedule, Statement, extent};
 use crate::store::Nothing;
 
@@ -113,7 +114,10 @@ impl Program {
         let mut memory: Vec<Option<Memory>> = vec![None; self.schedule().buffers.len()];
         self.enter(inputs, &symbols, &mut memory)?;
         let context = Context::with_generator(registry, random.clone());
-        for (statement, weight) in self.schedule().statements.iter().zip(&self.weights) {
+        let position = Position::of(&self.plan);
+        let _entered = position.enter();
+        for (number, (statement, weight)) in self.schedule().statements.iter().zip(&self.weights).enumerate() {
+            position.at(number);
             self.reuse(statement, &symbols, &mut memory)?;
             match &statement.op {
                 Op::Loop(loops) => self.run_loops(loops, &symbols, &mut memory)?,

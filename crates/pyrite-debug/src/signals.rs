@@ -6,8 +6,14 @@
 //! that is killed from outside, as the kernel does when it is out of memory, cannot speak: for that there is a [`Trail`], a
 //! file that holds the same words while the program runs.
 //!
-//! Invariant: the handler calls nothing but `write`, `sigaction` and `raise`, and reads nothing but atomics and the former
-//! actions, which are written before it is set.
+//! A [`Witness`] knows without being told what runs, and can write it down: [`watch`] has the handler ask it, for good. It
+//! says nothing of signals that come while nothing of Pyrite's runs.
+//!
+//! Invariants:
+//! - The handler calls nothing but functions that handlers may call, and reads nothing but atomics, the memory of its thread
+//!   and the former actions, which are written before it is set.
+//! - What takes memory or locks runs in a copy of the process, which is made without asking the C library, because its `fork`
+//!   takes the allocator's locks. The copy has [`COPY_SECONDS`], and its end is not the process's.
 
 #![expect(unsafe_code, reason = "signal handlers are the C library's")]
 
@@ -17,8 +23,8 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// As much as is kept of what is running.
 const LENGTH: usize = 512;
@@ -26,6 +32,34 @@ const LENGTH: usize = 512;
 static TEXT: [AtomicU8; LENGTH] = [const { AtomicU8::new(0) }; LENGTH];
 static USED: AtomicUsize = AtomicUsize::new(0);
 static LISTENERS: AtomicUsize = AtomicUsize::new(0);
+/// Those of them that hear of a [`Witness`] alone.
+static QUIET: AtomicUsize = AtomicUsize::new(0);
+static WITNESS: OnceLock<Witness> = OnceLock::new();
+/// Set when a witness has been asked: one crash is written down.
+static TOLD: AtomicBool = AtomicBool::new(false);
+
+/// How long a copy of a process that dies may take to write down what ran.
+const COPY_SECONDS: u32 = 20;
+
+/// What writes down what ran, and says where.
+pub type Leaving = Box<dyn FnOnce() -> Option<PathBuf> + Send>;
+
+/// Who knows what runs.
+#[derive(Clone, Copy)]
+pub struct Witness {
+    /// Says what runs on this thread, and whether something does. It is called in the handler.
+    pub says: fn(&mut dyn FnMut(&str)) -> bool,
+    /// How to write down what runs on this thread when this signal comes. It is called in a copy of the process.
+    pub leaves: fn(i32) -> Option<Leaving>,
+}
+
+/// Sets the handler for good, for what a witness says. The first one stays.
+pub fn watch(witness: Witness) {
+    if WITNESS.set(witness).is_ok() {
+        QUIET.fetch_add(1, Ordering::Relaxed);
+        std::mem::forget(install());
+    }
+}
 
 const SIGNALS: [(i32, &str); 5] = [
     (libc::SIGSEGV, "SIGSEGV"),
@@ -48,7 +82,7 @@ pub fn running(what: &str) {
 
 /// Whether the handler is set, so that somebody hears what is running.
 pub fn are_heard() -> bool {
-    LISTENERS.load(Ordering::Relaxed) > 0
+    LISTENERS.load(Ordering::Relaxed) > QUIET.load(Ordering::Relaxed)
 }
 
 /// Lets last words be said for as long as it lives.
@@ -115,33 +149,118 @@ fn handler() -> usize {
     last_words as extern "C" fn(libc::c_int, *const libc::siginfo_t, *mut libc::c_void) as usize
 }
 
-extern "C" fn last_words(signal: libc::c_int, told: *const libc::siginfo_t, _: *mut libc::c_void) {
+extern "C" fn last_words(signal: libc::c_int, told: *const libc::siginfo_t, context: *mut libc::c_void) {
     let place = SIGNALS.iter().position(|(number, _)| *number == signal);
-    say(b"pyrite: ");
-    say(place.map_or("a signal", |place| SIGNALS[place].1).as_bytes());
+    let name = place.map_or("a signal", |place| SIGNALS[place].1);
+    let begin = || {
+        say(b"pyrite: ");
+        say(name.as_bytes());
+    };
     let length = USED.load(Ordering::Acquire).min(LENGTH);
-    if length > 0 {
-        say(b" while running ");
-        let mut text = [0u8; LENGTH];
-        for (byte, place) in text.iter_mut().zip(&TEXT[..length]) {
-            *byte = place.load(Ordering::Relaxed);
+    if are_heard() || length > 0 {
+        begin();
+        if length > 0 {
+            say(b" while running ");
+            let mut text = [0u8; LENGTH];
+            for (byte, place) in text.iter_mut().zip(&TEXT[..length]) {
+                *byte = place.load(Ordering::Relaxed);
+            }
+            say(&text[..length]);
         }
-        say(&text[..length]);
+        say(b"\n");
     }
-    say(b"\n");
-    // SAFETY: both functions are async-signal-safe. The former actions were written before this handler was set and are
-    // only read since, so the lock, which a handler must not wait for, is not needed.
+    if let Some(witness) = WITNESS.get()
+        && !TOLD.load(Ordering::Relaxed)
+    {
+        let mut first = true;
+        let runs = (witness.says)(&mut |text| {
+            if std::mem::take(&mut first) {
+                begin();
+                say(b" in ");
+            }
+            say(text.as_bytes());
+        });
+        if runs && !TOLD.swap(true, Ordering::Relaxed) {
+            say(b"\n");
+            leave(*witness, signal);
+        }
+    }
+    hand_on(signal, place, told, context);
+}
+
+/// Gives a signal to whoever handled it before.
+fn hand_on(signal: libc::c_int, place: Option<usize>, told: *const libc::siginfo_t, context: *mut libc::c_void) {
+    let Some(place) = place else { return };
+    // SAFETY: the former actions were written before this handler was set and are only read since, so the lock, which a
+    // handler must not wait for, is not needed. A former handler is a function of the kind that its flags say, and gets what
+    // it would have got.
     unsafe {
-        let former = &*FORMER.0.get();
-        if let Some(place) = place {
-            libc::sigaction(signal, former[place].as_ptr(), std::ptr::null_mut());
-        }
-        // What the processor raised is raised again by the same instruction, with what it says of the place.
-        let by_processor = !told.is_null() && (*told).si_code > 0 && signal != libc::SIGABRT;
-        if !by_processor {
-            libc::raise(signal);
+        let former = (*FORMER.0.get())[place].assume_init_ref();
+        let handler = former.sa_sigaction;
+        if handler == libc::SIG_DFL || handler == libc::SIG_IGN {
+            libc::sigaction(signal, former, std::ptr::null_mut());
+            // What the processor raised is raised again by the same instruction, with what it says of the place.
+            let by_processor = !told.is_null() && (*told).si_code > 0 && signal != libc::SIGABRT;
+            if !by_processor {
+                libc::raise(signal);
+            }
+        } else if former.sa_flags & libc::SA_SIGINFO != 0 {
+            type Informed = extern "C" fn(libc::c_int, *const libc::siginfo_t, *mut libc::c_void);
+            std::mem::transmute::<usize, Informed>(handler)(signal, told, context);
+        } else {
+            std::mem::transmute::<usize, extern "C" fn(libc::c_int)>(handler)(signal);
         }
     }
+}
+
+/// Has a copy of this process write down what runs, and waits for it.
+fn leave(witness: Witness, signal: libc::c_int) {
+    // SAFETY: the system call copies the process, as `fork` does; in the copy this thread alone goes on. Both sides go on
+    // with functions that handlers may call, but for `leave_in_copy`, which does not come back.
+    unsafe {
+        let copy = libc::syscall(libc::SYS_clone, libc::c_long::from(libc::SIGCHLD), 0, 0, 0, 0);
+        match libc::pid_t::try_from(copy) {
+            Ok(0) => leave_in_copy(witness, signal),
+            Ok(copy) if copy > 0 => {
+                let pause = libc::timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+                for _ in 0..COPY_SECONDS * 100 + 100 {
+                    if libc::waitpid(copy, std::ptr::null_mut(), libc::WNOHANG) != 0 {
+                        return;
+                    }
+                    libc::nanosleep(&raw const pause, std::ptr::null_mut());
+                }
+                libc::kill(copy, libc::SIGKILL);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Writes down what runs, in a copy of the process, and ends it. A thread of its own has a whole stack.
+fn leave_in_copy(witness: Witness, signal: libc::c_int) -> ! {
+    // SAFETY: the copy has one thread, this one. Signals do what they do in a fresh process, so that it ends in time.
+    unsafe {
+        for number in SIGNALS.iter().map(|(number, _)| *number).chain([libc::SIGALRM]) {
+            libc::signal(number, libc::SIG_DFL);
+        }
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+        libc::alarm(COPY_SECONDS);
+    }
+    if let Some(write) = (witness.leaves)(signal) {
+        let thread = std::thread::Builder::new().stack_size(64 << 20).spawn(write);
+        let written = thread.ok().and_then(|thread| thread.join().ok()).flatten();
+        let text = match written {
+            Some(path) => {
+                format!("pyrite: the program is in {0}; `pyrite debug {0}` goes on from there\n", path.display())
+            }
+            None => "pyrite: the program could not be written down\n".to_owned(),
+        };
+        say(text.as_bytes());
+    }
+    // SAFETY: nothing of the copy is to be undone.
+    unsafe { libc::_exit(0) }
 }
 
 fn say(bytes: &[u8]) {

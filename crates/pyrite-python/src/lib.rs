@@ -9,6 +9,7 @@
 mod bridge;
 mod capture;
 mod command;
+mod crash;
 mod debug_wrapper;
 mod errors;
 mod fx;
@@ -35,6 +36,8 @@ mod _native {
     };
     #[pymodule_export]
     use crate::command::main;
+    #[pymodule_export]
+    use crate::crash::{CrashesIn, crashes_in};
     #[pymodule_export]
     use crate::debug_wrapper::{compile_debugged, import_for_torch};
     #[pymodule_export]

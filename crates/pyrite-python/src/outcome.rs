@@ -1,16 +1,21 @@
 //! What a run gave, on its way to torch.
 
+use std::sync::Arc;
+
 use parking_lot::Mutex;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use pyrite_compiler::backend::Backward;
 use pyrite_ir::Value;
+use pyrite_oracle::Stage;
 use pyrite_tensor::{Scalar, Tensor};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::bridge::{Inputs, Storages, to_torch};
+use crate::crash::{Call, Given};
 use crate::errors;
+use crate::program::Source;
 
 /// The leaves of a program's outputs, which of them lie in the memory of inputs, and the backward half.
 #[pyclass(module = "pyrite._native", frozen)]
@@ -28,6 +33,8 @@ pub struct Outcome {
     aliases: Vec<Option<Alias>>,
     /// Leaves that are one of several views that one operator made.
     several: Vec<usize>,
+    /// What ran, where there is a backward half.
+    source: Option<Arc<Source>>,
 }
 
 /// An input of whose memory an output is a view: its position and, unless the output is the input itself, the size, the
@@ -62,7 +69,13 @@ impl Outcome {
         let tensors = leaves.iter().enumerate().filter(|(_, leaf)| leaf.as_tensor().is_some());
         let several = tensors.zip(several).filter(|(_, is_one)| **is_one).map(|((index, _), _)| index).collect();
         let inputs = held.1.iter().filter_map(|index| Some((*index, inputs[*index].clone()?))).collect();
-        Self { inputs, outputs, leaves, backward: Mutex::new(backward), appended, held, aliases, several }
+        Self { inputs, outputs, leaves, backward: Mutex::new(backward), appended, held, aliases, several, source: None }
+    }
+
+    /// The same of a program that is known.
+    pub(crate) fn of(self, source: &Arc<Source>) -> Self {
+        let source = self.backward.lock().is_some().then(|| source.clone());
+        Self { source, ..self }
     }
 
     /// The storages that leaves lie in.
@@ -171,7 +184,13 @@ impl Outcome {
         let wanted = backward.wanted();
         let like = wanted.iter().map(|leaf| self.leaves.get(*leaf).and_then(Value::as_tensor).cloned());
         let like = like.map(|tensor| tensor.map(|tensor| (tensor.shape().to_vec(), tensor.dtype()))).collect();
-        Some(Tape { backward: Mutex::new(Some(backward)), wanted, like, inputs: self.inputs.clone() })
+        Some(Tape {
+            backward: Mutex::new(Some(backward)),
+            wanted,
+            like,
+            inputs: self.inputs.clone(),
+            source: self.source.clone(),
+        })
     }
 }
 
@@ -232,6 +251,7 @@ pub struct Tape {
     like: Vec<Option<(Vec<i64>, pyrite_tensor::DType)>>,
     /// The inputs that it holds, as they were when the program ran.
     inputs: Vec<(usize, Tensor)>,
+    source: Option<Arc<Source>>,
 }
 
 impl Tape {
@@ -299,8 +319,14 @@ impl Tape {
                 (_, None) => return Err(PyRuntimeError::new_err("a gradient of what is no tensor is wanted")),
             }
         }
+        let run = || errors::guarded(|| backward.run(tangents, &mut |_, _| {}));
         let found = py
-            .detach(|| errors::guarded(|| backward.run(tangents, &mut |_, _| {})))
+            .detach(|| match self.source.as_deref() {
+                Some((graph, backend, _)) => {
+                    Call::of(graph, &backend.name, Stage::Backward, Given::Saved(&self.inputs)).run(run)
+                }
+                None => run(),
+            })
             .map_err(|error| errors::failed(&error, None))?;
         let mut results = Vec::with_capacity(found.inputs.len());
         for gradient in found.inputs {

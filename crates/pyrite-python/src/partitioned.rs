@@ -10,6 +10,7 @@ use pyrite_passes::partition::{Runner, partition};
 use pyrite_sym::SymInt;
 use rustc_hash::FxHashMap;
 
+use crate::crash;
 use crate::debug_wrapper;
 use crate::errors;
 use crate::graph::{Graph, graph_of};
@@ -65,6 +66,7 @@ pub fn compile_mixed(
     let settings = crate::options::options(py, options)?;
     debug_wrapper::register_torch(py)?;
     use_cache(py)?;
+    crash::watch(py)?;
     let found = find(backend)?;
     let mut graph = graph.graph;
     describe(&mut graph, example_inputs)?;

@@ -13,6 +13,7 @@
 //!   take memory from its arguments, so nothing has to hold it ([`Remembered`]). Others let the interpreter go.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,7 @@ use pyrite_diag::{Colour, TextRenderer};
 use pyrite_ir::contract::any_call;
 use pyrite_ir::{Contract, Graph as Ir, Kind, Meta, Node, NodeError, NodeId, OpError, Switch, Tag, Target, Value};
 use pyrite_ops::registry;
+use pyrite_oracle::Stage;
 use pyrite_passes::calling::{
     begin_without_grad, output_bases, return_written, specialize, starts_without_grad, unrecorded_writes,
     views_of_several, with_inputs_apart, written_inputs,
@@ -39,7 +41,7 @@ use crate::graph::{Graph, graph_of};
 use crate::options::options;
 use crate::outcome::Outcome;
 use crate::torch_interpreter::TorchProgram;
-use crate::{debug_wrapper, errors};
+use crate::{crash, debug_wrapper, errors};
 
 /// A compiled program: call it with one argument per placeholder, and it returns the list of the graph's outputs.
 #[pyclass(module = "pyrite._native", frozen, weakref)]
@@ -70,7 +72,7 @@ pub struct Program {
     /// What was assumed of the inputs.
     contract: Contract,
     /// What it was compiled from, by whom.
-    source: (Ir, Backend, Options),
+    source: Arc<Source>,
     /// Whether it writes to tensors, and whether it names places in storages.
     writes: bool,
     names_places: bool,
@@ -89,6 +91,9 @@ pub struct Program {
     remembered: Mutex<Remembered>,
 }
 
+/// A graph and who compiled it.
+pub type Source = (Ir, Backend, Options);
+
 /// A program that runs for less than this keeps the interpreter.
 const SHORT: Duration = Duration::from_micros(200);
 
@@ -104,7 +109,7 @@ impl Program {
             |(_, node): (NodeId, &pyrite_ir::Node)| matches!(&node.meta, Some(Value::Tensor(m)) if m.requires_grad);
         let differentiates = graph.placeholders().any(wants);
         let arity = graph.placeholders().count();
-        let source = (graph.clone(), backend.clone(), options.clone());
+        let source = Arc::new((graph.clone(), backend.clone(), options.clone()));
         let writes = any_call(&graph, &|op| op.schema.is_mutable());
         let names_places = any_call(&graph, &|op| op.schema.params.iter().any(|p| &*p.name == "storage_offset"));
         let draws = any_call(&graph, &|op| op.has(Tag::Random));
@@ -164,7 +169,7 @@ impl Program {
             && !any_call(graph, &|op| op.schema.is_mutable())
             && graph.nodes().all(|(_, node)| Switch::of(node).is_none());
         (wanted && only_reads).then(|| {
-            let source = (graph.clone(), backend.clone(), options.clone());
+            let source = Arc::new((graph.clone(), backend.clone(), options.clone()));
             Ok(Self { for_inference: true, source, ..Self::compile(forward, backend, options)? })
         })
     }
@@ -172,7 +177,7 @@ impl Program {
     /// Who runs calls that record gradients, of a program that was compiled without.
     fn with_gradients<'py>(slf: &Bound<'py, Self>) -> PyResult<Runner<'py>> {
         let (py, program) = (slf.py(), slf.get());
-        let (graph, backend, options) = &program.source;
+        let (graph, backend, options) = &*program.source;
         let made = program.training.get_or_try_init(py, || {
             let compiled = py.detach(|| errors::guarded(|| Self::compile(graph.clone(), backend, options)));
             let compiled = Bound::new(py, compiled.map_err(|error| errors::uncompiled(py, &error))?)?;
@@ -202,8 +207,11 @@ impl Program {
         errors::check_arity(self.arity, arguments)?;
         let inputs = self.take(arguments)?;
         let given: Vec<Option<Tensor>> = inputs.iter().map(|input| input.as_tensor().cloned()).collect();
+        let call = crash::Call::of(&self.source.0, &self.source.1.name, Stage::Forward, crash::Given::Held(&given));
         let run = |random: &mut TorchGenerator| {
-            let forward = py.detach(|| errors::guarded(|| self.executable.run_drawing(inputs, random, &mut |_, _| {})));
+            let forward = py.detach(|| {
+                call.run(|| errors::guarded(|| self.executable.run_drawing(inputs, random, &mut |_, _| {})))
+            });
             forward.map_err(|error| self.failed(&error))
         };
         let start = Instant::now();
@@ -211,7 +219,8 @@ impl Program {
             if self.draws { with_torch_generator(py, run)? } else { run(&mut TorchGenerator::new(0))? };
         let is_short = self.may_be_short && backward.is_none() && start.elapsed() < SHORT;
         self.is_short.store(is_short, Ordering::Relaxed);
-        Ok(Outcome::new(outputs, backward, &given, self.returned.len(), &self.bases, &self.several))
+        let outcome = Outcome::new(outputs, backward, &given, self.returned.len(), &self.bases, &self.several);
+        Ok(outcome.of(&self.source))
     }
 
     /// Runs it on torch's arguments without letting the interpreter go; `None` where they, or what comes out, need the
@@ -224,7 +233,9 @@ impl Program {
         let Some(inputs) = (unsafe { remembered.inputs(shim, arguments) }) else { return Ok(None) };
         let start = Instant::now();
         let run = |random: &mut TorchGenerator| self.executable.run_drawing(inputs, random, &mut |_, _| {});
-        let forward = UNUSED.with_borrow_mut(|random| errors::guarded(|| run(random)));
+        let given = crash::Given::Remembered(&remembered);
+        let call = crash::Call::of(&self.source.0, &self.source.1.name, Stage::Forward, given);
+        let forward = call.run(|| UNUSED.with_borrow_mut(|random| errors::guarded(|| run(random))));
         let Forward { outputs, backward } = forward.map_err(|error| self.failed(&error))?;
         let mut lies_in_arguments = false;
         outputs.each(&mut |tensor| lies_in_arguments |= remembered.holds(tensor));
@@ -313,7 +324,7 @@ impl Program {
         arguments: &Bound<'_, PyTuple>,
         inputs: &[Value<Tensor>],
     ) -> PyResult<Option<Self>> {
-        let (graph, backend, options) = &self.source;
+        let (graph, backend, options) = &*self.source;
         let Some(mut graph) = specialize(graph, inputs) else { return Ok(None) };
         describe(&mut graph, arguments)?;
         let compiled = py.detach(|| errors::guarded(|| Self::compile(graph, backend, options)));
@@ -521,6 +532,7 @@ pub fn compile_graph(
     let settings = self::options(py, options)?;
     debug_wrapper::register_torch(py)?;
     use_cache(py)?;
+    crash::watch(py)?;
     let found = find(backend)?;
     let mut graph = graph.graph;
     if let Some(examples) = example_inputs {
@@ -534,7 +546,11 @@ pub fn compile_graph(
                 // Some writes are refused only while gradients are recorded.
                 Err(NodeError { error: OpError::Invalid(_), .. }) if !recording => {
                     let forward = Program::compile(begin_without_grad(graph.clone())?, &found, &settings)?;
-                    Ok(Program { forward_only: true, source: (graph, found.clone(), settings.clone()), ..forward })
+                    Ok(Program {
+                        forward_only: true,
+                        source: Arc::new((graph, found.clone(), settings.clone())),
+                        ..forward
+                    })
                 }
                 // Inputs that share memory in a way that is not compiled are torch's; others may come.
                 Err(NodeError { error: OpError::Unsupported(_), .. })

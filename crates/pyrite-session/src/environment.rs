@@ -33,6 +33,10 @@ pub const VARIABLES: &[(&str, &str)] = &[
         "PYRITE_REPRO_LEVEL",
         "1 to 4: when a run leaves its program behind; by default 2 where PYRITE_REPRO_AFTER is set",
     ),
+    (
+        "PYRITE_CRASH_REPORTS",
+        "Python: 0 lets crashes of compiled calls go untold; else the kernel is named and the program written down",
+    ),
     ("PYRITE_DEBUG_FUNCTION", "Python: the only function whose frames are captured"),
     (
         "PYRITE_FALLBACK_RANDOM",

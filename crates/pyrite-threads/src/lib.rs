@@ -46,6 +46,11 @@ pub fn count() -> usize {
     if INSIDE.get() { 1 } else { chosen() }
 }
 
+/// Whether this thread is carrying out a task. Signal handlers may ask.
+pub fn is_in_task() -> bool {
+    INSIDE.get()
+}
+
 /// Runs `task` for every number below `tasks`.
 ///
 /// # Panics

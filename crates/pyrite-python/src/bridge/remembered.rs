@@ -61,6 +61,11 @@ impl Remembered {
         Some(inputs)
     }
 
+    /// What the argument of this number was taken as in the last call.
+    pub fn tensor(&self, index: usize) -> Option<&Tensor> {
+        self.arguments.get(index).map(|argument| &argument.tensor)
+    }
+
     /// Whether a tensor lies in the memory of an argument.
     pub fn holds(&self, tensor: &Tensor) -> bool {
         self.arguments.iter().any(|argument| argument.tensor.storage().same(tensor.storage()))
