@@ -6,6 +6,7 @@ Under the debugger, and by commands, torch's backends run in processes of their 
 
 from __future__ import annotations
 
+import functools
 import math
 
 import torch
@@ -17,7 +18,7 @@ _SWITCHES = ("_set_grad_enabled", "_enter_autocast", "_exit_autocast", "_enter_i
 class Region:
     """A graph and the programs that a backend of torch's made of it."""
 
-    def __init__(self, graph, backend):
+    def __init__(self, graph, backend, **options):
         from torch._dynamo.backends.registry import lookup_backend
 
         text = graph.code
@@ -31,7 +32,7 @@ class Region:
         space = {"torch": torch, "device": torch.device, "inf": math.inf, "nan": math.nan}
         exec(compile(text, "<graph>", "exec"), space)
         self.module = torch.fx.symbolic_trace(space["Repro"]())
-        self.backend = lookup_backend(backend)
+        self.backend = functools.partial(lookup_backend(backend), **options)
         self.programs = {}
 
     def __call__(self, *arguments):

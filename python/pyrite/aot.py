@@ -79,6 +79,9 @@ class Settings:
 def compile_region(module, example_inputs, settings):
     """Compiles what torch.compile captured. Where that fails and is no error, torch runs the region as it was captured."""
     region = new_region()
+    if settings.backend == backends.WITH_MODE and backends.is_entered(mode := (settings.options or {}).get("mode")):
+        region.is_eager, region.reason = True, "torch runs it inside of a mode"
+        return torch._dynamo.lookup_backend(backends.WITH_MODE)(module, example_inputs, mode=mode)
     if odd := _overlaps.odd_write(module):
         # Torch does what it can, or says why not.
         _runs_eagerly(region, odd)
@@ -103,6 +106,7 @@ def compile_region(module, example_inputs, settings):
         compiled = _without_last(run(module, example_inputs), drawn)
         if places:
             compiled = _from_the_start(compiled, plain)
+        compiled = backends.checking(compiled, settings.backend)
         written = _written(module)
         return compiled if written == () else _apart(compiled, plain, written)
     except torch._dynamo.exc.TorchDynamoException:

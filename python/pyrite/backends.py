@@ -17,6 +17,9 @@ from pyrite import _native, _times, _watch, config, logs
 
 _registered = {}
 
+# The backend whose option `mode` is told of every call, or entered around all of them.
+WITH_MODE = "aot_eager_decomp_partition_with_mode"
+
 
 def register_backend(function, name=None):
     """Makes a backend known by its name; also a decorator."""
@@ -114,6 +117,18 @@ def _graph_of(graph):
     return graph if isinstance(graph, _native.Graph) else importlib.import_module("pyrite.fx").unwrapped(graph)
 
 
+def checking(program, backend):
+    """A program whose custom operators are looked at, where the backend is one that checks."""
+    if backend not in ("eager_debug", "aot_eager_decomp_partition_crossref"):
+        return program
+    return importlib.import_module("pyrite._operators").checked(program)
+
+
+def is_entered(mode):
+    """Whether a mode is one of torch's, which is entered, and not a function that is told."""
+    return hasattr(mode, "__enter__")
+
+
 def with_config(options):
     return {"fallback_random": config.fallback_random, **(options or {})}
 
@@ -127,9 +142,14 @@ def compiled(graph, backend, options, example_inputs):
         return run
     if (opaque := graph.opaque_ops + graph.data_dependent_ops) and ":" not in backend and backend != "eager":
         log.info("Step 3: torch runs %s", ", ".join(opaque))
-        return _native.compile_mixed(graph, backend, with_config(options), tuple(example_inputs))
+        program = _native.compile_mixed(graph, backend, with_config(options), tuple(example_inputs))
+        return checking(program, backend)
     if config.debugs():
         return _debugged(graph, backend, options, example_inputs)
+    if backend == WITH_MODE and is_entered(mode := (options or {}).get("mode")):
+        from pyrite._torch_region import Region
+
+        return Region(graph, backend, mode=mode)
     if (name := backend.removeprefix("torch:")) != backend and not options and "?" not in name:
         from pyrite._torch_region import Region
 
@@ -138,6 +158,8 @@ def compiled(graph, backend, options, example_inputs):
     if backend == "eager" and not options and (run := _by_torch(graph)):
         return run
     program = _native.compile(graph, backend, with_config(options), tuple(example_inputs))
+    if backend == "pre_dispatch_eager":
+        print(dict(program.graphs())["forward"].code)
     importlib.import_module("pyrite.autograd").remember(program, graph)
     times = program.stage_times
     for stage, seconds in times:

@@ -208,6 +208,9 @@ def _named_for_workers(backend):
         if function is None or str(getattr(function, "__module__", "")).startswith("torch."):
             return _as_torch_means(backend)
     module = _watch.module_of(function)
+    if module is None and isinstance(backend, str):
+        # Who imports the module that registers it finds it by its name, wherever its function is.
+        module = _watch.module_registering(function)
     if module is None:
         return None
     import_for_torch(_watch.current().import_all([module]))
