@@ -104,6 +104,7 @@ def compile_region(module, example_inputs, settings):
     )
     try:
         compiled = _without_last(run(module, example_inputs), drawn)
+        _keep_saved()
         if places:
             compiled = _from_the_start(compiled, plain)
         compiled = backends.checking(compiled, settings.backend)
@@ -152,11 +153,21 @@ def _without_last(run, count):
     return run if count == 0 else lambda *arguments: run(*arguments)[:-count]
 
 
+def _metadata():
+    """What AOTAutograd found out about the region that was traced last; `None` where that is not known."""
+    context = torch._guards.TracingContext.try_get()
+    return context.fw_metadata if context is not None else None
+
+
+def _keep_saved():
+    """Says that backward takes no memory over from what was saved, so that it may run again."""
+    if getattr(_metadata(), "bw_donated_idxs", None):
+        _metadata().bw_donated_idxs = []
+
+
 def _written(module):
     """Which arguments the region that was traced last writes to; `None` where that is not known."""
-    context = torch._guards.TracingContext.try_get()
-    metadata = context.fw_metadata if context is not None else None
-    if metadata is None:
+    if (metadata := _metadata()) is None:
         return None
     # The parameters and buffers of a region come before its arguments.
     own = len(list(module.parameters())) + len(list(module.buffers()))
