@@ -1,9 +1,15 @@
-//! What can go wrong, as data.
+//! The error type.
 
 use pyrite_diag::{Colour, Diagnostics, TextRenderer};
 use pyrite_ir::{NodeError, OpError};
 
 /// Why a program could not be built, read, compiled or run.
+///
+/// ```
+/// let error = pyrite::read_text("def forward(x: 'f32[4]'):\n    return (torch.ops.aten.add.Tensor(x),)\n").err().unwrap();
+/// assert!(matches!(error, pyrite::Error::Read(_)));
+/// assert!(error.to_string().contains("other"));
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -1,4 +1,4 @@
-//! Programs from files: PyTorch's dumps and Pyrite's own repros.
+//! Programs from files: PyTorch dumps and Pyrite's repros.
 
 use std::path::{Path, PathBuf};
 
@@ -11,13 +11,13 @@ use pyrite_tensor::Tensor;
 
 use crate::Error;
 
-/// A program that was read, with what its file says about inputs.
+/// A program that was read from a file, with its inputs; see [`read`].
 pub struct ProgramFile {
     outcome: ReadOutcome,
     path: PathBuf,
 }
 
-/// Reads a program from a file; nothing of it is executed.
+/// Reads a program from a file, without executing anything in it.
 ///
 /// ```
 /// let folder = tempfile::tempdir()?;
@@ -60,12 +60,23 @@ impl ProgramFile {
         &self.outcome.graph
     }
 
-    /// Warnings and notes about the text.
+    /// Warnings and notes about the file.
+    ///
+    /// ```
+    /// let folder = tempfile::tempdir()?;
+    /// let path = folder.path().join("custom.py");
+    /// std::fs::write(&path, "
+    /// def forward(x: 'f32[4]'):
+    ///     return (torch.ops.mylib.mine.default(x),)
+    /// ")?;
+    /// assert!(pyrite::read(&path)?.notes()[0].message.contains("unknown operator `mylib.mine.default`"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn notes(&self) -> &[Diagnostic] {
         &self.outcome.notes
     }
 
-    /// The inputs that the file describes: from its storages, or generated from the seed where there is no data.
+    /// The inputs that the file describes: from its storages, or generated from the seed if it has no data.
     pub fn inputs(&self, seed: u64) -> Result<Vec<Tensor>, Error> {
         let loaded = match &self.outcome.inputs {
             Some(spec) => inputs::load_from(spec, &self.outcome.storages, &self.path, seed),

@@ -1,9 +1,9 @@
-//! Pyrite as a Rust library: tensor programs, compiled, run and compared.
+//! Pyrite as a Rust library: build, compile, run, compare and debug tensor programs.
 //!
-//! A program is a [`Graph`] of ATen operators. Build one with a [`GraphBuilder`], or read a dump of PyTorch's with
-//! [`read`]. [`compile`] makes it ready to run on a backend: `native` compiles to machine code, `eager` interprets, and
-//! [`backends`] lists the rest. [`compare`] says whether two runs agree, by the whole contract: values, shapes, strides,
-//! element types, aliasing and writes.
+//! A program is a [`Graph`] of ATen operators. Build one with a [`GraphBuilder`], or read a PyTorch dump with [`read`].
+//! [`compile`] prepares it for a backend: `native` compiles to machine code, `eager` interprets, and [`backends`] lists
+//! the rest. [`compare`] decides whether two runs agree, by the whole contract: values, shapes, strides, dtypes,
+//! aliasing and writes. [`debug`] finds the smallest program that a backend gets wrong.
 //!
 //! ```
 //! use pyrite::{DType, GraphBuilder, Tensor};
@@ -21,9 +21,10 @@
 //! # Ok::<(), pyrite::Error>(())
 //! ```
 //!
-//! Nothing of a file that is read is executed, no Python is needed, and every error says what to do about it.
+//! Reading a file executes nothing in it, and no Python is needed.
 
 mod builder;
+pub mod debug;
 mod error;
 mod file;
 mod program;

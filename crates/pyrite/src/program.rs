@@ -1,4 +1,4 @@
-//! Compiled programs: made by a backend, run on tensors.
+//! Compiled programs.
 
 use pyrite_compare::{Options as CompareOptions, Report, Results};
 use pyrite_compiler::backend::{self, Backend, Executable, Options};
@@ -18,6 +18,17 @@ pub fn backends() -> Vec<Backend> {
 }
 
 /// Compiles a graph with a backend's defaults; [`Compiler`] has the options.
+///
+/// ```
+/// let graph = pyrite::read_text("
+/// def forward(x: 'f32[2]'):
+///     return (torch.ops.aten.relu.default(x),)
+/// ")?;
+/// let program = pyrite::compile(&graph, "native")?;
+/// let outputs = program.run(&[pyrite::Tensor::from_slice(&[-1.0_f32, 2.0], &[2])])?;
+/// assert_eq!(outputs[0].to_f32s(), [0.0, 2.0]);
+/// # Ok::<(), pyrite::Error>(())
+/// ```
 pub fn compile(graph: &Graph, backend: &str) -> Result<Program, Error> {
     Compiler::new(backend)?.compile(graph)
 }
@@ -53,22 +64,48 @@ impl Compiler {
         Ok(Self { backend, options: Options::default() })
     }
 
-    /// The seed of the program's random numbers, as `torch.manual_seed` takes it.
+    /// The seed of the program's random numbers, as in `torch.manual_seed`.
+    ///
+    /// ```
+    /// let graph = pyrite::read_text("
+    /// def forward(x: 'f32[8]'):
+    ///     return (torch.ops.aten.rand_like.default(x),)
+    /// ")?;
+    /// let draw = |seed| -> Result<Vec<f32>, pyrite::Error> {
+    ///     let program = pyrite::Compiler::new("native")?.seed(seed).compile(&graph)?;
+    ///     Ok(program.run(&[pyrite::Tensor::from_slice(&[0.0_f32; 8], &[8])])?[0].to_f32s())
+    /// };
+    /// assert_eq!(draw(1)?, draw(1)?);
+    /// assert_ne!(draw(1)?, draw(2)?);
+    /// # Ok::<(), pyrite::Error>(())
+    /// ```
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.options.seed = seed;
         self
     }
 
-    /// How many optional decisions (rewrites, lowerings, fusions) may be made, in their order. Two neighbouring numbers of
-    /// which one gives a wrong result name the decision that is wrong.
+    /// Allows only the first `count` optional decisions (rewrites, lowerings, fusions). If the result is right with `n`
+    /// and wrong with `n + 1`, decision `n` is at fault.
     #[must_use]
     pub fn decisions(mut self, count: u64) -> Self {
         self.options.rewrites = Some(count);
         self
     }
 
-    /// A decision that is not made, by its name as [`Program::decisions`] has it.
+    /// Refuses one decision, by its name in [`Program::decisions`].
+    ///
+    /// ```
+    /// let graph = pyrite::read_text("
+    /// def forward(x: 'f32[4]'):
+    ///     return (torch.ops.aten.exp.default(torch.ops.aten.neg.default(x)),)
+    /// ")?;
+    /// let fused = pyrite::Compiler::new("native")?.compile(&graph)?;
+    /// let fusion = fused.decisions().iter().find(|name| name.starts_with("fuse")).unwrap();
+    /// let separate = pyrite::Compiler::new("native")?.refuse(fusion).compile(&graph)?;
+    /// assert!(!separate.decisions().contains(fusion));
+    /// # Ok::<(), pyrite::Error>(())
+    /// ```
     #[must_use]
     pub fn refuse(mut self, decision: &str) -> Self {
         self.options.refused.push(decision.to_owned());
@@ -82,27 +119,39 @@ impl Compiler {
     }
 }
 
-/// A graph that is ready to run.
+/// A compiled graph.
 pub struct Program {
     executable: Box<dyn Executable>,
 }
 
-/// What a run with gradients gives.
+/// The result of a run with gradients.
 pub struct Gradients {
-    /// The program's outputs, nested lists opened.
+    /// The program's outputs; nested lists are flattened.
     pub outputs: Vec<Tensor>,
-    /// The gradient of each input, `None` where it has none.
+    /// The gradient of each input, or `None`.
     pub inputs: Vec<Option<Tensor>>,
 }
 
 impl Program {
-    /// Runs it on one tensor per input; nested lists of outputs are opened. An input that the program writes to is written to.
+    /// Runs the program on one tensor per input. Nested lists of outputs are flattened. Writes of the program change the
+    /// inputs.
+    ///
+    /// ```
+    /// let graph = pyrite::read_text("
+    /// def forward(x: 'f32[2]'):
+    ///     return (torch.ops.aten.add_.Tensor(x, 1),)
+    /// ")?;
+    /// let x = pyrite::Tensor::from_slice(&[1.0_f32, 2.0], &[2]);
+    /// pyrite::compile(&graph, "native")?.run(std::slice::from_ref(&x))?;
+    /// assert_eq!(x.to_f32s(), [2.0, 3.0]);
+    /// # Ok::<(), pyrite::Error>(())
+    /// ```
     pub fn run(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>, Error> {
         let forward = self.executable.run(values(inputs), &mut |_, _| {})?;
         Ok(tensors(&forward.outputs))
     }
 
-    /// Runs it forward and backward, from the gradients of those outputs that have one.
+    /// Runs the program forward and backward, given the gradients of the differentiable outputs.
     ///
     /// ```
     /// use pyrite::{DType, GraphBuilder, Tensor};
@@ -121,23 +170,45 @@ impl Program {
         let forward = self.executable.run(values(inputs), &mut |_, _| {})?;
         let outputs = tensors(&forward.outputs);
         let Some(backward) = forward.backward else {
-            return Err(OpError::invalid("no input of the program wants a gradient; make one with `parameter`").into());
+            return Err(
+                OpError::invalid("no input of the program requires a gradient; create one with `parameter`").into()
+            );
         };
         let wanted = backward.wanted().len();
         if wanted != output_gradients.len() {
             let given = output_gradients.len();
-            return Err(OpError::invalid(format!("{wanted} outputs have gradients, {given} were given")).into());
+            return Err(OpError::invalid(format!("{wanted} outputs have gradients, got {given}")).into());
         }
         let gradients = backward.run(output_gradients.to_vec(), &mut |_, _| {})?;
         Ok(Gradients { outputs, inputs: gradients.inputs })
     }
 
-    /// The optional decisions that were made for it, in the order of their numbers.
+    /// The optional decisions that were taken, in order.
+    ///
+    /// ```
+    /// let graph = pyrite::read_text("
+    /// def forward(x: 'f32[4]'):
+    ///     return (torch.ops.aten.exp.default(x),)
+    /// ")?;
+    /// let program = pyrite::compile(&graph, "native")?;
+    /// assert!(program.decisions().iter().any(|name| name.starts_with("lower exp")));
+    /// # Ok::<(), pyrite::Error>(())
+    /// ```
     pub fn decisions(&self) -> &[String] {
         self.executable.rewrites()
     }
 
-    /// The graphs that it runs, with their names.
+    /// The graphs that the program runs, with their names.
+    ///
+    /// ```
+    /// let graph = pyrite::read_text("
+    /// def forward(x: 'f32[4]'):
+    ///     return (torch.ops.aten.silu.default(x),)
+    /// ")?;
+    /// let program = pyrite::compile(&graph, "native")?;
+    /// assert!(program.graphs().iter().any(|(_, graph)| graph.to_string().contains("aten.sigmoid.default")));
+    /// # Ok::<(), pyrite::Error>(())
+    /// ```
     pub fn graphs(&self) -> Vec<(String, Graph)> {
         self.executable.graphs()
     }
