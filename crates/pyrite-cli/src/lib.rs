@@ -46,34 +46,34 @@ use failure::Failure;
 use pyrite_diag::{Code, Diagnostic};
 use pyrite_reader::ReadOptions;
 pub use pyrite_session::Invocation;
-use pyrite_session::{Host, Place, Python, environment, worker};
+use pyrite_session::{DevicePlacement, Host, Python, environment, worker};
 
 /// The release, the commit it was built from, and the target.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("PYRITE_BUILD"), ")");
 
-/// Captures, runs and debugs tensor programs.
+/// Capture, compile, run and debug tensor programs.
 #[derive(Parser)]
 #[command(name = "pyrite", version = VERSION)]
 struct Cli {
-    /// The Python interpreter that has torch, for backends `torch:NAME` [default: PYRITE_PYTHON, else python3]
-    #[arg(long, global = true, value_name = "PROGRAM")]
+    /// Python interpreter with torch, for `torch:NAME` backends [default: PYRITE_PYTHON, else python3]
+    #[arg(long, global = true, help_heading = "Global options", value_name = "PROGRAM")]
     python: Option<PathBuf>,
-    /// A Python module to import first, for custom operators and backends; may be given several times
-    #[arg(long, global = true, value_name = "MODULE")]
+    /// Python module to import first, for custom operators and backends; can be repeated
+    #[arg(long, global = true, help_heading = "Global options", value_name = "MODULE")]
     import: Vec<String>,
-    /// Look for the storages of programs in this folder too, wherever it is
-    #[arg(long, global = true, value_name = "FOLDER")]
+    /// Another folder to search for the tensor data of programs
+    #[arg(long, global = true, help_heading = "Global options", value_name = "FOLDER")]
     storages: Option<PathBuf>,
-    /// Where torch's backends run programs: `file` for where the file has its tensors, `cpu`, or a device such as `cuda:0`
-    /// for all of them [default: file where this machine has a GPU, else cpu]
-    #[arg(long, global = true, value_name = "DEVICE")]
-    device: Option<Place>,
-    /// How many megabytes of a GPU a program may have
-    #[arg(long, global = true, value_name = "MB", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Device for torch backends: `file` (as in the file), `cpu`, or a device such as `cuda:0`
+    /// [default: file if this machine has a GPU, else cpu]
+    #[arg(long, global = true, help_heading = "Global options", value_name = "DEVICE")]
+    device: Option<DevicePlacement>,
+    /// GPU memory limit of a program, in megabytes
+    #[arg(long, global = true, help_heading = "Global options", value_name = "MB", value_parser = clap::value_parser!(u64).range(1..))]
     gpu_memory_limit: Option<u64>,
-    /// Leave a trace: every graph, loop nest and instruction on the way, in a folder below PYRITE_DEBUG_DIR, else
-    /// pyrite_debug; `--trace=-output_code` leaves one artifact out [default: PYRITE_COMPILE_DEBUG]
-    #[arg(long, global = true, value_name = "ARTIFACTS", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
+    /// Write a trace of every stage to a folder in PYRITE_DEBUG_DIR, else in pyrite_debug; `--trace=-output_code` omits
+    /// an artifact [default: PYRITE_COMPILE_DEBUG]
+    #[arg(long, global = true, help_heading = "Global options", value_name = "ARTIFACTS", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
     trace: Option<String>,
     #[command(subcommand)]
     command: Command,
@@ -81,38 +81,38 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run a program: a repro, or any dump of PyTorch's or Pyrite's
+    /// Run a program: a repro, a dump of PyTorch or Pyrite, or a torch.export file
     #[command(alias = "minifier-query")]
     Run(run::Run),
-    /// Take a program through functionalization, differentiation, decomposition and partitioning
+    /// Run the compiler's stages on a program, and print what each produces
     Compile(compile::Compile),
     /// Read, verify and print a program
     Show(show::Show),
     /// Confirm, classify, bisect, minify and prove a failure
     Debug(debug::Debug),
-    /// Find the stage, and the single rewrite, that makes a program fail
+    /// Find the stage and the individual rewrite that make a program fail
     Bisect(bisect::Bisect),
     /// Find the smallest program that still fails
     Minify(minify::Minify),
-    /// Find the smallest script whose compiled run differs from its eager run, where no single graph is wrong
+    /// Find the smallest script that behaves differently when compiled, if no single graph is wrong
     MinifyScript(minify_script::MinifyScript),
-    /// Say, node by node, where a backend and the reference diverge
+    /// Compare a backend with the reference node by node, and find where they diverge
     Analyze(analyze::Analyze),
-    /// Compare two files of results, or the results of two programs
+    /// Compare two result files, or the results of two programs
     Compare(compare::Compare),
-    /// Load the inputs of a program and say what they are
+    /// Load the inputs of a program and describe them
     GetArgs(get_args::GetArgs),
-    /// Make one HTML file of what a run left behind
+    /// Render a debugging session or a trace as one HTML file
     Report(report::Report),
     /// List the operators that Pyrite knows
     Ops(ops::Ops),
     /// List the backends that can run a program
     Backends(backends::Backends),
-    /// List what can be logged and traced
+    /// List logs and trace artifacts
     Logs(logs::Logs),
-    /// Say what works on this machine and what is missing
+    /// Check the installation: interpreter, torch, GPUs, caches
     Doctor(doctor::Doctor),
-    /// Print a script that completes this command's words in a shell
+    /// Print a shell completion script
     Completions(completions::Completions),
     /// Compile an embedded transformer block, plant a bug in the compiler, and find it
     Demo(demo::Demo),
@@ -160,7 +160,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>, own: Invocation) -> ExitCo
         interrupt::hold();
     }
     let python = python.or_else(|| environment::value("PYRITE_PYTHON").map(PathBuf::from)).or(own.python.clone());
-    let devices = device.unwrap_or_else(Place::usual).into();
+    let devices = device.unwrap_or_else(DevicePlacement::usual).into();
     if let Some(megabytes) = gpu_memory_limit {
         pyrite_debug::torch::limit_device_memory(megabytes << 20);
     }
@@ -212,7 +212,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>, own: Invocation) -> ExitCo
             let cause = said(&*panic).rsplit_once(": ").map_or("", |(_, cause)| cause);
             let problem =
                 Diagnostic::error(Code::new("cli::cannot-write"), "the results cannot be printed").cause(cause);
-            Failure::of(problem.hint("make room where standard output goes, or print elsewhere")).report()
+            Failure::of(problem.hint("free disk space, or redirect standard output to another disk")).report()
         }
         // The panic's own message stands above on standard error.
         Err(_) => {

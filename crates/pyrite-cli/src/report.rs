@@ -5,21 +5,21 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use pyrite_diag::{Code, Diagnostic, Location};
-use pyrite_report::{Run, html, open};
+use pyrite_report::{RunView, html, open};
 use serde_json::json;
 
 use crate::failure::Failure;
 use crate::{ExitCode, Outcome};
 
-/// Make one HTML file of what a run left behind
+/// Render a debugging session or a trace as one HTML file
 #[derive(clap::Args)]
 pub struct Report {
-    /// What a run left: the folder of `pyrite debug`, a folder run_… with a trace, or one that has such folders
+    /// The folder of a session, a trace (run_…), or a folder of traces
     folder: PathBuf,
-    /// Compare with what another run left
+    /// Compare with this session or trace
     #[arg(long, value_name = "FOLDER")]
     compare: Option<PathBuf>,
-    /// Where the page is written [default: report.html in the folder]
+    /// Output file [default: report.html in the folder]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Print a JSON object
@@ -55,7 +55,7 @@ impl Report {
     }
 }
 
-fn read(folder: &Path) -> Result<Run, Failure> {
+fn read(folder: &Path) -> Result<RunView, Failure> {
     open(folder).map_err(|error| Failure::of(error.diagnostic()))
 }
 
@@ -76,7 +76,7 @@ pub fn write(path: &Path, page: &str) -> Result<(), Failure> {
             Diagnostic::error(Code::new("report::unwritten"), "the page cannot be written")
                 .at(Location::in_file(path))
                 .cause(error)
-                .hint("make room, or name another file with --out"),
+                .hint("free disk space, or choose another file with --out"),
         )
     })
 }

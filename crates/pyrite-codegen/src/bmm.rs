@@ -71,7 +71,7 @@ pub struct Block {
 
 /// The sizes of a batched matmul.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Sizes {
+struct BmmSizes {
     count: i64,
     rows: i64,
     depth: i64,
@@ -97,11 +97,11 @@ impl Bmm {
     }
 
     /// The sizes, where all are known.
-    fn sizes(&self) -> Option<Sizes> {
+    fn sizes(&self) -> Option<BmmSizes> {
         let all = |place: &Place| place.meta.shape.iter().map(pyrite_sym::SymInt::as_int).collect::<Option<Vec<_>>>();
         let (lhs, out) = (all(&self.lhs)?, all(&self.out)?);
         let [counts @ .., rows, cols] = &out[..] else { return None };
-        Some(Sizes { count: counts.iter().product(), rows: *rows, depth: *lhs.last()?, cols: *cols })
+        Some(BmmSizes { count: counts.iter().product(), rows: *rows, depth: *lhs.last()?, cols: *cols })
     }
 }
 

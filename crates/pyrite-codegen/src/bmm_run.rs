@@ -27,13 +27,13 @@ const KEPT_LINES: usize = 1 << 15;
 #[expect(clippy::large_enum_variant, reason = "a few for the length of a call")]
 pub enum Given<'a> {
     /// A batched matmul.
-    Bmm(Operands),
+    Bmm(BmmOperands),
     /// A kernel.
     Kernel(Ready<'a>),
 }
 
 /// The tensors of a batched matmul.
-pub struct Operands {
+pub struct BmmOperands {
     /// The left operand, unless it is a block.
     pub lhs: Option<Tensor>,
     /// Whether an earlier link fills the left operand.
@@ -131,7 +131,7 @@ impl Lies {
 struct Factors<'a, T> {
     lhs: Left<'a, T>,
     rhs: (&'a [T], Lies),
-    out: Target<T>,
+    out: Destination<T>,
     extents: Extents,
 }
 
@@ -146,14 +146,14 @@ enum Left<'a, T> {
 }
 
 /// A result.
-enum Target<T> {
+enum Destination<T> {
     Given(Address<T>, Lies),
     Block(usize),
 }
 
 /// A link as tasks see it.
 #[expect(clippy::large_enum_variant, reason = "a few for the length of a call")]
-enum Step<'a, T> {
+enum ReadyLink<'a, T> {
     Bmm(Factors<'a, T>),
     Kernel(&'a Ready<'a>),
 }
@@ -182,14 +182,14 @@ impl FusedBmm<Loops> {
     fn typed<T: Element + Lane + Source<T>>(&self, given: &[Given<'_>], extents: &[Extents]) -> Result<(), OpError> {
         let readings: Vec<Vec<Reading<'_, T>>> = given.iter().map(readings).collect();
         let mut sizes = extents.iter();
-        let mut steps: Vec<Step<'_, T>> = Vec::with_capacity(given.len());
+        let mut steps: Vec<ReadyLink<'_, T>> = Vec::with_capacity(given.len());
         for ((given, link), readings) in given.iter().zip(&self.links).zip(&readings) {
             steps.push(match (given, link, sizes.as_slice().first()) {
-                (Given::Kernel(ready), ..) => Step::Kernel(ready),
+                (Given::Kernel(ready), ..) => ReadyLink::Kernel(ready),
                 (Given::Bmm(operands), Link::Bmm(bmm), Some(extents)) => {
                     sizes.next();
                     let factors = self.factors(bmm, operands, readings, *extents);
-                    Step::Bmm(factors.ok_or_else(|| OpError::fault("a bmm without memory"))?)
+                    ReadyLink::Bmm(factors.ok_or_else(|| OpError::fault("a bmm without memory"))?)
                 }
                 _ => return Err(OpError::fault("a link that is given what belongs to another")),
             });
@@ -197,7 +197,7 @@ impl FusedBmm<Loops> {
         let Some(&Extents { count, rows, .. }) = extents.first() else { return Ok(()) };
         let work = extents.iter().map(|extents| extents.work()).fold(0, usize::saturating_add);
         let threads = pyrite_threads::count().min(work.saturating_mul(count) / SHARE).max(1);
-        if let ([Step::Bmm(factors)], true) = (&steps[..], count < threads) {
+        if let ([ReadyLink::Bmm(factors)], true) = (&steps[..], count < threads) {
             (0..count).for_each(|entry| factors.multiply(entry, 0..rows, &[], None, Threads::All));
             return Ok(());
         }
@@ -225,7 +225,7 @@ impl FusedBmm<Loops> {
     fn factors<'a, T: Element>(
         &self,
         bmm: &Bmm,
-        operands: &Operands,
+        operands: &BmmOperands,
         readings: &'a [Reading<'_, T>],
         extents: Extents,
     ) -> Option<Factors<'a, T>> {
@@ -236,8 +236,8 @@ impl FusedBmm<Loops> {
             Some(lhs) => Left::Given(readings.first()?, Lies::of(lhs)),
         };
         let out = match &operands.out {
-            None => Target::Block(self.block_of(bmm.out.buffer)?),
-            Some(out) => Target::Given(address(out), Lies::of(out)),
+            None => Destination::Block(self.block_of(bmm.out.buffer)?),
+            Some(out) => Destination::Given(address(out), Lies::of(out)),
         };
         Some(Factors { lhs, rhs: (readings.last()?, Lies::of(&operands.rhs)), out, extents })
     }
@@ -245,7 +245,7 @@ impl FusedBmm<Loops> {
     /// Runs all links on some rows of a matrix, of which there are `rows`.
     fn run_rows<T: Element + Lane + Source<T>>(
         &self,
-        steps: &[Step<'_, T>],
+        steps: &[ReadyLink<'_, T>],
         entry: usize,
         rows: usize,
         own: Range<usize>,
@@ -260,7 +260,7 @@ impl FusedBmm<Loops> {
         let panels: Vec<Option<Packed<T>>> = steps
             .iter()
             .map(|step| match step {
-                Step::Bmm(factors) if packs => Packed::for_now(factors.right(entry)),
+                ReadyLink::Bmm(factors) if packs => Packed::for_now(factors.right(entry)),
                 _ => None,
             })
             .collect();
@@ -270,10 +270,10 @@ impl FusedBmm<Loops> {
             let all = (entry * rows + part.start) as i64..(entry * rows + part.end) as i64;
             for (at, (step, panels)) in steps.iter().zip(&panels).enumerate() {
                 match (step, &self.links[at]) {
-                    (Step::Bmm(factors), _) => {
+                    (ReadyLink::Bmm(factors), _) => {
                         factors.multiply(entry, part.clone(), &blocks, panels.as_ref(), Threads::One);
                     }
-                    (Step::Kernel(ready), Link::Kernel(_, way)) => way.bounds(all.clone(), |bounds, row| {
+                    (ReadyLink::Kernel(ready), Link::Kernel(_, way)) => way.bounds(all.clone(), |bounds, row| {
                         let ahead = (row - all.start) as usize;
                         let here = |(block, at): (&Block, &*mut u8)| at.wrapping_add(ahead * block.row);
                         let blocks: Vec<*mut u8> = self.blocks.iter().zip(&blocks).map(here).collect();
@@ -343,11 +343,11 @@ impl<T: Element + Lane + Source<T>> Factors<'_, T> {
             Left::Block(block) => filled(blocks[*block].cast()),
         };
         let (out, row_stride) = match &self.out {
-            Target::Given(first, lies) => {
+            Destination::Given(first, lies) => {
                 let at = lies.start(entry) + part.start * lies.shape.row_stride;
                 (first.0.wrapping_add(at), lies.shape.row_stride)
             }
-            Target::Block(block) => (blocks[*block].cast(), cols),
+            Destination::Block(block) => (blocks[*block].cast(), cols),
         };
         let rhs = panels.map_or_else(|| Right::Plain(self.right(entry)), Right::Packed);
         let shape = Shape { rows: part.len(), cols, row_stride, col_stride: 1 };

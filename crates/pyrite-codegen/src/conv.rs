@@ -46,7 +46,7 @@ enum Way {
 }
 
 /// The tensors of a call.
-pub struct Operands {
+pub struct ConvOperands {
     image: Tensor,
     weight: Tensor,
     bias: Option<Tensor>,
@@ -66,9 +66,9 @@ impl Conv {
     }
 
     /// The tensors of a call, each from its place.
-    pub fn operands(&self, mut tensor: impl FnMut(&Place) -> Result<Tensor, OpError>) -> Result<Operands, OpError> {
+    pub fn operands(&self, mut tensor: impl FnMut(&Place) -> Result<Tensor, OpError>) -> Result<ConvOperands, OpError> {
         let Terms { image, weight, bias, out, .. } = &self.terms;
-        Ok(Operands {
+        Ok(ConvOperands {
             image: tensor(image)?,
             weight: tensor(weight)?,
             bias: bias.as_ref().map(&mut tensor).transpose()?,
@@ -77,8 +77,8 @@ impl Conv {
     }
 
     /// Computes it, if the sizes of the call suit; says whether they did.
-    pub fn run(&self, operands: &Operands, weight: &Weight) -> Ran {
-        let Operands { image, weight: windows, bias, out } = operands;
+    pub fn run(&self, operands: &ConvOperands, weight: &Weight) -> Ran {
+        let ConvOperands { image, weight: windows, bias, out } = operands;
         let sizes = self.terms.geometries(image.shape(), windows.shape(), out.shape());
         let Some((convolution, computed)) = sizes else {
             return Ran::No;

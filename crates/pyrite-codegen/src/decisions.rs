@@ -1,4 +1,4 @@
-//! The numbered decisions of the compiler: which operator becomes loops, which kernels become one, which get machine
+//! The numbered decisions of the compiler: which operators are lowered to loops, which kernels are fused, which get machine
 //! code. Each can be refused, and a test can spoil what came out of one, to see whether it is found.
 
 use pyrite_loops::Kernel;
@@ -6,30 +6,30 @@ use pyrite_passes::Gate;
 
 /// The first word of every decision, and what it decides.
 pub const DECISIONS: &[(&str, &str)] = &[
-    ("lower", "an operator becomes loops; refused, it is a call of its reference kernel"),
-    ("fuse", "two kernels become one; refused, each writes its results to memory"),
-    ("recompute", "on a GPU: kernels compute a cheap value of another one themselves; refused, it is written and read"),
+    ("lower", "an operator is lowered to loops; refused, it is a call of its reference kernel"),
+    ("fuse", "two kernels are fused; refused, each writes its results to memory"),
+    ("recompute", "on a GPU: a cheap value of another kernel is recomputed; refused, it is stored and loaded"),
     (
         "fuse-column-sums",
-        "on a GPU: sums over columns are a part of the kernel that reads the rows; refused, matrices are read twice",
+        "on a GPU: sums over columns are computed by the kernel that reads the rows; refused, the matrices are read twice",
     ),
-    (
-        "split-reduction",
-        "on a GPU: parts of long rows are reduced first, by more blocks of threads; refused, a row has one",
-    ),
+    ("split-reduction", "on a GPU: a long row is reduced by several blocks of threads; refused, by one"),
     (
         "split-concat",
-        "a kernel is split along the parts of a concatenation, each of which can fuse with the kernel that writes its part; refused, it waits for all of them",
+        "a kernel is split along a concatenation, so that each part can fuse with the kernel that computes it; refused, it reads the whole concatenation",
     ),
-    ("elide-copy", "a bmm reads or writes where a copy would take from or to; refused, the copy is made"),
-    ("fuse-epilogue", "a kernel runs behind a matmul, row by row while the rows are in the cache"),
-    ("fuse-prologue", "a bmm takes rows as a kernel fills them; refused, it waits for all of them"),
+    ("elide-copy", "a bmm reads the source or writes the destination of a copy; refused, the copy is executed"),
     (
-        "winograd",
-        "a convolution by windows of three by three multiplies transformed tiles; refused, it is a call of its reference kernel",
+        "fuse-epilogue",
+        "a kernel runs as the epilogue of a matmul, on rows that are still in the cache; refused, it runs afterwards",
     ),
-    ("reuse", "a result lies where something lay that its kernel is the last to read"),
-    ("emit", "a kernel becomes machine code; refused, the tile interpreter runs it"),
+    (
+        "fuse-prologue",
+        "a kernel runs as the prologue of a bmm, which reads its rows from the cache; refused, it runs before",
+    ),
+    ("winograd", "a 3×3 convolution uses the Winograd algorithm; refused, it is a call of its reference kernel"),
+    ("reuse", "a result reuses the memory of a buffer whose last use is in its kernel"),
+    ("emit", "a kernel is compiled to machine code; refused, the tile interpreter runs it"),
 ];
 
 /// A decision by the name that releases up to 0.1 gave it, as it is called now.

@@ -84,7 +84,7 @@ impl Bias {
 }
 
 /// The tensors of a call.
-pub struct Operands {
+pub struct GemmOperands {
     /// The left operand.
     pub lhs: Tensor,
     /// The right operand.
@@ -135,9 +135,9 @@ impl<K> Gemm<K> {
 
 impl Gemm<Loops> {
     /// The tensors of a call, each from its place.
-    pub fn operands(&self, mut tensor: impl FnMut(&Place) -> Result<Tensor, OpError>) -> Result<Operands, OpError> {
+    pub fn operands(&self, mut tensor: impl FnMut(&Place) -> Result<Tensor, OpError>) -> Result<GemmOperands, OpError> {
         let Terms { lhs, rhs, bias, out, .. } = &self.terms;
-        Ok(Operands {
+        Ok(GemmOperands {
             lhs: tensor(lhs)?,
             rhs: tensor(rhs)?,
             bias: bias.as_ref().map(|bias| tensor(bias.place())).transpose()?,
@@ -146,7 +146,7 @@ impl Gemm<Loops> {
     }
 
     /// Computes the GEMM and its epilogue. The result has memory of its own.
-    pub fn run(&self, operands: &Operands, weight: &Weight, epilogue: Option<&Ready<'_>>) -> Result<(), OpError> {
+    pub fn run(&self, operands: &GemmOperands, weight: &Weight, epilogue: Option<&Ready<'_>>) -> Result<(), OpError> {
         match operands.out.dtype() {
             DType::F32 => self.typed::<f32>(operands, weight, epilogue),
             DType::F64 => self.typed::<f64>(operands, weight, epilogue),
@@ -157,7 +157,7 @@ impl Gemm<Loops> {
 
     fn typed<T: Element + Lane + Source<T>>(
         &self,
-        operands: &Operands,
+        operands: &GemmOperands,
         weight: &Weight,
         ready: Option<&Ready<'_>>,
     ) -> Result<(), OpError> {
@@ -193,7 +193,7 @@ impl Gemm<Loops> {
     }
 
     /// In half precision: multiplied and added in single precision, and rounded once.
-    fn half<S: Half>(&self, operands: &Operands, weight: &Weight) -> Result<(), OpError> {
+    fn half<S: Half>(&self, operands: &GemmOperands, weight: &Weight) -> Result<(), OpError> {
         let sums = Storage::recycled(operands.out.numel() * size_of::<f32>());
         let bias = operands.bias.as_ref().map(Tensor::to_f32s);
         let onto = bias.as_ref().map_or(Base::Out(Onto::Nothing), |bias| Base::Row(bias));
@@ -211,7 +211,7 @@ impl Gemm<Loops> {
 
     fn multiply<S: Source<T>, T: Lane>(
         &self,
-        (operands, weight): (&Operands, &Weight),
+        (operands, weight): (&GemmOperands, &Weight),
         (lhs, rhs): (Matrix<'_, S>, Matrix<'_, S>),
         out: *mut T,
         shape: Shape,
@@ -232,7 +232,7 @@ impl Gemm<Loops> {
     }
 }
 
-impl Operands {
+impl GemmOperands {
     /// Whether the GEMM is better left to a call.
     pub fn is_small(&self) -> bool {
         let (rows, cols) = (self.out.shape()[0] as usize, self.out.shape()[1] as usize);

@@ -23,7 +23,7 @@ use pyrite_tensor::{Held, Layout, Storage, Tensor};
 
 use crate::Generator;
 use crate::bmm::{Bmm, FusedBmm, Link};
-use crate::bmm_run::{Extents, Given, Operands};
+use crate::bmm_run::{BmmOperands, Extents, Given};
 use crate::conv::{Conv, Ran};
 use crate::decisions::Decisions;
 pub use crate::emit::Plan;
@@ -369,7 +369,7 @@ impl Program {
                     };
                     let (lhs, out) = (tensor(&bmm.lhs)?, tensor(&bmm.out)?);
                     let rhs = self.tensor(&bmm.rhs, symbols, memory)?;
-                    Given::Bmm(Operands { lhs, fed: fused.fills(bmm.lhs.buffer), rhs, out })
+                    Given::Bmm(BmmOperands { lhs, fed: fused.fills(bmm.lhs.buffer), rhs, out })
                 }
             });
         }

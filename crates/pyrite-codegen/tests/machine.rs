@@ -5,12 +5,12 @@
 mod harness;
 
 use harness::{Arguments, access, bytes, load, numbers, phase, run, store};
-use pyrite_codegen::x86::{self, Machine, Width};
+use pyrite_codegen::x86::{self, Width, X86Code};
 use pyrite_codegen::{Call, Code, Fault};
 use pyrite_loops::{Binary, Inst, Kernel, Lanes, Reduce, Reduction, Type, Unary, Val};
 use pyrite_tensor::DType;
 
-fn machines(kernel: &Kernel) -> Vec<Machine> {
+fn machines(kernel: &Kernel) -> Vec<X86Code> {
     let widths = [Width::Avx2, Width::Avx512].into_iter().filter(|width| width.is_available());
     widths.map(|width| x86::compile(kernel, width).unwrap()).collect()
 }

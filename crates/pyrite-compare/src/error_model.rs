@@ -26,7 +26,7 @@ use pyrite_tensor::{Complex64, Tensor};
 
 use crate::block::each_block;
 use crate::carrier::Carrier;
-use crate::report::{Note, Place, Real, Remark, Report, Rule, Spread};
+use crate::report::{Note, Real, Remark, Report, Rule, Spread, ValuePath};
 use crate::results::Results;
 
 /// A sample moves every value by up to a whole unit in the last place, which is more than two roundings differ by.
@@ -89,7 +89,11 @@ pub fn excuse(report: &mut Report, expected: &Results, actual: &Results, samples
 }
 
 /// Whether those integers of a value differ that tip over when rounding does.
-fn tips_over<'a>(place: &Place, [expected, actual]: [&Results; 2], runs: impl Iterator<Item = &'a Results>) -> bool {
+fn tips_over<'a>(
+    place: &ValuePath,
+    [expected, actual]: [&Results; 2],
+    runs: impl Iterator<Item = &'a Results>,
+) -> bool {
     let Some(expected) = expected.tensor(place).filter(|tensor| tensor.dtype().is_integral()) else { return false };
     let wanted = expected.to_i64s();
     let differing = |run: &Results| {

@@ -36,7 +36,7 @@ mod structure;
 pub use error_model::excuse;
 pub use options::{Accuracy, Judgement, Nans, Options, SmallTensors, Strides, Tolerance, Tolerances, Weight};
 pub use report::{
-    Class, Difference, Note, Numbers, Outcome, Place, Quantiles, Real, Remark, Report, Rule, Spread, Worst,
+    Class, Difference, Note, Numbers, Outcome, Quantiles, Real, Remark, Report, Rule, Spread, ValuePath, Worst,
 };
 pub use results::{Group, Results, Role};
 

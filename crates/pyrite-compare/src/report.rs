@@ -114,7 +114,7 @@ impl Rule {
 
 /// Which value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Place {
+pub struct ValuePath {
     /// The group it is in.
     pub group: String,
     /// Its name in the group; empty for the group as a whole.
@@ -123,7 +123,7 @@ pub struct Place {
     pub path: Vec<usize>,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ValuePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.group)?;
         if !self.name.is_empty() {
@@ -243,7 +243,7 @@ pub struct Spread {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
     /// Which value.
-    pub place: Place,
+    pub place: ValuePath,
     /// Which part of the contract.
     pub class: Class,
     /// Which rule.
@@ -303,7 +303,7 @@ pub enum Remark {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Note {
     /// Which value.
-    pub place: Place,
+    pub place: ValuePath,
     /// What there is to tell.
     pub remark: Remark,
 }
@@ -312,7 +312,7 @@ impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.remark {
             Remark::Noise(numbers) => write!(f, "{}: noise: {numbers}", self.place),
-            Remark::NoFp64(why) => write!(f, "{}: judged without fp64: {why}", self.place),
+            Remark::NoFp64(why) => write!(f, "{}: compared without fp64: {why}", self.place),
             Remark::Overlooked(difference) => write!(f, "{difference} (overlooked)"),
         }
     }

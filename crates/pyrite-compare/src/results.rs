@@ -3,7 +3,7 @@
 use pyrite_ir::Value;
 use pyrite_tensor::Tensor;
 
-use crate::report::Place;
+use crate::report::ValuePath;
 
 /// What the values of a group are to the program; it decides which class a difference belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl Results {
     }
 
     /// The tensor at a place; of equal names, the first.
-    pub fn tensor(&self, place: &Place) -> Option<&Tensor> {
+    pub fn tensor(&self, place: &ValuePath) -> Option<&Tensor> {
         let (_, value) = self.group(&place.group)?.values.iter().find(|(name, _)| *name == place.name)?;
         place
             .path

@@ -5,12 +5,12 @@ use pyrite_tensor::{DType, Tensor};
 
 use crate::numeric::{Verdict, judge};
 use crate::options::{Accuracy, Options, Strides, Tolerance, Weight};
-use crate::report::{Class, Difference, Note, Place, Remark, Report, Rule};
+use crate::report::{Class, Difference, Note, Remark, Report, Rule, ValuePath};
 use crate::results::{Group, Results, Role};
 
 /// A tensor that both sides have, at the same place.
 pub struct Pair<'a> {
-    pub place: Place,
+    pub place: ValuePath,
     pub role: Role,
     pub expected: &'a Tensor,
     pub actual: &'a Tensor,
@@ -108,7 +108,7 @@ impl<'a> Comparison<'a, '_> {
         self.role = expected.role;
         let aligned = expected.values.iter().map(|(name, _)| name).eq(actual.values.iter().map(|(name, _)| name));
         for (index, (name, value)) in expected.values.iter().enumerate() {
-            let place = Place { group: expected.name.clone(), name: name.clone(), path: Vec::new() };
+            let place = ValuePath { group: expected.name.clone(), name: name.clone(), path: Vec::new() };
             // The same names in the same order are the rule, and need no search.
             let same_place = |group: &'a Group| group.values.get(index).filter(|(other, _)| other == name);
             let lookup = |group: &'a Group| match same_place(group) {
@@ -129,20 +129,26 @@ impl<'a> Comparison<'a, '_> {
         }
         for (index, (name, value)) in actual.values.iter().enumerate() {
             if find(expected, name, occurrence(actual, index)).is_none() {
-                let place = Place { group: expected.name.clone(), name: name.clone(), path: Vec::new() };
+                let place = ValuePath { group: expected.name.clone(), name: name.clone(), path: Vec::new() };
                 self.structure(place, Rule::Surplus, "nothing".to_owned(), describe(value));
             }
         }
     }
 
     fn whole_group(&mut self, group: &Group, rule: Rule) {
-        let place = Place { group: group.name.clone(), name: String::new(), path: Vec::new() };
+        let place = ValuePath { group: group.name.clone(), name: String::new(), path: Vec::new() };
         let (have, lack) = (format!("{} values", group.values.len()), "no such group".to_owned());
         let (expected, actual) = if rule == Rule::Missing { (have, lack) } else { (lack, have) };
         self.structure(place, rule, expected, actual);
     }
 
-    fn value(&mut self, place: &Place, expected: &'a Value<Tensor>, actual: &'a Value<Tensor>, fp64: Fp64Value<'a>) {
+    fn value(
+        &mut self,
+        place: &ValuePath,
+        expected: &'a Value<Tensor>,
+        actual: &'a Value<Tensor>,
+        fp64: Fp64Value<'a>,
+    ) {
         match (expected, actual) {
             (Value::List(e), Value::List(a)) => {
                 if e.len() != a.len() {
@@ -205,7 +211,7 @@ impl<'a> Comparison<'a, '_> {
 
     fn items(
         &mut self,
-        place: &Place,
+        place: &ValuePath,
         expected: &'a [Value<Tensor>],
         actual: &'a [Value<Tensor>],
         fp64: Fp64Value<'a>,
@@ -217,7 +223,7 @@ impl<'a> Comparison<'a, '_> {
         }
     }
 
-    fn tensors(&mut self, place: &Place, expected: &Tensor, actual: &Tensor, fp64: Fp64Value<'a>) {
+    fn tensors(&mut self, place: &ValuePath, expected: &Tensor, actual: &Tensor, fp64: Fp64Value<'a>) {
         let (e, a) = (expected.dtype(), actual.dtype());
         if e != a {
             self.push(place, Class::Dtype, Rule::Dtype, [e.to_string(), a.to_string()], self.options.dtypes);
@@ -234,14 +240,14 @@ impl<'a> Comparison<'a, '_> {
         self.numbers(place, expected, actual, fp64, tolerances.of(e).max(tolerances.of(a)));
     }
 
-    fn shapes(&mut self, place: &Place, expected: &Tensor, actual: &Tensor) {
+    fn shapes(&mut self, place: &ValuePath, expected: &Tensor, actual: &Tensor) {
         let described = [expected, actual].map(|tensor| format!("{:?}", tensor.shape()));
         self.push(place, Class::Shape, Rule::Shape, described, Weight::Difference);
     }
 
     fn numbers(
         &mut self,
-        place: &Place,
+        place: &ValuePath,
         expected: &Tensor,
         actual: &Tensor,
         fp64: Fp64Value<'a>,
@@ -283,16 +289,16 @@ impl<'a> Comparison<'a, '_> {
         }
     }
 
-    fn structure(&mut self, place: Place, rule: Rule, expected: String, actual: String) {
+    fn structure(&mut self, place: ValuePath, rule: Rule, expected: String, actual: String) {
         self.push(&place, Class::Structure, rule, [expected, actual], Weight::Difference);
     }
 
-    fn push(&mut self, place: &Place, class: Class, rule: Rule, [expected, actual]: [String; 2], weight: Weight) {
+    fn push(&mut self, place: &ValuePath, class: Class, rule: Rule, [expected, actual]: [String; 2], weight: Weight) {
         let difference = Difference { place: place.clone(), class, rule, expected, actual, numbers: None };
         self.report.add(difference, weight);
     }
 
-    fn note(&mut self, place: &Place, remark: Remark) {
+    fn note(&mut self, place: &ValuePath, remark: Remark) {
         self.report.notes.push(Note { place: place.clone(), remark });
     }
 }

@@ -17,7 +17,7 @@ use pyrite_autograd::{Joint, MinCut, Partition, Read, default_partition, joint_o
 use pyrite_ir::dump::{dump, runnable, tell};
 use pyrite_ir::{Contract, Graph, NodeError, OpError, Value};
 use pyrite_ops::registry;
-use pyrite_passes::functionalize::Source;
+use pyrite_passes::functionalize::InputSource;
 use pyrite_passes::{Functional, Table, autocast, cleanup, decompose, functionalize};
 use pyrite_tensor::random::TorchGenerator;
 use pyrite_tensor::{Layout, Tensor};
@@ -260,7 +260,7 @@ fn named_for_trace() -> pyrite_trace::Scope {
     })
 }
 
-/// Tells the trace of a program as it comes in.
+/// Traces a program before any stage.
 fn tell_program(graph: &Graph) {
     tell(Topic::GraphCode, graph, |graph| Event::Graph(dump(graph, "graph_readable.py")));
     tell(Topic::GraphRunnable, graph, |graph| {
@@ -422,7 +422,9 @@ fn unwritten(values: Vec<Value<Tensor>>, written: &Value<Tensor>) -> Result<Vec<
 pub(crate) fn current(saved: Vec<Value<Tensor>>) -> Result<Vec<Value<Tensor>>, OpError> {
     let now = |value: Value<Tensor>| match value {
         Value::Tensor(tensor) => tensor.current().map(Value::Tensor).map_err(|error| {
-            OpError::invalid(format!("memory that backward reads was freed or made smaller since forward: {error}"))
+            OpError::invalid(format!(
+                "memory that the backward graph reads was freed or resized after the forward call: {error}"
+            ))
         }),
         other => Ok(other),
     };
@@ -451,7 +453,7 @@ impl Backward for AotBackward {
     fn replace(&mut self, inputs: &[(usize, Tensor, Tensor)]) -> Result<(), OpError> {
         for (saved, primal) in self.saved.iter_mut().zip(&self.half.partition.saved_primals) {
             let (Value::Tensor(tensor), Some((primal, read))) = (&*saved, primal) else { continue };
-            let Source::Input(input) = &self.functional.sources[*primal] else { continue };
+            let InputSource::Input(input) = &self.functional.sources[*primal] else { continue };
             let Some((_, before, now)) = inputs.iter().find(|(index, ..)| index == input) else { continue };
             let renewed = match read {
                 Read::Storage => continue,
@@ -460,7 +462,7 @@ impl Backward for AotBackward {
             };
             *saved = Value::Tensor(renewed.ok_or_else(|| {
                 OpError::invalid(format!(
-                    "input {input} was given other data since forward, and backward needs it; call the program again"
+                    "input {input} was modified after the forward call, and the backward graph needs it; call the program again"
                 ))
             })?);
         }

@@ -56,7 +56,7 @@ fn context(ordinal: usize) -> Result<Context, OpError> {
     Driver::get().and_then(|driver| driver.device(ordinal)?.context()).map_err(failed)
 }
 
-/// Compiles graphs for the first GPU. What is no loop is an error.
+/// Compiles graphs for the first GPU. What is not a loop is an error.
 pub fn cuda() -> GraphCompiler {
     Arc::new(|graph, options| {
         let mut gate = options.gate().logged();

@@ -22,7 +22,7 @@ const UNREADABLE: Code = Code::new("inputs::unreadable-storage");
 const WRONG_SIZE: Code = Code::new("inputs::wrong-storage-size");
 const WRONG_HASH: Code = Code::new("inputs::wrong-storage-hash");
 const BAD_TENSOR: Code = Code::new("inputs::bad-tensor");
-/// What to do about an input that cannot be made.
+/// What to do about an input that cannot be created.
 const SIZES: &str = "give the input the sizes of a real run, or dump the program with its data";
 const UNKNOWN: Code = Code::new("inputs::unknown-input");
 
@@ -47,7 +47,7 @@ pub fn load_from(spec: &InputSpec, search: &StorageSearch, file: &Path, seed: u6
     let mut storages = Vec::new();
     for storage in &spec.storages {
         let nbytes = storage.nbytes.hint().and_then(|n| usize::try_from(n).ok()).ok_or_else(|| {
-            Diagnostic::error(BAD_TENSOR, format!("a storage of {} bytes cannot be made", storage.nbytes))
+            Diagnostic::error(BAD_TENSOR, format!("a storage of {} bytes cannot be created", storage.nbytes))
                 .at(Location::in_file(file))
                 .hint(SIZES)
         })?;
@@ -65,7 +65,7 @@ pub fn load_from(spec: &InputSpec, search: &StorageSearch, file: &Path, seed: u6
         values.push(match &arg.value {
             InputValue::Tensor(tensor) => {
                 let fail = |cause: String| {
-                    Diagnostic::error(BAD_TENSOR, format!("input {index} cannot be made"))
+                    Diagnostic::error(BAD_TENSOR, format!("input {index} cannot be created"))
                         .at(Location::in_file(file))
                         .cause(cause)
                         .hint("the file's load_args contradicts its storages; dump it again")
@@ -133,13 +133,13 @@ pub fn generate(graph: &Graph, file: &Path, seed: u64) -> Result<Inputs, Diagnos
 fn random(meta: &Meta, generator: &mut TorchGenerator) -> Result<Tensor, Diagnostic> {
     let ints = |dims: &[SymInt]| dims.iter().map(|d| d.hint().unwrap_or(-1)).collect::<Vec<_>>();
     rand_strided(&ints(&meta.shape), &ints(&meta.stride), meta.dtype, generator)
-        .map_err(|e| Diagnostic::error(BAD_TENSOR, format!("an input {meta} cannot be made")).cause(e).hint(SIZES))
+        .map_err(|e| Diagnostic::error(BAD_TENSOR, format!("an input {meta} cannot be created")).cause(e).hint(SIZES))
 }
 
 fn made_up(spec: &StorageSpec, nbytes: usize, generator: &mut TorchGenerator) -> Result<Storage, Diagnostic> {
     let count = (nbytes / spec.dtype_hint.size()) as i64;
     let fail = |cause: String| {
-        Diagnostic::error(BAD_TENSOR, format!("a storage of {nbytes} bytes cannot be made")).cause(cause).hint(SIZES)
+        Diagnostic::error(BAD_TENSOR, format!("a storage of {nbytes} bytes cannot be created")).cause(cause).hint(SIZES)
     };
     let tensor = rand_strided(&[count], &[1], spec.dtype_hint, generator).map_err(|e| fail(e.to_string()))?;
     if tensor.storage().nbytes() == nbytes {
@@ -167,7 +167,7 @@ fn stored(name: &str, nbytes: usize, search: &StorageSearch, file: &Path) -> Res
         at(Diagnostic::error(UNREADABLE, "the storage cannot be read").cause(error)).hint("dump it again")
     })?;
     if storage.nbytes() != nbytes {
-        let message = format!("the storage has {} bytes, the file says {nbytes}", storage.nbytes());
+        let message = format!("the storage has {} bytes, the file declares {nbytes}", storage.nbytes());
         return Err(at(Diagnostic::error(WRONG_SIZE, message)).hint("file and storages belong to different dumps"));
     }
     // Our names are the hash of the bytes, and a number where several storages have the same; PyTorch's are shorter and

@@ -87,7 +87,7 @@ impl Loss {
     /// The gradient of an output.
     pub fn gradient(&self, leaf: usize, output: Option<&Value<Tensor>>) -> Result<Tensor, OpError> {
         let Some(Value::Tensor(output)) = output else {
-            return Err(OpError::fault("the gradient of an output that is no tensor"));
+            return Err(OpError::fault("the gradient of an output that is not a tensor"));
         };
         let slope = self.slopes.get(leaf).copied().unwrap_or(0.0);
         let layout = output.layout();
@@ -103,13 +103,13 @@ impl Loss {
 }
 
 /// The mean of the means: a tensor counts by the mean of its elements, a list by the mean of what its members count
-/// by. Integers, bools and what is no tensor do not count. A complex tensor counts by its real part.
+/// by. Integers, bools and what is not a tensor do not count. A complex tensor counts by its real part.
 pub fn reduce_to_scalar_loss(outputs: &Value<Tensor>) -> Result<Loss, OpError> {
     let mut slopes = Vec::new();
     let value = reduce(outputs, 1.0, &mut slopes);
     match value {
         Some(value) => Ok(Loss { value, slopes }),
-        None => Err(OpError::invalid("no output is a tensor of floating-point numbers: there is no loss")),
+        None => Err(OpError::invalid("no output is a floating-point tensor, so there is no loss")),
     }
 }
 

@@ -5,8 +5,8 @@
 //! how far rounding alone moves the results. Only what none of these explains is a failure.
 
 use pyrite_compare::{
-    Accuracy, Class as Part, Note, Numbers, Outcome, Place, Remark, Report, Results as Compared, Role, Rule, compare,
-    excuse,
+    Accuracy, Class as Part, Note, Numbers, Outcome, Remark, Report, Results as Compared, Role, Rule, ValuePath,
+    compare, excuse,
 };
 use pyrite_compiler::training::{Results, flatten};
 use pyrite_ir::Value;
@@ -82,7 +82,7 @@ pub fn assess(
                 return invalid(format!("fp64 was required and cannot be computed: {}", broken.error));
             }
             Err(broken) => {
-                let place = Place { group: "results".to_owned(), name: String::new(), path: Vec::new() };
+                let place = ValuePath { group: "results".to_owned(), name: String::new(), path: Vec::new() };
                 report.notes.push(Note { place, remark: Remark::NoFp64(broken.error.to_string()) });
             }
         }
@@ -111,7 +111,7 @@ pub fn assess(
 /// Takes what two runs of a reference disagree about out of a comparison with it; why nothing can be told where that is
 /// all there is. Integers that differ from run to run are open; numbers that do may hide a failure or pretend one.
 pub(crate) fn set_aside_unstable(report: &mut Report, itself: &Report) -> Option<String> {
-    let unstable = |place: &Place| itself.differences.iter().find(|difference| difference.place == *place);
+    let unstable = |place: &ValuePath| itself.differences.iter().find(|difference| difference.place == *place);
     let mut doubtful = None;
     for difference in std::mem::take(&mut report.differences) {
         match unstable(&difference.place) {

@@ -151,7 +151,7 @@ pub enum BindError {
         name: String,
     },
     /// An argument given twice.
-    #[error("{op} was given the argument `{name}` twice")]
+    #[error("{op} got multiple values for argument `{name}`")]
     Twice {
         /// The operator.
         op: Arc<str>,

@@ -12,13 +12,13 @@ use std::path::{Component, Path, PathBuf};
 /// The folders that storages are looked for in, in order.
 #[derive(Clone, Debug, Default)]
 pub struct StorageSearch {
-    places: Vec<Place>,
+    places: Vec<SearchFolder>,
     /// The folder that the text names and that is not looked into, because it is not below the file.
     elsewhere: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug)]
-struct Place {
+struct SearchFolder {
     folder: PathBuf,
     /// What the file must lie in.
     within: PathBuf,
@@ -83,10 +83,10 @@ impl StorageSearch {
             Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
             _ => PathBuf::from("."),
         };
-        let mut places: Vec<Place> = Vec::new();
+        let mut places: Vec<SearchFolder> = Vec::new();
         let mut add = |folder: PathBuf, within: &Path| {
             if !places.iter().any(|place| place.folder == folder) {
-                places.push(Place { folder, within: within.to_owned() });
+                places.push(SearchFolder { folder, within: within.to_owned() });
             }
         };
         if let Some(named) = named {
@@ -118,7 +118,7 @@ impl StorageSearch {
         if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
             return Err(NotFound::Name(name.to_owned()));
         }
-        for Place { folder, within } in &self.places {
+        for SearchFolder { folder, within } in &self.places {
             let path = folder.join(name);
             // A pipe or a device is no storage, and reading it might never end.
             if !path.is_file() {

@@ -72,7 +72,7 @@ impl<'a> Tracer<'a> {
         self.registry
     }
 
-    /// The graph under construction, for what is no call.
+    /// The graph under construction, for what is not a call.
     pub fn builder(&mut self) -> &mut Builder {
         &mut self.builder
     }

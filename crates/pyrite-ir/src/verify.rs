@@ -72,74 +72,16 @@ impl Check<'_> {
         let mut names: FxHashMap<&str, NodeId> = FxHashMap::default();
         let mut calls_began = false;
         for (id, node) in graph.nodes() {
-            if !is_identifier(&node.name) {
-                self.report(node, "verify::bad-name", format!("`{}` is not a name in Python", node.name));
-            }
-            if RESERVED.contains(&node.name.as_str()) {
-                self.report(
-                    node,
-                    "verify::bad-name",
-                    format!("`{}` means something else in a graph's text", node.name),
-                );
-            }
+            self.name(node);
             if names.insert(&node.name, id).is_some() {
                 self.report(node, "verify::duplicate-name", format!("two nodes are named `{}`", node.name));
             }
-            let mut late = Vec::new();
-            node.each_input(&mut |input| {
-                if !seen.get(input.0 as usize).copied().unwrap_or(false) {
-                    late.push(input);
-                }
-            });
-            for input in late {
-                let name = graph.get(input).map_or_else(|| format!("number {}", input.0), |n| format!("`{}`", n.name));
-                self.report(
-                    node,
-                    "verify::use-before-definition",
-                    format!("it uses the node {name} before that is computed"),
-                );
+            self.inputs(node, &seen);
+            if node.kind == Kind::Placeholder && calls_began {
+                self.report(node, "verify::late-placeholder", "an input comes after a computation".to_owned());
             }
-            node.each_input(&mut |input| {
-                if graph.get(input).is_some_and(|n| n.kind == Kind::Output) {
-                    self.report(node, "verify::output-used", "it uses the output node".to_owned());
-                }
-            });
-            match &node.kind {
-                Kind::Placeholder => {
-                    if calls_began {
-                        self.report(node, "verify::late-placeholder", "an input stands after a computation".to_owned());
-                    }
-                    if !node.args.is_empty() {
-                        self.report(node, "verify::placeholder-arguments", "an input has arguments".to_owned());
-                    }
-                }
-                Kind::GetAttr(name) => {
-                    calls_began = true;
-                    if !graph.constants.contains_key(name) && !graph.subgraphs.contains_key(name) {
-                        self.report(
-                            node,
-                            "verify::unknown-attribute",
-                            format!("the graph has no constant or nested graph `{name}`"),
-                        );
-                    }
-                }
-                Kind::Call(target) => {
-                    calls_began = true;
-                    self.call(node, target);
-                }
-                Kind::Output => {
-                    if node.args.len() != 1 {
-                        self.report(
-                            node,
-                            "verify::output-arguments",
-                            format!("the output has {} arguments instead of one", node.args.len()),
-                        );
-                    }
-                    if graph.order.last() != Some(&id) {
-                        self.report(node, "verify::output-not-last", "the output is not the last node".to_owned());
-                    }
-                }
-            }
+            calls_began |= matches!(node.kind, Kind::GetAttr(_) | Kind::Call(_));
+            self.kind(id, node);
             if let Some(meta) = &node.meta {
                 meta.each(&mut |meta| self.meta(node, meta));
             }
@@ -150,6 +92,69 @@ impl Check<'_> {
             let message = "the graph has no output: nothing is returned";
             let problem = Diagnostic::error(Code::new("verify::no-output"), message).at(location);
             self.found.push(problem.hint("end `forward` with `return (value,)`"));
+        }
+    }
+
+    fn name(&mut self, node: &Node) {
+        if !is_identifier(&node.name) {
+            self.report(node, "verify::bad-name", format!("`{}` is not a name in Python", node.name));
+        }
+        if RESERVED.contains(&node.name.as_str()) {
+            self.report(node, "verify::bad-name", format!("`{}` means something else in a graph's text", node.name));
+        }
+    }
+
+    /// Inputs of a node are computed before it, and none of them is the output.
+    fn inputs(&mut self, node: &Node, seen: &[bool]) {
+        let graph = self.graph;
+        let mut late = Vec::new();
+        node.each_input(&mut |input| {
+            if !seen.get(input.0 as usize).copied().unwrap_or(false) {
+                late.push(input);
+            }
+        });
+        for input in late {
+            let name = graph.get(input).map_or_else(|| format!("number {}", input.0), |n| format!("`{}`", n.name));
+            self.report(
+                node,
+                "verify::use-before-definition",
+                format!("it uses the node {name} before that is computed"),
+            );
+        }
+        node.each_input(&mut |input| {
+            if graph.get(input).is_some_and(|n| n.kind == Kind::Output) {
+                self.report(node, "verify::output-used", "it uses the output node".to_owned());
+            }
+        });
+    }
+
+    /// What nodes of each kind have to have.
+    fn kind(&mut self, id: NodeId, node: &Node) {
+        let graph = self.graph;
+        match &node.kind {
+            Kind::Placeholder if node.args.is_empty() => {}
+            Kind::Placeholder => {
+                self.report(node, "verify::placeholder-arguments", "an input has arguments".to_owned());
+            }
+            Kind::GetAttr(name) if graph.constants.contains_key(name) || graph.subgraphs.contains_key(name) => {}
+            Kind::GetAttr(name) => self.report(
+                node,
+                "verify::unknown-attribute",
+                format!("the graph has no constant or nested graph `{name}`"),
+            ),
+            Kind::Call(target) => self.call(node, target),
+            Kind::Output => {
+                if node.args.len() != 1 {
+                    self.report(
+                        node,
+                        "verify::output-arguments",
+                        format!("the output has {} arguments instead of one", node.args.len()),
+                    );
+                }
+                if graph.order.last() != Some(&id) {
+                    self.report(node, "verify::output-not-last", "the output is not the last node".to_owned());
+                }
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use pyrite_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::autocast;
-use crate::functionalize::{Source, functionalize};
+use crate::functionalize::{InputSource, functionalize};
 
 /// For each output that is a tensor, whether it is a view by an operator that returns several of one tensor, or a view of
 /// such a one. torch refuses to write to them while gradients are recorded.
@@ -90,12 +90,12 @@ pub fn written_inputs(graph: &Graph, registry: &Registry, differentiates: bool) 
     let mut written = Vec::new();
     for position in &functional.written {
         match &functional.sources[*position] {
-            Source::Input(index) => written.push(*index),
-            Source::Storage(_) if differentiates => {
+            InputSource::Input(index) => written.push(*index),
+            InputSource::Storage(_) if differentiates => {
                 return Err(OpError::unsupported("gradients through a write to memory that inputs share").into());
             }
-            Source::Storage(index) => written.push(*index),
-            Source::Constant(_) => {}
+            InputSource::Storage(index) => written.push(*index),
+            InputSource::Constant(_) => {}
         }
     }
     Ok(written)

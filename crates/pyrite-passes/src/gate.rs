@@ -6,9 +6,9 @@
 
 /// The first word of every rewrite that passes of this crate ask for, and what it does.
 pub const REWRITES: &[(&str, &str)] = &[
-    ("decompose", "puts simpler operators in the place of one that the next stage does not have to know"),
+    ("decompose", "replaces an operator by simpler ones that the next stage supports"),
     ("stream", "draws random numbers from the fast stream instead of PyTorch's generator"),
-    ("common-subexpressions", "computes once what is computed several times"),
+    ("common-subexpressions", "eliminates common subexpressions"),
 ];
 
 /// Lets rewrites through; see the module's text.

@@ -80,7 +80,7 @@ pub fn resolve(value: &Value<NodeId>, values: &[Value<Handle>]) -> Value<Handle>
 /// `list[index]`.
 pub fn item(args: &[Value<Handle>]) -> Result<Value<Handle>, OpError> {
     let (Some(Value::List(items)), Some(index)) = (args.first(), args.get(1).and_then(Value::as_scalar)) else {
-        return Err(OpError::invalid("an item of what is no list"));
+        return Err(OpError::invalid("an item of what is not a list"));
     };
     let (index, len) = (index.to_i64(), items.len() as i64);
     let wrapped = if index < 0 { index + len } else { index };

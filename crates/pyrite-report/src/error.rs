@@ -34,7 +34,7 @@ impl ReportError {
                             and name the folder pyrite_debug that it leaves";
         match self {
             Self::NoFolder { path, cause } => {
-                Diagnostic::error(Code::new("report::no-folder"), "this is no folder that can be read")
+                Diagnostic::error(Code::new("report::no-folder"), "cannot read the folder")
                     .at(Location::in_file(path))
                     .cause(cause)
                     .hint(MAKE)
@@ -52,7 +52,7 @@ impl ReportError {
                 };
                 let location = Location::in_file(path);
                 problem.at(line.into_iter().fold(location, Location::line)).cause(error).hint(
-                    "remove the line, or make the trace again: a line is one JSON object, as docs/trace-format.md says",
+                    "remove the line, or create the trace again: each line is one JSON object (docs/trace-format.md)",
                 )
             }
         }

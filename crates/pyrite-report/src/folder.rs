@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use pyrite_trace::TRACE_FILE;
 
-use crate::view::{File, Run};
+use crate::view::{File, RunView};
 use crate::{ReportError, from_trace, session};
 
 /// How much of one file is shown.
@@ -18,7 +18,7 @@ const DEPTH: usize = 3;
 const READABLE: &[&str] = &["py", "txt", "log", "md", "json"];
 
 /// Reads what a run left in a folder.
-pub fn open(path: &Path) -> Result<Run, ReportError> {
+pub fn open(path: &Path) -> Result<RunView, ReportError> {
     let cannot = |cause: String| ReportError::NoFolder { path: path.to_owned(), cause };
     let found = fs::metadata(path).map_err(|error| cannot(error.to_string()))?;
     // A trace may be named by its file.
@@ -55,7 +55,7 @@ fn with_trace(folder: &Path) -> std::io::Result<PathBuf> {
 }
 
 /// Adds the readable files of the folder that the run does not have yet.
-fn add_files(run: &mut Run, folder: &Path) {
+fn add_files(run: &mut RunView, folder: &Path) {
     let mut paths = Vec::new();
     walk(folder, DEPTH, &mut paths);
     paths.sort();

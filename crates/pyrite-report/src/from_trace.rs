@@ -10,7 +10,7 @@ use pyrite_trace::{Event, Record, Stage};
 use crate::ReportError;
 use crate::folder::{file_at, shortened};
 use crate::modules;
-use crate::view::{Divergence, Found, Graph, Node, OfGraph, Repro, Run, Source, SourceLine, Step};
+use crate::view::{Divergence, Found, GraphView, NodeView, OfGraph, Repro, RunView, SourceLine, SourceView, StepView};
 
 /// The file of the program that a debugging session is about.
 const PROGRAM: &str = "program.py";
@@ -20,9 +20,9 @@ const PROOF: &str = "prove";
 const AROUND: u32 = 6;
 
 /// Reads the trace of a folder.
-pub fn read(folder: &Path) -> Result<Run, ReportError> {
+pub fn read(folder: &Path) -> Result<RunView, ReportError> {
     let records = pyrite_trace::read(folder)?;
-    let mut run = Run::default();
+    let mut run = RunView::default();
     let mut partings = Vec::new();
     let mut steps = Steps::default();
     let mut told = Vec::new();
@@ -80,7 +80,7 @@ pub fn read(folder: &Path) -> Result<Run, ReportError> {
 }
 
 /// Puts the steps of stages among those of a session that began so much earlier, in the order of their beginnings.
-fn within(session: Vec<Step>, stages: &mut Vec<Step>, earlier: f64) {
+fn within(session: Vec<StepView>, stages: &mut Vec<StepView>, earlier: f64) {
     stages.retain(|step| step.stage.as_deref() != Some(Stage::Debug.name()));
     stages.iter_mut().for_each(|step| step.start += earlier);
     stages.extend(session);
@@ -89,11 +89,11 @@ fn within(session: Vec<Step>, stages: &mut Vec<Step>, earlier: f64) {
 
 /// The steps of a debugging session: each lasted from what was found before it. What the search took of the last is told
 /// apart.
-fn session_steps(told: &[(String, f64)], search: Option<f64>) -> Vec<Step> {
+fn session_steps(told: &[(String, f64)], search: Option<f64>) -> Vec<StepView> {
     let mut steps = Vec::new();
     let mut push = |name: &str, start: f64, seconds: f64| {
         let stage = Some(Stage::Debug.name().to_owned());
-        steps.push(Step { name: name.to_owned(), stage, graph: None, start, seconds, depth: 0, ended: true });
+        steps.push(StepView { name: name.to_owned(), stage, graph: None, start, seconds, depth: 0, ended: true });
     };
     let mut before = 0.0;
     for (name, at) in told {
@@ -114,7 +114,7 @@ fn session_steps(told: &[(String, f64)], search: Option<f64>) -> Vec<Step> {
 }
 
 /// Gives the search the text it began with, where a debugging session told its program.
-fn begin_with_the_program(run: &mut Run) {
+fn begin_with_the_program(run: &mut RunView) {
     let program = run.graphs.iter().find(|graph| graph.file == PROGRAM && graph.stage.as_deref() == Some("debug"));
     let text = program.and_then(|graph| run.files.get(graph.text?)).map(|file| file.text.clone());
     if let Some(first) = run.minify.first_mut() {
@@ -128,7 +128,7 @@ fn name_of(word: &str) -> &str {
 }
 
 /// The command, the time, the versions.
-fn tell_run(run: &mut Run, begun: &Begun) {
+fn tell_run(run: &mut RunView, begun: &Begun) {
     let words = begun.argv.iter().enumerate();
     // Where the program lies does not matter.
     let words = words.map(|(place, word)| if place == 0 { name_of(word) } else { word });
@@ -142,8 +142,8 @@ fn tell_run(run: &mut Run, begun: &Begun) {
 /// Begins and ends of steps, paired.
 #[derive(Default)]
 struct Steps {
-    done: Vec<Step>,
-    open: Vec<(String, Step)>,
+    done: Vec<StepView>,
+    open: Vec<(String, StepView)>,
     last: f64,
 }
 
@@ -151,7 +151,7 @@ impl Steps {
     fn mark(&mut self, time: f64, stage: Option<Stage>, graph: Option<String>, mark: &StageMark) {
         let key = format!("{stage:?} {graph:?} {} {}", mark.name, mark.depth);
         if mark.mark == Mark::Begin {
-            let step = Step {
+            let step = StepView {
                 name: mark.name.clone(),
                 stage: stage.map(|stage| stage.name().to_owned()),
                 graph,
@@ -167,7 +167,7 @@ impl Steps {
         let begun = self.open.iter().rposition(|(known, _)| *known == key).map(|place| self.open.remove(place).1);
         let start = begun.as_ref().map(|step| step.start);
         let seconds = mark.seconds.or(start.map(|start| time - start)).unwrap_or(0.0);
-        self.done.push(Step {
+        self.done.push(StepView {
             name: mark.name.clone(),
             stage: stage.map(|stage| stage.name().to_owned()),
             graph,
@@ -178,9 +178,10 @@ impl Steps {
         });
     }
 
-    fn done(mut self) -> Vec<Step> {
+    fn done(mut self) -> Vec<StepView> {
         let last = self.last;
-        self.done.extend(self.open.into_iter().map(|(_, step)| Step { seconds: (last - step.start).max(0.0), ..step }));
+        self.done
+            .extend(self.open.into_iter().map(|(_, step)| StepView { seconds: (last - step.start).max(0.0), ..step }));
         self.done.sort_by(|a, b| a.start.total_cmp(&b.start).then(a.depth.cmp(&b.depth)));
         self.done
     }
@@ -191,7 +192,7 @@ fn path_of(stage: Option<Stage>, graph: Option<&str>, file: &str) -> String {
 }
 
 /// Adds a text, in place of the one that had its path before.
-fn put_file(run: &mut Run, path: &str, text: String) -> usize {
+fn put_file(run: &mut RunView, path: &str, text: String) -> usize {
     let text = shortened(text);
     if let Some(place) = run.files.iter().position(|file| file.path == path) {
         run.files[place].text = text;
@@ -201,13 +202,13 @@ fn put_file(run: &mut Run, path: &str, text: String) -> usize {
     run.files.len() - 1
 }
 
-fn add_graph(run: &mut Run, stage: Option<String>, name: Option<String>, dump: GraphDump) {
+fn add_graph(run: &mut RunView, stage: Option<String>, name: Option<String>, dump: GraphDump) {
     let path =
         [stage.as_deref(), name.as_deref(), Some(&dump.file)].into_iter().flatten().collect::<Vec<_>>().join("/");
     let text = put_file(run, &path, dump.text);
     let nodes = nodes_of(dump.nodes, &dump.edges);
-    let graph = Graph { name, stage, file: dump.file, text: Some(text), nodes };
-    let same = |known: &Graph| known.stage == graph.stage && known.name == graph.name && known.file == graph.file;
+    let graph = GraphView { name, stage, file: dump.file, text: Some(text), nodes };
+    let same = |known: &GraphView| known.stage == graph.stage && known.name == graph.name && known.file == graph.file;
     match run.graphs.iter().position(same) {
         Some(place) => run.graphs[place] = graph,
         None => run.graphs.push(graph),
@@ -215,8 +216,8 @@ fn add_graph(run: &mut Run, stage: Option<String>, name: Option<String>, dump: G
 }
 
 /// Nodes with their inputs, and with the modules that their neighbours tell.
-pub fn nodes_of(rows: Vec<NodeRow>, edges: &[(u32, u32)]) -> Vec<Node> {
-    let mut nodes: Vec<Node> = rows.into_iter().map(node_of).collect();
+pub fn nodes_of(rows: Vec<NodeRow>, edges: &[(u32, u32)]) -> Vec<NodeView> {
+    let mut nodes: Vec<NodeView> = rows.into_iter().map(node_of).collect();
     for (from, to) in edges {
         // Edges lead forward: a trace that says otherwise is drawn without them.
         if let Some(node) = nodes.get_mut(*to as usize).filter(|_| from < to) {
@@ -227,7 +228,7 @@ pub fn nodes_of(rows: Vec<NodeRow>, edges: &[(u32, u32)]) -> Vec<Node> {
     nodes
 }
 
-fn node_of(row: NodeRow) -> Node {
+fn node_of(row: NodeRow) -> NodeView {
     let shape = row.shape.map(|sizes| {
         let sizes: Vec<String> = sizes
             .into_iter()
@@ -238,7 +239,7 @@ fn node_of(row: NodeRow) -> Node {
             .collect();
         format!("[{}]", sizes.join(", "))
     });
-    Node {
+    NodeView {
         name: row.name,
         op: row.op,
         target: row.target,
@@ -252,7 +253,7 @@ fn node_of(row: NodeRow) -> Node {
 }
 
 /// Gives a node what is known of its value: in the graph that is named, else in every graph with such a node.
-fn attach(run: &mut Run, graph: Option<&str>, parting: Parting) {
+fn attach(run: &mut RunView, graph: Option<&str>, parting: Parting) {
     let named = run.graphs.iter().any(|known| graph.is_some() && known.name.as_deref() == graph);
     let divergence = Divergence {
         error: parting.backend_error,
@@ -272,7 +273,7 @@ fn attach(run: &mut Run, graph: Option<&str>, parting: Parting) {
 }
 
 /// The lines around breaks and recompiles, from files that still say what the trace says.
-fn sources(run: &Run) -> Vec<Source> {
+fn sources(run: &RunView) -> Vec<SourceView> {
     let mut wanted: BTreeMap<&str, Vec<(u32, Option<&str>)>> = BTreeMap::new();
     for found in &run.breaks {
         wanted.entry(&found.file).or_default().push((found.line, found.source.as_deref()));
@@ -293,7 +294,7 @@ fn sources(run: &Run) -> Vec<Source> {
         let near = |line: u32| marks.iter().any(|(mark, _)| mark.abs_diff(line) <= AROUND);
         let shown = (1..).zip(text.lines()).filter(|(line, _)| near(*line));
         let lines = shown.map(|(line, text)| SourceLine { line, text: text.to_owned() }).collect();
-        sources.push(Source { file: file.to_owned(), lines });
+        sources.push(SourceView { file: file.to_owned(), lines });
     }
     sources
 }
@@ -324,7 +325,7 @@ mod tests {
         let (minify, prove) = (&steps[2], &steps[3]);
         assert_eq!((minify.start, minify.seconds, prove.start, prove.seconds), (3.0, 6.0, 9.0, 1.0));
         // The trace began after the confirmation, and a stage 3.5 seconds later: in the search.
-        let mut stages = vec![Step { stage: None, name: "aot".to_owned(), start: 3.5, depth: 1, ..minify.clone() }];
+        let mut stages = vec![StepView { stage: None, name: "aot".to_owned(), start: 3.5, depth: 1, ..minify.clone() }];
         within(steps, &mut stages, 1.0);
         let names: Vec<_> = stages.iter().map(|step| step.name.as_str()).collect();
         assert_eq!(names, ["confirm", "bisect", "minify", "aot", "prove"]);

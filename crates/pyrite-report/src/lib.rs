@@ -23,4 +23,4 @@ mod view;
 pub use error::ReportError;
 pub use folder::open;
 pub use page::html;
-pub use view::{Divergence, File, Graph, Node, Repro, Run, Source, SourceLine, Step};
+pub use view::{Divergence, File, GraphView, NodeView, Repro, RunView, SourceLine, SourceView, StepView};

@@ -5,11 +5,11 @@
 //! module of that parameter. A call without parameters belongs to the module around its neighbours. What a trace says
 //! itself is left as it is.
 
-use crate::view::Node;
+use crate::view::NodeView;
 
 /// Gives calls without a module the one that their parameters or neighbours tell.
-pub fn complete(nodes: &mut [Node]) {
-    let is_input = |node: &Node| node.op == "placeholder";
+pub fn complete(nodes: &mut [NodeView]) {
+    let is_input = |node: &NodeView| node.op == "placeholder";
     let of_input: Vec<Option<String>> = nodes
         .iter()
         .map(|node| if is_input(node) { node.module.clone().or_else(|| path_in(&node.name)) } else { None })
@@ -63,8 +63,8 @@ fn between(before: Option<&str>, after: Option<&str>) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn node(name: &str, op: &str, inputs: &[u32]) -> Node {
-        Node { name: name.to_owned(), op: op.to_owned(), inputs: inputs.to_vec(), ..Node::default() }
+    fn node(name: &str, op: &str, inputs: &[u32]) -> NodeView {
+        NodeView { name: name.to_owned(), op: op.to_owned(), inputs: inputs.to_vec(), ..NodeView::default() }
     }
 
     #[test]

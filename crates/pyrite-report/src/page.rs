@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::view::Run;
+use crate::view::RunView;
 
 const TEMPLATE: &str = include_str!("../assets/report.html");
 const STYLE: &str = include_str!("../assets/report.css");
@@ -31,11 +31,11 @@ const SCRIPTS: &[&str] = &[
 #[derive(Serialize)]
 struct Data<'a> {
     pyrite: &'static str,
-    runs: Vec<&'a Run>,
+    runs: Vec<&'a RunView>,
 }
 
 /// A page of a run, and of another that it is compared with.
-pub fn html(run: &Run, other: Option<&Run>) -> String {
+pub fn html(run: &RunView, other: Option<&RunView>) -> String {
     let data = Data { pyrite: env!("CARGO_PKG_VERSION"), runs: std::iter::once(run).chain(other).collect() };
     let data = match serde_json::to_string(&data) {
         Ok(text) => text,
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn every_mark_of_the_template_is_filled() {
-        let page = html(&Run::default(), None);
+        let page = html(&RunView::default(), None);
         assert!(!page.contains("{{"), "a mark is left");
         assert!(page.contains("function layoutGraph"));
         assert!(page.ends_with("</html>\n"));
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn hostile_text_stays_text() {
         let hostile = "</script><script>alert(1)</script><!-- {{script}} &lt;";
-        let run = Run { title: hostile.to_owned(), subtitle: hostile.to_owned(), ..Run::default() };
+        let run = RunView { title: hostile.to_owned(), subtitle: hostile.to_owned(), ..RunView::default() };
         let page = html(&run, Some(&run));
         assert!(!page.contains("alert(1)</script>"));
         assert!(!page.contains("<!--"));
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn the_page_names_nothing_outside_of_it() {
-        let page = html(&Run::default(), None);
+        let page = html(&RunView::default(), None);
         for outside in ["src=", "<link", "@import", "url(", "fetch(", "XMLHttpRequest", "import("] {
             assert!(!page.contains(outside), "{outside}");
         }

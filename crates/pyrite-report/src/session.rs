@@ -8,7 +8,7 @@ use pyrite_reader::{ReadOptions, read_text};
 
 use crate::folder::file_at;
 use crate::from_trace::nodes_of;
-use crate::view::{Found, Graph, Repro, Run};
+use crate::view::{Found, GraphView, Repro, RunView};
 
 /// The smallest program that fails.
 pub const REPRO: &str = "repro.py";
@@ -18,9 +18,9 @@ const PASSING: &str = "passing.py";
 const STORY: &str = "report.md";
 
 /// Reads such a folder; nothing where there is no repro.
-pub fn read(folder: &Path) -> Option<Run> {
+pub fn read(folder: &Path) -> Option<RunView> {
     let text = fs::read_to_string(folder.join(REPRO)).ok()?;
-    let mut run = Run::default();
+    let mut run = RunView::default();
     for name in [REPRO, PASSING] {
         let Ok(text) = fs::read_to_string(folder.join(name)) else { continue };
         let place = run.files.len();
@@ -43,14 +43,14 @@ pub fn read(folder: &Path) -> Option<Run> {
 }
 
 /// The graph of a program's text, and what the text says of itself; nothing where it cannot be read.
-fn graph_of(text: &str, folder: &Path, name: &str, place: usize) -> Option<(Graph, Vec<(String, String)>)> {
+fn graph_of(text: &str, folder: &Path, name: &str, place: usize) -> Option<(GraphView, Vec<(String, String)>)> {
     let options = ReadOptions { folder: Some(folder.to_owned()), ..ReadOptions::default() };
     let read = read_text(text, Some(&folder.join(name)), registry(), &options).ok()?;
     let dump = pyrite_ir::dump::dump(&read.graph, name);
     let nodes = nodes_of(dump.nodes, &dump.edges);
     let stem = name.trim_end_matches(".py").to_owned();
     let metadata = read.metadata.into_iter().map(|entry| (entry.key, entry.value)).collect();
-    Some((Graph { name: Some(stem), stage: None, file: name.to_owned(), text: Some(place), nodes }, metadata))
+    Some((GraphView { name: Some(stem), stage: None, file: name.to_owned(), text: Some(place), nodes }, metadata))
 }
 
 /// The steps that the session's story lists.

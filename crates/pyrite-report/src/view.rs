@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// A run.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Run {
+pub struct RunView {
     /// What it came to, in a line.
     pub title: String,
     /// The command, in a line.
@@ -21,9 +21,9 @@ pub struct Run {
     /// What the steps of a debugging session found.
     pub findings: Vec<Found>,
     /// Steps of stages, in the order they began.
-    pub stages: Vec<Step>,
+    pub stages: Vec<StepView>,
     /// Graphs, in the order they came.
-    pub graphs: Vec<Graph>,
+    pub graphs: Vec<GraphView>,
     /// Breaks of capture.
     pub breaks: Vec<Break>,
     /// Frames that were captured again.
@@ -37,7 +37,7 @@ pub struct Run {
     /// The smallest program.
     pub repro: Option<Repro>,
     /// The user's lines that breaks and recompiles name.
-    pub sources: Vec<Source>,
+    pub sources: Vec<SourceView>,
     /// Texts of the run, by path.
     pub files: Vec<File>,
 }
@@ -63,7 +63,7 @@ pub struct OfGraph<T> {
 
 /// A step of a stage.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Step {
+pub struct StepView {
     /// Its name.
     pub name: String,
     /// The stage's name.
@@ -82,7 +82,7 @@ pub struct Step {
 
 /// A graph.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Graph {
+pub struct GraphView {
     /// Its name.
     pub name: Option<String>,
     /// The stage's name.
@@ -92,12 +92,12 @@ pub struct Graph {
     /// The place of its text in [`Run::files`].
     pub text: Option<usize>,
     /// Its nodes, in the order they run.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<NodeView>,
 }
 
 /// A node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Node {
+pub struct NodeView {
     /// Its name.
     pub name: String,
     /// FX's word for what it is.
@@ -153,7 +153,7 @@ pub struct Repro {
 
 /// Lines of a file of the user's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Source {
+pub struct SourceView {
     /// The file.
     pub file: String,
     /// The lines around those that are named.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use pyrite_compare::{Difference, Place, Report, Results};
+use pyrite_compare::{Difference, Report, Results, ValuePath};
 use pyrite_compiler::backend::{Backend, Direction};
 use pyrite_compiler::{Options, find};
 use pyrite_debug::{Broken, Folder, Question, asked, candidate_of, compared, execute};
@@ -204,7 +204,7 @@ fn layers(
     report: &Report,
 ) -> Vec<Layer> {
     let layer = |(index, (node, op)): (usize, &(String, String))| {
-        let place = Place { group: "outputs".to_owned(), name: index.to_string(), path: Vec::new() };
+        let place = ValuePath { group: "outputs".to_owned(), name: index.to_string(), path: Vec::new() };
         let error = |side: &Results| relative_error(exact?.tensor(&place)?, side.tensor(&place)?);
         let difference = report.differences.iter().find(|difference| difference.place == place);
         Layer {

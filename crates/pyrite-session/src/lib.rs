@@ -57,7 +57,7 @@ pub mod worker;
 pub use error::SessionError;
 pub use host::{Host, Invocation};
 pub use options::Options;
-pub use place::Place;
+pub use place::DevicePlacement;
 pub use program::Program;
 pub use pyrite_debug::torch::Python;
 pub use pyrite_reader::{Devices, ReadOptions};

@@ -7,7 +7,7 @@ use pyrite_reader::Devices;
 
 /// Where a program's tensors are put.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum DevicePlacement {
     /// On the CPU.
     Cpu,
     /// Where the file has them.
@@ -16,7 +16,7 @@ pub enum Place {
     On(Device),
 }
 
-impl Place {
+impl DevicePlacement {
     /// Where nobody says it: where the file has them, if this machine has a GPU.
     pub fn usual() -> Self {
         let hidden = std::env::var("CUDA_VISIBLE_DEVICES").is_ok_and(|devices| matches!(&*devices, "" | "-1"));
@@ -25,7 +25,7 @@ impl Place {
     }
 }
 
-impl std::str::FromStr for Place {
+impl std::str::FromStr for DevicePlacement {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
@@ -41,12 +41,12 @@ impl std::str::FromStr for Place {
     }
 }
 
-impl From<Place> for Devices {
-    fn from(place: Place) -> Self {
+impl From<DevicePlacement> for Devices {
+    fn from(place: DevicePlacement) -> Self {
         match place {
-            Place::Cpu => Self::Cpu,
-            Place::File => Self::AsWritten,
-            Place::On(device) => Self::On(device),
+            DevicePlacement::Cpu => Self::Cpu,
+            DevicePlacement::File => Self::AsWritten,
+            DevicePlacement::On(device) => Self::On(device),
         }
     }
 }

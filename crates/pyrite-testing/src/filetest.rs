@@ -32,7 +32,7 @@ use pyrite_ir::verify::verify;
 use pyrite_ir::{Kind, Meta, Value};
 use pyrite_ops::registry;
 use pyrite_passes::Table;
-use pyrite_passes::functionalize::{Produced, Source};
+use pyrite_passes::functionalize::{InputSource, Produced};
 use pyrite_ptx::assemble::{Assembler, Needs};
 use pyrite_reader::{ReadOptions, ReadOutcome, read_text};
 use pyrite_tensor::Tensor;
@@ -330,7 +330,7 @@ fn functionalized(text: &str, path: &Path) -> Result<String, String> {
     let mut output = print(&functional.graph, &PrintOptions::default());
     for (source, number) in functional.sources.iter().zip(0..) {
         match source {
-            Source::Input(input) if *input == number => {}
+            InputSource::Input(input) if *input == number => {}
             source => {
                 let _ = writeln!(output, "input {number} is {source:?}");
             }

@@ -279,7 +279,7 @@ fn copied(tensor: &Tensor, stream: &Stream) -> Result<Memory, OpError> {
 }
 
 fn missing() -> OpError {
-    OpError::fault("a result lies nowhere")
+    OpError::fault("a result has no memory")
 }
 
 /// A tensor with the strides that a program was compiled for.

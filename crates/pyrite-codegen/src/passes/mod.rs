@@ -1,12 +1,11 @@
 //! The passes of the native compiler, in order.
 //!
-//! [`PASSES`] is the one list. [`lower`](lower::lower) makes a [`Schedule`] of a graph, every further pass rewrites it, and
-//! [`emit`](crate::emit) makes code of the result. Whatever a pass does to a program asks a gate first
-//! ([`Decisions`]), so that it can be bisected. In debug builds the schedule is verified between all passes, and its
-//! memory plan is checked at the end.
+//! [`lower`](lower::lower) translates a graph to a [`Schedule`], the passes of [`PASSES`] rewrite it, and
+//! [`emit`](crate::emit) generates code for the result. A pass asks a gate before every change ([`Decisions`]), which
+//! makes the change bisectable. Debug builds verify the schedule after every pass and check the memory plan at the end.
 //!
-//! To add a pass: write `fn(&mut Schedule, &mut State)` in a file of its own here, name it in [`PASSES`], name its
-//! decisions in [`decisions`](crate::decisions), and add filetests with `# test: schedule`.
+//! To add a pass: write `fn(&mut Schedule, &mut State)` in a file of its own here, add it to [`PASSES`], name its
+//! decisions in [`decisions`](crate::decisions), and add filetests with `# test: after:PASS` (docs/extend/pass.md).
 
 mod elide_copy;
 mod finish;
@@ -68,7 +67,7 @@ pub const LOWER: &str = "lower";
 pub const PASSES: &[Pass] = &[
     Pass {
         name: "elide-copy",
-        what: "bmms read and write past copies; copies that nothing reads are dropped",
+        what: "bmms access the source or destination of a copy directly; unused copies are dropped",
         only: None,
         run: elide_copy::elide_copies,
     },
@@ -80,27 +79,27 @@ pub const PASSES: &[Pass] = &[
     },
     Pass {
         name: "recompute-constants",
-        what: "values that read nothing are computed where they are used",
+        what: "constants are recomputed at their uses",
         only: Some(Machine::Gpu),
         run: recompute::constants,
     },
-    Pass { name: "fuse", what: "kernels that share memory become one", only: None, run: fuse::fuse_all },
+    Pass { name: "fuse", what: "kernels that share memory are fused", only: None, run: fuse::fuse_all },
     Pass {
         name: "split-concat-late",
         what: "fused kernels that still read a concatenation are split",
         only: None,
         run: split_concat::split_rest,
     },
-    Pass { name: "fuse-late", what: "what was split is fused once more", only: None, run: fuse::fuse_split },
+    Pass { name: "fuse-late", what: "split kernels are fused again", only: None, run: fuse::fuse_split },
     Pass {
         name: "recompute",
-        what: "cheap values are computed where they are used instead of being written and read",
+        what: "cheap values are recomputed at their uses instead of being stored",
         only: Some(Machine::Gpu),
         run: recompute::cheap,
     },
     Pass {
         name: "finish-kernels",
-        what: "values that only one kernel uses stay in registers or scratch; vector lanes are chosen",
+        what: "values used by one kernel stay in registers or scratch memory; kernels are vectorized",
         only: None,
         run: finish::finish_all,
     },
@@ -112,31 +111,31 @@ pub const PASSES: &[Pass] = &[
     },
     Pass {
         name: "split-reductions",
-        what: "a long reduction of few rows reduces parts of them first",
+        what: "a long reduction over few rows is split into partial reductions",
         only: Some(Machine::Gpu),
         run: split_reductions::split_reductions,
     },
     Pass {
         name: "reorder-bmm",
-        what: "a bmm is moved right behind the kernel that fills its left operand",
+        what: "a bmm is moved directly after the kernel that computes its left operand",
         only: Some(Machine::Cpu),
         run: reorder_bmm::reorder,
     },
     Pass {
         name: "fuse-epilogue",
-        what: "a kernel that reads the rows of a matmul runs on them as they are completed",
+        what: "a kernel that reads the result of a matmul runs on its rows as they are completed",
         only: Some(Machine::Cpu),
         run: fuse_epilogue::fuse_epilogues,
     },
     Pass {
         name: "fuse-prologue",
-        what: "a kernel, or a fused bmm, that fills the left operand of a bmm hands it over row by row",
+        what: "a kernel or fused bmm that computes the left operand of a bmm passes it on row by row",
         only: Some(Machine::Cpu),
         run: fuse_prologue::fuse_prologues,
     },
     Pass {
         name: "reuse-buffers",
-        what: "lifetimes end at the last use; results take the memory of what dies in their statement",
+        what: "lifetimes end at the last use; results reuse the memory of buffers that die in their statement",
         only: None,
         run: reuse::reuse_buffers,
     },
@@ -144,7 +143,7 @@ pub const PASSES: &[Pass] = &[
 
 /// The name of every pass, the first one included, with what it does, in order.
 pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let first = (LOWER, "operators become loop nests, matmuls, convolutions and calls over buffers");
+    let first = (LOWER, "operators are lowered to loop nests, matmuls, convolutions and calls over buffers");
     std::iter::once(first).chain(PASSES.iter().map(|pass| (pass.name, pass.what)))
 }
 

@@ -287,8 +287,8 @@ impl Checker<'_> {
             }
             given.push(*dead);
             let rows = match &statement.op {
-                Op::Gemm(_) | Op::Bmm(_) => Rows::OfMatmul,
-                _ => Rows::Any,
+                Op::Gemm(_) | Op::Bmm(_) => RowOrder::OfMatmul,
+                _ => RowOrder::Any,
             };
             for kernel in statement.op.kernels() {
                 if kernel.written().contains(result) {
@@ -301,7 +301,7 @@ impl Checker<'_> {
     }
 
     /// Rule 4 for one kernel.
-    fn overwrites(&mut self, kernel: &Kernel, dead: BufferId, result: BufferId, rows: Rows) {
+    fn overwrites(&mut self, kernel: &Kernel, dead: BufferId, result: BufferId, rows: RowOrder) {
         let Some(touches) = self.touches(kernel) else { return };
         let of = |touch: &Touch| kernel.access(touch.access).buffer;
         if touches.iter().any(|touch| (of(touch) == dead || of(touch) == result) && touch.element.is_none()) {
@@ -330,7 +330,7 @@ impl Checker<'_> {
             .filter_map(|touch| Some((touch.element?, touch.row)))
             .collect();
         let beyond = stores.iter().any(|(element, store)| !read.contains(&(*element, store.row)));
-        if wrong || rows == Rows::OfMatmul && beyond {
+        if wrong || rows == RowOrder::OfMatmul && beyond {
             self.say(format!("overwrites an element of b{} with b{} before it was read", dead.0, result.0));
         }
     }
@@ -357,7 +357,7 @@ impl Checker<'_> {
             if !filled || read_later {
                 self.say(format!("writes the block of b{} over that of b{}, which is still wanted", buffer.0, old.0));
             } else if let Link::Kernel(kernel, _) = &fused.links[at] {
-                self.overwrites(kernel, old, buffer, Rows::OfMatmul);
+                self.overwrites(kernel, old, buffer, RowOrder::OfMatmul);
             } else {
                 self.say(format!("a bmm writes the block of b{} over that of b{}", buffer.0, old.0));
             }
@@ -367,7 +367,7 @@ impl Checker<'_> {
 
 /// Whether the rows of a kernel run behind those of a matmul.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Rows {
+enum RowOrder {
     Any,
     OfMatmul,
 }

@@ -9,14 +9,14 @@ use pyrite_tensor::DType;
 use super::eval::Reg;
 
 /// Where an access is at the first position of a tile, and how it goes on.
-pub(crate) struct Place {
+pub(crate) struct LanePointer {
     pub(crate) pointer: *mut u8,
     /// How many elements lie between neighbours.
     pub(crate) step: i64,
     pub(crate) dtype: DType,
 }
 
-impl Place {
+impl LanePointer {
     /// The address of the element of a lane, `further` elements away.
     fn at<T>(&self, lane: usize, further: i64) -> *mut T {
         let elements = self.step.wrapping_mul(lane as i64).wrapping_add(further);

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use pyrite_loops::{AxisId, Inst, Kernel, Lanes, Phase, Type};
 
 pub(crate) use self::eval::{Reg, to_i64};
-pub(crate) use self::memory::Place;
+pub(crate) use self::memory::LanePointer;
 use self::reduce::Accumulator;
 pub(crate) use self::slow::{slow_path_f32, slow_path_f64};
 use crate::target::{Target, Unsupported};
@@ -210,7 +210,7 @@ impl<'a> Run<'a> {
             let index = id.0 as usize;
             let access = &self.kernel.accesses[index];
             let step = along.map_or(0, |a| self.call.steps[index * self.kernel.axes.len() + a.0 as usize]);
-            Place { pointer: self.pointers[index], step, dtype: access.dtype }
+            LanePointer { pointer: self.pointers[index], step, dtype: access.dtype }
         };
         match *inst {
             Inst::Const(..) | Inst::Size(_) | Inst::Result(_) => {}

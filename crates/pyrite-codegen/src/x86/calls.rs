@@ -16,8 +16,8 @@ use super::layout::{COUNT, FIRST, GIVEN, OPMASK, REGISTERS, SAVED, SECOND, STEPS
 use super::lower::Count;
 use super::region::Context;
 use super::registers::Registers;
-use super::vector::{Kind, Op, Region, Routine, V};
-use crate::tiles::{self, Place, Reg, math, to_i64};
+use super::vector::{Kind, Region, Routine, V, VectorOp};
+use crate::tiles::{self, LanePointer, Reg, math, to_i64};
 
 /// What a function that the code calls needs to know; lives as long as the code.
 #[derive(Clone, Copy, Debug)]
@@ -30,13 +30,13 @@ const KEPT: [iced_x86::code_asm::AsmRegister64; 6] = [rsi, rdi, r8, r9, r10, r11
 
 impl Emitter<'_> {
     /// Emits [`Op::Call`] and [`Op::Patch`].
-    pub(super) fn routine(&mut self, regs: &mut Registers, region: &Region, v: V, op: &Op, cx: &Context) -> Done {
+    pub(super) fn routine(&mut self, regs: &mut Registers, region: &Region, v: V, op: &VectorOp, cx: &Context) -> Done {
         let position = v.0;
-        let (Op::Call { routine, a, b } | Op::Patch { routine, a, b, .. }) = *op else { return Ok(()) };
+        let (VectorOp::Call { routine, a, b } | VectorOp::Patch { routine, a, b, .. }) = *op else { return Ok(()) };
         let kind = region.kind(v);
         let (first, second) = (self.source(regs, region, a, position)?, self.source(regs, region, b, position)?);
         let lanes = (self.bytes(region.kind(a)) / size(region.kind(a))).min(self.bytes(kind) / size(kind));
-        if let Op::Patch { mask, value, .. } = *op {
+        if let VectorOp::Patch { mask, value, .. } = *op {
             let mask = self.source(regs, region, mask, position)?;
             let value = self.source(regs, region, value, position)?;
             let d = self.target(regs, region, v, position, &[])?;
@@ -74,10 +74,10 @@ impl Emitter<'_> {
         regs: &mut Registers,
         region: &Region,
         position: u32,
-        op: &Op,
+        op: &VectorOp,
         cx: &Context,
     ) -> Done {
-        let Op::Scatter { access, at, value, write, .. } = *op else { return Ok(()) };
+        let VectorOp::Scatter { access, at, value, write, .. } = *op else { return Ok(()) };
         let (at, value) =
             ((at, self.source(regs, region, at, position)?), (value, self.source(regs, region, value, position)?));
         self.put_arguments(region, value, at)?;
@@ -241,7 +241,7 @@ fn cast(from: Type, to: Type, frame: &mut Frame, lanes: usize) {
 unsafe fn scatter(dtype: DType, write: Write, frame: &Frame) {
     let base = u64::read(&frame.given, 0) as *mut u8;
     let (step, count) = (i64::read(&frame.given, 1), i64::read(&frame.given, 2) as usize);
-    let place = Place { pointer: base, step, dtype };
+    let place = LanePointer { pointer: base, step, dtype };
     let value = match Type::of(dtype) {
         Some(Type::Bool) => Reg::Bool(lanes::<i32>(&frame.first, count).into_iter().map(|x| x != 0).collect()),
         Some(Type::I32) => Reg::I32(lanes(&frame.first, count)),

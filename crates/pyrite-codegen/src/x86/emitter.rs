@@ -10,9 +10,9 @@ use super::calls::RuntimeCall;
 use super::layout::Layout;
 use super::shape::Shape;
 use super::vector::Kind;
-use super::{Unsupported, Width};
+use super::{EmitError, Width};
 
-pub(super) type Done = Result<(), Unsupported>;
+pub(super) type Done = Result<(), EmitError>;
 
 pub(super) const X: [AsmRegisterXmm; 32] = {
     use registers::xmm::{
@@ -154,7 +154,7 @@ pub(super) struct Emitter<'a> {
 }
 
 impl<'a> Emitter<'a> {
-    pub(super) fn new(kernel: &'a Kernel, shape: Shape, layout: Layout) -> Result<Self, Unsupported> {
+    pub(super) fn new(kernel: &'a Kernel, shape: Shape, layout: Layout) -> Result<Self, EmitError> {
         let mut asm = CodeAssembler::new(64)?;
         asm.set_prefer_vex(shape.width == Width::Avx2);
         let fault = asm.create_label();

@@ -12,7 +12,9 @@ use super::layout::Layout;
 use super::reduce::{join, neutral, reduced_type};
 use super::shape::{Shape, stays, uniform};
 use super::tile::Tiling;
-use super::vector::{Alu, Cond, Element, Kind, Logic, Moves, Op, Place, Region, Rounding, Routine, Shift, V};
+use super::vector::{
+    Addressing, Alu, Cond, Element, Kind, Logic, Moves, Region, Rounding, Routine, Shift, V, VectorOp,
+};
 
 /// Which lanes of a region count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +27,7 @@ pub(super) enum Count {
 
 /// How rows that lie side by side are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rows<'a> {
+pub(super) enum RowGrouping<'a> {
     /// A vector of them at a time.
     Single,
     /// Several vectors at each position: what is not the same for all of them is not invariant.
@@ -41,14 +43,14 @@ pub(super) fn region(
     shape: &Shape,
     layout: &Layout,
     count: Count,
-    rows: Rows<'_>,
+    rows: RowGrouping<'_>,
 ) -> Region {
     let phase = &kernel.phases[number];
     let lane = shape.rows.or(phase.axes.last().copied());
     let axis = phase.axes.last().copied();
     let across = match rows {
-        Rows::Tile(tiling) => Some(tiling.across),
-        Rows::Single | Rows::Blocks => None,
+        RowGrouping::Tile(tiling) => Some(tiling.across),
+        RowGrouping::Single | RowGrouping::Blocks => None,
     };
     let mut lower = Lower {
         kernel,
@@ -77,9 +79,14 @@ pub(super) fn region(
 pub(super) fn takes_blocks(region: &Region, kernel: &Kernel, lane: AxisId) -> bool {
     let by_row = |access: AccessId| matches!(kernel.access(access).step(lane).as_int(), Some(0 | 1));
     region.ops.iter().all(|op| match *op {
-        Op::Load(access, _, Place::Row | Place::Same) | Op::Store(access, _, Place::Row, _) => by_row(access),
-        Op::Load(..) | Op::Store(..) | Op::Scatter { .. } | Op::Call { .. } | Op::Patch { .. } => false,
-        Op::Index(axis) => axis != lane,
+        VectorOp::Load(access, _, Addressing::Row | Addressing::Same)
+        | VectorOp::Store(access, _, Addressing::Row, _) => by_row(access),
+        VectorOp::Load(..)
+        | VectorOp::Store(..)
+        | VectorOp::Scatter { .. }
+        | VectorOp::Call { .. }
+        | VectorOp::Patch { .. } => false,
+        VectorOp::Index(axis) => axis != lane,
         _ => true,
     })
 }
@@ -93,7 +100,7 @@ struct Lower<'a> {
     layout: &'a Layout,
     lane: Option<AxisId>,
     axis: Option<AxisId>,
-    rows: Rows<'a>,
+    rows: RowGrouping<'a>,
     uniform: Vec<bool>,
     region: Region,
     values: Vec<V>,
@@ -116,8 +123,8 @@ impl Lower<'_> {
     /// Where an access is transposed to, or from.
     fn transposed(&self, access: AccessId) -> Option<u32> {
         match self.rows {
-            Rows::Tile(tiling) => tiling.slot(access),
-            Rows::Single | Rows::Blocks => None,
+            RowGrouping::Tile(tiling) => tiling.slot(access),
+            RowGrouping::Single | RowGrouping::Blocks => None,
         }
     }
 
@@ -131,9 +138,9 @@ impl Lower<'_> {
             .iter()
             .any(|inst| inst.writes() && inst.access().is_some_and(|a| self.kernel.access(a).buffer == buffer));
         let differs = match self.rows {
-            Rows::Single => false,
-            Rows::Blocks => !stays(self.kernel, access, self.lane),
-            Rows::Tile(tiling) => !stays(self.kernel, access, Some(tiling.across)),
+            RowGrouping::Single => false,
+            RowGrouping::Blocks => !stays(self.kernel, access, self.lane),
+            RowGrouping::Tile(tiling) => !stays(self.kernel, access, Some(tiling.across)),
         };
         if written || differs || !stays(self.kernel, access, self.axis) { Moves::Always } else { Moves::Never }
     }
@@ -146,30 +153,30 @@ impl Lower<'_> {
             Inst::Load(access) => {
                 let element = element(self.kernel.access(access).dtype);
                 let place = match (self.lane_step(access), self.transposed(access)) {
-                    (_, Some(slot)) => Place::Transposed(slot),
-                    (Some(0), _) => Place::Same,
-                    (Some(1), _) => Place::Row,
-                    _ if element.size() >= 4 => Place::Steps(self.steps(access)),
-                    _ => Place::OneByOne,
+                    (_, Some(slot)) => Addressing::Transposed(slot),
+                    (Some(0), _) => Addressing::Same,
+                    (Some(1), _) => Addressing::Row,
+                    _ if element.size() >= 4 => Addressing::Steps(self.steps(access)),
+                    _ => Addressing::OneByOne,
                 };
                 self.load(access, place)
             }
             Inst::Gather { access, at } => {
                 let element = element(self.kernel.access(access).dtype);
                 let place = match (self.is_uniform(at), self.lane_step(access)) {
-                    (true, Some(0)) => Place::SameAt(self.v(at)),
-                    (true, Some(1)) => Place::RowAt(self.v(at)),
+                    (true, Some(0)) => Addressing::SameAt(self.v(at)),
+                    (true, Some(1)) => Addressing::RowAt(self.v(at)),
                     (_, step) if element.size() >= 4 => {
                         let mut further = self.v(at);
                         if step != Some(0) {
-                            let by = self.region.pure(Op::LaneStepWide(access), Kind::W64);
-                            let lanes = self.region.pure(Op::Lanes(Kind::W64), Kind::W64);
+                            let by = self.region.pure(VectorOp::LaneStepWide(access), Kind::W64);
+                            let lanes = self.region.pure(VectorOp::Lanes(Kind::W64), Kind::W64);
                             let by = self.mul64(by, lanes);
                             further = self.region.alu(Alu::Add, Type::I64, further, by);
                         }
-                        Place::At(further)
+                        Addressing::At(further)
                     }
-                    _ => Place::OneByOneAt(self.v(at)),
+                    _ => Addressing::OneByOneAt(self.v(at)),
                 };
                 self.load(access, place)
             }
@@ -177,32 +184,32 @@ impl Lower<'_> {
             Inst::Scatter { access, at, value, write } => {
                 let ty = of(value);
                 let number = self.as_number(self.v(value), ty);
-                let op = Op::Scatter { access, at: self.v(at), value: number, ty, write };
+                let op = VectorOp::Scatter { access, at: self.v(at), value: number, ty, write };
                 self.region.add(op, Kind::Mask, Moves::Always)
             }
             Inst::Index(axis) => {
-                let first = self.region.pure(Op::Index(axis), Kind::W64);
+                let first = self.region.pure(VectorOp::Index(axis), Kind::W64);
                 if self.lane == Some(axis) {
-                    let lanes = self.region.pure(Op::Lanes(Kind::W64), Kind::W64);
+                    let lanes = self.region.pure(VectorOp::Lanes(Kind::W64), Kind::W64);
                     self.region.alu(Alu::Add, Type::I64, first, lanes)
                 } else {
                     first
                 }
             }
             Inst::Offset(_) => unreachable!("a finished kernel counts by its axes"),
-            Inst::Size(number) => self.region.pure(Op::Number(number), Kind::W64),
+            Inst::Size(number) => self.region.pure(VectorOp::Number(number), Kind::W64),
             Inst::Result(result) => {
                 let slot = self.layout.results[result.0 as usize];
                 let kind = if ty == Type::Bool { Kind::W32 } else { Kind::of(ty) };
-                let moves = if self.rows == Rows::Blocks { Moves::Always } else { Moves::Never };
-                let v = self.region.add(Op::Slot(slot, kind), kind, moves);
+                let moves = if self.rows == RowGrouping::Blocks { Moves::Always } else { Moves::Never };
+                let v = self.region.add(VectorOp::Slot(slot, kind), kind, moves);
                 self.as_bool_if(ty == Type::Bool, v)
             }
             Inst::Before(result) => {
                 let of_phase = self.phase.reduces.iter().zip(&self.layout.accumulators[self.number]);
                 let mut own = of_phase.filter(|(reduce, _)| reduce.result == result);
                 let (_, accumulator) = own.next().expect("a phase reduces what it uses so far");
-                self.region.add(Op::Acc(*accumulator, Kind::of(ty)), Kind::of(ty), Moves::Always)
+                self.region.add(VectorOp::Acc(*accumulator, Kind::of(ty)), Kind::of(ty), Moves::Always)
             }
             Inst::Unary(op, a) => self.unary(op, ty, self.v(a)),
             Inst::Binary(op, a, b) => self.binary(op, ty, (a, self.v(a)), self.v(b)),
@@ -224,7 +231,7 @@ impl Lower<'_> {
             Inst::Patch { op, a, mask, value } => {
                 let (a, mask, value) = (self.v(a), self.v(mask), self.v(value));
                 let routine = Routine::SlowPath(op, ty);
-                self.region.pure(Op::Patch { routine, a, b: a, mask, value }, Kind::of(ty))
+                self.region.pure(VectorOp::Patch { routine, a, b: a, mask, value }, Kind::of(ty))
             }
             Inst::Compare(op, a, b) => self.compare(op, of(a), self.v(a), self.v(b)),
             Inst::Select(c, a, b) => {
@@ -242,7 +249,7 @@ impl Lower<'_> {
                 let below = self.cmp(Cond::Lt, Type::I64, index, zero);
                 let above = self.cmp(Cond::Ge, Type::I64, index, extent);
                 let outside = self.region.logic(Logic::Or, below, above);
-                self.region.add(Op::Check(outside), Kind::Mask, Moves::Never);
+                self.region.add(VectorOp::Check(outside), Kind::Mask, Moves::Never);
                 index
             }
         }
@@ -262,15 +269,15 @@ impl Lower<'_> {
 
     /// How many elements away from the first each lane is, in 32 bits.
     fn steps(&mut self, access: AccessId) -> V {
-        let lanes = self.region.pure(Op::Lanes(Kind::W32), Kind::W32);
-        let step = self.region.pure(Op::LaneStep(access), Kind::W32);
+        let lanes = self.region.pure(VectorOp::Lanes(Kind::W32), Kind::W32);
+        let step = self.region.pure(VectorOp::LaneStep(access), Kind::W32);
         self.region.alu(Alu::Mul, Type::I32, lanes, step)
     }
 
-    fn load(&mut self, access: AccessId, place: Place) -> V {
+    fn load(&mut self, access: AccessId, place: Addressing) -> V {
         let dtype = self.kernel.access(access).dtype;
         let element = element(dtype);
-        let loaded = self.region.add(Op::Load(access, element, place), element.kind(), self.moves(access));
+        let loaded = self.region.add(VectorOp::Load(access, element, place), element.kind(), self.moves(access));
         match dtype {
             DType::BF16 => self.region.shift(Shift::Left, loaded, 16),
             _ => self.as_bool_if(dtype == DType::Bool, loaded),
@@ -288,14 +295,14 @@ impl Lower<'_> {
             v = self.region.shift(Shift::Right, v, 16);
         }
         let place = match (self.lane_step(access), self.transposed(access)) {
-            (_, Some(slot)) => Place::Transposed(slot),
-            (Some(1), _) => Place::Row,
-            (Some(0), _) if self.is_uniform(value) => Place::Same,
-            (Some(0), _) => Place::OneByOne,
-            _ if element.size() >= 4 && self.shape.width == Width::Avx512 => Place::Steps(self.steps(access)),
-            _ => Place::OneByOne,
+            (_, Some(slot)) => Addressing::Transposed(slot),
+            (Some(1), _) => Addressing::Row,
+            (Some(0), _) if self.is_uniform(value) => Addressing::Same,
+            (Some(0), _) => Addressing::OneByOne,
+            _ if element.size() >= 4 && self.shape.width == Width::Avx512 => Addressing::Steps(self.steps(access)),
+            _ => Addressing::OneByOne,
         };
-        self.region.add(Op::Store(access, element, place, v), Kind::Mask, Moves::Always)
+        self.region.add(VectorOp::Store(access, element, place, v), Kind::Mask, Moves::Always)
     }
 
     /// Bool as 0 or 1.
@@ -318,7 +325,7 @@ impl Lower<'_> {
     /// A comparison; that of a narrow value holds for all lanes.
     fn cmp(&mut self, cond: Cond, ty: Type, a: V, b: V) -> V {
         let mask = self.region.cmp(cond, ty, a, b);
-        if self.shape.is_narrow(Kind::of(ty)) { self.region.pure(Op::Splat(mask), Kind::Mask) } else { mask }
+        if self.shape.is_narrow(Kind::of(ty)) { self.region.pure(VectorOp::Splat(mask), Kind::Mask) } else { mask }
     }
 
     fn compare(&mut self, op: Compare, ty: Type, a: V, b: V) -> V {
@@ -399,16 +406,16 @@ impl Lower<'_> {
                 let rest = self.region.select(below, less, zero);
                 self.region.select(above, one, rest)
             }
-            Unary::Sqrt => self.region.pure(Op::Sqrt(ty, a), kind),
+            Unary::Sqrt => self.region.pure(VectorOp::Sqrt(ty, a), kind),
             Unary::Rsqrt => {
                 let one = self.region.float(1.0, ty);
-                let root = self.region.pure(Op::Sqrt(ty, a), kind);
+                let root = self.region.pure(VectorOp::Sqrt(ty, a), kind);
                 self.region.alu(Alu::Div, ty, one, root)
             }
-            Unary::Floor => self.region.pure(Op::Round(ty, Rounding::Down, a), kind),
-            Unary::Ceil => self.region.pure(Op::Round(ty, Rounding::Up, a), kind),
-            Unary::Trunc => self.region.pure(Op::Round(ty, Rounding::Zero, a), kind),
-            Unary::Round => self.region.pure(Op::Round(ty, Rounding::Nearest, a), kind),
+            Unary::Floor => self.region.pure(VectorOp::Round(ty, Rounding::Down, a), kind),
+            Unary::Ceil => self.region.pure(VectorOp::Round(ty, Rounding::Up, a), kind),
+            Unary::Trunc => self.region.pure(VectorOp::Round(ty, Rounding::Zero, a), kind),
+            Unary::Round => self.region.pure(VectorOp::Round(ty, Rounding::Nearest, a), kind),
             _ => unreachable!("functions are written out before"),
         }
     }
@@ -430,7 +437,7 @@ impl Lower<'_> {
             Binary::Shl => Alu::ShiftLeft,
             Binary::Shr => Alu::ShiftRight,
             Binary::Scale => return self.scale(ty, a, b),
-            Binary::Fmod => return self.region.pure(Op::Call { routine: Routine::Binary(op, ty), a, b }, kind),
+            Binary::Fmod => return self.region.pure(VectorOp::Call { routine: Routine::Binary(op, ty), a, b }, kind),
             Binary::Pow | Binary::Atan2 | Binary::Draw => unreachable!("functions are written out before"),
         };
         self.region.alu(alu, ty, a, b)
@@ -441,7 +448,7 @@ impl Lower<'_> {
     fn scale(&mut self, ty: Type, y: V, n: V) -> V {
         let (r, kind) = (&mut self.region, Kind::of(ty));
         if self.shape.width == Width::Avx512 {
-            return r.pure(Op::Scale(ty, y, n), kind);
+            return r.pure(VectorOp::Scale(ty, y, n), kind);
         }
         if ty == Type::F32 {
             let n = r.convert(Type::F32, Type::I32, n);
@@ -458,7 +465,7 @@ impl Lower<'_> {
         }
         let half = r.float(0.5, ty);
         let first = r.alu(Alu::Mul, ty, n, half);
-        let first = r.pure(Op::Round(ty, Rounding::Nearest, first), kind);
+        let first = r.pure(VectorOp::Round(ty, Rounding::Nearest, first), kind);
         let second = r.alu(Alu::Sub, ty, n, first);
         let mut y = y;
         for part in [first, second] {
@@ -508,12 +515,12 @@ impl Lower<'_> {
                 let lacking = self.shape.width == Width::Avx2 && wide == Type::I64 && other.is_float()
                     || self.shape.width == Width::Avx2 && (from, to) == (Type::F64, Type::I64);
                 let cast = if lacking {
-                    self.region.pure(Op::Call { routine: Routine::Cast(from, to), a, b: a }, Kind::of(to))
+                    self.region.pure(VectorOp::Call { routine: Routine::Cast(from, to), a, b: a }, Kind::of(to))
                 } else {
                     self.region.convert(from, to, a)
                 };
                 let narrows = self.shape.is_narrow(Kind::of(from)) && Kind::of(to) == Kind::W32;
-                if narrows { self.region.pure(Op::Splat(cast), Kind::W32) } else { cast }
+                if narrows { self.region.pure(VectorOp::Splat(cast), Kind::W32) } else { cast }
             }
         }
     }
@@ -521,7 +528,7 @@ impl Lower<'_> {
     fn wrap(&mut self, to: DType, a: V) -> V {
         let r = &mut self.region;
         match to {
-            DType::F16 => r.pure(Op::ThroughHalf(a), Kind::W32),
+            DType::F16 => r.pure(VectorOp::ThroughHalf(a), Kind::W32),
             DType::BF16 => {
                 let (bias, one) = (r.int(0x7fff, Kind::W32), r.int(1, Kind::W32));
                 let (high, quiet) = (r.int(0xffff_0000, Kind::W32), r.int(0x0040_0000, Kind::W32));
@@ -554,17 +561,18 @@ impl Lower<'_> {
         let neutral = neutral(&mut self.region, reduce.op, ty);
         let mut index = reduce.index.map(|i| self.v(i));
         if count == Count::Rest {
-            let active = self.region.pure(Op::Active, Kind::Mask);
+            let active = self.region.pure(VectorOp::Active, Kind::Mask);
             v = self.region.select(active, v, neutral);
             let last = self.region.int(i64::MAX, Kind::W64);
             index = index.map(|i| self.region.select(active, i, last));
         }
-        let old = self.region.add(Op::Acc(accumulator, Kind::of(ty)), Kind::of(ty), Moves::Always);
-        let old_index = index.map(|_| self.region.add(Op::Acc(accumulator + 1, Kind::W64), Kind::W64, Moves::Always));
+        let old = self.region.add(VectorOp::Acc(accumulator, Kind::of(ty)), Kind::of(ty), Moves::Always);
+        let old_index =
+            index.map(|_| self.region.add(VectorOp::Acc(accumulator + 1, Kind::W64), Kind::W64, Moves::Always));
         let (new, new_index) = join(&mut self.region, self.shape.width, reduce.op, ty, (old, old_index), (v, index));
-        self.region.add(Op::SetAcc(accumulator, new), Kind::Mask, Moves::Always);
+        self.region.add(VectorOp::SetAcc(accumulator, new), Kind::Mask, Moves::Always);
         if let Some(index) = new_index {
-            self.region.add(Op::SetAcc(accumulator + 1, index), Kind::Mask, Moves::Always);
+            self.region.add(VectorOp::SetAcc(accumulator + 1, index), Kind::Mask, Moves::Always);
         }
     }
 }

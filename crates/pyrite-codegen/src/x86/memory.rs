@@ -15,14 +15,14 @@ use iced_x86::code_asm::{
 };
 use pyrite_loops::{AccessId, Direction};
 
-use super::Unsupported;
+use super::EmitError;
 use super::emitter::{Done, Emitter, K, POINTERS, X, Y, Z, frame, mr, rm};
 use super::layout::{COUNT, FIRST, MASK32, MASK64, SECOND};
 use super::lower::Count;
 use super::region::{Context, Pointer, Stores};
 use super::registers::Registers;
 use super::tile::part;
-use super::vector::{Element, Kind, Place, Region, V};
+use super::vector::{Addressing, Element, Kind, Region, V};
 
 impl Emitter<'_> {
     /// The step of an access along the lanes, where it is known.
@@ -36,7 +36,7 @@ impl Emitter<'_> {
         access: AccessId,
         further: bool,
         cx: &Context,
-    ) -> Result<AsmMemoryOperand, Unsupported> {
+    ) -> Result<AsmMemoryOperand, EmitError> {
         let size = self.kernel.access(access).dtype.size();
         let base = match cx.pointers[access.0 as usize] {
             Pointer::Register(number) => POINTERS[number],
@@ -70,21 +70,21 @@ impl Emitter<'_> {
         regs: &mut Registers,
         region: &Region,
         v: V,
-        (access, element, place): (AccessId, Element, Place),
+        (access, element, place): (AccessId, Element, Addressing),
         cx: &Context,
     ) -> Done {
         let position = v.0;
         match place {
-            Place::Row | Place::Same | Place::RowAt(_) | Place::SameAt(_) => {
-                let further = matches!(place, Place::RowAt(_) | Place::SameAt(_));
-                if let Place::RowAt(at) | Place::SameAt(at) = place {
+            Addressing::Row | Addressing::Same | Addressing::RowAt(_) | Addressing::SameAt(_) => {
+                let further = matches!(place, Addressing::RowAt(_) | Addressing::SameAt(_));
+                if let Addressing::RowAt(at) | Addressing::SameAt(at) = place {
                     let at = self.source(regs, region, at, position)?;
                     self.asm.vmovq(rax, X[at])?;
                 }
                 self.release(regs, region, position);
                 let d = self.target(regs, region, v, position, &[])?;
                 let mut from = self.address(access, further, cx)?;
-                if matches!(place, Place::Same | Place::SameAt(_)) {
+                if matches!(place, Addressing::Same | Addressing::SameAt(_)) {
                     return self.load_same(element, d, from);
                 }
                 let mut count = cx.count;
@@ -96,7 +96,7 @@ impl Emitter<'_> {
                 }
                 self.load_row(element, d, from, count)
             }
-            Place::Steps(at) | Place::At(at) => {
+            Addressing::Steps(at) | Addressing::At(at) => {
                 let index = self.source(regs, region, at, position)?;
                 let base = self.address(access, false, cx)?;
                 self.asm.lea(rdx, base)?;
@@ -105,15 +105,15 @@ impl Emitter<'_> {
                 let d = self.target(regs, region, v, position, &[])?;
                 self.copy(element.kind(), d, 0)
             }
-            Place::Transposed(slot) => {
+            Addressing::Transposed(slot) => {
                 self.release(regs, region, position);
                 let d = self.target(regs, region, v, position, &[])?;
                 let from = frame(part(slot, cx.copy));
                 self.load_row(element, d, from, Count::Full)
             }
-            Place::OneByOne | Place::OneByOneAt(_) => {
+            Addressing::OneByOne | Addressing::OneByOneAt(_) => {
                 let mut along = Along::Step;
-                if let Place::OneByOneAt(at) = place {
+                if let Addressing::OneByOneAt(at) = place {
                     let at = self.source(regs, region, at, position)?;
                     let to = frame(SECOND);
                     self.put(Kind::W64, to, at)?;
@@ -254,16 +254,16 @@ impl Emitter<'_> {
         regs: &mut Registers,
         region: &Region,
         position: u32,
-        (access, element, place, value): (AccessId, Element, Place, V),
+        (access, element, place, value): (AccessId, Element, Addressing, V),
         cx: &Context,
     ) -> Done {
         let s = self.source(regs, region, value, position)?;
         match place {
-            Place::Same | Place::SameAt(_) => {
+            Addressing::Same | Addressing::SameAt(_) => {
                 let to = self.address(access, false, cx)?;
                 self.store_same(element, to, s)?;
             }
-            Place::Row | Place::RowAt(_) => {
+            Addressing::Row | Addressing::RowAt(_) => {
                 let to = self.address(access, false, cx)?;
                 if cx.count == Count::Rest && !self.is_wide() && element.size() < 4 {
                     self.asm.lea(rdx, to)?;
@@ -276,7 +276,7 @@ impl Emitter<'_> {
                     self.store_row(element, to, s, cx.count)?;
                 }
             }
-            Place::Steps(at) | Place::At(at) => {
+            Addressing::Steps(at) | Addressing::At(at) => {
                 let index = self.source(regs, region, at, position)?;
                 let base = self.address(access, false, cx)?;
                 self.asm.lea(rdx, base)?;
@@ -287,11 +287,11 @@ impl Emitter<'_> {
                     _ => self.asm.vscatterdps(ptr(rdx + Z[index] * 4).k6(), Z[s])?,
                 }
             }
-            Place::Transposed(slot) => {
+            Addressing::Transposed(slot) => {
                 let to = frame(part(slot, cx.copy));
                 self.store_row(element, to, s, Count::Full)?;
             }
-            Place::OneByOne | Place::OneByOneAt(_) => {
+            Addressing::OneByOne | Addressing::OneByOneAt(_) => {
                 let base = self.address(access, false, cx)?;
                 self.asm.lea(rdx, base)?;
                 let near = frame(FIRST);

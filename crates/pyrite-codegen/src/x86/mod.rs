@@ -97,7 +97,7 @@ impl Target for Width {
 
 /// Why a kernel has no machine code.
 #[derive(Debug, thiserror::Error)]
-pub enum Unsupported {
+pub enum EmitError {
     /// The processor lacks the instructions.
     #[error("the processor does not have these vector instructions")]
     Processor,
@@ -128,7 +128,7 @@ type Entry = unsafe extern "sysv64" fn(*const *mut u8, *const i64, *const i64, *
 
 /// A kernel as machine code.
 #[derive(Debug)]
-pub struct Machine {
+pub struct X86Code {
     code: memmap2::Mmap,
     /// What called functions read by address.
     #[expect(clippy::vec_box, reason = "the code holds their addresses")]
@@ -144,7 +144,7 @@ pub struct Machine {
     data: usize,
 }
 
-impl Machine {
+impl X86Code {
     /// Whether a call writes so much, and where cache lines begin, that its results should go past the caches.
     fn streams(&self, call: &Call<'_>) -> bool {
         let axes = call.extents.len();
@@ -167,15 +167,15 @@ impl Machine {
 }
 
 /// Compiles a kernel.
-pub fn compile(kernel: &Kernel, width: Width) -> Result<Machine, Unsupported> {
+pub fn compile(kernel: &Kernel, width: Width) -> Result<X86Code, EmitError> {
     if !width.is_available() {
-        return Err(Unsupported::Processor);
+        return Err(EmitError::Processor);
     }
     let fallback = tiles::compile(kernel);
     let kernel = pyrite_math::expand(&along_the_lanes(kernel));
     let looks_up = |phase: &Phase| phase.code.insts().iter().any(|inst| matches!(inst, Inst::Table(..)));
     if kernel.phases.iter().any(looks_up) {
-        return Err(Unsupported::Table);
+        return Err(EmitError::Table);
     }
     let rows = kernel.rows.last().copied().filter(|_| kernel.lanes == Lanes::Rows);
     let shape = Shape::new(&kernel, width, rows);
@@ -189,12 +189,12 @@ pub fn compile(kernel: &Kernel, width: Width) -> Result<Machine, Unsupported> {
     let mut emitter = Emitter::new(&kernel, shape, layout)?;
     emitter.kernel()?;
     if emitter.deepest > LARGEST_FRAME {
-        return Err(Unsupported::Frame(emitter.deepest));
+        return Err(EmitError::Frame(emitter.deepest));
     }
     let code = emitter.asm.assemble(0)?;
     let memory = executable(&code)?;
     let (length, data, runtime_calls) = (code.len(), emitter.placed, emitter.runtime_calls);
-    Ok(Machine { code: memory, runtime_calls, narrow, streams, fallback, length, data })
+    Ok(X86Code { code: memory, runtime_calls, narrow, streams, fallback, length, data })
 }
 
 /// Memory that holds code and can no longer be written.
@@ -208,7 +208,7 @@ fn executable(code: &[u8]) -> std::io::Result<memmap2::Mmap> {
 ///
 /// # Safety
 /// The bytes are what [`Code::written`] gave for this kernel and width in this version of the compiler.
-pub unsafe fn restore(kernel: &Kernel, width: Width, bytes: &[u8]) -> Option<Machine> {
+pub unsafe fn restore(kernel: &Kernel, width: Width, bytes: &[u8]) -> Option<X86Code> {
     fn number(bytes: &mut &[u8]) -> Option<usize> {
         let (first, rest) = bytes.split_first_chunk()?;
         *bytes = rest;
@@ -230,7 +230,7 @@ pub unsafe fn restore(kernel: &Kernel, width: Width, bytes: &[u8]) -> Option<Mac
         return None;
     }
     let (code, fallback) = (executable(rest).ok()?, tiles::compile(kernel));
-    Some(Machine { code, runtime_calls: Vec::new(), narrow, streams, fallback, length: rest.len(), data })
+    Some(X86Code { code, runtime_calls: Vec::new(), narrow, streams, fallback, length: rest.len(), data })
 }
 
 /// A kernel whose only phase has no axes and reduces nothing is a loop along the last axis of its rows.
@@ -265,7 +265,7 @@ fn strided(kernel: &Kernel, rows: Option<pyrite_loops::AxisId>) -> Vec<usize> {
     found
 }
 
-impl Code for Machine {
+impl Code for X86Code {
     fn machine(&self) -> Option<MachineCode> {
         let instructions = &self.bytes()[..self.length - self.data];
         Some(MachineCode::new(instructions, self.data, disassembly::disassembled))

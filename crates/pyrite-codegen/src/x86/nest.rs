@@ -14,10 +14,10 @@ use pyrite_loops::{AccessId, AxisId, Inst, Kernel, Reduction};
 
 use super::emitter::{Done, Emitter, frame};
 use super::layout::{BASES, BEGINS, CALLER, EXTENTS, NUMBERS, STEPS, STREAM};
-use super::lower::{self, Count, Rows, takes_blocks};
-use super::region::{Plan, Run, Stores, weight};
+use super::lower::{self, Count, RowGrouping, takes_blocks};
+use super::region::{LoopForm, Stores, Traversal, weight};
 use super::tile::Tiling;
-use super::vector::{Kind, Op, Region};
+use super::vector::{Kind, Region, VectorOp};
 
 /// After how many positions along the lanes a sum is put aside, so that no chain of additions gets long.
 const CHUNK: i32 = 1 << 12;
@@ -245,7 +245,7 @@ impl Emitter<'_> {
         if phase.axes.is_empty() || phase.reduces.is_empty() || phase.is_ordered() {
             return None;
         }
-        let region = lower::region(self.kernel, number, &self.shape, &self.layout, Count::Full, Rows::Blocks);
+        let region = lower::region(self.kernel, number, &self.shape, &self.layout, Count::Full, RowGrouping::Blocks);
         takes_blocks(&region, self.kernel, lane).then(|| self.layout.totals[number].len())
     }
 
@@ -262,7 +262,7 @@ impl Emitter<'_> {
                 self.layout.select_block(0);
                 let axes = self.kernel.phases[number].axes.clone();
                 let (last, outer) = axes.split_last().expect("only phases with axes reduce blocks");
-                self.loops(outer, &mut |e| e.innermost(number, *last, Run::Blocks, Count::Full))?;
+                self.loops(outer, &mut |e| e.innermost(number, *last, Traversal::Blocks, Count::Full))?;
                 for block in 0..blocks {
                     self.layout.select_block(block);
                     self.compensate_sums(number)?;
@@ -289,7 +289,14 @@ impl Emitter<'_> {
         let mut regions = Vec::new();
         for block in 0..self.blocks {
             self.layout.select_block(block);
-            regions.push(lower::region(self.kernel, number, &self.shape, &self.layout, Count::Full, Rows::Blocks));
+            regions.push(lower::region(
+                self.kernel,
+                number,
+                &self.shape,
+                &self.layout,
+                Count::Full,
+                RowGrouping::Blocks,
+            ));
         }
         self.layout.select_block(0);
         let accumulators: Vec<(Kind, Vec<u32>)> = self.layout.totals[number]
@@ -297,8 +304,8 @@ impl Emitter<'_> {
             .into_iter()
             .map(|(_, kind)| (kind, (0..self.blocks).map(|_| self.layout.vector()).collect()))
             .collect();
-        let plan = Plan {
-            run: Run::Blocks,
+        let plan = LoopForm {
+            run: Traversal::Blocks,
             count: Count::Full,
             copies: self.blocks,
             lane,
@@ -320,11 +327,11 @@ impl Emitter<'_> {
             (None, None) => {
                 self.asm.mov(rax, 1i64)?;
                 self.set_count()?;
-                self.body(number, Run::Once, Count::Rest)?;
+                self.body(number, Traversal::Once, Count::Rest)?;
             }
-            (Some(_), None) => self.body(number, Run::Once, count)?,
+            (Some(_), None) => self.body(number, Traversal::Once, count)?,
             (rows, Some((&last, outer))) => {
-                let run = if rows.is_some() { Run::Steps } else { Run::Lanes };
+                let run = if rows.is_some() { Traversal::Steps } else { Traversal::Lanes };
                 self.loops(outer, &mut |e| e.innermost(number, last, run, count))?;
             }
         }
@@ -336,7 +343,7 @@ impl Emitter<'_> {
     }
 
     /// The innermost loop of a phase.
-    fn innermost(&mut self, number: usize, axis: AxisId, run: Run, count: Count) -> Done {
+    fn innermost(&mut self, number: usize, axis: AxisId, run: Traversal, count: Count) -> Done {
         let counter = frame(self.layout.counters[axis.0 as usize]);
         let phase = &self.kernel.phases[number];
         let sums = phase
@@ -346,7 +353,7 @@ impl Emitter<'_> {
         self.extent(axis)?;
         self.asm.mov(r10, rax)?;
         self.asm.xor(r11d, r11d)?;
-        if run == Run::Lanes {
+        if run == Traversal::Lanes {
             self.squares(number, axis)?;
         }
         if !sums || phase.is_ordered() {
@@ -354,7 +361,7 @@ impl Emitter<'_> {
         }
         let (mut again, mut done) = (self.asm.create_label(), self.asm.create_label());
         self.asm.set_label(&mut again)?;
-        let chunk = if run == Run::Lanes { CHUNK } else { STEP_CHUNK };
+        let chunk = if run == Traversal::Lanes { CHUNK } else { STEP_CHUNK };
         self.extent(axis)?;
         self.asm.lea(r10, ptr(r11 + chunk))?;
         self.asm.cmp(r10, rax)?;
@@ -373,9 +380,9 @@ impl Emitter<'_> {
     fn squares(&mut self, number: usize, axis: AxisId) -> Done {
         let size = self.layout.size();
         let Some(tiling) = Tiling::of(self.kernel, number, &self.shape, &mut self.layout) else { return Ok(()) };
-        let rows = Rows::Tile(&tiling);
+        let rows = RowGrouping::Tile(&tiling);
         let region = lower::region(self.kernel, number, &self.shape, &self.layout, Count::Full, rows);
-        let calls = region.ops.iter().any(|op| matches!(op, Op::Call { .. } | Op::Patch { .. }));
+        let calls = region.ops.iter().any(|op| matches!(op, VectorOp::Call { .. } | VectorOp::Patch { .. }));
         if !calls && weight(&region) <= HEAVIEST {
             let lanes = self.shape.lanes;
             let (mut within, mut plain) = (self.asm.create_label(), self.asm.create_label());
@@ -387,8 +394,8 @@ impl Emitter<'_> {
             self.asm.jge(plain)?;
             self.asm.test(rcx, lanes as i32 - 1)?;
             self.asm.jnz(within)?;
-            let (run, count, lane) = (Run::Tile, Count::Full, Some(axis));
-            let plan = |stores| Plan {
+            let (run, count, lane) = (Traversal::Tile, Count::Full, Some(axis));
+            let plan = |stores| LoopForm {
                 run,
                 count,
                 copies: lanes,
@@ -423,24 +430,24 @@ impl Emitter<'_> {
     }
 
     /// The regions of a phase: from `r11` to `r10`, or once.
-    fn body(&mut self, number: usize, run: Run, count: Count) -> Done {
+    fn body(&mut self, number: usize, run: Traversal, count: Count) -> Done {
         let lane = self.shape.rows.or(self.kernel.phases[number].axes.last().copied());
-        if run == Run::Blocks {
+        if run == Traversal::Blocks {
             return self.blocked_body(number, lane);
         }
         let passes: Vec<(Count, bool)> = match run {
-            Run::Lanes => vec![(Count::Full, true), (Count::Rest, false)],
+            Traversal::Lanes => vec![(Count::Full, true), (Count::Rest, false)],
             // What takes its turn has one accumulator, which goes through all positions.
-            Run::Steps if self.kernel.phases[number].is_ordered() => vec![(count, false)],
-            Run::Steps => vec![(count, true), (count, false)],
-            Run::Once | Run::Blocks | Run::Tile => vec![(count, false)],
+            Traversal::Steps if self.kernel.phases[number].is_ordered() => vec![(count, false)],
+            Traversal::Steps => vec![(count, true), (count, false)],
+            Traversal::Once | Traversal::Blocks | Traversal::Tile => vec![(count, false)],
         };
         for (count, repeated) in passes {
-            let region = lower::region(self.kernel, number, &self.shape, &self.layout, count, Rows::Single);
+            let region = lower::region(self.kernel, number, &self.shape, &self.layout, count, RowGrouping::Single);
             let copies = if repeated { self.copies(number, &region) } else { 1 };
             let plan =
-                |stores| Plan { run, count, copies, lane, accumulators: &[], totals: None, stores, tiling: None };
-            let streamed = run == Run::Lanes && repeated && !streams(self.kernel, number).is_empty();
+                |stores| LoopForm { run, count, copies, lane, accumulators: &[], totals: None, stores, tiling: None };
+            let streamed = run == Traversal::Lanes && repeated && !streams(self.kernel, number).is_empty();
             if streamed {
                 let (mut cached, mut done) = (self.asm.create_label(), self.asm.create_label());
                 self.asm.cmp(qword_ptr(frame(STREAM)), 0)?;
@@ -462,7 +469,7 @@ impl Emitter<'_> {
     fn copies(&self, number: usize, region: &Region) -> usize {
         let weight = weight(region);
         let totals = self.layout.totals[number].len();
-        let calls = region.ops.iter().any(|op| matches!(op, Op::Call { .. } | Op::Scatter { .. }));
+        let calls = region.ops.iter().any(|op| matches!(op, VectorOp::Call { .. } | VectorOp::Scatter { .. }));
         let registers = if self.is_wide() { 30 } else { 14 };
         let wanted = match weight {
             _ if calls => 1,
@@ -476,19 +483,19 @@ impl Emitter<'_> {
     }
 
     /// A region with its accumulators. What takes many positions has its own, what takes the rest uses the totals.
-    fn pass(&mut self, number: usize, region: &Region, plan: Plan<'_>, repeated: bool) -> Done {
+    fn pass(&mut self, number: usize, region: &Region, plan: LoopForm<'_>, repeated: bool) -> Done {
         let size = self.layout.size();
         let totals = self.layout.totals[number].clone();
         if !repeated {
             let accumulators: Vec<(Kind, Vec<u32>)> =
                 totals.into_iter().map(|(slot, kind)| (kind, vec![slot])).collect();
-            return self.region(region, &Plan { accumulators: &accumulators, ..plan });
+            return self.region(region, &LoopForm { accumulators: &accumulators, ..plan });
         }
         let accumulators: Vec<(Kind, Vec<u32>)> = totals
             .into_iter()
             .map(|(_, kind)| (kind, (0..plan.copies).map(|_| self.layout.vector()).collect()))
             .collect();
-        self.region(region, &Plan { accumulators: &accumulators, totals: Some(number), ..plan })?;
+        self.region(region, &LoopForm { accumulators: &accumulators, totals: Some(number), ..plan })?;
         self.deepest = self.deepest.max(self.layout.size());
         self.layout.truncate(size);
         Ok(())

@@ -14,7 +14,7 @@ use super::layout::{BEGINS, COUNT, MASK32, MASK64, NUMBERS, STEPS};
 use super::lower::Count;
 use super::region::Context;
 use super::registers::Registers;
-use super::vector::{Alu, Cond, Kind, Logic, Op, Region, Rounding, Shift, V};
+use super::vector::{Alu, Cond, Kind, Logic, Region, Rounding, Shift, V, VectorOp};
 
 /// A vector register under an opmask, where what is masked out stays or becomes zero.
 macro_rules! masked {
@@ -39,16 +39,16 @@ impl Emitter<'_> {
         let op = region.ops[index];
         match op {
             // These are loaded from their home when they are needed.
-            Op::Const(..) | Op::Lanes(_) | Op::Slot(..) => return Ok(()),
-            Op::Load(access, element, place) => {
+            VectorOp::Const(..) | VectorOp::Lanes(_) | VectorOp::Slot(..) => return Ok(()),
+            VectorOp::Load(access, element, place) => {
                 return self.load(regs, region, v, (access, element, place), cx);
             }
-            Op::Store(access, element, place, value) => {
+            VectorOp::Store(access, element, place, value) => {
                 return self.store(regs, region, position, (access, element, place, value), cx);
             }
-            Op::Scatter { .. } => return self.scatter(regs, region, position, &op, cx),
-            Op::Call { .. } | Op::Patch { .. } => return self.routine(regs, region, v, &op, cx),
-            Op::Acc(number, kind) => {
+            VectorOp::Scatter { .. } => return self.scatter(regs, region, position, &op, cx),
+            VectorOp::Call { .. } | VectorOp::Patch { .. } => return self.routine(regs, region, v, &op, cx),
+            VectorOp::Acc(number, kind) => {
                 if let Some(register) = regs.accumulators[number as usize] {
                     regs.hold(v, register);
                 } else {
@@ -58,7 +58,7 @@ impl Emitter<'_> {
                 }
                 return Ok(());
             }
-            Op::SetAcc(number, value) => {
+            VectorOp::SetAcc(number, value) => {
                 let s = self.source(regs, region, value, position)?;
                 let kind = region.kind(value);
                 if let Some(register) = regs.accumulators[number as usize] {
@@ -70,14 +70,14 @@ impl Emitter<'_> {
                 self.release(regs, region, position);
                 return Ok(());
             }
-            Op::SetSlot(slot, value) => {
+            VectorOp::SetSlot(slot, value) => {
                 let s = self.source(regs, region, value, position)?;
                 let place = frame(slot);
                 self.put(region.kind(value), place, s)?;
                 self.release(regs, region, position);
                 return Ok(());
             }
-            Op::Check(mask) => {
+            VectorOp::Check(mask) => {
                 let s = self.source(regs, region, mask, position)?;
                 let fault = self.fault;
                 self.test_any(s, cx.count)?;
@@ -101,7 +101,7 @@ impl Emitter<'_> {
             register as usize
         } else {
             let preferred = match op {
-                Op::Fma(..) | Op::Fnma(..) => vec![sources[2], sources[0], sources[1]],
+                VectorOp::Fma(..) | VectorOp::Fnma(..) => vec![sources[2], sources[0], sources[1]],
                 _ => sources.clone(),
             };
             self.target(regs, region, v, position, &preferred)?
@@ -109,14 +109,14 @@ impl Emitter<'_> {
         self.compute(&op, region, d, &sources, cx)
     }
 
-    fn compute(&mut self, op: &Op, region: &Region, d: usize, s: &[usize], cx: &Context) -> Done {
+    fn compute(&mut self, op: &VectorOp, region: &Region, d: usize, s: &[usize], cx: &Context) -> Done {
         match *op {
-            Op::Number(number) => {
+            VectorOp::Number(number) => {
                 self.asm.mov(rax, frame(NUMBERS))?;
                 let place = ptr(rax + (number * 8) as i32);
                 self.spread(d, place)?;
             }
-            Op::Index(axis) => {
+            VectorOp::Index(axis) => {
                 let number = axis.0 as usize;
                 if region.axis == Some(axis) {
                     self.asm.mov(rax, r11)?;
@@ -132,26 +132,26 @@ impl Emitter<'_> {
                 self.asm.add(rax, ptr(rcx + (number * 8) as i32))?;
                 self.spread_register(d)?;
             }
-            Op::LaneStep(access) | Op::LaneStepWide(access) => {
+            VectorOp::LaneStep(access) | VectorOp::LaneStepWide(access) => {
                 let axes = self.kernel.axes.len();
                 let lane = cx.lane.map_or(0, |a| a.0 as usize);
                 self.asm.mov(rax, frame(STEPS))?;
                 let place = ptr(rax + ((access.0 as usize * axes + lane) * 8) as i32);
-                if matches!(op, Op::LaneStep(_)) {
+                if matches!(op, VectorOp::LaneStep(_)) {
                     rm!(self, vbroadcastss, self.bytes(Kind::W32), d, place);
                 } else {
                     self.spread(d, place)?;
                 }
             }
-            Op::Alu(alu, ty, ..) => self.alu(alu, ty, d, s[0], s[1])?,
-            Op::Fma(ty, ..) => self.fused(ty, Sign::Plus, d, s)?,
-            Op::Fnma(ty, ..) => self.fused(ty, Sign::Minus, d, s)?,
-            Op::Sqrt(ty, _) => match ty {
+            VectorOp::Alu(alu, ty, ..) => self.alu(alu, ty, d, s[0], s[1])?,
+            VectorOp::Fma(ty, ..) => self.fused(ty, Sign::Plus, d, s)?,
+            VectorOp::Fnma(ty, ..) => self.fused(ty, Sign::Minus, d, s)?,
+            VectorOp::Sqrt(ty, _) => match ty {
                 Type::F64 => rr!(self, vsqrtpd, self.bytes(Kind::W64), d, s[0]),
                 _ => rr!(self, vsqrtps, self.bytes(Kind::W32), d, s[0]),
             },
-            Op::Round(ty, rounding, _) => self.round(ty, rounding, d, s[0])?,
-            Op::Shift(shift, kind, _, by) => {
+            VectorOp::Round(ty, rounding, _) => self.round(ty, rounding, d, s[0])?,
+            VectorOp::Shift(shift, kind, _, by) => {
                 let w = self.bytes(kind);
                 match (shift, kind) {
                     (Shift::Left, Kind::W64) => rri!(self, vpsllq, w, d, s[0], by),
@@ -161,11 +161,11 @@ impl Emitter<'_> {
                     (Shift::RightSigned, _) => rri!(self, vpsrad, w, d, s[0], by),
                 }
             }
-            Op::Logic(logic, a, _) => self.logic(logic, region.kind(a), d, s[0], s[1])?,
-            Op::Cmp(cond, ty, ..) => self.cmp(cond, ty, d, s[0], s[1])?,
-            Op::Select(_, a, _) => self.select(region.kind(a), d, s[0], s[1], s[2])?,
-            Op::Convert(from, to, _) => self.convert(from, to, d, s[0])?,
-            Op::ThroughHalf(_) => match self.bytes(Kind::W32) {
+            VectorOp::Logic(logic, a, _) => self.logic(logic, region.kind(a), d, s[0], s[1])?,
+            VectorOp::Cmp(cond, ty, ..) => self.cmp(cond, ty, d, s[0], s[1])?,
+            VectorOp::Select(_, a, _) => self.select(region.kind(a), d, s[0], s[1], s[2])?,
+            VectorOp::Convert(from, to, _) => self.convert(from, to, d, s[0])?,
+            VectorOp::ThroughHalf(_) => match self.bytes(Kind::W32) {
                 16 => {
                     self.asm.vcvtps2ph(X[d], X[s[0]], 0)?;
                     self.asm.vcvtph2ps(X[d], X[d])?;
@@ -179,11 +179,11 @@ impl Emitter<'_> {
                     self.asm.vcvtph2ps(Z[d], Y[d])?;
                 }
             },
-            Op::Scale(ty, ..) => match ty {
+            VectorOp::Scale(ty, ..) => match ty {
                 Type::F64 => rrr!(self, vscalefpd, self.bytes(Kind::W64), d, s[0], s[1]),
                 _ => rrr!(self, vscalefps, self.bytes(Kind::W32), d, s[0], s[1]),
             },
-            Op::Splat(a) => {
+            VectorOp::Splat(a) => {
                 if region.kind(a) == Kind::Mask && self.is_wide() {
                     self.asm.kmovw(eax, K[s[0]])?;
                     self.asm.and(eax, 1)?;
@@ -197,8 +197,8 @@ impl Emitter<'_> {
                     }
                 }
             }
-            Op::Swap(a, distance) => self.swap(region.kind(a), distance as usize, d, s[0])?,
-            Op::Active => {
+            VectorOp::Swap(a, distance) => self.swap(region.kind(a), distance as usize, d, s[0])?,
+            VectorOp::Active => {
                 if self.is_wide() {
                     self.asm.kmovw(K[d], K[7])?;
                 } else {

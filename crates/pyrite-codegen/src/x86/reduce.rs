@@ -10,8 +10,8 @@ use pyrite_loops::{Reduction, Type};
 use super::Width;
 use super::emitter::{Done, Emitter};
 use super::layout::LOST;
-use super::region::{Plan, Run};
-use super::vector::{Alu, Cond, Kind, Logic, Moves, Op, Region, Shift, V};
+use super::region::{LoopForm, Traversal};
+use super::vector::{Alu, Cond, Kind, Logic, Moves, Region, Shift, V, VectorOp};
 
 impl Emitter<'_> {
     /// The neutral value of each accumulator of a phase, as bits.
@@ -19,7 +19,7 @@ impl Emitter<'_> {
         let mut region = Region::default();
         let values = self.neutrals(number, &mut region);
         let bits = |v: V| match region.ops[v.0 as usize] {
-            Op::Const(bits, _) => bits,
+            VectorOp::Const(bits, _) => bits,
             _ => unreachable!("neutral values are constants"),
         };
         values.into_iter().map(bits).collect()
@@ -42,12 +42,12 @@ impl Emitter<'_> {
         let mut region = Region::default();
         let neutrals = self.neutrals(number, &mut region);
         for ((slot, _), value) in self.layout.totals[number].iter().zip(neutrals) {
-            region.add(Op::SetSlot(*slot, value), Kind::Mask, Moves::Always);
+            region.add(VectorOp::SetSlot(*slot, value), Kind::Mask, Moves::Always);
         }
         for (first, ty) in self.sums(number) {
             let zero = region.float(0.0, ty);
             let slot = self.layout.totals[number][first].0 + LOST;
-            region.add(Op::SetSlot(slot, zero), Kind::Mask, Moves::Always);
+            region.add(VectorOp::SetSlot(slot, zero), Kind::Mask, Moves::Always);
         }
         self.straight(&region)
     }
@@ -68,7 +68,7 @@ impl Emitter<'_> {
         for (first, ty) in self.sums(number) {
             let (total, _) = self.total(&mut region, number, first, ty, false);
             let slot = self.layout.totals[number][first].0;
-            let lost = region.pure(Op::Slot(slot + LOST, Kind::of(ty)), Kind::of(ty));
+            let lost = region.pure(VectorOp::Slot(slot + LOST, Kind::of(ty)), Kind::of(ty));
             let sum = region.alu(Alu::Add, ty, total, lost);
             self.set_totals(&mut region, number, first, (sum, None));
         }
@@ -80,7 +80,7 @@ impl Emitter<'_> {
         let kind = Kind::of(ty);
         let (total, _) = self.total(region, number, first, ty, false);
         let slot = self.layout.totals[number][first].0;
-        let lost = region.pure(Op::Slot(slot + LOST, kind), kind);
+        let lost = region.pure(VectorOp::Slot(slot + LOST, kind), kind);
         let sum = region.alu(Alu::Add, ty, total, part);
         let taken = region.alu(Alu::Sub, ty, sum, total);
         let rest = region.alu(Alu::Sub, ty, part, taken);
@@ -92,13 +92,13 @@ impl Emitter<'_> {
         let zero = region.float(0.0, ty);
         let error = region.select(undefined, zero, error);
         let lost = region.alu(Alu::Add, ty, lost, error);
-        region.add(Op::SetSlot(slot, sum), Kind::Mask, Moves::Always);
-        region.add(Op::SetSlot(slot + LOST, lost), Kind::Mask, Moves::Always);
+        region.add(VectorOp::SetSlot(slot, sum), Kind::Mask, Moves::Always);
+        region.add(VectorOp::SetSlot(slot + LOST, lost), Kind::Mask, Moves::Always);
     }
 
     /// Joins the accumulators of a region into the totals of a phase: all copies, or each copy into those of its block.
-    pub(super) fn join_copies(&mut self, number: usize, plan: &Plan<'_>, held: &[Vec<Option<u8>>]) -> Done {
-        if plan.run != Run::Blocks {
+    pub(super) fn join_copies(&mut self, number: usize, plan: &LoopForm<'_>, held: &[Vec<Option<u8>>]) -> Done {
+        if plan.run != Traversal::Blocks {
             return self.collect(number, plan, held, 0..plan.copies);
         }
         for block in 0..plan.copies {
@@ -112,7 +112,7 @@ impl Emitter<'_> {
     fn collect(
         &mut self,
         number: usize,
-        plan: &Plan<'_>,
+        plan: &LoopForm<'_>,
         held: &[Vec<Option<u8>>],
         copies: std::ops::Range<usize>,
     ) -> Done {
@@ -124,9 +124,9 @@ impl Emitter<'_> {
             let op = match held[accumulator][copy] {
                 Some(register) => {
                     accumulators.push(Some(register));
-                    Op::Acc(accumulators.len() as u32 - 1, *kind)
+                    VectorOp::Acc(accumulators.len() as u32 - 1, *kind)
                 }
-                None => Op::Slot(slots[copy], *kind),
+                None => VectorOp::Slot(slots[copy], *kind),
             };
             region.add(op, *kind, Moves::Always)
         };
@@ -165,8 +165,8 @@ impl Emitter<'_> {
 
     fn total(&self, region: &mut Region, number: usize, first: usize, ty: Type, picks: bool) -> (V, Option<V>) {
         let totals = &self.layout.totals[number];
-        let value = region.pure(Op::Slot(totals[first].0, Kind::of(ty)), Kind::of(ty));
-        (value, picks.then(|| region.pure(Op::Slot(totals[first + 1].0, Kind::W64), Kind::W64)))
+        let value = region.pure(VectorOp::Slot(totals[first].0, Kind::of(ty)), Kind::of(ty));
+        (value, picks.then(|| region.pure(VectorOp::Slot(totals[first + 1].0, Kind::W64), Kind::W64)))
     }
 
     /// Joins the lanes of what a phase reduced; every lane then has the result.
@@ -179,8 +179,8 @@ impl Emitter<'_> {
             let mut total = self.total(&mut region, number, first, ty, reduce.index.is_some());
             let mut distance = self.shape.lanes as u32 / 2;
             while distance > 0 {
-                let other = region.pure(Op::Swap(total.0, distance), Kind::of(ty));
-                let index = total.1.map(|i| region.pure(Op::Swap(i, distance), Kind::W64));
+                let other = region.pure(VectorOp::Swap(total.0, distance), Kind::of(ty));
+                let index = total.1.map(|i| region.pure(VectorOp::Swap(i, distance), Kind::W64));
                 total = join(&mut region, self.shape.width, reduce.op, ty, total, (other, index));
                 distance /= 2;
             }
@@ -191,10 +191,10 @@ impl Emitter<'_> {
 
     fn set_totals(&self, region: &mut Region, number: usize, first: usize, total: (V, Option<V>)) {
         let slot = self.layout.totals[number][first].0;
-        region.add(Op::SetSlot(slot, total.0), Kind::Mask, Moves::Always);
+        region.add(VectorOp::SetSlot(slot, total.0), Kind::Mask, Moves::Always);
         if let Some(index) = total.1 {
             let slot = self.layout.totals[number][first + 1].0;
-            region.add(Op::SetSlot(slot, index), Kind::Mask, Moves::Always);
+            region.add(VectorOp::SetSlot(slot, index), Kind::Mask, Moves::Always);
         }
     }
 }

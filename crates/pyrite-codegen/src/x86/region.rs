@@ -14,7 +14,7 @@ use super::emitter::{Done, Emitter, POINTERS, frame};
 use super::lower::Count;
 use super::registers::{Home, Registers};
 use super::tile::{self, Tiling, Transpose};
-use super::vector::{Kind, Op, Region, V};
+use super::vector::{Kind, Region, V, VectorOp};
 
 /// Where an access is kept during a region.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +46,7 @@ pub(super) struct Context {
 
 /// How a region runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Run {
+pub(super) enum Traversal {
     /// Along the lanes: each copy takes as many positions as there are lanes.
     Lanes,
     /// One position for each copy; the lanes are rows.
@@ -60,8 +60,8 @@ pub(super) enum Run {
 }
 
 /// What a region is emitted as.
-pub(super) struct Plan<'a> {
-    pub(super) run: Run,
+pub(super) struct LoopForm<'a> {
+    pub(super) run: Traversal,
     pub(super) count: Count,
     /// How many copies of the body the loop has.
     pub(super) copies: usize,
@@ -72,7 +72,7 @@ pub(super) struct Plan<'a> {
     /// the frame and go back there.
     pub(super) totals: Option<usize>,
     pub(super) stores: Stores,
-    /// The squares of a [`Run::Tile`].
+    /// The squares of a [`Traversal::Tile`].
     pub(super) tiling: Option<&'a Tiling>,
 }
 
@@ -87,7 +87,7 @@ pub(super) enum Stores {
 
 /// Which operations anything depends on.
 fn needed(region: &Region) -> Vec<bool> {
-    let mut needed: Vec<bool> = region.ops.iter().map(Op::is_effect).collect();
+    let mut needed: Vec<bool> = region.ops.iter().map(VectorOp::is_effect).collect();
     for index in (0..region.ops.len()).rev() {
         if needed[index] {
             region.ops[index].each_operand(|v| needed[v.0 as usize] = true);
@@ -116,14 +116,14 @@ fn pressure(region: &Region, needed: &[bool], wide: bool) -> usize {
         if !needed[index] || region.invariant[index] {
             continue;
         }
-        if own(index) && !op.is_effect() && !matches!(op, Op::Acc(..)) {
+        if own(index) && !op.is_effect() && !matches!(op, VectorOp::Acc(..)) {
             live += 1;
             most = most.max(live);
         }
         let mut ended = Vec::new();
         op.each_operand(|v| {
             let i = v.0 as usize;
-            if own(i) && last[i] == index && !matches!(region.ops[i], Op::Acc(..)) && !ended.contains(&i) {
+            if own(i) && last[i] == index && !matches!(region.ops[i], VectorOp::Acc(..)) && !ended.contains(&i) {
                 ended.push(i);
             }
         });
@@ -135,8 +135,8 @@ fn pressure(region: &Region, needed: &[bool], wide: bool) -> usize {
 impl Emitter<'_> {
     /// Emits operations that run once, with nothing but the frame around them.
     pub(super) fn straight(&mut self, region: &Region) -> Done {
-        let plan = Plan {
-            run: Run::Once,
+        let plan = LoopForm {
+            run: Traversal::Once,
             count: Count::Full,
             copies: 1,
             lane: None,
@@ -177,12 +177,12 @@ impl Emitter<'_> {
     }
 
     /// Emits a region.
-    pub(super) fn region(&mut self, region: &Region, plan: &Plan<'_>) -> Done {
+    pub(super) fn region(&mut self, region: &Region, plan: &LoopForm<'_>) -> Done {
         self.regions(&vec![region; plan.copies], plan)
     }
 
     /// Emits a region whose copies differ in the vectors of the frame that they read.
-    pub(super) fn regions(&mut self, regions: &[&Region], plan: &Plan<'_>) -> Done {
+    pub(super) fn regions(&mut self, regions: &[&Region], plan: &LoopForm<'_>) -> Done {
         let size = self.layout.size();
         let outcome = self.region_in_frame(regions, plan);
         self.deepest = self.deepest.max(self.layout.size());
@@ -190,54 +190,35 @@ impl Emitter<'_> {
         outcome
     }
 
-    fn region_in_frame(&mut self, regions: &[&Region], plan: &Plan<'_>) -> Done {
+    fn region_in_frame(&mut self, regions: &[&Region], plan: &LoopForm<'_>) -> Done {
         let region = regions[0];
         let needed = needed(region);
         let mut regs = Registers::new(region, self.is_wide());
-        let stride = match plan.run {
-            Run::Lanes => self.shape.lanes,
-            // Copies are at the same position of the loop.
-            Run::Tile | Run::Blocks => 0,
-            Run::Steps | Run::Once => 1,
-        };
-        let mut cx = Context {
-            count: plan.count,
-            copy: 0,
-            stride,
-            indexed: matches!(plan.run, Run::Lanes | Run::Tile),
-            blocks: plan.run == Run::Blocks,
-            stores: plan.stores,
-            lane: plan.lane,
-            pointers: self.layout.cursors.iter().map(|offset| Pointer::Frame(*offset)).collect(),
-            accumulators: plan.accumulators.iter().map(|(_, slots)| slots.clone()).collect(),
-            hints: vec![None; region.ops.len()],
-        };
+        let stride = self.stride(plan);
+        let mut cx = self.context(region, plan, stride);
         let ahead = match plan.run {
-            Run::Blocks => 1,
-            Run::Tile => self.shape.lanes as i32,
-            Run::Lanes | Run::Steps | Run::Once => (plan.copies * stride) as i32,
+            Traversal::Blocks => 1,
+            Traversal::Tile => self.shape.lanes as i32,
+            Traversal::Lanes | Traversal::Steps | Traversal::Once => (plan.copies * stride) as i32,
         };
         let mut skip = self.asm.create_label();
         self.leave_unless_enough(plan, ahead, skip)?;
         let advancing = self.place_pointers(region, plan, &mut cx)?;
         let wanted = self.hoist_invariants(&mut regs, region, plan, &needed, &mut cx)?;
         let accumulators = self.fetch_accumulators(&mut regs, plan)?;
-        let mut transposing = Vec::new();
-        if plan.tiling.is_some() {
-            for _ in 0..tile::REGISTERS {
-                transposing.push(regs.pin().ok_or(super::Unsupported::Registers)?);
-            }
-        }
-        if plan.run != Run::Once {
+        let count = if plan.tiling.is_some() { tile::REGISTERS } else { 0 };
+        let transposing =
+            (0..count).map(|_| regs.pin().ok_or(super::EmitError::Registers)).collect::<Result<Vec<_>, _>>()?;
+        if plan.run != Traversal::Once {
             self.pin_invariants(&mut regs, region, &wanted, &needed)?;
         }
         hint(region, &regs, &mut cx.hints);
 
         let mut again = self.asm.create_label();
-        if plan.run != Run::Once {
+        if plan.run != Traversal::Once {
             self.asm.set_label(&mut again)?;
         }
-        if plan.run == Run::Lanes && plan.count == Count::Rest {
+        if plan.run == Traversal::Lanes && plan.count == Count::Rest {
             self.asm.mov(rax, r10)?;
             self.asm.sub(rax, r11)?;
             self.set_count()?;
@@ -259,11 +240,9 @@ impl Emitter<'_> {
             regs.forget(regions[0]);
             if let Some(tiling) = plan.tiling {
                 self.step_across(regions[0], tiling, 1, &cx)?;
-            } else if plan.run != Run::Blocks || copy + 1 == plan.copies {
-                let ahead = if plan.run == Run::Blocks { ahead } else { stride as i32 };
-                for (access, axis) in &advancing {
-                    self.advance(*access, *axis, ahead, &cx)?;
-                }
+            } else if plan.run != Traversal::Blocks || copy + 1 == plan.copies {
+                let ahead = if plan.run == Traversal::Blocks { ahead } else { stride as i32 };
+                self.advance_all(&advancing, ahead, &cx)?;
             }
         }
         if let (Some(tiling), Some(lane)) = (plan.tiling, plan.lane) {
@@ -271,27 +250,58 @@ impl Emitter<'_> {
                 self.transpose(Transpose::Out, *access, lane, *slot, &transposing)?;
             }
             self.step_across(region, tiling, -(plan.copies as i32), &cx)?;
-            for (access, axis) in &advancing {
-                self.advance(*access, *axis, ahead, &cx)?;
-            }
+            self.advance_all(&advancing, ahead, &cx)?;
         }
-        if plan.run != Run::Once {
+        if plan.run != Traversal::Once {
             self.repeat_while_enough(plan, ahead, again)?;
         }
         self.keep_accumulators(plan, &accumulators)?;
-        if plan.run != Run::Once {
+        if plan.run != Traversal::Once {
             self.asm.set_label(&mut skip)?;
             self.asm.nop()?;
         }
         Ok(())
     }
 
+    /// How many positions of the loop a copy of its body is for.
+    fn stride(&self, plan: &LoopForm<'_>) -> usize {
+        match plan.run {
+            Traversal::Lanes => self.shape.lanes,
+            // Copies are at the same position of the loop.
+            Traversal::Tile | Traversal::Blocks => 0,
+            Traversal::Steps | Traversal::Once => 1,
+        }
+    }
+
+    /// What the first copy of the loop's body is emitted for.
+    fn context(&self, region: &Region, plan: &LoopForm<'_>, stride: usize) -> Context {
+        Context {
+            count: plan.count,
+            copy: 0,
+            stride,
+            indexed: matches!(plan.run, Traversal::Lanes | Traversal::Tile),
+            blocks: plan.run == Traversal::Blocks,
+            stores: plan.stores,
+            lane: plan.lane,
+            pointers: self.layout.cursors.iter().map(|offset| Pointer::Frame(*offset)).collect(),
+            accumulators: plan.accumulators.iter().map(|(_, slots)| slots.clone()).collect(),
+            hints: vec![None; region.ops.len()],
+        }
+    }
+
+    fn advance_all(&mut self, advancing: &[(AccessId, AxisId)], ahead: i32, cx: &Context) -> Done {
+        for (access, axis) in advancing {
+            self.advance(*access, *axis, ahead, cx)?;
+        }
+        Ok(())
+    }
+
     /// Goes to `skip` where fewer than one round of the loop is left.
-    fn leave_unless_enough(&mut self, plan: &Plan<'_>, ahead: i32, skip: CodeLabel) -> Done {
-        if plan.run == Run::Once {
+    fn leave_unless_enough(&mut self, plan: &LoopForm<'_>, ahead: i32, skip: CodeLabel) -> Done {
+        if plan.run == Traversal::Once {
             return Ok(());
         }
-        if plan.run == Run::Lanes && plan.count == Count::Rest {
+        if plan.run == Traversal::Lanes && plan.count == Count::Rest {
             self.asm.cmp(r11, r10)?;
             self.asm.jge(skip)?;
         } else {
@@ -303,9 +313,9 @@ impl Emitter<'_> {
     }
 
     /// Moves the loop on by `ahead` and goes to `again` while a whole round is left.
-    fn repeat_while_enough(&mut self, plan: &Plan<'_>, ahead: i32, again: CodeLabel) -> Done {
+    fn repeat_while_enough(&mut self, plan: &LoopForm<'_>, ahead: i32, again: CodeLabel) -> Done {
         self.asm.add(r11, ahead)?;
-        if plan.run == Run::Lanes && plan.count == Count::Rest {
+        if plan.run == Traversal::Lanes && plan.count == Count::Rest {
             self.asm.cmp(r11, r10)?;
             self.asm.jl(again)?;
         } else {
@@ -322,10 +332,10 @@ impl Emitter<'_> {
         &mut self,
         regs: &mut Registers,
         region: &Region,
-        plan: &Plan<'_>,
+        plan: &LoopForm<'_>,
         needed: &[bool],
         cx: &mut Context,
-    ) -> Result<Vec<usize>, super::Unsupported> {
+    ) -> Result<Vec<usize>, super::EmitError> {
         let mut wanted = vec![0usize; region.ops.len()];
         for (index, op) in region.ops.iter().enumerate() {
             if needed[index] && !hoisted(plan, region, index) {
@@ -334,7 +344,7 @@ impl Emitter<'_> {
         }
         for index in (0..region.ops.len()).filter(|index| needed[*index] && hoisted(plan, region, *index)) {
             // Along the lanes, what is invariant is the same in all of them.
-            let count = if matches!(plan.run, Run::Lanes | Run::Tile) { Count::Full } else { plan.count };
+            let count = if matches!(plan.run, Traversal::Lanes | Traversal::Tile) { Count::Full } else { plan.count };
             let around = std::mem::replace(&mut cx.count, count);
             self.operate(regs, region, index, cx)?;
             cx.count = around;
@@ -354,8 +364,8 @@ impl Emitter<'_> {
     fn fetch_accumulators(
         &mut self,
         regs: &mut Registers,
-        plan: &Plan<'_>,
-    ) -> Result<Vec<Vec<Option<u8>>>, super::Unsupported> {
+        plan: &LoopForm<'_>,
+    ) -> Result<Vec<Vec<Option<u8>>>, super::EmitError> {
         let neutral = plan.totals.map(|number| self.neutral_bits(number));
         let mut held = Vec::with_capacity(plan.accumulators.len());
         for (number, (kind, slots)) in plan.accumulators.iter().enumerate() {
@@ -379,7 +389,7 @@ impl Emitter<'_> {
     }
 
     /// Joins the copies of totals, or puts accumulators back into the frame.
-    fn keep_accumulators(&mut self, plan: &Plan<'_>, held: &[Vec<Option<u8>>]) -> Done {
+    fn keep_accumulators(&mut self, plan: &LoopForm<'_>, held: &[Vec<Option<u8>>]) -> Done {
         if let Some(number) = plan.totals {
             return self.join_copies(number, plan, held);
         }
@@ -419,12 +429,12 @@ impl Emitter<'_> {
     fn place_pointers(
         &mut self,
         region: &Region,
-        plan: &Plan<'_>,
+        plan: &LoopForm<'_>,
         cx: &mut Context,
-    ) -> Result<Vec<(AccessId, AxisId)>, super::Unsupported> {
+    ) -> Result<Vec<(AccessId, AxisId)>, super::EmitError> {
         let mut advancing = Vec::new();
         let mut used: Vec<AccessId> = Vec::new();
-        for access in region.ops.iter().filter_map(Op::access) {
+        for access in region.ops.iter().filter_map(VectorOp::access) {
             let transposed = plan.tiling.is_some_and(|tiling| tiling.slot(access).is_some());
             if !transposed && !used.contains(&access) {
                 used.push(access);
@@ -434,12 +444,12 @@ impl Emitter<'_> {
             let index = access.0 as usize;
             let cursor = frame(self.layout.cursors[index]);
             let moves = match (plan.run, region.axis) {
-                (Run::Once, _) | (_, None) => None,
-                (Run::Lanes | Run::Tile, Some(axis)) => {
+                (Traversal::Once, _) | (_, None) => None,
+                (Traversal::Lanes | Traversal::Tile, Some(axis)) => {
                     let known = self.kernel.access(access).step(axis).as_int();
                     (!matches!(known, Some(0 | 1))).then_some(axis)
                 }
-                (Run::Steps | Run::Blocks, Some(axis)) => {
+                (Traversal::Steps | Traversal::Blocks, Some(axis)) => {
                     (self.kernel.access(access).step(axis).as_int() != Some(0)).then_some(axis)
                 }
             };
@@ -475,13 +485,13 @@ impl Emitter<'_> {
     /// Moves everything along the axis around the lanes, but for what is transposed.
     fn step_across(&mut self, region: &Region, tiling: &Tiling, times: i32, cx: &Context) -> Done {
         let mut moved: Vec<AccessId> = Vec::new();
-        for access in region.ops.iter().filter_map(Op::access) {
+        for access in region.ops.iter().filter_map(VectorOp::access) {
             if tiling.slot(access).is_none() && self.crosses(access, tiling) && !moved.contains(&access) {
                 moved.push(access);
                 self.advance(access, tiling.across, times, cx)?;
             }
         }
-        if region.ops.contains(&Op::Index(tiling.across)) {
+        if region.ops.contains(&VectorOp::Index(tiling.across)) {
             let counter = frame(self.layout.counters[tiling.across.0 as usize]);
             self.asm.add(qword_ptr(counter), times)?;
         }
@@ -527,19 +537,19 @@ impl Emitter<'_> {
 /// Finds operations whose value only becomes an accumulator that nothing reads any more.
 fn hint(region: &Region, regs: &Registers, hints: &mut [Option<u32>]) {
     for (position, op) in region.ops.iter().enumerate() {
-        let Op::SetAcc(number, value) = *op else { continue };
+        let VectorOp::SetAcc(number, value) = *op else { continue };
         let index = value.0 as usize;
         let direct = !matches!(
             region.ops[index],
-            Op::Load(..)
-                | Op::Call { .. }
-                | Op::Patch { .. }
-                | Op::Acc(..)
-                | Op::Const(..)
-                | Op::Lanes(_)
-                | Op::Slot(..)
+            VectorOp::Load(..)
+                | VectorOp::Call { .. }
+                | VectorOp::Patch { .. }
+                | VectorOp::Acc(..)
+                | VectorOp::Const(..)
+                | VectorOp::Lanes(_)
+                | VectorOp::Slot(..)
         );
-        let old = region.ops.iter().position(|o| matches!(o, Op::Acc(n, _) if *n == number));
+        let old = region.ops.iter().position(|o| matches!(o, VectorOp::Acc(n, _) if *n == number));
         let over = old.is_none_or(|old| regs.dies(V(old as u32), index as u32));
         if direct && over && !region.invariant[index] && regs.only_use(value) == Some(position as u32) {
             hints[index] = Some(number);
@@ -548,6 +558,6 @@ fn hint(region: &Region, regs: &Registers, hints: &mut [Option<u32>]) {
 }
 
 /// Whether a value is computed before the loop.
-fn hoisted(plan: &Plan<'_>, region: &Region, index: usize) -> bool {
-    plan.run != Run::Once && region.invariant[index]
+fn hoisted(plan: &LoopForm<'_>, region: &Region, index: usize) -> bool {
+    plan.run != Traversal::Once && region.invariant[index]
 }

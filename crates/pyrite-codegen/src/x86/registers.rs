@@ -6,9 +6,9 @@
 //!
 //! Registers 0 and 1 are left to the emitter, as are opmasks 0, 6 and 7.
 
-use super::Unsupported;
+use super::EmitError;
 use super::emitter::{Done, Emitter, frame};
-use super::vector::{Kind, Op, Region, V};
+use super::vector::{Kind, Region, V, VectorOp};
 
 /// Where a value can be loaded from at any time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,9 +64,9 @@ impl Registers {
             .ops
             .iter()
             .map(|op| match *op {
-                Op::Const(bits, _) => Home::Const(bits),
-                Op::Lanes(_) => Home::Lanes,
-                Op::Slot(offset, _) => Home::Frame(offset),
+                VectorOp::Const(bits, _) => Home::Const(bits),
+                VectorOp::Lanes(_) => Home::Lanes,
+                VectorOp::Slot(offset, _) => Home::Frame(offset),
                 _ => Home::None,
             })
             .collect();
@@ -127,7 +127,7 @@ impl Registers {
             if !region.invariant[index] {
                 self.held[index] = None;
                 self.home[index] = match *op {
-                    Op::Slot(offset, _) => Home::Frame(offset),
+                    VectorOp::Slot(offset, _) => Home::Frame(offset),
                     _ => Home::None,
                 };
             }
@@ -153,7 +153,7 @@ impl Registers {
 
 impl Emitter<'_> {
     /// A free register of a class, freed if need be.
-    fn take(&mut self, regs: &mut Registers, region: &Region, kind: Kind, position: u32) -> Result<usize, Unsupported> {
+    fn take(&mut self, regs: &mut Registers, region: &Region, kind: Kind, position: u32) -> Result<usize, EmitError> {
         let wide = self.is_wide();
         let bank = regs.bank(kind, wide);
         if let Some(found) = bank.usable.clone().find(|r| bank.free[*r]) {
@@ -166,7 +166,7 @@ impl Emitter<'_> {
             .filter(|(_, v)| !regs.locked.contains(v))
             .max_by_key(|(_, v)| regs.next_use(*v, position));
         let Some((register, v)) = victim else {
-            return Err(Unsupported::Registers);
+            return Err(EmitError::Registers);
         };
         if regs.home[v.0 as usize] == Home::None {
             let slot = self.layout.vector();
@@ -186,7 +186,7 @@ impl Emitter<'_> {
         region: &Region,
         v: V,
         position: u32,
-    ) -> Result<usize, Unsupported> {
+    ) -> Result<usize, EmitError> {
         regs.locked.push(v);
         if let Some(register) = regs.held[v.0 as usize] {
             return Ok(register as usize);
@@ -204,7 +204,7 @@ impl Emitter<'_> {
     pub(super) fn load_home(&mut self, regs: &Registers, region: &Region, v: V, register: usize) -> Done {
         let kind = region.kind(v);
         match regs.home[v.0 as usize] {
-            Home::None => Err(Unsupported::Registers),
+            Home::None => Err(EmitError::Registers),
             Home::Const(bits) => self.constant(bits, kind, register),
             Home::Lanes => {
                 let lanes = self.lanes(kind);
@@ -242,7 +242,7 @@ impl Emitter<'_> {
         v: V,
         position: u32,
         preferred: &[usize],
-    ) -> Result<usize, Unsupported> {
+    ) -> Result<usize, EmitError> {
         let kind = region.kind(v);
         let wide = self.is_wide();
         let bank = regs.bank(kind, wide);

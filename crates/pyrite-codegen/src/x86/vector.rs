@@ -104,7 +104,7 @@ impl Element {
 
 /// Where the elements of the lanes are.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Place {
+pub(super) enum Addressing {
     /// Side by side.
     Row,
     /// Side by side, as many elements further as a value tells that is the same in all lanes.
@@ -135,7 +135,7 @@ pub(super) enum Routine {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Op {
+pub(super) enum VectorOp {
     /// The same bits in every lane; a mask is all true or all false.
     Const(u64, Kind),
     /// The number of each lane, counted from zero.
@@ -173,8 +173,8 @@ pub(super) enum Op {
     Splat(V),
     /// Every lane has the value of the lane whose number differs by a power of two.
     Swap(V, u32),
-    Load(AccessId, Element, Place),
-    Store(AccessId, Element, Place, V),
+    Load(AccessId, Element, Addressing),
+    Store(AccessId, Element, Addressing, V),
     Scatter {
         access: AccessId,
         at: V,
@@ -205,7 +205,7 @@ pub(super) enum Op {
     Active,
 }
 
-impl Op {
+impl VectorOp {
     pub(super) fn each_operand(&self, mut f: impl FnMut(V)) {
         match *self {
             Self::Const(..)
@@ -272,7 +272,7 @@ impl Op {
     }
 }
 
-impl Place {
+impl Addressing {
     fn operand(self) -> Option<V> {
         match self {
             Self::RowAt(v) | Self::SameAt(v) | Self::Steps(v) | Self::At(v) | Self::OneByOneAt(v) => Some(v),
@@ -284,7 +284,7 @@ impl Place {
 /// The operations of a region.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Region {
-    pub(super) ops: Vec<Op>,
+    pub(super) ops: Vec<VectorOp>,
     pub(super) kinds: Vec<Kind>,
     pub(super) invariant: Vec<bool>,
     /// The axis that the loop runs along.
@@ -299,16 +299,16 @@ impl Region {
     }
 
     /// Adds an operation; `moves` tells that it changes within the loop for reasons of its own.
-    pub(super) fn add(&mut self, op: Op, kind: Kind, moves: Moves) -> V {
-        let mut invariant = moves == Moves::Never && !matches!(op, Op::Acc(..) | Op::Active);
-        if op.is_effect() && !matches!(op, Op::Check(_)) {
+    pub(super) fn add(&mut self, op: VectorOp, kind: Kind, moves: Moves) -> V {
+        let mut invariant = moves == Moves::Never && !matches!(op, VectorOp::Acc(..) | VectorOp::Active);
+        if op.is_effect() && !matches!(op, VectorOp::Check(_)) {
             invariant = false;
         }
-        if let Op::Index(axis) = op {
+        if let VectorOp::Index(axis) = op {
             invariant &= self.axis != Some(axis) && self.across != Some(axis);
         }
         op.each_operand(|v| invariant &= self.invariant[v.0 as usize]);
-        if !op.is_effect() && !matches!(op, Op::Acc(..)) && moves == Moves::Never {
+        if !op.is_effect() && !matches!(op, VectorOp::Acc(..)) && moves == Moves::Never {
             let known = self.ops.iter().zip(&self.kinds).position(|(o, k)| *o == op && *k == kind);
             if let Some(index) = known {
                 return V(index as u32);
@@ -320,15 +320,15 @@ impl Region {
         V(self.ops.len() as u32 - 1)
     }
 
-    pub(super) fn pure(&mut self, op: Op, kind: Kind) -> V {
+    pub(super) fn pure(&mut self, op: VectorOp, kind: Kind) -> V {
         self.add(op, kind, Moves::Never)
     }
 
     /// The same number in every lane.
     pub(super) fn float(&mut self, x: f64, ty: Type) -> V {
         match ty {
-            Type::F64 => self.pure(Op::Const(x.to_bits(), Kind::W64), Kind::W64),
-            _ => self.pure(Op::Const(u64::from((x as f32).to_bits()), Kind::W32), Kind::W32),
+            Type::F64 => self.pure(VectorOp::Const(x.to_bits(), Kind::W64), Kind::W64),
+            _ => self.pure(VectorOp::Const(u64::from((x as f32).to_bits()), Kind::W32), Kind::W32),
         }
     }
 
@@ -339,33 +339,33 @@ impl Region {
             Kind::W64 => x as u64,
             Kind::Mask => u64::from(x != 0),
         };
-        self.pure(Op::Const(bits, kind), kind)
+        self.pure(VectorOp::Const(bits, kind), kind)
     }
 
     pub(super) fn alu(&mut self, alu: Alu, ty: Type, a: V, b: V) -> V {
-        self.pure(Op::Alu(alu, ty, a, b), Kind::of(ty))
+        self.pure(VectorOp::Alu(alu, ty, a, b), Kind::of(ty))
     }
 
     pub(super) fn fma(&mut self, ty: Type, a: V, b: V, c: V) -> V {
-        self.pure(Op::Fma(ty, a, b, c), Kind::of(ty))
+        self.pure(VectorOp::Fma(ty, a, b, c), Kind::of(ty))
     }
 
     pub(super) fn fnma(&mut self, ty: Type, a: V, b: V, c: V) -> V {
-        self.pure(Op::Fnma(ty, a, b, c), Kind::of(ty))
+        self.pure(VectorOp::Fnma(ty, a, b, c), Kind::of(ty))
     }
 
     pub(super) fn logic(&mut self, logic: Logic, a: V, b: V) -> V {
         let kind = self.kind(a);
-        self.pure(Op::Logic(logic, a, b), kind)
+        self.pure(VectorOp::Logic(logic, a, b), kind)
     }
 
     pub(super) fn shift(&mut self, shift: Shift, a: V, by: u32) -> V {
         let kind = self.kind(a);
-        self.pure(Op::Shift(shift, kind, a, by), kind)
+        self.pure(VectorOp::Shift(shift, kind, a, by), kind)
     }
 
     pub(super) fn cmp(&mut self, cond: Cond, ty: Type, a: V, b: V) -> V {
-        self.pure(Op::Cmp(cond, ty, a, b), Kind::Mask)
+        self.pure(VectorOp::Cmp(cond, ty, a, b), Kind::Mask)
     }
 
     pub(super) fn select(&mut self, mask: V, a: V, b: V) -> V {
@@ -375,7 +375,7 @@ impl Region {
             let b = self.logic(Logic::AndNot, mask, b);
             return self.logic(Logic::Or, a, b);
         }
-        self.pure(Op::Select(mask, a, b), kind)
+        self.pure(VectorOp::Select(mask, a, b), kind)
     }
 
     pub(super) fn not(&mut self, mask: V) -> V {
@@ -384,7 +384,7 @@ impl Region {
     }
 
     pub(super) fn convert(&mut self, from: Type, to: Type, a: V) -> V {
-        self.pure(Op::Convert(from, to, a), Kind::of(to))
+        self.pure(VectorOp::Convert(from, to, a), Kind::of(to))
     }
 }
 

@@ -11,7 +11,7 @@ use pyrite_interp::{Context, Interpreter, Mode};
 use pyrite_ir::print::{PrintOptions, print};
 use pyrite_ir::{Contract, Graph, NodeError, OpError, Tracer, Value};
 use pyrite_ops::registry;
-use pyrite_passes::functionalize::Source;
+use pyrite_passes::functionalize::InputSource;
 use pyrite_passes::{Functional, autocast, functionalize, replay};
 use pyrite_tensor::random::TorchGenerator;
 use pyrite_tensor::{Layout, Tensor};
@@ -168,13 +168,13 @@ pub(crate) fn gradients(
     for (source, gradient) in functional.sources.iter().zip(gradients) {
         let Value::Tensor(gradient) = gradient else { continue };
         match source {
-            Source::Input(index) => result.inputs[*index] = Some(gradient.clone()),
-            Source::Constant(name) => {
+            InputSource::Input(index) => result.inputs[*index] = Some(gradient.clone()),
+            InputSource::Constant(name) => {
                 if let Some((_, place)) = result.parameters.iter_mut().find(|(known, _)| known == name) {
                     *place = Some(gradient.clone());
                 }
             }
-            Source::Storage(_) => {}
+            InputSource::Storage(_) => {}
         }
     }
     result

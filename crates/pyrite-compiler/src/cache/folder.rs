@@ -27,7 +27,7 @@ const MOST: usize = 1024;
 /// Why a folder is not used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// It is not there and cannot be made, or cannot be looked at.
+    /// It is not there and cannot be created, or cannot be looked at.
     #[error("cannot open the code cache {path}: {source}", path = .path.display())]
     Absent {
         /// The folder.

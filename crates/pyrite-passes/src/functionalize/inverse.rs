@@ -2,10 +2,10 @@
 
 use pyrite_ir::{Emit, OpError, Value};
 
-use super::state::{Pure, State, Step};
+use super::state::{Pure, State, ViewStep};
 
 /// The value of the viewed tensor, which was `before`, when the view has become `content`.
-pub(super) fn undo(state: &mut State<'_>, step: &Step, before: Pure, content: Pure) -> Result<Pure, OpError> {
+pub(super) fn undo(state: &mut State<'_>, step: &ViewStep, before: Pure, content: Pure) -> Result<Pure, OpError> {
     let whole = state.tracer.meta(before).clone();
     let rank = whole.rank();
     let arg = |index: usize| -> Value<Pure> {
@@ -71,7 +71,7 @@ pub(super) fn undo(state: &mut State<'_>, step: &Step, before: Pure, content: Pu
 
 /// The order of dimensions that a permuting view makes: for each of its dimensions, which one of the tensor it is. Read
 /// off metadata of a tensor of the same rank whose strides tell the dimensions apart.
-fn permutation(state: &State<'_>, step: &Step, before: Pure) -> Result<Vec<usize>, OpError> {
+fn permutation(state: &State<'_>, step: &ViewStep, before: Pure) -> Result<Vec<usize>, OpError> {
     use pyrite_ir::Meta;
     use pyrite_sym::SymInt;
     let meta = state.tracer.meta(before);
@@ -94,7 +94,7 @@ fn permutation(state: &State<'_>, step: &Step, before: Pure) -> Result<Vec<usize
 }
 
 /// By the place of the view in the memory of the tensor, which serves for every view of the same element type.
-fn generic(state: &mut State<'_>, step: &Step, before: Pure, content: Pure) -> Result<Pure, OpError> {
+fn generic(state: &mut State<'_>, step: &ViewStep, before: Pure, content: Pure) -> Result<Pure, OpError> {
     let whole = state.tracer.meta(before).clone();
     let view = state.view_meta(step, before)?;
     if view.dtype != whole.dtype {

@@ -35,7 +35,7 @@ use state::State;
 
 /// Where an input of the functional graph comes from.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub enum InputSource {
     /// An input of the program.
     Input(usize),
     /// The memory of an input of the program, all of it, in one dimension.
@@ -55,7 +55,7 @@ pub enum Produced {
     ViewOfInput(usize, Meta),
     /// A view of an output of the functional graph: its position, and what the view looks like.
     ViewOfValue(usize, Meta),
-    /// A value that is no tensor.
+    /// A value that is not a tensor.
     Plain(Value<()>),
 }
 
@@ -66,12 +66,12 @@ pub struct Functional {
     /// outputs that are views of what the program does not return.
     pub graph: Graph,
     /// For each input of the graph, where it comes from.
-    pub sources: Vec<Source>,
+    pub sources: Vec<InputSource>,
     /// The inputs of the graph that are written, by their position. Their new contents are the first outputs.
     pub written: Vec<usize>,
     /// For each output of the program, nested lists opened, what it is.
     pub produced: Vec<Produced>,
-    /// For each output of the program, where the graph returns its value; `None` for what is no tensor. The graph
+    /// For each output of the program, where the graph returns its value; `None` for what is not a tensor. The graph
     /// returns values of inputs and views too: gradients flow through them.
     pub positions: Vec<Option<usize>>,
     /// How the outputs are nested: each leaf is the position of an output.
@@ -101,7 +101,7 @@ impl Functional {
 
 /// What is known of the inputs and of the writes before a trace.
 #[derive(Clone, Debug, Default)]
-struct Plan {
+struct InputPlan {
     /// Constants that become inputs.
     lifted: Vec<Arc<str>>,
     /// The storages that several inputs share and that the graph takes as a whole.
@@ -111,7 +111,7 @@ struct Plan {
 /// Removes the writes of a program. Placeholders have metadata; those of inputs that share memory name one storage.
 /// Constants in `parameters` want gradients.
 pub fn functionalize(graph: &Graph, registry: &Registry, parameters: &[Arc<str>]) -> Result<Functional, NodeError> {
-    let mut plan = Plan { lifted: parameters.to_vec(), ..Plan::default() };
+    let mut plan = InputPlan { lifted: parameters.to_vec(), ..InputPlan::default() };
     loop {
         let (functional, missed) = trace(graph, registry, &plan, parameters)?;
         if missed.lifted.is_empty() && missed.shared.is_empty() {
@@ -127,9 +127,9 @@ pub fn functionalize(graph: &Graph, registry: &Registry, parameters: &[Arc<str>]
 fn trace(
     graph: &Graph,
     registry: &Registry,
-    plan: &Plan,
+    plan: &InputPlan,
     parameters: &[Arc<str>],
-) -> Result<(Functional, Plan), NodeError> {
+) -> Result<(Functional, InputPlan), NodeError> {
     let mut state = State::new(registry, graph);
     let mut values: Vec<Value<pyrite_ir::Handle>> = vec![Value::None; graph.id_bound()];
     let mut sources = Vec::new();
@@ -138,12 +138,12 @@ fn trace(
     let mut wholes: FxHashMap<StorageId, pyrite_ir::Handle> = FxHashMap::default();
     for (index, (id, node)) in inputs.iter().enumerate() {
         let Some(Value::Tensor(meta)) = &node.meta else {
-            sources.push(Source::Input(index));
+            sources.push(InputSource::Input(index));
             values[id.0 as usize] = state.plain_input(node);
             continue;
         };
         if !plan.shared.contains(&meta.storage) {
-            sources.push(Source::Input(index));
+            sources.push(InputSource::Input(index));
             values[id.0 as usize] = Value::Tensor(state.input(&node.name, meta.clone(), sources.len() - 1));
             continue;
         }
@@ -153,7 +153,7 @@ fn trace(
         } else {
             let sharing = inputs.iter().filter_map(|(_, n)| n.meta.as_ref().and_then(Value::as_tensor));
             let whole = whole_storage(meta, sharing.filter(|m| m.storage == meta.storage)).map_err(located)?;
-            sources.push(Source::Storage(index));
+            sources.push(InputSource::Storage(index));
             let handle = state.input(&format!("{}_storage", node.name), whole, sources.len() - 1);
             wholes.insert(meta.storage, handle);
             handle
@@ -163,7 +163,7 @@ fn trace(
     let mut constants: FxHashMap<Arc<str>, pyrite_ir::Handle> = FxHashMap::default();
     for name in &plan.lifted {
         if let Some(tensor) = graph.constants().get(name) {
-            sources.push(Source::Constant(name.clone()));
+            sources.push(InputSource::Constant(name.clone()));
             let requires_grad = parameters.contains(name);
             let meta = Meta { storage: StorageId::fresh(), requires_grad, ..Meta::of(tensor) };
             constants.insert(name.clone(), state.input(name, meta, sources.len() - 1));
@@ -220,7 +220,7 @@ fn whole_storage<'a>(meta: &Meta, sharing: impl Iterator<Item = &'a Meta>) -> Re
     Ok(Meta { device: meta.device.clone(), ..Meta::of_shape(&[end], meta.dtype) })
 }
 
-/// What the metadata of an input that is no tensor stands for.
+/// What the metadata of an input that is not a tensor stands for.
 fn plain(meta: Option<&Value<Meta>>) -> Value<pyrite_ir::Handle> {
     meta.map_or(Value::None, without_tensors)
 }

@@ -4,12 +4,12 @@ use pyrite_ir::{Contract, Handle, Node, NodeId, OpError, Value};
 use rustc_hash::FxHashMap;
 
 use super::state::{BaseOrigin, Pure, State};
-use super::{Functional, Plan, Produced, Source};
+use super::{Functional, InputPlan, InputSource, Produced};
 
 impl State<'_> {
     /// What another plan would have needed: constants that were written, and storages of several inputs that were.
-    pub(super) fn missed(&self, inputs: &[(NodeId, &Node)], plan: &Plan) -> Plan {
-        let mut missed = Plan::default();
+    pub(super) fn missed(&self, inputs: &[(NodeId, &Node)], plan: &InputPlan) -> InputPlan {
+        let mut missed = InputPlan::default();
         for base in self.bases.iter().filter(|base| base.generation > 0) {
             match &base.origin {
                 BaseOrigin::Constant(name) if !missed.lifted.contains(name) => missed.lifted.push(name.clone()),
@@ -30,16 +30,8 @@ impl State<'_> {
     }
 
     /// The graph and what surrounds it.
-    pub(super) fn finish(mut self, output: &Value<Handle>, sources: Vec<Source>) -> Result<Functional, OpError> {
-        let mut returned: Vec<Value<Pure>> = Vec::new();
-        let mut written = Vec::new();
-        for base in 0..self.bases.len() {
-            if let (BaseOrigin::Input(position), true) = (&self.bases[base].origin, self.bases[base].generation > 0) {
-                written.push(*position);
-                let root = self.bases[base].root;
-                returned.push(self.read(root)?.into());
-            }
-        }
+    pub(super) fn finish(mut self, output: &Value<Handle>, sources: Vec<InputSource>) -> Result<Functional, OpError> {
+        let (written, mut returned) = self.final_inputs()?;
         let mut leaves = Vec::new();
         let structure = flatten(output, &mut leaves);
         let tensors: Vec<Option<Handle>> =
@@ -57,23 +49,19 @@ impl State<'_> {
         for (leaf, tensor) in leaves.iter().zip(&tensors) {
             positions.push(None);
             let Some(handle) = tensor else {
-                let plain: Result<_, std::convert::Infallible> = leaf.try_map(&mut |_| Ok(Value::None));
-                let Ok(plain) = plain;
                 produced.push(match leaf {
                     // A symbolic number is computed by the graph.
                     Value::Int(size) if size.as_int().is_none() => {
                         returned.push(leaf.clone());
                         Produced::Value(returned.len() - 1)
                     }
-                    _ => Produced::Plain(plain),
+                    _ => Produced::Plain(plain(leaf)),
                 });
                 continue;
             };
             let pure = self.pure(&Value::Tensor(*handle))?;
             let Some(base) = base_of(&self, *handle) else {
-                let number: Result<_, std::convert::Infallible> = pure.try_map(&mut |_| Ok(Value::None));
-                let Ok(number) = number;
-                produced.push(Produced::Plain(number));
+                produced.push(Produced::Plain(plain(&pure)));
                 continue;
             };
             let is_root = self.bases[base].root == *handle;
@@ -100,6 +88,35 @@ impl State<'_> {
                 }
             });
         }
+        self.return_hidden_bases(hidden, &mut homes, &mut returned, &mut produced)?;
+        let output = returned.iter().map(|value| self.tracer.lower(value)).collect();
+        let graph = self.tracer.finish(Value::List(output));
+        let contract = Contract::default();
+        Ok(Functional { graph, sources, written, produced, positions, structure, contract })
+    }
+
+    /// The inputs that are written to, by their positions, and their final values.
+    fn final_inputs(&mut self) -> Result<(Vec<usize>, Vec<Value<Pure>>), OpError> {
+        let (mut written, mut values) = (Vec::new(), Vec::new());
+        for base in 0..self.bases.len() {
+            if let (BaseOrigin::Input(position), true) = (&self.bases[base].origin, self.bases[base].generation > 0) {
+                written.push(*position);
+                let root = self.bases[base].root;
+                values.push(self.read(root)?.into());
+            }
+        }
+        Ok((written, values))
+    }
+
+    /// Returns the bases of several outputs that are not outputs themselves. `hidden` names views by their position in
+    /// `produced`, each with its base; they become views of what is returned.
+    fn return_hidden_bases(
+        &mut self,
+        hidden: Vec<(usize, usize)>,
+        homes: &mut FxHashMap<usize, usize>,
+        returned: &mut Vec<Value<Pure>>,
+        produced: &mut [Produced],
+    ) -> Result<(), OpError> {
         for (index, base) in hidden {
             let home = if let Some(home) = homes.get(&base) {
                 *home
@@ -113,11 +130,15 @@ impl State<'_> {
                 *of = home;
             }
         }
-        let output = returned.iter().map(|value| self.tracer.lower(value)).collect();
-        let graph = self.tracer.finish(Value::List(output));
-        let contract = Contract::default();
-        Ok(Functional { graph, sources, written, produced, positions, structure, contract })
+        Ok(())
     }
+}
+
+/// A value whose tensors are left out.
+fn plain<T>(value: &Value<T>) -> Value<()> {
+    let plain: Result<_, std::convert::Infallible> = value.try_map(&mut |_| Ok(Value::None));
+    let Ok(plain) = plain;
+    plain
 }
 
 /// The leaves of a value in order, and its structure over their positions.

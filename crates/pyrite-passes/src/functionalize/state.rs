@@ -36,7 +36,7 @@ pub(super) enum BaseOrigin {
 
 /// A view operator applied to a tensor.
 #[derive(Clone)]
-pub(super) struct Step {
+pub(super) struct ViewStep {
     pub(super) op: OpRef,
     /// The arguments; tensors among them are the program's.
     pub(super) args: Vec<Value<Handle>>,
@@ -49,15 +49,15 @@ pub(super) struct Step {
 /// A tensor of the program, or a number that stands for one.
 pub(super) struct Slot {
     pub(super) meta: Meta,
-    place: Place,
+    place: SlotValue,
 }
 
-pub(super) enum Place {
+pub(super) enum SlotValue {
     Number(Scalar),
     /// A base, or a view of another tensor. The pure value is right while the base has the generation it was made in.
     Tensor {
         base: usize,
-        parent: Option<(Handle, Step)>,
+        parent: Option<(Handle, ViewStep)>,
         pure: Pure,
         generation: u32,
     },
@@ -93,14 +93,14 @@ impl<'a> State<'a> {
         self.tracer.origin = Origin::of(node);
     }
 
-    fn slot(&mut self, meta: Meta, place: Place) -> Handle {
+    fn slot(&mut self, meta: Meta, place: SlotValue) -> Handle {
         self.slots.push(Slot { meta, place });
         Handle(self.slots.len() as u32 - 1)
     }
 
     fn root(&mut self, pure: Pure, meta: Meta, origin: BaseOrigin) -> Handle {
         let base = self.bases.len();
-        let root = self.slot(meta, Place::Tensor { base, parent: None, pure, generation: 0 });
+        let root = self.slot(meta, SlotValue::Tensor { base, parent: None, pure, generation: 0 });
         self.bases.push(Base { root, generation: 0, origin });
         root
     }
@@ -288,7 +288,7 @@ impl<'a> State<'a> {
     fn with_number_handles(&mut self, op: &OpRef, args: &[Value<Handle>]) -> Vec<Value<Handle>> {
         let schema = op.schema.clone();
         pyrite_ir::args::with_number_handles(&schema, args, &mut |scalar| {
-            self.slot(Meta::number(scalar), Place::Number(scalar))
+            self.slot(Meta::number(scalar), SlotValue::Number(scalar))
         })
     }
 
@@ -347,7 +347,7 @@ impl<'a> State<'a> {
         of: Handle,
         args: Vec<Value<Handle>>,
     ) -> Result<Value<Handle>, OpError> {
-        let step = Step { op: op.clone(), args, viewed, item: None };
+        let step = ViewStep { op: op.clone(), args, viewed, item: None };
         let parent = self.read(of)?;
         let base = self.base_of(of)?;
         let generation = self.bases[base].generation;
@@ -355,13 +355,13 @@ impl<'a> State<'a> {
         let mut at = 0;
         let single = matches!(pure, Value::Tensor(_));
         Ok(pure.map(&mut |h| {
-            let step = Step { item: (!single).then_some(at), ..step.clone() };
+            let step = ViewStep { item: (!single).then_some(at), ..step.clone() };
             at += 1;
             let meta = self.tracer.meta(*h).clone();
             // The pure graph may hold the value in other memory; the program's window is where the program has it.
             let requires_grad = self.slots[of.0 as usize].meta.requires_grad && op.name() != "aten.detach.default";
             let meta = Meta { offset: self.offset_of(of, parent, &meta), requires_grad, ..meta };
-            self.slot(meta, Place::Tensor { base, parent: Some((of, step)), pure: *h, generation })
+            self.slot(meta, SlotValue::Tensor { base, parent: Some((of, step)), pure: *h, generation })
         }))
     }
 
@@ -373,13 +373,13 @@ impl<'a> State<'a> {
 
     pub(super) fn base_of(&self, handle: Handle) -> Result<usize, OpError> {
         match &self.slots[handle.0 as usize].place {
-            Place::Tensor { base, .. } => Ok(*base),
-            Place::Number(_) => Err(OpError::invalid("a number has no memory")),
+            SlotValue::Tensor { base, .. } => Ok(*base),
+            SlotValue::Number(_) => Err(OpError::invalid("a number has no memory")),
         }
     }
 
     /// Applies a view to a pure value.
-    fn step(&mut self, step: &Step, parent: Pure) -> Result<Value<Pure>, OpError> {
+    fn step(&mut self, step: &ViewStep, parent: Pure) -> Result<Value<Pure>, OpError> {
         let mut args: Vec<Value<Pure>> = Vec::with_capacity(step.args.len());
         for (index, arg) in step.args.iter().enumerate() {
             args.push(if index == step.viewed { parent.into() } else { self.pure(arg)? });
@@ -403,11 +403,11 @@ impl<'a> State<'a> {
     pub(super) fn read(&mut self, handle: Handle) -> Result<Pure, OpError> {
         let handle = self.current(handle);
         let (base, parent, pure, generation) = match &self.slots[handle.0 as usize].place {
-            Place::Number(scalar) => {
+            SlotValue::Number(scalar) => {
                 let scalar = *scalar;
                 return Ok(self.tracer.number(scalar));
             }
-            Place::Tensor { base, parent, pure, generation } => (*base, parent.clone(), *pure, *generation),
+            SlotValue::Tensor { base, parent, pure, generation } => (*base, parent.clone(), *pure, *generation),
         };
         if generation == self.bases[base].generation {
             return Ok(pure);
@@ -435,7 +435,7 @@ impl<'a> State<'a> {
     }
 
     fn remember(&mut self, handle: Handle, now: Pure) {
-        if let Place::Tensor { base, pure, generation, .. } = &mut self.slots[handle.0 as usize].place {
+        if let SlotValue::Tensor { base, pure, generation, .. } = &mut self.slots[handle.0 as usize].place {
             *pure = now;
             *generation = self.bases[*base].generation;
         }
@@ -444,8 +444,8 @@ impl<'a> State<'a> {
     /// A value with every tensor as it is now.
     pub(super) fn pure(&mut self, value: &Value<Handle>) -> Result<Value<Pure>, OpError> {
         value.try_map(&mut |h| match &self.slots[h.0 as usize].place {
-            Place::Number(scalar) => Ok(Value::from(*scalar)),
-            Place::Tensor { .. } => Ok(Value::Tensor(self.read(*h)?)),
+            SlotValue::Number(scalar) => Ok(Value::from(*scalar)),
+            SlotValue::Tensor { .. } => Ok(Value::Tensor(self.read(*h)?)),
         })
     }
 
@@ -542,7 +542,7 @@ impl<'a> State<'a> {
         if brings_grad && !target.requires_grad {
             let written = self.base_of(to)?;
             for slot in &mut self.slots {
-                if matches!(slot.place, Place::Tensor { base, .. } if base == written) {
+                if matches!(slot.place, SlotValue::Tensor { base, .. } if base == written) {
                     slot.meta.requires_grad = true;
                 }
             }
@@ -558,7 +558,7 @@ impl<'a> State<'a> {
     fn is_one_of_several(&self, handle: Handle) -> bool {
         const SEVERAL: [&str; 4] = ["aten.split.", "aten.split_with_sizes.", "aten.chunk.", "aten.unbind."];
         let mut at = handle;
-        while let Place::Tensor { parent: Some((of, step)), .. } = &self.slots[at.0 as usize].place {
+        while let SlotValue::Tensor { parent: Some((of, step)), .. } = &self.slots[at.0 as usize].place {
             if step.item.is_some() && SEVERAL.iter().any(|name| step.op.name().starts_with(name)) {
                 return true;
             }
@@ -570,8 +570,8 @@ impl<'a> State<'a> {
     /// Makes a pure value the content of a tensor, and with it of the base it is a view of.
     fn write(&mut self, to: Handle, content: Pure) -> Result<(), OpError> {
         let (base, parent) = match &self.slots[to.0 as usize].place {
-            Place::Tensor { base, parent, .. } => (*base, parent.clone()),
-            Place::Number(_) => return Err(OpError::invalid("a number cannot be written")),
+            SlotValue::Tensor { base, parent, .. } => (*base, parent.clone()),
+            SlotValue::Number(_) => return Err(OpError::invalid("a number cannot be written")),
         };
         if let Some((of, step)) = parent {
             let before = self.read(of)?;
@@ -620,7 +620,7 @@ impl<'a> State<'a> {
     }
 
     /// What a view of a pure value looks like, without adding it to the graph.
-    pub(super) fn view_meta(&self, step: &Step, before: Pure) -> Result<Meta, OpError> {
+    pub(super) fn view_meta(&self, step: &ViewStep, before: Pure) -> Result<Meta, OpError> {
         let viewed = self.tracer.meta(before).clone();
         let args: Vec<Value<Meta>> = step
             .args

@@ -8,7 +8,7 @@ use pyrite_ir::{Given, Meta, Node, NodeId, OpError, Symbols, Value};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{Layout, Tensor};
 
-use super::{Functional, Produced, Source};
+use super::{Functional, InputSource, Produced};
 
 impl Functional {
     /// The inputs of the graph from those of the program, which keep to its contract, and from its constants.
@@ -23,14 +23,14 @@ impl Functional {
             .iter()
             .zip(placeholders)
             .map(|(source, meta)| match source {
-                Source::Input(index) => Ok(inputs[*index].clone()),
-                Source::Constant(name) => {
+                InputSource::Input(index) => Ok(inputs[*index].clone()),
+                InputSource::Constant(name) => {
                     let found = constants.get(name).cloned().map(Value::Tensor);
                     found.ok_or_else(|| OpError::fault(format!("the constant {name} is missing")))
                 }
-                Source::Storage(index) => {
+                InputSource::Storage(index) => {
                     let (Value::Tensor(tensor), Some(meta)) = (&inputs[*index], meta) else {
-                        return Err(OpError::invalid("memory of what is no tensor"));
+                        return Err(OpError::invalid("memory of what is not a tensor"));
                     };
                     let length = meta.shape.first().and_then(pyrite_sym::SymInt::as_int).unwrap_or(0);
                     Ok(tensor.view(tensor.dtype(), Layout::new(&[length], &[1], 0))?.into())
@@ -45,7 +45,7 @@ impl Functional {
         inputs: Vec<Value<Tensor>>,
         constants: &BTreeMap<Arc<str>, Tensor>,
     ) -> Result<Vec<Value<Tensor>>, OpError> {
-        let is_own = |(at, source): (usize, &Source)| matches!(source, Source::Input(index) if *index == at);
+        let is_own = |(at, source): (usize, &InputSource)| matches!(source, InputSource::Input(index) if *index == at);
         if self.sources.len() == inputs.len() && self.sources.iter().enumerate().all(is_own) {
             self.contract.bind(&inputs)?;
             return Ok(inputs);
@@ -127,7 +127,7 @@ impl Functional {
         let mut contents = Vec::new();
         for (position, result) in self.written.iter().zip(&results) {
             let (Some(Value::Tensor(to)), Value::Tensor(content)) = (inputs.get(*position), result) else {
-                return Err(OpError::fault("a written input is no tensor"));
+                return Err(OpError::fault("a written input is not a tensor"));
             };
             // What lies in the memory of an input may change before it is copied.
             let shared = inputs.iter().any(|v| matches!(v, Value::Tensor(t) if t.storage().same(content.storage())));
@@ -138,7 +138,7 @@ impl Functional {
         }
         let look_up = |list: &[Value<Tensor>], position: usize| match list.get(position) {
             Some(Value::Tensor(tensor)) => Ok(tensor.clone()),
-            _ => Err(OpError::fault("an output refers to what is no tensor")),
+            _ => Err(OpError::fault("an output refers to what is not a tensor")),
         };
         let produced: Vec<Value<Tensor>> = produced
             .iter()
@@ -172,7 +172,7 @@ impl Functional {
     fn view_of_input(&self, position: usize, input: &Tensor, view: &Meta) -> Result<Tensor, OpError> {
         let mut placeholders = self.graph.placeholders();
         let Some((_, Node { meta: Some(Value::Tensor(meta)), .. })) = placeholders.nth(position) else {
-            return Err(OpError::fault("a view of what is no tensor"));
+            return Err(OpError::fault("a view of what is not a tensor"));
         };
         let layout = view.layout()?;
         let (from, to) = (meta.dtype.size() as i64, view.dtype.size() as i64);

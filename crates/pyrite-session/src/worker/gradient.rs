@@ -8,7 +8,7 @@ use pyrite_autograd::{Joint, joint_of};
 use pyrite_compiler::training::flatten;
 use pyrite_ir::{Graph, Meta, NodeError, NodeId, OpError, Value};
 use pyrite_ops::registry;
-use pyrite_passes::functionalize::Source;
+use pyrite_passes::functionalize::InputSource;
 use pyrite_passes::{Functional, functionalize};
 use pyrite_tensor::Tensor;
 use serde_json::Value as Json;
@@ -38,7 +38,7 @@ pub fn answer(request: &Json, decoder: &Decoder) -> Result<Value<Tensor>, Refusa
     let found = results.split_off(joint.outputs);
     let mut gradients = vec![Value::None; inputs.len()];
     for (source, gradient) in functional.sources.iter().zip(found) {
-        if let Source::Input(index) = source {
+        if let InputSource::Input(index) = source {
             gradients[*index] = gradient;
         }
     }
@@ -59,7 +59,7 @@ fn differentiate(graph: &Graph) -> Result<(Functional, Joint), NodeError> {
 fn describe_inputs(graph: &mut Graph, inputs: &[Value<Tensor>], wants: &Json) -> Result<(), Refusal> {
     let places: Vec<NodeId> = graph.placeholders().map(|(id, _)| id).collect();
     if places.len() != inputs.len() {
-        let message = format!("the graph takes {} inputs, {} were given", places.len(), inputs.len());
+        let message = format!("the graph takes {} inputs, got {}", places.len(), inputs.len());
         return Err(Refusal::bad_request(message));
     }
     for (index, (place, input)) in places.into_iter().zip(inputs).enumerate() {

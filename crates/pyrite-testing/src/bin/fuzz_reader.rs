@@ -53,7 +53,7 @@ impl Asked {
                 "--seconds" => asked.seconds = number()?,
                 "--start" => asked.start = number()?,
                 "--at-hand" => asked.at_hand = Some(PathBuf::from(value)),
-                other => return Err(format!("`{other}` is no option")),
+                other => return Err(format!("`{other}` is not an option")),
             }
         }
         Ok(asked)
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn words_that_are_no_options_are_refused_by_name() {
         assert_eq!(asked("--start 7"), Ok(Asked { seconds: 60, start: 7, at_hand: None }));
-        assert_eq!(asked("--second 5").unwrap_err(), "`--second` is no option");
+        assert_eq!(asked("--second 5").unwrap_err(), "`--second` is not an option");
         assert_eq!(asked("--seconds").unwrap_err(), "`--seconds` wants a value");
         assert_eq!(asked("--seconds soon").unwrap_err(), "`soon` after `--seconds` is no number");
     }
