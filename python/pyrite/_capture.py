@@ -53,7 +53,7 @@ MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cu
 def check_mode(mode):
     """Refuses a mode that torch.compile does not have either."""
     if mode not in MODES:
-        raise ValueError(f"there is no mode {mode!r}; there are {', '.join(MODES[1:])}")
+        raise ValueError(f"there is no mode {mode!r}; choose one of {', '.join(MODES[1:])}")
 
 
 def compile(model=None, *, backend="native", fullgraph=False, dynamic=None, mode=None, options=None):
@@ -263,7 +263,7 @@ def _place(place):
         spec = importlib.util.find_spec(name) if all(part.isidentifier() for part in name.split(".")) else None
         found = spec and spec.origin
     if not found or not os.path.exists(found):
-        raise ValueError(f"pyrite.skip_files takes files, folders and modules; {place!r} is none of them")
+        raise ValueError(f"pyrite.skip_files takes files, folders and modules, not {place!r}")
     folder, file = os.path.split(os.path.abspath(found))
     return folder + os.sep if file == "__init__.py" else os.path.join(folder, file)
 

@@ -161,7 +161,7 @@ class ExportedProgram:
         leaves, spec = pytree.tree_flatten((tuple(args), dict(kwargs)))
         if spec != self.in_spec:
             raise ExportError(
-                f"the arguments are nested otherwise than those that were exported.\n  exported: {self.in_spec}\n  given: {spec}\nRemedy: "
+                f"the structure of the arguments differs from that of the exported call.\n  exported: {self.in_spec}\n  given: {spec}\nRemedy: "
                 "call with arguments of the same structure, keywords included, or export again."
             )
         sizes = {}
@@ -263,9 +263,9 @@ class ExportedProgram:
 def _check_tensor(leaf, known, sizes):
     remedy = "Remedy: call with a tensor like the one that was exported, or export again."
     if not isinstance(leaf, torch.Tensor):
-        raise ExportError(f"{known.path} is an object of {type(leaf).__name__}, and has to be a tensor. {remedy}")
+        raise ExportError(f"{known.path} is a {type(leaf).__name__}, expected a tensor. {remedy}")
     if str(leaf.dtype) != f"torch.{known.dtype}":
-        raise ExportError(f"{known.path} is of type {leaf.dtype}, and has to be of torch.{known.dtype}. {remedy}")
+        raise ExportError(f"{known.path} has dtype {leaf.dtype}, expected torch.{known.dtype}. {remedy}")
     if leaf.dim() != len(known.shape):
         raise ExportError(f"{known.path} has {leaf.dim()} dimensions, and has to have {len(known.shape)}. {remedy}")
     for dim, (size, wanted) in enumerate(zip(leaf.shape, known.shape, strict=True)):
@@ -273,7 +273,7 @@ def _check_tensor(leaf, known, sizes):
         if isinstance(wanted, int):
             if size != wanted:
                 raise ExportError(
-                    f"{place} is {size}, and has to be {wanted}. Remedy: name the dimension in dynamic_shapes when you export, or call with that size."
+                    f"{place} is {size}, expected {wanted}. Remedy: name the dimension in dynamic_shapes when you export, or call with that size."
                 )
             continue
         first = sizes.setdefault(wanted, (place, size))
@@ -364,7 +364,7 @@ class _Recorder:
             )
         if record.draws:
             raise ExportError(
-                f"{record.function} draws random numbers of Python, which an exported program cannot. Remedy: use torch.rand, or pass the numbers."
+                f"{record.function} draws Python random numbers, which an exported program cannot do. Remedy: use torch.rand, or pass the numbers."
             )
 
     def __call__(self, graph, example_inputs):
@@ -477,7 +477,7 @@ def _check_free(dims, ranges, constraints, hints, leaves, paths):
         if fixed:
             name = fixed[1] or fixed[4]
             raise ExportError(
-                f"the size `{name}` is to be free, and the program needs it to be {hints.get(name)}. Remedy: leave the dimension out of "
+                f"the size `{name}` should be dynamic, but the program requires it to be {hints.get(name)}. Remedy: leave the dimension out of "
                 "dynamic_shapes, or do not use the size as a plain number (a loop over it, int(), an operator that wants a fixed size)."
             )
     for place, known in dims.items():
@@ -574,7 +574,7 @@ def _dynamic(function, args, kwargs, shapes, leaves):
         known = {**dict(zip(names, args)), **kwargs}
         unknown = sorted(set(shapes) - set(known))
         if unknown:
-            raise ExportError(f"dynamic_shapes names {unknown[0]!r}, which is no argument; there are {', '.join(known)}.")
+            raise ExportError(f"dynamic_shapes names {unknown[0]!r}, which is not an argument; the arguments are {', '.join(known)}.")
         pairs = [(known[name], shapes[name], name) for name in shapes]
     else:
         if len(shapes) != len(args):
@@ -603,7 +603,7 @@ def _walk(value, shape, path, places, found):
         return
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, (list, tuple)) else None
     if inside is None:
-        raise ExportError(f"dynamic_shapes describes {path}, which is no tensor and no list, tuple or dict of tensors. Remedy: give None there.")
+        raise ExportError(f"dynamic_shapes describes {path}, which is neither a tensor nor a list, tuple or dict of tensors. Remedy: use None there.")
     for key, item in inside:
         described = shape.get(key) if isinstance(shape, dict) else shape[key]
         _walk(item, described, f"{path}[{key!r}]", places, found)
@@ -657,11 +657,11 @@ def load(path):
         raise bad(f"it cannot be read ({error})") from None
     header = next((line for line in text.splitlines() if line.startswith(_HEADER)), None)
     if header is None:
-        raise bad("it is no file of pyrite.export")
+        raise bad("it was not written by pyrite.export")
     try:
         said = json.loads(header.removeprefix(_HEADER))
         if said["format"] != _FORMAT:
-            raise bad(f"it is of format {said['format']}, and this version of Pyrite reads {_FORMAT}")
+            raise bad(f"it has format {said['format']}, but this version of Pyrite reads format {_FORMAT}")
         graph = text[text.index("class GraphModule") : text.index("def load_args")].rstrip() + "\n"
         inputs = tuple(InputSpec(Kind(kind), name, target) for kind, name, target in said["inputs"])
         signature = Signature(inputs, tuple(OutputSpec(kind, value) for kind, value in said["outputs"]), tuple(said["asserted"]))

@@ -253,7 +253,7 @@ class _Cut:
         self._on_one_device(node)
         value = node.meta.get("val")
         if not _has_tensor(value):
-            raise Refusal("it gives no tensor")
+            raise Refusal("it returns no tensor")
         _tensors(value, _supported)
         for each in node.all_input_nodes:
             given = each.meta.get("val")
@@ -263,12 +263,12 @@ class _Cut:
                 raise Refusal("a graph is an argument")
             _tensors(given, _supported)
         if any(isinstance(argument, torch.Generator) for argument in (*node.args, *node.kwargs.values())):
-            raise Refusal("it draws from a generator of its own")
+            raise Refusal("it draws from an explicit generator")
         if missing := [name for name in self._symbols_of_arguments(node) if name not in self.sources]:
             raise Refusal(f"the sizes {', '.join(missing)} are not known before it runs")
 
     def _on_one_device(self, node):
-        """Refuses tensors of several devices, and on a GPU what is no loop or draws random numbers: the GPU's are torch's."""
+        """Refuses tensors of several devices, and on a GPU what is not a loop or draws random numbers: the GPU's are torch's."""
         devices = _devices(node)
         if len(devices) > 1:
             raise Refusal("its tensors are on several devices")

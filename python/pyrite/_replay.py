@@ -327,7 +327,7 @@ def read(path):
     except FileNotFoundError:
         raise bad("there is no such file", "give the path that the log named when the frame was recorded") from None
     except (OSError, KeyError, ValueError, zipfile.BadZipFile, NotImplementedError) as error:
-        raise bad(f"this is no record of a frame ({error})") from None
+        raise bad(f"not a recorded frame ({error})") from None
     if not isinstance(told, dict) or told.get("format") != _FORMAT:
         raise bad("the record has a format that this version of Pyrite does not know")
     if told.get("sha256") != hashlib.sha256(frame).hexdigest():

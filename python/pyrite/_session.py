@@ -304,7 +304,7 @@ def _words(words):
         word = words.pop(0)
         name, joined, text = word.partition("=")
         if not name.startswith("--"):
-            raise ValueError(f"`{word}` is no option; give options as --name VALUE")
+            raise ValueError(f"`{word}` is not an option; write options as --name VALUE")
         name = name.removeprefix("--").replace("-", "_")
         if not joined:
             text = words.pop(0) if words and not words[0].startswith("--") else "true"

@@ -76,13 +76,13 @@ def vmap_impl(func, in_dims, out_dims, randomness, chunk_size, *args, **kwargs):
     arguments = _Tree((args, kwargs))
     dims = _broadcast(in_dims, args) + [None] * len(pytree.tree_leaves(kwargs))
     if len(dims) != len(arguments.leaves):
-        refuse("in_dims that do not fit to the arguments of vmap")
+        refuse("in_dims that do not match the arguments of vmap")
     mapped, places = [], []
     for place, (leaf, dim) in enumerate(zip(arguments.leaves, dims)):
         if dim is None:
             continue
         if not _is_tensor(leaf) or leaf.dim() == 0:
-            refuse("vmap over an argument that is no tensor")
+            refuse("vmap over an argument that is not a tensor")
         mapped.append(leaf)
         places.append(place)
     if not mapped:
@@ -118,10 +118,10 @@ def _broadcast(dims, tree):
         return _broadcast(dims[0], tree)
     if isinstance(dims, dict):
         if not isinstance(tree, dict) or list(dims) != list(tree):
-            refuse("dimensions of vmap that do not fit to its arguments")
+            refuse("dimensions of vmap that do not match its arguments")
         return [dim for key in tree for dim in _broadcast(dims[key], tree[key])]
     if not isinstance(tree, (tuple, list)) or len(dims) != len(tree):
-        refuse("dimensions of vmap that do not fit to its arguments")
+        refuse("dimensions of vmap that do not match its arguments")
     return [dim for part, leaf in zip(dims, tree) for dim in _broadcast(part, leaf)]
 
 
@@ -139,7 +139,7 @@ class _Chosen:
         self.trees = [_Tree(args[number]) for number in numbers]
         for tree in self.trees:
             if len(tree.tensors) != len(tree.leaves) or not tree.tensors:
-                refuse("a derivative with respect to something that is no tensor")
+                refuse("a derivative with respect to an object that is not a tensor")
         self.places = [starts[n] + i for n, tree in zip(numbers, self.trees) for i in range(len(tree.tensors))]
 
     def filled(self, tensors):
@@ -180,7 +180,7 @@ def vjp(func, *primals, has_aux=False):
     def pull(cotangents, retain_graph=True, create_graph=None):
         given = pytree.tree_leaves(cotangents)
         if len(given) != len(result.tensors):
-            refuse("cotangents that do not fit to what the function returns")
+            refuse("cotangents that do not match the result of the function")
         traced = _Traced(func, arguments)
         options = [given, len(given)]
         gradients = call_nested("vjp", (_with_aux(traced, has_aux),), (arguments.tensors,), arguments.tensors, options)
@@ -193,7 +193,7 @@ def vjp(func, *primals, has_aux=False):
 def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     arguments, pushed = _Tree((primals, {})), _Tree(tangents)
     if len(pushed.tensors) != len(arguments.tensors) or len(arguments.leaves) != len(arguments.tensors):
-        refuse("tangents that do not fit to the arguments")
+        refuse("tangents that do not match the arguments")
     traced = _Traced(func, arguments)
     inner = _with_aux(traced, has_aux)
 
@@ -402,7 +402,7 @@ def function_apply(cls, *args):
         constant = [any([value is other for other in context._constant]) for value in present]
         options[0], options[1], options[2] = len(present), constant, context._materialize
         if not context._materialize and constant.count(False) != 1:
-            refuse("an autograd.Function of several results that does not want its gradients to be materialized")
+            refuse("an autograd.Function with several results and set_materialize_grads(False)")
         for value in context.saved_tensors:
             kept.append(value is not None)
             if value is not None:
@@ -440,7 +440,7 @@ def function_apply(cls, *args):
         while len(found) > len(args) and found[-1] is None:
             found.pop()
         if len(found) != len(args):
-            refuse("an autograd.Function that returns another number of gradients than it has arguments")
+            refuse("an autograd.Function whose backward returns the wrong number of gradients")
         chosen = [found[place] for place in places]
         options[3] = [value is not None for value in chosen]
         return [value for value in chosen if value is not None]

@@ -136,7 +136,7 @@ def judged_here(function, name):
 
     def wrong(message):
         if watch := current():
-            watch.failures.append(Failure(name, f"{message} (judged in this process, because no other can import the backend)", None))
+            watch.failures.append(Failure(name, f"{message} (tested in this process, because no other can import the backend)", None))
 
     def backend(module, example_inputs, **options):
         if watch := current():

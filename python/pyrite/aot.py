@@ -54,7 +54,7 @@ def observed():
 
 
 def new_region():
-    """A region, told to whoever observes."""
+    """A region, reported to observers."""
     region = Region()
     for regions in _observers:
         regions.append(region)

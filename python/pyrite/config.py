@@ -21,11 +21,11 @@ ENVIRONMENT = {
     "PYRITE_DEBUG_DIR": "config.debug_dir: where repros and records are left",
     "PYRITE_DEBUG_FUNCTION": "config.debug_function: the only function whose frames are captured",
     "PYRITE_VERBOSE": "config.verbose: 1 for errors with both stacks",
-    "PYRITE_VERIFY": "config.verify: 1 to make every compiled call in plain Python as well and compare",
-    "PYRITE_CRASH_REPORTS": "config.crash_reports: 0 for crashes of compiled calls that nobody tells of",
-    "PYRITE_REPLAY_RECORD": "config.replay_record_enabled: 1 to keep frames that cannot be captured",
+    "PYRITE_VERIFY": "config.verify: 1 to also run every compiled call in plain Python and compare",
+    "PYRITE_CRASH_REPORTS": "config.crash_reports: 0 to disable reports of crashes in compiled calls",
+    "PYRITE_REPLAY_RECORD": "config.replay_record_enabled: 1 to save frames that cannot be captured",
     "PYRITE_NUM_THREADS": "how many threads compiled programs use",
-    "PYRITE_CACHE_DIR": "where machine code is kept, a folder that is its owner's alone, or off",
+    "PYRITE_CACHE_DIR": "the code cache: a folder that only its owner can access, or off",
     "PYRITE_FALLBACK_RANDOM": "config.fallback_random: 0 for the fast stream of random numbers",
     "PYRITE_CODEGEN": "how loops run: x86, avx2, tiles or ptx-interp",
 }
@@ -117,7 +117,7 @@ _CHOICES = {
     "accuracy": ("off", "fp", "strict"),
 }
 _OPTIONAL = ("debug_function",)
-_NAMES = {bool: "True or False", int: "a whole number of at least 0", float: "a number of at least 0", str: "a string"}
+_NAMES = {bool: "True or False", int: "an integer of at least 0", float: "a number of at least 0", str: "a string"}
 
 
 def _unknown(name):

@@ -112,7 +112,7 @@ def script(path, arguments=(), options=(), module=False):
     if not watch.failures:
         print(f"{watch.regions} compiled regions, no failure", file=sys.stderr)
         if not module:
-            text = f"if the script does something else when it is compiled all the same, `pyrite minify-script {path}` looks at it as a whole"
+            text = f"if the compiled script still behaves differently, `pyrite minify-script {path}` reduces its source"
             print(text, file=sys.stderr)
         return 0
     failure = watch.failures[0]

@@ -62,7 +62,7 @@ def from_fx(module, example_inputs=None):
         return module.__dict__["pyrite_graph"]
     imported = Imported(module, example_inputs or [])
     if imported.attributes:
-        raise NotImplementedError("the module has tensors of its own: pass them as inputs (pyrite.fx.Imported does so)")
+        raise NotImplementedError("the module owns tensors: pass them as inputs, as pyrite.fx.Imported does")
     return imported.graph
 
 

@@ -157,7 +157,7 @@ def while_loop(condition, body, operands, captured, carried):
     if any(tensor.is_meta for tensor in state):
         results = body(*state, *fixed)
         if [(t.dtype, t.shape) for t in results] != [(t.dtype, t.shape) for t in state]:
-            raise TypeError("the body of a loop gives tensors of other shapes or types than it takes")
+            raise TypeError("the body of a loop returns tensors with other shapes or dtypes than it takes")
         return [torch.empty_like(tensor) for tensor in results]
     while condition(*state, *fixed)[0].item():
         state = body(*state, *fixed)

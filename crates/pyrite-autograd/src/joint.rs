@@ -62,7 +62,7 @@ pub fn joint_of(graph: &Graph, registry: &Registry, chosen: &dyn Fn(usize) -> bo
         records: Vec::new(),
     };
     let mut values: Vec<Value<Handle>> = vec![Value::None; graph.id_bound()];
-    // A node that is no tensor stands for its number, or for nothing.
+    // A node that is not a tensor stands for its number, or for nothing.
     let mut primals = Vec::new();
     let mut output: &Value<NodeId> = &Value::None;
     let mut grad_enabled = true;

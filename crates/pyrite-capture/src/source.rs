@@ -48,7 +48,7 @@ pub enum Source {
     Fixed(Object),
 }
 
-/// Where a dimension of a tensor is named, stands for a number that is none.
+/// Where a dimension of a tensor is named, stands for an absent number.
 pub const NUMBER: usize = usize::MAX;
 
 impl Source {

@@ -11,7 +11,7 @@ use crate::options::Judging;
 use crate::reporter::Printer;
 use crate::{ExitCode, Host, Outcome, tracing};
 
-/// Say, node by node, where a backend and the reference diverge
+/// Compare a backend with the reference node by node, and find where they diverge
 #[derive(clap::Args)]
 pub struct Analyze {
     /// The file
@@ -19,7 +19,7 @@ pub struct Analyze {
     /// Backend under test
     #[arg(long)]
     backend: String,
-    /// Keep a trace in this folder, for `pyrite report`
+    /// Write a trace to this folder, for `pyrite report`
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// Print a JSON object
@@ -78,7 +78,7 @@ fn tell(backend: &str, reference: &str, analysis: &Analysis) {
     let all = analysis.layers.len();
     let (Some(first), Some(worst)) = (analysis.first(), analysis.worst()) else {
         println!("{backend} and {reference} agree at all {all} values");
-        println!("if the program fails as a whole, it takes operators that are compiled together: see `pyrite minify`");
+        println!("the failure needs several operators compiled together: try `pyrite minify`");
         return;
     };
     let count = analysis.differing().count();

@@ -16,7 +16,7 @@ use crate::options::Judging;
 use crate::reporter::Printer;
 use crate::{ExitCode, Host, Outcome, tracing};
 
-/// Find the stage, and the single rewrite, that makes a program fail
+/// Find the stage and the individual rewrite that make a program fail
 #[derive(clap::Args)]
 pub struct Bisect {
     /// The file, or a folder of programs
@@ -24,16 +24,16 @@ pub struct Bisect {
     /// Backend under test
     #[arg(long)]
     backend: String,
-    /// How many guilty steps are looked for
+    /// Stop after finding this many guilty steps
     #[arg(long, value_name = "COUNT", default_value_t = 4)]
     culprits: usize,
-    /// How many seconds a run may take
+    /// Time limit of a run, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 300.0, value_parser = seconds)]
     time_limit: f64,
-    /// Ask nothing more after this many seconds, and say what was not asked
+    /// Stop after this many seconds, and list what was not tested
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     time_budget: Option<f64>,
-    /// Keep a trace in this folder, for `pyrite report`
+    /// Write a trace to this folder, for `pyrite report`
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// Print a JSON object
@@ -97,7 +97,7 @@ impl Bisect {
             lines(found).iter().for_each(|line| println!("{line}"));
             println!("{} queries", found.queries);
             if !found.unasked.is_empty() {
-                eprintln!("next: a longer --time-budget, or none, asks the rest");
+                eprintln!("next: a longer --time-budget, or none, tests the rest");
             }
         }
         ExitCode::SUCCESS

@@ -11,26 +11,26 @@ use serde_json::json;
 use crate::options::{Comparing, accuracy};
 use crate::{ExitCode, Host, Outcome};
 
-/// Compare two files of results, or the results of two programs
+/// Compare two result files, or the results of two programs
 #[derive(clap::Args)]
 pub struct Compare {
-    /// What is expected: .npy, .npz, .safetensors, a file of torch.save, or a program
+    /// The expected results: .npy, .npz, .safetensors, a torch.save file, or a program
     expected: PathBuf,
-    /// What is compared with it
+    /// The actual results
     actual: PathBuf,
-    /// The same in double precision, which judges what is not close
+    /// The expected results in double precision, which decide whether a difference is rounding
     #[arg(long, alias = "truth", value_name = "FILE")]
     fp64: Option<PathBuf>,
-    /// Backend that runs programs
+    /// Backend for programs
     #[arg(long, default_value = "eager")]
     backend: String,
-    /// How closely the two are compared
+    /// How to compare the results
     #[arg(long, default_value = "fp", value_parser = accuracy())]
     accuracy: Accuracy,
-    /// Leave out the gradients of programs
+    /// Do not compute gradients
     #[arg(long)]
     forward_only: bool,
-    /// Seed of random numbers and of generated inputs [default: what the file says, else 0]
+    /// Seed for random numbers and generated inputs [default: from the file, else 0]
     #[arg(long)]
     seed: Option<u64>,
     /// Print a JSON object

@@ -23,24 +23,24 @@ use crate::{ExitCode, Host, Outcome};
 /// How the joint graph is partitioned.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Partition {
-    /// As few bytes as possible
+    /// Save as few bytes as possible
     MinCut,
-    /// Whatever the backward half reads
+    /// Save every value that the backward graph reads
     Default,
 }
 
 /// Which operators are decomposed.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Decompositions {
-    /// Those that are nothing but a name for others
+    /// Only composite operators
     Composite,
-    /// All that are not in PyTorch's core set
+    /// Everything outside of PyTorch's core ATen set
     Core,
-    /// All that loops can express
+    /// Everything that can be lowered to loops
     Loops,
 }
 
-/// A graph on the way.
+/// An intermediate graph.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Functional,
@@ -93,43 +93,42 @@ impl Print {
     }
 }
 
-/// Take a program through functionalization, differentiation, decomposition and partitioning
+/// Run the compiler's stages on a program, and print what each produces
 #[derive(clap::Args)]
 pub struct Compile {
     /// The file
     #[arg(required_unless_present = "load_args")]
     file: Option<PathBuf>,
-    /// Keep what the compiler is given in this file: the program, its options, and of each tensor its metadata in place
-    /// of its data
+    /// Save the compiler's input to this file: the program, its options, and the metadata of tensors instead of their data
     #[arg(long, value_name = "FILE")]
     save_args: Option<PathBuf>,
-    /// Compile what --save-args kept, with the options it was kept with
+    /// Compile the program in a --save-args file, with the options saved there
     #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "partition", "memory_budget", "fallback_random", "decompositions", "forward_only"])]
     load_args: Option<PathBuf>,
-    /// Partitioner: what the forward half keeps for the backward half
+    /// Partitioner, which decides what the forward graph saves for the backward graph
     #[arg(long, value_enum, default_value = "min-cut")]
     partition: Partition,
-    /// How much memory may be kept for the backward half, as a part of what is kept without recomputing matmuls
+    /// Memory budget for saved activations, as a fraction of what is saved if no matmul is recomputed
     #[arg(long, default_value_t = 1.0)]
     memory_budget: f64,
-    /// Whether the native compiler draws the random numbers that an eager run draws, instead of a fast stream of its own
+    /// Whether the native compiler draws the same random numbers as eager, instead of a faster stream of its own
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     fallback_random: bool,
     /// Which operators are decomposed
     #[arg(long, value_enum, default_value = "composite")]
     decompositions: Decompositions,
-    /// Leave out gradients
+    /// Do not compute gradients
     #[arg(long)]
     forward_only: bool,
-    /// Print this instead of the summary: functional, joint, forward, backward (graphs), kernels, ptx (the kernels for GPUs), or
-    /// after:PASS (the scheduled program after a pass of the native compiler, such as after:fuse)
+    /// Print this instead of the summary: a graph (functional, joint, forward, backward), kernels, ptx (GPU kernels), or
+    /// after:PASS (the schedule after a pass of the native compiler, such as after:fuse)
     #[arg(long, value_name = "WHAT", value_parser = Print::parse)]
     print: Option<Print>,
-    /// Make only the first N optional rewrites
+    /// Apply only the first N optional rewrites
     #[arg(long, value_name = "N")]
     rewrites: Option<u64>,
-    /// Go through the stages this often and report the fastest times
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    /// Compile N times and report the fastest times
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
     /// Print a JSON object
     #[arg(long)]
@@ -177,16 +176,16 @@ impl Compile {
         .and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()).map(|()| file))
         .and_then(|file| file.persist(path).map_err(|error| error.error));
         written.map(|_| ()).map_err(|error| {
-            let what = Diagnostic::error(Code::new("compile::cannot-write"), "the arguments cannot be kept");
+            let what = Diagnostic::error(Code::new("compile::cannot-write"), "cannot save the arguments");
             let what = what.at(Location::in_file(path)).cause(error.to_string());
-            Failure::of(what.hint("make room, or name another file with --save-args"))
+            Failure::of(what.hint("free disk space, or choose another file with --save-args"))
         })
     }
 
     /// The command with the options that a file was kept with.
     fn with_kept_options(&self, program: &Program, path: &Path) -> Result<Self, Failure> {
         let missing = |key: &str| {
-            let message = format!("the file does not say its `{key}`");
+            let message = format!("the file has no `{key}`");
             let what = Diagnostic::error(Code::new("compile::not-kept"), message).at(Location::in_file(path));
             Failure::of(what.hint("write it with `pyrite compile --save-args`"))
         };
@@ -313,7 +312,7 @@ fn graphs(stages: &Stages) -> Vec<(Stage, &'static str, &Graph)> {
 fn print_stage(stages: &Stages, wanted: Stage) -> Result<(), Failure> {
     let found = graphs(stages).into_iter().find(|(stage, ..)| *stage == wanted);
     let Some((_, _, graph)) = found else {
-        let message = "there is no such graph: no input of the program wants a gradient";
+        let message = "there is no such graph: no input of the program requires a gradient";
         return Err(Failure::of(
             Diagnostic::error(Code::new("cli::no-stage"), message).hint("the functional graph is all there is"),
         ));

@@ -7,7 +7,7 @@ use clap_complete::Shell;
 
 use crate::{Cli, ExitCode, Outcome};
 
-/// Print a script that completes this command's words in a shell
+/// Print a shell completion script
 #[derive(clap::Args)]
 #[command(after_help = "\
 bash: pyrite completions bash > ~/.local/share/bash-completion/completions/pyrite

@@ -9,12 +9,12 @@ use crate::options::{Judging, beside};
 use crate::reporter::Printer;
 use crate::{ExitCode, Host, Outcome};
 
-/// Whose build target is written.
+/// The build system of a target.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Target {
-    /// Buck: a file BUCK
+    /// Buck: write BUCK
     Buck,
-    /// Bazel: a file BUILD.bazel
+    /// Bazel: write BUILD.bazel
     Bazel,
 }
 
@@ -23,28 +23,28 @@ enum Target {
 pub struct Debug {
     /// The file
     file: PathBuf,
-    /// Backend under test [default: what the file says]
+    /// Backend under test [default: from the file]
     #[arg(long)]
     backend: Option<String>,
-    /// How often the program is run to see whether it fails every time
+    /// Number of runs that confirm the failure and measure how often it occurs
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// How many candidates are tried at once
+    /// Number of candidates tested in parallel
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
     jobs: u32,
-    /// Stop reducing after this many seconds, and bisecting after as many [default: no limit, and 120 for bisecting]
+    /// Time limit in seconds, for minifying and for bisecting each [default: none for minifying, 120 for bisecting]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     time_budget: Option<f64>,
-    /// How many seconds a run may take before it is a hang [default: 300, then ten times the first run]
+    /// Seconds after which a run counts as a hang [default: 300 for the first run, then ten times its duration]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     time_limit: Option<f64>,
-    /// Write a build target beside the repro
+    /// Also write a build target for the repro
     #[arg(long, value_enum)]
     target: Option<Target>,
-    /// Where the result is written [default: a new folder beside the file]
+    /// Output folder [default: a new folder beside the file]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
-    /// Print JSON objects, one for each step
+    /// Print one JSON object per step
     #[arg(long)]
     json: bool,
     #[command(flatten)]

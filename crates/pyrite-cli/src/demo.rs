@@ -35,7 +35,7 @@ const RUNS: u32 = 5;
 /// Compile an embedded transformer block, plant a bug in the compiler, and find it
 #[derive(clap::Args)]
 pub struct Demo {
-    /// Where everything is written [default: a new folder below PYRITE_DEBUG_DIR, else pyrite_debug]
+    /// Output folder [default: a new folder in PYRITE_DEBUG_DIR, else in pyrite_debug]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
 }
@@ -60,7 +60,7 @@ impl Demo {
             SessionOptions { backend: Some(WRONG.to_owned()), out: Some(out.clone()), ..SessionOptions::default() };
         let found = Session::open(host, &file, options, &Printer::new(false))?.run()?;
         pyrite_trace::stop().map_err(anyhow::Error::from)?;
-        println!("\nThe whole story as a page:");
+        println!("\nThe report of this session:");
         Report::of(out).run()?;
         Ok(if found.is_proven() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::{ExitCode, Host, Outcome};
 
-/// Say what works on this machine and what is missing
+/// Check the installation: interpreter, torch, GPUs, caches
 #[derive(clap::Args)]
 pub struct Doctor {
     /// Print a JSON array of objects

@@ -16,7 +16,7 @@ pub const CODES: &[(u8, &str, &str, &str)] = &[
     ),
     (2, "bad usage or input, or torch, a backend or a command is missing", "the same", "the same"),
     (3, "a bug in Pyrite", "the same", "the same"),
-    (130, "interrupted", "interrupted; the best so far is kept, and --resume goes on", "interrupted"),
+    (130, "interrupted", "interrupted; the best result so far is on disk, and --resume continues", "interrupted"),
 ];
 
 impl ExitCode {

@@ -81,14 +81,14 @@ fn outside(error: &anyhow::Error) -> Diagnostic {
     let kind = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
     let hint = match kind {
         Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
-            "make room, or name another disk: --out for results, TMPDIR for temporary files"
+            "free disk space, or use another disk: --out for results, TMPDIR for temporary files"
         }
         Some(ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => {
             "name a folder that you may write to: --out for results, TMPDIR for temporary files"
         }
         Some(ErrorKind::NotFound) => "check that the path exists and is spelled so",
-        Some(ErrorKind::OutOfMemory) => "free memory, or ask for less at a time with --jobs 1",
-        _ => "`pyrite doctor` says what works on this machine; if all of it does, please report this",
+        Some(ErrorKind::OutOfMemory) => "free memory, or run fewer candidates at a time with --jobs 1",
+        _ => "run `pyrite doctor` to check the installation; if it finds no problem, please report this",
     };
     Diagnostic::error(Code::new("cli::outside"), format!("{error:#}")).hint(hint)
 }

@@ -8,15 +8,15 @@ use serde_json::json;
 
 use crate::{ExitCode, Host, Outcome};
 
-/// Load the inputs of a program and say what they are
+/// Load the inputs of a program and describe them
 #[derive(clap::Args)]
 pub struct GetArgs {
     /// The file
     file: PathBuf,
-    /// The seed of generated inputs [default: what the file says, else 0]
+    /// Seed for generated inputs [default: from the file, else 0]
     #[arg(long)]
     seed: Option<u64>,
-    /// Keep the inputs, in order, in this .npz file
+    /// Save the inputs, in order, to this .npz file
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
     /// Print a JSON array of objects

@@ -7,28 +7,28 @@ use pyrite_compiler::{Backend, find};
 use pyrite_debug::{Accuracy, Level, ReproAfter, Switches, Tracing, WrapConfig, wrap_compiler_debug};
 use pyrite_session::{SessionError, environment};
 
-/// What a failing run leaves behind
+/// Repros written by a failing run
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(next_help_heading = "Leaving repros")]
+#[command(next_help_heading = "Repros")]
 pub struct Leaving {
-    /// Which program is left behind when the backend fails: the captured one, or each half after ahead-of-time
-    /// autograd [default: PYRITE_REPRO_AFTER]
+    /// Write a repro when the backend fails: of the captured program, or of each graph after ahead-of-time autograd
+    /// [default: PYRITE_REPRO_AFTER]
     #[arg(long, value_name = "STAGE", value_parser = ["capture", "dynamo", "aot"])]
     repro_after: Option<String>,
-    /// When: 1 a repro on an error, 2 also minified, 3 always before running, 4 also where results differ
+    /// When to write it: 1 on an error, 2 also minified, 3 before every run, 4 also when results differ
     /// [default: PYRITE_REPRO_LEVEL, else 2]
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=4))]
     repro_level: Option<u32>,
-    /// Have torch's backends compile everything anew
+    /// Disable the caches of torch backends
     #[arg(long)]
     fresh_caches: bool,
-    /// Which sizes the repro has: those of the program, symbolic where they are, or the numbers of the call
+    /// Sizes in the repro: symbolic as in the program, or the concrete sizes of the call
     #[arg(long, value_name = "SIZES", value_parser = ["symbolic", "real"], default_value = "symbolic")]
     tracing: String,
-    /// Only errors whose text contains this
+    /// Only for errors whose message contains this text
     #[arg(long, value_name = "TEXT")]
     repro_filter: Option<String>,
-    /// Where [default: PYRITE_DEBUG_DIR, else pyrite_debug]
+    /// Where to write repros [default: PYRITE_DEBUG_DIR, else pyrite_debug]
     #[arg(long, value_name = "FOLDER")]
     debug_dir: Option<PathBuf>,
 }

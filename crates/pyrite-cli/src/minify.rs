@@ -19,41 +19,41 @@ pub struct Minify {
     /// Backend under test; `pyrite backends` lists them
     #[arg(long, required_unless_present = "check")]
     backend: Option<String>,
-    /// Ask this command instead of a backend: it gets the path of a candidate and exits with 0 (fine), 1 (the failure is
-    /// there) or 125 (cannot tell)
+    /// Test candidates with this command instead of a backend: it receives a path and exits with 0 (passes), 1 (fails) or
+    /// 125 (cannot tell)
     #[arg(long, value_name = "CMD", conflicts_with = "backend", value_parser = command)]
     check: Option<String>,
-    /// Only errors whose text contains this are the failure; everything else counts as fine
+    /// Only errors whose message contains this text count as the failure
     #[arg(long, value_name = "TEXT", conflicts_with = "check")]
     check_str: Option<String>,
-    /// Remove at most this many nodes or outputs at once
+    /// Maximum number of nodes or outputs to remove at once
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     max_granularity: Option<u64>,
-    /// How many candidates are tried at once
+    /// Number of candidates tested in parallel
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
     jobs: u32,
-    /// Stop after this many seconds with the best found so far
+    /// Stop after this many seconds and keep the best result
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     time_budget: Option<f64>,
-    /// How many seconds a candidate may take [default: ten times the first run, at least 5]
+    /// Time limit of a candidate, in seconds [default: ten times the first run, at least 5]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     time_limit: Option<f64>,
-    /// How many megabytes a candidate may use [default: three quarters of the machine's]
+    /// Memory limit of a candidate, in megabytes [default: three quarters of the machine's memory]
     #[arg(long, value_name = "MB")]
     memory_limit: Option<u64>,
-    /// How often a program is run before it is believed to fail always or never
+    /// Number of runs before a program counts as deterministic
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// How sure a verdict is on what fails only sometimes
+    /// Confidence of verdicts on intermittent failures
     #[arg(long, default_value_t = CONFIDENCE, value_name = "P", value_parser = confidence)]
     confidence: f64,
-    /// Keep the values of nodes in temporary files, for programs whose values do not fit into memory
+    /// Store the values of nodes in temporary files, for programs that do not fit into memory
     #[arg(long)]
     offload_to_disk: bool,
-    /// Go on with the search in this folder
+    /// Resume the search in this folder
     #[arg(long, value_name = "FOLDER", conflicts_with = "out")]
     resume: Option<PathBuf>,
-    /// Where the result is written [default: a new folder beside the file]
+    /// Output folder [default: a new folder beside the file]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// Print a JSON object

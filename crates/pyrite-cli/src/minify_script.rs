@@ -9,7 +9,7 @@ use crate::options::beside;
 use crate::reporter::Printer;
 use crate::{ExitCode, Host, Outcome, interrupt};
 
-/// Find the smallest script whose compiled run differs from its eager run, where no single graph is wrong
+/// Find the smallest script that behaves differently when compiled, if no single graph is wrong
 #[derive(clap::Args)]
 pub struct MinifyScript {
     /// The script
@@ -17,23 +17,23 @@ pub struct MinifyScript {
     /// The script's arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<String>,
-    /// Backend of torch.compile in the compiled run; the usual one leaves Dynamo alone to be judged
+    /// torch.compile backend of the compiled run; the default tests TorchDynamo alone
     #[arg(long, default_value = "eager")]
     backend: String,
-    /// Ask this command instead: it gets the path of a candidate and exits with 0 (fine), 1 (the failure is there) or 125
+    /// Test candidates with this command: it receives a path and exits with 0 (passes), 1 (fails) or 125
     /// (cannot tell)
     #[arg(long, value_name = "CMD", conflicts_with = "backend", value_parser = command)]
     check: Option<String>,
-    /// How many candidates are tried at once
+    /// Number of candidates tested in parallel
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
     jobs: u32,
-    /// Stop after this many seconds with the best found so far
+    /// Stop after this many seconds and keep the best result
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     time_budget: Option<f64>,
-    /// How many seconds a run may take before it is a hang [default: 60]
+    /// Seconds after which a run counts as a hang [default: 60]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     time_limit: Option<f64>,
-    /// Where the result is written [default: a new folder beside the script]
+    /// Output folder [default: a new folder beside the script]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// Print a JSON object

@@ -9,10 +9,10 @@ use crate::Outcome;
 /// List the operators that Pyrite knows
 #[derive(clap::Args)]
 pub struct Ops {
-    /// Only those that PyTorch tags `core`
+    /// Only operators that PyTorch tags `core`
     #[arg(long)]
     core: bool,
-    /// Only those whose name contains this text
+    /// Only operators whose name contains this text
     #[arg(value_name = "TEXT")]
     contains: Option<String>,
     /// Print a JSON array of objects

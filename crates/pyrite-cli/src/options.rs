@@ -14,19 +14,19 @@ use crate::standard_input;
 /// What is asked of a backend
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Judging {
-    /// Reference backend [default: eager, and torch:eager for operators that only torch knows]
+    /// Reference backend [default: eager, or torch:eager for operators that only torch has]
     #[arg(long)]
     reference: Option<String>,
-    /// How closely the two are compared [default: what the file says, else fp]
+    /// How to compare the results [default: from the file, else fp]
     #[arg(long, value_parser = accuracy())]
     accuracy: Option<Accuracy>,
-    /// Leave out gradients
+    /// Do not compute gradients
     #[arg(long)]
     forward_only: bool,
-    /// Seed of random numbers and of generated inputs [default: what the file says, else 0]
+    /// Seed for random numbers and generated inputs [default: from the file, else 0]
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Draw the inputs from the seed, in place of the data that the file has: for dumps that come without their storages
+    /// Generate all inputs from the seed and ignore the file's data, for dumps without storages
     #[arg(long)]
     random_inputs: bool,
     #[command(flatten)]
@@ -65,39 +65,39 @@ pub fn beside(file: &std::path::Path) -> Option<PathBuf> {
     standard_input::is_it(file).then(PathBuf::new)
 }
 
-/// What a comparison overlooks and insists on
+/// What a comparison ignores and requires
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(next_help_heading = "Comparing")]
+#[command(next_help_heading = "Comparison")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct Comparing {
-    /// The tolerance, relative and absolute, of all floats [default: one for each element type]
+    /// Relative and absolute tolerance for all floats [default: depends on the dtype]
     #[arg(long, value_name = "TOLERANCE", value_parser = tolerance)]
     tol: Option<f64>,
-    /// A NaN equals nothing, not even a NaN
+    /// NaNs are not equal to each other
     #[arg(long)]
     unequal_nan: bool,
-    /// Another element type is only noted
+    /// Report dtype differences without failing
     #[arg(long)]
     ignore_dtype: bool,
-    /// Other integers and bools are only noted
+    /// Report differences of integers and bools without failing
     #[arg(long)]
     ignore_non_float: bool,
-    /// A Python number and a tensor without dimensions are the same
+    /// Treat Python numbers and zero-dimensional tensors as equal
     #[arg(long)]
     relaxed_numbers: bool,
-    /// Do not ask double precision, nor what rounding does: the tolerance alone decides
+    /// Use only the tolerance, without an fp64 reference and a rounding model
     #[arg(long, conflicts_with = "require_fp64")]
     no_fp64: bool,
-    /// A program that cannot be run in double precision is an error
+    /// Fail if the program cannot run in double precision
     #[arg(long)]
     require_fp64: bool,
-    /// Small tensors may be eight to ten times as far from double precision as the reference is
+    /// Allow small tensors eight to ten times the fp64 error of the reference
     #[arg(long)]
     larger_multiplier: bool,
-    /// Floats whose direction is this near pass in any case
+    /// Accept floats whose cosine similarity is at least this
     #[arg(long, value_name = "COSINE", num_args = 0..=1, default_missing_value = "0.99", value_parser = cosine)]
     cosine_similarity: Option<f64>,
-    /// Give all runs the same memory, for programs that write to none of their inputs
+    /// Do not copy inputs between runs, for programs that do not write to their inputs
     #[arg(long)]
     no_clone_inputs: bool,
 }

@@ -127,12 +127,12 @@ fn tell_minified(minified: &Minified) {
         minified.seconds
     );
     if minified.user_data {
-        println!("it still holds numbers that came with the program");
+        println!("it still contains data of the original program");
     } else {
         println!("none of the program's data is left in it: {}", minified.data);
     }
     for signature in &minified.others {
-        println!("met on the way, and kept aside: {signature}");
+        println!("another failure was found and saved separately: {signature}");
     }
     println!("{}: {}", minified.repro.display(), minified.proof());
     println!("\n{}", minified.program);

@@ -32,9 +32,9 @@ enum Check {
     Off,
     /// Compute in double precision
     Fp64,
-    /// Report arguments that are changed or shared without being declared
+    /// Report writes and aliasing that the schema does not declare
     Schema,
-    /// Compare inferred with computed metadata
+    /// Compare inferred metadata with the results
     Inference,
 }
 
@@ -47,36 +47,36 @@ enum Lower {
     F16,
 }
 
-/// Run a program: a repro, or any dump of PyTorch's or Pyrite's
+/// Run a program: a repro, a dump of PyTorch or Pyrite, or a torch.export file
 #[derive(clap::Args)]
 pub struct Run {
     /// The file
     file: PathBuf,
-    /// Backend that runs it, compared with the reference where that is another one; `pyrite backends` lists them
+    /// Backend; its results are compared with the reference if the two differ (`pyrite backends` lists all)
     #[arg(long, default_value = "eager")]
     backend: String,
-    /// Run under autocast in this precision
+    /// Run under autocast with this dtype
     #[arg(long, value_enum, value_name = "TYPE")]
     autocast: Option<Lower>,
-    /// How much memory may be kept for the backward half, as a part of what is kept without recomputing matmuls
+    /// Memory budget for saved activations, as a fraction of what is saved if no matmul is recomputed
     #[arg(long, default_value_t = 1.0)]
     memory_budget: f64,
-    /// Whether the native compiler draws the random numbers that an eager run draws, instead of a fast stream of its own
+    /// Whether the native compiler draws the same random numbers as eager, instead of a faster stream of its own
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     fallback_random: bool,
-    /// What to check on the way
+    /// Additional checks during the run
     #[arg(long, value_enum, default_value = "off")]
     check: Check,
-    /// Compile once, run this often, and report the fastest run of each half
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    /// Compile once, run N times, and report the fastest run
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
-    /// Keep the outputs, in order, in this .npz file
+    /// Save the outputs, in order, to this .npz file
     #[arg(long, value_name = "FILE")]
     save_outputs: Option<PathBuf>,
-    /// Keep the gradients of inputs and parameters, in order, in this .npz file
+    /// Save the gradients of inputs and parameters, in order, to this .npz file
     #[arg(long, value_name = "FILE")]
     save_gradients: Option<PathBuf>,
-    /// Keep the inputs as the run left them, in order, in this .npz file
+    /// Save the inputs as they are after the run, in order, to this .npz file
     #[arg(long, value_name = "FILE")]
     save_inputs: Option<PathBuf>,
     /// Print a JSON object
@@ -99,7 +99,9 @@ impl Run {
         if !(0.0..=1.0).contains(&self.memory_budget) {
             let message = format!("the memory budget {} is not between 0 and 1", self.memory_budget);
             let problem = Diagnostic::error(Code::new("cli::bad-value"), message);
-            return Err(Failure::of(problem.hint("1 keeps what is cheapest to keep, 0 computes everything again")));
+            return Err(Failure::of(
+                problem.hint("1 saves every activation that is worth it, 0 recomputes everything"),
+            ));
         }
         let question = program.question(&asked, &self.backend)?;
         let (backend, reference) = (named(&question.backend)?, named(&question.reference)?);

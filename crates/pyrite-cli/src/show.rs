@@ -17,11 +17,11 @@ use crate::{ExitCode, Host, Outcome};
 pub struct Show {
     /// The file
     file: PathBuf,
-    /// Write the user's stack before the nodes it belongs to
+    /// Print the user's stack above each node
     #[arg(long)]
     stacks: bool,
-    /// Read this often and report the fastest
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    /// Read N times and report the fastest time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
     /// Print a JSON object: nodes, operators, inputs, times
     #[arg(long)]

@@ -27,7 +27,7 @@ pub fn spooled(words: impl IntoIterator<Item = OsString>) -> anyhow::Result<Vec<
 }
 
 fn keep() -> anyhow::Result<PathBuf> {
-    let folder = tempfile::tempdir().context("there is no place to keep standard input")?;
+    let folder = tempfile::tempdir().context("cannot store standard input")?;
     let path = folder.path().join("stdin.py");
     let mut text = Vec::new();
     std::io::stdin().lock().take(LIMIT).read_to_end(&mut text).context("standard input cannot be read")?;

@@ -185,7 +185,7 @@ fn logs_show_what_was_asked_for_and_nothing_else() {
 
     let output = pyrite(folder.path(), &run, &[("PYRITE_LOGS", "schedul")]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(told(&output).contains("near it are schedule"), "{}", told(&output));
+    assert!(told(&output).contains("did you mean schedule"), "{}", told(&output));
 }
 
 fn records(folder: &Path) -> Vec<Record> {

@@ -223,7 +223,7 @@ impl Search<'_> {
         let code = |number: u32| -> Option<String> {
             if name == "torch:inductor" {
                 let file = self.scratch.join(format!("code_{number}.json"));
-                let what = || "whether the same code is made twice".to_owned();
+                let what = || "whether two compilations generate the same code".to_owned();
                 self.asker.ask(&with_setting(backend, &format!("code={}", file.display())), None, &[], what)?;
                 return std::fs::read_to_string(file).ok().filter(|code| code != "[]");
             }

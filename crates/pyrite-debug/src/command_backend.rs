@@ -72,7 +72,7 @@ fn ended(signature: &Signature) -> OpError {
         Class::Hang => "hang".to_owned(),
         _ => signature.to_string(),
     };
-    outside(&kind, &format!("the program ended by {kind}"))
+    outside(&kind, &format!("the program was terminated by {kind}"))
 }
 
 fn outside(kind: &str, message: &str) -> OpError {

@@ -62,7 +62,7 @@ impl Command {
     /// What the program says of a file.
     pub fn ask(&self, path: &std::path::Path) -> Verdict {
         let Some((program, args)) = self.words.split_first() else {
-            return Verdict::Invalid("there is no command to ask".to_owned());
+            return Verdict::Invalid("the check command is empty".to_owned());
         };
         let mut process = match Process::start(Program::new(program).args(args).arg(path)) {
             Ok(process) => process,
@@ -85,7 +85,7 @@ impl Command {
                 let said = process.errors();
                 let why = said.trim().lines().last().map(|last| format!(": {last}")).unwrap_or_default();
                 let ended = if code == 125 { String::new() } else { format!(" (exit code {code})") };
-                Verdict::Invalid(format!("the command cannot tell{ended}{why}"))
+                Verdict::Invalid(format!("the command could not decide{ended}{why}"))
             }
             None => Verdict::Fail(Signature::new(Stage::Forward, process.class(status))),
         }

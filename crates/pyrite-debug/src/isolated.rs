@@ -158,7 +158,7 @@ impl Isolated {
         match self.trial.get_or_init(|| self.try_trivial_programs()) {
             Ok(()) => verdict,
             Err(why) => Verdict::Invalid(format!(
-                "{WORKER_FAILED}{} fails even on a program of one operator, so this says nothing: {why}",
+                "{WORKER_FAILED}{} fails even on a program with one operator, so the result is meaningless: {why}",
                 self.question.backend
             )),
         }
@@ -272,12 +272,12 @@ impl Answer {
             Self::Verdict(verdict) => return verdict,
             Self::Died { signature, step } => (signature, step),
         };
-        let said = signature.detail.message.as_deref().unwrap_or("it said nothing").trim();
+        let said = signature.detail.message.as_deref().unwrap_or("it printed nothing").trim();
         let broken = |when: &str| Verdict::Invalid(format!("{WORKER_FAILED}it ended {when}: {signature}: {said}"));
         match step {
             None => broken("before it began with the program"),
             Some(Step::Reference) => {
-                Verdict::Invalid(format!("the reference {} gives no answer: {signature}", question.reference))
+                Verdict::Invalid(format!("the reference {} does not respond: {signature}", question.reference))
             }
             Some(Step::Backend(_)) if is_watched_elsewhere(question) => broken("while another process was asked"),
             Some(Step::Backend(_)) if matches!(signature.class, Class::Garbage | Class::Exit(_)) => {

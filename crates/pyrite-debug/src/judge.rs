@@ -425,7 +425,7 @@ fn missing_error(
     // A reference outside of Pyrite may raise what the interpreter, which stands in for it with other rounding, does not.
     let known = !alone || find("eager").is_some_and(|own| ask(graph, &own).is_some());
     if known && (1..=ROUNDINGS).any(|seed| moved(seed).is_none()) {
-        return Verdict::Invalid(format!("{} comes and goes with rounding", raised.error));
+        return Verdict::Invalid(format!("{} depends on rounding", raised.error));
     }
     let (Some(first), Some(second)) = (ask(&used, &torch), ask(&used, &torch)) else {
         return invalid_reference(raised, reference);
@@ -434,9 +434,9 @@ fn missing_error(
         (OpError::Outside { kind, message, .. }, true)
             if !first.died() && !first.cannot_tell() && !is_limit(kind, message) =>
         {
-            let asked = if alone { "; Pyrite's interpreter was not asked" } else { "" };
+            let asked = if alone { "; Pyrite's interpreter did not run it" } else { "" };
             let line = message.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-            let said = format!("torch:eager raises {kind}: {line}; the backend gives a result{asked}");
+            let said = format!("torch:eager raises {kind}: {line}; the backend returns a result{asked}");
             let detail = Detail { message: Some(said), ..Detail::default() };
             let signature = Signature::new(first.signature().stage, Class::MissingError).raised(kind, None);
             Verdict::Fail(signature.saying(message).detailed(detail))

@@ -22,7 +22,7 @@ use crate::torch::{IMPORT, Python, give_probes};
 pub struct Shown {
     /// Whether the file failed as announced.
     pub proven: bool,
-    /// What it said, and how it ended where it said nothing.
+    /// What it said, and how it ended where it printed nothing.
     pub line: String,
     /// The command that does the same.
     pub command: String,
@@ -76,7 +76,7 @@ pub fn run_plainly(path: &Path, python: &Python, time: Duration) -> Result<Ran, 
     while let Heard::Line(line) = process.hear(until) {
         lines.push(line);
     }
-    let status = process.wait(until).ok_or("it did not end in time")?;
+    let status = process.wait(until).ok_or("it did not finish in time")?;
     Ok(Ran { status, lines, errors: process.errors() })
 }
 
@@ -91,11 +91,11 @@ pub fn show(path: &Path, python: &Python, signature: &Signature, time: Duration)
     let said = announced(&lines, signature).or_else(|| lines.last().cloned()).unwrap_or_default();
     let proven = fits(signature, status, &said);
     let line = match (status.signal(), status.code()) {
-        (Some(signal), _) => format!("it ends by signal {signal} ({})", signal_name(signal)),
+        (Some(signal), _) => format!("it is terminated by signal {signal} ({})", signal_name(signal)),
         (None, Some(1)) if said.starts_with(BUG) => said,
         (None, code) => {
             let last = if said.is_empty() { errors.trim().lines().last().unwrap_or_default().to_owned() } else { said };
-            format!("it ends with code {}: {last}", code.unwrap_or(-1))
+            format!("it exits with code {}: {last}", code.unwrap_or(-1))
         }
     };
     Shown { proven, line, command }

@@ -73,14 +73,14 @@ pub trait Factor: Element + std::ops::Mul<Output = Self> {
     /// # Panics
     /// Where [`Self::takes_rows`] says no, and where sizes do not fit.
     fn product_of_rows(_out: (&mut [Self], Shape), _lhs: Matrix<'_, Self>, _rhs: Rows<'_, Self>) {
-        panic!("no products of rows that begin anywhere");
+        panic!("matmuls with indirect rows are not supported for this type");
     }
     /// `out += lhs @ rhsᵀ`, likewise.
     ///
     /// # Panics
     /// As [`Self::product_of_rows`].
     fn add_product_of_columns(_out: (&mut [Self], Shape), _lhs: Matrix<'_, Self>, _rhs: Rows<'_, Self>) {
-        panic!("no products of columns that begin anywhere");
+        panic!("matmuls with indirect columns are not supported for this type");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Times products: `cargo run --release -p pyrite-matmul --example matmul [rows cols depth [t]]...`; `t` transposes the
+//! Times matmuls: `cargo run --release -p pyrite-matmul --example matmul [rows cols depth [t]]...`; `t` transposes the
 //! right operand. The times are the smallest of many, in microseconds: ours, ours with the right operand kept in panels,
 //! the library's.
 

@@ -8,7 +8,7 @@
 //! the `gemm` crate: it takes what has no microkernels (complex numbers, other processors) and outputs with neither dense
 //! rows nor dense columns. [`provider`] chooses.
 //!
-//! Sums are taken in blocks of [`tile::BLOCK`] terms, so that rounding errors are about those of PyTorch's products.
+//! Sums are taken in blocks of [`tile::BLOCK`] terms, so that rounding errors are about those of PyTorch's matmuls.
 //! Matrices are slices with strides; every function checks that they stay within them.
 
 mod blocked;
@@ -120,7 +120,7 @@ pub enum Threads {
     All,
 }
 
-/// Computes matrix products of one type.
+/// Computes matmuls of one type.
 pub trait Provider<T>: Sync {
     /// `out = keep·out + scale·(lhs @ rhs)`.
     ///
@@ -159,9 +159,9 @@ pub trait Provider<T>: Sync {
     }
 }
 
-/// A type that products are taken of.
+/// An element type of matmuls.
 pub trait Number: Sized + 'static {
-    /// Who computes its products on this processor.
+    /// The implementation for this processor.
     fn provider() -> &'static dyn Provider<Self>;
 }
 
@@ -182,7 +182,7 @@ number! {
     Complex64 => &Library;
 }
 
-/// Who computes products of a type on this processor.
+/// The implementation for a type on this processor.
 pub fn provider<T: Number>() -> &'static dyn Provider<T> {
     T::provider()
 }

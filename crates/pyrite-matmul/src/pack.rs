@@ -8,7 +8,7 @@ use half::{bf16, f16};
 use crate::tile::{Isa, Lane, PANEL, pairs};
 use crate::{Matrix, Shape};
 
-/// An element that products of `T` are taken of.
+/// An operand's element type in matmuls of `T`.
 ///
 /// # Safety
 /// Where [`Self::SAME`] is true, the type has the size, the alignment and the valid bits of `T`: matrices of it are read as

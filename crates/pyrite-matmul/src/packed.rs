@@ -1,4 +1,4 @@
-//! Right operands kept in panels, for products that take the same matrix again and again.
+//! Right operands packed into panels once, for matmuls that use the same matrix again and again.
 
 use std::cell::RefCell;
 
@@ -25,7 +25,7 @@ pub struct Packed<T: Lane> {
 enum Life {
     /// Across calls: they have memory of their own.
     Long,
-    /// For a few products: their memory is that of panels before them.
+    /// For a few matmuls: the memory of earlier panels is reused.
     Short,
 }
 
@@ -53,7 +53,7 @@ impl<T: Lane> Drop for Packed<T> {
 }
 
 impl<T: Lane> Packed<T> {
-    /// Packs a matrix; `None` where products of the type have no microkernels here.
+    /// Packs a matrix; `None` if matmuls of the type have no microkernels on this processor.
     ///
     /// # Panics
     /// When the matrix leaves its slice.
@@ -61,7 +61,7 @@ impl<T: Lane> Packed<T> {
         Some(Self::by(S::isa()?, matrix))
     }
 
-    /// The same for a few products of this thread: memory is taken from panels before, and left to those after.
+    /// The same for a few matmuls of this thread: memory is taken from earlier panels, and left to later ones.
     ///
     /// # Panics
     /// When the matrix leaves its slice.

@@ -44,7 +44,7 @@ pub enum Class {
     Fault,
     /// The answer was none.
     Garbage,
-    /// The results are nested otherwise or of other kinds.
+    /// The results differ in structure or kind.
     Structure,
     /// A shape differs.
     Shape,

@@ -23,7 +23,7 @@ pub enum Verdict {
         /// How.
         signature: Signature,
     },
-    /// It is no program, or the reference fails too: the question has no answer.
+    /// It is not a program, or the reference fails too: the question has no answer.
     Invalid(String),
 }
 

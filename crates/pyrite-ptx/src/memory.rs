@@ -85,7 +85,7 @@ impl Emitter<'_> {
         raw.iter().map(|one| self.widened(dtype, one)).collect()
     }
 
-    /// Which lines of the cache make room first, where rows are kept: those of a row are read once, those that all rows read
+    /// Which lines of the cache are evicted first, where rows are kept: those of a row are read once, those that all rows read
     /// are read again by the next one.
     fn eviction(&self, id: AccessId) -> &'static str {
         let access = self.kernel.access(id);

@@ -89,7 +89,7 @@ impl Accumulator {
         }
     }
 
-    /// Whether a number takes the place of the best one so far: it is better, or NaN where that is none, or comes first.
+    /// Whether a number takes the place of the best one so far: it is better, or NaN where that is not, or comes first.
     fn better(&self, body: &mut Body, new: &str, index: Option<&str>) -> Reg {
         let (old, ty) = (&self.value.clone(), name(self.kept));
         let wins = if matches!(self.op, Reduction::Max | Reduction::ArgMax) { "gt" } else { "lt" };

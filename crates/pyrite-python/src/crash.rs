@@ -29,7 +29,7 @@ use crate::bridge::Remembered;
 
 /// Whose inputs a call has.
 pub enum Given<'a> {
-    /// Tensors that the call holds; what is no tensor is left out.
+    /// Tensors that the call holds; other arguments are left out.
     Held(&'a [Option<Tensor>]),
     /// Those that short calls remember.
     Remembered(&'a Remembered),

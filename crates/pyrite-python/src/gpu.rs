@@ -51,7 +51,7 @@ pub struct GpuSegment {
     interpreted: Result<Module, String>,
 }
 
-/// Compiles a functional graph for a GPU. What is no loop is a `CompileError`, whose attribute `operators` names
+/// Compiles a functional graph for a GPU. What is not a loop is a `CompileError`, whose attribute `operators` names
 /// the operators.
 #[pyfunction]
 #[pyo3(name = "compile_gpu", signature = (graph, options = None, *, interpret = false))]
@@ -310,7 +310,7 @@ impl GpuSegment {
                     let own: i64 = base.call_method0("storage_offset")?.extract()?;
                     strided(&base, layout, own + layout.offset - began)?
                 }
-                Output::Tensor(..) => return Err(PyRuntimeError::new_err("a result lies nowhere")),
+                Output::Tensor(..) => return Err(PyRuntimeError::new_err("a result has no memory")),
             })
         };
         PyList::new(py, sizes.outputs.iter().map(output).collect::<PyResult<Vec<_>>>()?)
@@ -372,7 +372,7 @@ fn strided<'py>(tensor: &Bound<'py, PyAny>, layout: &Layout, offset: i64) -> PyR
 }
 
 pub(crate) fn address(shim: &Shim, tensor: &Bound<'_, PyAny>) -> PyResult<u64> {
-    let found = shim.locate(tensor).map_err(|_| PyRuntimeError::new_err("torch gave a tensor without memory"))?;
+    let found = shim.locate(tensor).map_err(|_| PyRuntimeError::new_err("torch returned a tensor without memory"))?;
     Ok(found.data as u64)
 }
 

@@ -262,7 +262,9 @@ impl Tape {
         for (index, object) in held {
             let Some((_, before)) = self.inputs.iter().find(|(known, _)| known == index) else { continue };
             let value = seen.value(object, *index).map_err(|error| {
-                let text = format!("memory that backward reads was freed or made smaller since forward: {error}");
+                let text = format!(
+                    "memory that the backward graph reads was freed or resized after the forward call: {error}"
+                );
                 PyRuntimeError::new_err(text)
             })?;
             let Value::Tensor(now) = value else { continue };
@@ -316,7 +318,9 @@ impl Tape {
                     let zero = Tensor::scalar(Scalar::Int(0), *dtype).expanded(shape);
                     tangents.push(zero);
                 }
-                (_, None) => return Err(PyRuntimeError::new_err("a gradient of what is no tensor is wanted")),
+                (_, None) => {
+                    return Err(PyRuntimeError::new_err("requested the gradient of a value that is not a tensor"));
+                }
             }
         }
         let run = || errors::guarded(|| backward.run(tangents, &mut |_, _| {}));

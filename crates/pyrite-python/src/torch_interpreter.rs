@@ -408,7 +408,7 @@ impl<'a, 'py> Maker<'a, 'py> {
     pub fn plain(&self, value: &Value<NodeId>) -> PyResult<Bound<'py, PyAny>> {
         match self.argument(value)? {
             Argument::Fixed(object) => Ok(object.into_bound(self.py)),
-            _ => Err(PyRuntimeError::new_err("an argument that is no plain value")),
+            _ => Err(PyRuntimeError::new_err("an argument that is not a plain value")),
         }
     }
 

@@ -459,7 +459,7 @@ impl<'a> Forward<'a> {
                     }
                 }
                 (Some(_), Some(_)) => {
-                    let message = format!("{path} was given the argument `{name}` twice");
+                    let message = format!("{path} got multiple values for argument `{name}`");
                     return self.fail(codes::WRONG_ARGUMENTS, at, message, "give it once");
                 }
             };
@@ -759,7 +759,7 @@ impl<'a> Forward<'a> {
             // An opaque call may reach a Python backend one day: only functions that compute are ever passed on.
             let callable = passing::is_passed_on(name);
             let message = if callable {
-                format!("no operator is called `{name}`; it is kept as it is")
+                format!("unknown operator `{name}`; it stays in the graph as an opaque call")
             } else {
                 format!("`{name}` is not a function that a graph can call")
             };

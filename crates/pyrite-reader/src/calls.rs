@@ -426,7 +426,7 @@ impl Checked for V {
         match self {
             Value::List(items) => items.iter().try_for_each(|item| item.check(forward)),
             value if forward.operand(value) == Operand::Unknown => {
-                Err("what the call returns cannot be told from its arguments alone".to_owned())
+                Err("the call's result cannot be inferred from its arguments alone".to_owned())
             }
             _ => Ok(()),
         }

@@ -140,7 +140,7 @@ impl<'a> Forward<'a> {
         }
         let message = format!("the values of `{name}` are not in the text; they are generated");
         let note = Diagnostic::new(Severity::Note, codes::GENERATED, message).at(self.at(at));
-        self.cx.problems.push(note.hint("PyTorch leaves larger constants out: dump with storages to keep them"));
+        self.cx.problems.push(note.hint("PyTorch omits larger constants: dump with storages to include them"));
         Ok(tensor)
     }
 
@@ -239,7 +239,12 @@ impl<'a> Forward<'a> {
                 let count = shape.as_ref().and_then(|s| s.iter().try_fold(1i64, |n, d| n.checked_mul(*d)));
                 match shape {
                     Some(shape) if count == Some(tensor.numel() as i64) => Ok(tensor.reshaped(&shape)),
-                    _ => self.fail(codes::BAD_SIZE, call, "the shape does not hold the elements", "check the shape"),
+                    _ => self.fail(
+                        codes::BAD_SIZE,
+                        call,
+                        "the shape does not match the number of elements",
+                        "check the shape",
+                    ),
                 }
             }
             ("copy_", [from]) => {

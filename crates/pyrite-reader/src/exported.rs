@@ -33,7 +33,7 @@ pub(crate) fn read(path: &Path, registry: &Registry, options: &ReadOptions) -> R
     };
     let unreadable = |message: String| {
         fail(
-            Diagnostic::error(codes::EXPORTED, "the archive is no program of torch.export that can be read")
+            Diagnostic::error(codes::EXPORTED, "the archive is not a readable torch.export program")
                 .cause(message)
                 .hint("write it with `torch.export.save(torch.export.export(module, args), path)`"),
         )
@@ -138,7 +138,7 @@ fn outputs(text: &mut String, module: &Json) -> Result<(), String> {
         };
         let target = target.ok_or_else(|| format!("a `{kind}` names nothing that is written"))?;
         if !is_identifier(&target) {
-            return Err(format!("`{}` is no name", target.escape_debug()));
+            return Err(format!("`{}` is not a valid name", target.escape_debug()));
         }
         let value = identifier(&spec["arg"]["name"])?;
         let _ = writeln!(text, "        written_{target} = torch.ops.aten.copy_.default({target}, {value})");
@@ -218,7 +218,7 @@ fn call(text: &mut String, node: &Json, index: usize) -> Result<(), String> {
 fn argument(value: &Json) -> Result<String, String> {
     let (kind, value) = tagged(value)?;
     let each = |one: &dyn Fn(&Json) -> Result<String, String>| -> Result<String, String> {
-        let items = value.as_array().ok_or_else(|| format!("`{kind}` is no list"))?;
+        let items = value.as_array().ok_or_else(|| format!("`{kind}` is not a list"))?;
         Ok(format!("[{}]", items.iter().map(one).collect::<Result<Vec<_>, _>>()?.join(", ")))
     };
     let name = |value: &Json| identifier(&value["name"]).map(str::to_owned);
@@ -268,13 +268,13 @@ fn literal(value: &Json) -> Result<String, String> {
         Json::String(text) if text == "-Infinity" => Ok("-inf".to_owned()),
         Json::String(text) if text == "NaN" => Ok("nan".to_owned()),
         Json::String(_) => Ok(value.to_string()),
-        _ => Err("a constant is no number and no text".to_owned()),
+        _ => Err("a constant is neither a number nor a string".to_owned()),
     }
 }
 
 fn element_type(value: &Json) -> Result<DType, String> {
     let number = value.as_i64().unwrap_or_default();
-    dtype(number).ok_or_else(|| format!("the element type {number} is none of Pyrite's"))
+    dtype(number).ok_or_else(|| format!("unknown dtype number {number}"))
 }
 
 /// The only key of an object, and its value.
@@ -289,7 +289,7 @@ fn tagged(value: &Json) -> Result<(&str, &Json), String> {
 
 fn identifier(value: &Json) -> Result<&str, String> {
     let name = value.as_str().ok_or("a name is missing")?;
-    if is_identifier(name) { Ok(name) } else { Err(format!("`{}` is no name", name.escape_debug())) }
+    if is_identifier(name) { Ok(name) } else { Err(format!("`{}` is not a valid name", name.escape_debug())) }
 }
 
 fn is_identifier(name: &str) -> bool {

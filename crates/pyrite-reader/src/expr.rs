@@ -101,14 +101,14 @@ impl<'a> Forward<'a> {
             other => self.fail(
                 codes::UNSUPPORTED,
                 other,
-                "a graph has no such expression",
+                "unsupported expression in a graph",
                 "a graph consists of calls, operators, names and literals",
             ),
         }
     }
 
     fn too_large<T>(&self, at: &impl Ranged) -> Res<T> {
-        self.fail(codes::BAD_SIZE, at, "a number does not fit 64 bits", "use a smaller one")
+        self.fail(codes::BAD_SIZE, at, "a number does not fit into 64 bits", "use a smaller one")
     }
 
     fn items(&mut self, items: &'a [Expr]) -> Res<V> {
@@ -118,7 +118,12 @@ impl<'a> Forward<'a> {
                 Expr::Starred(starred) => match self.eval(&starred.value, None)? {
                     Value::List(more) => values.extend(more),
                     _ => {
-                        return self.fail(codes::UNSUPPORTED, item, "`*` on something that is no list", "write it out");
+                        return self.fail(
+                            codes::UNSUPPORTED,
+                            item,
+                            "`*` on a value that is not a list",
+                            "write it out",
+                        );
                     }
                 },
                 other => values.push(self.eval(other, None)?),
@@ -163,7 +168,7 @@ impl<'a> Forward<'a> {
                 return Ok(value);
             }
             if literal::is_dtype_name(&path) {
-                let message = format!("`{path}` is no data type that Pyrite knows");
+                let message = format!("unknown dtype `{path}`");
                 let hint =
                     "known are float16, bfloat16, float32, float64, complex64, complex128, int8 to int64, uint8, bool";
                 return self.fail(codes::UNKNOWN_DTYPE, attribute, message, hint);
@@ -225,7 +230,7 @@ impl<'a> Forward<'a> {
                 Some(Value::Tensor(meta)) => meta.rank(),
                 _ => return Ok(self.opaque("torch.Tensor.size", vec![value.clone()], Vec::new(), None)),
             },
-            _ => return self.fail(codes::UNSUPPORTED, at, "the shape of something that is no tensor", "use a tensor"),
+            _ => return self.fail(codes::UNSUPPORTED, at, "the shape of a value that is not a tensor", "use a tensor"),
         };
         (0..rank).map(|dim| self.size(value, dim as i64, None, at)).collect::<Res<Vec<V>>>().map(Value::List)
     }
@@ -340,7 +345,7 @@ impl<'a> Forward<'a> {
             }
             CmpOp::In | CmpOp::NotIn => {
                 let Value::List(items) = &right else {
-                    return self.fail(codes::UNSUPPORTED, at, "`in` on something that is no list", "write it out");
+                    return self.fail(codes::UNSUPPORTED, at, "`in` on a value that is not a list", "write it out");
                 };
                 return Ok(Value::Bool(items.contains(&left) == (op == CmpOp::In)));
             }
@@ -390,7 +395,9 @@ impl<'a> Forward<'a> {
             match arg {
                 Expr::Starred(starred) => match self.eval(&starred.value, None)? {
                     Value::List(more) => args.extend(more),
-                    _ => return self.fail(codes::UNSUPPORTED, arg, "`*` on something that is no list", "write it out"),
+                    _ => {
+                        return self.fail(codes::UNSUPPORTED, arg, "`*` on a value that is not a list", "write it out");
+                    }
                 },
                 other => args.push(self.eval(other, None)?),
             }
@@ -437,7 +444,7 @@ impl<'a> Forward<'a> {
             ("device" | "torch.device", _) => match literal::device(args, kwargs) {
                 Some(device) => Value::Device(self.cx.place(device, at)),
                 None => {
-                    return Some(self.fail(codes::WRONG_ARGUMENTS, at, "this is no device", "write `device('cpu')`"));
+                    return Some(self.fail(codes::WRONG_ARGUMENTS, at, "not a device", "write `device('cpu')`"));
                 }
             },
             ("len", [Value::List(items)]) => items.len().into(),

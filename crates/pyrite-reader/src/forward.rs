@@ -301,7 +301,7 @@ impl<'a> Forward<'a> {
             return self.fail(
                 codes::LOAD_ARGS,
                 &function.name,
-                format!("`load_args` gives {} inputs, `forward` takes {index}", spec.args.len()),
+                format!("`load_args` loads {} inputs, `forward` takes {index}", spec.args.len()),
                 "the two must agree: was one of them edited?",
             );
         }
@@ -392,8 +392,8 @@ impl<'a> Forward<'a> {
             Err(bad) => bad,
         };
         let (code, message) = match &bad {
-            BadAnnotation::DType(name) => (codes::UNKNOWN_DTYPE, format!("`{name}` is no data type that Pyrite knows")),
-            BadAnnotation::Size(size) => (codes::BAD_SIZE, format!("`{size}` is no size")),
+            BadAnnotation::DType(name) => (codes::UNKNOWN_DTYPE, format!("unknown dtype `{name}`")),
+            BadAnnotation::Size(size) => (codes::BAD_SIZE, format!("`{size}` is not a size")),
             BadAnnotation::Form => (codes::BAD_ANNOTATION, format!("`{text}` is not how FX describes a value")),
         };
         let hint = "FX writes `f32[2, 3]`, `f32[2, 3][3, 1]cpu` or `Sym(s0)`";
@@ -485,7 +485,7 @@ impl<'a> Forward<'a> {
                 return self.fail(
                     codes::UNSUPPORTED,
                     other,
-                    "a graph has no such statement",
+                    "unsupported statement in a graph",
                     "a graph consists of assignments, calls and one `return`",
                 );
             }
@@ -531,7 +531,7 @@ impl<'a> Forward<'a> {
                 codes::DUPLICATE_NAME,
                 at,
                 format!("`{name}` is assigned a second time"),
-                "every value of a graph has a name of its own: rename one",
+                "every value of a graph needs a unique name: rename one",
             );
         }
         Ok(())

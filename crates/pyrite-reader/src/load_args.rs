@@ -130,7 +130,11 @@ impl<'a> LoadArgs<'a> {
                 Some((method, call)) => self.argument(method, call, stmt),
                 // A list that PyTorch could not store is described in a string.
                 None if matches!(expr.value.as_ref(), Expr::StringLiteral(_)) => Ok(()),
-                None => self.fail(stmt, "`load_args` does something other than calling its reader", "remove the line"),
+                None => self.fail(
+                    stmt,
+                    "`load_args` contains a statement that is not a call of its reader",
+                    "remove the line",
+                ),
             },
             Stmt::Pass(_) => Ok(()),
             other => self.fail(other, "`load_args` may only call its reader", "remove the statement"),
@@ -227,7 +231,13 @@ impl<'a> LoadArgs<'a> {
             Expr::NoneLiteral(_) => InputValue::None,
             Expr::NumberLiteral(number) if literal::int(number).is_none() => match literal::number(number) {
                 Some(Value::Float(value)) => InputValue::Float(value),
-                _ => return self.fail(value, "an input is a number that does not fit 64 bits", "use a smaller one"),
+                _ => {
+                    return self.fail(
+                        value,
+                        "an input is a number that does not fit into 64 bits",
+                        "use a smaller one",
+                    );
+                }
             },
             other => {
                 let size = self.size(other)?;
@@ -330,7 +340,7 @@ impl<'a> LoadArgs<'a> {
         } else {
             let text = self.context.source.slice(expr.range());
             self.context.problems.fail(
-                Diagnostic::error(codes::UNKNOWN_DTYPE, format!("`{text}` is no data type that Pyrite knows"))
+                Diagnostic::error(codes::UNKNOWN_DTYPE, format!("unknown dtype `{text}`"))
                     .at(self.context.source.at(expr))
                     .hint("known are float16, bfloat16, float32, float64, complex64, complex128, int8 to int64, uint8, bool"),
             )
@@ -340,7 +350,7 @@ impl<'a> LoadArgs<'a> {
     fn device(&self, expr: &Expr) -> Res<Device> {
         match literal::device_of(expr) {
             Some(device) => Ok(self.context.place(device, expr)),
-            None => self.fail(expr, "this is no device", "write `device(type='cpu')`"),
+            None => self.fail(expr, "not a device", "write `device(type='cpu')`"),
         }
     }
 
@@ -363,7 +373,7 @@ impl<'a> LoadArgs<'a> {
         match self.context.symbols().size(text) {
             Some(size) => Ok(size),
             None => self.context.problems.fail(
-                Diagnostic::error(codes::BAD_SIZE, format!("`{text}` is no size"))
+                Diagnostic::error(codes::BAD_SIZE, format!("`{text}` is not a size"))
                     .at(self.context.source.at(expr))
                     .hint("a size is an integer of 64 bits, or an expression over symbols such as `s0 + 1`"),
             ),

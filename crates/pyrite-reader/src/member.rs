@@ -159,9 +159,12 @@ impl<'a> Forward<'a> {
         let found = self.members.get_key_value(path).map(|(name, member)| (*name, *member));
         match found {
             Some((name, Member::Graph(_))) if pyrite_ir::verify::is_identifier(name) => Ok(Value::Graph(name.into())),
-            Some((_, Member::Graph(class))) => {
-                self.fail(codes::UNSUPPORTED, &class.name, "a nested graph whose name is no name", "rename it")
-            }
+            Some((_, Member::Graph(class))) => self.fail(
+                codes::UNSUPPORTED,
+                &class.name,
+                "the name of a nested graph is not an identifier",
+                "rename it",
+            ),
             Some((name, Member::Constant(expr))) => {
                 let attribute = mangle(name);
                 if let Some(known) = self.known_constant(&attribute) {
@@ -210,7 +213,7 @@ impl<'a> Forward<'a> {
                 return Ok(self.add_constant(&attribute, tensor, want));
             }
         }
-        let message = format!("the text does not say what `self.{path}` is");
+        let message = format!("the file does not define `self.{path}`");
         let hint = "read a repro.py or fx_graph_runnable.py, which define it, or annotate it as \"f32[3]\"";
         self.fail(codes::MISSING_CONSTANT, at, message, hint)
     }
@@ -273,7 +276,7 @@ impl<'a> Forward<'a> {
         let Some(shape) =
             sizes.iter().map(|v| v.as_scalar().map(pyrite_tensor::Scalar::to_i64)).collect::<Option<Vec<i64>>>()
         else {
-            return self.fail(codes::BAD_SIZE, at, "a module's sizes are no numbers", "check its constructor");
+            return self.fail(codes::BAD_SIZE, at, "a module's sizes are not numbers", "check its constructor");
         };
         let fill = args.get(2).and_then(Value::as_scalar);
         let tensor = match fill {

@@ -111,7 +111,7 @@ fn read_source(
         Err(error) => {
             let mut hint = "the file must be Python as PyTorch or Pyrite prints it";
             if error.location.start().to_usize() + 1 >= source.text.trim_end().len() {
-                hint = "the text ends in the middle: was the file written completely?";
+                hint = "the text ends unexpectedly: was the file written completely?";
             }
             let location = source.at(&error.location);
             if let Some(name) = lost_lambda(&source.text, error.location.start().to_usize()) {

@@ -14,7 +14,7 @@ pub mod codes {
     pub const TOO_LARGE: Code = Code::new("reader::too-large");
     /// The file is not UTF-8.
     pub const NOT_UTF8: Code = Code::new("reader::not-utf8");
-    /// An archive that is no program of `torch.export`.
+    /// An archive that is not a program of `torch.export`.
     pub const EXPORTED: Code = Code::new("reader::exported");
     /// The text is not Python.
     pub const SYNTAX: Code = Code::new("reader::syntax");

@@ -75,7 +75,7 @@ fn results_fail_verify_are_minimal_and_do_not_depend_on_jobs() {
         };
         reduced += 1;
         assert!(matches!(oracle(&one.best), Verdict::Fail(_)), "graph {number}: the result does not fail");
-        assert!(one.best.is_program(), "graph {number}: the result is no program");
+        assert!(one.best.is_program(), "graph {number}: the result is not a program");
         assert!(one.best.size() <= start.size(), "graph {number}: the result is larger");
         assert_eq!(one.minimal_for.len(), PASSES.len(), "graph {number}: passes are left");
         let again = reduce(one.best.clone(), &oracle, Options::default(), &mut Silent).expect("it fails");

@@ -101,7 +101,7 @@ fn a_guilty_operator_is_left_alone_in_its_nested_graph() {
             let found = run(1).expect("it fails");
             let at = format!("graph {number} by {by:?} at depth {depth}");
             assert!(matches!(oracle(&found.best), Verdict::Fail(_)), "{at}: the result does not fail");
-            assert!(found.best.is_program(), "{at}: the result is no program");
+            assert!(found.best.is_program(), "{at}: the result is not a program");
             assert!(found.best.size() <= start.size(), "{at}: the result is larger");
             assert_eq!(found.minimal_for.len(), PASSES.len(), "{at}: passes are left");
             let calls = found.best.size().calls;

@@ -133,7 +133,7 @@ fn steps(from: &Candidate) -> Vec<(String, Candidate)> {
     found
 }
 
-/// The program with other sizes of its inputs; none where it is no program then.
+/// The program with other sizes of its inputs; none where it is not a program then.
 fn resized(from: &Candidate, size: &dyn Fn(usize, usize, i64) -> i64) -> Option<Candidate> {
     let (mut builder, mut copies, mut inputs) = (Builder::new(), BTreeMap::new(), Vec::new());
     for (id, node) in from.graph.nodes().filter(|(_, node)| node.kind != Kind::Output) {

@@ -57,7 +57,7 @@ pub fn node_diagnostic(file: &Path, error: &NodeError, what: &str) -> Diagnostic
         ),
         OpError::Unsupported(_) => (
             Code::new("run::unsupported"),
-            "`pyrite ops` lists what Pyrite can run; `--backend torch:eager --reference torch:eager` leaves the rest to PyTorch",
+            "`pyrite ops` lists what Pyrite can run; `--backend torch:eager --reference torch:eager` runs the rest in PyTorch",
         ),
         OpError::Fault(_) => (Code::new("run::internal"), "this is a bug in Pyrite; please report it with the file"),
         OpError::Outside { .. } => {

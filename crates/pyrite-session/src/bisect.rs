@@ -44,7 +44,7 @@ pub(crate) fn bisect_by(
     patience: Patience,
 ) -> Result<Result<Found, Verdict>, SessionError> {
     workers.set_limits(Limits { time: patience.question, ..workers.limits() });
-    let scratch = tempfile::tempdir().map_err(SessionError::system("there is no place for candidates"))?;
+    let scratch = tempfile::tempdir().map_err(SessionError::system("cannot create a folder for candidates"))?;
     let path = Folder::scratch(scratch.path())?.write("program.py", candidate, &[])?;
     let ask = |question: &Question| workers.judge_asked(&path, question);
     let begun = Instant::now();

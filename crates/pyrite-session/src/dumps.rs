@@ -39,7 +39,7 @@ pub fn programs_in(path: &Path) -> Result<Vec<PathBuf>, SessionError> {
     };
     found.sort();
     if found.is_empty() {
-        let problem = Diagnostic::error(Code::new("bisect::no-program"), "the folder holds no program");
+        let problem = Diagnostic::error(Code::new("bisect::no-program"), "the folder contains no program");
         return Err(SessionError::of(problem.at(Location::in_file(path)).hint("name a .py file or its folder")));
     }
     Ok(found)
@@ -52,7 +52,7 @@ pub(crate) fn program_at(path: &Path) -> Result<PathBuf, SessionError> {
         return Ok(found.swap_remove(0));
     }
     let names: Vec<String> = found.iter().take(20).map(|file| file.display().to_string()).collect();
-    let problem = Diagnostic::error(Code::new("cli::several-programs"), "the folder holds several programs");
+    let problem = Diagnostic::error(Code::new("cli::several-programs"), "the folder contains several programs");
     let problem = problem.at(Location::in_file(path)).cause(names.join(", "));
     Err(SessionError::of(problem.hint("name one of them; `pyrite bisect FOLDER` finds the first that fails")))
 }

@@ -10,40 +10,37 @@ use crate::SessionError;
 pub const VARIABLES: &[(&str, &str)] = &[
     (
         "PYRITE_CACHE_DIR",
-        "where machine code is kept, a folder that is yours alone, or `off`; by default pyrite/code in your cache folder",
+        "the code cache: a folder that only you can access, or `off`; by default pyrite/code in your cache folder",
     ),
     (
         "PYRITE_COMPILE_DEBUG",
-        "1 leaves a trace of every compilation; \"1,-output_code\" without an artifact; `pyrite logs` lists them",
+        "1 writes a trace of every compilation; \"1,-output_code\" omits an artifact; `pyrite logs` lists them",
     ),
-    ("PYRITE_DEBUG_DIR", "where repros and traces are left; by default pyrite_debug in the current folder"),
+    ("PYRITE_DEBUG_DIR", "where repros and traces are written; by default pyrite_debug in the current folder"),
     ("PYRITE_LOGS", "what is logged, such as \"capture,+aot,graph_code\"; `pyrite logs` lists the names"),
     (
         "PYRITE_CODEGEN",
         "how the native backend runs loops: x86 (the default), avx2 (narrower vectors), tiles (an interpreter) or ptx-interp \
          (PTX for GPUs and its interpreter)",
     ),
-    ("PYRITE_NUM_THREADS", "how many threads kernels use; by default one per core"),
-    ("PYRITE_PYTHON", "the Python interpreter that has torch, for backends `torch:NAME`; by default python3"),
+    ("PYRITE_NUM_THREADS", "number of threads for kernels; by default one per core"),
+    ("PYRITE_PYTHON", "the Python interpreter with torch, for `torch:NAME` backends; by default python3"),
     (
         "PYRITE_REPRO_AFTER",
-        "`capture` or `aot`: which program a failing run leaves behind; `dynamo` is the same as `capture`",
+        "`capture` or `aot`: which program a failing run writes as a repro; `dynamo` is the same as `capture`",
     ),
-    (
-        "PYRITE_REPRO_LEVEL",
-        "1 to 4: when a run leaves its program behind; by default 2 where PYRITE_REPRO_AFTER is set",
-    ),
+    ("PYRITE_REPRO_LEVEL", "1 to 4: when a run writes a repro; by default 2 if PYRITE_REPRO_AFTER is set"),
     (
         "PYRITE_CRASH_REPORTS",
-        "Python: 0 lets crashes of compiled calls go untold; else the kernel is named and the program written down",
+        "Python: 0 disables crash reports, which name the kernel and write the program when a compiled call crashes",
     ),
-    ("PYRITE_DEBUG_FUNCTION", "Python: the only function whose frames are captured"),
+    ("PYRITE_DEBUG_FUNCTION", "Python: capture only functions with this name"),
     (
         "PYRITE_FALLBACK_RANDOM",
-        "Python: 0 lets compiled programs draw random numbers from a fast stream instead of those of an eager run",
+        "Python: 0 lets compiled programs draw random numbers from a fast stream that differs from eager's",
     ),
-    ("PYRITE_REPLAY_RECORD", "Python: 1 keeps frames that cannot be captured in files, for pyrite.replay"),
-    ("PYRITE_VERIFY", "Python: 1 makes every compiled call in plain Python as well and compares results and effects"),
+    ("PYRITE_REPLAY_RECORD", "Python: 1 saves frames that cannot be captured, for pyrite.replay"),
+    ("PYRITE_VERIFY", "Python: 1 also runs every compiled call in plain Python and compares results and side effects"),
     ("PYRITE_VERBOSE", "Python: 1 shows errors with the stacks of Pyrite and of the user"),
 ];
 

@@ -22,7 +22,7 @@ pub fn check_unused(out: &Path, file: &Path) -> Result<(), SessionError> {
         Diagnostic::error(Code::new("cli::occupied"), "the result would overwrite another")
             .at(Location::in_file(file))
             .cause(format!("{} is there", found.display()))
-            .hint("name another folder with --out; `pyrite minify --resume` goes on with a search"),
+            .hint("choose another folder with --out; `pyrite minify --resume` continues a search"),
     ))
 }
 

@@ -114,16 +114,19 @@ fn torch(host: &Host) -> Check {
 }
 
 /// What helps where torch's own kernels for bfloat16 use instructions that the processor announces and refuses.
-pub(crate) const WITHOUT_AMX: &str = "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 in the environment has torch do without AMX";
+pub(crate) const WITHOUT_AMX: &str = "set ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 to disable AMX in torch";
 
 /// Whether torch's own kernels for bfloat16 run: in some virtual machines AMX is announced and faults. Nothing where there
 /// is no torch.
 fn bfloat16(host: &Host) -> Option<Check> {
     let name = "torch bfloat16";
     match python(host, "import torch; x = torch.ones(64, 64, dtype=torch.bfloat16); print((x @ x)[0, 0].item())") {
-        Said::Line(_) => Some(Check::fine(name, "torch multiplies matrices of bfloat16")),
+        Said::Line(_) => Some(Check::fine(name, "bfloat16 matmuls work")),
         Said::Died(signal) => {
-            let text = format!("torch's own matmul of bfloat16 ends by {}: AMX may fault here", signal_name(signal));
+            let text = format!(
+                "torch's bfloat16 matmul is terminated by {}: AMX may be unusable on this machine",
+                signal_name(signal)
+            );
             Some(Check::missing(name, text, WITHOUT_AMX))
         }
         Said::Failed | Said::NotStarted(_) => None,
@@ -231,7 +234,7 @@ fn workers(host: &Host) -> Check {
     let started = Command::new(&own.program).args(&own.arguments).arg("--version").output();
     match started.map(|output| output.status.success()) {
         Ok(true) => Check::fine("workers", "this program can be started again"),
-        Ok(false) => Check::missing("workers", "this program fails when it is started again", "install it anew"),
+        Ok(false) => Check::missing("workers", "this program fails when it is started again", "reinstall it"),
         Err(error) => Check::missing(
             "workers",
             format!("this program cannot be started again: {error}"),

@@ -23,7 +23,7 @@ pub fn save(path: &Path, outputs: &[Value<Tensor>]) -> Result<(), SessionError> 
             Diagnostic::error(Code::new("cli::cannot-write"), "the outputs cannot be saved")
                 .at(Location::in_file(path))
                 .cause(cause)
-                .hint("choose another file or make room"),
+                .hint("choose another file, or free disk space"),
         )
     };
     // The file appears under its name only when it is whole.

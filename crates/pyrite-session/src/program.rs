@@ -90,13 +90,17 @@ impl Program {
             return match trust::check_backend(&backend) {
                 Ok(()) => Ok(Some(backend)),
                 Err(why) => {
-                    let what = format!("the file asks for the backend `{backend}`, which a file may not choose");
+                    let what =
+                        format!("the file requests the backend `{backend}`, which only the command line may choose");
                     Err(self.refused(entry, what, why, format!("to allow it: --backend {}", quoted(&backend))))
                 }
             };
         }
         if let Some(entry) = self.read.entry("check") {
-            let what = format!("the file asks for the check command `{}`, which a file may not choose", entry.value);
+            let what = format!(
+                "the file requests the check command `{}`, which only the command line may choose",
+                entry.value
+            );
             let allow = format!("to allow it: `pyrite minify FILE --check {}`", quoted(&entry.value));
             return Err(self.refused(entry, what, "it runs a program", allow));
         }
@@ -119,7 +123,10 @@ impl Program {
         match self.read.metadata.iter().find(missing) {
             None => Ok(()),
             Some(entry) => {
-                let what = format!("the file asks to import the module `{}`, which a file may not", entry.value);
+                let what = format!(
+                    "the file requests the import of `{}`, which only the command line may choose",
+                    entry.value
+                );
                 let allow = format!("to allow it: --import {}", quoted(&entry.value));
                 Err(self.refused(entry, what, "importing a module executes it", allow))
             }

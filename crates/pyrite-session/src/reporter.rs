@@ -108,19 +108,19 @@ impl Standing {
     pub fn farewell(&self) -> String {
         match self {
             Self::Confirming { file } => format!(
-                "interrupted before the failure was confirmed; the same command asks again about {}",
+                "interrupted before the failure was confirmed; run the same command again for {}",
                 file.display()
             ),
             Self::Reducing { file, folder, .. } => {
                 let best = folder.join("repro.py");
                 let found = if best.exists() {
-                    format!("the best so far is {}", best.display())
+                    format!("the best result so far is {}", best.display())
                 } else {
                     "nothing smaller was found yet".to_owned()
                 };
                 let (folder, file) = (folder.display(), file.display());
                 format!(
-                    "interrupted: {found}; the same command with `--resume {folder}` instead of `--out` goes on with {file}"
+                    "interrupted: {found}; the same command with `--resume {folder}` instead of `--out` continues with {file}"
                 )
             }
             Self::Explaining { repro, claim } => {

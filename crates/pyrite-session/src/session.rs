@@ -252,7 +252,7 @@ impl<'a> Session<'a> {
             let (forward, time) = self.ask_often(runs)?;
             if forward.iter().any(|verdict| verdict.signature().is_some()) {
                 (verdicts, took, self.options.forward_only) = (forward, time, true);
-                let text = "the program cannot be differentiated, so its forward half is judged alone";
+                let text = "the program cannot be differentiated, so only its forward graph is tested";
                 self.say("confirm", text, json!({"forward_only": true}));
             } else {
                 (self.workers, self.question) = before;
@@ -342,7 +342,7 @@ impl<'a> Session<'a> {
                 self.say("bisect", &lines(&found).join("; "), data(&found));
                 if !found.unasked.is_empty() {
                     let (file, backend) = (file.display(), &question.backend);
-                    self.reporter.next(&format!("`pyrite bisect {file} --backend '{backend}'` asks the rest"));
+                    self.reporter.next(&format!("`pyrite bisect {file} --backend '{backend}'` tests the rest"));
                 }
                 Ok(Some(found))
             }
@@ -444,12 +444,12 @@ fn kind_of_all(verdicts: &[Verdict], backend: &str) -> String {
         } else if verdicts.contains(&Verdict::Noise) {
             "noise: the results differ by no more than rounding explains"
         } else {
-            "fine: the program does what it should"
+            "no failure: the program computes what it should"
         }
         .to_owned();
     };
     let kind = if backend.starts_with("cmd:") && signature.class == Class::Exit(1) {
-        "the command says that the bug is there".to_owned()
+        "the command reports the bug".to_owned()
     } else {
         kind_of(signature.class)
     };

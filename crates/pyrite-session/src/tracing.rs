@@ -42,7 +42,7 @@ pub fn begin<'a>(folder: &Path, reporter: &'a dyn Reporter) -> Traced<'a> {
 /// A trace that cannot be kept is no reason to stop.
 pub fn untraced(error: &pyrite_trace::TraceError) -> Diagnostic {
     let problem = Diagnostic::warning(Code::new("trace::cannot-write"), "this run is not traced");
-    problem.cause(error.to_string()).hint("make room, or name another folder")
+    problem.cause(error.to_string()).hint("free disk space, or choose another folder")
 }
 
 /// Ends a trace and leaves nothing of it in the folder.

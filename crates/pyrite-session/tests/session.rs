@@ -127,7 +127,7 @@ fn a_program_without_derivative_is_judged_by_its_forward_half() {
     let options = Options { runs: 1, ..options(BROKEN, &place.path().join("found")) };
     let found = Session::open(&host, &file, options, &Silent).unwrap().run().unwrap();
     assert_eq!(found.outcome(), "proven", "{:?}", found.steps);
-    assert!(found.steps.iter().any(|step| step.text.contains("forward half")), "{:?}", found.steps);
+    assert!(found.steps.iter().any(|step| step.text.contains("forward graph")), "{:?}", found.steps);
 }
 
 #[test]

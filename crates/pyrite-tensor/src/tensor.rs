@@ -7,7 +7,7 @@ use crate::storage::{Reading, Storage};
 use crate::walk::Walk;
 use crate::{DType, Element, Scalar, dispatch};
 
-/// Why a tensor cannot be made.
+/// Why a tensor cannot be created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TensorError {
     /// The view leaves its storage.

@@ -1,4 +1,4 @@
-//! Programs on a GPU that is none: the driver's functions over memory of the host, launches run by the interpreter of PTX.
+//! Programs on a fake GPU: the driver's functions over memory of the host, launches run by the interpreter of PTX.
 //!
 //! Kernels are the same as those of `ptx-interp`, so results have the same bits; what is tested is everything around
 //! them: one module for all kernels, parameters, the arena, results, faults, kept machine code.
@@ -210,7 +210,7 @@ fn what_is_no_loop_is_told_with_its_node() {
     builder.output(vec![result].into());
     match GpuPlan::of(&builder.finish(), registry(), &mut Gate::open()) {
         Err(NotLoops::Calls(calls)) => assert_eq!(calls, [("mm".to_owned(), "aten.mm.default".to_owned())]),
-        _ => panic!("a matmul is no loop"),
+        _ => panic!("a matmul is not a loop"),
     }
 }
 

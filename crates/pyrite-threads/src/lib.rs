@@ -1,4 +1,4 @@
-//! The threads that kernels and products share.
+//! The threads that kernels and matmuls share.
 //!
 //! Work is a number of tasks: [`each`] runs them, [`map`] keeps their results, [`chunks`] and [`map_chunks`] deal out
 //! parts of a slice. The calling thread does its share; the workers of the one pool of the process ([`pool`]) do

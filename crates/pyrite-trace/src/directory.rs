@@ -32,7 +32,7 @@ pub enum TraceError {
         cause: io::Error,
     },
     /// A line is no record.
-    #[error("{}, line {line}: this is no record of a trace: {cause}", path.display())]
+    #[error("{}, line {line}: not a trace event: {cause}", path.display())]
     Record {
         /// The file.
         path: PathBuf,

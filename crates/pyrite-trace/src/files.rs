@@ -182,7 +182,7 @@ pub fn describe(record: &Record) -> String {
             text
         }
         Event::Recompile(again) => format!(
-            "{} ({}:{}) is captured again, no plan fits (number {}): {}",
+            "{} ({}:{}) is recompiled, no cached code matches (number {}): {}",
             again.function, again.file, again.line, again.times, again.guard
         ),
         Event::Guard(guard) => format!("{graph}: guard {}", guard.guard),

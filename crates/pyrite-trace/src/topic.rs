@@ -97,18 +97,23 @@ pub const TOPICS: &[TopicRow] = &[
         Topic::GraphTransformed,
         "graph_transformed",
         "graph_transformed.py",
-        "programs without writes, as they are differentiated",
+        "functionalized programs, before differentiation",
     ),
-    artifact(Topic::AotGraphs, "aot_graphs", "joint.py, forward.py, backward.py", "the graphs of autograd"),
-    artifact(Topic::GraphBreaks, "graph_breaks", "graph_breaks.txt", "why graphs ended, with the user's lines"),
+    artifact(
+        Topic::AotGraphs,
+        "aot_graphs",
+        "joint.py, forward.py, backward.py",
+        "the graphs of ahead-of-time autograd",
+    ),
+    artifact(Topic::GraphBreaks, "graph_breaks", "graph_breaks.txt", "reasons of graph breaks, with the user's lines"),
     artifact(Topic::Recompiles, "recompiles", "recompiles.txt", "why frames were captured again"),
-    artifact(Topic::Guards, "guards", "guards.txt", "what captured frames assume"),
+    artifact(Topic::Guards, "guards", "guards.txt", "the assumptions of captured frames"),
     artifact(Topic::Bytecode, "bytecode", "bytecode.txt", "bytecode of frames, before and after"),
     artifact(Topic::IrPreFusion, "ir_pre_fusion", "ir_pre_fusion.txt", "loops and calls before fusion"),
     artifact(Topic::Schedule, "schedule", "ir_post_fusion.txt", "loops and calls after fusion, in the order they run"),
-    artifact(Topic::OutputCode, "output_code", "output_code.txt", "loops beside the machine code they became"),
-    artifact(Topic::PerfHints, "perf_hints", "perf_hints.txt", "what makes a program slower than it could be"),
-    artifact(Topic::Timings, "timings", "timings.txt, compile_profile.json", "how long every step of compiling took"),
+    artifact(Topic::OutputCode, "output_code", "output_code.txt", "loops next to the machine code generated from them"),
+    artifact(Topic::PerfHints, "perf_hints", "perf_hints.txt", "hints on what slows a program down"),
+    artifact(Topic::Timings, "timings", "timings.txt, compile_profile.json", "the time of every compilation step"),
 ];
 
 impl Topic {
@@ -158,7 +163,7 @@ impl UnknownTopic {
     fn known(&self) -> String {
         match self.near.as_slice() {
             [] => format!("there are all, {}", TOPICS.iter().map(|row| row.name).collect::<Vec<_>>().join(", ")),
-            near => format!("near it are {}; `pyrite logs` lists all", near.join(", ")),
+            near => format!("did you mean {}? `pyrite logs` lists all", near.join(", ")),
         }
     }
 }
@@ -194,7 +199,7 @@ mod tests {
     fn a_wrong_name_is_told_with_near_ones() {
         let problem = UnknownTopic::new("graph_break");
         assert_eq!(problem.near.first(), Some(&"graph_breaks"));
-        assert!(problem.to_string().contains("near it are graph_breaks"), "{problem}");
+        assert!(problem.to_string().contains("did you mean graph_breaks"), "{problem}");
         assert!(UnknownTopic::new("xyzzyxyzzyxyzzy").to_string().contains("output_code"));
     }
 

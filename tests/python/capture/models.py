@@ -206,7 +206,7 @@ def distances(found, fp64):
         # What is zero but for rounding has no scale of its own.
         least = max((fp64[name].norm().item() for name in names), default=0.0) * 1e-3 + 1e-12
         parts = [(found[name].double() - fp64[name]).norm().item() / max(fp64[name].norm().item(), least) for name in names]
-        # A number that is none is farther than all.
+        # NaN is farther than every number.
         far.append(max((math.inf if part != part else part for part in parts), default=0.0))
     return far
 

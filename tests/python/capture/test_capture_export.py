@@ -67,11 +67,11 @@ def test_the_signature_names_what_every_input_is(package):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda args, kwargs: args.__setitem__(0, torch.randn(6, 5)), "the size 1 of x is 5, and has to be 4"),
+        (lambda args, kwargs: args.__setitem__(0, torch.randn(6, 5)), "the size 1 of x is 5, expected 4"),
         (lambda args, kwargs: args.__setitem__(0, torch.randn(5, 4)), "both are `rows`"),
-        (lambda args, kwargs: args.__setitem__(0, torch.randn(6, 4).double()), "has to be of torch.float32"),
-        (lambda args, kwargs: args.__setitem__(0, 3), "has to be a tensor"),
-        (lambda args, kwargs: args.__setitem__(1, {"j": torch.randn(6, 1)}), "nested otherwise"),
+        (lambda args, kwargs: args.__setitem__(0, torch.randn(6, 4).double()), "expected torch.float32"),
+        (lambda args, kwargs: args.__setitem__(0, 3), "expected a tensor"),
+        (lambda args, kwargs: args.__setitem__(1, {"j": torch.randn(6, 1)}), "structure of the arguments"),
         (lambda args, kwargs: kwargs.update(scale=3.0), "exported for 2.0"),
         (lambda args, kwargs: args.__setitem__(slice(0, 2), [torch.randn(65, 4), {"k": torch.randn(65, 1)}]), "at most 64"),
     ],
@@ -99,7 +99,7 @@ def test_a_size_that_the_program_fixes_cannot_be_free(package):
     def function(x):
         return x + sum(range(x.shape[0]))
 
-    with pytest.raises(package.ExportError, match="needs it to be 6"):
+    with pytest.raises(package.ExportError, match="requires it to be 6"):
         package.export(function, (torch.ones(6),), dynamic_shapes=({0: "n"},))
 
 
@@ -129,7 +129,7 @@ def test_random_numbers_of_python_are_refused(package):
     def function(x):
         return x * random.random()
 
-    with pytest.raises(package.ExportError, match="draws random numbers"):
+    with pytest.raises(package.ExportError, match="draws Python random numbers"):
         package.export(function, (torch.ones(2),))
 
 
@@ -170,5 +170,5 @@ def test_a_damaged_file_is_an_error_with_a_remedy(package, tmp_path):
     with pytest.raises(package.ExportError, match="storage"):
         package.load(tmp_path / "model.py")
     (tmp_path / "none.py").write_text("print('hello')\n")
-    with pytest.raises(package.ExportError, match="no file of pyrite.export"):
+    with pytest.raises(package.ExportError, match="not written by pyrite.export"):
         package.load(tmp_path / "none.py")

@@ -104,7 +104,7 @@ def before_faulthandler():
 
 @case
 def elsewhere():
-    """A crash that is none of Pyrite's, after compiled calls."""
+    """A crash outside of Pyrite, after compiled calls."""
     pyrite.compile(program)(torch.ones(4), torch.ones(4))
     ctypes.string_at(0)
 

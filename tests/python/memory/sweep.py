@@ -25,7 +25,7 @@ from memory import placements, programs
 
 # What a compiled program saves may differ from what eager saves, so it may have to refuse what was changed since where
 # eager need not: with torch's error of a tensor that was written, or with its own of one that was given other data.
-REFUSALS = ("modified by an inplace operation", "was given other data since forward")
+REFUSALS = ("modified by an inplace operation", "was modified after the forward call")
 # Eager's error of a place outside of a storage: where nobody uses it, a compiled program does not look there.
 UNUSED = "out of bounds for storage"
 # Torch's capture runs operators on tensors without data, which refuse some writes that operators allow.

@@ -363,7 +363,7 @@ def test_random_programs_train_alike(seed):
 
 
 class FakeGraph:
-    """A CUDA graph that is none: a replay computes anew, and writes where the recording has its results."""
+    """A fake CUDA graph: a replay computes again and writes where the recording has its results."""
 
     def capture_begin(self, capture_error_mode):
         self.mode = capture_error_mode

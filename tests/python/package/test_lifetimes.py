@@ -29,7 +29,7 @@ class Model(torch.nn.Module):
 
 
 def trained(number):
-    """A model of a class of its own, compiled and run both ways; a weak reference to the class."""
+    """A model of a new class, compiled and run both ways; a weak reference to the class."""
     space = {}
     exec(GENERATED.replace("{number}", str(number)), space)
     model = package.compile(space["Model"]())

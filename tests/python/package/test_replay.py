@@ -166,7 +166,7 @@ def test_a_bad_file_is_refused_with_its_cause_before_anything_of_it_runs(tmp_pat
     with pytest.raises(package.PyriteError, match="no_such.zip: there is no such file. Remedy"):
         package.replay(tmp_path / "no_such.zip")
     (tmp_path / "text.zip").write_text("not an archive")
-    with pytest.raises(package.PyriteError, match="no record of a frame"):
+    with pytest.raises(package.PyriteError, match="not a recorded frame"):
         package.replay(tmp_path / "text.zip")
     path = package.record(tmp_path / "call.zip", helper, torch.ones(2))
 

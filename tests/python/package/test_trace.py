@@ -95,7 +95,7 @@ def test_a_block_is_traced_and_artifacts_are_left_out(tmp_path):
     assert str(folder) == str(tmp_path / "here")
     assert "graph_readable.py" in names and not {"output_code.txt", "bytecode.txt"} & names
     assert "cos" not in (tmp_path / "here" / "trace.jsonl").read_text()
-    with pytest.raises(ValueError, match="near it are output_code"):
+    with pytest.raises(ValueError, match="did you mean output_code"):
         with package.trace("output_kode"):
             pass
 

@@ -22,7 +22,7 @@ const ENDINGS: [&str; 8] = [".rs", ".py", ".pyi", ".md", ".toml", ".js", ".css",
 const EXEMPT: [&str; 3] = ["CHANGELOG.md", "crates/pyrite-codegen/src/decisions.rs", "xtask/src/tidy/words.rs"];
 
 /// Retired word or phrase, and what to write.
-const RETIRED: [(&str, &str); 57] = [
+const RETIRED: [(&str, &str); 77] = [
     // Operators, memory and compilers of others.
     ("Target::Foreign", "Target::Opaque"),
     ("ForeignTensor", "TensorSubclass"),
@@ -88,6 +88,26 @@ const RETIRED: [(&str, &str); 57] = [
     ("a context manager that is none", "not a context manager"),
     ("the vocabulary of finding", "core types"),
     ("computes something else", "computes a different result"),
+    ("is no tensor", "is not a tensor"),
+    ("is no list", "is not a list"),
+    ("is no plain value", "is not a plain value"),
+    ("is no data type", "unknown dtype"),
+    ("this is no", "this is not a"),
+    ("something that is no", "a value that is not a"),
+    ("that is none", "that is not one"),
+    ("make room", "free disk space"),
+    ("kept aside", "saved separately"),
+    ("cannot be made", "cannot be created"),
+    ("tells itself", "has custom …"),
+    ("as it comes", "as captured"),
+    ("of a class of its own", "of a subclass"),
+    ("near it are", "did you mean"),
+    ("plain products", "plain matmuls"),
+    ("matrix products", "matmuls"),
+    ("told to whoever", "reported to"),
+    ("functions that no operator stands for", "functions without an operator"),
+    ("whose end is noticed", "which has a finalizer"),
+    ("nested otherwise", "differs in structure"),
 ];
 
 /// Searches every tracked file, by its name and line by line.

@@ -71,7 +71,7 @@ impl Evaluator<'_, '_> {
                     && (self.host.container_kind(class).is_some()
                         || Some(class) == self.host.member("collections", "OrderedDict"));
                 if own && &**name == "__dict__" {
-                    return Err(self.stop("the __dict__ of a container of its own class"));
+                    return Err(self.stop("the __dict__ of a user-defined container"));
                 }
                 if let Value::Dict(dict) = object
                     && &**name == "default_factory"
@@ -166,7 +166,7 @@ impl Evaluator<'_, '_> {
         if !matches!(found, None | Some(Descriptor::Value | Descriptor::Function))
             || self.class_item(class, "__slots__").is_some()
         {
-            return Err(self.stop(format!("the attribute {name} of a container of its own class is set")));
+            return Err(self.stop(format!("setting the attribute {name} of a user-defined container")));
         }
         if value.is_none() && self.own_attribute(container, name)?.is_none() {
             return Err(self.missing(Some(container), class, name));
@@ -572,12 +572,12 @@ impl Evaluator<'_, '_> {
                 Ok(Value::Dict(shown))
             }
             "__globals__" | "__builtins__" | "__type_params__" => {
-                Err(self.stop(format!("the attribute {name} of a function that is made here")))
+                Err(self.stop(format!("the attribute {name} of a function created in the frame")))
             }
             _ => {
                 let Value::Known(class, _) = self.class_of(value)? else { return Err(self.stop("a function")) };
                 match self.class_item(class, name) {
-                    Some(_) => Err(self.stop(format!("the attribute {name} of a function that is made here"))),
+                    Some(_) => Err(self.stop(format!("the attribute {name} of a function created in the frame"))),
                     None => {
                         let message = format!("'function' object has no attribute '{name}'");
                         Err(self.no_attribute(Some(value), name, &message))
@@ -706,7 +706,9 @@ impl Evaluator<'_, '_> {
             Descriptor::CachedProperty(function) => {
                 let function = self.wrap(function, &Rc::new(Source::Fixed(function)))?;
                 let value = self.call(&function, vec![object.clone()], Vec::new())?;
-                let Value::Instance(instance) = object else { return Err(self.stop("a property that is kept")) };
+                let Value::Instance(instance) = object else {
+                    return Err(self.stop("a cached property of an object that is not an instance"));
+                };
                 self.keep_attribute(&instance.clone(), object, name, Some(value.clone()));
                 Ok(value)
             }
@@ -1005,7 +1007,7 @@ impl Evaluator<'_, '_> {
             }
             let setter = setter.ok_or_else(|| self.stop("an object without __setattr__"))?;
             if self.host.descriptor(setter) != Descriptor::Function {
-                return Err(self.stop(format!("{} has a __setattr__ of its own", self.host.class_name(class))));
+                return Err(self.stop(format!("{} has a custom __setattr__", self.host.class_name(class))));
             }
             let setter = self.wrap(setter, &Rc::new(Source::Fixed(setter)))?;
             let named = self.text(name);

@@ -328,7 +328,7 @@ impl Evaluator<'_, '_> {
                 let mut found = false;
                 for base in bases {
                     if self.host.kind(base) != Kind::Class {
-                        return Err(self.stop("issubclass with something that is no class"));
+                        return Err(self.stop("issubclass with an argument that is not a class"));
                     }
                     found = found || self.is_subclass_of(*class, base)?;
                 }
@@ -368,7 +368,7 @@ impl Evaluator<'_, '_> {
                 _,
             ) => {
                 let hint = match name {
-                    "print" => "print after the compiled function, or leave it out",
+                    "print" => "print after the compiled function, or remove the call",
                     _ => "move the call out of the compiled function",
                 };
                 return Err(self.stop_with(format!("a call of {name}"), hint));
@@ -591,7 +591,7 @@ impl Evaluator<'_, '_> {
                 let plain = Some(*class) == self.host.member("builtins", "tuple");
                 Value::Tuple(Rc::new(TupleValue { items, class: (!plain).then_some(*class), origin: None }))
             }
-            ("__build_class__", _) => return Err(self.stop("a class is made")),
+            ("__build_class__", _) => return Err(self.stop("a class definition")),
             ("__import__", _) => return Err(self.stop("an import by a call")),
             _ => {
                 // A method taken from its class: `list.append(items, x)`, `str.upper(text)`.
@@ -953,7 +953,7 @@ impl Evaluator<'_, '_> {
                             self.rely_on_signature(origin)?;
                             origin.object
                         }
-                        None => return Err(self.stop("the signature of a function that is made here")),
+                        None => return Err(self.stop("the signature of a function created in the frame")),
                     },
                     Value::Method(parts) if name == "inspect.signature" => {
                         let (Value::Function(function), Some(receiver)) = (&parts.0, super::wrap::origin_of(&parts.1))

@@ -374,7 +374,7 @@ impl Evaluator<'_, '_> {
             }
         }
         if hooked && instance.origin.is_none() {
-            return Err(self.stop("a module with hooks is made"));
+            return Err(self.stop("a call of a new module with hooks"));
         }
         if let Some(origin) = &instance.origin {
             for hooks in HOOKS {

@@ -231,7 +231,9 @@ impl Evaluator<'_, '_> {
                 && !parts.file.contains("_collections_abc")
                 && !parts.file.ends_with("typing.py")
             {
-                return Err(self.stop(format!("{} tells itself who belongs to it", self.host.class_name(class))));
+                return Err(
+                    self.stop(format!("{} has custom instance or subclass checks", self.host.class_name(class)))
+                );
             }
             return Ok(None);
         }
@@ -243,7 +245,7 @@ impl Evaluator<'_, '_> {
             }
             // torch's metaclass of tensors answers as `type` does, except for the classes that stand for element types.
             _ if self.host.class_name(meta) == "torch._C._TensorMeta" => Ok(None),
-            _ => Err(self.stop(format!("{} tells itself who belongs to it", self.host.class_name(class)))),
+            _ => Err(self.stop(format!("{} has custom instance or subclass checks", self.host.class_name(class)))),
         }
     }
 
@@ -288,7 +290,9 @@ impl Evaluator<'_, '_> {
 
     /// What C code keeps for every exception.
     pub(super) fn exception_attribute(&mut self, value: &Value, name: &Rc<str>) -> Run<Value> {
-        let Value::Instance(instance) = value else { return Err(self.stop("an exception that is none")) };
+        let Value::Instance(instance) = value else {
+            return Err(self.stop("raising an object that is not an exception"));
+        };
         let held = |name: &str| instance.attributes.borrow().get(name).cloned().flatten();
         match &**name {
             "__context__" | "__cause__" => Ok(held(name).unwrap_or_else(|| self.none())),
@@ -355,7 +359,7 @@ impl Evaluator<'_, '_> {
         Ok(())
     }
 
-    /// `class(*args, **kwargs)` for a class that is none of Python's own.
+    /// `class(*args, **kwargs)` for a class that is not built into Python.
     pub(super) fn construct(&mut self, class: Object, args: Vec<Value>, kwargs: Keywords) -> Run<Value> {
         let base = |this: &Self, name: &str| this.host.member("builtins", name).unwrap_or(Object(0));
         let name = self.host.class_name(class);
@@ -377,7 +381,7 @@ impl Evaluator<'_, '_> {
                 let all = std::iter::once(Value::Known(class, None)).chain(args).collect();
                 return self.call(&own_call, all, kwargs);
             }
-            return Err(self.stop(format!("{name} is made by a metaclass")));
+            return Err(self.stop(format!("constructing {name}, which has a custom metaclass")));
         }
         self.construct_plainly(class, args, kwargs)
     }
@@ -388,7 +392,7 @@ impl Evaluator<'_, '_> {
         let exception = self.host.derives(class, base(self, "BaseException"));
         let name = self.host.class_name(class);
         if self.class_item(class, "__del__").is_some() {
-            return Err(self.stop(format!("an object of {name} is made, whose end is noticed")));
+            return Err(self.stop(format!("constructing {name}, which has a finalizer")));
         }
         if let Some(missing) = self.class_item(class, "__abstractmethods__")
             && !self.constant_items(missing).is_empty()
@@ -397,12 +401,12 @@ impl Evaluator<'_, '_> {
             // It says which methods are missing.
             return match self.host.call(maker, &[class], &[]) {
                 Err(raised) => Err(self.raised(raised)),
-                Ok(_) => Err(self.stop(format!("an object of {name} is made, which is abstract"))),
+                Ok(_) => Err(self.stop(format!("constructing {name}, which is abstract"))),
             };
         }
         // By its number an error of the system is of a class derived from `OSError`.
         if name == "builtins.OSError" && args.len() > 1 {
-            return Err(self.stop("an OSError that is made from its number"));
+            return Err(self.stop("constructing an OSError from an errno"));
         }
         if name == "types.SimpleNamespace" && args.is_empty() {
             let made = self.new_instance(class);
@@ -471,11 +475,11 @@ impl Evaluator<'_, '_> {
             let plain: Vec<Object> = std::iter::once(class).chain(plain).collect();
             Value::Known(self.host.call(new, &plain, &named).map_err(|r| self.raised(r))?, None)
         } else {
-            let Some(new) = new else { return Err(self.stop(format!("{name} cannot be made"))) };
+            let Some(new) = new else { return Err(self.stop(format!("{name} cannot be created"))) };
             let function = match self.host.descriptor(new) {
                 Descriptor::StaticMethod(function) => function,
                 Descriptor::Function => new,
-                _ => return Err(self.stop(format!("an object of {name} is made"))),
+                _ => return Err(self.stop(format!("constructing {name}"))),
             };
             let function = self.wrap(function, &Rc::new(Source::Fixed(function)))?;
             let all = std::iter::once(Value::Known(class, None)).chain(args.iter().cloned()).collect();
@@ -503,7 +507,7 @@ impl Evaluator<'_, '_> {
         } else if !exception {
             let torch = self.host.member("torch", "Tensor").and_then(|tensor| self.class_item(tensor, "__init__"));
             if self.class_item(base(self, "object"), "__init__") != Some(init) && torch != Some(init) {
-                return Err(self.stop(format!("an object of {name} is made")));
+                return Err(self.stop(format!("constructing {name}")));
             }
             if usual_new && (!args.is_empty() || !kwargs.is_empty()) {
                 let short = name.rsplit('.').next().unwrap_or_default();
@@ -519,7 +523,7 @@ impl Evaluator<'_, '_> {
         let names = fields.map(|fields| self.constant_entries(fields)).unwrap_or_default();
         let mut held = 0;
         for (name, _) in names {
-            let name = self.host.as_str(name).ok_or_else(|| self.stop("a field whose name is no text"))?;
+            let name = self.host.as_str(name).ok_or_else(|| self.stop("a field whose name is not a string"))?;
             let found = self.read_instance_item(origin.object, &origin.source, &name);
             let found = found.ok_or_else(|| self.stop("a record without a field"))?;
             let value = if found.object == self.host.none() {
@@ -532,7 +536,7 @@ impl Evaluator<'_, '_> {
             instance.attributes.borrow_mut().set(&name, Some(value));
         }
         if self.read_length(origin.object, &origin.source) != held {
-            return Err(self.stop("a record that holds more than its fields"));
+            return Err(self.stop("a record with attributes beyond its fields"));
         }
         Ok(())
     }
@@ -588,7 +592,7 @@ impl Evaluator<'_, '_> {
             Kind::Dict => Value::Dict(Rc::new(DictValue { class, ..DictValue::default() })),
             Kind::Set => Value::Set(Rc::new(SetValue { class, ..SetValue::default() })),
             Kind::Deque => Value::Deque(Rc::new(DequeValue { class, ..DequeValue::default() })),
-            _ => return Err(self.stop("a container of a class of its own is made")),
+            _ => return Err(self.stop("constructing a user-defined container")),
         })
     }
 

@@ -646,7 +646,7 @@ impl Evaluator<'_, '_> {
                 let items = self.items_of(sequence)?;
                 let count = usize::try_from(times).unwrap_or(0);
                 if items.len().saturating_mul(count) > 100_000 {
-                    return Err(self.stop("a very long list is made"));
+                    return Err(self.stop("creating a very long list"));
                 }
                 let repeated: Vec<Value> = (0..count).flat_map(|_| items.iter().cloned()).collect();
                 Ok(if matches!(sequence, Value::List(_)) { Value::list(repeated) } else { Value::tuple(repeated) })

@@ -42,7 +42,7 @@ impl Evaluator<'_, '_> {
             }
             Value::Known(object, source) => {
                 if !self.host.hashes_plainly(*object) {
-                    return Err(self.stop("a key with a hash of its own"));
+                    return Err(self.stop("a key with a custom __hash__"));
                 }
                 if let Some(source) = source {
                     self.guard(source, Check::Is(*object));
@@ -58,7 +58,7 @@ impl Evaluator<'_, '_> {
             }
             Value::Instance(instance) => {
                 if self.own_hash(value)? {
-                    return Err(self.stop("a key with a hash of its own"));
+                    return Err(self.stop("a key with a custom __hash__"));
                 }
                 Ok(identity_key(value, Rc::as_ptr(instance).addr()))
             }
@@ -338,7 +338,7 @@ impl Evaluator<'_, '_> {
             Value::Deque(deque) => deque.items.borrow().clone(),
             Value::View(view) => return self.shown(&view.clone()),
             Value::Dict(_) => {
-                let dict = shown_dict(value).ok_or_else(|| self.stop("a dict that is none"))?;
+                let dict = shown_dict(value).ok_or_else(|| self.stop("an object that is not a dict"))?;
                 self.look_at_whole(&dict);
                 dict.entries.borrow().iter().map(|(_, key, _)| key.clone()).collect()
             }
@@ -390,7 +390,7 @@ impl Evaluator<'_, '_> {
             Value::Deque(deque) => deque.items.borrow().len(),
             Value::View(view) => return self.count(&view.dict),
             Value::Dict(_) => {
-                let dict = shown_dict(value).ok_or_else(|| self.stop("a dict that is none"))?;
+                let dict = shown_dict(value).ok_or_else(|| self.stop("an object that is not a dict"))?;
                 self.look_at_whole(&dict);
                 dict.entries.borrow().len()
             }
@@ -960,7 +960,7 @@ impl Evaluator<'_, '_> {
 
     /// `list.append(value)`.
     pub(super) fn list_append(&mut self, list: &Value, value: Value) -> Run<()> {
-        let Value::List(held) = list else { return Err(self.stop("an append to something that is no list")) };
+        let Value::List(held) = list else { return Err(self.stop("append to an object that is not a list")) };
         held.items.borrow_mut().push(value);
         self.note_change(list, held.origin.is_some(), &held.changed)?;
         Ok(())
@@ -968,7 +968,7 @@ impl Evaluator<'_, '_> {
 
     /// `list.extend(more)`.
     pub(super) fn list_extend(&mut self, list: &Value, more: &Value) -> Run<()> {
-        let Value::List(held) = list else { return Err(self.stop("an extension of something that is no list")) };
+        let Value::List(held) = list else { return Err(self.stop("extend of an object that is not a list")) };
         // What yields items may look at the list, or raise in between.
         if matches!(more, Value::Iterator(_) | Value::Instance(_)) {
             let iterator = self.iterator(more)?;
@@ -997,7 +997,7 @@ impl Evaluator<'_, '_> {
 
     /// Changes the items of a list.
     pub(super) fn change_list<R>(&mut self, list: &Value, change: impl FnOnce(&mut Vec<Value>) -> R) -> Run<R> {
-        let Value::List(held) = list else { return Err(self.stop("a method of something that is no list")) };
+        let Value::List(held) = list else { return Err(self.stop("a list method on an object that is not a list")) };
         let result = change(&mut held.items.borrow_mut());
         self.note_change(list, held.origin.is_some(), &held.changed)?;
         Ok(result)
@@ -1035,7 +1035,7 @@ impl Evaluator<'_, '_> {
 
     /// `set.add(value)`.
     pub(super) fn set_add(&mut self, set: &Value, value: Value) -> Run<()> {
-        let Value::Set(held) = set else { return Err(self.stop("an addition to what is no set")) };
+        let Value::Set(held) = set else { return Err(self.stop("add to an object that is not a set")) };
         let key = self.key_in(&held.entries, &value)?;
         self.change_entries(set, |entries| {
             if entries.get(key).is_none() {
@@ -1057,7 +1057,7 @@ impl Evaluator<'_, '_> {
     pub(super) fn plainly_contains(&mut self, container: &Value, item: &Value) -> Run<bool> {
         match container {
             Value::Dict(_) => {
-                let dict = shown_dict(container).ok_or_else(|| self.stop("a dict that is none"))?;
+                let dict = shown_dict(container).ok_or_else(|| self.stop("an object that is not a dict"))?;
                 let key = self.key_in(&dict.entries, item)?;
                 let found = dict.entries.borrow().get(key).is_some();
                 self.look_at_key(&dict, key, found);

@@ -98,7 +98,7 @@ impl Evaluator<'_, '_> {
         if let Some(Value::Known(device, _)) = &device
             && self.host.as_str(*device).is_none_or(|device| &*device != "cpu")
         {
-            return Err(self.stop("autocast for another device than the CPU"));
+            return Err(self.stop("autocast for a device other than the CPU"));
         }
         if let Some(enabled) = enabled
             && !self.is_true(&enabled)?
@@ -111,7 +111,7 @@ impl Evaluator<'_, '_> {
         };
         match self.graph_value(&dtype)? {
             GraphValue::DType(dtype) => Ok(Some(dtype)),
-            _ => Err(self.stop("autocast with something that is no type")),
+            _ => Err(self.stop("autocast with an argument that is not a dtype")),
         }
     }
 

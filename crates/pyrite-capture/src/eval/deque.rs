@@ -24,9 +24,9 @@ impl Evaluator<'_, '_> {
         };
         let limit = limit.map(usize::try_from).transpose();
         let limit = limit.map_err(|_| self.raise("ValueError", "maxlen must be non-negative"))?;
-        let Value::Deque(deque) = made else { return Err(self.stop("a deque that is none")) };
+        let Value::Deque(deque) = made else { return Err(self.stop("an object that is not a deque")) };
         if deque.origin.is_some() && deque.limit.get() != limit {
-            return Err(self.stop("how many items a deque from outside may hold is changed"));
+            return Err(self.stop("changing the maxlen of a deque from outside the frame"));
         }
         deque.limit.set(limit);
         self.change_deque(made, Vec::clear)?;
@@ -58,7 +58,9 @@ impl Evaluator<'_, '_> {
 
     /// Changes the items of a deque.
     pub(super) fn change_deque<R>(&mut self, value: &Value, change: impl FnOnce(&mut Vec<Value>) -> R) -> Run<R> {
-        let Value::Deque(deque) = value else { return Err(self.stop("a method of something that is no deque")) };
+        let Value::Deque(deque) = value else {
+            return Err(self.stop("a deque method on an object that is not a deque"));
+        };
         let result = change(&mut deque.items.borrow_mut());
         self.note_change(value, deque.origin.is_some(), &deque.changed)?;
         Ok(result)
@@ -72,7 +74,9 @@ impl Evaluator<'_, '_> {
         args: &[Value],
         kwargs: &Keywords,
     ) -> Run<Value> {
-        let Value::Deque(deque) = value else { return Err(self.stop("a method of something that is no deque")) };
+        let Value::Deque(deque) = value else {
+            return Err(self.stop("a deque method on an object that is not a deque"));
+        };
         let limit = deque.limit.get().unwrap_or(usize::MAX);
         let none = self.none();
         match (&**name, args) {
@@ -129,7 +133,7 @@ impl Evaluator<'_, '_> {
             ("reverse", []) => self.change_deque(value, |items| items.reverse()).map(|()| none),
             ("copy" | "__copy__", []) => {
                 if deque.class.is_some() {
-                    return Err(self.stop("a copy of a deque of its own class"));
+                    return Err(self.stop("copying a deque subclass"));
                 }
                 let items = self.items_of(value)?;
                 Ok(self.deque(items, deque.limit.get()))

@@ -276,7 +276,7 @@ impl Evaluator<'_, '_> {
         };
         if let Some(at) = class.and_then(|class| self.made_classes.get(&class)) {
             self.earlier = Some(*at);
-            return Err("a class that is made here is alive".to_owned());
+            return Err("a class created in the frame is alive".to_owned());
         }
         if let Value::Known(object, source) = value {
             let recipe = match source {
@@ -460,7 +460,7 @@ impl Evaluator<'_, '_> {
                 let late = members.iter().any(is_hashed_late);
                 let members = self.recipes_of(kitchen, &members)?;
                 if late && set.frozen {
-                    return Err("a frozenset of objects that are made here is alive".to_owned());
+                    return Err("a frozenset of objects created in the frame is alive".to_owned());
                 }
                 if late && set.class.is_none() {
                     let made = kitchen.add(Recipe::Set(Vec::new()));
@@ -652,7 +652,7 @@ impl Evaluator<'_, '_> {
         identity: Option<usize>,
     ) -> Cooked<RecipeId> {
         let base = self.library("builtins", base)?;
-        let maker = self.class_item(base, "__new__").ok_or("a class that makes nothing")?;
+        let maker = self.class_item(base, "__new__").ok_or("a class without __new__")?;
         let class = kitchen.add(Recipe::Object(class.unwrap_or(base)));
         let made = kitchen.add(Recipe::Call(maker, vec![class], Vec::new()));
         if let Some(identity) = identity {

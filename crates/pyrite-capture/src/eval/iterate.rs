@@ -282,7 +282,7 @@ impl Evaluator<'_, '_> {
 
     /// Raises an exception where a generator is suspended: what it yields next, or returns.
     pub(super) fn throw(&mut self, iterator: &Value, exception: Value) -> Run<Result<Value, Value>> {
-        let Value::Iterator(iterator) = iterator else { return Err(self.stop("a generator that is none")) };
+        let Value::Iterator(iterator) = iterator else { return Err(self.stop("an object that is not a generator")) };
         let taken = match &mut *iterator.state.borrow_mut() {
             Iterate::Generator(frame) => frame.take(),
             _ => return Err(self.stop("an exception that is thrown into an iterator")),
@@ -409,7 +409,7 @@ impl Evaluator<'_, '_> {
 
     /// Ends a generator: what it does when it is left is done.
     pub(super) fn close(&mut self, generator: &Value) -> Run<()> {
-        let Value::Iterator(iterator) = generator else { return Err(self.stop("a generator that is none")) };
+        let Value::Iterator(iterator) = generator else { return Err(self.stop("an object that is not a generator")) };
         match &mut *iterator.state.borrow_mut() {
             Iterate::Generator(Some(frame))
                 if frame.awaited().is_some() || (frame.is_suspended() && !frame.code.protected.is_empty()) => {}

@@ -575,7 +575,7 @@ impl Evaluator<'_, '_> {
             && self.host.container_kind(class).is_some()
         {
             if self.is_ordered(class) || self.is_defaultdict(class) {
-                return Err(self.stop("a copy of a dictionary of its own class"));
+                return Err(self.stop("copying a dict subclass"));
             }
             return self.new_dict(pairs);
         }

@@ -189,7 +189,7 @@ pub(crate) struct Evaluator<'a, 'c> {
     autocasts: Vec<Option<pyrite_tensor::DType>>,
     /// The instruction that the root is at: the step at which its span began, and its place.
     root: (usize, usize),
-    /// Where generators, and views of the attributes of objects, were made: they cannot be made again.
+    /// Where generators, and views of the attributes of objects, were made: they cannot be created again.
     made_at: FxHashMap<usize, (usize, usize)>,
     /// The random numbers that captured code draws: the input, the function and its arguments.
     draws: Vec<(usize, Object, Vec<Object>)>,
@@ -219,7 +219,7 @@ pub(crate) struct Evaluator<'a, 'c> {
     raised_at: Vec<(usize, usize)>,
     /// Whether the root is in a loop over a generator where it ends.
     loops_over_generator: bool,
-    /// Where to end instead, because what is alive at the end that was tried cannot be made again.
+    /// Where to end instead, because what is alive at the end that was tried cannot be created again.
     earlier: Option<(usize, usize)>,
     /// The lists that iterators from outside go over.
     iterated: FxHashSet<Object>,
@@ -365,7 +365,7 @@ impl<'a, 'c> Evaluator<'a, 'c> {
         }
         // Without parameters it raises; in a function that goes on after a break it would find some.
         if code.positional == 0 && code.free.iter().any(|name| &**name == "__class__") {
-            return Err(Ended::Skip("the frame asks for super() and has no parameters".to_owned()));
+            return Err(Ended::Skip("super() in a frame without parameters".to_owned()));
         }
         let mut frame = Frame {
             place: 0,
@@ -429,7 +429,7 @@ impl<'a, 'c> Evaluator<'a, 'c> {
         }
     }
 
-    /// Where a capture ends whose end cannot be made: before the root's instruction that made what is in the way.
+    /// Where a capture ends whose end cannot be created: before the root's instruction that made what is in the way.
     fn ended_earlier(&self, reason: String, why: Option<Break>) -> Ended {
         let Some((step, last)) = self.earlier else {
             return Ended::Skip(match why {

@@ -100,10 +100,10 @@ impl Evaluator<'_, '_> {
         for example in examples {
             self.check_plain(name, example)?;
             let GraphValue::Tensor(node) = self.graph_value(example)? else {
-                return Err(self.stop(format!("an argument of a function called by {name} that is no tensor")));
+                return Err(self.stop(format!("a non-tensor argument of a function called by {name}")));
             };
             let Some(GraphValue::Tensor(meta)) = self.calls.meta(node).cloned() else {
-                return Err(self.stop(format!("an argument of a function called by {name} that is no tensor")));
+                return Err(self.stop(format!("a non-tensor argument of a function called by {name}")));
             };
             let meta = self.fixed_meta(&meta)?;
             let level = LEVELS.contains(&name);
@@ -152,7 +152,7 @@ impl Evaluator<'_, '_> {
     fn check_plain(&self, name: &str, value: &Value) -> Run<()> {
         match value {
             Value::Tensor(tensor) if tensor.class.is_some() => {
-                Err(self.stop(format!("a tensor of a class of its own in a function called by {name}")))
+                Err(self.stop(format!("a tensor subclass in a function called by {name}")))
             }
             _ => Ok(()),
         }

@@ -119,7 +119,9 @@ impl Evaluator<'_, '_> {
 
     /// A function with its defaults (1), keyword defaults (2), annotations (4) or closure (8) set.
     fn with_attribute(&mut self, function: &Value, value: &Value, flag: usize) -> Run<Value> {
-        let Value::Function(made) = function else { return Err(self.stop("an attribute of what is no function")) };
+        let Value::Function(made) = function else {
+            return Err(self.stop("a function attribute of an object that is not a function"));
+        };
         let mut new = FunctionValue {
             code: made.code,
             globals: made.globals,

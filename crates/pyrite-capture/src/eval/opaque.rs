@@ -102,9 +102,8 @@ impl Evaluator<'_, '_> {
             .map(|(key, value)| Ok((key.clone(), self.fixed(value)?)))
             .collect::<Run<Vec<(String, GraphValue<Meta>)>>>()?;
         let given = self.host.describe_call(object, &metas, &named_metas, self.calls.nested());
-        let given = given.map_err(|reason| {
-            self.stop(format!("a call of {name}, of which it cannot be told what it gives: {reason}"))
-        })?;
+        let given = given
+            .map_err(|reason| self.stop(format!("a call of {name}, whose result cannot be inferred: {reason}")))?;
         self.record_location();
         let (meta, class, is_list) = match given {
             Given::Tensor(meta) => (GraphValue::Tensor(*meta), None, false),

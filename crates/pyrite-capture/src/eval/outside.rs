@@ -189,7 +189,7 @@ impl Evaluator<'_, '_> {
         let source = Rc::new(Source::Attribute(origin.source.clone(), "__dict__".into()));
         self.guard(&source, Check::Keys(pairs.iter().map(|(key, _)| *key).collect()));
         let seen = |(key, object): (Object, Object)| {
-            let name = self.host.as_str(key).ok_or_else(|| self.stop("an attribute whose name is no text"))?;
+            let name = self.host.as_str(key).ok_or_else(|| self.stop("an attribute whose name is not a string"))?;
             let source = Rc::new(Source::InstanceItem(origin.source.clone(), name.clone()));
             Ok((name, Seen { object, source }))
         };
@@ -300,7 +300,7 @@ impl Evaluator<'_, '_> {
         if self.host.container_kind(class).is_some() {
             let members = self.outside.world.items(origin.object);
             if members.iter().any(|member| !self.host.hashes_plainly(*member)) {
-                return Err(self.stop("a set of objects that say themselves what they are equal to"));
+                return Err(self.stop("a set of objects with a custom __eq__"));
             }
             self.guard(&origin.source, Check::Keys(members.clone()));
             return Ok(members);
@@ -308,7 +308,7 @@ impl Evaluator<'_, '_> {
         let snapshot = self.host.call(plain, &[origin.object], &[]).map_err(|r| self.raised(r))?;
         let members = self.outside.world.items(snapshot);
         if members.iter().any(|member| !self.host.hashes_plainly(*member)) {
-            return Err(self.stop("a set of objects that say themselves what they are equal to"));
+            return Err(self.stop("a set of objects with a custom __eq__"));
         }
         self.guard(&origin.source, Check::Equal(snapshot));
         Ok(members)
@@ -411,7 +411,7 @@ impl Evaluator<'_, '_> {
         let args = args.map(|(i, object)| Seen { object, source: Rc::new(Source::Index(of("args"), i)) }).collect();
         self.guard(&of("keywords"), Check::Keys(kwargs.iter().map(|(key, _)| *key).collect()));
         let kwargs = kwargs.into_iter().map(|(key, object)| {
-            let name = self.host.as_str(key).ok_or_else(|| self.stop("a keyword that is no text"))?;
+            let name = self.host.as_str(key).ok_or_else(|| self.stop("a keyword that is not a string"))?;
             Ok((name, Seen { object, source: Rc::new(Source::Key(of("keywords"), key)) }))
         });
         Ok(Some(PartialSeen { function, args, kwargs: kwargs.collect::<Run<_>>()? }))

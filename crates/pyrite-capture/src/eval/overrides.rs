@@ -173,7 +173,7 @@ impl Evaluator<'_, '_> {
                 // An ordinary method is warned about.
                 _ => {
                     return Err(
-                        self.stop(format!("__torch_function__ of {} is no class method", self.describe(&value)))
+                        self.stop(format!("__torch_function__ of {} is not a class method", self.describe(&value)))
                     );
                 }
             };
@@ -226,7 +226,8 @@ impl Evaluator<'_, '_> {
             }
             ("torch.overrides.handle_torch_function", [Value::Function(function), _, rest @ ..]) => {
                 let object = function.origin.as_ref().map(|origin| origin.object);
-                let object = object.ok_or_else(|| self.stop("a function made here is shown to others"))?;
+                let object = object
+                    .ok_or_else(|| self.stop("a function created in the frame is passed to __torch_function__"))?;
                 return self.show(object, rest, kwargs);
             }
             ("torch.Tensor.__torch_function__", [Value::Known(class, _), function, types, given, rest @ ..]) => {
@@ -241,7 +242,7 @@ impl Evaluator<'_, '_> {
             {
                 if rest.iter().any(|required| !matches!(required, Value::Known(it, _) if *it == self.host.bool(false)))
                 {
-                    return Err(self.stop("a tensor that requires a gradient is made"));
+                    return Err(self.stop("creating a tensor that requires a gradient"));
                 }
                 let plain = self.tensor_method(tensor, &"detach".into(), Vec::new(), Vec::new())?;
                 return self.as_subclass(&plain, *class).map(Some);
@@ -293,7 +294,7 @@ impl Evaluator<'_, '_> {
         if self.overriding(args.iter())?.is_empty() {
             return Ok(());
         }
-        Err(self.stop(format!("a call of {name} with a tensor of a class of its own")))
+        Err(self.stop(format!("a call of {name} with a tensor subclass")))
     }
 
     /// What `Tensor.__torch_function__` does: calls the function on plain tensors, and gives what it returns a class.
@@ -306,7 +307,7 @@ impl Evaluator<'_, '_> {
         kwargs: Option<&Value>,
     ) -> Run<Value> {
         for of in self.items_of(types)? {
-            let Value::Known(of, _) = of else { return Err(self.stop("a type that is no class")) };
+            let Value::Known(of, _) = of else { return Err(self.stop("a type that is not a class")) };
             if !self.is_subclass(class, of) {
                 let unknown = self.host.member("builtins", "NotImplemented");
                 return unknown.map(|it| Value::Known(it, None)).ok_or_else(|| self.stop("a missing constant"));
@@ -359,7 +360,7 @@ impl Evaluator<'_, '_> {
         if self.ask_overrides("is_captured", &Value::Known(class, None))? {
             return Ok(());
         }
-        Err(self.stop(format!("a tensor of {} is made", self.host.class_name(class))))
+        Err(self.stop(format!("constructing a tensor of {}", self.host.class_name(class))))
     }
 
     /// `tensor.as_subclass(class)`: another tensor over the same memory.
@@ -439,7 +440,7 @@ impl Evaluator<'_, '_> {
         };
         match self.host.member("pyrite._overrides", &found) {
             Some(function) => self.show(function, &args, &Vec::new()),
-            None => Err(self.stop(format!("the operator {name} of a tensor of a class of its own"))),
+            None => Err(self.stop(format!("the operator {name} of a tensor subclass"))),
         }
     }
 
@@ -453,13 +454,13 @@ impl Evaluator<'_, '_> {
             return Ok(None);
         }
         let Some(found) = found.filter(|found| self.host.descriptor(*found) == Descriptor::Function) else {
-            return Err(self.stop(format!("the method {method} of a tensor of a class of its own")));
+            return Err(self.stop(format!("the method {method} of a tensor subclass")));
         };
         let function = self.wrap(found, &Rc::new(Source::Fixed(found)))?;
         let args = std::iter::once(tensor.clone()).chain(other.cloned()).collect();
         let result = self.call(&function, args, Vec::new())?;
         if self.is_not_implemented(&result) {
-            return Err(self.stop(format!("{method} of a tensor of a class of its own, which refuses")));
+            return Err(self.stop(format!("{method} of a tensor subclass, which returns NotImplemented")));
         }
         Ok(Some(result))
     }
@@ -505,7 +506,7 @@ impl Evaluator<'_, '_> {
                 && self.tensor_own_attribute(value, name)?.is_none()
                 && self.class_item(class, "__getattr__").is_some()
             {
-                return Err(self.stop("__getattr__ of a tensor of a class of its own"));
+                return Err(self.stop("__getattr__ of a tensor subclass"));
             }
         }
         if !self.may_be_shown(std::slice::from_ref(value), &Vec::new()) {

@@ -104,7 +104,7 @@ impl Evaluator<'_, '_> {
                 if instruction.op == Op::DictMerge {
                     for (key, _) in self.dict_pairs(&more)? {
                         if self.contains(&dict, &key)? {
-                            return Err(self.stop("a keyword argument that is given twice"));
+                            return Err(self.stop("multiple values for a keyword argument"));
                         }
                     }
                 }

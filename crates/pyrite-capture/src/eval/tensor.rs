@@ -255,7 +255,7 @@ impl Evaluator<'_, '_> {
                     let known = self.index_of(arg)?;
                     self.host.int(known)
                 }
-                other => self.plain(other).ok_or_else(|| self.stop("arithmetic on something that is no number"))?,
+                other => self.plain(other).ok_or_else(|| self.stop("arithmetic on an object that is not a number"))?,
             });
         }
         let name = if name.starts_with('i') && name != "invert" { &name[1..] } else { name };
@@ -323,7 +323,7 @@ impl Evaluator<'_, '_> {
         };
         let named = self.named_values(kwargs)?;
         if self.state.default_dtype != DType::F32 && !args.iter().any(|arg| matches!(arg, Value::Tensor(_))) {
-            return Err(self.stop("a tensor is made while torch's default type is not float32"));
+            return Err(self.stop("creating a tensor while torch's default dtype is not float32"));
         }
         self.record_location();
         let result = match self.calls.call(name, values, named) {

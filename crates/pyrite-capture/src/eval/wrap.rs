@@ -230,9 +230,9 @@ impl Evaluator<'_, '_> {
     /// What a `types.MappingProxyType` shows, which somebody else may change: the dictionary itself, to be read only.
     fn wrap_proxy(&mut self, origin: Origin) -> Run<Value> {
         self.guard_class(&origin);
-        let shown = self.read_proxied(&origin).ok_or_else(|| self.stop("a proxy of a mapping that is no dict"))?;
+        let shown = self.read_proxied(&origin).ok_or_else(|| self.stop("a proxy of a mapping that is not a dict"))?;
         if self.host.kind(shown.object) != Kind::Dict {
-            return Err(self.stop("a proxy of a mapping that is no dict"));
+            return Err(self.stop("a proxy of a mapping that is not a dict"));
         }
         let shown = self.admit(&shown)?;
         let class = self.host.class_of(origin.object);

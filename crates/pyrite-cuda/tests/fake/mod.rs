@@ -1,4 +1,4 @@
-//! A driver that is none: functions with the driver's types over memory of the host.
+//! A fake driver: functions with the driver's types over memory of the host.
 //!
 //! Every function can be told to fail. Modules are PTX: an "image" is the text itself, functions are its entries, and a
 //! launch is handed to [`Executor`], by which a test interprets it, or is only noted down.

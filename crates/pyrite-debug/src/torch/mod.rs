@@ -156,7 +156,7 @@ fn zygote(python: &Python, backend: &str) -> Result<Arc<Mutex<Process>>, OpError
         Heard::Line(line) if line.contains("ready") => {}
         Heard::TimeIsUp => {
             return Err(unavailable(format!(
-                "{interpreter} did not import torch within {} s; try again when less runs beside it",
+                "{interpreter} did not import torch within {} s; try again when the machine is less busy",
                 IMPORT.as_secs()
             )));
         }
@@ -337,7 +337,7 @@ impl Executable for Program {
                 (None, Some(code)) => format!("exit {code}"),
                 (None, None) => "hang".to_owned(),
             };
-            return Err(failed(&kind, None, &format!("torch ended by {kind}"), &stage));
+            return Err(failed(&kind, None, &format!("torch was terminated by {kind}"), &stage));
         }
         if let Some(fault) = answer["fault"].as_str() {
             let stage = if answer["compiling"] == true { "compile" } else { stage.as_str() };
@@ -417,7 +417,7 @@ impl Program {
             Err(Gone::Told(error)) => Err(error),
             Err(Gone::Ended) => {
                 let said = process.errors();
-                let last = said.trim().lines().last().unwrap_or("it said nothing").to_owned();
+                let last = said.trim().lines().last().unwrap_or("it printed nothing").to_owned();
                 Err(worker(format_args!("the Python process is gone: {last}")))
             }
         }

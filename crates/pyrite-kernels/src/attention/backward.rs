@@ -183,7 +183,7 @@ impl<T: Score> Task<'_, T> {
     }
 }
 
-/// A block of keys and values, packed for the products that they are in.
+/// A block of keys and values, packed for the matmuls that read them.
 struct Keys<'a, T: Score> {
     first: usize,
     cols: usize,

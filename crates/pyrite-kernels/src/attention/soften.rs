@@ -1,4 +1,4 @@
-//! Rows of scores as weights: the loops over single numbers between the products.
+//! Rows of scores as weights: the elementwise loops between the matmuls.
 
 #![expect(clippy::inline_always, reason = "every function here is part of a `Loop`, which must be inlined")]
 

@@ -2,7 +2,7 @@
 //!
 //! The fused kernels are in `pyrite-kernels`; here tensors are handed to them, in place where their rows are dense.
 //!
-//! `scaled_dot_product_attention`, which chooses between this and plain products, is in `composite.rs`.
+//! `scaled_dot_product_attention`, which chooses between this and plain matmuls, is in `composite.rs`.
 
 use pyrite_ir::{Args, Call, ExternKind, Meta, OpDef, OpError, Tolerance, Value, invalid};
 use pyrite_tensor::tensor::broadcast_strides;

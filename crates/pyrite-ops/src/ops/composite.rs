@@ -1,7 +1,7 @@
 //! Functions of `torch.nn.functional` that are expressed by other operators.
 //!
 //! `scaled_dot_product_attention` chooses as PyTorch does on the CPU: the fused kernel where shapes and strides allow
-//! it and nothing is dropped, else plain products.
+//! it and nothing is dropped, else plain matmuls.
 //!
 //! `pyrite::multi_head_attention_forward` stands for `torch.nn.functional.multi_head_attention_forward`, which is one
 //! call in a graph that was captured from Python. Its parameters are those of the Python function, in that order and
@@ -33,7 +33,7 @@ pub const OPS: &[OpDef] = &[
         "aten::_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, \
          float dropout_p=0., bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, bool \
          enable_gqa=False) -> (Tensor, Tensor)",
-        "Attention by plain products, and the weights.",
+        "Attention by plain matmuls, and the weights.",
         math,
     )
     .tags(&[Tag::Random])

@@ -271,8 +271,8 @@ impl Block<'_> {
                     let by = self.value(*thread, &operands[2]) as usize;
                     let from = if mode == Mode::Butterfly { lane ^ by } else { by };
                     let taken = values.get(from).copied();
-                    let taken =
-                        taken.ok_or_else(|| self.trap(instruction, *thread, "a shuffle from a lane that is none"))?;
+                    let taken = taken
+                        .ok_or_else(|| self.trap(instruction, *thread, "a shuffle from a lane that does not exist"))?;
                     self.write(*thread, &operands[0], taken);
                 }
             }

@@ -13,7 +13,7 @@ use super::{Inputs, to_torch};
 pub fn with_torch_generator<T>(py: Python<'_>, run: impl FnOnce(&mut TorchGenerator) -> PyResult<T>) -> PyResult<T> {
     let theirs = py.import("torch")?.getattr("default_generator")?;
     let Value::Tensor(state) = Inputs::new(py)?.value(&theirs.call_method0("get_state")?, 0)? else {
-        return Err(PyRuntimeError::new_err("the state of torch's generator is no tensor"));
+        return Err(PyRuntimeError::new_err("the state of torch's generator is not a tensor"));
     };
     let mut random = TorchGenerator::from_state(&state.to_vec::<u8>()).ok_or_else(|| {
         PyRuntimeError::new_err("the state of torch's generator has a layout that Pyrite does not know; it is tested with torch 2.11 to 2.15")

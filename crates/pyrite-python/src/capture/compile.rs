@@ -134,7 +134,7 @@ impl Job<'_, '_> {
             return Ok(Err(Refusal::Quiet));
         }
         let Some(generators) = super::run::generators(py, &plan)? else {
-            return refused("a generator that is alive cannot be made again");
+            return refused("a generator that is alive cannot be created again");
         };
         let guards = std::mem::take(&mut plan.guards);
         let walk = Walk::new(py, guards, &sources_of(&plan))?;

@@ -397,7 +397,7 @@ impl<'py> Python3<'py> {
 
     /// A value with tensors that have no data.
     fn without_data(&self, value: &Value<Meta>, nested: &BTreeMap<Arc<str>, Graph>) -> PyResult<Bound<'py, PyAny>> {
-        let unknown = || PyTypeError::new_err("an argument whose sizes are symbols, or that is no plain value");
+        let unknown = || PyTypeError::new_err("an argument whose sizes are symbols, or that is not a plain value");
         Ok(match value {
             Value::Tensor(meta) => {
                 let numbers = |sizes: &[SymInt]| sizes.iter().map(SymInt::as_int).collect::<Option<Vec<i64>>>();
@@ -1176,7 +1176,7 @@ impl Host for Python3<'_> {
     }
 
     fn derives(&self, class: Object, base: Object) -> bool {
-        // SAFETY: both are live; anything that is no class derives from nothing.
+        // SAFETY: both are live; anything that is not a class derives from nothing.
         unsafe {
             ffi::PyType_Check(class.0 as Raw) != 0
                 && ffi::PyType_Check(base.0 as Raw) != 0

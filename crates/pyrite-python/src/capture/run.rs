@@ -191,7 +191,7 @@ fn function_of(
     Ok(made)
 }
 
-/// The functions of the generators that a plan makes anew, by their recipes; nothing where one cannot be made.
+/// The functions of the generators that a plan makes anew, by their recipes; nothing where one cannot be created.
 pub fn generators(py: Python<'_>, plan: &Plan) -> PyResult<Option<FxHashMap<usize, Resumption>>> {
     let mut functions = FxHashMap::default();
     for (index, recipe) in plan.recipes.iter().enumerate() {

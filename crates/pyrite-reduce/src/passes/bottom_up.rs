@@ -88,7 +88,7 @@ fn calls_of(graph: &Graph, follow: Follow) -> Vec<NodeId> {
     }
 }
 
-/// The nodes whose value reaches a floating-point result through floating-point values, or through what is no tensor; all
+/// The nodes whose value reaches a floating-point result through floating-point values, or through what is not a tensor; all
 /// nodes where there is no such result.
 pub(super) fn reaching_floats(graph: &Graph) -> FxHashSet<NodeId> {
     let carries = |id: NodeId| match &graph.node(id).meta {
@@ -154,7 +154,7 @@ fn likeness(graph: &Graph, node: &Node) -> String {
             Some(Value::Tensor(meta)) => {
                 format!("{:?} {:?} {:?} {}", meta.dtype, meta.shape, meta.stride, meta.requires_grad)
             }
-            // What is no tensor stays connected, so nothing stands for it.
+            // What is not a tensor stays connected, so nothing stands for it.
             _ => format!("%{}", id.0),
         });
         format!("{formed:?}")
@@ -208,7 +208,7 @@ fn separate(from: &Candidate, values: &Saved, tiles: &[Tile]) -> (Candidate, Vec
                 used_inside.insert(used);
                 return;
             }
-            // What is no tensor stays connected: lists have no form as inputs.
+            // What is not a tensor stays connected: lists have no form as inputs.
             if !matches!(from.graph.node(used).kind, Kind::GetAttr(_))
                 && let Some(tensor) = values.tensor(used)
             {

@@ -154,7 +154,7 @@ pub(super) fn ascended(from: &Candidate) -> Vec<Candidate> {
                     }
                 });
             }
-            // What is no tensor, such as the parts of a split, is passed by.
+            // What is not a tensor, such as the parts of a split, is passed by.
             let is_tensor = |id: &NodeId| matches!(from.graph.node(*id).meta, Some(Value::Tensor(_)));
             distance += usize::from(distance == 0 || above.iter().any(is_tensor));
             if distance.is_power_of_two() {

@@ -232,7 +232,7 @@ impl Minify<'_> {
                 (Flaky { failed, runs, proof: None }, found.signature)
             }
         };
-        self.reporter.note(&format!("it fails only sometimes: {flaky}; every candidate is judged by many runs now"));
+        self.reporter.note(&format!("it fails only sometimes: {flaky}; every candidate is now run many times"));
         let sequential = self.sequential(oracle, &flaky, &held);
         let sequential = verdicts.over(&sequential, Asking::Sequentially);
         reduce(start.clone(), &sequential, options, teller).map(|found| (found, Some(flaky)))
@@ -269,7 +269,7 @@ impl Minify<'_> {
                 VerdictsError::Broken { .. } => "remove this line and those after it, or search in a new folder",
             };
             SessionError::of(
-                Diagnostic::error(Code::new("minify::verdicts"), "the verdicts of the search cannot be kept")
+                Diagnostic::error(Code::new("minify::verdicts"), "cannot save the verdicts of the search")
                     .at(Location::in_file(self.file))
                     .cause(error.to_string())
                     .hint(hint),
@@ -343,7 +343,7 @@ impl Minify<'_> {
             Diagnostic::error(Code::new("minify::unwritten"), what)
                 .at(Location::in_file(self.file))
                 .cause(cause.to_string())
-                .hint("make room, or name another folder with --out (and another TMPDIR); --resume goes on from here"),
+                .hint("free disk space, or choose another folder with --out (and another TMPDIR); --resume continues from here"),
         )
     }
 

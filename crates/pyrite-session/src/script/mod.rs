@@ -164,7 +164,7 @@ pub fn minify(
         }
         Answer::Invalid(reason) => return Ok(ReducedScript::Nothing { reason }),
     };
-    reporter.note(&format!("{}; looking for the smallest script that does so", first.text));
+    reporter.note(&format!("{}; searching for the smallest script that does", first.text));
     let fails = |text: &str| {
         !reporter.is_cancelled() && matches!(asked.ask(text), Answer::Differs(found) if first.holds(&found))
     };
@@ -244,7 +244,7 @@ impl Asked {
     fn new(host: &Host, file: &Path, options: &ScriptOptions) -> Result<Self, SessionError> {
         let limit = options.time_limit.map_or(USUAL_LIMIT, Duration::from_secs_f64);
         let scratch =
-            tempfile::tempdir().map_err(|error| bad(file, "there is no temporary folder", &error.to_string()))?;
+            tempfile::tempdir().map_err(|error| bad(file, "cannot create a temporary folder", &error.to_string()))?;
         if let Some(command) = &options.check {
             let asked = Command::new(command, limit)?.supervised_by(host.supervisor());
             return Ok(Self::Command(Box::new(asked)));
@@ -273,7 +273,7 @@ impl Asked {
                 match command.ask(&path) {
                     Verdict::Fail(signature) => Answer::Differs(Difference {
                         way: signature.to_string(),
-                        text: "the command says that the failure is there".to_owned(),
+                        text: "the command reports the failure".to_owned(),
                     }),
                     Verdict::Invalid(why) => Answer::Invalid(why),
                     _ => Answer::Same,
@@ -392,7 +392,7 @@ impl Pool {
             (Some(way), _) => Answer::Differs(Difference { way, text: word("text").unwrap_or_default() }),
             (None, Some(why)) => Answer::Invalid(why),
             (None, None) if answer.as_object().is_some_and(serde_json::Map::is_empty) => Answer::Same,
-            (None, None) => Answer::Invalid(format!("the worker says {answer}")),
+            (None, None) => Answer::Invalid(format!("unexpected answer from a worker: {answer}")),
         }
     }
 
@@ -437,12 +437,14 @@ impl Pool {
 
     fn line(process: &Process, time: Duration) -> Result<Json, String> {
         match process.hear(Instant::now() + time) {
-            Heard::Line(line) => serde_json::from_str(&line).map_err(|_| format!("a worker says {line}")),
+            Heard::Line(line) => {
+                serde_json::from_str(&line).map_err(|_| format!("unexpected line from a worker: {line}"))
+            }
             Heard::TimeIsUp => Err("a worker does not answer".to_owned()),
             Heard::Ended => {
                 std::thread::sleep(Duration::from_millis(100));
                 let errors = process.errors();
-                Err(format!("a worker ended: {}", errors.trim().lines().last().unwrap_or_default()))
+                Err(format!("a worker exited: {}", errors.trim().lines().last().unwrap_or_default()))
             }
         }
     }

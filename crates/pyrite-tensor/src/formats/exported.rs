@@ -72,7 +72,7 @@ fn json<R: Read + Seek>(archive: &mut Archive<R>, entry: &str) -> Result<Value, 
 
 fn tensor(meta: &Value, storage: Storage) -> Result<Tensor, String> {
     let number = meta["dtype"].as_i64().unwrap_or_default();
-    let dtype = dtype(number).ok_or_else(|| format!("the element type {number} is none of Pyrite's"))?;
+    let dtype = dtype(number).ok_or_else(|| format!("unknown dtype number {number}"))?;
     let dims = |key: &str| -> Result<Vec<i64>, String> {
         let dims = meta[key].as_array().ok_or_else(|| format!("it has no {key}"))?;
         dims.iter().map(|dim| dim["as_int"].as_i64().ok_or_else(|| format!("its {key} are no numbers"))).collect()

@@ -12,13 +12,13 @@ class Repro(torch.nn.Module):
 #| 4 | y = __import__('os').system('true')
 #|   = help: a graph calls operators and functions of torch
 #|
-#| error[reader::unsupported-python]: a graph has no such statement
+#| error[reader::unsupported-python]: unsupported statement in a graph
 #|  --> executable_code.py:5:9
 #|   |
 #| 5 | for i in range(3):
 #|   = help: a graph consists of assignments, calls and one `return`
 #|
-#| note[reader::unknown-operator]: no operator is called `torch.Tensor.system`; it is kept as it is
+#| note[reader::unknown-operator]: unknown operator `torch.Tensor.system`; it stays in the graph as an opaque call
 #|  --> executable_code.py:4:9
 #|   |
 #| 4 | y = __import__('os').system('true')
