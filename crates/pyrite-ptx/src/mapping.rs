@@ -129,7 +129,12 @@ impl KeptRow {
         }
         let lanes = widest_vector(&sizes)?;
         let rows: Option<i64> = kernel.rows.iter().map(|row| kernel.extent(*row).as_int()).product();
-        let each = if rows.is_some_and(|rows| rows < FEW_ROWS) { lanes } else { USUALLY_KEPT };
+        let each = match rows {
+            Some(rows) if rows < FEW_ROWS => lanes,
+            // Sums take registers too: with fewer positions a thread, more threads wait for memory at a time.
+            _ if adds => USUALLY_KEPT / 2,
+            _ => USUALLY_KEPT,
+        };
         let threads = (extent.div_euclid(each) + 31) / 32 * 32;
         // A short row is one warp's, which needs no memory to join what it reduces.
         let threads = if extent <= WARP_ROW { 32 } else { threads.clamp(32, 1024) };

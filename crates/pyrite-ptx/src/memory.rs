@@ -1,6 +1,6 @@
 //! Between memory and registers: loads widen, stores narrow, neighbours are moved together.
 
-use pyrite_loops::{AccessId, Phase};
+use pyrite_loops::{AccessId, AxisId, Phase};
 use pyrite_tensor::DType;
 
 use crate::emit::Param;
@@ -85,15 +85,10 @@ impl Emitter<'_> {
         raw.iter().map(|one| self.widened(dtype, one)).collect()
     }
 
-    /// Which lines of the cache are evicted first, where rows are kept: those of a row are read once, those that all rows read
-    /// are read again by the next one.
+    /// Which lines of the cache are evicted last, where rows are kept: those that all rows read.
     fn eviction(&self, id: AccessId) -> &'static str {
-        let access = self.kernel.access(id);
-        match self.row {
-            None => "",
-            Some(_) if self.kernel.rows.iter().any(|row| access.step(*row).as_int() != Some(0)) => ".L1::evict_first",
-            Some(_) => ".L1::evict_last",
-        }
+        let still = |row: &AxisId| self.kernel.access(id).step(*row).as_int() == Some(0);
+        if self.row.is_some() && self.kernel.rows.iter().all(still) { ".L1::evict_last" } else { "" }
     }
 
     /// The element so many elements further, of each lane.

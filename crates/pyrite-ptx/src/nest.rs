@@ -87,6 +87,8 @@ pub(crate) struct Emitter<'k> {
     at_first_run: Vec<Option<Reg>>,
     /// The values of the present phase that are the same at all of its positions.
     pub(crate) uniform: Vec<Option<Reg>>,
+    /// What the present phase divides by: the reciprocal, the number with the other sign, and whether it is of moderate size.
+    pub(crate) reciprocals: Vec<(Reg, (Reg, Reg, Reg))>,
     /// What was loaded ahead for each run.
     preloaded: Vec<(AccessId, usize, Vec<Reg>)>,
     /// How the block goes through a tile.
@@ -148,6 +150,7 @@ impl<'k> Emitter<'k> {
             sums: Vec::new(),
             at_first_run: vec![None; kernel.accesses.len()],
             uniform: Vec::new(),
+            reciprocals: Vec::new(),
             preloaded: Vec::new(),
             tile: None,
             body: Body::default(),
@@ -228,10 +231,10 @@ impl<'k> Emitter<'k> {
             // Rows that are added up are neighbours.
             Some(kept) if kept.adds => {
                 let inner = self.kernel.rows.last().map(|axis| self.param(Param::Extent(*axis))).unwrap_or_default();
-                let first = self.body.op(Class::B64, "mul.lo.s64", &[&row, &inner]);
-                let last = self.body.op(Class::B64, "add.s64", &[&first, &inner]);
+                let (axes, count) = (&self.kernel.rows, self.param(Param::Count));
+                self.decode(&axes[..axes.len() - 1], &row, &count, 1);
                 self.start_sums(kept);
-                (first, "1".to_owned(), last)
+                (self.body.constant(Class::B64, 0), "1".to_owned(), inner)
             }
             _ => (row, stride, count.clone()),
         };
@@ -249,7 +252,10 @@ impl<'k> Emitter<'k> {
             position = self.body.op(Class::B64, "selp.b64", &[&row, &at, &there]);
             self.has_row = Some(there);
         }
-        self.decode(&axes, &position, &count, if self.row.is_some() { 1 } else { self.lanes });
+        match (self.row, axes.last()) {
+            (Some(kept), Some(inner)) if kept.adds => self.indices[inner.0 as usize] = Some(at.clone()),
+            (row, _) => self.decode(&axes, &position, &count, if row.is_some() { 1 } else { self.lanes }),
+        }
         self.addresses_of_row(&own);
         for number in 0..self.kernel.phases.len() {
             self.phase(number, &thread, &threads);
@@ -338,15 +344,15 @@ impl<'k> Emitter<'k> {
         let (Some((warp, warps)), Some(there)) = (self.warp.clone(), self.has_row.clone()) else { return };
         let done = self.body.label();
         self.body.line(&format!("@!{there} bra {done}"));
-        self.strided(phase, &warp, &warps);
+        self.strided(phase, &phase.axes, &warp, &warps);
         self.body.place(&done);
     }
 
-    /// The positions of a phase from one on and so far apart: a few at a time as long as there are as many, so that their
-    /// loads are under way together, then one by one.
-    fn strided(&mut self, phase: &'k Phase, first: &str, apart: &str) {
+    /// The positions of a phase along axes, from one on and so far apart: a few at a time as long as there are as many, so that
+    /// their loads are under way together, then one by one.
+    fn strided(&mut self, phase: &'k Phase, axes: &[AxisId], first: &str, apart: &str) {
         let mut count = self.body.constant(Class::B64, 1);
-        for axis in &phase.axes {
+        for axis in axes {
             let extent = self.param(Param::Extent(*axis));
             count = self.body.op(Class::B64, "mul.lo.s64", &[&count, &extent]);
         }
@@ -367,8 +373,8 @@ impl<'k> Emitter<'k> {
                 if run > 0 {
                     position = self.body.op(Class::B64, "add.s64", &[&position, apart]);
                 }
-                self.decode(&phase.axes, &position, &count, 1);
-                places.push(phase.axes.iter().map(|axis| self.indices[axis.0 as usize].clone()).collect::<Vec<_>>());
+                self.decode(axes, &position, &count, 1);
+                places.push(axes.iter().map(|axis| self.indices[axis.0 as usize].clone()).collect::<Vec<_>>());
                 self.run = run;
                 for id in &loads {
                     let found = self.load(*id, phase);
@@ -376,7 +382,7 @@ impl<'k> Emitter<'k> {
                 }
             }
             for (run, place) in places.into_iter().enumerate() {
-                phase.axes.iter().zip(place).for_each(|(axis, index)| self.indices[axis.0 as usize] = index);
+                axes.iter().zip(place).for_each(|(axis, index)| self.indices[axis.0 as usize] = index);
                 self.run = run;
                 self.position(phase);
             }
@@ -390,7 +396,7 @@ impl<'k> Emitter<'k> {
         self.body.place(&next);
         let over = self.body.op(Class::Pred, "setp.ge.s64", &[&at, &count]);
         self.body.line(&format!("@{over} bra {done}"));
-        self.decode(&phase.axes, &at, &count, 1);
+        self.decode(axes, &at, &count, 1);
         self.position(phase);
         self.body.line(&format!("add.s64 {at}, {at}, {apart}"));
         self.body.line(&format!("bra {next}"));
@@ -799,7 +805,8 @@ impl<'k> Emitter<'k> {
             self.meet_before(phase);
         }
         self.accumulators =
-            phase.reduces.iter().map(|reduce| Accumulator::start(&mut self.body, phase, reduce)).collect();
+            phase.reduces.iter().map(|reduce| Accumulator::start(&mut self.body, phase, reduce, self.row)).collect();
+        self.reciprocals.clear();
         if self.mapping == Mapping::Positions {
             self.uniform.clear();
         } else {
@@ -852,6 +859,10 @@ impl<'k> Emitter<'k> {
     /// The positions of a phase, one after the other, by the thread of the row.
     fn nested(&mut self, phase: &'k Phase, axes: &[AxisId]) {
         let Some((axis, inner)) = axes.split_first() else { return self.position(phase) };
+        if inner.is_empty() {
+            let (first, apart) = (self.body.constant(Class::B64, 0), self.body.constant(Class::B64, 1));
+            return self.strided(phase, axes, &first, &apart);
+        }
         let index = self.body.constant(Class::B64, 0);
         let extent = self.param(Param::Extent(*axis));
         self.indices[axis.0 as usize] = Some(index.clone());
@@ -868,7 +879,7 @@ impl<'k> Emitter<'k> {
     /// The positions of a phase, dealt out to the threads of the block.
     fn dealt_out(&mut self, phase: &'k Phase, thread: &str, threads: &str) {
         let lanes = std::mem::replace(&mut self.lanes, 1);
-        self.strided(phase, thread, threads);
+        self.strided(phase, &phase.axes, thread, threads);
         self.lanes = lanes;
     }
 
@@ -884,7 +895,7 @@ impl<'k> Emitter<'k> {
                 })
                 .collect();
             // Neighbours are added in pairs before they are widened, which costs more than adding.
-            while accumulator.widens() && taken.len() > 1 {
+            while accumulator.adds_neighbours() && taken.len() > 1 {
                 let pairs = taken.chunks(2);
                 taken = pairs
                     .map(|pair| (self.body.op(Class::B32, "add.rn.f32", &[&pair[0].0, &pair[1].0]), None))

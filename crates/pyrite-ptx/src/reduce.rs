@@ -2,10 +2,12 @@
 //! through shared memory. The tree depends on the number of threads alone, so results are the same every time.
 //!
 //! Sums of single precision are kept in double precision, as the tile interpreter does, but for neighbours that a thread takes
-//! together: these are added in pairs first. Bool is 0 or 1 in 32 bits.
+//! together, which are added in pairs first, and rows that a block keeps in registers, whose sums are trees. Bool is 0 or 1 in
+//! 32 bits.
 
 use pyrite_loops::{Phase, Reduce, Reduction, Type};
 
+use crate::mapping::KeptRow;
 use crate::nest::Emitter;
 use crate::text::{Body, Class, Reg};
 
@@ -29,11 +31,12 @@ pub(crate) struct Accumulator {
 }
 
 impl Accumulator {
-    /// The accumulator of a reduction, before it has taken anything in.
-    pub(crate) fn start(body: &mut Body, phase: &Phase, reduce: &Reduce) -> Self {
+    /// The accumulator of a reduction, before it has taken anything in. A row that is kept in registers is summed up as a tree
+    /// all through, so that single precision is enough.
+    pub(crate) fn start(body: &mut Body, phase: &Phase, reduce: &Reduce, row: Option<KeptRow>) -> Self {
         let taken = phase.code.ty(reduce.value);
         let kept = match (reduce.op, taken) {
-            (Reduction::Sum, Type::F32) => Type::F64,
+            (Reduction::Sum, Type::F32) if row.is_none() || phase.axes.is_empty() => Type::F64,
             (_, Type::Bool) => Type::I32,
             _ => taken,
         };
@@ -51,9 +54,9 @@ impl Accumulator {
         }
     }
 
-    /// Whether it is wider than what it takes in: sums of single precision.
-    pub(crate) fn widens(&self) -> bool {
-        self.kept == Type::F64 && self.taken == Type::F32
+    /// Whether neighbours are added before they are taken in: sums of single precision.
+    pub(crate) fn adds_neighbours(&self) -> bool {
+        self.op == Reduction::Sum && self.taken == Type::F32
     }
 
     /// Takes a value in.

@@ -44,6 +44,10 @@ impl Emitter<'_> {
                     let class = Class::of(phase.code.ty(value));
                     vec![self.body.op(class, &format!("mov.{}", class.bits()), &[&so_far])]
                 }
+                Inst::Binary(Binary::Div, a, b) if self.divides_a_row(phase, value, b) => {
+                    let (a, b) = (of(a), of(b));
+                    self.quotients(&a, &b[0])
+                }
                 // What is the same for all lanes is computed once.
                 _ if self.is_alike(inst, &values) => {
                     let of = |v: Val| values[v.0 as usize][0].clone();
@@ -66,6 +70,58 @@ impl Emitter<'_> {
         let mut alike = !matches!(inst, Inst::Index(axis) if self.lane_axis == Some(*axis));
         inst.each_operand(|v| alike &= values[v.0 as usize].windows(2).all(|pair| pair[0] == pair[1]));
         alike
+    }
+
+    /// Whether a row in registers is divided by a number of the row, in single precision.
+    fn divides_a_row(&self, phase: &Phase, quotient: Val, by: Val) -> bool {
+        let known = self.uniform.get(by.0 as usize).is_some_and(Option::is_some);
+        self.row.is_some()
+            && self.lane_axis.is_some()
+            && phase.code.ty(quotient) == Type::F32
+            && (known || matches!(phase.code.inst(by), Inst::Result(_)))
+    }
+
+    /// Quotients by one number, rounded as `div.rn` does it: the reciprocal is found once, and a product with it is corrected by
+    /// what is left over, which is exact where neither number is very small or very large. Where one is, `div.rn` divides.
+    fn quotients(&mut self, dividends: &[Reg], by: &str) -> Vec<Reg> {
+        // The bits of 2^-61 and 2^61 without sign, as a range.
+        const LEAST: u32 = 66 << 23;
+        const WIDTH: u32 = 122 << 23;
+        let is_moderate = |emitter: &mut Self, number: &str| {
+            let size = emitter.body.op(Class::B32, "and.b32", &[number, "0x7fffffff"]);
+            let above = emitter.body.op(Class::B32, "sub.s32", &[&size, &LEAST.to_string()]);
+            emitter.pred("setp.lt.u32", &[&above, &WIDTH.to_string()])
+        };
+        let known = self.reciprocals.iter().find(|(known, _)| known == by).map(|(_, found)| found.clone());
+        let (reciprocal, minus, moderate) = known.unwrap_or_else(|| {
+            let one = self.body.constant(Class::B32, u64::from(1f32.to_bits()));
+            let reciprocal = self.body.op(Class::B32, "div.rn.f32", &[&one, by]);
+            let minus = self.unary(Unary::Neg, Type::F32, by);
+            let found = (reciprocal, minus, is_moderate(self, by));
+            self.reciprocals.push((by.to_owned(), found.clone()));
+            found
+        });
+        let mut all = moderate;
+        for dividend in dividends {
+            let own = is_moderate(self, dividend);
+            all = self.pred("and.pred", &[&all, &own]);
+        }
+        let quotients: Vec<Reg> = dividends.iter().map(|_| self.body.reg(Class::B32)).collect();
+        let (exact, joined) = (self.body.label(), self.body.label());
+        self.body.line(&format!("@!{all} bra {exact}"));
+        let near: Vec<Reg> =
+            dividends.iter().map(|one| self.body.op(Class::B32, "mul.rn.f32", &[one, &reciprocal])).collect();
+        for ((dividend, near), quotient) in dividends.iter().zip(near).zip(&quotients) {
+            let rest = self.body.op(Class::B32, "fma.rn.f32", &[&minus, &near, dividend]);
+            self.body.line(&format!("fma.rn.f32 {quotient}, {rest}, {reciprocal}, {near}"));
+        }
+        self.body.line(&format!("bra {joined}"));
+        self.body.place(&exact);
+        for (dividend, quotient) in dividends.iter().zip(&quotients) {
+            self.body.line(&format!("div.rn.f32 {quotient}, {dividend}, {by}"));
+        }
+        self.body.place(&joined);
+        quotients
     }
 
     /// An instruction that depends on its operands and the position.

@@ -190,6 +190,29 @@ def test_cheap_values_are_computed_where_they_are_read_and_not_written():
     assert first.count("st.global") == 1, first
 
 
+def test_rows_are_divided_by_one_number_as_elements_are_by_many():
+    """By way of a reciprocal, but rounded the same, whatever the numbers are."""
+    torch.manual_seed(0)
+    odd = torch.tensor([0.0, -0.0, torch.inf, -torch.inf, torch.nan, 1e-45, -3e-39, 1e-38, 3.4e38, -1.7e38, 1.0, -1.9999999])
+    x = torch.randn(64, 1000) * torch.exp2(torch.randint(-30, 30, (64, 1000)).float())
+    x[::4, :12] = odd
+
+    def divided(x, by):
+        return torch.where(x.amax(-1, keepdim=True) == 12345.0, 0.0, x / by)
+
+    for divisor in (x.abs().amax(-1, keepdim=True), x[:, 100:101].contiguous(), torch.full((64, 1), 1.9999999), odd.repeat(6)[:64, None].contiguous()):
+        have, want = interpreted(divided)(x, divisor), divided(x, divisor)
+        assert torch.equal(have.isnan(), want.isnan())
+        assert torch.equal(have.nan_to_num(7.0).view(torch.int32), want.nan_to_num(7.0).view(torch.int32))
+    y = torch.randn(32, 768).abs() + 0.5
+
+    def program(x):
+        return x / x.amax(-1, keepdim=True)
+
+    text = interpreted_text(program, y)
+    assert "div.rn.f32" in text and torch.equal(interpreted(program)(y).view(torch.int32), program(y).view(torch.int32))
+
+
 @pytest.mark.parametrize(("rows", "columns"), [(264, 4096), (600, 2048)])
 def test_gradients_of_a_norm_read_their_matrices_once(rows, columns):
     torch.manual_seed(0)
@@ -208,7 +231,7 @@ def test_gradients_of_a_norm_read_their_matrices_once(rows, columns):
     # The sums stay in registers until the rows of the block are done; matrices are loaded once, parameters once.
     assert rows_and_sums.index("red.global") > rows_and_sums.rindex("bra L0")
     runs = -(-columns // (4 * int(rows_and_sums.split(".maxntid ")[1].split(",")[0])))
-    assert rows_and_sums.count("ld.global.L1::evict_first") == 2 * runs and rows_and_sums.count("ld.global.L1::evict_last") == runs
+    assert rows_and_sums.count("ld.global.v4.b32") == 2 * runs and rows_and_sums.count("ld.global.L1::evict_last.v4.b32") == runs
     want = program(*(each.double() for each in given))
     for one, other in zip(have, want):
         torch.testing.assert_close(one.double(), other, rtol=1e-5, atol=2e-5)
