@@ -92,6 +92,9 @@ impl Claim<'_> {
             let allowed = if setting(self.backend, "tf32") == Some("true") { "True" } else { "False" };
             text.push_str(&PRECISION.replace("ALLOWED", allowed));
         }
+        if setting(self.backend, "poison") == Some("true") {
+            text.push_str(POISON);
+        }
         text.push_str(&self.run(&compile));
         text.push_str(&match self.signature.map(|signature| signature.class) {
             Some(Class::Signal(signal)) => crash(signal),
@@ -537,6 +540,20 @@ const PRECISION: &str = "
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = ALLOWED
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+";
+
+const POISON: &str = "
+    # Memory that generated code allocates begins as NaN, so that elements which are never written show.
+    def poisoned(allocate):
+        def allocated(*args):
+            fresh = allocate(*args)
+            rounds = fresh.is_floating_point() or fresh.is_complex()
+            return fresh.fill_(float('nan') if rounds else True if fresh.dtype is torch.bool else torch.iinfo(fresh.dtype).max)
+        return allocated
+
+    for name in ('_empty_strided_cpu', '_empty_strided_cuda'):
+        if hasattr(torch._C._dynamo.guards, name):
+            setattr(torch._C._dynamo.guards, name, poisoned(getattr(torch._C._dynamo.guards, name)))
 ";
 
 const KEPT: &str = "

@@ -48,8 +48,8 @@ const BROUGHT_BY_TORCH: [&str; 16] = [
 ];
 
 /// Settings of Inductor that choose how it compiles and reach nothing outside of it. `calls`, `dynamic`, `limit`, `mode`,
-/// `skip` and `tf32` are Pyrite's.
-const HARMLESS: [&str; 82] = [
+/// `poison`, `skip` and `tf32` are Pyrite's.
+const HARMLESS: [&str; 83] = [
     "aggressive_fusion",
     "allow_buffer_reuse",
     "assume_aligned_inputs",
@@ -117,6 +117,7 @@ const HARMLESS: [&str; 82] = [
     "pattern_matcher",
     "permute_fusion",
     "pick_loop_orders",
+    "poison",
     "prologue_fusion",
     "realize_opcount_threshold",
     "realize_reads_threshold",

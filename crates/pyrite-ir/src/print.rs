@@ -150,7 +150,8 @@ pub fn print_repro(graph: &Graph, info: &ReproInfo, options: &PrintOptions<'_>) 
 /// Settings of Inductor, as the name of a backend carries them. Those that are not Inductor's are left out.
 pub fn print_settings(text: &mut String, settings: &str) {
     let known = |name: &str| {
-        is_dotted(name) && !["limit", "skip", "steps", "code", "mode", "dynamic", "calls", "tf32"].contains(&name)
+        let own = ["limit", "skip", "steps", "code", "mode", "dynamic", "calls", "poison", "tf32"];
+        is_dotted(name) && !own.contains(&name)
     };
     let mut imported = false;
     for (name, value) in settings.split('&').filter_map(|pair| pair.split_once('=')).filter(|(name, _)| known(name)) {

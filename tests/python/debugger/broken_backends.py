@@ -53,6 +53,27 @@ def relu_accuracy_error(module, _example_inputs):
     return module.forward
 
 
+@register_backend
+def relu_unwritten(module, _example_inputs):
+    """Leaves the last element of a result as it was allocated, which by chance is what it should be unless memory is poisoned."""
+
+    def run(*arguments):
+        outputs = module.forward(*arguments)
+        if not has_relu(module):
+            return outputs
+        made = []
+        for each in outputs:
+            fresh = torch._C._dynamo.guards._empty_strided_cpu(tuple(each.shape), tuple(each.stride()), each.dtype)
+            is_poisoned = bool(fresh.isnan().all())
+            fresh.copy_(each.detach())
+            if is_poisoned:
+                fresh.view(-1)[-1] = torch.nan
+            made.append(fresh)
+        return tuple(made)
+
+    return run
+
+
 @broken("relu_runtime_error")
 def relu_runtime_error():
     raise RuntimeError("relu is refused")

@@ -55,6 +55,16 @@ def test_without_relu_there_is_nothing_to_shrink(minify):
     assert (code, report["verdict"]) == (1, "pass"), report
 
 
+def test_elements_that_are_never_written_show_where_memory_is_poisoned(minify):
+    code, report, _ = minify('v0 : "f32[10]"', chain(6), "--backend", "torch:relu_unwritten", "--forward-only", "--runs", "1", imports=["broken_backends"])
+    assert (code, report["verdict"]) == (1, "pass"), report
+    backend = "torch:relu_unwritten?poison=true"
+    code, report, repro = minify('v0 : "f32[10]"', chain(6), "--backend", backend, "--forward-only", imports=["broken_backends"], out="poisoned")
+    assert code == 0 and report["proven"], report
+    assert (report["nodes_after"], report["elements_after"], report["backend"]) == (3, 1, backend), report
+    assert "poisoned(" in repro and "torch._inductor.config" not in repro
+
+
 @pytest.mark.parametrize(("bug", "class_"), [("relu:runtime_error", None), ("log1p:accuracy", "value")])
 def test_a_bug_put_into_inductor_is_reduced_to_its_operator(minify, bug, class_):
     operator = bug.partition(":")[0]

@@ -71,7 +71,7 @@ class Place:
             report = json.loads(printed)
         except json.JSONDecodeError:
             return {"code": code, "seconds": seconds, "said": (printed + said)[-1500:]}
-        kept = ("nodes_before", "nodes_after", "inputs_after", "elements_after", "queries", "proven", "shown", "evidence", "backend")
+        kept = ("nodes_before", "nodes_after", "inputs_after", "elements_after", "queries", "proven", "shown", "evidence", "backend", "verdict", "reason", "diagnostics")
         result = {"code": code, "seconds": seconds, **{key: report[key] for key in kept if key in report}}
         result["signature"] = report.get("signature")
         repro = self.folder / out / "repro.py"

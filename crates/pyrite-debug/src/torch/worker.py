@@ -243,6 +243,23 @@ def forbid_rounded_operands(allowed):
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
 
 
+def poison_fresh_memory():
+    """Has memory that generated code allocates begin as NaN, or as the largest number of types that have none."""
+
+    def poisoned(allocate):
+        def allocated(*args):
+            fresh = allocate(*args)
+            rounds = fresh.is_floating_point() or fresh.is_complex()
+            return fresh.fill_(float("nan") if rounds else True if fresh.dtype is torch.bool else torch.iinfo(fresh.dtype).max)
+
+        return allocated
+
+    for device in ("cpu", "cuda", "xpu"):
+        name = f"_empty_strided_{device}"
+        if hasattr(torch._C._dynamo.guards, name):
+            setattr(torch._C._dynamo.guards, name, poisoned(getattr(torch._C._dynamo.guards, name)))
+
+
 def loss_of(value):
     """The mean of means, as Pyrite has it; None where nothing counts."""
     if isinstance(value, torch.Tensor):
@@ -333,6 +350,8 @@ class Program:
         around = self.settings["around"]
         self.calls = around.get("calls", 1)
         forbid_rounded_operands(around.get("tf32", False))
+        if around.get("poison"):
+            poison_fresh_memory()
         self.kept = apply_settings(self.settings) if request.get("settings") else {}
         if request["fallback_random"]:
             importlib.import_module("torch._inductor.config").fallback_random = True
