@@ -22,7 +22,7 @@ use pyrite_interp::{Context, Interpreter, Mode, call};
 use pyrite_ir::{Device, Eval, Freedom, Graph, Kind, NodeError, NodeId, OpError, OpRef, Operator, Tag, Target, Value};
 use pyrite_ops::registry;
 use pyrite_tensor::random::TorchGenerator;
-use pyrite_tensor::{DType, Layout, Scalar, Tensor};
+use pyrite_tensor::{Complex64, DType, Layout, Scalar, Tensor};
 use rustc_hash::FxHashMap;
 
 use crate::judge::{Copies, execute, prepared};
@@ -240,13 +240,20 @@ fn choose(op: &OpRef, args: &[Value<Tensor>], result: &Value<Tensor>, context: &
                 return None;
             }
             let dim = named("dim").and_then(Value::as_scalar).map_or(-1.0, Scalar::to_f64);
-            Some(other_ties(args.first()?.as_tensor()?, dim as i64, results.last()?))
+            let mut changed = other_ties(args.first()?.as_tensor()?, dim as i64, results.last()?);
+            if matches!(named("sorted"), Some(Value::Bool(false))) {
+                results.iter().for_each(|tensor| changed |= rotate(tensor, dim as i64));
+            }
+            Some(changed)
         }
         Freedom::TiesInWindow => other_ties_in_windows(op, args, results.last()?, context),
         Freedom::Signs => {
             let rank = args.first()?.as_tensor()?.rank();
+            // Vectors of one space may be any that span it: what is zero need not be.
+            let spans = has_wide_spaces(&results, rank);
             for vectors in results.iter().filter(|tensor| tensor.rank() == rank) {
-                vectors.write_c128s(&vectors.to_c128s().iter().map(|z| -z).collect::<Vec<_>>());
+                let other = |z: &Complex64| if spans && z.norm() < 1e-6 { Complex64::new(1.0, 0.0) } else { -z };
+                vectors.write_c128s(&vectors.to_c128s().iter().map(other).collect::<Vec<_>>());
             }
             Some(true)
         }
@@ -345,6 +352,55 @@ fn other_integers(numbers: &Tensor, integers: &Tensor) -> Option<bool> {
         .collect();
     integers.write_i64s(&other);
     Some(other != own)
+}
+
+/// Moves every element along a dimension to the place before it, the first to the end: another order of what has none;
+/// whether there is one.
+fn rotate(tensor: &Tensor, dim: i64) -> bool {
+    let dim = if dim < 0 { dim + tensor.rank() as i64 } else { dim };
+    let Some(length) = usize::try_from(dim).ok().and_then(|dim| tensor.shape().get(dim)).map(|n| *n as usize) else {
+        return false;
+    };
+    let inner: usize = tensor.shape()[dim as usize + 1..].iter().map(|n| *n as usize).product();
+    let next = |at: usize| {
+        let (row, place, column) = (at / inner / length, at / inner % length, at % inner);
+        (row * length + (place + 1) % length) * inner + column
+    };
+    if tensor.dtype() == DType::I64 {
+        let own = tensor.to_i64s();
+        tensor.write_i64s(&(0..own.len()).map(|at| own[next(at)]).collect::<Vec<_>>());
+    } else {
+        let own = tensor.to_c128s();
+        tensor.write_c128s(&(0..own.len()).map(|at| own[next(at)]).collect::<Vec<_>>());
+    }
+    length > 1 && tensor.numel() > 0
+}
+
+/// Whether some of the vectors that a factorization finds are any that span a space: those of equal eigenvalues or singular
+/// values, of singular values that are zero, those that fill a square matrix up, and those of columns that depend on
+/// others.
+fn has_wide_spaces(results: &[&Tensor], rank: usize) -> bool {
+    let of_matrices: Vec<&&Tensor> = results.iter().filter(|tensor| tensor.rank() == rank).collect();
+    let sides = |tensor: &Tensor| (tensor.shape()[rank - 2] as usize, tensor.shape()[rank - 1] as usize);
+    if let Some(values) = results.iter().find(|tensor| tensor.rank() + 1 == rank) {
+        let count = values.shape().last().map_or(0, |n| *n as usize).max(1);
+        let filled = |tensor: &&&Tensor| sides(tensor).0 == sides(tensor).1 && sides(tensor).1 > count;
+        let near = |values: &[f64]| {
+            let mut values = values.to_vec();
+            values.sort_by(f64::total_cmp);
+            let largest = values.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
+            let equal = |pair: &[f64]| pair[1] - pair[0] <= 1e-4 * largest;
+            values.windows(2).any(equal) || values.iter().any(|value| value.abs() <= 1e-5 * largest)
+        };
+        return of_matrices.iter().any(filled) || values.to_f64s().chunks(count).any(near);
+    }
+    let [q, r] = of_matrices[..] else { return false };
+    let (rows, columns) = sides(r);
+    let depends = |matrix: &[Complex64]| {
+        let largest = matrix.iter().fold(0.0, |most: f64, z| most.max(z.norm()));
+        (0..rows.min(columns)).any(|k| matrix[k * columns + k].norm() <= 1e-5 * largest)
+    };
+    sides(q).1 > columns || r.to_c128s().chunks((rows * columns).max(1)).any(depends)
 }
 
 /// Names another of equal elements; whether there is one.

@@ -93,6 +93,14 @@ def negated(*places):
     return change
 
 
+def in_another_basis(values, vectors):
+    """Other vectors that span the space, where all eigenvalues are equal. They lie as the operator's do."""
+    if values.unique().numel() > 1:
+        return values, vectors
+    basis = torch.linalg.qr(torch.tensor([[1.0, 2.0, 3.0], [0.0, 1.0, 4.0], [5.0, 6.0, 0.0]])).Q
+    return values, (vectors @ basis).mT.contiguous().mT
+
+
 def redrawn(function, arguments):
     torch.rand(7)
     return function(*arguments)
@@ -116,7 +124,9 @@ changed("free_pool_gradient", "max_pool", pooled_from_the_end)
 changed("wrong_pool_gradient", "max_pool", of_first(Spoiled.apply))
 changed("free_topk", "topk", ties)
 changed("free_sort", "sort", lambda function, arguments: (function(*arguments)[0], arguments[0].shape[-1] - 1 - arguments[0].flip(-1).sort().indices))
+changed("free_topk_unsorted", "topk", lambda function, arguments: [value.flip(-1) for value in function(*arguments)])
 changed("free_eigh", "eigh", negated(1))
+changed("free_eigh_equal", "eigh", lambda function, arguments: in_another_basis(*function(*arguments)))
 changed("free_svd", "svd", negated(0, 2))
 changed("free_qr", "qr", negated(0, 1))
 changed("free_angle", "angle", negated(0))

@@ -103,6 +103,17 @@ def test_a_backend_that_is_wrong_in_one_part_of_the_contract_is_proven_by_plain_
 
 FREE = {
     "topk": forward('x : "f32[4]"', "z = x * 0", "t = torch.ops.aten.topk.default(z, 2)", "v = t[0]", "i = t[1]", "return (v, i)"),
+    "topk_unsorted": forward('x : "f32[6]"', "t = torch.ops.aten.topk.default(x, 3, -1, True, False)", "v = t[0]", "i = t[1]", "return (v, i)"),
+    "eigh_equal": forward(
+        'x : "f32[3, 3]"',
+        "z = x * 0",
+        "e = torch.ops.aten.eye.default(3)",
+        "s = z + e",
+        "t = torch.ops.aten._linalg_eigh.default(s)",
+        "v = t[0]",
+        "q = t[1]",
+        "return (v, q)",
+    ),
     "sort": forward('x : "f32[4]"', "z = x * 0", "t = torch.ops.aten.sort.default(z)", "v = t[0]", "i = t[1]", "return (v, i)"),
     "eigh": forward('x : "f32[3, 3]"', "s = x + x.mT", "t = torch.ops.aten._linalg_eigh.default(s)", "v = t[0]", "q = t[1]", "return (v, q)"),
     "svd": forward('x : "f32[3, 4]"', "t = torch.ops.aten._linalg_svd.default(x)", "u = t[0]", "s = t[1]", "v = t[2]", "return (u, s, v)"),
@@ -122,7 +133,7 @@ FREE = {
 }
 
 
-@pytest.mark.parametrize("freedom", FREE if os.environ.get("PYRITE_PROOFS") else ["topk", "eigh", "order", "random", "threads", "pool", "pool_gradient"])
+@pytest.mark.parametrize("freedom", FREE if os.environ.get("PYRITE_PROOFS") else ["topk", "topk_unsorted", "eigh", "eigh_equal", "order", "random", "threads", "pool", "pool_gradient"])
 def test_a_backend_that_differs_by_what_operators_leave_open_is_not_proven(session, freedom):
     code, report, said = session.minify(FREE[freedom], "--backend", f"torch:free_{freedom}", imports=["contract_backends"])
     assert code == 1 and not report.get("proven") and report["verdict"] in ("pass", "noise"), (report, said)
