@@ -39,6 +39,10 @@ pub fn common_dtype(operands: &[&Tensor]) -> DType {
     operand_dtype(&metas)
 }
 
+/// A function of whole slices. It is called once for a row or a block, so that one copy of the loops around it serves all
+/// functions of a type: the crate has half the code for it.
+type OnSlices<'a, T, U, const N: usize> = dyn Fn([&[T]; N], &mut [U]) + Sync + 'a;
+
 /// A pointwise computation that is looking for the function of its type.
 pub struct Pointwise<const N: usize> {
     name: String,
@@ -154,7 +158,7 @@ impl<const N: usize> Pointwise<N> {
     }
 
     /// Computes every element, in the order in which the result lies in memory.
-    fn fill<T: Carrier, U: Element>(&self, f: &(impl Fn([&[T]; N], &mut [U]) + Sync)) -> Result<(), OpError> {
+    fn fill<T: Carrier, U: Element>(&self, f: &OnSlices<'_, T, U, N>) -> Result<(), OpError> {
         let mut order: Vec<usize> = (0..self.result.rank()).collect();
         order.sort_by_key(|d| std::cmp::Reverse(self.result.stride()[*d]));
         let inputs = self.inputs.each_ref().map(|t| {
@@ -174,11 +178,7 @@ impl<const N: usize> Pointwise<N> {
 }
 
 /// Computes a dense output row by row, on several threads when it is large.
-fn rows<T: Element, U: Element, const N: usize>(
-    inputs: &[Tensor; N],
-    out: &Tensor,
-    f: &(impl Fn([&[T]; N], &mut [U]) + Sync),
-) {
+fn rows<T: Element, U: Element, const N: usize>(inputs: &[Tensor; N], out: &Tensor, f: &OnSlices<'_, T, U, N>) {
     let read: [_; N] = inputs.each_ref().map(|t| t.storage().read::<T>());
     let data: [&[T]; N] = read.each_ref().map(|guard| &**guard);
     let bases = inputs.each_ref().map(|t| t.layout().offset);
@@ -233,7 +233,7 @@ fn row<T: Element, U, const N: usize>(
     starts: [usize; N],
     steps: [usize; N],
     to: &mut [U],
-    f: &impl Fn([&[T]; N], &mut [U]),
+    f: &OnSlices<'_, T, U, N>,
 ) {
     if steps.iter().all(|s| *s == 1) {
         return f(std::array::from_fn(|i| &data[i][starts[i]..starts[i] + to.len()]), to);
