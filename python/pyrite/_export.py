@@ -345,6 +345,7 @@ class _Size(int):
 class _Recorder:
     """A backend that keeps the one graph of a call, and runs it on copies: exporting changes nothing."""
 
+    _takes_graph = True
     wants_guards = False
     __name__ = "export"
 

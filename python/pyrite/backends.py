@@ -67,9 +67,13 @@ def _adapted(function):
 
     @functools.wraps(function, updated=())
     def adapted(graph, example_inputs):
-        from pyrite.fx import CapturedModule
+        from pyrite.fx import CapturedModule, sizes_of, with_sizes
 
-        return function(CapturedModule.of(graph), example_inputs)
+        module = CapturedModule.of(graph)
+        if not sizes_of(module):
+            return function(module, example_inputs)
+        program = function(module, with_sizes(module, example_inputs))
+        return lambda *arguments: program(*with_sizes(module, arguments))
 
     return adapted
 
@@ -112,11 +116,6 @@ def _by_torch(graph):
         return None
 
 
-def _graph_of(graph):
-    """The graph behind a module that a backend was given."""
-    return graph if isinstance(graph, _native.Graph) else importlib.import_module("pyrite.fx").unwrapped(graph)
-
-
 def checking(program, backend):
     """A program whose custom operators are looked at, where the backend is one that checks."""
     if backend not in ("eager_debug", "aot_eager_decomp_partition_crossref"):
@@ -135,7 +134,12 @@ def with_config(options):
 
 def compiled(graph, backend, options, example_inputs):
     """Compiles a graph with a backend by name, under the debugger where `config` says so."""
-    graph = _graph_of(graph)
+    if not isinstance(graph, _native.Graph):
+        # A module that a backend was given; its graph reads sizes from the tensors.
+        fx = importlib.import_module("pyrite.fx")
+        sizes = len(fx.sizes_of(graph))
+        program = compiled(fx.unwrapped(graph), backend, options, example_inputs[sizes:])
+        return (lambda *arguments: program(*arguments[sizes:])) if sizes else program
     log = logs.get("aot")
     log.info("Step 3: %s compiles a graph of %d operators", backend, graph.op_count)
     if graph.needs_autograd and ":" not in backend and not config.debugs() and (run := _by_torch(graph)):

@@ -7,6 +7,8 @@ further inputs; symbolic sizes keep their names.
 
 from __future__ import annotations
 
+import types
+
 import torch
 
 from pyrite._native import Graph
@@ -24,14 +26,40 @@ class CapturedModule(torch.fx.GraphModule):
             module = graph.to_fx()
         except NotImplementedError:
             return graph
+        sizes = _sizes_as_inputs(module.graph)
         made = cls(module, module.graph)
         made.__dict__["pyrite_graph"] = graph
+        made.__dict__["pyrite_sizes"] = sizes
         return made
 
     def __getattr__(self, name):
         if name in CapturedModule._OF_GRAPH and "pyrite_graph" in self.__dict__:
             return getattr(self.__dict__["pyrite_graph"], name)
         return super().__getattr__(name)
+
+
+def _sizes_as_inputs(graph):
+    """Makes the symbols among sizes inputs of their own, the first ones, as backends for torch.compile know them; see `sizes_of`."""
+    inputs = [node for node in graph.nodes if node.op == "placeholder"]
+    sizes = []
+    for node in list(graph.nodes):
+        if node.op == "call_function" and node.target in (size_of, torch.ops.aten.sym_size.int) and node.args[0] in inputs:
+            with graph.inserting_before(inputs[0]):
+                made = graph.placeholder(f"s{len(sizes)}")
+            sizes.append((inputs.index(node.args[0]), node.args[1]))
+            node.replace_all_uses_with(made)
+            graph.erase_node(node)
+    return sizes
+
+
+def sizes_of(module):
+    """The sizes that a `CapturedModule` takes before the inputs of its graph: the input and the dimension that each is read from."""
+    return module.__dict__.get("pyrite_sizes", ()) if isinstance(module, CapturedModule) else ()
+
+
+def with_sizes(module, arguments):
+    """The arguments of a `CapturedModule`: the sizes that it takes, and those of its graph."""
+    return [*(arguments[place].shape[dim] for place, dim in sizes_of(module)), *arguments]
 
 
 def unwrapped(graph):
@@ -43,6 +71,24 @@ def described(shape, stride, dtype, requires_grad):
     """A tensor without data that says what is known of a value."""
     tensor = torch.empty_strided(shape, stride, dtype=getattr(torch, dtype), device="meta")
     return tensor.requires_grad_() if requires_grad and tensor.dtype.is_floating_point else tensor
+
+
+def as_function(function, name):
+    """What FX can name in the code of a module: for objects that are called, and where FX would take the name for that of another
+    function of torch, a function that calls it."""
+    if isinstance(function, types.FunctionType | torch._ops.OpOverload | torch._ops.OpOverloadPacket):
+        return function
+    found = torch
+    for part in getattr(function, "__name__", "").split("."):
+        found = getattr(found, part, function)
+    if isinstance(function, types.BuiltinFunctionType) and found is function:
+        return function
+
+    def called(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    called.__name__ = called.__qualname__ = name.rpartition(".")[2]
+    return called
 
 
 def size_of(tensor, dim):

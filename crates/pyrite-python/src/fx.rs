@@ -3,13 +3,16 @@
 //! Nodes keep their names, order and stacks; operators are torch's overloads; nested graphs are modules of the module, constants
 //! its buffers. `meta["val"]` and `meta["example_value"]` say what is known of each value. A size that is a symbol is read from
 //! the input that names it by a node of its own, since FX has no expressions among arguments.
+//!
+//! Invariant: the module leaves autocast as it finds it. An exit names its entry, and what the graph does not leave is left
+//! before the output.
 
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PySlice, PyTuple};
-use pyrite_ir::{Graph as Ir, Kind, Meta, NodeId, Target, Value};
+use pyrite_ir::{Graph as Ir, Kind, Meta, NodeId, Switch, Target, Value};
 use pyrite_sym::{Expr, SymInt};
 use rustc_hash::FxHashMap;
 
@@ -29,6 +32,8 @@ pub fn to_fx<'py>(py: Python<'py>, graph: &Ir) -> PyResult<Bound<'py, PyAny>> {
         fx: fx.getattr("Graph")?.call0()?,
         nodes: FxHashMap::default(),
         sizes: FxHashMap::default(),
+        entered: Vec::new(),
+        ambient: ambient(&torch)?,
         describe: py.import("pyrite.fx")?.getattr("described")?,
     };
     for (id, node) in graph.nodes() {
@@ -47,7 +52,20 @@ struct Writer<'a, 'py> {
     nodes: FxHashMap<NodeId, Bound<'py, PyAny>>,
     /// The nodes that read symbols, by their names.
     sizes: FxHashMap<Arc<str>, Bound<'py, PyAny>>,
+    /// The entries of autocast that are not left yet, the innermost last.
+    entered: Vec<Bound<'py, PyAny>>,
+    /// The type of autocast on the CPU while the module is written, by its name.
+    ambient: Option<String>,
     describe: Bound<'py, PyAny>,
+}
+
+/// The type of autocast on the CPU, by its name, where it is on.
+fn ambient(torch: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    if !torch.call_method1("is_autocast_enabled", ("cpu",))?.is_truthy()? {
+        return Ok(None);
+    }
+    let name = torch.call_method1("get_autocast_dtype", ("cpu",))?.str()?.to_string();
+    Ok(Some(name.trim_start_matches("torch.").to_owned()))
 }
 
 impl<'py> Writer<'_, 'py> {
@@ -65,8 +83,29 @@ impl<'py> Writer<'_, 'py> {
                 self.root.call_method1("register_buffer", (&**name, to_torch(py, constant)?))?;
                 self.create("get_attr", &**name, None, None, &node.name)?
             }
-            Kind::Call(target) => self.call(node, target)?,
+            Kind::Call(target) => match Switch::of(node) {
+                // A frame that is called under autocast enters it at the beginning of its graph: guards see to it that the
+                // module is called under it, too.
+                Some(Switch::EnterAutocast(Some(dtype)))
+                    if self.nodes.values().all(is_placeholder)
+                        && self.entered.is_empty()
+                        && self.ambient.as_deref() == Some(dtype_name(dtype)) =>
+                {
+                    self.ambient = None;
+                    return Ok(());
+                }
+                Some(Switch::EnterAutocast(_)) => {
+                    let made = self.call(node, target)?;
+                    self.entered.push(made.clone());
+                    made
+                }
+                Some(Switch::ExitAutocast) => self.leave_autocast(&node.name)?,
+                _ => self.call(node, target)?,
+            },
             Kind::Output => {
+                while !self.entered.is_empty() {
+                    self.leave_autocast("exit_autocast")?;
+                }
                 let outputs = match self.graph.output() {
                     Value::List(items) => items.clone(),
                     other => vec![other.clone()],
@@ -128,11 +167,22 @@ impl<'py> Writer<'_, 'py> {
                 for (name, value) in &node.kwargs {
                     kwargs.set_item(name, self.argument(value)?)?;
                 }
-                self.maker.dotted(name)?
+                let function = self.maker.dotted(name)?;
+                // FX writes a function's name into the module's code, and finds that of its class for other objects.
+                py.import("pyrite.fx")?.getattr("as_function")?.call1((function, &**name))?.unbind()
             }
         };
         let args = PyTuple::new(py, args)?;
         self.create("call_function", function.bind(py), Some(args), Some(kwargs), &node.name)
+    }
+
+    /// Leaves the autocast that was entered last.
+    fn leave_autocast(&mut self, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        let function = self.maker.dotted("torch.amp.autocast_mode._exit_autocast")?;
+        let entered = self.entered.pop();
+        let entered = entered.ok_or_else(|| PyNotImplementedError::new_err("autocast is left that was not entered"))?;
+        let args = PyTuple::new(self.py, [entered])?;
+        self.create("call_function", function.bind(self.py), Some(args), None, name)
     }
 
     fn create(
@@ -222,6 +272,10 @@ impl<'py> Writer<'_, 'py> {
             plain => self.maker.plain(plain),
         }
     }
+}
+
+fn is_placeholder(node: &Bound<'_, PyAny>) -> bool {
+    node.getattr("op").is_ok_and(|op| op.eq("placeholder").unwrap_or(false))
 }
 
 /// Shape and strides, where they are numbers or have hints.

@@ -310,4 +310,14 @@ class Native(Pyrite):
         self.eager = self.package.backends.lookup("native")
 
 
-COMPILERS = {compiler.name: compiler for compiler in (Plain, Dynamo, Pyrite, Native)}
+class Fx(Pyrite):
+    """The same with a backend written for torch.compile, which runs the FX graph that it is given."""
+
+    name = "fx"
+
+    def __init__(self):
+        super().__init__()
+        self.eager = lambda module, _inputs: module.forward
+
+
+COMPILERS = {compiler.name: compiler for compiler in (Plain, Dynamo, Pyrite, Native, Fx)}

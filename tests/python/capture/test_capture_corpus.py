@@ -52,6 +52,11 @@ def native_rows():
 
 
 @pytest.fixture(scope="module")
+def fx_rows():
+    return run_module("capture.report", "--compiler", "fx", "--together", "--json")
+
+
+@pytest.fixture(scope="module")
 def programs():
     return run_module("capture.hostile", "--compiler", "pyrite")
 
@@ -66,6 +71,12 @@ def test_a_captured_function_does_what_plain_python_does(rows, name):
 @pytest.mark.parametrize("name", expected_to_fail(corpus(), known.CASES | known.NATIVE))
 def test_a_compiled_function_does_what_plain_python_does(native_rows, name):
     assert native_rows[name]["differs"] is None
+
+
+@needs_capture
+@pytest.mark.parametrize("name", expected_to_fail(corpus(), known.CASES))
+def test_an_fx_graph_does_what_plain_python_does(fx_rows, name):
+    assert fx_rows[name]["differs"] is None
 
 
 DYING = """

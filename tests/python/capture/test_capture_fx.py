@@ -121,3 +121,53 @@ def test_a_graph_goes_to_fx_and_back():
     graph = counter.modules[0].pyrite_graph
     again = pyrite.Graph.from_fx(graph.to_fx())
     assert again.code == graph.code
+
+
+@pytest.mark.parametrize("outside", [None, torch.bfloat16, torch.float16])
+def test_a_module_leaves_autocast_as_it_finds_it(outside):
+    def inside(x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = x @ x
+        with torch.autocast("cpu", enabled=False):
+            z = x @ x
+        return y, z, x @ x
+
+    def over_a_break(x):
+        with torch.autocast("cpu"):
+            y = x @ x
+            print(end="")
+            return y, x @ x
+
+    x = torch.randn(3, 3)
+    with torch.autocast("cpu", dtype=outside, enabled=outside is not None):
+        for function in (inside, over_a_break, lambda x: (x @ x,)):
+            compiled = pyrite.compile(function, backend=Counter())
+            for _ in range(2):
+                assert [each.dtype for each in compiled(x)] == [each.dtype for each in function(x)]
+                assert torch.is_autocast_enabled("cpu") == (outside is not None)
+    assert not torch.is_autocast_enabled("cpu")
+
+
+def test_sizes_that_are_symbols_are_inputs_and_no_calls():
+    counter = Counter()
+    compiled = pyrite.compile(lambda x: x + x.shape[0], backend=counter)
+    for size in (3, 4, 5):
+        torch.testing.assert_close(compiled(torch.ones(size)), torch.ones(size) + size)
+    assert (counter.frame_count, counter.op_count) == (2, 2)
+    assert [node.op for node in counter.modules[1].graph.nodes] == ["placeholder", "placeholder", "call_function", "output"]
+
+
+def test_a_module_of_symbols_is_compiled_by_pyrites_own_backends():
+    compiled = pyrite.compile(lambda x: x * x.shape[0], backend=lambda module, inputs: pyrite.backends.lookup("native")(module, inputs))
+    for size in (3, 4, 5):
+        torch.testing.assert_close(compiled(torch.ones(size)), torch.ones(size) * size)
+
+
+def test_functions_that_torch_knows_under_another_name_are_called_themselves():
+    @torch.jit.script
+    def scripted(x):
+        return x * 2 + 1
+
+    x = torch.randn(3, 3)
+    for function in (lambda x: torch.tensordot(x, x, dims=1), lambda x: scripted(x) + 1):
+        torch.testing.assert_close(pyrite.compile(function, backend=Counter(), fullgraph=True)(x), function(x))
