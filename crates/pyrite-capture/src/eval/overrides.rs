@@ -124,6 +124,9 @@ impl Evaluator<'_, '_> {
             for value in held {
                 let value = self.force(&value)?;
                 let Some(class) = self.overriding_class(&value) else { continue };
+                if found.is_empty() && !self.is_enabled_outside()? {
+                    return Ok(found);
+                }
                 if found.iter().any(|(_, known)| *known == class) {
                     continue;
                 }
@@ -132,6 +135,13 @@ impl Evaluator<'_, '_> {
             }
         }
         Ok(found)
+    }
+
+    /// Whether classes are asked where the frame is called, which is guarded.
+    fn is_enabled_outside(&mut self) -> Run<bool> {
+        let question = self.host.member("torch._C", "_is_torch_function_enabled");
+        let enabled = self.ask_state(question.ok_or_else(|| self.stop("a missing function"))?)?;
+        self.is_true(&enabled)
     }
 
     /// Shows a call to modes and to the classes of its arguments; nothing where nobody wants to see it.

@@ -464,12 +464,51 @@ impl<'a> State<'a> {
         };
         let contents = results.split_off(form.kept.min(results.len()));
         for (index, content) in form.written.iter().zip(&contents) {
-            self.write_all(op, &args[*index], content)?;
+            let content = self.with_history(op, &functional, args, *index, content)?;
+            self.write_all(op, &args[*index], &content)?;
         }
         if form.kept > 0 {
             return Ok(if results.len() == 1 { results.remove(0) } else { Value::List(results) });
         }
         Ok(pyrite_ir::infer::written(op, args))
+    }
+
+    /// What an operator without a derivative writes: torch records the write nevertheless. A comparison has gradients of
+    /// zero for what it compares.
+    fn with_history(
+        &mut self,
+        op: &OpRef,
+        functional: &OpRef,
+        args: &[Value<Handle>],
+        written: usize,
+        content: &Value<Handle>,
+    ) -> Result<Value<Handle>, OpError> {
+        let (Value::Tensor(to), Value::Tensor(_)) = (&args[written], content) else { return Ok(content.clone()) };
+        let target = &self.slots[to.0 as usize].meta;
+        let has_derivatives = target.dtype.is_float() || target.dtype.is_complex();
+        if !self.grad_enabled || !has_derivatives || !matches!(functional.def.vjp, Vjp::NonDifferentiable(_)) {
+            return Ok(content.clone());
+        }
+        let mut watched = Vec::new();
+        args.iter().for_each(|arg| arg.each(&mut |h| watched.push(*h)));
+        watched.retain(|h| self.slots[h.0 as usize].meta.requires_grad);
+        const COMPARISONS: [&str; 6] = ["aten.eq.", "aten.ne.", "aten.lt.", "aten.le.", "aten.gt.", "aten.ge."];
+        if !COMPARISONS.iter().any(|name| functional.name().starts_with(name)) {
+            if watched.contains(to) {
+                return Err(OpError::unsupported(format!("the gradient of {}, which has none", op.name())));
+            }
+            return Ok(content.clone());
+        }
+        let mut content = content.clone();
+        if !watched.is_empty() {
+            // Never true, and of the result's shape.
+            let never = self.call_op(&self.operator("aten.ne.Tensor")?, &[content.clone(), content.clone()])?;
+            for h in watched {
+                let args = [never.clone(), h.into(), content];
+                content = self.call_op(&self.operator("aten.where.self")?, &args)?;
+            }
+        }
+        Ok(content)
     }
 
     /// Refuses a written tensor that shares memory with another operand in a way that the operator would get wrong. As
