@@ -81,8 +81,8 @@ pub enum Value {
     Context(Rc<ContextValue>),
     /// `id(value)`.
     Address(Rc<Value>),
-    /// A weak reference to an object that exists outside.
-    Weak(Rc<Value>),
+    /// A weak reference that the captured code made.
+    Weak(Rc<WeakValue>),
     /// Something that exists and that cannot be described, such as a traceback; the text says what it is.
     Unknown(Rc<str>),
 }
@@ -99,6 +99,32 @@ impl Default for Born {
     fn default() -> Self {
         MADE.set(MADE.get() + 1);
         Self(MADE.get())
+    }
+}
+
+/// A weak reference.
+pub struct WeakValue {
+    /// What it refers to.
+    pub referent: Referent,
+    /// What is called when that ends.
+    pub callback: Option<Value>,
+}
+
+/// What a weak reference refers to.
+pub enum Referent {
+    /// Something from outside, which who called the frame keeps alive.
+    Outside(Value),
+    /// An object that the captured code made: it lives as long as the captured code holds it.
+    Made(std::rc::Weak<InstanceValue>),
+}
+
+impl WeakValue {
+    /// What it refers to; nothing once that has ended.
+    pub fn get(&self) -> Option<Value> {
+        match &self.referent {
+            Referent::Outside(value) => Some(value.clone()),
+            Referent::Made(instance) => instance.upgrade().map(Value::Instance),
+        }
     }
 }
 
@@ -231,6 +257,8 @@ pub enum Key {
     Identity(usize),
     /// The address of what is known by this identity, or of this object.
     Address(usize),
+    /// A weak reference to what is known by this identity, or to this object.
+    Weak(usize),
 }
 
 /// Entries in order of insertion, found by key.
@@ -548,7 +576,8 @@ impl Value {
             Self::Super(v) => Rc::as_ptr(v).addr(),
             Self::Partial(v) => Rc::as_ptr(v).addr(),
             Self::Context(v) => Rc::as_ptr(v).addr(),
-            Self::Address(v) | Self::Weak(v) => Rc::as_ptr(v).addr(),
+            Self::Address(v) => Rc::as_ptr(v).addr(),
+            Self::Weak(v) => Rc::as_ptr(v).addr(),
             Self::Unknown(v) => Rc::as_ptr(v).addr(),
             Self::Null | Self::Known(..) | Self::Lazy(_) => return None,
         })

@@ -85,13 +85,13 @@ def test_a_break_is_an_error_where_one_graph_is_wanted():
 def test_a_function_that_is_compiled_too_often_says_so_and_runs_plain():
     @pyrite.compile(backend="eager")
     def scaled(x, factor):
-        return x * factor
+        return x * len(factor)
 
     with pyrite.config.patch(cache_size_limit=2), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         compiled = pyrite.compile(scaled._pyrite_original, backend="eager")
         for factor in range(5):
-            assert torch.equal(compiled(torch.ones(3), factor), torch.full((3,), float(factor)))
+            assert torch.equal(compiled(torch.ones(3), "f" * factor), torch.full((3,), float(factor)))
     messages = [str(warning.message) for warning in caught]
     assert any("factor" in message and "cache_size_limit" in message and "test_capture_code.py" in message for message in messages)
 

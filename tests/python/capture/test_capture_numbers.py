@@ -1,5 +1,8 @@
 """Floats that change from call to call: one more program serves them all, and results are as with constants."""
 
+import math
+import types
+
 import pytest
 import torch
 from capture import harness
@@ -168,3 +171,37 @@ def test_a_symbolic_size_is_a_number_where_python_needs_one(function):
         x = torch.arange(rows * 8.0).reshape(rows, 8)
         for have, want in zip(compiled(x), function(x)):
             assert torch.equal(have, want) if isinstance(want, torch.Tensor) else have == want
+
+
+def adding(n):
+    return lambda x: x + n
+
+
+COUNTED = {
+    "zero and one": (lambda x, n: x * n, [(n,) for n in (3, 4, 5, 0, 1)]),
+    "quotients": (lambda x, n: x * (n / 2) + 1 / (n + 1), [(n,) for n in (3, 4, 5)]),
+    "roots": (lambda x, n: x / math.sqrt(n), [(n,) for n in (3, 4, 5)]),
+    "powers": (lambda x, n: x + n**2, [(n,) for n in (3, 4, 5)]),
+    "rounded": (lambda x, n: x + math.floor(n / 2) + math.ceil(n / 2) + int(n * 0.5), [(n,) for n in (3, 4, 5)]),
+    "compared": (lambda x, n: x + 1 if n / 2 > 1 else x, [(n,) for n in (3, 4, 5)]),
+    "smallest": (lambda x, n: x + min(n, 4) + max(n, 4), [(n,) for n in (3, 4, 5)]),
+    "several": (lambda x, n, a: x * (a / n), [(3, 1.5), (4, 2.5), (5, 3.5)]),
+    "attributes of objects": (lambda x, held: x + held.n, [(types.SimpleNamespace(n=n, other=n),) for n in (3, 4, 5)]),
+    "closures": (lambda x, function: function(x), [(adding(n),) for n in (3, 4, 5)]),
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_numbers_that_change_compile_twice_and_no_more(compiler, name):
+    function, calls = COUNTED[name]
+    compiled, x = compiler.compile(function), torch.randn(4)
+    for args in calls:
+        torch.testing.assert_close(compiled(x, *args), function(x, *args))
+    assert compiler.compilations() == 2
+
+
+def test_sizes_that_change_together_compile_twice_and_no_more(compiler):
+    compiled = compiler.compile(lambda x, y, n: x[:n] + y[:n] + x.shape[0])
+    for size in (3, 4, 5):
+        torch.testing.assert_close(compiled(torch.ones(size), torch.ones(size), size - 1), torch.ones(size - 1) * (2 + size))
+    assert compiler.compilations() == 2

@@ -29,11 +29,22 @@ impl Evaluator<'_, '_> {
             slots[last] = Some(Value::tuple(rest));
             last += 1;
         } else if !rest.is_empty() {
+            let taken = match function.defaults.len() {
+                0 => code.positional.to_string(),
+                optional => format!("from {} to {}", code.positional.saturating_sub(optional), code.positional),
+            };
+            let named =
+                code.locals[code.positional..starred].iter().filter(|name| kwargs.iter().any(|(k, _)| k == *name));
+            let (named, s) = (named.count(), |count: usize| if count == 1 { "" } else { "s" });
+            let also = match named {
+                0 => String::new(),
+                _ => format!(" positional argument{} (and {named} keyword-only argument{})", s(given), s(named)),
+            };
             let message = format!(
-                "{}() takes {} positional argument{} but {given} were given",
+                "{}() takes {taken} positional argument{} but {given}{also} {} given",
                 code.qualified_name,
-                code.positional,
-                if code.positional == 1 { "" } else { "s" },
+                s(code.positional),
+                if given == 1 && named == 0 { "was" } else { "were" },
             );
             return Err(self.raise("TypeError", &message));
         }
@@ -82,7 +93,7 @@ impl Evaluator<'_, '_> {
             };
             match default.cloned() {
                 Some(value) => slots[place] = Some(self.force(&value)?),
-                None => return Err(self.missing_arguments(code, &slots)),
+                None => return Err(self.missing_arguments(function, code, &slots)),
             }
         }
         let first_free = slots.len() - code.free.len();
@@ -102,11 +113,15 @@ impl Evaluator<'_, '_> {
         })
     }
 
-    fn missing_arguments(&self, code: &Code, slots: &[Option<Value>]) -> super::Stop {
+    fn missing_arguments(&self, function: &FunctionValue, code: &Code, slots: &[Option<Value>]) -> super::Stop {
         let unbound = |range: std::ops::Range<usize>| -> Vec<String> {
-            range.filter(|p| slots[*p].is_none()).map(|p| format!("'{}'", code.locals[p])).collect()
+            let has_default = |p: usize| function.keyword_defaults.iter().any(|(name, _)| *name == code.locals[p]);
+            range
+                .filter(|p| slots[*p].is_none() && (*p < code.positional || !has_default(*p)))
+                .map(|p| format!("'{}'", code.locals[p]))
+                .collect()
         };
-        let positional = unbound(0..code.positional);
+        let positional = unbound(0..code.positional.saturating_sub(function.defaults.len()));
         let (kind, names) = if positional.is_empty() {
             ("keyword-only", unbound(code.positional..code.positional + code.keyword_only))
         } else {

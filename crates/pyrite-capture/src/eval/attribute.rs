@@ -287,7 +287,13 @@ impl Evaluator<'_, '_> {
                     Ok(Value::Known(getter, None))
                 }
                 "__self__" => match self.host.builtin_receiver(object) {
-                    Some(receiver) => Ok(Value::Known(receiver, None)),
+                    Some(receiver) => {
+                        let method = match value {
+                            Value::Known(_, Some(source)) => source.clone(),
+                            _ => Rc::new(Source::Fixed(object)),
+                        };
+                        self.wrap(receiver, &Rc::new(Source::Attribute(method, "__self__".into())))
+                    }
                     None => Err(self.stop("the attribute __self__ of a function written in C")),
                 },
                 // The overloads of an operator do not change.
@@ -428,6 +434,27 @@ impl Evaluator<'_, '_> {
         self.no_attribute(Some(&value), name, &format!("module '{named}' has no attribute '{name}'"))
     }
 
+    /// `class.__dict__`: what the class itself holds.
+    fn namespace_of(&mut self, class: Object) -> Run<Value> {
+        if self.class_items.iter().any(|(changed, ..)| *changed == class) {
+            return Err(self.stop("the __dict__ of a class that is changed"));
+        }
+        let (proxy, held) = self.read_namespace(class)?;
+        let mut entries = Entries::default();
+        for (key, seen) in held {
+            let named = Value::Known(key, None);
+            let key = self.key(&named)?;
+            entries.set(key, named, self.lazily(seen));
+        }
+        let shown = DictValue { entries: RefCell::new(entries), ..DictValue::default() };
+        Ok(Value::Dict(Rc::new(DictValue {
+            class: Some(self.host.class_of(proxy.object)),
+            origin: Some(proxy),
+            behind: Some(Value::Dict(Rc::new(shown))),
+            ..DictValue::default()
+        })))
+    }
+
     /// `class.name`.
     fn attribute_of_class(&mut self, class: Object, name: &Rc<str>) -> Run<Value> {
         let known = Value::Known(class, None);
@@ -440,7 +467,7 @@ impl Evaluator<'_, '_> {
                 self.guard(&found.source, if text { Check::Equal(found.object) } else { Check::Is(found.object) });
                 return Ok(Value::Known(found.object, None));
             }
-            "__dict__" => return Err(self.stop("the __dict__ of a class")),
+            "__dict__" => return self.namespace_of(class),
             "__class__" => return self.class_of(&known),
             _ => {}
         }
@@ -964,6 +991,16 @@ impl Evaluator<'_, '_> {
             }
             Value::Function(function) if function.origin.is_none() => {
                 function.attributes.borrow_mut().set(name, Some(value));
+                return Ok(());
+            }
+            // The names of its own `__dict__`; others are kept elsewhere.
+            Value::Function(function) if !name.starts_with("__") => {
+                let function = function.clone();
+                self.note_mutation(object);
+                function.attributes.borrow_mut().set(name, Some(value));
+                if !self.changed.iter().any(|known| known.identity() == object.identity()) {
+                    self.changed.push(object.clone());
+                }
                 return Ok(());
             }
             Value::Partial(partial) if partial.origin.is_none() => {

@@ -11,10 +11,10 @@ use crate::source::Source;
 use crate::value::{DictValue, Iterate, PartialValue, Strictness, TupleValue, Value};
 
 /// Modules of Python's library whose functions compute and do nothing else.
-const PURE_MODULES: [&str; 5] = ["math.", "operator.", "cmath.", "string.", "numbers."];
+const PURE_MODULES: [&str; 6] = ["math.", "operator.", "cmath.", "string.", "numbers.", "_struct."];
 
 /// Functions and classes that compute and do nothing else, when their arguments are plain.
-const PURE: [&str; 49] = [
+const PURE: [&str; 50] = [
     "builtins.abs",
     "builtins.bytes.__new__",
     "builtins.float.__new__",
@@ -47,6 +47,7 @@ const PURE: [&str; 49] = [
     "builtins.sum",
     "builtins.str.maketrans",
     "inspect.isclass",
+    "posix.fspath",
     "sys.intern",
     "torch.device",
     "torch.dtype",
@@ -504,6 +505,7 @@ impl Evaluator<'_, '_> {
             ("int" | "float" | "bool", [value @ Value::Tensor(_)]) => self.item_of(&value.clone(), name)?,
             ("bool", [value @ Value::Condition(_)]) => value.clone(),
             ("int", [value @ Value::Symbol(_)]) => value.clone(),
+            ("int", [value @ Value::Number(_)]) if let Some(whole) = self.rounded_quotient(name, value)? => whole,
             ("float", [value @ Value::Symbol(_)]) => {
                 let (value, one) = (value.clone(), self.int(1));
                 self.binary("truediv", &value, &one)?
@@ -651,6 +653,11 @@ impl Evaluator<'_, '_> {
         let iterator =
             if let [items] = args { self.iterator(items)? } else { Value::iterator(Iterate::Items(args.to_vec(), 0)) };
         let key = option("key").filter(|key| !self.is_none(key));
+        if let ([left, right], None) = (args, &key)
+            && let Some(chosen) = self.extreme_size(name, left, right)
+        {
+            return Ok(chosen);
+        }
         let mut best: Option<(Value, Value)> = None;
         while let Some(item) = self.next(&iterator)? {
             let by = match &key {
@@ -772,6 +779,20 @@ impl Evaluator<'_, '_> {
                 // Each call makes a class of its own: none of its objects may leave the frame.
                 self.made_classes.insert(class, self.root);
                 Value::Known(class, None)
+            }
+            ("math.sqrt", [value @ Value::Symbol(_)]) if let Some(root) = self.root_of_size(value)? => root,
+            ("math.floor" | "math.ceil", [value @ Value::Number(_)])
+                if let Some(whole) = self.rounded_quotient(name, value)? =>
+            {
+                whole
+            }
+            ("math.floor" | "math.ceil" | "math.trunc", [value @ Value::Instance(instance)]) => {
+                let method = format!("__{}__", name.trim_start_matches("math."));
+                if !self.is_python_method(instance.class, &method) {
+                    return Ok(None);
+                }
+                let method = self.class_attribute_of(value, instance.class, &method.into())?;
+                self.call(&method, Vec::new(), Vec::new())?
             }
             ("collections.deque", _) => self.new_deque(args, kwargs)?,
             ("types.MethodType", [function, object]) => Value::Method(Rc::new((function.clone(), object.clone()))),
@@ -945,10 +966,18 @@ impl Evaluator<'_, '_> {
                 Value::Instance(_) => return Ok(None),
                 _ => return Err(self.stop("a copy of an object")),
             },
-            ("dataclasses.fields" | "dataclasses.is_dataclass" | "inspect.signature", [subject, ..]) => {
+            (
+                "dataclasses.fields" | "dataclasses.is_dataclass" | "inspect.signature" | "typing.get_type_hints",
+                [subject, ..],
+            ) => {
                 let class = match subject {
-                    Value::Known(object, _) => *object,
-                    Value::Function(function) if name == "inspect.signature" => match &function.origin {
+                    Value::Known(object, _) => {
+                        if self.host.kind(*object) == Kind::Class {
+                            self.watch_class(*object);
+                        }
+                        *object
+                    }
+                    Value::Function(function) if !name.starts_with("dataclasses.") => match &function.origin {
                         Some(origin) => {
                             self.rely_on_signature(origin)?;
                             origin.object

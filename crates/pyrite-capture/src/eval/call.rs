@@ -23,10 +23,10 @@ impl Evaluator<'_, '_> {
                 self.call(&parts.0.clone(), args, kwargs)
             }
             Value::Bound(parts) => self.call_method(&parts.0.clone(), &parts.1.clone(), args, kwargs),
-            Value::Known(object, Some(source))
-                if args.is_empty() && self.host.class_name(self.host.class_of(*object)) == "weakref.ReferenceType" =>
-            {
-                let referent = self.read_referent(*object, source)?;
+            Value::Known(object, source) if args.is_empty() && self.is_weak_reference(*object) => {
+                // A key is the reference that it is.
+                let source = source.clone().unwrap_or_else(|| Rc::new(Source::Fixed(*object)));
+                let referent = self.read_referent(*object, &source)?;
                 self.admit(&referent)
             }
             // A context manager of torch as a decorator.
@@ -35,8 +35,13 @@ impl Evaluator<'_, '_> {
                 let made = self.call_polyfill("decorated", args, kwargs)?;
                 made.ok_or_else(|| self.stop("a context manager as a decorator"))
             }
-            Value::Weak(referent) if args.is_empty() && kwargs.is_empty() => Ok((**referent).clone()),
-            Value::Known(object, _) => self.call_known(*object, args, kwargs),
+            Value::Weak(reference) if args.is_empty() && kwargs.is_empty() => {
+                Ok(reference.get().unwrap_or_else(|| self.none()))
+            }
+            Value::Known(object, _) => {
+                self.rely_on_receiver(function);
+                self.call_known(*object, args, kwargs)
+            }
             Value::Instance(instance) => self.call_instance(function, &instance.clone(), args, kwargs),
             Value::Partial(partial) => {
                 let partial = partial.clone();
@@ -191,10 +196,13 @@ impl Evaluator<'_, '_> {
         match self.host.kind(object) {
             Kind::Class => self.construct(object, args, kwargs),
             Kind::Builtin => {
-                if self.host.class_name(self.host.class_of(object)) == "functools._lru_cache_wrapper"
-                    && let Some(result) = self.call_cached(object, &args, &kwargs)?
-                {
-                    return Ok(result);
+                if self.host.class_name(self.host.class_of(object)) == "functools._lru_cache_wrapper" {
+                    if let Some(result) = self.call_cached(object, &args, &kwargs)? {
+                        return Ok(result);
+                    }
+                    if args.iter().any(|arg| matches!(arg, Value::Tensor(_))) {
+                        return self.follow_cached(object, args, kwargs);
+                    }
                 }
                 if self.is_numpy_function(object)
                     && let Some(result) = self.call_numpy(object, &args, &kwargs)?
@@ -274,6 +282,30 @@ impl Evaluator<'_, '_> {
             }
         }
         Ok(Some((plain, named)))
+    }
+
+    /// A function that keeps its results, called with tensors: the function behind it is followed, once for the same
+    /// arguments. What it keeps from earlier calls is not looked at, as tensors are known by their identity.
+    fn follow_cached(&mut self, function: Object, args: Vec<Value>, kwargs: Keywords) -> Run<Value> {
+        let asked: Option<Vec<usize>> = args
+            .iter()
+            .map(|arg| match arg {
+                Value::Known(object, _) => self.host.intern(*object).map(|object| object.0),
+                other => other.identity(),
+            })
+            .collect();
+        let asked = asked.filter(|_| kwargs.is_empty()).map(|asked| (function, asked));
+        if let Some(kept) = asked.as_ref().and_then(|asked| self.kept_results.get(asked)) {
+            return Ok(kept.clone());
+        }
+        let source = Rc::new(Source::Fixed(function));
+        let wrapped = self.read_attribute(function, &source, "__wrapped__")?;
+        let wrapped = self.admit(&wrapped)?;
+        let result = self.call(&wrapped, args, kwargs)?;
+        if let Some(asked) = asked {
+            self.kept_results.insert(asked, result.clone());
+        }
+        Ok(result)
     }
 
     /// A function that keeps its results, called for real: that it was called twice cannot be told from once. Nothing when

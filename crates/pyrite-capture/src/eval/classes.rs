@@ -8,7 +8,8 @@ use super::{Evaluator, Frame, Run, Stop};
 use crate::host::{Descriptor, Kind, Object};
 use crate::source::{Check, Source};
 use crate::value::{
-    Born, DequeValue, DictValue, InstanceValue, Iterate, ListValue, Origin, SetValue, TupleValue, Value, View,
+    Born, DequeValue, DictValue, InstanceValue, Iterate, ListValue, Origin, Referent, SetValue, TupleValue, Value,
+    View, WeakValue,
 };
 
 /// Classes whose instances are the one positional part of their patterns.
@@ -386,6 +387,37 @@ impl Evaluator<'_, '_> {
         self.construct_plainly(class, args, kwargs)
     }
 
+    /// `weakref.ref(referent, callback)`. Nobody is called back for what ends inside of a frame, so that a callback goes with
+    /// what exists outside only.
+    fn weak_reference(&self, args: &[Value]) -> Option<Value> {
+        let (referent, callback) = match args {
+            [referent] => (referent, None),
+            [referent, callback] => (referent, Some(callback.clone()).filter(|callback| !self.is_none(callback))),
+            _ => return None,
+        };
+        let referent = match referent {
+            Value::Instance(instance) if instance.origin.is_none() && callback.is_none() => {
+                let refused = self.class_item(instance.class, "__weakref__").is_none();
+                if refused {
+                    return None;
+                }
+                Referent::Made(Rc::downgrade(instance))
+            }
+            Value::Instance(_) | Value::Tensor(_) | Value::Function(_)
+                if super::wrap::origin_of(referent).is_some() =>
+            {
+                Referent::Outside(referent.clone())
+            }
+            _ => return None,
+        };
+        Some(Value::Weak(Rc::new(WeakValue { referent, callback })))
+    }
+
+    /// Whether an object is a weak reference.
+    pub(super) fn is_weak_reference(&self, object: Object) -> bool {
+        self.host.class_name(self.host.class_of(object)) == "weakref.ReferenceType"
+    }
+
     /// As `type.__call__` makes an object.
     pub(super) fn construct_plainly(&mut self, class: Object, args: Vec<Value>, kwargs: Keywords) -> Run<Value> {
         let base = |this: &Self, name: &str| this.host.member("builtins", name).unwrap_or(Object(0));
@@ -430,11 +462,10 @@ impl Evaluator<'_, '_> {
             return self.construct_container(class, kind, args, kwargs);
         }
         if name == "weakref.ReferenceType"
-            && let [referent] = args.as_slice()
-            && matches!(referent, Value::Instance(_) | Value::Tensor(_))
-            && super::wrap::origin_of(referent).is_some()
+            && kwargs.is_empty()
+            && let Some(reference) = self.weak_reference(&args)
         {
-            return Ok(Value::Weak(Rc::new(referent.clone())));
+            return Ok(reference);
         }
         if name == "builtins.mappingproxy"
             && let [dict @ Value::Dict(_)] = args.as_slice()

@@ -167,6 +167,21 @@ impl Evaluator<'_, '_> {
         {
             return Ok(true);
         }
+        match (left, right) {
+            // There is one reference without a callback for each object.
+            (Value::Weak(a), Value::Weak(b)) if a.callback.is_none() && b.callback.is_none() => {
+                return match (a.get(), b.get()) {
+                    (Some(a), Some(b)) => self.is_same(&a, &b),
+                    _ => Ok(Rc::ptr_eq(a, b)),
+                };
+            }
+            (Value::Weak(_), Value::Known(known, _)) | (Value::Known(known, _), Value::Weak(_))
+                if self.is_weak_reference(*known) =>
+            {
+                return Err(self.stop("the identity of weak references"));
+            }
+            _ => {}
+        }
         match (left.identity(), right.identity()) {
             (Some(a), Some(b)) => {
                 if a == b {
@@ -208,8 +223,11 @@ impl Evaluator<'_, '_> {
     /// Guards which objects two are, where what they are guarded by so far does not say.
     fn rely_on_identity(&mut self, left: &Value, right: &Value) {
         let (Value::Known(a, _), Value::Known(b, _)) = (left, right) else { return };
-        let told = |object: Object| {
-            matches!(self.host.kind(object), Kind::None | Kind::Bool | Kind::Class | Kind::Module | Kind::Builtin)
+        let told = |object: Object| match self.host.kind(object) {
+            Kind::None | Kind::Bool | Kind::Class | Kind::Module => true,
+            // One that is bound to an object is guarded by what it is bound to.
+            Kind::Builtin => self.bound_receiver(object).is_none(),
+            _ => false,
         };
         // Plain values that differ are no one object; None and its like are guarded by identity anyway.
         let plain = |object: Object| matches!(self.host.kind(object), Kind::Int | Kind::Plain | Kind::FrozenSet);
@@ -402,9 +420,14 @@ impl Evaluator<'_, '_> {
                 let left = self.set_of(&left)?;
                 self.equal(&left, &right)
             }
-            (Value::Weak(a), Value::Weak(b)) => {
-                let (a, b) = (a.clone(), b.clone());
-                self.equal(&a, &b)
+            (Value::Weak(a), Value::Weak(b)) => match (a.get(), b.get()) {
+                (Some(a), Some(b)) => self.equal(&a, &b),
+                _ => Ok(Rc::ptr_eq(a, b)),
+            },
+            (Value::Weak(_), Value::Known(known, _)) | (Value::Known(known, _), Value::Weak(_))
+                if self.is_weak_reference(*known) =>
+            {
+                Err(self.stop("a comparison of weak references"))
             }
             (Value::Address(a), Value::Address(b)) => self.is_same(&a.clone(), &b.clone()),
             (Value::Address(_) | Value::Unknown(_), _) | (_, Value::Address(_) | Value::Unknown(_)) => {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::compare::is_graph;
 use super::wrap::origin_of;
-use super::{Evaluator, Run};
+use super::{Evaluator, Run, Stop};
 use crate::host::{Descriptor, Kind, Object};
 use crate::source::{Check, Source};
 use crate::value::{DictValue, Entries, Key, SetValue, TupleValue, Value, View};
@@ -39,6 +39,19 @@ impl Evaluator<'_, '_> {
             Value::Tuple(_) if let Some(object) = self.real(value)? => {
                 let representative = self.host.intern(object);
                 Ok(Key::Plain(representative.ok_or_else(|| self.stop("a key that cannot be hashed"))?))
+            }
+            Value::Weak(reference) => {
+                let referent = reference.get().ok_or_else(|| self.stop("a weak reference to nothing as a key"))?;
+                self.weak_key(&referent)
+            }
+            // It is hashed and compared as what it refers to.
+            Value::Known(object, _) if self.is_weak_reference(*object) => {
+                let referent = self.host.call(*object, &[], &[]).map_err(|r| self.raised(r))?;
+                if !self.host.hashes_plainly(referent) && self.host.kind(referent) != Kind::Tensor {
+                    return Err(self.stop("a weak reference to an object with a hash of its own, as a key"));
+                }
+                let ended = referent == self.host.none();
+                Ok(Key::Weak(if ended { object.0 } else { referent.0 }))
             }
             Value::Known(object, source) => {
                 if !self.host.hashes_plainly(*object) {
@@ -80,6 +93,15 @@ impl Evaluator<'_, '_> {
         }
     }
 
+    /// A weak reference as a key, by what it refers to.
+    fn weak_key(&mut self, referent: &Value) -> Run<Key> {
+        if self.own_hash(referent)? {
+            return Err(self.stop("a weak reference to an object with a hash of its own, as a key"));
+        }
+        let identity = origin_of(referent).map_or_else(|| referent.identity(), |origin| Some(origin.object.0));
+        Ok(Key::Weak(identity.ok_or_else(|| self.stop("a weak reference to nothing"))?))
+    }
+
     /// A value as a key of a container: one from outside that is known by its identity is guarded to be the key that it
     /// is, or none of the others.
     pub(super) fn key_in(&mut self, entries: &RefCell<Entries>, value: &Value) -> Run<Key> {
@@ -90,10 +112,23 @@ impl Evaluator<'_, '_> {
         if let Value::Address(of) = value {
             return self.address_in(entries, of, key);
         }
+        let referent = match value {
+            Value::Weak(reference) => reference.get(),
+            _ => None,
+        };
+        let value = referent.as_ref().unwrap_or(value);
         let by_identity = matches!(value, Value::Instance(_) | Value::Tensor(_) | Value::Function(_));
         if by_identity && let Some(origin) = origin_of(value) {
             for (_, other, _) in entries.borrow().iter() {
                 match other {
+                    Value::Weak(other) => {
+                        if let Some(other) = other.get()
+                            && let Some(other) = origin_of(&other)
+                            && other.object != origin.object
+                        {
+                            self.guard(&origin.source, Check::Differs(other.source.clone()));
+                        }
+                    }
                     Value::Known(known, _) if self.plain(other).is_none() && !self.is_library_object(*known) => {
                         self.guard(&origin.source, Check::Is(origin.object));
                     }
@@ -226,6 +261,10 @@ impl Evaluator<'_, '_> {
 
     /// Relies on a dictionary from outside having a key, or lacking it.
     fn look_at_key(&self, dict: &DictValue, key: Key, found: bool) {
+        // Another reference to the same object is another key to look for.
+        if let Key::Weak(_) = key {
+            self.look_at_whole(dict);
+        }
         let (Some(origin), Key::Plain(object), false) = (&dict.origin, key, dict.whole.get()) else { return };
         if found {
             self.rely_on_key(origin, object);
@@ -929,7 +968,14 @@ impl Evaluator<'_, '_> {
             let iterator = self.iterator(more)?;
             let mut place = 0;
             while let Some(pair) = self.next(&iterator)? {
-                let parts = self.items_of(&pair)?;
+                let parts = match self.items_of(&pair) {
+                    Err(Stop::Raise(_)) if self.is_not_iterable(&pair)? => {
+                        let message =
+                            format!("cannot convert dictionary update sequence element #{place} to a sequence");
+                        return Err(self.raise("TypeError", &message));
+                    }
+                    parts => parts?,
+                };
                 if parts.len() != 2 {
                     let message = format!(
                         "dictionary update sequence element #{place} has length {}; 2 is required",
@@ -946,6 +992,17 @@ impl Evaluator<'_, '_> {
             self.update_item(dict, &key, value)?;
         }
         Ok(())
+    }
+
+    /// Whether a number or another plain value is nothing to iterate over.
+    fn is_not_iterable(&mut self, value: &Value) -> Run<bool> {
+        match self.class_of(value)? {
+            Value::Known(class, _) => {
+                let methods = ["__iter__", "__getitem__"];
+                Ok(methods.iter().all(|method| self.class_item(class, method).is_none()))
+            }
+            _ => Ok(false),
+        }
     }
 
     /// Sets an item as `update` does it: `OrderedDict` asks the class how, `dict` does not.

@@ -107,7 +107,8 @@ impl Evaluator<'_, '_> {
         }
         let dtype = match dtype {
             Some(value) if !self.is_none(&value) => value,
-            _ => return Ok(Some(DType::BF16)),
+            // One inside of another keeps the type.
+            _ => return Ok(Some(self.state.autocast.unwrap_or(DType::BF16))),
         };
         match self.graph_value(&dtype)? {
             GraphValue::DType(dtype) => Ok(Some(dtype)),

@@ -77,6 +77,20 @@ impl Evaluator<'_, '_> {
             (dtype, "item" | "int") if dtype.is_integral() && !matches!(dtype, DType::Bool) => {
                 self.read_element(tensor.node)
             }
+            // What is no number that 64 bits hold runs plain.
+            (dtype, "int") if dtype.is_float() => {
+                let limit = self.int(1 << 53);
+                let size = self.tensor_method(value, &"abs".into(), Vec::new(), Vec::new())?;
+                let holds = self.tensor_method(&size, &"le".into(), vec![limit], Vec::new())?;
+                if !self.assert_data(&holds)? {
+                    return Err(refusal(self));
+                }
+                let (args, kwargs) = none();
+                match self.tensor_method(value, &"long".into(), args, kwargs)? {
+                    Value::Tensor(number) => self.read_element(number.node),
+                    _ => Err(refusal(self)),
+                }
+            }
             (DType::Bool, "int") => {
                 let (args, kwargs) = none();
                 match self.tensor_method(value, &"long".into(), args, kwargs)? {

@@ -180,6 +180,13 @@ impl Evaluator<'_, '_> {
                     effects.push(Effect::SetCell(object, contents));
                 }
                 Value::Iterator(iterator) => effects.push(Effect::Advance(object, iterator.taken.get())),
+                Value::Function(function) => {
+                    let attributes = function.attributes.borrow().0.clone();
+                    for (name, value) in attributes.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+                        let value = self.recipe(kitchen, &value)?;
+                        effects.push(Effect::SetAttribute(object, name, value));
+                    }
+                }
                 _ => {}
             }
             if let Some(held) = super::attribute::attributes_of_container(&value) {
@@ -373,7 +380,8 @@ impl Evaluator<'_, '_> {
                 }
                 Derivation::Computed(name, operands) => {
                     let operands = self.recipes_of(kitchen, operands)?;
-                    Recipe::Call(self.library("operator", name)?, operands, Vec::new())
+                    let (module, name) = name.split_once('.').unwrap_or(("operator", name));
+                    Recipe::Call(self.library(module, name)?, operands, Vec::new())
                 }
             },
             Value::Tuple(tuple) => {
@@ -626,9 +634,13 @@ impl Evaluator<'_, '_> {
                 let of = self.recipe(kitchen, of)?;
                 Recipe::Call(self.library("builtins", "id")?, vec![of], Vec::new())
             }
-            Value::Weak(referent) => {
-                let referent = self.recipe(kitchen, referent)?;
-                Recipe::Call(self.library("weakref", "ref")?, vec![referent], Vec::new())
+            Value::Weak(reference) => {
+                let referent = reference.get().ok_or("a weak reference to nothing is alive")?;
+                let mut args = vec![self.recipe(kitchen, &referent)?];
+                if let Some(callback) = &reference.callback {
+                    args.push(self.recipe(kitchen, callback)?);
+                }
+                Recipe::Call(self.library("weakref", "ref")?, args, Vec::new())
             }
             Value::Unknown(what) => return Err(format!("{what} is alive")),
             Value::Context(context) => {

@@ -251,6 +251,8 @@ pub(crate) struct Evaluator<'a, 'c> {
     levels: FxHashSet<NodeId>,
     /// Which warnings are shown, inside of `warnings.catch_warnings()`.
     warnings: Option<Warned>,
+    /// Results of functions that keep them, by function and arguments.
+    kept_results: FxHashMap<(Object, Vec<usize>), Value>,
 }
 
 /// Which warnings are shown.
@@ -344,6 +346,7 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             data_read: Vec::new(),
             autocasted: false,
             warnings: None,
+            kept_results: FxHashMap::default(),
             levels: FxHashSet::default(),
             grad_modes: vec![(NodeId(0), grad)],
             overrides: overrides::Overrides::default(),

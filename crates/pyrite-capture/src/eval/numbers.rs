@@ -7,7 +7,7 @@
 //! Invariants: a result is of the type and the value that it has with a Python number. A tensor without dimensions would
 //! take part in choosing the type where a number does not, so it is first converted to the type that the number is computed
 //! with; where torch computes with more digits than that type has, the number is specialized. Arithmetic that may raise is
-//! guarded not to.
+//! guarded not to. What whole numbers that are symbols give by division, by a root or together with a float is a number, too.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -140,8 +140,11 @@ impl Evaluator<'_, '_> {
             }
             Derivation::Computed(_, operands) => {
                 for operand in operands {
-                    if let Value::Number(operand) = operand {
-                        self.specialize(operand);
+                    match operand {
+                        Value::Number(operand) => _ = self.specialize(operand),
+                        // A symbol that is part of a number is one whose value is known here.
+                        Value::Symbol(_) => _ = self.index_of(operand).ok(),
+                        _ => {}
                     }
                 }
             }
@@ -235,10 +238,12 @@ impl Evaluator<'_, '_> {
             (Value::Known(other, _), Value::Number(number)) => (number, *other, order.mirrored()),
             _ => return Ok(None),
         };
-        let Derivation::Input(source) = &number.from else { return Ok(None) };
-        if self.real_number(other).is_none() {
-            return Ok(None);
-        }
+        let Some(bound) = self.real_number(other) else { return Ok(None) };
+        let source = match &number.from {
+            Derivation::Input(source) => source,
+            Derivation::Computed("truediv", operands) => return self.ask_quotient(order, &operands.clone(), bound),
+            _ => return Ok(None),
+        };
         let operands = match left {
             Value::Number(_) => [number.hint, other],
             _ => [other, number.hint],
@@ -249,6 +254,29 @@ impl Evaluator<'_, '_> {
             self.guard(&source.clone(), Check::Compares(order, other, outcome));
         }
         Ok(Some(Value::Known(outcome, None)))
+    }
+
+    /// A comparison of the quotient of a whole number that is a symbol and a known one with a bound: one of whole numbers.
+    fn ask_quotient(&mut self, order: Order, operands: &[Value], bound: f64) -> Run<Option<Value>> {
+        let [size @ Value::Symbol(_), Value::Known(divisor, _)] = operands else { return Ok(None) };
+        let Some(divisor) = self.host.as_int(*divisor).filter(|divisor| *divisor > 0) else { return Ok(None) };
+        let limit = bound * divisor as f64;
+        // Beyond this the quotient may be rounded to the bound.
+        if limit.is_nan() || limit.abs() >= f64::from(1 << 30) {
+            return Ok(None);
+        }
+        let (whole, floor) = (limit.fract() == 0.0, limit.floor() as i64);
+        let (name, limit) = match order {
+            Order::Equal | Order::NotEqual if !whole => return Ok(Some(self.bool(order == Order::NotEqual))),
+            Order::Equal => ("eq", floor),
+            Order::NotEqual => ("ne", floor),
+            Order::Less if whole => ("lt", floor),
+            Order::Less | Order::LessOrEqual => ("le", floor),
+            Order::GreaterOrEqual if whole => ("ge", floor),
+            Order::Greater | Order::GreaterOrEqual => ("gt", floor),
+        };
+        let limit = self.int(limit);
+        self.compare(name, &size.clone(), &limit).map(Some)
     }
 
     /// Whether a number counts as true.
@@ -272,15 +300,33 @@ impl Evaluator<'_, '_> {
             "truediv" | "itruediv" => ("truediv", "torch.ops.aten.div.Tensor"),
             _ => return Ok(None),
         };
+        // Whole numbers stay whole by anything but a division.
+        let is_whole = |this: &Self, value: &Value| match value {
+            Value::Symbol(_) => true,
+            Value::Known(object, _) => this.host.kind(*object) == Kind::Int,
+            _ => false,
+        };
+        if name != "truediv" && is_whole(self, left) && is_whole(self, right) {
+            return Ok(None);
+        }
         if name == "truediv" && !self.is_divisor(right)? {
             return Ok(None);
         }
-        let (Some((first, a)), Some((second, b))) = (self.number_part(left)?, self.number_part(right)?) else {
+        let made = match (name, left, right) {
+            // A known number is part of the operator.
+            ("add" | "mul", _, Value::Known(..)) => self.with_scalar(name, left, right)?,
+            ("add" | "mul", Value::Known(..), _) => self.with_scalar(name, right, left)?,
+            ("sub" | "truediv", _, Value::Known(..)) => self.with_scalar(name, left, right)?,
+            ("sub", Value::Known(..), _) => self.with_scalar("rsub", right, left)?,
+            _ => match (self.number_part(left)?, self.number_part(right)?) {
+                (Some(first), Some(second)) => self.calls.call(function, vec![first, second], Vec::new()).ok(),
+                _ => None,
+            },
+        };
+        let (Some(GraphValue::Tensor(node)), Some(a), Some(b)) = (made, self.hint_of(left), self.hint_of(right)) else {
             return Ok(None);
         };
         let hint = self.host.operator(name, &[a, b]).map_err(|r| self.raised(r))?;
-        let made = self.calls.call(function, vec![first, second], Vec::new());
-        let Ok(GraphValue::Tensor(node)) = made else { return Ok(None) };
         let from = Derivation::Computed(name, vec![left.clone(), right.clone()]);
         Ok(Some(self.number(node, hint, from)))
     }
@@ -288,25 +334,123 @@ impl Evaluator<'_, '_> {
     /// Whether a number is, and is guarded to be, one that can be divided by.
     fn is_divisor(&mut self, value: &Value) -> Run<bool> {
         match value {
-            Value::Number(number) if matches!(number.from, Derivation::Input(_)) => self.number_is_true(value),
+            Value::Number(number) => match &number.from {
+                Derivation::Input(_) => self.number_is_true(value),
+                // As long as neither overflows nor underflows, which no size does.
+                Derivation::Computed("truediv" | "math.sqrt", operands)
+                    if operands.iter().all(|it| matches!(it, Value::Symbol(_) | Value::Known(..))) =>
+                {
+                    self.is_divisor(&operands[0].clone())
+                }
+                _ => Ok(false),
+            },
             Value::Known(object, _) => Ok(self.real_number(*object).is_some_and(|number| number != 0.0)),
+            Value::Symbol(symbol) if symbol.size.hint().is_some_and(|hint| hint != 0) => {
+                let zero = self.int(0);
+                let differs = self.compare("ne", value, &zero)?;
+                self.is_true(&differs)
+            }
             _ => Ok(false),
         }
     }
 
-    /// A number in the graph, and the object it is here.
-    fn number_part(&mut self, value: &Value) -> Run<Option<(V, Object)>> {
+    /// An operator of a number and a known one.
+    fn with_scalar(&mut self, name: &str, number: &Value, known: &Value) -> Run<Option<V>> {
+        let stem = if name == "truediv" { "div" } else { name };
+        let Value::Known(known, _) = known else { return Ok(None) };
+        let (Some(number), Some(known)) = (self.number_part(number)?, self.real_number(*known)) else {
+            return Ok(None);
+        };
+        let function = format!("torch.ops.aten.{stem}.Scalar");
+        Ok(self.calls.call(&function, vec![number, GraphValue::Float(known)], Vec::new()).ok())
+    }
+
+    /// What a number is here.
+    fn hint_of(&self, value: &Value) -> Option<Object> {
         match value {
-            Value::Number(number) => Ok(Some((GraphValue::Tensor(number.node), number.hint))),
-            Value::Known(object, _) => {
-                let Some(number) = self.real_number(*object) else { return Ok(None) };
-                let dtype = vec![("dtype".to_owned(), GraphValue::DType(DType::F64))];
-                let made =
-                    self.calls.call("torch.ops.aten.scalar_tensor.default", vec![GraphValue::Float(number)], dtype);
-                Ok(made.ok().map(|made| (made, *object)))
-            }
-            _ => Ok(None),
+            Value::Number(number) => Some(number.hint),
+            Value::Symbol(symbol) => symbol.size.hint().map(|hint| self.host.int(hint)),
+            Value::Known(object, _) => Some(*object),
+            _ => None,
         }
+    }
+
+    /// A number in the graph.
+    fn number_part(&mut self, value: &Value) -> Run<Option<V>> {
+        let part = match value {
+            Value::Number(number) => return Ok(Some(GraphValue::Tensor(number.node))),
+            Value::Known(object, _) => match self.real_number(*object) {
+                Some(number) => GraphValue::Float(number),
+                None => return Ok(None),
+            },
+            Value::Symbol(symbol) if symbol.size.hint().is_some() && !symbol.size.is_unbacked() => symbol.graph.clone(),
+            _ => return Ok(None),
+        };
+        let dtype = vec![("dtype".to_owned(), GraphValue::DType(DType::F64))];
+        Ok(self.calls.call("torch.ops.aten.scalar_tensor.default", vec![part], dtype).ok())
+    }
+
+    /// `math.sqrt` of a whole number that is a symbol; nothing for others.
+    pub(super) fn root_of_size(&mut self, value: &Value) -> Run<Option<Value>> {
+        let (Value::Symbol(_), Some(hint)) = (value, self.hint_of(value)) else { return Ok(None) };
+        let zero = self.int(0);
+        let is_possible = self.compare("ge", value, &zero)?;
+        if !self.is_true(&is_possible)? {
+            return Ok(None);
+        }
+        let function = self.host.member("math", "sqrt").ok_or_else(|| self.stop("a missing function"))?;
+        let hint = self.host.call(function, &[hint], &[]).map_err(|r| self.raised(r))?;
+        let Some(part) = self.number_part(value)? else { return Ok(None) };
+        let made = self.calls.call("torch.ops.aten.sqrt.default", vec![part], Vec::new());
+        let Ok(GraphValue::Tensor(node)) = made else { return Ok(None) };
+        Ok(Some(self.number(node, hint, Derivation::Computed("math.sqrt", vec![value.clone()]))))
+    }
+
+    /// `math.floor`, `math.ceil` or `int` of a quotient of whole numbers that are not negative: a whole number again.
+    pub(super) fn rounded_quotient(&mut self, name: &str, value: &Value) -> Run<Option<Value>> {
+        let Value::Number(number) = value else { return Ok(None) };
+        let operands = match &number.from {
+            Derivation::Computed("truediv", operands) => operands.clone(),
+            // A fraction of which the inverse is whole, and both are exact.
+            Derivation::Computed("mul", operands) => {
+                let (size, fraction) = match operands.as_slice() {
+                    [size @ Value::Symbol(_), Value::Known(fraction, _)]
+                    | [Value::Known(fraction, _), size @ Value::Symbol(_)] => (size.clone(), *fraction),
+                    _ => return Ok(None),
+                };
+                let inverse = self.real_number(fraction).map(f64::recip);
+                let inverse = inverse.filter(|it| it.fract() == 0.0 && (1.0..1e6).contains(it));
+                match inverse.map(|inverse| inverse as i64).filter(|inverse| inverse.count_ones() == 1) {
+                    Some(inverse) => vec![size, self.int(inverse)],
+                    None => return Ok(None),
+                }
+            }
+            _ => return Ok(None),
+        };
+        let [left, right] = operands.as_slice() else { return Ok(None) };
+        for operand in [left, right] {
+            let whole = match operand {
+                Value::Symbol(_) => true,
+                Value::Known(object, _) => self.host.kind(*object) == Kind::Int,
+                _ => false,
+            };
+            if !whole {
+                return Ok(None);
+            }
+            let zero = self.int(0);
+            let positive = self.compare("ge", operand, &zero)?;
+            if !self.is_true(&positive)? {
+                return Ok(None);
+            }
+        }
+        let (left, right) = (left.clone(), right.clone());
+        if name != "math.ceil" {
+            return self.binary("floordiv", &left, &right).map(Some);
+        }
+        let one = self.int(1);
+        let less = self.binary("sub", &right, &one)?;
+        let more = self.binary("add", &left, &less)?;
+        self.binary("floordiv", &more, &right).map(Some)
     }
 
     /// The value of a float, or of an integer that a float can hold.

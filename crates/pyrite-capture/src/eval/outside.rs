@@ -16,7 +16,7 @@ use std::rc::Rc;
 use rustc_hash::FxHashSet;
 
 use super::{Evaluator, Run, Stop};
-use crate::host::{Changes, FunctionParts, GlobalState, Object, TensorFacts, World};
+use crate::host::{Changes, FunctionParts, GlobalState, Kind, Object, TensorFacts, World};
 use crate::source::{Check, Guard, Source};
 use crate::value::{Origin, Value};
 
@@ -54,9 +54,13 @@ impl<'a> Outside<'a> {
 impl Evaluator<'_, '_> {
     /// Assumes something of an object from outside.
     pub(super) fn guard(&self, source: &Rc<Source>, check: Check) {
-        let fixed = matches!(**source, Source::Fixed(_));
-        if fixed && !matches!(check, Check::Unchanged(_) | Check::Code(_)) {
-            return;
+        // What an object is cannot change, what it holds can.
+        if let Source::Fixed(object) = **source {
+            let changes = matches!(self.host.kind(object), Kind::List | Kind::Deque | Kind::Dict | Kind::Set);
+            let held = matches!(check, Check::Length(_) | Check::Keys(_) | Check::Equal(_)) && changes;
+            if !held && !matches!(check, Check::Unchanged(_) | Check::Code(_)) {
+                return;
+            }
         }
         let tag = match &check {
             Check::Is(_) => 0,
@@ -143,14 +147,16 @@ impl Evaluator<'_, '_> {
         if self.host.derives(class, base) {
             return true;
         }
-        // Abstract classes know of others by registration, which moves a count on.
-        if self.host.class_of(base) != self.host.member("builtins", "type").unwrap_or(base)
-            && let Some(count) = self.host.member("abc", "get_cache_token")
-            && let Ok(now) = self.host.call(count, &[], &[])
+        let answer = self.outside.world.is_subclass(class, base);
+        // Abstract classes know of others by registration.
+        let abstracts = self.host.member("abc", "ABCMeta");
+        if abstracts.is_some_and(|meta| self.host.derives(self.host.class_of(base), meta))
+            && let Ok(question) = self.outside.world.attribute(base, "__subclasscheck__")
         {
-            self.guard(&Rc::new(Source::Asked(count)), Check::Equal(now));
+            let source = Rc::new(Source::Called(Rc::new(Source::Fixed(class)), question));
+            self.guard(&source, Check::Equal(self.host.bool(answer)));
         }
-        self.outside.world.is_subclass(class, base)
+        answer
     }
 
     /// An attribute that is read without user code; one that is missing raises, and is guarded to be missing.
@@ -362,6 +368,20 @@ impl Evaluator<'_, '_> {
     pub(super) fn read_proxied(&self, origin: &Origin) -> Option<Seen> {
         let object = self.outside.world.proxied(origin.object)?;
         Some(Seen { object, source: Rc::new(Source::Proxied(origin.source.clone())) })
+    }
+
+    /// The `__dict__` of a class, and what is in it. That it holds nothing else is what the class's version says.
+    pub(super) fn read_namespace(&self, class: Object) -> Run<(Origin, Vec<(Object, Seen)>)> {
+        self.watch_class(class);
+        let source = Rc::new(Source::Attribute(Rc::new(Source::Fixed(class)), "__dict__".into()));
+        let proxy = self.outside.world.attribute(class, "__dict__").map_err(|raised| self.raised(raised))?;
+        let held = self.outside.world.proxied(proxy).ok_or_else(|| self.stop("a class without a __dict__"))?;
+        let mut seen = Vec::new();
+        for (key, object) in self.outside.world.entries(held) {
+            let name = self.host.as_str(key).ok_or_else(|| self.stop("an attribute whose name is no text"))?;
+            seen.push((key, Seen { object, source: Rc::new(Source::ClassItem(class, name)) }));
+        }
+        Ok((Origin { object: proxy, source }, seen))
     }
 
     /// What a function makes of an object, which is made again for each call.

@@ -247,6 +247,20 @@ impl Evaluator<'_, '_> {
                 return self.result(&result, None);
             }
         }
+        if let ("pow", [base @ Value::Symbol(_), Value::Known(exponent, _)]) = (name, args)
+            && let Some(exponent @ 1..=8) = self.host.as_int(*exponent)
+        {
+            let mut power = base.clone();
+            for _ in 1..exponent {
+                power = self.size_operator("mul", &[power, base.clone()])?;
+            }
+            return Ok(power);
+        }
+        if let [left, right] = args
+            && let Some(number) = self.number_operator(name, left, right)?
+        {
+            return Ok(number);
+        }
         // Anything else needs the number.
         let mut plain = Vec::with_capacity(args.len());
         for arg in args {
@@ -260,6 +274,21 @@ impl Evaluator<'_, '_> {
         }
         let name = if name.starts_with('i') && name != "invert" { &name[1..] } else { name };
         self.host.operator(name, &plain).map(|o| Value::Known(o, None)).map_err(|r| self.raised(r))
+    }
+
+    /// The larger or smaller of two whole numbers, one of which is a symbol; nothing for others. Which it is decides nothing.
+    pub(super) fn extreme_size(&self, name: &str, left: &Value, right: &Value) -> Option<Value> {
+        let symbols = [left, right].map(|value| matches!(value, Value::Symbol(_)));
+        let (a, b) = (self.as_size(left)?, self.as_size(right)?);
+        let backed = |size: &SymInt| size.as_int().is_some() || (size.hint().is_some() && !size.is_unbacked());
+        if !symbols.contains(&true) || !backed(&a) || !backed(&b) {
+            return None;
+        }
+        let size = if name == "max" { a.max(&b) } else { a.min(&b) };
+        Some(match size.as_int() {
+            Some(known) => self.int(known),
+            None => Value::Symbol(Rc::new(SymbolValue { graph: GraphValue::Int(size.clone()), size })),
+        })
     }
 
     fn as_size(&self, value: &Value) -> Option<SymInt> {
@@ -619,10 +648,11 @@ impl Evaluator<'_, '_> {
         if tensor.origin.is_some() {
             return Ok(self.tensor_meta(tensor.node)?.requires_grad);
         }
-        let mut pending = vec![tensor.node];
+        // A node, and the one that reads it: what is written in between counts.
+        let mut pending = vec![(tensor.node, self.calls.begin_nested())];
         let mut seen = rustc_hash::FxHashSet::default();
-        while let Some(node) = pending.pop() {
-            if !seen.insert(node) {
+        while let Some((node, reader)) = pending.pop() {
+            if !seen.insert((node, reader)) {
                 continue;
             }
             self.check_inside(node)?;
@@ -648,9 +678,38 @@ impl Evaluator<'_, '_> {
                 }
                 continue;
             }
-            held.each_input(&mut |input| pending.push(input));
+            held.each_input(&mut |input| pending.push((input, node)));
+            for writer in self.writers_of(node, reader) {
+                self.calls.node(writer).each_input(&mut |input| {
+                    if input != node {
+                        pending.push((input, writer));
+                    }
+                });
+            }
         }
         Ok(false)
+    }
+
+    /// The nodes before another that write to the memory of a tensor so that torch records it.
+    fn writers_of(&self, node: NodeId, before: NodeId) -> Vec<NodeId> {
+        let storage_of = |node: NodeId| match self.calls.meta(node) {
+            Some(GraphValue::Tensor(meta)) => Some(meta.storage),
+            _ => None,
+        };
+        let storage = storage_of(node);
+        let writes = |writer: &NodeId| {
+            let held = self.calls.node(*writer);
+            let (NodeKind::Call(Target::Op(op)), Some(GraphValue::Tensor(to))) = (&held.kind, held.args.first()) else {
+                return false;
+            };
+            let recorded =
+                self.grad_modes.iter().rev().find(|(from, _)| *from <= *writer).is_none_or(|(_, grad)| *grad);
+            let alone =
+                matches!(&self.calls.node(*to).kind, NodeKind::Call(target) if target.name().contains("detach"));
+            let logical = op.name().starts_with("aten.logical_");
+            op.schema.is_mutable() && recorded && !logical && storage_of(*to) == storage && (!alone || *to == node)
+        };
+        (node.0 + 1..before.0).map(NodeId).filter(writes).collect()
     }
 
     /// `tensor.name(*args, **kwargs)`; where no operator takes these arguments, by what is written in Python for them.

@@ -36,6 +36,16 @@ impl Evaluator<'_, '_> {
         {
             return Ok(number);
         }
+        // A method that C code has bound to an object is made anew whenever it is looked at. Which object that is matters once it
+        // is called.
+        if kind == Kind::Builtin
+            && self.bound_receiver(object).is_some()
+            && let Ok(name) = self.constant(object, "__name__")
+        {
+            self.guard(source, Check::Class(self.host.class_of(object), None));
+            self.guard(&Rc::new(Source::Attribute(source.clone(), "__name__".into())), Check::Equal(name));
+            return Ok(Value::Known(object, Some(source.clone())));
+        }
         match kind {
             Kind::None | Kind::Bool | Kind::Class | Kind::Module | Kind::Builtin => {
                 self.guard(source, Check::Is(object));
@@ -51,6 +61,9 @@ impl Evaluator<'_, '_> {
             if let Some(first) = origin_of(&known)
                 && first.source != *source
             {
+                if matches!(**source, Source::Fixed(_)) {
+                    self.guard(&first.source.clone(), Check::Is(object));
+                }
                 self.guard(source, Check::Same(first.source.clone()));
             }
             return Ok(known);
@@ -59,6 +72,23 @@ impl Evaluator<'_, '_> {
         let value = self.describe_object(kind, origin)?;
         self.known.insert(object, value.clone());
         Ok(value)
+    }
+
+    /// The object that a method written in C is bound to; nothing for functions of modules and classes.
+    pub(super) fn bound_receiver(&self, function: Object) -> Option<Object> {
+        let receiver = self.host.builtin_receiver(function)?;
+        (!matches!(self.host.kind(receiver), Kind::Module | Kind::Class | Kind::None)).then_some(receiver)
+    }
+
+    /// Relies on the object that a method written in C is bound to.
+    pub(super) fn rely_on_receiver(&self, function: &Value) {
+        if let Value::Known(object, Some(source)) = function
+            && self.host.kind(*object) == Kind::Builtin
+            && let Some(receiver) = self.bound_receiver(*object)
+        {
+            let source = Rc::new(Source::Attribute(source.clone(), "__self__".into()));
+            self.guard(&source, Check::Is(receiver));
+        }
     }
 
     fn describe_object(&mut self, kind: Kind, origin: Origin) -> Run<Value> {
@@ -336,8 +366,10 @@ impl Evaluator<'_, '_> {
         if let Some(known) = self.numbers.get(source) {
             return Some(known.clone());
         }
-        let hint = self.host.as_int(object).filter(|number| *number > 1)?;
-        let size = self.calls.env().size(hint);
+        let hint = self.host.as_int(object).filter(|number| *number >= 0)?;
+        // Unlike a size, it may become zero or one.
+        let name = format!("s{}", self.calls.env().symbols().len());
+        let size = self.calls.env().named(&name, Some(hint), 0);
         self.symbols.push((size.to_string().into(), self.inputs.len(), NUMBER));
         let name = self.input_name(source);
         let node = self.calls.input(&name, GraphValue::Int(size.clone()));

@@ -483,6 +483,7 @@ impl<'a> State<'a> {
         written: usize,
         content: &Value<Handle>,
     ) -> Result<Value<Handle>, OpError> {
+        const COMPARISONS: [&str; 6] = ["aten.eq.", "aten.ne.", "aten.lt.", "aten.le.", "aten.gt.", "aten.ge."];
         let (Value::Tensor(to), Value::Tensor(_)) = (&args[written], content) else { return Ok(content.clone()) };
         let target = &self.slots[to.0 as usize].meta;
         let has_derivatives = target.dtype.is_float() || target.dtype.is_complex();
@@ -492,7 +493,6 @@ impl<'a> State<'a> {
         let mut watched = Vec::new();
         args.iter().for_each(|arg| arg.each(&mut |h| watched.push(*h)));
         watched.retain(|h| self.slots[h.0 as usize].meta.requires_grad);
-        const COMPARISONS: [&str; 6] = ["aten.eq.", "aten.ne.", "aten.lt.", "aten.le.", "aten.gt.", "aten.ge."];
         if !COMPARISONS.iter().any(|name| functional.name().starts_with(name)) {
             if watched.contains(to) {
                 return Err(OpError::unsupported(format!("the gradient of {}, which has none", op.name())));

@@ -522,20 +522,22 @@ impl Walk {
     }
 
     /// What differs from what a refusing guard assumed, where only sizes or numbers do: paths with the dimensions, or
-    /// with [`NUMBER`]. With one float come all that differ. Integers of a module differ between its instances; one counts
+    /// with [`NUMBER`]. With one come all that differ. Integers of a module differ between its instances; one counts
     /// as changing once guards on it have failed this often.
     pub fn changes(&self, py: Python<'_>, guard: usize, frame: &Frame, failures: u32) -> Vec<(Source, Vec<usize>)> {
         let Some(refused) = self.guards.get(guard) else { return Vec::new() };
-        let float = |guard: &&Guard| matches!(&guard.check, Check::Equal(o) if is_float(bound(py, *o).as_ptr()));
-        if float(&refused) {
-            let floats = self.guards.iter().filter(float);
-            return floats.filter_map(|guard| self.differing_number(py, guard, frame, failures)).collect();
-        }
-        let change = match &refused.check {
-            Check::Equal(_) => self.differing_number(py, refused, frame, failures),
-            _ => self.differing_sizes(py, refused, frame),
+        let change = |guard: &Guard| match &guard.check {
+            Check::Equal(_) => self.differing_number(py, guard, frame, failures),
+            _ => self.differing_sizes(py, guard, frame),
         };
-        change.into_iter().collect()
+        // Those that change together become symbols together.
+        match change(refused) {
+            Some(first) => {
+                let others = self.guards[guard + 1..].iter().filter_map(change);
+                std::iter::once(first).chain(others).collect()
+            }
+            None => Vec::new(),
+        }
     }
 
     fn differing_number(
@@ -557,9 +559,9 @@ impl Walk {
             }
             source => source.is_argument(),
         };
-        let count = free && is_count(assumed) && is_count(object);
+        let numbers = (free && is_count(assumed) && is_count(object)) || (is_float(assumed) && is_float(object));
         // SAFETY: both are alive.
-        let changed = count || (is_float(assumed) && is_float(object) && !unsafe { equals(assumed, object) });
+        let changed = numbers && !unsafe { equals(assumed, object) };
         changed.then(|| ((*guard.source).clone(), vec![NUMBER]))
     }
 
@@ -588,7 +590,7 @@ impl Walk {
     }
 }
 
-/// Whether an object, or null, is an `int` that can be a symbol: greater than one.
+/// Whether an object, or null, is an `int` that can be a symbol: one that is not negative.
 fn is_count(object: Raw) -> bool {
     // SAFETY: an object is live.
     unsafe {
@@ -597,7 +599,7 @@ fn is_count(object: Raw) -> bool {
             if number == -1 {
                 ffi::PyErr_Clear();
             }
-            number > 1
+            number >= 0
         }
     }
 }

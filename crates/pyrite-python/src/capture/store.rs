@@ -59,12 +59,12 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Whether what was assumed of the sizes of inputs holds for those that were found. Numbers that are symbols are
-    /// larger than 1, as sizes are.
+    /// Whether what was assumed of the sizes of inputs holds for those that were found. Numbers that are symbols are not
+    /// negative.
     pub fn constraints_hold(&self, py: Python<'_>, found: &Found) -> bool {
         let number = |place: usize| found.get(py, place).extract::<i64>().ok();
         let mut numbers = self.symbols.iter().filter(|(_, _, dim)| *dim == NUMBER);
-        if !numbers.all(|(_, place, _)| number(*place).is_some_and(|number| number > 1)) {
+        if !numbers.all(|(_, place, _)| number(*place).is_some_and(|number| number >= 0)) {
             return false;
         }
         let size = |name: &str| {
