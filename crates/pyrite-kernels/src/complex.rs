@@ -97,6 +97,24 @@ pub fn sgn(z: Complex64) -> Complex64 {
     if length == 0.0 { Complex64::new(0.0, 0.0) } else { z / length }
 }
 
+/// The quotient of complex numbers, scaled by the larger part of the divisor so that its square neither overflows nor
+/// underflows. Zero divides each part.
+pub fn quotient(a: Complex64, b: Complex64) -> Complex64 {
+    let (re, im) = (b.re.abs(), b.im.abs());
+    if re == 0.0 && im == 0.0 {
+        return Complex64::new(a.re / re, a.im / im);
+    }
+    if re >= im {
+        let ratio = b.im / b.re;
+        let scale = 1.0 / (b.re + b.im * ratio);
+        Complex64::new((a.re + a.im * ratio) * scale, (a.im - a.re * ratio) * scale)
+    } else {
+        let ratio = b.re / b.im;
+        let scale = 1.0 / (b.re * ratio + b.im);
+        Complex64::new((a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,6 +123,15 @@ mod tests {
     fn points() -> impl Iterator<Item = Complex64> {
         let steps = [-3.0, -0.9, -0.2, 0.3, 1.1, 2.5];
         steps.into_iter().flat_map(move |re| steps.into_iter().map(move |im| Complex64::new(re, im)))
+    }
+
+    #[test]
+    fn a_quotient_neither_overflows_nor_loses_the_parts_over_zero() {
+        let (large, zero) = (Complex64::new(1e200, -1e200), Complex64::ZERO);
+        assert!((quotient(large, large) - 1.0).norm() < 1e-15);
+        let infinite = quotient(Complex64::new(1.0, -2.0), zero);
+        assert_eq!((infinite.re, infinite.im), (f64::INFINITY, f64::NEG_INFINITY));
+        assert!(quotient(zero, zero).re.is_nan() && points().all(|z| (quotient(z, z) - 1.0).norm() < 1e-15));
     }
 
     #[test]

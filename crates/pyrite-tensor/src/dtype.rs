@@ -138,6 +138,18 @@ impl DType {
         self.category() <= Category::Int
     }
 
+    /// The least and the greatest integer of an integer type; nothing for other types.
+    pub fn integers(self) -> Option<(i64, i64)> {
+        match self {
+            Self::U8 => Some((0, u8::MAX.into())),
+            Self::I8 => Some((i8::MIN.into(), i8::MAX.into())),
+            Self::I16 => Some((i16::MIN.into(), i16::MAX.into())),
+            Self::I32 => Some((i32::MIN.into(), i32::MAX.into())),
+            Self::I64 => Some((i64::MIN, i64::MAX)),
+            _ => None,
+        }
+    }
+
     /// Whether it is float or complex: what a gradient can have.
     pub fn is_inexact(self) -> bool {
         self.category() >= Category::Float

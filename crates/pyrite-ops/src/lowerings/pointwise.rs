@@ -1,8 +1,9 @@
 //! One value for each position.
 
 use pyrite_ir::lower::{Lowering, Point, register};
-use pyrite_ir::{Meta, OpError};
+use pyrite_ir::{Meta, OpError, Value};
 use pyrite_loops::{Binary, Compare, Type, Unary, Val};
+use pyrite_tensor::Scalar;
 
 use crate::rules::operand_dtype;
 
@@ -349,15 +350,33 @@ pub fn where_self(l: &mut Lowering<'_>) -> Lowered {
     })
 }
 
+/// A bound of `clamp`. One that is an integer beyond the result's type becomes the nearest of that type.
+fn bound(p: &mut Point<'_, '_>, index: usize, ty: Type) -> Result<Val, OpError> {
+    let Some((least, most)) = p.lowering.result()?.meta.dtype.integers() else { return p.arg(index, ty) };
+    match p.lowering.args.value(index) {
+        Value::Int(number) => {
+            if let Some(number) = number.as_int() {
+                return p.literal(Scalar::Int(number.clamp(least, most)), ty);
+            }
+            let (number, least, most) =
+                (p.own(index)?, p.code().integer(least, Type::I64), p.code().integer(most, Type::I64));
+            let number = p.code().binary(Binary::Max, number, least);
+            let number = p.code().binary(Binary::Min, number, most);
+            Ok(p.code().cast(ty, number))
+        }
+        _ => p.arg(index, ty),
+    }
+}
+
 /// Between two bounds.
 pub fn clamp(l: &mut Lowering<'_>) -> Lowered {
-    let given = [1, 2].map(|i| !matches!(l.args.value(i), pyrite_ir::Value::None));
+    let given = [1, 2].map(|i| !matches!(l.args.value(i), Value::None));
     l.map(|p| {
         let ty = arithmetic(p)?;
         let mut x = p.arg(0, ty)?;
         for (index, op) in [(1, Binary::Max), (2, Binary::Min)] {
             if given[index - 1] {
-                let bound: Val = p.arg(index, ty)?;
+                let bound: Val = bound(p, index, ty)?;
                 // Of zeros with other signs, machines keep the second.
                 x = p.code().binary(op, bound, x);
             }

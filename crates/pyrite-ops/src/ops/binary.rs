@@ -493,12 +493,7 @@ pub const OPS: &[OpDef] = &[
         "The greatest common divisor.",
         to_same_number,
         |c| {
-            let least = match c.out_meta(0)?.dtype {
-                DType::I8 => i64::from(i8::MIN),
-                DType::I16 => i64::from(i16::MIN),
-                DType::I32 => i64::from(i32::MIN),
-                _ => i64::MIN,
-            };
+            let least = c.out_meta(0)?.dtype.integers().map_or(i64::MIN, |(least, _)| least);
             integers(c, move |a, b| gcd(a, b, least))
         },
         INTEGERS,
@@ -791,13 +786,17 @@ fn mul(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
 
 fn div(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     let [a, b] = both(call)?;
-    Pointwise::as_result(call, [&a, &b])?.f32(|[a, b]| a / b).f64(|[a, b]| a / b).c128(|[a, b]| a / b).finish()
+    Pointwise::as_result(call, [&a, &b])?
+        .f32(|[a, b]| a / b)
+        .f64(|[a, b]| a / b)
+        .c128(|[a, b]| complex::quotient(a, b))
+        .finish()
 }
 
-/// An error when integers are divided by zero.
+/// An error when integers are divided by zero, or by a number that is zero in their type.
 fn expect_divisible(call: &Call<'_>, divisor: &Tensor) -> Result<(), OpError> {
     let out = call.out_meta(0)?;
-    if out.dtype.is_integral() && !out.numel().is_eq(0) && divisor.to_i64s().contains(&0) {
+    if out.dtype.is_integral() && !out.numel().is_eq(0) && divisor.cast(out.dtype).to_i64s().contains(&0) {
         invalid!("{}: an integer is divided by zero", call.args.schema.name);
     }
     Ok(())

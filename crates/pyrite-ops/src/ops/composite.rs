@@ -366,12 +366,17 @@ fn attention(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, Op
     if [key, value].iter().any(|t| e.dtype(*t) != dtype) {
         invalid!("attention needs query, key and value of one type");
     }
-    let empty = [query, key, value].iter().any(|t| e.shape(*t).iter().any(|d| d.is_eq(0)));
-    if empty {
-        let mut shape = e.shape(query);
-        let last = e.shape(value)[ranks[2] - 1].clone();
-        shape[ranks[0] - 1] = last;
-        return e.call("aten.zeros.default", args![shape.to_vec(), dtype]);
+    let mut shape = e.shape(query);
+    shape[ranks[0] - 1] = e.shape(value)[ranks[2] - 1].clone();
+    // Nothing is attended to. Eager adds the sum of all three times zero, so that gradients go through them.
+    if shape.iter().chain([&e.shape(key)[ranks[1] - 2]]).any(|size| size.is_eq(0)) {
+        let nothing = e.one("aten.zeros.default", args![shape.to_vec(), dtype])?;
+        let sums = [query, key, value].map(|tensor| e.one("aten.sum.default", args![tensor]));
+        let [query, key, value] = sums;
+        let sum = e.one("aten.add.Tensor", args![query?, key?])?;
+        let sum = e.one("aten.add.Tensor", args![sum, value?])?;
+        let none = e.one("aten.mul.Tensor", args![sum, 0])?;
+        return e.call("aten.add.Tensor", args![nothing, none]);
     }
     let mut mask = a.opt_tensor(3)?.copied();
     if mask.is_some() && causal {

@@ -35,7 +35,12 @@ pub const OPS: &[OpDef] = &[
     OpDef::kernel(
         "aten::smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor",
         "The difference, squared where it is below `beta`.",
-        |a| infer_pair(a, 2),
+        |a| {
+            if a.scalar(3)?.to_f64() < 0.0 {
+                invalid!("smooth_l1_loss wants a beta that is not negative");
+            }
+            infer_pair(a, 2)
+        },
         smooth_l1,
     )
     .derivative(d::symmetric)

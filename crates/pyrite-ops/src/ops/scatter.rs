@@ -801,13 +801,8 @@ fn masked_infer(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
 
 /// The integers that torch converts to a type; unsigned types wrap those below zero. Nothing where it takes all of them.
 fn numbers_of(dtype: DType) -> Option<(i64, i64)> {
-    match dtype {
-        DType::U8 => Some((-i64::from(u8::MAX), u8::MAX.into())),
-        DType::I8 => Some((i8::MIN.into(), i8::MAX.into())),
-        DType::I16 => Some((i16::MIN.into(), i16::MAX.into())),
-        DType::I32 => Some((i32::MIN.into(), i32::MAX.into())),
-        _ => None,
-    }
+    let (least, most) = dtype.integers()?;
+    (most < i64::MAX).then_some((if least == 0 { -most } else { least }, most))
 }
 
 /// Where a mask does not hold, in order.

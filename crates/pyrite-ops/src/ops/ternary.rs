@@ -1,7 +1,8 @@
 //! Pointwise functions of three and more operands.
 
 use pyrite_ir::{Args, Call, FromNumber, Meta, OpDef, OpError, Type, Value, invalid};
-use pyrite_tensor::{Complex64, DType, Tensor};
+use pyrite_kernels::complex::quotient;
+use pyrite_tensor::{Complex64, DType, Scalar, Tensor};
 
 use crate::decompositions::pointwise as by;
 use crate::derivatives::ternary as d;
@@ -66,6 +67,9 @@ pub const OPS: &[OpDef] = &[
             "i64[4], 0.5",
             "bf16[2, 3]<[1, 2], 0, 1",
             "f32[0], 1",
+            "u8[6], -2, 3",
+            "i8[6], -1000, 1000",
+            "i32[4], None, 3000000000",
         ],
     )
     .lower(to_loops::pointwise::clamp)
@@ -300,7 +304,7 @@ fn clamp(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
         (true, false) => raise(call, 1),
         (false, _) => lower(call, 2),
         (true, true) => {
-            let (x, low, high) = (call.args.tensor(0)?, operand(call, 1)?, operand(call, 2)?);
+            let (x, low, high) = (call.args.tensor(0)?, bound(call, 1)?, bound(call, 2)?);
             Pointwise::as_result(call, [x, &low, &high])?
                 .rounded()
                 .f32(|[x, low, high]| smaller(larger(x, low), high))
@@ -311,8 +315,16 @@ fn clamp(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     }
 }
 
-fn raise(call: &Call<'_>, bound: usize) -> Result<Value<Tensor>, OpError> {
-    let (x, low) = (call.args.tensor(0)?, operand(call, bound)?);
+/// A bound of `clamp`. One that is an integer beyond the result's type becomes the nearest of that type.
+fn bound(call: &Call<'_>, index: usize) -> Result<Tensor, OpError> {
+    match (call.args.value(index).as_scalar(), call.out_meta(0)?.dtype.integers()) {
+        (Some(Scalar::Int(number)), Some((least, most))) => Ok(Tensor::number(Scalar::Int(number.clamp(least, most)))),
+        _ => operand(call, index),
+    }
+}
+
+fn raise(call: &Call<'_>, index: usize) -> Result<Value<Tensor>, OpError> {
+    let (x, low) = (call.args.tensor(0)?, bound(call, index)?);
     Pointwise::as_result(call, [x, &low])?
         .rounded()
         .f32(|[x, low]| larger(x, low))
@@ -321,8 +333,8 @@ fn raise(call: &Call<'_>, bound: usize) -> Result<Value<Tensor>, OpError> {
         .finish()
 }
 
-fn lower(call: &Call<'_>, bound: usize) -> Result<Value<Tensor>, OpError> {
-    let (x, high) = (call.args.tensor(0)?, operand(call, bound)?);
+fn lower(call: &Call<'_>, index: usize) -> Result<Value<Tensor>, OpError> {
+    let (x, high) = (call.args.tensor(0)?, bound(call, index)?);
     Pointwise::as_result(call, [x, &high])?
         .rounded()
         .f32(|[x, high]| smaller(x, high))
@@ -381,6 +393,6 @@ fn addcdiv(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     Pointwise::as_result(call, [call.args.tensor(0)?, call.args.tensor(1)?, call.args.tensor(2)?])?
         .f32(|[x, a, b]| x + single * a / b)
         .f64(|[x, a, b]| x + double * a / b)
-        .c128(|[x, a, b]| x + complex * a / b)
+        .c128(|[x, a, b]| x + quotient(complex * a, b))
         .finish()
 }

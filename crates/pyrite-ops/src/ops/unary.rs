@@ -305,7 +305,7 @@ pub const OPS: &[OpDef] = &[
         "aten::reciprocal(Tensor self) -> Tensor",
         "One divided by each element.",
         to_float,
-        |c| smooth(c, f64::recip, |z| z.inv()),
+        |c| smooth(c, f64::recip, |z| complex::quotient(Complex64::ONE, z)),
         SMOOTH,
     )
     .lower(to_loops::pointwise::reciprocal)

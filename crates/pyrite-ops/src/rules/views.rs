@@ -45,9 +45,17 @@ pub fn strides_for_shape(meta: &Meta, shape: &[SymInt]) -> Option<SymDims> {
     if meta.shape.iter().any(|d| d.is_eq(0)) {
         return Some(if same() { meta.stride.clone() } else { contiguous_strides(shape) });
     }
+    // A dimension of one element may have any stride, and a view of the same shape keeps it.
     if meta.is_contiguous() {
-        return Some(contiguous_strides(shape));
+        let dense = contiguous_strides(&meta.shape);
+        let usual = meta.stride.iter().zip(&dense).all(|(have, want)| have.is_eq(want));
+        return if usual { None } else { strides_over_chunks(meta, shape) }.or_else(|| Some(contiguous_strides(shape)));
     }
+    strides_over_chunks(meta, shape)
+}
+
+/// The same for a tensor with elements, whatever its strides.
+fn strides_over_chunks(meta: &Meta, shape: &[SymInt]) -> Option<SymDims> {
     // Both shapes are walked from the fastest dimension. A chunk is a run of dimensions of the old shape that lie
     // densely in one another; the new dimensions must fill each chunk exactly.
     let mut strides: SymDims = shape.into();
