@@ -28,6 +28,8 @@ class Peer:
     # Where rounding is amplified; by default what the element type asks for.
     rtol: float | None = None
     atol: float | None = None
+    # Factories of the arguments of further calls of the same compiled function.
+    then: tuple[Callable, ...] = ()
 
 
 PEERS = {}

@@ -15,7 +15,9 @@ import torch
 import torch.utils._pytree as pytree
 
 import pyrite as package
-import peer_kernels  # noqa: F401  (declares more)
+import peer_border  # noqa: F401  (declares more)
+import peer_families  # noqa: F401
+import peer_kernels  # noqa: F401
 import peer_programs  # noqa: F401
 import peer_subjects  # noqa: F401
 from peer_cases import PEERS
@@ -127,10 +129,18 @@ def test_a_function_is_as_in_eager(name, gradients, way, dynamic):
     case = PEERS[name]
     if gradients and not case.gradients or (name, gradients, way, dynamic) in TORCH_FAILS:
         return
-    torch.manual_seed(1)
-    arguments = case.arguments()
     plain, other = (copy.deepcopy(case.function) if isinstance(case.function, torch.nn.Module) else case.function for _ in range(2))
     compiled = way(other, dynamic)
+    # A module's own call is what is compiled.
+    called = compiled if not isinstance(other, torch.nn.Module) else Called(compiled, other)
+    for make in (case.arguments, *case.then):
+        torch.manual_seed(1)
+        compare_call(name, case, plain, called, make(), gradients)
+
+
+def compare_call(name, case, plain, compiled, arguments, gradients):
+    """Calls a function plain and compiled, and compares what both leave."""
+    state = copy.deepcopy(plain) if isinstance(plain, torch.nn.Module) else None
     try:
         want = observed(plain, arguments, gradients)
     except Exception:
@@ -144,15 +154,14 @@ def test_a_function_is_as_in_eager(name, gradients, way, dynamic):
         nonlocal wide
         if wide is None:
             try:
-                wide = observed(widened(case.function) if isinstance(case.function, torch.nn.Module) else case.function, widened(arguments), gradients)
+                wide = observed(widened(state) if state is not None else plain, widened(arguments), gradients)
             except Exception:  # the function has no other types than its own
                 wide = {}
         found = wide.get(what, [])
         return found[number] if number < len(found) else None
 
     with aot.observed() as regions:
-        # A module's own call is what is compiled.
-        have = observed(compiled if not isinstance(other, torch.nn.Module) else Called(compiled, other), arguments, gradients)
+        have = observed(compiled, arguments, gradients)
     for what, found in have.items():
         assert len(found) == len(want[what]), what
         for number, (mine, theirs) in enumerate(zip(found, want[what])):
