@@ -19,6 +19,11 @@ class Typed(typing.NamedTuple):
     b: int
 
 
+each("nested_lists", lambda: [r(4, 6, 3)], {
+    "as_tuples": lambda x: (x[[[0, 1], [1, 0]]], x[[[0, 1]]], x[[(0, 1), (1, 2)]], x[[[[0, 1], [1, 0]]]], x[[slice(0, 2), 1]], x[[0, torch.tensor(1)]], x[[None, 0]], x[[..., 0]]),
+    "as_indices": lambda x: (x[[0, 1]], x[:, [[0, 1], [1, 0]]], x[[True, False, True, False]], x[[-1, 0], 1:], x[[]], x[([0, 1], [1, 0])], x[1, [0, 2]]),
+    "written": lambda x: (lambda y: (y.__setitem__([[0, 1], [1, 0]], 5.0), y.__setitem__([0, 3], 2.0), y)[2])(x.clone()),
+})
 each("outputs", lambda: [r(4, 6), r(4, 6)], {
     "named": lambda x, y: Pair(x + 1, y * 2),
     "typed": lambda x, y: Typed(x + 1, 3),
@@ -294,6 +299,7 @@ each("refused_by_eager", lambda: [r(4, 6), torch.tensor([0, 9]), torch.tensor([1
     "one_hot": lambda x, i, j, z: F.one_hot(i, 4),
     "one_hot_negative": lambda x, i, j, z: F.one_hot(j),
     "bincount": lambda x, i, j, z: torch.bincount(j),
+    "divmod": lambda x, i, j, z: divmod(i, 2),
     "divide": lambda x, i, j, z: i // z,
     "remainder": lambda x, i, j, z: i % z,
     "divide_zero": lambda x, i, j, z: i // 0,

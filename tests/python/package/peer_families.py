@@ -125,7 +125,7 @@ sized(
     {
         "pointwise": lambda x, w, v: (x * 2 + v[:, None], x.t() + 1, x.sin().t() * v, torch.where(x > 0, x, v[:, None]), x[:, ::2] * v[:, None]),
         "reductions": lambda x, w, v: (x.sum(0), x.sum(1), x.sum(), x.mean(1), x.prod(0), x.amax(1), x.softmax(1), x.log_softmax(1), x.logsumexp(1), x.norm(dim=1), x.cumsum(0), x.var(1), x.any(0), (x > 0).sum()),
-        "products": lambda x, w, v: (x @ w, x.t() @ x, x @ w @ w.t(), v @ x, F.linear(x, w.t(), w[0]), torch.outer(v, v), torch.einsum("ij,jk->ki", x, w), torch.bmm(x[None], w[None]), torch.addmm(w[0], x, w)),
+        "products": lambda x, w, v: (x @ w, x.t() @ x, x @ w @ w.t(), v @ x, F.linear(x, w.t(), w[0]), torch.outer(v, v), torch.einsum("ij,jk->ik", x, w), torch.bmm(x[None], w[None]), torch.addmm(w[0], x, w)),
         "layers": lambda x, w, v: (F.layer_norm(x, (6,)), F.gelu(F.linear(x, w.t())).softmax(-1), F.rms_norm(x, (6,)), F.normalize(x, dim=1), F.group_norm(x, 3) if x.shape[0] else x),
         "views": lambda x, w, v: (x.view(-1, 2, 3), x.reshape(-1), x.t().reshape(6, -1), x.unsqueeze(0).expand(2, -1, -1), x.flip(0), x.roll(1, 0), x.repeat(2, 1), torch.cat([x, x * 2]), torch.stack([x, x], 1), x.chunk(2, 1), x.transpose(0, 1).contiguous(), x[:, 1:4], x[1:], x[:-1], x[::2], F.pad(x, (0, 0, 1, 2)), x.narrow(1, 2, 3), x.unbind(1), x.repeat_interleave(2, 0)),
         "indexing": lambda x, w, v: (x[torch.arange(x.shape[0])], x[:, torch.tensor([0, 3])], x.gather(1, torch.zeros(x.shape[0], 2, dtype=torch.int64)), x.index_select(1, torch.tensor([5, 5])), x.masked_fill(x > 0, 0), x.tril(), x.triu(1), torch.zeros(4, 6).index_add(0, torch.arange(x.shape[0]) % 4, x), x.index_fill(1, torch.tensor([1]), 3.0)),

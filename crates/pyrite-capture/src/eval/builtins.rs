@@ -358,6 +358,9 @@ impl Evaluator<'_, '_> {
                 None => return Err(self.stop("the hash of an object")),
             },
             ("vars", [object]) => self.attribute(object, &"__dict__".into())?,
+            ("divmod", _) if args.iter().any(|arg| matches!(arg, Value::Tensor(_))) => {
+                return Err(self.stop("divmod of a tensor, which torch refuses"));
+            }
             ("divmod", [left, right]) if args.iter().any(|arg| matches!(arg, Value::Instance(_))) => {
                 match self.reflected(left, right, "__divmod__", "__rdivmod__")? {
                     Some(result) => result,

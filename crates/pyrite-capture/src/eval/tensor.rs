@@ -1034,9 +1034,22 @@ impl Evaluator<'_, '_> {
             .collect()
     }
 
+    /// Whether torch takes a list of indices for a tuple: a short one in which not every item is a number.
+    fn is_tuple_of_indices(&self, items: &[Value]) -> bool {
+        let one_number = |item: &Value| match item {
+            Value::Known(object, _) => matches!(self.host.kind(*object), Kind::Int | Kind::Bool),
+            Value::Symbol(_) | Value::Number(_) | Value::Condition(_) => true,
+            _ => false,
+        };
+        items.len() < 32 && !items.iter().all(one_number)
+    }
+
     fn index_parts(&mut self, key: &Value) -> Run<Vec<IndexPart>> {
-        let parts = match key {
+        let key = self.force(key)?;
+        let items = if let Value::List(_) = key { self.plain_items(&key)? } else { Vec::new() };
+        let parts = match &key {
             Value::Tuple(tuple) => tuple.items.clone(),
+            Value::List(_) if self.is_tuple_of_indices(&items) => items,
             Value::Known(object, _) if matches!(self.host.kind(*object), Kind::Tuple) => {
                 self.constant_items(*object).into_iter().map(|item| Value::Known(item, None)).collect()
             }
