@@ -134,6 +134,7 @@ def compile(
     dynamic: bool | None = None,
     mode: str | None = None,
     options: dict[str, Any] | None = None,
+    disable: bool = False,
 ) -> _Model: ...
 @overload
 def compile(
@@ -144,6 +145,7 @@ def compile(
     dynamic: bool | None = None,
     mode: str | None = None,
     options: dict[str, Any] | None = None,
+    disable: bool = False,
 ) -> Callable[[_Model], _Model]: ...
 def explain(
     function: Callable[_Arguments, Any], *, backend: _Backend = "eager", dynamic: bool | None = None

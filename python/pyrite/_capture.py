@@ -14,8 +14,9 @@ import warnings
 
 import torch
 
-from pyrite import _names, _native, _times, _trace, _verify, backends, config, logs  # noqa: F401  (_trace begins a trace)
+from pyrite import _names, _native, _switches, _times, _trace, _verify, backends, config, logs  # noqa: F401  (_trace begins a trace)
 from pyrite._observer import Observer
+from pyrite._switches import is_off
 from pyrite._tracers import is_traced
 
 
@@ -36,7 +37,7 @@ def _wrapped(backend, name, observer, fullgraph):
             if isinstance(error, _native.CompileError) and name == "native" and not fullgraph:
                 log.warning("the backend `%s` cannot compile a graph, it runs plain: %s", name, error)
                 return None
-            if not config.suppress_errors:
+            if not _switches.suppresses_errors():
                 raise
             log.warning("the backend `%s` failed, the frame runs plain", name, exc_info=True)
             return None
@@ -56,17 +57,19 @@ def check_mode(mode):
         raise ValueError(f"there is no mode {mode!r}; choose one of {', '.join(MODES[1:])}")
 
 
-def compile(model=None, *, backend="native", fullgraph=False, dynamic=None, mode=None, options=None):
+def compile(model=None, *, backend="native", fullgraph=False, dynamic=None, mode=None, options=None, disable=False):
     """Compiles a function or a module; also a decorator, with and without parentheses.
 
     Frames are captured on the first call and whenever what was assumed of them no longer holds. `backend` is a name of
     `pyrite.list_backends()` or a function `(graph, example_inputs) -> callable`. With `fullgraph` a break is an error.
     `dynamic` makes all sizes symbols (True) or none (False); by default those that change become symbols. `mode` is one of
-    torch.compile's, which all mean the same here.
+    torch.compile's, which all mean the same here. With `disable` nothing is compiled.
     """
     check_mode(mode)
     if model is None:
-        return functools.partial(compile, backend=backend, fullgraph=fullgraph, dynamic=dynamic, mode=mode, options=options)
+        return functools.partial(compile, backend=backend, fullgraph=fullgraph, dynamic=dynamic, mode=mode, options=options, disable=disable)
+    if disable:
+        return model
     if not callable(model):
         raise TypeError(f"pyrite.compile takes a function or a module, not {type(model).__name__}")
     if not _native.captures():
@@ -117,7 +120,7 @@ def _compiled_function(function, compiler, settings):
 
     @functools.wraps(function)
     def compiled(*args, **kwargs):
-        if is_traced():
+        if is_traced() or is_off():
             return call_plain(function, args, kwargs)
         if _is_on_gpu(settings, args, kwargs):
             return by_torch()(*args, **kwargs)
@@ -142,7 +145,7 @@ class CompiledModule(torch.nn.Module):
         self.__dict__["_by_torch"] = None
 
     def __call__(self, *args, **kwargs):
-        if is_traced():
+        if is_traced() or is_off():
             return _native.Compiler.call_plain(self._orig_mod, args, kwargs)
         if _is_on_gpu(self._settings, args, kwargs, self._orig_mod):
             if self._by_torch is None:

@@ -42,6 +42,8 @@ pub struct Job<'a, 'py> {
     pub frame: &'a Frame,
     /// For whom.
     pub config: &'a Arc<Config>,
+    /// Whether all sizes are symbols; `None` lets those that change become symbols.
+    pub dynamic: Option<bool>,
 }
 
 /// Why a frame runs plain.
@@ -106,7 +108,7 @@ impl Job<'_, '_> {
             Ok(captured) => captured,
             Err(reason) => return refused(&reason),
         };
-        if config.dynamic.is_none() && self.agree(watch, &plan)? {
+        if self.dynamic.is_none() && self.agree(watch, &plan)? {
             (plan, _keep) = match self.capture()? {
                 Ok(captured) => captured,
                 Err(reason) => return refused(&reason),
@@ -201,7 +203,7 @@ impl Job<'_, '_> {
 
     /// Evaluates the frame symbolically; the reason where that is not possible. What the plan names is kept beside it.
     fn capture(&self) -> PyResult<Result<(Plan, Rc<Keep>), String>> {
-        let Self { py, state, frame, config, .. } = *self;
+        let Self { py, state, frame, .. } = *self;
         let keep = Rc::new(Keep::default());
         let host = Python3::new(py, keep.clone())?;
         // SAFETY: slots and closure of a live frame.
@@ -223,7 +225,7 @@ impl Job<'_, '_> {
             builtins: Object(frame.builtins as usize),
             slots,
         };
-        let settings = Settings { dynamic: state.dynamic.borrow().clone(), all_dynamic: config.dynamic == Some(true) };
+        let settings = Settings { dynamic: state.dynamic.borrow().clone(), all_dynamic: self.dynamic == Some(true) };
         match catch_unwind(AssertUnwindSafe(|| capture(&host, &entry, &settings))) {
             Ok(captured) => Ok(captured.map(|plan| (plan, keep)).map_err(|skipped| skipped.0)),
             Err(panic) => {
@@ -307,8 +309,8 @@ fn break_error(py: Python<'_>, why: &Break) -> PyErr {
     if let Some(hint) = &why.hint {
         message.push_str(&format!("\nRemedy: {hint}"));
     }
-    let class = py.import("pyrite._errors").and_then(|errors| errors.getattr("GraphBreakError"));
-    match class.and_then(|class| class.call1((&message,))) {
+    let made = py.import("pyrite._errors").and_then(|errors| errors.call_method1("graph_break", (&message,)));
+    match made {
         Ok(error) => PyErr::from_value(error),
         Err(_) => PyRuntimeError::new_err(message),
     }

@@ -611,7 +611,7 @@ fn is_torch_module(object: &Bound<'_, PyAny>) -> bool {
 }
 
 /// Whether an object, or null, is exactly a float.
-fn is_float(object: Raw) -> bool {
+pub fn is_float(object: Raw) -> bool {
     // SAFETY: an object is live.
     unsafe { !object.is_null() && ffi::PyFloat_CheckExact(object) != 0 }
 }

@@ -16,12 +16,14 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use pyrite_capture::Check;
 use pyrite_capture::code::{ASYNCHRONOUS, FUNCTION, GENERATOR};
 use rustc_hash::FxHashMap;
 
 use super::compile::Job;
 use super::functions::Mapping;
-use super::guards::{Found, Frame, take_found};
+use super::guards::{Found, Frame, is_float, take_found};
+use super::objects::bound;
 use super::records::Watch;
 use super::store::{CodeState, Kept, Miss, global_state, is_watched};
 
@@ -420,19 +422,32 @@ fn run_frame<'py>(
     }
     state.missed(&miss);
     let of_config = plans.iter().filter(|kept| std::ptr::eq(kept.config.as_ptr(), Arc::as_ptr(config))).count();
-    if of_config >= config.limit {
-        without_capture(|| Watch::of(py, config).limited(&state, config, &miss))?;
+    let function = &*state.code.qualified_name;
+    let missed = without_capture(|| Missed::of(py, config.limit, of_config, function))?;
+    if missed.runs_plain {
+        return Ok(None);
+    }
+    if of_config >= missed.limit {
+        without_capture(|| Watch::of(py, config).limited(&state, of_config, &miss))?;
         state.give_up(config);
         return Ok(None);
     }
-    if config.dynamic != Some(false) {
+    let dynamic = config.dynamic.or(missed.dynamic);
+    if dynamic != Some(false) {
         for (kept, guard) in &miss.guards {
             for (source, dims) in kept.walk.changes(py, *guard, frame, state.failures_of(kept, *guard)) {
-                state.note_changes(&source, dims);
+                let fixed = match kept.walk.guards().get(*guard).map(|guard| &guard.check) {
+                    Some(Check::Equal(object)) if is_float(bound(py, *object).as_ptr()) => missed.fixes_floats,
+                    Some(Check::Equal(_)) => missed.fixes_integers,
+                    _ => false,
+                };
+                if !fixed {
+                    state.note_changes(&source, dims);
+                }
             }
         }
     }
-    let kept = without_capture(|| Job { py, object: code, state: &state, frame, config }.run(&miss))?;
+    let kept = without_capture(|| Job { py, object: code, state: &state, frame, config, dynamic }.run(&miss))?;
     let Some(kept) = kept else { return Ok(None) };
     let mut found = take_found();
     if kept.walk.check(py, frame, &mut found).is_err() {
@@ -446,6 +461,22 @@ fn run_frame<'py>(
     plans.push(kept.clone());
     drop(plans);
     carry_out(py, &state, &kept, found, frame)
+}
+
+/// What becomes of a frame that no plan fits, by the switches of `pyrite._switches`.
+#[derive(FromPyObject)]
+struct Missed {
+    limit: usize,
+    runs_plain: bool,
+    dynamic: Option<bool>,
+    fixes_integers: bool,
+    fixes_floats: bool,
+}
+
+impl Missed {
+    fn of(py: Python<'_>, limit: usize, plans: usize, function: &str) -> PyResult<Self> {
+        py.import("pyrite._switches")?.call_method1("missed", (limit, plans, function))?.extract()
+    }
 }
 
 /// Runs a plan; nothing when the frame is to run plain. A panic there is an exception: some of the frame's effects may be

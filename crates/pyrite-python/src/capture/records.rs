@@ -149,7 +149,7 @@ impl<'a, 'py> Watch<'a, 'py> {
     }
 
     /// A code has as many plans as it may have, and another is wanted.
-    pub fn limited(&self, state: &CodeState, config: &Config, miss: &Miss) -> PyResult<()> {
+    pub fn limited(&self, state: &CodeState, plans: usize, miss: &Miss) -> PyResult<()> {
         let guard = miss.describe().unwrap_or_else(|| "its assumptions".to_owned());
         let code = &state.code;
         let most = match state.most_failed() {
@@ -162,7 +162,7 @@ impl<'a, 'py> Watch<'a, 'py> {
             code.qualified_name,
             code.file,
             code.first_line,
-            times(u32::try_from(config.limit).unwrap_or(u32::MAX)),
+            times(u32::try_from(plans).unwrap_or(u32::MAX)),
         );
         let record = Captured { failed_guard: miss.describe(), ..Captured::of(state, None, "limit") };
         self.observer.bind(self.py).call_method1("limited", (record, message))?;
