@@ -12,7 +12,7 @@ use std::sync::Arc;
 use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PySlice, PyTuple};
-use pyrite_ir::{Graph as Ir, Kind, Meta, NodeId, Switch, Target, Value};
+use pyrite_ir::{Graph as Ir, Kind, Meta, NodeId, Switch, Target, Type, Value};
 use pyrite_sym::{Expr, SymInt};
 use rustc_hash::FxHashMap;
 
@@ -158,7 +158,15 @@ impl<'py> Writer<'_, 'py> {
                     .take_while(|(value, param)| param.default.is_some() && is_default(value, param.default.as_ref()));
                 args.truncate(args.len() - unsaid.count());
                 let (function, overload) = self.maker.function(&op.schema)?;
-                overload.unwrap_or(function)
+                // Overloads take no tensor for a number, which torch's functions read.
+                let reads = |(value, param): (&Value<NodeId>, &pyrite_ir::schema::Param)| {
+                    let tensor = value.as_tensor().and_then(|id| self.graph.node(*id).meta.as_ref());
+                    param.ty == Type::Scalar && matches!(tensor, Some(Value::Tensor(_)))
+                };
+                match overload {
+                    Some(overload) if !node.args.iter().zip(&op.schema.params).any(reads) => overload,
+                    _ => function,
+                }
             }
             Target::Opaque(name) => {
                 for arg in &node.args {

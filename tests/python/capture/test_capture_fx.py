@@ -1,5 +1,7 @@
 """Backends written for torch.compile, which take FX graphs, under `pyrite.compile`."""
 
+import warnings
+
 import torch
 from capture import harness
 from torch import nn
@@ -171,3 +173,33 @@ def test_functions_that_torch_knows_under_another_name_are_called_themselves():
     x = torch.randn(3, 3)
     for function in (lambda x: torch.tensordot(x, x, dims=1), lambda x: scripted(x) + 1):
         torch.testing.assert_close(pyrite.compile(function, backend=Counter(), fullgraph=True)(x), function(x))
+
+
+def test_a_module_leaves_autocast_and_grad_mode_as_they_were():
+    def function(x):
+        with torch.autocast("cpu", dtype=torch.bfloat16), torch.no_grad():
+            y = x @ x
+            print(end="")
+            z = x @ x
+        return y, z, x @ x
+
+    x = torch.randn(3, 3, requires_grad=True)
+    for backend in (lambda module, _: module.forward, Counter()):
+        results = pyrite.compile(function, backend=backend)(x)
+        assert [result.dtype for result in results] == [torch.bfloat16, torch.bfloat16, torch.float32]
+        assert [result.requires_grad for result in results] == [False, False, True]
+        assert not torch.is_autocast_enabled("cpu")
+        assert torch.is_grad_enabled()
+
+
+def test_a_module_calls_scripted_functions_and_reads_numbers_from_tensors():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scripted = torch.jit.script(lambda_of_script)
+    x, factor = torch.randn(3), torch.tensor(0.5)
+    function = pyrite.compile(lambda x, factor: torch.addcdiv(scripted(x), x, x, value=factor), backend=lambda module, _: module.forward)
+    torch.testing.assert_close(function(x, factor), x * 2 + 0.5)
+
+
+def lambda_of_script(x):
+    return x * 2
