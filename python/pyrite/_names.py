@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import functools
 import heapq
+import importlib
 import inspect
 import itertools
 import math
@@ -116,6 +117,8 @@ def table():
                 add(f"{module_name}.{name}", value)
     for name, value in _arrays.functions():
         add(name, value)
+    for name, value in _higher_order():
+        add(f"torch._higher_order_ops.{name}", value)
     for owner in torch.Tensor.__mro__[:-1]:
         for name, value in vars(owner).items():
             if isinstance(value, (types.MethodDescriptorType, types.WrapperDescriptorType, types.FunctionType)):
@@ -140,6 +143,17 @@ def table():
     return names, kept
 
 
+def _higher_order():
+    """Operators of torch's that take functions, and are objects or hidden in modules of their own."""
+    for name in ("wrap.Wrap.__call__", "hints_wrap.HintsWrapper.__call__", "invoke_subgraph.invoke_subgraph_placeholder"):
+        file, *path = name.split(".")
+        # The package has operators of the same names.
+        value = importlib.import_module(f"torch._higher_order_ops.{file}")
+        for part in path:
+            value = getattr(value, part)
+        yield name, value
+
+
 def _is_of(value, module_name):
     owner = getattr(value, "__module__", None) or ""
     return owner.split(".")[0] == module_name.split(".")[0] or owner.lstrip("_") == module_name or owner == "_collections"
@@ -162,7 +176,6 @@ def never_followed():
         "fx",
         *(os.path.join("jit", name) for name in os.listdir(_TORCH + "jit") if name not in _FOLLOWED),
         "multiprocessing",
-        "optim",
         "profiler",
         "random.py",
         "serialization.py",

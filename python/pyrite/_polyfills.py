@@ -114,6 +114,15 @@ def module_call(module, args, kwargs):
     return output
 
 
+def initialize_lazy(module, examples):
+    """Gives a module the parameters that its first call would give it; whether it had none. Called for real."""
+    if not module.has_uninitialized_params():
+        return False
+    inputs = tuple([torch.zeros(shape, dtype=dtype) for shape, dtype in examples])
+    module._infer_parameters(module, inputs)
+    return True
+
+
 def reduce(function, items, *initial):
     iterator = iter(items)
     if initial:
@@ -651,21 +660,16 @@ def foreach(name, first, *rest, **options):
     """`torch._foreach_NAME`: one call for each tensor of the lists."""
     in_place = name.endswith("_")
     stem = name.rstrip("_")
-    rows = [
-        [first[index], *(each[index] if isinstance(each, (list, tuple)) else each for each in rest)] for index in range(len(first))
-    ]
+    given = [first, *rest]
+    count = len([each for each in given if isinstance(each, (list, tuple))][0])
+    rows = [[each[index] if isinstance(each, (list, tuple)) else each for each in given] for index in range(count)]
     if stem == "norm":
         return tuple([torch.linalg.vector_norm(*row, **options) for row in rows])
     if stem in ("addcmul", "addcdiv"):
         # The factor has a name where there is one tensor for each argument.
         rows, factors = [row[:3] for row in rows], [row[3] if len(row) > 3 else options.get("value", 1) for row in rows]
         options = {key: value for key, value in options.items() if key != "value"}
-        results = [
-            getattr(row[0], name)(*row[1:], value=factor)
-            if isinstance(factor, (int, float))
-            else getattr(row[0], "add_" if in_place else "add")(getattr(torch, stem[3:])(row[1], row[2]) * factor)
-            for row, factor in zip(rows, factors)
-        ]
+        results = [getattr(row[0], name)(*row[1:], value=factor) for row, factor in zip(rows, factors)]
     elif in_place:
         results = [getattr(row[0], name)(*row[1:], **options) for row in rows]
     else:
@@ -853,6 +857,7 @@ TABLE = {
     "order": order,
     "sequence_iterator": sequence_iterator,
     "module_call": module_call,
+    "initialize_lazy": initialize_lazy,
     "heapq.heappush": heappush,
     "heapq.heappop": heappop,
     "heapq.heapify": heapify,

@@ -6,6 +6,7 @@ objects, when one of the functions that they make is called outside of capture, 
 
 import torch
 from torch.utils import _pytree as pytree
+from torch.utils.checkpoint import create_selective_checkpoint_contexts
 
 from pyrite import higher_order
 
@@ -67,12 +68,16 @@ def _with_aux(traced, has_aux):
         if not (isinstance(output, tuple) and len(output) == 2):
             refuse("a function with has_aux that does not return two values")
         traced.result, traced.aux = _Tree(output[0]), _Tree(output[1])
+        if len(traced.aux.tensors) != len(traced.aux.leaves):
+            refuse("a function with has_aux that gives a value that is not a tensor beside")
         return [*traced.result.tensors, *traced.aux.tensors]
 
     return body
 
 
 def vmap_impl(func, in_dims, out_dims, randomness, chunk_size, *args, **kwargs):
+    if not isinstance(in_dims, (int, tuple)):
+        refuse("in_dims of vmap that are neither a number nor a tuple")
     arguments = _Tree((args, kwargs))
     dims = _broadcast(in_dims, args) + [None] * len(pytree.tree_leaves(kwargs))
     if len(dims) != len(arguments.leaves):
@@ -268,6 +273,12 @@ def cond(pred, true_fn, false_fn, operands=()):
 
 
 def while_loop(cond_fn, body_fn, carried_inputs):
+    # Integers are carried as tensors of one number.
+    numbers = [type(value) is int for value in carried_inputs]
+    if any(numbers):
+        carried = [torch.tensor(value) if is_number else value for value, is_number in zip(carried_inputs, numbers)]
+        results = while_loop(cond_fn, body_fn, tuple(carried))
+        return tuple([value.item() if is_number else value for value, is_number in zip(results, numbers)])
     state = _Tree((tuple(carried_inputs), {}))
     if len(state.leaves) != len(state.tensors):
         refuse("while_loop over a value that is not a tensor")
@@ -293,7 +304,20 @@ def control_map(f, xs, *args):
     return outputs[-1].filled(results)
 
 
-def scan(combine_fn, init, xs, *, dim=0, reverse=False):
+def _moved(tree, start, end):
+    """A structure of tensors with one dimension elsewhere; torch leaves those alone that do not have so many."""
+    return tree.filled([torch.movedim(tensor, start, end) if max(start, end) < tensor.dim() else tensor for tensor in tree.tensors])
+
+
+def scan(combine_fn, init, xs, *, dim=0, reverse=False, length=None):
+    if length is not None:
+        refuse("scan of a number of steps")
+    if dim != 0:
+        rows = _Tree(xs)
+        if dim < 0 or len(rows.leaves) != len(rows.tensors):
+            refuse("scan over a value that is not a tensor, or a dimension counted from the end")
+        carry, outputs = scan(combine_fn, init, _moved(rows, dim, 0), reverse=reverse)
+        return carry, _moved(_Tree(outputs), 0, dim)
     state, rows = _Tree(init), _Tree(xs)
     if len(state.leaves) != len(state.tensors) or not rows.tensors or len(rows.leaves) != len(rows.tensors):
         refuse("scan over a value that is not a tensor")
@@ -306,33 +330,62 @@ def scan(combine_fn, init, xs, *, dim=0, reverse=False):
         return [*_Tree(carry).tensors, *outputs[-1].tensors]
 
     count = len(state.tensors)
-    examples = [*state.tensors, *(tensor.select(dim, 0) for tensor in rows.tensors)]
-    results = call_nested("scan", (body,), (examples,), [*state.tensors, *rows.tensors], [count, dim, reverse])
+    examples = [*state.tensors, *(tensor.select(0, 0) for tensor in rows.tensors)]
+    results = call_nested("scan", (body,), (examples,), [*state.tensors, *rows.tensors], [count, reverse])
     return state.filled(results[:count]), outputs[-1].filled(results[count:])
 
 
 def associative_scan(combine_fn, xs, dim, reverse=False, combine_mode="pointwise"):
     rows = _Tree(xs)
-    if reverse or not rows.tensors or len(rows.leaves) != len(rows.tensors):
-        refuse("associative_scan over a value that is not a tensor, or from the end")
+    if dim < 0 or not rows.tensors or len(rows.leaves) != len(rows.tensors):
+        refuse("associative_scan over a value that is not a tensor, or a dimension counted from the end")
+    if dim != 0 or reverse:
+        given = _Tree(_moved(rows, dim, 0))
+        given = given.filled([tensor.flip([0]) for tensor in given.tensors]) if reverse else given.filled(given.tensors)
+        found = _Tree(associative_scan(combine_fn, given, 0, False, combine_mode))
+        if reverse:
+            found = _Tree(found.filled([tensor.flip([0]) for tensor in found.tensors]))
+        return _moved(found, 0, dim)
     count = len(rows.tensors)
+    if combine_mode == "generic":
+        combine_fn = torch.func.vmap(combine_fn)
 
     def body(*tensors):
         return _Tree(combine_fn(rows.filled(tensors[:count]), rows.filled(tensors[count:]))).tensors
 
-    results = call_nested("associative_scan", (body,), ([*rows.tensors, *rows.tensors],), rows.tensors, [dim])
+    results = call_nested("associative_scan", (body,), ([*rows.tensors, *rows.tensors],), rows.tensors, [])
     return rows.filled(results)
 
 
 def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism_check="default", debug=False, **kwargs):
     preserve = kwargs.pop("preserve_rng_state", True)
     kwargs.pop("early_stop", None)
-    if use_reentrant is not False or context_fn is not None or debug:
-        refuse("checkpoint with use_reentrant, context_fn or debug")
     arguments = _Tree((args, kwargs))
+    # The older way gives no gradients where no argument wants one, and takes no keywords.
+    if use_reentrant is not False and (kwargs or not any([tensor.requires_grad for tensor in arguments.tensors])):
+        refuse("checkpoint with use_reentrant of arguments that require no gradient")
+    if debug or (context_fn is not None and getattr(context_fn, "func", None) is not create_selective_checkpoint_contexts):
+        refuse("checkpoint with context_fn or debug")
     traced = _Traced(function, arguments)
     results = call_nested("checkpoint", (traced,), (arguments.tensors,), arguments.tensors, [preserve, determinism_check])
     return traced.result.filled(results)
+
+
+def wrap(operator, function, *args, **kwargs):
+    return function(*args, **kwargs)
+
+
+def call(function, *args, **kwargs):
+    """What says how a function is compiled, and nothing of what it computes."""
+    return function(*args, **kwargs)
+
+
+def strict_mode(function, operands):
+    return function(*operands)
+
+
+def hints_wrapper(operator, function, args, kwargs, hints):
+    return function(*args, **kwargs)
 
 
 class _Context:
@@ -365,6 +418,14 @@ class _Context:
 
 
 _OWN = ("_inputs", "saved_tensors", "_constant", "_materialize")
+
+
+def _gradients_of(cls):
+    """`cls.backward`, without what lets it be differentiated once only."""
+    backward = cls.backward
+    if backward.__code__.co_qualname == "once_differentiable.<locals>.wrapper":
+        return backward.__wrapped__
+    return backward
 
 
 def function_apply(cls, *args):
@@ -408,9 +469,11 @@ def function_apply(cls, *args):
             if value is not None:
                 saved.append(value)
         for name, value in list(context.__dict__.items()):
-            if name not in _OWN and _is_tensor(value):
-                names.append(name)
-                saved.append(value)
+            if name not in _OWN and (_is_tensor(value) or type(value) in (list, tuple, dict)):
+                held = _Tree(value)
+                if held.tensors:
+                    names.append((name, held))
+                    saved.extend(held.tensors)
         examples.extend(saved)
         for value, other in zip(present, constant):
             if not other or context._materialize:
@@ -424,8 +487,8 @@ def function_apply(cls, *args):
                 setattr(again, name, value)
         given = list(tensors[: len(saved)])
         again.saved_tensors = tuple([given.pop(0) if is_kept else None for is_kept in kept])
-        for name, value in zip(names, given):
-            setattr(again, name, value)
+        for name, held in names:
+            setattr(again, name, held.filled([given.pop(0) for _ in held.tensors]))
         pushed, gradients, number = list(tensors[len(saved) :]), [], 0
         result = outer[0] if isinstance(outer[0], tuple) else (outer[0],)
         for value in result:
@@ -435,7 +498,7 @@ def function_apply(cls, *args):
             wanted = context._materialize or not options[1][number]
             gradients.append(pushed.pop(0) if wanted else None)
             number += 1
-        found = cls.backward(again, *gradients)
+        found = _gradients_of(cls)(again, *gradients)
         found = list(found) if isinstance(found, tuple) else [found]
         while len(found) > len(args) and found[-1] is None:
             found.pop()
@@ -498,5 +561,9 @@ TABLE = {
     "torch._higher_order_ops.scan": scan,
     "torch._higher_order_ops.associative_scan": associative_scan,
     "torch.utils.checkpoint.checkpoint": checkpoint,
+    "torch._higher_order_ops.wrap.Wrap.__call__": wrap,
+    "torch._higher_order_ops.invoke_subgraph.invoke_subgraph_placeholder": call,
+    "torch._higher_order_ops.strict_mode": strict_mode,
+    "torch._higher_order_ops.hints_wrap.HintsWrapper.__call__": hints_wrapper,
 }
 

@@ -2,6 +2,9 @@
 
 use std::rc::Rc;
 
+use pyrite_ir::Value as GraphValue;
+use pyrite_sym::SymInt;
+
 use super::{Evaluator, Outcome, Run};
 use crate::code::ASYNCHRONOUS;
 use crate::host::{Descriptor, Kind, Object};
@@ -110,6 +113,12 @@ impl Evaluator<'_, '_> {
                 }
                 _ => "",
             };
+            if code.file.ends_with("/torch/_dynamo/eval_frame.py")
+                && &*code.qualified_name == "DisableContext.__call__.<locals>._fn"
+                && let Some(original) = self.disabled_by_torch(object, &source)?
+            {
+                return self.call(&original, args, kwargs);
+            }
             if !original.is_empty()
                 && let Some(original) = self.read_instance_item(object, &source, &original.into())
             {
@@ -150,8 +159,27 @@ impl Evaluator<'_, '_> {
         }
     }
 
+    /// The function of an optimizer that torch's own compiler has put a wrapper around, because it is none of its business.
+    fn disabled_by_torch(&mut self, wrapper: Object, source: &Rc<Source>) -> Run<Option<Value>> {
+        let Some(original) = self.read_instance_item(wrapper, source, &"_torchdynamo_orig_callable".into()) else {
+            return Ok(None);
+        };
+        let original = self.admit(&original)?;
+        let Value::Function(function) = &original else { return Ok(None) };
+        let code = self.host.code(function.code);
+        Ok(code.filter(|code| code.file.contains("/torch/optim/")).map(|_| original.clone()))
+    }
+
     /// What a function of torch's own compiler does in plain Python where that is nothing.
     fn call_of_dynamo(&mut self, code: &crate::Code, args: &[Value]) -> Run<Option<Value>> {
+        // torch's optimizers keep their steps apart from what calls them, for the sake of torch's own compiler.
+        let from_optimizer = self.trace.last().is_some_and(|(file, ..)| file.ends_with("/torch/optim/optimizer.py"));
+        if &*code.qualified_name == "graph_break"
+            && code.file.ends_with("/torch/_dynamo/decorators.py")
+            && from_optimizer
+        {
+            return Ok(Some(self.none()));
+        }
         if !code.file.ends_with("/torch/_dynamo/comptime.py") || &*code.name == "sleep" {
             return Ok(None);
         }
@@ -389,6 +417,34 @@ impl Evaluator<'_, '_> {
         self.call(&function, args, kwargs)
     }
 
+    /// Lets a module whose parameters depend on its first input have them, for inputs of these shapes: as in plain Python that
+    /// happens once and for good, before anything is computed. The frame is evaluated anew.
+    fn initialize_lazy(&mut self, instance: &Rc<InstanceValue>, args: &[Value], kwargs: &Keywords) -> Run<()> {
+        let lazy = self.host.member("torch.nn.modules.lazy", "LazyModuleMixin");
+        let Some(origin) =
+            instance.origin.as_ref().filter(|_| lazy.is_some_and(|lazy| self.host.derives(instance.class, lazy)))
+        else {
+            return Ok(());
+        };
+        let (Some(function), true) = (self.host.polyfill("initialize_lazy"), kwargs.is_empty()) else { return Ok(()) };
+        let mut examples = Vec::with_capacity(args.len());
+        for arg in args {
+            let (Value::Tensor(_), GraphValue::Tensor(node)) = (arg, self.graph_value(arg)?) else { return Ok(()) };
+            let meta = self.fixed_meta(&self.tensor_meta(node)?.clone())?;
+            let sizes: Vec<Object> =
+                meta.shape.iter().filter_map(SymInt::as_int).map(|size| self.host.int(size)).collect();
+            let Some(dtype) = self.host.object_of(&GraphValue::DType(meta.dtype)) else { return Ok(()) };
+            examples.push(self.host.tuple(&[self.host.tuple(&sizes), dtype]));
+        }
+        let examples = self.host.tuple(&examples);
+        let done = self.host.call(function, &[origin.object, examples], &[]).map_err(|raised| self.raised(raised))?;
+        if done == self.host.bool(true) {
+            self.again = true;
+            return Err(self.stop("a module that its first call initialises"));
+        }
+        Ok(())
+    }
+
     /// A module of torch: its hooks, if it has any, and its `forward`.
     fn call_module(
         &mut self,
@@ -398,6 +454,20 @@ impl Evaluator<'_, '_> {
         kwargs: Keywords,
     ) -> Run<Value> {
         const HOOKS: [&str; 4] = ["_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"];
+        const GLOBAL: [&str; 4] = [
+            "_global_forward_hooks",
+            "_global_forward_pre_hooks",
+            "_global_backward_hooks",
+            "_global_backward_pre_hooks",
+        ];
+        for hooks in GLOBAL {
+            if let Some(held) = self.host.member("torch.nn.modules.module", hooks)
+                && self.read_length(held, &Rc::new(Source::Fixed(held))) > 0
+            {
+                return Err(self.stop("a module, while there are hooks of all modules"));
+            }
+        }
+        self.initialize_lazy(instance, &args, &kwargs)?;
         let mut hooked = false;
         for hooks in HOOKS {
             let set = instance.attributes.borrow().get(hooks).cloned().flatten();

@@ -147,6 +147,8 @@ const LOOKING: [&str; 3] = ["locals", "eval", "exec"];
 const MAX_STEPS: usize = 500_000;
 /// A frame is evaluated at most this often for one plan.
 const MAX_RUNS: usize = 6;
+/// So many modules are initialised by their first call in one frame.
+const MAX_PREPARED: usize = 1000;
 /// Calls are followed this deep.
 const MAX_DEPTH: usize = 120;
 
@@ -226,7 +228,7 @@ pub(crate) struct Evaluator<'a, 'c> {
     /// Whether an iterator from outside goes over a dictionary, which it does not name.
     iterates_over_dict: bool,
     /// The storages of tensors whose attribute `data` was read, and by which instruction of the root.
-    data_read: Vec<(pyrite_ir::StorageId, (usize, usize))>,
+    data_read: Vec<(pyrite_ir::StorageId, NodeId, (usize, usize))>,
     /// Whether autocast was on at any point: types of results are known only when the graph is lowered.
     autocasted: bool,
     /// The nested graphs that are being evaluated, the innermost last: when each began, and whether it has changed anything
@@ -239,10 +241,6 @@ pub(crate) struct Evaluator<'a, 'c> {
     class_items: Vec<(Object, Rc<str>, Value)>,
     /// Copies of what torch gives a view of: the storages of both, and the instruction of the root that made the copy.
     picked: Vec<([pyrite_ir::StorageId; 2], (usize, usize))>,
-    /// The storages of inputs that require gradients and were written to while none were recorded.
-    written_unrecorded: FxHashSet<pyrite_ir::StorageId>,
-    /// The storages of inputs that require gradients and were used while gradients were recorded.
-    used_recorded: FxHashSet<pyrite_ir::StorageId>,
     /// From which node on gradients are recorded, or not.
     grad_modes: Vec<(NodeId, bool)>,
     /// Whom torch shows the calls of its functions.
@@ -253,6 +251,8 @@ pub(crate) struct Evaluator<'a, 'c> {
     warnings: Option<Warned>,
     /// Results of functions that keep them, by function and arguments.
     kept_results: FxHashMap<(Object, Vec<usize>), Value>,
+    /// Whether something was done that lets the frame be evaluated anew.
+    again: bool,
 }
 
 /// Which warnings are shown.
@@ -267,8 +267,10 @@ enum Warned {
 /// Captures a frame.
 pub fn capture(world: &dyn World, entry: &Entry, settings: &Settings) -> Result<Plan, Skipped> {
     let mut limit: Option<Limit> = None;
+    let mut prepared = 0;
     // A second run ends where the first could not go on, further ones before what cannot be left there.
-    for _ in 0..MAX_RUNS {
+    let mut runs = 0;
+    while runs < MAX_RUNS {
         let result = pyrite_reader::write_calls(pyrite_ops::registry(), |calls| {
             let mut evaluator = Evaluator::new(world, calls, settings, entry, limit.clone());
             evaluator.run()
@@ -276,11 +278,19 @@ pub fn capture(world: &dyn World, entry: &Entry, settings: &Settings) -> Result<
         match result {
             Ok(plan) => return Ok(plan),
             Err(Ended::Skip(reason)) => return Err(Skipped(reason)),
+            Err(Ended::Again) if prepared < MAX_PREPARED => {
+                prepared += 1;
+                continue;
+            }
+            Err(Ended::Again) => {
+                return Err(Skipped("too many modules are initialised by their first call".to_owned()));
+            }
             Err(Ended::At(found)) if limit.as_ref().is_none_or(|before| found.step < before.step) => {
                 limit = Some(found);
             }
             Err(Ended::At(found)) => return Err(Skipped(found.why.reason)),
         }
+        runs += 1;
     }
     Err(Skipped("the frame cannot be left at any of the places where its graph could end".to_owned()))
 }
@@ -289,6 +299,8 @@ pub fn capture(world: &dyn World, entry: &Entry, settings: &Settings) -> Result<
 enum Ended {
     At(Limit),
     Skip(String),
+    /// What was looked at has changed since.
+    Again,
 }
 
 impl<'a, 'c> Evaluator<'a, 'c> {
@@ -347,14 +359,13 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             autocasted: false,
             warnings: None,
             kept_results: FxHashMap::default(),
+            again: false,
             levels: FxHashSet::default(),
             grad_modes: vec![(NodeId(0), grad)],
             overrides: overrides::Overrides::default(),
             bodies: Vec::new(),
             settings_set: Vec::new(),
             picked: Vec::new(),
-            written_unrecorded: FxHashSet::default(),
-            used_recorded: FxHashSet::default(),
             class_items: Vec::new(),
         }
     }
@@ -419,6 +430,7 @@ impl<'a, 'c> Evaluator<'a, 'c> {
                     return finished.map_err(|reason| self.ended_earlier(reason, None));
                 }
                 Ok(Some(Outcome::Yield(_))) => return Err(Ended::Skip("a generator".to_owned())),
+                Err(_) if self.again => return Err(Ended::Again),
                 Err(stop) => {
                     let (reason, hint) = match stop {
                         Stop::Break(reason, hint) => (reason, hint),

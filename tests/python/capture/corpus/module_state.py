@@ -248,7 +248,7 @@ def a_step_of_rmsprop(m, optimizer):
     return m.weight * 1
 
 
-@case(optimizer_of(torch.optim.Adagrad, lr=0.1))
+@case(optimizer_of(torch.optim.Adagrad, lr=0.1), reuse=Reuse.FREE)
 def a_step_of_adagrad(m, optimizer):
     optimizer.step()
     return m.weight * 1

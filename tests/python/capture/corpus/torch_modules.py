@@ -152,7 +152,7 @@ def lazy():
     return nn.Sequential(nn.LazyLinear(3), nn.ReLU())
 
 
-@case(lambda: (lazy(), t(2, 4)))
+@case(lambda: (lazy(), t(2, 4)), reuse=Reuse.FREE)
 def lazy_module(m, x):
     return m(x)
 
@@ -329,7 +329,7 @@ def rmsprop_step(m, o):
     return m.w + 0
 
 
-@case(lambda: optimizer(torch.optim.Adagrad, lr=0.1))
+@case(lambda: optimizer(torch.optim.Adagrad, lr=0.1), reuse=Reuse.FREE)
 def adagrad_step(m, o):
     o.step()
     return m.w + 0
