@@ -61,6 +61,7 @@ class Graph:
     nodes: list[Node]
     op_count: int
     opaque_ops: list[str]
+    writes_behind_autograd: bool
 
     def print_readable(self) -> str:
         """The text with the type, shape and strides of every value, and the user's stacks."""

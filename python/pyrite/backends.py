@@ -13,6 +13,8 @@ import importlib
 import inspect
 import sys
 
+import torch
+
 from pyrite import _native, _times, _watch, config, logs
 
 _registered = {}
@@ -70,12 +72,36 @@ def _adapted(function):
         from pyrite.fx import CapturedModule, sizes_of, with_sizes
 
         module = CapturedModule.of(graph)
-        if not sizes_of(module):
-            return function(module, example_inputs)
-        program = function(module, with_sizes(module, example_inputs))
-        return lambda *arguments: program(*with_sizes(module, arguments))
+        if sizes_of(module):
+            sized = function(module, with_sizes(module, example_inputs))
+            program = None if sized is None else lambda *arguments: sized(*with_sizes(module, arguments))
+        else:
+            program = function(module, example_inputs)
+        return _restoring(program) if program is not None and _switches_modes(graph) else program
 
     return adapted
+
+
+def _switches_modes(graph):
+    """Whether a graph switches grad mode or autocast."""
+    return any(node.target.rpartition(".")[2] in _SWITCHES for node in graph.nodes)
+
+
+_SWITCHES = ("_set_grad_enabled", "_enter_autocast", "_exit_autocast")
+
+
+def _restoring(program):
+    """A program that leaves grad mode as it was, however it ends: the graph says what holds inside of it, and the frame what holds
+    after it."""
+
+    def run(*arguments):
+        recording = torch.is_grad_enabled()
+        try:
+            return program(*arguments)
+        finally:
+            torch._C._set_grad_enabled(recording)
+
+    return run
 
 
 def _registered_with_torch(name):
@@ -144,8 +170,9 @@ def compiled(graph, backend, options, example_inputs):
     log.info("Step 3: %s compiles a graph of %d operators", backend, graph.op_count)
     if graph.needs_autograd and ":" not in backend and not config.debugs() and (run := _by_torch(graph)):
         return run
-    if (opaque := graph.opaque_ops + graph.data_dependent_ops) and ":" not in backend and backend != "eager":
-        log.info("Step 3: torch runs %s", ", ".join(opaque))
+    opaque = graph.opaque_ops + graph.data_dependent_ops
+    if (opaque or graph.writes_behind_autograd) and ":" not in backend and backend != "eager":
+        log.info("Step 3: torch runs %s", ", ".join(opaque) or "a graph that writes behind autograd's back")
         program = _native.compile_mixed(graph, backend, with_config(options), tuple(example_inputs))
         return checking(program, backend)
     if config.debugs():

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import torch
 
-__all__ = ["associative_scan", "checkpoint", "cond", "function", "grad", "jacfwd", "jacrev", "jvp", "jvp_again", "map", "register_hook", "scan", "vjp", "vmap", "while_loop"]
+__all__ = [
+    "associative_scan", "checkpoint", "cond", "data", "function", "grad", "jacfwd", "jacrev", "jvp", "jvp_again", "map", "parameter",
+    "register_hook", "scan", "set_data", "vjp", "vmap", "while_loop",
+]  # fmt: skip
 
 
 def _closed(body, captured):
@@ -37,6 +40,21 @@ def enter_inference(on):
 def exit_inference(mode):
     """Leaves a mode of a graph: inference mode, or autocast."""
     mode.__exit__(None, None, None)
+
+
+def data(tensor):
+    """The memory of a tensor, through which it is written without autograd's knowledge."""
+    return tensor.data
+
+
+def set_data(tensor, new):
+    """Lets a tensor lie in the memory of another."""
+    tensor.data = new
+
+
+def parameter(tensor):
+    """A parameter in the memory of a tensor."""
+    return torch.nn.Parameter(tensor)
 
 
 def version(tensor):
@@ -171,13 +189,13 @@ def map(body, operands, captured, mapped):
     return [torch.stack(column) for column in zip(*results)]
 
 
-def scan(body, operands, captured, carried, dim, reverse):
-    """Carries the first operands through a body that is called for each slice of the others; stacks what it gives beside."""
+def scan(body, operands, captured, carried, reverse):
+    """Carries the first operands through a body that is called for each row of the others; stacks what it gives beside."""
     state, rows = list(operands[:carried]), operands[carried:]
-    places = range(rows[0].shape[dim])
+    places = range(rows[0].shape[0])
     outputs = []
     for index in reversed(places) if reverse else places:
-        results = body(*state, *(tensor.select(dim, index) for tensor in rows), *captured)
+        results = body(*state, *(tensor.select(0, index) for tensor in rows), *captured)
         state = results[:carried]
         outputs.append(results[carried:])
     if reverse:
@@ -185,10 +203,10 @@ def scan(body, operands, captured, carried, dim, reverse):
     return [*(tensor.clone() for tensor in state), *(torch.stack(column) for column in zip(*outputs))]
 
 
-def associative_scan(body, operands, captured, dim):
+def associative_scan(body, operands, captured):
     from torch._higher_order_ops.associative_scan import generic_associative_scan
 
-    return list(generic_associative_scan(_closed(body, captured), list(operands), dim))
+    return list(generic_associative_scan(_closed(body, captured), list(operands), 0))
 
 
 def register_hook(body, operands, captured):

@@ -507,6 +507,13 @@ impl Builder {
         self.graph.node(id)
     }
 
+    /// Lets a call be one of another function.
+    pub fn set_target(&mut self, id: NodeId, target: Target) {
+        if let Some(Some(node)) = self.graph.nodes.get_mut(id.0 as usize) {
+            node.kind = Kind::Call(target);
+        }
+    }
+
     /// Sets what is known of a node's value.
     pub fn set_meta(&mut self, id: NodeId, meta: Value<Meta>) {
         self.graph.set_meta(id, meta);

@@ -8,12 +8,15 @@
 //! among their inputs, with switches of grad mode or autocast, or with hooks, which see gradients of the whole graph. A part of
 //! the backend takes and gives nothing but tensors of known sizes.
 
-use pyrite_ir::{Builder, Graph, Kind, Meta, Node, NodeId, Switch, Tag, Target, Value};
+use pyrite_ir::{Builder, Graph, Kind, Meta, Node, NodeId, Operator, StorageId, Switch, Tag, Target, Type, Value};
 use pyrite_sym::SymInt;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Calls after which torch runs the whole graph.
-const WHOLE: [&str; 4] = [
+const WHOLE: [&str; 7] = [
+    "pyrite.higher_order.data",
+    "pyrite.higher_order.parameter",
+    "pyrite.higher_order.set_data",
     "pyrite.higher_order.register_hook",
     "pyrite.higher_order.enter_inference",
     "pyrite.higher_order.exit_inference",
@@ -52,11 +55,56 @@ fn writes(graph: &Graph) -> bool {
     graph.nodes().any(|(_, node)| acts(node)) || graph.subgraphs().values().any(writes)
 }
 
+/// Whether a graph writes, while gradients are not recorded, to memory that they are recorded of elsewhere. Torch lets gradients
+/// flow through such memory as if nobody had written to it, which no graph without writes expresses.
+pub fn writes_behind_autograd(graph: &Graph) -> bool {
+    let mut recording = true;
+    let mut unrecorded: FxHashSet<StorageId> = FxHashSet::default();
+    let mut recorded: FxHashSet<StorageId> = FxHashSet::default();
+    let mut watched: FxHashSet<StorageId> = FxHashSet::default();
+    for (_, node) in graph.nodes() {
+        if let Some(Switch::Grad(on)) = Switch::of(node) {
+            recording = on;
+            continue;
+        }
+        let mut storages = Vec::new();
+        node.each_input(&mut |input| storages.extend(storage_of(graph.node(input))));
+        match (&node.kind, &node.meta) {
+            (Kind::Placeholder | Kind::GetAttr(_), Some(Value::Tensor(meta))) if meta.requires_grad => {
+                watched.insert(meta.storage);
+            }
+            (Kind::Call(target), _) => {
+                let mutable = matches!(target, Target::Op(op) if op.schema.is_mutable());
+                if recording {
+                    let flows = storages.iter().any(|storage| watched.contains(storage));
+                    if flows && target.name() != "aten.detach.default" {
+                        watched.extend(storage_of(node));
+                        watched.extend(storages.first().filter(|_| mutable));
+                    }
+                    recorded.extend(storages);
+                } else if mutable {
+                    unrecorded.extend(storages.first());
+                }
+            }
+            _ => {}
+        }
+    }
+    unrecorded.iter().any(|storage| recorded.contains(storage) && watched.contains(storage))
+}
+
+fn storage_of(node: &Node) -> Option<StorageId> {
+    match &node.meta {
+        Some(Value::Tensor(meta)) => Some(meta.storage),
+        _ => None,
+    }
+}
+
 /// The operators and inputs of a graph that are numbers, or tensors of sizes, that only a run can tell.
 pub fn data_dependent(graph: &Graph) -> Vec<&str> {
     let calls = graph.nodes().filter_map(|(_, node)| match &node.kind {
         Kind::Placeholder if gives_unknown(node) => Some(&*node.name),
         Kind::Call(Target::Op(op)) if op.has(Tag::DataDependentShape) && gives_unknown(node) => Some(op.name()),
+        Kind::Call(Target::Op(op)) if reads_number(graph, op, node) => Some(op.name()),
         _ => None,
     });
     let mut names: Vec<&str> = calls.collect();
@@ -65,9 +113,19 @@ pub fn data_dependent(graph: &Graph) -> Vec<&str> {
     names
 }
 
+/// Whether an operator is given a tensor for a number, which torch reads when it runs.
+fn reads_number(graph: &Graph, op: &Operator, node: &Node) -> bool {
+    let is_tensor = |value: &Value<NodeId>| {
+        let meta = value.as_tensor().and_then(|id| graph.node(*id).meta.as_ref());
+        matches!(meta, Some(Value::Tensor(_)))
+    };
+    op.schema.params.iter().zip(&node.args).any(|(param, value)| param.ty == Type::Scalar && is_tensor(value))
+}
+
 /// Whether a node gives, or takes, a number or a size that only a run can tell.
 fn depends_on_data(graph: &Graph, node: &Node) -> bool {
     let mut found = gives_unknown(node);
+    found |= matches!(&node.kind, Kind::Call(Target::Op(op)) if reads_number(graph, op, node));
     node.each_input(&mut |input| found |= gives_unknown(graph.node(input)));
     found
 }

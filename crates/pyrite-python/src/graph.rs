@@ -101,6 +101,12 @@ impl Graph {
         pyrite_passes::partition::data_dependent(&self.graph).into_iter().map(str::to_owned).collect()
     }
 
+    /// Whether gradients flow through memory that is written while none are recorded.
+    #[getter]
+    fn writes_behind_autograd(&self) -> bool {
+        pyrite_passes::partition::writes_behind_autograd(&self.graph)
+    }
+
     /// How many operators are called; picking an item of a list is not counted.
     #[getter]
     fn op_count(&self) -> usize {

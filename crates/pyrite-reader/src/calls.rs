@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use pyrite_ir::{Builder, Graph, Kind, Meta, Node, NodeId, Registry, Switch, Target, Value};
+use pyrite_ir::{Builder, Graph, Kind, Meta, Node, NodeId, Operator, Registry, Switch, Target, Value};
 use pyrite_sym::{SymEnv, SymInt};
 use pyrite_tensor::Tensor;
 use ruff_text_size::TextRange;
@@ -292,6 +292,11 @@ impl Calls<'_> {
         }
     }
 
+    /// Lets a node call a function that no operator stands for, by its dotted name, on the same arguments.
+    pub fn call_instead(&mut self, id: NodeId, path: &str) {
+        self.forward.builder.set_target(id, Target::Opaque(path.into()));
+    }
+
     /// Says what a node gives.
     pub fn set_meta(&mut self, id: NodeId, meta: Value<Meta>) {
         self.forward.builder.set_meta(id, meta);
@@ -407,9 +412,21 @@ fn with_sizes(value: &Value<Meta>, of: &dyn Fn(&SymInt) -> SymInt) -> Value<Meta
 }
 
 /// Whether a call does more than return a value.
+/// Whether a norm in training writes to the statistics that it is given, which its schema does not say.
+fn updates_statistics(op: &Operator, node: &Node) -> bool {
+    let given = |name: &str| {
+        let named = op.schema.params.iter().zip(&node.args).find(|(param, _)| &*param.name == name);
+        named.map(|(_, value)| value)
+    };
+    let training = given("training").or_else(|| given("use_input_stats"));
+    matches!(training, Some(Value::Bool(true))) && matches!(given("running_mean"), Some(Value::Tensor(_)))
+}
+
 fn has_effect(node: &Node) -> bool {
     match &node.kind {
-        Kind::Call(Target::Op(op)) => op.schema.is_mutable() || op.has(pyrite_ir::Tag::Random),
+        Kind::Call(Target::Op(op)) => {
+            op.schema.is_mutable() || op.has(pyrite_ir::Tag::Random) || updates_statistics(op, node)
+        }
         // Nobody knows what an opaque call does beside.
         Kind::Call(Target::Opaque(_)) => true,
         _ => false,

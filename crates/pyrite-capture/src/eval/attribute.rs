@@ -1059,6 +1059,9 @@ impl Evaluator<'_, '_> {
         let Value::Known(class, _) = self.class_of(object)? else { return Err(self.stop("a tensor without a class")) };
         let gradient =
             &**name == "grad" && tensor.origin.is_some() && (self.is_none(&value) || matches!(value, Value::Tensor(_)));
+        if &**name == "data" {
+            return self.set_data(object, &value);
+        }
         if !gradient && self.class_item(class, name).is_some() {
             return Err(self.stop(format!("the attribute {name} of a tensor is set")));
         }

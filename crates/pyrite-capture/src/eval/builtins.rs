@@ -14,7 +14,7 @@ use crate::value::{DictValue, Iterate, PartialValue, Strictness, TupleValue, Val
 const PURE_MODULES: [&str; 6] = ["math.", "operator.", "cmath.", "string.", "numbers.", "_struct."];
 
 /// Functions and classes that compute and do nothing else, when their arguments are plain.
-const PURE: [&str; 50] = [
+const PURE: [&str; 51] = [
     "builtins.abs",
     "builtins.bytes.__new__",
     "builtins.float.__new__",
@@ -62,6 +62,7 @@ const PURE: [&str; 50] = [
     "torch.broadcast_shapes",
     "torch.nn.functional._get_softmax_dim",
     "torch._C._log_api_usage_once",
+    "torch._C._nn._parse_to",
     "numpy.float32",
     "numpy.float64",
     "numpy.int64",
@@ -112,7 +113,8 @@ const QUESTIONS: [&str; 21] = [
 ];
 
 /// Functions that set what questions ask for, with the module of both.
-const SETTERS: [(&str, &str, &str); 7] = [
+const SETTERS: [(&str, &str, &str); 8] = [
+    ("torch._C._set_default_dtype", "torch", "get_default_dtype"),
     ("torch._C._set_sdp_use_flash", "torch._C", "_get_flash_sdp_enabled"),
     ("torch._C._set_sdp_use_mem_efficient", "torch._C", "_get_mem_efficient_sdp_enabled"),
     ("torch._C._set_sdp_use_math", "torch._C", "_get_math_sdp_enabled"),

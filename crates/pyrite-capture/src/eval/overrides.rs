@@ -250,8 +250,14 @@ impl Evaluator<'_, '_> {
             ("torch.Tensor._make_subclass", [Value::Known(class, _), tensor @ Value::Tensor(_), rest @ ..])
                 if kwargs.is_empty() && rest.len() <= 1 =>
             {
-                if rest.iter().any(|required| !matches!(required, Value::Known(it, _) if *it == self.host.bool(false)))
-                {
+                let requires = match rest {
+                    [] => false,
+                    [required, ..] => self.is_true(required)?,
+                };
+                if requires && Some(*class) == self.host.member("torch.nn", "Parameter") {
+                    return self.make_parameter(tensor).map(Some);
+                }
+                if requires {
                     return Err(self.stop("creating a tensor that requires a gradient"));
                 }
                 let plain = self.tensor_method(tensor, &"detach".into(), Vec::new(), Vec::new())?;

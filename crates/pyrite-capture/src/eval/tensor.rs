@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use pyrite_ir::{Kind as NodeKind, Meta, NodeId, Target, Type, Value as GraphValue};
+use pyrite_ir::{Kind as NodeKind, Meta, NodeId, StorageId, Target, Type, Value as GraphValue};
 use pyrite_reader::{IndexPart, Refused};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, MemoryFormat};
@@ -37,6 +37,14 @@ const NEEDS_DATA: [&str; 18] = [
     "cuda",
 ];
 
+/// Functions that make tensors of torch's default type.
+const MAKERS: [&str; 8] = ["empty", "eye", "linspace", "logspace", "ones", "rand", "randn", "zeros"];
+
+/// The attribute `data` of a tensor, where it is written through it.
+const DATA: &str = "pyrite.higher_order.data";
+/// A parameter that is made.
+const PARAMETER: &str = "pyrite.higher_order.parameter";
+
 type V = GraphValue<NodeId>;
 
 /// The operator that a special method is named after, by its name in Python's `operator` module.
@@ -63,7 +71,6 @@ impl Evaluator<'_, '_> {
         match value {
             Value::Tensor(tensor) => {
                 self.check_inside(tensor.node)?;
-                self.check_recorded(tensor.node)?;
                 Ok(GraphValue::Tensor(tensor.node))
             }
             Value::Symbol(symbol) => {
@@ -119,6 +126,7 @@ impl Evaluator<'_, '_> {
                     return Err(self.stop("a size that depends on data in a nested graph"));
                 }
                 self.check_guesses(node)?;
+                self.check_default_dtype(node)?;
                 match self.calls.meta(node).cloned() {
                     Some(GraphValue::Tensor(_)) => Ok(Value::Tensor(Rc::new(TensorValue::computed(node)))),
                     Some(GraphValue::Int(SymInt::Int(size))) => Ok(self.int(size)),
@@ -151,6 +159,58 @@ impl Evaluator<'_, '_> {
                 None => Err(self.stop("a result that Python has no value for")),
             },
         }
+    }
+
+    /// The type that torch gives new tensors of floating-point numbers.
+    fn default_dtype(&self) -> DType {
+        let question = self.host.member("torch", "get_default_dtype");
+        let set = self.settings_set.iter().find(|(known, ..)| Some(*known) == question);
+        let set = set.and_then(|(_, value, _)| self.plain(value)).and_then(|object| self.host.to_graph(object));
+        match set {
+            Some(GraphValue::DType(dtype)) => dtype,
+            _ => self.state.default_dtype,
+        }
+    }
+
+    /// Whether a function makes a tensor of numbers of which one is a float.
+    fn makes_floats(&mut self, name: &str, numbers: &[Value]) -> Run<bool> {
+        if !matches!(name, "tensor" | "as_tensor" | "full" | "arange" | "scalar_tensor") {
+            return Ok(false);
+        }
+        for number in numbers {
+            let found = match number {
+                Value::Known(object, _) => self.host.class_name(self.host.class_of(*object)) == "builtins.float",
+                Value::List(_) | Value::Tuple(_) => {
+                    let items = self.items_of(number)?;
+                    self.makes_floats(name, &items)?
+                }
+                _ => false,
+            };
+            if found {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Refuses a result of a type that no argument has or names, where torch would give it another default.
+    fn check_default_dtype(&self, node: NodeId) -> Run<()> {
+        let Some(GraphValue::Tensor(meta)) = self.calls.meta(node) else { return Ok(()) };
+        if !matches!(meta.dtype, DType::F32 | DType::C64) || self.default_dtype() == DType::F32 {
+            return Ok(());
+        }
+        let held = self.calls.node(node);
+        let mut named = matches!(held.kind, NodeKind::Placeholder);
+        named |= held
+            .args
+            .iter()
+            .chain(held.kwargs.iter().map(|(_, value)| value))
+            .any(|arg| matches!(arg, GraphValue::DType(_)));
+        held.each_input(&mut |input| {
+            let float = |meta: &Meta| meta.dtype.is_float() || meta.dtype.is_complex();
+            named |= matches!(self.calls.meta(input), Some(GraphValue::Tensor(meta)) if float(meta));
+        });
+        if named { Ok(()) } else { Err(self.stop("a result of torch's default type, which is not float32")) }
     }
 
     /// Whether a node calls an operator that gives a number or a bool, which only its run can tell.
@@ -350,9 +410,11 @@ impl Evaluator<'_, '_> {
             Some(rest) => std::iter::once(self.graph_value(&args[0])?).chain(rest).collect(),
             None => args.iter().map(|arg| self.graph_value(arg)).collect::<Run<Vec<V>>>()?,
         };
-        let named = self.named_values(kwargs)?;
-        if self.state.default_dtype != DType::F32 && !args.iter().any(|arg| matches!(arg, Value::Tensor(_))) {
-            return Err(self.stop("creating a tensor while torch's default dtype is not float32"));
+        let mut named = self.named_values(kwargs)?;
+        let default = self.default_dtype();
+        let named_type = named.iter().any(|(key, _)| key == "dtype");
+        if default != DType::F32 && !named_type && (MAKERS.contains(&short) || self.makes_floats(short, args)?) {
+            named.push(("dtype".to_owned(), GraphValue::DType(default)));
         }
         self.record_location();
         let result = match self.calls.call(name, values, named) {
@@ -421,59 +483,63 @@ impl Evaluator<'_, '_> {
                 self.end_at = Some(*read);
                 return Err(self.stop("a write to what was picked by a tensor of one number"));
             }
-            // Autograd does not see such a write, which a graph cannot tell it: all of it runs in Python.
-            if let Some((_, read)) = self.data_read.iter().find(|(known, _)| *known == storage) {
-                self.end_at = Some(*read);
-                return Err(self.stop("a write to the attribute data of a tensor"));
-            }
+            self.hide_writes(storage)?;
         }
         let Value::Tensor(tensor) = value else { return Ok(()) };
-        let storage = self.tensor_meta(tensor.node)?.storage;
         if tensor.origin.is_some() && self.grad && self.tensor_meta(tensor.node)?.requires_grad {
             return Err(self.stop("a write to a tensor that requires a gradient"));
         }
-        if self.grad {
-            return Ok(());
-        }
-        let watched = |meta: &Meta| meta.storage == storage && meta.requires_grad;
-        if self.inputs.iter().any(|(node, ..)| self.tensor_meta(*node).is_ok_and(watched)) {
-            // What the gradient of an earlier use needs would be gone.
-            if self.used_recorded.contains(&storage) {
-                return Err(self.stop("a write to a tensor that gradients were recorded of"));
+        Ok(())
+    }
+
+    /// Lets the attributes `data` that were read of a storage be calls that torch runs: autograd does not see what is written
+    /// through them.
+    fn hide_writes(&mut self, storage: StorageId) -> Run<()> {
+        let read: Vec<_> = self.data_read.iter().filter(|(known, ..)| *known == storage).copied().collect();
+        for (_, node, at) in read {
+            if self.calls.is_nested(node) || !self.bodies.is_empty() {
+                self.end_at = Some(at);
+                return Err(self.stop("a write to the attribute data of a tensor"));
             }
-            self.written_unrecorded.insert(storage);
-        } else if self.requires_grad(&self.base_of(tensor.node)).unwrap_or(true) {
-            return Err(self.stop("a write without gradients to a result that has one"));
+            self.calls.call_instead(node, DATA);
         }
         Ok(())
     }
 
-    /// The tensor that a node gives, or the one that this is a view of.
-    fn base_of(&self, node: NodeId) -> Value {
-        let storage = |node: NodeId| self.tensor_meta(node).ok().map(|meta| meta.storage);
-        let mut base = node;
-        while let Some(GraphValue::Tensor(input)) = self.calls.node(base).args.first()
-            && storage(*input) == storage(base)
-        {
-            base = *input;
+    /// `tensor.data = new`, for a tensor of the same shape and type.
+    pub(super) fn set_data(&mut self, tensor: &Value, new: &Value) -> Run<()> {
+        let (Value::Tensor(held), Value::Tensor(given)) = (tensor, new) else {
+            return Err(self.stop("the attribute data of a tensor is set to a value other than a tensor"));
+        };
+        let (before, after) = (self.tensor_meta(held.node)?, self.tensor_meta(given.node)?);
+        let alike = before.shape == after.shape && before.stride == after.stride && before.dtype == after.dtype;
+        if !alike || !self.bodies.is_empty() || held.class.is_some() || given.class.is_some() || self.autocasted {
+            return Err(self.stop("the attribute data of a tensor is set to one of another shape or type"));
         }
-        Value::Tensor(Rc::new(TensorValue::computed(base)))
+        let args = vec![self.graph_value(tensor)?, self.graph_value(new)?];
+        self.record_location();
+        self.calls.opaque("pyrite.higher_order.set_data", args, Vec::new(), GraphValue::None);
+        self.note_mutation(tensor);
+        Ok(())
     }
 
-    /// Refuses to compute with gradients from what was written to without: the graph would take it for a constant.
-    fn check_recorded(&mut self, node: NodeId) -> Run<()> {
-        if !self.grad {
-            return Ok(());
+    /// `nn.Parameter(tensor)`, of which gradients are recorded.
+    pub(super) fn make_parameter(&mut self, tensor: &Value) -> Run<Value> {
+        let GraphValue::Tensor(data) = self.graph_value(tensor)? else {
+            return Err(self.stop("a parameter of a value other than a tensor"));
+        };
+        let meta = self.tensor_meta(data)?.clone();
+        if !self.bodies.is_empty() || !(meta.dtype.is_float() || meta.dtype.is_complex()) || self.autocasted {
+            return Err(self.stop("a tensor that requires a gradient is made"));
         }
-        let meta = self.tensor_meta(node)?;
-        let (storage, watched) = (meta.storage, meta.requires_grad);
-        if self.written_unrecorded.contains(&storage) {
-            return Err(self.stop("a tensor that requires a gradient and was written to without"));
+        self.record_location();
+        let meta = GraphValue::Tensor(Meta { requires_grad: true, is_leaf: true, ..meta });
+        match self.calls.opaque(PARAMETER, vec![GraphValue::Tensor(data)], Vec::new(), meta) {
+            GraphValue::Tensor(node) => {
+                Ok(Value::Tensor(Rc::new(TensorValue { parameter: true, ..TensorValue::computed(node) })))
+            }
+            _ => Err(self.stop("a tensor that requires a gradient is made")),
         }
-        if watched {
-            self.used_recorded.insert(storage);
-        }
-        Ok(())
     }
 
     /// Relies on the one element of a tensor being true, which is known once the graph has run; whether that is possible.
@@ -555,11 +621,17 @@ impl Evaluator<'_, '_> {
             "dtype" if self.autocasted && tensor.origin.is_none() => {
                 Err(self.stop("the type of a tensor that autocast chooses"))
             }
+            "real" if !self.tensor_meta(node)?.dtype.is_complex() => Ok(value.clone()),
+            // The conjugate of real numbers is themselves.
+            "H" | "mH" if !self.tensor_meta(node)?.dtype.is_complex() => {
+                self.tensor_attribute(value, &(if &**name == "H" { "T" } else { "mT" }).into())
+            }
             "dtype" | "device" | "T" | "mT" | "H" | "mH" | "real" | "imag" | "data" => {
                 self.record_location();
                 let result = self.calls.attribute(&GraphValue::Tensor(node), name).map_err(|r| self.refused(&r))?;
                 if &**name == "data" && self.grad && self.requires_grad(value).unwrap_or(true) {
-                    self.data_read.push((self.tensor_meta(node)?.storage, self.root));
+                    let GraphValue::Tensor(read) = &result else { return Err(self.stop("a tensor without data")) };
+                    self.data_read.push((self.tensor_meta(node)?.storage, *read, self.root));
                 }
                 self.result(&result, None)
             }
@@ -585,10 +657,7 @@ impl Evaluator<'_, '_> {
                 Ok(self.int(size as i64))
             }
             "is_leaf" => {
-                let leaf = match &tensor.origin {
-                    Some(_) => self.tensor_meta(node)?.is_leaf,
-                    None => !self.requires_grad(value)?,
-                };
+                let leaf = self.is_leaf(value)?;
                 Ok(self.bool(leaf))
             }
             "grad" => match (tensor.attributes.borrow().get(name).cloned(), &tensor.origin) {
@@ -606,6 +675,7 @@ impl Evaluator<'_, '_> {
                 let version = self.calls.opaque("pyrite.higher_order.version", vec![node], Vec::new(), unknown);
                 self.result(&version, None)
             }
+            "grad_fn" if self.is_leaf(value)? => Ok(self.none()),
             "grad_fn" | "_version" | "_base" | "names" | "__dict__" | "_backward_hooks" => {
                 Err(self.stop(format!("the attribute {name} of a tensor")))
             }
@@ -626,6 +696,15 @@ impl Evaluator<'_, '_> {
                     },
                 }
             }
+        }
+    }
+
+    fn is_leaf(&mut self, value: &Value) -> Run<bool> {
+        let Value::Tensor(tensor) = value else { return Ok(false) };
+        match &tensor.origin {
+            Some(_) => Ok(self.tensor_meta(tensor.node)?.is_leaf),
+            None if tensor.parameter => Ok(true),
+            None => Ok(!self.requires_grad(value)?),
         }
     }
 
@@ -668,13 +747,15 @@ impl Evaluator<'_, '_> {
                 }
             }
             let held = self.calls.node(node);
-            if matches!(&held.kind, NodeKind::Call(target) if target.name().contains("detach")) {
+            if matches!(&held.kind, NodeKind::Call(target) if target.name().contains("detach") || target.name() == DATA)
+            {
                 continue;
             }
             let recorded = self.grad_modes.iter().rev().find(|(from, _)| *from <= node).is_none_or(|(_, grad)| *grad);
             if !recorded && matches!(held.kind, NodeKind::Call(_)) {
+                // What is written to stays what it was.
                 if matches!(&held.kind, NodeKind::Call(Target::Op(op)) if op.schema.is_mutable()) {
-                    return Err(self.stop("whether a tensor that was written to requires a gradient"));
+                    pending.extend(held.args.first().and_then(GraphValue::as_tensor).map(|input| (*input, node)));
                 }
                 continue;
             }
@@ -737,7 +818,6 @@ impl Evaluator<'_, '_> {
     fn operator_method(&mut self, receiver: &Value, name: &Rc<str>, args: Vec<Value>, kwargs: Keywords) -> Run<Value> {
         let Value::Tensor(tensor) = receiver else { return Err(self.stop("a method of nothing")) };
         let node = tensor.node;
-        self.check_recorded(node)?;
         // What is so already is not changed.
         if let "requires_grad_" = &**name
             && args.len() + kwargs.len() <= 1
