@@ -402,7 +402,7 @@ mod tests {
         let env = SymEnv::new();
         let (size, step) = (env.size(4), env.size(2));
         let meta =
-            Meta { stride: [step.clone()].into_iter().collect(), ..Meta::contiguous(&[size.clone()], DType::F32) };
+            Meta { stride: [step.clone()].into_iter().collect(), ..Meta::contiguous(std::slice::from_ref(&size), DType::F32) };
         let mut builder = Builder::new();
         builder.placeholder("x", Some(Value::Tensor(meta)));
         builder.placeholder("n", Some(Value::Int(step.clone())));
