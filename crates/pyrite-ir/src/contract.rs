@@ -401,8 +401,10 @@ mod tests {
     fn a_number_says_what_a_stride_was_compiled_for_whatever_stride_is_given() {
         let env = SymEnv::new();
         let (size, step) = (env.size(4), env.size(2));
-        let meta =
-            Meta { stride: [step.clone()].into_iter().collect(), ..Meta::contiguous(std::slice::from_ref(&size), DType::F32) };
+        let meta = Meta {
+            stride: [step.clone()].into_iter().collect(),
+            ..Meta::contiguous(std::slice::from_ref(&size), DType::F32)
+        };
         let mut builder = Builder::new();
         builder.placeholder("x", Some(Value::Tensor(meta)));
         builder.placeholder("n", Some(Value::Int(step.clone())));
