@@ -163,7 +163,8 @@ def compiled(graph, backend, options, example_inputs):
     if not isinstance(graph, _native.Graph):
         # A module that a backend was given; its graph reads sizes from the tensors.
         fx = importlib.import_module("pyrite.fx")
-        sizes = len(fx.sizes_of(graph))
+        # Not by `len`, which the program may have replaced.
+        sizes = fx.sizes_of(graph).__len__()
         program = compiled(fx.unwrapped(graph), backend, options, example_inputs[sizes:])
         return (lambda *arguments: program(*arguments[sizes:])) if sizes else program
     log = logs.get("aot")

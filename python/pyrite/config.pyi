@@ -10,6 +10,7 @@ strict: bool
 cache_size_limit: int
 debug: bool
 debug_calls: int
+crash_reports: bool
 repro_after: str | None
 repro_level: int
 debug_dir: str
