@@ -496,10 +496,10 @@ def test_parameters_that_a_backward_half_reads_are_handed_on_as_they_came(record
     for step in range(5):
         x = torch.full((2, 4), float(step))
         with torch.no_grad():
-            out, same, turned = record([x, weight])
-            assert_alike([out, turned], [x @ weight, weight.t()])
-        assert same is weight and turned.data_ptr() == weight.data_ptr()
-        del out, same, turned
+            out, same, transposed = record([x, weight])
+            assert_alike([out, transposed], [x @ weight, weight.t()])
+        assert same is weight and transposed.data_ptr() == weight.data_ptr()
+        del out, same, transposed
     assert record.replays == 3
 
 
