@@ -1,8 +1,8 @@
 """Runs public architectures through `torch.compile(backend="pyrite", options={"strict": True})`: `python -m models.region_sweep --help`.
 
 As `sweep.py` does for Pyrite's own capture: outputs, gradients, buffers and the state of the random generator must be eager's, or as near to a
-run in double precision as eager's are. A relu whose input is zero but for rounding can turn over: where a seed differs, two more for weights and
-inputs are asked, one of the three may differ, and the row says so. A second call has another batch size. No region may run eagerly, and the operators that torch runs
+run in double precision as eager's are. A relu whose input is zero but for rounding can turn over: where gradients differ, the same network with
+smooth activations is asked (`kinks.py`), which must not differ, and the row says so. A second call has another batch size. No region may run eagerly, and the operators that torch runs
 (opaque ones) must stand in `OPAQUE`, each with its reason. The exit code is 1 when something differs, 2 when there is nothing to run.
 """
 
@@ -24,7 +24,8 @@ import torch
 from capture import isolation
 from capture.models import perturbed, parting
 from models.architectures import ARCHITECTURES
-from models.sweep import MODES, SEEDS, build, observed, trained, wide
+from models.kinks import smooth
+from models.sweep import DIFFERENTIATED, MODES, build, observed, trained, wide
 from operators.harness import matching
 
 # Operators that torch may run, and why Pyrite does not.
@@ -50,7 +51,7 @@ class Row:
     name: str
     mode: str
     differs: str | None = None
-    # What differed with one seed alone.
+    # What differed, but not without kinks.
     doubt: str | None = None
     regions: int = 0
     eager: int = 0
@@ -68,19 +69,21 @@ def larger(arguments):
 
 def check(name, mode):
     """The row of an architecture in one mode."""
-    row = checked(name, mode, 0)
-    if row.differs and not any(checked(name, mode, seed).differs for seed in range(1, SEEDS)):
-        row.doubt, row.differs = row.differs, None
+    row = checked(name, mode)
+    if row.differs and mode in DIFFERENTIATED:
+        with smooth():
+            if checked(name, mode).differs is None:
+                row.doubt, row.differs = row.differs, None
     return row
 
 
-def checked(name, mode, seed):
-    """The same with the weights and inputs of one seed."""
+def checked(name, mode):
+    """The same with the activations that stand in `torch.nn.functional`."""
     from pyrite import aot
 
     torch._dynamo.reset()
     row = Row(name, mode)
-    model, arguments = build(name, mode, seed)
+    model, arguments = build(name, mode)
     other, double = copy.deepcopy(model), copy.deepcopy(model)
     is_captured = name in CAPTURED and model.training
 
