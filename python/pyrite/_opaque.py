@@ -95,6 +95,8 @@ def _zeros(value):
 _LARGEST = 1 << 20
 # Functions that trust the numbers that they are given as places in memory.
 _TRUSTING = (torch.segment_reduce,)
+# What these refuse depends on the storage behind a view, which a stand-in of the view alone does not have.
+_PLACING = (torch.as_strided, torch.Tensor.as_strided, torch.as_strided_copy, torch.as_strided_scatter, torch.Tensor.as_strided_scatter)
 
 
 class _StandIn(torch.Tensor):
@@ -114,7 +116,7 @@ def stand_in(dtype, is_scalar):
 def refusal(function, args, kwargs):
     """What a function of torch's raises for arguments of these shapes and types, whatever their data; else `None`."""
     leaves = pytree.tree_leaves((args, kwargs))
-    if function in _TRUSTING or sum(leaf.untyped_storage().nbytes() for leaf in leaves if isinstance(leaf, torch.Tensor)) > _LARGEST:
+    if function in _TRUSTING + _PLACING or sum(leaf.untyped_storage().nbytes() for leaf in leaves if isinstance(leaf, torch.Tensor)) > _LARGEST:
         return None
     told = [_raised(function, *pytree.tree_map(fill, (args, kwargs))) for fill in (_zeros, _ones)]
     same = len({(type(error), str(error)) for error in told}) == 1

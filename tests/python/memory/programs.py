@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import torch
 
 POINTWISE = ("{a} * 2", "{a} + 1", "-{a}", "{a} * {a}", "{a}.abs()", "torch.relu({a})", "{a} - 3")
@@ -63,3 +65,8 @@ def function(text, name):
     space = {"torch": torch}
     exec(compile(text, name, "exec"), space)
     return space["program"]
+
+
+def reading_first(text):
+    """The same program, in which every write reads all of its operand before it writes."""
+    return re.sub(r"\.(copy_|add_|sub_)\(([vx].*)\)$", r".\1((\2).clone())", text, flags=re.MULTILINE)

@@ -5,6 +5,7 @@ import os
 
 import numpy
 import pytest
+import pyrite
 import torch
 
 import pyrite as package
@@ -215,6 +216,40 @@ def test_places_in_a_storage_have_the_gradients_of_eager_wherever_inputs_begin(c
             found.append((*(output.detach() for output in outputs), x.grad))
         for mine, theirs in zip(*found):
             torch.testing.assert_close(theirs, mine, msg=lambda text: f"{name}: {text}")
+
+
+@pytest.mark.parametrize("begin", [0, 2])
+@ways
+def test_a_place_made_after_a_write_has_what_lies_between_the_elements(compiled, begin):
+    def one(x):
+        x[0].zero_()
+        return x.as_strided((4,), (1,), 0) / 3
+
+    def whole(x):
+        x.mul_(2)
+        return x.as_strided((4,), (1,), 0) / 3
+
+    for step in (one, whole):
+        found = []
+        for function in (step, compiled(step)):
+            base = torch.arange(1.0, 21.0)
+            found.append((function(base[begin::2]), base))
+        assert torch.equal(found[0][0], found[1][0]) and torch.equal(found[0][1], found[1][1]), step
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+@ways
+def test_a_place_reaches_the_storage_behind_a_view_of_an_intermediate(compiled, dtype):
+    def step(x):
+        column = x.sum(0)
+        return column[:-1].as_strided((1,), (1,)) + x, column[1:].as_strided((3,), (1,), 0)
+
+    x = torch.arange(9).reshape(3, 3).to(dtype)
+    for rows in (x, x[:, :1].expand(3, 3), x):
+        for mine, theirs in zip(step(rows), compiled(step)(rows)):
+            assert torch.equal(mine, theirs)
+    for mine, theirs in zip(step(x), pyrite.compile(step, fullgraph=True)(x)):
+        assert torch.equal(mine, theirs)
 
 
 @pytest.mark.parametrize("first, second", [(5, 0), (0, 5), (1, 4)])

@@ -324,6 +324,7 @@ impl<'a> State<'a> {
         args[0] = root.into();
         let result = self.window(op, 0, root, args)?;
         let Some(&placed) = result.as_tensor() else { return Ok(result) };
+        self.check_gaps(placed)?;
         let meta = &self.slots[placed.0 as usize].meta;
         if meta.requires_grad && !called_on.requires_grad {
             return self.window(&self.operator("aten.detach.default")?, 0, placed, vec![placed.into()]);
@@ -415,12 +416,8 @@ impl<'a> State<'a> {
         let Some((of, step)) = parent else {
             return Err(OpError::fault("the current value of a base is out of date"));
         };
-        let root = &self.slots[self.bases[base].root.0 as usize].meta;
-        if step.op.name() == "aten.as_strided.default"
-            && !root.is_dense()
-            && !reaches(root, &self.slots[handle.0 as usize].meta)
-        {
-            return Err(OpError::unsupported("as_strided of memory between the elements of a tensor that was written"));
+        if step.op.name() == "aten.as_strided.default" {
+            self.check_gaps(handle)?;
         }
         let parent = self.read(of)?;
         let result = self.step(&step, parent)?;
@@ -432,6 +429,17 @@ impl<'a> State<'a> {
         let pure = picked.ok_or_else(|| OpError::fault(format!("{} returned something else", step.op.name())))?;
         self.remember(handle, pure);
         Ok(pure)
+    }
+
+    /// Refuses a placed view that reads between the elements of a base that was written: the pure value of that base
+    /// holds its elements alone.
+    fn check_gaps(&self, placed: Handle) -> Result<(), OpError> {
+        let base = &self.bases[self.base_of(placed)?];
+        let root = &self.slots[base.root.0 as usize].meta;
+        if base.generation == 0 || root.is_dense() || reaches(root, &self.slots[placed.0 as usize].meta) {
+            return Ok(());
+        }
+        Err(OpError::unsupported("as_strided of memory between the elements of a tensor that was written"))
     }
 
     fn remember(&mut self, handle: Handle, now: Pure) {
