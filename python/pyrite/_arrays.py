@@ -5,9 +5,11 @@ of the same name in `torch._numpy`, which capture follows instead.
 """
 
 import importlib
+import sys
 
 import numpy
 import torch
+import torch._numpy as _numpy
 
 _TYPES = frozenset(map(numpy.dtype, "bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 complex128".split()))
 
@@ -28,14 +30,64 @@ def to_array(tensor):
     return array if array.ndim else array[()]
 
 
+def type_of(dtype):
+    """The type of numpy's for one of torch's."""
+    return torch.empty((), dtype=dtype).numpy().dtype
+
+
+def scalar_type(given):
+    """A type of numpy's as the class of `torch._numpy` for it; others as they are."""
+    if not (isinstance(given, numpy.dtype) or (isinstance(given, type) and issubclass(given, numpy.generic))):
+        return given
+    found = getattr(importlib.import_module("torch._numpy"), numpy.dtype(given).name, None)
+    return found if isinstance(found, type) else given
+
+
+def split(ary, indices_or_sections, axis=0):
+    return list(_numpy.split(ary, indices_or_sections, axis))
+
+
+def array_split(ary, indices_or_sections, axis=0):
+    return list(_numpy.array_split(ary, indices_or_sections, axis))
+
+
+def hsplit(ary, indices_or_sections):
+    return list(_numpy.hsplit(ary, indices_or_sections))
+
+
+def vsplit(ary, indices_or_sections):
+    return list(_numpy.vsplit(ary, indices_or_sections))
+
+
+def dsplit(ary, indices_or_sections):
+    return list(_numpy.dsplit(ary, indices_or_sections))
+
+
+# Where `torch._numpy` gives a tuple, numpy gives a list.
+_LISTS = {function.__name__: function for function in (split, array_split, hsplit, vsplit, dsplit)}
+
 _SPACES = {"linalg": "torch._numpy.linalg", "fft": "torch._numpy.fft"}
+
+
+def _settle_types():
+    """Lets `torch._numpy` choose its default types now: later it would change a global that captured code reads."""
+    impl = _numpy._dtypes_impl
+    if impl._default_dtypes is None:
+        if "torch._dynamo.config" in sys.modules:
+            impl.default_dtypes()
+        else:
+            # The defaults of torch's own compiler, which nobody has imported.
+            impl._default_dtypes = impl.DefaultDTypes(float_dtype=torch.float64, complex_dtype=torch.complex128, int_dtype=torch.int64)
 
 
 def twin(name):
     """The function of `torch._numpy` for one of numpy, by its dotted name."""
+    _settle_types()
     *space, stem = name.split(".")[1:]
     if space and space[0] not in _SPACES:
         return None
+    if not space and stem in _LISTS:
+        return _LISTS[stem]
     module = importlib.import_module(_SPACES[space[0]] if space else "torch._numpy")
     # Some functions have several names.
     original = getattr(getattr(numpy, space[0]) if space else numpy, stem, None)

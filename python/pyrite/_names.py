@@ -135,7 +135,7 @@ def table():
     add("builtins.str.maketrans", str.maketrans)
     add("functools.partial", functools.partial)
     add("random.random", random.random)
-    for name in ("uniform", "gauss", "normalvariate", "lognormvariate", "triangular", "randint", "randrange"):
+    for name in ("uniform", "gauss", "normalvariate", "lognormvariate", "triangular", "randint", "randrange", "seed"):
         add(f"random.Random.{name}", getattr(random.Random, name))
     for name, module in list(sys.modules.items()):
         if isinstance(module, types.ModuleType) and is_library(getattr(module, "__file__", None) or ""):

@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import random
 
 import numpy
 import torch
@@ -13,6 +14,26 @@ from pyrite import _arrays, _transforms
 def order(keys):
     """The places of keys in ascending order; equal ones stay as they are."""
     return sorted(range(len(keys)), key=keys.__getitem__)
+
+
+def base_value(value):
+    """The number or text of Python's own that an object of a derived class is; nobody is asked."""
+    if isinstance(value, int):
+        return int.__index__(value)
+    return float.__float__(value) if isinstance(value, float) else str.__str__(value)
+
+
+def generator_from(state):
+    """A generator of random numbers that stands where another stood."""
+    made = random.Random()
+    made.setstate(state)
+    return made
+
+
+def shuffled_places(generator, count):
+    places = list(range(count))
+    generator.shuffle(places)
+    return places
 
 
 def new_deque(class_, limit):
@@ -844,6 +865,8 @@ def _legacy(dtype):
 _CONSTRUCTORS = {name: _legacy(dtype) for name, dtype in _TYPES.items()}
 
 TABLE = {
+    "shuffled_places": shuffled_places,
+    "base_value": base_value,
     "foreach": foreach,
     "context_decorator": context_decorator,
     "torch.Tensor.tolist": tensor_tolist,

@@ -131,6 +131,8 @@ pub struct Draw {
     pub input: Option<usize>,
     /// The function that draws.
     pub function: Object,
+    /// The generator that is its first argument: a recipe that starts from a source.
+    pub receiver: Option<RecipeId>,
     /// Its arguments.
     pub args: Vec<Object>,
 }

@@ -259,6 +259,8 @@ pub enum Key {
     Address(usize),
     /// A weak reference to what is known by this identity, or to this object.
     Weak(usize),
+    /// A tuple of keys, by its number among those that were met.
+    Tuple(usize),
 }
 
 /// Entries in order of insertion, found by key.
@@ -308,6 +310,12 @@ impl Entries {
     /// The entries in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&Key, &Value, &Value)> {
         self.slots.iter().flatten().map(|(key, named, value)| (key, named, value))
+    }
+
+    /// The same entries once more.
+    #[must_use]
+    pub fn copied(&self) -> Self {
+        Self { slots: self.slots.clone(), index: self.index.clone() }
     }
 
     /// How many there are.
@@ -438,6 +446,8 @@ pub struct InstanceValue {
     pub attributes: RefCell<Attributes>,
     /// For exceptions, the arguments they were made from.
     pub args: RefCell<Vec<Value>>,
+    /// For a number or text of a class of the user's, the number or text of Python's own.
+    pub value: Option<Object>,
     /// Whether it is an exception.
     pub exception: bool,
     /// Whether it is a module of torch.

@@ -1,8 +1,6 @@
 """Cases and programs that Pyrite is known to get wrong, each with the reason. A fixed one is taken out of here."""
 
-CASES = {
-    "numpy_.array_made_inside": "a function that makes an array is captured twice before its graph is used again",
-}
+CASES = {}
 
 # What Pyrite's own programs get wrong, beside the cases above.
 NATIVE = {

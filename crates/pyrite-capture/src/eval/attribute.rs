@@ -125,6 +125,18 @@ impl Evaluator<'_, '_> {
         }
     }
 
+    /// `array.dtype`.
+    fn array_type(&mut self, array: &Rc<InstanceValue>) -> Run<Value> {
+        let held = array.attributes.borrow().get("tensor").cloned().flatten();
+        let tensor = held.ok_or_else(|| self.stop("an array without its tensor"))?;
+        let dtype = self.attribute(&tensor, &"dtype".into())?;
+        let (Value::Known(dtype, _), Some(maker)) = (dtype, self.host.member("pyrite._arrays", "type_of")) else {
+            return Err(self.stop("the attribute dtype of an array"));
+        };
+        let made = self.host.call(maker, &[dtype], &[]).map_err(|r| self.raised(r))?;
+        Ok(Value::Known(made, None))
+    }
+
     /// What a container of a class of the user's holds under a name in its `__dict__`.
     fn own_attribute(&mut self, container: &Value, name: &Rc<str>) -> Run<Option<Value>> {
         let set = attributes_of_container(container).and_then(|held| held.borrow().get(name).cloned());
@@ -183,7 +195,7 @@ impl Evaluator<'_, '_> {
     }
 
     /// Whether the code that is followed is torch's own numpy.
-    fn in_torch_numpy(&self) -> bool {
+    pub(super) fn in_torch_numpy(&self) -> bool {
         self.trace.last().is_some_and(|(file, _, _)| file.contains("/torch/_numpy/"))
     }
 
@@ -263,6 +275,9 @@ impl Evaluator<'_, '_> {
     }
 
     fn known_attribute(&mut self, value: &Value, object: Object, name: &Rc<str>) -> Run<Value> {
+        if self.is_random_source(object) {
+            return Ok(Value::Bound(Rc::new((value.clone(), name.clone()))));
+        }
         match self.host.kind(object) {
             Kind::Module => self.module_attribute(object, name),
             Kind::Class => self.attribute_of_class(object, name),
@@ -347,6 +362,14 @@ impl Evaluator<'_, '_> {
                         }
                         let found = self.constant(object, name)?;
                         return Ok(self.opened(found));
+                    }
+                    // The functions of a property do not change.
+                    "builtins.property" if matches!(&**name, "fget" | "fset" | "fdel" | "__doc__") => {
+                        if let Value::Known(_, Some(source)) = value {
+                            self.guard(source, Check::Is(object));
+                        }
+                        let found = self.constant(object, name)?;
+                        return self.wrap(found, &Rc::new(Source::Fixed(found)));
                     }
                     // What a code object says does not change.
                     "builtins.code" | "types.GenericAlias" | "types.UnionType" => {
@@ -726,6 +749,7 @@ impl Evaluator<'_, '_> {
                 None if matches!(object, Value::Instance(instance) if instance.exception) => {
                     self.exception_attribute(object, name)
                 }
+                None if let Some(value) = self.value_of(object) => self.attribute(&value, name),
                 None => Err(self.missing(Some(object), class, name)),
             },
             Descriptor::BuiltinMethod => Ok(Value::Bound(Rc::new((object.clone(), name.clone())))),
@@ -779,7 +803,7 @@ impl Evaluator<'_, '_> {
                 };
             }
             "dtype" if self.is_array(class) && !self.in_torch_numpy() => {
-                return Err(self.stop("the attribute dtype of an array"));
+                return self.array_type(instance);
             }
             // Writing to it is writing to the object.
             "__dict__" => return self.dict_of(instance),
@@ -1118,6 +1142,10 @@ impl Evaluator<'_, '_> {
             self.set_exception_args(instance, object, args);
             return Ok(());
         }
+        // Python itself keeps where an exception was raised.
+        if instance.exception && &**name == "__traceback__" && matches!(value, Some(Value::Unknown(_))) {
+            return Ok(());
+        }
         let known = value.is_none() || self.class_item(instance.class, name).is_some();
         if !known && !self.has_dict(instance) {
             let class = self.short_name(instance.class);
@@ -1250,6 +1278,7 @@ impl Evaluator<'_, '_> {
             origin: None,
             attributes: RefCell::default(),
             args: RefCell::default(),
+            value: None,
             exception: false,
             torch_module: module.is_some_and(|module| self.host.derives(class, module)),
             changed: std::cell::Cell::new(false),

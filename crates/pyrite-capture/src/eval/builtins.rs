@@ -302,8 +302,10 @@ impl Evaluator<'_, '_> {
     /// Calls a function without effects on plain arguments; nothing when they are not.
     fn call_plainly(&mut self, function: Object, args: &[Value], kwargs: &Keywords) -> Run<Option<Value>> {
         let mut plain = Vec::with_capacity(args.len());
+        let formats = self.host.qualified_name(function).is_some_and(|name| &*name == "builtins.format");
         for arg in args {
             let arg = self.with_known_sizes(arg)?;
+            let arg = if formats { arg } else { self.value_of(&arg).unwrap_or(arg) };
             match self.real(&arg)? {
                 Some(object) => plain.push(object),
                 None => return Ok(None),
@@ -470,7 +472,28 @@ impl Evaluator<'_, '_> {
                 Value::iterator(Iterate::Items(items, 0))
             }
             ("sorted", [items]) => {
-                let items = self.items_of(items)?;
+                // The order of plain members is their own, whatever the order of their set.
+                let members = match items {
+                    Value::Set(set) if set.class.is_none_or(|class| !self.is_python_method(class, "__iter__")) => {
+                        let members = set.entries.borrow();
+                        let members = members.iter().map(|(_, member, _)| member.clone());
+                        let members: Vec<Value> = members.collect();
+                        let by_itself = !kwargs.iter().any(|(name, _)| &**name == "key");
+                        let is = |member: &Value, kind: Kind| match member {
+                            Value::Known(object, _) if kind == Kind::Int => self.host.kind(*object) == kind,
+                            Value::Known(object, _) => self.host.as_str(*object).is_some(),
+                            _ => false,
+                        };
+                        let of = |members: &[Value], kind: Kind| members.iter().all(|member| is(member, kind));
+                        let comparable = of(&members, Kind::Int) || of(&members, Kind::Plain);
+                        Some(members).filter(|_| by_itself && comparable)
+                    }
+                    _ => None,
+                };
+                let items = match members {
+                    Some(members) => members,
+                    None => self.items_of(items)?,
+                };
                 Value::list(self.sorted(items, kwargs)?)
             }
             ("any" | "all", [items]) => {
@@ -521,6 +544,13 @@ impl Evaluator<'_, '_> {
             }
             ("bool", []) => self.bool(false),
             ("str" | "repr", [value]) => self.text_of(value, name == "repr")?,
+            ("int" | "float", [Value::Instance(instance)])
+                if let Some(text) = instance.value
+                    && self.class_item(instance.class, &format!("__{name}__")).is_none() =>
+            {
+                let class = self.host.member("builtins", name).ok_or_else(|| self.stop("a missing class"))?;
+                self.call(&Value::Known(class, None), vec![Value::Known(text, None)], Vec::new())?
+            }
             ("int" | "float", [Value::Instance(instance)]) => {
                 let method = self.class_attribute_of(&args[0], instance.class, &format!("__{name}__").into())?;
                 self.call(&method, Vec::new(), Vec::new())?
@@ -589,6 +619,12 @@ impl Evaluator<'_, '_> {
                     }
                     None => super::methods::frozen(self.new_set(items)?),
                 }
+            }
+            ("int.__new__" | "float.__new__" | "str.__new__", [Value::Known(class, _), rest @ ..])
+                if kwargs.is_empty()
+                    && let Some(base) = self.value_base(*class) =>
+            {
+                self.new_value(*class, base, rest.to_vec())?
             }
             ("int.__new__" | "float.__new__" | "str.__new__" | "bytes.__new__" | "frozenset.__new__", _) => {
                 return Ok(None);
@@ -708,14 +744,12 @@ impl Evaluator<'_, '_> {
             }
             ("random.random", []) if kwargs.is_empty() => {
                 let function = self.host.member("random", "random").ok_or_else(|| self.stop("a missing function"))?;
-                self.draw(function, Vec::new(), 0.5)?
+                self.draw((function, None), Vec::new(), 0.5)?
             }
             (method, [Value::Instance(generator), bounds @ ..])
-                if method.starts_with("random.Random.")
-                    && kwargs.is_empty()
-                    && generator.origin.as_ref().map(|origin| origin.object) == self.host.member("random", "_inst") =>
+                if method.starts_with("random.Random.") && kwargs.is_empty() =>
             {
-                return self.draw_by(method.trim_start_matches("random.Random."), bounds);
+                return self.draw_from(&generator.clone(), method.trim_start_matches("random.Random."), bounds);
             }
             ("pyrite._transforms.call_nested", _) => self.call_nested(args)?,
             ("pyrite._transforms.refuse", [Value::Known(reason, _)]) => {

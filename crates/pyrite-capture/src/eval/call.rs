@@ -16,6 +16,10 @@ pub(super) type Keywords = Vec<(Rc<str>, Value)>;
 /// Positional arguments, and keyword arguments with their names.
 type PlainArguments = (Vec<Object>, Vec<(Object, Object)>);
 
+/// Functions of torch's own compiler that are followed: what they do in plain Python is all that they do.
+const FOLLOWED: [&str; 3] =
+    ["nonstrict_trace.<locals>.wrapped", "wrap_dunder_call_ctx_manager.<locals>.inner", "error_on_graph_break"];
+
 impl Evaluator<'_, '_> {
     /// `function(*args, **kwargs)`.
     pub(super) fn call(&mut self, function: &Value, mut args: Vec<Value>, mut kwargs: Keywords) -> Run<Value> {
@@ -138,6 +142,16 @@ impl Evaluator<'_, '_> {
         if &*code.name == "is_compiling" && code.file.contains("/torch/_dynamo/") {
             return Ok(self.bool(true));
         }
+        // torch's own numpy knows its own types.
+        let mut args = args;
+        if &*code.qualified_name == "DType.__init__"
+            && self.in_torch_numpy()
+            && let [_, Value::Known(given, _)] = args.as_slice()
+            && let Some(reader) = self.host.member("pyrite._arrays", "scalar_type")
+        {
+            let known = self.host.call(reader, &[*given], &[]).map_err(|r| self.raised(r))?;
+            args[1] = Value::Known(known, None);
+        }
         if let Some(result) = self.call_of_dynamo(&code, &args)? {
             return Ok(result);
         }
@@ -148,7 +162,7 @@ impl Evaluator<'_, '_> {
             return Ok(found);
         }
         // What is traced without a look inside by torch's own compiler is followed here.
-        let traced = &*code.qualified_name == "nonstrict_trace.<locals>.wrapped";
+        let traced = FOLLOWED.contains(&&*code.qualified_name) && code.file.contains("/torch/_dynamo/");
         if !traced {
             self.host.may_inline(&code).map_err(|reason| self.stop(reason))?;
         }
@@ -179,6 +193,10 @@ impl Evaluator<'_, '_> {
             && from_optimizer
         {
             return Ok(Some(self.none()));
+        }
+        // Nothing that the user writes is skipped here.
+        if &*code.qualified_name == "dont_skip_tracing" && code.file.ends_with("/torch/_dynamo/decorators.py") {
+            return Ok(args.first().filter(|function| !self.is_none(function)).cloned());
         }
         if !code.file.ends_with("/torch/_dynamo/comptime.py") || &*code.name == "sleep" {
             return Ok(None);

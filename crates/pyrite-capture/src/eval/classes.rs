@@ -264,6 +264,7 @@ impl Evaluator<'_, '_> {
             origin: None,
             attributes: RefCell::default(),
             args: RefCell::new(args),
+            value: None,
             exception: true,
             torch_module: false,
             changed: Cell::new(false),
@@ -408,6 +409,7 @@ impl Evaluator<'_, '_> {
             {
                 Referent::Outside(referent.clone())
             }
+            Value::Known(class, _) if self.host.kind(*class) == Kind::Class => Referent::Outside(referent.clone()),
             _ => return None,
         };
         Some(Value::Weak(Rc::new(WeakValue { referent, callback })))
@@ -450,6 +452,18 @@ impl Evaluator<'_, '_> {
         if self.is_record(class) {
             return self.construct_record(class, &args, kwargs);
         }
+        if name == "numpy.dtype"
+            && kwargs.is_empty()
+            && let Some((plain, _)) = self.plain_arguments(&args, &kwargs)?
+        {
+            return self.host.call(class, &plain, &[]).map(|made| Value::Known(made, None)).map_err(|r| self.raised(r));
+        }
+        if name == "random.Random"
+            && kwargs.is_empty()
+            && let Some(generator) = self.new_random(class, &args)?
+        {
+            return Ok(generator);
+        }
         if let Some(number) = self.construct_number(class, &args, &kwargs)? {
             return Ok(number);
         }
@@ -480,7 +494,13 @@ impl Evaluator<'_, '_> {
         let usual_new = [base(self, "object"), base(self, "BaseException")]
             .iter()
             .any(|owner| self.class_item(*owner, "__new__") == new);
-        let made = if usual_new {
+        let in_python = new
+            .is_some_and(|new| matches!(self.host.descriptor(new), Descriptor::StaticMethod(_) | Descriptor::Function));
+        let made = if let Some(value) = self.value_base(class).filter(|_| !in_python && kwargs.is_empty())
+            && !self.host.is_value_class(class)
+        {
+            self.new_value(class, value, args.clone())?
+        } else if usual_new {
             if exception { self.exception(class, args.clone()) } else { Value::Instance(self.new_instance(class)) }
         } else if let Some(new) = new
             && exception

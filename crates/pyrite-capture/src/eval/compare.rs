@@ -266,7 +266,12 @@ impl Evaluator<'_, '_> {
             let (left, right) = (self.specialized(left), self.specialized(right));
             return self.compare(name, &left, &right);
         }
-        if is_graph(left) || is_graph(right) {
+        if let (Value::Tensor(_), true) = (left, self.is_number_of(right))
+            && let Some(number) = self.value_of(right)
+        {
+            return self.compare(name, left, &number);
+        }
+        if (is_graph(left) || is_graph(right)) && self.value_of(left).is_none() && self.value_of(right).is_none() {
             if matches!(name, "eq" | "ne") && (self.is_none(left) || self.is_none(right)) {
                 return Ok(self.bool(name == "ne"));
             }
@@ -277,6 +282,9 @@ impl Evaluator<'_, '_> {
         }
         if let Some(result) = self.reflected(left, right, &format!("__{name}__"), mirrored(name))? {
             return Ok(result);
+        }
+        if let Some((left, right)) = self.as_values(left, right, &format!("__{name}__"), mirrored(name))? {
+            return self.compare(name, &left, &right);
         }
         if let Some(result) = self.combine_views(name, left, right)? {
             return Ok(result);
@@ -342,6 +350,10 @@ impl Evaluator<'_, '_> {
             return self.equal(&left, &right);
         }
         if is_graph(&left) || is_graph(&right) || is_number(&left) || is_number(&right) {
+            let result = self.compare("eq", &left, &right)?;
+            return self.is_true(&result);
+        }
+        if self.value_of(&left).is_some() || self.value_of(&right).is_some() {
             let result = self.compare("eq", &left, &right)?;
             return self.is_true(&result);
         }
@@ -482,7 +494,7 @@ impl Evaluator<'_, '_> {
     }
 
     /// Whether a value is a set, frozen or not.
-    fn is_set(&self, value: &Value) -> bool {
+    pub(super) fn is_set(&self, value: &Value) -> bool {
         match value {
             Value::Set(_) => true,
             Value::Known(object, _) => self.host.kind(*object) == Kind::FrozenSet,
@@ -613,6 +625,12 @@ impl Evaluator<'_, '_> {
             let (left, right) = (self.specialized(left), self.specialized(right));
             return self.binary(name, &left, &right);
         }
+        // torch takes a number of any class for the number that it is.
+        if let (Value::Tensor(_), true) = (left, self.is_number_of(right))
+            && let Some(number) = self.value_of(right)
+        {
+            return self.binary(name, left, &number);
+        }
         if is_graph(left) || is_graph(right) {
             let sequences = matches!(left, Value::List(_) | Value::Tuple(_) | Value::Instance(_))
                 || matches!(right, Value::List(_) | Value::Tuple(_) | Value::Instance(_));
@@ -643,6 +661,9 @@ impl Evaluator<'_, '_> {
         let stem = name.trim_end_matches('_');
         if let Some(result) = self.reflected(left, right, &format!("__{stem}__"), &format!("__r{stem}__"))? {
             return Ok(result);
+        }
+        if let Some((left, right)) = self.as_values(left, right, &format!("__{stem}__"), &format!("__r{stem}__"))? {
+            return self.binary(name, &left, &right);
         }
         if let Some(result) = self.combine_views(name, left, right)? {
             return Ok(result);

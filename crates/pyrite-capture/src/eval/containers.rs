@@ -87,10 +87,34 @@ impl Evaluator<'_, '_> {
                 };
                 Ok(Key::Address(address.ok_or_else(|| self.stop("the address of nothing"))?))
             }
+            Value::Tuple(tuple) if tuple.class.is_none() => self.tuple_key(&tuple.items.clone()),
             Value::Tensor(tensor) => Ok(identity_key(value, Rc::as_ptr(tensor).addr())),
             Value::Function(function) => Ok(identity_key(value, Rc::as_ptr(function).addr())),
             other => Err(self.stop(format!("{} as a key", self.describe(other)))),
         }
+    }
+
+    /// A tuple as a key whose items are not all plain: the tuple of their keys. Objects that are known by their identity are
+    /// guarded to be as many as they are.
+    fn tuple_key(&mut self, items: &[Value]) -> Run<Key> {
+        let mut keys = Vec::with_capacity(items.len());
+        for item in items {
+            let item = self.force(item)?;
+            keys.push(self.key(&item)?);
+            let by_identity = matches!(item, Value::Instance(_) | Value::Tensor(_) | Value::Function(_));
+            if by_identity && let Some(origin) = origin_of(&item) {
+                for other in self.in_tuple_keys.clone() {
+                    if other.object != origin.object {
+                        self.guard(&origin.source, Check::Differs(other.source));
+                    }
+                }
+                if !self.in_tuple_keys.iter().any(|other| other.object == origin.object) {
+                    self.in_tuple_keys.push(origin.clone());
+                }
+            }
+        }
+        let number = self.tuple_keys.len();
+        Ok(Key::Tuple(*self.tuple_keys.entry(keys).or_insert(number)))
     }
 
     /// A weak reference as a key, by what it refers to.
@@ -98,7 +122,10 @@ impl Evaluator<'_, '_> {
         if self.own_hash(referent)? {
             return Err(self.stop("a weak reference to an object with a hash of its own, as a key"));
         }
-        let identity = origin_of(referent).map_or_else(|| referent.identity(), |origin| Some(origin.object.0));
+        let identity = match referent {
+            Value::Known(object, _) => Some(object.0),
+            _ => origin_of(referent).map_or_else(|| referent.identity(), |origin| Some(origin.object.0)),
+        };
         Ok(Key::Weak(identity.ok_or_else(|| self.stop("a weak reference to nothing"))?))
     }
 
@@ -111,6 +138,14 @@ impl Evaluator<'_, '_> {
         let key = self.key(value)?;
         if let Value::Address(of) = value {
             return self.address_in(entries, of, key);
+        }
+        if let Key::Tuple(_) = key
+            && entries
+                .borrow()
+                .iter()
+                .any(|(_, other, _)| matches!(other, Value::Known(it, _) if self.host.kind(*it) == Kind::Tuple))
+        {
+            return Err(self.stop("a tuple of objects as a key, among tuples from outside"));
         }
         let referent = match value {
             Value::Weak(reference) => reference.get(),
@@ -527,6 +562,10 @@ impl Evaluator<'_, '_> {
                 let value = self.specialized(value);
                 self.index_of(&value)
             }
+            // An integer of any class is itself.
+            Value::Instance(instance) if let Some(number) = instance.value => {
+                self.index_of(&Value::Known(number, None))
+            }
             Value::Instance(instance) if self.is_python_method(instance.class, "__index__") => {
                 let method = self.class_attribute_of(value, instance.class, &"__index__".into())?;
                 let index = self.call(&method, Vec::new(), Vec::new())?;
@@ -588,6 +627,9 @@ impl Evaluator<'_, '_> {
 
     /// `object[key]`, as Python's own classes do it.
     pub(super) fn plain_item(&mut self, object: &Value, key: &Value) -> Run<Value> {
+        if let Some(text) = self.value_without(object, "__getitem__") {
+            return self.plain_item(&text, key);
+        }
         match object {
             Value::Tensor(_) => match self.item_overridden("getitem", object, std::slice::from_ref(key))? {
                 Some(result) => Ok(result),
@@ -1112,6 +1154,9 @@ impl Evaluator<'_, '_> {
 
     /// `item in container`, as Python's own classes say it.
     pub(super) fn plainly_contains(&mut self, container: &Value, item: &Value) -> Run<bool> {
+        if let Some(text) = self.value_without(container, "__contains__") {
+            return self.plainly_contains(&text, item);
+        }
         match container {
             Value::Dict(_) => {
                 let dict = shown_dict(container).ok_or_else(|| self.stop("an object that is not a dict"))?;
@@ -1199,7 +1244,10 @@ impl Evaluator<'_, '_> {
                 let spec = spec.cloned().unwrap_or_else(|| self.text(""));
                 return self.call(&method, vec![spec], Vec::new());
             }
-            if spec.is_some() {
+            if let (Some(plain), Some(_), 0) = (self.value_of(value), spec, conversion) {
+                return self.format(&plain, 0, spec);
+            }
+            if spec.is_some() || conversion == 3 {
                 return Err(self.stop(format!("the formatted text of {}", self.describe(value))));
             }
             return self.text_of(value, conversion == 2);
@@ -1223,6 +1271,9 @@ impl Evaluator<'_, '_> {
             if let Some(method) = self.overridden(value, name)? {
                 return self.call(&method, Vec::new(), Vec::new());
             }
+        }
+        if let Some(text) = self.text_of_value(value, representation)? {
+            return Ok(text);
         }
         if let Some(object) = self.plain_guarded(value)? {
             let name = if representation { "repr" } else { "str" };

@@ -35,6 +35,9 @@ impl Evaluator<'_, '_> {
                 ContextKind::Autocast(self.autocast_type(&name, args, kwargs)?)
             }
             "torch.autograd.profiler.record_function" => ContextKind::Nothing,
+            // What torch's own compiler is told by them is nothing to others.
+            "torch._dynamo.decorators.ErrorOnGraphBreakDecoratorContextManager"
+            | "torch._dynamo.decorators.DynamoConfigPatchProxy" => ContextKind::Nothing,
             "warnings.catch_warnings" if args.is_empty() && kwargs.is_empty() => ContextKind::Warnings,
             "torch._C.DisableTorchFunctionSubclass" => ContextKind::SubclassesOff,
             "torch._C.DisableTorchFunction" => ContextKind::OverridesOff,
@@ -126,6 +129,8 @@ impl Evaluator<'_, '_> {
                 let mode = self.admit(&mode)?;
                 ContextKind::Grad(self.is_true(&mode)?)
             }
+            "torch._dynamo.decorators.ErrorOnGraphBreakDecoratorContextManager"
+            | "torch._dynamo.decorators.DynamoConfigPatchProxy" => ContextKind::Nothing,
             _ => return Ok(None),
         };
         let context = self.context(kind, class, &[], Some(origin.clone()));

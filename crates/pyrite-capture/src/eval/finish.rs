@@ -121,7 +121,12 @@ impl Evaluator<'_, '_> {
             floats: self.floats.iter().filter_map(|input| place(*input)).collect(),
             draws: std::mem::take(&mut self.draws)
                 .into_iter()
-                .map(|(input, function, args)| Draw { input: place(input), function, args })
+                .map(|drawn| Draw {
+                    input: place(drawn.input),
+                    function: drawn.function,
+                    receiver: drawn.receiver.map(|source| kitchen.add(Recipe::Source(source))),
+                    args: drawn.args,
+                })
                 .collect(),
             writes,
             asserted,
@@ -285,6 +290,18 @@ impl Evaluator<'_, '_> {
             self.earlier = Some(*at);
             return Err("a class created in the frame is alive".to_owned());
         }
+        if let Value::Known(object, _) = value
+            && self.is_random_source(*object)
+        {
+            if let Some(made) = kitchen.made.get(&object.0) {
+                return Ok(*made);
+            }
+            let (maker, state) = self.generator_parts(*object).ok_or("a random number generator is alive")?;
+            let state = kitchen.add(Recipe::Object(state));
+            let made = kitchen.add(Recipe::Call(maker, vec![state], Vec::new()));
+            kitchen.made.insert(object.0, made);
+            return Ok(made);
+        }
         if let Value::Known(object, source) = value {
             let recipe = match source {
                 Some(source) if !matches!(**source, Source::Fixed(_)) => Recipe::Source(source.clone()),
@@ -360,7 +377,7 @@ impl Evaluator<'_, '_> {
             Value::Symbol(symbol) => {
                 let is_node = |node: &NodeId| symbol.graph == GraphValue::Tensor(*node);
                 let input = self.inputs.iter().position(|(node, _, _)| is_node(node));
-                let drawn = self.draws.iter().position(|(drawn, ..)| Some(*drawn) == input);
+                let drawn = self.draws.iter().position(|drawn| Some(drawn.input) == input);
                 match (input, drawn) {
                     (_, Some(place)) => Recipe::Drawn(place),
                     (Some(input), None) => Recipe::Source(self.inputs[input].1.clone()),
@@ -845,11 +862,19 @@ impl Evaluator<'_, '_> {
         }
         // One of a class that C code makes is made by its class.
         let in_c = self.host.class_name(instance.class) == "types.SimpleNamespace";
-        let made = kitchen.add(if in_c {
+        let value = instance.value.and_then(|value| {
+            let maker = self.class_item(self.host.class_of(value), "__new__")?;
+            Some((maker, value))
+        });
+        let recipe = if let Some((maker, value)) = value {
+            let args = vec![kitchen.add(Recipe::Object(instance.class)), kitchen.add(Recipe::Object(value))];
+            Recipe::Call(maker, args, Vec::new())
+        } else if in_c {
             Recipe::Call(instance.class, Vec::new(), Vec::new())
         } else {
             Recipe::Instance(instance.class, Vec::new())
-        });
+        };
+        let made = kitchen.add(recipe);
         if let Some(identity) = identity {
             kitchen.made.insert(identity, made);
         }

@@ -21,6 +21,9 @@ impl Evaluator<'_, '_> {
 
     /// `iter(value)`, as Python's own classes do it.
     pub(super) fn plain_iterator(&mut self, value: &Value) -> Run<Value> {
+        if let Some(text) = self.value_without(value, "__iter__") {
+            return self.plain_iterator(&text);
+        }
         match value {
             Value::Iterator(_) => Ok(value.clone()),
             Value::List(list) => Ok(Value::iterator(Iterate::List(list.clone(), 0))),

@@ -1,5 +1,6 @@
 //! Methods that Python's own classes implement in C.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::call::Keywords;
@@ -7,7 +8,7 @@ use super::compare::is_graph;
 use super::{Evaluator, Run, Stop};
 use crate::host::{Kind, Object};
 use crate::source::Source;
-use crate::value::{InstanceValue, TupleValue, Value, View};
+use crate::value::{DictValue, InstanceValue, SetValue, TupleValue, Value, View};
 
 impl Evaluator<'_, '_> {
     /// `receiver.name(*args, **kwargs)` for a method written in C.
@@ -19,6 +20,9 @@ impl Evaluator<'_, '_> {
         kwargs: Keywords,
     ) -> Run<Value> {
         match receiver {
+            Value::Tensor(_) if &**name == "__iter__" && args.is_empty() && self.in_torch_numpy() => {
+                self.plain_iterator(receiver)
+            }
             Value::Tensor(_) => match self.method_overridden(receiver, name, &args, &kwargs)? {
                 Some(result) => Ok(result),
                 None => self.tensor_method(receiver, name, args, kwargs),
@@ -43,7 +47,10 @@ impl Evaluator<'_, '_> {
             Value::Set(_) => self.set_method(receiver, name, args),
             Value::Tuple(_) => self.tuple_method(receiver, name, args, kwargs),
             Value::Iterator(_) => self.iterator_method(receiver, name, &args),
-            Value::Instance(_) => self.object_method(receiver, name, args, kwargs),
+            Value::Instance(_) => match self.value_method(receiver, name, &args, &kwargs)? {
+                Some(result) => Ok(result),
+                None => self.object_method(receiver, name, args, kwargs),
+            },
             Value::Context(_) => self.context_method(receiver, name, &args),
             Value::Symbol(_) => {
                 let known = self.index_of(receiver)?;
@@ -139,6 +146,9 @@ impl Evaluator<'_, '_> {
         args: Vec<Value>,
         kwargs: Keywords,
     ) -> Run<Value> {
+        if self.is_random_source(object) {
+            return self.generator_method(object, name, &args, &kwargs);
+        }
         let plain_kind =
             matches!(self.host.kind(object), Kind::Int | Kind::Bool | Kind::Plain | Kind::FrozenSet | Kind::None);
         if self.host.kind(object) == Kind::Class
@@ -422,8 +432,18 @@ impl Evaluator<'_, '_> {
                 let found = self.plainly_contains(value, item)?;
                 Ok(self.bool(found))
             }
-            ("__add__", [other]) => self.binary("add", value, other),
-            ("__mul__", [other]) => self.binary("mul", value, other),
+            ("__add__", [other]) => {
+                let (value, other) = (self.bare(value), self.bare(other));
+                self.binary("add", &value, &other)
+            }
+            ("__mul__" | "__rmul__", [other]) => {
+                let value = self.bare(value);
+                self.binary("mul", &value, other)
+            }
+            ("__iadd__", [other]) if matches!(value, Value::List(_)) => {
+                self.list_extend(value, other)?;
+                Ok(value.clone())
+            }
             ("__iadd__", [other]) => self.binary_in_place("add", value, other),
             ("__delitem__", [key]) => {
                 self.delete_plain_item(value, key)?;
@@ -431,10 +451,14 @@ impl Evaluator<'_, '_> {
             }
             ("__repr__" | "__str__", []) => self.text_of(value, true),
             ("__eq__" | "__ne__", [other]) => {
-                let equal = self.equal(value, other)?;
+                let (value, other) = (self.bare(value), self.bare(other));
+                let equal = self.equal(&value, &other)?;
                 Ok(self.bool(equal == (&**name == "__eq__")))
             }
-            ("__lt__" | "__le__" | "__gt__" | "__ge__", [other]) => self.compare(name.trim_matches('_'), value, other),
+            ("__lt__" | "__le__" | "__gt__" | "__ge__", [other]) => {
+                let (value, other) = (self.bare(value), self.bare(other));
+                self.compare(name.trim_matches('_'), &value, &other)
+            }
             _ => Err(self.stop(format!("the method {name} of {}", self.describe(value)))),
         }
     }
@@ -545,13 +569,41 @@ impl Evaluator<'_, '_> {
                 Ok(none)
             }
             ("__eq__" | "__ne__", [other]) => {
-                let equal = self.equal(dict, other)?;
+                let (dict, other) = (self.bare(dict), self.bare(other));
+                let equal = self.equal(&dict, &other)?;
                 Ok(self.bool(equal == (&**name == "__eq__")))
             }
-            ("__or__", [other]) => self.binary("or_", dict, other),
+            ("__or__", [other]) => {
+                let (dict, other) = (self.bare(dict), self.bare(other));
+                self.binary("or_", &dict, &other)
+            }
             ("__ior__", [other]) => self.binary_in_place("or_", dict, other),
             ("__repr__" | "__str__", []) => self.text_of(dict, true),
             _ => Err(self.stop(format!("the method {name} of a dict"))),
+        }
+    }
+
+    /// A container of a class of the user's as one of Python's own that holds the same: operators of the class are not asked.
+    fn bare(&self, value: &Value) -> Value {
+        let own = |class: Option<Object>, plain: Kind| {
+            class.is_some_and(|class| {
+                self.host.container_kind(class) == Some(plain) && !self.is_ordered(class) && !self.is_defaultdict(class)
+            })
+        };
+        match value {
+            Value::List(list) if own(list.class, Kind::List) => Value::list(list.items.borrow().clone()),
+            Value::Set(set) if own(set.class, Kind::Set) => {
+                let entries = set.entries.borrow().copied();
+                Value::Set(Rc::new(SetValue { entries: RefCell::new(entries), ..SetValue::default() }))
+            }
+            Value::Dict(dict) if own(dict.class, Kind::Dict) => {
+                if dict.origin.is_some() && !dict.whole.get() {
+                    return value.clone();
+                }
+                let entries = dict.entries.borrow().copied();
+                Value::Dict(Rc::new(DictValue { entries: RefCell::new(entries), ..DictValue::default() }))
+            }
+            other => other.clone(),
         }
     }
 
@@ -651,13 +703,32 @@ impl Evaluator<'_, '_> {
                     "__sub__" => "sub",
                     _ => "xor",
                 };
-                self.binary(operator, set, other)
+                let (set, other) = (self.bare(set), self.bare(other));
+                self.binary(operator, &set, &other)
+            }
+            ("__ior__" | "__iand__" | "__isub__" | "__ixor__", [other]) => {
+                let method = match &**name {
+                    "__ior__" => "update",
+                    "__iand__" => "intersection_update",
+                    "__isub__" => "difference_update",
+                    _ => "symmetric_difference_update",
+                };
+                let other = self.bare(other);
+                if !self.is_set(&other) {
+                    return Err(self.stop(format!("the method {name} of a set")));
+                }
+                self.set_method(set, &method.into(), vec![other])?;
+                Ok(set.clone())
             }
             ("__eq__" | "__ne__", [other]) => {
-                let equal = self.equal(set, other)?;
+                let (set, other) = (self.bare(set), self.bare(other));
+                let equal = self.equal(&set, &other)?;
                 Ok(self.bool(equal == (&**name == "__eq__")))
             }
-            ("__lt__" | "__le__" | "__gt__" | "__ge__", [other]) => self.compare(name.trim_matches('_'), set, other),
+            ("__lt__" | "__le__" | "__gt__" | "__ge__", [other]) => {
+                let (set, other) = (self.bare(set), self.bare(other));
+                self.compare(name.trim_matches('_'), &set, &other)
+            }
             (
                 "intersection" | "difference" | "symmetric_difference" | "issubset" | "issuperset" | "isdisjoint",
                 [other],
@@ -765,6 +836,12 @@ impl Evaluator<'_, '_> {
                 fields.iter().map(|(name, value)| (self.text(name), value.clone())).collect();
             let dict = self.new_dict(pairs)?;
             return self.dict_method(&dict, name, args, kwargs);
+        }
+        if super::random::draws_in_c(name)
+            && kwargs.is_empty()
+            && let Some(drawn) = self.draw_from(&instance, name, &args)?
+        {
+            return Ok(drawn);
         }
         match (&**name, args.as_slice()) {
             ("__init__", _) if instance.exception => {

@@ -28,9 +28,11 @@ mod numbers;
 mod opaque;
 mod outside;
 mod overrides;
+mod random;
 mod step;
 mod step_containers;
 mod tensor;
+mod values;
 mod views;
 mod wrap;
 
@@ -45,7 +47,7 @@ use crate::host::{GlobalState, Host, Object, World};
 use crate::opcode::{Op, Version};
 use crate::plan::{Break, Plan};
 use crate::source::Source;
-use crate::value::{Born, Value};
+use crate::value::{Born, Key, Origin, Value};
 
 /// Why evaluation stops.
 pub(crate) enum Stop {
@@ -193,8 +195,8 @@ pub(crate) struct Evaluator<'a, 'c> {
     root: (usize, usize),
     /// Where generators, and views of the attributes of objects, were made: they cannot be created again.
     made_at: FxHashMap<usize, (usize, usize)>,
-    /// The random numbers that captured code draws: the input, the function and its arguments.
-    draws: Vec<(usize, Object, Vec<Object>)>,
+    /// The random numbers that captured code draws.
+    draws: Vec<random::Drawn>,
     /// Where a random number was drawn whose value decides what is done.
     decided_by_draw: Option<(usize, usize)>,
     /// What captured code asserts of data: the node, and the instruction of the root.
@@ -251,6 +253,12 @@ pub(crate) struct Evaluator<'a, 'c> {
     warnings: Option<Warned>,
     /// Results of functions that keep them, by function and arguments.
     kept_results: FxHashMap<(Object, Vec<usize>), Value>,
+    /// The generators of Python's random numbers that captured code has made.
+    generators: FxHashSet<Object>,
+    /// Tuples of keys that were met as keys, with their numbers.
+    tuple_keys: FxHashMap<Vec<Key>, usize>,
+    /// The objects from outside that such tuples hold by their identity.
+    in_tuple_keys: Vec<Origin>,
     /// Whether something was done that lets the frame be evaluated anew.
     again: bool,
 }
@@ -359,6 +367,9 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             autocasted: false,
             warnings: None,
             kept_results: FxHashMap::default(),
+            generators: FxHashSet::default(),
+            tuple_keys: FxHashMap::default(),
+            in_tuple_keys: Vec::new(),
             again: false,
             levels: FxHashSet::default(),
             grad_modes: vec![(NodeId(0), grad)],

@@ -15,6 +15,7 @@ use std::rc::Rc;
 use pyrite_ir::{Meta, NodeId, Value as GraphValue};
 use pyrite_tensor::DType;
 
+use super::random::{Drawing, Drawn};
 use super::{Evaluator, Run};
 use crate::host::{Kind, Object};
 use crate::source::{Check, NUMBER, Order, Source};
@@ -72,23 +73,37 @@ impl Evaluator<'_, '_> {
     }
 
     /// A random number of Python's `random` module, which every call draws anew. What it might be stands for it here.
-    pub(super) fn draw(&mut self, function: Object, args: Vec<Object>, hint: f64) -> Run<Value> {
+    pub(super) fn draw(&mut self, by: Drawing, args: Vec<Object>, hint: f64) -> Run<Value> {
         if !self.bodies.is_empty() {
             return Err(self.stop("a random number that is drawn in a nested graph"));
         }
         let hint = self.host.object_of(&GraphValue::Float(hint)).ok_or_else(|| self.stop("a float"))?;
         let node = self.calls.input("drawn", GraphValue::Tensor(Meta::contiguous(&[], DType::F64)));
         self.floats.push(self.inputs.len());
-        self.draws.push((self.inputs.len(), function, args));
+        self.draws.push(Drawn { input: self.inputs.len(), function: by.0, receiver: by.1, args });
         self.inputs.push((node, Rc::new(Source::Fixed(hint)), hint));
         Ok(self.number(node, hint, Derivation::Drawn(self.draws.len() - 1, self.root)))
     }
 
     /// A function of Python's `random` module with plain arguments; nothing for one that does not draw a number.
-    pub(super) fn draw_by(&mut self, name: &str, args: &[Value]) -> Run<Option<Value>> {
+    pub(super) fn draw_by(&mut self, name: &str, by: Drawing, args: &[Value]) -> Run<Option<Value>> {
         let plain = args.iter().map(|arg| self.plain_guarded(arg)).collect::<Run<Option<Vec<Object>>>>()?;
-        let (Some(plain), Some(function)) = (plain, self.host.member("random", name)) else { return Ok(None) };
+        let Some(plain) = plain else { return Ok(None) };
         match name {
+            // What it sets is set in order with the numbers that are drawn.
+            "seed" if plain.len() == 1 && self.host.kind(plain[0]) == Kind::Int => {
+                self.draw(by, plain, 0.0)?;
+                Ok(Some(self.none()))
+            }
+            "random" if plain.is_empty() => self.draw(by, plain, 0.5).map(Some),
+            "getrandbits"
+                if plain
+                    .first()
+                    .and_then(|bits| self.host.as_int(*bits))
+                    .is_some_and(|bits| (1..62).contains(&bits)) =>
+            {
+                self.draw_integer(by, plain).map(Some)
+            }
             "randint" | "randrange" => {
                 let bounds: Option<Vec<i64>> = plain.iter().map(|bound| self.host.as_int(*bound)).collect();
                 let drawable = match (name, bounds.as_deref()) {
@@ -97,15 +112,15 @@ impl Evaluator<'_, '_> {
                     ("randrange", Some([low, high])) => low < high,
                     _ => false,
                 };
-                if drawable { self.draw_integer(function, plain).map(Some) } else { Ok(None) }
+                if drawable { self.draw_integer(by, plain).map(Some) } else { Ok(None) }
             }
             "uniform" | "gauss" | "normalvariate" | "lognormvariate" | "triangular" => {
                 let numbers: Option<Vec<f64>> = plain.iter().map(|arg| self.real_number(*arg)).collect();
                 match numbers.as_deref() {
                     Some([low, high]) if name == "uniform" => {
-                        self.draw(function, plain, f64::midpoint(*low, *high)).map(Some)
+                        self.draw(by, plain, f64::midpoint(*low, *high)).map(Some)
                     }
-                    Some([_, _]) => self.draw(function, plain, 0.5).map(Some),
+                    Some([_, _]) => self.draw(by, plain, 0.5).map(Some),
                     _ => Ok(None),
                 }
             }
@@ -114,13 +129,13 @@ impl Evaluator<'_, '_> {
     }
 
     /// A random integer, which every call draws anew: nothing is known of it here.
-    fn draw_integer(&mut self, function: Object, args: Vec<Object>) -> Run<Value> {
+    fn draw_integer(&mut self, by: Drawing, args: Vec<Object>) -> Run<Value> {
         if !self.bodies.is_empty() {
             return Err(self.stop("a random number that is drawn in a nested graph"));
         }
         let size = self.calls.unknown_number();
         let node = self.calls.input("drawn", GraphValue::Int(size.clone()));
-        self.draws.push((self.inputs.len(), function, args));
+        self.draws.push(Drawn { input: self.inputs.len(), function: by.0, receiver: by.1, args });
         let none = self.host.none();
         self.inputs.push((node, Rc::new(Source::Fixed(none)), none));
         Ok(Value::Symbol(Rc::new(SymbolValue { size, graph: GraphValue::Tensor(node) })))

@@ -405,8 +405,8 @@ impl Evaluator<'_, '_> {
                 let exception = frame.top();
                 let exit = frame.peek(4);
                 let class = self.class_of(&exception)?;
-                let none = self.none();
-                let result = self.call(&exit, vec![class, exception, none], Vec::new())?;
+                let traceback = Value::Unknown("a traceback".into());
+                let result = self.call(&exit, vec![class, exception, traceback], Vec::new())?;
                 frame.push(result);
             }
             _ => self.match_step(frame, instruction)?,

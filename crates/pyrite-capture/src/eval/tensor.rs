@@ -97,6 +97,7 @@ impl Evaluator<'_, '_> {
                 let value = self.force(value)?;
                 self.graph_value(&value)
             }
+            Value::Instance(instance) if let Some(value) = instance.value => self.known_to_graph(value),
             other => Err(self.stop(format!("{} as an argument of an operator", self.describe(other)))),
         }
     }

@@ -186,7 +186,9 @@ impl Evaluator<'_, '_> {
                     return Ok(context);
                 }
                 let record = self.is_record(class).then(|| origin.clone());
+                let value = self.read_value(class, &origin)?;
                 let instance = InstanceValue {
+                    value,
                     born: Born::default(),
                     class,
                     origin: Some(origin),

@@ -51,6 +51,7 @@ struct Library {
     operators: (Py<PyAny>, Py<PyAny>),
     numpy_scalar: Option<Py<PyAny>>,
     numpy_array: Option<Py<PyAny>>,
+    numpy_type: Option<Py<PyAny>>,
     shares_memory: Py<PyAny>,
     numpy_functions: Vec<Py<PyAny>>,
     method_wrapper: Py<PyAny>,
@@ -115,6 +116,7 @@ fn library(py: Python<'_>) -> PyResult<&'static Library> {
             operators: (class("torch._ops", "OpOverload")?, class("torch._ops", "OpOverloadPacket")?),
             numpy_scalar: class("numpy", "generic").ok(),
             numpy_array: class("numpy", "ndarray").ok(),
+            numpy_type: class("numpy", "dtype").ok(),
             shares_memory: class("pyrite._arrays", "shares_memory")?,
             numpy_functions: [class("numpy", "sqrt"), class("numpy", "prod")]
                 .into_iter()
@@ -298,6 +300,7 @@ impl<'py> Python3<'py> {
         }
         if class.get_type().is_subclass(library.enumeration.bind(self.py)).unwrap_or(false)
             || library.numpy_scalar.as_ref().is_some_and(class_is)
+            || library.numpy_type.as_ref().is_some_and(class_is)
         {
             return Kind::Plain;
         }
@@ -343,7 +346,16 @@ impl<'py> Python3<'py> {
             class_is(&library.ordered_dict)
                 && ["__dataclass_fields__", "to_tuple"].iter().all(|name| class.hasattr(*name).unwrap_or(false))
         };
-        let instance = (python_made || &*name == "SimpleNamespace") && (!derived || record());
+        // Numbers and texts with operators of their own.
+        let valued = || {
+            let bases = [&raw mut ffi::PyLong_Type, &raw mut ffi::PyFloat_Type, &raw mut ffi::PyUnicode_Type];
+            // SAFETY: the classes are live.
+            unsafe {
+                ffi::Py_TYPE(class.as_ptr()) == &raw mut ffi::PyType_Type
+                    && bases.into_iter().any(|base| ffi::PyType_IsSubtype(class.as_type_ptr(), base) != 0)
+            }
+        };
+        let instance = (python_made || &*name == "SimpleNamespace") && (!derived || record() || valued());
         if instance { Kind::Instance } else { Kind::Opaque }
     }
 

@@ -48,11 +48,13 @@ pub fn run<'py>(
     kept.calls.set(kept.calls.get() + 1);
     // What was found is borrowed from objects that the program, or another thread meanwhile, may change.
     // All of it is owned before anything is called that may run Python or let another thread run.
-    let sources = kept.sources.iter().map(|place| place.map(|place| found.get(py, place))).collect();
+    let sources: Vec<Option<Bound<'py, PyAny>>> =
+        kept.sources.iter().map(|place| place.map(|place| found.get(py, place))).collect();
     let mut inputs = fetched(py, &kept.inputs, &found);
     super::guards::give_back(found);
     let draw = |draw: &Draw| {
-        let args = draw.args.iter().map(|arg| bound(py, *arg)).collect::<Vec<_>>();
+        let receiver = draw.receiver.and_then(|receiver| sources[receiver].clone());
+        let args = receiver.into_iter().chain(draw.args.iter().map(|arg| bound(py, *arg))).collect::<Vec<_>>();
         bound(py, draw.function).call1(PyTuple::new(py, args)?)
     };
     let drawn = without_capture(|| kept.plan.draws.iter().map(draw).collect::<PyResult<Vec<_>>>())?;
