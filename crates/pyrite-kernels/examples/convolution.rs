@@ -1,10 +1,10 @@
-//! Times convolutions: `cargo run --release -p pyrite-kernels --example convolution [batch in out size kernel stride]...`.
+//! Times convolutions: `cargo run --release -p pyrite-kernels --example convolution [batch in out size kernel stride]...`; 0 outputs are a depthwise convolution.
 //! The times are the smallest of many, in microseconds: the method that sizes choose, the gradients of the input and of the
 //! weight, tiles where they suit, and the transform of the weight for them.
 
 use std::time::Instant;
 
-use pyrite_kernels::convolution::{Geometry, forward, into_windows, onto_weight, winograd};
+use pyrite_kernels::convolution::{Geometry, direct, forward, into_windows, onto_weight, winograd};
 
 fn fastest(mut work: impl FnMut()) -> f64 {
     let mut best = f64::MAX;
@@ -39,8 +39,8 @@ fn main() {
         let out = (size + 2 * (kernel / 2) - kernel) / stride + 1;
         let g = Geometry {
             batch,
-            groups: 1,
-            channels: (inner, outer),
+            groups: if outer == 0 { inner } else { 1 },
+            channels: if outer == 0 { (1, 1) } else { (inner, outer) },
             input: [1, size, size],
             output: [1, out, out],
             kernel: [1, kernel, kernel],
@@ -49,13 +49,21 @@ fn main() {
             dilation: [1; 3],
         };
         let numbers = |count: usize| (0..count).map(|i| ((i * 7919) % 23) as f32 / 23.0).collect::<Vec<f32>>();
-        let (x, weight) = (numbers(batch * inner * size * size), numbers(outer * inner * kernel * kernel));
-        let mut y = vec![0.0; batch * outer * out * out];
+        let weights = if outer == 0 { inner } else { outer * inner };
+        let (x, weight) = (numbers(batch * inner * size * size), numbers(weights * kernel * kernel));
+        let mut y = vec![0.0; batch * if outer == 0 { inner } else { outer } * out * out];
         let chosen = fastest(|| forward(&g, &x, &weight, None, &mut y));
         let (mut dx, mut dw) = (x.clone(), weight.clone());
+
         let into = fastest(|| into_windows(&g, &y, &weight, &mut dx));
         let onto = fastest(|| onto_weight(&g, &y, &x, &mut dw));
         print!("{line:20} {chosen:10.1} {into:10.1} {onto:10.1}");
+        if outer == 0 {
+            let sums = fastest(|| direct::forward(&g, &x, &weight, None, &mut y));
+            let into = fastest(|| direct::into_windows(&g, &y, &weight, &mut dx));
+            let onto = fastest(|| direct::onto_weight(&g, &y, &x, &mut dw));
+            print!(" direct {sums:10.1} {into:10.1} {onto:10.1}");
+        }
         if winograd::suits(&g) {
             let kept = winograd::Weights::forward(&g, &weight);
             let tiles = fastest(|| winograd::convolve(&g, &x, &kept, None, &mut y));

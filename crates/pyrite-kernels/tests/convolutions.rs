@@ -2,7 +2,9 @@
 //! whatever order they are taken.
 
 use proptest::prelude::*;
-use pyrite_kernels::convolution::{Geometry, direct, forward, indirect, into_windows, onto_weight, windows, winograd};
+use pyrite_kernels::convolution::{
+    Geometry, depthwise, direct, forward, indirect, into_windows, onto_weight, points, windows, winograd,
+};
 use pyrite_kernels::gemm::Factor;
 
 /// Calls `visit(element of y, element of the weight, element of x)` for every product of a convolution.
@@ -108,6 +110,41 @@ proptest! {
             agrees::<f32>(&g, "direct", (direct::forward, direct::into_windows, direct::onto_weight));
             agrees::<i64>(&g, "direct", (direct::forward, direct::into_windows, direct::onto_weight));
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn channels_side_by_side_give_what_a_plain_loop_gives(g in geometry(), groups in 1..40usize) {
+        let g = Geometry { batch: g.batch.max(1), groups, channels: (1, 1), ..g };
+        prop_assume!(g.products() < 50_000);
+        agrees::<f64>(&g, "depthwise", (depthwise::forward, depthwise::into_windows, depthwise::onto_weight));
+        agrees::<f32>(&g, "depthwise", (depthwise::forward, depthwise::into_windows, depthwise::onto_weight));
+        agrees::<i64>(&g, "depthwise", (depthwise::forward, depthwise::into_windows, depthwise::onto_weight));
+        agrees::<f32>(&g, "chosen", (forward, into_windows, onto_weight));
+    }
+}
+
+#[test]
+fn images_of_one_position_give_what_a_plain_loop_gives() {
+    for (batch, inner, outer) in [(1, 1, 1), (2, 5, 3), (4, 48, 70), (9, 33, 17), (20, 7, 64)] {
+        let ones = [1; 3];
+        let g = Geometry {
+            batch,
+            groups: 1,
+            channels: (inner, outer),
+            input: ones,
+            output: ones,
+            kernel: ones,
+            stride: ones,
+            padding: [0; 3],
+            dilation: ones,
+        };
+        agrees::<f64>(&g, "points", (points::forward, points::into_windows, points::onto_weight));
+        agrees::<f32>(&g, "points", (points::forward, points::into_windows, points::onto_weight));
+        agrees::<i64>(&g, "chosen", (forward, into_windows, onto_weight));
     }
 }
 

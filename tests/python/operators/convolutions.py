@@ -41,11 +41,12 @@ def draw(rng, dtype):
     """The arguments of one convolution: input, weight, bias, and the options."""
     dims = rng.randint(1, 3)
     each = lambda low, high: [rng.randint(low, high) for _ in range(dims)]  # noqa: E731
-    groups = rng.choice([1, 1, 2, 3])
+    groups = rng.choice([1, 1, 2, 3, rng.randint(8, 40)])
     transposed = rng.random() < 0.5
     kernel, stride, dilation = each(1, 3), each(1, 3), each(1, 3)
     padding = [rng.randint(0, reach) for reach in kernel]
-    inward, outward = groups * rng.randint(1, 4), groups * rng.randint(1, 4)
+    most = 1 if groups > 3 else 4
+    inward, outward = groups * rng.randint(1, most), groups * rng.randint(1, most)
     size = [rng.randint(d * (k - 1) + 1, d * (k - 1) + 9) for k, d in zip(kernel, dilation)]
     output_padding = [rng.randint(0, max(s, d) - 1) if transposed else 0 for s, d in zip(stride, dilation)]
     weight = [inward, outward // groups] if transposed else [outward, inward // groups]
