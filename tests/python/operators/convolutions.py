@@ -64,6 +64,9 @@ def program(rng, dtype):
         y = torch.ops.aten.convolution.default(x, weight, bias, *options)
     except RuntimeError:
         return None
+    # Whether torch refuses a result without elements depends on the kernel that it picks.
+    if y.numel() == 0:
+        return None
     grad = laid_out(torch.randn(y.shape, dtype=torch.float64).to(dtype), rng.choice(LAYOUTS))
     sizes = None if bias is None else [bias.shape[0]]
 
