@@ -86,6 +86,11 @@ def script(path, arguments=(), options=(), module=False):
     from pyrite import config, torch_backend
 
     options = list(options)
+    if "--first-nan" in options and module:
+        print("--first-nan takes the path of a script: name the file in the place of -m MODULE", file=sys.stderr)
+        return 2
+    if "--first-nan" in options:
+        return main(["debug", *options, path, "--", *arguments])
     backend = next((options[k + 1] for k, word in enumerate(options[:-1]) if word == "--backend"), None)
     with config.patch(debug=True, debug_calls=CALLS, strict=False), torch_backend.watched(backend) as watch:
         argv, before = sys.argv, sys.path[0]

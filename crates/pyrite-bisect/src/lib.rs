@@ -230,6 +230,18 @@ pub fn switches(backend: &str) -> &'static [Switch] {
     }
 }
 
+/// The settings of a backend that are worth a try for programs on a GPU: its assembler may be guilty.
+pub fn assembler_switches(backend: &str) -> &'static [Switch] {
+    match backend {
+        "torch:inductor" => &[
+            Switch { setting: "ptxas=2", what: "ptxas' optimisation level 3" },
+            Switch { setting: "ptxas=1", what: "ptxas' optimisation level 2" },
+            Switch { setting: "ptxas=0", what: "any optimisation by ptxas" },
+        ],
+        _ => &[],
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

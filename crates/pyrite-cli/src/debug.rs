@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use pyrite_session::{Options, Session};
+use pyrite_session::{Options, Session, first_nan};
 
 use crate::numbers::seconds;
 use crate::options::{Judging, beside};
@@ -38,6 +38,12 @@ pub struct Debug {
     /// Seconds after which a run counts as a hang [default: 300 for the first run, then ten times its duration]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     time_limit: Option<f64>,
+    /// Run a script and find the first compiled kernel that makes NaN or infinity of finite numbers
+    #[arg(long)]
+    first_nan: bool,
+    /// Arguments of the script, after --first-nan
+    #[arg(last = true, requires = "first_nan")]
+    words: Vec<String>,
     /// Also write a build target for the repro
     #[arg(long, value_enum)]
     target: Option<Target>,
@@ -67,6 +73,10 @@ impl Debug {
             beside: beside(&self.file),
             ..self.judging.options(self.backend.as_ref())
         };
+        if self.first_nan {
+            let found = first_nan(host, &self.file, &self.words, &options, &Printer::new(self.json))?;
+            return Ok(if found.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS });
+        }
         let found = Session::open(host, &self.file, options, &Printer::new(self.json))?.run()?;
         Ok(if found.is_proven() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }

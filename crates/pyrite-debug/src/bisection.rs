@@ -11,7 +11,7 @@
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 
-use pyrite_bisect::{Switch, culprits, stages, subsystems, switches};
+use pyrite_bisect::{Switch, assembler_switches, culprits, stages, subsystems, switches};
 use pyrite_compiler::{Options, find};
 use pyrite_ir::print::{PrintOptions, print};
 use pyrite_oracle::{Signature, Verdict};
@@ -45,6 +45,10 @@ pub struct Found {
     pub culprits: Vec<String>,
     /// Settings of it that make the failure vanish.
     pub vanishes_with: Vec<Switch>,
+    /// Whether the program is on a GPU, where Triton and its assembler are a part of the backend.
+    pub elsewhere: bool,
+    /// Other versions of Triton that were tried, by their folders, and the verdicts with them.
+    pub versions: Vec<(String, Verdict)>,
     /// Whether it makes the same code twice.
     pub determinism: Determinism,
     /// How the program fails.
@@ -104,10 +108,45 @@ pub fn bisect(
         let verdict = asker.ask(&with_setting(&backend, switch.setting), None, &[], what);
         matches!(verdict, Some(Verdict::Pass | Verdict::Noise))
     };
-    let vanishes_with = switches(&name).iter().filter(without).copied().collect();
+    let mut vanishes_with: Vec<Switch> = switches(&name).iter().filter(without).copied().collect();
+    let mut versions = Vec::new();
+    let elsewhere = candidate.graph.is_elsewhere();
+    if elsewhere {
+        // The highest level without the failure says it all.
+        vanishes_with.extend(assembler_switches(&name).iter().find(without).copied());
+        if name == "torch:inductor" {
+            for folder in other_tritons() {
+                let what = || format!("whether it vanishes with Triton from {folder}");
+                let verdict = asker.ask(&with_setting(&backend, &format!("triton={folder}")), None, &[], what);
+                versions.extend(verdict.map(|verdict| (folder, verdict)));
+            }
+        }
+    }
     let determinism = search.determinism(&name, &backend);
     let (queries, unasked) = (asker.queries.get(), asker.unasked.into_inner());
-    Ok(Found { backend: name, adds, part, culprits, vanishes_with, determinism, signature, queries, unasked })
+    Ok(Found {
+        backend: name,
+        adds,
+        part,
+        culprits,
+        vanishes_with,
+        elsewhere,
+        versions,
+        determinism,
+        signature,
+        queries,
+        unasked,
+    })
+}
+
+/// The variable that names folders with other versions of Triton, each as `pip install --target FOLDER triton==VERSION` makes
+/// it.
+pub const OTHER_TRITONS: &str = "PYRITE_TRITON";
+
+fn other_tritons() -> Vec<String> {
+    let named = std::env::var_os(OTHER_TRITONS).unwrap_or_default();
+    let has_triton = |folder: &std::path::PathBuf| folder.join("triton").is_dir();
+    std::env::split_paths(&named).filter(has_triton).map(|folder| folder.display().to_string()).collect()
 }
 
 /// Asks while there is time, and notes what is not asked.

@@ -33,7 +33,7 @@ mod verdicts;
 mod wrapper;
 
 pub use assess::{Again, Assessment, Bound, assess, compared, signature_of};
-pub use bisection::{Determinism, Effort, Found, bisect};
+pub use bisection::{Determinism, Effort, Found, OTHER_TRITONS, bisect};
 pub use command_oracle::Command;
 pub use isolated::{Isolated, Limits};
 pub use judge::{

@@ -55,9 +55,31 @@ pub fn plain_command(path: &Path, python: &Python) -> String {
 /// Runs a file in a fresh interpreter with fresh caches, and nothing of Pyrite; why it did not run, or not end in a time,
 /// where that is so.
 pub fn run_plainly(path: &Path, python: &Python, time: Duration) -> Result<Ran, String> {
+    run_words(&[path.into()], python, &[], time)
+}
+
+/// The same for a file with arguments, and variables of its environment.
+pub(crate) fn run_words(
+    words: &[OsString],
+    python: &Python,
+    environment: &[(&str, &str)],
+    time: Duration,
+) -> Result<Ran, String> {
+    run_program(&python.interpreter, words, python, environment, time)
+}
+
+/// The same for a program that starts the interpreter itself.
+pub(crate) fn run_program(
+    program: &Path,
+    words: &[OsString],
+    python: &Python,
+    environment: &[(&str, &str)],
+    time: Duration,
+) -> Result<Ran, String> {
     let caches = tempfile::tempdir().map_err(|error| format!("no temporary folder for caches: {error}"))?;
-    let mut program = Command::new(&python.interpreter);
-    program.arg(path);
+    let name = program.display();
+    let mut program = Command::new(program);
+    program.args(words).envs(environment.iter().copied());
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PYRITE_")) {
         if !name.to_string_lossy().starts_with("PYRITE_TEST_") {
             program.env_remove(name);
@@ -69,7 +91,7 @@ pub fn run_plainly(path: &Path, python: &Python, time: Duration) -> Result<Ran, 
     program.env("TRITON_CACHE_DIR", caches.path().join("triton"));
     program.envs(search_path(python).map(|path| ("PYTHONPATH", path)));
     let mut process = Process::start(&mut program)
-        .map_err(|error| format!("{} cannot be started: {error}", python.interpreter.display()))?;
+        .map_err(|error| format!("{name} cannot be started: {error}"))?;
     drop(process.input.take());
     let until = Instant::now() + time;
     let mut lines = Vec::new();

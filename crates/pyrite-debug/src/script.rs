@@ -82,7 +82,10 @@ impl Claim<'_> {
         text.push_str(&self.imported());
         let settings = self.backend.strip_prefix("torch:").and_then(|name| name.split_once('?'));
         let mut written = String::new();
-        print_settings(&mut written, settings.map_or("", |(_, settings)| settings));
+        let of_inductor = |pair: &&str| !pair.starts_with("ptxas=") && !pair.starts_with("triton=");
+        let settings: Vec<&str> =
+            settings.map_or("", |(_, settings)| settings).split('&').filter(of_inductor).collect();
+        print_settings(&mut written, &settings.join("&"));
         if self.base() == Some("inductor") && self.draws {
             let import = if written.is_empty() { "    import torch._inductor.config\n\n" } else { "" };
             let _ = writeln!(written, "{import}    torch._inductor.config.fallback_random = True");
@@ -94,6 +97,12 @@ impl Claim<'_> {
         }
         if setting(self.backend, "poison") == Some("true") {
             text.push_str(POISON);
+        }
+        if let Some(folder) = setting(self.backend, "triton") {
+            let _ = writeln!(text, "\n    sys.path.insert(0, {})  # another version of Triton", quote(folder));
+        }
+        if let Some(level) = setting(self.backend, "ptxas") {
+            text.push_str(&PTXAS.replace("LEVEL", level));
         }
         text.push_str(&self.run(&compile));
         text.push_str(&match self.signature.map(|signature| signature.class) {
@@ -554,6 +563,16 @@ const POISON: &str = "
     for name in ('_empty_strided_cpu', '_empty_strided_cuda'):
         if hasattr(torch._C._dynamo.guards, name):
             setattr(torch._C._dynamo.guards, name, poisoned(getattr(torch._C._dynamo.guards, name)))
+";
+
+const PTXAS: &str = "
+    # Triton's assembler optimises no more than this level.
+    os.environ |= {'TRITON_ALWAYS_COMPILE': '1', 'DISABLE_PTXAS_OPT': str(int(LEVEL == 0))}
+    import torch._inductor.config
+    from triton.backends.nvidia.compiler import CUDABackend
+    torch._inductor.config.compile_threads = 1
+    parse = CUDABackend.parse_options
+    CUDABackend.parse_options = lambda self, given: parse(self, given | ({'ptx_options': '--opt-level LEVEL'} if LEVEL else {}))
 ";
 
 const KEPT: &str = "

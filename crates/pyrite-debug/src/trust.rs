@@ -49,7 +49,7 @@ const BROUGHT_BY_TORCH: [&str; 16] = [
 
 /// Settings of Inductor that choose how it compiles and reach nothing outside of it. `calls`, `dynamic`, `limit`, `mode`,
 /// `poison`, `skip` and `tf32` are Pyrite's.
-const HARMLESS: [&str; 83] = [
+const HARMLESS: [&str; 84] = [
     "aggressive_fusion",
     "allow_buffer_reuse",
     "assume_aligned_inputs",
@@ -119,6 +119,7 @@ const HARMLESS: [&str; 83] = [
     "pick_loop_orders",
     "poison",
     "prologue_fusion",
+    "ptxas",
     "realize_opcount_threshold",
     "realize_reads_threshold",
     "reorder_for_locality",

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use pyrite_debug::{Determinism, Effort, Folder, Found, Isolated, Limits, Question};
+use pyrite_debug::{Determinism, Effort, Folder, Found, Isolated, Limits, OTHER_TRITONS, Question};
 use pyrite_oracle::Verdict;
 use pyrite_reduce::Candidate;
 use serde_json::json;
@@ -60,6 +60,19 @@ pub fn lines(found: &Found) -> Vec<String> {
     for switch in &found.vanishes_with {
         lines.push(format!("it vanishes with {}, without {}", switch.setting, switch.what));
     }
+    if found.elsewhere && found.versions.is_empty() && found.backend == "torch:inductor" {
+        lines.push(format!(
+            "no other version of Triton was tested: {OTHER_TRITONS} names folders with some, as `pip install --target FOLDER \
+             triton==VERSION` makes them"
+        ));
+    }
+    for (folder, verdict) in &found.versions {
+        lines.push(match verdict {
+            Verdict::Pass | Verdict::Noise => format!("it vanishes with Triton from {folder}"),
+            Verdict::Invalid(why) => format!("Triton from {folder} does not work here: {why}"),
+            Verdict::Fail(_) | Verdict::Flaky { .. } => format!("it stays with Triton from {folder}"),
+        });
+    }
     match found.determinism {
         Determinism::Same => lines.push("compiled twice, the code is the same".to_owned()),
         Determinism::Different => {
@@ -78,6 +91,7 @@ pub fn data(found: &Found) -> serde_json::Value {
     json!({
         "backend": found.backend, "stage": found.adds, "queries": found.queries, "part": found.part,
         "culprits": found.culprits, "determinism": found.determinism, "unasked": found.unasked,
+        "triton": found.versions.iter().map(|(folder, verdict)| json!({"folder": folder, "verdict": verdict.name()})).collect::<Vec<_>>(),
         "vanishes_with": found.vanishes_with.iter().map(|switch| switch.setting).collect::<Vec<_>>(),
     })
 }

@@ -40,6 +40,7 @@ pub mod folder;
 mod host;
 pub mod machine;
 pub mod minify;
+mod nan;
 mod options;
 pub mod outputs;
 mod place;
@@ -56,6 +57,7 @@ pub mod worker;
 
 pub use error::SessionError;
 pub use host::{Host, Invocation};
+pub use nan::first_nan;
 pub use options::Options;
 pub use place::DevicePlacement;
 pub use program::Program;

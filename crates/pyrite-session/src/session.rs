@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use pyrite_debug::torch::{Checked, GuiltyKernel, check_kernels, watch_for};
 use pyrite_debug::{Found, Isolated, Question, torch};
 use pyrite_oracle::{Class, Oracle, Signature, Verdict, signal_name};
 use pyrite_reduce::Candidate;
@@ -107,6 +108,8 @@ pub struct Debugged {
     pub bisected: Option<Found>,
     /// Where results diverge, value by value, where results differ at all.
     pub analysis: Option<Analysis>,
+    /// The kernel that is guilty, where Inductor compiled the program and one was found.
+    pub kernel: Option<GuiltyKernel>,
     /// The smallest program, where there is a failure.
     pub minified: Option<Minified>,
     /// What the steps found, in order and in words.
@@ -141,6 +144,7 @@ impl Debugged {
             "minify": self.minified.as_ref().map(Minified::data),
             "bisect": self.bisected.as_ref().map(data),
             "analyze": self.analysis.as_ref().map(Analysis::data),
+            "kernel": self.kernel.as_ref().map(GuiltyKernel::data),
             "steps": self.steps.iter().map(step).collect::<Vec<_>>(),
         })
     }
@@ -190,6 +194,7 @@ impl<'a> Session<'a> {
             confirmed,
             bisected: None,
             analysis: None,
+            kernel: None,
             minified: None,
             steps: Vec::new(),
             folder: None,
@@ -225,6 +230,7 @@ impl<'a> Session<'a> {
             found.analysis = self.analyze(&signature);
         }
         if let (Bisecting::Smallest, Some(minified)) = (when, minified.as_ref().filter(|minified| minified.proven)) {
+            found.kernel = self.find_kernel(minified);
             found.bisected = self.bisect_smallest(minified)?;
         }
         found.minified = minified;
@@ -351,6 +357,31 @@ impl<'a> Session<'a> {
                 Ok(None)
             }
         }
+    }
+
+    /// Finds the guilty kernel of a program that Inductor compiles, and writes it beside the repro as `kernel.py`. What cannot be
+    /// told stays untold: a repro is no less proven without.
+    pub fn find_kernel(&mut self, minified: &Minified) -> Option<GuiltyKernel> {
+        let inductor = minified.backend.split('?').next() == Some("torch:inductor");
+        let watch = watch_for(minified.signature.class).filter(|_| inductor && minified.flaky.is_none())?;
+        let folder = minified.repro.parent()?;
+        let time = self.options.time();
+        let (text, object) = match check_kernels(&minified.repro, &[], &self.host.python, folder, watch, time) {
+            Ok(Checked::Guilty(kernel)) => {
+                self.say("kernel", &kernel.lines().join("; "), kernel.data());
+                return Some(*kernel);
+            }
+            Ok(Checked::Nothing { launches, compared }) => (
+                format!(
+                    "each of {launches} launches of kernels does on its own inputs what eager does ({compared} values compared), \
+                     so no single kernel is guilty"
+                ),
+                json!({"kernel": null, "launches": launches, "compared": compared}),
+            ),
+            Err(why) => (format!("the kernels cannot be checked: {why}"), json!({"kernel": null, "reason": why})),
+        };
+        self.say("kernel", &text, object);
+        None
     }
 
     /// Says at which value a wrong result begins, and tells the trace of every value on the way. What cannot be told

@@ -66,6 +66,13 @@ impl Story {
                 repro.trim_end()
             );
         }
+        if let Ok(kernel) = std::fs::read_to_string(folder.join("kernel.py")) {
+            let _ = write!(
+                text,
+                "\n## The guilty kernel\n\n`python kernel.py`, in this folder, launches it alone.\n\n```python\n{}\n```\n",
+                kernel.trim_end()
+            );
+        }
         text.push_str("\n## Environment\n\n");
         for (what, found) in machine {
             let _ = writeln!(text, "- {what}: {found}");

@@ -8,11 +8,16 @@
 //! Only what the program itself raises, and how its process ends while it runs, is an answer. What fails around it (the
 //! interpreter, an import, a setting, the disk, the protocol) is [`CANNOT_TELL`], which makes a question invalid.
 
+mod kernels;
+mod sanitizer;
 mod settings;
 
+pub use kernels::{Checked, GuiltyKernel, Watch, check_kernels, watch_for};
+pub use sanitizer::{Access, installed as compute_sanitizer};
 pub(crate) use settings::{base, setting};
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::hash::{Hash, Hasher};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -126,15 +131,19 @@ struct Program {
     options: Options,
 }
 
-/// The Python processes, by interpreter and whether Inductor is imported.
-static RUNNING: OnceLock<Mutex<BTreeMap<(PathBuf, bool), Arc<Mutex<Process>>>>> = OnceLock::new();
+/// What tells Python processes apart: the interpreter, whether Inductor is imported, and the folder of another Triton.
+type Key = (PathBuf, bool, Option<String>);
+
+/// The Python processes.
+static RUNNING: OnceLock<Mutex<BTreeMap<Key, Arc<Mutex<Process>>>>> = OnceLock::new();
 
 /// The Python process for a backend; started at the first use. One that has imported Inductor serves all backends.
 fn zygote(python: &Python, backend: &str) -> Result<Arc<Mutex<Process>>, OpError> {
     let inductor = settings::base(backend) == "inductor";
+    let triton = settings::setting(backend, "triton").map(str::to_owned);
     let mut running = lock(RUNNING.get_or_init(Mutex::default));
     for with in [true, inductor] {
-        if let Some(process) = running.get(&(python.interpreter.clone(), with)) {
+        if let Some(process) = running.get(&(python.interpreter.clone(), with, triton.clone())) {
             return Ok(process.clone());
         }
     }
@@ -144,6 +153,9 @@ fn zygote(python: &Python, backend: &str) -> Result<Arc<Mutex<Process>>, OpError
     search_safely(&mut command, &python.imports);
     if std::env::var_os("TORCHINDUCTOR_CACHE_DIR").is_none() {
         command.env("TORCHINDUCTOR_CACHE_DIR", own_folder("inductor"));
+    }
+    if let Some(folder) = &triton {
+        put_first(&mut command, folder);
     }
     let interpreter = python.interpreter.display();
     let process = Process::start(&mut command).map_err(|error| {
@@ -169,7 +181,7 @@ fn zygote(python: &Python, backend: &str) -> Result<Arc<Mutex<Process>>, OpError
         }
     }
     let process = Arc::new(Mutex::new(process));
-    running.insert((python.interpreter.clone(), inductor), process.clone());
+    running.insert((python.interpreter.clone(), inductor, triton), process.clone());
     Ok(process)
 }
 
@@ -239,6 +251,19 @@ fn search_safely(command: &mut Command, imports: &[String]) {
             command.env("PYTHONPATH", all);
         }
     }
+}
+
+/// Has an interpreter find Triton in a folder, whatever else is installed, and keep what it compiles apart.
+fn put_first(command: &mut Command, folder: &str) {
+    let before = command.get_envs().find(|(name, _)| *name == "PYTHONPATH").and_then(|(_, value)| value.map(Into::into));
+    let before: OsString = before.or_else(|| std::env::var_os("PYTHONPATH")).unwrap_or_default();
+    let places = std::env::split_paths(&before).filter(|place| !place.as_os_str().is_empty());
+    if let Ok(all) = std::env::join_paths(std::iter::once(PathBuf::from(folder)).chain(places)) {
+        command.env("PYTHONPATH", all);
+    }
+    let mut hasher = rustc_hash::FxHasher::default();
+    folder.hash(&mut hasher);
+    command.env("TORCHINDUCTOR_CACHE_DIR", own_folder(&format!("inductor-triton-{:016x}", hasher.finish())));
 }
 
 /// Where torch or what is around it fails, nobody can tell how a program does in it.

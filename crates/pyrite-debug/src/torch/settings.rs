@@ -5,13 +5,14 @@
 //! steps written there, and `code=FILE` the code that was generated. What is around the program can be set too:
 //! `mode=MODE` and `dynamic=true` as torch.compile takes them, `calls=N` calls it N times and looks at what the last call
 //! but one returned, `tf32=true` lets matrix multiplications and convolutions round their operands to ten bits, which they
-//! do not otherwise, and `poison=true` fills memory that generated code allocates with NaN, so that elements which are never
-//! written show. Every other name is a setting of Inductor's, with its value in JSON or as a plain word.
+//! do not otherwise, `poison=true` fills memory that generated code allocates with NaN, so that elements which are never
+//! written show, `ptxas=LEVEL` has Triton's assembler optimise no more than a level from 0 to 3, and `triton=FOLDER` takes
+//! Triton from a folder that another version was installed to. Every other name is a setting of Inductor's, with its value in JSON or as a plain word.
 
 use serde_json::{Map, Value as Json, json};
 
 /// Settings of what is around a program.
-const AROUND: [&str; 5] = ["calls", "dynamic", "mode", "poison", "tf32"];
+const AROUND: [&str; 7] = ["calls", "dynamic", "mode", "poison", "ptxas", "tf32", "triton"];
 
 /// The value of a setting, if the name of a backend has it.
 pub fn setting<'a>(backend: &'a str, wanted: &str) -> Option<&'a str> {

@@ -260,6 +260,24 @@ def poison_fresh_memory():
             setattr(torch._C._dynamo.guards, name, poisoned(getattr(torch._C._dynamo.guards, name)))
 
 
+def limit_ptxas(level):
+    """Has Triton's assembler optimise no more than this level, 0 to 3; what was assembled before is not taken."""
+    os.environ["TRITON_ALWAYS_COMPILE"] = "1"
+    if level == 0:
+        os.environ["DISABLE_PTXAS_OPT"] = "1"
+    import torch._functorch.config
+    import torch._inductor.config
+    from triton.backends.nvidia.compiler import CUDABackend
+
+    torch._inductor.config.fx_graph_cache = False
+    torch._functorch.config.enable_autograd_cache = False
+    # Kernels are compiled here, and not by a process that knows nothing of this.
+    torch._inductor.config.compile_threads = 1
+    parse = CUDABackend.parse_options
+    # Triton reads its own variable for these options only when it is imported.
+    CUDABackend.parse_options = lambda self, options: parse(self, {**options, "ptx_options": f"--opt-level {level}"} if level else options)
+
+
 def loss_of(value):
     """The mean of means, as Pyrite has it; None where nothing counts."""
     if isinstance(value, torch.Tensor):
@@ -352,6 +370,8 @@ class Program:
         forbid_rounded_operands(around.get("tf32", False))
         if around.get("poison"):
             poison_fresh_memory()
+        if around.get("ptxas") is not None:
+            limit_ptxas(int(around["ptxas"]))
         self.kept = apply_settings(self.settings) if request.get("settings") else {}
         if request["fallback_random"]:
             importlib.import_module("torch._inductor.config").fallback_random = True
