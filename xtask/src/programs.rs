@@ -25,9 +25,10 @@ pub fn bench(workspace: &Workspace, args: &[OsString]) -> Result<()> {
     process::run(python_module(workspace, "bench")?.args(args))
 }
 
-/// Runs what needs a GPU; the script says so where there is none.
+/// Runs what needs a GPU, the compiler and then the debugger; the scripts say so where there is none.
 pub fn gpu(workspace: &Workspace, args: &[OsString]) -> Result<()> {
-    process::run(python_module(workspace, "gpu.speed")?.args(args))
+    process::run(python_module(workspace, "gpu.speed")?.args(args))?;
+    process::run(python_module(workspace, "gpu.bars")?.arg("--pyrite").arg(workspace.release_binary("pyrite")))
 }
 
 /// What is compared with PyTorch's.

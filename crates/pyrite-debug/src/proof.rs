@@ -90,8 +90,7 @@ pub(crate) fn run_program(
     program.env("TORCHINDUCTOR_CACHE_DIR", caches.path().join("inductor"));
     program.env("TRITON_CACHE_DIR", caches.path().join("triton"));
     program.envs(search_path(python).map(|path| ("PYTHONPATH", path)));
-    let mut process = Process::start(&mut program)
-        .map_err(|error| format!("{name} cannot be started: {error}"))?;
+    let mut process = Process::start(&mut program).map_err(|error| format!("{name} cannot be started: {error}"))?;
     drop(process.input.take());
     let until = Instant::now() + time;
     let mut lines = Vec::new();

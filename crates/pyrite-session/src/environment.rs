@@ -39,6 +39,11 @@ pub const VARIABLES: &[(&str, &str)] = &[
         "PYRITE_FALLBACK_RANDOM",
         "Python: 0 lets compiled programs draw random numbers from a fast stream that differs from eager's",
     ),
+    (
+        "PYRITE_TRITON",
+        "folders with other versions of Triton, separated by colons, that bisections of programs on GPUs try: each as \
+         `pip install --target FOLDER triton==VERSION` makes it",
+    ),
     ("PYRITE_REPLAY_RECORD", "Python: 1 saves frames that cannot be captured, for pyrite.replay"),
     ("PYRITE_VERIFY", "Python: 1 also runs every compiled call in plain Python and compares results and side effects"),
     ("PYRITE_VERBOSE", "Python: 1 shows errors with the stacks of Pyrite and of the user"),

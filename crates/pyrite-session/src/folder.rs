@@ -10,8 +10,7 @@ use pyrite_diag::{Code, Diagnostic, Location};
 use crate::SessionError;
 
 /// The files by which a session is known.
-const OF_A_SESSION: [&str; 5] =
-    ["verdicts.jsonl", "repro.py", "report.md", "kernels.json", pyrite_trace::TRACE_FILE];
+const OF_A_SESSION: [&str; 5] = ["verdicts.jsonl", "repro.py", "report.md", "kernels.json", pyrite_trace::TRACE_FILE];
 
 /// Refuses a folder that holds a session, other than the one that this process has begun.
 pub fn check_unused(out: &Path, file: &Path) -> Result<(), SessionError> {

@@ -72,7 +72,7 @@ x, i = torch.randn(48, 48), torch.randint(0, 48, (48, 48))
 for program in (scattered, joined, long_sum, in_place, halves):
     torch.compile(program)(x.clone(), i)
 y = torch.randn(48, 48, requires_grad=True)
-torch.compile(lambda y: (torch.nn.functional.layer_norm(y, (48,)).gelu() if False else torch.nn.functional.gelu(y)).cumsum(0))(y).sum().backward()
+torch.compile(lambda y: torch.nn.functional.gelu(torch.nn.functional.layer_norm(y, (48,))).cumsum(0))(y).sum().backward()
 """
 
 
@@ -125,7 +125,7 @@ def test_the_first_nan_of_a_training_script_is_found_with_the_inputs_of_its_step
     command = [os.environ["PYRITE_BIN"], "--python", sys.executable, "debug", "--first-nan", "--out", str(out), "--json", str(script), "--", "2"]
     done = subprocess.run(command, env=environment("nan"), capture_output=True, text=True, timeout=400)
     assert done.returncode == 1, done.stderr[-2000:]
-    kernel = next(step["data"] for step in map(json.loads, done.stdout.splitlines()) if step.get("step") == "kernel")
+    kernel = next(step["result"] for step in map(json.loads, done.stdout.splitlines()) if step.get("step") == "kernel")
     assert kernel["kind"] == "nonfinite" and kernel["proven"] and "eager computes a finite number" in kernel["text"]
     assert kernel["kernel"] == "cpp_fused_native_layer_norm_relu_0" and "relu" in kernel["nodes"]
     read = subprocess.run([os.environ["PYRITE_BIN"], "run", kernel["program"], "--backend", "eager"], capture_output=True, text=True, timeout=200)
@@ -164,7 +164,7 @@ def test_a_session_writes_the_kernel_beside_the_repro_and_reads_the_sanitizer(tm
     command = [os.environ["PYRITE_BIN"], "--python", sys.executable, "debug", str(program), "--backend", "torch:inductor", "--import", "broken_kernels"]
     command += ["--out", str(out), "--runs", "1", "--time-budget", "0.1", "--json"]
     done = subprocess.run(command, env=named, cwd=tmp_path, capture_output=True, text=True, timeout=600)
-    steps = {step["step"]: step["data"] for step in map(json.loads, done.stdout.splitlines()) if "step" in step}
+    steps = {step["step"]: step["result"] for step in map(json.loads, done.stdout.splitlines()) if "step" in step}
     kernel = steps["kernel"]
     assert kernel["kind"] == "overrun" and kernel["proven"] and kernel["nodes"] == ["relu"], kernel
     said = kernel["sanitizer"]

@@ -5,6 +5,7 @@ FOLDER/bars.json. The exit code is 1 where a scenario does not show what it must
 """
 
 import argparse
+import contextlib
 import json
 import os
 import queue
@@ -369,6 +370,165 @@ report(
     [((2, 1048576), False)],
     5,
 )
+
+
+CHECK = HERE.parents[2] / "crates/pyrite-debug/src/torch/kernel_check.py"
+
+KERNELS = """
+import torch
+import broken_kernels
+
+torch.manual_seed(0)
+
+
+def program(x, w):
+    a = torch.sin(x)
+    c = torch.relu(a)
+    return c, c @ w
+
+
+torch.compile(program)(torch.randn(32, 64, device="cuda"), torch.randn(64, 64, device="cuda"))
+torch.cuda.synchronize()
+"""
+
+
+def kernel(way, kind, says):
+    """A Triton kernel that is broken in one way, found in a script, and run alone where nothing is broken any more."""
+
+    def check(place):
+        place.write("script.py", KERNELS)
+        begun = time.monotonic()
+        words = [sys.executable, str(CHECK), "--out", "out", "script.py"]
+        done = subprocess.run(words, cwd=place.folder, env=place.environment(PYRITE_TEST_KERNEL=way), capture_output=True, text=True, timeout=200)
+        record = place.folder / "out/kernels.json"
+        if not record.exists():
+            return {"fine": False, "said": (done.stdout + done.stderr)[-1500:]}
+        found, seconds = json.loads(record.read_text()), round(time.monotonic() - begun, 1)
+        if found["kind"] is None or not found["file"]:
+            return {"fine": False, "found": found, "seconds": seconds, "said": (done.stdout + done.stderr)[-600:]}
+        alone = subprocess.run([sys.executable, "out/kernel.py"], cwd=place.folder, env=place.environment(), capture_output=True, text=True, timeout=200)
+        line = (alone.stdout.strip().splitlines() or [alone.stderr[-500:]])[-1]
+        named = found["kernel"].startswith("triton_") and "relu" in found["nodes"]
+        fine = found["kind"] == kind and named and says in found["text"] and alone.returncode == 1 and line.startswith(f"bug: {kind}: {found['kernel']}")
+        return {"fine": fine, "found": found, "seconds": seconds, "alone": [alone.returncode, line], "text": Path(place.folder / "out/kernel.py").read_text()}
+
+    check.__name__ = f"k_{way}"
+    return scenario(check)
+
+
+kernel("value", "value", "eager computes")
+kernel("overrun", "overrun", "beyond the end of buf0")
+kernel("unwritten", "unwritten", "elements of buf0")
+kernel("nan", "value", "leaves nan")
+kernel("fault", "fault", "illegal memory access in triton_")
+
+
+@scenario
+def k_good(place):
+    """Good programs in one process: no kernel may be blamed."""
+    lines = ["import torch", "torch.manual_seed(0)"]
+    sys.path.insert(0, str(HERE.parent))
+    from gpu import good
+
+    for number, expression in enumerate(good.LAYERS):
+        for dtype in ("float32", "bfloat16"):
+            lines += [
+                "torch._dynamo.reset()",
+                f"u, v = (torch.randn(32, 48, device='cuda', dtype=torch.{dtype}, requires_grad=True) for _ in range(2))",
+                f"print({number}, flush=True)",
+                f"r = torch.compile(lambda x, y: {expression.replace('DEVICE', 'cuda')})(u.sigmoid(), v.sigmoid())",
+                "r.float().mean().backward() if r.requires_grad else None",
+            ]
+    place.write("script.py", "\n".join(lines))
+    words = [sys.executable, str(CHECK), "--out", "out", "script.py"]
+    done = subprocess.run(words, cwd=place.folder, env=place.environment(), capture_output=True, text=True, timeout=280)
+    record = place.folder / "out/kernels.json"
+    found = json.loads(record.read_text()) if record.exists() else {"kind": "nothing written"}
+    return {"fine": found["kind"] is None and found["checked"] >= 60, "found": found, "said": (done.stdout + done.stderr)[-600:]}
+
+
+def session(place, *words, **environment):
+    """The steps of `pyrite debug`, by their names, and how long it took."""
+    code, out, said, seconds = place.run("debug", *words, "--json", timeout=420, **environment)
+    steps = {}
+    for line in out.splitlines():
+        with contextlib.suppress(json.JSONDecodeError):
+            step = json.loads(line)
+            steps[step["step"]] = step["result"]
+    return {"code": code, "seconds": seconds, "steps": steps, "said": said[-800:]}
+
+
+def beside(place, result):
+    """Whether a session has left a proven kernel of Triton's beside its repro, and says so in its report."""
+    found, report = result["steps"].get("kernel") or {}, place.folder / "found/report.md"
+    named = (found.get("kernel") or "").startswith("triton_") and "relu" in found.get("nodes", [])
+    return bool(named and found.get("proven") and "## The guilty kernel" in report.read_text())
+
+
+@scenario
+def k_session(place):
+    """From a wrong result to the repro, the kernel and the bisection, with what was tried of the toolchain."""
+    place.write("p.py", SMALL)
+    (place.folder / "other").mkdir()
+    import triton
+
+    (place.folder / "other/triton").symlink_to(Path(triton.__file__).parent)
+    words = ["p.py", "--backend", "torch:inductor", "--import", "inductor_bug", "--runs", "1", "--out", "found", "--time-budget", "150"]
+    result = session(place, *words, PYRITE_TEST_BUG="relu:accuracy", PYRITE_TRITON=str(place.folder / "other"))
+    bisected = result["steps"].get("bisect") or {}
+    stays = [each["verdict"] for each in bisected.get("triton", [])] == ["fail"]
+    return {**result, "fine": beside(place, result) and stays and bisected.get("vanishes_with") is not None}
+
+
+@scenario
+def k_session_fault(place):
+    """A kernel that writes far away: named, alone in a file, and seen by compute-sanitizer where that is installed."""
+    place.write("p.py", SMALL)
+    words = ["p.py", "--backend", "torch:inductor", "--import", "broken_kernels", "--runs", "1", "--out", "found", "--time-budget", "60"]
+    result = session(place, *words, PYRITE_TEST_KERNEL="fault")
+    found = result["steps"].get("kernel") or {}
+    installed = shutil.which("compute-sanitizer") or Path("/usr/local/cuda/bin/compute-sanitizer").exists()
+    seen = found.get("sanitizer") or {}
+    mapped = not installed or (seen.get("kernel") == found.get("kernel") and "tl.store" in (seen.get("statement") or ""))
+    return {**result, "installed": bool(installed), "fine": beside(place, result) and found.get("kind") == "fault" and mapped}
+
+
+@scenario
+def k_first_nan(place):
+    model = "torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.LayerNorm(32), torch.nn.ReLU(), torch.nn.Linear(32, 8), torch.nn.Softmax(-1)).cuda()"
+    text = f"import torch, broken_kernels\ntorch.manual_seed(0)\nmodel = torch.compile({model})\n"
+    text += "for step in range(3):\n    (model(torch.randn(12, 16, device='cuda')) ** 2).sum().backward()\n"
+    place.write("train.py", text)
+    result = session(place, "train.py", "--first-nan", "--out", "found", PYRITE_TEST_KERNEL="nan")
+    found = result["steps"].get("kernel") or {}
+    fine = result["code"] == 1 and found.get("kind") == "nonfinite" and found.get("proven") and "relu" in found.get("nodes", [])
+    return {**result, "fine": bool(fine and "eager computes a finite number" in found["text"] and found.get("program"))}
+
+
+# An assembler that is wrong where nobody limits how much it optimises.
+PTXAS = """#!/bin/sh
+case "$*" in
+*--version*|*--opt-level*) ;;
+*) for word in "$@"; do case "$word" in *.ptx) sed -i 's/add\\(\\.rn\\)\\?\\.f32/sub\\1.f32/' "$word";; esac; done;;
+esac
+exec REAL "$@"
+"""
+
+
+@scenario
+def k_ptxas(place):
+    from triton import knobs
+
+    (place.folder / "ptxas").write_text(PTXAS.replace("REAL", knobs.nvidia.ptxas.path))
+    (place.folder / "ptxas").chmod(0o755)
+    place.write("p.py", SMALL.replace("torch.relu(b)", "b + x").replace("a @ w", "torch.cos(a)"))
+    own = {"TRITON_PTXAS_PATH": str(place.folder / "ptxas"), "TORCHINDUCTOR_CACHE_DIR": str(place.folder / "cache")}
+    code, out, said, seconds = place.run("bisect", "p.py", "--backend", "torch:inductor", "--json", **own)
+    try:
+        found = json.loads(out)
+    except json.JSONDecodeError:
+        return {"fine": False, "said": (out + said)[-1500:], "seconds": seconds}
+    return {"fine": "ptxas=2" in found.get("vanishes_with", []), "code": code, "seconds": seconds, "found": found, "said": said[-600:]}
 
 
 def main():

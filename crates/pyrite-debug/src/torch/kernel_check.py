@@ -375,7 +375,7 @@ class Checker:
                 results = call(args)
             self.busy = True
             for key in list(current.deferred):
-                self.settle(current, key)
+                self.flush(current, key)
             self.check_results(current, results)
             return results
         finally:
@@ -409,7 +409,7 @@ class Checker:
         if self.watch == "values":
             for parameter, tensor in launch.tensors():
                 if not launch.may_write(parameter):
-                    self.settle(call, key_of(tensor))
+                    self.flush(call, key_of(tensor))
             self.check_reads(call, launch)
             call.learn(launch)
         if self.announce:
@@ -518,7 +518,7 @@ class Checker:
         except Exception:
             return None
 
-    def settle(self, call, key):
+    def flush(self, call, key):
         """Compares a buffer that several kernels have changed, now that they are done with it."""
         if key in call.deferred:
             tensor = call.deferred.pop(key)
@@ -556,6 +556,8 @@ class Checker:
             wrong, tolerance = compared(want, have, exact)
             self.checked += 1
             if bool(wrong.any()):
+                if key_of(tensor) in call.zones:
+                    self.check_written(call, tensor, f"and they are the value of {node.name}", launch)
                 first = place_of(wrong)
                 name, index = call.buffer_name(tensor), tuple(first)
                 text = f"{launch.name} leaves {have[index].item()} at {first} of {name}, eager computes {want[index].item()} for {node.name}"
@@ -694,15 +696,14 @@ class Call:
     def learn(self, launch, live=False):
         """Keeps the values of nodes that a launch is given and that no launch was seen to write: results of operators, or all where
         nothing was kept so far. A buffer that the launch writes holds another node's value until then."""
+        writes = {key_of(tensor) for parameter, tensor in launch.tensors() if launch.may_write(parameter)}
         for parameter, tensor in launch.tensors():
             before = launch.before.get(key_of(tensor))
-            for name, value in self.names.get(key_of(tensor), []) if not launch.may_write(parameter) else []:
-                node = self.graph.node_of.get(name)
-                if node is None or node in self.known or node in self.graph.placeholders or self.is_unwritten(tensor):
-                    continue
-                shape = node.meta["val"].shape
-                if tuple(value.shape) == tuple(shape) and node not in self.graph.tainted:
-                    self.known[node] = seen_through(value, before).to(value.device, copy=True) if before is not None else value
+            # What the launch itself completes, such as a part of a cat, is not there yet.
+            node = self.node_in(tensor) if key_of(tensor) not in writes and not self.is_unwritten(tensor) else None
+            if node is not None and node not in self.known and node not in self.graph.placeholders:
+                if tuple(tensor.shape) == tuple(node.meta["val"].shape) and node not in self.graph.tainted:
+                    self.known[node] = seen_through(tensor, before).to(tensor.device, copy=True) if before is not None else tensor
             if live and before is not None:
                 for number, value in enumerate(self.args):
                     if isinstance(value, torch.Tensor) and key_of(value) == key_of(tensor):

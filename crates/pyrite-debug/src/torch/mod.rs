@@ -255,7 +255,8 @@ fn search_safely(command: &mut Command, imports: &[String]) {
 
 /// Has an interpreter find Triton in a folder, whatever else is installed, and keep what it compiles apart.
 fn put_first(command: &mut Command, folder: &str) {
-    let before = command.get_envs().find(|(name, _)| *name == "PYTHONPATH").and_then(|(_, value)| value.map(Into::into));
+    let before =
+        command.get_envs().find(|(name, _)| *name == "PYTHONPATH").and_then(|(_, value)| value.map(Into::into));
     let before: OsString = before.or_else(|| std::env::var_os("PYTHONPATH")).unwrap_or_default();
     let places = std::env::split_paths(&before).filter(|place| !place.as_os_str().is_empty());
     if let Ok(all) = std::env::join_paths(std::iter::once(PathBuf::from(folder)).chain(places)) {
