@@ -30,6 +30,7 @@ const NIGHTLY_TESTS: &[(&str, &str)] = &[
     ("KERNELS", "3000"),
     ("PTX_KERNELS", "10000"),
     ("PYRITE_DUMP_MATRIX", "all"),
+    ("PYRITE_USER_PROGRAMS", "all"),
     ("PYRITE_GUARDED", "all"),
 ];
 
