@@ -37,7 +37,7 @@ def broken_triton(text, way):
             "nan": f"tl.store({pointer} + ({index}), {value} * float('nan'), {mask})",
             "infinity": f"tl.store({pointer} + ({index}), {value} + float('inf'), {mask})",
             "value": f"tl.store({pointer} + ({index}), {value} * {value} + 1, {mask})",
-            "fault": f"tl.store({pointer} + ({index}).to(tl.int64) * 1099511627776, {value}, {mask})",
+            "fault": f"tl.store({pointer} + ({index}).to(tl.int64) * 4294967296, {value}, {mask})",
         }[way]
 
     return re.sub(r"tl\.store\((\w+) \+ \(([^()]*)\), (\w+), (.*)\)$", store, text, flags=re.M)

@@ -270,6 +270,11 @@ class Launch:
         return not re.fullmatch(r"in_ptr\d+", parameter)
 
 
+    def is_output(self, parameter):
+        """Whether a parameter is written and not read, as far as its name says so."""
+        return self.kind != "extern" and re.fullmatch(r"out_ptr\d+", parameter) is not None
+
+
 class Memory:
     """Storages as a launch found them: on the host, since a device that faults gives nothing back."""
 
@@ -308,7 +313,8 @@ class Checker:
         """What generated code allocates memory with, in the place of the allocator `allocated`."""
 
         def allocate(size, stride, dtype):
-            if not self.calls or any(not isinstance(n, int) for n in (*size, *stride)):
+            # A long run for the first NaN frees its memory as it would alone.
+            if not self.calls or self.watch == "nan" or any(not isinstance(n, int) for n in (*size, *stride)):
                 return allocated(size, stride, dtype)
             where = torch.device("cuda", torch.cuda.current_device()) if device == "cuda" else torch.device(device)
             before, self.busy = self.busy, True
@@ -401,11 +407,14 @@ class Checker:
         before = Memory()
         on_device = any(tensor.is_cuda for _, tensor in launch.tensors())
         for parameter, tensor in launch.tensors():
-            if self.watch == "values" or launch.may_write(parameter):
+            if self.watch == "values" or launch.may_write(parameter) and not launch.is_output(parameter):
                 before.keep(tensor, None if self.watch == "values" else tensor.device)
         launch.before = before.kept
         call.held.extend(tensor for _, tensor in launch.tensors()) if self.watch == "values" else None
-        finite = all(is_finite(tensor) for parameter, tensor in launch.tensors() if not self.is_fresh(call, tensor))
+        read = [tensor for parameter, tensor in launch.tensors() if not self.is_fresh(call, tensor)]
+        if self.watch == "nan":
+            read = [tensor for parameter, tensor in launch.tensors() if not launch.is_output(parameter)]
+        finite = all(map(is_finite, read))
         if self.watch == "values":
             for parameter, tensor in launch.tensors():
                 if not launch.may_write(parameter):
@@ -577,6 +586,10 @@ class Checker:
         nodes = []
         for name in buffers if guilty and guilty.kind != "extern" else []:
             nodes += [node for node in call.graph.origins.get(name, []) if node not in nodes]
+        if guilty and not nodes and guilty.name in call.graph.definitions:
+            # The comment above a kernel of Triton's has them too.
+            named = set(re.findall(r"%(\w+) .*= call_function", "\n".join(call.graph.definitions[guilty.name][1])))
+            nodes = [node for node in call.graph.nodes if node.name in named]
         record = {
             "kind": kind,
             **what,
@@ -916,6 +929,10 @@ class File:
         def shown(value):
             if isinstance(value, torch.Tensor):
                 raw = launch.before.get(key_of(value))
+                if raw is None and any(tensor is value and launch.is_output(parameter) for parameter, tensor in launch.tensors()):
+                    # What was there is of no use to the kernel.
+                    kind, pattern = words_of(value.dtype)
+                    raw = torch.full((value.untyped_storage().nbytes() // kind.itemsize,), pattern, dtype=kind).view(torch.uint8)
                 if raw is None:
                     raw = torch.empty(0, dtype=torch.uint8, device=value.device).set_(value.untyped_storage()).cpu()
                 return f"t[{self.name_for(value, raw.cpu())!r}]"
@@ -992,10 +1009,10 @@ class File:
 
     def is_all_pattern(self, key, raw):
         tensor = next(tensor for (each, *_), (_, tensor) in self.tensors.items() if each == key)
-        if key not in self.call.zones or not self.bytes_of(key):
+        size, (kind, pattern) = self.bytes_of(key), words_of(tensor.dtype)
+        if not size or size % kind.itemsize or raw.numel() < size:
             return False
-        kind, pattern = words_of(tensor.dtype)
-        return bool((raw[: self.bytes_of(key)].view(kind) == pattern).all())
+        return bool((raw[:size].view(kind) == pattern).all())
 
     # The nodes as Python.
 

@@ -139,7 +139,7 @@ fn element(lines: &[&str], address: u64) -> Option<(String, i128, u64)> {
         else {
             continue;
         };
-        let away = if address < base { base - address } else { address - base };
+        let away = address.abs_diff(base);
         if best.as_ref().is_none_or(|(nearest, ..)| away < *nearest) {
             best = Some((away, format!("{name} {base}"), size.max(1), bytes));
         }
