@@ -129,3 +129,42 @@ def test_calls_work_on_inputs_of_their_own_that_share_memory_as_before(worker):
     assert number == 3 and torch.equal(first, inputs[0]) and second.stride() == (3, 1)
     first[0] = 9
     assert second[0, 1] == 9 and base[1] == 1
+
+
+ASSEMBLED = """
+import importlib.util, sys
+import triton
+import triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+spec = importlib.util.spec_from_file_location("pyrite_torch_worker", sys.argv[1])
+worker = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(worker)
+if sys.argv[2] != "usual":
+    worker.limit_ptxas(int(sys.argv[2]))
+
+
+@triton.jit
+def add(x, y, BLOCK: tl.constexpr):
+    place = tl.arange(0, BLOCK)
+    tl.store(y + place, tl.load(x + place) + 1)
+
+
+source = ASTSource(add, signature={"x": "*fp32", "y": "*fp32", "BLOCK": "constexpr"}, constexprs={(2,): 64})
+triton.compile(source, target=GPUTarget("cuda", 80, 32))
+"""
+
+
+@pytest.mark.parametrize(("level", "given"), [("usual", None), ("0", "0"), ("1", "1"), ("2", "2")])
+def test_a_level_of_optimisation_reaches_the_assembler(tmp_path, level, given):
+    """An assembler that notes its arguments assembles a kernel for a GPU that is not here."""
+    knobs = pytest.importorskip("triton").knobs
+    assembler, noted, script = tmp_path / "ptxas", tmp_path / "noted", tmp_path / "script.py"
+    assembler.write_text(f'#!/bin/sh\necho "$@" >> {noted}\nexec {knobs.nvidia.ptxas.path} "$@"\n')
+    assembler.chmod(0o755)
+    script.write_text(ASSEMBLED)
+    environment = {**os.environ, "TRITON_PTXAS_PATH": str(assembler), "TRITON_CACHE_DIR": str(tmp_path / "cache")}
+    subprocess.run([sys.executable, script, SOURCE, level], env=environment, check=True, timeout=200)
+    words = next(line for line in noted.read_text().splitlines() if ".ptx" in line).split()
+    assert (words[words.index("--opt-level") + 1] if "--opt-level" in words else None) == given

@@ -522,7 +522,8 @@ def k_ptxas(place):
     (place.folder / "ptxas").write_text(PTXAS.replace("REAL", knobs.nvidia.ptxas.path))
     (place.folder / "ptxas").chmod(0o755)
     place.write("p.py", SMALL.replace("torch.relu(b)", "b + x").replace("a @ w", "torch.cos(a)"))
-    own = {"TRITON_PTXAS_PATH": str(place.folder / "ptxas"), "TORCHINDUCTOR_CACHE_DIR": str(place.folder / "cache")}
+    assembler = str(place.folder / "ptxas")
+    own = {"TRITON_PTXAS_PATH": assembler, "TRITON_PTXAS_BLACKWELL_PATH": assembler, "TORCHINDUCTOR_CACHE_DIR": str(place.folder / "cache")}
     code, out, said, seconds = place.run("bisect", "p.py", "--backend", "torch:inductor", "--json", **own)
     try:
         found = json.loads(out)
