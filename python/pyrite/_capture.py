@@ -116,6 +116,7 @@ def _is_on_gpu(settings, args, kwargs, module=None):
 
 def _compiled_function(function, compiler, settings):
     call, call_plain = compiler.call, _native.Compiler.call_plain
+    followed = _names.is_followed_from_outside(function)
     by_torch = functools.cache(lambda: _by_torch(function, settings))
 
     @functools.wraps(function)
@@ -124,9 +125,13 @@ def _compiled_function(function, compiler, settings):
             return call_plain(function, args, kwargs)
         if _is_on_gpu(settings, args, kwargs):
             return by_torch()(*args, **kwargs)
+        if followed:
+            target, given, named = _call_function, (function, args, kwargs), None
+        else:
+            target, given, named = function, args, kwargs
         if config.verify:
-            return _verify.verified(call, function, args, kwargs)
-        return call(function, args, kwargs)
+            return _verify.verified(call, target, given, named)
+        return call(target, given, named)
 
     compiled._pyrite_original = function
     return compiled
@@ -211,7 +216,8 @@ for _name in (
     setattr(CompiledModule, _name, _make(_name))
 
 
-from pyrite._call import call_module as _call_module  # noqa: E402  (a file of its own: its frame is captured)
+from pyrite._call import call_function as _call_function  # noqa: E402  (a file of its own: its frames are captured)
+from pyrite._call import call_module as _call_module  # noqa: E402
 
 
 def disable(function=None):

@@ -225,6 +225,24 @@ def is_library(file):
     return file.startswith(_STANDARD) or file == ""
 
 
+# What only enters a context around a function of the user's has no part in what is captured.
+_DECORATORS = _TORCH + "utils" + os.sep + "_contextlib.py"
+
+
+def is_followed_from_outside(function):
+    """Whether a function is C code or torch's own: it is captured as a part of a frame that calls it."""
+    if isinstance(function, functools.partial):
+        return is_followed_from_outside(function.func)
+    plain = getattr(function, "__func__", function)
+    code = getattr(plain, "__code__", None) or getattr(getattr(type(function), "__call__", None), "__code__", None)
+    if not isinstance(code, types.CodeType):
+        return isinstance(plain, (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)) or type(function) in _OPERATORS
+    return code.co_filename.startswith(_TORCH) and code.co_filename != _DECORATORS and not is_compiler(code.co_filename)
+
+
+_OPERATORS = (torch._ops.OpOverload, torch._ops.OpOverloadPacket)
+
+
 def is_compiler(file):
     """Whether code of this file belongs to a compiler of torch's: what it runs is its own business."""
     return file.startswith(tuple(_TORCH + part + os.sep for part in ("_dynamo", "_inductor", "_functorch", "fx")))

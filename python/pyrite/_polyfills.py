@@ -690,12 +690,64 @@ def foreach(name, first, *rest, **options):
         # The factor has a name where there is one tensor for each argument.
         rows, factors = [row[:3] for row in rows], [row[3] if len(row) > 3 else options.get("value", 1) for row in rows]
         options = {key: value for key, value in options.items() if key != "value"}
-        results = [getattr(row[0], name)(*row[1:], value=factor) for row, factor in zip(rows, factors)]
+        if any([isinstance(factor, torch.Tensor) for factor in factors]):
+            results = _with_factors(stem, in_place, rows, factors)
+        else:
+            results = [getattr(row[0], name)(*row[1:], value=factor) for row, factor in zip(rows, factors)]
+    elif in_place and not hasattr(torch.Tensor, name):
+        results = [row[0].copy_(_pairwise(stem, row, options)) for row in rows]
+    elif stem in _PAIRWISE:
+        results = [_pairwise(stem, row, options) for row in rows]
     elif in_place:
         results = [getattr(row[0], name)(*row[1:], **options) for row in rows]
     else:
         results = [getattr(torch, stem)(*row, **options) for row in rows]
     return None if in_place else tuple(results)
+
+
+# Functions of pairs of tensors that foreach takes numbers for, too.
+_PAIRWISE = {"maximum": "clamp_min", "minimum": "clamp_max"}
+
+
+def _pairwise(stem, row, options):
+    if stem in _PAIRWISE and not isinstance(row[1], torch.Tensor):
+        return getattr(torch, _PAIRWISE[stem])(*row, **options)
+    return getattr(torch, stem)(*row, **options)
+
+
+def _with_factors(stem, in_place, rows, factors):
+    """`addcmul` and `addcdiv` with factors in one tensor, which is as long as the lists, or with a tensor of one number for each."""
+    if any([not isinstance(factor, torch.Tensor) for factor in factors]):
+        return _transforms.refuse(f"torch._foreach_{stem} with tensors among its factors")
+    if any([factor.dim() and (factor.dim() != 1 or factor.shape[0] != len(rows)) for factor in factors]):
+        return _transforms.refuse(f"torch._foreach_{stem} with a factor that is a tensor")
+    results = []
+    for index, row in enumerate(rows):
+        factor = factors[index][index] if factors[index].dim() else factors[index]
+        scaled = factor.to(row[0].dtype) * row[1]
+        change = scaled * row[2] if stem == "addcmul" else scaled / row[2]
+        results.append(row[0].add_(change) if in_place else row[0] + change)
+    return results
+
+
+def group_tensors(lists, with_indices=False):
+    """`torch._C._group_tensors_by_device_and_dtype`, where all are of one device and type."""
+    first = lists[0]
+    if not first or any([tensor.dtype != first[0].dtype or tensor.device != first[0].device for tensor in first]):
+        return _transforms.refuse("tensors of several types or devices in one list")
+    indices = list(range(len(first))) if with_indices else []
+    return {(first[0].device, first[0].dtype): ([list(each) for each in lists], indices)}
+
+
+def tensor_add_(tensor, other, *, alpha=1):
+    """`x.add_(y, alpha=tensor)`."""
+    if not isinstance(alpha, torch.Tensor) or not isinstance(other, torch.Tensor) or alpha.dim():
+        return _transforms.refuse("a call of add_ of a tensor")
+    return tensor.add_(other * alpha.to(tensor.dtype))
+
+
+def tensor_square_(tensor):
+    return tensor.mul_(tensor)
 
 
 def context_decorator(manager, function):
@@ -865,6 +917,9 @@ def _legacy(dtype):
 _CONSTRUCTORS = {name: _legacy(dtype) for name, dtype in _TYPES.items()}
 
 TABLE = {
+    "torch._C._group_tensors_by_device_and_dtype": group_tensors,
+    "torch.Tensor.add_": tensor_add_,
+    "torch.Tensor.square_": tensor_square_,
     "shuffled_places": shuffled_places,
     "base_value": base_value,
     "foreach": foreach,

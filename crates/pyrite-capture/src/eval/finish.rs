@@ -659,7 +659,12 @@ impl Evaluator<'_, '_> {
                 }
                 Recipe::Call(self.library("weakref", "ref")?, args, Vec::new())
             }
-            Value::Unknown(what) => return Err(format!("{what} is alive")),
+            Value::Unknown(what) => {
+                if let Some(identity) = identity.filter(|identity| self.made_at.contains_key(identity)) {
+                    self.end_before(identity);
+                }
+                return Err(format!("{what} is alive"));
+            }
             Value::Context(context) => {
                 if !context.before.borrow().is_empty() {
                     return Err("a context manager that was entered is alive".to_owned());

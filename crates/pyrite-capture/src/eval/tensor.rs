@@ -446,6 +446,9 @@ impl Evaluator<'_, '_> {
             }
         }
         let made = self.call_torch(name, object, args, kwargs)?;
+        if let (Some(Value::Tuple(results)), Value::Tuple(_) | Value::List(_)) = (&made, out) {
+            return self.write_into(name, &results.items.clone(), out);
+        }
         if let (Some(Value::Tensor(made)), Value::Tensor(held)) = (&made, out) {
             let (made, held) = (self.tensor_meta(made.node)?, self.tensor_meta(held.node)?);
             if made.shape != held.shape || made.dtype != held.dtype || self.autocasted {
@@ -456,6 +459,28 @@ impl Evaluator<'_, '_> {
             Some(made @ Value::Tensor(_)) => self.tensor_method(out, &"copy_".into(), vec![made], Vec::new()),
             _ => Err(self.stop(format!("the argument out of {name}"))),
         }
+    }
+
+    /// Several results that are written to tensors: those tensors, by the names of the results.
+    fn write_into(&mut self, name: &str, results: &[Value], out: &Value) -> Run<Value> {
+        let held = self.items_of(out)?;
+        let short = name.strip_prefix("torch.").unwrap_or(name).replace('.', "_");
+        let class = self.host.member("torch.return_types", &format!("{short}_out"));
+        let refused = |this: &Self| this.stop(format!("the argument out of {name}, of another shape or type"));
+        let Some(class) = class.filter(|_| held.len() == results.len() && !self.autocasted) else {
+            return Err(refused(self));
+        };
+        for (result, held) in results.iter().zip(&held) {
+            let (Value::Tensor(result), Value::Tensor(held)) = (result, held) else { return Err(refused(self)) };
+            let (result, held) = (self.tensor_meta(result.node)?, self.tensor_meta(held.node)?);
+            if result.shape != held.shape || result.dtype != held.dtype {
+                return Err(refused(self));
+            }
+        }
+        for (result, held) in results.iter().zip(&held) {
+            self.tensor_method(held, &"copy_".into(), vec![result.clone()], Vec::new())?;
+        }
+        Ok(Value::Tuple(Rc::new(TupleValue { items: held, class: Some(class), origin: None })))
     }
 
     /// What `torch.broadcast_tensors` returns: tensors that have the common shape already are themselves.
@@ -677,6 +702,14 @@ impl Evaluator<'_, '_> {
                 self.result(&version, None)
             }
             "grad_fn" if self.is_leaf(value)? => Ok(self.none()),
+            // What it is stays with torch; that it is there can be told.
+            "grad_fn" if self.bodies.is_empty() => {
+                let what = Value::Unknown("the grad_fn of a tensor".into());
+                if let Some(identity) = what.identity() {
+                    self.made_at.insert(identity, self.root);
+                }
+                Ok(what)
+            }
             "grad_fn" | "_version" | "_base" | "names" | "__dict__" | "_backward_hooks" => {
                 Err(self.stop(format!("the attribute {name} of a tensor")))
             }
