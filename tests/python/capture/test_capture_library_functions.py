@@ -89,3 +89,20 @@ def test_a_step_with_a_closure_breaks_at_the_gradient_and_is_right():
 
     want = run(lambda step: step)
     torch.testing.assert_close(run(functools.partial(pyrite.compile, backend="eager")), want)
+
+
+def test_what_a_compiled_program_saves_is_packed_and_unpacked():
+    def function(x):
+        return x.sin() * x
+
+    packed = []
+
+    def pack(tensor):
+        packed.append(tensor.shape)
+        return tensor * 1
+
+    x = torch.randn(3, requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        pyrite.compile(function)(x).sum().backward()
+    assert packed
+    torch.testing.assert_close(x.grad, torch.autograd.grad(function(x).sum(), x)[0])

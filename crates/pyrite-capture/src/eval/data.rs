@@ -113,7 +113,7 @@ impl Evaluator<'_, '_> {
         }
     }
 
-    fn read_element(&mut self, node: NodeId) -> Run<Value> {
+    pub(super) fn read_element(&mut self, node: NodeId) -> Run<Value> {
         self.record_location();
         let args = vec![GraphValue::Tensor(node)];
         let read = self.calls.call("torch.ops.aten.item.default", args, Vec::new()).map_err(|r| self.refused(&r))?;

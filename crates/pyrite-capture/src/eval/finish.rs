@@ -341,6 +341,7 @@ impl Evaluator<'_, '_> {
     /// A tensor that the graph computes, of its class.
     fn tensor_recipe(&mut self, kitchen: &mut Kitchen, tensor: &TensorValue) -> Cooked<Recipe> {
         if let Some(at) = self.picked_at(tensor.node) {
+            self.copy_in_the_way.set(true);
             self.earlier = Some(at);
             return Err("a tensor that was picked by a tensor of one number is alive".to_owned());
         }

@@ -259,6 +259,10 @@ pub(crate) struct Evaluator<'a, 'c> {
     tuple_keys: FxHashMap<Vec<Key>, usize>,
     /// The objects from outside that such tuples hold by their identity.
     in_tuple_keys: Vec<Origin>,
+    /// Whether something was refused because it is a copy of what torch gives a view of.
+    copy_in_the_way: std::cell::Cell<bool>,
+    /// Whether a tensor of one number that is an index is read as the number that it is: torch gives a view.
+    picks_views: bool,
     /// Whether something was done that lets the frame be evaluated anew.
     again: bool,
 }
@@ -276,16 +280,22 @@ enum Warned {
 pub fn capture(world: &dyn World, entry: &Entry, settings: &Settings) -> Result<Plan, Skipped> {
     let mut limit: Option<Limit> = None;
     let mut prepared = 0;
+    let mut picks_views = false;
     // A second run ends where the first could not go on, further ones before what cannot be left there.
     let mut runs = 0;
     while runs < MAX_RUNS {
         let result = pyrite_reader::write_calls(pyrite_ops::registry(), |calls| {
             let mut evaluator = Evaluator::new(world, calls, settings, entry, limit.clone());
+            evaluator.picks_views = picks_views;
             evaluator.run()
         });
         match result {
             Ok(plan) => return Ok(plan),
             Err(Ended::Skip(reason)) => return Err(Skipped(reason)),
+            Err(Ended::WithViews) => {
+                picks_views = true;
+                continue;
+            }
             Err(Ended::Again) if prepared < MAX_PREPARED => {
                 prepared += 1;
                 continue;
@@ -309,6 +319,8 @@ enum Ended {
     Skip(String),
     /// What was looked at has changed since.
     Again,
+    /// What a tensor of one number picks has to be a view.
+    WithViews,
 }
 
 impl<'a, 'c> Evaluator<'a, 'c> {
@@ -370,6 +382,8 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             generators: FxHashSet::default(),
             tuple_keys: FxHashMap::default(),
             in_tuple_keys: Vec::new(),
+            copy_in_the_way: std::cell::Cell::new(false),
+            picks_views: false,
             again: false,
             levels: FxHashSet::default(),
             grad_modes: vec![(NodeId(0), grad)],
@@ -442,6 +456,7 @@ impl<'a, 'c> Evaluator<'a, 'c> {
                 }
                 Ok(Some(Outcome::Yield(_))) => return Err(Ended::Skip("a generator".to_owned())),
                 Err(_) if self.again => return Err(Ended::Again),
+                Err(_) if self.wants_views() => return Err(Ended::WithViews),
                 Err(stop) => {
                     let (reason, hint) = match stop {
                         Stop::Break(reason, hint) => (reason, hint),
@@ -457,6 +472,9 @@ impl<'a, 'c> Evaluator<'a, 'c> {
 
     /// Where a capture ends whose end cannot be created: before the root's instruction that made what is in the way.
     fn ended_earlier(&self, reason: String, why: Option<Break>) -> Ended {
+        if self.wants_views() {
+            return Ended::WithViews;
+        }
         let Some((step, last)) = self.earlier else {
             return Ended::Skip(match why {
                 Some(why) if !reason.starts_with(&why.reason) => format!("{}, where {reason}", why.reason),
@@ -465,6 +483,11 @@ impl<'a, 'c> Evaluator<'a, 'c> {
         };
         let why = why.unwrap_or_else(|| Break { reason, hint: None, stack: self.trace.clone() });
         Ended::At(Limit { step, last, why })
+    }
+
+    /// Whether a copy of what torch gives a view of was in the way.
+    fn wants_views(&self) -> bool {
+        self.copy_in_the_way.get() && !self.picks_views
     }
 
     /// The step at which the span of an instruction of the root began.

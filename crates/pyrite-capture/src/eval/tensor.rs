@@ -507,6 +507,7 @@ impl Evaluator<'_, '_> {
             let storage = self.tensor_meta(tensor.node)?.storage;
             if let Some((_, read)) = self.picked.iter().find(|(both, _)| both.contains(&storage)) {
                 self.end_at = Some(*read);
+                self.copy_in_the_way.set(true);
                 return Err(self.stop("a write to what was picked by a tensor of one number"));
             }
             self.hide_writes(storage)?;
@@ -1222,9 +1223,27 @@ impl Evaluator<'_, '_> {
         self.picked.iter().find(|([_, copy], _)| *copy == storage).map(|(_, at)| *at)
     }
 
+    /// An index in which tensors of one number are the numbers that they are.
+    fn with_read_numbers(&mut self, key: &Value) -> Run<Value> {
+        match key {
+            Value::Tensor(tensor) if self.tensor_meta(tensor.node)?.rank() == 0 => self.read_element(tensor.node),
+            Value::Tuple(tuple) if tuple.class.is_none() => {
+                let items = tuple.items.iter().map(|item| self.with_read_numbers(item)).collect::<Run<Vec<_>>>()?;
+                Ok(Value::tuple(items))
+            }
+            other => Ok(other.clone()),
+        }
+    }
+
     /// `tensor[key]`.
     pub(super) fn tensor_item(&mut self, value: &Value, key: &Value) -> Run<Value> {
-        let parts = self.index_parts(key)?;
+        let mut parts = self.index_parts(key)?;
+        let mut key = key.clone();
+        if self.picks_views && self.bodies.is_empty() && self.picks_by_numbers(&parts)? {
+            key = self.with_read_numbers(&key)?;
+            parts = self.index_parts(&key)?;
+        }
+        let key = &key;
         let tensor = self.graph_value(value)?;
         self.record_location();
         let picks = self.picks_by_numbers(&parts)?;
