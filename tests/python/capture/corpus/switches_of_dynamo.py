@@ -121,13 +121,13 @@ def constants_from_the_compiler(x):
 
 
 @torch._dynamo.assume_constant_result
-def settled():
+def always_seven():
     return 7
 
 
 @case(lambda: (t(3),))
 def a_result_that_is_assumed(x):
-    return x * settled()
+    return x * always_seven()
 
 
 @case(lambda: (t(3),))
