@@ -14,7 +14,7 @@ import warnings
 
 import torch
 
-from pyrite import _names, _native, _switches, _times, _trace, _verify, backends, config, logs  # noqa: F401  (_trace begins a trace)
+from pyrite import _errors, _names, _native, _switches, _times, _trace, _verify, backends, config, logs  # noqa: F401  (_trace begins a trace)
 from pyrite._observer import Observer
 from pyrite._switches import is_off
 from pyrite._tracers import is_traced
@@ -38,7 +38,10 @@ def _wrapped(backend, name, observer, fullgraph):
                 log.warning("the backend `%s` cannot compile a graph, it runs plain: %s", name, error)
                 return None
             if not _switches.suppresses_errors():
-                raise
+                told = _errors.backend_failed(name, error)
+                if told is error:
+                    raise
+                raise told from told.__cause__
             log.warning("the backend `%s` failed, the frame runs plain", name, exc_info=True)
             return None
         log.info("Step 2: done compiler function %s in %.6f s", name, time.perf_counter() - start)

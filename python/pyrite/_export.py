@@ -623,9 +623,10 @@ def _named(size, default):
 
 
 class _marked_dynamic:
-    """Marks dimensions of tensors as changing, as `torch._dynamo.mark_dynamic` does, for one capture."""
+    """Marks dimensions of tensors as changing, as `torch._dynamo.maybe_mark_dynamic` does, for one capture."""
 
-    _ATTRIBUTE = "_dynamo_dynamic_indices"
+    # Sizes that become constants all the same are told by their names in `dynamic_shapes`.
+    _ATTRIBUTE = "_dynamo_weak_dynamic_indices"
 
     def __init__(self, leaves, dims):
         self.tensors = [(leaves[place], set(known)) for place, known in dims.items()]

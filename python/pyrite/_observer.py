@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import sys
 import traceback
 import warnings
 
@@ -68,6 +69,7 @@ class Observer:
 
     def captured(self, record):
         """A frame was captured, or runs plain."""
+        _count(record)
         if record.outcome == "skipped":
             level = logging.WARNING if config.verbose else logging.INFO
             if logs.get("capture").isEnabledFor(level):
@@ -107,6 +109,23 @@ class Observer:
                 f'the backend `{name}` failed on the graph of {function} ("{file}", line {line}); pyrite.config.verbose = True, or '
                 "PYRITE_VERBOSE=1, shows the whole stack of the user's code"
             )
+
+
+def _count(record):
+    """Counts as torch's own compiler does, where it is loaded: programs look at its counters."""
+    theirs = sys.modules.get("torch._dynamo.utils")
+    if theirs is None:
+        return
+    counters = theirs.counters
+    counters["frames"]["total"] += 1
+    if record.outcome == "skipped":
+        return
+    counters["frames"]["ok"] += 1
+    if record.op_count:
+        counters["stats"]["unique_graphs"] += 1
+        counters["stats"]["calls_captured"] += record.op_count
+    if record.reason is not None:
+        counters["graph_break"][record.reason] += 1
 
 
 def user_stack(record):

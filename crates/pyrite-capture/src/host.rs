@@ -145,6 +145,8 @@ pub struct TensorFacts {
     pub marked_dynamic: Vec<usize>,
     /// The dimensions that the user marked as never changing (`torch._dynamo.mark_static`).
     pub marked_static: Vec<usize>,
+    /// Dimensions that the user has marked to differ, and that must not become constants.
+    pub never_static: Vec<usize>,
 }
 
 /// What torch's state is outside of the frame.

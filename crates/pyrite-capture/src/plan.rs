@@ -188,6 +188,8 @@ pub struct Plan {
     pub symbols: Vec<(Rc<str>, Rc<Source>, usize)>,
     /// What was assumed of the symbols. It belongs to the evaluation: a plan without a graph has assumptions as well.
     pub env: SymEnv,
+    /// Sizes that the user has marked to differ and that became constants: the user's name, and the constant.
+    pub fixed_marks: Vec<(String, i64)>,
     /// The inputs that are floats: the graph takes them as tensors of double precision without dimensions.
     pub floats: Vec<usize>,
     /// The random numbers of Python's that the frame draws, in order.

@@ -522,8 +522,9 @@ impl Evaluator<'_, '_> {
                 if matches!(value, Value::Tensor(_)) {
                     self.call_method(&value, &"abs".into(), Vec::new(), Vec::new())?
                 } else {
-                    let known = self.index_of(&value)?;
-                    self.int(known.abs())
+                    let zero = self.int(0);
+                    let positive = self.compare("ge", &value, &zero)?;
+                    if self.is_true(&positive)? { value } else { self.unary("neg", &value)? }
                 }
             }
             ("abs" | "round", [Value::Instance(instance), ..]) => {

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use pyrite_ir::{Kind as NodeKind, NodeId, Switch, Tag, Target, Value as GraphValue};
+use pyrite_sym::Rel;
 use rustc_hash::FxHashMap;
 
 use super::wrap::origin_of;
@@ -111,7 +112,22 @@ impl Evaluator<'_, '_> {
         let place = |input: usize| kept.iter().position(|kept| *kept == input);
         let symbols =
             self.symbols.iter().map(|(name, input, dim)| (name.clone(), self.inputs[*input].1.clone(), *dim)).collect();
+        let constraints = self.calls.env().constraints();
+        let fixed_marks = std::mem::take(&mut self.never_static).into_iter().filter_map(|(size, name)| {
+            let size = size.to_expr();
+            let fixed =
+                constraints.iter().filter(|constraint| constraint.rel == Rel::Eq).find_map(|constraint| {
+                    match (&constraint.left, &constraint.right) {
+                        (left, right) if *left == size => right.as_int(),
+                        (left, right) if *right == size => left.as_int(),
+                        _ => None,
+                    }
+                });
+            fixed.map(|value| (name, value))
+        });
+        let fixed_marks = fixed_marks.collect();
         Ok(Plan {
+            fixed_marks,
             env: self.calls.env().clone(),
             guards: self.take_guards()?,
             state: self.read_state(),

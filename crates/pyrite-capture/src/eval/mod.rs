@@ -259,6 +259,8 @@ pub(crate) struct Evaluator<'a, 'c> {
     tuple_keys: FxHashMap<Vec<Key>, usize>,
     /// The objects from outside that such tuples hold by their identity.
     in_tuple_keys: Vec<Origin>,
+    /// Sizes that must not become constants, with the user's names for them.
+    never_static: Vec<(pyrite_sym::SymInt, String)>,
     /// Whether something was refused because it is a copy of what torch gives a view of.
     copy_in_the_way: std::cell::Cell<bool>,
     /// Whether a tensor of one number that is an index is read as the number that it is: torch gives a view.
@@ -382,6 +384,7 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             generators: FxHashSet::default(),
             tuple_keys: FxHashMap::default(),
             in_tuple_keys: Vec::new(),
+            never_static: Vec::new(),
             copy_in_the_way: std::cell::Cell::new(false),
             picks_views: false,
             again: false,

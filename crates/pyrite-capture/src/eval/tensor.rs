@@ -290,6 +290,27 @@ impl Evaluator<'_, '_> {
         self.result(&result, None)
     }
 
+    /// Shifts of a size, its lowest bits, and one bit more, as arithmetic; nothing for other operators.
+    fn size_by_bits(&mut self, name: &str, size: &Value, bits: i64) -> Run<Option<Value>> {
+        let (step, argument) = match (name, bits) {
+            ("lshift", 0..=30) => ("mul", 1 << bits),
+            ("rshift", 0..=30) => ("floordiv", 1 << bits),
+            ("and_", 0..=0x3FFF_FFFF) if (bits + 1).count_ones() == 1 => ("mod", bits + 1),
+            ("or_", 1..=0x3FFF_FFFF) if bits.count_ones() == 1 => {
+                // The bit is added where it is not there.
+                let (bit, two, one) = (self.int(bits), self.int(2), self.int(1));
+                let above = self.size_operator("floordiv", &[size.clone(), bit.clone()])?;
+                let there = self.size_operator("mod", &[above, two])?;
+                let missing = self.size_operator("sub", &[one, there])?;
+                let more = self.size_operator("mul", &[missing, bit])?;
+                return self.size_operator("add", &[size.clone(), more]).map(Some);
+            }
+            _ => return Ok(None),
+        };
+        let argument = self.int(argument);
+        self.size_operator(step, &[size.clone(), argument]).map(Some)
+    }
+
     fn size_operator(&mut self, name: &str, args: &[Value]) -> Run<Value> {
         if let ("neg", [size]) = (name, args) {
             return self.size_operator("sub", &[self.int(0), size.clone()]);
@@ -307,6 +328,12 @@ impl Evaluator<'_, '_> {
                 let result = self.calls.operator(name, values).map_err(|r| self.refused(&r))?;
                 return self.result(&result, None);
             }
+        }
+        if let [size @ Value::Symbol(_), Value::Known(bits, _)] = args
+            && let Some(bits) = self.host.as_int(*bits)
+            && let Some(result) = self.size_by_bits(name, size, bits)?
+        {
+            return Ok(result);
         }
         if let ("pow", [base @ Value::Symbol(_), Value::Known(exponent, _)]) = (name, args)
             && let Some(exponent @ 1..=8) = self.host.as_int(*exponent)

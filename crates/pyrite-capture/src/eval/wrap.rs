@@ -423,6 +423,9 @@ impl Evaluator<'_, '_> {
             if dynamic && size > 1 && !facts.marked_static.contains(&dim) {
                 let symbol = self.calls.env().size(size);
                 self.symbols.push((symbol.to_string().into(), place, dim));
+                if facts.never_static.contains(&dim) {
+                    self.never_static.push((symbol.clone(), format!("{}.shape[{dim}]", origin.source)));
+                }
                 meta.shape[dim] = symbol;
             }
         }

@@ -499,9 +499,13 @@ impl World for FakePython {
 
     fn tensor(&self, object: Object) -> Option<TensorFacts> {
         match self.thing(object) {
-            Thing::Tensor(meta) => {
-                Some(TensorFacts { meta, parameter: false, marked_dynamic: Vec::new(), marked_static: Vec::new() })
-            }
+            Thing::Tensor(meta) => Some(TensorFacts {
+                meta,
+                parameter: false,
+                marked_dynamic: Vec::new(),
+                marked_static: Vec::new(),
+                never_static: Vec::new(),
+            }),
             _ => None,
         }
     }

@@ -114,6 +114,11 @@ impl Job<'_, '_> {
                 Err(reason) => return refused(&reason),
             };
         }
+        if !plan.fixed_marks.is_empty() {
+            let errors = py.import("pyrite._errors")?;
+            let error = errors.call_method1("violated_marks", (&*state.code.qualified_name, plan.fixed_marks))?;
+            return Err(PyErr::from_value(error));
+        }
         let capture_seconds = begun.elapsed().as_secs_f64();
         drop(stage);
         watch.traced(state, capture_seconds)?;

@@ -1347,9 +1347,10 @@ impl World for Python3<'_> {
             let dims = marks.and_then(|marks| marks.try_iter().ok()).into_iter().flatten();
             dims.filter_map(|dim| dim.ok()?.extract().ok()).collect()
         };
-        let marked_dynamic = [marked("_dynamo_dynamic_indices"), marked("_dynamo_weak_dynamic_indices")].concat();
+        let never_static = marked("_dynamo_dynamic_indices");
+        let marked_dynamic = [never_static.clone(), marked("_dynamo_weak_dynamic_indices")].concat();
         let marked_static = marked("_dynamo_static_indices");
-        Some(TensorFacts { meta, parameter, marked_dynamic, marked_static })
+        Some(TensorFacts { meta, parameter, marked_dynamic, marked_static, never_static })
     }
 
     fn context_variable(&self, variable: Object) -> Option<Object> {

@@ -665,3 +665,15 @@ def functions_by_name(x, name):
     function = getattr(torch, name, None) or (lambda v: v * 0)
     method = getattr(x, name, lambda: "none")
     return function(x), method() if name != "nothing" else method()
+
+
+@case(*[lambda n=n: (t(n, 2),) for n in (4, 7, 8, 12, 5)])
+def bits_of_sizes(x):
+    n = x.shape[0]
+    below = n - 9
+    return x + (n & 3), n << 2, n >> 1, n | 4, n | 1, below & 7, below >> 1, below << 1, below | 2, abs(below), ~n, n ^ 5, -n
+
+
+@case(*[lambda n=n: (t(3), n) for n in (4, 7, 0, 12, 5)])
+def bits_of_numbers(x, n):
+    return x * (n & 3) + (n >> 1), n | 4, n << 1, abs(n - 6), (n - 6) & 1, (n - 6) >> 1
