@@ -101,7 +101,7 @@ fn read(lines: &[&str], source: &str) -> Option<Access> {
             access.kernel = name.split('(').next().unwrap_or(name).to_owned();
             access.line = place.and_then(|place| place.rsplit_once(':')?.1.trim().parse().ok());
         } else if let Some(rest) = line.strip_prefix("by ") {
-            access.thread = rest.to_owned();
+            rest.clone_into(&mut access.thread);
         } else if let Some(address) = ["Address ", "Access at ", "Access to "].iter().find_map(|begin| {
             let word = line.strip_prefix(begin)?.split_whitespace().next()?;
             u64::from_str_radix(word.strip_prefix("0x")?, 16).ok()
