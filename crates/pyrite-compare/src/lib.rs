@@ -33,7 +33,7 @@ mod report;
 mod results;
 mod structure;
 
-pub use error_model::excuse;
+pub use error_model::{Roundings, excuse};
 pub use options::{Accuracy, Judgement, Nans, Options, SmallTensors, Strides, Tolerance, Tolerances, Weight};
 pub use report::{
     Class, Difference, Note, Numbers, Outcome, Quantiles, Real, Remark, Report, Rule, Spread, ValuePath, Worst,

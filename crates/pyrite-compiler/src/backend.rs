@@ -165,6 +165,11 @@ pub trait Executable: Send + Sync {
         &[]
     }
 
+    /// Whether a second call on the same inputs gave other results than the last run; `false` where that was not tried.
+    fn changes(&self) -> bool {
+        false
+    }
+
     /// The graphs it runs, with their names, for whoever wants to see them.
     fn graphs(&self) -> Vec<(String, Graph)> {
         Vec::new()

@@ -2,11 +2,11 @@
 //!
 //! Results that are close pass. Otherwise the reference is asked again, each time for a reason: in double precision,
 //! to see which side is nearer to the fp64; as it is, to see whether it agrees with itself; with other rounding, to see
-//! how far rounding alone moves the results. Only what none of these explains is a failure.
+//! how far rounding alone moves the results, and with every integer the other way that rounding can tip over. Only what none of these explains is a failure.
 
 use pyrite_compare::{
-    Accuracy, Class as Part, Note, Numbers, Outcome, Remark, Report, Results as Compared, Role, Rule, ValuePath,
-    compare, excuse,
+    Accuracy, Class as Part, Difference, Note, Numbers, Outcome, Remark, Report, Results as Compared, Role, Roundings,
+    Rule, ValuePath, compare, excuse,
 };
 use pyrite_compiler::training::{Results, flatten};
 use pyrite_ir::Value;
@@ -25,6 +25,8 @@ pub enum Again {
     Double,
     /// With other rounding, as this seed has it.
     Perturbed(u64),
+    /// With every integer the other way that rounding can tip over; an error where there is none.
+    Tipped,
 }
 
 /// The answer, and the comparison if there was one.
@@ -94,10 +96,9 @@ pub fn assess(
                 return invalid(why);
             }
         }
-        let gross = |numbers: &Numbers| numbers.expected_rmse.is_some() && numbers.severity.0 > GROSS;
-        let hopeless = report.differences.iter().any(|d| d.numbers.as_ref().is_some_and(|numbers| gross(numbers)));
-        if fp64 != Fp64::Unused && (bound == Bound::Always || !hopeless) {
-            excuse_rounding(&mut report, [&expected, &actual], double.as_ref(), again);
+        if fp64 != Fp64::Unused {
+            let reach = if bound == Bound::Always { Reach::Any } else { reach_of(&report) };
+            excuse_rounding(&mut report, [&expected, &actual], double.as_ref(), reach, again);
         }
     }
     let verdict = match report.outcome() {
@@ -129,11 +130,42 @@ pub(crate) fn set_aside_unstable(report: &mut Report, itself: &Report) -> Option
     Some(format!("unstable reference: run twice, it differs from itself at {worst}"))
 }
 
+/// What of rounding may explain a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    /// Numbers that move, and integers that tip over.
+    Any,
+    /// Only integers that tip over.
+    Tips,
+    /// Nothing.
+    Nothing,
+}
+
+/// What may explain a comparison. Numbers that are grossly wrong do not move by rounding; they may follow from an integer that
+/// tips over, unless a large part of an output is wrong.
+fn reach_of(report: &Report) -> Reach {
+    let gross = |numbers: &Numbers| numbers.expected_rmse.is_some() && numbers.severity.0 > GROSS;
+    let gross: Vec<_> = report.differences.iter().filter(|d| d.numbers.as_ref().is_some_and(|n| gross(n))).collect();
+    let wide = |numbers: &Numbers| numbers.elements >= WIDE && numbers.differing > numbers.elements / 4;
+    let of_output = |d: &&Difference| d.place.group == "outputs" && d.numbers.as_ref().is_some_and(|n| wide(n));
+    if gross.is_empty() {
+        Reach::Any
+    } else if gross.iter().any(of_output) {
+        Reach::Nothing
+    } else {
+        Reach::Tips
+    }
+}
+
+/// From how many elements on a large part of an output counts.
+const WIDE: usize = 64;
+
 /// Asks how far rounding moves the results, as long as that may explain them.
 fn excuse_rounding(
     report: &mut Report,
     [expected, actual]: [&Compared; 2],
     fp64: Option<&Compared>,
+    reach: Reach,
     again: &mut dyn FnMut(Again) -> Result<Ran, Broken>,
 ) {
     let numeric =
@@ -142,20 +174,41 @@ fn excuse_rounding(
         return;
     }
     let mut samples = Vec::new();
+    let compared_runs = |samples: &[Compared], tipped: Option<&Compared>| {
+        let mut tried = report.clone();
+        excuse(&mut tried, [expected, actual], &Roundings { samples, fp64, tipped });
+        tried
+    };
+    let mut found = None;
     for seed in 1..=SAMPLES {
+        if reach != Reach::Any {
+            break;
+        }
         let Ok(sample) = again(Again::Perturbed(seed)) else { return };
         samples.push(compared(&sample.results));
-        let mut tried = report.clone();
-        excuse(&mut tried, expected, actual, &samples, fp64);
+        let tried = compared_runs(&samples, None);
         let hopeless = tried
             .differences
             .iter()
             .filter_map(|difference| difference.numbers.as_ref()?.spread)
             .any(|spread| spread.actual_rmse.0 > HOPELESS * spread.rmse.0);
-        if tried.agrees() || hopeless || seed == SAMPLES {
-            *report = tried;
-            return;
+        let agrees = tried.agrees();
+        found = Some(tried);
+        if agrees || hopeless {
+            break;
         }
+    }
+    if reach != Reach::Nothing
+        && !found.as_ref().is_some_and(Report::agrees)
+        && let Ok(tipped) = again(Again::Tipped)
+    {
+        let tried = compared_runs(&samples, Some(&compared(&tipped.results)));
+        if tried.agrees() || found.is_none() {
+            found = Some(tried);
+        }
+    }
+    if let Some(found) = found {
+        *report = found;
     }
 }
 

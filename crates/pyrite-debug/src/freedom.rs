@@ -219,7 +219,7 @@ fn freedom_of(op: &Operator) -> Freedom {
 }
 
 /// An argument with the values of the nodes in it; `None` where one is not known.
-fn in_place_of_nodes(arg: &Value<NodeId>, seen: &FxHashMap<NodeId, Value<Tensor>>) -> Option<Value<Tensor>> {
+pub(crate) fn in_place_of_nodes(arg: &Value<NodeId>, seen: &FxHashMap<NodeId, Value<Tensor>>) -> Option<Value<Tensor>> {
     if let Value::Tensor(id) = arg {
         return seen.get(id).cloned();
     }
@@ -540,7 +540,7 @@ fn backwards(op: &OpRef, args: &[Value<Tensor>]) -> Option<Vec<Value<Tensor>>> {
 }
 
 /// A dense copy in memory of its own.
-fn copy_of(tensor: &Tensor) -> Tensor {
+pub(crate) fn copy_of(tensor: &Tensor) -> Tensor {
     let Ok(copy) = Tensor::empty(tensor.shape(), tensor.dtype()) else { return tensor.clone() };
     copy.write_from(tensor);
     copy

@@ -21,6 +21,7 @@ mod process;
 mod proof;
 pub mod protocol;
 mod repro;
+mod rounding;
 mod running;
 mod script;
 pub mod signals;
@@ -38,12 +39,12 @@ pub use command_oracle::Command;
 pub use isolated::{Isolated, Limits};
 pub use judge::{
     Broken, Judged, Question, Ran, Step, execute, execute_shared, fresh_inputs, judge, judge_backends, judge_file,
-    perturbed,
 };
 pub use process::{Heard, MOST_CROWDED, Process, asked, crowding};
 pub use proof::{BUG, Ran as PlainRun, Shown, plain_command, run_plainly, show};
 pub use pyrite_compare::Accuracy;
 pub use repro::{Folder, RepoError, candidate_of};
+pub use rounding::OtherRounding;
 pub use script::{Claim, signal_name};
 pub use switches::{Cloning, Fp64, Switches};
 pub use timing::{Times, time_calls};

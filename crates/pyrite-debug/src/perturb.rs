@@ -3,10 +3,10 @@
 //! A [`Perturbation`] watches an interpreted run and moves what is computed by a unit in the last place, up or down or not at
 //! all, as another order of operations might. What programs are given in single or double precision is moved too: a sum
 //! whose terms are moved scatters as a sum in another order does. Half-precision inputs are not, because sums over them
-//! are kept in single precision. What rounds nothing is left alone: views, moves of data, integers, and tensors of whole
-//! numbers, such as masks and counts.
+//! are kept in single precision. What rounds nothing is left alone: views, moves of data, maxima and other picks, integers,
+//! and tensors of whole numbers, such as masks and counts.
 
-use pyrite_ir::{Eval, Kind, Node, Target, Tolerance, Value};
+use pyrite_ir::{Eval, Kind, Node, Operator, Target, Tolerance, Value};
 use pyrite_tensor::{DType, Tensor};
 
 /// Moves values by their rounding; the same seed moves the same values.
@@ -23,7 +23,7 @@ impl Perturbation {
     /// Moves the value of a node, in place.
     pub fn apply(&mut self, node: &Node, value: &Value<Tensor>) {
         let rounds = match &node.kind {
-            Kind::Call(Target::Op(op)) => !matches!(op.def.eval, Eval::View) && op.def.tolerance != Tolerance::Exact,
+            Kind::Call(Target::Op(op)) => rounds(op),
             Kind::Placeholder | Kind::GetAttr(_) => true,
             Kind::Call(_) | Kind::Output => false,
         };
@@ -74,6 +74,79 @@ impl Perturbation {
         z ^ (z >> 31)
     }
 }
+
+/// Whether an operator computes numbers, which are rounded. Views, moves of data, and operators that pick elements, compare
+/// them or change their signs do not.
+pub(crate) fn rounds(op: &Operator) -> bool {
+    let name = op.name().split('.').nth(1).unwrap_or_default();
+    !matches!(op.def.eval, Eval::View) && op.def.tolerance != Tolerance::Exact && !PICKS.contains(&name)
+}
+
+/// Operators whose results are elements of their inputs up to the sign, or whole numbers.
+const PICKS: [&str; 62] = [
+    "_low_memory_max_pool_with_offsets",
+    "abs",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
+    "amax",
+    "amin",
+    "aminmax",
+    "cat",
+    "ceil",
+    "clamp",
+    "clamp_max",
+    "clamp_min",
+    "clone",
+    "constant_pad_nd",
+    "cummax",
+    "cummin",
+    "embedding",
+    "flip",
+    "floor",
+    "fmax",
+    "fmin",
+    "fractional_max_pool2d",
+    "gather",
+    "hardtanh",
+    "index",
+    "index_select",
+    "kthvalue",
+    "masked_fill",
+    "masked_scatter",
+    "masked_select",
+    "max",
+    "max_pool2d_with_indices",
+    "max_pool3d_with_indices",
+    "maximum",
+    "median",
+    "min",
+    "minimum",
+    "mode",
+    "nanmedian",
+    "neg",
+    "reflection_pad1d",
+    "reflection_pad2d",
+    "reflection_pad3d",
+    "relu",
+    "repeat",
+    "replication_pad1d",
+    "replication_pad2d",
+    "replication_pad3d",
+    "roll",
+    "scatter",
+    "select_scatter",
+    "sgn",
+    "sign",
+    "slice_scatter",
+    "sort",
+    "stack",
+    "threshold",
+    "threshold_backward",
+    "topk",
+    "tril",
+    "triu",
+    "trunc",
+];
 
 #[cfg(test)]
 mod tests {

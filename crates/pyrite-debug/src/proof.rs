@@ -124,14 +124,9 @@ pub fn show(path: &Path, python: &Python, signature: &Signature, time: Duration)
 
 /// The last line that tells of the bug. What a backend printed without ending its line stands before it.
 fn announced(lines: &[String], signature: &Signature) -> Option<String> {
-    let told = format!("{BUG}{}", told(signature));
+    let told = format!("{BUG}{}", signature.told());
     let glued = lines.iter().rev().find_map(|line| line.find(&told).map(|at| line[at..].to_owned()));
     glued.or_else(|| lines.iter().rev().find(|line| line.starts_with(BUG)).cloned())
-}
-
-/// A signature as the line that tells of the bug has it.
-fn told(signature: &Signature) -> String {
-    Signature { guilty: std::collections::BTreeSet::new(), ..signature.clone() }.to_string()
 }
 
 /// Where Python looks for modules to import: in the folder that Pyrite was started in too.
@@ -153,7 +148,7 @@ fn fits(signature: &Signature, status: ExitStatus, said: &str) -> bool {
         Class::Garbage => return false,
         _ => {}
     }
-    let rest = said.strip_prefix(BUG).and_then(|said| said.strip_prefix(&told(signature)));
+    let rest = said.strip_prefix(BUG).and_then(|said| said.strip_prefix(&signature.told()));
     let (Some(rest), Some(1)) = (rest, status.code()) else { return false };
     let text = signature.site.as_ref().and_then(|site| site.text.as_ref());
     match (signature.class, text) {

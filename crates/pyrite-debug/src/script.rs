@@ -12,7 +12,6 @@
 //! eager first, which may raise an ordinary error there. A hang, an exit and the use of memory are limited by the file
 //! itself. Without a signature everything is checked.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -182,6 +181,11 @@ impl Claim<'_> {
                 || matches!(class, Some(Class::Hang | Class::Exit(_) | Class::OutOfMemory)));
         let calls = self.calls();
         let mut text = if calls > 1 { KEPT.to_owned() } else { String::new() };
+        let look = self.look();
+        let (made, name) = match look {
+            Some(_) => (MADE.replace("COMPILE", compile), "call_once"),
+            None => (format!("        mod, args = Repro(), load()\n        call = {compile} if compiled else mod\n"), "run"),
+        };
         let _ = write!(
             text,
             "
@@ -191,10 +195,8 @@ impl Claim<'_> {
         load_args(reader)
         return reader.args
 
-    def run(compiled):
-        mod, args = Repro(), load()
-        call = {compile} if compiled else mod
-        torch.manual_seed({seed})
+    def {name}(compiled):
+{made}        torch.manual_seed({seed})
         with torch.set_grad_enabled({grad}):
 ",
             seed = self.seed,
@@ -223,7 +225,7 @@ impl Claim<'_> {
             None | Some(Class::Aliasing) => (true, true),
             Some(Class::Mutation) => (true, false),
             Some(Class::Structure | Class::Shape | Class::Stride | Class::Dtype | Class::Value) => (false, !gradients),
-            Some(_) => return text,
+            Some(_) => return text + &look.map(later_call).unwrap_or_default(),
         };
         text.push_str("        left = {}\n");
         if inputs {
@@ -236,7 +238,13 @@ impl Claim<'_> {
             text.push_str(GRADIENTS);
         }
         text.push_str("        return left\n");
-        text
+        text + &look.map(later_call).unwrap_or_default()
+    }
+
+    /// Which call is looked at, where it is not the first: that of the signature, else that of the backend's name.
+    fn look(&self) -> Option<u32> {
+        let named = || setting(self.backend, "look").and_then(|call| call.parse().ok());
+        self.signature.and_then(|signature| signature.call).or_else(named).filter(|call| *call > 1)
     }
 
     /// How often the program is called before its results are looked at.
@@ -252,8 +260,7 @@ impl Claim<'_> {
 
     /// The signature without what only ranks candidates, as the line that tells of the bug begins.
     fn told(&self) -> String {
-        let known = |signature: &Signature| Signature { guilty: BTreeSet::new(), ..signature.clone() }.to_string();
-        self.signature.map(known).unwrap_or_default()
+        self.signature.map(Signature::told).unwrap_or_default()
     }
 
     fn error(&self) -> String {
@@ -579,6 +586,28 @@ const KEPT: &str = "
     def kept(value):
         return [kept(item) for item in value] if isinstance(value, list) else \\
             value.clone() if isinstance(value, torch.Tensor) else value
+";
+
+/// A function `run` whose given call counts: the module is compiled once, and called so often on fresh inputs.
+fn later_call(call: u32) -> String {
+    format!(
+        "
+    made = {{}}
+
+    def run(compiled):
+        # The failure is one of call {call}.
+        for _ in range({call}):
+            left = call_once(compiled)
+        return left
+"
+    )
+}
+
+const MADE: &str = "        if compiled not in made:
+            mod = Repro()
+            made[compiled] = mod, COMPILE if compiled else mod
+        (mod, call), args = made[compiled], load()
+        mod.zero_grad()
 ";
 
 const WAIT: &str = "        torch.cuda.synchronize()

@@ -1,6 +1,6 @@
 //! What makes two failures the same.
 //!
-//! Held exactly: the stage, the class, the error's type, the place that raised it and what it said there, and, where guilty
+//! Held exactly: the stage, the class, which call of the program it is, the error's type, the place that raised it and what it said there, and, where guilty
 //! operators are known, that one of them remains. Which output differs, by which rule and by how much only ranks
 //! candidates: these change legitimately while a graph shrinks, and so do the numbers and names in an error's text, which
 //! are taken out of it.
@@ -177,6 +177,9 @@ pub struct Signature {
     /// Operators that are known to be guilty, as far as they are known.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub guilty: BTreeSet<String>,
+    /// Which call of the program fails, from 1; `None` where the first does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<u32>,
     /// What may change.
     #[serde(default)]
     pub detail: Detail,
@@ -185,7 +188,7 @@ pub struct Signature {
 impl Signature {
     /// A failure of a class at a stage.
     pub fn new(stage: Stage, class: Class) -> Self {
-        Self { stage, class, site: None, guilty: BTreeSet::new(), detail: Detail::default() }
+        Self { stage, class, site: None, guilty: BTreeSet::new(), call: None, detail: Detail::default() }
     }
 
     /// With the error that was raised.
@@ -216,6 +219,17 @@ impl Signature {
         Self { detail, ..self }
     }
 
+    /// Of a later call than the first.
+    #[must_use]
+    pub fn at_call(self, call: u32) -> Self {
+        Self { call: Some(call).filter(|call| *call > 1), ..self }
+    }
+
+    /// The held part in a line, as a repro's main part says it: without what only the search knows.
+    pub fn told(&self) -> String {
+        Self { guilty: BTreeSet::new(), call: None, ..self.clone() }.to_string()
+    }
+
     /// Whether another failure is the same bug. `self` is the signature that is held; where it knows guilty operators,
     /// the other must share one, unless the other knows none.
     pub fn holds(&self, other: &Self) -> bool {
@@ -224,7 +238,7 @@ impl Signature {
             (Some(own), Some(other)) => own.holds(other),
             (own, other) => own.is_none() && other.is_none(),
         };
-        self.stage == other.stage && self.class == other.class && site && guilty
+        self.stage == other.stage && self.class == other.class && self.call == other.call && site && guilty
     }
 }
 
@@ -277,6 +291,9 @@ impl fmt::Display for Signature {
             if let Some(place) = &site.place {
                 write!(f, " at {place}")?;
             }
+        }
+        if let Some(call) = self.call {
+            write!(f, " in call {call}")?;
         }
         if !self.guilty.is_empty() {
             write!(f, " by {}", self.guilty.iter().cloned().collect::<Vec<_>>().join(" or "))?;

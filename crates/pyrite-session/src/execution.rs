@@ -3,7 +3,7 @@
 use pyrite_compiler::backend::Direction;
 use pyrite_compiler::{Backend, Options};
 use pyrite_debug::torch::is_unknown_backend;
-use pyrite_debug::{Accuracy, Again, Assessment, Bound, Broken, Ran, Switches, assess, execute, perturbed, time_calls};
+use pyrite_debug::{Accuracy, Again, Assessment, Bound, Broken, OtherRounding, Ran, Switches, assess, execute, time_calls};
 use pyrite_interp::Mode;
 use pyrite_ir::{Graph, Node, NodeError, OpError, Value};
 use pyrite_ops::registry;
@@ -89,14 +89,14 @@ impl Execution<'_> {
             Err(broken) => return Ok(Executed::OnlyBackendFailed(broken)),
         };
         let mut failed = None;
+        let inputs = self.program.inputs(self.seed)?;
+        let rounding = OtherRounding::new(self.graph, &inputs.values, self.reference, self.options.clone());
         let mut again = |again: Again| {
             let outcome = match again {
                 Again::Same => self.execute(self.reference, self.options.mode, 1),
                 Again::Double => self.execute(self.reference, Mode::Fp64, 1),
-                Again::Perturbed(seed) => self
-                    .program
-                    .inputs(self.seed)
-                    .map(|inputs| perturbed(self.graph, &inputs.values, self.reference, &self.options, seed)),
+                Again::Perturbed(seed) => Ok(rounding.sample(seed)),
+                Again::Tipped => Ok(rounding.tipped()),
             };
             outcome.unwrap_or_else(|error| {
                 failed = Some(error);

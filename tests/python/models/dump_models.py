@@ -14,6 +14,7 @@ Per model one folder, with one `storages/` that its files share:
 `dumps.json` in DIRECTORY lists them. `dumps()` makes them once and keeps them in the user's cache folder.
 """
 
+import fcntl
 import hashlib
 import json
 import os
@@ -153,7 +154,9 @@ def dump_all(directory, names=tuple(measured.MODELS)):
     for name in names:
         print(f"dumping {name}", file=sys.stderr, flush=True)
         entries += dump(name, directory)
-    (directory / "dumps.json").write_text(json.dumps(entries, indent=1) + "\n")
+    fresh = directory / f"dumps.json.{os.getpid()}"
+    fresh.write_text(json.dumps(entries, indent=1) + "\n")
+    fresh.replace(directory / "dumps.json")
 
 
 def cached_directory():
@@ -168,13 +171,16 @@ def cached_directory():
 
 
 def dumps():
-    """The directory of the dumps; makes them if they are not there."""
+    """The directory of the dumps; makes them if they are not there. Processes that ask at the same time wait for the first."""
     directory = cached_directory()
-    if not (directory / "dumps.json").exists():
-        shutil.rmtree(directory, ignore_errors=True)
-        directory.mkdir(parents=True)
-        # The list is written last, so an interrupted run is taken up again from the start.
-        dump_all(directory)
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with open(directory.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (directory / "dumps.json").exists():
+            shutil.rmtree(directory, ignore_errors=True)
+            directory.mkdir(parents=True)
+            # The list is written last, so an interrupted run is taken up again from the start.
+            dump_all(directory)
     return directory
 
 

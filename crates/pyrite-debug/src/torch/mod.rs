@@ -14,7 +14,7 @@ mod settings;
 
 pub use kernels::{Checked, GuiltyKernel, Watch, check_kernels, watch_for};
 pub use sanitizer::{Access, installed as compute_sanitizer};
-pub(crate) use settings::{base, setting};
+pub(crate) use settings::{base, looking_at, setting};
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -22,7 +22,7 @@ use std::hash::{Hash, Hasher};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -118,7 +118,8 @@ pub fn register(python: Python) {
         let python = python.clone();
         let inner = name.to_owned();
         Some(Backend::new(&format!("torch:{name}"), "torch.compile's backend of that name", move |graph, options| {
-            Ok(Box::new(Program { graph, backend: inner.clone(), python: python.clone(), options: options.clone() }))
+            let (backend, python, options) = (inner.clone(), python.clone(), options.clone());
+            Ok(Box::new(Program { graph, backend, python, options, changes: AtomicBool::new(false) }))
         }))
     });
 }
@@ -129,6 +130,8 @@ struct Program {
     backend: String,
     python: Python,
     options: Options,
+    /// Whether a second call gave something else than the first.
+    changes: AtomicBool,
 }
 
 /// What tells Python processes apart: the interpreter, whether Inductor is imported, and the folder of another Triton.
@@ -391,7 +394,12 @@ impl Executable for Program {
         if answer["ok"] != true {
             return Err(worker(format_args!("it answered {answer}")));
         }
+        self.changes.store(answer["changes"] == true, Ordering::Relaxed);
         self.results(place.path(), &inputs)
+    }
+
+    fn changes(&self) -> bool {
+        self.changes.load(Ordering::Relaxed)
     }
 
     fn graphs(&self) -> Vec<(String, Graph)> {
@@ -454,8 +462,8 @@ impl Program {
         if !matches!(sent, Some(Ok(()))) {
             return Err(Gone::Ended);
         }
-        // The process keeps the time itself, of each half and of what is around them; it is given some more to say so.
-        let until = Instant::now() + self.time_limit() * 2 * MOST_CROWDED + IMPORT * 3;
+        // The process keeps the time itself, of each half in two calls and of what is around them; it is given some more to say so.
+        let until = Instant::now() + self.time_limit() * 4 * MOST_CROWDED + IMPORT * 3;
         match process.hear(until) {
             Heard::Line(line) => serde_json::from_str(&line)
                 .map_err(|e| Gone::Told(worker(format_args!("the Python process answered {line:?}: {e}")))),

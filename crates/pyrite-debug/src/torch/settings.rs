@@ -4,7 +4,7 @@
 //! compiler be taken, as its own bisector numbers them, `skip=SUBSYSTEM:I,J` leaves single ones out, `steps=FILE` has the
 //! steps written there, and `code=FILE` the code that was generated. What is around the program can be set too:
 //! `mode=MODE` and `dynamic=true` as torch.compile takes them, `calls=N` calls it N times and looks at what the last call
-//! but one returned, `tf32=true` lets matrix multiplications and convolutions round their operands to ten bits, which they
+//! but one returned, `look=N` looks at what the N-th call gives, `tf32=true` lets matrix multiplications and convolutions round their operands to ten bits, which they
 //! do not otherwise, `poison=true` fills memory that generated code allocates with NaN, so that elements which are never
 //! written show, `ptxas=LEVEL` has Triton's assembler optimise no more than a level from 0 to 3, and `triton=FOLDER` takes
 //! Triton from a folder that another version was installed to. Every other name is a setting of Inductor's, with its value in JSON or as a plain word.
@@ -12,7 +12,7 @@
 use serde_json::{Map, Value as Json, json};
 
 /// Settings of what is around a program.
-const AROUND: [&str; 7] = ["calls", "dynamic", "mode", "poison", "ptxas", "tf32", "triton"];
+const AROUND: [&str; 8] = ["calls", "dynamic", "look", "mode", "poison", "ptxas", "tf32", "triton"];
 
 /// The value of a setting, if the name of a backend has it.
 pub fn setting<'a>(backend: &'a str, wanted: &str) -> Option<&'a str> {
@@ -21,6 +21,12 @@ pub fn setting<'a>(backend: &'a str, wanted: &str) -> Option<&'a str> {
         (name, value) if name == wanted => Some(value),
         _ => None,
     })
+}
+
+/// The name of a backend whose given call is looked at.
+pub fn looking_at(backend: &str, call: u32) -> String {
+    let separator = if backend.contains('?') { '&' } else { '?' };
+    format!("{backend}{separator}look={call}")
 }
 
 /// The name without settings.

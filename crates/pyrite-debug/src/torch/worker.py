@@ -5,7 +5,8 @@ Inductor finds out about the processor. A request is a line of JSON: the folder 
 program (`program.py` as Pyrite prints it, and its storages), the backend, the modules to import first, the seed, whether gradients are
 left out, and a time limit. The answer is a line too:
 
-- `{"ok": true}`: the results lie in the folder's file `results`;
+- `{"ok": true}`: the results lie in the folder's file `results`; `"changes": true` beside it says that a second call on the same inputs
+  gives other results, raises or does not return;
 - `{"error": ...}`: what the program raised, `{"died": ...}`: how its process ended without an answer;
 - `{"fault": ...}`: what the driver says of a kernel that faulted, and which kernel it was;
 - `{"unknown": ..., "known": ...}`: torch has no backend of that name;
@@ -53,6 +54,9 @@ if "inductor" in sys.argv[1:]:
     import torch._inductor.compile_fx
 
 WITH_TORCH = threads()
+
+# From how many bytes of inputs on a program is called once.
+LARGE = 1 << 30
 
 # How long an interpreter may take until its program starts.
 START = 120
@@ -218,9 +222,33 @@ def copied(inputs):
         storage = value.untyped_storage()
         own = storages.setdefault(storage._cdata, storage.clone())
         fresh = torch.empty(0, dtype=value.dtype, device=value.device).set_(own, value.storage_offset(), value.shape, value.stride())
-        return fresh.requires_grad_(value.requires_grad)
+        fresh.requires_grad_(value.requires_grad)
+        if not value.is_leaf:
+            # The reader gives inputs that are no leaves a history in this way.
+            with torch.enable_grad():
+                made = fresh.clone()
+            with torch.no_grad():
+                fresh = made.set_(own, value.storage_offset(), value.shape, value.stride())
+            fresh.retain_grad()
+        return fresh
 
     return [copy(value) for value in inputs]
+
+
+def same(one, other):
+    """Whether two calls gave the same, bit for bit, in the same layout."""
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        if one.layout != torch.strided or other.layout != torch.strided:
+            return one.layout == other.layout and same(parts_of(one), parts_of(other))
+        if (one.dtype, one.shape, one.stride(), one.requires_grad) != (other.dtype, other.shape, other.stride(), other.requires_grad):
+            return False
+        raw = [value.detach().resolve_conj().resolve_neg().contiguous().flatten().view(torch.uint8) for value in (one, other)]
+        return torch.equal(*raw)
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(same, one, other))
+    return type(one) is type(other) and (one == other or one != one)
 
 
 def kept(value):
@@ -366,7 +394,7 @@ class Program:
             importlib.import_module(module)
         self.settings = request.get("settings") or {"config": {}, "around": {}}
         around = self.settings["around"]
-        self.calls = around.get("calls", 1)
+        self.calls, self.look = around.get("calls", 1), around.get("look", 1)
         forbid_rounded_operands(around.get("tf32", False))
         if around.get("poison"):
             poison_fresh_memory()
@@ -397,26 +425,61 @@ class Program:
         self.called = self.module if backend == "eager" else torch.compile(self.module, **how)
 
     def run(self, tell):
-        """Calls the program, and differentiates it where that is asked for."""
-        request, inputs = self.request, self.inputs
+        """Calls the program, and differentiates it where that is asked for; `look` calls, of which the last counts."""
+        self.state = {name: value.detach().clone() for name, value in self.module.state_dict(keep_vars=True).items()}
+        fits = sum(value.untyped_storage().nbytes() for value in self.inputs if isinstance(value, torch.Tensor)) < LARGE
+        tries = self.request["backend"] != "eager" and self.calls == 1 and self.look == 1 and fits
+        self.untouched = copied(self.inputs) if tries else None
+        earlier = [copied(self.inputs) for _ in range(self.look - 1)]
+        for inputs in earlier:
+            self.call(inputs, tell)
+            self.begin_again()
+        self.outputs, self.gradients = self.call(self.inputs, tell)
+
+    def begin_again(self):
+        """Makes the module as it was before its first call."""
+        with torch.no_grad():
+            for name, value in self.module.state_dict(keep_vars=True).items():
+                if not torch.equal(value, self.state[name]):
+                    value.copy_(self.state[name])
+                value.grad = None
+        torch.manual_seed(self.request["seed"])
+
+    def changes(self, tell):
+        """Whether a second call gives something else than the first."""
+        if self.untouched is None:
+            return False
+        left = {name: (value.detach().clone(), value.grad) for name, value in self.module.state_dict(keep_vars=True).items()}
+        try:
+            self.begin_again()
+            outputs, gradients = self.call(self.untouched, tell)
+            again = {name: (value.detach(), value.grad) for name, value in self.module.state_dict(keep_vars=True).items()}
+            first = (self.outputs, self.gradients, [dense(value) for value in self.inputs], left)
+            return not same(first, (outputs, gradients, [dense(value) for value in self.untouched], again))
+        except Exception:
+            return True
+
+    def call(self, inputs, tell):
+        request = self.request
         tell({"stage": "forward"})
         copies = [copied(inputs) for _ in range(self.calls - 1)]
         with torch.set_grad_enabled(not request["forward_only"]):
             for copy in copies[1:]:
                 self.called(*copy)
-            self.outputs = self.called(*inputs)
+            outputs = self.called(*inputs)
             if copies:
                 self.called(*copies[0])
-                self.outputs = kept(self.outputs)
+                outputs = kept(outputs)
         wait_for_device()
-        self.gradients = [None] * len(inputs)
-        if not request["forward_only"] and requires_grad(self.outputs):
+        gradients = [None] * len(inputs)
+        if not request["forward_only"] and requires_grad(outputs):
             tell({"stage": "backward"})
-            loss = loss_of(self.outputs)
+            loss = loss_of(outputs)
             if loss is not None and loss.requires_grad:
                 loss.backward()
             wait_for_device()
-            self.gradients = [dense(value.grad) if isinstance(value, torch.Tensor) else None for value in inputs]
+            gradients = [dense(value.grad) if isinstance(value, torch.Tensor) else None for value in inputs]
+        return outputs, gradients
 
     def write(self):
         """Writes down what the run left behind."""
@@ -536,6 +599,10 @@ def answer_in(request, tell):
         except BaseException as error:
             return {"worker": f"the results cannot be written down: {type(error).__name__}: {error}"}
         answer = {"ok": True}
+        # From here on the first call has its results, whatever becomes of the second.
+        tell({"stage": "again"})
+        if program.changes(lambda message: None):
+            answer["changes"] = True
     try:
         program.write_steps()
     except BaseException as error:
@@ -592,7 +659,7 @@ class Child:
 
     def runs(self):
         """Whether it is the program that runs now, and not what is around it."""
-        return self.stage not in (None, "done")
+        return self.stage not in (None, "done", "again")
 
     def answer(self):
         """The answer, or how the process ended without one."""
@@ -605,8 +672,10 @@ class Child:
                     while self.hear(0):
                         pass
                     break
-                limit = self.request["time_limit"] if self.runs() else START
+                limit = self.request["time_limit"] if self.runs() or self.stage == "again" else START
                 if time.monotonic() > self.began + limit or os.getppid() != parent:
+                    if self.stage == "again":
+                        return {"ok": True, "changes": True, "stage": "forward"}
                     return {"died": {"hang": True}, "stage": self.stage} if self.runs() else self.around(f"no answer within {limit} s")
                 self.hear(pause)
                 pause = min(pause * 1.5, 0.02)
@@ -614,6 +683,8 @@ class Child:
             self.end()
         if self.said is not None:
             return {**self.said, "stage": self.stage or "forward"}
+        if self.stage == "again":
+            return {"ok": True, "changes": True, "stage": "forward"}
         ending = {"signal": os.WTERMSIG(status)} if os.WIFSIGNALED(status) else {"exit": os.WEXITSTATUS(status)}
         return {"died": ending, "stage": self.stage} if self.runs() else self.around(f"the process ended, {ending}")
 

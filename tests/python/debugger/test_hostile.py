@@ -1,0 +1,47 @@
+"""Backends made to be misjudged: what is wrong in one part of the contract is proven, what is right and looks wrong is not."""
+
+import os
+
+import pytest
+
+from debugger import hostile_backends
+from debugger.test_proof import Session, forward
+
+ALL = os.environ.get("PYRITE_PROOFS")
+SAMPLE = ["later_value", "later_crash", "later_gradient", "no_gradient", "together", "number_for_nan"]
+
+
+@pytest.fixture
+def session(tmp_path):
+    return Session(tmp_path)
+
+
+def program(case):
+    text = forward(case["parameters"], *case["lines"])
+    if not case["gradients"]:
+        return text
+    lines = "".join(
+        f"    buf{k} = reader.storage(None, 48)\n    reader.tensor(buf{k}, (3, 4), requires_grad=True, is_leaf=True)\n"
+        for k, _ in enumerate(case["gradients"])
+    )
+    return f"{text}\ndef load_args(reader):\n{lines}load_args._version = 0\n"
+
+
+@pytest.mark.parametrize("name", [name for name in hostile_backends.WRONG if ALL or name in SAMPLE])
+def test_what_is_wrong_in_one_part_is_proven_by_plain_python(session, name):
+    case = hostile_backends.WRONG[name]
+    runs = ["--runs", "5"] if name == "sometimes" else []
+    code, report, said = session.minify(program(case), "--backend", f"torch:hostile_{name}", *runs, imports=["hostile_backends"])
+    assert (code, report.get("proven")) == (0, True), (report, said)
+    signature = report["signature"]
+    assert (signature["class"], signature.get("call")) == (case["class"], case["call"]), report
+    codes = [session.plain()[0] for _ in range(12 if name == "sometimes" else 1)]
+    assert (-11 if case["class"] == {"signal": 11} else 1) in codes, codes
+    assert session.plain("eager")[0] == 0
+
+
+@pytest.mark.parametrize("name", [name for name in hostile_backends.RIGHT if ALL or name in ("other_rounding", "other_tie", "tips_by_rounding")])
+def test_what_is_right_and_looks_wrong_is_not_proven(session, name):
+    case = hostile_backends.RIGHT[name]
+    code, report, said = session.minify(program(case), "--backend", f"torch:hostile_{name}", imports=["hostile_backends"])
+    assert code == 1 and report["verdict"] in ("pass", "noise"), (report, said)
