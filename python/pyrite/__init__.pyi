@@ -99,6 +99,7 @@ class Explanation:
     ops_per_graph: list[list[str]]
     opaque_ops: list[str]
     out_guards: list[str]
+    guards_per_graph: list[list[str]]
     compile_times: list[tuple[str, float, float]]
 
 class ExplainWithBackend:

@@ -35,7 +35,7 @@ class Explanation:
 
     `graphs`, `graph_count`, `graph_break_count`, `break_reasons` (each with `reason`, `user_stack`, `hint`), `op_count` (calls of
     operators in all graphs), `ops_per_graph`, `opaque_ops` (what Pyrite does not know and torch runs), `out_guards` (what was
-    assumed, as text) and `compile_times` (function, seconds of capture, seconds of the backend, for each graph). `str` gives all
+    assumed, as text), `guards_per_graph` (the same for each graph) and `compile_times` (function, seconds of capture, seconds of the backend, for each graph). `str` gives all
     of it as text.
     """
 
@@ -51,6 +51,7 @@ class Explanation:
         self.opaque_ops = sorted({name for graph in self.graphs for name in graph.opaque_ops})
         self.op_count = sum(record.op_count for record in captured)
         self.out_guards = [guard for record in captured for guard in record.guards]
+        self.guards_per_graph = [list(record.guards) for record in captured if record.graph is not None]
         self.compile_times = [(record.function, record.capture_seconds, record.compile_seconds) for record in captured]
 
     def __repr__(self):

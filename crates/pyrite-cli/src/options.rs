@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use pyrite_compare::{Accuracy, Nans, SmallTensors, Weight};
 use pyrite_debug::{Cloning, Fp64, Switches};
-use pyrite_session::Options;
+use pyrite_session::{Autocast, Options};
 
 use crate::standard_input;
 
@@ -26,6 +26,9 @@ pub struct Judging {
     /// Seed for random numbers and generated inputs [default: from the file, else 0]
     #[arg(long)]
     pub seed: Option<u64>,
+    /// Run under autocast with this dtype
+    #[arg(long, value_name = "TYPE", value_parser = autocast())]
+    autocast: Option<Autocast>,
     /// Generate all inputs from the seed and ignore the file's data, for dumps without storages
     #[arg(long)]
     random_inputs: bool,
@@ -42,6 +45,7 @@ impl Judging {
             accuracy: self.accuracy,
             forward_only: self.forward_only,
             seed: self.seed,
+            autocast: self.autocast,
             random_inputs: self.random_inputs,
             switches: self.comparing.switches(),
             ..Options::default()
@@ -58,6 +62,12 @@ pub fn accuracy() -> impl TypedValueParser<Value = Accuracy> {
     };
     let values = Accuracy::ALL.map(|accuracy| PossibleValue::new(accuracy.name()).help(help(accuracy)));
     PossibleValuesParser::new(values).map(|name| Accuracy::from_name(&name).unwrap_or_default())
+}
+
+/// The dtypes of autocast.
+fn autocast() -> impl TypedValueParser<Value = Autocast> {
+    let values = [PossibleValue::new("bf16").help("bfloat16"), PossibleValue::new("f16").help("float16")];
+    PossibleValuesParser::new(values).map(|name| if name == "f16" { Autocast::F16 } else { Autocast::Bf16 })
 }
 
 /// Where results of a file go that has no folder of its own.

@@ -17,7 +17,7 @@ use pyrite_session::backend::{named, node_diagnostic};
 use pyrite_session::execution::{Executed, Execution, direction, failed_to, prepared, stage_name};
 use pyrite_session::outputs::{describe, line, save};
 use pyrite_session::results::lines_of;
-use pyrite_tensor::{DType, Tensor};
+use pyrite_tensor::Tensor;
 use serde_json::{Value as Json, json};
 
 use crate::failure::{Failure, tell_notes, tell_one};
@@ -38,15 +38,6 @@ enum Check {
     Inference,
 }
 
-/// The lower precision of autocast.
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum Lower {
-    /// bfloat16
-    Bf16,
-    /// float16
-    F16,
-}
-
 /// Run a program: a repro, a dump of PyTorch or Pyrite, or a torch.export file
 #[derive(clap::Args)]
 pub struct Run {
@@ -55,9 +46,6 @@ pub struct Run {
     /// Backend; its results are compared with the reference if the two differ (`pyrite backends` lists all)
     #[arg(long, default_value = "eager")]
     backend: String,
-    /// Run under autocast with this dtype
-    #[arg(long, value_enum, value_name = "TYPE")]
-    autocast: Option<Lower>,
     /// Memory budget for saved activations, as a fraction of what is saved if no matmul is recomputed
     #[arg(long, default_value_t = 1.0)]
     memory_budget: f64,
@@ -105,11 +93,7 @@ impl Run {
         }
         let question = program.question(&asked, &self.backend)?;
         let (backend, reference) = (named(&question.backend)?, named(&question.reference)?);
-        let lower = self.autocast.map(|lower| match lower {
-            Lower::Bf16 => DType::BF16,
-            Lower::F16 => DType::F16,
-        });
-        let (graph, generated) = prepared(&program, asked.seed, lower)?;
+        let (graph, generated) = prepared(&program, asked.seed)?;
         if generated > 0 && !self.json {
             eprintln!("note: {generated} inputs have no stored data; random data from seed {} is used", question.seed);
         }

@@ -66,6 +66,10 @@ fn a_disk_without_room_for_candidates_is_told() {
     let output = cramped(folder.path(), 1, "minify program.py --check 'sh check.sh' --out found");
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert!(said(&output).contains("cannot be"), "{}", said(&output));
+    // Where the search cannot begin, nothing looks as if it had.
+    let output = cramped(folder.path(), 0, "minify program.py --check 'sh check.sh' --out nothing");
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(!folder.path().join("nothing").exists(), "{}", said(&output));
 }
 
 #[test]

@@ -37,6 +37,20 @@ fn folder(text: &str) -> tempfile::TempDir {
 }
 
 #[test]
+fn a_program_is_reduced_as_it_is_under_autocast() {
+    let folder = folder(PROGRAM);
+    fs::write(folder.path().join("check.sh"), "grep -q bfloat16 \"$1\" && exit 1\nexit 0\n").expect("a script");
+    let asked = ["minify", "program.py", "--check", "sh check.sh", "--out", "found"];
+    let output = pyrite(folder.path(), &asked);
+    assert_eq!(output.status.code(), Some(1), "the program has no bfloat16 by itself");
+    fs::remove_dir_all(folder.path().join("found")).ok();
+    let output = pyrite(folder.path(), &[&asked[..], &["--autocast", "bf16"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let left = fs::read_to_string(folder.path().join("found/repro.py")).expect("a repro");
+    assert!(left.contains("bfloat16") && !left.contains("tanh"), "{left}");
+}
+
+#[test]
 fn a_failing_relu_is_all_that_is_left_and_proven() {
     for (backend, stage, class) in [
         ("relu_compile_error_TESTING_ONLY", "compile", "error"),

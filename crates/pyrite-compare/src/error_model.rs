@@ -62,10 +62,7 @@ pub fn excuse(report: &mut Report, [expected, actual]: [&Results; 2], runs: &Rou
     let differences = std::mem::take(&mut report.differences);
     for mut difference in differences {
         if difference.rule == Rule::Exact {
-            match difference
-                .numbers
-                .take_if(|_| tips_over(&difference.place, [expected, actual], runs))
-            {
+            match difference.numbers.take_if(|_| tips_over(&difference.place, [expected, actual], runs)) {
                 Some(numbers) => {
                     report.notes.push(Note { place: difference.place, remark: Remark::Noise(numbers) });
                 }

@@ -332,6 +332,16 @@ pub fn judge_backends(
         Again::Perturbed(seed) => rounding.sample(seed),
         Again::Tipped => rounding.tipped(),
     };
+    // Several comparisons ask for the same runs, which take their time where programs are large.
+    let asked: RefCell<Vec<(Again, Result<Ran, Broken>)>> = RefCell::default();
+    let run_reference = |again: Again| {
+        if let Some((_, ran)) = asked.borrow().iter().find(|(known, _)| *known == again) {
+            return ran.clone();
+        }
+        let ran = run_reference(again);
+        asked.borrow_mut().push((again, ran.clone()));
+        ran
+    };
     let draws = if draws_as_eager(&backend.name) { Draws::AsEager } else { Draws::Freely };
     let other = OnceCell::new();
     // Where results differ, those that the operators leave open are asked for, and do not count.

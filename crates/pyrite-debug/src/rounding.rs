@@ -189,7 +189,8 @@ impl Half {
                 steps.insert(id);
             }
         }
-        let (mut inputs, mut exact, mut candidates) = (FxHashSet::default(), FxHashSet::default(), FxHashSet::default());
+        let (mut inputs, mut exact, mut candidates) =
+            (FxHashSet::default(), FxHashSet::default(), FxHashSet::default());
         for id in &steps {
             let mut rounded = false;
             graph.node(*id).each_input(&mut |input| {
@@ -329,7 +330,8 @@ impl Half {
                 for ((own, other), tried) in own.iter().zip(&mut other).zip(integers_in(&tried)) {
                     if tried.numel() == own.len() {
                         // The first other one is the nearest.
-                        let all = own.iter().zip(other).zip(tried.to_i64s()).filter(|((own, other), _)| **own == **other);
+                        let all =
+                            own.iter().zip(other).zip(tried.to_i64s()).filter(|((own, other), _)| **own == **other);
                         all.for_each(|((_, other), tried)| *other = tried);
                     }
                 }

@@ -184,7 +184,9 @@ impl Claim<'_> {
         let look = self.look();
         let (made, name) = match look {
             Some(_) => (MADE.replace("COMPILE", compile), "call_once"),
-            None => (format!("        mod, args = Repro(), load()\n        call = {compile} if compiled else mod\n"), "run"),
+            None => {
+                (format!("        mod, args = Repro(), load()\n        call = {compile} if compiled else mod\n"), "run")
+            }
         };
         let _ = write!(
             text,

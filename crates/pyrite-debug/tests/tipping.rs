@@ -24,7 +24,8 @@ impl Executable for Changed {
             }
             let result = Tensor::empty(tensor.shape(), tensor.dtype()).expect("a tensor");
             let values = tensor.to_f64s();
-            let changed: Vec<f64> = values.into_iter().enumerate().map(|(at, value)| (self.change)(at, value)).collect();
+            let changed: Vec<f64> =
+                values.into_iter().enumerate().map(|(at, value)| (self.change)(at, value)).collect();
             result.write_f64s(&changed);
             result
         });

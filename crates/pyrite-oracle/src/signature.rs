@@ -1,6 +1,6 @@
 //! What makes two failures the same.
 //!
-//! Held exactly: the stage, the class, which call of the program it is, the error's type, the place that raised it and what it said there, and, where guilty
+//! Held exactly: the stage, the class, the error's type, the place that raised it and what it said there, and, where guilty
 //! operators are known, that one of them remains. Which output differs, by which rule and by how much only ranks
 //! candidates: these change legitimately while a graph shrinks, and so do the numbers and names in an error's text, which
 //! are taken out of it.
@@ -177,7 +177,8 @@ pub struct Signature {
     /// Operators that are known to be guilty, as far as they are known.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub guilty: BTreeSet<String>,
-    /// Which call of the program fails, from 1; `None` where the first does.
+    /// Which call of the program fails, from 1; `None` where the first does. It is not held: what fails only sometimes may
+    /// fail in either.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<u32>,
     /// What may change.
@@ -238,7 +239,7 @@ impl Signature {
             (Some(own), Some(other)) => own.holds(other),
             (own, other) => own.is_none() && other.is_none(),
         };
-        self.stage == other.stage && self.class == other.class && self.call == other.call && site && guilty
+        self.stage == other.stage && self.class == other.class && site && guilty
     }
 }
 

@@ -108,12 +108,37 @@ class GraphCanvas {
     for (const edge of layout.edges) if (edge.routed) trace(edge);
     context.stroke();
     this.paintStubs(sight);
-    if (this.chosen === null) return;
-    context.strokeStyle = colours.ink;
-    context.lineWidth = 1.6 / Math.min(1, view.zoom);
-    context.beginPath();
-    for (const edge of layout.edges) if (edge.from === this.chosen || edge.to === this.chosen) trace(edge);
-    context.stroke();
+    const ofChosen = layout.edges.filter((edge) => edge.from === this.chosen || edge.to === this.chosen);
+    if (ofChosen.length) {
+      context.strokeStyle = colours.ink;
+      context.lineWidth = 1.6 / Math.min(1, view.zoom);
+      context.beginPath();
+      ofChosen.forEach(trace);
+      context.stroke();
+    }
+    this.paintShapes(sight, ofChosen);
+  }
+
+  /** Shapes where they are not to be read off the box above: on edges that leave modules or pass other layers, and on those of the
+   * chosen node. */
+  paintShapes(sight, ofChosen) {
+    const { context, layout, colours, view } = this;
+    if (view.zoom < 0.6) return;
+    const marked = new Set(ofChosen);
+    context.font = this.fonts.stub;
+    context.textBaseline = 'middle';
+    for (const edge of layout.edges) {
+      const [from, to] = [layout.boxes[edge.from], layout.boxes[edge.to]];
+      if (!edge.note || !edge.routed || !(marked.has(edge) || from.kind === 'module' || edge.via.length)) continue;
+      const above = edge.via.length ? edge.via[edge.via.length - 1] : { x: from.x, y: from.y + BOX_HEIGHT / 2 };
+      const [x, y] = [(above.x + to.x) / 2, (above.y + to.y - BOX_HEIGHT / 2) / 2];
+      if (y < sight.top || y > sight.bottom || x < sight.left || x > sight.right) continue;
+      const width = context.measureText(edge.note).width;
+      context.fillStyle = colours.raised;
+      context.fillRect(x - width / 2 - 2, y - 6, width + 4, 12);
+      context.fillStyle = marked.has(edge) ? colours.ink : colours['ink-soft'];
+      context.fillText(edge.note, x - width / 2, y);
+    }
   }
 
   /** Both ends of edges that are too long to be drawn, with the name of what is at the other end. */

@@ -78,7 +78,7 @@ function boxesOf(nodes, closed) {
       const key = from * boxes.length + to;
       if (from === to || seen.has(key)) continue;
       seen.add(key);
-      edges.push({ from, to, via: [] });
+      edges.push({ from, to, via: [], note: (nodes[input].shape || '').slice(0, 22) });
       boxes[from].outs.push(to);
       boxes[to].ins.push(from);
     }

@@ -3,7 +3,9 @@
 use pyrite_compiler::backend::Direction;
 use pyrite_compiler::{Backend, Options};
 use pyrite_debug::torch::is_unknown_backend;
-use pyrite_debug::{Accuracy, Again, Assessment, Bound, Broken, OtherRounding, Ran, Switches, assess, execute, time_calls};
+use pyrite_debug::{
+    Accuracy, Again, Assessment, Bound, Broken, OtherRounding, Ran, Switches, assess, execute, time_calls,
+};
 use pyrite_interp::Mode;
 use pyrite_ir::{Graph, Node, NodeError, OpError, Value};
 use pyrite_ops::registry;
@@ -139,17 +141,18 @@ pub fn direction(program: &Program, forward_only: bool) -> Direction {
     if forward_only || program.is_differentiated() { Direction::Forward } else { Direction::ForwardAndBackward }
 }
 
-/// The program's graph, under autocast where a lower precision is wanted, with what is known of the inputs; and how many
-/// inputs had no stored data.
-pub fn prepared(program: &Program, seed: Option<u64>, lower: Option<DType>) -> Result<(Graph, usize), SessionError> {
+/// The program's graph with what is known of the inputs, and how many inputs had no stored data.
+pub fn prepared(program: &Program, seed: Option<u64>) -> Result<(Graph, usize), SessionError> {
     let mut graph = program.read.graph.clone();
     let inputs = program.inputs(seed)?;
     pyrite_compiler::inputs::describe(&mut graph, &inputs.values);
-    if let Some(dtype) = lower {
-        graph = autocast::apply(&graph, registry(), Some(dtype))
-            .map_err(|error| located(program, &error, "autocast failed"))?;
-    }
     Ok((graph, inputs.generated))
+}
+
+/// The program's graph as it is under autocast.
+pub(crate) fn under_autocast(program: &Program, seed: Option<u64>, lower: DType) -> Result<Graph, SessionError> {
+    let (graph, _) = prepared(program, seed)?;
+    autocast::apply(&graph, registry(), Some(lower)).map_err(|error| located(program, &error, "autocast failed"))
 }
 
 fn located(program: &Program, error: &NodeError, what: &str) -> SessionError {

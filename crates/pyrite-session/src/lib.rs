@@ -58,7 +58,7 @@ pub mod worker;
 pub use error::SessionError;
 pub use host::{Host, Invocation};
 pub use nan::first_nan;
-pub use options::Options;
+pub use options::{Autocast, Options};
 pub use place::DevicePlacement;
 pub use program::Program;
 pub use pyrite_debug::torch::Python;

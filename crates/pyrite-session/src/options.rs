@@ -6,9 +6,30 @@ use std::time::Duration;
 use pyrite_compare::Accuracy;
 use pyrite_debug::{Limits, Switches};
 use pyrite_oracle::CONFIDENCE;
+use pyrite_tensor::DType;
 use serde::{Deserialize, Serialize};
 
 use crate::target::Target;
+
+/// The lower precision of autocast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Autocast {
+    /// bfloat16.
+    Bf16,
+    /// float16.
+    F16,
+}
+
+impl Autocast {
+    /// Its dtype.
+    pub fn dtype(self) -> DType {
+        match self {
+            Self::Bf16 => DType::BF16,
+            Self::F16 => DType::F16,
+        }
+    }
+}
 
 /// All of it. Every field has a default, and a session on a file needs no more than [`Options::default`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,6 +67,8 @@ pub struct Options {
     pub check: Option<String>,
     /// Only errors whose text contains this are the failure.
     pub check_str: Option<String>,
+    /// The lower precision of autocast, under which the program runs in every backend.
+    pub autocast: Option<Autocast>,
     /// Whether inputs are drawn anew from the seed, in place of the data that the file has.
     pub random_inputs: bool,
     /// The largest number of nodes that a reduction removes at once.
@@ -81,6 +104,7 @@ impl Default for Options {
             memory_limit: None,
             check: None,
             check_str: None,
+            autocast: None,
             random_inputs: false,
             max_granularity: None,
             offload_to_disk: false,

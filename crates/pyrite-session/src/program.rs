@@ -14,6 +14,7 @@ use pyrite_reader::{Entry, Origin, ReadOptions, ReadOutcome, read_path};
 use pyrite_reduce::Candidate;
 
 use crate::dumps::program_at;
+use crate::execution::under_autocast;
 use crate::{Host, Options, SessionError, backend};
 
 /// A program that was read and verified.
@@ -41,6 +42,9 @@ impl Program {
             for storage in &mut inputs.storages {
                 (storage.name, storage.data) = (None, None);
             }
+        }
+        if let Some(autocast) = options.autocast {
+            program.read.graph = under_autocast(&program, options.seed, autocast.dtype())?;
         }
         Ok(program)
     }

@@ -30,11 +30,13 @@ def program(case):
 @pytest.mark.parametrize("name", [name for name in hostile_backends.WRONG if ALL or name in SAMPLE])
 def test_what_is_wrong_in_one_part_is_proven_by_plain_python(session, name):
     case = hostile_backends.WRONG[name]
-    runs = ["--runs", "5"] if name == "sometimes" else []
-    code, report, said = session.minify(program(case), "--backend", f"torch:hostile_{name}", *runs, imports=["hostile_backends"])
+    runs = 10 if name == "sometimes" else 1
+    code, report, said = session.minify(program(case), "--backend", f"torch:hostile_{name}", imports=["hostile_backends"], runs=runs)
     assert (code, report.get("proven")) == (0, True), (report, said)
     signature = report["signature"]
-    assert (signature["class"], signature.get("call")) == (case["class"], case["call"]), report
+    assert signature["class"] == case["class"], report
+    # What fails only sometimes may fail in either call.
+    assert signature.get("call") == case["call"] or name == "sometimes", report
     codes = [session.plain()[0] for _ in range(12 if name == "sometimes" else 1)]
     assert (-11 if case["class"] == {"signal": 11} else 1) in codes, codes
     assert session.plain("eager")[0] == 0

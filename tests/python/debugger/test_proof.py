@@ -17,9 +17,9 @@ class Session:
     def __init__(self, folder):
         self.folder = folder
 
-    def minify(self, program, *arguments, python=sys.executable, imports=(), environment=(), prefix="", json_out=True):
+    def minify(self, program, *arguments, python=sys.executable, imports=(), environment=(), prefix="", json_out=True, runs=1):
         (self.folder / "program.py").write_text(program)
-        words = [os.environ["PYRITE_BIN"], "minify", "program.py", "--out", "found", "--python", python, "--jobs", "1", "--runs", "1"]
+        words = [os.environ["PYRITE_BIN"], "minify", "program.py", "--out", "found", "--python", python, "--jobs", "1", "--runs", str(runs)]
         words += ["--json"] if json_out else []
         for module in imports:
             words += ["--import", module]

@@ -2,6 +2,10 @@
 
 import functools
 import json
+import os
+import pathlib
+import subprocess
+import sys
 
 import numpy
 import pytest
@@ -79,3 +83,26 @@ def test_running_a_dump_agrees_with_torch(pyrite, dumps, tmp_path, model, file):
         outputs = [torch.from_numpy(arrays[name]) for name in arrays.files]
     expected = Dump(pyrite, dumps / model, file).assert_right(outputs)
     assert [tuple(output["stride"]) for output in report["outputs"] if "stride" in output] == [want.stride() for want in expected]
+
+
+ASKING = """
+import sys, time
+from models import dump_models
+
+def slowly(directory):
+    with open(sys.argv[1], "a") as log:
+        log.write("made\\n")
+    time.sleep(1)
+    (directory / "dumps.json").write_text("[]")
+
+dump_models.dump_all = slowly
+assert (dump_models.dumps() / "dumps.json").read_text() == "[]"
+"""
+
+
+def test_processes_that_ask_for_dumps_at_once_make_them_once(tmp_path):
+    environment = {**os.environ, "PYRITE_DUMPS": str(tmp_path / "dumps"), "PYTHONPATH": str(pathlib.Path(__file__).parent.parent)}
+    words = [sys.executable, "-c", ASKING, tmp_path / "log"]
+    asking = [subprocess.Popen(words, env=environment) for _ in range(2)]
+    assert [process.wait(timeout=300) for process in asking] == [0, 0]
+    assert (tmp_path / "log").read_text() == "made\n"

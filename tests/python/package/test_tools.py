@@ -43,6 +43,7 @@ def test_explaining_composes_with_another_backend():
     assert "print" in reason.reason
     assert (reason.user_stack[-1].name, reason.user_stack[-1].lineno) == ("broken", broken.__code__.co_firstlineno + 2)
     assert any(guard.startswith("x: is a tensor") for guard in found.out_guards)
+    assert len(found.guards_per_graph) == 2 and sum(found.guards_per_graph, []) == found.out_guards
     assert [row[0] for row in found.compile_times] == ["broken", "broken"]
     for part in ("Graph Count: 2", "Break Reason 1", "aten.sin.default", "x: is a tensor", "backend 0."):
         assert part in str(found)

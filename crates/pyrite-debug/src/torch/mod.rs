@@ -130,7 +130,7 @@ struct Program {
     backend: String,
     python: Python,
     options: Options,
-    /// Whether a second call gave something else than the first.
+    /// Whether a second call gave a different result than the first.
     changes: AtomicBool,
 }
 

@@ -446,7 +446,7 @@ class Program:
         torch.manual_seed(self.request["seed"])
 
     def changes(self, tell):
-        """Whether a second call gives something else than the first."""
+        """Whether a second call gives a different result than the first."""
         if self.untouched is None:
             return False
         left = {name: (value.detach().clone(), value.grad) for name, value in self.module.state_dict(keep_vars=True).items()}

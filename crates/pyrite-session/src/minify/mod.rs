@@ -47,6 +47,11 @@ pub fn minify(host: &Host, file: &Path, options: &Options, reporter: &dyn Report
     Minify { host, file, options, reporter, workers: None, known: None }.run(question, &start)
 }
 
+/// Whether a folder holds nothing, or is not there yet.
+fn is_empty(folder: &Path) -> bool {
+    std::fs::read_dir(folder).map_or(!folder.exists(), |mut entries| entries.next().is_none())
+}
+
 /// A reduction.
 pub(crate) struct Minify<'a> {
     pub(crate) host: &'a Host,
@@ -66,11 +71,24 @@ impl Minify<'_> {
         let begun = Instant::now();
         let oracle = self.oracle(&question, self.workers.clone())?;
         oracle.prepare(self.options.jobs as usize);
+        let place = self.folder()?;
+        // What cannot even begin, such as on a full disk, leaves nothing behind that looks like a search.
+        let unused = is_empty(&place).then(|| place.clone());
+        let clear = |error| {
+            unused.as_deref().inspect(|place| drop(std::fs::remove_dir_all(place)));
+            error
+        };
         let folder =
-            Folder::open(&self.folder()?).map_err(|error| self.unwritten("the result cannot be written", error))?;
-        let _trace = tracing::begin(folder.path(), self.reporter);
+            Folder::open(&place).map_err(|error| clear(self.unwritten("the result cannot be written", error)))?;
+        let trace = tracing::begin(folder.path(), self.reporter);
+        let verdicts = match self.verdicts(&folder, &question, start) {
+            Ok(verdicts) => verdicts,
+            Err(error) => {
+                drop(trace);
+                return Err(clear(error));
+            }
+        };
         let _stage = pyrite_trace::stage(Stage::Debug);
-        let verdicts = self.verdicts(&folder, &question, start)?;
         if let Some(took) = verdicts.first() {
             oracle.learn(took, &Verdict::Pass);
         } else if let Some((verdict, took)) = &self.known {
