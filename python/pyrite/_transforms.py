@@ -395,6 +395,8 @@ class _Context:
         self._inputs = inputs
         self.saved_tensors = ()
         self._constant = []
+        self._dirty = []
+        self._recorded = True
         self._materialize = True
 
     @property
@@ -411,13 +413,15 @@ class _Context:
         self._constant = list(tensors)
 
     def mark_dirty(self, *tensors):
-        refuse("mark_dirty of an autograd.Function")
+        if self._recorded:
+            refuse("mark_dirty of an autograd.Function whose gradient is recorded")
+        self._dirty = list(tensors)
 
     def set_materialize_grads(self, value):
         self._materialize = value
 
 
-_OWN = ("_inputs", "saved_tensors", "_constant", "_materialize")
+_OWN = ("_inputs", "saved_tensors", "_constant", "_dirty", "_recorded", "_materialize")
 
 
 def _gradients_of(cls):
@@ -446,9 +450,11 @@ def function_apply(cls, *args):
     operands = [value for value in args if _is_tensor(value)]
     places = [place for place, value in enumerate(args) if _is_tensor(value)]
     if not (torch.is_grad_enabled() and any([tensor.requires_grad for tensor in operands])):
+        context._recorded = False
         result, results = run(args)
-        # What is returned as it is comes out as a view.
-        fresh = [value.view_as(value) if any([value is tensor for tensor in operands]) else value for value in results]
+        # What is returned as it is comes out as a view, unless it was written.
+        kept = [tensor for tensor in operands if not any([tensor is dirty for dirty in context._dirty])]
+        fresh = [value.view_as(value) if any([value is tensor for tensor in kept]) else value for value in results]
         return tuple(fresh) if isinstance(result, tuple) else fresh[0]
 
     outer, examples, kept, saved, names = [], [], [], [], []

@@ -4,6 +4,7 @@ CASES = {}
 
 # What Pyrite's own programs get wrong, beside the cases above.
 NATIVE = {
+    "tensor_subclasses.subclass_made_while_nothing_is_recorded": "a view that torch makes in no_grad() still says that it requires a gradient",
     "tensors.complex_tensors": "the conjugate of a complex tensor is a view in torch, and a tensor of its own in a compiled program",
 }
 

@@ -765,8 +765,25 @@ impl Evaluator<'_, '_> {
         let Value::Tensor(tensor) = value else { return Ok(false) };
         match &tensor.origin {
             Some(_) => Ok(self.tensor_meta(tensor.node)?.is_leaf),
-            None if tensor.parameter => Ok(true),
+            None if tensor.parameter || self.unrecorded_view(tensor.node).is_some() => Ok(true),
             None => Ok(!self.requires_grad(value)?),
+        }
+    }
+
+    /// What a view that was made while no gradient was recorded is a view of: torch lets it require what that requires, as a leaf.
+    fn unrecorded_view(&self, node: NodeId) -> Option<NodeId> {
+        let recorded = self.grad_modes.iter().rev().find(|(from, _)| *from <= node).is_none_or(|(_, grad)| *grad);
+        let held = self.calls.node(node);
+        let NodeKind::Call(Target::Op(op)) = &held.kind else { return None };
+        if recorded || self.inference || op.schema.is_mutable() || op.name().contains("detach") {
+            return None;
+        }
+        let source = *held.args.first().and_then(GraphValue::as_tensor)?;
+        match (self.calls.meta(node), self.calls.meta(source)) {
+            (Some(GraphValue::Tensor(view)), Some(GraphValue::Tensor(of))) if view.storage == of.storage => {
+                Some(source)
+            }
+            _ => None,
         }
     }
 
@@ -819,6 +836,7 @@ impl Evaluator<'_, '_> {
                 if matches!(&held.kind, NodeKind::Call(Target::Op(op)) if op.schema.is_mutable()) {
                     pending.extend(held.args.first().and_then(GraphValue::as_tensor).map(|input| (*input, node)));
                 }
+                pending.extend(self.unrecorded_view(node).map(|source| (source, node)));
                 continue;
             }
             held.each_input(&mut |input| pending.push((input, node)));

@@ -297,3 +297,13 @@ def iterated(x):
 def sizes_in_python(x):
     n = x.size(0)
     return x * n + sum(range(n)), [n] * 2, {n: 1}[n], f"{n}", n == x.shape[0], max(n, 3), n // 2, n % 2, float(n), -n, n**2, n / 2, bool(n), str(n), hash(n) == hash(int(n)), divmod(n, 2), min([n, 5]), n & 1, n << 1
+
+
+@case(lambda: (t(2, 3),), lambda: (t(2, 3, grad=True),))
+def views_made_while_nothing_is_recorded(x):
+    y = x * 2
+    with torch.no_grad():
+        of_result, of_argument, computed = y.view(-1), x[0], y + 1
+    after = of_result[1:]
+    told = [(v.requires_grad, v.is_leaf) for v in (of_result, of_argument, computed, after)]
+    return told, computed, y

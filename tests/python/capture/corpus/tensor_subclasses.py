@@ -169,3 +169,11 @@ class Overloads:
 @case(lambda: (t(3, 3),))
 def operators_of_an_object_with_a_tensor(x):
     return (Overloads(x) + 1).x, Overloads(x) @ x
+
+
+@case(lambda: (t(3),), lambda: (t(3, grad=True),))
+def subclass_made_while_nothing_is_recorded(x):
+    y = x + 1
+    with torch.no_grad():
+        z = y.as_subclass(Plain)
+    return z, z.is_leaf, z.requires_grad, y
