@@ -306,7 +306,7 @@ impl Half {
         context: &Context<'_>,
     ) -> usize {
         let results = integers_in(value);
-        let own: Vec<Vec<i64>> = results.iter().map(|tensor| tensor.to_i64s()).collect();
+        let own: Vec<Vec<i64>> = results.iter().map(Tensor::to_i64s).collect();
         let mut other = own.clone();
         let recorded = self.lock();
         let samples = &recorded.samples;
