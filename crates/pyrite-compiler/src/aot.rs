@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use pyrite_autograd::{Joint, MinCut, Partition, Read, default_partition, joint_of, min_cut_partition};
 use pyrite_ir::dump::{dump, runnable, tell};
-use pyrite_ir::{Contract, Graph, NodeError, OpError, Value};
+use pyrite_ir::{Contract, Graph, Kind, NodeError, NodeId, OpError, Target, Value};
 use pyrite_ops::registry;
 use pyrite_passes::functionalize::InputSource;
 use pyrite_passes::{Functional, Table, autocast, cleanup, decompose, functionalize};
@@ -231,7 +231,7 @@ impl Stages {
         }
         joint.graph = timed
             .run("decompose", || decompose(&joint.graph, registry(), decompositions, options.random, &mut gate))?;
-        joint.graph = timed.run("clean-up", || Ok(cleaned(&joint.graph, &mut gate)))?;
+        joint.graph = timed.run("clean-up", || Ok(cleaned_joint(&joint, &mut gate)))?;
         let partition = timed.run("partition", || Ok(partition_fn(&joint, options)))?;
         Ok(Self { functional, joint: Some(joint), partition: Some(partition), times, rewrites: gate.into_log() })
     }
@@ -274,6 +274,25 @@ fn tell_program(graph: &Graph) {
 /// A graph without dead code and without what is computed twice.
 pub(crate) fn cleaned(graph: &Graph, gate: &mut pyrite_passes::Gate) -> Graph {
     cleanup::dead_code(&cleanup::common_subexpressions(&cleanup::dead_code(graph), gate))
+}
+
+/// The same for a joint graph. What derivative rules compute from an input is computed from what the input is at the time of
+/// the backward pass, so it is not what the forward half computed from it.
+fn cleaned_joint(joint: &Joint, gate: &mut pyrite_passes::Gate) -> Graph {
+    let graph = cleanup::dead_code(&joint.graph);
+    let (primals, tangents): (Vec<_>, Vec<_>) =
+        graph.placeholders().map(|(id, _)| id).enumerate().partition(|(index, _)| *index < joint.primals);
+    let Some((_, border)) = tangents.first().copied() else { return cleaned(&graph, gate) };
+    let is_reread =
+        |id: NodeId| primals.iter().any(|(index, primal)| *primal == id && joint.reads[*index] != Read::Storage);
+    let stays_apart = |earlier: NodeId, later: NodeId| {
+        let node = graph.node(later);
+        let is_view = matches!(&node.kind, Kind::Call(Target::Op(op)) if op.schema.returns.iter().any(|given| given.alias.is_some()));
+        let mut reads = false;
+        node.each_input(&mut |input| reads |= is_reread(input));
+        earlier < border && border < later && reads && !is_view
+    };
+    cleanup::dead_code(&cleanup::common_subexpressions_but(&graph, gate, &stays_apart))
 }
 
 struct Timer<'a> {

@@ -30,6 +30,15 @@ fn has_effect(node: &Node) -> bool {
 /// The graph with every call that repeats an earlier one replaced by it. For functional graphs only. Values that are
 /// returned, as they are or as views, have memory of their own, so they are never replaced by each other.
 pub fn common_subexpressions(graph: &Graph, gate: &mut Gate) -> Graph {
+    common_subexpressions_but(graph, gate, &|_, _| false)
+}
+
+/// The same, where a call (the second) may have to stay apart from an equal one before it (the first).
+pub fn common_subexpressions_but(
+    graph: &Graph,
+    gate: &mut Gate,
+    stays_apart: &dyn Fn(NodeId, NodeId) -> bool,
+) -> Graph {
     let mut returned = returned(graph);
     let mut first: FxHashMap<String, NodeId> = FxHashMap::default();
     let mut instead: Vec<NodeId> = (0..graph.id_bound() as u32).map(NodeId).collect();
@@ -49,7 +58,7 @@ pub fn common_subexpressions(graph: &Graph, gate: &mut Gate) -> Graph {
         let key = format!("{} {args:?}", target.name());
         match first.get(&key) {
             Some(earlier) => {
-                let apart = returned[id.0 as usize] && returned[earlier.0 as usize];
+                let apart = returned[id.0 as usize] && returned[earlier.0 as usize] || stays_apart(*earlier, id);
                 if !apart && gate.allows(|| format!("common-subexpressions at {}", node.name)) {
                     instead[id.0 as usize] = *earlier;
                     // The next that is returned must not be replaced by this one, too.

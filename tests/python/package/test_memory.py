@@ -6,6 +6,7 @@ import os
 import numpy
 import pytest
 import torch
+import torch.nn.functional as F
 
 import pyrite as package
 from memory import sweep
@@ -332,7 +333,7 @@ def forward(product, compiled):
     return x, w, compiled(product)(x, w)
 
 
-products = pytest.mark.parametrize("product", [lambda x, w: x * w, lambda x, w: x @ w, torch.nn.functional.linear])
+products = pytest.mark.parametrize("product", [lambda x, w: x * w, lambda x, w: x @ w, F.linear])
 
 
 @ways
@@ -350,6 +351,56 @@ def test_a_parameter_that_is_given_other_data_has_the_gradients_of_the_reference
         found.append((x.grad, w.grad))
         del waste
     assert torch.equal(found[0][0], found[1][0]) and torch.equal(found[0][1], found[1][1])
+
+
+# Their derivatives compute masks, signs and factors from the arguments: at the time of backward, as eager does.
+FROM_ARGUMENTS = {
+    "maximum": torch.maximum,
+    "fmin": torch.fmin,
+    "maximum_and_square": lambda x, w: (torch.maximum(x, w), w * w),
+    "maximum_and_product": lambda x, w: torch.maximum(x, w) * w,
+    "atan2": torch.atan2,
+    "hypot": torch.hypot,
+    "div": lambda x, w: x / w,
+    "clamp": lambda x, w: x.clamp(-0.5, 0.5) * w,
+    "clamp_tensor": lambda x, w: torch.clamp(x, min=w),
+    "abs": lambda x, w: x.abs() + w.sign() * x,
+    "activations": lambda x, w: F.gelu(x) + F.silu(w) + F.hardtanh(x) + F.mish(w) + F.leaky_relu(x) + F.softplus(w),
+    "losses": lambda x, w: (F.huber_loss(x, w), F.smooth_l1_loss(x, w), F.l1_loss(w, x)),
+    "lerp": lambda x, w: torch.lerp(x, w, x),
+    "powers": lambda x, w: x**3 + w**2,
+    "extremes": lambda x, w: x.amax(1) + w.amin(0).sum(),
+    "mm": lambda x, w: x @ w,
+    "copysign": torch.copysign,
+    "prelu": lambda x, w: F.prelu(x, w[0, :1]),
+    "norm": lambda x, w: x.norm() + w.norm(dim=1).sum(),
+}
+
+
+@pytest.mark.parametrize("dynamic", [None, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize("given", [0, 1])
+@pytest.mark.parametrize("name", FROM_ARGUMENTS)
+def test_derivatives_read_arguments_as_they_are_at_backward(name, given, dynamic):
+    def gradients(function, changed):
+        torch.manual_seed(3)
+        arguments = [torch.randn(5, 5, requires_grad=True) for _ in range(2)]
+        outputs = function(*arguments)
+        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        if changed:
+            arguments[given].data = torch.randn(5, 5)
+        torch.autograd.backward(outputs, [torch.linspace(1, 2, output.numel()).view(output.shape) for output in outputs])
+        return [argument.grad for argument in arguments]
+
+    function = FROM_ARGUMENTS[name]
+    try:
+        found = gradients(package.compile(function, dynamic=dynamic), True)
+    except RuntimeError as error:
+        # A value of the forward half that would be computed again from other data.
+        assert "was modified after the forward call" in str(error)
+        return
+    # Where nothing reads the argument any more, nothing has changed.
+    wants = [gradients(function, changed) for changed in (True, False)]
+    assert any(all(torch.allclose(*pair, rtol=1e-4, atol=1e-5) for pair in zip(found, want)) for want in wants)
 
 
 @ways

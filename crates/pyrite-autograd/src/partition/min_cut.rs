@@ -13,6 +13,10 @@
 //! below 1, costly values are released from this rule, those first that free most bytes for their work, and as few as
 //! the budget allows. Releasing more never saves more, so the number is found by halving: a program of `n` values takes
 //! `log n` cuts.
+//!
+//! **What is not saved.** PyTorch's derivative rules read inputs at the time of the backward pass, where a tensor that
+//! was given other data (`x.data = other`) shows the new data. A value that only the backward half computes from such an
+//! input, say the mask of `maximum`, is therefore computed there, and the input itself is saved, as by PyTorch.
 
 use petgraph::algo::dinics;
 use petgraph::graph::{DiGraph, NodeIndex};
@@ -21,7 +25,7 @@ use pyrite_ir::{Kind, Node, NodeId, Tag, Target, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Partition, Roles, bytes_of, has_effect, split};
-use crate::Joint;
+use crate::{Joint, Read};
 
 /// How the min-cut partitioner trades memory for work.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -72,6 +76,8 @@ struct Problem<'a> {
     candidates: Vec<NodeId>,
     /// The candidates that the backward half reads.
     read: FxHashSet<NodeId>,
+    /// The candidates that derivative rules compute from inputs as they are at the time of the backward pass.
+    late: FxHashSet<NodeId>,
 }
 
 impl<'a> Problem<'a> {
@@ -90,8 +96,23 @@ impl<'a> Problem<'a> {
         read.extend(roles.gradients.iter().filter(|id| !roles.tangent[id.0 as usize]));
         let mut needed = vec![false; graph.id_bound()];
         read.iter().for_each(|id| super::mark(graph, *id, &mut needed));
-        let candidates = graph.nodes().map(|(id, _)| id).filter(|id| needed[id.0 as usize]).collect();
-        Self { joint, candidates, read }
+        let candidates: Vec<NodeId> = graph.nodes().map(|(id, _)| id).filter(|id| needed[id.0 as usize]).collect();
+        let primals = graph.placeholders().take(joint.primals).zip(&joint.reads);
+        let reread: FxHashSet<NodeId> =
+            primals.filter(|(_, read)| **read != Read::Storage).map(|((id, _), _)| id).collect();
+        let mut late = FxHashSet::default();
+        for id in &candidates {
+            let node = graph.node(*id);
+            if roles.forward[id.0 as usize] || node.kind == Kind::Placeholder || is_pinned(node) || has_effect(node) {
+                continue;
+            }
+            let mut is_late = false;
+            node.each_input(&mut |input| is_late |= reread.contains(&input) || late.contains(&input));
+            if is_late {
+                late.insert(*id);
+            }
+        }
+        Self { joint, candidates, read, late }
     }
 
     fn node(&self, id: NodeId) -> &Node {
@@ -108,7 +129,7 @@ impl<'a> Problem<'a> {
             let (made, used) = (flow.add_node(()), flow.add_node(()));
             ends.insert(*id, (made, used));
             let node = self.node(*id);
-            flow.add_edge(made, used, capacity(node));
+            flow.add_edge(made, used, if self.late.contains(id) { UNBOUNDED } else { capacity(node) });
             let constant = matches!(node.kind, Kind::GetAttr(_));
             if constant {
                 continue;
