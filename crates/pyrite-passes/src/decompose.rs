@@ -97,8 +97,14 @@ impl Decomposing<'_, '_> {
         }
         match op.def.decompose {
             Decompose::Rule(_) if self.table.covers(op) => {
-                let args = self.tracer.with_number_handles(op, args);
-                op.decomposed(self, &args)
+                let with_handles = self.tracer.with_number_handles(op, args);
+                match op.decomposed(self, &with_handles) {
+                    // A rule may leave some types to the kernel.
+                    Err(OpError::Unsupported(_)) if matches!(op.def.eval, Eval::Kernel(_)) => {
+                        self.tracer.call_op(op, args)
+                    }
+                    done => done,
+                }
             }
             _ => self.tracer.call_op(op, args),
         }

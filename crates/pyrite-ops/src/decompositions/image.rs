@@ -198,11 +198,10 @@ fn resized(e: &mut dyn Emit, a: &Args<'_, Handle>, kind: Kind) -> Rule {
     let given = s.term(a.value(0).clone());
     let bytes = given.dtype() == Some(DType::U8);
     let nearest = matches!(kind, Kind::Nearest | Kind::NearestExact);
-    let mut x = match () {
-        () if nearest => given,
-        () if bytes => given.to(DType::F32),
-        () => given.wide(),
-    };
+    if bytes && !nearest {
+        return Err(OpError::unsupported("resizing bytes in floats: it is done in fixed point"));
+    }
+    let mut x = if nearest { given } else { given.wide() };
     let shape = x.shape();
     let counts = match a.opt_syms(1)? {
         Some(counts) => counts,
@@ -220,7 +219,7 @@ fn resized(e: &mut dyn Emit, a: &Args<'_, Handle>, kind: Kind) -> Rule {
         });
         x = parts.reduce(|sum, part| sum + part).unwrap_or(x);
     }
-    s.result_of(if bytes && !nearest { (x + 0.5).floor().clamp(0.0, 255.0) } else { x })
+    s.result_of(x)
 }
 
 /// A size times a factor, rounded down; a symbolic one times a factor of few binary digits.

@@ -566,6 +566,9 @@ fn infer(args: &Args<'_, Meta>, dims: usize) -> Result<Value<Meta>, OpError> {
 
 fn resize(call: &Call<'_>, dims: usize, kind: Kind) -> Result<Value<Tensor>, OpError> {
     let (x, out) = (call.args.tensor(0)?, call.allocate(0)?);
+    if x.dtype() == DType::U8 && !matches!(kind, Kind::Nearest | Kind::NearestExact) {
+        return resize_bytes(call, dims, kind);
+    }
     let (scale, precision) = (Scale::read(&call.args, dims)?, Precision::of(x.dtype()));
     let mut values = x.to_f64s();
     // The last dimension first, so that later sums run over longer rows.
@@ -574,11 +577,88 @@ fn resize(call: &Call<'_>, dims: usize, kind: Kind) -> Result<Value<Tensor>, OpE
         let inner: i64 = out.shape()[d + 3..].iter().product();
         values = along(&values, size, inner as usize, &taps(kind, size, count, &scale, d, precision));
     }
-    if x.dtype() == DType::U8 {
-        values.iter_mut().for_each(|v| *v = v.round().clamp(0.0, 255.0));
-    }
     out.write_f64s(&values);
     Ok(out.into())
+}
+
+/// Bytes between other bytes, in the fixed-point arithmetic of PyTorch's kernels: every dimension whose size changes is
+/// summed with weights of 16 bits and rounded to bytes.
+fn resize_bytes(call: &Call<'_>, dims: usize, kind: Kind) -> Result<Value<Tensor>, OpError> {
+    let (x, out) = (call.args.tensor(0)?, call.allocate(0)?);
+    let scale = Scale::read(&call.args, dims)?;
+    let mut values: Vec<i64> = x.to_f64s().into_iter().map(|value| value as i64).collect();
+    for d in (0..dims).rev() {
+        let (size, count) = (x.shape()[d + 2] as usize, out.shape()[d + 2] as usize);
+        if size == count {
+            continue;
+        }
+        let inner: i64 = out.shape()[d + 3..].iter().product();
+        let (taps, bits) = byte_taps(kind, size, count, &scale, d);
+        values = along_bytes(&values, size, inner as usize, &taps, bits);
+    }
+    out.write_f64s(&values.into_iter().map(|value| value as f64).collect::<Vec<_>>());
+    Ok(out.into())
+}
+
+/// The weights along one dimension in fixed point, and how many of their bits stand behind the point: as many as 16 bits
+/// have room for beside the largest weight.
+fn byte_taps(kind: Kind, size: usize, count: usize, scale: &Scale, dim: usize) -> (Vec<Vec<(usize, i64)>>, u32) {
+    let given = scale.factors[dim].filter(|factor| *factor > 0.0);
+    let ratio = match (scale.align_corners, count) {
+        (true, 0 | 1) => 0.0,
+        (true, _) => (size - 1) as f64 / (count - 1) as f64,
+        (false, _) => given.map_or(size as f64 / count as f64, |factor| 1.0 / factor),
+    };
+    let last = size as i64 - 1;
+    // The elements around a position at whole numbers, those beyond the edges at the edges.
+    let around = |i: usize, reach: f64, filter: &dyn Fn(f64) -> f64| {
+        let shift = if scale.align_corners { 0.0 } else { 0.5 };
+        let at = ratio * (i as f64 + shift) - shift;
+        let first = (at - reach + 1.0).floor();
+        let mut tap: Tap = Vec::new();
+        for j in 0..(2.0 * reach) as i64 {
+            let place = (first as i64 + j).clamp(0, last) as usize;
+            let weight = filter((first + j as f64 - at).abs());
+            match tap.last_mut() {
+                Some((before, sum)) if *before == place => *sum += weight,
+                _ => tap.push((place, weight)),
+            }
+        }
+        tap
+    };
+    let taps: Vec<Tap> = (0..count)
+        .map(|i| match kind {
+            Kind::Linear => around(i, 1.0, &|x| (1.0 - x).max(0.0)),
+            Kind::Cubic => around(i, 2.0, &|x| cubic_filter(x, -0.75)),
+            Kind::LinearWide => wide(i, size, ratio, 1.0, |x| (1.0 - x).max(0.0)),
+            Kind::CubicWide => wide(i, size, ratio, 2.0, |x| cubic_filter(x, -0.5)),
+            Kind::Nearest | Kind::NearestExact => unreachable!("nearest elements are copied"),
+        })
+        .collect();
+    let largest = taps.iter().flatten().map(|(_, weight)| *weight).fold(0.0, f64::max);
+    let fixed = |weight: f64, bits: u32| weight * f64::from(1u32 << bits);
+    let fits = |bits: &u32| (0.5 + fixed(largest, bits + 1)) as i64 >= 1 << 15;
+    let bits = (0..22).find(fits).unwrap_or(22);
+    let rounded = |weight: f64| (fixed(weight, bits) + if weight < 0.0 { -0.5 } else { 0.5 }) as i64;
+    let taps = taps.into_iter().map(|tap| tap.into_iter().map(|(at, weight)| (at, rounded(weight))).collect());
+    (taps.collect(), bits)
+}
+
+/// Sums along one dimension in fixed point, each rounded to a byte.
+fn along_bytes(x: &[i64], size: usize, inner: usize, taps: &[Vec<(usize, i64)>], bits: u32) -> Vec<i64> {
+    let outer = x.len() / (size * inner).max(1);
+    let mut y = vec![(1 << bits) >> 1; outer * taps.len() * inner];
+    for (x, y) in x.chunks_exact((size * inner).max(1)).zip(y.chunks_exact_mut((taps.len() * inner).max(1))) {
+        for (tap, y) in taps.iter().zip(y.chunks_exact_mut(inner)) {
+            for (at, weight) in tap {
+                for (y, x) in y.iter_mut().zip(&x[at * inner..][..inner]) {
+                    *y += weight * x;
+                }
+            }
+        }
+    }
+    y.iter_mut().for_each(|sum| *sum = (*sum >> bits).clamp(0, 255));
+    y
 }
 
 fn backward_infer(args: &Args<'_, Meta>, dims: usize) -> Result<Value<Meta>, OpError> {
