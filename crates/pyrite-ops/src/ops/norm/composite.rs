@@ -2,6 +2,9 @@
 
 use pyrite_ir::{Args, Emit, Handle, OpDef, OpError, Value, args, invalid};
 use pyrite_sym::SymInt;
+use pyrite_tensor::MemoryFormat;
+
+use crate::rules::suggested_format;
 
 /// The table.
 pub const OPS: &[OpDef] = &[
@@ -38,9 +41,17 @@ pub const OPS: &[OpDef] = &[
     OpDef::composite(
         "aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
         "Rows divided by the root of their mean square, scaled.",
-        |e, a| first(e, "aten._fused_rms_norm.default", a.values),
+        |e, a| {
+            let format = suggested_format(e.meta(*a.tensor(0)?));
+            let normalised = first(e, "aten._fused_rms_norm.default", a.values)?;
+            // PyTorch computes images with their channels last operator by operator, in their own order.
+            match format {
+                MemoryFormat::Contiguous => Ok(normalised),
+                format => e.call("aten.clone.default", args![normalised, format]),
+            }
+        },
     )
-    .samples(&["f32[2, 3, 8], [8], f32[8], 1e-5", "f64[2, 3], [3]"]),
+    .samples(&["f32[2, 3, 8], [8], f32[8], 1e-5", "f64[2, 3], [3]", "f32[2, 3, 4, 5]<[60, 1, 15, 3], [5]"]),
 ];
 
 /// The first result of a native operator.
