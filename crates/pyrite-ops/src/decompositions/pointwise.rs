@@ -93,7 +93,8 @@ formulas! {
         x.isnan().select(f64::NAN, x.gt(0.0).select(-(x * x.log()), below))
     };
 
-    rsub |s, a, [x, y]| y.of("aten.sub.Tensor", &[x.value(), a.value(2).clone()]);
+    /// In the operands' own types: a number is rounded to a half precision first.
+    rsub |s, a, []| s.term(a.value(1).clone()).of("aten.sub.Tensor", &[a.value(0).clone(), a.value(2).clone()]);
     remainder |s, a, [x, y]| x.with("aten.remainder.Tensor", y);
     floor_divide |s, a, [x, y]| x.of("aten.div.Tensor_mode", &[y.value(), "floor".into()]);
     float_power |s, a, [x, y]| {
@@ -172,8 +173,8 @@ formulas! {
         Some(number) if number.to_f64().abs() < 0.5 => x + (y - x) * w,
         Some(number) => y - (y - x) * (1.0 - number.to_f64()),
     };
-    addcmul |s, a, [x, y, z]| x + scaled(y * z, a.scalar(3)?);
-    addcdiv |s, a, [x, y, z]| x + scaled(y / z, a.scalar(3)?);
+    addcmul |s, a, [x, y, z]| x + scaled(y, a.scalar(3)?) * z;
+    addcdiv |s, a, [x, y, z]| x + scaled(y, a.scalar(3)?) / z;
     masked_fill |s, a, [_x, mask]| {
         // Nothing is computed, so nothing is widened.
         let x = s.term(a.value(0).clone());

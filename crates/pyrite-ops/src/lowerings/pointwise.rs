@@ -3,7 +3,7 @@
 use pyrite_ir::lower::{Lowering, Point, register};
 use pyrite_ir::{Meta, OpError, Value};
 use pyrite_loops::{Binary, Compare, Type, Unary, Val};
-use pyrite_tensor::Scalar;
+use pyrite_tensor::{DType, Scalar};
 
 use crate::rules::operand_dtype;
 
@@ -23,6 +23,30 @@ fn floating(p: &Point<'_, '_>) -> Result<Type, OpError> {
     if ty.is_float() { Ok(ty) } else { Err(OpError::unsupported("integers in this loop")) }
 }
 
+/// An operand as an element of the result's type, as PyTorch brings operands there first: what does not fit wraps around or is
+/// rounded.
+fn brought(p: &mut Point<'_, '_>, index: usize, ty: Type) -> Result<Val, OpError> {
+    let value = p.arg(index, ty)?;
+    let dtype = p.lowering.result()?.meta.dtype;
+    let is_there = matches!(p.lowering.args.value(index), Value::Tensor(place) if place.meta.dtype == dtype);
+    Ok(if is_there || register(dtype)? != ty { value } else { narrowed(p, dtype, value) })
+}
+
+/// The same for functions that jump: what is an element of the result's type already is rounded to it, too.
+fn held(p: &mut Point<'_, '_>, index: usize, ty: Type) -> Result<Val, OpError> {
+    let value = p.held(index, ty)?;
+    let dtype = p.lowering.result()?.meta.dtype;
+    Ok(if register(dtype)? == ty { narrowed(p, dtype, value) } else { value })
+}
+
+/// A value as a type smaller than its register holds it.
+fn narrowed(p: &mut Point<'_, '_>, dtype: DType, value: Val) -> Val {
+    match dtype {
+        DType::U8 | DType::I8 | DType::I16 | DType::F16 | DType::BF16 => p.code().wrap(dtype, value),
+        _ => value,
+    }
+}
+
 /// Two operands in the type in which they are compared.
 fn compared(p: &mut Point<'_, '_>) -> Result<(Val, Val), OpError> {
     let metas: Vec<Meta> = vec![p.lowering.meta(0)?, p.lowering.meta(1)?];
@@ -33,7 +57,11 @@ fn compared(p: &mut Point<'_, '_>) -> Result<(Val, Val), OpError> {
             let literal = p.literal_of(number, dtype)?;
             Ok(p.nest.held(dtype, literal))
         }
-        None => p.arg(index, ty),
+        None if metas[index].dtype == dtype => p.arg(index, ty),
+        None => {
+            let value = p.arg(index, ty)?;
+            Ok(narrowed(p, dtype, value))
+        }
     };
     Ok((operand(0)?, operand(1)?))
 }
@@ -164,7 +192,7 @@ fn scaled_sum(l: &mut Lowering<'_>, op: Binary) -> Lowered {
     let is_one = l.args.value(2).as_scalar().is_some_and(|alpha| alpha.to_f64() == 1.0);
     l.map(|p| {
         let ty = arithmetic(p)?;
-        let (a, mut b) = (p.arg(0, ty)?, p.arg(1, ty)?);
+        let (a, mut b) = (brought(p, 0, ty)?, brought(p, 1, ty)?);
         if !is_one {
             let factor = p.number(2, ty)?;
             b = p.code().binary(Binary::Mul, b, factor);
@@ -204,24 +232,24 @@ pub fn div_mode(l: &mut Lowering<'_>) -> Lowered {
 
 /// The larger; NaN if one is.
 pub fn maximum(l: &mut Lowering<'_>) -> Lowered {
-    two(l, Binary::Max, arithmetic)
+    two_brought(l, Binary::Max, arithmetic)
 }
 
 /// The smaller; NaN if one is.
 pub fn minimum(l: &mut Lowering<'_>) -> Lowered {
-    two(l, Binary::Min, arithmetic)
+    two_brought(l, Binary::Min, arithmetic)
 }
 
 /// The angle of a point.
 pub fn atan2(l: &mut Lowering<'_>) -> Lowered {
-    two(l, Binary::Atan2, floating)
+    two_brought(l, Binary::Atan2, floating)
 }
 
 /// The remainder with the sign of the dividend.
 pub fn fmod(l: &mut Lowering<'_>) -> Lowered {
     l.map(|p| {
         let ty = floating(p)?;
-        let (a, b) = (p.held(0, ty)?, p.held(1, ty)?);
+        let (a, b) = (held(p, 0, ty)?, held(p, 1, ty)?);
         Ok(p.code().binary(Binary::Fmod, a, b))
     })
 }
@@ -234,11 +262,20 @@ fn two(l: &mut Lowering<'_>, op: Binary, ty: fn(&Point<'_, '_>) -> Result<Type, 
     })
 }
 
+/// The same of operands as elements of the result's type.
+fn two_brought(l: &mut Lowering<'_>, op: Binary, ty: fn(&Point<'_, '_>) -> Result<Type, OpError>) -> Lowered {
+    l.map(|p| {
+        let ty = ty(p)?;
+        let (a, b) = (brought(p, 0, ty)?, brought(p, 1, ty)?);
+        Ok(p.code().binary(op, a, b))
+    })
+}
+
 /// The remainder with the sign of the divisor.
 pub fn remainder(l: &mut Lowering<'_>) -> Lowered {
     l.map(|p| {
         let ty = floating(p)?;
-        let (a, b) = (p.held(0, ty)?, p.held(1, ty)?);
+        let (a, b) = (held(p, 0, ty)?, held(p, 1, ty)?);
         let code = p.code();
         let rest = code.binary(Binary::Fmod, a, b);
         let zero = code.number(0.0, ty);
@@ -254,7 +291,7 @@ pub fn remainder(l: &mut Lowering<'_>) -> Lowered {
 
 /// A power.
 pub fn pow(l: &mut Lowering<'_>) -> Lowered {
-    two(l, Binary::Pow, floating)
+    two_brought(l, Binary::Pow, floating)
 }
 
 /// A power with a number as exponent; small ones are products and roots.
@@ -352,7 +389,7 @@ pub fn where_self(l: &mut Lowering<'_>) -> Lowered {
 
 /// A bound of `clamp`. One that is an integer beyond the result's type becomes the nearest of that type.
 fn bound(p: &mut Point<'_, '_>, index: usize, ty: Type) -> Result<Val, OpError> {
-    let Some((least, most)) = p.lowering.result()?.meta.dtype.integers() else { return p.arg(index, ty) };
+    let Some((least, most)) = p.lowering.result()?.meta.dtype.integers() else { return brought(p, index, ty) };
     match p.lowering.args.value(index) {
         Value::Int(number) => {
             if let Some(number) = number.as_int() {
@@ -364,7 +401,7 @@ fn bound(p: &mut Point<'_, '_>, index: usize, ty: Type) -> Result<Val, OpError> 
             let number = p.code().binary(Binary::Min, number, most);
             Ok(p.code().cast(ty, number))
         }
-        _ => p.arg(index, ty),
+        _ => brought(p, index, ty),
     }
 }
 

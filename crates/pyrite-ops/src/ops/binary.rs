@@ -743,7 +743,7 @@ fn add(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     if !is_one(alpha) {
         return weighted_sum(call, &a, &b, alpha);
     }
-    Pointwise::as_result(call, [&a, &b])?
+    brought(call, [&a, &b])?
         .f32(|[a, b]| a + b)
         .f64(|[a, b]| a + b)
         .i64(|[a, b]| a.wrapping_add(b))
@@ -751,12 +751,19 @@ fn add(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
         .finish()
 }
 
+/// A computation in the result's type; where that is a half precision, operands are rounded to it first.
+fn brought(call: &Call<'_>, operands: [&Tensor; 2]) -> Result<Pointwise<2>, OpError> {
+    let pointwise = Pointwise::as_result(call, operands)?;
+    let is_half = matches!(call.out_meta(0)?.dtype, DType::F16 | DType::BF16);
+    Ok(if is_half { pointwise.rounded() } else { pointwise })
+}
+
 fn difference(call: &Call<'_>, a: &Tensor, b: &Tensor) -> Result<Value<Tensor>, OpError> {
     let alpha = call.args.scalar(2)?;
     if !is_one(alpha) {
         return weighted_sum(call, a, b, negated(alpha));
     }
-    Pointwise::as_result(call, [a, b])?
+    brought(call, [a, b])?
         .f32(|[a, b]| a - b)
         .f64(|[a, b]| a - b)
         .i64(|[a, b]| a.wrapping_sub(b))

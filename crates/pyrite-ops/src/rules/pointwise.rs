@@ -45,6 +45,13 @@ pub fn same_as(operands: &[Meta], dtype: DType) -> Result<Meta, OpError> {
     let shapes: Vec<_> = operands.iter().map(|m| &*m.shape).collect();
     let shape = broadcast(&shapes)?;
     let real: Vec<&Meta> = operands.iter().filter(|m| !m.number).collect();
+    let is_half = |m: &&Meta| matches!(m.dtype, DType::F16 | DType::BF16);
+    if dtype.is_complex()
+        && real.iter().any(is_half)
+        && !real.iter().any(|m| m.dtype.is_complex() || m.dtype.size() > 2)
+    {
+        return Err(OpError::unsupported("complex numbers of half precision"));
+    }
     let layout_of: Vec<&Meta> = operands.iter().collect();
     let stride = pointwise_strides(&layout_of, &shape);
     let device = real.iter().find(|m| m.rank() > 0).or(real.first()).map_or(Device::Cpu, |m| m.device.clone());

@@ -152,7 +152,9 @@ fn places(
     let dtype = operand_dtype(&[Meta::of(rows), Meta::of(values)]);
     let len = rows.shape().last().map_or(0, |d| *d as usize);
     let per_row = if rows.rank() == 1 { values.numel() } else { values.shape().last().map_or(1, |d| *d as usize) };
-    let found = match (Keys::of(rows, dtype), Keys::of(values, dtype)) {
+    // A value that the common type cannot hold wraps around or is rounded before it is looked for.
+    let brought = |t: &Tensor| if t.dtype() == dtype { t.clone() } else { t.cast(dtype) };
+    let found = match (Keys::of(&brought(rows), dtype), Keys::of(&brought(values), dtype)) {
         (Keys::Floats(rows), Keys::Floats(values)) => search_all(&rows, &values, len, per_row, sorter, right),
         (Keys::Ints(rows), Keys::Ints(values)) => search_all(&rows, &values, len, per_row, sorter, right),
         _ => return Err(OpError::fault("keys of different kinds")),
