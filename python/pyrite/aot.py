@@ -16,7 +16,7 @@ import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 
-from pyrite import _graphs, _native, _overlaps, _partition, _times, backends, config, logs
+from pyrite import _graphs, _native, _numbers, _overlaps, _partition, _resizing, _times, backends, config, logs
 from pyrite._native import CompileError
 from pyrite._tracers import is_traced
 
@@ -86,6 +86,11 @@ def compile_region(module, example_inputs, settings):
         # Torch does what it can, or says why not.
         _runs_eagerly(region, odd)
         return module.forward
+    if refused := _numbers.refused(module):
+        # Eager's error is raised where eager raises it.
+        _runs_eagerly(region, refused)
+        return module.forward
+    _resizing.keep(module)
     places = _overlaps.asks_for_places(module)
     if places and not all(map(_overlaps.is_whole, _strided(example_inputs))):
         _runs_eagerly(region, "it views the storage of an input that begins later or has gaps")

@@ -2,8 +2,9 @@
 //!
 //! Operators take more than torch's functions: a number for a tuple, types of elements that a kernel does not have. A call is
 //! therefore shown to torch before it becomes a node. Its parser judges the arguments of every function written in C; where
-//! the types of elements are none of those that every kernel has, or differ, the function itself is run, on tensors of those
-//! shapes and types. What torch raises is raised. No size and no number is guarded for the question.
+//! the types of elements are none of those that every kernel has, or differ, or a number may be too large for them, the function
+//! itself is run, on tensors of those shapes and types. What torch raises is raised. No size and no number is guarded for the
+//! question.
 
 use pyrite_ir::{Meta, Value as GraphValue};
 use pyrite_sym::SymInt;
@@ -32,7 +33,18 @@ impl Evaluator<'_, '_> {
         let mut types = Types::default();
         described.iter().chain(named.iter().map(|(_, value)| value)).for_each(|value| types.see(value));
         if types.seen.is_empty() {
-            return Ok(());
+            // A tensor is made of numbers: they have to fit the type that it is asked to have.
+            let dtype = named.iter().find_map(|(key, value)| match value {
+                GraphValue::DType(dtype) if key == "dtype" => Some(*dtype),
+                _ => None,
+            });
+            let is_tensor = self.host.member("torch", "tensor") == Some(function);
+            let numbers = described.iter().chain(named.iter().map(|(_, value)| value));
+            if dtype.is_none_or(|dtype| numbers.clone().all(|number| fits(number, dtype, is_tensor))) {
+                return Ok(());
+            }
+            let raised = self.host.refusal_of(function, &described, &named);
+            return raised.map_or(Ok(()), |raised| Err(self.raised(raised)));
         }
         let raised = if types.are_common() {
             self.host.misparse_of(function, &described, &named)
@@ -102,6 +114,8 @@ fn hinted(meta: &Meta) -> Option<Meta> {
 struct Types {
     seen: Vec<DType>,
     has_complex: bool,
+    /// Whether a number is finite and too large for `f32`.
+    has_large: bool,
 }
 
 impl Types {
@@ -110,12 +124,44 @@ impl Types {
             GraphValue::Tensor(meta) if !self.seen.contains(&meta.dtype) => self.seen.push(meta.dtype),
             GraphValue::List(items) => items.iter().for_each(|item| self.see(item)),
             GraphValue::Complex(_) => self.has_complex = true,
+            GraphValue::Float(number) => self.has_large |= !fits(&GraphValue::Float(*number), DType::F32, false),
             _ => {}
         }
     }
 
     /// Whether they are one type that every kernel has.
     fn are_common(&self) -> bool {
-        !self.has_complex && matches!(self.seen[..], [DType::F32 | DType::F64 | DType::BF16])
+        let is_common = matches!(self.seen[..], [DType::F32 | DType::F64 | DType::BF16]);
+        is_common && !self.has_complex && !self.has_large
     }
 }
+
+/// Whether torch can make a number an element of a type: whole numbers are those of the type, or negative ones that wrap around
+/// in an unsigned one; floats are not larger than the type's, or infinite. Items of lists are looked at where they are elements.
+fn fits(value: &GraphValue<Meta>, dtype: DType, of_lists: bool) -> bool {
+    let (low, high) = match dtype {
+        DType::U8 => (-255.0, 255.0),
+        DType::I8 => (f64::from(i8::MIN), f64::from(i8::MAX)),
+        DType::I16 => (f64::from(i16::MIN), f64::from(i16::MAX)),
+        DType::I32 => (f64::from(i32::MIN), f64::from(i32::MAX)),
+        DType::I64 => (i64::MIN as f64, i64::MAX as f64),
+        DType::F16 => (-65504.0, 65504.0),
+        DType::BF16 => (-BF16_MAX, BF16_MAX),
+        DType::F32 | DType::C64 => (f64::from(f32::MIN), f64::from(f32::MAX)),
+        DType::F64 | DType::C128 => (f64::MIN, f64::MAX),
+        // Some functions make no bools at all.
+        DType::Bool => (0.0, 1.0),
+    };
+    let floating = dtype.is_float() || dtype.is_complex();
+    match value {
+        GraphValue::Int(number) => number.as_int().is_none_or(|number| (low..=high).contains(&(number as f64))),
+        GraphValue::Float(number) if floating && !number.is_finite() => true,
+        GraphValue::Float(number) => (low..=high).contains(number),
+        GraphValue::Complex(_) => dtype.is_complex(),
+        GraphValue::List(items) => !of_lists || items.iter().all(|item| fits(item, dtype, of_lists)),
+        _ => true,
+    }
+}
+
+/// The largest finite number of `bfloat16`.
+const BF16_MAX: f64 = 3.389_531_389_251_535_5e38;

@@ -273,6 +273,10 @@ impl Evaluator<'_, '_> {
         {
             return Err(self.stop(format!("the operator {name} of a tensor and None")));
         }
+        if name == "pow" {
+            // The only operator whose kernel has to hold the number in the tensor's type.
+            self.check_accepted(self.host.member("torch", "pow"), args, &Vec::new())?;
+        }
         let values = args.iter().map(|arg| self.graph_value(arg)).collect::<Run<Vec<V>>>()?;
         self.record_location();
         let result = match self.calls.operator(name, values) {
@@ -1318,6 +1322,10 @@ impl Evaluator<'_, '_> {
     pub(super) fn set_tensor_item(&mut self, value: &Value, key: &Value, new: &Value) -> Run<()> {
         let parts = self.index_parts(key)?;
         let tensor = self.graph_value(value)?;
+        if !matches!(new, Value::Tensor(_)) {
+            let fill = self.host.member("torch", "Tensor").and_then(|class| self.class_item(class, "fill_"));
+            self.check_accepted(fill, &[value.clone(), new.clone()], &Vec::new())?;
+        }
         let new = self.graph_value(new)?;
         if let (true, GraphValue::Tensor(held), GraphValue::Tensor(new)) =
             (self.picks_by_numbers(&parts)?, &tensor, &new)
