@@ -401,8 +401,10 @@ def out_arguments(x, y):
     torch.add(x, y, out=a)
     b = torch.empty(4)
     torch.sum(x, 0, out=b)
-    torch.mm(x, x, out=x)
-    return a, b
+    c = torch.empty(4, 4)
+    torch.mm(x, x, out=c)  # into an operand, what BLAS leaves is nobody's promise
+    torch.mul(x, y, out=x)
+    return a, b, c
 
 
 @peer(lambda: [r(4, 4)], gradients=False)
