@@ -409,7 +409,7 @@ def kernel(way, kind, says):
         alone = subprocess.run([sys.executable, "out/kernel.py"], cwd=place.folder, env=place.environment(), capture_output=True, text=True, timeout=200)
         line = (alone.stdout.strip().splitlines() or [alone.stderr[-500:]])[-1]
         named = found["kernel"].startswith("triton_") and "relu" in found["nodes"]
-        fine = found["kind"] == kind and named and says in found["text"] and alone.returncode == 1 and line.startswith(f"bug: {kind}: {found['kernel']}")
+        fine = found["kind"] == kind and named and says in found["text"] and alone.returncode == 1 and line.startswith(f"bug: {kind}: ") and found["kernel"] in line
         return {"fine": fine, "found": found, "seconds": seconds, "alone": [alone.returncode, line], "text": Path(place.folder / "out/kernel.py").read_text()}
 
     check.__name__ = f"k_{way}"
