@@ -103,11 +103,8 @@ def is_leaf(tensor):
 
 
 def as_subclass(tensor, cls):
-    with torch._C.DisableTorchFunction():
-        # A view that was made while nothing was recorded stays one: recorded, it would be no leaf.
-        unrecorded = tensor._is_view() and tensor.is_leaf and tensor._base.requires_grad
-        with torch.set_grad_enabled(not unrecorded):
-            return tensor.as_subclass(cls)
+    with torch._C.DisableTorchFunction(), torch.enable_grad():
+        return tensor.as_subclass(cls)
 
 
 def is_captured(cls):
