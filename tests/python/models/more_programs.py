@@ -396,13 +396,13 @@ def rotary_with_cache():
     turns = torch.polar(torch.ones(16, 2), torch.outer(torch.arange(16.0), torch.tensor([1.0, 0.1])))
     cache = torch.zeros(2, 2, 16, kept, 4)
 
-    def turned(x, at):
+    def rotated(x, at):
         as_complex = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2))
         return torch.view_as_real(as_complex * turns[at][:, None]).flatten(-2).type_as(x)
 
     def attend(x, at):
         q, k, v = qkv(x).unflatten(-1, (-1, 4)).split([heads, kept, kept], 2)
-        q, k = turned(q, at), turned(k, at)
+        q, k = rotated(q, at), rotated(k, at)
         cache[0].index_copy_(1, at, k)
         cache[1].index_copy_(1, at, v)
         upto = int(at[-1]) + 1
