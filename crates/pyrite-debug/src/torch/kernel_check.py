@@ -56,6 +56,7 @@ IN_FILE = 256
 
 TOLERANCES = {torch.float16: (1e-3, 1e-5), torch.bfloat16: (1.6e-2, 1e-5), torch.float32: (1.3e-5, 1e-5)}
 
+# As in worker.py: this file runs alone.
 FAULTS = {
     "an illegal memory access was encountered": "illegal memory access",
     "operation not supported on global/shared address space": "illegal memory access",
@@ -63,6 +64,9 @@ FAULTS = {
     "device-side assert triggered": "device-side assert",
     "unspecified launch failure": "launch failure",
     "an illegal instruction was encountered": "illegal instruction",
+    "invalid program counter": "invalid program counter",
+    "hardware stack error": "stack error",
+    "the launch timed out and was terminated": "launch timeout",
 }
 
 
