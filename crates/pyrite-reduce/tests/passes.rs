@@ -145,6 +145,57 @@ fn sizes_of_large_programs_shrink_before_anything_else() {
 }
 
 #[test]
+fn large_parameters_are_no_reason_to_ask_about_a_long_program_again() {
+    let mut body = String::new();
+    for layer in 0..40 {
+        let (from, op) = (if layer == 0 { "x".to_owned() } else { format!("v{}", layer - 1) }, layer % 3);
+        body += &match op {
+            0 => format!("        v{layer} = torch.ops.aten.mm.default({from}, w{})\n", layer % 2),
+            1 => format!("        v{layer} = torch.ops.aten.sin.default({from})\n"),
+            _ => format!("        v{layer} = torch.ops.aten.add.Tensor({from}, x)\n"),
+        };
+    }
+    body = body.replace("v19 = torch.ops.aten.sin", "v19 = torch.ops.aten.relu") + "        return (v39,)\n";
+    let start = forward("x : \"f32[2, 1024]\", w0 : \"f32[1024, 1024]\", w1 : \"f32[1024, 1024]\"", &body);
+    let long = std::sync::atomic::AtomicUsize::new(0);
+    let found = reduced(start, &|c| {
+        long.fetch_add(usize::from(names(c).len() >= 40), std::sync::atomic::Ordering::Relaxed);
+        names(c).contains(&"aten.relu.default".to_owned())
+    });
+    assert_eq!((names(&found.best).len(), tensor(&found.best, 0).numel()), (1, 1));
+    assert_eq!(long.into_inner(), 1, "only the start is asked about as a whole");
+}
+
+#[test]
+fn a_call_with_several_results_is_cut_from_what_feeds_it() {
+    let mut body = String::new();
+    for layer in 0..12 {
+        let from = if layer == 0 { "x".to_owned() } else { format!("r{}", layer - 1) };
+        let last = if layer == 7 { "relu" } else { "sin" };
+        body += &format!(
+            "        m{layer} = torch.ops.aten.mm.default({from}, w)\n        \
+             v{layer} = torch.ops.aten.var_mean.correction(m{layer}, [0], correction=0, keepdim=True)\n        \
+             g{layer} = v{layer}[0]\n        h{layer} = v{layer}[1]\n        \
+             s{layer} = torch.ops.aten.sub.Tensor(m{layer}, h{layer})\n        \
+             q{layer} = torch.ops.aten.rsqrt.default(g{layer})\n        \
+             p{layer} = torch.ops.aten.mul.Tensor(s{layer}, q{layer})\n        \
+             r{layer} = torch.ops.aten.{last}.default(p{layer})\n"
+        );
+    }
+    body += "        return (r11,)\n";
+    let start = forward("x : \"f32[8, 16]\", w : \"f32[16, 16]\"", &body);
+    let sizes = std::sync::Mutex::new(Vec::new());
+    let found = reduced(start, &|c| {
+        sizes.lock().unwrap().push(names(c).len());
+        names(c).contains(&"aten.relu.default".to_owned())
+    });
+    assert_eq!(names(&found.best), ["aten.relu.default"]);
+    // After the start one layer's calls stand for those of all others.
+    let sizes = sizes.into_inner().unwrap();
+    assert!(sizes[1..].iter().all(|calls| *calls <= 20), "{sizes:?}");
+}
+
+#[test]
 fn the_smallest_size_that_fails_is_searched_where_small_ones_pass() {
     let needs = |c: &Candidate| {
         let long =

@@ -113,7 +113,7 @@ pub(super) fn reaching_floats(graph: &Graph) -> FxHashSet<NodeId> {
 fn representatives(graph: &Graph, calls: &[NodeId]) -> Option<Vec<Tile>> {
     let mut seen: FxHashSet<String> = FxHashSet::default();
     let tiles: Vec<Tile> =
-        calls.iter().filter(|id| seen.insert(likeness(graph, graph.node(**id)))).map(|id| vec![*id]).collect();
+        calls.iter().filter(|id| seen.insert(likeness(graph, graph.node(**id), 3))).map(|id| vec![*id]).collect();
     (tiles.len() <= calls.len() / 2).then_some(tiles)
 }
 
@@ -146,15 +146,18 @@ fn fusions(graph: &Graph, calls: &[NodeId]) -> Option<Vec<Tile>> {
     (largest > 1 && largest <= calls.len() / 2).then_some(tiles)
 }
 
-/// What calls of one kind have in common: the operator, plain arguments, and the form of operands.
-fn likeness(graph: &Graph, node: &Node) -> String {
+/// What calls of one kind have in common: the operator, plain arguments, and the form of operands. What is not a tensor
+/// has the form of the call that makes it, so many calls up.
+fn likeness(graph: &Graph, node: &Node, depth: usize) -> String {
     let Kind::Call(target) = &node.kind else { return String::new() };
     let form = |value: &Value<NodeId>| {
         let formed = value.map(&mut |id| match &graph.node(*id).meta {
             Some(Value::Tensor(meta)) => {
                 format!("{:?} {:?} {:?} {}", meta.dtype, meta.shape, meta.stride, meta.requires_grad)
             }
-            // What is not a tensor stays connected, so nothing stands for it.
+            _ if depth > 0 && matches!(graph.node(*id).kind, Kind::Call(_)) => {
+                format!("({})", likeness(graph, graph.node(*id), depth - 1))
+            }
             _ => format!("%{}", id.0),
         });
         format!("{formed:?}")
@@ -199,6 +202,17 @@ fn separate(from: &Candidate, values: &Saved, tiles: &[Tile]) -> (Candidate, Vec
     for (index, tile) in tiles.iter().enumerate() {
         home.extend(tile.iter().map(|id| (*id, index)));
     }
+    // What is not a tensor stays connected: lists have no form as inputs. The call that makes it joins the part that uses
+    // it, so that its operands are fed too; without that, all of its ancestors would come along.
+    let nodes: Vec<(NodeId, &Node)> = from.graph.nodes().collect();
+    for (id, node) in nodes.iter().rev() {
+        let Some(tile) = home.get(id).copied() else { continue };
+        node.each_input(&mut |used| {
+            if matches!(from.graph.node(used).kind, Kind::Call(_)) && !values.has(used) {
+                home.entry(used).or_insert(tile);
+            }
+        });
+    }
     let mut parts = Parts::default();
     let mut used_inside: FxHashSet<NodeId> = FxHashSet::default();
     for (id, node) in from.graph.nodes() {
@@ -208,7 +222,6 @@ fn separate(from: &Candidate, values: &Saved, tiles: &[Tile]) -> (Candidate, Vec
                 used_inside.insert(used);
                 return;
             }
-            // What is not a tensor stays connected: lists have no form as inputs.
             if !matches!(from.graph.node(used).kind, Kind::GetAttr(_))
                 && let Some(tensor) = values.tensor(used)
             {

@@ -12,23 +12,41 @@ use crate::candidate::copied;
 use crate::content::{self, Content};
 use crate::driver::Search;
 
-/// Programs whose inputs have more elements than this get smaller sizes before anything else is tried.
-const LARGE: usize = 1 << 18;
+/// How many elements cost a question as much as one call: each is made, computed by the references, computed by the backend
+/// and compared, which takes tens of nanoseconds; a call is compiled, which takes ten milliseconds and more.
+const ELEMENTS_PER_CALL: usize = 1 << 18;
 
-/// Makes a large program small while it is whole: every question costs by its elements. Of each size the smallest one that
-/// fails is looked for from below, where questions cost little; some failures need many elements.
+/// Makes a program small while it is whole, where questions cost more by its elements than by its calls. Of each size the
+/// smallest one that fails is looked for from below, where questions cost little; some failures need many elements. A
+/// program of many calls is cut into parts first: a network's parameters alone are no reason to compile all of it anew
+/// for every size.
 pub(super) fn large(search: &mut Search<'_>) {
     let mut tried = BTreeSet::new();
     while !search.is_over() {
         let from = search.best().clone();
-        let mut elements = 0;
-        from.inputs.iter().for_each(|input| input.each(&mut |tensor| elements += tensor.numel()));
-        if elements <= LARGE {
+        let calls = from.graph.nodes().filter(|(_, node)| matches!(node.kind, Kind::Call(_))).count();
+        if elements(&from) / ELEMENTS_PER_CALL <= calls {
             return;
         }
         let Some(size) = sizes(&from).into_iter().rev().find(|size| tried.insert(*size)) else { return };
         search.first_failing(ladder(size).into_iter().filter_map(|smaller| resized(&from, size, smaller)));
     }
+}
+
+/// The elements of all inputs, and of the results whose sizes are known.
+fn elements(from: &Candidate) -> usize {
+    let mut elements = 0usize;
+    for input in &from.inputs {
+        input.each(&mut |tensor| elements = elements.saturating_add(tensor.numel()));
+    }
+    for (_, node) in from.graph.nodes().filter(|(_, node)| matches!(node.kind, Kind::Call(_))) {
+        let Some(meta) = &node.meta else { continue };
+        meta.each(&mut |tensor| {
+            let known = tensor.numel().as_int().and_then(|count| usize::try_from(count).ok());
+            elements = elements.saturating_add(known.unwrap_or(0));
+        });
+    }
+    elements
 }
 
 /// Sizes from small ones on, each four times the last, with what is left over of a size when vectors are taken off.
