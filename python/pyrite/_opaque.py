@@ -157,6 +157,6 @@ def _recurrent_packed(data, batch_sizes, state, weights, has_biases, layers, dro
 
 def laid_out(tensor, stride):
     """A tensor with the strides that were told of it."""
-    if tensor.stride() == stride:
+    if tensor.stride() == stride or type(tensor) not in (torch.Tensor, torch.nn.Parameter):
         return tensor
     return torch.empty_strided(tensor.shape, stride, dtype=tensor.dtype, device=tensor.device).copy_(tensor)

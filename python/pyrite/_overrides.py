@@ -107,7 +107,19 @@ def as_subclass(tensor, cls):
         return tensor.as_subclass(cls)
 
 
+def unrecorded(tensor):
+    """A view that was made while nothing was recorded, of something that requires a gradient: a leaf that requires one, too."""
+    return tensor if tensor.requires_grad else tensor.requires_grad_()
+
+
+def as_unrecorded_subclass(tensor, cls):
+    """The same of a class of the user's."""
+    with torch._C.DisableTorchFunction(), torch.no_grad():
+        return unrecorded(tensor.as_subclass(cls))
+
+
 def is_captured(cls):
     """Whether tensors of a class are described: the class is the user's, and its tensors have memory and no dispatch of their own."""
     plain_dispatch = cls.__torch_dispatch__ is torch.Tensor.__torch_dispatch__
-    return plain_dispatch and type(cls) is type(torch.Tensor) and not cls.__module__.startswith("torch.") and not issubclass(cls, torch.nn.Parameter)
+    known_kind = type(cls) is type(torch.Tensor) or issubclass(cls, torch.nn.Parameter)
+    return plain_dispatch and known_kind and not cls.__module__.startswith("torch.")

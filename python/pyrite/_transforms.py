@@ -4,6 +4,8 @@ They take apart what the user gives into tensors and the rest, and put together 
 objects, when one of the functions that they make is called outside of capture, is the same.
 """
 
+import math
+
 import torch
 from torch.utils import _pytree as pytree
 from torch.utils.checkpoint import create_selective_checkpoint_contexts
@@ -371,6 +373,38 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism
     return traced.result.filled(results)
 
 
+def flex_attention(
+    query, key, value, score_mod=None, block_mask=None, scale=None, enable_gqa=False, return_lse=False, kernel_options=None, *, return_aux=None
+):
+    """Attention whose scores and mask are functions of places, which become nested graphs."""
+    if return_aux is not None or [tensor.dim() for tensor in (query, key, value)] != [4, 4, 4]:
+        refuse("flex_attention with return_aux, or of tensors that do not have four dimensions")
+    (batch, heads, rows, width), (other, groups, columns, depth) = query.shape, key.shape
+    if torch.is_grad_enabled() and any([tensor.requires_grad for tensor in (query, key, value)]):
+        refuse("flex_attention whose gradient is recorded, which torch refuses on the CPU")
+    fits = (groups == heads or (enable_gqa and heads % groups == 0)) and batch == other and width == depth
+    if not fits or query.dtype != key.dtype or query.dtype != value.dtype or value.shape[:3] != key.shape[:3]:
+        refuse("flex_attention of tensors that do not fit")
+    mask_mod = None
+    if block_mask is not None:
+        mask_mod, blocks = block_mask.mask_mod, block_mask.kv_num_blocks
+        if tuple(block_mask.seq_lengths) != (rows, columns) or blocks.shape[0] not in (1, batch) or blocks.shape[1] not in (1, heads):
+            refuse("flex_attention with a mask that does not fit")
+
+    def scored(score, b, h, i, j):
+        return [score if score_mod is None else score_mod(score, b, h, i, j)]
+
+    def masked(b, h, i, j):
+        return [b.new_ones((), dtype=torch.bool) if mask_mod is None else mask_mod(b, h, i, j)]
+
+    working = torch.float64 if query.dtype == torch.float64 else torch.float32
+    places = [torch.zeros((), dtype=torch.int64) for _ in range(4)]
+    examples = ([torch.zeros((), dtype=working), *places], places)
+    scale = 1.0 / math.sqrt(width) if scale is None else scale
+    output, normalizer = call_nested("flex_attention", (scored, masked), examples, [query, key, value], [scale])
+    return (output, normalizer) if return_lse else output
+
+
 def wrap(operator, function, *args, **kwargs):
     return function(*args, **kwargs)
 
@@ -396,7 +430,6 @@ class _Context:
         self.saved_tensors = ()
         self._constant = []
         self._dirty = []
-        self._recorded = True
         self._materialize = True
 
     @property
@@ -413,15 +446,17 @@ class _Context:
         self._constant = list(tensors)
 
     def mark_dirty(self, *tensors):
-        if self._recorded:
-            refuse("mark_dirty of an autograd.Function whose gradient is recorded")
         self._dirty = list(tensors)
 
     def set_materialize_grads(self, value):
         self._materialize = value
 
 
-_OWN = ("_inputs", "saved_tensors", "_constant", "_dirty", "_recorded", "_materialize")
+_OWN = ("_inputs", "saved_tensors", "_constant", "_dirty", "_materialize")
+
+# So many results of an autograd.Function may lack a gradient, each set of them with a backward half of its own.
+_MOST_MISSING = 3
+
 
 
 def _gradients_of(cls):
@@ -442,22 +477,18 @@ def function_apply(cls, *args):
         if prepares:
             cls.setup_context(context, given, result)
         results = list(result) if isinstance(result, tuple) else [result]
-        for value in results:
-            if not _is_tensor(value) and value is not None:
-                refuse("an autograd.Function that returns a value that is not a tensor")
         return result, results
 
     operands = [value for value in args if _is_tensor(value)]
     places = [place for place, value in enumerate(args) if _is_tensor(value)]
     if not (torch.is_grad_enabled() and any([tensor.requires_grad for tensor in operands])):
-        context._recorded = False
         result, results = run(args)
         # What is returned as it is comes out as a view, unless it was written.
         kept = [tensor for tensor in operands if not any([tensor is dirty for dirty in context._dirty])]
         fresh = [value.view_as(value) if any([value is tensor for tensor in kept]) else value for value in results]
         return tuple(fresh) if isinstance(result, tuple) else fresh[0]
 
-    outer, examples, kept, saved, names = [], [], [], [], []
+    outer, kept, saved, names, bodies, examples = [], [], [], [], [], [operands]
 
     def forward(*tensors):
         given = list(args)
@@ -465,11 +496,16 @@ def function_apply(cls, *args):
             given[place] = tensor
         result, results = run(tuple(given))
         outer.append(result)
-        present = [value for value in results if value is not None]
+        present = [value for value in results if _is_tensor(value)]
         constant = [any([value is other for other in context._constant]) for value in present]
-        options[0], options[1], options[2] = len(present), constant, context._materialize
-        if not context._materialize and constant.count(False) != 1:
-            refuse("an autograd.Function with several results and set_materialize_grads(False)")
+        dirty = [any([tensor is other for other in context._dirty]) for tensor in tensors]
+        if dirty.count(True) != len(context._dirty):
+            refuse("mark_dirty of a tensor that is not an argument")
+        written = [[number for number, tensor in enumerate(tensors) if dirty[number] and tensor is value] for value in present]
+        if len([value for value in written if value]) != len(context._dirty):
+            refuse("an argument that is marked as written and not returned")
+        origins.extend([value[0] if value else None for value in written])
+        options[0], options[1], options[2], options[4] = len(present), constant, context._materialize, dirty
         for value in context.saved_tensors:
             kept.append(value is not None)
             if value is not None:
@@ -480,13 +516,18 @@ def function_apply(cls, *args):
                 if held.tensors:
                     names.append((name, held))
                     saved.extend(held.tensors)
-        examples.extend(saved)
-        for value, other in zip(present, constant):
-            if not other or context._materialize:
-                examples.append(value.detach())
+        # Gradients that are missing are zeros, unless the function asks for them as they are.
+        if context._materialize:
+            choices = [[True] * len(present)]
+        else:
+            choices = _choices([not value for value in constant])
+        for wanted in choices:
+            bodies.append(_half(backward, wanted))
+            examples.append([*saved, *[value.detach() for value, is_wanted in zip(present, wanted) if is_wanted]])
+        options[3], options[5] = [[] for _ in choices], choices
         return [*present, *saved]
 
-    def backward(*tensors):
+    def backward(wanted, *tensors):
         again = _Context(args)
         for name, value in list(context.__dict__.items()):
             if name not in _OWN:
@@ -498,11 +539,10 @@ def function_apply(cls, *args):
         pushed, gradients, number = list(tensors[len(saved) :]), [], 0
         result = outer[0] if isinstance(outer[0], tuple) else (outer[0],)
         for value in result:
-            if value is None:
+            if not _is_tensor(value):
                 gradients.append(None)
                 continue
-            wanted = context._materialize or not options[1][number]
-            gradients.append(pushed.pop(0) if wanted else None)
+            gradients.append(pushed.pop(0) if wanted[number] else None)
             number += 1
         found = _gradients_of(cls)(again, *gradients)
         found = list(found) if isinstance(found, tuple) else [found]
@@ -511,17 +551,54 @@ def function_apply(cls, *args):
         if len(found) != len(args):
             refuse("an autograd.Function whose backward returns the wrong number of gradients")
         chosen = [found[place] for place in places]
-        options[3] = [value is not None for value in chosen]
+        options[3][options[5].index(wanted)] = [value is not None for value in chosen]
         return [value for value in chosen if value is not None]
 
-    options = [0, [], True, []]
-    results = call_nested("function", (forward, backward), (operands, examples), operands, options)
+    origins, options = [], [0, [], True, [], [], []]
+    bodies.append(forward)
+    results = call_nested("function", bodies, examples, operands, options)
     result = outer[0]
     # Nothing that is computed from these asks for a gradient.
     results = [value.detach() if is_constant else value for value, is_constant in zip(results, options[1])]
+    # What was written is the argument itself.
+    results = [value if origin is None else operands[origin] for value, origin in zip(results, origins)]
     if not isinstance(result, tuple):
         return results[0]
-    return tuple([None if value is None else results.pop(0) for value in result])
+    return tuple([results.pop(0) if _is_tensor(value) else value for value in result])
+
+
+def _half(backward, wanted):
+    return lambda *tensors: backward(wanted, *tensors)
+
+
+def _choices(possible):
+    """Which of the results that may have a gradient have one: all of them first, each set but the empty one."""
+    if possible.count(True) > _MOST_MISSING:
+        refuse("an autograd.Function with many results and set_materialize_grads(False)")
+    choices = [[]]
+    for may in possible:
+        choices = [[*choice, has] for choice in choices for has in ((True, False) if may else (False,))]
+    return [choice for choice in choices if True in choice]
+
+
+def annotate(values):
+    """`torch.fx.traceback.annotate`: a note for who traces the code inside, who is not here."""
+    yield
+
+
+def has_free_unbacked_symbols(value):
+    """Sizes that depend on data are not asked about: whoever branches on one ends the graph."""
+    return False
+
+
+def is_fx_tracing():
+    """Nobody traces a frame that is captured."""
+    return False
+
+
+def indexed_by_tensors(mode, function, types, args=(), kwargs=None):
+    """`TransformGetItemToIndex`: an index that is a tensor of one number picks a copy, as it does in graphs anyway."""
+    return function(*args, **(kwargs or {}))
 
 
 class Handle:
@@ -566,6 +643,11 @@ TABLE = {
     "torch._higher_order_ops.map": control_map,
     "torch._higher_order_ops.scan": scan,
     "torch._higher_order_ops.associative_scan": associative_scan,
+    "torch.fx.traceback.annotate": annotate,
+    "torch.fx.is_fx_tracing": is_fx_tracing,
+    "torch.fx.has_free_unbacked_symbols": has_free_unbacked_symbols,
+    "torch._dynamo.TransformGetItemToIndex.__torch_function__": indexed_by_tensors,
+    "torch.nn.attention.flex_attention.flex_attention": flex_attention,
     "torch.utils.checkpoint.checkpoint": checkpoint,
     "torch._higher_order_ops.wrap.Wrap.__call__": wrap,
     "torch._higher_order_ops.invoke_subgraph.invoke_subgraph_placeholder": call,

@@ -158,6 +158,12 @@ def with_config(options):
     return {"fallback_random": config.fallback_random, **(options or {})}
 
 
+def _gives_wrapped_gradients(inputs):
+    """Whether gradients may be wrapper subclasses, which only torch adds up and hands on."""
+    tensors = [each for each in inputs if isinstance(each, torch.Tensor)]
+    return any(hasattr(type(each), "__tensor_flatten__") for each in tensors) and any(each.requires_grad for each in tensors)
+
+
 def compiled(graph, backend, options, example_inputs):
     """Compiles a graph with a backend by name, under the debugger where `config` says so."""
     if not isinstance(graph, _native.Graph):
@@ -170,6 +176,8 @@ def compiled(graph, backend, options, example_inputs):
     log = logs.get("aot")
     log.info("Step 3: %s compiles a graph of %d operators", backend, graph.op_count)
     if graph.needs_autograd and ":" not in backend and not config.debugs() and (run := _by_torch(graph)):
+        return run
+    if ":" not in backend and _gives_wrapped_gradients(example_inputs) and (run := _by_torch(graph)):
         return run
     opaque = graph.opaque_ops + graph.data_dependent_ops
     if (opaque or graph.writes_behind_autograd) and ":" not in backend and backend != "eager":

@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 
 __all__ = [
-    "associative_scan", "checkpoint", "cond", "data", "function", "grad", "jacfwd", "jacrev", "jvp", "jvp_again", "map", "parameter",
+    "associative_scan", "checkpoint", "cond", "data", "flex_attention", "function", "grad", "jacfwd", "jacrev", "jvp", "jvp_again", "map", "parameter",
     "register_hook", "scan", "set_data", "vjp", "vmap", "while_loop",
 ]  # fmt: skip
 
@@ -140,29 +140,41 @@ class _Touched(torch.autograd.Function):
 
 
 class _Function(torch.autograd.Function):
-    """An autograd.Function whose two halves are nested graphs."""
+    """An autograd.Function whose forward half, and one backward half for each set of gradients that are there, are nested graphs."""
 
     @staticmethod
     def forward(ctx, halves, captured, options, *operands):
-        count, constant, materialize, _ = options
+        count, constant, materialize, _, dirty, _ = options
         results = halves[0](*operands, *captured)
         ctx.save_for_backward(*results[count:])
         ctx.halves, ctx.captured, ctx.options = halves, captured, options
         ctx.mark_non_differentiable(*(result for result, is_constant in zip(results, constant) if is_constant))
+        ctx.mark_dirty(*(tensor for tensor, is_dirty in zip(operands, dirty) if is_dirty))
         ctx.set_materialize_grads(materialize)
         return tuple(results[:count])
 
     @staticmethod
     def backward(ctx, *gradients):
-        _, constant, materialize, given = ctx.options
-        wanted = [gradient for gradient, is_constant in zip(gradients, constant) if materialize or not is_constant]
-        found = iter(ctx.halves[1](*ctx.saved_tensors, *wanted, *ctx.captured))
-        return None, None, None, *(next(found) if is_given else None for is_given in given)
+        _, constant, materialize, given, _, choices = ctx.options
+        there = [materialize or (gradient is not None and not is_constant) for gradient, is_constant in zip(gradients, constant)]
+        if not any(there):
+            return (None,) * (3 + len(given[0]))
+        half = choices.index(there)
+        wanted = [gradient for gradient, is_there in zip(gradients, there) if is_there]
+        found = iter(ctx.halves[1 + half](*ctx.saved_tensors, *wanted, *ctx.captured))
+        return None, None, None, *(next(found) if is_given else None for is_given in given[half])
 
 
-def function(forward, backward, operands, captured, count, constant, materialize, given):
-    """An autograd.Function: the first half gives results and what is kept, the second takes what was kept and gradients."""
-    return list(_Function.apply((forward, backward), captured, (count, constant, materialize, given), *operands))
+def function(*arguments):
+    """An autograd.Function: the first half gives results and what is kept, the others take what was kept and gradients.
+
+    The arguments are these halves, the operands, what was captured, and the options: how many results there are, which of them are
+    constant, whether missing gradients are zeros, which gradients each backward half gives, which operands are written to, and the
+    gradients that each backward half takes.
+    """
+    *halves, operands, captured, count, constant, materialize, given, dirty, choices = arguments
+    options = (count, constant, materialize, given, dirty, [list(choice) for choice in choices])
+    return list(_Function.apply(tuple(halves), captured, options, *operands))
 
 
 def _looks(tensor):
@@ -207,6 +219,42 @@ def associative_scan(body, operands, captured):
     from torch._higher_order_ops.associative_scan import generic_associative_scan
 
     return list(generic_associative_scan(_closed(body, captured), list(operands), 0))
+
+
+def flex_attention(scored, masked, operands, captured, scale):
+    """Attention whose scores and mask are functions of the batch, the head, the row and the column; its output and normalizer."""
+    query, key, value = operands
+    working = torch.float64 if query.dtype == torch.float64 else torch.float32
+    groups = query.shape[1] // key.shape[1]
+    if groups > 1:
+        key, value = (tensor.repeat_interleave(groups, dim=1) for tensor in (key, value))
+    scores = query.to(working) @ key.to(working).transpose(-2, -1) * scale
+    places = [torch.arange(size, device=scores.device) for size in scores.shape]
+    mapped = _over_places(lambda *inputs: scored(*inputs, *captured)[0], (0,))(scores, *places)
+    shown = _over_places(lambda *inputs: masked(*inputs, *captured)[0], ())(*places)
+    scores = torch.where(shown, mapped, torch.tensor(-float("inf"), dtype=working, device=scores.device))
+    empty = torch.all(scores == -float("inf"), dim=-1)
+    normalizer = torch.where(empty, -float("inf"), scores.logsumexp(dim=-1))
+    output = torch._safe_softmax(scores, dim=-1).to(query.dtype) @ value.to(query.dtype)
+    return [_laid_out_like(output, query), normalizer]
+
+
+def _over_places(function, prefix):
+    """A function of scalars as one of tensors with the dimensions batch, head, row, column."""
+    for place in (3, 2, 1, 0):
+        function = torch.vmap(function, in_dims=(*prefix, *(0 if number == place else None for number in range(4))))
+    return function
+
+
+def _laid_out_like(tensor, other):
+    """A tensor whose dimensions lie in memory in the order of another's."""
+    strides, step = [0] * tensor.dim(), 1
+    for dim in sorted(range(other.dim()), key=other.stride):
+        strides[dim] = step
+        step *= tensor.shape[dim]
+    if tensor.stride() == tuple(strides):
+        return tensor
+    return tensor.new_empty_strided(tensor.shape, strides).copy_(tensor)
 
 
 def register_hook(body, operands, captured):

@@ -140,6 +140,8 @@ pub struct TensorValue {
     pub parameter: bool,
     /// Its class, where that is one of the user's.
     pub class: Option<Object>,
+    /// For a wrapper subclass, an object of its class whose inner tensors have no data.
+    pub example: Option<Object>,
     /// Attributes that the captured code gave it.
     pub attributes: RefCell<Attributes>,
     /// Whether it was given any.
@@ -155,6 +157,7 @@ impl TensorValue {
             origin: None,
             parameter: false,
             class: None,
+            example: None,
             attributes: RefCell::default(),
             changed: Cell::new(false),
         }

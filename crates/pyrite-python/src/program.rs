@@ -597,8 +597,21 @@ pub fn describe(graph: &mut Ir, examples: &Bound<'_, PyTuple>) -> PyResult<()> {
     }
     let writes = any_call(graph, &|op| op.schema.is_mutable());
     let overlap = if writes { Overlap::Joined } else { Overlap::Apart };
+    // What a wrapper subclass is has been told with the graph, and torch runs what takes one.
+    let is_wrapper = examples.py().import("pyrite._wrappers")?.getattr("is_wrapper")?;
+    let is_plain = |object: &Bound<'_, PyAny>| -> PyResult<bool> {
+        let class = object.get_type();
+        Ok(!class.hasattr("__tensor_flatten__")? || !is_wrapper.call1((class,))?.is_truthy()?)
+    };
+    let mut plain = Vec::with_capacity(known.len());
+    for (known, object) in known.into_iter().zip(examples.iter()) {
+        if is_plain(&object)? {
+            plain.push((known, object));
+        }
+    }
+    let examples = &PyTuple::new(examples.py(), plain.iter().map(|(_, object)| object))?;
     let inputs = Inputs::take(examples, overlap).or_else(|_| Inputs::take(examples, Overlap::Apart))?;
-    for (((id, before), object), input) in known.into_iter().zip(examples.iter()).zip(inputs) {
+    for (((id, before), object), input) in plain.into_iter().zip(inputs) {
         let Value::Tensor(tensor) = input else { continue };
         let flag = |name: &str| object.getattr(name).and_then(|value| value.is_truthy());
         let mut meta = Meta { requires_grad: flag("requires_grad")?, is_leaf: flag("is_leaf")?, ..Meta::of(&tensor) };

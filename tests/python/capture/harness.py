@@ -18,6 +18,7 @@ import numpy
 import torch
 from capture.cases import Call, Message, Reuse
 from capture.snapshot import Part, Snapshots, difference, scrubbed
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 
 @dataclass(frozen=True)
@@ -120,8 +121,8 @@ def gradients(tensors):
     leaves = [tensor for tensor in tensors if tensor.requires_grad and tensor.is_leaf]
     if not roots:
         return
-    weights = [torch.cos(torch.arange(root.numel(), dtype=root.dtype)).reshape(root.shape) for root in roots]
     try:
+        weights = [weight(root) for root in roots]
         torch.autograd.backward(roots, weights)
     except RuntimeError as error:
         yield "backward", type(error).__name__
@@ -130,6 +131,13 @@ def gradients(tensors):
     yield from ((f"gradient {n}", taken.take(leaf.grad)) for n, leaf in enumerate(leaves))
     for leaf in leaves:
         leaf.grad = None
+
+
+def weight(root):
+    """The gradient that a result is given: of its class, where only that class can be added to it."""
+    if is_traceable_wrapper_subclass(root):
+        return torch.full_like(root.detach(), 0.5)
+    return torch.cos(torch.arange(root.numel(), dtype=root.dtype)).reshape(root.shape)
 
 
 @contextlib.contextmanager

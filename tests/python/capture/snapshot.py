@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy
 import torch
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 ATOMS = (bool, int, str, bytes, type(None), type(Ellipsis), type(NotImplemented), range, slice)
 ATOMS += (torch.dtype, torch.device, torch.layout, torch.memory_format, numpy.dtype, types.ModuleType)
@@ -113,10 +114,16 @@ class Snapshots:
     def tensor(self, value):
         self.tensors.append(value)
         yield "dtype", value.dtype
-        yield "shape", tuple(value.shape)
+        # A jagged dimension has another name in every run.
+        yield "shape", tuple(size if isinstance(size, int) else "jagged" for size in value.shape)
         yield "device", value.device
         yield "requires_grad", value.requires_grad
         yield "leaf", value.is_leaf
+        if is_traceable_wrapper_subclass(value):
+            names, context = value.__tensor_flatten__()
+            yield "context", scrubbed(re.sub(r"\bj\d+\b", "j", repr(context)))
+            yield from ((f".{name}", self.take(getattr(value, name))) for name in names)
+            return
         if value.layout == torch.strided:
             yield "stride", value.stride()
             yield "offset", value.storage_offset()

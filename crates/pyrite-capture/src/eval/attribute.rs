@@ -1234,6 +1234,18 @@ impl Evaluator<'_, '_> {
             let named = self.text(name);
             return self.call(&remover, vec![named], Vec::new()).map(|_| ());
         }
+        if let Value::Tensor(tensor) = object {
+            // One that the captured code has set, and nobody before.
+            let set = matches!(tensor.attributes.borrow().get(name), Some(Some(_)));
+            let outside = match &tensor.origin {
+                Some(origin) => self.read_instance_item(origin.object, &origin.source, name).is_some(),
+                None => false,
+            };
+            if set && !outside && &**name != "grad" {
+                tensor.attributes.borrow_mut().set(name, None);
+                return Ok(());
+            }
+        }
         let Value::Instance(instance) = object else {
             return Err(self.stop(format!("the attribute {name} of {} is removed", self.describe(object))));
         };

@@ -20,6 +20,20 @@ type PlainArguments = (Vec<Object>, Vec<(Object, Object)>);
 const FOLLOWED: [&str; 3] =
     ["nonstrict_trace.<locals>.wrapped", "wrap_dunder_call_ctx_manager.<locals>.inner", "error_on_graph_break"];
 
+/// Functions of files of torch's that may be imported later than the names of functions are read: the file, the function, and
+/// what is followed instead.
+const BY_FILE: [(&str, &str, &str); 5] = [
+    ("/torch/fx/_symbolic_trace.py", "is_fx_tracing", "torch.fx.is_fx_tracing"),
+    ("/torch/nn/attention/flex_attention.py", "flex_attention", "torch.nn.attention.flex_attention.flex_attention"),
+    ("/torch/fx/traceback.py", "annotate", "torch.fx.traceback.annotate"),
+    ("/torch/fx/experimental/symbolic_shapes.py", "has_free_unbacked_symbols", "torch.fx.has_free_unbacked_symbols"),
+    (
+        "/torch/_dynamo/_trace_wrapped_higher_order_op.py",
+        "TransformGetItemToIndex.__torch_function__",
+        "torch._dynamo.TransformGetItemToIndex.__torch_function__",
+    ),
+];
+
 impl Evaluator<'_, '_> {
     /// `function(*args, **kwargs)`.
     pub(super) fn call(&mut self, function: &Value, mut args: Vec<Value>, mut kwargs: Keywords) -> Run<Value> {
@@ -152,6 +166,12 @@ impl Evaluator<'_, '_> {
             let known = self.host.call(reader, &[*given], &[]).map_err(|r| self.raised(r))?;
             args[1] = Value::Known(known, None);
         }
+        let known = |(file, name, _): &&(&str, &str, &str)| *name == &*code.qualified_name && code.file.ends_with(file);
+        if let Some((_, _, replaced)) = BY_FILE.iter().find(known)
+            && let Some(result) = self.call_polyfill(replaced, args.clone(), kwargs.clone())?
+        {
+            return Ok(result);
+        }
         if let Some(result) = self.call_of_dynamo(&code, &args)? {
             return Ok(result);
         }
@@ -162,7 +182,9 @@ impl Evaluator<'_, '_> {
             return Ok(found);
         }
         // What is traced without a look inside by torch's own compiler is followed here.
-        let traced = FOLLOWED.contains(&&*code.qualified_name) && code.file.contains("/torch/_dynamo/");
+        let mut traced = FOLLOWED.contains(&&*code.qualified_name) && code.file.contains("/torch/_dynamo/");
+        // How torch's trees take sizes apart.
+        traced |= &*code.name == "<lambda>" && code.file.ends_with("/torch/fx/experimental/proxy_tensor.py");
         if !traced {
             self.host.may_inline(&code).map_err(|reason| self.stop(reason))?;
         }
@@ -240,7 +262,10 @@ impl Evaluator<'_, '_> {
             return Ok(result);
         }
         match self.host.kind(object) {
-            Kind::Class => self.construct(object, args, kwargs),
+            Kind::Class => match self.construct_wrapper(object, &args, &kwargs)? {
+                Some(made) => Ok(made),
+                None => self.construct(object, args, kwargs),
+            },
             Kind::Builtin => {
                 if self.host.class_name(self.host.class_of(object)) == "functools._lru_cache_wrapper" {
                     if let Some(result) = self.call_cached(object, &args, &kwargs)? {
@@ -269,6 +294,12 @@ impl Evaluator<'_, '_> {
                     && let Some((receiver, rest)) = args.split_first()
                 {
                     return self.call_method(&receiver.clone(), &method, rest.to_vec(), kwargs);
+                }
+                let owner = self.constant(object, "__module__").ok().and_then(|owner| self.host.as_str(owner));
+                if owner.is_some_and(|owner| owner.starts_with("torch."))
+                    && self.wrapper_without_override_in(&args, &kwargs)?
+                {
+                    return self.call_wrapped(object, &args, &kwargs);
                 }
                 let text = self.host.describe(object);
                 Err(self.stop_with(

@@ -362,10 +362,20 @@ impl Evaluator<'_, '_> {
             return Err("a tensor that was picked by a tensor of one number is alive".to_owned());
         }
         let output = self.output(kitchen, GraphValue::Tensor(tensor.node));
-        let Some(class) = tensor.class else { return Ok(output) };
+        // Torch lets a view that nobody records require what it is a view of requires, as a leaf.
+        let unrecorded = self.unrecorded_view(tensor.node).is_some()
+            && self.requires_grad(&Value::Tensor(Rc::new(TensorValue::computed(tensor.node)))).unwrap_or(false);
+        let Some(class) = tensor.class.filter(|_| tensor.example.is_none()) else {
+            if !unrecorded || tensor.example.is_some() {
+                return Ok(output);
+            }
+            let output = kitchen.add(output);
+            return Ok(Recipe::Call(self.library("pyrite._overrides", "unrecorded")?, vec![output], Vec::new()));
+        };
         let output = kitchen.add(output);
         let class = kitchen.add(Recipe::Object(class));
-        Ok(Recipe::Call(self.library("pyrite._overrides", "as_subclass")?, vec![output, class], Vec::new()))
+        let made = if unrecorded { "as_unrecorded_subclass" } else { "as_subclass" };
+        Ok(Recipe::Call(self.library("pyrite._overrides", made)?, vec![output, class], Vec::new()))
     }
 
     fn new_recipe(&mut self, kitchen: &mut Kitchen, value: &Value, identity: Option<usize>) -> Cooked<RecipeId> {

@@ -35,6 +35,7 @@ mod tensor;
 mod values;
 mod views;
 mod wrap;
+mod wrappers;
 
 use std::rc::Rc;
 
@@ -229,6 +230,10 @@ pub(crate) struct Evaluator<'a, 'c> {
     iterated: FxHashSet<Object>,
     /// Whether an iterator from outside goes over a dictionary, which it does not name.
     iterates_over_dict: bool,
+    /// The plain tensors that wrapper subclasses from outside hold, and where.
+    held_by_wrappers: Vec<(Object, Rc<Source>)>,
+    /// The wrapper subclasses that were written to.
+    written_wrappers: FxHashSet<NodeId>,
     /// The storages of tensors whose attribute `data` was read, and by which instruction of the root.
     data_read: Vec<(pyrite_ir::StorageId, NodeId, (usize, usize))>,
     /// Whether autocast was on at any point: types of results are known only when the graph is lowered.
@@ -377,6 +382,8 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             earlier: None,
             iterated: FxHashSet::default(),
             iterates_over_dict: false,
+            held_by_wrappers: Vec::new(),
+            written_wrappers: FxHashSet::default(),
             data_read: Vec::new(),
             autocasted: false,
             warnings: None,

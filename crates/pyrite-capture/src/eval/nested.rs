@@ -20,7 +20,7 @@ use crate::value::{Born, TensorValue, Value};
 /// Functions that compute their body more than once, so that random numbers would differ.
 const REPEATING: [&str; 2] = ["vjp", "jvp_again"];
 /// Functions inside of which tensors require gradients of a level of their own.
-const LEVELS: [&str; 7] = ["grad", "vjp", "jvp", "jvp_again", "jacrev", "jacfwd", "vmap"];
+const LEVELS: [&str; 8] = ["grad", "vjp", "jvp", "jvp_again", "jacrev", "jacfwd", "vmap", "flex_attention"];
 /// Functions whose body runs once, when they are called. Those of others may not change what is there before them.
 const ONCE: [&str; 5] = ["grad", "jvp", "jacrev", "jacfwd", "vmap"];
 
@@ -37,17 +37,31 @@ impl Evaluator<'_, '_> {
         let changes = self.changes_so_far();
         let mut mutates = false;
         let mut traced = Vec::new();
-        for (body, examples) in self.items_of(bodies)?.iter().zip(self.items_of(examples)?) {
-            // An earlier body may have said what a later one takes.
+        // An earlier body may have said which ones follow, and what they take.
+        while let Some(body) = self.items_of(bodies)?.get(traced.len()).cloned() {
+            let examples = self.items_of(examples)?.get(traced.len()).cloned();
+            let examples = examples.ok_or_else(|| self.stop("a nested graph without examples"))?;
             let examples = self.items_of(&examples)?;
             let outside = self.grad;
             // The first half of an autograd.Function is not recorded.
             self.grad &= &*name != "function" || !traced.is_empty();
             self.grad_modes.push((self.calls.begin_nested(), self.grad));
             self.bodies.push((Born::default(), false));
-            let body = self.trace_body(&name, body, &examples);
             // The first half of an autograd.Function runs once, and here.
             let is_run_here = ONCE.contains(&&*name) || (&*name == "function" && traced.is_empty());
+            let mark = self.calls.mark();
+            let body = self.trace_body(&name, &body, &examples);
+            let body = match body {
+                Err(Stop::Raise(_)) if is_run_here => {
+                    self.calls.abandon_since(mark);
+                    body
+                }
+                Err(Stop::Raise(exception)) => {
+                    let text = self.describe(&exception);
+                    Err(self.stop(format!("a function called by {name} raises {text}")))
+                }
+                body => body,
+            };
             mutates |= self.bodies.pop().is_some_and(|(_, mutates)| mutates) && !is_run_here;
             self.grad = outside;
             self.grad_modes.push((self.calls.begin_nested(), outside));
@@ -119,13 +133,7 @@ impl Evaluator<'_, '_> {
         }
         let grad = self.grad;
         let begin_body = self.calls.begin_nested();
-        let result = match self.call(function, values, Vec::new()) {
-            Err(Stop::Raise(exception)) => {
-                let text = self.describe(&exception);
-                return Err(self.stop(format!("a function called by {name} raises {text}")));
-            }
-            other => other?,
-        };
+        let result = self.call(function, values, Vec::new())?;
         self.set_grad(grad)?;
         let items = self.items_of(&result)?;
         let mut output = Vec::with_capacity(items.len());

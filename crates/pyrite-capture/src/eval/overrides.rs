@@ -27,6 +27,8 @@ pub(super) struct Overrides {
     subclasses_off: usize,
     /// As many that switch off modes, too.
     all_off: usize,
+    /// Whether the operator that comes next is the method of torch's own, which its class does not replace.
+    by_name: bool,
 }
 
 impl Overrides {
@@ -50,6 +52,20 @@ impl Overrides {
         self.modes.first().map(|(_, at)| *at)
     }
 
+    /// Lets the operator that comes next be torch's own; what `leave_method` takes.
+    pub(super) fn enter_method(&mut self) -> bool {
+        std::mem::replace(&mut self.by_name, true)
+    }
+
+    pub(super) fn leave_method(&mut self, before: bool) {
+        self.by_name = before;
+    }
+
+    /// Whether the classes of arguments are not shown functions at this point.
+    pub(super) fn is_off(&self) -> bool {
+        self.all_off > 0 || self.subclasses_off > 0
+    }
+
     /// Whether calls are shown to a mode at this point.
     pub(super) fn sees_modes(&self) -> bool {
         self.all_off == 0 && !self.modes.is_empty()
@@ -60,6 +76,9 @@ impl Evaluator<'_, '_> {
     /// A tensor of a class of the user's from outside.
     pub(super) fn wrap_subclass(&mut self, origin: Origin) -> Run<Value> {
         let class = self.guard_class(&origin);
+        if self.is_wrapper_class(class)? {
+            return self.wrap_wrapper(origin, class);
+        }
         let known = Value::Known(class, None);
         let is_captured = self.ask_overrides("is_captured", &known)?;
         let text = self.host.describe(origin.object);
@@ -80,7 +99,10 @@ impl Evaluator<'_, '_> {
         let is_leaf = self.host.call(self.overrides_member("is_leaf")?, &[origin.object], &[]);
         let is_leaf = is_leaf.is_ok_and(|leaf| leaf == self.host.bool(true));
         let wrapped = self.wrap_leaf(Origin { object: plain.object, source: plain.source }, Some(is_leaf))?;
-        let tensor = TensorValue { origin: Some(origin), class: Some(class), ..TensorValue::computed(wrapped.node) };
+        let parameter = self.host.member("torch.nn", "Parameter");
+        let parameter = parameter.is_some_and(|parameter| self.host.derives(class, parameter));
+        let tensor =
+            TensorValue { origin: Some(origin), class: Some(class), parameter, ..TensorValue::computed(wrapped.node) };
         Ok(Value::Tensor(Rc::new(tensor)))
     }
 
@@ -150,6 +172,15 @@ impl Evaluator<'_, '_> {
         let overriding = self.overriding(args.iter().chain(kwargs.iter().map(|(_, value)| value)))?;
         if !sees_modes && overriding.is_empty() {
             return Ok(None);
+        }
+        if !sees_modes && self.takes_wrapper(args, kwargs)? {
+            let mut own = false;
+            for (_, class) in &overriding {
+                own |= self.has_own_function(*class)?;
+            }
+            if !own {
+                return self.call_wrapped(function, args, kwargs).map(Some);
+            }
         }
         let function = Value::Known(function, None);
         let types = Value::tuple(overriding.iter().map(|(_, class)| Value::Known(*class, None)).collect());
@@ -244,6 +275,10 @@ impl Evaluator<'_, '_> {
                 let kwargs = rest.first().cloned().filter(|kwargs| !self.is_none(kwargs));
                 return self.default_override(*class, function, types, given, kwargs.as_ref()).map(Some);
             }
+            ("torch._C._disabled_torch_function_impl", [function, _, given, rest @ ..]) => {
+                let kwargs = rest.first().cloned().filter(|kwargs| !self.is_none(kwargs));
+                return self.call_undispatched(function, given, kwargs.as_ref()).map(Some);
+            }
             ("torch.Tensor.as_subclass", [tensor @ Value::Tensor(_), Value::Known(class, _)]) => {
                 return self.as_subclass(tensor, *class).map(Some);
             }
@@ -288,6 +323,16 @@ impl Evaluator<'_, '_> {
         if !self.may_be_shown(args, kwargs) && attribute.is_none() {
             return Ok(None);
         }
+        if attribute.is_none()
+            && !is_question(name)
+            && self.host.kind(object) == Kind::Builtin
+            && self.wrapper_without_override_in(args, kwargs)?
+        {
+            if let (Some(method), Some((receiver, rest))) = (name.strip_prefix("torch.Tensor."), args.split_first()) {
+                return self.wrapper_method(receiver, &method.into(), rest, kwargs);
+            }
+            return self.call_wrapped(object, args, kwargs).map(Some);
+        }
         let question = if self.overrides.sees_modes() { "is_shown_to_modes" } else { "is_overridable" };
         if attribute.is_some() || self.ask_overrides(question, &Value::Known(object, None))? {
             let shown = self.show(object, args, kwargs)?;
@@ -296,6 +341,16 @@ impl Evaluator<'_, '_> {
             }
         } else if self.host.kind(object) == Kind::Builtin && !is_question(name) {
             self.check_not_overriding(name, args)?;
+        }
+        if attribute.is_none()
+            && !is_question(name)
+            && self.host.kind(object) == Kind::Builtin
+            && self.takes_wrapper(args, kwargs)?
+        {
+            if let (Some(method), Some((receiver, rest))) = (name.strip_prefix("torch.Tensor."), args.split_first()) {
+                return self.wrapper_method(receiver, &method.into(), rest, kwargs);
+            }
+            return self.call_wrapped(object, args, kwargs).map(Some);
         }
         match (attribute, args) {
             (Some(attribute), [tensor @ Value::Tensor(_), ..]) => {
@@ -329,6 +384,15 @@ impl Evaluator<'_, '_> {
                 return unknown.map(|it| Value::Known(it, None)).ok_or_else(|| self.stop("a missing constant"));
             }
         }
+        let result = self.call_undispatched(function, args, kwargs)?;
+        if self.ask_overrides("keeps_class", function)? {
+            return Ok(result);
+        }
+        self.converted(&result, class)
+    }
+
+    /// Calls a function that no class of its arguments is shown.
+    fn call_undispatched(&mut self, function: &Value, args: &Value, kwargs: Option<&Value>) -> Run<Value> {
         let args = self.items_of(args)?;
         let kwargs = match kwargs {
             Some(kwargs) => self.keyword_items(kwargs)?,
@@ -337,11 +401,7 @@ impl Evaluator<'_, '_> {
         self.overrides.subclasses_off += 1;
         let result = self.call(function, args, kwargs);
         self.overrides.subclasses_off -= 1;
-        let result = result?;
-        if self.ask_overrides("keeps_class", function)? {
-            return Ok(result);
-        }
-        self.converted(&result, class)
+        result
     }
 
     /// A result whose tensors are of a class.
@@ -413,13 +473,22 @@ impl Evaluator<'_, '_> {
         let torch = self.host.member("torch", "Tensor").ok_or_else(|| self.stop("a missing class"))?;
         let Some(function) = self.class_item(torch, name) else { return Ok(None) };
         if !self.ask_overrides("is_overridable", &Value::Known(function, None))? {
+            if let Some(result) = self.wrapper_method(receiver, name, args, kwargs)? {
+                return Ok(Some(result));
+            }
             if self.host.kind(function) == Kind::Builtin && &**name != "__hash__" {
                 self.check_not_overriding(name, held)?;
             }
             return Ok(None);
         }
+        if let Some(result) = self.metadata_of_wrapper(receiver, name)? {
+            return Ok(result);
+        }
         let all: Vec<Value> = std::iter::once(receiver.clone()).chain(args.iter().cloned()).collect();
-        self.show(function, &all, kwargs)
+        match self.show(function, &all, kwargs)? {
+            Some(result) => Ok(Some(result)),
+            None => self.wrapper_method(receiver, name, args, kwargs),
+        }
     }
 
     /// An operator that the class of an operand has its own method for, or that is shown to others.
@@ -438,7 +507,8 @@ impl Evaluator<'_, '_> {
             return Ok(None);
         }
         let stem = name.trim_end_matches('_');
-        if let Some(result) = self.own_operator(&format!("__{stem}__"), left, right)? {
+        let by_name = std::mem::take(&mut self.overrides.by_name);
+        if !by_name && let Some(result) = self.own_operator(&format!("__{stem}__"), left, right)? {
             return Ok(Some(result));
         }
         // Python asks objects before torch sees them.
@@ -447,7 +517,7 @@ impl Evaluator<'_, '_> {
         }
         let (found, args) = match right {
             Some(right) if !is_tensor(left) => {
-                if let Some(result) = self.own_operator(&format!("__r{stem}__"), right, Some(left))? {
+                if !by_name && let Some(result) = self.own_operator(&format!("__r{stem}__"), right, Some(left))? {
                     return Ok(Some(result));
                 }
                 (format!("reflected_{name}"), vec![right.clone(), left.clone()])
@@ -455,7 +525,17 @@ impl Evaluator<'_, '_> {
             _ => (format!("operator_{name}"), pair),
         };
         match self.host.member("pyrite._overrides", &found) {
-            Some(function) => self.show(function, &args, &Vec::new()),
+            Some(function) => {
+                let shown = match self.wrapper_without_override(&args)? {
+                    true => None,
+                    false => self.show(function, &args, &Vec::new())?,
+                };
+                match (shown, right) {
+                    (Some(result), _) => Ok(Some(result)),
+                    (None, Some(right)) => self.wrapper_operator(name, &[left.clone(), right.clone()]),
+                    (None, None) => self.wrapper_operator(name, std::slice::from_ref(left)),
+                }
+            }
             None => Err(self.stop(format!("the operator {name} of a tensor subclass"))),
         }
     }
@@ -498,8 +578,16 @@ impl Evaluator<'_, '_> {
             }
         }
         let all: Vec<Value> = std::iter::once(tensor.clone()).chain(rest.iter().cloned()).collect();
+        if name == "len" && self.metadata_of_wrapper(tensor, "size")?.is_some() {
+            return Ok(None);
+        }
         let function = self.overrides_member(&format!("operator_{name}"))?;
-        self.show(function, &all, &Vec::new())
+        if !self.wrapper_without_override(&all)?
+            && let Some(result) = self.show(function, &all, &Vec::new())?
+        {
+            return Ok(Some(result));
+        }
+        self.wrapper_operator(name, &all)
     }
 
     /// An attribute of a tensor that its class has its own of, or that is shown to others; nothing where it is torch's.
@@ -525,7 +613,12 @@ impl Evaluator<'_, '_> {
                 return Err(self.stop("__getattr__ of a tensor subclass"));
             }
         }
-        if !self.may_be_shown(std::slice::from_ref(value), &Vec::new()) {
+        if let Some(found) = self.wrapper_attribute(value, name)? {
+            return Ok(Some(found));
+        }
+        if !self.may_be_shown(std::slice::from_ref(value), &Vec::new())
+            || self.wrapper_without_override(std::slice::from_ref(value))?
+        {
             return Ok(None);
         }
         match self.host.member("pyrite._overrides", &format!("getter_{name}")) {

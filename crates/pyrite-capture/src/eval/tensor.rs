@@ -69,6 +69,9 @@ impl Evaluator<'_, '_> {
     /// A value as an argument in the graph.
     pub(super) fn graph_value(&mut self, value: &Value) -> Run<V> {
         match value {
+            Value::Tensor(tensor) if tensor.example.is_some() => {
+                Err(self.stop("a wrapper subclass as an argument of an operator"))
+            }
             Value::Tensor(tensor) => {
                 self.check_inside(tensor.node)?;
                 Ok(GraphValue::Tensor(tensor.node))
@@ -775,9 +778,15 @@ impl Evaluator<'_, '_> {
     }
 
     /// What a view that was made while no gradient was recorded is a view of: torch lets it require what that requires, as a leaf.
-    fn unrecorded_view(&self, node: NodeId) -> Option<NodeId> {
+    pub(super) fn unrecorded_view(&self, node: NodeId) -> Option<NodeId> {
         let recorded = self.grad_modes.iter().rev().find(|(from, _)| *from <= node).is_none_or(|(_, grad)| *grad);
-        let held = self.calls.node(node);
+        let mut held = self.calls.node(node);
+        // One of several views that an operator has made at once.
+        if let Some(list) = held.args.first().and_then(GraphValue::as_tensor)
+            && matches!(self.calls.meta(*list), Some(GraphValue::List(_)))
+        {
+            held = self.calls.node(*list);
+        }
         let NodeKind::Call(Target::Op(op)) = &held.kind else { return None };
         if recorded || self.inference || op.schema.is_mutable() || op.name().contains("detach") {
             return None;
@@ -874,7 +883,7 @@ impl Evaluator<'_, '_> {
             let logical = op.name().starts_with("aten.logical_");
             op.schema.is_mutable() && recorded && !logical && storage_of(*to) == storage && (!alone || *to == node)
         };
-        (node.0 + 1..before.0).map(NodeId).filter(writes).collect()
+        (node.0 + 1..before.0).map(NodeId).filter(|id| !self.calls.is_nested(*id)).filter(writes).collect()
     }
 
     /// `tensor.name(*args, **kwargs)`; where no operator takes these arguments, by what is written in Python for them.
@@ -1055,13 +1064,17 @@ impl Evaluator<'_, '_> {
                 if let Some(stem) = special.strip_prefix("__").and_then(|stem| stem.strip_suffix("__")) {
                     let reflected = stem.strip_prefix('r').and_then(operator_named);
                     let in_place = stem.strip_prefix('i').and_then(operator_named);
-                    return match (operator_named(stem), reflected, in_place, stem) {
+                    // It was asked for by its name: what the class has under that name called it, or was left out.
+                    let asked = self.overrides.enter_method();
+                    let result = match (operator_named(stem), reflected, in_place, stem) {
                         (Some(operator), ..) => self.binary(operator, receiver, other),
                         (_, Some(operator), ..) => self.binary(operator, other, receiver),
                         (_, _, Some(operator), _) => self.binary_in_place(operator, receiver, other),
                         (.., "eq" | "ne" | "lt" | "le" | "gt" | "ge") => self.compare(stem, receiver, other),
                         _ => Err(self.stop(format!("the method {name} of a tensor"))),
                     };
+                    self.overrides.leave_method(asked);
+                    return result;
                 }
             }
             _ => {}
