@@ -366,11 +366,19 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism
     # The older way gives no gradients where no argument wants one, and takes no keywords.
     if use_reentrant is not False and (kwargs or not any([tensor.requires_grad for tensor in arguments.tensors])):
         refuse("checkpoint with use_reentrant of arguments that require no gradient")
-    if debug or (context_fn is not None and getattr(context_fn, "func", None) is not create_selective_checkpoint_contexts):
+    if debug or not _only_chooses(context_fn):
         refuse("checkpoint with context_fn or debug")
     traced = _Traced(function, arguments)
     results = call_nested("checkpoint", (traced,), (arguments.tensors,), arguments.tensors, [preserve, determinism_check])
     return traced.result.filled(results)
+
+
+def _only_chooses(context_fn):
+    """Whether the contexts of a checkpoint only choose what is kept, which is nothing to what is computed."""
+    if context_fn is None or getattr(context_fn, "func", None) is create_selective_checkpoint_contexts:
+        return True
+    code = getattr(context_fn, "__code__", None)
+    return code is not None and "create_selective_checkpoint_contexts" in code.co_names
 
 
 def flex_attention(

@@ -25,24 +25,36 @@ def is_wrapper(cls):
 def signature(tensor):
     """All that is relied on of a wrapper, as a text: its class, its context, and the metadata of it and of what it holds."""
     with torch._C.DisableTorchFunctionSubclass():
-        return repr(_told(tensor))
+        return repr(_told(tensor, lambda each: (_sizes(each.shape), _strides(each))))
 
 
-def _told(tensor):
+def signature_of_any_size(tensor):
+    """The same without sizes and strides."""
+    with torch._C.DisableTorchFunctionSubclass():
+        return repr(_told(tensor, torch.Tensor.dim))
+
+
+def _told(tensor, sized):
     cls = type(tensor)
-    told = (
-        cls.__qualname__, id(cls), _sizes(tensor.shape), tensor.dtype, tensor.device, tensor.layout, tensor.requires_grad, tensor.is_leaf,
-        _strides(tensor),
-    )  # fmt: skip
+    told = cls.__qualname__, id(cls), sized(tensor), tensor.dtype, tensor.device, tensor.layout, tensor.requires_grad, tensor.is_leaf
     if not is_wrapper(cls):
         return told
     names, context = tensor.__tensor_flatten__()
-    return *told, context, [(name, _told(getattr(tensor, name))) for name in names]
+    return *told, context, [(name, _told(getattr(tensor, name), sized)) for name in names]
 
 
 def _sizes(sizes):
-    """Sizes as numbers; -1 for one that is jagged."""
+    """Sizes as numbers; -1 for one that depends on a jagged size."""
     return [size if type(size) is int else -1 for size in sizes]
+
+
+def _numbered(sizes):
+    """The same, where jagged sizes have numbers: smaller ones than -1."""
+    return [size if type(size) is int else _number(size) for size in sizes]
+
+
+def _number(size):
+    return -2 - size.node.nested_int() if size.node.is_nested_int() and size.node.nested_int_coeff() == 1 else -1
 
 
 def _strides(tensor):
@@ -84,6 +96,9 @@ def held(tensor):
 
 def describe(function, args, kwargs):
     """What a function gives for examples: see `described`. Random numbers are as if it had not been called."""
+    args, kwargs = tuple(_without_device(arg) for arg in args), {name: _without_device(arg) for name, arg in kwargs.items()}
+    if function is torch.Tensor.cpu:
+        function, args = torch.Tensor.to, (*args, torch.device("meta"))
     state = torch.get_rng_state()
     try:
         with warnings.catch_warnings(), torch.no_grad(), torch.device("meta"):
@@ -91,6 +106,12 @@ def describe(function, args, kwargs):
             return described(function(*args, **kwargs))
     finally:
         torch.set_rng_state(state)
+
+
+def _without_device(value):
+    """An argument as it is for tensors without data, which lie on a device of their own."""
+    is_device = isinstance(value, torch.device) or (type(value) is str and value == "cpu")
+    return torch.device("meta") if is_device else value
 
 
 def described(value):
@@ -102,7 +123,7 @@ def described(value):
                 raise TypeError(f"it returns a {type(value).__name__}, whose class is not captured here")
             if not wraps and value.device.type != "meta":
                 raise TypeError("it returns a tensor with data")
-            return "tensor", value if wraps else None, tuple(_sizes(value.shape)), tuple(_strides(value)), value.dtype
+            return "tensor", value if wraps else None, tuple(_numbered(value.shape)), tuple(_strides(value)), value.dtype
     if isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
         return "sequence", type(value), tuple(described(item) for item in value)
     if value is None or isinstance(value, (bool, int, float, str, torch.dtype, torch.device, torch.layout, torch.Size)):

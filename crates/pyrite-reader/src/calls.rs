@@ -113,9 +113,9 @@ impl Calls<'_> {
         self.forward.builder.node(id)
     }
 
-    /// What is known of a node's value.
+    /// What is known of a node's value; nothing of one that was taken out of the graph.
     pub fn meta(&self, id: NodeId) -> Option<&Value<Meta>> {
-        self.forward.meta(id)
+        if self.is_nested(id) { None } else { self.forward.meta(id) }
     }
 
     /// Whether a function of that dotted name can be called at all.

@@ -756,9 +756,31 @@ impl Evaluator<'_, '_> {
         }
     }
 
+    /// The parameters of a type as an object: classes, variables and aliases, also in lists and tuples.
+    fn parameters(&mut self, key: &Value) -> Run<Option<Object>> {
+        let maker = match key {
+            Value::Known(object, _) => return Ok(Some(*object)),
+            Value::Tuple(tuple) if tuple.class.is_none() => "tuple",
+            Value::List(list) if list.class.is_none() => "list",
+            _ => return Ok(None),
+        };
+        let mut items = Vec::new();
+        for item in self.items_of(key)? {
+            let Some(item) = self.parameters(&item)? else { return Ok(None) };
+            items.push(item);
+        }
+        let maker = self.host.member("builtins", maker).ok_or_else(|| self.stop("a missing class"))?;
+        let items = self.host.tuple(&items);
+        self.host.call(maker, &[items], &[]).map(Some).map_err(|raised| self.raised(raised))
+    }
+
     /// `Class[key]`: members of enumerations, parameters of types.
     fn subscribed_class(&mut self, class: Object, key: &Value) -> Run<Value> {
-        let Some(key) = self.plain_guarded(key)? else { return Err(self.stop("an item of a class")) };
+        let plain = match self.plain_guarded(key)? {
+            None if self.class_item(class, "__class_getitem__").is_some() => self.parameters(key)?,
+            plain => plain,
+        };
+        let Some(key) = plain else { return Err(self.stop("an item of a class")) };
         let made = self.host.operator("getitem", &[class, key]).map_err(|r| self.raised(r))?;
         Ok(Value::Known(made, None))
     }

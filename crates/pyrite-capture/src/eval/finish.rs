@@ -73,6 +73,7 @@ impl Evaluator<'_, '_> {
     }
 
     fn finish(&mut self, mut kitchen: Kitchen, end: End) -> Cooked<Plan> {
+        self.guard_wrappers().map_err(|_| "a wrapper subclass that cannot be taken apart".to_owned())?;
         self.check_modes()?;
         self.check_settings()?;
         if let Some(at) = self.decided_by_draw {

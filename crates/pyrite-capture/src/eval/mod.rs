@@ -232,6 +232,12 @@ pub(crate) struct Evaluator<'a, 'c> {
     iterates_over_dict: bool,
     /// The plain tensors that wrapper subclasses from outside hold, and where.
     held_by_wrappers: Vec<(Object, Rc<Source>)>,
+    /// The jagged sizes of wrapper subclasses, by their numbers.
+    jagged_sizes: std::cell::RefCell<FxHashMap<i64, pyrite_sym::SymInt>>,
+    /// The wrapper subclasses from outside, which are guarded once it is known what is relied on.
+    wrappers: Vec<Origin>,
+    /// Whether something relies on the sizes of wrapper subclasses.
+    relies_on_wrapped_sizes: std::cell::Cell<bool>,
     /// The wrapper subclasses that were written to.
     written_wrappers: FxHashSet<NodeId>,
     /// The storages of tensors whose attribute `data` was read, and by which instruction of the root.
@@ -383,6 +389,9 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             iterated: FxHashSet::default(),
             iterates_over_dict: false,
             held_by_wrappers: Vec::new(),
+            jagged_sizes: std::cell::RefCell::default(),
+            wrappers: Vec::new(),
+            relies_on_wrapped_sizes: std::cell::Cell::new(false),
             written_wrappers: FxHashSet::default(),
             data_read: Vec::new(),
             autocasted: false,

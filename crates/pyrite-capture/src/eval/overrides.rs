@@ -637,7 +637,9 @@ impl Evaluator<'_, '_> {
 
 /// Whether a function only says something about its argument.
 fn is_question(name: &str) -> bool {
-    name.starts_with("torch.is_") || name.starts_with("torch._C.") || name.starts_with("torch.overrides.")
+    let computes = ["torch._C._nn.", "torch._C._linalg.", "torch._C._fft.", "torch._C._special."];
+    let inner = name.starts_with("torch._C.") && !computes.iter().any(|space| name.starts_with(space));
+    name.starts_with("torch.is_") || inner || name.starts_with("torch.overrides.")
 }
 
 /// Whether an item of a container may be one whose class is asked.

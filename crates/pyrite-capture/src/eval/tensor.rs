@@ -11,7 +11,7 @@ use pyrite_tensor::{DType, MemoryFormat};
 use super::call::Keywords;
 use super::compare::is_graph;
 use super::{Evaluator, Run, Stop};
-use crate::host::{Kind, Object};
+use crate::host::{Descriptor, Kind, Object};
 use crate::opcode::BINARY;
 use crate::value::{ConditionValue, SymbolValue, TensorValue, TupleValue, Value};
 
@@ -754,6 +754,17 @@ impl Evaluator<'_, '_> {
                     return Err(self.stop("a tensor without a class"));
                 };
                 match self.class_item(class, name) {
+                    // What is hung on a tensor hides a method of the same name.
+                    Some(found)
+                        if tensor.class.is_some()
+                            && matches!(
+                                self.host.descriptor(found),
+                                Descriptor::Function | Descriptor::BuiltinMethod
+                            )
+                            && let Some(own) = self.tensor_own_attribute(value, name)? =>
+                    {
+                        Ok(own)
+                    }
                     Some(_) => Ok(Value::Bound(Rc::new((value.clone(), name.clone())))),
                     None => match self.tensor_own_attribute(value, name)? {
                         Some(found) => Ok(found),
@@ -1161,6 +1172,7 @@ impl Evaluator<'_, '_> {
     }
 
     fn tensor_size(&mut self, node: NodeId, dim: usize) -> Run<Value> {
+        self.relies_on_wrapped_sizes.set(true);
         let result = self
             .calls
             .method(GraphValue::Tensor(node), "size", vec![GraphValue::from(dim)], Vec::new())
@@ -1170,6 +1182,7 @@ impl Evaluator<'_, '_> {
 
     /// One stride of a tensor: a number, or what the graph computes from sizes.
     fn tensor_stride(&mut self, node: NodeId, dim: usize) -> Run<Value> {
+        self.relies_on_wrapped_sizes.set(true);
         if let Some(stride) = self.tensor_meta(node)?.stride[dim].as_int() {
             return Ok(self.int(stride));
         }
@@ -1181,6 +1194,7 @@ impl Evaluator<'_, '_> {
 
     /// `len(tensor)`.
     pub(super) fn tensor_length(&mut self, value: &Value) -> Run<Value> {
+        self.relies_on_wrapped_sizes.set(true);
         let Value::Tensor(tensor) = value else { return Err(self.stop("the length of nothing")) };
         if self.tensor_meta(tensor.node)?.rank() == 0 {
             return Err(self.raise("TypeError", "len() of a 0-d tensor"));

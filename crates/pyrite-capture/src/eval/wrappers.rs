@@ -23,7 +23,7 @@ use crate::value::{ListValue, Origin, TensorValue, TupleValue, Value};
 type V = GraphValue<NodeId>;
 
 /// What torch says of a wrapper without a look at what it holds: the metadata of the outer tensor.
-const OUTER: [&str; 12] = [
+const OUTER: [&str; 10] = [
     "size",
     "dim",
     "ndimension",
@@ -33,8 +33,6 @@ const OUTER: [&str; 12] = [
     "is_complex",
     "is_signed",
     "element_size",
-    "stride",
-    "is_contiguous",
     "__hash__",
 ];
 /// What the class of a wrapper decides about its tensors.
@@ -45,6 +43,17 @@ enum Described {
     Tensor { example: Option<Object>, meta: Meta },
     Sequence(Object, Vec<Described>),
     Plain(Object),
+}
+
+impl Described {
+    /// Whether it is made of wrappers alone.
+    fn is_wrapped(&self, none: Object) -> bool {
+        match self {
+            Self::Tensor { example, .. } => example.is_some(),
+            Self::Sequence(_, items) => items.iter().all(|item| item.is_wrapped(none)),
+            Self::Plain(object) => *object == none,
+        }
+    }
 }
 
 impl Evaluator<'_, '_> {
@@ -87,9 +96,7 @@ impl Evaluator<'_, '_> {
 
     /// A wrapper from outside.
     pub(super) fn wrap_wrapper(&mut self, origin: Origin, class: Object) -> Run<Value> {
-        let signature = self.wrappers_member("signature")?;
-        let seen = self.read_called(&origin, signature)?;
-        self.guard(&seen.source, Check::Equal(seen.object));
+        self.wrappers.push(origin.clone());
         // Which wrappers hold the same tensors decides what can be computed of them.
         let held = self.wrappers_member("held")?;
         let held = self.read_called(&origin, held)?;
@@ -122,6 +129,17 @@ impl Evaluator<'_, '_> {
         })))
     }
 
+    /// Guards the wrappers from outside by their signatures: with sizes where the captured code relies on some.
+    pub(super) fn guard_wrappers(&self) -> Run<()> {
+        let sized = self.relies_on_wrapped_sizes.get();
+        let signature = self.wrappers_member(if sized { "signature" } else { "signature_of_any_size" })?;
+        for origin in &self.wrappers {
+            let seen = self.read_called(origin, signature)?;
+            self.guard(&seen.source, Check::Equal(seen.object));
+        }
+        Ok(())
+    }
+
     /// What `pyrite._wrappers.described` says.
     fn read_described(&self, object: Object) -> Run<Described> {
         let unknown = || self.stop("a result of a wrapper subclass that is not described");
@@ -131,9 +149,9 @@ impl Evaluator<'_, '_> {
             ("tensor", [_, example, sizes, strides, dtype]) => {
                 let numbers = |sizes: Object| {
                     let size = |size: Object| match self.host.as_int(size) {
-                        // A jagged size is known to the run alone.
-                        Some(-1) | None => self.calls.unknown_number(),
-                        Some(size) => SymInt::Int(size),
+                        Some(size) if size >= 0 => SymInt::Int(size),
+                        // A jagged size is known to the run alone, and has a number by which it is the same elsewhere.
+                        said => self.jagged_size(said.unwrap_or(-1)),
                     };
                     self.constant_items(sizes).into_iter().map(size).collect::<SymDims>()
                 };
@@ -148,6 +166,14 @@ impl Evaluator<'_, '_> {
             ("plain", [_, value]) => Ok(Described::Plain(*value)),
             _ => Err(unknown()),
         }
+    }
+
+    fn jagged_size(&self, number: i64) -> SymInt {
+        if number == -1 {
+            return self.calls.unknown_number();
+        }
+        let mut known = self.jagged_sizes.borrow_mut();
+        known.entry(number).or_insert_with(|| self.calls.unknown_number()).clone()
     }
 
     /// An argument as an object without data.
@@ -270,6 +296,10 @@ impl Evaluator<'_, '_> {
                 return Err(self.stop(format!("a call of {name} with a wrapper subclass raises {text}")));
             }
         };
+        // Graphs of wrappers alone are as they are for wrappers of any size.
+        if !described.is_wrapped(self.host.none()) {
+            self.relies_on_wrapped_sizes.set(true);
+        }
         if let Described::Plain(object) = &described
             && *object != self.host.none()
         {
@@ -430,7 +460,10 @@ impl Evaluator<'_, '_> {
                 return self.tensor_own_attribute(value, name);
             }
             return match self.read_described(*described)? {
-                Described::Plain(object) => Ok(Some(Value::Known(object, None))),
+                Described::Plain(object) => {
+                    self.relies_on_wrapped_sizes.set(true);
+                    Ok(Some(Value::Known(object, None)))
+                }
                 Described::Tensor { .. } => self.read_attribute_of_wrapper(value, name).map(Some),
                 Described::Sequence(..) => Err(self.stop(format!("the attribute {name} of a wrapper subclass"))),
             };
