@@ -215,7 +215,7 @@ def is_library(file):
     if file.startswith("<"):
         return not file.startswith(("<string>", "<stdin>", "<ipython", "<pyrite"))
     if file.startswith(_OWN):
-        return file == _OWN + "module.py"
+        return file in (_OWN + "module.py", _OWN + "_functions.py")
     if file == _PACKAGE + "_call.py":
         return False
     if file.startswith((_PACKAGE, _TORCH, _NUMPY)):

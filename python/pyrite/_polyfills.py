@@ -382,6 +382,31 @@ def decorated(context, function):
     return update_wrapper(wrapper, function)
 
 
+def decorated_by_itself(context, function):
+    """A function that runs in a context of torch's, which every call enters again."""
+
+    def wrapper(*args, **kwargs):
+        with context:
+            return function(*args, **kwargs)
+
+    return update_wrapper(wrapper, function)
+
+
+def call_with_arrays(function, *args, **kwargs):
+    """A function of arrays, on tensors."""
+    arrays = [arg.numpy() if isinstance(arg, torch.Tensor) else arg for arg in args]
+    named = {name: arg.numpy() if isinstance(arg, torch.Tensor) else arg for name, arg in kwargs.items()}
+    return _as_tensors(function(*arrays, **named))
+
+
+def _as_tensors(value):
+    if type(value) in (list, tuple):
+        return type(value)([_as_tensors(item) for item in value])
+    if type(value) is dict:
+        return {key: _as_tensors(item) for key, item in value.items()}
+    return value.tensor if type(value).__name__ == "ndarray" else value
+
+
 def cmp_to_key(mycmp):
     return lambda obj: Compared(obj, mycmp)
 
@@ -956,6 +981,8 @@ TABLE = {
     "itertools.filterfalse": filterfalse,
     "functools.cmp_to_key": cmp_to_key,
     "decorated": decorated,
+    "decorated_by_itself": decorated_by_itself,
+    "call_with_arrays": call_with_arrays,
     "functools.update_wrapper": update_wrapper,
     "itertools.cycle": cycle,
     "itertools.takewhile": takewhile,

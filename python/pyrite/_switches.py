@@ -53,7 +53,8 @@ def missed(limit, programs, function):
     if programs and theirs.error_on_recompile:
         raise errors.RecompileError(f"{function} would be compiled again, and torch._dynamo.config.error_on_recompile is set")
     result.runs_plain = bool(programs) and stance == "eager_on_recompile"
-    if not theirs._is_default("recompile_limit"):
+    # Where it was patched for a while it counts as set, although it is what it was.
+    if theirs.recompile_limit != theirs._config["recompile_limit"].default:
         result.limit = theirs.recompile_limit
     if programs >= result.limit and theirs.fail_on_recompile_limit_hit:
         raise errors.FailOnRecompileLimitHit(f"{function} was compiled {programs} times, which is the limit")

@@ -122,6 +122,8 @@ pub enum Effect {
     Advance(RecipeId, usize),
     /// Records gradients from here on, or stops to.
     SetGrad(bool),
+    /// Leaves a context manager that was entered before.
+    Leave(RecipeId),
 }
 
 /// A random number that is drawn in every call, before the graph runs.

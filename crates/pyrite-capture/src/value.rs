@@ -405,9 +405,9 @@ pub struct FunctionValue {
     /// Its qualified name, where the captured code made it.
     pub name: Option<Value>,
     /// Defaults of positional parameters.
-    pub defaults: Vec<Value>,
+    pub defaults: RefCell<Vec<Value>>,
     /// Defaults of keyword-only parameters.
-    pub keyword_defaults: Vec<(Rc<str>, Value)>,
+    pub keyword_defaults: RefCell<Vec<(Rc<str>, Value)>>,
     /// Its cells.
     pub closure: Vec<Value>,
     /// Its annotations, a dictionary, where the captured code made it with some.
@@ -555,6 +555,8 @@ pub enum ContextKind {
     Inference(bool),
     /// Puts the filters of warnings back when it is left.
     Warnings,
+    /// The same, and gives a list of the warnings that are shown meanwhile.
+    RecordedWarnings,
     /// Nothing that a graph on the CPU shows.
     Nothing,
     /// Lets functions not ask `__torch_function__` of their arguments.

@@ -29,7 +29,7 @@ impl Evaluator<'_, '_> {
             slots[last] = Some(Value::tuple(rest));
             last += 1;
         } else if !rest.is_empty() {
-            let taken = match function.defaults.len() {
+            let taken = match function.defaults.borrow().len() {
                 0 => code.positional.to_string(),
                 optional => format!("from {} to {}", code.positional.saturating_sub(optional), code.positional),
             };
@@ -81,17 +81,18 @@ impl Evaluator<'_, '_> {
         if code.flags & VARKEYWORDS != 0 {
             slots[last] = Some(self.new_dict(others)?);
         }
-        let without = code.positional.saturating_sub(function.defaults.len());
+        let without = code.positional.saturating_sub(function.defaults.borrow().len());
         for place in 0..starred {
             if slots[place].is_some() {
                 continue;
             }
             let default = if place < code.positional {
-                place.checked_sub(without).and_then(|index| function.defaults.get(index))
+                place.checked_sub(without).and_then(|index| function.defaults.borrow().get(index).cloned())
             } else {
-                function.keyword_defaults.iter().find(|(name, _)| *name == code.locals[place]).map(|(_, value)| value)
+                let defaults = function.keyword_defaults.borrow();
+                defaults.iter().find(|(name, _)| *name == code.locals[place]).map(|(_, value)| value.clone())
             };
-            match default.cloned() {
+            match default {
                 Some(value) => slots[place] = Some(self.force(&value)?),
                 None => return Err(self.missing_arguments(function, code, &slots)),
             }
@@ -115,13 +116,14 @@ impl Evaluator<'_, '_> {
 
     fn missing_arguments(&self, function: &FunctionValue, code: &Code, slots: &[Option<Value>]) -> super::Stop {
         let unbound = |range: std::ops::Range<usize>| -> Vec<String> {
-            let has_default = |p: usize| function.keyword_defaults.iter().any(|(name, _)| *name == code.locals[p]);
+            let defaults = function.keyword_defaults.borrow();
+            let has_default = |p: usize| defaults.iter().any(|(name, _)| *name == code.locals[p]);
             range
                 .filter(|p| slots[*p].is_none() && (*p < code.positional || !has_default(*p)))
                 .map(|p| format!("'{}'", code.locals[p]))
                 .collect()
         };
-        let positional = unbound(0..code.positional.saturating_sub(function.defaults.len()));
+        let positional = unbound(0..code.positional.saturating_sub(function.defaults.borrow().len()));
         let (kind, names) = if positional.is_empty() {
             ("keyword-only", unbound(code.positional..code.positional + code.keyword_only))
         } else {

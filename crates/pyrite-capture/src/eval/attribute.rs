@@ -573,12 +573,12 @@ impl Evaluator<'_, '_> {
             "__name__" => Ok(self.text(&code.name)),
             "__qualname__" => Ok(self.text(&code.qualified_name)),
             "__code__" => Ok(Value::Known(function.code, None)),
-            "__defaults__" if function.defaults.is_empty() => Ok(self.none()),
-            "__defaults__" => Ok(Value::tuple(function.defaults.clone())),
-            "__kwdefaults__" if function.keyword_defaults.is_empty() => Ok(self.none()),
+            "__defaults__" if function.defaults.borrow().is_empty() => Ok(self.none()),
+            "__defaults__" => Ok(Value::tuple(function.defaults.borrow().clone())),
+            "__kwdefaults__" if function.keyword_defaults.borrow().is_empty() => Ok(self.none()),
             "__kwdefaults__" => {
-                let defaults = function.keyword_defaults.iter();
-                let pairs = defaults.map(|(name, value)| (self.text(name), value.clone())).collect();
+                let defaults = function.keyword_defaults.borrow().clone();
+                let pairs = defaults.iter().map(|(name, value)| (self.text(name), value.clone())).collect();
                 self.new_dict(pairs)
             }
             "__closure__" if function.closure.is_empty() => Ok(self.none()),
@@ -1010,6 +1010,23 @@ impl Evaluator<'_, '_> {
     pub(super) fn set_attribute(&mut self, object: &Value, name: &Rc<str>, value: Value) -> Run<()> {
         let instance = match object {
             Value::Instance(instance) => instance.clone(),
+            Value::Function(function) if function.origin.is_none() && &**name == "__defaults__" => {
+                let defaults = if self.is_none(&value) { Vec::new() } else { self.items_of(&value)? };
+                if !matches!(value, Value::Tuple(_)) && !self.is_none(&value) {
+                    return Err(self.stop("defaults of a function that are not a tuple"));
+                }
+                *function.defaults.borrow_mut() = defaults;
+                return Ok(());
+            }
+            Value::Function(function)
+                if function.origin.is_none()
+                    && &**name == "__kwdefaults__"
+                    && (self.is_none(&value) || matches!(value, Value::Dict(_))) =>
+            {
+                let defaults = if self.is_none(&value) { Vec::new() } else { self.keyword_items(&value)? };
+                *function.keyword_defaults.borrow_mut() = defaults;
+                return Ok(());
+            }
             Value::Function(_) if matches!(&**name, "__defaults__" | "__kwdefaults__" | "__code__" | "__closure__") => {
                 return Err(self.stop(format!("the attribute {name} of a function is set")));
             }
@@ -1027,6 +1044,7 @@ impl Evaluator<'_, '_> {
                 }
                 return Ok(());
             }
+            Value::Cell(_) if &**name == "cell_contents" => return self.set_cell(object, Some(value)),
             Value::Partial(partial) if partial.origin.is_none() => {
                 partial.attributes.borrow_mut().set(name, Some(value));
                 return Ok(());

@@ -357,6 +357,19 @@ impl Evaluator<'_, '_> {
                 return Err(self.stop("the address of an object"));
             }
             ("id", [value]) => Value::Address(Rc::new(value.clone())),
+            ("sum" | "min" | "max" | "any" | "all", [set @ Value::Set(_)])
+                if kwargs.is_empty()
+                    && let Some(members) = self.whole_members(set) =>
+            {
+                return self.call_builtin(name, &[Value::tuple(members)], kwargs);
+            }
+            ("hash", [Value::List(_) | Value::Dict(_) | Value::Set(_)])
+                if let Value::Known(class, _) = self.class_of(&args[0])?
+                    && self.class_item(class, "__hash__") == Some(self.host.none()) =>
+            {
+                let message = format!("unhashable type: '{}'", self.short_name(class));
+                return Err(self.raise("TypeError", &message));
+            }
             ("hash", [value @ Value::Instance(_)]) => match self.hash_of(value)? {
                 Some(hash) => Value::Known(hash, None),
                 None => return Err(self.stop("the hash of an object")),
@@ -534,7 +547,12 @@ impl Evaluator<'_, '_> {
             ("int" | "float" | "bool", [value @ Value::Tensor(_)]) => self.item_of(&value.clone(), name)?,
             ("bool", [value @ Value::Condition(_)]) => value.clone(),
             ("int", [value @ Value::Symbol(_)]) => value.clone(),
-            ("int", [value @ Value::Number(_)]) if let Some(whole) = self.rounded_quotient(name, value)? => whole,
+            ("int" | "round", [value @ Value::Number(_)])
+                if let Some(whole) = self.rounded_quotient(name, value)? =>
+            {
+                whole
+            }
+            ("round", [value @ Value::Symbol(_)]) => value.clone(),
             ("float", [value @ Value::Symbol(_)]) => {
                 let (value, one) = (value.clone(), self.int(1));
                 self.binary("truediv", &value, &one)?
@@ -820,8 +838,19 @@ impl Evaluator<'_, '_> {
                 self.made_classes.insert(class, self.root);
                 Value::Known(class, None)
             }
-            ("math.sqrt", [value @ Value::Symbol(_)]) if let Some(root) = self.root_of_size(value)? => root,
-            ("math.floor" | "math.ceil", [value @ Value::Number(_)])
+            (_, [value @ (Value::Symbol(_) | Value::Number(_))])
+                if name.starts_with("math.")
+                    && let Some(number) = self.math_of_number(name, value)? =>
+            {
+                number
+            }
+            ("math.pow", [base @ (Value::Symbol(_) | Value::Number(_)), exponent])
+                if let Some(number) = self.power("math.pow", base, exponent)? =>
+            {
+                number
+            }
+            ("math.floor" | "math.ceil" | "math.trunc", [value @ Value::Symbol(_)]) => value.clone(),
+            ("math.floor" | "math.ceil" | "math.trunc", [value @ Value::Number(_)])
                 if let Some(whole) = self.rounded_quotient(name, value)? =>
             {
                 whole
@@ -933,6 +962,14 @@ impl Evaluator<'_, '_> {
             }
             ("torch._C._log_api_usage_once", _) => self.none(),
             // Inside of a context that ignores all warnings, which ends with it.
+            // What is recorded is recorded where nothing is left out; a warning itself ends the graph.
+            ("warnings.simplefilter", [Value::Known(action, _)])
+                if kwargs.is_empty()
+                    && self.warnings == Some(super::Warned::Recorded)
+                    && self.host.as_str(*action).is_some_and(|action| &*action == "always") =>
+            {
+                self.none()
+            }
             ("warnings.simplefilter", [Value::Known(action, _)])
                 if kwargs.is_empty()
                     && self.warnings.is_some()

@@ -9,7 +9,7 @@ use super::{Evaluator, Outcome, Run};
 use crate::code::ASYNCHRONOUS;
 use crate::host::{Descriptor, Kind, Object};
 use crate::source::{Check, Source};
-use crate::value::{FunctionValue, InstanceValue, Value};
+use crate::value::{ContextKind, FunctionValue, InstanceValue, Value};
 
 /// Keyword arguments.
 pub(super) type Keywords = Vec<(Rc<str>, Value)>;
@@ -51,9 +51,11 @@ impl Evaluator<'_, '_> {
                 self.admit(&referent)
             }
             // A context manager of torch as a decorator.
-            Value::Context(_) if args.len() == 1 && kwargs.is_empty() => {
+            Value::Context(context) if args.len() == 1 && kwargs.is_empty() => {
                 args.insert(0, function.clone());
-                let made = self.call_polyfill("decorated", args, kwargs)?;
+                let is_entered_again = matches!(context.kind, ContextKind::Autocast(_));
+                let decorator = if is_entered_again { "decorated_by_itself" } else { "decorated" };
+                let made = self.call_polyfill(decorator, args, kwargs)?;
                 made.ok_or_else(|| self.stop("a context manager as a decorator"))
             }
             Value::Weak(reference) if args.is_empty() && kwargs.is_empty() => {
@@ -151,6 +153,16 @@ impl Evaluator<'_, '_> {
             && let Some(init) = self.cell_contents(&function.closure[place])?
         {
             return self.call(&init, args, kwargs);
+        }
+        // Tensors are arrays inside of a function that `torch.compiler.wrap_numpy` has wrapped.
+        if &*code.qualified_name == "wrap_numpy.<locals>.wrap"
+            && code.file.ends_with("/torch/_dynamo/external_utils.py")
+            && let Some(place) = code.free.iter().position(|name| &**name == "f")
+            && let Some(wrapped) = self.cell_contents(&function.closure[place])?
+        {
+            let args = std::iter::once(wrapped).chain(args).collect();
+            let made = self.call_polyfill("call_with_arrays", args, kwargs)?;
+            return made.ok_or_else(|| self.stop("a function of arrays"));
         }
         // torch's own compiler may have been imported since the names of functions were read.
         if &*code.name == "is_compiling" && code.file.contains("/torch/_dynamo/") {

@@ -467,6 +467,9 @@ impl Evaluator<'_, '_> {
         if let Some(number) = self.construct_number(class, &args, &kwargs)? {
             return Ok(number);
         }
+        if name == "builtins.cell" && args.len() <= 1 && kwargs.is_empty() {
+            return Ok(super::step::new_cell(args.into_iter().next()));
+        }
         if name == "builtins.method"
             && let [function, receiver] = args.as_slice()
         {

@@ -271,6 +271,15 @@ impl Evaluator<'_, '_> {
         {
             return self.compare(name, left, &number);
         }
+        // The version of torch is compared by rules of its own, and does not change.
+        if let (Value::Instance(version), Some(other)) = (left, self.plain_guarded(right)?)
+            && let Some(origin) = version.origin.clone()
+            && self.host.class_name(version.class) == "torch.torch_version.TorchVersion"
+        {
+            self.guard(&origin.source, Check::Is(origin.object));
+            let outcome = self.host.operator(name, &[origin.object, other]).map_err(|r| self.raised(r))?;
+            return Ok(Value::Known(outcome, None));
+        }
         if (is_graph(left) || is_graph(right)) && self.value_of(left).is_none() && self.value_of(right).is_none() {
             if matches!(name, "eq" | "ne") && (self.is_none(left) || self.is_none(right)) {
                 return Ok(self.bool(name == "ne"));
@@ -314,6 +323,15 @@ impl Evaluator<'_, '_> {
                     _ => "issuperset",
                 };
                 self.call_method(&left, &method.into(), vec![right], Vec::new())
+            }
+            // None of these has an operator for the other.
+            (_, Value::Set(_), Value::List(_) | Value::Tuple(_) | Value::Dict(_))
+            | (_, Value::List(_) | Value::Tuple(_) | Value::Dict(_), Value::Set(_))
+                if let Some(symbol) = symbol_of(name).filter(|symbol| !matches!(*symbol, "+" | "*")) =>
+            {
+                let (left, right) = (self.class_name_of(left)?, self.class_name_of(right)?);
+                let message = format!("unsupported operand type(s) for {symbol}: '{left}' and '{right}'");
+                Err(self.raise("TypeError", &message))
             }
             (_, Value::Instance(_), _) | (_, _, Value::Instance(_))
                 if self.refuses(left, right, &format!("__{name}__"), mirrored(name))? =>
@@ -587,6 +605,12 @@ impl Evaluator<'_, '_> {
         {
             return Ok(result);
         }
+        // torch gives the tensor itself, unless it holds bools.
+        if let ("pos", Value::Tensor(tensor)) = (name, value)
+            && self.tensor_meta(tensor.node)?.dtype != pyrite_tensor::DType::Bool
+        {
+            return Ok(value.clone());
+        }
         if is_graph(value) {
             return self.graph_operator(name, std::slice::from_ref(value));
         }
@@ -646,7 +670,12 @@ impl Evaluator<'_, '_> {
             return self.host.operator(name, &[*a, *b]).map(|o| Value::Known(o, None)).map_err(|r| self.raised(r));
         }
         let formats = name == "mod" && matches!(left, Value::Known(o, _) if self.host.as_str(*o).is_some());
-        if formats && let (Some(text), Some(values)) = (self.plain(left), self.real(right)?) {
+        // A tuple of any class is the values that are formatted.
+        let values = match right {
+            Value::Tuple(tuple) if formats && tuple.class.is_some() => &Value::tuple(self.items_of(right)?),
+            other => other,
+        };
+        if formats && let (Some(text), Some(values)) = (self.plain(left), self.real(values)?) {
             return self
                 .host
                 .operator(name, &[text, values])
@@ -724,6 +753,15 @@ impl Evaluator<'_, '_> {
                 };
                 self.call_method(&left, &method.into(), vec![right], Vec::new())
             }
+            // None of these has an operator for the other.
+            (_, Value::Set(_), Value::List(_) | Value::Tuple(_) | Value::Dict(_))
+            | (_, Value::List(_) | Value::Tuple(_) | Value::Dict(_), Value::Set(_))
+                if let Some(symbol) = symbol_of(name).filter(|symbol| !matches!(*symbol, "+" | "*")) =>
+            {
+                let (left, right) = (self.class_name_of(left)?, self.class_name_of(right)?);
+                let message = format!("unsupported operand type(s) for {symbol}: '{left}' and '{right}'");
+                Err(self.raise("TypeError", &message))
+            }
             (_, Value::Instance(_), _) | (_, _, Value::Instance(_))
                 if self.refuses(left, right, &format!("__{stem}__"), &format!("__r{stem}__"))?
                     && let Some(symbol) = symbol_of(name) =>
@@ -766,6 +804,10 @@ impl Evaluator<'_, '_> {
                 let repeated = self.binary("mul", left, right)?;
                 let items = self.items_of(&repeated)?;
                 self.change_list(left, |held| *held = items)?;
+                Ok(left.clone())
+            }
+            ("add", Value::Deque(_)) => {
+                self.call_method(left, &"extend".into(), vec![right.clone()], Vec::new())?;
                 Ok(left.clone())
             }
             ("or_", Value::Dict(_)) => {

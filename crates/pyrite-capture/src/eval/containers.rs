@@ -437,6 +437,15 @@ impl Evaluator<'_, '_> {
         items.iter().map(|item| self.force(item)).collect()
     }
 
+    /// The members of a set that are all whole numbers, for what does not depend on their order.
+    pub(super) fn whole_members(&self, value: &Value) -> Option<Vec<Value>> {
+        let Value::Set(set) = value else { return None };
+        let entries = set.entries.borrow();
+        let whole = |member: &Value| matches!(member, Value::Known(object, _) if self.host.kind(*object) == Kind::Int);
+        let members: Vec<Value> = entries.iter().map(|(_, member, _)| member.clone()).collect();
+        (set.class.is_none() && members.iter().all(whole)).then_some(members)
+    }
+
     /// The members of a set in the order that Python iterates over them.
     fn ordered_members(&mut self, value: &Value) -> Run<Vec<Value>> {
         let Value::Set(set) = value else { return Ok(Vec::new()) };

@@ -39,6 +39,12 @@ impl Evaluator<'_, '_> {
             "torch._dynamo.decorators.ErrorOnGraphBreakDecoratorContextManager"
             | "torch._dynamo.decorators.DynamoConfigPatchProxy" => ContextKind::Nothing,
             "warnings.catch_warnings" if args.is_empty() && kwargs.is_empty() => ContextKind::Warnings,
+            "warnings.catch_warnings"
+                if args.is_empty()
+                    && matches!(kwargs.as_slice(), [(key, Value::Known(on, _))] if &**key == "record" && *on == self.host.bool(true)) =>
+            {
+                ContextKind::RecordedWarnings
+            }
             "torch._C.DisableTorchFunctionSubclass" => ContextKind::SubclassesOff,
             "torch._C.DisableTorchFunction" => ContextKind::OverridesOff,
             "torch.autograd.grad_mode.inference_mode" if self.bodies.is_empty() => {
@@ -129,6 +135,16 @@ impl Evaluator<'_, '_> {
                 let mode = self.admit(&mode)?;
                 ContextKind::Grad(self.is_true(&mode)?)
             }
+            // One that was entered: for others nothing was noted of what holds outside.
+            "torch.amp.autocast_mode.autocast"
+                if self.bodies.is_empty()
+                    && self.state.autocast.is_some()
+                    && self.read_attribute(origin.object, &origin.source, "prev").is_ok() =>
+            {
+                let context =
+                    self.context(ContextKind::Autocast(self.state.autocast), class, &[], Some(origin.clone()));
+                return Ok(Some(context));
+            }
             "torch._dynamo.decorators.ErrorOnGraphBreakDecoratorContextManager"
             | "torch._dynamo.decorators.DynamoConfigPatchProxy" => ContextKind::Nothing,
             _ => return Ok(None),
@@ -141,6 +157,29 @@ impl Evaluator<'_, '_> {
             context.before.borrow_mut().push(self.is_true(&before)?);
         }
         Ok(Some(context))
+    }
+
+    /// What autocast chooses once a context that was entered outside is left.
+    fn autocast_before(&mut self, origin: &Origin) -> Run<Option<DType>> {
+        if self.left.iter().any(|left| matches!(left, Value::Context(context) if context.origin.as_ref().is_some_and(|it| it.object == origin.object))) {
+            return Err(self.stop("a context that was not entered is left"));
+        }
+        let mut read = |name: &str| {
+            let seen = self.read_attribute(origin.object, &origin.source, name)?;
+            self.admit(&seen)
+        };
+        let (on, device, dtype) = (read("prev")?, read("device")?, read("prev_fastdtype")?);
+        if !matches!(&device, Value::Known(device, _) if self.host.as_str(*device).is_some_and(|device| &*device == "cpu"))
+        {
+            return Err(self.stop("autocast for a device other than the CPU"));
+        }
+        if !self.is_true(&on)? {
+            return Ok(None);
+        }
+        match self.graph_value(&dtype)? {
+            GraphValue::DType(dtype) => Ok(Some(dtype)),
+            _ => Err(self.stop("autocast with an argument that is not a dtype")),
+        }
     }
 
     /// Refuses to enter or leave a context that switches how torch computes where a mode is shown that it does.
@@ -205,6 +244,9 @@ impl Evaluator<'_, '_> {
                         }
                         Ok((exit, self.none()))
                     }
+                    ContextKind::Autocast(_) if context.origin.is_some() => {
+                        Err(self.stop("a context manager from outside, which notes what it is entered in"))
+                    }
                     ContextKind::Autocast(dtype) => {
                         context.before.borrow_mut().push(true);
                         self.autocasts.push(self.state.autocast);
@@ -227,6 +269,14 @@ impl Evaluator<'_, '_> {
                         context.before.borrow_mut().push(true);
                         self.warnings = Some(super::Warned::AsOutside);
                         Ok((exit, self.none()))
+                    }
+                    ContextKind::RecordedWarnings => {
+                        if self.warnings.is_some() {
+                            return Err(self.stop("warnings.catch_warnings() inside of another"));
+                        }
+                        context.before.borrow_mut().push(true);
+                        self.warnings = Some(super::Warned::Recorded);
+                        Ok((exit, Value::list(Vec::new())))
                     }
                     ContextKind::Nothing => {
                         context.before.borrow_mut().push(true);
@@ -278,6 +328,13 @@ impl Evaluator<'_, '_> {
                         let before = before.ok_or_else(|| self.stop("a context that was not entered is left"))?;
                         self.set_grad(before)?;
                     }
+                    ContextKind::Autocast(_) if let Some(origin) = &context.origin => {
+                        let before = self.autocast_before(&origin.clone())?;
+                        self.state.autocast = before;
+                        self.left.push(manager.clone());
+                        // It stays entered as long as the graph runs, which ends what it enters itself.
+                        self.enter_autocast(before)?;
+                    }
                     ContextKind::Autocast(_) => {
                         context.before.borrow_mut().pop();
                         self.state.autocast = self.autocasts.pop().flatten();
@@ -292,7 +349,7 @@ impl Evaluator<'_, '_> {
                         self.calls.opaque(name, vec![entered], Vec::new(), GraphValue::None);
                         self.set_inference(on, grad);
                     }
-                    ContextKind::Warnings => {
+                    ContextKind::Warnings | ContextKind::RecordedWarnings => {
                         context.before.borrow_mut().pop();
                         self.warnings = None;
                     }

@@ -246,6 +246,9 @@ impl Evaluator<'_, '_> {
                 effects.push(Effect::SetContextVariable(variable, self.recipe(kitchen, &value)?));
             }
         }
+        for context in std::mem::take(&mut self.left) {
+            effects.push(Effect::Leave(self.recipe(kitchen, &context)?));
+        }
         if self.grad != self.read_state().grad {
             effects.push(Effect::SetGrad(self.grad));
         }
@@ -553,17 +556,19 @@ impl Evaluator<'_, '_> {
                     }
                     Some(kitchen.add(Recipe::Tuple(cells, None)))
                 };
-                let defaults = if function.defaults.is_empty() {
+                let defaults = if function.defaults.borrow().is_empty() {
                     None
                 } else {
-                    let defaults = self.recipes_of(kitchen, &function.defaults.clone())?;
+                    let defaults = function.defaults.borrow().clone();
+                    let defaults = self.recipes_of(kitchen, &defaults)?;
                     Some(kitchen.add(Recipe::Tuple(defaults, None)))
                 };
-                let keyword_defaults = if function.keyword_defaults.is_empty() {
+                let keyword_defaults = if function.keyword_defaults.borrow().is_empty() {
                     None
                 } else {
                     let pairs: Vec<(Value, Value)> = function
                         .keyword_defaults
+                        .borrow()
                         .iter()
                         .map(|(name, value)| (self.text(name), value.clone()))
                         .collect();
@@ -611,8 +616,11 @@ impl Evaluator<'_, '_> {
                 Recipe::Method(function, object)
             }
             Value::Bound(parts) => match &parts.0 {
-                Value::Context(_) if self.warnings == Some(super::Warned::Nothing) => {
-                    return Err("a context that ignores warnings is alive".to_owned());
+                Value::Context(context)
+                    if self.warnings == Some(super::Warned::Nothing)
+                        || context.kind == ContextKind::RecordedWarnings =>
+                {
+                    return Err("a context that ignores or records warnings is alive".to_owned());
                 }
                 Value::Context(context)
                     if &*parts.1 == "__exit__" && context.origin.is_none() && !context.before.borrow().is_empty() =>

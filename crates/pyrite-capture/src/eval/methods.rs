@@ -926,10 +926,28 @@ impl Evaluator<'_, '_> {
     /// A text that names an attribute.
     pub(super) fn attribute_name(&mut self, value: &Value) -> Run<Rc<str>> {
         match value {
-            Value::Known(object, _) => {
-                self.host.as_str(*object).ok_or_else(|| self.raise("TypeError", "attribute name must be string"))
+            Value::Known(object, source) => {
+                if let Some(name) = self.host.as_str(*object) {
+                    return Ok(name);
+                }
+                // A text of a class of the user's is the text that it is.
+                let class = self.host.class_of(*object);
+                if let Some(text) = self.host.member("builtins", "str")
+                    && self.host.derives(class, text)
+                    && let Some(reader) = self.host.member("pyrite._polyfills", "base_value")
+                {
+                    if let Some(source) = source {
+                        self.guard(&source.clone(), crate::source::Check::Is(*object));
+                    }
+                    let text = self.host.call(reader, &[*object], &[]).map_err(|r| self.raised(r))?;
+                    return self.host.as_str(text).ok_or_else(|| self.stop("a text without characters"));
+                }
+                Err(self.raise("TypeError", "attribute name must be string"))
             }
-            other => Err(self.stop(format!("{} as the name of an attribute", self.describe(other)))),
+            other => match self.value_of(other) {
+                Some(Value::Known(text, _)) if let Some(name) = self.host.as_str(text) => Ok(name),
+                _ => Err(self.stop(format!("{} as the name of an attribute", self.describe(other)))),
+            },
         }
     }
 

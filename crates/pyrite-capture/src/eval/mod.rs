@@ -262,6 +262,8 @@ pub(crate) struct Evaluator<'a, 'c> {
     levels: FxHashSet<NodeId>,
     /// Which warnings are shown, inside of `warnings.catch_warnings()`.
     warnings: Option<Warned>,
+    /// Contexts that were entered outside and are left.
+    left: Vec<Value>,
     /// Results of functions that keep them, by function and arguments.
     kept_results: FxHashMap<(Object, Vec<usize>), Value>,
     /// The generators of Python's random numbers that captured code has made.
@@ -287,6 +289,8 @@ enum Warned {
     AsOutside,
     /// None.
     Nothing,
+    /// None; they are put into a list.
+    Recorded,
 }
 
 /// Captures a frame.
@@ -396,6 +400,7 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             data_read: Vec::new(),
             autocasted: false,
             warnings: None,
+            left: Vec::new(),
             kept_results: FxHashMap::default(),
             generators: FxHashSet::default(),
             tuple_keys: FxHashMap::default(),

@@ -135,8 +135,8 @@ impl Evaluator<'_, '_> {
             attributes: RefCell::default(),
         };
         match flag {
-            1 => new.defaults = self.items_of(value)?,
-            2 => new.keyword_defaults = self.keyword_items(value)?,
+            1 => new.defaults = RefCell::new(self.items_of(value)?),
+            2 => new.keyword_defaults = RefCell::new(self.keyword_items(value)?),
             8 => new.closure = self.items_of(value)?,
             4 => new.annotations = Some(self.annotations(value)?),
             _ => return Err(self.stop("a function with an attribute that is not known")),

@@ -21,6 +21,40 @@ use crate::host::{Kind, Object};
 use crate::source::{Check, NUMBER, Order, Source};
 use crate::value::{Derivation, NumberValue, SymbolValue, Value};
 
+/// Functions of `math` that are operators of the graph, and for which numbers they do not raise.
+const FUNCTIONS: [(&str, Domain); 15] = [
+    ("math.sqrt", Domain::NotNegative),
+    ("math.log", Domain::Positive),
+    ("math.log2", Domain::Positive),
+    ("math.log10", Domain::Positive),
+    ("math.log1p", Domain::NotNegative),
+    ("math.exp", Domain::Moderate),
+    ("math.expm1", Domain::Moderate),
+    ("math.sinh", Domain::Moderate),
+    ("math.cosh", Domain::Moderate),
+    ("math.sin", Domain::Moderate),
+    ("math.cos", Domain::Moderate),
+    ("math.tan", Domain::Moderate),
+    ("math.asinh", Domain::Moderate),
+    ("math.tanh", Domain::All),
+    ("math.atan", Domain::All),
+];
+
+/// Where a function of `math` raises nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Domain {
+    All,
+    NotNegative,
+    Positive,
+    /// Neither infinite nor so large that the result overflows.
+    Moderate,
+}
+
+/// The largest number whose exponential does not overflow, rounded down.
+const MODERATE: i64 = 700;
+/// The largest exponent by which no size overflows a float.
+const LARGEST_EXPONENT: f64 = 16.0;
+
 /// Functions and methods of a tensor and a number that combine them element by element.
 const ELEMENTWISE: [&str; 22] = [
     "add",
@@ -308,6 +342,9 @@ impl Evaluator<'_, '_> {
 
     /// Arithmetic of two numbers, one of which changes.
     fn compute(&mut self, name: &str, left: &Value, right: &Value) -> Run<Option<Value>> {
+        if let "pow" | "ipow" = name {
+            return self.power("pow", left, right);
+        }
         let (name, function) = match name {
             "add" | "iadd" => ("add", "torch.ops.aten.add.Tensor"),
             "sub" | "isub" => ("sub", "torch.ops.aten.sub.Tensor"),
@@ -357,6 +394,11 @@ impl Evaluator<'_, '_> {
                 {
                     self.is_divisor(&operands[0].clone())
                 }
+                Derivation::Computed("math.exp" | "math.cosh", _) => Ok(true),
+                // No root or inverse of a size that is not zero is too small to be a divisor.
+                Derivation::Computed("pow" | "math.pow", operands) if matches!(operands[0], Value::Symbol(_)) => {
+                    self.lies("gt", &operands[0].clone(), 0)
+                }
                 _ => Ok(false),
             },
             Value::Known(object, _) => Ok(self.real_number(*object).is_some_and(|number| number != 0.0)),
@@ -405,24 +447,102 @@ impl Evaluator<'_, '_> {
         Ok(self.calls.call("torch.ops.aten.scalar_tensor.default", vec![part], dtype).ok())
     }
 
-    /// `math.sqrt` of a whole number that is a symbol; nothing for others.
-    pub(super) fn root_of_size(&mut self, value: &Value) -> Run<Option<Value>> {
-        let (Value::Symbol(_), Some(hint)) = (value, self.hint_of(value)) else { return Ok(None) };
-        let zero = self.int(0);
-        let is_possible = self.compare("ge", value, &zero)?;
-        if !self.is_true(&is_possible)? {
-            return Ok(None);
-        }
-        let function = self.host.member("math", "sqrt").ok_or_else(|| self.stop("a missing function"))?;
+    /// A function of `math` of a number that changes or a whole number that is a symbol; nothing where it might raise.
+    pub(super) fn math_of_number(&mut self, name: &str, value: &Value) -> Run<Option<Value>> {
+        let Some((name, domain)) = FUNCTIONS.iter().find(|(known, _)| *known == name) else { return Ok(None) };
+        let stem = name.trim_start_matches("math.");
+        let inside = match domain {
+            Domain::All => true,
+            Domain::NotNegative => self.lies("ge", value, 0)?,
+            Domain::Positive => self.lies("gt", value, 0)?,
+            Domain::Moderate => self.lies("le", value, MODERATE)? && self.lies("ge", value, -MODERATE)?,
+        };
+        let (true, Some(hint)) = (inside, self.hint_of(value)) else { return Ok(None) };
+        let function = self.host.member("math", stem).ok_or_else(|| self.stop("a missing function"))?;
         let hint = self.host.call(function, &[hint], &[]).map_err(|r| self.raised(r))?;
         let Some(part) = self.number_part(value)? else { return Ok(None) };
-        let made = self.calls.call("torch.ops.aten.sqrt.default", vec![part], Vec::new());
+        let made = self.calls.call(&format!("torch.ops.aten.{stem}.default"), vec![part], Vec::new());
         let Ok(GraphValue::Tensor(node)) = made else { return Ok(None) };
-        Ok(Some(self.number(node, hint, Derivation::Computed("math.sqrt", vec![value.clone()]))))
+        Ok(Some(self.number(node, hint, Derivation::Computed(name, vec![value.clone()]))))
     }
 
-    /// `math.floor`, `math.ceil` or `int` of a quotient of whole numbers that are not negative: a whole number again.
-    pub(super) fn rounded_quotient(&mut self, name: &str, value: &Value) -> Run<Option<Value>> {
+    /// `base ** exponent` or `math.pow(base, exponent)` with a known exponent, where the result is a float.
+    pub(super) fn power(&mut self, name: &'static str, base: &Value, exponent: &Value) -> Run<Option<Value>> {
+        let Value::Known(known, _) = exponent else { return Ok(None) };
+        let Some(exact) = self.real_number(*known).filter(|exact| exact.abs() <= LARGEST_EXPONENT) else {
+            return Ok(None);
+        };
+        // Whole numbers to a whole power stay whole.
+        let whole = self.host.kind(*known) == Kind::Int && exact >= 0.0 && name == "pow";
+        let possible = match base {
+            Value::Symbol(_) if whole => false,
+            Value::Symbol(_) => self.lies(if exact < 0.0 { "gt" } else { "ge" }, base, 0)?,
+            Value::Number(_) => exact >= 0.0 && self.lies("ge", base, 0)? && self.lies("le", base, MODERATE)?,
+            _ => false,
+        };
+        let (true, Some(hint)) = (possible, self.hint_of(base)) else { return Ok(None) };
+        let hint = match name {
+            "pow" => self.host.operator("pow", &[hint, *known]),
+            _ => {
+                let function = self.host.member("math", "pow").ok_or_else(|| self.stop("a missing function"))?;
+                self.host.call(function, &[hint, *known], &[])
+            }
+        };
+        let hint = hint.map_err(|r| self.raised(r))?;
+        let Some(part) = self.number_part(base)? else { return Ok(None) };
+        let args = vec![part, GraphValue::Float(exact)];
+        let made = self.calls.call("torch.ops.aten.pow.Tensor_Scalar", args, Vec::new());
+        let Ok(GraphValue::Tensor(node)) = made else { return Ok(None) };
+        let from = Derivation::Computed(name, vec![base.clone(), exponent.clone()]);
+        Ok(Some(self.number(node, hint, from)))
+    }
+
+    /// Whether a number is, and is guarded to be, on one side of a bound; no where it cannot be guarded.
+    fn lies(&mut self, name: &str, value: &Value, bound: i64) -> Run<bool> {
+        let limit = self.int(bound);
+        match value {
+            Value::Known(object, _) => Ok(self.real_number(*object).is_some_and(|number| match name {
+                "ge" => number >= bound as f64,
+                "gt" => number > bound as f64,
+                _ => number <= bound as f64,
+            })),
+            Value::Symbol(symbol) if symbol.size.hint().is_some() && !symbol.size.is_unbacked() => {
+                let answer = self.compare(name, value, &limit)?;
+                self.is_true(&answer)
+            }
+            Value::Number(number) => match &number.from {
+                Derivation::Input(_) => {
+                    let Some(order) = order(name) else { return Ok(false) };
+                    match self.ask(name, order, value, &limit)? {
+                        Some(answer) => self.is_true(&answer),
+                        None => Ok(false),
+                    }
+                }
+                // By a divisor that is not smaller than one nothing moves away from zero.
+                Derivation::Computed("truediv", operands) => {
+                    let (left, right) = (operands[0].clone(), operands[1].clone());
+                    let outwards = (name == "le" && bound >= 0) || (name == "ge" && bound <= 0);
+                    let larger = matches!(right, Value::Known(..)) && self.lies("ge", &right, 1)?;
+                    Ok((outwards || bound == 0) && larger && self.lies(name, &left, bound)?)
+                }
+                Derivation::Computed("mul" | "add", operands) if bound == 0 && name != "le" => {
+                    let operands = operands.clone();
+                    for operand in &operands {
+                        if !self.lies(name, operand, 0)? {
+                            return Ok(false);
+                        }
+                    }
+                    Ok(true)
+                }
+                Derivation::Computed("math.sqrt" | "math.exp" | "math.cosh", _) => Ok(name == "ge" && bound <= 0),
+                _ => Ok(false),
+            },
+            _ => Ok(false),
+        }
+    }
+
+    /// The whole numbers, none of them negative, that a number is the quotient of; nothing for others.
+    fn quotient_of(&mut self, value: &Value) -> Run<Option<(Value, Value)>> {
         let Value::Number(number) = value else { return Ok(None) };
         let operands = match &number.from {
             Derivation::Computed("truediv", operands) => operands.clone(),
@@ -449,23 +569,44 @@ impl Evaluator<'_, '_> {
                 Value::Known(object, _) => self.host.kind(*object) == Kind::Int,
                 _ => false,
             };
-            if !whole {
-                return Ok(None);
-            }
-            let zero = self.int(0);
-            let positive = self.compare("ge", operand, &zero)?;
-            if !self.is_true(&positive)? {
+            if !whole || !self.lies("ge", operand, 0)? {
                 return Ok(None);
             }
         }
-        let (left, right) = (left.clone(), right.clone());
-        if name != "math.ceil" {
-            return self.binary("floordiv", &left, &right).map(Some);
-        }
+        Ok(Some((left.clone(), right.clone())))
+    }
+
+    /// `math.floor`, `math.ceil`, `math.trunc`, `int` or `round` of a quotient of whole numbers that are not negative: a
+    /// whole number again.
+    pub(super) fn rounded_quotient(&mut self, name: &str, value: &Value) -> Run<Option<Value>> {
+        let Some((left, right)) = self.quotient_of(value)? else { return Ok(None) };
         let one = self.int(1);
-        let less = self.binary("sub", &right, &one)?;
-        let more = self.binary("add", &left, &less)?;
-        self.binary("floordiv", &more, &right).map(Some)
+        match name {
+            "math.ceil" => {
+                let less = self.binary("sub", &right, &one)?;
+                let more = self.binary("add", &left, &less)?;
+                self.binary("floordiv", &more, &right).map(Some)
+            }
+            "round" => {
+                let floor = self.binary("floordiv", &left, &right)?;
+                let rest = self.binary("mod", &left, &right)?;
+                let two = self.int(2);
+                let odd = self.binary("mod", &floor, &two)?;
+                if matches!(&right, Value::Known(divisor, _) if self.host.as_int(*divisor) == Some(2)) {
+                    // What is left is a half or nothing.
+                    let up = self.binary("mul", &rest, &odd)?;
+                    return self.binary("add", &floor, &up).map(Some);
+                }
+                let twice = self.binary("mul", &rest, &two)?;
+                let more = self.compare("gt", &twice, &right)?;
+                if self.is_true(&more)? {
+                    return self.binary("add", &floor, &one).map(Some);
+                }
+                let half = self.compare("eq", &twice, &right)?;
+                if self.is_true(&half)? { self.binary("add", &floor, &odd).map(Some) } else { Ok(Some(floor)) }
+            }
+            _ => self.binary("floordiv", &left, &right).map(Some),
+        }
     }
 
     /// The value of a float, or of an integer that a float can hold.

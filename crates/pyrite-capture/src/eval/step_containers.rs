@@ -134,8 +134,22 @@ impl Evaluator<'_, '_> {
             }
             Op::UnpackEx => {
                 let value = frame.pop();
-                let mut items = self.items_of(&value)?;
                 let (before, after) = (arg & 0xff, arg >> 8);
+                let mut items = Vec::with_capacity(before);
+                let iterator = self.unpacked(&value)?;
+                if let Value::Instance(_) = &iterator {
+                    // The rest is made a list, for which an object is asked for its iterator once more.
+                    while items.len() < before
+                        && let Some(item) = self.next(&iterator)?
+                    {
+                        items.push(item);
+                    }
+                    if items.len() == before {
+                        items.extend(self.items_of(&iterator)?);
+                    }
+                } else {
+                    items.extend(self.items_of(&iterator)?);
+                }
                 if items.len() < before + after {
                     let message = format!(
                         "not enough values to unpack (expected at least {}, got {})",

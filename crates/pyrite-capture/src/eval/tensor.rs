@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use pyrite_ir::{Kind as NodeKind, Meta, NodeId, StorageId, Target, Type, Value as GraphValue};
-use pyrite_reader::{IndexPart, Refused};
+use pyrite_reader::{Calls, IndexPart, Refused};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, MemoryFormat};
 
@@ -282,8 +282,13 @@ impl Evaluator<'_, '_> {
         }
         let values = args.iter().map(|arg| self.graph_value(arg)).collect::<Run<Vec<V>>>()?;
         self.record_location();
-        let result = match self.calls.operator(name, values) {
+        let result = match self.calls.operator(name, values.clone()) {
             Ok(result) => result,
+            Err(_)
+                if let Some(result) = self.call_in_one_type(&values, |calls, values| calls.operator(name, values)) =>
+            {
+                result
+            }
             Err(refused) => {
                 let function = self.host.member("operator", name);
                 return Err(self.refused_by_torch(&refused, function, "", args, &Vec::new()));
@@ -295,6 +300,40 @@ impl Evaluator<'_, '_> {
             return Ok(args[0].clone());
         }
         self.result(&result, None)
+    }
+
+    /// A call whose operands autocast brings to one type, where some have it already: the result of a break, or what a
+    /// program has converted itself. Nothing where that is not why it was refused.
+    fn call_in_one_type(
+        &mut self,
+        values: &[V],
+        call: impl FnOnce(&mut Calls<'_>, Vec<V>) -> Result<V, Refused>,
+    ) -> Option<V> {
+        let chosen = self.state.autocast?;
+        let dtypes: Vec<Option<DType>> = values
+            .iter()
+            .map(|value| match value {
+                GraphValue::Tensor(node) => match self.calls.meta(*node) {
+                    Some(GraphValue::Tensor(meta)) => Some(meta.dtype),
+                    _ => None,
+                },
+                _ => None,
+            })
+            .collect();
+        let held = |dtype: DType| dtypes.contains(&Some(dtype));
+        if !held(chosen) || !held(DType::F32) {
+            return None;
+        }
+        let mut converted = Vec::with_capacity(values.len());
+        for (value, dtype) in values.iter().zip(&dtypes) {
+            converted.push(match dtype {
+                Some(DType::F32) => {
+                    self.calls.method(value.clone(), "to", vec![GraphValue::DType(chosen)], Vec::new()).ok()?
+                }
+                _ => value.clone(),
+            });
+        }
+        call(self.calls, converted).ok()
     }
 
     /// Shifts of a size, its lowest bits, and one bit more, as arithmetic; nothing for other operators.
@@ -430,7 +469,9 @@ impl Evaluator<'_, '_> {
         if !self.calls.knows(name) {
             return self.call_unknown(name, object, args, kwargs);
         }
-        if let Some((_, out @ Value::Tensor(_))) = kwargs.iter().find(|(key, _)| &**key == "out") {
+        if let Some((_, out @ (Value::Tensor(_) | Value::Tuple(_) | Value::List(_)))) =
+            kwargs.iter().find(|(key, _)| &**key == "out")
+        {
             let rest: Keywords = kwargs.iter().filter(|(key, _)| &**key != "out").cloned().collect();
             return self.call_into(name, object, args, &rest, out).map(Some);
         }
@@ -452,8 +493,14 @@ impl Evaluator<'_, '_> {
             named.push(("dtype".to_owned(), GraphValue::DType(default)));
         }
         self.record_location();
-        let result = match self.calls.call(name, values, named) {
+        let result = match self.calls.call(name, values.clone(), named.clone()) {
             Ok(result) => result,
+            Err(_)
+                if let Some(result) =
+                    self.call_in_one_type(&values, |calls, values| calls.call(name, values, named.clone())) =>
+            {
+                result
+            }
             Err(refused) => return Err(self.refused_by_torch(&refused, Some(object), name, args, kwargs)),
         };
         if let Some(Value::Tensor(first)) = args.first()

@@ -485,6 +485,9 @@ fn carry_out(py: Python<'_>, values: &[Bound<'_, PyAny>], effect: &Effect) -> Py
                 next.call1((&values[*iterator],))?;
             }
         }
+        Effect::Leave(context) => {
+            values[*context].call_method1("__exit__", (py.None(), py.None(), py.None()))?;
+        }
         Effect::SetGrad(grad) => {
             py.import("torch")?.getattr("_C")?.call_method1("_set_grad_enabled", (*grad,))?;
         }
