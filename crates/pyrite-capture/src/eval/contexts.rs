@@ -137,9 +137,7 @@ impl Evaluator<'_, '_> {
             }
             // One that was entered: for others nothing was noted of what holds outside.
             "torch.amp.autocast_mode.autocast"
-                if self.bodies.is_empty()
-                    && self.state.autocast.is_some()
-                    && self.read_attribute(origin.object, &origin.source, "prev").is_ok() =>
+                if self.bodies.is_empty() && self.read_attribute(origin.object, &origin.source, "prev").is_ok() =>
             {
                 let context =
                     self.context(ContextKind::Autocast(self.state.autocast), class, &[], Some(origin.clone()));

@@ -484,7 +484,9 @@ impl<'a, 'c> Evaluator<'a, 'c> {
                 Err(stop) => {
                     let (reason, hint) = match stop {
                         Stop::Break(reason, hint) => (reason, hint),
-                        Stop::Raise(exception) => (format!("the frame raises {}", self.describe(&exception)), None),
+                        Stop::Raise(exception) => {
+                            (format!("the frame raises {}", self.describe_raised(&exception)), None)
+                        }
                     };
                     let why = Break { reason, hint, stack: self.trace.clone() };
                     let (step, last) = self.end_at.unwrap_or((self.root.0, place));
@@ -614,6 +616,19 @@ impl<'a, 'c> Evaluator<'a, 'c> {
     /// `None`.
     pub(crate) fn none(&self) -> Value {
         Value::Known(self.host.none(), None)
+    }
+
+    /// An exception with what it says.
+    fn describe_raised(&self, exception: &Value) -> String {
+        let text = match exception {
+            Value::Instance(instance) => match instance.args.borrow().first() {
+                Some(Value::Known(text, _)) => self.host.as_str(*text),
+                _ => None,
+            },
+            _ => None,
+        };
+        let described = self.describe(exception);
+        text.map_or(described.clone(), |text| format!("{described}: {text}"))
     }
 
     /// A short text for messages.
