@@ -11,15 +11,19 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use pyrite_interp::{Context, call};
 use pyrite_ir::lower::Place;
-use pyrite_ir::{Graph, Node, NodeError, OpError, Registry, Symbols, Value};
+use pyrite_ir::{Graph, Kind, Node, NodeError, OpError, Registry, Symbols, Value};
 use pyrite_loops::{BufferId, Kernel};
 use pyrite_passes::Gate;
 use pyrite_sym::SymInt;
 use pyrite_tensor::random::TorchGenerator;
 use pyrite_tensor::{Held, Layout, Storage, Tensor};
+use pyrite_trace::event::KernelTime;
+use pyrite_trace::{Event, Stage, Topic};
 
 use crate::Generator;
 use crate::bmm::{Bmm, FusedBmm, Link};
@@ -43,7 +47,14 @@ pub struct Program {
     constants: HashMap<Arc<str>, Tensor>,
     /// What is kept of the weight of each step that is a GEMM or a convolution.
     weights: Vec<Weight>,
+    /// What its graph is called in the trace.
+    traced: Option<Arc<str>>,
+    /// How many runs were timed.
+    timed: AtomicU32,
 }
+
+/// How many runs of a program are timed kernel by kernel while a trace wants to know: the first touches fresh memory.
+const TIMED_RUNS: u32 = 4;
 
 impl Program {
     /// Compiles a functional graph. Decisions ask the gate.
@@ -71,7 +82,7 @@ impl Program {
     pub fn new(plan: Arc<Plan>, graph: &Graph) -> Self {
         let constants = graph.constants().iter().map(|(name, tensor)| (name.clone(), tensor.clone())).collect();
         let weights = plan.schedule.statements.iter().map(|_| Weight::default()).collect();
-        Self { plan, constants, weights }
+        Self { plan, constants, weights, traced: pyrite_trace::current_graph(), timed: AtomicU32::new(0) }
     }
 }
 
@@ -116,8 +127,10 @@ impl Program {
         let context = Context::with_generator(registry, random.clone());
         let position = Position::of(&self.plan);
         let _entered = position.enter();
+        let mut times = self.times();
         for (number, (statement, weight)) in self.schedule().statements.iter().zip(&self.weights).enumerate() {
             position.at(number);
+            let begun = times.as_ref().map(|_| Instant::now());
             self.reuse(statement, &symbols, &mut memory)?;
             match &statement.op {
                 Op::Loop(loops) => self.run_loops(loops, &symbols, &mut memory)?,
@@ -155,16 +168,51 @@ impl Program {
                     observe(&call.node, &value);
                 }
             }
+            if let (Some(times), Some(begun)) = (&mut times, begun) {
+                times.push((number, begun.elapsed()));
+            }
             for buffer in &statement.frees {
                 memory[buffer.0 as usize] = None;
             }
         }
         *random = context.rng.into_inner();
+        self.tell_times(&times.unwrap_or_default());
         let output = self
             .schedule()
             .output
             .try_map(&mut |place| self.tensor(place, &symbols, &mut memory).map(Value::Tensor))?;
         Ok(symbols.numbers(output)?)
+    }
+
+    /// Room for the times of a run's statements, where a trace wants them.
+    fn times(&self) -> Option<Vec<(usize, Duration)>> {
+        let wanted = pyrite_trace::wanted(Topic::Timings) && self.timed.load(Ordering::Relaxed) < TIMED_RUNS;
+        wanted.then(|| {
+            self.timed.fetch_add(1, Ordering::Relaxed);
+            Vec::with_capacity(self.schedule().statements.len())
+        })
+    }
+
+    /// Tells the trace how long the statements of a run took.
+    fn tell_times(&self, times: &[(usize, Duration)]) {
+        let Some(name) = self.traced.as_ref().filter(|_| !times.is_empty()) else { return };
+        let _stage = pyrite_trace::within(Stage::Native);
+        let _graph = pyrite_trace::graph(|| name.to_string());
+        for (number, took) in times {
+            let of_node = |node: &Node| {
+                let op = if let Kind::Call(target) = &node.kind { target.name().to_owned() } else { String::new() };
+                (node.name.clone(), op)
+            };
+            let (name, op) = match &self.schedule().statements[*number].op {
+                Op::Loop(loops) => (loops.kernel.name.clone(), String::new()),
+                Op::Gemm(gemm) => of_node(&gemm.call.node),
+                Op::Bmm(fused) => fused.bmms().next().map(|bmm| of_node(&bmm.node)).unwrap_or_default(),
+                Op::Conv(conv) => of_node(&conv.call.node),
+                Op::Call(call) => of_node(&call.node),
+            };
+            let seconds = took.as_secs_f64();
+            pyrite_trace::record(Topic::Timings, || Event::KernelTime(KernelTime { name, seconds, op }));
+        }
     }
 
     /// Puts the inputs where kernels find them; an input whose strides are not those that were said is copied.

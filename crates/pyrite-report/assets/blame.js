@@ -1,9 +1,19 @@
 // Where a run failed: the operators that its signature names, the nodes that call them, the first value that differs.
 
-/** The operators that a signature blames: what follows its last ` by `. */
+/** How many operators a smallest program may have for each of them to be a suspect. */
+const FEW = 3;
+
+/** The operators that a signature blames: what follows its last ` by `, or the operator at which an error was raised; else those that
+ * the smallest program is left with, where they are few. */
 function blamedOperators(run) {
-  const found = / by ([^ ].*)$/.exec(run.signature || '');
-  return found ? found[1].split(' or ').filter((name) => /^[\w.:]+$/.test(name)) : [];
+  const signature = run.signature || '';
+  const found = / by ([^ ].*)$/.exec(signature) || / at (\w+\.\w[\w.]*)$/.exec(signature);
+  const named = found ? found[1].split(' or ').filter((name) => /^[\w.:]+$/.test(name)) : [];
+  const known = (name) => run.graphs.some((graph) => graph.nodes.some((node) => node.target === name));
+  if (named.some(known)) return named;
+  const text = run.repro ? (run.repro.text || '').split('def load_args')[0] : '';
+  const left = [...new Set([...text.matchAll(/torch\.ops\.([\w.]+)\(/g)].map((match) => match[1]))];
+  return left.length && left.length <= FEW ? left : named;
 }
 
 /** The operators to look at: those that are blamed, else that of the first value that differs. */

@@ -130,8 +130,10 @@ class GraphCanvas {
     for (const edge of layout.edges) {
       const [from, to] = [layout.boxes[edge.from], layout.boxes[edge.to]];
       if (!edge.note || !edge.routed || !(marked.has(edge) || from.kind === 'module' || edge.via.length)) continue;
-      const above = edge.via.length ? edge.via[edge.via.length - 1] : { x: from.x, y: from.y + BOX_HEIGHT / 2 };
-      const [x, y] = [(above.x + to.x) / 2, (above.y + to.y - BOX_HEIGHT / 2) / 2];
+      // In the middle of a long edge, where no box is.
+      const middle = edge.via[Math.floor(edge.via.length / 2)];
+      const x = middle ? middle.x : (from.x + to.x) / 2;
+      const y = middle ? middle.y : (from.y + to.y) / 2;
       if (y < sight.top || y > sight.bottom || x < sight.left || x > sight.right) continue;
       const width = context.measureText(edge.note).width;
       context.fillStyle = colours.raised;

@@ -96,7 +96,7 @@ class GraphPanel {
 
   describe(index) {
     const node = this.nodes[index];
-    return [shortName(node.name), node.shape || ''];
+    return [labelOf(node), node.shape || ''];
   }
 
   /** The next match of the search from the chosen node on. */
@@ -240,7 +240,7 @@ class GraphPanel {
     const links = (title, indices) => (indices.length ? [el('h3', {}, title), el('div', { class: 'links' },
       indices.slice(0, 40).map((index) => el('button', { type: 'button', onclick: () => this.chooseNode(index) }, shortName(this.nodes[index].name))),
       indices.length > 40 ? `and ${indices.length - 40} more` : '')] : []);
-    const kernel = this.run.kernels.find((known) => known.graph === this.graph.name && known.nodes.includes(node.name));
+    const kernel = kernelOf(this.run, this.graph, node);
     fill(this.detail,
       el('h2', { id: 'chosen' }, node.name),
       el('dl', {},
@@ -255,7 +255,7 @@ class GraphPanel {
       this.lineOf(node) ? codeView(this.lineOf(node), 'The line of this node') : '',
       node.stack ? [el('h3', {}, 'Source'), el('pre', {}, node.stack)] : '',
       ...links('Uses', [...new Set(node.inputs)]), ...links('Used by', this.usersOf(this.chosen)),
-      kernel ? [el('h3', {}, `Kernel ${kernel.name}`), el('pre', {}, kernel.loops)] : '',
+      kernel ? [el('h3', {}, `Kernel ${kernel.name}${typeof kernel.seconds === 'number' ? `, ${formatSeconds(kernel.seconds)}` : ''}`), kernel.loops ? el('pre', {}, kernel.loops) : ''] : '',
       this.filesOf());
     say(`${node.name}, ${node.target || node.op}${node.shape ? `, ${node.shape}` : ''}${d && d.class ? `, differs in ${d.class}` : ''}`);
   }

@@ -85,7 +85,7 @@ function boxesOf(nodes, closed) {
   });
   for (const box of boxes) {
     const node = nodes[box.nodes[0]];
-    box.label = box.module === null ? shortName(node.name) : box.module;
+    box.label = box.module === null ? labelOf(node) : box.module;
     box.note = box.module !== null ? `${box.nodes.length}` : (node.shape || '').slice(0, 22);
     box.kind = box.module === null ? node.op : 'module';
     const length = Math.min(box.label.length, 34) + (box.note ? box.note.length + 2 : 0);
@@ -266,4 +266,11 @@ function modulesToClose(nodes, most) {
     chosen = closed;
     if (paths.every((path) => path.length <= depth)) return chosen;
   }
+}
+
+/** The name of a node, with its operator where the name does not tell it. */
+function labelOf(node) {
+  const operator = /^\w+\.(\w+)/.exec(node.op === 'call_function' ? node.target || '' : '');
+  const name = shortName(node.name);
+  return operator && !node.name.includes(operator[1].replace(/^_+|_+$/g, '')) ? `${name} ${operator[1]}` : name;
 }

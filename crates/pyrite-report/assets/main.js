@@ -15,6 +15,7 @@ const parts = [
   ['overview', 'Overview', null, () => overviewPanel(run, openNode)],
   ['stages', 'Stages', run.stages.length, () => stagesPanel(run)],
   ['graphs', 'Graphs', run.graphs.length, () => graphs().element],
+  ['kernels', 'Kernels', run.kernels.length, () => kernelsPanel(run, openNode)],
   ['capture', 'Capture', run.breaks.length + run.recompiles.length + run.guards.length, () => capturePanel(run)],
   ['minify', 'Minification', run.minify.length, () => minifyPanel(run)],
   ['files', 'Files', run.files.length, () => filesPanel(run, wantedFile)],

@@ -4,13 +4,17 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
 
-use pyrite_trace::event::{Divergence as Parting, GraphDump, Mark, NodeRow, Run as Begun, Size, StageMark};
+use pyrite_trace::event::{
+    Divergence as Parting, GraphDump, Kernel, KernelTime, Mark, NodeRow, Run as Begun, Size, StageMark,
+};
 use pyrite_trace::{Event, Record, Stage};
 
 use crate::ReportError;
 use crate::folder::{file_at, shortened};
 use crate::modules;
-use crate::view::{Divergence, Found, GraphView, NodeView, OfGraph, Repro, RunView, SourceLine, SourceView, StepView};
+use crate::view::{
+    Divergence, Found, GraphView, KernelView, NodeView, OfGraph, Repro, RunView, SourceLine, SourceView, StepView,
+};
 
 /// The file of the program that a debugging session is about.
 const PROGRAM: &str = "program.py";
@@ -42,7 +46,8 @@ pub fn read(folder: &Path) -> Result<RunView, ReportError> {
             Event::Break(found) => run.breaks.push(found),
             Event::Recompile(found) => run.recompiles.push(found),
             Event::Guard(what) => run.guards.push(OfGraph { graph, what }),
-            Event::Kernel(what) => run.kernels.push(OfGraph { graph, what }),
+            Event::Kernel(kernel) => add_kernel(&mut run, graph, kernel),
+            Event::KernelTime(time) => add_time(&mut run, graph, time),
             Event::Divergence(parting) => partings.push((graph, parting)),
             Event::Minify(step) => run.minify.push(step),
             Event::Finding(found) => {
@@ -200,6 +205,24 @@ fn put_file(run: &mut RunView, path: &str, text: String) -> usize {
     }
     run.files.push(file_at(path, text));
     run.files.len() - 1
+}
+
+fn add_kernel(run: &mut RunView, graph: Option<String>, kernel: Kernel) {
+    let Kernel { name, loops, disassembly, bytes } = kernel;
+    let what = KernelView { name, loops, disassembly, bytes, ..KernelView::default() };
+    run.kernels.push(OfGraph { graph, what });
+}
+
+/// Gives the kernel of that name its time, the shortest of several; a call of an operator becomes a kernel without loops.
+fn add_time(run: &mut RunView, graph: Option<String>, time: KernelTime) {
+    let is_it = |known: &&mut OfGraph<KernelView>| known.graph == graph && known.what.name == time.name;
+    if let Some(known) = run.kernels.iter_mut().find(is_it) {
+        let least = known.what.seconds.map_or(time.seconds, |before| before.min(time.seconds));
+        known.what.seconds = Some(least);
+        return;
+    }
+    let what = KernelView { name: time.name, op: time.op, seconds: Some(time.seconds), ..KernelView::default() };
+    run.kernels.push(OfGraph { graph, what });
 }
 
 fn add_graph(run: &mut RunView, stage: Option<String>, name: Option<String>, dump: GraphDump) {

@@ -19,6 +19,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("../assets/rows.js"),
     include_str!("../assets/overview.js"),
     include_str!("../assets/stages.js"),
+    include_str!("../assets/kernels.js"),
     include_str!("../assets/capture.js"),
     include_str!("../assets/minify.js"),
     include_str!("../assets/files.js"),

@@ -1,6 +1,6 @@
 //! What a page shows of a run, as data. The scripts of the page read exactly this.
 
-use pyrite_trace::event::{Break, Guard, Kernel, MinifyStep, Recompile, Spread};
+use pyrite_trace::event::{Break, Guard, MinifyStep, Recompile, Spread};
 use serde::Serialize;
 
 /// A run.
@@ -31,7 +31,7 @@ pub struct RunView {
     /// What captured frames assume.
     pub guards: Vec<OfGraph<Guard>>,
     /// Compiled kernels.
-    pub kernels: Vec<OfGraph<Kernel>>,
+    pub kernels: Vec<OfGraph<KernelView>>,
     /// Questions of the minifier.
     pub minify: Vec<MinifyStep>,
     /// The smallest program.
@@ -59,6 +59,23 @@ pub struct OfGraph<T> {
     /// What it is.
     #[serde(flatten)]
     pub what: T,
+}
+
+/// A compiled kernel, or a call of an operator between kernels.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct KernelView {
+    /// Its name, or that of the node that is called.
+    pub name: String,
+    /// Its loops, as text; empty for a call.
+    pub loops: String,
+    /// Its instructions; empty for a call, and where it is interpreted.
+    pub disassembly: String,
+    /// How many bytes of machine code it has.
+    pub bytes: usize,
+    /// The operator that is called; empty for a kernel.
+    pub op: String,
+    /// Seconds of its fastest run; `null` where none was timed.
+    pub seconds: Option<f64>,
 }
 
 /// A step of a stage.

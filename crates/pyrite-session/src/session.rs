@@ -16,12 +16,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pyrite_debug::torch::{Checked, GuiltyKernel, check_kernels, watch_for};
+use pyrite_debug::torch::{Checked, GuiltyKernel, LaunchTime, check_kernels, watch_for};
 use pyrite_debug::{Found, Isolated, Question, torch};
 use pyrite_oracle::{Class, Oracle, Signature, Verdict, signal_name};
 use pyrite_reduce::Candidate;
-use pyrite_trace::Stage;
-use pyrite_trace::event::Finding;
+use pyrite_trace::event::{Finding, Kernel, KernelTime};
+use pyrite_trace::{Event, Stage, Topic};
 use serde_json::{Value as Json, json};
 
 use crate::analyze::{Analysis, analyze_apart};
@@ -368,16 +368,18 @@ impl<'a> Session<'a> {
         let time = self.options.time();
         let (text, object) = match check_kernels(&minified.repro, &[], &self.host.python, folder, watch, time) {
             Ok(Checked::Guilty(kernel)) => {
+                tell_times(&kernel.times);
                 self.say("kernel", &kernel.lines().join("; "), kernel.data());
                 return Some(*kernel);
             }
-            Ok(Checked::Nothing { launches, compared }) => (
-                format!(
+            Ok(Checked::Nothing { launches, compared, times }) => {
+                tell_times(&times);
+                let text = format!(
                     "each of {launches} launches of kernels does on its own inputs what eager does ({compared} values compared), \
                      so no single kernel is guilty"
-                ),
-                json!({"kernel": null, "launches": launches, "compared": compared}),
-            ),
+                );
+                (text, json!({"kernel": null, "launches": launches, "compared": compared}))
+            }
             Err(why) => (format!("the kernels cannot be checked: {why}"), json!({"kernel": null, "reason": why})),
         };
         self.say("kernel", &text, object);
@@ -529,5 +531,19 @@ fn kind_of(class: Class) -> String {
         Class::OutOfMemory => "out of memory".to_owned(),
         Class::Fault => "a fault of a kernel on its device".to_owned(),
         _ => "wrong results".to_owned(),
+    }
+}
+
+/// Tells the trace of the kernels of the smallest program, and how long each takes.
+fn tell_times(times: &[LaunchTime]) {
+    let _graph = pyrite_trace::graph(|| "repro".to_owned());
+    for time in times {
+        if !time.is_operator {
+            let kernel = Kernel { name: time.name.clone(), loops: time.code.clone(), ..Kernel::default() };
+            pyrite_trace::emit(Topic::Debug, || Event::Kernel(kernel));
+        }
+        let op = if time.is_operator { time.name.clone() } else { String::new() };
+        let took = KernelTime { name: time.name.clone(), seconds: time.seconds, op };
+        pyrite_trace::emit(Topic::Debug, || Event::KernelTime(took));
     }
 }

@@ -69,6 +69,8 @@ pub enum Event {
     Guard(Guard),
     /// A compiled kernel.
     Kernel(Kernel),
+    /// How long a kernel, or a call of an operator between kernels, took in a run.
+    KernelTime(KernelTime),
     /// How far a backend's value of a node is from the reference's.
     Divergence(Divergence),
     /// A question of the minifier, answered.
@@ -250,6 +252,18 @@ pub struct Kernel {
     pub disassembly: String,
     /// How many bytes of machine code it has.
     pub bytes: usize,
+}
+
+/// How long a kernel took.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KernelTime {
+    /// Its name, or that of the node that is called.
+    pub name: String,
+    /// Seconds of the run, or of the fastest of several.
+    pub seconds: f64,
+    /// The operator that is called; empty for a kernel.
+    #[serde(default)]
+    pub op: String,
 }
 
 /// How far a value is from the reference's.

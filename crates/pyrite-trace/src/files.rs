@@ -187,6 +187,7 @@ pub fn describe(record: &Record) -> String {
         ),
         Event::Guard(guard) => format!("{graph}: guard {}", guard.guard),
         Event::Kernel(kernel) => format!("{graph}: kernel {} of {} bytes", kernel.name, kernel.bytes),
+        Event::KernelTime(time) => format!("{graph}: {} took {:.1} µs", time.name, time.seconds * 1e6),
         Event::Divergence(node) => match &node.value {
             Some(value) => format!("{} ({}): {value}", node.node, node.op),
             None => format!("{} ({}) agrees", node.node, node.op),

@@ -1,8 +1,8 @@
 //! `docs/trace-format.md` names every event and every field that there is.
 
 use pyrite_trace::event::{
-    Artifact, Break, Divergence, Finding, Frame, GraphDump, Guard, Kernel, LogLine, Mark, MinifyStep, NodeRow,
-    Recompile, Repro, Run, Size, Spread, StageMark,
+    Artifact, Break, Divergence, Finding, Frame, GraphDump, Guard, Kernel, KernelTime, LogLine, Mark, MinifyStep,
+    NodeRow, Recompile, Repro, Run, Size, Spread, StageMark,
 };
 use pyrite_trace::{Event, Level, Record, TOPICS};
 
@@ -26,6 +26,7 @@ fn events() -> Vec<Event> {
         Event::Recompile(Recompile::default()),
         Event::Guard(Guard::default()),
         Event::Kernel(Kernel::default()),
+        Event::KernelTime(KernelTime::default()),
         Event::Divergence(Divergence { spread: Some(Spread::default()), ..Divergence::default() }),
         Event::Minify(MinifyStep::default()),
         Event::Finding(Finding::default()),

@@ -76,8 +76,8 @@ def took(page, script):
 
 def test_the_page_loads_nothing_and_throws_nothing(page):
     tabs = page.eval("[...document.querySelectorAll('#tabs button')].map((tab) => tab.firstChild.textContent)")
-    assert tabs == ["Overview", "Stages", "Graphs", "Capture", "Minification", "Files"]
-    for number in range(1, 7):
+    assert tabs == ["Overview", "Stages", "Graphs", "Kernels", "Capture", "Minification", "Files"]
+    for number in range(1, 8):
         page.key(str(number))
     assert page.problems() == []
 
@@ -158,6 +158,20 @@ def test_code_has_numbered_lines_that_are_not_part_of_its_text(page):
     assert page.eval("[...document.querySelectorAll('#repro .keyword')].map((e) => e.textContent)") == ["import", "class", "def", "return"]
 
 
+def test_kernels_have_their_shortest_times_and_lead_to_their_nodes(page):
+    page.click("#tab-kernels")
+    rows = page.eval("[...document.querySelectorAll('.kernels tbody tr')].map((row) => [...row.children].map((cell) => cell.textContent))")
+    assert [row[0] for row in rows] == ["query_addmm_0", "gelu_1_scaled_1", "gelu_2"]
+    assert [row[2] for row in rows] == ["90.0 µs", "30.0 µs", "not measured"]
+    assert [row[3] for row in rows] == ["75 %", "25 %", ""]
+    page.eval("document.querySelectorAll('.kernels button')[1].click()")
+    assert page.text(".kernel-code pre") == "for i in gelu_1_scaled_1"
+    page.eval("document.querySelectorAll('.kernel-code .links button')[0].click()")
+    assert page.text("#chosen") == "gelu_1"
+    assert "Kernel gelu_1_scaled_1, 30.0 µs" in page.text("#main")
+    assert page.problems() == []
+
+
 def test_stages_are_bars_whose_lengths_are_their_times(page):
     page.click("#tab-stages")
     widths = page.eval("[...document.querySelectorAll('.bar')].map((bar) => bar.getBoundingClientRect().width)")
@@ -226,7 +240,7 @@ def test_the_page_works_without_a_mouse(page):
     page.key("3")
     assert page.focused() == "tab-graphs"
     page.key("ArrowRight")
-    assert page.focused() == "tab-capture"
+    assert page.focused() == "tab-kernels"
     page.key("3")
     order = []
     for _ in range(4):

@@ -116,6 +116,16 @@ def search(sizes):
 REPRO = "import torch\n\nclass Repro(torch.nn.Module):\n    def forward(self, x):\n        return (x.relu(),)\n"
 
 
+def kernels():
+    """A kernel of two nodes that ran twice, one that never ran, and a call between them."""
+    shared = {"stage": "native", "graph": "forward_0"}
+    for name in ("gelu_1_scaled_1", "gelu_2"):
+        yield {**shared, "event": "kernel", "name": name, "loops": f"for i in {name}", "disassembly": "0000 ret", "bytes": 42}
+    for seconds in (5e-5, 3e-5):
+        yield {**shared, "event": "kernel_time", "name": "gelu_1_scaled_1", "seconds": seconds}
+    yield {**shared, "event": "kernel_time", "name": "query_addmm_0", "seconds": 9e-5, "op": "aten.addmm.default"}
+
+
 def session(folder, layers=3, first="gelu_1", source=None):
     """A whole session: stages, a graph that parts at a node, breaks, a search and its repro."""
     graph = transformer(layers)
@@ -127,6 +137,7 @@ def session(folder, layers=3, first="gelu_1", source=None):
         *step("native", "native", 0.4, 0.2),
         graph.record(),
         *divergences(graph, first),
+        *kernels(),
         {"event": "guard", "stage": "capture", "graph": "forward_0", "guard": "x.size(0) == 8"},
         *search([40, 21, 9, 3]),
         {"event": "finding", "step": "confirm", "text": "3 of 3 runs of native fail: wrong results"},

@@ -24,6 +24,7 @@ import os
 import re
 import runpy
 import sys
+import time
 
 import torch
 
@@ -307,6 +308,7 @@ class Checker:
         self.zones, self.fresh = {}, {}
         self.calls = []
         self.launches = 0
+        self.times = {}
         self.finding, self.busy = None, False
         self.graphs = 0
         self.checked = 0
@@ -427,10 +429,12 @@ class Checker:
             call.learn(launch)
         if self.announce:
             self.write(call, [launch], "crash", {"text": f"the process ends in {launch.name}"})
+        begun = time.perf_counter()
         try:
             result = run()
             if on_device:
                 torch.cuda.synchronize()
+            self.count_time(launch, time.perf_counter() - begun)
         except Exception as error:
             fault = next((FAULTS[said] for said in FAULTS if said in str(error)), None)
             if fault:
@@ -452,6 +456,14 @@ class Checker:
                 self.check_values(call, launch)
             call.learn_tensors([tensor for _, tensor in launch.written if not call.is_changed_later(tensor)])
         return result
+
+    def count_time(self, launch, seconds):
+        """Keeps the shortest time of a kernel's launches."""
+        known = self.times.setdefault(launch.name, {"name": launch.name, "seconds": seconds, "launches": 0, "extern": launch.kind == "extern"})
+        known["seconds"] = min(known["seconds"], seconds)
+        known["launches"] += 1
+        if launch.kind != "extern" and "code" not in known:
+            known["code"] = launch.graph.definitions.get(launch.name, ("",))[0]
 
     def is_fresh(self, call, tensor):
         """Whether nothing was written to a tensor's memory since it was allocated."""
@@ -605,6 +617,7 @@ class Checker:
             "checked": self.checked,
             "call": call.number,
             "file": None,
+            "times": list(self.times.values()),
         }
         if call.nonfinite:
             launch, name, first, value = call.nonfinite[0]
@@ -622,7 +635,7 @@ class Checker:
 
     def nothing(self):
         os.makedirs(self.out, exist_ok=True)
-        record = {"kind": None, "launches": self.launches, "checked": self.checked, "graphs": self.graphs}
+        record = {"kind": None, "launches": self.launches, "checked": self.checked, "graphs": self.graphs, "times": list(self.times.values())}
         with open(os.path.join(self.out, "kernels.json"), "w") as file:
             json.dump(record, file, indent=1)
 

@@ -43,7 +43,24 @@ pub enum Checked {
         launches: u64,
         /// How many values were compared with eager.
         compared: u64,
+        /// How long each kernel took.
+        times: Vec<LaunchTime>,
     },
+}
+
+/// How long a kernel took.
+#[derive(Clone, Debug, Deserialize)]
+pub struct LaunchTime {
+    /// Its name, or that of the operator that generated code calls.
+    pub name: String,
+    /// Seconds of its fastest launch.
+    pub seconds: f64,
+    /// Whether it is an operator, and not generated.
+    #[serde(rename = "extern")]
+    pub is_operator: bool,
+    /// Its text; empty for an operator.
+    #[serde(default)]
+    pub code: String,
 }
 
 /// A kernel that does what it should not.
@@ -69,6 +86,8 @@ pub struct GuiltyKernel {
     pub program: Option<PathBuf>,
     /// What compute-sanitizer says, where it was asked.
     pub access: Option<Access>,
+    /// How long each kernel took until it was found.
+    pub times: Vec<LaunchTime>,
 }
 
 /// `kernels.json`.
@@ -93,6 +112,8 @@ struct Record {
     file: Option<PathBuf>,
     #[serde(default)]
     program: Option<PathBuf>,
+    #[serde(default)]
+    times: Vec<LaunchTime>,
 }
 
 impl GuiltyKernel {
@@ -169,7 +190,7 @@ pub fn check_kernels(
         found = run(&["--no-reuse"])?;
     }
     let (Some(kind), kernel) = (found.kind, found.kernel) else {
-        return Ok(Checked::Nothing { launches: found.launches, compared: found.checked });
+        return Ok(Checked::Nothing { launches: found.launches, compared: found.checked, times: found.times });
     };
     let mut guilty = GuiltyKernel {
         kernel: kernel.unwrap_or_else(|| "no kernel".to_owned()),
@@ -182,6 +203,7 @@ pub fn check_kernels(
         shown: None,
         program: found.program,
         access: None,
+        times: found.times,
     };
     if let Some(file) = guilty.file.clone() {
         let shown = prove(&file, &guilty.kind, python, watch, time);
