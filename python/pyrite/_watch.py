@@ -204,7 +204,8 @@ def _difference(want, have, exact):
     if not found and (exact := exact()) is not None:
         found = same(want, have, exact=exact)
     if not found:
-        return " ".join(str(found).split())
+        lines = [line.strip() for line in str(found).splitlines() if line.strip()]
+        return "; ".join(line.rstrip(":;") for line in lines)
     for number, (one, other) in enumerate(zip(want["results"], have["results"])):
         if _strides(one) != _strides(other):
             return f"result {number} has the strides {one.stride()} in eager, {other.stride()} compiled"

@@ -8,9 +8,10 @@ import runpy
 import sys
 
 from pyrite import _native
+from pyrite._inputs import InputCounter
 from pyrite._session import CALLS, Comparison, Session, same, session
 
-__all__ = ["Comparison", "Session", "bisect", "main", "minify", "run", "same", "script", "session"]
+__all__ = ["Comparison", "InputCounter", "Session", "bisect", "main", "minify", "run", "same", "script", "session"]
 
 
 def main(arguments):
@@ -123,6 +124,8 @@ def script(path, arguments=(), options=(), module=False):
     failure = watch.failures[0]
     print(f"a region failed with {failure.backend}: {failure.message}", file=sys.stderr, flush=True)
     if failure.repro is None:
+        text = f"no repro is written, because {failure.backend} cannot be imported elsewhere: move it from the script into a module that the script imports"
+        print(text, file=sys.stderr)
         return 1
     words = ["debug", failure.repro, *without(options, "--backend"), "--backend", failure.backend]
     # The script has shown the failure once, and the minifier looks again whether it comes every time.

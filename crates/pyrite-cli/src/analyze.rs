@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use pyrite_session::analyze::{Analysis, Layer, analyze};
-use pyrite_session::{Program, SessionError, backend, folder};
+use pyrite_session::analyze::{Analysis, Layer, Side, analyze};
+use pyrite_session::{Program, SessionError, backend, folder, outputs};
 use pyrite_trace::Stage;
 use serde_json::json;
 
@@ -19,9 +19,18 @@ pub struct Analyze {
     /// Backend under test
     #[arg(long)]
     backend: String,
-    /// Write a trace to this folder, for `pyrite report`
+    /// Write a trace to this folder, for `pyrite report`, and the values of all nodes to intermediates/*.npz
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
+    /// Do not save the reference's values
+    #[arg(long, requires = "out")]
+    skip_saving_reference_intermediates: bool,
+    /// Do not save the backend's values
+    #[arg(long, requires = "out")]
+    skip_saving_backend_intermediates: bool,
+    /// Do not save the values in double precision
+    #[arg(long, requires = "out")]
+    skip_saving_float64_intermediates: bool,
     /// Print a JSON object
     #[arg(long)]
     json: bool,
@@ -30,6 +39,16 @@ pub struct Analyze {
 }
 
 impl Analyze {
+    /// The file that keeps the values of a side, if one does.
+    fn file_of(&self, side: Side) -> Option<&'static str> {
+        let (skipped, name) = match side {
+            Side::Reference => (self.skip_saving_reference_intermediates, "reference.npz"),
+            Side::Backend => (self.skip_saving_backend_intermediates, "backend.npz"),
+            Side::Float64 => (self.skip_saving_float64_intermediates, "float64.npz"),
+        };
+        (self.out.is_some() && !skipped).then_some(name)
+    }
+
     /// Runs both with every value returned, and compares value by value.
     pub fn run(&self, host: &Host) -> Outcome {
         if let Some(out) = &self.out {
@@ -40,7 +59,10 @@ impl Analyze {
         let question = program.question(&options, &self.backend)?;
         let (backend, reference) = (backend::named(&question.backend)?, backend::named(&question.reference)?);
         let whole = program.candidate(options.seed)?;
-        let analysis = analyze(&whole, &backend, &reference, &question.switches.options(question.accuracy))
+        let mut kept = Vec::new();
+        let mut keep = |side, values| kept.extend(self.file_of(side).map(|file| (file, values)));
+        let compared = question.switches.options(question.accuracy);
+        let analysis = analyze(&whole, &backend, &reference, &compared, &mut keep)
             .map_err(|stopped| SessionError::of(stopped.diagnostic(&self.file)))?;
         if let Some(out) = &self.out {
             let printer = Printer::new(self.json);
@@ -48,6 +70,14 @@ impl Analyze {
             let _stage = pyrite_trace::stage(Stage::Debug);
             pyrite_session::tracing::tell_program(&whole.graph, "program.py");
             analysis.tell_trace();
+            let folder = out.join("intermediates");
+            if !kept.is_empty() {
+                std::fs::create_dir_all(&folder)
+                    .map_err(SessionError::system(format!("cannot create {}", folder.display())))?;
+            }
+            for (file, values) in kept {
+                outputs::save_named(&folder.join(file), values)?;
+            }
         }
         if self.json {
             tell_programs(&analysis);

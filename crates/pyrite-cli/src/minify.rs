@@ -50,6 +50,12 @@ pub struct Minify {
     /// Store the values of nodes in temporary files, for programs that do not fit into memory
     #[arg(long)]
     offload_to_disk: bool,
+    /// Do not save the values of nodes at all; the result may be larger, since no candidate is fed from them
+    #[arg(long, conflicts_with = "offload_to_disk")]
+    skip_saving_eager_intermediates: bool,
+    /// Keep every improvement as checkpoints/N.py in the output folder, N being its number of nodes
+    #[arg(long)]
+    checkpoints: bool,
     /// Resume the search in this folder
     #[arg(long, value_name = "FOLDER", conflicts_with = "out")]
     resume: Option<PathBuf>,
@@ -78,6 +84,8 @@ impl Minify {
             trials: self.runs,
             confidence: self.confidence,
             offload_to_disk: self.offload_to_disk,
+            skip_saving_eager_intermediates: self.skip_saving_eager_intermediates,
+            checkpoints: self.checkpoints,
             resume: self.resume.clone(),
             out: self.out.clone(),
             beside: beside(&self.file),

@@ -103,35 +103,44 @@ impl Loss {
 }
 
 /// The mean of the means: a tensor counts by the mean of its elements, a list by the mean of what its members count
-/// by. Integers, bools and what is not a tensor do not count. A complex tensor counts by its real part.
+/// by. Integers, bools and 8-bit floats count too, as PyTorch's loss of a repro has them, though they have no gradient; what is not a
+/// tensor does not. A complex tensor counts by its real part.
 pub fn reduce_to_scalar_loss(outputs: &Value<Tensor>) -> Result<Loss, OpError> {
     let mut slopes = Vec::new();
-    let value = reduce(outputs, 1.0, &mut slopes);
-    match value {
-        Some(value) => Ok(Loss { value, slopes }),
-        None => Err(OpError::invalid("no output is a floating-point tensor, so there is no loss")),
+    match reduce(outputs, 1.0, &mut slopes) {
+        Some(value) if is_differentiable(outputs) => Ok(Loss { value, slopes }),
+        _ => Err(OpError::invalid("no output is a floating-point tensor, so there is no loss")),
     }
 }
 
 /// Whether anything in a value counts for the loss.
 fn counts(value: &Value<Tensor>) -> bool {
     match value {
-        Value::Tensor(tensor) => is_continuous(tensor.dtype()),
+        Value::Tensor(_) => true,
         Value::List(items) => items.iter().any(counts),
         _ => false,
     }
 }
 
+/// Whether anything in a value can have a gradient.
+fn is_differentiable(value: &Value<Tensor>) -> bool {
+    match value {
+        Value::Tensor(tensor) => is_continuous(tensor.dtype()),
+        Value::List(items) => items.iter().any(is_differentiable),
+        _ => false,
+    }
+}
+
 fn is_continuous(dtype: DType) -> bool {
-    dtype.is_float() || dtype.is_complex()
+    dtype.is_inexact() && !dtype.is_float8()
 }
 
 /// The loss of a value; appends the slope of each leaf, given that of the whole.
 fn reduce(value: &Value<Tensor>, slope: f64, slopes: &mut Vec<f64>) -> Option<f64> {
     match value {
-        Value::Tensor(tensor) if is_continuous(tensor.dtype()) => {
+        Value::Tensor(tensor) => {
             let count = tensor.numel() as f64;
-            slopes.push(slope / count);
+            slopes.push(if is_continuous(tensor.dtype()) { slope / count } else { 0.0 });
             Some(tensor.to_c128s().iter().map(|z| z.re).sum::<f64>() / count)
         }
         Value::List(items) => {
@@ -171,8 +180,9 @@ mod tests {
             Value::Tensor(Tensor::from_slice(&[5i64], &[1])),
         ]);
         let loss = reduce_to_scalar_loss(&nested).unwrap();
-        assert_eq!(loss.value, f64::midpoint(2.0, f64::midpoint(4.0, 8.0)));
-        assert_eq!(loss.slopes, [0.25, 0.25, 0.0, 0.0625, 0.0]);
+        assert_eq!(loss.value, (2.0 + f64::midpoint(4.0, 8.0) + 5.0) / 3.0);
+        let third = 1.0 / 3.0;
+        assert_eq!(loss.slopes, [third / 2.0, third / 2.0, 0.0, third / 2.0 / 4.0, 0.0]);
     }
 
     #[test]

@@ -619,9 +619,10 @@ const BACKWARD: &str = "        for value in args:
             if isinstance(value, torch.Tensor) and value.requires_grad and not value.is_leaf:
                 value.retain_grad()
         run.stage = 'backward'
-        means = [value.to_dense().mean() for value in outputs if isinstance(value, torch.Tensor)
-                 and (value.is_floating_point() or value.is_complex())]
-        loss = sum(mean.real for mean in means) / len(means) if means else None
+        tensors = [value.to_dense() for value in outputs if isinstance(value, torch.Tensor)]
+        means = [value.mean().real for value in tensors
+                 if (value.is_floating_point() or value.is_complex()) and value.dtype.itemsize > 1]
+        loss = sum(means) / len(tensors) if means else None
         if loss is not None and loss.requires_grad:
             loss.backward()
 ";

@@ -92,6 +92,9 @@ fn lost_lambda(text: &str, offset: usize) -> Option<&str> {
     line.strip_prefix("self.")?.strip_suffix(" = <lambda>()")
 }
 
+/// What torch writes in place of a graph that hooks reach into.
+const BACKWARD_STATE: &str = "Repro is not generated due to existence of BackwardState";
+
 fn read_source(
     source: &Source<'_>,
     problems: &Problems,
@@ -102,6 +105,13 @@ fn read_source(
         let message = "the text is larger than a graph needs";
         let problem = Diagnostic::error(codes::TOO_LARGE, message).at(source.whole());
         return problems.fail(problem.hint("name a repro file, not a data file"));
+    }
+    if source.text.contains(BACKWARD_STATE) {
+        let message = "torch wrote no graph: it takes a BackwardState, which holds hooks for the backward pass";
+        let problem = Diagnostic::error(codes::NOT_WRITTEN, message).at(source.whole());
+        return problems.fail(problem.hint(
+            "dump the graph of Dynamo (TORCHDYNAMO_REPRO_AFTER=dynamo), or debug the script: `pyrite debug script.py`",
+        ));
     }
     if let Err(diagnostic) = check_depth(source) {
         return problems.fail(diagnostic);

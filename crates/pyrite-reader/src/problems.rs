@@ -20,6 +20,8 @@ pub mod codes {
     pub const SYNTAX: Code = Code::new("reader::syntax");
     /// A nested graph of which torch wrote down nothing but the class.
     pub const LOST_BODY: Code = Code::new("reader::lost-body");
+    /// A file in which torch says why it wrote no graph.
+    pub const NOT_WRITTEN: Code = Code::new("reader::not-written");
     /// Expressions are nested too deeply.
     pub const TOO_DEEP: Code = Code::new("reader::too-deep");
     /// There is no graph in the text.

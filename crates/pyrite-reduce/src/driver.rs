@@ -164,7 +164,7 @@ fn judge_start(
     options: Options,
     memo: &mut FxHashMap<[u8; 32], Known>,
 ) -> Verdict {
-    if options.jobs < 2 || options.keep == Keep::OnDisk {
+    if options.jobs < 2 || options.keep != Keep::InMemory {
         return oracle.judge(start);
     }
     std::thread::scope(|scope| {

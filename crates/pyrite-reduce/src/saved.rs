@@ -22,6 +22,8 @@ pub enum Keep {
     InMemory,
     /// In temporary files. No question feeds all nodes then, so a search takes more of them.
     OnDisk,
+    /// Nowhere. Nothing is fed from a run then, and what only that removes stays in the result.
+    Nowhere,
 }
 
 /// The values, each as it was right after it was computed.
@@ -46,6 +48,7 @@ impl Saved {
         let folder = match keep {
             Keep::InMemory => None,
             Keep::OnDisk => Some(tempfile::tempdir().ok()?),
+            Keep::Nowhere => return None,
         };
         let mut saved = Self { slots: Vec::new(), folder };
         saved.slots.resize_with(candidate.graph.id_bound(), || Slot::Empty);

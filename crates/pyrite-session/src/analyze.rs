@@ -98,12 +98,27 @@ impl Analysis {
     }
 }
 
+/// Whose values they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The reference's.
+    Reference,
+    /// The backend's.
+    Backend,
+    /// Those in double precision.
+    Float64,
+}
+
+/// Is given the values of each side, with the names of their nodes.
+pub type Keeper<'a> = dyn FnMut(Side, Vec<(String, Tensor)>) + 'a;
+
 /// Runs a backend and the reference with every value returned, and compares value by value.
 pub fn analyze(
     whole: &Candidate,
     backend: &Backend,
     reference: &Backend,
     options: &pyrite_compare::Options,
+    keep: &mut Keeper<'_>,
 ) -> Result<Analysis, Stopped> {
     let (all, names) = returning_all(whole).ok_or(Stopped::NothingToReturn)?;
     let run = |backend, mode| {
@@ -114,6 +129,14 @@ pub fn analyze(
     let actual = run(backend, Mode::Eager).map_err(|broken| Stopped::Backend(Box::new(broken)))?;
     let exact = run(reference, Mode::Fp64).ok().map(|exact| compared(&exact.results));
     let (expected, actual) = (compared(&expected.results), compared(&actual.results));
+    let sides = [(Side::Reference, Some(&expected)), (Side::Backend, Some(&actual)), (Side::Float64, exact.as_ref())];
+    for (side, results) in sides {
+        let Some(results) = results else { continue };
+        let value = |(index, (node, _)): (usize, &(String, String))| {
+            Some((node.clone(), results.tensor(&place_of(index))?.clone()))
+        };
+        keep(side, names.iter().enumerate().filter_map(value).collect());
+    }
     let report = pyrite_compare::compare(&expected, &actual, exact.as_ref(), options);
     Ok(Analysis { layers: layers(&names, &expected, &actual, exact.as_ref(), &report), judged: exact.is_some() })
 }
@@ -123,7 +146,7 @@ pub(crate) fn analyze_file(path: &Path, question: &Question) -> Result<Analysis,
     let whole = candidate_of(path, question.seed)?;
     let known = |name: &str| find(name).ok_or_else(|| format!("there is no backend `{name}`"));
     let options = question.switches.options(question.accuracy);
-    analyze(&whole, &known(&question.backend)?, &known(&question.reference)?, &options)
+    analyze(&whole, &known(&question.backend)?, &known(&question.reference)?, &options, &mut |_, _| {})
         .map_err(|stopped| stopped.diagnostic(path).message)
 }
 
@@ -196,6 +219,11 @@ impl Layer {
     }
 }
 
+/// Where a value is found among the results.
+fn place_of(index: usize) -> ValuePath {
+    ValuePath { group: "outputs".to_owned(), name: index.to_string(), path: Vec::new() }
+}
+
 fn layers(
     names: &[(String, String)],
     expected: &Results,
@@ -204,7 +232,7 @@ fn layers(
     report: &Report,
 ) -> Vec<Layer> {
     let layer = |(index, (node, op)): (usize, &(String, String))| {
-        let place = ValuePath { group: "outputs".to_owned(), name: index.to_string(), path: Vec::new() };
+        let place = place_of(index);
         let error = |side: &Results| relative_error(exact?.tensor(&place)?, side.tensor(&place)?);
         let difference = report.differences.iter().find(|difference| difference.place == place);
         Layer {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use pyrite_compare::Accuracy;
 use pyrite_debug::{Limits, Switches};
 use pyrite_oracle::CONFIDENCE;
+use pyrite_reduce::Keep;
 use pyrite_tensor::DType;
 use serde::{Deserialize, Serialize};
 
@@ -75,6 +76,10 @@ pub struct Options {
     pub max_granularity: Option<usize>,
     /// Whether the values of nodes are kept in temporary files.
     pub offload_to_disk: bool,
+    /// Whether no values of nodes are kept, so that no candidate is fed from them.
+    pub skip_saving_eager_intermediates: bool,
+    /// Whether every improvement of a search stays in `checkpoints/N.py`, by its number of nodes.
+    pub checkpoints: bool,
     /// The build system whose target is written beside the repro.
     pub target: Option<Target>,
     /// The folder of the result; by default a new one.
@@ -108,6 +113,8 @@ impl Default for Options {
             random_inputs: false,
             max_granularity: None,
             offload_to_disk: false,
+            skip_saving_eager_intermediates: false,
+            checkpoints: false,
             target: None,
             out: None,
             resume: None,
@@ -119,6 +126,15 @@ impl Default for Options {
 impl Options {
     /// How long a run may take before anything is known of the program.
     pub const FIRST: Duration = Duration::from_mins(5);
+
+    /// Where the values of nodes are kept that candidates are fed from.
+    pub fn keep(&self) -> Keep {
+        match (self.skip_saving_eager_intermediates, self.offload_to_disk) {
+            (true, _) => Keep::Nowhere,
+            (_, true) => Keep::OnDisk,
+            _ => Keep::InMemory,
+        }
+    }
 
     /// How long a run may take.
     pub fn time(&self) -> Duration {

@@ -13,11 +13,15 @@ use crate::SessionError;
 
 /// Keeps tensors, in order, in a file that numpy reads.
 pub fn save(path: &Path, outputs: &[Value<Tensor>]) -> Result<(), SessionError> {
-    // numpy has no bfloat16; single precision holds all its values.
-    let tensors = outputs
-        .iter()
-        .filter_map(Value::as_tensor)
-        .map(|t| if t.dtype() == DType::BF16 { t.cast(DType::F32) } else { t.clone() });
+    save_named(path, npz::numbered(outputs.iter().filter_map(Value::as_tensor).cloned()))
+}
+
+/// Keeps tensors by their names in a file that numpy reads.
+pub fn save_named(path: &Path, tensors: Vec<(String, Tensor)>) -> Result<(), SessionError> {
+    // numpy has no bfloat16 and no floats of 8 bits; single precision holds all their values.
+    let narrow = |dtype: DType| dtype == DType::BF16 || dtype.is_float8();
+    let readable = |t: Tensor| if narrow(t.dtype()) { t.cast(DType::F32) } else { t };
+    let tensors: Vec<(String, Tensor)> = tensors.into_iter().map(|(name, t)| (name, readable(t))).collect();
     let fail = |cause: String| {
         SessionError::of(
             Diagnostic::error(Code::new("cli::cannot-write"), "the outputs cannot be saved")
@@ -30,7 +34,7 @@ pub fn save(path: &Path, outputs: &[Value<Tensor>]) -> Result<(), SessionError> 
     let partial = path.with_extension("npz.partial");
     let written = std::fs::File::create(&partial)
         .map_err(|e| e.to_string())
-        .and_then(|file| npz::write(BufWriter::new(file), &npz::numbered(tensors)).map_err(|e| e.to_string()))
+        .and_then(|file| npz::write(BufWriter::new(file), &tensors).map_err(|e| e.to_string()))
         .and_then(|()| std::fs::rename(&partial, path).map_err(|e| e.to_string()));
     written.map_err(|cause| {
         let _ = std::fs::remove_file(&partial);

@@ -137,5 +137,6 @@ def test_a_backend_that_is_a_function_of_a_module_is_debugged_in_workers(tmp_pat
 def test_a_backend_of_the_script_itself_is_judged_where_it_is(tmp_path):
     said = user(tmp_path, "user.py", "own", code=1)
     assert "tested in this process" in said and "from stdin" in said
+    assert "into a module that the script imports" in said and "elements differ worst" not in said
     said = user(tmp_path, "user.py", "right", code=0)
     assert "no failure" in said

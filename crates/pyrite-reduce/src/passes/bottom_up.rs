@@ -39,7 +39,7 @@ pub(super) fn windows(search: &mut Search<'_>) {
     let from = search.best().clone();
     let calls = calls_of(&from.graph, search.follow());
     // What is kept on disk is too large to be fed to one question.
-    if calls.len() < SMALL || search.keep() == Keep::OnDisk {
+    if calls.len() < SMALL || search.keep() != Keep::InMemory {
         return;
     }
     let Some(values) = search.values_of(&from) else { return };

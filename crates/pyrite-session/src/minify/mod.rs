@@ -21,7 +21,7 @@ use pyrite_debug::{Asking, Claim, Command, Folder, Isolated, Question, Shown, Ve
 use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_ir::print::{PrintOptions, print};
 use pyrite_oracle::{Oracle, Sequential, Signature, Test, Verdict};
-use pyrite_reduce::{Candidate, Content, Follow, Keep, NotReproduced, Reduction, necessary, reduce};
+use pyrite_reduce::{Candidate, Content, Follow, NotReproduced, Reduction, necessary, reduce};
 use pyrite_trace::Stage;
 use serde_json::json;
 
@@ -107,6 +107,10 @@ impl Minify<'_> {
         self.reporter.standing(standing.clone());
         let mut teller = Teller::new(&folder, self.metadata(&question), self.reporter, prover.as_ref(), &verdicts)
             .starting_from(start);
+        if self.options.checkpoints {
+            let checkpoints = Folder::open(&folder.path().join("checkpoints"));
+            teller.keep_in(checkpoints.map_err(|error| self.unwritten("checkpoints cannot be written", error))?);
+        }
         let before = (start.size(), start.graph.len());
         let follow = match (question.accuracy, &self.options.check) {
             (Accuracy::Fp, None) => Follow::Floats,
@@ -215,7 +219,7 @@ impl Minify<'_> {
             time_budget: self.options.budget(),
             max_queries: None,
             follow,
-            keep: if self.options.offload_to_disk { Keep::OnDisk } else { Keep::InMemory },
+            keep: self.options.keep(),
             max_granularity: self.options.max_granularity,
         };
         let again = |candidate: &Candidate| -> Vec<Verdict> {

@@ -15,6 +15,7 @@ use crate::reporter::{Reporter, Searching};
 pub(super) struct Teller<'a> {
     reporter: &'a dyn Reporter,
     folder: &'a Folder,
+    checkpoints: Option<Folder>,
     metadata: Vec<(String, String)>,
     queries: u64,
     failed: Option<String>,
@@ -39,6 +40,7 @@ impl<'a> Teller<'a> {
     ) -> Self {
         Self {
             folder,
+            checkpoints: None,
             metadata,
             reporter,
             queries: 0,
@@ -56,6 +58,11 @@ impl<'a> Teller<'a> {
     /// With what the search starts from.
     pub(super) fn starting_from(self, start: &Candidate) -> Self {
         Self { best: (start.graph.len(), start.size().elements), ..self }
+    }
+
+    /// Keeps every improvement there, by its number of nodes.
+    pub(super) fn keep_in(&mut self, checkpoints: Folder) {
+        self.checkpoints = Some(checkpoints);
     }
 
     fn tell_trace(&self, verdict: &str, text: Option<String>) {
@@ -121,6 +128,11 @@ impl Progress for Teller<'_> {
             }
             Ok(_) => {}
             Err(error) => self.failed = Some(error.to_string()),
+        }
+        if let Some(checkpoints) = &self.checkpoints
+            && let Err(error) = checkpoints.write(&format!("{}.py", best.graph.len()), best, &self.metadata)
+        {
+            self.failed = Some(error.to_string());
         }
     }
 }
