@@ -253,7 +253,7 @@ def _tensor(tensor, name):
         parts = {"int_repr": tensor.int_repr(), "qscheme": str(tensor.qscheme()), "dequantized": tensor.dequantize()}
         return [leaf for part, value in parts.items() for leaf in leaves(value, f"{name}.{part}")]
     if tensor.layout is torch.strided:
-        return [(name, _carried(tensor.as_subclass(torch.Tensor).resolve_conj().resolve_neg()))]
+        return [(name, tensor.as_subclass(torch.Tensor).resolve_conj().resolve_neg())]
     parts = {"layout": str(tensor.layout), "shape": str(tuple(tensor.shape))}
     if tensor.layout is torch.sparse_coo:
         tensor = tensor.coalesce()
@@ -267,16 +267,6 @@ def _tensor(tensor, name):
     else:
         parts["values"] = tensor.to_dense()
     return [leaf for part, value in parts.items() for leaf in leaves(value, f"{name}.{part}")]
-
-
-def _carried(tensor):
-    """A tensor of an element type that Pyrite has, or its text where it has none of it."""
-    import torch
-
-    wider = {torch.uint16: torch.int32, torch.uint32: torch.int64}
-    if tensor.dtype in wider or tensor.dtype.itemsize == 1 and tensor.dtype.is_floating_point:
-        return f"{tensor.dtype}: {tensor.to(wider.get(tensor.dtype, torch.float32)).tolist()}"
-    return f"{tensor.dtype}: {tensor.tolist()}" if tensor.dtype is torch.uint64 else tensor
 
 
 def magic(shell):

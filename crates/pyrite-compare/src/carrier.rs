@@ -1,7 +1,7 @@
 //! The three types in which elements are compared: `i64`, `f64` and `Complex64`. Each holds every element of its
 //! category exactly.
 
-use pyrite_tensor::element::{BF16, F16};
+use pyrite_tensor::element::{BF16, F8E4M3, F8E4M3Fnuz, F8E5M2, F8E5M2Fnuz, F16};
 use pyrite_tensor::{Complex64, DType, Element};
 
 use crate::options::{Nans, Tolerance};
@@ -83,7 +83,11 @@ impl Carrier for i64 {
     }
 
     fn text(self, dtype: DType) -> String {
-        if dtype == DType::Bool { if self == 0 { "False" } else { "True" }.to_owned() } else { self.to_string() }
+        match dtype {
+            DType::Bool => if self == 0 { "False" } else { "True" }.to_owned(),
+            DType::U64 => self.cast_unsigned().to_string(),
+            _ => self.to_string(),
+        }
     }
 }
 
@@ -130,7 +134,7 @@ impl Carrier for f64 {
     fn text(self, dtype: DType) -> String {
         match dtype {
             // The shortest text that gives the same single-precision number.
-            DType::F32 | DType::C64 | DType::F16 | DType::BF16 => format!("{:?}", self as f32),
+            _ if dtype.to_real().to_compute() == DType::F32 => format!("{:?}", self as f32),
             _ => format!("{self:?}"),
         }
     }
@@ -160,6 +164,10 @@ impl Carrier for f64 {
                 DType::BF16 => u64::from(BF16::from_f64(value.abs()).to_bits()),
                 DType::F32 => u64::from((value.abs() as f32).to_bits()),
                 DType::F64 => value.abs().to_bits(),
+                DType::F8E4M3 => F8E4M3::from_f32(value.abs() as f32).0.into(),
+                DType::F8E5M2 => F8E5M2::from_f32(value.abs() as f32).0.into(),
+                DType::F8E4M3Fnuz => F8E4M3Fnuz::from_f32(value.abs() as f32).0.into(),
+                DType::F8E5M2Fnuz => F8E5M2Fnuz::from_f32(value.abs() as f32).0.into(),
                 _ => return None,
             };
             Some(if value.is_sign_negative() { -i128::from(magnitude) } else { i128::from(magnitude) })

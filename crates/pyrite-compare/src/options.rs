@@ -119,6 +119,9 @@ impl Default for Tolerances {
             DType::BF16 => Tolerance { rtol: 1.6e-2, atol: 1e-5 },
             DType::F32 | DType::C64 => single,
             DType::F64 | DType::C128 => Tolerance::both(1e-7),
+            // As for the other floats, about a unit in the last place.
+            DType::F8E4M3 | DType::F8E4M3Fnuz => Tolerance { rtol: 0.125, atol: 2e-3 },
+            DType::F8E5M2 | DType::F8E5M2Fnuz => Tolerance { rtol: 0.25, atol: 2e-5 },
             _ => Tolerance::EXACT,
         });
         Self { by_type, number: single }

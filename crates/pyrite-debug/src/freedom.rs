@@ -330,6 +330,9 @@ fn other_draws(op: &OpRef, args: &[Value<Tensor>], result: &Value<Tensor>) -> Op
 /// Changes what became of numbers that an integer type cannot hold; whether there are any. Processors and compilers differ
 /// in it.
 fn other_integers(numbers: &Tensor, integers: &Tensor) -> Option<bool> {
+    if integers.dtype().is_float8() {
+        return other_float8s(numbers, integers);
+    }
     let (low, high) = match integers.dtype() {
         DType::U8 => (0.0, 255.0),
         DType::I8 => (-128.0, 127.0),
@@ -337,6 +340,9 @@ fn other_integers(numbers: &Tensor, integers: &Tensor) -> Option<bool> {
         DType::I32 => (f64::from(i32::MIN), f64::from(i32::MAX)),
         // The largest integer below this one is no double.
         DType::I64 => (-(2f64.powi(63)), 2f64.powi(63).next_down()),
+        DType::U16 => (0.0, 65_535.0),
+        DType::U32 => (0.0, f64::from(u32::MAX)),
+        DType::U64 => (0.0, 2f64.powi(64).next_down()),
         _ => return None,
     };
     if !numbers.dtype().is_float() {
@@ -352,6 +358,27 @@ fn other_integers(numbers: &Tensor, integers: &Tensor) -> Option<bool> {
         .collect();
     integers.write_i64s(&other);
     Some(other != own)
+}
+
+/// Another number where one is too large for a float of 8 bits: PyTorch's releases make the largest number or NaN of it.
+fn other_float8s(numbers: &Tensor, narrow: &Tensor) -> Option<bool> {
+    let largest = match narrow.dtype() {
+        DType::F8E4M3 => 448.0,
+        DType::F8E4M3Fnuz => 240.0,
+        _ => 57_344.0,
+    };
+    if !numbers.dtype().is_float() {
+        return None;
+    }
+    let mut changed = false;
+    let mut other = |(number, own): (f64, f64)| {
+        let fits = number.is_nan() || number.abs() <= largest;
+        changed |= !fits;
+        if fits { own } else { 1.0 }
+    };
+    let values: Vec<f64> = numbers.to_f64s().into_iter().zip(narrow.to_f64s()).map(&mut other).collect();
+    narrow.write_f64s(&values);
+    Some(changed)
 }
 
 /// Moves every element along a dimension to the place before it, the first to the end: another order of what has none;

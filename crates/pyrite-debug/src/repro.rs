@@ -19,7 +19,7 @@ use pyrite_ops::registry;
 use pyrite_reader::{ReadOptions, read_path};
 use pyrite_reduce::Candidate;
 use pyrite_tensor::formats::{storage_hash, torch_zip};
-use pyrite_tensor::{Layout, Storage, Tensor};
+use pyrite_tensor::{DType, Layout, Storage, Tensor};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::script::Claim;
@@ -239,7 +239,8 @@ fn written_out(tensor: &Tensor) -> Option<Tensor> {
     }
     let data = Tensor::new(storage.clone(), tensor.dtype(), Layout::contiguous(&[count as i64])).ok()?;
     let has_nan = !data.dtype().is_integral() && data.to_c128s().iter().any(|z| z.re.is_nan() || z.im.is_nan());
-    (!has_nan).then_some(data)
+    let is_too_large = data.dtype() == DType::U64 && data.to_i64s().iter().any(|value| *value < 0);
+    (!has_nan && !is_too_large).then_some(data)
 }
 
 /// The program of a repro file with its inputs: loaded, or generated from the seed where there is no data.

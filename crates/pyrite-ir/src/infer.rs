@@ -1,24 +1,60 @@
 //! Inference: what a call returns, from metadata alone.
 
 use crate::args::tensors_from_numbers;
-use crate::{Args, Decompose, Emit, Handle, Infer, Meta, OpError, Operator, Registry, Value};
+use pyrite_tensor::DType;
+
+use crate::op::Elements;
+use crate::{Args, Decompose, Emit, Eval, Handle, Infer, Meta, OpError, Operator, Registry, Value};
 
 /// What an operator returns for bound arguments.
 pub fn infer(registry: &Registry, op: &Operator, args: &[Value<Meta>]) -> Result<Value<Meta>, OpError> {
+    let unusual = barebones(op, args);
     match op.def.infer {
+        // The operators that it is composed of say whether they take the type.
+        Infer::Rule(_) if unusual.is_some() && matches!(op.def.eval, Eval::ViaDecomposition) => {
+            decomposed(registry, op, args)
+        }
+        Infer::ViaDecomposition => decomposed(registry, op, args),
+        Infer::HigherOrder => Err(OpError::unsupported(format!("{} outside of a graph", op.name()))),
+        Infer::Rule(_) | Infer::Written if unusual.is_some() => {
+            let name = unusual.map_or("", DType::torch_name);
+            Err(OpError::unsupported(format!("{} of {name} tensors; torch:eager runs it", op.name())))
+        }
         Infer::Rule(rule) => rule(&Args { schema: &op.schema, values: args }),
         Infer::Written => Ok(written(op, args)),
-        Infer::ViaDecomposition => {
-            let Decompose::Rule(rule) = op.def.decompose else {
-                return Err(OpError::fault(format!("{} has no decomposition to infer through", op.name())));
-            };
-            let mut emitter = MetaEmitter { registry, metas: Vec::new() };
-            let handles: Vec<Value<Handle>> = args.iter().map(|v| v.map(&mut |m| emitter.keep(m.clone()))).collect();
-            let result = rule(&mut emitter, &Args { schema: &op.schema, values: &handles })?;
-            Ok(result.map(&mut |h| emitter.metas[h.0 as usize].clone()))
-        }
-        Infer::HigherOrder => Err(OpError::unsupported(format!("{} outside of a graph", op.name()))),
     }
+}
+
+/// An element type among the arguments that the operator's record does not admit.
+fn barebones(op: &Operator, args: &[Value<Meta>]) -> Option<DType> {
+    if op.def.elements == Elements::Every || matches!(op.def.eval, Eval::View) {
+        return None;
+    }
+    let mut found = None;
+    for value in args {
+        if let Value::DType(dtype) = value
+            && dtype.is_barebones()
+        {
+            found = Some(*dtype);
+        }
+        value.each(&mut |meta| {
+            if meta.dtype.is_barebones() {
+                found = Some(meta.dtype);
+            }
+        });
+    }
+    found
+}
+
+/// What an operator returns that is expressed by others.
+fn decomposed(registry: &Registry, op: &Operator, args: &[Value<Meta>]) -> Result<Value<Meta>, OpError> {
+    let Decompose::Rule(rule) = op.def.decompose else {
+        return Err(OpError::fault(format!("{} has no decomposition to infer through", op.name())));
+    };
+    let mut emitter = MetaEmitter { registry, metas: Vec::new() };
+    let handles: Vec<Value<Handle>> = args.iter().map(|v| v.map(&mut |m| emitter.keep(m.clone()))).collect();
+    let result = rule(&mut emitter, &Args { schema: &op.schema, values: &handles })?;
+    Ok(result.map(&mut |h| emitter.metas[h.0 as usize].clone()))
 }
 
 /// The arguments an operator writes to, as its result: one, or a list of several.

@@ -138,12 +138,22 @@ impl Tag {
 /// How far two right results may be apart, as a multiple of the usual tolerance of the element type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tolerance {
-    /// The results must be equal bit for bit.
+    /// The results must be equal bit for bit: nothing is rounded, elements are moved, picked, compared or change their sign.
     Exact,
     /// The usual tolerance of the element type.
     Usual,
     /// A multiple of it, for operators that sum many terms.
     Times(f64),
+}
+
+/// The element types that an operator takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Elements {
+    /// Those that have arithmetic; torch runs its calls on others.
+    Usual,
+    /// Every type, also those that are hardly more than storage ([`pyrite_tensor::DType::is_barebones`]): it moves
+    /// elements, converts them or asks whether they are equal.
+    Every,
 }
 
 /// What an operator leaves open, so that two results can both be right. Random numbers are another matter: [`Tag::Random`].
@@ -162,7 +172,7 @@ pub enum Freedom {
     HalfTurn,
     /// Which write to a place that is written several times stays.
     WriteOrder,
-    /// What a number becomes that the integer type of its result cannot hold.
+    /// What a number becomes that the type of its result cannot hold, an integer or a float of 8 bits.
     OutOfRange,
     /// What its result contains.
     Contents,
@@ -177,7 +187,7 @@ impl Freedom {
             Self::Signs => "the signs of vectors",
             Self::HalfTurn => "the sign of half a turn",
             Self::WriteOrder => "which of several writes to a place stays",
-            Self::OutOfRange => "what a number beyond the range of an integer becomes",
+            Self::OutOfRange => "what a number beyond the range of its type becomes",
             Self::Contents => "what memory contains that nobody wrote",
         }
     }
@@ -211,6 +221,8 @@ pub struct OpDef {
     pub stream: Option<StreamFn>,
     /// How close results must be.
     pub tolerance: Tolerance,
+    /// Which element types it takes.
+    pub elements: Elements,
     /// What right results may differ in.
     pub freedom: Freedom,
     /// Calls to test it with, in the notation of `pyrite_ops::samples`.
@@ -233,6 +245,7 @@ impl OpDef {
             decompose: Decompose::Primitive,
             stream: None,
             tolerance: Tolerance::Usual,
+            elements: Elements::Usual,
             freedom: Freedom::Nothing,
             samples: &[],
         }
@@ -277,6 +290,7 @@ impl OpDef {
             decompose: Decompose::Primitive,
             stream: None,
             tolerance: Tolerance::Usual,
+            elements: Elements::Usual,
             freedom: Freedom::Nothing,
             samples: &[],
         }
@@ -356,6 +370,12 @@ impl OpDef {
     #[must_use]
     pub const fn as_call(self, kind: ExternKind) -> Self {
         Self { lower: Lower::Extern(kind), ..self }
+    }
+
+    /// With arguments of every element type.
+    #[must_use]
+    pub const fn every_type(self) -> Self {
+        Self { elements: Elements::Every, ..self }
     }
 
     /// With another tolerance.

@@ -1,7 +1,8 @@
 //! The number types that kernels compute in.
 //!
-//! Elements of the twelve data types are carried as one of four Rust types: `f32` (also for half precision), `f64`,
-//! `i64` (also for bool and the smaller integers, which wrap when stored), and `Complex64`.
+//! Elements are carried as one of four Rust types: `f32` (also for half precision and 8-bit floats), `f64`, `i64` (also
+//! for bool and the smaller integers, which wrap when stored), and `Complex64`. Kernels that only move elements carry
+//! unsigned 64-bit integers as `i64` of the same bits.
 
 use num_complex::Complex64;
 use pyrite_tensor::{DType, Element, Tensor};
@@ -32,7 +33,7 @@ macro_rules! carrier {
     };
 }
 
-carrier!(f32, to_f32s, write_f32s, F32 | F16 | BF16);
-carrier!(f64, to_f64s, write_f64s, F64 | F32 | F16 | BF16);
-carrier!(i64, to_i64s, write_i64s, Bool | U8 | I8 | I16 | I32 | I64);
+carrier!(f32, to_f32s, write_f32s, F32 | F16 | BF16 | F8E4M3 | F8E5M2 | F8E4M3Fnuz | F8E5M2Fnuz);
+carrier!(f64, to_f64s, write_f64s, F64 | F32 | F16 | BF16 | F8E4M3 | F8E5M2 | F8E4M3Fnuz | F8E5M2Fnuz);
+carrier!(i64, to_i64s, write_i64s, Bool | U8 | I8 | I16 | I32 | I64 | U16 | U32 | U64);
 carrier!(Complex64, to_c128s, write_c128s, C64 | C128);

@@ -31,13 +31,13 @@ pub fn fill<T: Carrier, R>(out: &Tensor, f: impl FnOnce(&mut [T]) -> R) -> R {
     result
 }
 
-/// Runs a body with the carrier of a data type bound to a name: `carried!(dtype, T => body)`. Half precision is carried
-/// by `f32`, complex numbers by `Complex64`, integers and bools by `i64`.
+/// Runs a body with the carrier of a data type bound to a name: `carried!(dtype, T => body)`. Half precision and
+/// 8-bit floats are carried by `f32`, complex numbers by `Complex64`, integers and bools by `i64`.
 #[macro_export]
 macro_rules! carried {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
-            pyrite_tensor::DType::F32 | pyrite_tensor::DType::F16 | pyrite_tensor::DType::BF16 => {
+            dtype if dtype.to_compute() == pyrite_tensor::DType::F32 => {
                 type $T = f32;
                 $body
             }

@@ -23,7 +23,8 @@ pub enum Type {
 }
 
 impl Type {
-    /// The register type that holds elements of a type; `None` for complex numbers.
+    /// The register type that holds elements of a type; `None` for complex numbers and for types
+    /// that have no arithmetic.
     pub fn of(dtype: DType) -> Option<Self> {
         Some(match dtype {
             DType::Bool => Self::Bool,
@@ -32,6 +33,8 @@ impl Type {
             DType::F16 | DType::BF16 | DType::F32 => Self::F32,
             DType::F64 => Self::F64,
             DType::C64 | DType::C128 => return None,
+            DType::U16 | DType::U32 | DType::U64 => return None,
+            DType::F8E4M3 | DType::F8E5M2 | DType::F8E4M3Fnuz | DType::F8E5M2Fnuz => return None,
         })
     }
 

@@ -11,11 +11,12 @@ use crate::text::{Class, Reg};
 fn element(dtype: DType) -> &'static str {
     match dtype {
         DType::Bool | DType::U8 => "u8",
+        DType::F8E4M3 | DType::F8E5M2 | DType::F8E4M3Fnuz | DType::F8E5M2Fnuz => "u8",
         DType::I8 => "s8",
         DType::I16 => "s16",
-        DType::F16 | DType::BF16 => "b16",
-        DType::I32 | DType::F32 => "b32",
-        DType::I64 | DType::F64 | DType::C64 | DType::C128 => "b64",
+        DType::F16 | DType::BF16 | DType::U16 => "b16",
+        DType::I32 | DType::F32 | DType::U32 => "b32",
+        DType::I64 | DType::F64 | DType::C64 | DType::C128 | DType::U64 => "b64",
     }
 }
 

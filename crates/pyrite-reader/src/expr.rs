@@ -169,8 +169,7 @@ impl<'a> Forward<'a> {
             }
             if literal::is_dtype_name(&path) {
                 let message = format!("unknown dtype `{path}`");
-                let hint =
-                    "known are float16, bfloat16, float32, float64, complex64, complex128, int8 to int64, uint8, bool";
+                let hint = "known are float16, bfloat16, float32, float64, the float8 types, complex64, complex128, int8 to int64, uint8 to uint64, bool";
                 return self.fail(codes::UNKNOWN_DTYPE, attribute, message, hint);
             }
             let message = format!("`{path}` is nothing that a graph can use as a value");

@@ -342,7 +342,7 @@ impl<'a> LoadArgs<'a> {
             self.context.problems.fail(
                 Diagnostic::error(codes::UNKNOWN_DTYPE, format!("unknown dtype `{text}`"))
                     .at(self.context.source.at(expr))
-                    .hint("known are float16, bfloat16, float32, float64, complex64, complex128, int8 to int64, uint8, bool"),
+                    .hint("known are float16, bfloat16, float32, float64, the float8 types, complex64, complex128, int8 to int64, uint8 to uint64, bool"),
             )
         }
     }

@@ -41,7 +41,9 @@ fn graph(choices: &[(u8, u16, u16, i64)]) -> Graph {
                 builder.get_item(list, number.rem_euclid(3));
                 continue;
             }
-            7 => call("aten.to.dtype", &[pick(a), DType::ALL[*a as usize % 12].into(), Value::Bool(true)]),
+            7 => {
+                call("aten.to.dtype", &[pick(a), DType::ALL[*a as usize % DType::ALL.len()].into(), Value::Bool(true)])
+            }
             8 => builder.constant(&format!("c{index}"), Tensor::from_slice(&[float as f32; 9], &[3, 3])),
             _ => {
                 let name = builder.unique_name("opaque");

@@ -8,7 +8,7 @@ use pyrite_compiler::inputs::{self, Inputs};
 use pyrite_debug::{Question, trust};
 use pyrite_diag::{Code, Diagnostic, Diagnostics, Location};
 use pyrite_ir::verify::verify;
-use pyrite_ir::{Graph, Kind, Node, Switch, Target};
+use pyrite_ir::{Graph, Kind, Node, Switch, Target, Value};
 use pyrite_ops::registry;
 use pyrite_reader::{Entry, Origin, ReadOptions, ReadOutcome, read_path};
 use pyrite_reduce::Candidate;
@@ -196,13 +196,24 @@ impl Program {
     }
 }
 
-/// Whether a graph calls something that Pyrite does not know.
+/// Whether a graph calls something that Pyrite does not know, or calls it with element types that only torch has it for.
 fn has_opaque(graph: &Graph) -> bool {
     let opaque = |node: &Node| match &node.kind {
         Kind::Call(Target::Opaque(name)) => !name.starts_with("operator.") && Switch::of(node).is_none(),
+        Kind::Call(Target::Op(_)) => node.meta.is_none() && takes_barebones(graph, node),
         _ => false,
     };
     graph.nodes().any(|(_, node)| opaque(node)) || graph.subgraphs().values().any(has_opaque)
+}
+
+/// Whether an argument of a call is, or names, an element type that is hardly more than storage.
+fn takes_barebones(graph: &Graph, node: &Node) -> bool {
+    let mut found = node.args.iter().any(|arg| matches!(arg, Value::DType(dtype) if dtype.is_barebones()));
+    node.each_input(&mut |input| {
+        let meta = graph.node(input).meta.as_ref().and_then(Value::as_tensor);
+        found |= meta.is_some_and(|meta| meta.dtype.is_barebones());
+    });
+    found
 }
 
 /// A word as a shell takes it.

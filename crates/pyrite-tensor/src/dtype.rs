@@ -29,6 +29,20 @@ pub enum DType {
     C64,
     /// Complex of two `f64`.
     C128,
+    /// Unsigned 16-bit integer.
+    U16,
+    /// Unsigned 32-bit integer.
+    U32,
+    /// Unsigned 64-bit integer.
+    U64,
+    /// 8-bit float with 4 bits of exponent, without infinities.
+    F8E4M3,
+    /// 8-bit float with 5 bits of exponent.
+    F8E5M2,
+    /// 8-bit float with 4 bits of exponent, without infinities and without a negative zero.
+    F8E4M3Fnuz,
+    /// 8-bit float with 5 bits of exponent, without infinities and without a negative zero.
+    F8E5M2Fnuz,
 }
 
 /// The kinds of numbers, in the order in which promotion prefers them.
@@ -45,7 +59,7 @@ pub enum Category {
 }
 
 /// Type, short name as FX prints it, name in `torch`, bytes.
-const TABLE: [(DType, &str, &str, usize); 12] = [
+const TABLE: [(DType, &str, &str, usize); 19] = [
     (DType::Bool, "b8", "bool", 1),
     (DType::U8, "u8", "uint8", 1),
     (DType::I8, "i8", "int8", 1),
@@ -58,11 +72,19 @@ const TABLE: [(DType, &str, &str, usize); 12] = [
     (DType::F64, "f64", "float64", 8),
     (DType::C64, "c64", "complex64", 8),
     (DType::C128, "c128", "complex128", 16),
+    (DType::U16, "u16", "uint16", 2),
+    (DType::U32, "u32", "uint32", 4),
+    (DType::U64, "u64", "uint64", 8),
+    (DType::F8E4M3, "f8e4m3fn", "float8_e4m3fn", 1),
+    (DType::F8E5M2, "f8e5m2", "float8_e5m2", 1),
+    (DType::F8E4M3Fnuz, "f8e4m3fnuz", "float8_e4m3fnuz", 1),
+    (DType::F8E5M2Fnuz, "f8e5m2fnuz", "float8_e5m2fnuz", 1),
 ];
 
 impl DType {
-    /// Every data type, from the narrowest category to the widest.
-    pub const ALL: [Self; 12] = [
+    /// Every data type: those that every operator may take, from the narrowest category to the widest, then those that
+    /// few operators take ([`Self::is_barebones`]).
+    pub const ALL: [Self; 19] = [
         Self::Bool,
         Self::U8,
         Self::I8,
@@ -75,7 +97,25 @@ impl DType {
         Self::F64,
         Self::C64,
         Self::C128,
+        Self::U16,
+        Self::U32,
+        Self::U64,
+        Self::F8E4M3,
+        Self::F8E5M2,
+        Self::F8E4M3Fnuz,
+        Self::F8E5M2Fnuz,
     ];
+
+    /// Whether PyTorch has hardly more than storage and conversions of it: the wide unsigned integers and 8-bit floats.
+    /// Operators take it where their record says so, and it has no part in promotion.
+    pub fn is_barebones(self) -> bool {
+        self > Self::C128
+    }
+
+    /// Whether it is a float of 8 bits.
+    pub fn is_float8(self) -> bool {
+        self >= Self::F8E4M3
+    }
 
     /// Bytes of an element.
     pub fn size(self) -> usize {
@@ -117,8 +157,11 @@ impl DType {
     pub fn category(self) -> Category {
         match self {
             Self::Bool => Category::Bool,
-            Self::U8 | Self::I8 | Self::I16 | Self::I32 | Self::I64 => Category::Int,
+            Self::U8 | Self::I8 | Self::I16 | Self::I32 | Self::I64 | Self::U16 | Self::U32 | Self::U64 => {
+                Category::Int
+            }
             Self::F16 | Self::BF16 | Self::F32 | Self::F64 => Category::Float,
+            Self::F8E4M3 | Self::F8E5M2 | Self::F8E4M3Fnuz | Self::F8E5M2Fnuz => Category::Float,
             Self::C64 | Self::C128 => Category::Complex,
         }
     }
@@ -138,7 +181,7 @@ impl DType {
         self.category() <= Category::Int
     }
 
-    /// The least and the greatest integer of an integer type; nothing for other types.
+    /// The least and the greatest integer of an integer type, as far as `i64` holds them; nothing for other types.
     pub fn integers(self) -> Option<(i64, i64)> {
         match self {
             Self::U8 => Some((0, u8::MAX.into())),
@@ -146,6 +189,9 @@ impl DType {
             Self::I16 => Some((i16::MIN.into(), i16::MAX.into())),
             Self::I32 => Some((i32::MIN.into(), i32::MAX.into())),
             Self::I64 => Some((i64::MIN, i64::MAX)),
+            Self::U16 => Some((0, u16::MAX.into())),
+            Self::U32 => Some((0, u32::MAX.into())),
+            Self::U64 => Some((0, i64::MAX)),
             _ => None,
         }
     }
@@ -174,7 +220,8 @@ impl DType {
         }
     }
 
-    /// The type of its category in double precision, for inexact types; itself otherwise.
+    /// The type of its category in double precision, for inexact types; itself otherwise. A float of 8 bits stays: its
+    /// rounding is what a program that quantizes computes, not noise of it.
     #[must_use]
     pub fn to_double(self) -> Self {
         match self {
@@ -189,6 +236,7 @@ impl DType {
     pub fn to_compute(self) -> Self {
         match self {
             Self::F16 | Self::BF16 => Self::F32,
+            narrow if narrow.is_float8() => Self::F32,
             other => other,
         }
     }
@@ -211,6 +259,8 @@ impl DType {
                 let (wide, narrow) = if a.category() > b.category() { (a, b) } else { (b, a) };
                 if wide == C64 && narrow == F64 { C128 } else { wide }
             }
+            // PyTorch refuses to combine them; callers do so before.
+            (a, b) if a.is_barebones() || b.is_barebones() => a.max(b),
             (C64 | C128, _) => C128,
             (F64, _) | (_, F64) => F64,
             (F16, BF16) | (BF16, F16) | (F32, _) | (_, F32) => F32,

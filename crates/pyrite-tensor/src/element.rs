@@ -9,6 +9,7 @@ use half::{bf16, f16};
 use num_complex::{Complex32, Complex64};
 
 use crate::DType;
+pub use crate::float8::{F8E4M3, F8E4M3Fnuz, F8E5M2, F8E5M2Fnuz};
 
 /// A bool of one byte; any non-zero byte counts as true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Pod, bytemuck::Zeroable)]
@@ -55,35 +56,45 @@ fn truncate(value: f64) -> i64 {
     if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&value) { value as i64 } else { i64::MIN }
 }
 
+/// Truncation into an unsigned 64-bit register; negative numbers wrap.
+fn truncate_unsigned(value: f64) -> u64 {
+    const HALF: f64 = 9_223_372_036_854_775_808.0;
+    if value < HALF { truncate(value) as u64 } else { truncate(value - HALF) as u64 ^ (1 << 63) }
+}
+
 /// Truncation into a 32-bit register.
 fn truncate32(value: f64) -> i32 {
     if value > -2_147_483_649.0 && value < 2_147_483_648.0 { value as i32 } else { i32::MIN }
 }
 
 macro_rules! float {
-    ($type:ty, $dtype:ident, $to:expr, $from:expr) => {
+    ($type:ty, $dtype:ident, $carrier:ty, $to:expr, $from:expr) => {
         impl Element for $type {
             const DTYPE: DType = DType::$dtype;
             fn to_f64(self) -> f64 {
                 $to(self)
             }
             fn from_f64(value: f64) -> Self {
-                $from(value)
+                $from(value as $carrier)
             }
             fn to_i64(self) -> i64 {
                 truncate(self.to_f64())
             }
             fn from_i64(value: i64) -> Self {
-                $from(value as f64)
+                $from(value as $carrier)
             }
         }
     };
 }
 
-float!(f64, F64, |v| v, |v| v);
-float!(f32, F32, f64::from, |v: f64| v as f32);
-float!(f16, F16, f16::to_f64, |v: f64| f16::from_f32(v as f32));
-float!(bf16, BF16, bf16::to_f64, |v: f64| bf16::from_f32(v as f32));
+float!(f64, F64, f64, |v| v, |v| v);
+float!(f32, F32, f32, f64::from, |v| v);
+float!(f16, F16, f32, f16::to_f64, f16::from_f32);
+float!(bf16, BF16, f32, bf16::to_f64, bf16::from_f32);
+float!(F8E4M3, F8E4M3, f32, |v: F8E4M3| f64::from(v.to_f32()), F8E4M3::from_f32);
+float!(F8E5M2, F8E5M2, f32, |v: F8E5M2| f64::from(v.to_f32()), F8E5M2::from_f32);
+float!(F8E4M3Fnuz, F8E4M3Fnuz, f32, |v: F8E4M3Fnuz| f64::from(v.to_f32()), F8E4M3Fnuz::from_f32);
+float!(F8E5M2Fnuz, F8E5M2Fnuz, f32, |v: F8E5M2Fnuz| f64::from(v.to_f32()), F8E5M2Fnuz::from_f32);
 
 macro_rules! integer {
     ($type:ty, $dtype:ident, $from:expr) => {
@@ -110,6 +121,9 @@ integer!(i32, I32, truncate32);
 integer!(i16, I16, truncate32);
 integer!(i8, I8, truncate32);
 integer!(u8, U8, truncate);
+integer!(u16, U16, truncate32);
+integer!(u32, U32, truncate);
+integer!(u64, U64, truncate_unsigned);
 
 impl Element for Bool8 {
     const DTYPE: DType = DType::Bool;
@@ -215,6 +229,34 @@ macro_rules! dispatch {
                 type $T = $crate::Complex64;
                 $body
             }
+            $crate::DType::U16 => {
+                type $T = u16;
+                $body
+            }
+            $crate::DType::U32 => {
+                type $T = u32;
+                $body
+            }
+            $crate::DType::U64 => {
+                type $T = u64;
+                $body
+            }
+            $crate::DType::F8E4M3 => {
+                type $T = $crate::element::F8E4M3;
+                $body
+            }
+            $crate::DType::F8E5M2 => {
+                type $T = $crate::element::F8E5M2;
+                $body
+            }
+            $crate::DType::F8E4M3Fnuz => {
+                type $T = $crate::element::F8E4M3Fnuz;
+                $body
+            }
+            $crate::DType::F8E5M2Fnuz => {
+                type $T = $crate::element::F8E5M2Fnuz;
+                $body
+            }
         }
     };
 }
@@ -234,6 +276,21 @@ mod tests {
         assert_eq!(i32::from_f64(1e20), i32::MIN);
         assert_eq!(u8::from_f64(-1.0), 255);
         assert_eq!(i8::from_f64(200.0), -56);
+    }
+
+    #[test]
+    fn large_unsigned_integers_survive_the_way_through_doubles_and_integers() {
+        assert_eq!(u64::from_f64(18_446_744_073_709_549_568.0), 18_446_744_073_709_549_568);
+        assert_eq!(u64::from_f64(-1.0), u64::MAX);
+        assert_eq!(u64::from_i64(u64::MAX.to_i64()), u64::MAX);
+        assert_eq!(u64::MAX.to_f64(), 18_446_744_073_709_551_616.0);
+        assert_eq!(u32::from_f64(4_294_967_295.0), u32::MAX);
+    }
+
+    #[test]
+    fn an_integer_is_rounded_once_on_its_way_to_single_precision() {
+        let between = (1 << 60) + (1 << 36) + 1;
+        assert_eq!(f32::from_i64(between), between as f32);
     }
 
     #[test]

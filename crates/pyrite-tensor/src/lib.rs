@@ -12,6 +12,7 @@
 
 pub mod dtype;
 pub mod element;
+pub mod float8;
 pub mod formats;
 pub mod layout;
 pub mod random;

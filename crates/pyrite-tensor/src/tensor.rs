@@ -367,9 +367,11 @@ impl Tensor {
         match (self.dtype, source.dtype) {
             (to, from) if to == from => dispatch!(to, T => self.write_elements(&source.to_vec::<T>(), |v| v)),
             (_, from) if from.is_complex() => self.write_c128s(&source.to_c128s()),
-            (DType::F32 | DType::F16 | DType::BF16, DType::F32 | DType::F16 | DType::BF16) => {
+            (to, from) if to.to_compute() == DType::F32 && from.to_compute() == DType::F32 => {
                 self.write_f32s(&source.to_f32s());
             }
+            // Its larger half has no place in an `i64`.
+            (to, DType::U64) if to.is_inexact() => self.write_f64s(&source.to_f64s()),
             (_, from) if from.is_integral() => self.write_i64s(&source.to_i64s()),
             _ => self.write_f64s(&source.to_f64s()),
         }

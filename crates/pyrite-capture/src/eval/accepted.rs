@@ -151,6 +151,9 @@ fn fits(value: &GraphValue<Meta>, dtype: DType, of_lists: bool) -> bool {
         DType::BF16 => (-BF16_MAX, BF16_MAX),
         DType::F32 | DType::C64 => (f64::from(f32::MIN), f64::from(f32::MAX)),
         DType::F64 | DType::C128 => (f64::MIN, f64::MAX),
+        // torch says what these hold: frames with them are not captured.
+        DType::U16 | DType::U32 | DType::U64 => return false,
+        DType::F8E4M3 | DType::F8E5M2 | DType::F8E4M3Fnuz | DType::F8E5M2Fnuz => return false,
         // Some functions make no bools at all.
         DType::Bool => (0.0, 1.0),
     };

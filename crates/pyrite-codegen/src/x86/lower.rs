@@ -584,11 +584,12 @@ fn sign_bit(region: &mut Region, ty: Type) -> V {
 fn element(dtype: DType) -> Element {
     match dtype {
         DType::Bool | DType::U8 => Element::U8,
+        DType::F8E4M3 | DType::F8E5M2 | DType::F8E4M3Fnuz | DType::F8E5M2Fnuz => Element::U8,
         DType::I8 => Element::I8,
         DType::I16 => Element::I16,
-        DType::BF16 => Element::U16,
+        DType::BF16 | DType::U16 => Element::U16,
         DType::F16 => Element::F16,
-        DType::I32 | DType::F32 => Element::B32,
-        DType::I64 | DType::F64 | DType::C64 | DType::C128 => Element::B64,
+        DType::I32 | DType::F32 | DType::U32 => Element::B32,
+        DType::I64 | DType::F64 | DType::C64 | DType::C128 | DType::U64 => Element::B64,
     }
 }

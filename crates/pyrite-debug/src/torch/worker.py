@@ -74,6 +74,13 @@ DTYPES = {
     torch.int8: "i8",
     torch.uint8: "u8",
     torch.bool: "b8",
+    torch.uint16: "u16",
+    torch.uint32: "u32",
+    torch.uint64: "u64",
+    torch.float8_e4m3fn: "f8e4m3fn",
+    torch.float8_e5m2: "f8e5m2",
+    torch.float8_e4m3fnuz: "f8e4m3fnuz",
+    torch.float8_e5m2fnuz: "f8e5m2fnuz",
 }
 
 
@@ -309,9 +316,10 @@ def limit_ptxas(level):
 def loss_of(value):
     """The mean of means, as Pyrite has it; None where nothing counts."""
     if isinstance(value, torch.Tensor):
-        if not (value.is_floating_point() or value.is_complex()):
-            return None
-        mean = dense(value).mean()
+        value = dense(value)
+        if not (value.is_floating_point() or value.is_complex()) or value.dtype.itemsize == 1:
+            return value.detach().to(torch.float64).mean()
+        mean = value.mean()
         return mean.real if mean.is_complex() else mean
     if isinstance(value, dict):
         value = list(value.values())

@@ -1,6 +1,6 @@
 //! Activation functions.
 
-use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, Tag, Value, args, invalid};
+use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, Tag, Tolerance, Value, args, invalid};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{Layout, Tensor};
 
@@ -39,14 +39,14 @@ pub const OPS: &[OpDef] = &[
     .derivative(second::gelu_backward)
     .decompose(by::gelu_backward)
     .samples(&["f32[3, 4], f32[3, 4]", "f64[5], f64[5], approximate='tanh'"]),
-    core_pointwise("aten::relu(Tensor self) -> Tensor", "The element, or zero below zero.", to_same_number, relu, &["f32[3, 4]", "f64[5]<[2]", "bf16[2, 3]<[1, 2]", "i64[4]", "f32[0, 3]"]).lower(to_loops::pointwise::relu).derivative(d::relu),
+    core_pointwise("aten::relu(Tensor self) -> Tensor", "The element, or zero below zero.", to_same_number, relu, &["f32[3, 4]", "f64[5]<[2]", "bf16[2, 3]<[1, 2]", "i64[4]", "f32[0, 3]"]).tolerance(Tolerance::Exact).lower(to_loops::pointwise::relu).derivative(d::relu),
     core_pointwise("aten::sigmoid(Tensor self) -> Tensor", "The logistic function `1 / (1 + e^-x)`.", to_float, sigmoid, &["f32[3, 4]", "f64[5]", "bf16[2, 3]<[1, 2]", "i64[4]", "c64[3]", "f32[0, 3]"]).lower(to_loops::pointwise::sigmoid).derivative(d::sigmoid),
     plain_pointwise("aten::silu(Tensor self) -> Tensor", "`x·sigmoid(x)`.", to_same_inexact, silu, &["f32[3, 4]", "f64[5]", "bf16[2, 3]<[1, 2]", "c64[3]"]).derivative(d::silu).decompose(by::silu),
     core_pointwise("aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", "Linear above zero, `alpha·(e^x - 1)` below, both scaled.", to_same_float, elu, &["f32[3, 4]", "f64[5], 2, 0.5, 1.5", "bf16[2, 3]"]).derivative(d::elu).decompose(by::elu),
     plain_pointwise("aten::celu(Tensor self, Scalar alpha=1.) -> Tensor", "Linear above zero, `alpha·(e^(x/alpha) - 1)` below.", to_same_float, celu, &["f32[3, 4]", "f64[5], 2.0"]).derivative(d::celu).decompose(by::celu),
     OpDef::composite("aten::selu(Tensor self) -> Tensor", "`elu` with the constants that keep mean and variance.", selu).tags(&[Tag::Pointwise]).samples(FLOATS),
     core_pointwise("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", "The element, scaled below zero.", to_same_float, leaky_relu, &["f32[3, 4]", "f64[5], 0.5", "bf16[2, 3], -1"]).derivative(d::leaky_relu).decompose(by::leaky_relu),
-    core_pointwise("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", "The element, kept between two bounds.", to_same_number, hardtanh, &["f32[3, 4]", "f64[5], -0.5, 0.25", "bf16[2, 3]", "i64[4], 0, 6"]).derivative(d::hardtanh).decompose(by::hardtanh),
+    core_pointwise("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", "The element, kept between two bounds.", to_same_number, hardtanh, &["f32[3, 4]", "f64[5], -0.5, 0.25", "bf16[2, 3]", "i64[4], 0, 6"]).tolerance(Tolerance::Exact).derivative(d::hardtanh).decompose(by::hardtanh),
     OpDef::composite("aten::relu6(Tensor self) -> Tensor", "The element, kept between zero and six.", relu6).tags(&[Tag::Pointwise]).samples(FLOATS),
     plain_pointwise("aten::hardsigmoid(Tensor self) -> Tensor", "A straight line from 0 at -3 to 1 at 3.", to_same_float, hardsigmoid, FLOATS).derivative(d::hardsigmoid).decompose(by::hardsigmoid),
     OpDef::kernel("aten::hardswish(Tensor self) -> Tensor", "`x·hardsigmoid(x)`.", to_same_float, hardswish).derivative(d::hardswish).decompose(by::hardswish).samples(FLOATS),
@@ -54,7 +54,7 @@ pub const OPS: &[OpDef] = &[
     plain_pointwise("aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", "The element moved toward zero, stopping there.", to_shrunk, softshrink, &["f32[3, 4]", "f64[5], 0.1"]).derivative(d::softshrink).decompose(by::softshrink),
     plain_pointwise("aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", "`ln(1 + e^(beta·x)) / beta`, linear above the threshold.", to_same_float, softplus, &["f32[3, 4]", "f64[5], 2, 0.5", "bf16[3]"]).derivative(d::softplus).decompose(by::softplus),
     plain_pointwise("aten::mish(Tensor self) -> Tensor", "`x·tanh(softplus(x))`.", to_same_float, mish, FLOATS).derivative(d::mish).decompose(by::mish),
-    plain_pointwise("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", "The element, or a value where it is not above the threshold.", to_same_number, threshold, &["f32[3, 4], 0.1, 20", "i64[4], 0, 5", "bf16[3], 0, 1"]).derivative(d::threshold).decompose(by::threshold),
+    plain_pointwise("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", "The element, or a value where it is not above the threshold.", to_same_number, threshold, &["f32[3, 4], 0.1, 20", "i64[4], 0, 5", "bf16[3], 0, 1"]).tolerance(Tolerance::Exact).derivative(d::threshold).decompose(by::threshold),
     OpDef::kernel("aten::log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)", "The logarithm of `sigmoid`, and a buffer for its gradient.", infer_log_sigmoid, log_sigmoid_forward).derivative(d::log_sigmoid_forward).decompose(by::log_sigmoid_forward).samples(&["f32[3, 4]", "f64[5]", "bf16[2, 3]<[1, 2]"]),
     OpDef::composite("aten::log_sigmoid(Tensor self) -> Tensor", "The logarithm of `sigmoid`.", log_sigmoid).samples(FLOATS),
     OpDef::kernel("aten::glu(Tensor self, int dim=-1) -> Tensor", "The first half of a dimension, weighted by `sigmoid` of the second.", infer_glu, glu).derivative(d::glu).decompose(by::glu).samples(&["f32[3, 4]", "f64[4, 3], 0", "f32[2, 4, 3]<[1, 2, 8], 1", "bf16[6]", "f32[0, 4]"]),

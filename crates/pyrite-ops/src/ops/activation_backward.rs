@@ -1,6 +1,6 @@
 //! The gradients of activation functions.
 
-use pyrite_ir::{Args, Call, Meta, OpDef, OpError, Value, invalid};
+use pyrite_ir::{Args, Call, Meta, OpDef, OpError, Tolerance, Value, invalid};
 use pyrite_tensor::{Complex64, DType, Layout, Tensor};
 
 use super::activation::logistic;
@@ -15,7 +15,7 @@ const WITH_BOUND: &[&str] = &["f32[3, 4], f32[3, 4], 0.5", "bf16[3], bf16[3], 0"
 
 /// The table.
 pub const OPS: &[OpDef] = &[
-    plain_pointwise("aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor", "The gradient of `threshold`, and with threshold 0 of `relu`.", self_first, threshold_backward, &["f32[3, 4], f32[3, 4], 0", "f64[5], f64[5], 0.5", "bf16[2, 3]<[1, 2], bf16[2, 3], 0", "i64[3], i64[3], 0"]).derivative(d::straight).decompose(by::threshold_backward),
+    plain_pointwise("aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor", "The gradient of `threshold`, and with threshold 0 of `relu`.", self_first, threshold_backward, &["f32[3, 4], f32[3, 4], 0", "f64[5], f64[5], 0.5", "bf16[2, 3]<[1, 2], bf16[2, 3], 0", "i64[3], i64[3], 0"]).tolerance(Tolerance::Exact).derivative(d::straight).decompose(by::threshold_backward),
     plain_pointwise("aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor", "The gradient of `tanh` from its result.", to_same, tanh_backward, COMPLEX_PAIRS).derivative(d::tanh_backward).decompose(by::tanh_backward),
     plain_pointwise("aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor", "The gradient of `sigmoid` from its result.", to_same, sigmoid_backward, COMPLEX_PAIRS).derivative(d::sigmoid_backward).decompose(by::sigmoid_backward),
     plain_pointwise("aten::silu_backward(Tensor grad_output, Tensor self) -> Tensor", "The gradient of `silu`.", to_same, silu_backward, COMPLEX_PAIRS).derivative(d::silu_backward).decompose(by::silu_backward),

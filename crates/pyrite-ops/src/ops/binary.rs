@@ -1,6 +1,6 @@
 //! Arithmetic of two operands, each a tensor or a number.
 
-use pyrite_ir::{Args, Call, Emit, Freedom, Handle, Meta, OpDef, OpError, Tag, Value, args, invalid};
+use pyrite_ir::{Args, Call, Emit, Freedom, Handle, Meta, OpDef, OpError, Tag, Tolerance, Value, args, invalid};
 use pyrite_tensor::element::{BF16, F16};
 use pyrite_tensor::{Category, Complex64, DType, Scalar, Tensor};
 
@@ -364,6 +364,7 @@ pub const OPS: &[OpDef] = &[
         maximum,
         COMPARABLE,
     )
+    .tolerance(Tolerance::Exact)
     .lower(to_loops::pointwise::maximum)
     .derivative(d::maximum),
     core_pointwise(
@@ -373,6 +374,7 @@ pub const OPS: &[OpDef] = &[
         minimum,
         COMPARABLE,
     )
+    .tolerance(Tolerance::Exact)
     .lower(to_loops::pointwise::minimum)
     .derivative(d::minimum),
     plain_pointwise(
@@ -382,6 +384,7 @@ pub const OPS: &[OpDef] = &[
         maximum,
         COMPARABLE,
     )
+    .tolerance(Tolerance::Exact)
     .derivative(d::maximum)
     .decompose(by::maximum),
     plain_pointwise(
@@ -391,6 +394,7 @@ pub const OPS: &[OpDef] = &[
         minimum,
         COMPARABLE,
     )
+    .tolerance(Tolerance::Exact)
     .derivative(d::minimum)
     .decompose(by::minimum),
     plain_pointwise(
@@ -400,6 +404,7 @@ pub const OPS: &[OpDef] = &[
         |c| ordered(c, f64::max, std::cmp::Ord::max),
         COMPARABLE,
     )
+    .tolerance(Tolerance::Exact)
     .derivative(d::fmax)
     .decompose(by::fmax),
     plain_pointwise(
@@ -409,6 +414,7 @@ pub const OPS: &[OpDef] = &[
         |c| ordered(c, f64::min, std::cmp::Ord::min),
         COMPARABLE,
     )
+    .tolerance(Tolerance::Exact)
     .derivative(d::fmin)
     .decompose(by::fmin),
     core_pointwise(

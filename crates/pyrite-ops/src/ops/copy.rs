@@ -1,7 +1,8 @@
 //! Copies: of whole tensors, of views, into parts of tensors.
 
 use pyrite_ir::{
-    Args, Call, Emit, Eval, Freedom, Handle, Meta, OpDef, OpError, Overlap, Tag, Value, args, invalid, unsupported,
+    Args, Call, Emit, Eval, Freedom, Handle, Meta, OpDef, OpError, Overlap, Tag, Tolerance, Value, args, invalid,
+    unsupported,
 };
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, MemoryFormat, Scalar, Storage, Tensor};
@@ -20,7 +21,7 @@ pub const OPS: &[OpDef] = &[
         "A copy, in the order of the original or in the format given.",
         |a| in_format(a.tensor(0)?, a.tensor(0)?.dtype, a.memory_format(1)?),
         converted,
-    )
+    ).tolerance(Tolerance::Exact).every_type()
     .lower(to_loops::copy::copied).tags(&[Tag::Core])
     .derivative(d::converted)
     .samples(&[
@@ -44,7 +45,7 @@ pub const OPS: &[OpDef] = &[
             Ok(copy)
         },
         converted,
-    )
+    ).every_type()
     .free(Freedom::OutOfRange)
     .lower(to_loops::copy::copied).tags(&[Tag::Core])
     .derivative(d::converted)
@@ -118,7 +119,7 @@ pub const OPS: &[OpDef] = &[
             out.write_from(&call.args.tensor(1)?.expanded(out.shape()));
             Ok(out.into())
         },
-    )
+    ).every_type()
     .lower(to_loops::copy::copy).tags(&[Tag::Core])
     .derivative(d::copy)
     .samples(&["f32[2, 3], f32[3]", "i64[2, 3]<[1, 2], f32[2, 3]", "f32[2], 5"]),
@@ -126,7 +127,7 @@ pub const OPS: &[OpDef] = &[
         "aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
         "Overwrites a tensor with the elements of another, converted and broadcast.",
         "",
-    ) }
+    ).every_type() }
     .samples(&["f32[2, 3], f32[3]", "i64[2, 3]<[1, 2], f32[2, 3]", "f32[2], 5"]),
     OpDef::composite("aten::lift(Tensor self) -> Tensor", "The tensor itself.", |_, a| Ok(a.value(0).clone()))
         .samples(&["f32[2]"]),
@@ -139,7 +140,7 @@ pub const OPS: &[OpDef] = &[
         "A copy of a constant of the program.",
         |a| in_format(a.tensor(0)?, a.tensor(0)?.dtype, None),
         converted,
-    )
+    ).every_type()
     .derivative(d::converted)
     .decompose(by_creation::copied)
     .samples(&["f32[2, 3]", "i64[]"]),
@@ -189,7 +190,7 @@ pub const OPS: &[OpDef] = &[
         "A copy in which one index of a dimension is another tensor.",
         scattered,
         scatter,
-    )
+    ).tolerance(Tolerance::Exact).every_type()
     .lower(to_loops::copy::select_scatter).tags(&[Tag::Core])
     .derivative(d::select_scatter)
     .samples(&["f32[2, 3], f32[2], 1, -1", "f32[2, 3]<[1, 2], f64[3], 0, 0", "f32[2, 3]<[0, 1], f32[3], 0, 1"]),
@@ -198,7 +199,7 @@ pub const OPS: &[OpDef] = &[
         "A copy in which a slice is another tensor.",
         scattered,
         scatter,
-    )
+    ).tolerance(Tolerance::Exact).every_type()
     .lower(to_loops::copy::slice_scatter).tags(&[Tag::Core])
     .derivative(d::slice_scatter)
     .samples(&["f32[5, 3], f32[2, 3], 0, 1, None, 2", "f32[5], f32[5]", "i64[2, 3]<[1, 2], i64[2, 1], 1, -1"]),

@@ -6,7 +6,9 @@
 use num_complex::Complex64;
 use pyrite_ir::meta::strides_in_order;
 use pyrite_ir::op::{InferFn, KernelFn};
-use pyrite_ir::{Args, Call, Device, Eval, Freedom, Meta, OpDef, OpError, SymDims, Tag, Value, Vjp, args, invalid};
+use pyrite_ir::{
+    Args, Call, Device, Eval, Freedom, Meta, OpDef, OpError, SymDims, Tag, Tolerance, Value, Vjp, args, invalid,
+};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, MemoryFormat, Scalar, Tensor};
 
@@ -34,7 +36,7 @@ pub const OPS: &[OpDef] = &[
             Ok(Meta { stride, ..fresh }.into())
         },
         |call| repeated(call, Scalar::Int(0)),
-    )
+    ).every_type()
     .free(Freedom::Contents)
     .tags(&[Tag::Core])
     .samples(&["[2, 3]", "[0], dtype=i64", "[1, 2, 3, 2], memory_format=channels_last"]),
@@ -43,7 +45,7 @@ pub const OPS: &[OpDef] = &[
         "A tensor of unspecified content with the strides given; here zeros.",
         |a| with_strides(sized(a, 0, options(a, 2, None, DType::F32)?)?, &a.syms(1)?),
         |call| repeated(call, Scalar::Int(0)),
-    )
+    ).every_type()
     .free(Freedom::Contents)
     .tags(&[Tag::Core])
     .samples(&["[2, 3], [1, 2]", "[2, 3], [0, 1], dtype=c64"]),
@@ -60,7 +62,7 @@ pub const OPS: &[OpDef] = &[
             Ok(Meta { stride, ..fresh }.into())
         },
         |call| repeated(call, Scalar::Int(0)),
-    )
+    ).every_type()
     .free(Freedom::Contents)
     .samples(&["[2, 3, 4], [2, 0, 1]"]),
     constant(
@@ -68,7 +70,7 @@ pub const OPS: &[OpDef] = &[
         "A tensor like another, of unspecified content; here zeros.",
         |a| like(a, 1),
         |call| repeated(call, Scalar::Int(0)),
-    )
+    ).every_type()
     .free(Freedom::Contents)
     .samples(&["f32[2, 3]<[1, 2]", "f32[2, 3], dtype=i32, memory_format=contiguous_format"]),
     constant(
@@ -76,7 +78,7 @@ pub const OPS: &[OpDef] = &[
         "Zeros like another tensor.",
         |a| like(a, 1),
         |call| repeated(call, Scalar::Int(0)),
-    )
+    ).every_type()
     .decompose(by::zeros_like)
     .samples(&["f32[2, 3]<[1, 2]", "f32[2, 3]<[0, 1], dtype=i32"]),
     constant(
@@ -84,7 +86,7 @@ pub const OPS: &[OpDef] = &[
         "Ones like another tensor.",
         |a| like(a, 1),
         |call| repeated(call, Scalar::Int(1)),
-    )
+    ).every_type()
     .decompose(by::ones_like)
     .samples(&["f32[2, 3]<[1, 2]", "c64[2, 3], dtype=b8"]),
     constant(
@@ -92,7 +94,7 @@ pub const OPS: &[OpDef] = &[
         "One value repeated like another tensor.",
         |a| like(a, 2),
         |call| repeated(call, call.args.scalar(1)?),
-    )
+    ).every_type()
     .lower(to_loops::create::full).tags(&[Tag::Core])
     .samples(&["f32[2, 3]<[1, 2], 2.5", "i64[2], 7, dtype=bf16", "f32[1, 2, 3, 2], True, memory_format=channels_last"]),
     constant(
@@ -100,7 +102,7 @@ pub const OPS: &[OpDef] = &[
         "A tensor of unspecified content with the type of another; here zeros.",
         |a| new(a, 2),
         |call| repeated(call, Scalar::Int(0)),
-    )
+    ).every_type()
     .free(Freedom::Contents)
     .samples(&["f64[2], [3, 2]"]),
     constant(
@@ -111,7 +113,7 @@ pub const OPS: &[OpDef] = &[
             with_strides(sized(a, 1, options(a, 3, Some(x), x.dtype)?)?, &a.syms(2)?)
         },
         |call| repeated(call, Scalar::Int(0)),
-    )
+    ).every_type()
     .free(Freedom::Contents)
     .samples(&["f64[2], [3, 2], [1, 3]"]),
     constant(
@@ -119,7 +121,7 @@ pub const OPS: &[OpDef] = &[
         "Zeros with the type of another tensor.",
         |a| new(a, 2),
         |call| repeated(call, Scalar::Int(0)),
-    )
+    ).every_type()
     .decompose(by::new_zeros)
     .samples(&["f64[2], [3, 2]", "f64[2], [0], dtype=i64"]),
     constant(
@@ -127,7 +129,7 @@ pub const OPS: &[OpDef] = &[
         "Ones with the type of another tensor.",
         |a| new(a, 2),
         |call| repeated(call, Scalar::Int(1)),
-    )
+    ).every_type()
     .decompose(by::new_ones)
     .samples(&["f64[2], [3, 2]"]),
     constant(
@@ -135,7 +137,7 @@ pub const OPS: &[OpDef] = &[
         "One value repeated, with the type of another tensor.",
         |a| new(a, 3),
         |call| repeated(call, call.args.scalar(2)?),
-    )
+    ).every_type()
     .decompose(by::new_full)
     .samples(&["f64[2], [3, 2], 1.5", "i64[2], [3], 1.5"]),
     constant(
@@ -143,7 +145,7 @@ pub const OPS: &[OpDef] = &[
         "Zeros.",
         |a| Ok(sized(a, 0, options(a, 1, None, DType::F32)?)?.into()),
         |call| repeated(call, Scalar::Int(0)),
-    )
+    ).every_type()
     .decompose(by::zeros)
     .samples(&["[2, 3]", "[], dtype=i64"]),
     constant(
@@ -159,7 +161,7 @@ pub const OPS: &[OpDef] = &[
         "Ones.",
         |a| Ok(sized(a, 0, options(a, 1, None, DType::F32)?)?.into()),
         |call| repeated(call, Scalar::Int(1)),
-    )
+    ).every_type()
     .decompose(by::ones)
     .samples(&["[2, 3]", "[0, 2], dtype=b8"]),
     constant(
@@ -167,7 +169,7 @@ pub const OPS: &[OpDef] = &[
         "One value repeated; its kind gives the type.",
         |a| Ok(sized(a, 0, options(a, 2, None, default_type(a.value(1)))?)?.into()),
         |call| repeated(call, call.args.scalar(1)?),
-    )
+    ).every_type()
     .lower(to_loops::create::full).tags(&[Tag::Core])
     .samples(&["[2, 3], 2.5", "[2], 7", "[], True", "[2], -inf, dtype=f16"]),
     constant(
@@ -175,7 +177,7 @@ pub const OPS: &[OpDef] = &[
         "A number as a tensor without dimensions.",
         |a| Ok(shaped(&[], options(a, 1, None, DType::F32)?).into()),
         |call| repeated(call, call.args.scalar(0)?),
-    )
+    ).every_type()
     .lower(to_loops::create::scalar_tensor).tags(&[Tag::Core])
     .samples(&["2.5", "7, dtype=i64", "True, dtype=b8"]),
     OpDef::kernel(
@@ -183,7 +185,7 @@ pub const OPS: &[OpDef] = &[
         "A tensor like another with one value everywhere.",
         filled,
         fill,
-    )
+    ).every_type()
     .lower(to_loops::create::full).tags(&[Tag::Core])
     .derivative(d::fill)
     .samples(&["f32[2, 3]<[1, 2], 2.5", "i64[2], 7"]),
@@ -198,7 +200,7 @@ pub const OPS: &[OpDef] = &[
             filled(a)
         },
         fill,
-    )
+    ).every_type()
     .derivative(d::fill)
     .decompose(by::fill)
     .samples(&["f32[2, 3]<[1, 2], f64[]", "i64[2], 7"]),
@@ -206,13 +208,13 @@ pub const OPS: &[OpDef] = &[
         "aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)",
         "Overwrites every element with one value.",
         "",
-    ) }
+    ).every_type() }
     .samples(&["f32[2, 3]<[1, 2], 2.5", "i64[2], 7", "f32[2, 3]<[0, 1], 1"]),
     OpDef { eval: Eval::Kernel(fill_in_place), ..OpDef::written(
         "aten::fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)",
         "Overwrites every element with the value of a tensor without dimensions.",
         "",
-    ) }
+    ).every_type() }
     .samples(&["f32[2, 3], f64[]"]),
     OpDef::kernel(
         "aten::zero(Tensor self) -> Tensor",
@@ -223,7 +225,7 @@ pub const OPS: &[OpDef] = &[
             fill_with(&out, Scalar::Int(0));
             Ok(out.into())
         },
-    )
+    ).every_type()
     .derivative(d::fill)
     .decompose(by::zero)
     .samples(&["f32[2, 3]<[1, 2]"]),
@@ -235,7 +237,7 @@ pub const OPS: &[OpDef] = &[
         "aten::zero_(Tensor(a!) self) -> Tensor(a!)",
         "Overwrites every element with zero.",
         "",
-    ) }
+    ).every_type() }
     .samples(&["f32[2, 3]<[1, 2]"]),
     OpDef::kernel(
         "aten::arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
@@ -347,7 +349,7 @@ pub const OPS: &[OpDef] = &[
         "Matrices with zeros above a diagonal.",
         triangle,
         |call| keep_where(call, |row, column, diagonal| column - row <= diagonal),
-    )
+    ).tolerance(Tolerance::Exact)
     .derivative(self_adjoint)
     .decompose(by::tril)
     .samples(&["f32[3, 4]", "f32[2, 3, 3]<[1, 2, 6], -1", "b8[2, 2], 1", "c64[0, 3]"]),
@@ -356,7 +358,7 @@ pub const OPS: &[OpDef] = &[
         "Matrices with zeros below a diagonal.",
         triangle,
         |call| keep_where(call, |row, column, diagonal| column - row >= diagonal),
-    )
+    ).tolerance(Tolerance::Exact)
     .derivative(self_adjoint)
     .decompose(by::triu)
     .samples(&["f32[3, 4]", "f32[2, 3, 3]<[1, 2, 6], -1"]),

@@ -19,7 +19,7 @@ pub const OPS: &[OpDef] = &[
         "The rows of a table that indices name.",
         embedding_infer,
         embedding,
-    )
+    ).tolerance(Tolerance::Exact).every_type()
     .lower(to_loops::index::embedding).tags(&[Tag::Core])
     .tolerance(Tolerance::Exact)
     .derivative(d::embedding)

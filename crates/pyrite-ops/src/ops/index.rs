@@ -22,6 +22,8 @@ pub const OPS: &[OpDef] = &[
         index_infer,
         index,
     )
+    .tolerance(Tolerance::Exact)
+    .every_type()
     .lower(to_loops::index::index)
     .tags(&[Tag::Core, Tag::DataDependentShape])
     .tolerance(Tolerance::Exact)
@@ -65,6 +67,8 @@ pub const OPS: &[OpDef] = &[
         index_select_infer,
         index_select,
     )
+    .tolerance(Tolerance::Exact)
+    .every_type()
     .lower(to_loops::index::index_select)
     .tags(&[Tag::Core])
     .tolerance(Tolerance::Exact)
@@ -81,6 +85,7 @@ pub const OPS: &[OpDef] = &[
         gather_infer,
         gather,
     )
+    .tolerance(Tolerance::Exact)
     .lower(to_loops::index::gather)
     .tags(&[Tag::Core])
     .tolerance(Tolerance::Exact)
@@ -113,6 +118,7 @@ pub const OPS: &[OpDef] = &[
         masked_select_infer,
         masked_select,
     )
+    .tolerance(Tolerance::Exact)
     .tags(&[Tag::DataDependentShape])
     .tolerance(Tolerance::Exact)
     .derivative(d::masked_select)

@@ -1,6 +1,6 @@
 //! Joining, repeating and rearranging whole tensors.
 
-use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, SymDims, Tag, Value, args, invalid};
+use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, SymDims, Tag, Tolerance, Value, args, invalid};
 use pyrite_sym::{SymEnv, SymInt};
 use pyrite_tensor::{DType, Layout, MemoryFormat, Tensor};
 
@@ -19,7 +19,7 @@ pub const OPS: &[OpDef] = &[
         "Tensors one after the other along a dimension.",
         cat_rule,
         cat,
-    )
+    ).tolerance(Tolerance::Exact).every_type()
     .lower(to_loops::copy::cat).tags(&[Tag::Core])
     .derivative(d::cat)
     .samples(&[
@@ -34,7 +34,7 @@ pub const OPS: &[OpDef] = &[
         "aten::stack(Tensor[] tensors, int dim=0) -> Tensor",
         "Tensors of one shape along a new dimension.",
         stack,
-    )
+    ).tolerance(Tolerance::Exact)
     .samples(&["[f32[2, 3], f32[2, 3]]", "[f32[2], i64[2]], -1", "[f32[], f32[]]"]),
     OpDef::composite("aten::hstack(Tensor[] tensors) -> Tensor", "`cat` along the second dimension (the first of vectors).", |e, a| {
         let tensors = at_least(e, a, 1)?;
@@ -97,7 +97,7 @@ pub const OPS: &[OpDef] = &[
             Ok(x.fresh(&shape, x.dtype).into())
         },
         repeat,
-    )
+    ).tolerance(Tolerance::Exact).every_type()
     .tags(&[Tag::Core])
     .derivative(d::repeat)
     .decompose(by::repeat)
@@ -187,7 +187,7 @@ pub const OPS: &[OpDef] = &[
         "aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
         "Elements moved along dimensions, those that leave coming back in front; of the flattened tensor without any.",
         roll,
-    )
+    ).tolerance(Tolerance::Exact)
     .samples(&["f32[2, 3], [1], [1]", "f32[2, 3], [-1, 2], [0, 1]", "f32[2, 3]<[1, 2], 2", "f32[0, 3], 1, 0"]),
     OpDef::kernel("aten::flip(Tensor self, int[] dims) -> Tensor", "Dimensions in reverse.", |a| {
         let x = a.tensor(0)?;
@@ -202,7 +202,7 @@ pub const OPS: &[OpDef] = &[
         };
         remap(x, &out, &(0..x.rank()).map(table).collect::<Vec<_>>());
         Ok(out.into())
-    })
+    }).tolerance(Tolerance::Exact).every_type()
     .lower(to_loops::copy::flip).tags(&[Tag::Core])
     .derivative(self_adjoint)
     .samples(&["f32[2, 3], [1]", "i64[2, 3]<[1, 2], [0, 1]", "b8[0, 2], [0]", "c64[3], []", "f32[], []"]),

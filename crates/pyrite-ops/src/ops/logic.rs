@@ -37,6 +37,7 @@ pub const OPS: &[OpDef] = &[
         eq,
         EQUATED,
     )
+    .every_type()
     .lower(to_loops::pointwise::eq)
     .no_derivative("bools"),
     core_pointwise(
@@ -46,6 +47,7 @@ pub const OPS: &[OpDef] = &[
         eq,
         WITH_NUMBER,
     )
+    .every_type()
     .lower(to_loops::pointwise::eq)
     .no_derivative("bools"),
     in_place("aten::eq_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.eq.Tensor", BOTH_IN_PLACE),
@@ -57,6 +59,7 @@ pub const OPS: &[OpDef] = &[
         ne,
         EQUATED,
     )
+    .every_type()
     .lower(to_loops::pointwise::ne)
     .no_derivative("bools"),
     core_pointwise(
@@ -66,6 +69,7 @@ pub const OPS: &[OpDef] = &[
         ne,
         WITH_NUMBER,
     )
+    .every_type()
     .lower(to_loops::pointwise::ne)
     .no_derivative("bools"),
     in_place("aten::ne_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.ne.Tensor", BOTH_IN_PLACE),

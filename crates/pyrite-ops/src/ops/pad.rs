@@ -1,7 +1,7 @@
 //! Padding, and images as columns of patches.
 
 use num_complex::Complex64;
-use pyrite_ir::{Args, Emit, Handle, Meta, OpDef, OpError, SymDims, Tag, Value, args, invalid, unsupported};
+use pyrite_ir::{Args, Emit, Handle, Meta, OpDef, OpError, SymDims, Tag, Tolerance, Value, args, invalid, unsupported};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Element, Tensor};
 
@@ -40,19 +40,19 @@ pub const OPS: &[OpDef] = &[
             }
             Ok(out.into())
         },
-    )
+    ).tolerance(Tolerance::Exact).every_type()
     .lower(to_loops::copy::constant_pad_nd).tags(&[Tag::Core])
     .derivative(d::constant_pad)
     .samples(&["f32[2, 3], [1, 2]", "i64[2, 3], [0, 1, -1, 1], 7", "f32[3], [-1, -1], 1.5", "b8[0, 2], [1, 1], True"]),
-    padding("aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", REFLECT, &["f32[2, 4], [1, 2]"]).tags(&[Tag::Core]).decompose(by::reflection_pad),
-    padding("aten::reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", REFLECT, &["f32[1, 2, 3, 4], [1, 2, 0, 1]"])
+    padding("aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", REFLECT, &["f32[2, 4], [1, 2]"]).tolerance(Tolerance::Exact).tags(&[Tag::Core]).decompose(by::reflection_pad),
+    padding("aten::reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", REFLECT, &["f32[1, 2, 3, 4], [1, 2, 0, 1]"]).tolerance(Tolerance::Exact)
         .tags(&[Tag::Core]).decompose(by::reflection_pad),
-    padding("aten::reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor", REFLECT, &["f32[1, 2, 2, 3, 4], 1"])
+    padding("aten::reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor", REFLECT, &["f32[1, 2, 2, 3, 4], 1"]).tolerance(Tolerance::Exact)
         .tags(&[Tag::Core]).decompose(by::reflection_pad),
-    padding("aten::replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor", REPLICATE, &["f32[2, 4], [1, 6]"]).decompose(by::replication_pad),
-    padding("aten::replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor", REPLICATE, &["f32[1, 2, 3, 4], [1, 2, 0, 5]"])
+    padding("aten::replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor", REPLICATE, &["f32[2, 4], [1, 6]"]).tolerance(Tolerance::Exact).decompose(by::replication_pad),
+    padding("aten::replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor", REPLICATE, &["f32[1, 2, 3, 4], [1, 2, 0, 5]"]).tolerance(Tolerance::Exact)
         .tags(&[Tag::Core]).decompose(by::replication_pad),
-    padding("aten::replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor", REPLICATE, &["f32[1, 2, 2, 3, 4], 1"])
+    padding("aten::replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor", REPLICATE, &["f32[1, 2, 2, 3, 4], 1"]).tolerance(Tolerance::Exact)
         .tags(&[Tag::Core]).decompose(by::replication_pad),
     padding_grad(
         "aten::reflection_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor",

@@ -130,7 +130,7 @@ pub const OPS: &[OpDef] = &[
         "Maxima over windows of two dimensions, and where in the plane they lie.",
         |args| max_infer(args, 2),
         max_pool,
-    )
+    ).tolerance(Tolerance::Exact)
     .free(Freedom::TiesInWindow)
     .lower(to_loops::pool::max_pool2d_with_indices).tags(&[Tag::Core])
     .tolerance(Tolerance::Exact)
@@ -146,7 +146,7 @@ pub const OPS: &[OpDef] = &[
         "Maxima over windows of three dimensions, and where in the volume they lie.",
         |args| max_infer(args, 3),
         max_pool,
-    )
+    ).tolerance(Tolerance::Exact)
     .free(Freedom::TiesInWindow)
     .tags(&[Tag::Core])
     .tolerance(Tolerance::Exact)
@@ -222,7 +222,7 @@ pub const OPS: &[OpDef] = &[
         "Maxima over windows that divide two dimensions into a given number of parts, and where they lie.",
         |args| Ok(with_places(adaptive_infer(args, 2)?)),
         adaptive_max_pool,
-    )
+    ).tolerance(Tolerance::Exact)
     .free(Freedom::TiesInWindow)
     .tolerance(Tolerance::Exact)
     .derivative(d::adaptive_maximum)
@@ -232,7 +232,7 @@ pub const OPS: &[OpDef] = &[
         "Maxima over windows that divide three dimensions into a given number of parts, and where they lie.",
         |args| Ok(with_places(adaptive_infer(args, 3)?)),
         adaptive_max_pool,
-    )
+    ).tolerance(Tolerance::Exact)
     .free(Freedom::TiesInWindow)
     .tolerance(Tolerance::Exact)
     .derivative(d::adaptive_maximum)
@@ -258,7 +258,7 @@ pub const OPS: &[OpDef] = &[
         "Maxima over windows of two dimensions that random numbers place, and where they lie.",
         |args| fractional_infer(args, 2),
         fractional_max_pool,
-    )
+    ).tolerance(Tolerance::Exact)
     .free(Freedom::TiesInWindow)
     .tolerance(Tolerance::Exact)
     .derivative(d::fractional)
@@ -312,7 +312,7 @@ pub const OPS: &[OpDef] = &[
         "Maxima over windows, and where in their window they lie, as bytes.",
         offsets_infer,
         max_pool_offsets,
-    )
+    ).tolerance(Tolerance::Exact)
     .free(Freedom::TiesInWindow)
     .tolerance(Tolerance::Exact)
     .derivative(d::maximum_with_offsets)

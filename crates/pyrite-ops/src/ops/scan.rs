@@ -1,7 +1,7 @@
 //! Scans: every element from those up to it along a dimension. Results are dense.
 
 use num_complex::Complex64;
-use pyrite_ir::{Args, Call, Emit, Freedom, Handle, Meta, OpDef, OpError, Tag, Value, args, invalid};
+use pyrite_ir::{Args, Call, Emit, Freedom, Handle, Meta, OpDef, OpError, Tag, Tolerance, Value, args, invalid};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Tensor};
 
@@ -67,6 +67,7 @@ pub const OPS: &[OpDef] = &[
         |a| extreme_meta(a, "cummax"),
         |c| extreme(c, Side::Max),
     )
+    .tolerance(Tolerance::Exact)
     .free(Freedom::TiesInWindow)
     .derivative(d::extreme)
     .samples(&["f32[3, 4], 1", "i64[3, 4], 0", "b8[4], 0", "f32[], 0"]),
@@ -76,6 +77,7 @@ pub const OPS: &[OpDef] = &[
         |a| extreme_meta(a, "cummin"),
         |c| extreme(c, Side::Min),
     )
+    .tolerance(Tolerance::Exact)
     .free(Freedom::TiesInWindow)
     .derivative(d::extreme)
     .samples(&["f32[3, 4], 1", "i64[3, 4], 0", "bf16[4], 0"]),

@@ -145,7 +145,7 @@ pub const OPS: &[OpDef] = &[
         "A copy with elements written to where an index tensor names their place along a dimension.",
         scatter_infer,
         |call| scatter(call, Combine::Replace, Start::Own),
-    )
+    ).tolerance(Tolerance::Exact)
     .free(Freedom::WriteOrder)
     .tags(&[Tag::Core])
     .tolerance(Tolerance::Exact)
@@ -161,7 +161,7 @@ pub const OPS: &[OpDef] = &[
         "A copy with a number written to the places along a dimension that an index tensor names.",
         scatter_infer,
         |call| scatter(call, Combine::Replace, Start::Own),
-    )
+    ).tolerance(Tolerance::Exact)
     .tags(&[Tag::Core])
     .tolerance(Tolerance::Exact)
     .derivative(d::scatter_value)
@@ -249,7 +249,7 @@ pub const OPS: &[OpDef] = &[
         "A copy with a number where a mask holds.",
         masked_infer,
         masked_fill,
-    )
+    ).tolerance(Tolerance::Exact)
     .tags(&[Tag::Pointwise])
     .tolerance(Tolerance::Exact)
     .derivative(d::masked_fill)
@@ -260,7 +260,7 @@ pub const OPS: &[OpDef] = &[
         "A copy with the element of a tensor without dimensions where a mask holds.",
         masked_infer,
         masked_fill,
-    )
+    ).tolerance(Tolerance::Exact)
     .tags(&[Tag::Pointwise])
     .tolerance(Tolerance::Exact)
     .derivative(d::masked_fill)
@@ -285,7 +285,7 @@ pub const OPS: &[OpDef] = &[
         "A copy with the elements of a source, in order, where a mask holds.",
         masked_infer,
         masked_scatter,
-    )
+    ).tolerance(Tolerance::Exact)
     .tags(&[Tag::Core])
     .tolerance(Tolerance::Exact)
     .derivative(d::masked_scatter)

@@ -60,7 +60,7 @@ pub const OPS: &[OpDef] = &[
         Ok((x.rank() == y.rank() && x.shape.iter().zip(&y.shape).all(|(a, b)| a.is_eq(b))).into())
     })
     .samples(&["f32[2, 3], i64[2, 3]", "f32[2], f32[3]"]),
-    item("aten::_local_scalar_dense(Tensor self) -> Scalar").tags(&[Tag::Core, Tag::DataDependentShape]),
+    item("aten::_local_scalar_dense(Tensor self) -> Scalar").every_type().tags(&[Tag::Core, Tag::DataDependentShape]),
     item("aten::item(Tensor self) -> Scalar").tags(&[Tag::DataDependentShape]),
     operator("_operator::add(Any a, Any b) -> Any", &["2, 3", "2.5, 1", "f32[2], 3"]),
     operator("_operator::sub(Any a, Any b) -> Any", &["2, 3", "2, f32[2]"]),

@@ -1,6 +1,6 @@
 //! Pointwise functions of three and more operands.
 
-use pyrite_ir::{Args, Call, FromNumber, Meta, OpDef, OpError, Type, Value, invalid};
+use pyrite_ir::{Args, Call, FromNumber, Meta, OpDef, OpError, Tolerance, Type, Value, invalid};
 use pyrite_kernels::complex::quotient;
 use pyrite_tensor::{Complex64, DType, Scalar, Tensor};
 
@@ -26,6 +26,7 @@ pub const OPS: &[OpDef] = &[
             "b8[0], f32[0], f32[]",
         ],
     )
+    .every_type()
     .lower(to_loops::pointwise::where_self)
     .derivative(d::choose),
     OpDef::kernel(
@@ -72,6 +73,7 @@ pub const OPS: &[OpDef] = &[
             "i32[4], None, 3000000000",
         ],
     )
+    .tolerance(Tolerance::Exact)
     .lower(to_loops::pointwise::clamp)
     .derivative(d::clamp),
     core_pointwise(
@@ -81,6 +83,7 @@ pub const OPS: &[OpDef] = &[
         clamp,
         &["f32[3, 4], f32[4], f32[3, 1]", "i64[4], None, i64[4]", "i64[3], f32[3]"],
     )
+    .tolerance(Tolerance::Exact)
     .lower(to_loops::pointwise::clamp)
     .derivative(d::clamp),
     in_place(
@@ -128,6 +131,7 @@ pub const OPS: &[OpDef] = &[
         clamp_min,
         &["f32[3, 4], 0.5", "i64[4], 0", "i64[4], 0.5", "bf16[2], 0"],
     )
+    .tolerance(Tolerance::Exact)
     .derivative(d::clamp_min)
     .decompose(by::clamp_min),
     plain_pointwise(
@@ -137,6 +141,7 @@ pub const OPS: &[OpDef] = &[
         clamp_min,
         &["f32[3, 4], f32[4]", "i64[4], i64[4]", "b8[3], b8[3]"],
     )
+    .tolerance(Tolerance::Exact)
     .derivative(d::clamp_min)
     .decompose(by::clamp_min_tensor),
     in_place(
@@ -156,6 +161,7 @@ pub const OPS: &[OpDef] = &[
         clamp_max,
         &["f32[3, 4], 0.5", "i64[4], 0", "i64[4], 0.5", "bf16[2], 0"],
     )
+    .tolerance(Tolerance::Exact)
     .derivative(d::clamp_max)
     .decompose(by::clamp_max),
     plain_pointwise(
@@ -165,6 +171,7 @@ pub const OPS: &[OpDef] = &[
         clamp_max,
         &["f32[3, 4], f32[4]", "i64[4], i64[4]", "b8[3], b8[3]"],
     )
+    .tolerance(Tolerance::Exact)
     .derivative(d::clamp_max)
     .decompose(by::clamp_max_tensor),
     in_place(

@@ -2,7 +2,7 @@
 
 use std::f64::consts::{LN_2, LN_10, PI};
 
-use pyrite_ir::{Args, Call, Emit, Freedom, Handle, Meta, OpDef, OpError, Tag, Value, args, invalid};
+use pyrite_ir::{Args, Call, Emit, Freedom, Handle, Meta, OpDef, OpError, Tag, Tolerance, Value, args, invalid};
 use pyrite_tensor::{Complex64, DType, Tensor};
 
 use crate::decompositions::pointwise as by;
@@ -31,6 +31,7 @@ pub const OPS: &[OpDef] = &[
         abs,
         NUMBERS,
     )
+    .tolerance(Tolerance::Exact)
     .lower(to_loops::pointwise::abs)
     .derivative(d::abs),
     core_pointwise(
@@ -104,6 +105,7 @@ pub const OPS: &[OpDef] = &[
         |c| rounding(c, f64::ceil),
         REALS,
     )
+    .tolerance(Tolerance::Exact)
     .lower(to_loops::pointwise::ceil)
     .derivative(d::constant),
     OpDef::composite(
@@ -188,6 +190,7 @@ pub const OPS: &[OpDef] = &[
         |c| rounding(c, f64::floor),
         REALS,
     )
+    .tolerance(Tolerance::Exact)
     .lower(to_loops::pointwise::floor)
     .derivative(d::constant),
     plain_pointwise(
@@ -290,6 +293,7 @@ pub const OPS: &[OpDef] = &[
     .derivative(d::nan_to_num)
     .decompose(by::nan_to_num),
     core_pointwise("aten::neg(Tensor self) -> Tensor", "The negated number.", to_same_number, neg, NUMBERS)
+        .tolerance(Tolerance::Exact)
         .lower(to_loops::pointwise::neg)
         .derivative(d::neg),
     plain_pointwise(
@@ -347,6 +351,7 @@ pub const OPS: &[OpDef] = &[
         sign,
         &["f32[3, 4]", "i64[4]", "b8[3]", "u8[2]", "bf16[2, 3]<[1, 2]"],
     )
+    .tolerance(Tolerance::Exact)
     .lower(to_loops::pointwise::sign)
     .derivative(d::constant),
     plain_pointwise(
@@ -400,6 +405,7 @@ pub const OPS: &[OpDef] = &[
         |c| rounding(c, f64::trunc),
         REALS,
     )
+    .tolerance(Tolerance::Exact)
     .lower(to_loops::pointwise::trunc)
     .derivative(d::constant),
     OpDef::kernel(

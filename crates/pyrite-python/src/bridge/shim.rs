@@ -467,6 +467,13 @@ pub fn dtype_of(number: i32) -> Option<DType> {
         10 => DType::C128,
         11 => DType::Bool,
         15 => DType::BF16,
+        23 => DType::F8E5M2,
+        24 => DType::F8E4M3,
+        25 => DType::F8E5M2Fnuz,
+        26 => DType::F8E4M3Fnuz,
+        27 => DType::U16,
+        28 => DType::U32,
+        29 => DType::U64,
         _ => return None,
     })
 }

@@ -245,7 +245,7 @@ impl<'py> Python3<'py> {
             unsafe { ffi::PyType_IsSubtype(class.as_type_ptr(), known.as_ptr().cast()) != 0 }
         };
         if class_is(&library.tensor) {
-            return if library.shim.describe(object).is_ok_and(|d| dtype_of(d.dtype).is_some()) {
+            return if library.shim.describe(object).is_ok_and(|d| captured_dtype(d.dtype).is_some()) {
                 Kind::Tensor
             } else {
                 Kind::TensorSubclass
@@ -1331,7 +1331,7 @@ impl World for Python3<'_> {
     fn tensor(&self, object: Object) -> Option<TensorFacts> {
         let tensor = self.bound(object);
         let described = self.library.shim.describe(&tensor).ok()?;
-        let dtype = dtype_of(described.dtype)?;
+        let dtype = captured_dtype(described.dtype)?;
         let dims = |dims: &[i64]| dims.iter().map(|d| SymInt::Int(*d)).collect::<pyrite_ir::SymDims>();
         let mut meta = Meta::strided(&dims(described.sizes), &dims(described.strides), dtype);
         meta.offset = SymInt::Int(described.offset);
@@ -1469,6 +1469,12 @@ pub const DTYPES: [(DType, &str); 12] = [
     (DType::U8, "uint8"),
     (DType::Bool, "bool"),
 ];
+
+/// The element type of torch's number for it, where frames that compute with it are captured: torch runs those that are
+/// hardly more than storage.
+fn captured_dtype(number: i32) -> Option<DType> {
+    dtype_of(number).filter(|dtype| !dtype.is_barebones())
+}
 
 /// torch's name of a type.
 pub fn dtype_name(dtype: DType) -> &'static str {

@@ -14,7 +14,8 @@ use crate::driver::Search;
 pub(crate) fn usual(dtype: DType) -> DType {
     match dtype {
         DType::F64 | DType::F16 | DType::BF16 => DType::F32,
-        DType::I32 | DType::I16 | DType::I8 | DType::U8 => DType::I64,
+        DType::I32 | DType::I16 | DType::I8 | DType::U8 | DType::U16 | DType::U32 | DType::U64 => DType::I64,
+        narrow if narrow.is_float8() => DType::F32,
         DType::C128 => DType::C64,
         other => other,
     }

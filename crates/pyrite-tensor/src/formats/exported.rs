@@ -97,6 +97,13 @@ pub fn dtype(number: i64) -> Option<DType> {
         11 => DType::C128,
         12 => DType::Bool,
         13 => DType::BF16,
+        28 => DType::U16,
+        29 => DType::F8E4M3,
+        30 => DType::F8E5M2,
+        31 => DType::F8E4M3Fnuz,
+        32 => DType::F8E5M2Fnuz,
+        34 => DType::U32,
+        35 => DType::U64,
         _ => return None,
     })
 }

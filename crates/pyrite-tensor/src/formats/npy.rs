@@ -15,7 +15,7 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 const HEADER_LIMIT: usize = 1 << 16;
 
 /// Type and its name in the header, of all types that NumPy has.
-const TYPES: [(DType, &str); 11] = [
+const TYPES: [(DType, &str); 14] = [
     (DType::Bool, "|b1"),
     (DType::U8, "|u1"),
     (DType::I8, "|i1"),
@@ -27,6 +27,9 @@ const TYPES: [(DType, &str); 11] = [
     (DType::F64, "<f8"),
     (DType::C64, "<c8"),
     (DType::C128, "<c16"),
+    (DType::U16, "<u2"),
+    (DType::U32, "<u4"),
+    (DType::U64, "<u8"),
 ];
 
 /// Reads one array. `entry` is its name in messages.

@@ -32,7 +32,9 @@ pub fn write(writer: impl Write + Seek, tensors: &[(String, Tensor)]) -> Result<
         let entry = format!("{name}.npy");
         let mut bytes = Vec::new();
         match tensor.dtype() {
-            DType::BF16 => npy::write(&mut bytes, &entry, &tensor.cast(DType::F32))?,
+            narrow if narrow == DType::BF16 || narrow.is_float8() => {
+                npy::write(&mut bytes, &entry, &tensor.cast(DType::F32))?
+            }
             _ => npy::write(&mut bytes, &entry, tensor)?,
         }
         archive::store(&mut zip, &entry, &bytes, 64)?;

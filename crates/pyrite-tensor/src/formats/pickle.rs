@@ -27,6 +27,8 @@ pub(super) enum Global {
     OrderedDict,
     /// `torch._utils._rebuild_tensor_v2`.
     RebuildTensor,
+    /// `torch._utils._rebuild_tensor_v3`, which names the element type of a storage without one.
+    RebuildTyped,
     /// `torch._utils._rebuild_parameter`.
     RebuildParameter,
     /// `torch.Size`.
@@ -44,6 +46,7 @@ impl Global {
         Some(match (module, name) {
             ("collections", "OrderedDict") => Self::OrderedDict,
             ("torch._utils", "_rebuild_tensor_v2") => Self::RebuildTensor,
+            ("torch._utils", "_rebuild_tensor_v3") => Self::RebuildTyped,
             ("torch._utils", "_rebuild_parameter") => Self::RebuildParameter,
             ("torch", "Size") => Self::Size,
             ("torch.storage", "UntypedStorage") => Self::UntypedStorage,
@@ -394,7 +397,7 @@ impl Machine<'_> {
         match (function, arguments.as_slice()) {
             (Global::OrderedDict, []) => self.push(Node::Dict(Vec::new())),
             (Global::Size, [sizes]) => self.stack.push(*sizes),
-            (Global::RebuildTensor, _) => self.push(Node::Tensor(arguments)),
+            (Global::RebuildTensor | Global::RebuildTyped, _) => self.push(Node::Tensor(arguments)),
             (Global::RebuildParameter, _) => self.push(Node::Parameter(arguments)),
             _ => return Err(self.error(format!("it calls {function:?} with {} arguments", arguments.len()))),
         }

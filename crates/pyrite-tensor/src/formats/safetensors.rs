@@ -11,7 +11,7 @@ use crate::{DType, Layout, Tensor};
 const FORMAT: &str = "safetensors";
 
 /// Every type that both sides have.
-const TYPES: [(DType, Dtype); 11] = [
+const TYPES: [(DType, Dtype); 16] = [
     (DType::Bool, Dtype::BOOL),
     (DType::U8, Dtype::U8),
     (DType::I8, Dtype::I8),
@@ -23,6 +23,11 @@ const TYPES: [(DType, Dtype); 11] = [
     (DType::F32, Dtype::F32),
     (DType::F64, Dtype::F64),
     (DType::C64, Dtype::C64),
+    (DType::U16, Dtype::U16),
+    (DType::U32, Dtype::U32),
+    (DType::U64, Dtype::U64),
+    (DType::F8E4M3, Dtype::F8_E4M3),
+    (DType::F8E5M2, Dtype::F8_E5M2),
 ];
 
 /// Reads all tensors, sorted by name.
@@ -119,9 +124,9 @@ mod tests {
 
     #[test]
     fn a_type_that_we_do_not_have_is_named() {
-        let header = r#"{"a":{"dtype":"U16","shape":[1],"data_offsets":[0,2]}}"#;
+        let header = r#"{"a":{"dtype":"F8_E8M0","shape":[2],"data_offsets":[0,2]}}"#;
         let file = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &[0; 2]].concat();
-        assert_eq!(read(&file).unwrap_err().to_string(), "entry `a`: its type U16 is not supported");
+        assert_eq!(read(&file).unwrap_err().to_string(), "entry `a`: its type F8_E8M0 is not supported");
         let complex = [("z".to_string(), Tensor::zeros(&[1], DType::C128).unwrap())];
         assert_eq!(
             write(Vec::new(), &complex).unwrap_err().to_string(),

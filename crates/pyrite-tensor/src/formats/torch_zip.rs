@@ -238,12 +238,21 @@ impl<R: Read + Seek> File<R> {
         Ok((storage, dtype))
     }
 
-    /// A tensor, from `(storage, offset, size, stride, requires_grad, hooks[, metadata])`.
+    /// A tensor, from `(storage, offset, size, stride, requires_grad, hooks[, dtype][, metadata])`.
     fn tensor(&mut self, arguments: &[Id]) -> Result<(Tensor, bool), FormatError> {
         let unknown = |file: &Self| file.malformed("a tensor is not described as PyTorch does");
-        let (fixed, metadata) = match arguments {
-            [fixed @ .., metadata] if fixed.len() == 6 => (fixed, Some(*metadata)),
-            fixed => (fixed, None),
+        let (fixed, more) = arguments.split_at_checked(6).ok_or_else(|| unknown(self))?;
+        let (named, metadata) = match more {
+            [first, rest @ ..] => match self.pickle.node(*first) {
+                Node::Global(Global::DType(dtype)) => (Some(*dtype), rest),
+                _ => (None, more),
+            },
+            [] => (None, more),
+        };
+        let metadata = match metadata {
+            [] => None,
+            [metadata] => Some(*metadata),
+            _ => return Err(unknown(self)),
         };
         let [storage, offset, size, stride, requires_grad, _hooks] = fixed else { return Err(unknown(self)) };
         if let Some(metadata) = metadata
@@ -261,7 +270,7 @@ impl<R: Read + Seek> File<R> {
             return Err(unknown(self));
         };
         let (storage, dtype) = self.storage(storage)?;
-        let dtype = dtype.ok_or_else(|| self.malformed("a tensor lies in a storage without a type"))?;
+        let dtype = named.or(dtype).ok_or_else(|| self.malformed("a tensor lies in a storage without a type"))?;
         let tensor = Tensor::new(storage, dtype, Layout::new(&size, &stride, offset))
             .map_err(|source| FormatError::Tensor { entry: format!("{}/data.pkl", self.folder), source })?;
         Ok((tensor, requires_grad))

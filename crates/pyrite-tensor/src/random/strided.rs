@@ -16,7 +16,12 @@ pub fn rand_strided(
     let tensor = Tensor::empty_strided(shape, stride, dtype)?;
     let needed = tensor.storage().nbytes() / dtype.size();
     let buffer = Tensor::new(Storage::zeroed(tensor.storage().nbytes()), dtype, Layout::contiguous(&[needed as i64]))?;
-    if dtype.is_float() {
+    if dtype.is_float8() {
+        // PyTorch draws them in half precision.
+        let half = Tensor::empty(&[needed as i64], crate::DType::F16)?;
+        generator.normal(&half, 0.0, 1.0).expect("a float type has normal numbers");
+        buffer.write_from(&half);
+    } else if dtype.is_float() {
         generator.normal(&buffer, 0.0, 1.0).expect("a float type has normal numbers");
     }
     buffer.view(dtype, Layout::new(shape, stride, 0))

@@ -1,6 +1,6 @@
 //! Maxima and minima with their places, and quantifier of all or any.
 
-use pyrite_ir::{Args, Call, Meta, OpDef, OpError, Tag, Value, Vjp, invalid};
+use pyrite_ir::{Args, Call, Meta, OpDef, OpError, Tag, Tolerance, Value, Vjp, invalid};
 use pyrite_tensor::{DType, Tensor};
 
 use super::{expect_elements, list, listed, one_or_all, reduced};
@@ -22,6 +22,7 @@ pub const OPS: &[OpDef] = &[
         |a| extreme_meta(a, "amax"),
         |c| extreme(c, &listed(&c.args, 1, c.args.tensor(0)?.rank())?, Side::Max),
     )
+    .tolerance(Tolerance::Exact)
     .lower(to_loops::reduce::amax)
     .tags(&[Tag::Core])
     .derivative(d::extreme)
@@ -40,6 +41,7 @@ pub const OPS: &[OpDef] = &[
         |a| extreme_meta(a, "amin"),
         |c| extreme(c, &listed(&c.args, 1, c.args.tensor(0)?.rank())?, Side::Min),
     )
+    .tolerance(Tolerance::Exact)
     .lower(to_loops::reduce::amin)
     .tags(&[Tag::Core])
     .derivative(d::extreme)
@@ -50,6 +52,7 @@ pub const OPS: &[OpDef] = &[
         aminmax_meta,
         aminmax,
     )
+    .tolerance(Tolerance::Exact)
     .derivative(d::aminmax)
     .decompose(by::aminmax)
     .samples(&["f32[3, 4]", "f32[3, 4], dim=1, keepdim=True", "i32[5], dim=0", "f32[], dim=0, keepdim=True"]),
@@ -59,6 +62,7 @@ pub const OPS: &[OpDef] = &[
         |a| whole_meta(a, "max"),
         |c| whole(c, Side::Max),
     )
+    .tolerance(Tolerance::Exact)
     .derivative(d::whole_extreme)
     .decompose(by::max)
     .samples(&["f32[3, 4]", "i64[3]", "b8[2]"]),
@@ -68,6 +72,7 @@ pub const OPS: &[OpDef] = &[
         |a| whole_meta(a, "min"),
         |c| whole(c, Side::Min),
     )
+    .tolerance(Tolerance::Exact)
     .derivative(d::whole_extreme)
     .decompose(by::min)
     .samples(&["f32[3, 4]", "i64[3]", "b8[2]"]),
@@ -77,6 +82,7 @@ pub const OPS: &[OpDef] = &[
         |a| placed_meta(a, "max"),
         |c| placed(c, Side::Max),
     )
+    .tolerance(Tolerance::Exact)
     .lower(to_loops::reduce::max_dim)
     .tags(&[Tag::Core])
     .derivative(d::indexed)
@@ -87,6 +93,7 @@ pub const OPS: &[OpDef] = &[
         |a| placed_meta(a, "min"),
         |c| placed(c, Side::Min),
     )
+    .tolerance(Tolerance::Exact)
     .lower(to_loops::reduce::min_dim)
     .tags(&[Tag::Core])
     .derivative(d::indexed)

@@ -1,6 +1,6 @@
 //! Sorting and selecting by rank.
 
-use pyrite_ir::{Args, Call, ExternKind, Freedom, Meta, OpDef, OpError, SymDims, Tag, Value, args, invalid};
+use pyrite_ir::{Args, Call, ExternKind, Freedom, Meta, OpDef, OpError, SymDims, Tag, Tolerance, Value, args, invalid};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Tensor};
 
@@ -19,7 +19,7 @@ pub const OPS: &[OpDef] = &[
         "The elements in order along a dimension, and where they were.",
         |a| sort_meta(a, 1),
         |c| sort(c, 1),
-    )
+    ).tolerance(Tolerance::Exact)
     .free(Freedom::Ties)
     .as_call(ExternKind::Kernel)
     .tags(&[Tag::Core])
@@ -30,7 +30,7 @@ pub const OPS: &[OpDef] = &[
         "The elements in order along a dimension, equal ones in their old order, and where they were.",
         |a| sort_meta(a, 2),
         |c| sort(c, 2),
-    )
+    ).tolerance(Tolerance::Exact)
     .free(Freedom::Ties)
     .as_call(ExternKind::Kernel)
     .derivative(d::sort_second)
@@ -61,7 +61,7 @@ pub const OPS: &[OpDef] = &[
         "The `k` largest or smallest elements along a dimension, and where they are.",
         topk_meta,
         topk,
-    )
+    ).tolerance(Tolerance::Exact)
     .free(Freedom::Ties)
     .as_call(ExternKind::Kernel)
     .tags(&[Tag::Core])
@@ -72,7 +72,7 @@ pub const OPS: &[OpDef] = &[
         "The k-th smallest element along a dimension, and where it is.",
         kth_meta,
         kth,
-    )
+    ).tolerance(Tolerance::Exact)
     .free(Freedom::Ties)
     .as_call(ExternKind::Kernel)
     .derivative(d::kthvalue)
@@ -82,7 +82,7 @@ pub const OPS: &[OpDef] = &[
         "The middle element, the lower of two; NaN if there is one.",
         whole_meta,
         |c| whole(c, Nan::Wins),
-    )
+    ).tolerance(Tolerance::Exact)
     .derivative(whole_extreme)
     .samples(&["f32[3, 4]", "i64[4]", "f32[0]"]),
     OpDef::kernel(
@@ -90,7 +90,7 @@ pub const OPS: &[OpDef] = &[
         "The middle element of those that are numbers.",
         whole_meta,
         |c| whole(c, Nan::Ignored),
-    )
+    ).tolerance(Tolerance::Exact)
     .derivative(whole_extreme)
     .samples(&["f32[3, 4]", "i64[4]"]),
     OpDef::kernel(
@@ -98,7 +98,7 @@ pub const OPS: &[OpDef] = &[
         "The middle element along a dimension, and where it is; NaN if there is one.",
         |a| picked_meta(a, 1, "median"),
         |c| median(c, Nan::Wins),
-    )
+    ).tolerance(Tolerance::Exact)
     .free(Freedom::Ties)
     .derivative(indexed)
     .samples(&["f32[3, 4], 1", "i64[4, 3], 0, True", "f32[], 0"]),
@@ -107,7 +107,7 @@ pub const OPS: &[OpDef] = &[
         "The middle element of those that are numbers along a dimension, and where it is.",
         |a| picked_meta(a, 1, "nanmedian"),
         |c| median(c, Nan::Ignored),
-    )
+    ).tolerance(Tolerance::Exact)
     .free(Freedom::Ties)
     .derivative(indexed)
     .samples(&["f32[3, 4], 1", "i64[4, 3], 0, True"]),
@@ -116,7 +116,7 @@ pub const OPS: &[OpDef] = &[
         "The most frequent element along a dimension, the smallest of several, and its last place.",
         |a| picked_meta(a, 1, "mode"),
         |c| picked(c, 1, Pick::Mode),
-    )
+    ).tolerance(Tolerance::Exact)
     .free(Freedom::Ties)
     .derivative(indexed)
     .samples(&["f32[3, 4]", "i64[9, 3], 0, True", "b8[5]", "f32[]"]),
