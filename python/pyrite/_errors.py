@@ -17,12 +17,14 @@ def graph_break(message):
     theirs = sys.modules.get("torch._dynamo.exc")
     if theirs is None:
         return GraphBreakError(message)
-    if not _as_torch:
-        _as_torch.append(type("GraphBreakError", (GraphBreakError, theirs.Unsupported), {"__module__": __name__}))
-    return _as_torch[0](message)
+    # A function such as torch.cond, whose bodies torch's own compiler insists on.
+    kind = theirs.UncapturedHigherOrderOpError if "captured completely with torch.compile" in message else theirs.Unsupported
+    if kind not in _as_torch:
+        _as_torch[kind] = type("GraphBreakError", (GraphBreakError, kind), {"__module__": __name__})
+    return _as_torch[kind](message)
 
 
-_as_torch = []
+_as_torch = {}
 
 
 def violated_marks(function, sizes):

@@ -14,7 +14,6 @@ from torch.utils.weak import WeakIdKeyDictionary
 _OTHERS = ("torch._subclasses.", "torch.distributed.")
 
 
-@functools.cache
 def is_wrapper(cls):
     """Whether tensors of a class are wrappers that can be taken apart and put together again."""
     if cls.__torch_dispatch__ is torch.Tensor.__torch_dispatch__ or cls.__module__.startswith(_OTHERS):

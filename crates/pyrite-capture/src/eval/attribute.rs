@@ -1104,7 +1104,12 @@ impl Evaluator<'_, '_> {
         if &**name == "data" {
             return self.set_data(object, &value);
         }
-        if !gradient && self.class_item(class, name).is_some() {
+        let hidden = self.class_item(class, name).map(|found| self.host.descriptor(found));
+        let own_slot = tensor.class.is_some() && tensor.example.is_none() && hidden == Some(Descriptor::Slot) && {
+            let torch = self.host.member("torch", "Tensor").ok_or_else(|| self.stop("a missing class"))?;
+            self.class_item(torch, name).is_none()
+        };
+        if !gradient && hidden.is_some() && !own_slot {
             return Err(self.stop(format!("the attribute {name} of a tensor is set")));
         }
         tensor.attributes.borrow_mut().set(name, Some(value));

@@ -20,6 +20,19 @@ type PlainArguments = (Vec<Object>, Vec<(Object, Object)>);
 const FOLLOWED: [&str; 3] =
     ["nonstrict_trace.<locals>.wrapped", "wrap_dunder_call_ctx_manager.<locals>.inner", "error_on_graph_break"];
 
+/// Functions that torch refuses to run unless all of their bodies are captured.
+const WHOLE: [&str; 7] = [
+    "torch.cond",
+    "torch.while_loop",
+    "torch._higher_order_ops.while_loop",
+    "torch._higher_order_ops.map",
+    "torch._higher_order_ops.scan",
+    "torch._higher_order_ops.associative_scan",
+    "torch._higher_order_ops.strict_mode",
+];
+/// What torch says of them.
+const UNCAPTURED: &str = "doesn't work unless it is captured completely with torch.compile";
+
 /// Functions of files of torch's that may be imported later than the names of functions are read: the file, the function, and
 /// what is followed instead.
 const BY_FILE: [(&str, &str, &str); 5] = [
@@ -566,7 +579,14 @@ impl Evaluator<'_, '_> {
     pub(super) fn call_polyfill(&mut self, name: &str, args: Vec<Value>, kwargs: Keywords) -> Run<Option<Value>> {
         let Some(function) = self.host.polyfill(name) else { return Ok(None) };
         let function = self.wrap(function, &Rc::new(Source::Fixed(function)))?;
-        self.call(&function, args, kwargs).map(Some)
+        match self.call(&function, args, kwargs) {
+            Err(super::Stop::Break(reason, hint)) if WHOLE.contains(&name) && !reason.contains(UNCAPTURED) => {
+                let reason =
+                    format!("{name}: this higher order operator {UNCAPTURED}. Got graph break/error: {reason}");
+                Err(super::Stop::Break(reason, hint))
+            }
+            other => other.map(Some),
+        }
     }
 
     /// The entries of a dictionary of keyword arguments.

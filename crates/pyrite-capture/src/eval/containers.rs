@@ -771,7 +771,12 @@ impl Evaluator<'_, '_> {
             Value::Known(object, _) => return Ok(Some(*object)),
             Value::Tuple(tuple) if tuple.class.is_none() => "tuple",
             Value::List(list) if list.class.is_none() => "list",
-            _ => return Ok(None),
+            // A variable of types, or an alias of one.
+            other => {
+                let Some(origin) = super::wrap::origin_of(other).cloned() else { return Ok(None) };
+                self.guard(&origin.source, Check::Is(origin.object));
+                return Ok(Some(origin.object));
+            }
         };
         let mut items = Vec::new();
         for item in self.items_of(key)? {

@@ -599,6 +599,11 @@ impl Evaluator<'_, '_> {
             if found != self.class_item(torch, name)
                 && let Some(found) = found
             {
+                if self.host.descriptor(found) == Descriptor::Slot
+                    && let Some(Some(set)) = tensor.attributes.borrow().get(name)
+                {
+                    return Ok(Some(set.clone()));
+                }
                 if self.host.descriptor(found) == Descriptor::Value
                     && let Some(own) = self.tensor_own_attribute(value, name)?
                 {

@@ -716,6 +716,7 @@ impl Evaluator<'_, '_> {
     /// `tensor.name`.
     pub(super) fn tensor_attribute(&mut self, value: &Value, name: &Rc<str>) -> Run<Value> {
         let Value::Tensor(tensor) = value else { return Err(self.stop("an attribute of nothing")) };
+        self.check_inside(tensor.node)?;
         if let Some(result) = self.attribute_overridden(value, name)? {
             return Ok(result);
         }
@@ -969,6 +970,7 @@ impl Evaluator<'_, '_> {
     fn operator_method(&mut self, receiver: &Value, name: &Rc<str>, args: Vec<Value>, kwargs: Keywords) -> Run<Value> {
         let Value::Tensor(tensor) = receiver else { return Err(self.stop("a method of nothing")) };
         let node = tensor.node;
+        self.check_inside(node)?;
         // What is so already is not changed.
         if let "requires_grad_" = &**name
             && args.len() + kwargs.len() <= 1
