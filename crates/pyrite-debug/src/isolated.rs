@@ -23,11 +23,12 @@ use pyrite_ir::{Builder, Meta, Value};
 use pyrite_oracle::{Class, Detail, Oracle, Signature, Stage, Verdict};
 use pyrite_reduce::Candidate;
 use pyrite_tensor::Tensor;
+use pyrite_trace::{Level, Topic};
 use serde_json::{Value as Json, json};
 
 use crate::command_backend::WORKER_FAILED;
 use crate::process::{Heard, MOST_CROWDED, Process, crowding};
-use crate::repro::{Folder, RepoError};
+use crate::repro::{Folder, RepoError, candidate_of};
 use crate::{Question, Step};
 
 /// What a candidate may use.
@@ -155,7 +156,7 @@ impl Isolated {
         if verdict.signature().is_none() {
             return verdict;
         }
-        match self.trial.get_or_init(|| self.try_trivial_programs()) {
+        match self.trial.get_or_init(|| self.try_trivial_programs(path)) {
             Ok(()) => verdict,
             Err(why) => Verdict::Invalid(format!(
                 "{WORKER_FAILED}{} fails even on a program with one operator, so the result is meaningless: {why}",
@@ -176,11 +177,17 @@ impl Isolated {
         }
     }
 
-    /// Asks about programs of one operator, of which a backend that works at all can run one: a bug may be in the other.
-    fn try_trivial_programs(&self) -> Result<(), String> {
+    /// Asks about programs of one operator, of which a backend that works at all can run one: a bug may be in the other. They
+    /// are where the program is that has failed: for another device a compiler needs other tools, which may be missing, or
+    /// take a minute to be found.
+    fn try_trivial_programs(&self, failed: &Path) -> Result<(), String> {
+        let device = candidate_of(failed, self.question.seed).ok().and_then(|program| program.graph.elsewhere());
         let mut first = None;
         for (number, op) in TRIVIAL.into_iter().enumerate() {
-            let candidate = trivial(op)?;
+            let mut candidate = trivial(op)?;
+            if let Some(device) = &device {
+                candidate.graph.put_on(device);
+            }
             let written = lock(&self.scratch).folder.write(&format!("trivial_{number}.py"), &candidate, &[]);
             let path = written.map_err(|error| error.to_string())?;
             let why = match self.judge_untried(&path, &self.question) {
@@ -217,11 +224,13 @@ impl Isolated {
         let mut until = Instant::now() + time.max(OWN_START);
         let sent = worker.input.as_mut().map(|input| writeln!(input, "{request}").and_then(|()| input.flush()));
         let (mut stage, mut step) = (Stage::Compile, None);
+        let mut times = Times::new();
         if matches!(sent, Some(Ok(()))) {
             loop {
                 match worker.hear(until) {
                     Heard::Line(line) => match answer(&line) {
                         Said::Step(now) => {
+                            times.begin(now);
                             step = Some(now);
                             until = Instant::now() + time;
                             if let Step::Backend(now) = now {
@@ -230,6 +239,7 @@ impl Isolated {
                         }
                         Said::Prepared => {}
                         Said::Verdict(verdict) => {
+                            pyrite_trace::log(Topic::Debug, Level::Debug, || times.end());
                             lock(&self.idle).push(worker);
                             return Answer::Verdict(*verdict);
                         }
@@ -253,6 +263,34 @@ impl Isolated {
         let message = worker.errors();
         let detail = Detail { message: (!message.is_empty()).then_some(message), ..Detail::default() };
         Answer::Died { signature: Signature::new(stage, class).detailed(detail), step }
+    }
+}
+
+/// How long the steps of one question took.
+struct Times {
+    steps: Vec<(String, Instant)>,
+}
+
+impl Times {
+    fn new() -> Self {
+        Self { steps: vec![("start".to_owned(), Instant::now())] }
+    }
+
+    fn begin(&mut self, step: Step) {
+        let name = match step {
+            Step::Reference => "reference".to_owned(),
+            Step::Backend(stage) => format!("{stage:?}").to_lowercase(),
+        };
+        self.steps.push((name, Instant::now()));
+    }
+
+    /// The steps with their seconds, in the order in which they were taken.
+    fn end(&self) -> String {
+        let ends = self.steps.iter().skip(1).map(|(_, begun)| *begun).chain([Instant::now()]);
+        let each = self.steps.iter().zip(ends);
+        let each: Vec<String> =
+            each.map(|((name, begun), end)| format!("{name} {:.2} s", (end - *begun).as_secs_f64())).collect();
+        format!("a question took: {}", each.join(", "))
     }
 }
 

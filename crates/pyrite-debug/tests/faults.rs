@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use pyrite_debug::{Accuracy, Command, Isolated, Limits, Question};
-use pyrite_ir::{Builder, Meta, Value};
+use pyrite_ir::{Builder, Device, Meta, Value};
 use pyrite_ops::registry;
 use pyrite_oracle::{Class, Oracle, Verdict};
 use pyrite_reduce::Candidate;
@@ -42,6 +42,10 @@ fn verdict(body: &str) -> Verdict {
 }
 
 fn verdict_on(backend: &str, body: &str) -> Verdict {
+    verdict_about(&candidate(), backend, body)
+}
+
+fn verdict_about(candidate: &Candidate, backend: &str, body: &str) -> Verdict {
     let folder = tempfile::tempdir().expect("a folder");
     let question = Question {
         backend: backend.into(),
@@ -55,7 +59,7 @@ fn verdict_on(backend: &str, body: &str) -> Verdict {
     };
     let limits = Limits { time: Duration::from_millis(1500), memory: None };
     let oracle = Isolated::new(&script(folder.path(), body), Vec::new(), question, limits).expect("workers");
-    oracle.judge(&candidate())
+    oracle.judge(candidate)
 }
 
 fn class(body: &str) -> Class {
@@ -202,4 +206,22 @@ fn a_worker_that_somebody_kills_is_replaced_and_asked_again() {
     );
     assert_eq!(verdict(&body), Verdict::Pass);
     assert!(mark.exists(), "the first worker was killed");
+}
+
+#[test]
+fn the_trivial_program_is_on_the_device_of_the_one_that_failed() {
+    // A compiler for which the device of the trivial program is the only one that works.
+    let body = |device: &str| {
+        format!(
+            "read line; case \"$line\" in *trivial_*) f=$(echo \"$line\" | sed 's/.*\"file\":\"\\([^\"]*\\)\".*/\\1/'); \
+             {device} && {{ echo '{{\"verdict\": \"pass\"}}'; read line; exit; }};; esac; {BACKEND}; kill -SEGV $$"
+        )
+    };
+    let mut elsewhere = candidate();
+    elsewhere.graph.put_on(&Device::from_name("cuda:0"));
+    let crashes =
+        |verdict: Verdict| matches!(verdict, Verdict::Fail(signature) if signature.class == Class::Signal(11));
+    assert!(crashes(verdict_about(&elsewhere, "eager", &body("grep -q cuda \"$f\""))));
+    assert!(crashes(verdict_about(&candidate(), "eager", &body("! grep -q cuda \"$f\""))));
+    assert!(matches!(verdict_about(&candidate(), "eager", &body("grep -q cuda \"$f\"")), Verdict::Invalid(_)));
 }

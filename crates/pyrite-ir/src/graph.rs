@@ -323,21 +323,34 @@ impl Graph {
 
     /// Whether a tensor is somewhere else than on the CPU.
     pub fn is_elsewhere(&self) -> bool {
-        let elsewhere = |value: &Value<NodeId>| {
-            let mut found = matches!(value, Value::Device(device) if *device != Device::Cpu);
-            if let Value::List(items) = value {
-                found |= items.iter().any(|item| matches!(item, Value::Device(device) if *device != Device::Cpu));
+        self.elsewhere().is_some()
+    }
+
+    /// The first device of a tensor that is not the CPU.
+    pub fn elsewhere(&self) -> Option<Device> {
+        fn note(found: &mut Option<Device>, device: &Device) {
+            if *device != Device::Cpu {
+                found.get_or_insert_with(|| device.clone());
             }
-            found
-        };
-        let known = |node: &Node| {
-            let mut found = false;
+        }
+        let mut found = None;
+        for (_, node) in self.nodes() {
             if let Some(meta) = &node.meta {
-                meta.each(&mut |meta| found |= meta.device != Device::Cpu);
+                meta.each(&mut |meta| note(&mut found, &meta.device));
             }
-            found || node.args.iter().any(elsewhere)
-        };
-        self.nodes().any(|(_, node)| known(node)) || self.subgraphs.values().any(Self::is_elsewhere)
+            for value in &node.args {
+                let items = if let Value::List(items) = value { &items[..] } else { std::slice::from_ref(value) };
+                for item in items {
+                    if let Value::Device(device) = item {
+                        note(&mut found, device);
+                    }
+                }
+            }
+            if found.is_some() {
+                return found;
+            }
+        }
+        self.subgraphs.values().find_map(Self::elsewhere)
     }
 
     /// The device of a constant, as the nodes that read it have it.
