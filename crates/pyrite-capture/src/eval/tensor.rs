@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use pyrite_ir::{Kind as NodeKind, Meta, NodeId, StorageId, Target, Type, Value as GraphValue};
-use pyrite_reader::{Calls, IndexPart, Refused};
+use pyrite_reader::{Calls, IndexPart, Mark, Refused};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, MemoryFormat};
 
@@ -493,6 +493,7 @@ impl Evaluator<'_, '_> {
             named.push(("dtype".to_owned(), GraphValue::DType(default)));
         }
         self.record_location();
+        let mark = self.calls.mark();
         let result = match self.calls.call(name, values.clone(), named.clone()) {
             Ok(result) => result,
             Err(_)
@@ -507,6 +508,7 @@ impl Evaluator<'_, '_> {
             && let GraphValue::Tensor(node) = &result
             && self.writes_first(*node, first.node)
         {
+            self.check_shape_kept(first.node, *node, mark)?;
             self.check_written(&args[0])?;
             return Ok(Some(args[0].clone()));
         }
@@ -672,6 +674,17 @@ impl Evaluator<'_, '_> {
             Value::Tensor(tensor) if self.writes_first(made, tensor.node) => self.check_written(value),
             _ => Ok(()),
         }
+    }
+
+    /// Stops at a call that changes the shape or the strides of its argument in place (`squeeze_`, `transpose_`): whoever holds
+    /// the tensor would go on with the metadata that it had. The call runs in Python, and what follows is captured anew.
+    fn check_shape_kept(&mut self, tensor: NodeId, made: NodeId, mark: Mark) -> Run<()> {
+        let (before, after) = (self.tensor_meta(tensor)?, self.tensor_meta(made)?);
+        if before.shape == after.shape && before.stride == after.stride {
+            return Ok(());
+        }
+        self.calls.abandon_since(mark);
+        Err(self.stop("the shape of a tensor is changed in place"))
     }
 
     /// Whether a call wrote to a tensor and returned it.
@@ -1150,6 +1163,7 @@ impl Evaluator<'_, '_> {
         };
         let named = self.named_values(&kwargs)?;
         self.record_location();
+        let mark = self.calls.mark();
         let result = match self.calls.method(GraphValue::Tensor(node), name, values, named) {
             Ok(result) => result,
             Err(refused) => {
@@ -1160,6 +1174,9 @@ impl Evaluator<'_, '_> {
         if let GraphValue::Tensor(made) = &result
             && (self.writes_first(*made, node) || self.returns_itself(name, &kwargs, node, *made))
         {
+            if self.writes_first(*made, node) {
+                self.check_shape_kept(node, *made, mark)?;
+            }
             self.check_written_by(receiver, *made)?;
             return Ok(receiver.clone());
         }

@@ -102,7 +102,7 @@ impl State<'_> {
             if let (BaseOrigin::Input(position), true) = (&self.bases[base].origin, self.bases[base].generation > 0) {
                 written.push(*position);
                 let root = self.bases[base].root;
-                values.push(self.read(root)?.into());
+                values.push(self.read_slot(root)?.into());
             }
         }
         Ok((written, values))
@@ -122,7 +122,7 @@ impl State<'_> {
                 *home
             } else {
                 let root = self.bases[base].root;
-                returned.push(self.read(root)?.into());
+                returned.push(self.read_slot(root)?.into());
                 homes.insert(base, returned.len() - 1);
                 returned.len() - 1
             };

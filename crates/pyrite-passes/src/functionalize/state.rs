@@ -349,7 +349,7 @@ impl<'a> State<'a> {
         args: Vec<Value<Handle>>,
     ) -> Result<Value<Handle>, OpError> {
         let step = ViewStep { op: op.clone(), args, viewed, item: None };
-        let parent = self.read(of)?;
+        let parent = self.read_slot(of)?;
         let base = self.base_of(of)?;
         let generation = self.bases[base].generation;
         let pure = self.step(&step, parent)?;
@@ -400,9 +400,14 @@ impl<'a> State<'a> {
         self.tracer.call_op(&step.op, &args)
     }
 
-    /// The pure value that a tensor has now.
+    /// The pure value that a tensor of the program has now.
     pub(super) fn read(&mut self, handle: Handle) -> Result<Pure, OpError> {
-        let handle = self.current(handle);
+        self.read_slot(self.current(handle))
+    }
+
+    /// The pure value that a slot has now. A tensor whose shape was changed in place is a view of the slot that it was:
+    /// parents of views are slots, never what a tensor became.
+    pub(super) fn read_slot(&mut self, handle: Handle) -> Result<Pure, OpError> {
         let (base, parent, pure, generation) = match &self.slots[handle.0 as usize].place {
             SlotValue::Number(scalar) => {
                 let scalar = *scalar;
@@ -419,7 +424,7 @@ impl<'a> State<'a> {
         if step.op.name() == "aten.as_strided.default" {
             self.check_gaps(handle)?;
         }
-        let parent = self.read(of)?;
+        let parent = self.read_slot(of)?;
         let result = self.step(&step, parent)?;
         let picked = match (&result, step.item) {
             (Value::Tensor(h), _) => Some(*h),
@@ -621,7 +626,12 @@ impl<'a> State<'a> {
             SlotValue::Number(_) => return Err(OpError::invalid("a number cannot be written")),
         };
         if let Some((of, step)) = parent {
-            let before = self.read(of)?;
+            let source = &self.slots[of.0 as usize].meta;
+            if step.op.name() == "aten.view.dtype" && self.grad_enabled && source.requires_grad {
+                // PyTorch keeps the history of the tensor, which no operator without writes can say.
+                return Err(OpError::unsupported("a write through a view of another type to a tensor with gradients"));
+            }
+            let before = self.read_slot(of)?;
             let whole = inverse::undo(self, &step, before, content)?;
             self.write(of, whole)?;
         } else {
@@ -652,7 +662,7 @@ impl<'a> State<'a> {
             let args = [content.into(), (&*target.shape).into(), (&*target.stride).into(), Value::None];
             return self.call_pure("aten.as_strided.default", &args);
         }
-        let before = self.read(root)?;
+        let before = self.read_slot(root)?;
         if target.is_dense() {
             return self.call_pure("aten.copy.default", &[before.into(), content.into()]);
         }
