@@ -5,33 +5,96 @@
 
 use num_complex::Complex64;
 
+/// Square root.
+pub fn sqrt(z: Complex64) -> Complex64 {
+    if z.im.is_infinite() {
+        return Complex64::new(f64::INFINITY, z.im);
+    }
+    if z.re.is_infinite() {
+        // The part that is finite has a root of zero beside the infinite one; a part that is not known stays so.
+        let small = if z.im.is_nan() { f64::NAN } else { 0.0 };
+        return if z.re > 0.0 {
+            Complex64::new(z.re, small.copysign(z.im))
+        } else {
+            Complex64::new(small, f64::INFINITY.copysign(z.im))
+        };
+    }
+    z.sqrt()
+}
+
+/// `1 ± z`, with the sign of a zero imaginary part kept.
+fn beside_one(z: Complex64) -> (Complex64, Complex64) {
+    (Complex64::new(1.0 - z.re, -z.im), Complex64::new(1.0 + z.re, z.im))
+}
+
+/// `i·z`.
+fn rotated(z: Complex64) -> Complex64 {
+    Complex64::new(-z.im, z.re)
+}
+
+/// `-i·z`.
+fn rotated_back(z: Complex64) -> Complex64 {
+    Complex64::new(z.im, -z.re)
+}
+
 /// Arc sine.
 pub fn asin(z: Complex64) -> Complex64 {
-    let (minus, plus) = ((1.0 - z).sqrt(), (1.0 + z).sqrt());
-    Complex64::new(z.re.atan2((minus * plus).re), (minus.conj() * plus).im.asinh())
+    rotated_back(asinh(rotated(z)))
 }
 
 /// Arc cosine.
 pub fn acos(z: Complex64) -> Complex64 {
-    let (minus, plus) = ((1.0 - z).sqrt(), (1.0 + z).sqrt());
+    let (x, y) = (z.re, z.im);
+    let infinite = -f64::INFINITY.copysign(y);
+    if y.is_infinite() {
+        // The angle from the real axis: a quarter where the real part is finite.
+        return Complex64::new(if x.is_nan() { x } else { y.abs().atan2(x) }, infinite);
+    }
+    if x.is_infinite() {
+        return if y.is_nan() { Complex64::new(y, x) } else { Complex64::new(0.0f64.atan2(x), infinite) };
+    }
+    if y.is_nan() && x == 0.0 {
+        return Complex64::new(std::f64::consts::FRAC_PI_2, y);
+    }
+    let (minus, plus) = beside_one(z);
+    let (minus, plus) = (minus.sqrt(), plus.sqrt());
     Complex64::new(2.0 * minus.re.atan2(plus.re), (plus.conj() * minus).im.asinh())
 }
 
 /// Inverse hyperbolic sine.
 pub fn asinh(z: Complex64) -> Complex64 {
-    let w = asin(Complex64::new(-z.im, z.re));
-    Complex64::new(w.im, -w.re)
+    let (x, y) = (z.re, z.im);
+    if x.is_infinite() {
+        return Complex64::new(x, if y.is_nan() { y } else { y.atan2(x.abs()) });
+    }
+    if y.is_infinite() {
+        return Complex64::new(f64::INFINITY.copysign(x), if x.is_nan() { x } else { y.atan2(x.abs()) });
+    }
+    if x.is_nan() && y == 0.0 {
+        return z;
+    }
+    let w = rotated(z);
+    let (minus, plus) = beside_one(w);
+    let (minus, plus) = (minus.sqrt(), plus.sqrt());
+    Complex64::new((minus.conj() * plus).im.asinh(), -w.re.atan2((minus * plus).re))
 }
 
-/// Inverse hyperbolic cosine.
+/// Inverse hyperbolic cosine: that of the cosine, rotated to a real part that is not negative.
 pub fn acosh(z: Complex64) -> Complex64 {
-    let (minus, plus) = ((z - 1.0).sqrt(), (z + 1.0).sqrt());
-    Complex64::new((minus.conj() * plus).re.asinh(), 2.0 * minus.im.atan2(plus.re))
+    let w = acos(z);
+    Complex64::new(w.im.abs(), w.re.copysign(z.im))
 }
 
 /// Inverse hyperbolic tangent.
 pub fn atanh(z: Complex64) -> Complex64 {
     let (x, y) = (z.re, z.im);
+    let quarter = std::f64::consts::FRAC_PI_2.copysign(y);
+    if y.is_infinite() || x.is_infinite() {
+        return Complex64::new(0.0f64.copysign(x), if y.is_nan() { y } else { quarter });
+    }
+    if y.is_nan() && x == 0.0 {
+        return z;
+    }
     let distance = (1.0 - x) * (1.0 - x) + y * y;
     // On the real axis beyond 1 the sign of a zero imaginary part is the side of the branch cut.
     let angle = if y == 0.0 && x.abs() <= 1.0 { y } else { (2.0 * y).atan2((1.0 - x) * (1.0 + x) - y * y) };
@@ -40,14 +103,60 @@ pub fn atanh(z: Complex64) -> Complex64 {
 
 /// Arc tangent.
 pub fn atan(z: Complex64) -> Complex64 {
-    let w = atanh(Complex64::new(-z.im, z.re));
-    Complex64::new(w.im, -w.re)
+    rotated_back(atanh(rotated(z)))
+}
+
+/// Hyperbolic sine. A zero stays one whatever it is multiplied by.
+pub fn sinh(z: Complex64) -> Complex64 {
+    let (x, y) = (z.re, z.im);
+    if y == 0.0 {
+        return Complex64::new(x.sinh(), y);
+    }
+    if x == 0.0 && !y.is_finite() {
+        return Complex64::new(x, f64::NAN);
+    }
+    if x.is_infinite() && !y.is_finite() {
+        return Complex64::new(x, f64::NAN);
+    }
+    Complex64::new(x.sinh() * y.cos(), x.cosh() * y.sin())
+}
+
+/// Hyperbolic cosine.
+pub fn cosh(z: Complex64) -> Complex64 {
+    let (x, y) = (z.re, z.im);
+    if y == 0.0 {
+        return Complex64::new(x.cosh(), y * 1f64.copysign(x));
+    }
+    if x == 0.0 {
+        return Complex64::new(y.cos(), if y.is_finite() { x * y.sin() } else { 0.0 });
+    }
+    if x.is_infinite() && !y.is_finite() {
+        return Complex64::new(f64::INFINITY, f64::NAN);
+    }
+    Complex64::new(x.cosh() * y.cos(), x.sinh() * y.sin())
+}
+
+/// Sine.
+pub fn sin(z: Complex64) -> Complex64 {
+    rotated_back(sinh(rotated(z)))
+}
+
+/// Cosine.
+pub fn cos(z: Complex64) -> Complex64 {
+    cosh(rotated(z))
 }
 
 /// Hyperbolic tangent.
 pub fn tanh(z: Complex64) -> Complex64 {
     if z.re.abs() > 300.0 {
-        return Complex64::new(z.re.signum(), 0.0f64.copysign((2.0 * z.im).sin()));
+        let side = if z.im.is_finite() { (2.0 * z.im).sin() } else { 1.0 };
+        return Complex64::new(1f64.copysign(z.re), 0.0f64.copysign(side));
+    }
+    if z.im == 0.0 {
+        return Complex64::new(z.re.tanh(), z.im);
+    }
+    if z.re == 0.0 && !z.im.is_finite() {
+        return Complex64::new(z.re, f64::NAN);
     }
     let (sin, cos) = (2.0 * z.im).sin_cos();
     let (double, below) = (2.0 * z.re, (2.0 * z.re).cosh() + cos);
@@ -56,8 +165,7 @@ pub fn tanh(z: Complex64) -> Complex64 {
 
 /// Tangent.
 pub fn tan(z: Complex64) -> Complex64 {
-    let w = tanh(Complex64::new(-z.im, z.re));
-    Complex64::new(w.im, -w.re)
+    rotated_back(tanh(rotated(z)))
 }
 
 /// `eᶻ - 1`.
@@ -77,6 +185,9 @@ pub fn ln_1p(z: Complex64) -> Complex64 {
 pub fn pow(base: Complex64, exponent: Complex64) -> Complex64 {
     if exponent == Complex64::new(2.0, 0.0) {
         return base * base;
+    }
+    if exponent == Complex64::new(-1.0, 0.0) {
+        return quotient(Complex64::new(1.0, 0.0), base);
     }
     if exponent.im == 0.0 && exponent.re == 0.0 {
         return Complex64::new(1.0, 0.0);
@@ -163,5 +274,27 @@ mod tests {
     #[test]
     fn the_tangent_survives_large_arguments() {
         assert_eq!(tanh(Complex64::new(1e4, 1.0)).re, 1.0);
+    }
+
+    #[test]
+    fn infinities_and_the_sides_of_cuts_are_those_of_c() {
+        const INF: f64 = f64::INFINITY;
+        let is = |found: Complex64, re: f64, im: f64| {
+            let same =
+                |a: f64, b: f64| a.is_nan() && b.is_nan() || a == b && a.is_sign_positive() == b.is_sign_positive();
+            assert!(same(found.re, re) && (same(found.im, im)), "{found} is not {re} + {im}i");
+        };
+        let quarter = std::f64::consts::FRAC_PI_2;
+        is(sqrt(Complex64::new(-INF, -1.0)), 0.0, -INF);
+        is(sqrt(Complex64::new(f64::NAN, INF)), INF, INF);
+        is(sinh(Complex64::new(0.0, INF)), 0.0, f64::NAN);
+        is(cos(Complex64::new(0.0, INF)), INF, -0.0);
+        is(sin(Complex64::new(0.0, INF)), 0.0, INF);
+        is(tanh(Complex64::new(-INF, INF)), -1.0, 0.0);
+        is(atanh(Complex64::new(0.0, INF)), 0.0, quarter);
+        is(acos(Complex64::new(INF, 2.0)), 0.0, -INF);
+        is(asinh(Complex64::new(INF, INF)), INF, 0.5 * quarter);
+        assert!(asinh(Complex64::new(0.0, -2.0)).re > 1.3 && asinh(Complex64::new(-0.0, -2.0)).re < -1.3);
+        assert!(asin(Complex64::new(2.0, 0.0)).im > 1.3 && asin(Complex64::new(2.0, -0.0)).im < -1.3);
     }
 }

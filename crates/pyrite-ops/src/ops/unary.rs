@@ -119,7 +119,7 @@ pub const OPS: &[OpDef] = &[
         "aten::cos(Tensor self) -> Tensor",
         "The cosine.",
         to_float,
-        |c| smooth(c, f64::cos, num_complex::Complex::cos),
+        |c| smooth(c, f64::cos, complex::cos),
         SMOOTH,
     )
     .lower(to_loops::pointwise::cos)
@@ -128,7 +128,7 @@ pub const OPS: &[OpDef] = &[
         "aten::cosh(Tensor self) -> Tensor",
         "The hyperbolic cosine.",
         to_float,
-        |c| smooth(c, f64::cosh, num_complex::Complex::cosh),
+        |c| smooth(c, f64::cosh, complex::cosh),
         SMOOTH,
     )
     .lower(to_loops::pointwise::cosh)
@@ -366,7 +366,7 @@ pub const OPS: &[OpDef] = &[
         "aten::sin(Tensor self) -> Tensor",
         "The sine.",
         to_float,
-        |c| smooth(c, f64::sin, num_complex::Complex::sin),
+        |c| smooth(c, f64::sin, complex::sin),
         SMOOTH,
     )
     .lower(to_loops::pointwise::sin)
@@ -378,7 +378,7 @@ pub const OPS: &[OpDef] = &[
         "aten::sinh(Tensor self) -> Tensor",
         "The hyperbolic sine.",
         to_float,
-        |c| smooth(c, f64::sinh, num_complex::Complex::sinh),
+        |c| smooth(c, f64::sinh, complex::sinh),
         SMOOTH,
     )
     .lower(to_loops::pointwise::sinh)
@@ -553,7 +553,7 @@ fn sqrt(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     Pointwise::as_result(call, [call.args.tensor(0)?])?
         .f32(|[x]| x.sqrt())
         .f64(|[x]| x.sqrt())
-        .c128(|[z]| z.sqrt())
+        .c128(|[z]| complex::sqrt(z))
         .finish()
 }
 
@@ -561,7 +561,7 @@ fn rsqrt(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     Pointwise::as_result(call, [call.args.tensor(0)?])?
         .f32(|[x]| x.sqrt().recip())
         .f64(|[x]| x.sqrt().recip())
-        .c128(|[z]| z.sqrt().inv())
+        .c128(|[z]| complex::quotient(Complex64::ONE, complex::sqrt(z)))
         .finish()
 }
 
@@ -610,7 +610,7 @@ fn signbit(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
 fn sinc(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     Pointwise::as_result(call, [call.args.tensor(0)?])?
         .f64(|[x]| if x == 0.0 { 1.0 } else { (x * PI).sin() / (x * PI) })
-        .c128(|[z]| if z == Complex64::ZERO { Complex64::ONE } else { (z * PI).sin() / (z * PI) })
+        .c128(|[z]| if z == Complex64::ZERO { Complex64::ONE } else { complex::sin(z * PI) / (z * PI) })
         .finish()
 }
 
