@@ -1,9 +1,10 @@
 //! Decompositions of activation functions.
 
 use pyrite_ir::{Args, Emit, Handle, invalid};
+use pyrite_tensor::DType;
 
 use super::{Rule, Sheet, Term, formulas, wide};
-use crate::rules::wrap_dim;
+use crate::rules::{rounded_to, wrap_dim};
 
 /// √(2/π), and the cubic coefficient of the tanh approximation of `gelu`.
 const TANH_SCALE: f64 = 0.797_884_560_802_865_4;
@@ -58,7 +59,10 @@ formulas! {
     hardtanh |s, a, [x]| x.clamp(x.as_element(a.scalar(1)?), x.as_element(a.scalar(2)?));
     hardsigmoid |s, a, [x]| (x + 3.0).clamp(0.0, 6.0) / 6.0;
     hardswish |s, a, [x]| x * (x + 3.0).clamp(0.0, 6.0) / 6.0;
-    hardshrink |s, a, [x]| x.abs().le(a.float(1)?).select(0.0, x);
+    hardshrink |s, a, [x]| {
+        let dtype = s.term(a.value(0).clone()).dtype().unwrap_or(DType::F32);
+        x.abs().le(rounded_to(dtype, a.float(1)?)).select(0.0, x)
+    };
     /// What is near zero becomes zero by a product, so that NaN stays.
     softshrink |s, a, [x]| {
         let bound = a.float(1)?;

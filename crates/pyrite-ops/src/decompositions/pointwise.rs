@@ -6,17 +6,21 @@ use pyrite_ir::{Args, Emit, Handle, Meta, OpError, Value};
 use pyrite_tensor::{DType, Scalar};
 
 use super::{Operand, Rule, Sheet, Term, formulas};
-use crate::rules::operand_dtype;
+use crate::rules::{operand_dtype, rounded_to};
 
 /// `x·log(y)`, zero where `x` is, and NaN where `y` is.
 fn times_log<'s>(x: Term<'s>, y: Term<'s>, log: Term<'s>) -> Term<'s> {
     y.isnan().select(f64::NAN, x.eq(0.0).select(0.0, x * log))
 }
 
-/// Two operands as tensors of the float type that both have room in.
-fn as_floats<'s>(s: &'s Sheet<'_>, pair: [Term<'s>; 2]) -> [Term<'s>; 2] {
+/// Two operands as elements of the float type that both have room in, wide enough to compute with.
+fn as_floats<'s>(s: &'s Sheet<'_>, a: &Args<'_, Handle>) -> [Term<'s>; 2] {
+    let pair = [s.term(a.value(0).clone()), s.term(a.value(1).clone())];
     let common = pair.iter().filter_map(|x| x.dtype()).reduce(DType::promote).unwrap_or(DType::F32).to_inexact();
-    pair.map(|x| x.number().map_or_else(|| x.to(common), |number| s.full(&[], number, common)))
+    pair.map(|x| match x.number() {
+        Some(number) => s.full(&[], rounded_to(common, number.to_f64()), common.to_compute()),
+        None => x.to(common).wide(),
+    })
 }
 
 /// The larger of two plus the logarithm of one plus what the smaller adds.
@@ -57,7 +61,13 @@ formulas! {
     logit |s, a, [x]| {
         // Bools cannot be subtracted from one.
         let x = x.dtype().map_or(x, |dtype| x.to(dtype.to_inexact()));
-        let x = a.opt_float(1)?.map_or(x, |eps| x.lt(eps).select(eps, x.gt(1.0 - eps).select(1.0 - eps, x)));
+        let x = a.opt_float(1)?.map_or(x, |eps| {
+            // The bounds are elements of the argument's type.
+            let dtype = s.term(a.value(0).clone()).dtype().unwrap_or(DType::F32);
+            let low = rounded_to(dtype, eps);
+            let high = rounded_to(dtype, 1.0 - low);
+            x.lt(low).select(low, x.gt(high).select(high, x))
+        });
         (x / (1.0 - x)).log()
     };
     nan_to_num |s, a, [x]| {
@@ -95,8 +105,8 @@ formulas! {
 
     /// In the operands' own types: a number is rounded to a half precision first.
     rsub |s, a, []| s.term(a.value(1).clone()).of("aten.sub.Tensor", &[a.value(0).clone(), a.value(2).clone()]);
-    remainder |s, a, [x, y]| x.with("aten.remainder.Tensor", y);
-    floor_divide |s, a, [x, y]| x.of("aten.div.Tensor_mode", &[y.value(), "floor".into()]);
+    remainder |s, a, []| s.term(a.value(0).clone()).of("aten.remainder.Tensor", &[a.value(1).clone()]);
+    floor_divide |s, a, []| s.term(a.value(0).clone()).of("aten.div.Tensor_mode", &[a.value(1).clone(), "floor".into()]);
     float_power |s, a, [x, y]| {
         let dtype = if x.is_complex() || y.is_complex() { DType::C128 } else { DType::F64 };
         x.to(dtype).pow(y.to(dtype))
@@ -131,12 +141,12 @@ formulas! {
         }
     };
     logaddexp2 |s, a, [x, y]| log_of_sum(x, y, |rest| rest.exp2().log1p() * LOG2_E);
-    xlogy |s, a, [x, y]| {
-        let [x, y] = as_floats(&s, [x, y]);
+    xlogy |s, a, []| {
+        let [x, y] = as_floats(&s, a);
         times_log(x, y, y.log())
     };
-    xlog1py |s, a, [x, y]| {
-        let [x, y] = as_floats(&s, [x, y]);
+    xlog1py |s, a, []| {
+        let [x, y] = as_floats(&s, a);
         times_log(x, y, y.log1p())
     };
     polar |s, a, [length, angle]| {

@@ -35,8 +35,11 @@ fn moments<'s>(s: &'s Sheet<'_>, a: &Args<'_, Handle>) -> Result<([Term<'s>; 2],
     let square = distance.square().sum(&dims);
     let variance = match (total.as_int(), correction) {
         (Some(total), _) => square / (total as f64 - correction.to_f64()).max(0.0),
-        (None, Scalar::Int(correction)) => square / s.term(&total - correction),
-        (None, _) => square / (s.full(&[], &total, DType::F64) - correction.to_f64()).like(square),
+        (None, Scalar::Int(correction)) if total.is_gt(correction) => square / s.term(&total - correction),
+        (None, _) => {
+            let freedom = s.full(&[], &total, DType::F64) - correction.to_f64();
+            square / freedom.at_least(0.0).like(square)
+        }
     };
     Ok(([variance, mean], dims))
 }

@@ -203,6 +203,7 @@ impl Term<'_> {
     #[must_use]
     pub fn as_element(self, number: Scalar) -> Value<Handle> {
         match self.dtype() {
+            Some(DType::Bool) => Value::from(i64::from(number.to_bool())),
             Some(dtype) if dtype.is_integral() => Value::from(number.to_i64()),
             _ => number.into(),
         }

@@ -15,8 +15,18 @@ pub fn average(e: &mut dyn Emit, p: &Pullback<'_>) -> Result<Gradients, OpError>
     gradients(e, &format!("{}_backward.default", packet(p)), &args, &[0])
 }
 
+/// Pools to sizes of zero have no derivative: PyTorch refuses them in the backward pass.
+fn expect_windows(e: &dyn Emit, p: &Pullback<'_>) -> Result<(), OpError> {
+    let windows = &e.meta(p.grad()?).shape;
+    if windows.iter().skip(1).any(|size| size.is_eq(0)) {
+        return Err(OpError::unsupported("the derivative of an adaptive pool without windows"));
+    }
+    Ok(())
+}
+
 /// `_adaptive_avg_pool2d` and `_adaptive_avg_pool3d`.
 pub fn adaptive_average(e: &mut dyn Emit, p: &Pullback<'_>) -> Result<Gradients, OpError> {
+    expect_windows(e, p)?;
     let op = format!("{}_backward.default", packet(p));
     gradients(e, &op, &[p.grad()?.into(), p.value(0)], &[0])
 }
@@ -32,6 +42,7 @@ pub fn maximum(e: &mut dyn Emit, p: &Pullback<'_>) -> Result<Gradients, OpError>
 
 /// `adaptive_max_pool2d` and `adaptive_max_pool3d`.
 pub fn adaptive_maximum(e: &mut dyn Emit, p: &Pullback<'_>) -> Result<Gradients, OpError> {
+    expect_windows(e, p)?;
     let op = format!("{}_backward.default", packet(p));
     gradients(e, &op, &[p.grad()?.into(), p.value(0), p.result(1)?.into()], &[0])
 }
@@ -79,6 +90,7 @@ pub fn average_1d(e: &mut dyn Emit, p: &Pullback<'_>) -> Result<Gradients, OpErr
 
 /// `adaptive_avg_pool1d`.
 pub fn adaptive_average_1d(e: &mut dyn Emit, p: &Pullback<'_>) -> Result<Gradients, OpError> {
+    expect_windows(e, p)?;
     let args = [flat(e, p.grad()?)?, flat(e, p.tensor(0)?)?];
     in_plane(e, "aten._adaptive_avg_pool2d_backward.default", &args)
 }
@@ -100,6 +112,7 @@ pub fn maximum_1d(e: &mut dyn Emit, p: &Pullback<'_>) -> Result<Gradients, OpErr
 
 /// `adaptive_max_pool1d`.
 pub fn adaptive_maximum_1d(e: &mut dyn Emit, p: &Pullback<'_>) -> Result<Gradients, OpError> {
+    expect_windows(e, p)?;
     let args = [flat(e, p.grad()?)?, flat(e, p.tensor(0)?)?, flat(e, p.result(1)?)?];
     in_plane(e, "aten.adaptive_max_pool2d_backward.default", &args)
 }

@@ -5,7 +5,7 @@ use pyrite_ir::{Meta, OpError, Value};
 use pyrite_loops::{Binary, Compare, Type, Unary, Val};
 use pyrite_tensor::{DType, Scalar};
 
-use crate::rules::operand_dtype;
+use crate::rules::{operand_dtype, rounded_to};
 
 type Lowered = Result<(), OpError>;
 
@@ -194,7 +194,15 @@ fn scaled_sum(l: &mut Lowering<'_>, op: Binary) -> Lowered {
         let ty = arithmetic(p)?;
         let (a, mut b) = (brought(p, 0, ty)?, brought(p, 1, ty)?);
         if !is_one {
-            let factor = p.number(2, ty)?;
+            // The factor is an element of the result's type, too: a bool where that is bool.
+            let dtype = p.lowering.result()?.meta.dtype;
+            let factor = match (dtype, p.lowering.args.value(2).as_scalar()) {
+                (DType::Bool, Some(alpha)) => p.code().integer(i64::from(alpha.to_bool()), ty),
+                _ => {
+                    let factor = p.number(2, ty)?;
+                    narrowed(p, dtype, factor)
+                }
+            };
             b = p.code().binary(Binary::Mul, b, factor);
         }
         Ok(p.code().binary(op, a, b))
@@ -224,7 +232,13 @@ pub fn div_mode(l: &mut Lowering<'_>) -> Lowered {
         let quotient = p.code().binary(Binary::Div, a, b);
         match mode {
             None => Ok(quotient),
-            Some("trunc") => Ok(p.code().unary(Unary::Trunc, quotient)),
+            Some("trunc") => {
+                // PyTorch rounds the quotient of two tensors of half precision before it drops the fraction.
+                let dtype = p.lowering.result()?.meta.dtype;
+                let by_tensor = matches!(p.lowering.args.value(1), Value::Tensor(b) if !b.meta.numel().is_eq(1));
+                let quotient = if by_tensor { narrowed(p, dtype, quotient) } else { quotient };
+                Ok(p.code().unary(Unary::Trunc, quotient))
+            }
             Some(other) => Err(OpError::unsupported(format!("rounding mode {other} in loops"))),
         }
     })
@@ -294,9 +308,9 @@ pub fn pow(l: &mut Lowering<'_>) -> Lowered {
     two_brought(l, Binary::Pow, floating)
 }
 
-/// A power with a number as exponent; small ones are products and roots.
+/// A power with a number as exponent, which is an element of the result's type; small ones are products and roots.
 pub fn pow_scalar(l: &mut Lowering<'_>) -> Lowered {
-    let exponent = l.args.scalar(1)?.to_f64();
+    let exponent = rounded_to(l.result()?.meta.dtype, l.args.scalar(1)?.to_f64());
     l.map(|p| {
         let ty = p.ty()?;
         let x = p.arg(0, ty)?;

@@ -9,8 +9,8 @@ use crate::derivatives::{activation as d, activation_backward as second};
 use crate::kernels::Pointwise;
 use crate::lowerings as to_loops;
 use crate::rules::{
-    core_pointwise, in_place, plain_pointwise, preserved_strides, to_float, to_same, to_same_float, to_same_inexact,
-    to_same_number, wrap_dim,
+    core_pointwise, in_place, plain_pointwise, preserved_strides, rounded_to, to_float, to_same, to_same_float,
+    to_same_inexact, to_same_number, wrap_dim,
 };
 use pyrite_kernels::vector_math;
 
@@ -228,7 +228,7 @@ fn hardswish(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
 }
 
 fn hardshrink(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
-    let bound = call.args.float(1)?;
+    let bound = rounded_to(call.out_meta(0)?.dtype, call.args.float(1)?);
     map(call, |x| if (-bound..=bound).contains(&x) { 0.0 } else { x })
 }
 

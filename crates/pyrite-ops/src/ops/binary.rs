@@ -9,8 +9,8 @@ use crate::derivatives::binary as d;
 use crate::kernels::{Pointwise, operand};
 use crate::lowerings as to_loops;
 use crate::rules::{
-    core_pointwise, in_place, operand_dtype, operands, plain_pointwise, same_as, to_float, to_same, to_same_float,
-    to_same_inexact, to_same_number,
+    core_pointwise, in_place, operand_dtype, operands, plain_pointwise, rounded_to, same_as, to_float, to_same,
+    to_same_float, to_same_inexact, to_same_number,
 };
 use pyrite_kernels::complex;
 
@@ -722,8 +722,11 @@ fn to_quotient(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
 
 /// `a + alpha·b`.
 fn weighted_sum(call: &Call<'_>, a: &Tensor, b: &Tensor, alpha: Scalar) -> Result<Value<Tensor>, OpError> {
-    let (single, double, integer, complex) = (alpha.to_f64() as f32, alpha.to_f64(), alpha.to_i64(), alpha.to_c128());
-    Pointwise::as_result(call, [a, b])?
+    let dtype = call.out_meta(0)?.dtype;
+    let real = rounded_to(dtype, alpha.to_f64());
+    let alpha = if dtype == DType::Bool { Scalar::Int(alpha.to_bool().into()) } else { alpha };
+    let (single, double, integer, complex) = (real as f32, real, alpha.to_i64(), alpha.to_c128());
+    brought(call, [a, b])?
         .f32(|[a, b]| a + single * b)
         .f64(|[a, b]| a + double * b)
         .i64(|[a, b]| a.wrapping_add(integer.wrapping_mul(b)))
@@ -753,7 +756,7 @@ fn add(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
         .f32(|[a, b]| a + b)
         .f64(|[a, b]| a + b)
         .i64(|[a, b]| a.wrapping_add(b))
-        .c128(|[a, b]| a + b)
+        .c128(|[a, b]| a + Complex64::ONE * b)
         .finish()
 }
 
@@ -773,7 +776,7 @@ fn difference(call: &Call<'_>, a: &Tensor, b: &Tensor) -> Result<Value<Tensor>, 
         .f32(|[a, b]| a - b)
         .f64(|[a, b]| a - b)
         .i64(|[a, b]| a.wrapping_sub(b))
-        .c128(|[a, b]| a - b)
+        .c128(|[a, b]| a + Complex64::new(-1.0, 0.0) * b)
         .finish()
 }
 
@@ -822,9 +825,9 @@ fn div_mode(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
         Rounding::Trunc => {
             let [a, b] = both(call)?;
             expect_divisible(call, &b)?;
-            Pointwise::as_result(call, [&a, &b])?
-                .rounded()
-                .f32(|[a, b]| (a / b).trunc())
+            let half = quotient_type(call, &b)?;
+            divided(call, &a, &b, half)?
+                .f32(|[a, b]| (rounded_to(half, f64::from(a / b)) as f32).trunc())
                 .f64(|[a, b]| (a / b).trunc())
                 .i64(|[a, b]| a.wrapping_div(b))
                 .finish()
@@ -835,9 +838,9 @@ fn div_mode(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
 fn floor_divide(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     let [a, b] = both(call)?;
     expect_divisible(call, &b)?;
-    Pointwise::as_result(call, [&a, &b])?
-        .rounded()
-        .f64(|[a, b]| floored(a, b))
+    let dtype = quotient_type(call, &b)?;
+    divided(call, &a, &b, dtype)?
+        .f64(|[a, b]| floored(a, b, |v| if dtype == DType::F64 { v } else { rounded_to(dtype, f64::from(v as f32)) }))
         .i64(|[a, b]| {
             let (quotient, rest) = (a.wrapping_div(b), a.wrapping_rem(b));
             if rest != 0 && (rest < 0) != (b < 0) { quotient - 1 } else { quotient }
@@ -845,21 +848,40 @@ fn floor_divide(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
         .finish()
 }
 
-/// The quotient rounded down, by way of the exact remainder: dividing first could round up to the next integer.
-fn floored(a: f64, b: f64) -> f64 {
+/// The type in which PyTorch keeps the steps of a rounded division: tensors of half precision are divided in their own type, by a
+/// number in single precision.
+fn quotient_type(call: &Call<'_>, divisor: &Tensor) -> Result<DType, OpError> {
+    let dtype = call.out_meta(0)?.dtype;
+    Ok(if divisor.numel() == 1 && matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype })
+}
+
+/// A rounded division whose steps are of a type: the divisor is an element of it, the dividend one of the result.
+fn divided(call: &Call<'_>, a: &Tensor, b: &Tensor, steps: DType) -> Result<Pointwise<2>, OpError> {
+    let dtype = call.out_meta(0)?.dtype;
+    let pointwise = if dtype == steps {
+        Pointwise::as_result(call, [a, b])?.rounded()
+    } else {
+        Pointwise::as_result(call, [&a.cast(dtype), &b.cast(steps)])?
+    };
+    Ok(pointwise)
+}
+
+/// The quotient rounded down, by way of the exact remainder: dividing first could round up to the next integer. Each step is
+/// rounded to the type of the operands.
+fn floored(a: f64, b: f64, round: impl Fn(f64) -> f64) -> f64 {
     if b == 0.0 {
         return a / b;
     }
     let rest = a % b;
-    let mut quotient = (a - rest) / b;
+    let mut quotient = round(round(a - rest) / b);
     if rest != 0.0 && (b < 0.0) != (rest < 0.0) {
-        quotient -= 1.0;
+        quotient = round(quotient - 1.0);
     }
     if quotient == 0.0 {
         return 0f64.copysign(a / b);
     }
     let floor = quotient.floor();
-    if quotient - floor > 0.5 { floor + 1.0 } else { floor }
+    if round(quotient - floor) > 0.5 { round(floor + 1.0) } else { floor }
 }
 
 fn remainder(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
@@ -922,15 +944,17 @@ fn pow_number(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
         invalid!("integers cannot be raised to the negative power {exponent}");
     }
     let map = Pointwise::as_result(call, [call.args.tensor(0)?])?;
-    let (real, complex) = (exponent.to_f64(), exponent.to_c128());
+    let (real, complex) = (rounded_to(call.out_meta(0)?.dtype, exponent.to_f64()), exponent.to_c128());
     if complex == Complex64::new(2.0, 0.0) {
         map.f32(|[x]| x * x).f64(|[x]| x * x).i64(|[x]| x.wrapping_mul(x)).c128(|[z]| z * z)
     } else if complex == Complex64::new(3.0, 0.0) {
         map.f32(|[x]| x * x * x).f64(|[x]| x * x * x).i64(|[x]| x.wrapping_mul(x).wrapping_mul(x)).c128(|[z]| z * z * z)
     } else if complex == Complex64::new(0.5, 0.0) {
-        map.f32(|[x]| x.sqrt()).f64(|[x]| x.sqrt()).c128(|[z]| z.sqrt())
+        map.f32(|[x]| x.sqrt()).f64(|[x]| x.sqrt()).c128(|[z]| complex::sqrt(z))
     } else if complex == Complex64::new(-0.5, 0.0) {
-        map.f32(|[x]| x.sqrt().recip()).f64(|[x]| x.sqrt().recip()).c128(|[z]| z.sqrt().inv())
+        map.f32(|[x]| x.sqrt().recip())
+            .f64(|[x]| x.sqrt().recip())
+            .c128(|[z]| complex::quotient(Complex64::ONE, complex::sqrt(z)))
     } else if complex == Complex64::ZERO {
         map.f64(|_| 1.0).i64(|_| 1).c128(|_| Complex64::ONE)
     } else {

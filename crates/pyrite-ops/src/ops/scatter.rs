@@ -3,7 +3,7 @@
 //! Kernels work on a dense copy of the tensor in its carrier, since most of them add, multiply or compare.
 
 use pyrite_ir::{Args, Call, Freedom, Meta, OpDef, OpError, SymDims, Tag, Tolerance, Value, invalid};
-use pyrite_tensor::{Category, DType, Tensor, layout};
+use pyrite_tensor::{Category, DType, Scalar, Tensor, layout};
 
 use super::index::check_along;
 use crate::decompositions::index as by;
@@ -65,7 +65,7 @@ pub const OPS: &[OpDef] = &[
     )
     .derivative(d::index_add)
     .decompose(by::index_add)
-    .samples(&["f32[4, 3], 0, i64[2]{0..4}, f32[2, 3], alpha=2", "i32[4, 3], 1, i64[2]{0..3}, i32[4, 2]", "f32[], 0, i64[1]{0..1}, f32[1]", "b8[4], 0, i64[2]{0..4}, b8[2], alpha=0"]),
+    .samples(&["f32[4, 3], 0, i64[2]{0..4}, f32[2, 3], alpha=2", "i32[4, 3], 1, i64[2]{0..3}, i32[4, 2]", "f32[], 0, i64[1]{0..1}, f32[]", "b8[4], 0, i64[2]{0..4}, b8[2], alpha=0"]),
     OpDef::written(
         "aten::index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor(a!)",
         "`index_add` in place.",
@@ -612,9 +612,12 @@ fn index_dim_infer(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     if let Some(size) = expected.get_mut(dim) {
         *size = index.numel();
     }
-    if x.rank() > 0 && source.rank() > 0 {
+    // Only `index_copy` takes a source of one element with another number of dimensions.
+    let has_dims = x.rank() > 0 && source.rank() > 0;
+    if has_dims || args.schema.param("alpha").is_some() || args.schema.param("reduce").is_some() {
         expect_same_shape("the source", &source.shape, &expected)?;
-    } else if !source.numel().is_eq(index.numel()) {
+    }
+    if !has_dims && !source.numel().is_eq(index.numel()) {
         invalid!("a source of shape {:?} for an index of shape {:?}", source.shape, index.shape);
     }
     if let Some(reduce) = args.schema.param("reduce") {
@@ -647,7 +650,10 @@ fn combine_slices<T: Combined>(
 fn index_add(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     let (x, source, out) = (call.args.tensor(0)?, call.args.tensor(3)?, call.allocate(0)?);
     let (dim, places) = positions(&call.args, x, Negative::Refuse)?;
-    let alpha = Tensor::scalar(call.args.scalar(4)?, if x.dtype() == DType::Bool { DType::I64 } else { x.dtype() });
+    let alpha = match (x.dtype(), call.args.scalar(4)?) {
+        (DType::Bool, alpha) => Tensor::scalar(Scalar::Int(alpha.to_bool().into()), DType::I64),
+        (dtype, alpha) => Tensor::scalar(alpha, dtype),
+    };
     carried!(x.dtype(), T => {
         let mut target = if adds_in_place(x.rank(), dim) {
             Target::<T>::in_place(x, Combine::Sum)

@@ -2,6 +2,7 @@
 
 use pyrite_ir::{Args, Device, Meta, OpError, Type, Value, invalid};
 use pyrite_tensor::dtype::{Rank, result_type};
+use pyrite_tensor::element::{BF16, F16};
 use pyrite_tensor::{DType, Scalar};
 
 use crate::rules::{broadcast, pointwise_strides};
@@ -129,4 +130,13 @@ pub fn to_same_float(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
 pub fn to_real(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     let operands = operands(args);
     Ok(same_as(&operands, operand_dtype(&operands).to_real())?.into())
+}
+
+/// A number as an element of a type with half precision, as PyTorch rounds numbers beside such tensors; otherwise the number.
+pub fn rounded_to(dtype: DType, number: f64) -> f64 {
+    match dtype {
+        DType::F16 => F16::from_f64(number).to_f64(),
+        DType::BF16 => BF16::from_f64(number).to_f64(),
+        _ => number,
+    }
 }
