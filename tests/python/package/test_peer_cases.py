@@ -16,12 +16,14 @@ import torch.utils._pytree as pytree
 
 import pyrite as package
 import peer_border  # noqa: F401  (declares more)
+import peer_calls  # noqa: F401
 import peer_edges  # noqa: F401
 import peer_families  # noqa: F401
 import peer_kernels  # noqa: F401
 import peer_layers  # noqa: F401
 import peer_programs  # noqa: F401
 import peer_subjects  # noqa: F401
+import peer_suite  # noqa: F401
 from peer_cases import PEERS
 from pyrite import aot
 
