@@ -205,7 +205,7 @@ def broadcasts_change(x, y):
 @peer(lambda: [r(3, 3)], then=(lambda: [r(3, 3)],))
 def constants_are_lifted(x):
     table = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
-    return x[:2, :2] @ table, torch.tensor(3.0) * x, torch.tensor([1, 2])[x[0, 0].gt(-9).long()], torch.tensor([x.shape[0], 7])
+    return x[:2, :2] @ table, torch.tensor(3.0) * x, torch.tensor([1, 2])[x[0].gt(-9).long()], torch.tensor([x.shape[0], 7])
 
 
 @peer(lambda: [r(3)], gradients=False)

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use pyrite_ir::{Kind as NodeKind, Meta, NodeId, StorageId, Target, Type, Value as GraphValue};
+use pyrite_ir::{Eval, Kind as NodeKind, Meta, NodeId, StorageId, Target, Type, Value as GraphValue};
 use pyrite_reader::{Calls, IndexPart, Mark, Refused};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, MemoryFormat};
@@ -678,9 +678,18 @@ impl Evaluator<'_, '_> {
 
     /// Stops at a call that changes the shape or the strides of its argument in place (`squeeze_`, `transpose_`): whoever holds
     /// the tensor would go on with the metadata that it had. The call runs in Python, and what follows is captured anew.
+    /// Memory that compiled code made cannot be resized there: a graph with `resize_` is torch's to run, and the tensor is
+    /// what it became from then on.
     fn check_shape_kept(&mut self, tensor: NodeId, made: NodeId, mark: Mark) -> Run<()> {
         let (before, after) = (self.tensor_meta(tensor)?, self.tensor_meta(made)?);
         if before.shape == after.shape && before.stride == after.stride {
+            return Ok(());
+        }
+        let is_view =
+            matches!(&self.calls.node(made).kind, NodeKind::Call(Target::Op(op)) if matches!(op.def.eval, Eval::View));
+        if !is_view && matches!(self.calls.node(tensor).kind, NodeKind::Call(_)) {
+            let now = GraphValue::Tensor(after.clone());
+            self.calls.set_meta(tensor, now);
             return Ok(());
         }
         self.calls.abandon_since(mark);
