@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import operator
 import warnings
 
 import torch
@@ -349,7 +350,8 @@ def _whole(host):
     calls = [node for node in nodes if getattr(node.target, "is_segment", False)]
     output = nodes[-1].args[0]
     items = nodes[len(inputs) + 1 : -1]
-    if len(calls) != 1 or list(calls[0].args) != inputs or list(output) != items:
+    results = [(operator.getitem, (calls[0], place)) for place in range(len(items))] if len(calls) == 1 else None
+    if results is None or list(calls[0].args) != inputs or list(output) != items or [(node.target, node.args) for node in items] != results:
         return None
     return calls[0].target.program
 

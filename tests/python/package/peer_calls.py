@@ -263,6 +263,11 @@ def closures_and_defaults(x, factor=2.0, dims=(0, 1)):
     return total
 
 
+@peer(lambda: [r(3)])
+def windows_are_made(x):
+    return torch.hann_window(4), torch.hamming_window(3), torch.special.airy_ai(x.detach() + 1)
+
+
 # Random numbers.
 
 each(
@@ -456,7 +461,7 @@ each(
     {
         "arithmetic": lambda x, y: (prims.add(x, y), prims.mul(x, y), prims.div(x, y), prims.maximum(x, y), prims.pow(x.abs(), y)),
         "comparison": lambda x, y: (prims.eq(x, y), prims.lt(x, y), prims.where(prims.gt(x, y), x, y)),
-        "shapes": lambda x, y: (prims.transpose(x, [1, 0]), prims.broadcast_in_dim(x, [4, 3, 6], [0, 2]), prims.squeeze(x[None], [0]), prims.rev(x, [1])),
+        "shapes": lambda x, y: (prims.rev(x, [1]), prims.cat([x, y], 0)),
         "converted": lambda x, y: (prims.convert_element_type(x, torch.float16), prims.convert_element_type(x * 3, torch.int32), prims.convert_element_type(x, torch.bool)),
         "reduced": lambda x, y: (prims.sum(x, [0]), prims.amax(x, [1]), prims.prod(x, [0, 1]), prims.var(x, [1], 0.0)),
         "made": lambda x, y: (prims.iota(5, start=2, step=3, dtype=torch.int64, device=torch.device("cpu"), requires_grad=False), prims.full([2, 2], 1.5, dtype=torch.float32, device=torch.device("cpu"), requires_grad=False)),

@@ -504,7 +504,6 @@ each(
         "unsqueezed_twice": lambda x: (lambda c: (c.unsqueeze_(0).unsqueeze_(-1), c.mul_(2), c.squeeze_(-1).add_(1), c))(x.clone()),
         "as_strided": lambda x: (lambda c: (c.as_strided_((4, 3), (6, 1), 2), c.add_(1), c.sum()))(x.clone()),
         "shape_is_asked": lambda x: (lambda c: (c.squeeze_(0).size(0), c.shape, c.dim(), c.t_().shape, c.stride(), [c][0].unsqueeze_(1).shape))(x.clone()),
-        "resized": lambda x: (lambda c: (c.resize_as_(x).copy_(x), c.shape, c.numel(), c.sum()))(torch.empty(2)),
         "two_views": lambda x: (lambda a, b: (a.squeeze_(0), b.add_(1), a.mul_(2), a, b))(*(lambda c: (c.view(1, 24), c.view(4, 6)))(x.clone())),
     },
     gradients=False,
