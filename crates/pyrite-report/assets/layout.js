@@ -89,7 +89,7 @@ function boxesOf(nodes, closed) {
     box.note = box.module !== null ? `${box.nodes.length}` : (node.shape || '').slice(0, 22);
     box.kind = box.module === null ? node.op : 'module';
     const length = Math.min(box.label.length, 34) + (box.note ? box.note.length + 2 : 0);
-    box.width = length * 6.7 + 22;
+    box.width = length * 7.25 + 24;
   }
   return { boxes, edges, boxOfNode };
 }
