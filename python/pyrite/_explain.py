@@ -141,6 +141,10 @@ def explain(function, *, backend="eager", dynamic=None):
     return explained
 
 
+def _times(count):
+    return "1 time" if count == 1 else f"{count} times"
+
+
 class CompileProfiler:
     """Why functions are compiled again and where graphs break, over the length of a program.
 
@@ -192,12 +196,12 @@ class CompileProfiler:
         """What was seen, as text."""
         lines = [f"Compile profile: {self.frame_count} frames captured, {self.op_count} operators", "", "Graph breaks:"]
         for (reason, file, line), count in self.breaks.most_common():
-            lines.append(f"  {count} times: {reason} ({file}:{line})")
+            lines.append(f"  {_times(count)}: {reason} ({file}:{line})")
         lines += [] if self.breaks else ["  none"]
         lines += ["", "Recompilations, by the guard that failed:"]
         for (function, file, line), guards in self.recompilations.items():
             lines.append(f"  {function} ({file}:{line}):")
-            lines += [f"    {count} times: {guard}" for guard, count in guards.most_common()]
+            lines += [f"    {_times(count)}: {guard}" for guard, count in guards.most_common()]
         lines += [] if self.recompilations else ["  none"]
         if self.limits:
             lines += ["", "Run plain, because of pyrite.config.cache_size_limit:"]

@@ -143,8 +143,7 @@ def of_watch(watch, options, imports, progress):
     """The session on the first failure that was noted while regions were watched."""
     unchecked = [{"step": "unchecked", "text": reason} for reason in watch.unchecked]
     if not watch.failures:
-        text = f"{watch.regions} compiled regions, no failure"
-        return Session({"outcome": "pass", "steps": [*unchecked, {"step": "confirm", "text": text}]})
+        return Session({"outcome": "pass", "steps": [*unchecked, {"step": "confirm", "text": watch.without_failure()}]})
     failure = watch.failures[0]
     if progress:
         progress(f"a region failed with {failure.backend}: {failure.message}")

@@ -47,6 +47,10 @@ class Watch:
     # Whether some of those operators are ones that Pyrite does not know, so that torch says what is right.
     unknown_operators: bool = False
 
+    def without_failure(self):
+        """What is said of a script without failures."""
+        return f"{self.regions} compiled region{'' if self.regions == 1 else 's'}, no failure"
+
     def import_all(self, modules):
         """Remembers modules, and returns all that workers have to import."""
         self.imports = sorted({*self.imports, *modules})

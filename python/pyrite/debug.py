@@ -116,7 +116,7 @@ def script(path, arguments=(), options=(), module=False):
     for reason in watch.unchecked:
         print(f"not checked: {reason}", file=sys.stderr)
     if not watch.failures:
-        print(f"{watch.regions} compiled regions, no failure", file=sys.stderr)
+        print(watch.without_failure(), file=sys.stderr)
         if not module:
             text = f"if the compiled script still behaves differently, `pyrite minify-script {path}` reduces its source"
             print(text, file=sys.stderr)

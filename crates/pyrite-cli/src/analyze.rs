@@ -52,7 +52,7 @@ impl Analyze {
     /// Runs both with every value returned, and compares value by value.
     pub fn run(&self, host: &Host) -> Outcome {
         if let Some(out) = &self.out {
-            folder::check_unused(out, &self.file)?;
+            folder::check_unused(out)?;
         }
         let options = self.judging.options(Some(&self.backend));
         let program = Program::open_for(host, &self.file, &options)?;

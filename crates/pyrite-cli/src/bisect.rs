@@ -4,13 +4,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pyrite_debug::Found;
+use pyrite_diag::counted;
 use pyrite_oracle::Verdict;
+use pyrite_session::backend::missing;
 use pyrite_session::bisect::{Patience, bisect, data, lines};
 use pyrite_session::dumps::programs_in;
 use pyrite_session::{Program, Story, folder};
 use pyrite_trace::Stage;
 use serde_json::json;
 
+use crate::failure::Failure;
 use crate::numbers::seconds;
 use crate::options::Judging;
 use crate::reporter::Printer;
@@ -47,7 +50,7 @@ impl Bisect {
     /// Searches stages, then rewrites.
     pub fn run(&self, host: &Host) -> Outcome {
         if let Some(out) = &self.out {
-            folder::check_unused(out, &self.file)?;
+            folder::check_unused(out)?;
         }
         let options = self.judging.options(Some(&self.backend));
         let patience = Patience {
@@ -76,10 +79,19 @@ impl Bisect {
                 Err(verdict) => passed = verdict,
             }
         }
+        if let Verdict::Invalid(why) = &passed
+            && let Some(problem) = missing(why)
+        {
+            return Err(Failure::of(problem).told_in_json(self.json));
+        }
         if self.json {
             println!("{:#}", json!({"verdict": passed.name()}));
         } else {
-            println!("nothing to bisect: the program does not fail ({})", passed.name());
+            match &passed {
+                Verdict::Invalid(why) => println!("nothing to bisect: {why}"),
+                Verdict::Noise => println!("nothing to bisect: the results differ by no more than rounding explains"),
+                _ => println!("nothing to bisect: the program does not fail"),
+            }
         }
         Ok(ExitCode::FAILURE)
     }
@@ -95,7 +107,7 @@ impl Bisect {
         } else {
             println!("{}: {}", file.display(), found.signature);
             lines(found).iter().for_each(|line| println!("{line}"));
-            println!("{} queries", found.queries);
+            println!("{}", counted(found.queries, "query", "queries"));
             if !found.unasked.is_empty() {
                 eprintln!("next: a longer --time-budget, or none, tests the rest");
             }

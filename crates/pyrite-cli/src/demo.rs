@@ -44,7 +44,7 @@ impl Demo {
     /// Tells the story.
     pub fn run(&self, host: &Host) -> Outcome {
         if let Some(out) = &self.out {
-            folder::check_unused(out, out)?;
+            folder::check_unused(out)?;
         }
         let out = tracing::begin_demo(self.out.as_deref())?;
         let file = out.join("transformer_block.py");

@@ -6,6 +6,7 @@ use pyrite_session::Program;
 use pyrite_session::outputs::{describe, line, save};
 use serde_json::json;
 
+use crate::reporter::missing_data;
 use crate::{ExitCode, Host, Outcome};
 
 /// Load the inputs of a program and describe them
@@ -50,8 +51,8 @@ impl GetArgs {
             }
             if inputs.generated > 0 {
                 eprintln!(
-                    "note: {} inputs have no stored data; they come from seed {}",
-                    inputs.generated,
+                    "note: {} no stored data; random data from seed {} is used",
+                    missing_data(inputs.generated),
                     program.seed(self.seed)
                 );
             }

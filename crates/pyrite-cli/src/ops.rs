@@ -1,5 +1,6 @@
 //! `pyrite ops`: the operators.
 
+use pyrite_diag::{counted, nearest};
 use pyrite_ir::{Eval, Infer, Operator, Tag};
 use serde_json::json;
 
@@ -35,10 +36,22 @@ impl Ops {
             for op in &chosen {
                 println!("{:<48} {}", op.name(), op.def.doc);
             }
-            eprintln!("{} operators", chosen.len());
+            eprintln!("{}", counted(chosen.len() as u64, "operator", "operators"));
+            if let (true, Some(text)) = (chosen.is_empty(), &self.contains) {
+                let names = pyrite_ops::registry().iter().flat_map(|op| [op.name(), base_name(op.name())]);
+                match nearest(text, names) {
+                    Some(near) => eprintln!("no name contains `{text}`; did you mean `{near}`?"),
+                    None => eprintln!("no name contains `{text}`; programs may still call it as an opaque operator"),
+                }
+            }
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// `relu` of `aten.relu.default`.
+fn base_name(name: &str) -> &str {
+    name.split('.').nth(1).unwrap_or(name)
 }
 
 fn describe(op: &Operator) -> serde_json::Value {

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use pyrite_diag::Diagnostic;
+use pyrite_diag::{Diagnostic, counted};
 use pyrite_session::minify::{Minified, Reduced};
 use pyrite_session::{Reporter, Searching, Standing};
 use pyrite_trace::event::Finding;
@@ -104,6 +104,11 @@ pub fn tell_reduced(reduced: &Reduced) {
     }
 }
 
+/// The begin of a sentence on inputs without data.
+pub fn missing_data(inputs: usize) -> String {
+    counted(inputs as u64, "input has", "inputs have")
+}
+
 fn tell_minified(minified: &Minified) {
     println!("{}", minified.signature);
     if let Some(flaky) = &minified.flaky {
@@ -117,19 +122,22 @@ fn tell_minified(minified: &Minified) {
             println!("the proof: {failed} of {runs} runs");
         }
     }
+    let size = |nodes: usize, elements: usize| {
+        let (nodes, elements) =
+            (counted(nodes as u64, "node", "nodes"), counted(elements as u64, "element", "elements"));
+        format!("{nodes}, {elements}")
+    };
     println!(
-        "{} nodes, {} elements became {} nodes, {} elements in {} queries, {:.1} s",
-        minified.nodes_before,
-        minified.elements_before,
-        minified.nodes_after,
-        minified.elements_after,
-        minified.queries,
+        "{} became {} in {}, {:.1} s",
+        size(minified.nodes_before, minified.elements_before),
+        size(minified.nodes_after, minified.elements_after),
+        counted(minified.queries, "query", "queries"),
         minified.seconds
     );
     if minified.user_data {
-        println!("it still contains data of the original program");
+        println!("the inputs still contain data of the original program");
     } else {
-        println!("none of the program's data is left in it: {}", minified.data);
+        println!("none of the program's data is left; the inputs are {}", minified.data);
     }
     for signature in &minified.others {
         println!("another failure was found and saved separately: {signature}");

@@ -13,7 +13,7 @@ use pyrite_ir::{Graph, Node, Value};
 use pyrite_oracle::Verdict;
 use pyrite_passes::Random;
 use pyrite_session::Program;
-use pyrite_session::backend::{named, node_diagnostic};
+use pyrite_session::backend::{backend_diagnostic, named};
 use pyrite_session::execution::{Executed, Execution, direction, failed_to, prepared, stage_name};
 use pyrite_session::outputs::{describe, line, save};
 use pyrite_session::results::lines_of;
@@ -23,6 +23,7 @@ use serde_json::{Value as Json, json};
 use crate::failure::{Failure, tell_notes, tell_one};
 use crate::leaving::Leaving;
 use crate::options::Judging;
+use crate::reporter::missing_data;
 use crate::{ExitCode, Host, Outcome};
 
 /// What the run does beyond computing.
@@ -95,7 +96,8 @@ impl Run {
         let (backend, reference) = (named(&question.backend)?, named(&question.reference)?);
         let (graph, generated) = prepared(&program, asked.seed)?;
         if generated > 0 && !self.json {
-            eprintln!("note: {generated} inputs have no stored data; random data from seed {} is used", question.seed);
+            let inputs = missing_data(generated);
+            eprintln!("note: {inputs} no stored data; random data from seed {} is used", question.seed);
         }
         let backend = self.leaving.wrap(backend, &reference, question.accuracy, question.switches.clone())?;
         let options = Options {
@@ -220,8 +222,9 @@ impl Run {
             });
             println!("{report:#}");
         } else {
-            println!("{} fails to {}; {} does not fail so", backend.name, stage_name(broken.stage), reference.name);
-            tell_one(node_diagnostic(&self.file, &broken.error, &failed_to(broken.stage, backend)));
+            let (name, stage) = (&backend.name, stage_name(broken.stage));
+            println!("{name} fails to {stage}; {} does not fail in this way", reference.name);
+            tell_one(backend_diagnostic(&self.file, &broken.error, &failed_to(broken.stage, backend), name));
         }
         ExitCode::from(1)
     }

@@ -31,6 +31,7 @@
 //! ```
 
 mod collection;
+mod counted;
 mod diagnostic;
 mod json;
 mod location;
@@ -38,6 +39,7 @@ mod nearest;
 mod text;
 
 pub use collection::Diagnostics;
+pub use counted::counted;
 pub use diagnostic::{Code, Diagnostic, Severity};
 pub use json::to_json;
 pub use location::Location;

@@ -274,7 +274,7 @@ impl fmt::Display for Signature {
             Class::Error => f.write_str("error")?,
             Class::MissingError => f.write_str("missing error")?,
             Class::Signal(signal) => f.write_str(&signal_name(signal))?,
-            Class::Exit(code) => write!(f, "exit code {code} without an answer")?,
+            Class::Exit(code) => write!(f, "exit code {code}")?,
             Class::Hang => f.write_str("hang")?,
             Class::OutOfMemory => f.write_str("out of memory")?,
             Class::Fault => f.write_str("device fault:")?,

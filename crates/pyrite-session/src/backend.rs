@@ -4,6 +4,7 @@ use std::path::Path;
 
 use pyrite_compiler::backend::backends;
 use pyrite_compiler::{Backend, find};
+use pyrite_debug::torch::{self, Lack};
 use pyrite_debug::trust;
 use pyrite_diag::{Code, Diagnostic, Location, nearest};
 use pyrite_ir::{NodeError, OpError};
@@ -29,14 +30,34 @@ pub fn named(name: &str) -> Result<Backend, SessionError> {
     })
 }
 
-/// What is said of a backend of torch's that is not there.
-pub fn unknown_backend(why: &str) -> SessionError {
-    let (message, hint) = why.split_once("; ").unwrap_or((why, "`pyrite backends` lists Pyrite's own"));
-    SessionError::of(Diagnostic::error(Code::new("cli::unknown-backend"), message).hint(hint))
+/// What is said where a question cannot be answered because torch, or one of its backends, is not there.
+pub fn missing(why: &str) -> Option<Diagnostic> {
+    let (code, otherwise) = match torch::lack(why)? {
+        Lack::Backend => (Code::new("cli::unknown-backend"), "`pyrite backends` lists Pyrite's own"),
+        Lack::Torch => (Code::new("run::unavailable"), "`pyrite doctor` says what works on this machine"),
+    };
+    let (message, hint) = why.split_once("; ").unwrap_or((why, otherwise));
+    Some(Diagnostic::error(code, message).hint(hint))
 }
 
 /// A diagnostic of what went wrong at a node.
 pub fn node_diagnostic(file: &Path, error: &NodeError, what: &str) -> Diagnostic {
+    diagnosed(file, error, what, None)
+}
+
+/// A diagnostic of what went wrong at a node in one backend and not in the reference, whatever the error says.
+pub fn backend_diagnostic(file: &Path, error: &NodeError, what: &str, backend: &str) -> Diagnostic {
+    let hint =
+        format!("`pyrite debug {} --backend {backend}` finds the smallest program that does this", file.display());
+    diagnosed(file, error, what, Some(&hint))
+}
+
+fn diagnosed(file: &Path, error: &NodeError, what: &str, instead: Option<&str>) -> Diagnostic {
+    if let OpError::Outside { message, .. } = &error.error
+        && let Some(missing) = missing(message)
+    {
+        return missing;
+    }
     let mut location = Location::in_file(file);
     if let Some((line, column)) = error.span {
         location = location.line(line).column(column);
@@ -64,6 +85,7 @@ pub fn node_diagnostic(file: &Path, error: &NodeError, what: &str) -> Diagnostic
             (Code::new("run::outside"), "`pyrite minify` finds the smallest program that does this")
         }
     };
+    let hint = instead.unwrap_or(hint);
     let node = error.node.as_ref().map(|n| format!(" at node `{n}`")).unwrap_or_default();
     let op = error.op.as_ref().map(|o| format!(" ({o})")).unwrap_or_default();
     let mut diagnostic = Diagnostic::error(code, format!("{what}{node}{op}")).at(location).cause(cause).hint(hint);

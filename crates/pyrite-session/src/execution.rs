@@ -2,7 +2,6 @@
 
 use pyrite_compiler::backend::Direction;
 use pyrite_compiler::{Backend, Options};
-use pyrite_debug::torch::is_unknown_backend;
 use pyrite_debug::{
     Accuracy, Again, Assessment, Bound, Broken, OtherRounding, Ran, Switches, assess, execute, time_calls,
 };
@@ -13,7 +12,7 @@ use pyrite_oracle::Stage;
 use pyrite_passes::autocast;
 use pyrite_tensor::{DType, Tensor};
 
-use crate::backend::{node_diagnostic, unknown_backend};
+use crate::backend::node_diagnostic;
 use crate::{Program, SessionError};
 
 /// Makes who watches a run: it is told of every node.
@@ -72,12 +71,7 @@ impl Execution<'_> {
         if let Err(broken) = &ran
             && broken.cannot_tell()
         {
-            let why = broken.error.to_string();
-            return Err(if is_unknown_backend(&why) {
-                unknown_backend(&why)
-            } else {
-                self.failed(broken, self.backend)
-            });
+            return Err(self.failed(broken, self.backend));
         }
         let expected = match (self.execute(self.reference, self.options.mode, 1)?, &ran) {
             (Ok(expected), _) => expected,

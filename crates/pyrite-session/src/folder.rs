@@ -13,16 +13,16 @@ use crate::SessionError;
 const OF_A_SESSION: [&str; 5] = ["verdicts.jsonl", "repro.py", "report.md", "kernels.json", pyrite_trace::TRACE_FILE];
 
 /// Refuses a folder that holds a session, other than the one that this process has begun.
-pub fn check_unused(out: &Path, file: &Path) -> Result<(), SessionError> {
+pub fn check_unused(out: &Path) -> Result<(), SessionError> {
     if pyrite_trace::folder().is_some_and(|own| own == out) {
         return Ok(());
     }
     let Some(found) = OF_A_SESSION.iter().map(|name| out.join(name)).find(|path| path.exists()) else { return Ok(()) };
     Err(SessionError::of(
-        Diagnostic::error(Code::new("cli::occupied"), "the result would overwrite another")
-            .at(Location::in_file(file))
-            .cause(format!("{} is there", found.display()))
-            .hint("choose another folder with --out; `pyrite minify --resume` continues a search"),
+        Diagnostic::error(Code::new("cli::occupied"), "the folder contains the results of another run")
+            .at(Location::in_file(out))
+            .cause(format!("{} exists", found.display()))
+            .hint("choose another folder with --out, or remove this one; `pyrite minify --resume` continues a search"),
     ))
 }
 

@@ -189,7 +189,7 @@ fn native() -> Check {
     };
     let generator = pyrite_codegen::Generator::chosen();
     match ran() {
-        Ok(()) => Check::fine("native code", format!("{generator:?}")),
+        Ok(()) => Check::fine("native code", generator.name()),
         Err(error) => Check::missing(
             "native code",
             format!("a compiled program does not run: {error}"),

@@ -35,7 +35,7 @@ pub fn first_nan(
     }
     let out = match &options.out {
         Some(out) => {
-            folder::check_unused(out, script)?;
+            folder::check_unused(out)?;
             out.clone()
         }
         None => folder::beside(script, options.beside.as_deref(), "nan")?,

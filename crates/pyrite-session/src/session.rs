@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pyrite_debug::torch::{Checked, GuiltyKernel, LaunchTime, check_kernels, watch_for};
-use pyrite_debug::{Found, Isolated, Question, torch};
+use pyrite_debug::{Found, Isolated, Question};
 use pyrite_oracle::{Class, Oracle, Signature, Verdict, signal_name};
 use pyrite_reduce::Candidate;
 use pyrite_trace::event::{Finding, Kernel, KernelTime};
@@ -25,7 +25,7 @@ use pyrite_trace::{Event, Stage, Topic};
 use serde_json::{Value as Json, json};
 
 use crate::analyze::{Analysis, analyze_apart};
-use crate::backend::unknown_backend;
+use crate::backend::missing;
 use crate::bisect::{Patience, bisect_by, data, lines};
 use crate::machine::{self, Torch, WITHOUT_AMX};
 use crate::minify::{Minified, Minify, Reduced};
@@ -170,7 +170,7 @@ impl<'a> Session<'a> {
         reporter: &'a dyn Reporter,
     ) -> Result<Self, SessionError> {
         if let Some(out) = &options.out {
-            folder::check_unused(out, file)?;
+            folder::check_unused(out)?;
         }
         let program = Program::open_for(host, file, &options)?;
         let backend = match &options.backend {
@@ -273,11 +273,11 @@ impl<'a> Session<'a> {
         let object = json!({
             "failed": count, "runs": runs, "backend": backend, "kind": confirmed.kind, "signature": signature,
         });
+        if let Some(problem) = confirmed.invalid().and_then(missing) {
+            return Err(SessionError::of(problem));
+        }
         self.say("confirm", &format!("{count} of {runs} runs of {backend} fail: {}", confirmed.kind), object);
         if let Some(why) = confirmed.invalid() {
-            if torch::is_unknown_backend(why) {
-                return Err(unknown_backend(why));
-            }
             self.say("confirm", why, json!({"reason": why}));
         }
         if signature.is_none() {

@@ -349,7 +349,7 @@ def check_arguments(parser, options, names):
     if unknown := [dtype for dtype in options.dtypes if dtype not in DTYPES]:
         parser.error(f"unknown dtype {unknown[0]}; known are {', '.join(DTYPES)}")
     if not names:
-        parser.error("no OpInfo has that name")
+        parser.error("no OpInfo has that name; PyTorch's names are like add and nn.functional.celu, and --ops 'nn.functional.*' selects several")
 
 
 def write_json(path, summary, reports):

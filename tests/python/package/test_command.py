@@ -58,7 +58,7 @@ for _ in range(5):
 def test_a_script_whose_regions_are_right_runs_to_its_end(tmp_path):
     (tmp_path / "train.py").write_text(SCRIPT)
     said = python("debug", "train.py", "aot_eager_decomp_partition", cwd=tmp_path, code=0)
-    assert said.count("loss") == 5 and "1 compiled regions, no failure" in said
+    assert said.count("loss") == 5 and "1 compiled region, no failure" in said
 
 
 def test_a_script_with_a_wrong_backend_ends_with_a_report_and_a_proven_repro(tmp_path):

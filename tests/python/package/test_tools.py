@@ -61,7 +61,7 @@ def test_the_profiler_names_the_guards_that_failed():
     package.compile(broken, backend=profiler)(torch.ones(2))
     assert (profiler.frame_count, profiler.op_count) == (4, 5)
     text = profiler.report()
-    assert "scaled" in text and "1 times: factor: has the same value" in text
+    assert "scaled" in text and "1 time: factor: has the same value" in text
     assert f"{__file__}:{scaled.__code__.co_firstlineno + 1}" in text
     assert "print" in text and f":{broken.__code__.co_firstlineno + 2})" in text
 
@@ -73,7 +73,7 @@ def test_the_profiler_watches_a_block():
         compiled(torch.ones(2), 2)
     compiled(torch.ones(2), 3)
     assert profiler.frame_count == 2
-    assert "1 times: factor" in profiler.report()
+    assert "1 time: factor" in profiler.report()
 
 
 def test_a_profiler_that_is_backend_and_block_counts_once():

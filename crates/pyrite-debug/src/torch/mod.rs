@@ -163,8 +163,7 @@ fn zygote(python: &Python, backend: &str) -> Result<Arc<Mutex<Process>>, OpError
     let interpreter = python.interpreter.display();
     let process = Process::start(&mut command).map_err(|error| {
         unavailable(format!(
-            "torch backends need Python: {interpreter} cannot be started ({error}); name an interpreter that has torch \
-             with --python"
+            "{NO_PYTHON} {interpreter} cannot be started ({error}); name an interpreter that has torch with --python"
         ))
     })?;
     match process.hear(Instant::now() + IMPORT) {
@@ -179,7 +178,7 @@ fn zygote(python: &Python, backend: &str) -> Result<Arc<Mutex<Process>>, OpError
             let said = process.errors();
             let last = said.trim().lines().last().unwrap_or("no answer").to_owned();
             return Err(unavailable(format!(
-                "torch cannot be imported by {interpreter}: {last}; name an interpreter that has torch with --python"
+                "{NO_TORCH} {interpreter}: {last}; name an interpreter that has torch with --python, or install torch there"
             )));
         }
     }
@@ -282,10 +281,26 @@ fn worker(what: impl std::fmt::Display) -> NodeError {
 
 /// How the reason begins where torch has no backend of a name.
 const UNKNOWN: &str = "there is no backend `torch:";
+/// How the reason begins where there is no Python.
+const NO_PYTHON: &str = "torch backends need Python:";
+/// How the reason begins where Python has no torch.
+const NO_TORCH: &str = "torch cannot be imported by";
 
-/// Whether a question is invalid because it names a backend that is not there.
-pub fn is_unknown_backend(reason: &str) -> bool {
-    reason.contains(UNKNOWN)
+/// What a question lacks that it cannot be answered without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lack {
+    /// A backend of that name.
+    Backend,
+    /// Torch, or the Python that has it.
+    Torch,
+}
+
+/// What is missing on this machine, if a question is invalid for that reason.
+pub fn lack(reason: &str) -> Option<Lack> {
+    if reason.contains(UNKNOWN) {
+        return Some(Lack::Backend);
+    }
+    (reason.contains(NO_PYTHON) || reason.contains(NO_TORCH)).then_some(Lack::Torch)
 }
 
 /// Says that a backend is not there, and which is that has nearly this name.

@@ -186,6 +186,7 @@ fn check_name(check: &Check) -> String {
         Check::Is(_) => "is the same object".to_owned(),
         Check::Class(..) => "is of the same class".to_owned(),
         Check::Equal(_) => "has the same value".to_owned(),
+        Check::Length(1) => "has 1 item".to_owned(),
         Check::Length(length) => format!("has {length} items"),
         Check::Keys(_) => "has the same keys".to_owned(),
         Check::Code(_) => "is a function of the same code".to_owned(),

@@ -16,7 +16,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pyrite_compare::Accuracy;
-use pyrite_debug::torch::is_unknown_backend;
 use pyrite_debug::{Asking, Claim, Command, Folder, Isolated, Question, Shown, Verdicts, VerdictsError, show};
 use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_ir::print::{PrintOptions, print};
@@ -25,7 +24,7 @@ use pyrite_reduce::{Candidate, Content, Follow, NotReproduced, Reduction, necess
 use pyrite_trace::Stage;
 use serde_json::json;
 
-use crate::backend::unknown_backend;
+use crate::backend::missing;
 use crate::folder;
 use crate::machine;
 use crate::program::Program;
@@ -39,7 +38,7 @@ use progress::Teller;
 /// Reduces a file's program and proves the result.
 pub fn minify(host: &Host, file: &Path, options: &Options, reporter: &dyn Reporter) -> Result<Reduced, SessionError> {
     if let Some(out) = &options.out {
-        folder::check_unused(out, file)?;
+        folder::check_unused(out)?;
     }
     let program = Program::open_for(host, file, options)?;
     let question = program.question(options, options.backend.as_deref().unwrap_or_default())?;
@@ -352,8 +351,10 @@ impl Minify<'_> {
             let _ = std::fs::remove_dir_all(folder.path());
         }
         let reason = match &verdict {
-            Verdict::Invalid(why) if is_unknown_backend(why) => return Err(unknown_backend(why)),
-            Verdict::Invalid(why) => why.clone(),
+            Verdict::Invalid(why) => match missing(why) {
+                Some(problem) => return Err(SessionError::of(problem)),
+                None => why.clone(),
+            },
             Verdict::Noise => "the results differ by no more than rounding explains".to_owned(),
             _ => format!("the program does not fail in {} runs", self.options.trials),
         };

@@ -147,7 +147,7 @@ pub fn minify(
 ) -> Result<ReducedScript, SessionError> {
     let begun = Instant::now();
     if let Some(out) = &options.out {
-        folder::check_unused(out, file)?;
+        folder::check_unused(out)?;
     }
     let source =
         std::fs::read_to_string(file).map_err(|error| bad(file, "the script cannot be read", &error.to_string()))?;
