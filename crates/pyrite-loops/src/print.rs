@@ -9,6 +9,12 @@ use crate::{Access, AccessId, AxisId, BufferId, Direction, Inst, Kernel, Number,
 
 impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, &|buffer| format!("buf{}", buffer.0))
+    }
+}
+
+impl Kernel {
+    fn write(&self, f: &mut dyn fmt::Write, name: &dyn Fn(BufferId) -> String) -> fmt::Result {
         let lanes = match self.lanes {
             crate::Lanes::Phase => "",
             crate::Lanes::Rows => ", rows side by side",
@@ -17,7 +23,7 @@ impl fmt::Display for Kernel {
         for phase in &self.phases {
             writeln!(f, "  for {}", self.ranges(&phase.axes))?;
             for (value, inst) in phase.code.iter() {
-                let text = self.inst(phase, inst);
+                let text = self.inst(phase, inst, name);
                 if inst.writes() {
                     writeln!(f, "    {text}")?;
                 } else {
@@ -32,22 +38,20 @@ impl fmt::Display for Kernel {
         }
         Ok(())
     }
-}
 
-impl Kernel {
     fn ranges(&self, axes: &[AxisId]) -> String {
         let ranges: Vec<String> = axes.iter().map(|a| format!("i{} < {}", a.0, self.extent(*a))).collect();
         format!("[{}]", ranges.join(", "))
     }
 
-    fn inst(&self, phase: &Phase, inst: &Inst) -> String {
+    fn inst(&self, phase: &Phase, inst: &Inst, name: &dyn Fn(BufferId) -> String) -> String {
         let at = |id: AccessId| {
             let access = self.access(id);
-            format!("buf{}[{}]", access.buffer.0, index(access))
+            format!("{}[{}]", name(access.buffer), index(access))
         };
         let further = |id: AccessId, by: u32| {
             let access = self.access(id);
-            format!("buf{}[{} + v{by}]", access.buffer.0, index(access))
+            format!("{}[{} + v{by}]", name(access.buffer), index(access))
         };
         match *inst {
             Inst::Const(Number::Int(n), ty) => format!("{n}: {ty:?}"),
@@ -142,8 +146,11 @@ pub fn dependencies(kernel: &Kernel, name: &dyn Fn(BufferId) -> String, computed
     };
     let inner: Vec<String> = kernel.phases.iter().map(|phase| extents(&phase.axes)).collect();
     let title = &kernel.name;
+    let mut body = String::new();
+    // Writing to a string does not fail.
+    let _ = kernel.write(&mut body, name);
     format!(
-        "{title}.writes = {}\n{title}.unmet_dependencies = {}\n{title}.met_dependencies = {}\n{title}.sizes = ({}, {})\n{kernel}",
+        "{title}.writes = {}\n{title}.unmet_dependencies = {}\n{title}.met_dependencies = {}\n{title}.sizes = ({}, {})\n{body}",
         set(writes),
         set(unmet),
         set(met),
@@ -193,7 +200,7 @@ mod tests {
         assert!(text.contains("buf1.writes = {MemoryDep(name='buf1', index=0, size=())}"), "{text}");
         assert!(text.contains("buf1.unmet_dependencies = {MemoryDep(name='buf0', index=i0, size=(12,))}"), "{text}");
         assert!(text.contains("buf1.met_dependencies = {MemoryDep(name='primals_2', index=i0, size=(12,))}"), "{text}");
-        assert!(text.contains("v2 = add(v0, v1)\n    r0 = sum(v2)"), "{text}");
+        assert!(text.contains("v1 = primals_2[i0]\n    v2 = add(v0, v1)\n    r0 = sum(v2)"), "{text}");
     }
 
     #[test]
