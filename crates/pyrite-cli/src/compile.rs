@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ValueEnum;
-use pyrite_codegen::passes;
+use pyrite_codegen::passes::{self, LOWER, Machine, Side};
 use pyrite_compiler::Options;
 use pyrite_compiler::aot::{Partitioner, Stages, partition_by_default, partition_by_min_cut};
-use pyrite_compiler::backends::{compile_native, schedule_after};
-use pyrite_diag::{Code, Diagnostic, Location};
+use pyrite_compiler::backends::{compile_native, decisions, schedule_at};
+use pyrite_diag::{Code, Diagnostic, Location, counted, nearest};
 use pyrite_ir::Graph;
 use pyrite_ir::print::{PrintOptions, ReproInfo, print, print_repro};
 use pyrite_passes::{Random, Table};
@@ -58,8 +58,10 @@ enum Print {
     Kernels,
     /// The kernels as PTX for GPUs.
     Ptx,
-    /// The scheduled program after a pass of the native compiler.
-    After(&'static str),
+    /// The scheduled program before or after a pass of the native compiler.
+    Schedule(Side, &'static str, Option<Machine>),
+    /// The numbered decisions of the native compiler.
+    Decisions,
 }
 
 impl Print {
@@ -71,20 +73,40 @@ impl Print {
             "backward" => Self::Graph(Stage::Backward),
             "kernels" => Self::Kernels,
             "ptx" => Self::Ptx,
-            other => {
-                let pass =
-                    other.strip_prefix("after:").and_then(|name| passes::all().find(|(known, _)| *known == name));
-                let Some((pass, _)) = pass else {
-                    let names: Vec<&str> = passes::all().map(|(name, _)| name).collect();
-                    let names = names.join(", ");
-                    return Err(format!(
-                        "known: functional, joint, forward, backward, kernels, ptx, after:PASS with one of the passes {names}"
-                    ));
-                };
-                Self::After(pass)
-            }
+            "decisions" => Self::Decisions,
+            other => return Self::parse_schedule(other),
         };
         Ok(wanted)
+    }
+
+    /// `before:PASS` or `after:PASS`.
+    fn parse_schedule(text: &str) -> Result<Self, String> {
+        let Some((side, name)) = text.split_once(':').and_then(|(side, name)| match side {
+            "before" => Some((Side::Before, name)),
+            "after" => Some((Side::After, name)),
+            _ => None,
+        }) else {
+            let known = ["functional", "joint", "forward", "backward", "kernels", "ptx", "decisions"];
+            // The name of a pass alone is a likely slip.
+            let meant = passes::all().find(|(pass, ..)| *pass == text).map(|(pass, ..)| format!("after:{pass}"));
+            let meant = meant.or_else(|| nearest(text, known).map(str::to_owned));
+            let meant = meant.map(|meant| format!("did you mean {meant}? ")).unwrap_or_default();
+            return Err(format!("{meant}expected {}, before:PASS or after:PASS", known.join(", ")));
+        };
+        match passes::all().find(|(known, ..)| *known == name) {
+            Some((LOWER, ..)) if side == Side::Before => {
+                Err("nothing is scheduled before lower; functional, forward and backward print its graphs".to_owned())
+            }
+            Some((pass, _, only)) => Ok(Self::Schedule(side, pass, only)),
+            None => {
+                let names: Vec<&str> = passes::all().map(|(name, ..)| name).collect();
+                // A part of a name is a likely slip, too.
+                let meant = nearest(name, names.iter().copied())
+                    .or_else(|| names.iter().copied().find(|known| !name.is_empty() && known.contains(name)));
+                let meant = meant.map(|meant| format!(", did you mean {meant}?")).unwrap_or_default();
+                Err(format!("there is no pass `{name}`{meant}; the passes are {}", names.join(", ")))
+            }
+        }
     }
 
     /// Whether the native compiler has a part in it.
@@ -120,11 +142,12 @@ pub struct Compile {
     /// Do not compute gradients
     #[arg(long)]
     forward_only: bool,
-    /// Print this instead of the summary: a graph (functional, joint, forward, backward), kernels, ptx (GPU kernels), or
-    /// after:PASS (the schedule after a pass of the native compiler, such as after:fuse)
+    /// Print this instead of the summary: a graph (functional, joint, forward, backward), kernels, ptx (GPU kernels),
+    /// before:PASS or after:PASS (the schedule before or after a pass of the native compiler, such as after:fuse), or
+    /// decisions (the numbered decisions of the native compiler)
     #[arg(long, value_name = "WHAT", value_parser = Print::parse)]
     print: Option<Print>,
-    /// Apply only the first N optional rewrites
+    /// Apply only the first N optional rewrites of each stage, and make only the first N decisions of the native compiler
     #[arg(long, value_name = "N")]
     rewrites: Option<u64>,
     /// Compile N times and report the fastest times
@@ -241,7 +264,8 @@ impl Compile {
         match self.print {
             Some(Print::Kernels) => print_kernels(path, &stages, &options)?,
             Some(Print::Ptx) => print_ptx(path, &stages, &options)?,
-            Some(Print::After(pass)) => print_schedules(path, &stages, &options, pass)?,
+            Some(Print::Schedule(side, pass, only)) => print_schedules(path, &stages, &options, (side, pass, only))?,
+            Some(Print::Decisions) => print_decisions(path, &stages, &options)?,
             Some(Print::Graph(stage)) => print_stage(&stages, stage)?,
             None if self.json => println!("{:#}", summary(program, &stages)),
             None => tell(program, &stages),
@@ -267,9 +291,13 @@ fn print_kernels(path: &Path, stages: &Stages, options: &Options) -> Result<(), 
     for (name, graph) in compiled_graphs(stages) {
         let compiled = compile_native(graph, options)
             .map_err(|error| Failure::of(node_diagnostic(path, &error, "compiling failed")))?;
-        let (kernels, calls) = (compiled.kernels().count(), compiled.calls());
-        let fallbacks = compiled.fallbacks();
-        println!("# {name}: {kernels} kernels, {calls} calls, by reference kernels: {fallbacks:?}\n");
+        let kernels = counted(compiled.kernels().count() as u64, "kernel", "kernels");
+        let calls = counted(compiled.calls() as u64, "call", "calls");
+        let fallbacks = match compiled.fallbacks() {
+            [] => "none".to_owned(),
+            names => names.join(", "),
+        };
+        println!("# {name}: {kernels}, {calls}; fallbacks to reference kernels: {fallbacks}\n");
         print!("{compiled}");
     }
     Ok(())
@@ -280,7 +308,7 @@ fn print_ptx(path: &Path, stages: &Stages, options: &Options) -> Result<(), Fail
     for (name, graph) in compiled_graphs(stages) {
         let compiled = compile_native(graph, options)
             .map_err(|error| Failure::of(node_diagnostic(path, &error, "compiling failed")))?;
-        println!("// {name}: {} kernels", compiled.kernels().count());
+        println!("// {name}: {}", counted(compiled.kernels().count() as u64, "kernel", "kernels"));
         for kernel in compiled.kernels() {
             println!("\n{}", pyrite_codegen::ptx::listing(kernel));
         }
@@ -288,13 +316,39 @@ fn print_ptx(path: &Path, stages: &Stages, options: &Options) -> Result<(), Fail
     Ok(())
 }
 
-/// Prints the scheduled program of each graph that is compiled, as it is after a pass.
-fn print_schedules(path: &Path, stages: &Stages, options: &Options, pass: &str) -> Result<(), Failure> {
+/// Prints the scheduled program of each graph that is compiled, as it is before or after a pass.
+fn print_schedules(
+    path: &Path,
+    stages: &Stages,
+    options: &Options,
+    (side, pass, only): (Side, &str, Option<Machine>),
+) -> Result<(), Failure> {
+    let side_name = match side {
+        Side::Before => "before",
+        Side::After => "after",
+    };
+    let machine = match only {
+        Some(Machine::Gpu) => ", for a GPU",
+        Some(Machine::Cpu) | None => "",
+    };
     for (name, graph) in compiled_graphs(stages) {
-        let text = schedule_after(graph, options, pass)
+        let text = schedule_at(graph, options, side, pass)
             .map_err(|error| Failure::of(node_diagnostic(path, &error, "compiling failed")))?;
-        println!("# {name} after {pass}");
+        println!("# {name} {side_name} {pass}{machine}");
         print!("{text}");
+    }
+    Ok(())
+}
+
+/// Prints the decisions of the native compiler for each graph, numbered as `--rewrites` counts them.
+fn print_decisions(path: &Path, stages: &Stages, options: &Options) -> Result<(), Failure> {
+    for (name, graph) in compiled_graphs(stages) {
+        let made = decisions(graph, options)
+            .map_err(|error| Failure::of(node_diagnostic(path, &error, "compiling failed")))?;
+        println!("# {name}: {}", counted(made.len() as u64, "decision", "decisions"));
+        for (index, decision) in made.iter().enumerate() {
+            println!("{:>4} {decision}", index + 1);
+        }
     }
     Ok(())
 }
@@ -336,13 +390,22 @@ fn summary(program: &Program, stages: &Stages) -> serde_json::Value {
     })
 }
 
+/// A number of bytes in the unit that suits it.
+fn bytes(count: f64) -> String {
+    match count {
+        count if count < 1e3 => format!("{count} B"),
+        count if count < 1e6 => format!("{:.2} kB", count / 1e3),
+        count => format!("{:.2} MB", count / 1e6),
+    }
+}
+
 fn tell(program: &Program, stages: &Stages) {
     println!("{:<12} {:>6} nodes", "captured", program.read.graph.len());
     for (_, name, graph) in graphs(stages) {
         println!("{name:<12} {:>6} nodes", graph.len());
     }
     if let Some(partition) = &stages.partition {
-        println!("saved        {:>6.2} MB for the backward half", partition.saved_bytes as f64 / 1e6);
+        println!("saved        {:>6} for the backward half", bytes(partition.saved_bytes as f64));
     }
     for (name, time) in &stages.times {
         println!("{name:<14} {:>8.3} ms", time.as_secs_f64() * 1e3);

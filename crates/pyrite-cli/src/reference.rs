@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 
 use clap::CommandFactory;
+use pyrite_codegen::passes::Machine;
 use pyrite_compiler::backend::backends;
 use pyrite_diag::{Code, Diagnostic};
 use pyrite_ir::{Decompose, Eval, Lower, Operator, Tag, Vjp};
@@ -176,13 +177,22 @@ fn pass_page() -> String {
     let reducing = pyrite_reduce::PASSES.iter().map(|pass| vec![code(pass.name), pass.doc.to_owned()]);
     let numbered = pyrite_passes::gate::REWRITES.iter().chain(pyrite_codegen::decisions::DECISIONS);
     let numbered = numbered.map(|(name, doc)| vec![code(name), (*doc).to_owned()]);
-    let native = pyrite_codegen::passes::all().map(|(name, doc)| vec![code(name), doc.to_owned()]);
+    let native = pyrite_codegen::passes::all().map(|(name, doc, only)| {
+        let machine = match only {
+            None => "all",
+            Some(Machine::Cpu) => "CPU",
+            Some(Machine::Gpu) => "GPU",
+        };
+        vec![code(name), machine.to_owned(), doc.to_owned()]
+    });
     format!(
         "## Passes of the native compiler\n\nIn the order they run; code generation follows the last. \
-         `pyrite compile FILE --print=after:PASS` prints the scheduled program after one of them.\n\n{}\n## Numbered rewrites and decisions\n\nEach is numbered as it is requested, and can be refused by number or name. \
-         `pyrite bisect` finds the one that breaks a program.\n\n{}\n## Passes of the minifier\n\nIn the order they run; \
+         `pyrite compile FILE --print=before:PASS` and `--print=after:PASS` print the scheduled program before and after one of \
+         them, for the machine that the pass is for.\n\n{}\n## Numbered rewrites and decisions\n\nEach is numbered as it is \
+         requested. `pyrite compile FILE --print=decisions` lists those of the native compiler, `--rewrites N` makes only the \
+         first N, and `pyrite bisect` finds the one that breaks a program.\n\n{}\n## Passes of the minifier\n\nIn the order they run; \
          passes that shrink most per query come first. `pyrite minify` names the pass of every improvement.\n\n{}",
-        table(&["name", "what it does"], native),
+        table(&["name", "target", "what it does"], native),
         table(&["name", "what it does"], numbered),
         table(&["name", "what it tries"], reducing),
     )

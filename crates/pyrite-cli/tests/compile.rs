@@ -47,9 +47,48 @@ fn the_kernels_of_both_halves_are_printed_as_ptx() {
 fn a_softmax_and_its_gradient_are_one_kernel_each() {
     let folder = folder();
     let printed = out(&compile(folder.path(), &["repro.py", "--print", "kernels"]));
-    assert!(printed.contains("# forward: 1 kernels, 0 calls"), "{printed}");
-    assert!(printed.contains("# backward: 1 kernels, 0 calls"), "{printed}");
+    assert!(printed.contains("# forward: 1 kernel, 0 calls; fallbacks to reference kernels: none"), "{printed}");
+    assert!(printed.contains("# backward: 1 kernel, 0 calls"), "{printed}");
     assert!(printed.contains(".unmet_dependencies = {}"), "{printed}");
+}
+
+#[test]
+fn the_schedule_is_printed_on_both_sides_of_a_pass() {
+    let folder = folder();
+    let print = |what: &str| compile(folder.path(), &["repro.py", "--print", what]);
+    let (before, after) = (out(&print("before:fuse")), out(&print("after:fuse")));
+    assert!(before.starts_with("# forward before fuse\n"), "{before}");
+    assert!(before.matches("\nloop ").count() > after.matches("\nloop ").count(), "{before}\n{after}");
+    // The pass before it in the table is for GPUs only.
+    let (before, after) = (out(&print("before:finish-kernels")), out(&print("after:fuse-late")));
+    assert_eq!(before.replace("before finish-kernels", "after fuse-late"), after);
+    assert!(out(&print("after:recompute")).starts_with("# forward after recompute, for a GPU\n"));
+}
+
+#[test]
+fn decisions_are_numbered_as_a_limit_counts_them() {
+    let folder = folder();
+    let printed = out(&compile(folder.path(), &["repro.py", "--print", "decisions"]));
+    let first = printed.lines().nth(1).expect("a decision");
+    assert!(printed.starts_with("# forward: ") && first.trim().starts_with("1 lower "), "{printed}");
+    let limited = out(&compile(folder.path(), &["repro.py", "--print", "decisions", "--rewrites", "1"]));
+    assert!(limited.contains(": 1 decision\n") && limited.contains(first), "{limited}");
+}
+
+#[test]
+fn what_cannot_be_printed_is_refused_with_what_was_meant() {
+    let folder = folder();
+    for (what, meant) in [
+        ("kernel", "did you mean kernels?"),
+        ("fuse", "did you mean after:fuse?"),
+        ("after:fuze", "did you mean fuse?"),
+        ("after:epilogue", "did you mean fuse-epilogue?"),
+        ("before:lower", "functional"),
+    ] {
+        let output = compile(folder.path(), &["repro.py", "--print", what]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && said.contains(meant), "{what}: {said}");
+    }
 }
 
 #[test]

@@ -90,10 +90,10 @@ pub fn check(path: &Path, bless: Bless) -> Result<(), String> {
     for name in asked {
         let output = match (COMMANDS.iter().find(|c| c.name == name), name.strip_prefix("after:")) {
             (Some(command), _) => (command.run)(&program, path),
-            (None, Some(pass)) if passes::all().any(|(known, _)| known == pass) => scheduled(&program, path, pass),
+            (None, Some(pass)) if passes::all().any(|(known, ..)| known == pass) => scheduled(&program, path, pass),
             (None, _) => {
                 let known: Vec<&str> = COMMANDS.iter().map(|c| c.name).collect();
-                let passes: Vec<&str> = passes::all().map(|(pass, _)| pass).collect();
+                let passes: Vec<&str> = passes::all().map(|(pass, ..)| pass).collect();
                 let (known, passes) = (known.join(", "), passes.join(", "));
                 return Err(format!("{} asks for `{name}`; known: {known}, after: {passes}", path.display()));
             }

@@ -1,6 +1,9 @@
 //! The pass `fuse-epilogue`: a kernel that reads the rows of a matmul runs on them as they are completed.
 //!
 //! It runs before `fuse-prologue`: a kernel that could be either stays with the matmul that makes what it reads.
+//!
+//! Whether a kernel can be an epilogue is decided by [`Gemm::rows_of`](crate::gemm::Gemm::rows_of) and
+//! [`FusedBmm::rows_of_epilogue`](crate::bmm::FusedBmm::rows_of_epilogue).
 
 use super::State;
 use crate::decisions::Decisions;

@@ -141,27 +141,44 @@ pub const PASSES: &[Pass] = &[
     },
 ];
 
-/// The name of every pass, the first one included, with what it does, in order.
-pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let first = (LOWER, "operators are lowered to loop nests, matmuls, convolutions and calls over buffers");
-    std::iter::once(first).chain(PASSES.iter().map(|pass| (pass.name, pass.what)))
+/// The name of every pass, the first one included, with what it does and the only machine that it is for, in order.
+pub fn all() -> impl Iterator<Item = (&'static str, &'static str, Option<Machine>)> {
+    let first = (LOWER, "operators are lowered to loop nests, matmuls, convolutions and calls over buffers", None);
+    std::iter::once(first).chain(PASSES.iter().map(|pass| (pass.name, pass.what, pass.only)))
 }
 
-/// The text of the schedule of a functional graph, as it is after a pass, for the machine that the pass is for.
-pub fn schedule_after(
+/// Which side of a pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The schedule that the pass gets.
+    Before,
+    /// The schedule that it leaves.
+    After,
+}
+
+/// The text of the schedule of a functional graph before or after a pass, for the machine that the pass is for. Nothing
+/// is scheduled before [`LOWER`], and the text is empty.
+pub fn schedule_at(
     graph: &Graph,
     registry: &Registry,
     decisions: &mut Decisions<'_>,
+    side: Side,
     pass: &str,
 ) -> Result<String, NodeError> {
-    let mut text = String::new();
+    let (mut last, mut found) = (String::new(), None);
     let only = PASSES.iter().find(|known| known.name == pass).and_then(|pass| pass.only);
     schedule_for(only.unwrap_or(Machine::Cpu), graph, registry, decisions, &mut |name, schedule| {
-        if name == pass {
-            text = schedule.to_string();
+        if found.is_none() {
+            let before = std::mem::replace(&mut last, schedule.to_string());
+            if name == pass {
+                found = Some(match side {
+                    Side::Before => before,
+                    Side::After => last.clone(),
+                });
+            }
         }
     })?;
-    Ok(text)
+    Ok(found.unwrap_or_default())
 }
 
 /// Schedules a functional graph for a CPU: lowers it and runs all passes. `observe` sees the program after each.
@@ -209,5 +226,47 @@ fn check(schedule: &Schedule, pass: &str) -> Result<(), OpError> {
     match cfg!(debug_assertions).then(|| verify::verify(schedule)).unwrap_or_default().first() {
         Some(problem) => Err(OpError::fault(format!("the schedule is wrong after {pass}: {problem}"))),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! The pass of docs/extend/pass.md: its code is that of the page.
+
+    use super::{Pass, State};
+
+    mod drop_empty {
+        use super::State;
+        use crate::schedule::{Op, Schedule};
+
+        /// Removes the kernels that write nothing; each is a decision.
+        pub fn drop_empty(schedule: &mut Schedule, state: &mut State<'_, '_>) {
+            schedule.statements.retain(|statement| {
+                let Op::Loop(kernel) = &statement.op else { return true };
+                let empty = kernel.written().is_empty();
+                !(empty && state.decisions.allow(&format!("drop-empty {}", kernel.name)))
+            });
+        }
+    }
+
+    #[rustfmt::skip]
+    const EXAMPLE: &[Pass] = &[
+        Pass { name: "drop-empty", what: "kernels that write nothing are removed", only: None, run: drop_empty::drop_empty },
+    ];
+
+    #[test]
+    fn the_pass_of_the_documentation_is_the_one_here() {
+        let bare = |text: &str| -> String {
+            let code = text.lines().filter(|line| !line.trim_start().starts_with("//!"));
+            code.flat_map(str::chars).filter(|letter| !letter.is_whitespace()).collect()
+        };
+        let own = bare(include_str!("mod.rs"));
+        let page = include_str!("../../../../docs/extend/pass.md");
+        let blocks: Vec<&str> =
+            page.split("```rust,ignore").skip(1).filter_map(|block| block.split("```").next()).collect();
+        assert_eq!((blocks.len(), EXAMPLE.len()), (2, 1));
+        for block in blocks {
+            assert!(own.contains(&bare(block)), "the page has other code than this test:\n{block}");
+        }
     }
 }

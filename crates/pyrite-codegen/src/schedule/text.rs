@@ -19,7 +19,8 @@
 //! ```
 //!
 //! A call is `name: results = operator(arguments)`. The kernel of an epilogue, and each link of a fused bmm, stands in the
-//! statement with the axes by which it goes through the rows.
+//! statement with the axes by which it goes through the rows: after `epilogue relu along i1 64 positions 80`, the axis `i1`
+//! counts through 64 rows, 80 of its positions in each.
 
 use std::fmt::{self, Write as _};
 

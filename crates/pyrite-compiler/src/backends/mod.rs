@@ -11,7 +11,7 @@ mod testing;
 pub use eager::EagerCallable;
 pub(crate) use eager::{copied, gradients};
 pub use interpreted::interpreted;
-pub use native::{compile_native, compiled, native, native_by, schedule_after};
+pub use native::{compile_native, compiled, decisions, native, native_by, schedule_at};
 
 use pyrite_interp::Mode;
 use pyrite_passes::Table;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use pyrite_codegen::decisions::Decisions;
-use pyrite_codegen::{Generator, Program, passes};
+use pyrite_codegen::passes::{self, Side};
+use pyrite_codegen::{Generator, Program};
 use pyrite_interp::Mode;
 use pyrite_ir::{Graph, NodeError, OpError, Value};
 use pyrite_ops::registry;
@@ -63,9 +64,16 @@ impl Compiled for Native {
     }
 }
 
-/// The schedule of a graph after a pass of the native compiler, as text.
-pub fn schedule_after(graph: &Graph, options: &Options, pass: &str) -> Result<String, NodeError> {
-    passes::schedule_after(graph, registry(), &mut Decisions::new(&mut options.gate()), pass)
+/// The schedule of a graph before or after a pass of the native compiler, as text.
+pub fn schedule_at(graph: &Graph, options: &Options, side: Side, pass: &str) -> Result<String, NodeError> {
+    passes::schedule_at(graph, registry(), &mut Decisions::new(&mut options.gate()), side, pass)
+}
+
+/// The decisions that the native compiler makes for a graph, in order.
+pub fn decisions(graph: &Graph, options: &Options) -> Result<Vec<String>, NodeError> {
+    let mut gate = options.gate().logged();
+    Program::compile(graph, registry(), Generator::chosen(), &mut gate)?;
+    Ok(gate.into_log())
 }
 
 /// What a graph becomes, for whoever wants to see it.
