@@ -32,7 +32,7 @@ pub use crate::derivatives::formula::{Operand, Sheet, Term};
 type Rule = Result<Value<Handle>, OpError>;
 
 /// The first arguments, in the type to compute in.
-fn wide<'s, const N: usize>(s: &'s Sheet<'_>, a: &Args<'_, Handle>) -> [Term<'s>; N] {
+pub(crate) fn wide<'s, const N: usize>(s: &'s Sheet<'_>, a: &Args<'_, Handle>) -> [Term<'s>; N] {
     std::array::from_fn(|index| s.wide(a, index))
 }
 
@@ -54,4 +54,4 @@ macro_rules! formulas {
     )*};
 }
 
-use formulas;
+pub(crate) use formulas;

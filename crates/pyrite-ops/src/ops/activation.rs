@@ -378,3 +378,104 @@ fn rrelu_functional(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     noise.write_from(call.args.tensor(1)?);
     Ok(vec![rrelu_into(call, &noise)?, noise].into())
 }
+
+#[cfg(test)]
+mod tests {
+    //! The operator of docs/extend/operator.md: its code is that of the page, and its rules agree.
+
+    use pyrite_interp::{Context, Interpreter, Mode};
+    use pyrite_ir::trace::Tracer;
+    use pyrite_ir::{Pullback, Registry};
+
+    use super::*;
+    use crate::ops::TABLES;
+    use crate::samples;
+
+    mod by {
+        crate::decompositions::formulas! {
+            softcap |s, a, [x]| (x / a.float(1)?).tanh() * a.float(1)?;
+        }
+    }
+
+    mod d {
+        use pyrite_ir::{Emit, Gradients, OpError, Pullback};
+
+        use crate::derivatives::formula::Sheet;
+
+        /// `softcap`.
+        pub fn softcap(e: &mut dyn Emit, p: &Pullback<'_>) -> Result<Gradients, OpError> {
+            let s = Sheet::new(e);
+            let (g, y, cap) = (s.grad(p), s.result(p, 0), p.args.float(1)?);
+            s.gradients(p, &[(0, &|| g * (1.0 - y * y / (cap * cap)))])
+        }
+    }
+
+    fn softcap(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
+        let cap = call.args.float(1)?;
+        map(call, |x| (x / cap).tanh() * cap)
+    }
+
+    #[rustfmt::skip]
+    const EXAMPLE: &[OpDef] = &[
+        plain_pointwise(
+            "aten::softcap(Tensor self, Scalar cap) -> Tensor",
+            "`cap·tanh(x / cap)`.",
+            to_same_float,
+            softcap,
+            &["f32[3, 4], 2", "f64[5], 0.5", "bf16[2, 3], 30"],
+        )
+        .derivative(d::softcap)
+        .decompose(by::softcap),
+    ];
+
+    #[test]
+    fn the_operator_of_the_documentation_is_the_one_here() {
+        let bare = |text: &str| -> String {
+            let code = text.lines().map(|line| line.split("  //").next().unwrap_or_default());
+            code.flat_map(str::chars).filter(|letter| !letter.is_whitespace()).collect()
+        };
+        let own = bare(include_str!("activation.rs"));
+        let page = include_str!("../../../../docs/extend/operator.md");
+        let blocks: Vec<&str> =
+            page.split("```rust,ignore").skip(1).filter_map(|block| block.split("```").next()).collect();
+        assert_eq!(blocks.len(), 4);
+        for block in blocks {
+            assert!(own.contains(&bare(block)), "the page has other code than this test:\n{block}");
+        }
+    }
+
+    #[test]
+    fn the_rules_of_the_operator_of_the_documentation_agree() {
+        let registry = Registry::new(&[TABLES, &[EXAMPLE]].concat()).expect("well-formed records");
+        let op = registry.get("aten.softcap.default").expect("the example");
+        for text in op.def.samples {
+            let sample = samples::read(&op.schema, text).expect("a sample");
+            let (x, cap) = (sample[0].as_tensor().expect("a tensor"), sample[1].clone());
+            let mut tracer = Tracer::new(&registry);
+            let bound = [tracer.placeholder("x", Meta::of(x)).into(), cap.map(&mut |_| unreachable!())];
+            let args = Args { schema: &op.schema, values: &bound };
+            let out = tracer.call(op.name(), &bound).expect("the shape rule");
+            let simpler = by::softcap(&mut tracer, &args).expect("the decomposition");
+            let grad =
+                (&mut tracer as &mut dyn Emit).one("aten.ones_like.default", std::slice::from_ref(&out)).expect("ones");
+            let pullback = Pullback { args, out: &out, grads: &[Some(grad)], wanted: &[true, false] };
+            let gradients = d::softcap(&mut tracer, &pullback).expect("the derivative");
+            let results = [out, simpler, gradients[0].1.clone()];
+            let results = Value::List(results.iter().map(|value| tracer.lower(value)).collect());
+            let context = Context::new(&registry, 0);
+            let ran = Interpreter { context: &context, mode: Mode::CrossReference }
+                .run(&tracer.finish(results), vec![x.clone().into()])
+                .expect("the kernels");
+            let Value::List(ran) = ran else { panic!("a list was returned") };
+            let numbers = |index: usize| ran[index].as_tensor().map(Tensor::to_f64s).unwrap_or_default();
+            let cap = cap.as_scalar().map_or(f64::NAN, |cap| cap.to_f64());
+            for (index, x) in x.to_f64s().into_iter().enumerate() {
+                let tanh = (x / cap).tanh();
+                for (kind, wanted) in [cap * tanh, cap * tanh, 1.0 - tanh * tanh].into_iter().enumerate() {
+                    let found = numbers(kind)[index];
+                    assert!((found - wanted).abs() <= 0.02 * (1.0 + wanted.abs()), "{text}: {kind}: {found}, {wanted}");
+                }
+            }
+        }
+    }
+}
