@@ -105,7 +105,10 @@ def observe(function, made, watched, message):
         ("settings", settings.noted),
         ("random", (torch.rand(()).item(), random.random(), float(numpy.random.rand()))),
     ]
-    parts += gradients(taken.tensors)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        parts += gradients(taken.tensors)
+    parts.append(("stdout of backward", scrubbed(printed.getvalue())))
     return Part("run", tuple(parts))
 
 
@@ -294,6 +297,9 @@ class Pyrite:
         self.graphs += 1
         return self.eager(graph, inputs)
 
+    # No FX module is made of a graph that is run as it is.
+    backend._takes_graph = True
+
     def compile(self, function):
         return self.package.compile(function, backend=self.backend)
 
@@ -323,9 +329,18 @@ class Fx(Pyrite):
 
     name = "fx"
 
-    def __init__(self):
-        super().__init__()
-        self.eager = lambda module, _inputs: module.forward
+    def backend(self, module, _inputs):
+        self.graphs += 1
+        return module.forward
 
 
-COMPILERS = {compiler.name: compiler for compiler in (Plain, Dynamo, Pyrite, Native, Fx)}
+class Dynamic(Fx):
+    """The same with every size as a symbol from the start."""
+
+    name = "dynamic"
+
+    def compile(self, function):
+        return self.package.compile(function, backend=self.backend, dynamic=True)
+
+
+COMPILERS = {compiler.name: compiler for compiler in (Plain, Dynamo, Pyrite, Native, Fx, Dynamic)}
