@@ -367,6 +367,9 @@ impl<'a> Forward<'a> {
         want: Option<&str>,
         at: &impl Ranged,
     ) -> Res<V> {
+        if let (Some(operator), [other], []) = (comparison(name), args.as_slice(), kwargs.as_slice()) {
+            return self.operator(operator, vec![object, other.clone()], want, at);
+        }
         let asks_for_size = matches!(name, "size" | "dim" | "numel" | "stride" | "item" | "tolist");
         if self.operand(&object) == Operand::Unknown && asks_for_size {
             args.insert(0, object);
@@ -856,4 +859,11 @@ fn rename(schema: &Schema, kwargs: &[(String, V)]) -> Vec<(String, V)> {
             (key.clone(), value.clone())
         })
         .collect()
+}
+
+/// What a method behind one of Python's comparisons is called in its `operator` module: dumps have `x.__eq__(y)` too.
+fn comparison(method: &str) -> Option<&'static str> {
+    const NAMES: [&str; 6] = ["eq", "ne", "lt", "le", "gt", "ge"];
+    let name = method.strip_prefix("__")?.strip_suffix("__")?;
+    NAMES.into_iter().find(|known| *known == name)
 }

@@ -38,6 +38,19 @@ fn overloads_are_bound_by_schema() {
 }
 
 #[test]
+fn methods_behind_comparisons_become_calls() {
+    assert_eq!(
+        bound(&["a = x.__eq__(y)", "b = x.__lt__(2)", "c = a.__ne__(b)", "return (c,)"]),
+        [
+            "a = torch.ops.aten.eq.Tensor(x, y)",
+            "b = torch.ops.aten.lt.Scalar(x, 2)",
+            "c = torch.ops.aten.ne.Tensor(a, b)",
+            "return (c,)"
+        ]
+    );
+}
+
+#[test]
 fn defaults_are_left_out_and_positions_kept() {
     assert_eq!(
         bound(&[

@@ -1,6 +1,7 @@
 """The corpus and the hostile programs through Pyrite's capture, and the harness against compilers that are wrong on purpose."""
 
 import ast
+import fcntl
 import json
 import os
 import pathlib
@@ -25,11 +26,24 @@ def expected_to_fail(names, failures):
     return [pytest.param(name, marks=marks(name)) for name in names]
 
 
-def run_module(*arguments):
-    """What a module of this package prints, as data. Its process may crash; the one of the tests does not."""
-    done = subprocess.run([sys.executable, "-m", *arguments], cwd=TESTS, capture_output=True, text=True, timeout=900)
-    assert done.stdout.startswith("{"), done.stderr
-    return json.loads(done.stdout)
+def run_module(folder, *arguments):
+    """What a module of this package prints, as data. Its process may crash; the one of the tests does not. The workers of one test run
+    share a folder: the first that asks runs the module, the others read what it has printed."""
+    kept = folder / ("_".join(arguments) + ".json")
+    with open(kept.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.exists():
+            done = subprocess.run([sys.executable, "-m", *arguments], cwd=TESTS, capture_output=True, text=True, timeout=900)
+            assert done.stdout.startswith("{"), done.stderr
+            kept.write_text(done.stdout)
+        return json.loads(kept.read_text())
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory):
+    """A folder of this test run. Where there are several workers, each has one of its own in it."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
 
 @pytest.fixture
@@ -42,23 +56,23 @@ def one_thread():
 
 
 @pytest.fixture(scope="module")
-def rows():
-    return run_module("capture.report", "--compiler", "pyrite", "--together", "--json")
+def rows(shared):
+    return run_module(shared, "capture.report", "--compiler", "pyrite", "--together", "--json")
 
 
 @pytest.fixture(scope="module")
-def native_rows():
-    return run_module("capture.report", "--compiler", "native", "--together", "--json")
+def native_rows(shared):
+    return run_module(shared, "capture.report", "--compiler", "native", "--together", "--json")
 
 
 @pytest.fixture(scope="module")
-def fx_rows():
-    return run_module("capture.report", "--compiler", "fx", "--together", "--json")
+def fx_rows(shared):
+    return run_module(shared, "capture.report", "--compiler", "fx", "--together", "--json")
 
 
 @pytest.fixture(scope="module")
-def programs():
-    return run_module("capture.hostile", "--compiler", "pyrite")
+def programs(shared):
+    return run_module(shared, "capture.hostile", "--compiler", "pyrite")
 
 
 @needs_capture

@@ -738,7 +738,14 @@ impl Evaluator<'_, '_> {
         match (best, option("default")) {
             (Some((_, item)), _) => Ok(item),
             (None, Some(default)) => Ok(default),
-            (None, None) => Err(self.raise("ValueError", &format!("{name}() arg is an empty sequence"))),
+            // Versions of Python say this in different words.
+            (None, None) => {
+                let function = self.host.member("builtins", name).ok_or_else(|| self.stop(name))?;
+                match self.host.call(function, &[self.host.tuple(&[])], &[]) {
+                    Err(raised) => Err(self.raised(raised)),
+                    Ok(_) => Err(self.stop(name)),
+                }
+            }
         }
     }
 

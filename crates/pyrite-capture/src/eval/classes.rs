@@ -499,6 +499,7 @@ impl Evaluator<'_, '_> {
             .any(|owner| self.class_item(*owner, "__new__") == new);
         let in_python = new
             .is_some_and(|new| matches!(self.host.descriptor(new), Descriptor::StaticMethod(_) | Descriptor::Function));
+        let mut initialised = class;
         let made = if let Some(value) = self.value_base(class).filter(|_| !in_python && kwargs.is_empty())
             && !self.host.is_value_class(class)
         {
@@ -538,16 +539,21 @@ impl Evaluator<'_, '_> {
             let function = self.wrap(function, &Rc::new(Source::Fixed(function)))?;
             let all = std::iter::once(Value::Known(class, None)).chain(args.iter().cloned()).collect();
             let made = self.call(&function, all, kwargs.clone())?;
-            match &made {
-                Value::Instance(instance) if instance.class == class => {}
-                Value::Tensor(tensor) if tensor.class == Some(class) => {}
-                Value::Tuple(tuple) if tuple.class == Some(class) => {}
-                Value::Known(object, _) if self.host.class_of(*object) == class => {}
-                _ => return Ok(made),
+            let of = match &made {
+                Value::Instance(instance) => Some(instance.class),
+                Value::Tensor(tensor) => tensor.class,
+                Value::Tuple(tuple) => tuple.class,
+                Value::Known(object, _) => Some(self.host.class_of(*object)),
+                _ => None,
+            };
+            // What is of another class was initialised by whoever made it; an instance of a derived class was not.
+            match of.filter(|of| self.host.derives(*of, class)) {
+                None => return Ok(made),
+                Some(derived) => initialised = derived,
             }
             made
         };
-        let Some(init) = self.class_item(class, "__init__") else { return Ok(made) };
+        let Some(init) = self.class_item(initialised, "__init__") else { return Ok(made) };
         if self.host.descriptor(init) == Descriptor::Function {
             let init = self.wrap(init, &Rc::new(Source::Fixed(init)))?;
             let all = std::iter::once(made.clone()).chain(args).collect();

@@ -2,6 +2,7 @@
 
 import abc
 import functools
+import pathlib
 import typing
 
 import torch
@@ -435,3 +436,58 @@ def a_dict_made_that_is_its_own_dict(x):
     held.b = 5
     held["c"] = 7
     return x + held.a + held["b"] + held.c, held, list(held)
+
+
+class Shape:
+    """As paths of the standard library do, it makes an instance of a class derived from it."""
+
+    def __new__(cls, *sizes):
+        return object.__new__(Square if cls is Shape and len(sizes) == 1 else cls)
+
+    def __init__(self, *sizes):
+        self.sizes = sizes
+
+    def area(self):
+        return self.sizes[0] * self.sizes[1]
+
+
+class Square(Shape):
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.is_square = True
+
+    def area(self):
+        return self.sizes[0] ** 2
+
+
+class Borrowed:
+    def __new__(cls, *sizes):
+        return Shape(*sizes)
+
+    def __init__(self, *sizes):
+        raise RuntimeError("what is of another class is not initialised again")
+
+
+@case(lambda: (t(3),))
+def an_instance_of_a_derived_class_is_initialised(x):
+    square, other = Shape(3), Shape(2, 5)
+    return x * square.area() + other.area(), type(square).__name__, square.is_square, type(other).__name__
+
+
+@case(lambda: (t(3),))
+def an_instance_of_another_class_is_not_initialised_again(x):
+    made = Borrowed(4)
+    return x + made.area(), type(made).__name__
+
+
+@case(lambda: (t(3),))
+def an_instance_of_a_derived_class_over_a_break(x):
+    square = Shape(3)
+    torch._dynamo.graph_break()
+    return x * square.area(), vars(square)
+
+
+@case(lambda: (t(3),))
+def paths_made_and_taken_apart(x):
+    path = pathlib.PurePosixPath("folder", "sub", "name.txt")
+    return x + len(path.parts), str(path.with_suffix(".py")), path.name, path.stem, str(path.parent / "other")
