@@ -3,9 +3,11 @@
 import math
 import types
 
+import pyrite
 import pytest
 import torch
 from capture import harness
+from torch._dynamo.testing import CompileCounter
 
 pytestmark = pytest.mark.skipif(not harness.Pyrite.is_installed(), reason="this installation of pyrite has no `pyrite.compile`")
 
@@ -183,6 +185,10 @@ COUNTED = {
     "roots": (lambda x, n: x / math.sqrt(n), [(n,) for n in (3, 4, 5)]),
     "powers": (lambda x, n: x + n**2, [(n,) for n in (3, 4, 5)]),
     "rounded": (lambda x, n: x + math.floor(n / 2) + math.ceil(n / 2) + int(n * 0.5), [(n,) for n in (3, 4, 5)]),
+    "rounded to even": (lambda x, n: x + round(n / 2), [(n,) for n in (3, 4, 5, 6, 7)]),
+    "broken powers": (lambda x, n: x / n**0.5 + n**-0.5 + math.pow(n, 1.5), [(n,) for n in (3, 4, 5)]),
+    "functions": (lambda x, n: x * math.log(n) + math.sin(n) + math.exp(-n) + math.tanh(n / 2), [(n,) for n in (3, 4, 5)]),
+    "functions of floats": (lambda x, f: x * math.sqrt(f) + math.cos(f), [(f,) for f in (1.5, 2.5, 3.5)]),
     "compared": (lambda x, n: x + 1 if n / 2 > 1 else x, [(n,) for n in (3, 4, 5)]),
     "smallest": (lambda x, n: x + min(n, 4) + max(n, 4), [(n,) for n in (3, 4, 5)]),
     "several": (lambda x, n, a: x * (a / n), [(3, 1.5), (4, 2.5), (5, 3.5)]),
@@ -205,3 +211,33 @@ def test_sizes_that_change_together_compile_twice_and_no_more(compiler):
     for size in (3, 4, 5):
         torch.testing.assert_close(compiled(torch.ones(size), torch.ones(size), size - 1), torch.ones(size - 1) * (2 + size))
     assert compiler.compilations() == 2
+
+
+def into_one(x, out, _):
+    return torch.add(x, 1, out=out) * 2
+
+
+def into_two(x, values, places):
+    torch.sort(x, out=(values, places))
+    return values + places
+
+
+def data_replaced(x, other, _):
+    y = x + 1
+    y.data = other
+    return y * 2
+
+
+@pytest.mark.parametrize("function", [into_one, into_two, data_replaced])
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_sizes_of_several_tensors_that_have_to_agree_do_not_break_the_graph(function, dynamic):
+    pyrite.reset()
+    counter = CompileCounter()
+    compiled = pyrite.compile(function, backend=counter, fullgraph=True, dynamic=dynamic)
+    for size in (3, 4, 5, 6):
+        x = torch.randn(size)
+        torch.testing.assert_close(
+            compiled(x, torch.zeros(size), torch.zeros(size, dtype=torch.long)),
+            function(x, torch.zeros(size), torch.zeros(size, dtype=torch.long)),
+        )
+    assert counter.frame_count == (1 if dynamic else 2)

@@ -533,8 +533,8 @@ impl Evaluator<'_, '_> {
             return self.write_into(name, &results.items.clone(), out);
         }
         if let (Some(Value::Tensor(made)), Value::Tensor(held)) = (&made, out) {
-            let (made, held) = (self.tensor_meta(made.node)?, self.tensor_meta(held.node)?);
-            if made.shape != held.shape || made.dtype != held.dtype || self.autocasted {
+            let (made, held) = (self.tensor_meta(made.node)?.clone(), self.tensor_meta(held.node)?.clone());
+            if made.dtype != held.dtype || self.autocasted || !self.are_same(&made.shape, &held.shape)? {
                 return Err(self.stop(format!("the argument out of {name}, of another shape or type")));
             }
         }
@@ -542,6 +542,32 @@ impl Evaluator<'_, '_> {
             Some(made @ Value::Tensor(_)) => self.tensor_method(out, &"copy_".into(), vec![made], Vec::new()),
             _ => Err(self.stop(format!("the argument out of {name}"))),
         }
+    }
+
+    /// Whether sizes are, and are guarded to be, the same.
+    fn are_same(&mut self, left: &[SymInt], right: &[SymInt]) -> Run<bool> {
+        if left.len() != right.len() {
+            return Ok(false);
+        }
+        for (one, other) in left.iter().zip(right) {
+            if one == other {
+                continue;
+            }
+            if one.hint() != other.hint() || one.hint().is_none() || one.is_unbacked() || other.is_unbacked() {
+                return Ok(false);
+            }
+            let [one, other] = [one, other].map(|size| match size.as_int() {
+                Some(known) => self.int(known),
+                None => {
+                    Value::Symbol(Rc::new(SymbolValue { graph: GraphValue::Int(size.clone()), size: size.clone() }))
+                }
+            });
+            let same = self.compare("eq", &one, &other)?;
+            if !self.is_true(&same)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Several results that are written to tensors: those tensors, by the names of the results.
@@ -555,8 +581,8 @@ impl Evaluator<'_, '_> {
         };
         for (result, held) in results.iter().zip(&held) {
             let (Value::Tensor(result), Value::Tensor(held)) = (result, held) else { return Err(refused(self)) };
-            let (result, held) = (self.tensor_meta(result.node)?, self.tensor_meta(held.node)?);
-            if result.shape != held.shape || result.dtype != held.dtype {
+            let (result, held) = (self.tensor_meta(result.node)?.clone(), self.tensor_meta(held.node)?.clone());
+            if result.dtype != held.dtype || !self.are_same(&result.shape, &held.shape)? {
                 return Err(refused(self));
             }
         }
@@ -621,8 +647,10 @@ impl Evaluator<'_, '_> {
         let (Value::Tensor(held), Value::Tensor(given)) = (tensor, new) else {
             return Err(self.stop("the attribute data of a tensor is set to a value other than a tensor"));
         };
-        let (before, after) = (self.tensor_meta(held.node)?, self.tensor_meta(given.node)?);
-        let alike = before.shape == after.shape && before.stride == after.stride && before.dtype == after.dtype;
+        let (before, after) = (self.tensor_meta(held.node)?.clone(), self.tensor_meta(given.node)?.clone());
+        let alike = before.dtype == after.dtype
+            && self.are_same(&before.shape, &after.shape)?
+            && self.are_same(&before.stride, &after.stride)?;
         if !alike || !self.bodies.is_empty() || held.class.is_some() || given.class.is_some() || self.autocasted {
             return Err(self.stop("the attribute data of a tensor is set to one of another shape or type"));
         }
