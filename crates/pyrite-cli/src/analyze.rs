@@ -13,6 +13,7 @@ use crate::{ExitCode, Host, Outcome, tracing};
 
 /// Compare a backend with the reference node by node, and find where they diverge
 #[derive(clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct Analyze {
     /// The file
     file: PathBuf,

@@ -13,6 +13,7 @@ use crate::{ExitCode, Host, Outcome, interrupt};
 
 /// Find the smallest program that still fails
 #[derive(clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct Minify {
     /// The file
     file: PathBuf,

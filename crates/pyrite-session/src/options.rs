@@ -35,6 +35,7 @@ impl Autocast {
 /// All of it. Every field has a default, and a session on a file needs no more than [`Options::default`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of a session")]
 pub struct Options {
     /// The backend under test; by default the one that the file names.
     pub backend: Option<String>,

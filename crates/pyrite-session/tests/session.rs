@@ -137,7 +137,7 @@ fn a_folder_that_holds_a_session_is_refused_before_anything_is_touched() {
     let host = host();
     let opened = Session::open(&host, &examples().join("relu_chain.py"), options(BROKEN, place.path()), &Silent);
     let Err(SessionError::Input(problems)) = opened.map(drop) else { panic!("it is refused") };
-    assert!(problems.to_string().contains("overwrite"), "{problems}");
+    assert!(problems.to_string().contains("another run"), "{problems}");
     assert_eq!(fs::read_to_string(place.path().join("trace.jsonl")).unwrap(), "kept");
 }
 

@@ -481,8 +481,8 @@ impl Evaluator<'_, '_> {
             }
             return Ok(None);
         }
-        if let Some(result) = self.metadata_of_wrapper(receiver, name)? {
-            return Ok(result);
+        if self.metadata_answers_for_wrapper(receiver, name)? {
+            return Ok(None);
         }
         let all: Vec<Value> = std::iter::once(receiver.clone()).chain(args.iter().cloned()).collect();
         match self.show(function, &all, kwargs)? {
@@ -526,10 +526,8 @@ impl Evaluator<'_, '_> {
         };
         match self.host.member("pyrite._overrides", &found) {
             Some(function) => {
-                let shown = match self.wrapper_without_override(&args)? {
-                    true => None,
-                    false => self.show(function, &args, &Vec::new())?,
-                };
+                let shown =
+                    if self.wrapper_without_override(&args)? { None } else { self.show(function, &args, &Vec::new())? };
                 match (shown, right) {
                     (Some(result), _) => Ok(Some(result)),
                     (None, Some(right)) => self.wrapper_operator(name, &[left.clone(), right.clone()]),
@@ -578,7 +576,7 @@ impl Evaluator<'_, '_> {
             }
         }
         let all: Vec<Value> = std::iter::once(tensor.clone()).chain(rest.iter().cloned()).collect();
-        if name == "len" && self.metadata_of_wrapper(tensor, "size")?.is_some() {
+        if name == "len" && self.metadata_answers_for_wrapper(tensor, "size")? {
             return Ok(None);
         }
         let function = self.overrides_member(&format!("operator_{name}"))?;

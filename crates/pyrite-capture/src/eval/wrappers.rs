@@ -40,7 +40,7 @@ const KINDS: [&str; 5] = ["layout", "is_nested", "is_sparse", "is_quantized", "i
 
 /// What a call on examples has given.
 enum Described {
-    Tensor { example: Option<Object>, meta: Meta },
+    Tensor { example: Option<Object>, meta: Box<Meta> },
     Sequence(Object, Vec<Described>),
     Plain(Object),
 }
@@ -118,7 +118,7 @@ impl Evaluator<'_, '_> {
             self.constant_items(state).into_iter().map(|said| said == self.host.bool(true)).collect();
         (meta.requires_grad, meta.is_leaf) = (state[0], state[1]);
         let name = self.input_name(&origin.source);
-        let node = self.calls.input(&name, GraphValue::Tensor(meta));
+        let node = self.calls.input(&name, GraphValue::Tensor(*meta));
         self.inputs.push((node, origin.source.clone(), origin.object));
         Ok(Value::Tensor(Rc::new(TensorValue {
             origin: Some(origin),
@@ -131,6 +131,9 @@ impl Evaluator<'_, '_> {
 
     /// Guards the wrappers from outside by their signatures: with sizes where the captured code relies on some.
     pub(super) fn guard_wrappers(&self) -> Run<()> {
+        if self.wrappers.is_empty() {
+            return Ok(());
+        }
         let sized = self.relies_on_wrapped_sizes.get();
         let signature = self.wrappers_member(if sized { "signature" } else { "signature_of_any_size" })?;
         for origin in &self.wrappers {
@@ -157,7 +160,8 @@ impl Evaluator<'_, '_> {
                 };
                 let Some(GraphValue::DType(dtype)) = self.host.to_graph(*dtype) else { return Err(unknown()) };
                 let example = (*example != self.host.none()).then_some(*example);
-                Ok(Described::Tensor { example, meta: Meta::strided(&numbers(*sizes), &numbers(*strides), dtype) })
+                let meta = Box::new(Meta::strided(&numbers(*sizes), &numbers(*strides), dtype));
+                Ok(Described::Tensor { example, meta })
             }
             ("sequence", [_, class, items]) => {
                 let items = self.constant_items(*items).into_iter().map(|item| self.read_described(item));
@@ -423,10 +427,9 @@ impl Evaluator<'_, '_> {
         self.wrapper_without_override(&all)
     }
 
-    /// `Some(None)` for a question to a wrapper that the metadata of the outer tensor answers, and that nobody is shown.
-    pub(super) fn metadata_of_wrapper(&mut self, receiver: &Value, name: &str) -> Run<Option<Option<Value>>> {
-        let asked = OUTER.contains(&name) && self.wrapper_without_override(std::slice::from_ref(receiver))?;
-        Ok(asked.then_some(None))
+    /// Whether the metadata of the outer tensor answers a question to a wrapper, so that nobody is shown it.
+    pub(super) fn metadata_answers_for_wrapper(&mut self, receiver: &Value, name: &str) -> Run<bool> {
+        Ok(OUTER.contains(&name) && self.wrapper_without_override(std::slice::from_ref(receiver))?)
     }
 
     /// An operator, or the item of a tensor, with a wrapper among its operands.
@@ -509,7 +512,7 @@ fn is_in_place(stem: &str) -> bool {
 
 fn meta_of(described: &Described) -> GraphValue<Meta> {
     match described {
-        Described::Tensor { meta, .. } => GraphValue::Tensor(meta.clone()),
+        Described::Tensor { meta, .. } => GraphValue::Tensor((**meta).clone()),
         Described::Sequence(_, items) => GraphValue::List(items.iter().map(meta_of).collect()),
         Described::Plain(_) => GraphValue::None,
     }

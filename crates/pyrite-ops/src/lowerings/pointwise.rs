@@ -196,12 +196,12 @@ fn scaled_sum(l: &mut Lowering<'_>, op: Binary) -> Lowered {
         if !is_one {
             // The factor is an element of the result's type, too: a bool where that is bool.
             let dtype = p.lowering.result()?.meta.dtype;
-            let factor = match (dtype, p.lowering.args.value(2).as_scalar()) {
-                (DType::Bool, Some(alpha)) => p.code().integer(i64::from(alpha.to_bool()), ty),
-                _ => {
-                    let factor = p.number(2, ty)?;
-                    narrowed(p, dtype, factor)
-                }
+            let alpha = p.lowering.args.value(2).as_scalar();
+            let factor = if let (DType::Bool, Some(alpha)) = (dtype, alpha) {
+                p.code().integer(i64::from(alpha.to_bool()), ty)
+            } else {
+                let factor = p.number(2, ty)?;
+                narrowed(p, dtype, factor)
             };
             b = p.code().binary(Binary::Mul, b, factor);
         }

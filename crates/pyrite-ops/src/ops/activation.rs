@@ -468,7 +468,7 @@ mod tests {
                 .expect("the kernels");
             let Value::List(ran) = ran else { panic!("a list was returned") };
             let numbers = |index: usize| ran[index].as_tensor().map(Tensor::to_f64s).unwrap_or_default();
-            let cap = cap.as_scalar().map_or(f64::NAN, |cap| cap.to_f64());
+            let cap = cap.as_scalar().map_or(f64::NAN, pyrite_tensor::Scalar::to_f64);
             for (index, x) in x.to_f64s().into_iter().enumerate() {
                 let tanh = (x / cap).tanh();
                 for (kind, wanted) in [cap * tanh, cap * tanh, 1.0 - tanh * tanh].into_iter().enumerate() {

@@ -11,7 +11,7 @@ use crate::kernels::Pointwise;
 use crate::lowerings as to_loops;
 use crate::rules::{
     compare, compare_real, core_pointwise, in_place, operand_dtype, operands, plain_pointwise, preserved_strides,
-    same_as, to_float, to_real, to_real_float, to_same, to_same_float, to_same_number,
+    rounded_to, same_as, to_float, to_real, to_real_float, to_same, to_same_float, to_same_number,
 };
 use pyrite_kernels::{complex, vector_math};
 
@@ -615,18 +615,24 @@ fn sinc(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
 }
 
 fn logit(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
-    let map = Pointwise::as_result(call, [call.args.tensor(0)?])?;
+    let x = call.args.tensor(0)?;
+    let map = Pointwise::as_result(call, [x])?;
     match call.args.opt_float(1)? {
         None => map.f64(|[x]| (x / (1.0 - x)).ln()),
-        Some(eps) => map.f64(move |[x]| {
-            // The lower bound wins where the two cross.
-            let inside = match x {
-                x if x < eps => eps,
-                x if x > 1.0 - eps => 1.0 - eps,
-                x => x,
-            };
-            (inside / (1.0 - inside)).ln()
-        }),
+        Some(eps) => {
+            // The bounds are elements of the argument's type.
+            let low = rounded_to(x.dtype(), eps);
+            let high = rounded_to(x.dtype(), 1.0 - low);
+            map.f64(move |[x]| {
+                // The lower bound wins where the two cross.
+                let inside = match x {
+                    x if x < low => low,
+                    x if x > high => high,
+                    x => x,
+                };
+                (inside / (1.0 - inside)).ln()
+            })
+        }
     }
     .finish()
 }

@@ -33,7 +33,7 @@ pub fn write(writer: impl Write + Seek, tensors: &[(String, Tensor)]) -> Result<
         let mut bytes = Vec::new();
         match tensor.dtype() {
             narrow if narrow == DType::BF16 || narrow.is_float8() => {
-                npy::write(&mut bytes, &entry, &tensor.cast(DType::F32))?
+                npy::write(&mut bytes, &entry, &tensor.cast(DType::F32))?;
             }
             _ => npy::write(&mut bytes, &entry, tensor)?,
         }
