@@ -99,7 +99,7 @@ def mean_of_means(value):
     """The loss: a tensor counts by the mean of its elements, a list by the mean of what its members count by; None where nothing does."""
     if isinstance(value, torch.Tensor):
         if not (value.dtype.is_floating_point or value.dtype.is_complex):
-            return None
+            return value.double().mean()
         return (value.real if value.dtype.is_complex else value).mean()
     if isinstance(value, (list, tuple)):
         parts = [part for part in map(mean_of_means, value) if part is not None]

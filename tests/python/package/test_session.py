@@ -29,7 +29,7 @@ def test_a_session_on_a_file_gives_what_the_command_prints(tmp_path):
     assert "aten.relu" in shown and "proven" in shown and "How sure" in shown
     alone = pyrite.debug.Session({**found.data, "folder": None})._repr_html_()
     assert alone.startswith("<div>") and "aten.relu" in alone and "proven" in alone
-    with pytest.raises(ValueError, match="overwrite"):
+    with pytest.raises(ValueError, match="the results of another run"):
         pyrite.debug.session(EXAMPLES / "relu_chain.py", backend=BROKEN, out=tmp_path / "found", progress=None)
 
 

@@ -579,12 +579,18 @@ impl Evaluator<'_, '_> {
         let Some(class) = class.filter(|_| held.len() == results.len() && !self.autocasted) else {
             return Err(refused(self));
         };
+        let mut written: Vec<StorageId> = Vec::new();
         for (result, held) in results.iter().zip(&held) {
             let (Value::Tensor(result), Value::Tensor(held)) = (result, held) else { return Err(refused(self)) };
             let (result, held) = (self.tensor_meta(result.node)?.clone(), self.tensor_meta(held.node)?.clone());
             if result.dtype != held.dtype || !self.are_same(&result.shape, &held.shape)? {
                 return Err(refused(self));
             }
+            // Some functions of torch refuse to write two results to one memory.
+            if written.contains(&held.storage) {
+                return Err(self.stop(format!("the argument out of {name}, whose tensors share memory")));
+            }
+            written.push(held.storage);
         }
         for (result, held) in results.iter().zip(&held) {
             self.tensor_method(held, &"copy_".into(), vec![result.clone()], Vec::new())?;
