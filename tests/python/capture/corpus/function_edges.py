@@ -120,7 +120,7 @@ class Clipped(torch.autograd.Function):
 
 
 class Reversed(torch.autograd.Function):
-    """The gradient's sign is turned round."""
+    """The gradient is negated."""
 
     @staticmethod
     def forward(ctx, x, scale=1.0):
