@@ -271,6 +271,12 @@ def allow_function(function: types.FunctionType, name: str) -> None:
 def skip_files(prefix: str) -> None:
     """Lets calls into files whose names begin so not be followed."""
 
+def copy_set(set: set[object], cls: type | None = None) -> set[object]:
+    """A copy of a set that Python iterates over and changes as it does the set."""
+
+def set_layout(set: set[object] | frozenset[object]) -> tuple[int, ...]:
+    """Where a set has its members: the size of its table, where `pop` begins, the slots that are taken with their hashes."""
+
 def forget_captures() -> None:
     """Forgets everything that was captured."""
 

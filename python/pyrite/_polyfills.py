@@ -16,6 +16,16 @@ def order(keys):
     return sorted(range(len(keys)), key=keys.__getitem__)
 
 
+def keys_view(keys):
+    """A view of the keys of a dict that has them in this order."""
+    return dict.fromkeys(keys).keys()
+
+
+def items_view(pairs):
+    """A view of the pairs of a dict that has them in this order."""
+    return dict(pairs).items()
+
+
 def base_value(value):
     """The number or text of Python's own that an object of a derived class is; nobody is asked."""
     if isinstance(value, int):
@@ -958,6 +968,9 @@ TABLE = {
     "torch.as_tensor": as_tensor,
     "torch.fx.node.map_aggregate": map_aggregate,
     "order": order,
+    "dict_of_keys": dict.fromkeys,
+    "keys_view": keys_view,
+    "items_view": items_view,
     "sequence_iterator": sequence_iterator,
     "module_call": module_call,
     "initialize_lazy": initialize_lazy,

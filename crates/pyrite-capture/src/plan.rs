@@ -34,7 +34,7 @@ pub enum Recipe {
     List(Vec<RecipeId>),
     /// A dictionary of a class, with the factory of defaults if it has one.
     Dict(Vec<(RecipeId, RecipeId)>, Option<Object>, Option<RecipeId>),
-    /// A set.
+    /// A set, to which these members are added one by one.
     Set(Vec<RecipeId>),
     /// A slice.
     Slice([RecipeId; 3]),
@@ -108,8 +108,8 @@ pub enum Effect {
     ReplaceDeque(RecipeId, Vec<RecipeId>),
     /// Gives a dictionary these entries.
     ReplaceDict(RecipeId, Vec<(RecipeId, RecipeId)>),
-    /// Gives a set these members.
-    ReplaceSet(RecipeId, Vec<RecipeId>),
+    /// Calls methods of `set` with a set, each with its arguments.
+    ChangeSet(RecipeId, Vec<(&'static str, Vec<RecipeId>)>),
     /// Sets what a cell holds; empties it without contents.
     SetCell(RecipeId, Option<RecipeId>),
     /// Sets a global of a dictionary of globals.

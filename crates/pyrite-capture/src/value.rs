@@ -382,6 +382,16 @@ pub struct SetValue {
     pub born: Born,
     /// Its members, each its own value.
     pub entries: RefCell<Entries>,
+    /// The set of Python's beside it, which has its members where Python would have them.
+    pub twin: Cell<Twin>,
+    /// What was done to it, in order: to one from outside since the frame began, to another since its twin was lost.
+    pub steps: RefCell<Vec<SetStep>>,
+    /// Whether members were only added, one by one, since it was empty.
+    pub grown: Cell<bool>,
+    /// How often its members have changed.
+    pub changes: Cell<usize>,
+    /// Whether the places of its members are guarded, for one from outside.
+    pub observed: Cell<bool>,
     /// Whether it is a `frozenset`.
     pub frozen: bool,
     /// Its class, where that is not `set` or `frozenset`.
@@ -392,6 +402,28 @@ pub struct SetValue {
     pub origin: Option<Origin>,
     /// Whether it was changed.
     pub changed: Cell<bool>,
+}
+
+/// The set of Python's beside one that is described. The order in which a set is iterated over depends on all that was
+/// done to it: the same is done to the twin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Twin {
+    /// There is none yet: nothing was done to the set.
+    #[default]
+    Untouched,
+    /// This one.
+    Known(Object),
+    /// There is none: a member has a hash that only the call knows. The set had this twin before, if any.
+    Lost(Option<Object>),
+}
+
+/// What was done to a set: a method of `set`, and its arguments.
+#[derive(Clone)]
+pub struct SetStep {
+    /// The method's name.
+    pub method: &'static str,
+    /// Its arguments: members, or objects that nobody changes.
+    pub args: Vec<Value>,
 }
 
 /// A function written in Python.
@@ -505,8 +537,8 @@ pub enum Iterate {
     List(Rc<ListValue>, usize),
     /// Items that are fixed, from a place on.
     Items(Vec<Value>, usize),
-    /// The items that a dictionary, set or deque had when the iteration began, from a place on.
-    Watched(Value, Vec<Value>, usize),
+    /// The items of a dictionary, set or deque.
+    Watched(Watched),
     /// A generator, suspended; `None` once it has ended.
     Generator(Option<Box<Frame>>),
     /// Numbers with the items of another iterator.
@@ -519,6 +551,40 @@ pub enum Iterate {
     Filter(Value, Value),
     /// A count without end: next, step.
     Count(Value, Value),
+}
+
+/// An iteration over a container that must not change meanwhile.
+#[derive(Clone)]
+pub struct Watched {
+    /// The container.
+    pub container: Value,
+    /// The items that it had when the iteration began.
+    pub items: Vec<Value>,
+    /// The next one.
+    pub place: usize,
+    /// How often a set had changed when the iteration began.
+    pub changes: usize,
+}
+
+impl Watched {
+    /// An iteration that begins.
+    pub fn new(container: Value, items: Vec<Value>) -> Self {
+        let changes = changes_of(&container);
+        Self { container, items, place: 0, changes }
+    }
+
+    /// Whether a set has changed since.
+    pub fn is_stale(&self) -> bool {
+        self.changes != changes_of(&self.container)
+    }
+}
+
+/// How often the members of a set have changed.
+fn changes_of(container: &Value) -> usize {
+    match container {
+        Value::Set(set) => set.changes.get(),
+        _ => 0,
+    }
 }
 
 /// What `zip` does when one ends before the others.

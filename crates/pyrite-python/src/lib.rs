@@ -31,8 +31,8 @@ mod trace;
 mod _native {
     #[pymodule_export]
     use crate::capture::{
-        Captured, Compiler, allow_function, captures, drop_guards, forget_captures, install, reassembled, skip_code,
-        skip_files,
+        Captured, Compiler, allow_function, captures, copy_set, drop_guards, forget_captures, install, reassembled,
+        set_layout, skip_code, skip_files,
     };
     #[pymodule_export]
     use crate::command::main;

@@ -430,10 +430,7 @@ impl Evaluator<'_, '_> {
             ("tuple", []) => Value::tuple(Vec::new()),
             ("tuple", [items]) => Value::tuple(self.items_of(items)?),
             ("set", []) => self.new_set(Vec::new())?,
-            ("set", [items]) => {
-                let items = self.items_of(items)?;
-                self.new_set(items)?
-            }
+            ("set" | "frozenset", [items]) => self.set_from(items, name)?,
             ("dict", rest) if rest.len() <= 1 => {
                 let dict = self.new_dict(Vec::new())?;
                 if let Some(more) = rest.first() {
@@ -624,20 +621,6 @@ impl Evaluator<'_, '_> {
                 if let Some(kind) = self.host.container_kind(*class) =>
             {
                 self.empty_container(*class, kind)?
-            }
-            ("frozenset", [items]) => {
-                let items = self.items_of(items)?;
-                let plain: Option<Vec<Object>> = items.iter().map(|item| self.plain(item)).collect();
-                match plain {
-                    Some(plain) => {
-                        let class = self.host.member("builtins", "frozenset");
-                        let class = class.ok_or_else(|| self.stop("frozenset is missing"))?;
-                        let tuple = self.host.tuple(&plain);
-                        let made = self.host.call(class, &[tuple], &[]).map_err(|r| self.raised(r))?;
-                        Value::Known(made, None)
-                    }
-                    None => super::methods::frozen(self.new_set(items)?),
-                }
             }
             ("int.__new__" | "float.__new__" | "str.__new__", [Value::Known(class, _), rest @ ..])
                 if kwargs.is_empty()

@@ -682,7 +682,10 @@ impl Evaluator<'_, '_> {
                 .map(|o| Value::Known(o, None))
                 .map_err(|r| self.raised(r));
         }
-        if let (Some(a), Some(b)) = (self.plain_guarded(left)?, self.plain_guarded(right)?)
+        // Where the members of sets come to lie is guarded below.
+        let sets = self.is_set(left) && self.is_set(right);
+        if !sets
+            && let (Some(a), Some(b)) = (self.plain_guarded(left)?, self.plain_guarded(right)?)
             && !matches!(left, Value::Tuple(_))
         {
             return self.host.operator(name, &[a, b]).map(|o| Value::Known(o, None)).map_err(|r| self.raised(r));
@@ -744,14 +747,14 @@ impl Evaluator<'_, '_> {
                 self.new_dict(pairs)
             }
             ("and_" | "or_" | "sub" | "xor", ..) if self.is_set(left) && self.is_set(right) => {
-                let (left, right) = (self.set_of(left)?, self.set_of(right)?);
+                let left = self.laid_out_set(left)?;
                 let method = match name {
                     "and_" => "intersection",
                     "or_" => "union",
                     "sub" => "difference",
                     _ => "symmetric_difference",
                 };
-                self.call_method(&left, &method.into(), vec![right], Vec::new())
+                self.call_method(&left, &method.into(), vec![right.clone()], Vec::new())
             }
             // None of these has an operator for the other.
             (_, Value::Set(_), Value::List(_) | Value::Tuple(_) | Value::Dict(_))

@@ -8,7 +8,7 @@ use super::wrap::origin_of;
 use super::{Evaluator, Run, Stop};
 use crate::host::{Descriptor, Kind, Object};
 use crate::source::{Check, Source};
-use crate::value::{DictValue, Entries, Key, SetValue, TupleValue, Value, View};
+use crate::value::{DictValue, Entries, Key, TupleValue, Value, View};
 
 /// No iteration is followed longer than this.
 const MAX_ITEMS: usize = 1_000_000;
@@ -63,6 +63,7 @@ impl Evaluator<'_, '_> {
                 let representative = self.host.intern(*object);
                 Ok(Key::Plain(representative.ok_or_else(|| self.stop("a key that cannot be hashed"))?))
             }
+            Value::Set(set) if set.frozen => Err(self.stop("a frozenset of objects as a key")),
             Value::List(_) | Value::Dict(_) | Value::Set(_) | Value::Deque(_) => {
                 let Value::Known(class, _) = self.class_of(value)? else { return Err(self.stop("a key")) };
                 let class = self.host.class_name(class);
@@ -267,18 +268,6 @@ impl Evaluator<'_, '_> {
         }
     }
 
-    /// A set, or a frozen set of plain values, as a described set.
-    pub(super) fn set_of(&mut self, value: &Value) -> Run<Value> {
-        match value {
-            Value::Known(object, _) if self.host.kind(*object) == Kind::FrozenSet => {
-                let items = self.items_of(value)?;
-                let made = self.new_set(items)?;
-                Ok(super::methods::frozen(made))
-            }
-            other => Ok(other.clone()),
-        }
-    }
-
     /// Whether an object is one that a name of a library stands for, so that nothing else is.
     fn is_library_object(&self, object: Object) -> bool {
         self.host.qualified_name(object).is_some()
@@ -350,19 +339,6 @@ impl Evaluator<'_, '_> {
         Ok(Value::Dict(Rc::new(DictValue { entries, ..DictValue::default() })))
     }
 
-    /// A new set.
-    pub(super) fn new_set(&mut self, items: Vec<Value>) -> Run<Value> {
-        let entries = RefCell::new(Entries::default());
-        for item in items {
-            let key = self.key_in(&entries, &item)?;
-            let known = entries.borrow().get(key).is_some();
-            if !known {
-                entries.borrow_mut().set(key, item.clone(), item);
-            }
-        }
-        Ok(Value::Set(Rc::new(SetValue { entries, ..SetValue::default() })))
-    }
-
     /// A slice.
     pub(super) fn new_slice(&mut self, parts: [Value; 3]) -> Value {
         match (self.plain(&parts[0]), self.plain(&parts[1]), self.plain(&parts[2])) {
@@ -416,12 +392,7 @@ impl Evaluator<'_, '_> {
                 self.look_at_whole(&dict);
                 dict.entries.borrow().iter().map(|(_, key, _)| key.clone()).collect()
             }
-            Value::Set(set) => {
-                if set.entries.borrow().len() > 1 {
-                    return self.ordered_members(value);
-                }
-                set.entries.borrow().iter().map(|(_, key, _)| key.clone()).collect()
-            }
+            Value::Set(_) => return self.ordered_members(value),
             other => {
                 let iterator = self.iterator(other)?;
                 let mut items = Vec::new();
@@ -444,25 +415,6 @@ impl Evaluator<'_, '_> {
         let whole = |member: &Value| matches!(member, Value::Known(object, _) if self.host.kind(*object) == Kind::Int);
         let members: Vec<Value> = entries.iter().map(|(_, member, _)| member.clone()).collect();
         (set.class.is_none() && members.iter().all(whole)).then_some(members)
-    }
-
-    /// The members of a set in the order that Python iterates over them.
-    fn ordered_members(&mut self, value: &Value) -> Run<Vec<Value>> {
-        let Value::Set(set) = value else { return Ok(Vec::new()) };
-        if let Some(origin) = &set.origin {
-            if set.changed.get() {
-                return Err(self.stop("the order of the members of a set that was changed"));
-            }
-            let members = self.read_order(origin.object, &origin.source);
-            return Ok(members.into_iter().map(|member| Value::Known(member, None)).collect());
-        }
-        let members: Vec<Value> = set.entries.borrow().iter().map(|(_, key, _)| key.clone()).collect();
-        let plain: Option<Vec<Object>> = members.iter().map(|member| self.plain(member)).collect();
-        let Some(plain) = plain else { return Err(self.stop("the order of a set's members")) };
-        let tuple = self.host.tuple(&plain);
-        let class = self.host.member("builtins", "set").ok_or_else(|| self.stop("the class set is missing"))?;
-        let made = self.host.call(class, &[tuple], &[]).map_err(|r| self.raised(r))?;
-        Ok(self.constant_items(made).into_iter().map(|item| Value::Known(item, None)).collect())
     }
 
     /// How many items there are.
@@ -1121,15 +1073,6 @@ impl Evaluator<'_, '_> {
         Ok(())
     }
 
-    /// `set.update(more)`: members are added one by one.
-    pub(super) fn set_update(&mut self, set: &Value, more: &Value) -> Run<()> {
-        let iterator = self.iterator(more)?;
-        while let Some(item) = self.next(&iterator)? {
-            self.set_add(set, item)?;
-        }
-        Ok(())
-    }
-
     /// Changes the items of a list.
     pub(super) fn change_list<R>(&mut self, list: &Value, change: impl FnOnce(&mut Vec<Value>) -> R) -> Run<R> {
         let Value::List(held) = list else { return Err(self.stop("a list method on an object that is not a list")) };
@@ -1160,23 +1103,12 @@ impl Evaluator<'_, '_> {
                 Ok(result)
             }
             Value::Set(set) => {
-                let result = change(&mut set.entries.borrow_mut());
                 self.note_change(value, set.origin.is_some(), &set.changed)?;
+                let result = change(&mut set.entries.borrow_mut());
                 Ok(result)
             }
             other => Err(self.stop(format!("a change of {}", self.describe(other)))),
         }
-    }
-
-    /// `set.add(value)`.
-    pub(super) fn set_add(&mut self, set: &Value, value: Value) -> Run<()> {
-        let Value::Set(held) = set else { return Err(self.stop("add to an object that is not a set")) };
-        let key = self.key_in(&held.entries, &value)?;
-        self.change_entries(set, |entries| {
-            if entries.get(key).is_none() {
-                entries.set(key, value.clone(), value);
-            }
-        })
     }
 
     /// `item in container`.

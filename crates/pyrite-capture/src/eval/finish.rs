@@ -13,7 +13,10 @@ use crate::liveness::live_slots;
 use crate::plan::{Break, Draw, Effect, End, FunctionRecipe, GeneratorRecipe, Plan, Recipe, RecipeId, Resume};
 use crate::resume::Point;
 use crate::source::Source;
-use crate::value::{ContextKind, Derivation, Iterate, IteratorValue, Origin, Strictness, TensorValue, Value, View};
+use crate::value::{
+    ContextKind, Derivation, Iterate, IteratorValue, Origin, SetStep, SetValue, Strictness, TensorValue, Twin, Value,
+    View, Watched,
+};
 
 /// Recipes under construction.
 #[derive(Default)]
@@ -180,9 +183,8 @@ impl Evaluator<'_, '_> {
                     effects.push(Effect::ReplaceDict(object, pairs));
                 }
                 Value::Set(set) => {
-                    let members: Vec<Value> = set.entries.borrow().iter().map(|(_, m, _)| m.clone()).collect();
-                    let members = self.recipes_of(kitchen, &members)?;
-                    effects.push(Effect::ReplaceSet(object, members));
+                    let steps = self.step_recipes(kitchen, &set.steps.borrow().clone())?;
+                    effects.push(Effect::ChangeSet(object, steps));
                 }
                 Value::Instance(instance) => {
                     let attributes = instance.attributes.borrow().0.clone();
@@ -511,31 +513,7 @@ impl Evaluator<'_, '_> {
                 let object = self.recipe(kitchen, &Value::Instance(instance.clone()))?;
                 Recipe::Call(self.library("builtins", "vars")?, vec![object], Vec::new())
             }
-            Value::Set(set) => {
-                let members: Vec<Value> = set.entries.borrow().iter().map(|(_, m, _)| m.clone()).collect();
-                let late = members.iter().any(is_hashed_late);
-                let members = self.recipes_of(kitchen, &members)?;
-                if late && set.frozen {
-                    return Err("a frozenset of objects created in the frame is alive".to_owned());
-                }
-                if late && set.class.is_none() {
-                    let made = kitchen.add(Recipe::Set(Vec::new()));
-                    kitchen.completions.push(Effect::ReplaceSet(made, members));
-                    return Ok(made);
-                }
-                if set.class.is_some() {
-                    let made = self.container_recipe(kitchen, "set", set.class, identity)?;
-                    kitchen.completions.push(Effect::ReplaceSet(made, members));
-                    self.complete(kitchen, made, set.attributes.borrow().0.clone())?;
-                    return Ok(made);
-                }
-                if set.frozen {
-                    let members = kitchen.add(Recipe::List(members));
-                    Recipe::Call(self.library("builtins", "frozenset")?, vec![members], Vec::new())
-                } else {
-                    Recipe::Set(members)
-                }
-            }
+            Value::Set(set) => return self.set_recipe(kitchen, set, identity),
             Value::Slice(parts) => {
                 let parts = self.recipes_of(kitchen, &parts[..])?;
                 Recipe::Slice([parts[0], parts[1], parts[2]])
@@ -711,6 +689,54 @@ impl Evaluator<'_, '_> {
             Value::Null | Value::Known(..) | Value::Lazy(_) => return Err("nothing is alive".to_owned()),
         };
         Ok(kitchen.add(recipe))
+    }
+
+    /// The recipe of a set that the frame made: a copy of its twin, or what was done to it once more.
+    fn set_recipe(&mut self, kitchen: &mut Kitchen, set: &SetValue, identity: Option<usize>) -> Cooked<RecipeId> {
+        let members: Vec<Value> = set.entries.borrow().iter().map(|(_, m, _)| m.clone()).collect();
+        let late = members.iter().any(is_hashed_late);
+        if late && set.frozen {
+            return Err("a frozenset of objects created in the frame is alive".to_owned());
+        }
+        let twin = set.twin.get();
+        if set.frozen {
+            let members = self.recipes_of(kitchen, &members)?;
+            let members = kitchen.add(Recipe::List(members));
+            return Ok(kitchen.add(Recipe::Call(self.library("builtins", "frozenset")?, vec![members], Vec::new())));
+        }
+        let made_here = |member: &Value| matches!(member, Value::Known(it, _) if self.made_classes.contains_key(it));
+        let in_order = set.grown.get() && twin != Twin::Untouched && set.class.is_none() && !late;
+        if in_order || members.iter().any(made_here) {
+            let members = self.recipes_of(kitchen, &members)?;
+            return Ok(kitchen.add(Recipe::Set(members)));
+        }
+        let copied = match twin {
+            Twin::Known(twin) => Some(twin),
+            Twin::Lost(before) => before,
+            Twin::Untouched => None,
+        };
+        let made = match (copied, set.class) {
+            (Some(copied), class) => {
+                let mut args = vec![kitchen.add(Recipe::Object(copied))];
+                args.extend(class.map(|class| kitchen.add(Recipe::Object(class))));
+                kitchen.add(Recipe::Call(self.library("pyrite._native", "copy_set")?, args, Vec::new()))
+            }
+            (None, Some(_)) => self.container_recipe(kitchen, "set", set.class, identity)?,
+            (None, None) => kitchen.add(Recipe::Set(Vec::new())),
+        };
+        if let Some(identity) = identity {
+            kitchen.made.insert(identity, made);
+        }
+        if let Twin::Lost(_) = twin {
+            let steps = self.step_recipes(kitchen, &set.steps.borrow().clone())?;
+            kitchen.completions.push(Effect::ChangeSet(made, steps));
+        }
+        self.complete(kitchen, made, set.attributes.borrow().0.clone())?;
+        Ok(made)
+    }
+
+    fn step_recipes(&mut self, kitchen: &mut Kitchen, steps: &[SetStep]) -> Cooked<Vec<(&'static str, Vec<RecipeId>)>> {
+        steps.iter().map(|step| Ok((step.method, self.recipes_of(kitchen, &step.args)?))).collect()
     }
 
     /// The recipe of a container of a class of the user's, which is filled once it is there.
@@ -935,19 +961,20 @@ impl Evaluator<'_, '_> {
                 let list = Value::List(list.clone());
                 Recipe::ListIterator(self.recipe(kitchen, &list)?, *place)
             }
-            Iterate::Watched(container, items, place) if *place <= items.len() => {
+            Iterate::Watched(watched) if watched.place <= watched.items.len() => {
                 // It goes on to watch its container, which therefore has to be as it was.
+                let Watched { container, items, place, .. } = watched;
                 let changed = match container {
                     Value::View(view) => is_changed(&view.dict),
                     other => is_changed(other),
                 };
-                if changed || self.count(container).ok() != Some(items.len()) {
+                if changed || watched.is_stale() || self.count(container).ok() != Some(items.len()) {
                     self.end_before(std::ptr::from_ref(iterator).addr());
                     return Err("an iterator over what has changed since is alive".to_owned());
                 }
                 Recipe::Advanced(self.recipe(kitchen, container)?, *place)
             }
-            Iterate::Items(items, place) | Iterate::Watched(_, items, place) => {
+            Iterate::Items(items, place) | Iterate::Watched(Watched { items, place, .. }) => {
                 let rest = items.get(*place..).unwrap_or_default().to_vec();
                 let rest = self.recipes_of(kitchen, &rest)?;
                 let list = kitchen.add(Recipe::List(rest));

@@ -5,10 +5,19 @@ use std::rc::Rc;
 use super::{Evaluator, Outcome, Run, Stop};
 use crate::host::Kind;
 use crate::opcode::Op;
-use crate::value::{Iterate, IteratorValue, Strictness, Value};
+use crate::value::{Iterate, IteratorValue, Strictness, Value, Watched};
 
 /// Longer loops are left to Python.
 const MAX_LENGTH: i64 = 10_000;
+
+/// A container that is iterated over.
+struct Seen {
+    container: Value,
+    /// How many items it had when the iteration began.
+    count: usize,
+    /// Whether it is a set that has changed since.
+    stale: bool,
+}
 
 impl Evaluator<'_, '_> {
     /// `iter(value)`.
@@ -30,7 +39,7 @@ impl Evaluator<'_, '_> {
             Value::Tuple(tuple) => Ok(Value::iterator(Iterate::Items(tuple.items.clone(), 0))),
             Value::Deque(_) | Value::Dict(_) | Value::View(_) | Value::Set(_) => {
                 let items = self.plain_items(value)?;
-                let iterator = Value::iterator(Iterate::Watched(value.clone(), items, 0));
+                let iterator = Value::iterator(Iterate::Watched(Watched::new(value.clone(), items)));
                 if let Some(identity) = iterator.identity() {
                     self.made_at.insert(identity, self.root);
                 }
@@ -39,7 +48,7 @@ impl Evaluator<'_, '_> {
             Value::Members(instance) => {
                 let members = self.members_of(&instance.clone())?;
                 let names = self.plain_items(&members)?;
-                let iterator = Value::iterator(Iterate::Watched(value.clone(), names, 0));
+                let iterator = Value::iterator(Iterate::Watched(Watched::new(value.clone(), names)));
                 if let Some(identity) = iterator.identity() {
                     self.made_at.insert(identity, self.root);
                 }
@@ -141,10 +150,8 @@ impl Evaluator<'_, '_> {
     fn advance(&mut self, iterator: &Rc<IteratorValue>) -> Run<Result<Value, Value>> {
         enum Step {
             Item(Value),
-            /// An item of a container that had so many when the iteration began.
-            Watched(Value, usize, Value),
-            /// The end of such a container.
-            Ended(Value, usize),
+            /// An item of a container, or its end.
+            Watched(Seen, Option<Value>),
             End,
             Inner(Iterate),
         }
@@ -166,17 +173,16 @@ impl Evaluator<'_, '_> {
                 }
                 None => Step::End,
             },
-            Iterate::Watched(container, items, place) => match items.get(*place) {
-                Some(item) => {
-                    *place += 1;
-                    Step::Watched(container.clone(), items.len(), item.clone())
-                }
-                None if *place == items.len() => {
-                    *place += 1;
-                    Step::Ended(container.clone(), items.len())
-                }
-                None => Step::End,
-            },
+            Iterate::Watched(watched) if watched.place <= watched.items.len() => {
+                watched.place += 1;
+                let seen = Seen {
+                    container: watched.container.clone(),
+                    count: watched.items.len(),
+                    stale: watched.is_stale(),
+                };
+                Step::Watched(seen, watched.items.get(watched.place - 1).cloned())
+            }
+            Iterate::Watched(_) => Step::End,
             Iterate::Enumerate(inner, count) => {
                 let current = *count;
                 *count += 1;
@@ -200,13 +206,12 @@ impl Evaluator<'_, '_> {
                 }
                 return self.force(&item).map(Ok);
             }
-            Step::Watched(container, length, item) => {
-                self.check_unchanged(&container, length)?;
-                return self.force(&item).map(Ok);
-            }
-            Step::Ended(container, length) => {
-                self.check_unchanged(&container, length)?;
-                return Ok(Err(self.none()));
+            Step::Watched(seen, item) => {
+                self.check_unchanged(&seen)?;
+                return match item {
+                    Some(item) => self.force(&item).map(Ok),
+                    None => Ok(Err(self.none())),
+                };
             }
             Step::End => return Ok(Err(self.none())),
             Step::Inner(inner) => inner,
@@ -262,11 +267,12 @@ impl Evaluator<'_, '_> {
     }
 
     /// Raises where a container has grown or shrunk while it is iterated over, as Python does.
-    fn check_unchanged(&mut self, container: &Value, length: usize) -> Run<()> {
-        if self.count(container)? == length {
-            return Ok(());
+    fn check_unchanged(&mut self, seen: &Seen) -> Run<()> {
+        if self.count(&seen.container)? == seen.count {
+            // What is found next depends on where Python keeps the members.
+            return if seen.stale { Err(self.stop("a set that changes while it is iterated over")) } else { Ok(()) };
         }
-        let message = match container {
+        let message = match &seen.container {
             Value::Set(_) => "Set changed size during iteration",
             Value::Deque(_) => "deque mutated during iteration",
             _ => "dictionary changed size during iteration",

@@ -8,7 +8,7 @@ use super::compare::is_graph;
 use super::{Evaluator, Run, Stop};
 use crate::host::{Kind, Object};
 use crate::source::Source;
-use crate::value::{DictValue, InstanceValue, SetValue, TupleValue, Value, View};
+use crate::value::{DictValue, InstanceValue, TupleValue, Value, View};
 
 impl Evaluator<'_, '_> {
     /// `receiver.name(*args, **kwargs)` for a method written in C.
@@ -31,6 +31,12 @@ impl Evaluator<'_, '_> {
             Value::Deque(_) => self.deque_method(receiver, name, &args, &kwargs),
             Value::Dict(_) => self.dict_method(receiver, name, args, kwargs),
             Value::View(_) if matches!(&**name, "isdisjoint" | "__and__" | "__or__" | "__sub__" | "__xor__") => {
+                if let Some(operator) = super::views::set_operator(name)
+                    && let [other] = args.as_slice()
+                    && let Some(result) = self.combine_sets(operator, receiver, other)?
+                {
+                    return Ok(result);
+                }
                 let mine = self.items_of(receiver)?;
                 let mine = self.new_set(mine)?;
                 let method = match &**name {
@@ -202,9 +208,17 @@ impl Evaluator<'_, '_> {
             return self.binary(operator, receiver, other);
         }
         // What a frozen set of plain values is asked with others is asked of the set that it is.
-        if self.host.kind(object) == Kind::FrozenSet && args.iter().any(|arg| self.plain(arg).is_none()) {
-            let set = self.set_of(receiver)?;
-            return self.set_method(&set, name, args);
+        if self.host.kind(object) == Kind::FrozenSet {
+            if super::views::set_operator(name).is_some()
+                || matches!(&**name, "union" | "intersection" | "difference" | "symmetric_difference")
+            {
+                let set = self.laid_out_set(receiver)?;
+                return self.set_method(&set, name, args);
+            }
+            if args.iter().any(|arg| self.plain(arg).is_none()) {
+                let set = self.set_of(receiver)?;
+                return self.set_method(&set, name, args);
+            }
         }
         if plain_kind {
             let mut plain = Vec::with_capacity(args.len());
@@ -433,11 +447,11 @@ impl Evaluator<'_, '_> {
                 Ok(self.bool(found))
             }
             ("__add__", [other]) => {
-                let (value, other) = (self.bare(value), self.bare(other));
+                let (value, other) = (self.bare(value)?, self.bare(other)?);
                 self.binary("add", &value, &other)
             }
             ("__mul__" | "__rmul__", [other]) => {
-                let value = self.bare(value);
+                let value = self.bare(value)?;
                 self.binary("mul", &value, other)
             }
             ("__iadd__", [other]) if matches!(value, Value::List(_)) => {
@@ -451,12 +465,12 @@ impl Evaluator<'_, '_> {
             }
             ("__repr__" | "__str__", []) => self.text_of(value, true),
             ("__eq__" | "__ne__", [other]) => {
-                let (value, other) = (self.bare(value), self.bare(other));
+                let (value, other) = (self.bare(value)?, self.bare(other)?);
                 let equal = self.equal(&value, &other)?;
                 Ok(self.bool(equal == (&**name == "__eq__")))
             }
             ("__lt__" | "__le__" | "__gt__" | "__ge__", [other]) => {
-                let (value, other) = (self.bare(value), self.bare(other));
+                let (value, other) = (self.bare(value)?, self.bare(other)?);
                 self.compare(name.trim_matches('_'), &value, &other)
             }
             _ => Err(self.stop(format!("the method {name} of {}", self.describe(value)))),
@@ -569,12 +583,12 @@ impl Evaluator<'_, '_> {
                 Ok(none)
             }
             ("__eq__" | "__ne__", [other]) => {
-                let (dict, other) = (self.bare(dict), self.bare(other));
+                let (dict, other) = (self.bare(dict)?, self.bare(other)?);
                 let equal = self.equal(&dict, &other)?;
                 Ok(self.bool(equal == (&**name == "__eq__")))
             }
             ("__or__", [other]) => {
-                let (dict, other) = (self.bare(dict), self.bare(other));
+                let (dict, other) = (self.bare(dict)?, self.bare(other)?);
                 self.binary("or_", &dict, &other)
             }
             ("__ior__", [other]) => self.binary_in_place("or_", dict, other),
@@ -584,27 +598,24 @@ impl Evaluator<'_, '_> {
     }
 
     /// A container of a class of the user's as one of Python's own that holds the same: operators of the class are not asked.
-    fn bare(&self, value: &Value) -> Value {
+    pub(super) fn bare(&mut self, value: &Value) -> Run<Value> {
         let own = |class: Option<Object>, plain: Kind| {
             class.is_some_and(|class| {
                 self.host.container_kind(class) == Some(plain) && !self.is_ordered(class) && !self.is_defaultdict(class)
             })
         };
-        match value {
+        Ok(match value {
             Value::List(list) if own(list.class, Kind::List) => Value::list(list.items.borrow().clone()),
-            Value::Set(set) if own(set.class, Kind::Set) => {
-                let entries = set.entries.borrow().copied();
-                Value::Set(Rc::new(SetValue { entries: RefCell::new(entries), ..SetValue::default() }))
-            }
+            Value::Set(set) if own(set.class, Kind::Set) => self.bare_set(set)?,
             Value::Dict(dict) if own(dict.class, Kind::Dict) => {
                 if dict.origin.is_some() && !dict.whole.get() {
-                    return value.clone();
+                    return Ok(value.clone());
                 }
                 let entries = dict.entries.borrow().copied();
                 Value::Dict(Rc::new(DictValue { entries: RefCell::new(entries), ..DictValue::default() }))
             }
             other => other.clone(),
-        }
+        })
     }
 
     /// Whether a class is `collections.OrderedDict`, or derived from it.
@@ -616,7 +627,6 @@ impl Evaluator<'_, '_> {
     fn key_of_dict(&mut self, dict: &Value, key: &Value) -> Run<crate::value::Key> {
         match dict {
             Value::Dict(held) => self.key_in(&held.entries, key),
-            Value::Set(held) => self.key_in(&held.entries, key),
             _ => self.key(key),
         }
     }
@@ -635,169 +645,6 @@ impl Evaluator<'_, '_> {
         let Value::Dict(made) = made else { return Ok(made) };
         let Ok(made) = Rc::try_unwrap(made) else { return Err(self.stop("a dict that is shared")) };
         Ok(Value::Dict(Rc::new(crate::value::DictValue { class: held.class, default: held.default.clone(), ..made })))
-    }
-
-    fn set_method(&mut self, set: &Value, name: &Rc<str>, args: Vec<Value>) -> Run<Value> {
-        let none = self.none();
-        match (&**name, args.as_slice()) {
-            ("add", [value]) => self.set_add(set, value.clone()).map(|()| none),
-            ("discard" | "remove", [value]) => {
-                let key = self.key_of_dict(set, value)?;
-                let removed = self.change_entries(set, |entries| entries.remove(key))?;
-                if removed.is_none() && &**name == "remove" {
-                    let class = self.host.member("builtins", "KeyError");
-                    let class = class.ok_or_else(|| self.stop("KeyError is missing"))?;
-                    return Err(Stop::Raise(self.exception(class, vec![value.clone()])));
-                }
-                Ok(none)
-            }
-            ("clear", []) => self.change_entries(set, super::super::value::Entries::clear).map(|()| none),
-            ("update", more) => {
-                for more in more {
-                    self.set_update(set, more)?;
-                }
-                Ok(none)
-            }
-            ("copy", []) if is_frozen(set) => Ok(set.clone()),
-            ("copy", []) => {
-                let items = self.members(set);
-                self.new_set(items)
-            }
-            ("union", more) => {
-                let mut items = self.members(set);
-                for more in more {
-                    items.extend(self.items_of(more)?);
-                }
-                self.new_set_like(set, items)
-            }
-            ("intersection" | "difference", []) => {
-                let items = self.members(set);
-                self.new_set_like(set, items)
-            }
-            ("intersection" | "difference", [first, rest @ ..]) if !rest.is_empty() => {
-                let mut result = self.set_method(set, name, vec![first.clone()])?;
-                for more in rest {
-                    result = self.set_method(&result, name, vec![more.clone()])?;
-                }
-                Ok(result)
-            }
-            ("intersection_update" | "difference_update" | "symmetric_difference_update", _) => {
-                let result = self.set_method(set, &name.trim_end_matches("_update").into(), args)?;
-                let members = self.members(&result);
-                let mut keyed = Vec::with_capacity(members.len());
-                for member in members {
-                    keyed.push((self.key_of_dict(&result, &member)?, member));
-                }
-                self.change_entries(set, |entries| {
-                    entries.clear();
-                    for (key, member) in keyed {
-                        entries.set(key, member.clone(), member);
-                    }
-                })?;
-                Ok(none)
-            }
-            ("__or__" | "__and__" | "__sub__" | "__xor__", [other]) => {
-                let operator = match &**name {
-                    "__or__" => "or_",
-                    "__and__" => "and_",
-                    "__sub__" => "sub",
-                    _ => "xor",
-                };
-                let (set, other) = (self.bare(set), self.bare(other));
-                self.binary(operator, &set, &other)
-            }
-            ("__ior__" | "__iand__" | "__isub__" | "__ixor__", [other]) => {
-                let method = match &**name {
-                    "__ior__" => "update",
-                    "__iand__" => "intersection_update",
-                    "__isub__" => "difference_update",
-                    _ => "symmetric_difference_update",
-                };
-                let other = self.bare(other);
-                if !self.is_set(&other) {
-                    return Err(self.stop(format!("the method {name} of a set")));
-                }
-                self.set_method(set, &method.into(), vec![other])?;
-                Ok(set.clone())
-            }
-            ("__eq__" | "__ne__", [other]) => {
-                let (set, other) = (self.bare(set), self.bare(other));
-                let equal = self.equal(&set, &other)?;
-                Ok(self.bool(equal == (&**name == "__eq__")))
-            }
-            ("__lt__" | "__le__" | "__gt__" | "__ge__", [other]) => {
-                let (set, other) = (self.bare(set), self.bare(other));
-                self.compare(name.trim_matches('_'), &set, &other)
-            }
-            (
-                "intersection" | "difference" | "symmetric_difference" | "issubset" | "issuperset" | "isdisjoint",
-                [other],
-            ) => {
-                let other = self.items_of(other)?;
-                let other = self.new_set(other)?;
-                let mine = self.members(set);
-                let theirs = self.members(&other);
-                let mut common = Vec::new();
-                let mut only_mine = Vec::new();
-                for item in mine {
-                    if self.contains(&other, &item)? { common.push(item) } else { only_mine.push(item) }
-                }
-                let mut only_theirs = Vec::new();
-                for item in theirs {
-                    if !self.contains(set, &item)? {
-                        only_theirs.push(item);
-                    }
-                }
-                match &**name {
-                    "intersection" => self.new_set_like(set, common),
-                    "difference" => self.new_set_like(set, only_mine),
-                    "symmetric_difference" => {
-                        self.new_set_like(set, only_mine.into_iter().chain(only_theirs).collect())
-                    }
-                    "issubset" => Ok(self.bool(only_mine.is_empty())),
-                    "issuperset" => Ok(self.bool(only_theirs.is_empty())),
-                    _ => Ok(self.bool(common.is_empty())),
-                }
-            }
-            ("pop", []) => {
-                let members = self.items_of(set)?;
-                let Some(first) = members.first() else { return Err(self.raise("KeyError", "pop from an empty set")) };
-                let key = self.key_of_dict(set, first)?;
-                self.change_entries(set, |entries| entries.remove(key))?;
-                Ok(first.clone())
-            }
-            ("__contains__", [item]) => {
-                let found = self.plainly_contains(set, item)?;
-                Ok(self.bool(found))
-            }
-            ("__init__", more) if more.len() <= 1 => {
-                self.change_entries(set, super::super::value::Entries::clear)?;
-                if let Some(more) = more.first() {
-                    self.set_update(set, more)?;
-                }
-                Ok(none)
-            }
-            ("__len__", []) => {
-                let count = self.count(set)?;
-                Ok(self.int(count as i64))
-            }
-            ("__iter__", []) => self.plain_iterator(set),
-            _ => Err(self.stop(format!("the method {name} of a set"))),
-        }
-    }
-
-    /// A set that is frozen where another is.
-    fn new_set_like(&mut self, set: &Value, items: Vec<Value>) -> Run<Value> {
-        let made = self.new_set(items)?;
-        Ok(if is_frozen(set) { frozen(made) } else { made })
-    }
-
-    /// The members of a set in the order they came.
-    fn members(&self, set: &Value) -> Vec<Value> {
-        match set {
-            Value::Set(set) => set.entries.borrow().iter().map(|(_, member, _)| member.clone()).collect(),
-            _ => Vec::new(),
-        }
     }
 
     fn iterator_method(&mut self, iterator: &Value, name: &Rc<str>, args: &[Value]) -> Run<Value> {
@@ -1005,20 +852,6 @@ impl Evaluator<'_, '_> {
             sorted.reverse();
         }
         Ok(sorted)
-    }
-}
-
-/// Whether a value is a `frozenset`.
-fn is_frozen(set: &Value) -> bool {
-    matches!(set, Value::Set(set) if set.frozen)
-}
-
-/// A set that nobody else has, as a `frozenset`.
-pub(super) fn frozen(set: Value) -> Value {
-    let Value::Set(made) = set else { return set };
-    match Rc::try_unwrap(made) {
-        Ok(made) => Value::Set(Rc::new(crate::value::SetValue { frozen: true, ..made })),
-        Err(shared) => Value::Set(shared),
     }
 }
 

@@ -29,6 +29,7 @@ mod opaque;
 mod outside;
 mod overrides;
 mod random;
+mod sets;
 mod step;
 mod step_containers;
 mod tensor;

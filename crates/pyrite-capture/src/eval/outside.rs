@@ -329,6 +329,16 @@ impl Evaluator<'_, '_> {
         members
     }
 
+    /// Relies on where a set has its members: on their order, and on what a later change of the set makes of it.
+    pub(super) fn read_layout(&self, set: Object, source: &Rc<Source>) -> Run<()> {
+        self.read_order(set, source);
+        let layout = self.host.member("pyrite._native", "set_layout");
+        let layout = layout.ok_or_else(|| self.stop("the layout of a set"))?;
+        let seen = self.read_called(&Origin { object: set, source: source.clone() }, layout)?;
+        self.guard(&seen.source, Check::Equal(seen.object));
+        Ok(())
+    }
+
     /// What a cell holds; an empty one is guarded to be.
     pub(super) fn read_cell(&self, origin: &Origin) -> Option<Seen> {
         let source = Rc::new(Source::Contents(origin.source.clone()));

@@ -53,6 +53,11 @@ impl Evaluator<'_, '_> {
             }
             return Ok(Some(self.bool(true)));
         }
+        if let "and_" | "or_" | "sub" | "xor" = name
+            && let Some(result) = self.combine_sets(name, left, right)?
+        {
+            return Ok(Some(result));
+        }
         let (left, right) = (self.items_of(left)?, self.items_of(right)?);
         let (left, right) = (self.new_set(left)?, self.new_set(right)?);
         self.call_method(&left, &method.into(), vec![right], Vec::new()).map(Some)
@@ -74,4 +79,15 @@ impl Evaluator<'_, '_> {
         let (left, right) = (self.new_set(left)?, self.new_set(right)?);
         self.equal(&left, &right).map(Some)
     }
+}
+
+/// The operator that a special method of sets stands for.
+pub(super) fn set_operator(method: &str) -> Option<&'static str> {
+    Some(match method {
+        "__and__" => "and_",
+        "__or__" => "or_",
+        "__sub__" => "sub",
+        "__xor__" => "xor",
+        _ => return None,
+    })
 }

@@ -3,8 +3,8 @@
 //! [`hook`] stands where CPython evaluates frames. A frame of a function that is being compiled is captured by
 //! `pyrite-capture` through the [`host`] ([`compile`]) and its plan kept at its code object ([`store`]); when the
 //! [`guards`] of a kept plan hold, which [`guard_snapshot`] makes cheap to see, [`run`] carries it out instead of the frame.
-//! [`functions`] makes the functions in which a frame goes on, [`records`] tells Python what happened, [`rules`] holds
-//! what the user said of code.
+//! [`functions`] makes the functions in which a frame goes on, [`sets`] copies sets with the order of their members,
+//! [`records`] tells Python what happened, [`rules`] holds what the user said of code.
 //!
 //! Invariants: no frame is captured while one is being captured or a plan is run; a failure of ours leaves the frame to
 //! Python and is noted; nothing here unwinds into C.
@@ -19,6 +19,7 @@ mod objects;
 mod records;
 mod rules;
 mod run;
+mod sets;
 mod store;
 mod tracing;
 
@@ -27,4 +28,5 @@ pub use hook::{Compiler, captures, install, skip_code};
 pub use host::{dtype_name, format_name};
 pub use records::Captured;
 pub use rules::{allow_function, allowed_function, drop_guards, skip_files};
+pub use sets::{copy_set, set_layout};
 pub use store::forget_captures;

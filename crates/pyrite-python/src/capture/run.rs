@@ -463,11 +463,13 @@ fn carry_out(py: Python<'_>, values: &[Bound<'_, PyAny>], effect: &Effect) -> Py
             let pairs = pairs.iter().map(|(key, value)| (values[*key].clone(), values[*value].clone()));
             fill_dict(dict, pairs)?;
         }
-        Effect::ReplaceSet(set, members) => {
-            let set = &values[*set];
+        Effect::ChangeSet(set, steps) => {
+            // The methods of `set` itself, whatever the class says.
             let class = py.get_type::<PySet>();
-            class.call_method1("clear", (set,))?;
-            class.call_method1("update", (set, PyList::new(py, several(members))?))?;
+            for (method, args) in steps {
+                let args = std::iter::once(values[*set].clone()).chain(several(args));
+                class.call_method1(*method, PyTuple::new(py, args.collect::<Vec<_>>())?)?;
+            }
         }
         Effect::SetCell(cell, contents) => {
             let contents = contents.map_or(std::ptr::null_mut(), |id| values[id].as_ptr());
