@@ -6,7 +6,7 @@
 //!   call brings the same bytes, which its [`Fingerprint`] tells: a weight that was written to is packed anew. GEMMs of
 //!   many rows do not gain from that, so their weights are not kept, and all programs together keep a bounded number of
 //!   bytes. A weight in external memory is read as it lies in every call: to prove that it is the same would take as long
-//!   as packing it does (ADR 41).
+//!   as packing it does (ADR 41). Neither are weights kept for GEMMs of a few rows, which read them as fast as they lie.
 //! - A kernel that reads the result row by row runs on rows as they are completed, while they are in the cache, and on the
 //!   thread that has them: its [`Epilogue`].
 
@@ -218,7 +218,7 @@ impl Gemm<Loops> {
         onto: Base<'_, T>,
         finish: Option<&(dyn Fn(Range<usize>) + Sync)>,
     ) {
-        let keeps = self.weighted && shape.rows <= KEEP_ROWS;
+        let keeps = self.weighted && shape.rows <= KEEP_ROWS && Packed::<T>::pays(shape.rows, rhs);
         let panels = if keeps { weight.panels::<S, T>(&operands.rhs, rhs) } else { None };
         let rhs = panels.as_ref().map_or(Right::Plain(rhs), |panels| Right::Packed(&panels.made));
         let scale = T::rounded(self.terms.scale);
@@ -237,8 +237,8 @@ impl GemmOperands {
     pub fn is_small(&self) -> bool {
         let (rows, cols) = (self.out.shape()[0] as usize, self.out.shape()[1] as usize);
         let work = rows.saturating_mul(cols).saturating_mul(self.lhs.shape()[1] as usize);
-        // A single row or column is bound by memory, which panels only add to.
-        work <= SMALL || rows == 1 || cols == 1
+        // A single column is a single row of the transposed product.
+        work <= SMALL || cols == 1
     }
 }
 

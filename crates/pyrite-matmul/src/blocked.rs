@@ -11,8 +11,10 @@ use std::ops::Range;
 use aligned_vec::{AVec, ConstAlign};
 
 use crate::columns::{self, Columns};
+use crate::few;
 use crate::pack::{PANEL_ROWS, Source, View, pack_left, pack_right};
 use crate::packed::Packed;
+use crate::row;
 use crate::tile::{Isa, LINE, Lane, PANEL, Start, Tile, depth_of};
 
 /// Bytes of the right panels that are worked on at a time.
@@ -57,6 +59,39 @@ pub struct Gemm<'a, S, T: Lane> {
 #[expect(unsafe_code, reason = "threads share operands as raw memory")]
 unsafe impl<S: Sync, T: Lane> Sync for Gemm<'_, S, T> {}
 
+/// A left operand with dense rows: the one that there is, or a copy.
+pub enum DenseRows<S, T> {
+    /// As it lies.
+    Lies(View<S>),
+    /// A copy, rows one after the other.
+    Copied(Vec<T>, usize),
+}
+
+impl<S: Source<T>, T: Lane> DenseRows<S, T> {
+    /// Where a row begins, and how far it is to the next.
+    pub fn view(&self) -> View<T> {
+        match self {
+            Self::Lies(view) => View { data: view.data.cast(), row_stride: view.row_stride, col_stride: 1 },
+            Self::Copied(data, row_stride) => View { data: data.as_ptr(), row_stride: *row_stride, col_stride: 1 },
+        }
+    }
+}
+
+impl<S: Source<T>, T: Lane> Gemm<'_, S, T> {
+    /// The left operand with dense rows.
+    // SAFETY: callers make sure that it holds what the sizes say.
+    #[expect(unsafe_code, reason = "operands are raw memory")]
+    pub unsafe fn dense_lhs(&self) -> DenseRows<S, T> {
+        let (m, _, k) = self.sizes;
+        if S::SAME && (self.lhs.col_stride == 1 || k == 1) {
+            return DenseRows::Lies(self.lhs);
+        }
+        // SAFETY: as above.
+        let element = |at: usize| unsafe { *self.lhs.at(at / k, at % k) }.value();
+        DenseRows::Copied((0..m * k).map(element).collect(), k)
+    }
+}
+
 /// How many tasks rows and columns are split into.
 fn grid<S, T: Lane>(p: &Gemm<'_, S, T>, isa: &Isa<T>, threads: usize) -> (usize, usize) {
     let (m, n, k) = p.sizes;
@@ -78,6 +113,17 @@ fn grid<S, T: Lane>(p: &Gemm<'_, S, T>, isa: &Isa<T>, threads: usize) -> (usize,
 #[expect(unsafe_code, reason = "operands are raw memory")]
 pub unsafe fn run<S: Source<T>, T: Lane>(p: &Gemm<'_, S, T>, isa: &Isa<T>, threads: usize) {
     let (m, n, _) = p.sizes;
+    if let Right::Plain(rhs) = p.rhs {
+        // SAFETY: as above.
+        unsafe {
+            if few::takes(p, rhs, isa) {
+                return few::run(p, rhs, isa, threads);
+            }
+            if row::takes(p, rhs, isa) {
+                return row::run(p, rhs, isa, threads);
+            }
+        }
+    }
     let panels = n.div_ceil(isa.cols);
     let (down, across) = grid(p, isa, threads);
     let part = |index: usize, parts: usize, whole: usize| index * whole / parts..(index + 1) * whole / parts;
@@ -152,14 +198,19 @@ unsafe fn block<S: Source<T>, T: Lane>(
             let start = if step == 0 { p.start } else { Start::Scaled(T::ONE) };
             let mut direct = None;
             if let Right::Plain(view) = &p.rhs {
-                // A matrix whose rows are dense is read once for a single left panel, so it is not copied for it.
-                if S::SAME && view.col_stride == 1 && rows.len() <= isa.rows() && group.end * isa.cols <= n {
+                // A matrix whose rows are dense is read once for a single left panel, so it is not copied for it, but for
+                // the panel that its end cuts.
+                if S::SAME && view.col_stride == 1 && rows.len() <= isa.rows() {
                     direct = Some(view);
-                } else {
-                    let cols = (group.end * isa.cols).min(n) - group.start * isa.cols;
-                    let to = &mut right[..group.len() * depth * isa.cols];
+                }
+                let whole =
+                    if direct.is_some() { whole_panels(isa, n).clamp(group.start, group.end) } else { group.start };
+                if whole < group.end {
+                    let cols = (group.end * isa.cols).min(n) - whole * isa.cols;
+                    let to = &mut right[(whole - group.start) * depth * isa.cols..];
+                    let to = &mut to[..(group.end - whole) * depth * isa.cols];
                     // SAFETY: the matrix has these steps and columns.
-                    unsafe { pack_right(isa, *view, (step, group.start * isa.cols), (depth, cols), to) };
+                    unsafe { pack_right(isa, *view, (step, whole * isa.cols), (depth, cols), to) };
                 }
             }
             for row in rows.clone().step_by(height) {
@@ -173,7 +224,7 @@ unsafe fn block<S: Source<T>, T: Lane>(
                     let (rhs, rhs_step) = match (&p.rhs, direct) {
                         (Right::Rows(data, _), _) => (data.wrapping_add(first), 0),
                         (Right::Packed(packed), _) => (packed.panel(step, depth, panel), width),
-                        (_, Some(view)) => (view.at(step, first).cast::<T>(), view.row_stride),
+                        (_, Some(view)) if first + isa.cols <= n => (view.at(step, first).cast::<T>(), view.row_stride),
                         _ => (right[index * depth * width..].as_ptr(), width),
                     };
                     let (compute, starts) = match &p.rhs {
@@ -223,6 +274,12 @@ unsafe fn block<S: Source<T>, T: Lane>(
             }
         }
     }
+}
+
+/// How many panels a matrix of so many columns fills, the last of which may be a narrow one.
+fn whole_panels<T>(isa: &Isa<T>, cols: usize) -> usize {
+    let rest = cols % isa.cols;
+    cols / isa.cols + usize::from(isa.narrow.is_some_and(|narrow| narrow.cols == rest))
 }
 
 /// Where steps of a left operand's row begin, for [`Tile::hints`]; there need not be such a row.

@@ -3,16 +3,18 @@
 //! Who computes a product is a [`Provider`]. [`Panels`] is ours: operands are packed into panels ([`pack`]), tiles of
 //! the output are summed in registers ([`tile`]), blocks of it are shared among threads ([`blocked`]). Operands may lie in
 //! any order and are never copied as a whole; a right operand with dense columns is read as it lies ([`columns`]), and one
-//! that stays the same can be kept in panels ([`Packed`]), and one whose rows begin anywhere ([`Rows`]) needs no copy either. Half precision is converted while it is packed, or multiplied in
-//! pairs ([`Pair`]) where the processor can. A single row is multiplied as the other operand lies ([`row`]). [`Library`] is
-//! the `gemm` crate: it takes what has no microkernels (complex numbers, other processors) and outputs with neither dense
-//! rows nor dense columns. [`provider`] chooses.
+//! that stays the same can be kept in panels ([`Packed`]), and one whose rows begin anywhere ([`Rows`]) needs no copy either.
+//! Half precision is converted while it is packed, or multiplied in pairs ([`Pair`]) where the processor can. Products of few
+//! rows read the other operand once, as it lies: by columns ([`few`]) or by rows ([`row`]). [`Library`] is the `gemm` crate: it
+//! takes what has no microkernels (complex numbers, other processors) and outputs with neither dense rows nor dense columns.
+//! [`provider`] chooses.
 //!
 //! Sums are taken in blocks of [`tile::BLOCK`] terms, so that rounding errors are about those of PyTorch's matmuls.
 //! Matrices are slices with strides; every function checks that they stay within them.
 
 mod blocked;
 mod columns;
+mod few;
 mod library;
 mod pack;
 mod packed;

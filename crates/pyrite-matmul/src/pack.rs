@@ -3,6 +3,7 @@
 //! A left panel has a row for each row of its tile, [`PANEL`] elements apart. A right panel has a row of
 //! [`Isa::cols`] elements for each step of the sum, filled up with zeros where the matrix ends.
 
+use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
 use crate::tile::{Isa, Lane, PANEL, pairs};
@@ -19,6 +20,12 @@ pub unsafe trait Source<T: Lane>: Copy + Send + Sync + 'static {
     const SAME: bool;
     /// Its value, as microkernels take it.
     fn value(self) -> T;
+    /// The values of as many elements.
+    fn values(from: &[Self], to: &mut [T]) {
+        for (to, from) in to.iter_mut().zip(from) {
+            *to = from.value();
+        }
+    }
     /// The microkernels for it on the processor at hand.
     fn isa() -> Option<&'static Isa<T>> {
         T::isas().first().copied()
@@ -26,7 +33,7 @@ pub unsafe trait Source<T: Lane>: Copy + Send + Sync + 'static {
 }
 
 macro_rules! source {
-    ($($from:ty => $to:ty, $same:literal, |$x:ident| $value:expr;)*) => {
+    ($($from:ty => $to:ty, $same:literal, |$x:ident| $value:expr $(, $values:path)?;)*) => {
         // SAFETY: only a type itself is said to be the same.
         $(#[expect(unsafe_code, reason = "a promise about bits that are cast")]
         unsafe impl Source<$to> for $from {
@@ -35,6 +42,9 @@ macro_rules! source {
                 let $x = self;
                 $value
             }
+            $(fn values(from: &[Self], to: &mut [$to]) {
+                $values(from, to);
+            })?
         })*
     };
 }
@@ -42,8 +52,15 @@ macro_rules! source {
 source! {
     f32 => f32, true, |x| x;
     f64 => f64, true, |x| x;
-    bf16 => f32, false, |x| x.to_f32();
-    f16 => f32, false, |x| x.to_f32();
+    // The upper half of a number in single precision; a loop of these is one of vectors.
+    bf16 => f32, false, |x| f32::from_bits(u32::from(x.to_bits()) << 16);
+    f16 => f32, false, |x| x.to_f32(), halves;
+}
+
+/// Where the processor converts vectors, the library does.
+fn halves(from: &[f16], to: &mut [f32]) {
+    let count = from.len().min(to.len());
+    from[..count].convert_to_f32_slice(&mut to[..count]);
 }
 
 /// Two neighbours of `bf16`, multiplied with two others at a time. The instruction takes subnormal numbers for zero.
@@ -157,9 +174,7 @@ unsafe fn gather<S: Source<T>, T: Lane>(from: *const S, stride: usize, to: &mut 
     } else if stride == 1 {
         // SAFETY: as above.
         let from = unsafe { std::slice::from_raw_parts(from, to.len()) };
-        for (to, from) in to.iter_mut().zip(from) {
-            *to = from.value();
-        }
+        S::values(from, to);
     } else {
         for (i, to) in to.iter_mut().enumerate() {
             // SAFETY: as above.

@@ -53,6 +53,13 @@ impl<T: Lane> Drop for Packed<T> {
 }
 
 impl<T: Lane> Packed<T> {
+    /// Whether matmuls of so many rows are faster with the matrix in panels than with it as it lies.
+    pub fn pays<S: Source<T>>(rows: usize, matrix: Matrix<'_, S>) -> bool {
+        let dense = matrix.shape.row_stride == 1 || matrix.shape.col_stride == 1;
+        // Few rows read each element once or twice, which takes as long wherever it lies.
+        !(S::SAME && dense && S::isa().is_some_and(|isa| rows <= isa.rows()))
+    }
+
     /// Packs a matrix; `None` if matmuls of the type have no microkernels on this processor.
     ///
     /// # Panics

@@ -7,7 +7,7 @@ use crate::library::Library;
 use crate::pack::{Source, View};
 use crate::packed::Packed;
 use crate::tile::{Isa, Lane, Start};
-use crate::{Matrix, Onto, Provider, Shape, Threads, check, row};
+use crate::{Matrix, Onto, Provider, Shape, Threads, check};
 
 /// Our own provider; see the crate's text.
 pub struct Panels;
@@ -60,12 +60,6 @@ where
                     by(out.as_mut_ptr(), shape, &request, isa);
                 }
             }
-            Some(_) if row::takes(shape, rhs) => {
-                shape.check(out.len());
-                check(shape, lhs, (rhs.shape.rows, rhs.shape.cols));
-                rhs.shape.check(rhs.data.len());
-                row::run(out, lhs, rhs, scale, onto, threads);
-            }
             _ => Library.gemm((out, shape), lhs, rhs, scale, onto, threads),
         }
     }
@@ -108,9 +102,9 @@ fn transposed<'a, T>(shape: Shape, lhs: Matrix<'a, T>, rhs: Matrix<'a, T>) -> (S
     if transposes { (shape.transposed(), rhs.transposed(), lhs.transposed()) } else { (shape, lhs, rhs) }
 }
 
-/// Whether microkernels can write the output, and are worth it: a single row is bound by memory, not by arithmetic.
+/// Whether microkernels can write the output, and are worth it: tiles of a single column are not.
 fn takes(shape: Shape) -> bool {
-    shape.rows > 1 && shape.cols > 1 && shape.col_stride == 1
+    if shape.cols == 1 { shape.rows == 1 } else { shape.col_stride == 1 }
 }
 
 /// The right operand of a [`Request`].
@@ -345,6 +339,111 @@ mod tests {
         every_order_agrees(|x| x);
     }
 
+    /// A matrix with gaps between its rows, or columns, that begins in the middle of a vector.
+    fn scattered<S: Copy>(
+        data: &[f64],
+        (rows, cols): (usize, usize),
+        transposed: bool,
+        read: fn(f64) -> S,
+    ) -> (Vec<S>, Shape) {
+        let (outer, inner) = if transposed { (cols, rows) } else { (rows, cols) };
+        let shape = Shape { row_stride: inner + 3, ..Shape::rows_first(outer, inner) };
+        let shape = if transposed { shape.transposed() } else { shape };
+        let mut all = vec![read(f64::NAN); 5 + outer * (inner + 3)];
+        for (at, value) in data.iter().enumerate() {
+            all[5 + at / cols * shape.row_stride + at % cols * shape.col_stride] = read(*value);
+        }
+        (all, shape)
+    }
+
+    fn few_rows_agree<S: Source<T>, T: Lane + std::fmt::Debug>(isa: &Isa<T>, read: fn(f64) -> S, of: fn(f64) -> T) {
+        let sizes = [(1, 1), (2, 1), (1, 9), (7, 3), (5, 17), (33, 31), (48, 20), (130, 66), (1030, 150), (70, 1100)];
+        for (n, k) in sizes {
+            for m in (1..=17).chain([23, 31, 32, 33]).filter(|m| n * k < 10_000 || [1, 2, 3, 4, 7, 17].contains(m)) {
+                let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
+                let sums = naive(&a, &b, (m, n, k));
+                let bias: Vec<T> = (0..n).map(|at| of(at as f64 - 3.0)).collect();
+                for (left, right) in [(false, false), (false, true), (true, false), (true, true)] {
+                    let (left, left_shape) = scattered(&a, (m, k), left, read);
+                    let (right, right_shape) = scattered(&b, (k, n), right, read);
+                    let plain = Request {
+                        lhs: Matrix { data: &left[5..], shape: left_shape },
+                        rhs: Right::Plain(Matrix { data: &right[5..], shape: right_shape }),
+                        scale: of(2.0),
+                        onto: Base::Out(Onto::Nothing),
+                        threads: Threads::All,
+                        finish: None,
+                    };
+                    let shape = Shape { rows: m, cols: n, row_stride: n + 2, col_stride: 1 };
+                    let twice = Base::Out(Onto::Scaled(of(-1.0)));
+                    for (onto, first, kept) in
+                        [(plain.onto, f64::NAN, 0.0), (twice, 4.0, -4.0), (Base::Row(&bias), 9.0, 0.0)]
+                    {
+                        let seen = std::sync::atomic::AtomicUsize::new(0);
+                        let finish = |rows: Range<usize>| {
+                            seen.fetch_add(rows.len(), std::sync::atomic::Ordering::Relaxed);
+                        };
+                        let mut out = vec![of(first); m * (n + 2)];
+                        let request = Request { onto, finish: Some(&finish), ..plain };
+                        gemm(&mut out, shape, &request, isa);
+                        let added = |at: usize| if matches!(onto, Base::Row(_)) { (at % n) as f64 - 3.0 } else { kept };
+                        let expected: Vec<T> =
+                            sums.iter().enumerate().map(|(at, sum)| of(2.0 * sum + added(at))).collect();
+                        let found: Vec<T> = out.chunks(n + 2).flat_map(|row| row[..n].to_vec()).collect();
+                        assert_eq!(found, expected, "{m} {n} {k} {left_shape:?} {right_shape:?}");
+                        let gaps = out.chunks(n + 2).flat_map(|row| row[n..].to_vec());
+                        assert!(
+                            gaps.into_iter().all(|gap| gap == of(first) || gap != gap),
+                            "{m} {n} {k}: written between rows"
+                        );
+                        assert_eq!(seen.into_inner(), m, "rows that were announced");
+                        let mut again = vec![of(first); m * (n + 2)];
+                        gemm(&mut again, shape, &Request { onto, threads: Threads::One, ..plain }, isa);
+                        let again: Vec<T> = again.chunks(n + 2).flat_map(|row| row[..n].to_vec()).collect();
+                        assert_eq!(again, expected, "{m} {n} {k}: one thread");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn few_rows_agree_with_any_strides_on_every_processor() {
+        pyrite_threads::choose(Some(3));
+        f32::isas().iter().for_each(|isa| few_rows_agree::<f32, f32>(isa, |x| x as f32, |x| x as f32));
+        f64::isas().iter().for_each(|isa| few_rows_agree::<f64, f64>(isa, |x| x, |x| x));
+        f32::isas().iter().for_each(|isa| few_rows_agree::<half::bf16, f32>(isa, half::bf16::from_f64, |x| x as f32));
+        f32::isas().iter().for_each(|isa| few_rows_agree::<half::f16, f32>(isa, half::f16::from_f64, |x| x as f32));
+    }
+
+    /// Sums of few rows round no further away than those of tiles do.
+    #[test]
+    fn long_sums_of_few_rows_stay_near_those_of_double_precision() {
+        let (n, k) = (9, 40_000);
+        let number = |i: usize| ((i * 7919 + 13) % 1009) as f32 / 1009.0;
+        let (a, b): (Vec<f32>, Vec<f32>) = ((0..4 * k).map(number).collect(), (0..n * k).map(number).collect());
+        for isa in f32::isas() {
+            for (m, shape) in [1, 2, 4]
+                .into_iter()
+                .flat_map(|m| [(m, Shape::rows_first(n, k).transposed()), (m, Shape::rows_first(k, n))])
+            {
+                let exact = |i: usize, j: usize| -> f64 {
+                    let right = |l: usize| b[l * shape.row_stride + j * shape.col_stride];
+                    (0..k).map(|l| f64::from(a[i * k + l]) * f64::from(right(l))).sum()
+                };
+                let lhs = Matrix { data: &a[..m * k], shape: Shape::rows_first(m, k) };
+                let (rhs, onto) = (Right::Plain(Matrix { data: &b, shape }), Base::Out(Onto::Nothing));
+                let request = Request { lhs, rhs, scale: 1.0, onto, threads: Threads::One, finish: None };
+                let mut out = vec![0.0f32; m * n];
+                gemm(&mut out, Shape::rows_first(m, n), &request, isa);
+                for (at, found) in out.iter().enumerate() {
+                    let exact = exact(at / n, at % n);
+                    assert!((f64::from(*found) - exact).abs() <= 3e-6 * exact, "{m} {shape:?}: {found} {exact}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn rows_that_begin_anywhere_are_read_where_they_lie() {
         for isa in f32::isas() {
@@ -428,7 +527,9 @@ mod tests {
 
     #[test]
     fn pairs_of_bf16_are_multiplied_where_the_processor_can() {
-        for (m, n, k) in [(20, 70, 300), (3, 33, 2), (64, 40, 1026)] {
+        for (m, n, k) in
+            [(20, 70, 300), (3, 33, 2), (64, 40, 1026), (1, 5, 30), (2, 90, 2600), (6, 7, 62), (13, 50, 34)]
+        {
             let (a, b) = (numbers(m * k, 5), numbers(k * n, 6));
             let half = |data: &[f64]| data.iter().map(|x| half::bf16::from_f64(*x)).collect::<Vec<_>>();
             let (left, right) = (half(&a), half(&transposed_copy(&b, k, n)));

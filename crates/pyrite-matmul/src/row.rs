@@ -1,253 +1,195 @@
-//! Products of a single row.
+//! Products of few rows with a right operand whose rows are dense.
 //!
-//! They are bound by memory: every element of the right operand counts once. So it is read once, as it lies: column by
-//! column where columns are dense, as those of a transposed weight are, else row by row onto a strip of sums that the
-//! first-level cache holds. Sums are split like those of tiles, so that rounding errors stay small.
+//! They are bound by reading that operand, so it is read once, as it lies: several of its rows at a time, as far as the
+//! sums of a strip of columns stay in the first-level cache. Tiles would walk down a narrow strip of it instead, which is
+//! as good until every row lies on pages of its own. Sums are split like those of tiles, so that rounding errors stay
+//! small, and they are the same whichever thread takes a column.
 
-use crate::tile::{BLOCK, Lane};
-use crate::{Matrix, Onto, Shape, Threads};
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64 as x86;
 
-/// Columns whose sums are worked on at a time, where rows are dense.
-const STRIP: usize = 512;
+use crate::blocked::Gemm;
+use crate::few::finished;
+use crate::pack::{Source, View};
+use crate::tile::{BLOCK, Isa, Lane, Start};
+
+/// Sums that are worked on at a time, of all rows together.
+const STRIP: usize = 2048;
 /// Elements of the right operand that are worth a thread of their own.
 const SHARE: usize = 1 << 17;
-/// Columns that are summed side by side, where columns are dense.
-pub const SIDE_BY_SIDE: usize = 4;
+/// Bytes from one row of the right operand to the next from which on tiles are slower than strips.
+const FAR: usize = 1 << 12;
+/// Bytes of the right operand from which on that matters, since it comes from beyond the second-level cache.
+const LARGE: usize = 1 << 19;
+/// Columns are dealt out to threads in multiples of as many.
+const GRAIN: usize = 16;
 
-/// Whether a product is one of these.
-pub fn takes<T>(shape: Shape, rhs: Matrix<'_, T>) -> bool {
-    let dense = rhs.shape.row_stride == 1 || rhs.shape.col_stride == 1;
-    shape.rows == 1 && (shape.col_stride == 1 || shape.cols == 1) && dense
+/// Some steps of some rows, to be added to the sums of a strip.
+pub struct Strip<T> {
+    /// Steps to sum over.
+    pub depth: usize,
+    /// The first row of the left operand; rows are dense.
+    pub lhs: *const T,
+    /// Elements from one row to the next.
+    pub lhs_step: usize,
+    /// The first of the right operand's rows.
+    pub rhs: *const T,
+    /// Elements from one of them to the next.
+    pub rhs_step: usize,
+    /// The sums, those of a row after those of the other.
+    pub sums: *mut T,
+    /// Columns of the strip.
+    pub width: usize,
 }
 
-/// Computes a product that [`takes`] agrees to. The processor has instructions for [`Lane::isas`].
-///
-/// # Panics
-/// When a matrix leaves its slice.
-pub fn run<T: Lane>(out: &mut [T], lhs: Matrix<'_, T>, rhs: Matrix<'_, T>, scale: T, onto: Onto<T>, threads: Threads) {
-    let (depth, cols) = (rhs.shape.rows, rhs.shape.cols);
-    let copied: Vec<T>;
-    let x = if lhs.shape.col_stride == 1 || depth == 1 {
-        &lhs.data[..depth]
-    } else {
-        copied = (0..depth).map(|at| lhs.data[at * lhs.shape.col_stride]).collect();
-        &copied
-    };
-    let parts = threads.count().min(depth.saturating_mul(cols) / SHARE).max(1);
-    let size = cols.div_ceil(parts).next_multiple_of(16);
-    pyrite_threads::chunks(&mut out[..cols], size, |part, out| {
-        let first = part * size;
-        for (strip, out) in out.chunks_mut(STRIP).enumerate() {
-            let first = first + strip * STRIP;
-            let mut sums = [T::ZERO; STRIP];
-            let sums = &mut sums[..out.len()];
-            if rhs.shape.row_stride == 1 && (depth > 1 || rhs.shape.col_stride != 1) {
-                by_columns(x, rhs, first, sums);
-            } else {
-                by_rows(x, rhs, first, sums);
-            }
-            for (out, sum) in out.iter_mut().zip(sums) {
-                *out = match onto {
-                    Onto::Nothing => scale.times_plus(*sum, T::ZERO),
-                    Onto::Scaled(factor) => scale.times_plus(*sum, factor.times_plus(*out, T::ZERO)),
+/// Adds to the sums of a certain number of rows.
+pub type ComputeStrip<T> = unsafe fn(&Strip<T>);
+
+/// Whether a product is one of these.
+pub fn takes<S: Source<T>, T: Lane>(p: &Gemm<'_, S, T>, rhs: View<S>, isa: &Isa<T>) -> bool {
+    let (rows, cols, depth) = p.sizes;
+    let far = rhs.row_stride * size_of::<T>() >= FAR && cols.saturating_mul(depth) * size_of::<T>() >= LARGE;
+    S::SAME && rhs.col_stride == 1 && rows <= isa.strips.len() && (rows == 1 || far)
+}
+
+/// Computes a product that [`takes`] agrees to on at most so many threads.
+// SAFETY: as for `blocked::run`; `rhs` is the right operand.
+#[expect(unsafe_code, reason = "operands are raw memory")]
+pub unsafe fn run<S: Source<T>, T: Lane>(p: &Gemm<'_, S, T>, rhs: View<S>, isa: &Isa<T>, threads: usize) {
+    let (m, n, k) = p.sizes;
+    // SAFETY: the left operand has these rows and steps.
+    let lhs = unsafe { p.dense_lhs() };
+    let lhs = lhs.view();
+    let grains = n.div_ceil(GRAIN);
+    let tasks = threads.min(n.saturating_mul(k) / SHARE).clamp(1, grains);
+    pyrite_threads::each(tasks, |task| {
+        let (first, end) = (task * grains / tasks * GRAIN, ((task + 1) * grains / tasks * GRAIN).min(n));
+        let (mut part, mut sums) = ([T::ZERO; STRIP], [T::ZERO; STRIP]);
+        for first in (first..end).step_by(STRIP / m) {
+            let width = (STRIP / m).min(end - first);
+            let (part, sums) = (&mut part[..m * width], &mut sums[..m * width]);
+            for step in (0..k).step_by(BLOCK) {
+                let to = if step == 0 { &mut *sums } else { &mut *part };
+                to.fill(T::ZERO);
+                let strip = Strip {
+                    depth: BLOCK.min(k - step),
+                    lhs: lhs.at(0, step),
+                    lhs_step: lhs.row_stride,
+                    rhs: rhs.at(step, first).cast(),
+                    rhs_step: rhs.row_stride,
+                    sums: to.as_mut_ptr(),
+                    width,
                 };
+                // SAFETY: the operands have these rows and columns, there is a sum for each, and the processor has the
+                // instructions of its own table.
+                unsafe { isa.strips[m - 1](&strip) };
+                if step > 0 {
+                    for (sum, part) in sums.iter_mut().zip(&*part) {
+                        *sum = T::ONE.times_plus(*part, *sum);
+                    }
+                }
+            }
+            for (row, sums) in sums.chunks_exact(width).enumerate() {
+                for (col, sum) in sums.iter().enumerate() {
+                    // SAFETY: the output has these rows and columns, which are this task's alone, and the bias as many.
+                    unsafe {
+                        let out = p.out.add(row * p.out_step + first + col);
+                        *out = match p.start {
+                            Start::Nothing => p.scale.times_plus(*sum, T::ZERO),
+                            start => finished(*sum, p.scale, start, *out, |bias| *bias.add(first + col)),
+                        };
+                    }
+                }
             }
         }
     });
-}
-
-/// The sums of columns from `first` on, each of which is dense.
-fn by_columns<T: Lane>(x: &[T], rhs: Matrix<'_, T>, first: usize, sums: &mut [T]) {
-    for (four, sums) in sums.chunks_mut(SIDE_BY_SIDE).enumerate() {
-        let first = first + four * SIDE_BY_SIDE;
-        let last = first + sums.len() - 1;
-        let column = |at: usize| &rhs.data[at.min(last) * rhs.shape.col_stride..][..x.len()];
-        let found = T::dots(x, std::array::from_fn(|at| column(first + at)));
-        sums.copy_from_slice(&found[..sums.len()]);
+    if let Some(finish) = p.finish {
+        finish(0..m);
     }
 }
 
-/// The sums of columns from `first` on, where rows are dense.
-fn by_rows<T: Lane>(x: &[T], rhs: Matrix<'_, T>, first: usize, sums: &mut [T]) {
-    let step = rhs.shape.row_stride;
-    let mut part = [T::ZERO; STRIP];
-    let part = &mut part[..sums.len()];
-    for (block, x) in x.chunks(BLOCK).enumerate() {
-        let begin = block * BLOCK * step + first;
-        let end = begin + (x.len() - 1) * step + part.len();
-        part.fill(T::ZERO);
-        T::add_rows(part, x, &rhs.data[begin..end], step);
-        for (sum, part) in sums.iter_mut().zip(&*part) {
-            *sum = T::ONE.times_plus(*part, *sum);
-        }
-    }
-}
-
-macro_rules! row_kernels {
-    ($type:ident, $module:ident, $features:literal, $lanes:literal,
-     $zero:ident, $load:ident, $store:ident, $fma:ident, $add:ident) => {
-        /// The loops of single rows, for one type and one set of instructions.
+macro_rules! strip_kernels {
+    ($module:ident, $type:ident, $lanes:literal, $features:literal, [$(($rows:literal $deep:literal))*],
+     $vector:ident, $load:ident, $store:ident, $splat:ident, $fma:ident) => {
+        /// The strips of one type and one set of instructions.
         #[cfg(target_arch = "x86_64")]
         pub mod $module {
-            use std::arch::x86_64 as x86;
+            use super::{ComputeStrip, Strip, x86};
+            use x86::$vector as Vector;
 
-            use super::SIDE_BY_SIDE;
+            /// The functions for one row, two rows, and so on.
+            pub static STRIPS: &[ComputeStrip<$type>] = &[$(strip::<$rows, $deep>),*];
 
-            /// Elements of two vectors.
-            const LANES: usize = 2 * $lanes;
-
-            /// `x` times each of some columns.
+            // SAFETY: callers hand over operands and sums that hold every element, and have asked the processor for the
+            // instructions.
+            #[expect(unsafe_code, reason = "a microkernel works on raw memory")]
             #[target_feature(enable = $features)]
-            pub fn dots(x: &[$type], columns: [&[$type]; SIDE_BY_SIDE]) -> [$type; SIDE_BY_SIDE] {
-                let columns = columns.map(|column| &column[..x.len()]);
-                let mut sums = [[x86::$zero(); 2]; SIDE_BY_SIDE];
-                let whole = x.len() / LANES * LANES;
-                for at in (0..whole).step_by(LANES) {
-                    // SAFETY: `x` and the columns, which are as long, have two vectors from here on.
-                    #[expect(unsafe_code, reason = "vectors are read from memory")]
-                    unsafe {
-                        let left = x.as_ptr().add(at);
-                        let left = [x86::$load(left), x86::$load(left.add($lanes))];
-                        for (sums, column) in sums.iter_mut().zip(columns) {
-                            let right = column.as_ptr().add(at);
-                            sums[0] = x86::$fma(left[0], x86::$load(right), sums[0]);
-                            sums[1] = x86::$fma(left[1], x86::$load(right.add($lanes)), sums[1]);
-                        }
+            unsafe fn strip<const ROWS: usize, const DEEP: usize>(t: &Strip<$type>) {
+                let whole = t.depth / DEEP * DEEP;
+                // SAFETY: as above.
+                unsafe {
+                    for step in (0..whole).step_by(DEEP) {
+                        add::<ROWS, DEEP>(t, step);
+                    }
+                    for step in whole..t.depth {
+                        add::<ROWS, 1>(t, step);
                     }
                 }
-                std::array::from_fn(|number| {
-                    let mut lanes: [$type; $lanes] = [0.0; $lanes];
-                    // SAFETY: there is room for a vector.
-                    #[expect(unsafe_code, reason = "vectors are written to memory")]
-                    unsafe {
-                        x86::$store(lanes.as_mut_ptr(), x86::$add(sums[number][0], sums[number][1]));
-                    }
-                    for (at, (x, w)) in x[whole..].iter().zip(&columns[number][whole..]).enumerate() {
-                        lanes[at % $lanes] = x.mul_add(*w, lanes[at % $lanes]);
-                    }
-                    let mut width = $lanes / 2;
-                    while width > 0 {
-                        for at in 0..width {
-                            lanes[at] += lanes[at + width];
-                        }
-                        width /= 2;
-                    }
-                    lanes[0]
-                })
             }
 
-            /// Adds rows, each times its number, to sums; rows begin `step` elements apart.
+            /// Adds some steps.
+            // SAFETY: as for `strip`.
+            #[expect(unsafe_code, reason = "a microkernel works on raw memory")]
+            #[inline]
             #[target_feature(enable = $features)]
-            pub fn add_rows(sums: &mut [$type], x: &[$type], rows: &[$type], step: usize) {
-                let (fours, rest) = x.as_chunks::<4>();
-                let width = sums.len();
-                let row = |number: usize| &rows[number * step..][..width];
-                let mut at = 0;
-                for four in fours {
-                    let [a, b, c, d] = std::array::from_fn(|number| row(at + number));
-                    let inputs = a.iter().zip(b).zip(c.iter().zip(d));
-                    for (sum, ((a, b), (c, d))) in sums.iter_mut().zip(inputs) {
-                        let first = four[1].mul_add(*b, four[0] * *a);
-                        let second = four[3].mul_add(*d, four[2] * *c);
-                        *sum += first + second;
+            unsafe fn add<const ROWS: usize, const DEEP: usize>(t: &Strip<$type>, step: usize) {
+                // SAFETY: the operands have these rows and steps.
+                unsafe {
+                    let number = |row: usize, deep: usize| *t.lhs.add(row * t.lhs_step + step + deep);
+                    let left: [[Vector; DEEP]; ROWS] =
+                        std::array::from_fn(|row| std::array::from_fn(|deep| x86::$splat(number(row, deep))));
+                    let rhs: [*const $type; DEEP] = std::array::from_fn(|deep| t.rhs.add((step + deep) * t.rhs_step));
+                    let whole = t.width / $lanes * $lanes;
+                    for col in (0..whole).step_by($lanes) {
+                        let mut sums: [Vector; ROWS] =
+                            std::array::from_fn(|row| x86::$load(t.sums.add(row * t.width + col)));
+                        for deep in 0..DEEP {
+                            let right = x86::$load(rhs[deep].add(col));
+                            for (sum, left) in sums.iter_mut().zip(&left) {
+                                *sum = x86::$fma(left[deep], right, *sum);
+                            }
+                        }
+                        for (row, sum) in sums.into_iter().enumerate() {
+                            x86::$store(t.sums.add(row * t.width + col), sum);
+                        }
                     }
-                    at += 4;
-                }
-                for x in rest {
-                    for (sum, w) in sums.iter_mut().zip(row(at)) {
-                        *sum = x.mul_add(*w, *sum);
+                    for col in whole..t.width {
+                        for row in 0..ROWS {
+                            let sum = t.sums.add(row * t.width + col);
+                            for deep in 0..DEEP {
+                                *sum = number(row, deep).mul_add(*rhs[deep].add(col), *sum);
+                            }
+                        }
                     }
-                    at += 1;
                 }
             }
         }
     };
 }
 
-row_kernels!(
-    f32,
-    avx512_f32,
-    "avx512f",
-    16,
-    _mm512_setzero_ps,
-    _mm512_loadu_ps,
-    _mm512_storeu_ps,
-    _mm512_fmadd_ps,
-    _mm512_add_ps
+strip_kernels!(
+    avx512_f32, f32, 16, "avx512f,avx2,fma", [(1 8) (2 8) (3 8) (4 4)],
+    __m512, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_set1_ps, _mm512_fmadd_ps
 );
-row_kernels!(
-    f64,
-    avx512_f64,
-    "avx512f",
-    8,
-    _mm512_setzero_pd,
-    _mm512_loadu_pd,
-    _mm512_storeu_pd,
-    _mm512_fmadd_pd,
-    _mm512_add_pd
+strip_kernels!(
+    avx512_f64, f64, 8, "avx512f,avx2,fma", [(1 8) (2 8) (3 8) (4 4)],
+    __m512d, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_set1_pd, _mm512_fmadd_pd
 );
-row_kernels!(
-    f32,
-    avx2_f32,
-    "avx2,fma",
-    8,
-    _mm256_setzero_ps,
-    _mm256_loadu_ps,
-    _mm256_storeu_ps,
-    _mm256_fmadd_ps,
-    _mm256_add_ps
+strip_kernels!(
+    avx2_f32, f32, 8, "avx2,fma", [(1 8) (2 4) (3 4) (4 2)],
+    __m256, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_set1_ps, _mm256_fmadd_ps
 );
-row_kernels!(
-    f64,
-    avx2_f64,
-    "avx2,fma",
-    4,
-    _mm256_setzero_pd,
-    _mm256_loadu_pd,
-    _mm256_storeu_pd,
-    _mm256_fmadd_pd,
-    _mm256_add_pd
+strip_kernels!(
+    avx2_f64, f64, 4, "avx2,fma", [(1 8) (2 4) (3 4) (4 2)],
+    __m256d, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_set1_pd, _mm256_fmadd_pd
 );
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn numbers(count: usize, seed: usize) -> Vec<f64> {
-        (0..count).map(|i| ((i * 7919 + seed) % 23) as f64 - 11.0).collect()
-    }
-
-    fn every_order_agrees<T: Lane + std::fmt::Debug>(of: fn(f64) -> T) {
-        if T::isas().is_empty() {
-            return;
-        }
-        for (k, n) in [(1, 1), (1, 40), (3, 5), (64, 64), (65, 700), (700, 33), (301, 1025), (2, 1)] {
-            let (a, b) = (numbers(2 * k, 1), numbers(k * n, 2));
-            let cast = |data: &[f64]| data.iter().map(|x| of(*x)).collect::<Vec<T>>();
-            let transposed: Vec<f64> = (0..k * n).map(|i| b[i % k * n + i / k]).collect();
-            let (x, rows, columns) = (cast(&a), cast(&b), cast(&transposed));
-            for (stride, threads) in [(1, Threads::One), (2, Threads::All), (0, Threads::All)] {
-                let lhs = Matrix { data: &x, shape: Shape { rows: 1, cols: k, row_stride: 0, col_stride: stride } };
-                let sum = |j: usize| (0..k).map(|l| a[l * stride] * b[l * n + j]).sum::<f64>();
-                let right = [
-                    Matrix { data: &rows, shape: Shape::rows_first(k, n) },
-                    Matrix { data: &columns, shape: Shape::rows_first(n, k).transposed() },
-                ];
-                for rhs in right {
-                    let mut out = vec![of(5.0); n];
-                    run(&mut out, lhs, rhs, of(2.0), Onto::Scaled(of(-1.0)), threads);
-                    let expected: Vec<T> = (0..n).map(|j| of(2.0 * sum(j) - 5.0)).collect();
-                    assert_eq!(out, expected, "{k} {n} {stride}");
-                    run(&mut out, lhs, rhs, of(1.0), Onto::Nothing, threads);
-                    assert_eq!(out, (0..n).map(|j| of(sum(j))).collect::<Vec<T>>(), "{k} {n} {stride}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_single_row_is_multiplied_whichever_way_the_matrix_lies() {
-        every_order_agrees(|x| x as f32);
-        every_order_agrees(|x| x);
-    }
-}

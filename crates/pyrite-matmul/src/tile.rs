@@ -10,7 +10,8 @@
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64 as x86;
 
-use crate::row::{self, SIDE_BY_SIDE};
+use crate::few::{self, ComputeDots};
+use crate::row::{self, ComputeStrip};
 
 /// Elements from one row of a left panel to the next: as many steps as a panel has, and a cache line more, so that its
 /// rows do not all fall into the same set of the cache.
@@ -92,6 +93,10 @@ pub struct Isa<T: 'static> {
     pub transpose: unsafe fn(*const T, usize, *mut T, usize),
     /// The side of the square that `transpose` copies.
     pub square: usize,
+    /// The functions for products of few rows: one row, two rows, and so on.
+    pub dots: &'static [ComputeDots<T>],
+    /// The same for right operands with dense rows.
+    pub strips: &'static [ComputeStrip<T>],
     /// The same for tiles of half as many columns.
     pub narrow: Option<&'static Isa<T>>,
 }
@@ -114,16 +119,12 @@ pub trait Lane: Copy + Send + Sync + PartialEq + 'static {
     /// `self·factor + addend`.
     #[must_use]
     fn times_plus(self, factor: Self, addend: Self) -> Self;
-    /// A row times each of some columns of its length, where there are microkernels.
-    fn dots(x: &[Self], columns: [&[Self]; SIDE_BY_SIDE]) -> [Self; SIDE_BY_SIDE];
-    /// Adds rows, each times its number, to sums, where there are microkernels; rows begin `step` elements apart.
-    fn add_rows(sums: &mut [Self], x: &[Self], rows: &[Self], step: usize);
     /// The microkernels that the processor at hand can run, the best first.
     fn isas() -> &'static [&'static Isa<Self>];
 }
 
 macro_rules! microkernels {
-    ($module:ident, $type:ident, $lanes:literal, $features:literal, [$($rows:literal)*], $transpose:ident, $square:literal,
+    ($module:ident, $type:ident, $lanes:literal, $features:literal, $strips:expr, [$($rows:literal)*], $transpose:ident, $square:literal,
      $dot:path, $vector:ident,
      $zero:ident, $load:ident, $store:ident, $splat:ident, $fma:ident, $mul:ident, $add:ident) => {
         #[cfg(target_arch = "x86_64")]
@@ -137,6 +138,8 @@ macro_rules! microkernels {
                 indirect: &[$(tile::<$rows, 2, true>),*],
                 transpose: super::$transpose,
                 square: $square,
+                dots: super::few::$module::DOTS,
+                strips: $strips,
                 narrow: Some(&NARROW),
             };
 
@@ -252,24 +255,24 @@ macro_rules! microkernels {
 }
 
 microkernels!(
-    avx512_f32, f32, 16, "avx512f,avx2,fma", [1 2 3 4 5 6 7 8 9 10 11 12 13 14], transpose_f32, 8, x86::_mm512_fmadd_ps, __m512,
+    avx512_f32, f32, 16, "avx512f,avx2,fma", super::row::avx512_f32::STRIPS, [1 2 3 4 5 6 7 8 9 10 11 12 13 14], transpose_f32, 8, x86::_mm512_fmadd_ps, __m512,
     _mm512_setzero_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_set1_ps, _mm512_fmadd_ps, _mm512_mul_ps, _mm512_add_ps
 );
 microkernels!(
-    avx512_f64, f64, 8, "avx512f,avx2,fma", [1 2 3 4 5 6 7 8 9 10 11 12 13 14], transpose_f64, 4, x86::_mm512_fmadd_pd, __m512d,
+    avx512_f64, f64, 8, "avx512f,avx2,fma", super::row::avx512_f64::STRIPS, [1 2 3 4 5 6 7 8 9 10 11 12 13 14], transpose_f64, 4, x86::_mm512_fmadd_pd, __m512d,
     _mm512_setzero_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_set1_pd, _mm512_fmadd_pd, _mm512_mul_pd, _mm512_add_pd
 );
 microkernels!(
-    avx2_f32, f32, 8, "avx2,fma", [1 2 3 4 5 6], transpose_f32, 8, x86::_mm256_fmadd_ps, __m256,
+    avx2_f32, f32, 8, "avx2,fma", super::row::avx2_f32::STRIPS, [1 2 3 4 5 6], transpose_f32, 8, x86::_mm256_fmadd_ps, __m256,
     _mm256_setzero_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_set1_ps, _mm256_fmadd_ps, _mm256_mul_ps, _mm256_add_ps
 );
 microkernels!(
-    avx2_f64, f64, 4, "avx2,fma", [1 2 3 4 5 6], transpose_f64, 4, x86::_mm256_fmadd_pd, __m256d,
+    avx2_f64, f64, 4, "avx2,fma", super::row::avx2_f64::STRIPS, [1 2 3 4 5 6], transpose_f64, 4, x86::_mm256_fmadd_pd, __m256d,
     _mm256_setzero_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_set1_pd, _mm256_fmadd_pd, _mm256_mul_pd, _mm256_add_pd
 );
 
 microkernels!(
-    avx512_pairs, f32, 16, "avx512f,avx512bf16,avx2,fma", [1 2 3 4 5 6 7 8 9 10 11 12 13 14], transpose_f32, 8, super::dot_pairs, __m512,
+    avx512_pairs, f32, 16, "avx512f,avx512bf16,avx2,fma", &[], [1 2 3 4 5 6 7 8 9 10 11 12 13 14], transpose_f32, 8, super::dot_pairs, __m512,
     _mm512_setzero_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_set1_ps, _mm512_fmadd_ps, _mm512_mul_ps, _mm512_add_ps
 );
 
@@ -277,7 +280,7 @@ microkernels!(
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f,avx512bf16")]
-fn dot_pairs(left: x86::__m512, right: x86::__m512, sum: x86::__m512) -> x86::__m512 {
+pub fn dot_pairs(left: x86::__m512, right: x86::__m512, sum: x86::__m512) -> x86::__m512 {
     let pairs = |bits: x86::__m512| {
         // SAFETY: both types are 512 bits without a meaning of their own.
         #[expect(unsafe_code, reason = "there is no intrinsic for this cast")]
@@ -363,32 +366,6 @@ macro_rules! lane {
             }
             fn times_plus(self, factor: Self, addend: Self) -> Self {
                 self * factor + addend
-            }
-            fn dots(x: &[Self], columns: [&[Self]; SIDE_BY_SIDE]) -> [Self; SIDE_BY_SIDE] {
-                match Self::isas().len() {
-                    // SAFETY: the first of two tables says that the processor has AVX-512.
-                    #[cfg(target_arch = "x86_64")]
-                    #[expect(unsafe_code, reason = "the processor was asked for the instructions")]
-                    2 => unsafe { row::$avx512::dots(x, columns) },
-                    // SAFETY: there is a table only if the processor has AVX2.
-                    #[cfg(target_arch = "x86_64")]
-                    #[expect(unsafe_code, reason = "the processor was asked for the instructions")]
-                    1 => unsafe { row::$avx2::dots(x, columns) },
-                    _ => panic!("there are no microkernels for this processor"),
-                }
-            }
-            fn add_rows(sums: &mut [Self], x: &[Self], rows: &[Self], step: usize) {
-                match Self::isas().len() {
-                    // SAFETY: the first of two tables says that the processor has AVX-512.
-                    #[cfg(target_arch = "x86_64")]
-                    #[expect(unsafe_code, reason = "the processor was asked for the instructions")]
-                    2 => unsafe { row::$avx512::add_rows(sums, x, rows, step) },
-                    // SAFETY: there is a table only if the processor has AVX2.
-                    #[cfg(target_arch = "x86_64")]
-                    #[expect(unsafe_code, reason = "the processor was asked for the instructions")]
-                    1 => unsafe { row::$avx2::add_rows(sums, x, rows, step) },
-                    _ => panic!("there are no microkernels for this processor"),
-                }
             }
             fn isas() -> &'static [&'static Isa<Self>] {
                 #[cfg(target_arch = "x86_64")]
