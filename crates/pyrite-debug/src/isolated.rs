@@ -29,6 +29,7 @@ use serde_json::{Value as Json, json};
 use crate::command_backend::WORKER_FAILED;
 use crate::process::{Heard, MOST_CROWDED, Process, crowding};
 use crate::repro::{Folder, RepoError, candidate_of};
+use crate::torch::without_setting;
 use crate::{Question, Step};
 
 /// What a candidate may use.
@@ -179,8 +180,10 @@ impl Isolated {
 
     /// Asks about programs of one operator, of which a backend that works at all can run one: a bug may be in the other. They
     /// are where the program is that has failed: for another device a compiler needs other tools, which may be missing, or
-    /// take a minute to be found.
+    /// take a minute to be found. They are called once: what fails only when results are kept over calls may fail for every
+    /// program.
     fn try_trivial_programs(&self, failed: &Path) -> Result<(), String> {
+        let question = Question { backend: without_setting(&self.question.backend, "calls"), ..self.question.clone() };
         let device = candidate_of(failed, self.question.seed).ok().and_then(|program| program.graph.elsewhere());
         let mut first = None;
         for (number, op) in TRIVIAL.into_iter().enumerate() {
@@ -190,7 +193,7 @@ impl Isolated {
             }
             let written = lock(&self.scratch).folder.write(&format!("trivial_{number}.py"), &candidate, &[]);
             let path = written.map_err(|error| error.to_string())?;
-            let why = match self.judge_untried(&path, &self.question) {
+            let why = match self.judge_untried(&path, &question) {
                 Verdict::Pass | Verdict::Noise => return Ok(()),
                 Verdict::Fail(signature) | Verdict::Flaky { signature, .. } => {
                     let said = signature.detail.message.clone().unwrap_or_default();

@@ -225,3 +225,14 @@ fn the_trivial_program_is_on_the_device_of_the_one_that_failed() {
     assert!(crashes(verdict_about(&candidate(), "eager", &body("! grep -q cuda \"$f\""))));
     assert!(matches!(verdict_about(&candidate(), "eager", &body("grep -q cuda \"$f\"")), Verdict::Invalid(_)));
 }
+
+#[test]
+fn a_trivial_program_is_not_called_again_with_its_results_kept() {
+    let fail = r#"echo '{"verdict": {"fail": {"stage": "forward", "class": "value"}}}'"#;
+    let body = format!(
+        r#"while read line; do case "$line" in *trivial_*calls=* | *calls=*trivial_*) {fail};; *trivial_*mode=* | *mode=*trivial_*)
+        echo '{{"verdict": "pass"}}';; *) {fail};; esac; done"#
+    );
+    let found = verdict_on("torch:inductor?mode=reduce-overhead&calls=3", &body);
+    assert!(matches!(&found, Verdict::Fail(signature) if signature.class == Class::Value), "{found:?}");
+}

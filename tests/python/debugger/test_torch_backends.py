@@ -65,7 +65,7 @@ def test_a_python_without_torch_is_told(debug):
     assert code == 2 and "torch" in json.dumps(report), report
     # It is no failure of the backend, so there is nothing to shrink.
     code, report = debug("minify", "--backend", "torch:eager", "--python", "/bin/false")
-    assert (code, report["verdict"]) == (1, "invalid") and "--python" in report["reason"], report
+    assert (code, report["verdict"]) == (2, "invalid") and "--python" in json.dumps(report), report
 
 
 def test_a_bug_in_inductor_is_bisected_to_every_lowering_that_has_it(debug, tmp_path):

@@ -14,7 +14,7 @@ mod settings;
 
 pub use kernels::{Checked, GuiltyKernel, LaunchTime, Watch, check_kernels, watch_for};
 pub use sanitizer::{Access, installed as compute_sanitizer};
-pub(crate) use settings::{base, looking_at, setting};
+pub(crate) use settings::{base, looking_at, setting, without_setting};
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

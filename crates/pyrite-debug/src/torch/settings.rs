@@ -23,6 +23,13 @@ pub fn setting<'a>(backend: &'a str, wanted: &str) -> Option<&'a str> {
     })
 }
 
+/// The name of a backend without one of its settings.
+pub fn without_setting(backend: &str, unwanted: &str) -> String {
+    let Some((name, pairs)) = backend.split_once('?') else { return backend.to_owned() };
+    let kept: Vec<&str> = pairs.split('&').filter(|pair| pair.split('=').next() != Some(unwanted)).collect();
+    if kept.is_empty() { name.to_owned() } else { format!("{name}?{}", kept.join("&")) }
+}
+
 /// The name of a backend whose given call is looked at.
 pub fn looking_at(backend: &str, call: u32) -> String {
     let separator = if backend.contains('?') { '&' } else { '?' };
@@ -78,5 +85,7 @@ mod tests {
             (&json!("lowerings"), &json!([12]), &json!([3, 7]), &json!("/a/b"))
         );
         assert!(super::settings("inductor").is_null());
+        assert_eq!(without_setting("inductor?mode=max&calls=3", "calls"), "inductor?mode=max");
+        assert_eq!(without_setting("inductor?calls=3", "calls"), "inductor");
     }
 }
