@@ -128,9 +128,12 @@ pub fn reduce(
         others: Vec::new(),
         pass: "",
     };
-    // A pass that comes to its end has nothing more to propose until another one changes the candidate.
+    // A pass that comes to its end has nothing more to propose until another one changes the candidate. One that took nodes
+    // away sends the search back to its first pass. After any other change the passes behind it come first: what sizes and
+    // values become seldom decides which nodes are needed.
     let mut done = vec![false; PASSES.len()];
-    while let Some(index) = done.iter().position(|done| !done) {
+    let mut next = 0;
+    while let Some(index) = (next..PASSES.len()).chain(0..next).find(|index| !done[*index]) {
         let Pass { name, propose, .. } = PASSES[index];
         search.pass = name;
         search.progress.began(name);
@@ -142,6 +145,7 @@ pub fn reduce(
         if search.size < before {
             done.fill(false);
         }
+        next = if search.size.nodes < before.nodes { 0 } else { index + 1 };
         done[index] = search.size == before || PASSES[index].exhausts;
     }
     let minimal_for = PASSES.iter().zip(&done).filter(|(_, done)| **done).map(|(pass, _)| pass.name).collect();

@@ -73,8 +73,13 @@ fn sizes(from: &Candidate) -> BTreeSet<i64> {
 pub(super) fn shapes(search: &mut Search<'_>) {
     while !search.is_over() {
         let from = search.best().clone();
+        let sizes = sizes(&from);
         let mut proposals = Vec::new();
-        for size in sizes(&from).iter().rev() {
+        if sizes.len() > 1 {
+            // Most failures need no size at all.
+            proposals.extend(renumbered_throughout(&from, |size| if sizes.contains(&size) { 1 } else { size }));
+        }
+        for size in sizes.iter().rev() {
             proposals.extend(smaller_sizes(*size).into_iter().filter_map(|smaller| resized(&from, *size, smaller)));
         }
         // A single input may be the only one that has to shrink.
@@ -107,7 +112,11 @@ fn smaller_sizes(size: i64) -> BTreeSet<i64> {
 
 /// The candidate with a size replaced in inputs and arguments.
 fn resized(from: &Candidate, size: i64, smaller: i64) -> Option<Candidate> {
-    let number = |value| if value == size { smaller } else { value };
+    renumbered_throughout(from, |value| if value == size { smaller } else { value })
+}
+
+/// The candidate with every size in inputs and arguments replaced.
+fn renumbered_throughout(from: &Candidate, number: impl Fn(i64) -> i64 + Copy) -> Option<Candidate> {
     let inputs = from.inputs.iter().map(|input| input.map(&mut |tensor| corner(tensor, number))).collect();
     rebuilt(from, inputs, &|tensor| corner(tensor, number), &|value| renumbered(&value, &number))
 }
