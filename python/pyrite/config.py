@@ -24,7 +24,7 @@ ENVIRONMENT = {
     "PYRITE_VERIFY": "config.verify: 1 to also run every compiled call in plain Python and compare",
     "PYRITE_CRASH_REPORTS": "config.crash_reports: 0 to disable reports of crashes in compiled calls",
     "PYRITE_REPLAY_RECORD": "config.replay_record_enabled: 1 to save frames that cannot be captured",
-    "PYRITE_NUM_THREADS": "how many threads compiled programs use",
+    "PYRITE_NUM_THREADS": "how many threads compiled programs use; by default torch.get_num_threads()",
     "PYRITE_CACHE_DIR": "the code cache: a folder that only its owner can access, or off",
     "PYRITE_FALLBACK_RANDOM": "config.fallback_random: 0 for the fast stream of random numbers",
     "PYRITE_CODEGEN": "how loops run: x86, avx2, tiles or ptx-interp",

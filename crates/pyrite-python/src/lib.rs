@@ -23,6 +23,7 @@ mod places;
 mod program;
 mod python_backend;
 mod session;
+mod threads;
 mod torch_interpreter;
 mod trace;
 

@@ -14,8 +14,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::bridge::{Inputs, Storages, to_torch};
 use crate::crash::{Call, Given};
-use crate::errors;
 use crate::program::Source;
+use crate::{errors, threads};
 
 /// The leaves of a program's outputs, which of them lie in the memory of inputs, and the backward half.
 #[pyclass(module = "pyrite._native", frozen)]
@@ -323,7 +323,8 @@ impl Tape {
                 }
             }
         }
-        let run = || errors::guarded(|| backward.run(tangents, &mut |_, _| {}));
+        let threads = threads::allowed(py);
+        let run = || pyrite_threads::limited(threads, || errors::guarded(|| backward.run(tangents, &mut |_, _| {})));
         let found = py
             .detach(|| match self.source.as_deref() {
                 Some((graph, backend, _)) => {

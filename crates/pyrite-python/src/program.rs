@@ -41,7 +41,7 @@ use crate::graph::{Graph, graph_of};
 use crate::options::options;
 use crate::outcome::Outcome;
 use crate::torch_interpreter::TorchProgram;
-use crate::{crash, debug_wrapper, errors};
+use crate::{crash, debug_wrapper, errors, threads};
 
 /// A compiled program: call it with one argument per placeholder, and it returns the list of the graph's outputs.
 #[pyclass(module = "pyrite._native", frozen, weakref)]
@@ -208,9 +208,11 @@ impl Program {
         let inputs = self.take(arguments)?;
         let given: Vec<Option<Tensor>> = inputs.iter().map(|input| input.as_tensor().cloned()).collect();
         let call = crash::Call::of(&self.source.0, &self.source.1.name, Stage::Forward, crash::Given::Held(&given));
+        let threads = threads::allowed(py);
         let run = |random: &mut TorchGenerator| {
             let forward = py.detach(|| {
-                call.run(|| errors::guarded(|| self.executable.run_drawing(inputs, random, &mut |_, _| {})))
+                let act = || self.executable.run_drawing(inputs, random, &mut |_, _| {});
+                pyrite_threads::limited(threads, || call.run(|| errors::guarded(act)))
             });
             forward.map_err(|error| self.failed(&error))
         };
@@ -235,7 +237,8 @@ impl Program {
         let run = |random: &mut TorchGenerator| self.executable.run_drawing(inputs, random, &mut |_, _| {});
         let given = crash::Given::Remembered(&remembered);
         let call = crash::Call::of(&self.source.0, &self.source.1.name, Stage::Forward, given);
-        let forward = call.run(|| UNUSED.with_borrow_mut(|random| errors::guarded(|| run(random))));
+        let act = || call.run(|| UNUSED.with_borrow_mut(|random| errors::guarded(|| run(random))));
+        let forward = pyrite_threads::limited(threads::allowed(arguments.py()), act);
         let Forward { outputs, backward } = forward.map_err(|error| self.failed(&error))?;
         let mut lies_in_arguments = false;
         outputs.each(&mut |tensor| lies_in_arguments |= remembered.holds(tensor));

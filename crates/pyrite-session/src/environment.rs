@@ -23,7 +23,10 @@ pub const VARIABLES: &[(&str, &str)] = &[
         "how the native backend runs loops: x86 (the default), avx2 (narrower vectors), tiles (an interpreter) or ptx-interp \
          (PTX for GPUs and its interpreter)",
     ),
-    ("PYRITE_NUM_THREADS", "number of threads for kernels; by default one per core"),
+    (
+        "PYRITE_NUM_THREADS",
+        "number of threads for kernels; by default one per core, and from Python no more than torch.get_num_threads()",
+    ),
     ("PYRITE_PYTHON", "the Python interpreter with torch, for `torch:NAME` backends; by default python3"),
     (
         "PYRITE_REPRO_AFTER",

@@ -14,15 +14,19 @@ mod pool;
 
 use std::cell::Cell;
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 thread_local! {
     /// Whether this thread is carrying out a task.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
+    /// How many threads calls of this one may use; see [`limited`].
+    static LIMIT: Cell<usize> = const { Cell::new(MOST) };
 }
 
 /// How many threads were chosen; 0 before anyone asked.
 static CHOSEN: AtomicUsize = AtomicUsize::new(0);
+/// Whether that was somebody's wish rather than the number of cores.
+static WISHED: AtomicBool = AtomicBool::new(false);
 
 /// More threads than this are never used.
 pub const MOST: usize = 1024;
@@ -30,6 +34,7 @@ pub const MOST: usize = 1024;
 /// Sets how many threads share work from now on, the calling one included; `None` is one per core.
 pub fn choose(count: Option<usize>) {
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    WISHED.store(count.is_some(), Ordering::Relaxed);
     CHOSEN.store(count.unwrap_or_else(cores).clamp(1, MOST), Ordering::Relaxed);
 }
 
@@ -41,9 +46,28 @@ pub fn chosen() -> usize {
     CHOSEN.load(Ordering::Relaxed)
 }
 
-/// How many threads may share the work that is started here: one inside a task, else as many as were chosen.
+/// Whether somebody asked for the number of threads, by [`choose`] or by `PYRITE_NUM_THREADS`; else it is that of the cores.
+pub fn is_wished() -> bool {
+    chosen();
+    WISHED.load(Ordering::Relaxed)
+}
+
+/// How many threads may share the work that is started here: one inside a task, else as many as were chosen, or as
+/// [`limited`] allows.
 pub fn count() -> usize {
-    if INSIDE.get() { 1 } else { chosen() }
+    if INSIDE.get() { 1 } else { chosen().min(LIMIT.get()) }
+}
+
+/// Runs something whose work is shared by at most so many threads, where this thread starts it.
+pub fn limited<R>(most: usize, act: impl FnOnce() -> R) -> R {
+    struct Before(usize);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            LIMIT.set(self.0);
+        }
+    }
+    let _before = Before(LIMIT.replace(most.max(1)));
+    act()
 }
 
 /// Whether this thread is carrying out a task. Signal handlers may ask.
@@ -178,6 +202,25 @@ mod tests {
             assert_eq!(count(), 1);
             each(20, |_| assert_eq!(std::thread::current().id(), here));
         });
+        assert_eq!(count(), 3);
+    }
+
+    #[test]
+    fn a_limit_holds_for_its_thread_and_ends_with_its_call() {
+        let _alone = with_threads(3);
+        assert!(is_wished());
+        let here = std::thread::current().id();
+        limited(1, || {
+            assert_eq!(count(), 1);
+            each(6, |_| assert_eq!(std::thread::current().id(), here));
+            limited(2, || assert_eq!(count(), 2));
+            assert_eq!(count(), 1);
+            std::thread::scope(|scope| scope.spawn(|| assert_eq!(count(), 3)).join().unwrap());
+        });
+        let ended = std::panic::catch_unwind(|| limited(1, || panic!("the limit ends, too")));
+        assert!(ended.is_err());
+        assert_eq!(limited(0, count), 1);
+        assert_eq!(limited(MOST, count), 3);
         assert_eq!(count(), 3);
     }
 
