@@ -4,6 +4,7 @@ They take apart what the user gives into tensors and the rest, and put together 
 objects, when one of the functions that they make is called outside of capture, is the same.
 """
 
+import inspect
 import math
 
 import torch
@@ -17,6 +18,11 @@ def call_nested(name, bodies, examples, operands, options):
     """Calls a function of `pyrite.higher_order`. Capture traces the bodies on tensors like the examples."""
     inputs = [operands] if isinstance(operands, torch.Tensor) else operands
     return getattr(higher_order, name)(*bodies, inputs, (), *options)
+
+
+def transforms_around():
+    """The names of the transforms that call what is being run; capture knows those that it traces."""
+    return ()
 
 
 def refuse(reason):
@@ -475,9 +481,18 @@ def _gradients_of(cls):
     return backward
 
 
-def function_apply(cls, *args):
+def function_apply(cls, *args, **kwargs):
     """`cls.apply` of an autograd.Function."""
     prepares = cls.setup_context is not torch.autograd.Function.setup_context
+    around = transforms_around()
+    if prepares:
+        bound = inspect.signature(cls.forward).bind(*args, **kwargs)
+        bound.apply_defaults()
+        args = bound.args
+    elif kwargs:
+        refuse("keyword arguments of an autograd.Function without setup_context")
+    if around:
+        _check_transformed(cls, prepares, around)
     context = _Context(args)
 
     def run(given):
@@ -489,7 +504,8 @@ def function_apply(cls, *args):
 
     operands = [value for value in args if _is_tensor(value)]
     places = [place for place, value in enumerate(args) if _is_tensor(value)]
-    if not (torch.is_grad_enabled() and any([tensor.requires_grad for tensor in operands])):
+    # Whether a transform asks for gradients is not known here.
+    if not around and not (torch.is_grad_enabled() and any([tensor.requires_grad for tensor in operands])):
         result, results = run(args)
         # What is returned as it is comes out as a view, unless it was written.
         kept = [tensor for tensor in operands if not any([tensor is dirty for dirty in context._dirty])]
@@ -518,9 +534,15 @@ def function_apply(cls, *args):
             kept.append(value is not None)
             if value is not None:
                 saved.append(value)
+        if around:
+            if context._dirty or not context._materialize:
+                refuse("mark_dirty or set_materialize_grads of an autograd.Function inside of a transform")
+            options[6] = [_origin(value, tensors, present) for value in saved]
         for name, value in list(context.__dict__.items()):
             if name not in _OWN and (_is_tensor(value) or type(value) in (list, tuple, dict)):
                 held = _Tree(value)
+                if held.tensors and around:
+                    refuse("a tensor as an attribute of the context of an autograd.Function inside of a transform")
                 if held.tensors:
                     names.append((name, held))
                     saved.extend(held.tensors)
@@ -562,7 +584,7 @@ def function_apply(cls, *args):
         options[3][options[5].index(wanted)] = [value is not None for value in chosen]
         return [value for value in chosen if value is not None]
 
-    origins, options = [], [0, [], True, [], [], []]
+    origins, options = [], [0, [], True, [], [], [], None]
     bodies.append(forward)
     results = call_nested("function", bodies, examples, operands, options)
     result = outer[0]
@@ -573,6 +595,26 @@ def function_apply(cls, *args):
     if not isinstance(result, tuple):
         return results[0]
     return tuple([results.pop(0) if _is_tensor(value) else value for value in result])
+
+
+def _check_transformed(cls, prepares, around):
+    """Leaves to torch the functions that it refuses inside of a transform, and those with rules of their own."""
+    if not prepares:
+        refuse("an autograd.Function without setup_context inside of a transform")
+    if any([name not in ("grad", "vjp", "jacrev", "vmap") for name in around]):
+        refuse("an autograd.Function inside of a transform that pushes tangents forward")
+    if "vmap" in around and not cls.generate_vmap_rule:
+        refuse("an autograd.Function that says itself what vmap does")
+    if _gradients_of(cls) is not cls.backward:
+        refuse("an autograd.Function that is differentiable once, inside of a transform")
+
+
+def _origin(value, inputs, results):
+    """Which input, or which result after the inputs, a saved tensor is."""
+    for place, tensor in enumerate([*inputs, *results]):
+        if tensor is value:
+            return place
+    refuse("an autograd.Function inside of a transform that saves a tensor that is neither an input nor a result")
 
 
 def _half(backward, wanted):

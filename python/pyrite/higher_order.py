@@ -165,15 +165,51 @@ class _Function(torch.autograd.Function):
         return None, None, None, *(next(found) if is_given else None for is_given in given[half])
 
 
+class _Halves:
+    """What `_Transformed` is made from; one leaf for torch, which takes structures apart."""
+
+    def __init__(self, halves, options, origins, operands):
+        self.halves, self.options, self.origins, self.operands = halves, options, origins, operands
+
+
+class _Transformed(torch.autograd.Function):
+    """The same inside of transforms, which look at everything that is kept: inputs and results, not what lies between."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(parts, *tensors):
+        return tuple(parts.halves[0](*tensors)[: parts.options[0]])
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        parts, *tensors = inputs
+        known = [*tensors[: parts.operands], *output]
+        ctx.parts = parts
+        ctx.save_for_backward(*(known[place] for place in parts.origins), *tensors[parts.operands :])
+        ctx.mark_non_differentiable(*(result for result, is_constant in zip(output, parts.options[1]) if is_constant))
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        parts = ctx.parts
+        kept, captured = ctx.saved_tensors[: len(parts.origins)], ctx.saved_tensors[len(parts.origins) :]
+        found = iter(parts.halves[1](*kept, *gradients, *captured))
+        return None, *(next(found) if is_given else None for is_given in parts.options[3][0]), *(None for _ in captured)
+
+
 def function(*arguments):
     """An autograd.Function: the first half gives results and what is kept, the others take what was kept and gradients.
 
     The arguments are these halves, the operands, what was captured, and the options: how many results there are, which of them are
-    constant, whether missing gradients are zeros, which gradients each backward half gives, which operands are written to, and the
-    gradients that each backward half takes.
+    constant, whether missing gradients are zeros, which gradients each backward half gives, which operands are written to, the
+    gradients that each backward half takes, and inside of a transform which operand or result each tensor is that is kept.
     """
-    *halves, operands, captured, count, constant, materialize, given, dirty, choices = arguments
+    *halves, operands, captured, count, constant, materialize, given, dirty, choices, origins = arguments
     options = (count, constant, materialize, given, dirty, [list(choice) for choice in choices])
+    if origins is not None and any(tensor.is_meta for tensor in operands):
+        return halves[0](*operands, *captured)[:count]
+    if origins is not None:
+        return list(_Transformed.apply(_Halves(halves, options, origins, len(operands)), *operands, *captured))
     return list(_Function.apply(tuple(halves), captured, options, *operands))
 
 
@@ -267,6 +303,8 @@ def register_hook(body, operands, captured):
 
 def checkpoint(body, operands, captured, preserve_rng_state, determinism_check):
     """Keeps nothing of the body for the backward half, which computes it again."""
+    if any(tensor.is_meta for tensor in operands):
+        return body(*operands, *captured)
     results = torch.utils.checkpoint.checkpoint(
         lambda *inputs: tuple(body(*inputs)),
         *operands,

@@ -761,6 +761,7 @@ impl Evaluator<'_, '_> {
                 return self.draw_from(&generator.clone(), method.trim_start_matches("random.Random."), bounds);
             }
             ("pyrite._transforms.call_nested", _) => self.call_nested(args)?,
+            ("pyrite._transforms.transforms_around", []) => self.transforms_around(),
             ("pyrite._transforms.refuse", [Value::Known(reason, _)]) => {
                 let reason = self.host.as_str(*reason).unwrap_or_else(|| "a transform".into());
                 return Err(self.stop(&*reason));

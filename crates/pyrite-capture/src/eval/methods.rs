@@ -174,10 +174,9 @@ impl Evaluator<'_, '_> {
             && self.host.kind(object) == Kind::Class
             && let Some(function) = self.host.member("torch.autograd", "Function")
             && self.host.derives(object, function)
-            && kwargs.is_empty()
         {
             let args = std::iter::once(receiver.clone()).chain(args).collect();
-            let result = self.call_polyfill("torch.autograd.Function.apply", args, Vec::new())?;
+            let result = self.call_polyfill("torch.autograd.Function.apply", args, kwargs)?;
             return result.ok_or_else(|| self.stop("a call of an autograd.Function"));
         }
         if Some(object) == self.host.member("builtins", "dict")

@@ -248,6 +248,8 @@ pub(crate) struct Evaluator<'a, 'c> {
     /// The nested graphs that are being evaluated, the innermost last: when each began, and whether it has changed anything
     /// that was there before.
     bodies: Vec<(Born, bool)>,
+    /// The functions of torch whose bodies are being traced, the outermost first.
+    around: Vec<Rc<str>>,
     /// Settings of torch that captured code has set: the function that says what they are, the value, and the instruction of
     /// the root that set it first.
     settings_set: Vec<(Object, Value, (usize, usize))>,
@@ -414,6 +416,7 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             grad_modes: vec![(NodeId(0), grad)],
             overrides: overrides::Overrides::default(),
             bodies: Vec::new(),
+            around: Vec::new(),
             settings_set: Vec::new(),
             picked: Vec::new(),
             class_items: Vec::new(),

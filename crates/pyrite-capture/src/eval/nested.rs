@@ -50,7 +50,9 @@ impl Evaluator<'_, '_> {
             // The first half of an autograd.Function runs once, and here.
             let is_run_here = ONCE.contains(&&*name) || (&*name == "function" && traced.is_empty());
             let mark = self.calls.mark();
+            self.around.push(name.clone());
             let body = self.trace_body(&name, &body, &examples);
+            self.around.pop();
             let body = match body {
                 Err(Stop::Raise(_)) if is_run_here => {
                     self.calls.abandon_since(mark);
@@ -94,6 +96,12 @@ impl Evaluator<'_, '_> {
         values.push(GraphValue::List(captured.into_iter().map(GraphValue::Tensor).collect()));
         values.extend(options);
         self.call_opaque(&format!("pyrite.higher_order.{name}"), function, values, Vec::new())
+    }
+
+    /// `transforms_around()`: the names of the transforms in whose bodies a call stands, the outermost first.
+    pub(super) fn transforms_around(&self) -> Value {
+        let around = self.around.iter().filter(|name| LEVELS.contains(&&***name));
+        Value::tuple(around.map(|name| self.text(name)).collect())
     }
 
     /// Whether a node is computed, not an input of the whole graph.

@@ -171,6 +171,42 @@ class Generated(torch.autograd.Function):
         return 2 * grad * x
 
 
+class Powers(torch.autograd.Function):
+    """Two results, of which one is saved, and an argument with a default."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, y, n=2):
+        return (x * y).exp(), x + n
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, y, ctx.n = inputs
+        ctx.save_for_backward(x, y, output[0])
+
+    @staticmethod
+    def backward(ctx, grad, more):
+        x, y, result = ctx.saved_tensors
+        return grad * result * y + more, grad * result * x * ctx.n, None
+
+
+class Prepared(torch.autograd.Function):
+    """One that vmap knows nothing of."""
+
+    @staticmethod
+    def forward(x):
+        return x.sin()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.saved_tensors[0].cos()
+
+
 class Outer(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -634,3 +670,63 @@ SCALE = torch.tensor(3.0)
 @case(lambda: (t(3, grad=True),))
 def a_global_in_a_function(x):
     return Global.apply(x)
+
+
+@case(lambda: (t(2, 3),))
+def a_function_under_grad_under_vmap(x):
+    return torch.func.vmap(torch.func.grad(lambda y: Generated.apply(y).sum()))(x)
+
+
+@case(lambda: (t(3),))
+def a_function_differentiated_twice(x):
+    return torch.func.grad(lambda z: torch.func.grad(lambda y: (Generated.apply(y) * y).sum())(z).sum())(x)
+
+
+@case(lambda: (t(2, 3),))
+def the_gradient_of_a_mapped_function(x):
+    return torch.func.grad(lambda z: torch.func.vmap(Generated.apply)(z).sum())(x)
+
+
+@case(lambda: (t(3),))
+def the_jacobian_of_a_function(x):
+    return torch.func.jacrev(Generated.apply)(x)
+
+
+@case(lambda: (t(3),))
+def two_results_under_grad(x):
+    return torch.func.grad(lambda y: sum(part.sum() for part in Powers.apply(y, y.cos())))(x)
+
+
+@case(lambda: (t(2, 3), t(3)))
+def a_function_of_a_mapped_and_a_captured_tensor(x, k):
+    return torch.func.vmap(torch.func.grad(lambda y: Powers.apply(y, k, n=4)[0].sum()))(x), torch.func.vmap(Powers.apply, in_dims=(0, None))(x, k)
+
+
+@case(lambda: (t(3, grad=True),))
+def a_function_that_requires_gradients_captured_by_another(x):
+    return torch.func.grad(lambda y: (Generated.apply(y) * Generated.apply(x)).sum())(x.detach())
+
+
+@case(lambda: (t(2, 3),), message=Message.ANY)
+def a_function_without_a_rule_under_vmap(x):
+    return torch.func.vmap(Prepared.apply)(x)
+
+
+@case(lambda: (t(3),))
+def a_function_without_a_rule_under_grad(x):
+    return torch.func.grad(lambda y: Prepared.apply(y).sum())(x)
+
+
+@case(lambda: (t(3),), message=Message.ANY)
+def a_function_without_setup_under_grad(x):
+    return torch.func.grad(lambda y: Square.apply(y).sum())(x)
+
+
+@case(lambda: (t(3, grad=True),))
+def keywords_and_defaults_of_a_prepared_function(x):
+    return Prepared.apply(x=x) + 1, Powers.apply(x, y=x)[0], Powers.apply(x, x)[1]
+
+
+@case(lambda: (t(3, grad=True),), message=Message.ANY)
+def a_keyword_that_the_function_does_not_have(x):
+    return Prepared.apply(x, z=3)
