@@ -12,20 +12,60 @@ _RECURRENT = (torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu)
 
 
 class _Refusal:
-    """Lets one thread not import torch's own capture, which some of its functions do for tensors without data."""
+    """Lets one thread not import torch's own capture, which takes seconds.
+
+    Functions of torch that compute for tensors without data import it when they are first called, to be left out of its graphs. Such a
+    function is told to wait with that (see `_undecorated`), which lets the next call of it go through.
+    """
 
     def __init__(self):
         self.thread = threading.get_ident()
+        self.told = 0
 
     def find_spec(self, name, path=None, target=None):
         if name == "torch._dynamo" and threading.get_ident() == self.thread:
+            self.told += _tell_to_wait(sys._getframe())
             raise ImportError("torch._dynamo is not imported to look at tensors without data")
 
     def __enter__(self):
         sys.meta_path.insert(0, self)
+        return self
 
     def __exit__(self, *_):
         sys.meta_path.remove(self)
+
+    def describe(self, function, args, kwargs):
+        """What a function gives; it is called again when one that it calls was told to wait."""
+        while True:
+            told = self.told
+            try:
+                return describe_allowed(function, args, kwargs)
+            except Exception:
+                if self.told == told:
+                    raise
+
+
+def _tell_to_wait(frame):
+    """Finds the function that `torch._disable_dynamo` is about to decorate; how many there are."""
+    while frame is not None and frame.f_globals.get("__name__") != "torch._compile":
+        frame = frame.f_back
+    function = frame and frame.f_locals.get("fn")
+    if not callable(function) or hasattr(function, "__dynamo_disable"):
+        return 0
+    function.__dynamo_disable = _undecorated(function)
+    return 1
+
+
+def _undecorated(function):
+    """A function as it is. Once torch's own capture is there, torch decorates it when it is called again."""
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        if "torch._dynamo" in sys.modules and getattr(function, "__dynamo_disable", None) is call:
+            del function.__dynamo_disable
+        return function(*args, **kwargs)
+
+    return call
 
 
 def describe(function, args, kwargs):
@@ -36,8 +76,8 @@ def describe(function, args, kwargs):
         return _measured(function, args, kwargs)
     if function in _RECURRENT and not kwargs and len(args) == 9:
         return _recurrent(*args) if isinstance(args[3], bool) else _recurrent_packed(*args)
-    with _Refusal():
-        return describe_allowed(function, args, kwargs)
+    with _Refusal() as refusal:
+        return refusal.describe(function, args, kwargs)
 
 
 def describe_allowed(function, args, kwargs):
@@ -73,8 +113,13 @@ def _without_data(value):
 
 def describe_nested(function, args, kwargs):
     """What a function of `pyrite.higher_order` gives for nested graphs and tensors without data."""
-    with _Refusal(), _OnMeta():
-        return describe_allowed(function, args, kwargs)
+    with _OnMeta():
+        try:
+            with _Refusal() as refusal:
+                return refusal.describe(function, args, kwargs)
+        except ImportError:
+            # Gradients by torch.func import it whenever they run.
+            return describe_allowed(function, args, kwargs)
 
 
 def _measured(function, args, kwargs):

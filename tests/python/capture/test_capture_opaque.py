@@ -159,3 +159,43 @@ assert "torch._dynamo" not in sys.modules
 def test_functions_of_torch_are_described_without_its_own_capture():
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
+
+
+FRESH = """
+import sys
+import torch
+import pyrite
+from torch.utils.checkpoint import checkpoint
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, grad):
+        return 2 * ctx.saved_tensors[0] * grad
+
+functions = [
+    Square.apply,
+    lambda x: torch.vmap(lambda y: y * y + 1)(x),
+    lambda x: torch.cond(x.sum() > 0, lambda y: y * 2, lambda y: y / 3, (x,)),
+    lambda x: checkpoint(lambda y: (y * y).sin(), x, use_reentrant=False),
+]
+assert "torch._dynamo" not in sys.modules
+for function in functions:
+    def called(x):
+        return function(x)
+    told = pyrite.explain(called)(torch.ones(2, 3, requires_grad=True))
+    assert told.graph_break_count == 0 and told.graph_count == 1, told
+told = pyrite.explain(lambda x: torch.func.grad(lambda y: (y * y).sum())(x))(torch.ones(3))
+assert told.graph_break_count == 0 and told.graph_count == 1, told
+# Functions that waited for it are decorated by torch as always.
+import torch._dynamo
+assert torch.equal(torch.compile(lambda x: torch._refs.mul(x, x), backend="eager")(torch.ones(2)), torch.ones(2))
+"""
+
+
+def test_nested_graphs_are_captured_before_torchs_own_capture_is_imported():
+    subprocess.run([sys.executable, "-c", FRESH], check=True, timeout=120)
