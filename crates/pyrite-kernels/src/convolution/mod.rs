@@ -105,6 +105,11 @@ impl Geometry {
     pub fn has_short_sums(&self) -> bool {
         matches!(self.method(), Method::Depthwise | Method::Direct)
     }
+
+    /// Whether images and windows have a single position each, so that it is a matmul.
+    pub fn is_of_points(&self) -> bool {
+        matches!(self.method(), Method::Points)
+    }
 }
 
 /// Channels of a group that are few.

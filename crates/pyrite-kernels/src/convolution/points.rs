@@ -4,25 +4,17 @@
 use super::Geometry;
 use crate::gemm::{Factor, Matrix, Onto, Shape, multiply};
 
-/// Images up to which each is a product of its own: microkernels would fill the rest of their rows with nothing.
-const FEW: usize = 8;
-/// Channels from which that pays.
-const LONG: usize = 128;
-
 /// Whether a convolution is one of these.
 pub fn suits(g: &Geometry) -> bool {
     g.groups == 1 && g.is_plain() && g.planes() == (1, 1)
 }
 
-/// `out = rows @ right`, as many rows at a time as are worth it.
+/// `out = rows @ right`.
 fn rows<T: Factor>(out: &mut [T], rows: &[T], right: Matrix<'_, T>, onto: Onto<T>) {
-    let (depth, cols, one) = (right.shape.rows, right.shape.cols, T::from_i64(1));
+    let (depth, cols) = (right.shape.rows, right.shape.cols);
     let count = rows.len() / depth;
-    let at_once = if count <= FEW && depth >= LONG { 1 } else { count };
-    for (rows, out) in rows.chunks(at_once * depth).zip(out.chunks_mut(at_once * cols)) {
-        let lhs = Matrix { data: rows, shape: Shape::rows_first(at_once, depth) };
-        multiply(out, Shape::rows_first(at_once, cols), lhs, right, one, onto);
-    }
+    let lhs = Matrix { data: rows, shape: Shape::rows_first(count, depth) };
+    multiply(out, Shape::rows_first(count, cols), lhs, right, T::from_i64(1), onto);
 }
 
 /// [`forward`](super::forward); no size is zero.

@@ -317,10 +317,11 @@ fn convolution(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
 }
 
 /// The type to compute in. A convolution of few products is summed in double precision: it costs little, and the order
-/// of summation then does not matter. That matters less for short sums.
+/// of summation then does not matter. That matters less for short sums, and a convolution of points is a matmul, which is
+/// summed as matmuls are: it reads each weight so few times that converting weights would take most of the time.
 fn carrier(dtype: DType, g: &Geometry) -> DType {
     let few = if g.has_short_sums() { 1 << 16 } else { 1 << 20 };
-    if dtype.is_float() && g.products() <= few { DType::F64 } else { dtype }
+    if dtype.is_float() && g.products() <= few && !g.is_of_points() { DType::F64 } else { dtype }
 }
 
 fn add_bias<T: Factor>(y: &mut [T], bias: &[T], plane: usize) {
