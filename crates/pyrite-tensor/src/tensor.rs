@@ -1,5 +1,6 @@
 //! The tensor: a typed, strided view of a shared storage.
 
+use half::{bf16, f16};
 use num_complex::Complex64;
 
 use crate::layout::{self, Dims, Layout};
@@ -275,6 +276,8 @@ impl Tensor {
         let mut out = Vec::with_capacity(self.numel());
         match self.dtype {
             DType::F32 => gather(&self.storage.read::<f32>(), &self.layout, |v| v, &mut out),
+            DType::BF16 => gather(&self.storage.read::<bf16>(), &self.layout, widened, &mut out),
+            DType::F16 => gather(&self.storage.read::<f16>(), &self.layout, f16::to_f32, &mut out),
             other => {
                 dispatch!(other, T => gather(&self.storage.read::<T>(), &self.layout, |v| T::to_f64(v) as f32, &mut out));
             }
@@ -390,8 +393,16 @@ impl Tensor {
         let mut next = 0;
         walk.each_row(|at| {
             let start = (self.layout.offset + at[0]) as usize;
-            for (i, value) in values[next..next + walk.row].iter().enumerate() {
-                data[start + i * step] = convert(*value);
+            let values = &values[next..next + walk.row];
+            if step == 1 {
+                // Slices of one length, so that the loop can be one of vectors.
+                for (to, value) in data[start..start + walk.row].iter_mut().zip(values) {
+                    *to = convert(*value);
+                }
+            } else {
+                for (i, value) in values.iter().enumerate() {
+                    data[start + i * step] = convert(*value);
+                }
             }
             next += walk.row;
         });
@@ -406,6 +417,8 @@ impl Tensor {
     pub fn write_f32s(&self, values: &[f32]) {
         match self.dtype {
             DType::F32 => self.write_elements(values, |v: f32| v),
+            DType::BF16 => self.write_elements(values, narrowed),
+            DType::F16 => self.write_elements(values, f16::from_f32),
             other => {
                 dispatch!(other, T => self.write_elements(values, |v: f32| <T as Element>::from_f64(f64::from(v))));
             }
@@ -421,6 +434,18 @@ impl Tensor {
     pub fn write_c128s(&self, values: &[Complex64]) {
         dispatch!(self.dtype, T => self.write_elements(values, T::from_c128));
     }
+}
+
+/// A `bf16` is the upper half of a number in single precision.
+fn widened(value: bf16) -> f32 {
+    f32::from_bits(u32::from(value.to_bits()) << 16)
+}
+
+/// The nearest `bf16`, ties to even; what is not a number stays so. Without branches, so that loops of it are of vectors.
+fn narrowed(value: f32) -> bf16 {
+    let bits = value.to_bits();
+    let rounded = (bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16) as u16;
+    bf16::from_bits(if value.is_nan() { (bits >> 16) as u16 | 0x40 } else { rounded })
 }
 
 /// Appends the elements of a layout in order.
@@ -509,6 +534,37 @@ mod tests {
         t.write_f32s(&[above as f32]);
         assert_eq!(t.to_vec::<half::bf16>()[0].to_bits(), 0x3e41);
         assert_eq!(Tensor::scalar(Scalar::Float(above), DType::BF16).to_vec::<half::bf16>()[0].to_bits(), 0x3e41);
+    }
+
+    /// Loops of conversions round like the conversion of one element, everywhere.
+    #[test]
+    fn many_halves_are_converted_like_one() {
+        let every: Vec<u16> = (0..=u16::MAX).collect();
+        // All exponents and signs, with mantissas around every tie.
+        let near = |high: u16| [0u32, 1, 0x7fff, 0x8000, 0x8001, 0xffff].map(|low| u32::from(high) << 16 | low);
+        let singles: Vec<f32> = every.iter().flat_map(|high| near(*high)).map(f32::from_bits).collect();
+        fn check<T: Element>(every: &[u16], singles: &[f32], of: fn(u16) -> T, bits: fn(T) -> u16) {
+            let same = |a: f32, b: f32| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
+            let halves: Vec<T> = every.iter().map(|bits| of(*bits)).collect();
+            let wide = Tensor::from_slice(&halves, &[halves.len() as i64]).to_f32s();
+            assert!(wide.iter().zip(&halves).all(|(wide, half)| same(*wide, T::to_f64(*half) as f32)));
+            let target = Tensor::empty(&[singles.len() as i64, 2], T::DTYPE).unwrap();
+            let dense = Tensor::empty(&[singles.len() as i64], T::DTYPE).unwrap();
+            let strided = target.view(T::DTYPE, Layout::new(&[singles.len() as i64], &[2], 0)).unwrap();
+            for place in [dense, strided] {
+                place.write_f32s(singles);
+                for (found, single) in place.to_vec::<T>().into_iter().zip(singles) {
+                    let one = <T as Element>::from_f64(f64::from(*single));
+                    let (wide, expected) = (T::to_f64(found), T::to_f64(one));
+                    assert!(
+                        bits(found) == bits(one) || wide.is_nan() && expected.is_nan(),
+                        "{single:e}: {wide} {expected}"
+                    );
+                }
+            }
+        }
+        check::<bf16>(&every, &singles, bf16::from_bits, bf16::to_bits);
+        check::<f16>(&every, &singles, f16::from_bits, f16::to_bits);
     }
 
     #[test]
