@@ -536,6 +536,27 @@ mod tests {
         assert_eq!(Tensor::scalar(Scalar::Float(above), DType::BF16).to_vec::<half::bf16>()[0].to_bits(), 0x3e41);
     }
 
+    fn converts_many_like_one<T: Element>(every: &[u16], singles: &[f32], of: fn(u16) -> T, bits: fn(T) -> u16) {
+        let same = |a: f32, b: f32| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
+        let halves: Vec<T> = every.iter().map(|bits| of(*bits)).collect();
+        let wide = Tensor::from_slice(&halves, &[halves.len() as i64]).to_f32s();
+        assert!(wide.iter().zip(&halves).all(|(wide, half)| same(*wide, T::to_f64(*half) as f32)));
+        let target = Tensor::empty(&[singles.len() as i64, 2], T::DTYPE).unwrap();
+        let dense = Tensor::empty(&[singles.len() as i64], T::DTYPE).unwrap();
+        let strided = target.view(T::DTYPE, Layout::new(&[singles.len() as i64], &[2], 0)).unwrap();
+        for place in [dense, strided] {
+            place.write_f32s(singles);
+            for (found, single) in place.to_vec::<T>().into_iter().zip(singles) {
+                let one = <T as Element>::from_f64(f64::from(*single));
+                let (wide, expected) = (T::to_f64(found), T::to_f64(one));
+                assert!(
+                    bits(found) == bits(one) || wide.is_nan() && expected.is_nan(),
+                    "{single:e}: {wide} {expected}"
+                );
+            }
+        }
+    }
+
     /// Loops of conversions round like the conversion of one element, everywhere.
     #[test]
     fn many_halves_are_converted_like_one() {
@@ -543,28 +564,8 @@ mod tests {
         // All exponents and signs, with mantissas around every tie.
         let near = |high: u16| [0u32, 1, 0x7fff, 0x8000, 0x8001, 0xffff].map(|low| u32::from(high) << 16 | low);
         let singles: Vec<f32> = every.iter().flat_map(|high| near(*high)).map(f32::from_bits).collect();
-        fn check<T: Element>(every: &[u16], singles: &[f32], of: fn(u16) -> T, bits: fn(T) -> u16) {
-            let same = |a: f32, b: f32| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
-            let halves: Vec<T> = every.iter().map(|bits| of(*bits)).collect();
-            let wide = Tensor::from_slice(&halves, &[halves.len() as i64]).to_f32s();
-            assert!(wide.iter().zip(&halves).all(|(wide, half)| same(*wide, T::to_f64(*half) as f32)));
-            let target = Tensor::empty(&[singles.len() as i64, 2], T::DTYPE).unwrap();
-            let dense = Tensor::empty(&[singles.len() as i64], T::DTYPE).unwrap();
-            let strided = target.view(T::DTYPE, Layout::new(&[singles.len() as i64], &[2], 0)).unwrap();
-            for place in [dense, strided] {
-                place.write_f32s(singles);
-                for (found, single) in place.to_vec::<T>().into_iter().zip(singles) {
-                    let one = <T as Element>::from_f64(f64::from(*single));
-                    let (wide, expected) = (T::to_f64(found), T::to_f64(one));
-                    assert!(
-                        bits(found) == bits(one) || wide.is_nan() && expected.is_nan(),
-                        "{single:e}: {wide} {expected}"
-                    );
-                }
-            }
-        }
-        check::<bf16>(&every, &singles, bf16::from_bits, bf16::to_bits);
-        check::<f16>(&every, &singles, f16::from_bits, f16::to_bits);
+        converts_many_like_one::<bf16>(&every, &singles, bf16::from_bits, bf16::to_bits);
+        converts_many_like_one::<f16>(&every, &singles, f16::from_bits, f16::to_bits);
     }
 
     #[test]
