@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pyrite_codegen::CodeKey;
-use pyrite_codegen::gpu::{Gemm, GpuGemm, GpuPlan, GpuProgram, ImageStore, NotLoops};
+use pyrite_codegen::gpu::{GpuKernel, GpuPlan, GpuProgram, ImageStore, NotLoops};
 use pyrite_cuda::{Context, Driver};
 use pyrite_ir::{Graph, NodeError, OpError, Value};
 use pyrite_ops::registry;
@@ -45,10 +45,10 @@ pub fn load(plan: Arc<GpuPlan>, ordinal: usize) -> Result<GpuProgram, OpError> {
     GpuProgram::load(plan, &context(ordinal)?, kept.as_ref().map(|kept| kept as &dyn ImageStore))
 }
 
-/// Loads a kind of GEMM on the device of a number, likewise.
-pub fn load_gemm(gemm: Gemm, ordinal: usize) -> Result<GpuGemm, OpError> {
+/// Loads a module of one entry on the device of a number, likewise.
+pub fn load_kernel(text: &str, entry: &str, ordinal: usize) -> Result<GpuKernel, OpError> {
     let kept = cache::shared().folder().map(Kept);
-    GpuGemm::load(gemm, &context(ordinal)?, kept.as_ref().map(|kept| kept as &dyn ImageStore))
+    GpuKernel::load(text, entry, &context(ordinal)?, kept.as_ref().map(|kept| kept as &dyn ImageStore))
 }
 
 fn context(ordinal: usize) -> Result<Context, OpError> {

@@ -16,6 +16,7 @@
 
 pub mod assemble;
 mod atomics;
+pub mod attention;
 mod emit;
 pub mod gemm;
 pub mod interp;

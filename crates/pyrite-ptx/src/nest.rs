@@ -136,7 +136,7 @@ impl<'k> Emitter<'k> {
         emitter.finish(params)
     }
 
-    fn new(kernel: &'k Kernel, mapping: Mapping, lanes: i64, row: Option<KeptRow>) -> Self {
+    pub(crate) fn new(kernel: &'k Kernel, mapping: Mapping, lanes: i64, row: Option<KeptRow>) -> Self {
         Self {
             kernel,
             mapping,

@@ -1,12 +1,40 @@
 //! The code of a phase at a position: an instruction of the loop IR as instructions of PTX.
 
-use pyrite_loops::{Binary, Block, Compare, Inst, Number, Phase, Shift, Type, Unary, Val};
+use pyrite_loops::{AccessId, Binary, Block, Compare, Inst, Kernel, Lanes, Number, Phase, Shift, Type, Unary, Val};
 use pyrite_tensor::DType;
 
 use crate::emit::Param;
+use crate::mapping::Mapping;
 use crate::nest::Emitter;
 use crate::reduce::name;
-use crate::text::{Class, Reg};
+use crate::text::{Body, Class, Reg};
+
+/// Writes a function of a number in single precision; the register of its value.
+pub(crate) fn function(body: &mut Body, op: Unary, x: &str) -> Reg {
+    let mut code = Block::default();
+    let argument = code.append(Inst::Load(AccessId(0)), Type::F32);
+    code.append(Inst::Unary(op, argument), Type::F32);
+    let kernel = pyrite_math::expand(&Kernel {
+        name: String::new(),
+        axes: Vec::new(),
+        rows: Vec::new(),
+        phases: vec![Phase { axes: Vec::new(), code, reduces: Vec::new() }],
+        lanes: Lanes::Rows,
+        accesses: Vec::new(),
+        results: Vec::new(),
+        numbers: Vec::new(),
+    });
+    let mut emitter = Emitter::new(&kernel, Mapping::Rows, 1, None);
+    std::mem::swap(&mut emitter.body, body);
+    let code = &kernel.phases[0].code;
+    let mut values = vec![x.to_owned()];
+    for (value, inst) in code.iter().skip(1) {
+        let register = emitter.scalar(code, value, inst, 0, &|v| values[v.0 as usize].clone());
+        values.push(register);
+    }
+    std::mem::swap(&mut emitter.body, body);
+    values.remove(values.len() - 1)
+}
 
 impl Emitter<'_> {
     /// Writes the code of a phase; gives the registers of each value, one for each lane.

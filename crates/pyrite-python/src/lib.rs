@@ -14,6 +14,8 @@ mod debug_wrapper;
 mod errors;
 mod fx;
 mod gpu;
+mod gpu_attention;
+mod gpu_kernels;
 mod gpu_matmul;
 mod graph;
 mod options;
@@ -45,6 +47,8 @@ mod _native {
     use crate::errors::{AccuracyError, CompileError};
     #[pymodule_export]
     use crate::gpu::{GpuSegment, compile_gpu, extern_operators};
+    #[pymodule_export]
+    use crate::gpu_attention::GpuAttention;
     #[pymodule_export]
     use crate::gpu_matmul::GpuMatmul;
     #[pymodule_export]

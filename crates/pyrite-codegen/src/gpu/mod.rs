@@ -22,10 +22,8 @@ use pyrite_passes::Gate;
 use pyrite_ptx::{Arguments, Launch, Ptx};
 use pyrite_tensor::{DType, Layout};
 
-pub use pyrite_ptx::gemm::Gemm;
-
 pub use self::memory::Lives;
-pub use self::run::{Assembled, GpuGemm, GpuProgram, ImageStore, out_of_bounds};
+pub use self::run::{Assembled, GpuKernel, GpuProgram, ImageStore, out_of_bounds};
 use crate::decisions::Decisions;
 use crate::loops::Tables;
 use crate::passes::Machine;

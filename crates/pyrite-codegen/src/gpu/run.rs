@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use pyrite_cuda::{Context, Function, Grid, Image, Memory, Module, Pinned, Stream};
 use pyrite_ir::{Given, OpError, Value};
-use pyrite_ptx::gemm::Gemm;
 use pyrite_ptx::{FaultNote, Launch};
 use pyrite_tensor::{Layout, Storage, Tensor};
 use rustc_hash::FxHashMap;
@@ -89,17 +88,17 @@ fn loaded(
     Ok((context.load(&image, what).map_err(failed)?, assembled))
 }
 
-/// A GEMM of Pyrite's own on a device.
-pub struct GpuGemm {
+/// A kernel that is no loop, such as a GEMM, on a device.
+pub struct GpuKernel {
     context: Context,
     function: Function,
 }
 
-impl GpuGemm {
-    /// Loads a kind of GEMM on a device.
-    pub fn load(gemm: Gemm, context: &Context, store: Option<&dyn ImageStore>) -> Result<Self, OpError> {
-        let (module, _) = loaded(&gemm.text(), "a matmul", context, store)?;
-        Ok(Self { context: context.clone(), function: module.function(Gemm::entry()).map_err(failed)? })
+impl GpuKernel {
+    /// Loads a module of one entry on a device.
+    pub fn load(text: &str, entry: &str, context: &Context, store: Option<&dyn ImageStore>) -> Result<Self, OpError> {
+        let (module, _) = loaded(text, entry, context, store)?;
+        Ok(Self { context: context.clone(), function: module.function(entry).map_err(failed)? })
     }
 
     /// The context.
