@@ -84,7 +84,7 @@ def _is_recordable(node):
     """Whether a function does not wait for the device: its sizes and numbers do not depend on data."""
     target = node.target
     if not isinstance(target, torch._ops.OpOverload):
-        return getattr(target, "__module__", None) in ("_operator", "math") or target is operator.getitem
+        return getattr(target, "is_recordable", False) or getattr(target, "__module__", None) in ("_operator", "math") or target is operator.getitem
     if target is torch.ops.aten.index.Tensor:
         # An index by numbers gives as many elements as there are numbers.
         indices = [each for each in node.args[1] if each is not None]
@@ -284,7 +284,7 @@ class Recording:
         for segment in self.recorder.checked:
             segment.check()
         if self.own:
-            torch._foreach_copy_(self.inputs, [arguments[index] for index in self.own])
+            _copy_all(self.inputs, [arguments[index] for index in self.own])
         results = list(self.results)
         for index, base in self.lent:
             results[index] = arguments[base]
@@ -295,13 +295,13 @@ class Recording:
         self.graph.replay()
         if written:
             with torch.no_grad():
-                torch._foreach_copy_(*map(list, zip(*written)))
+                _copy_all(*map(list, zip(*written)))
         for index in self.held:
             results[index] = self.results[index].detach()
         if len(self.seen) > 1 and not self.repeats:
             given = [self.results[index] for index in self.seen]
             fresh = [torch.empty_strided(each.shape, each.stride(), dtype=each.dtype, device=each.device) for each in given]
-            torch._foreach_copy_(fresh, given)
+            _copy_all(fresh, given)
             for index, each in zip(self.seen, fresh):
                 results[index] = each
         else:
@@ -311,6 +311,20 @@ class Recording:
 
 
 _holders = torch._C._storage_Use_Count
+# One launch copies many small tensors, with few blocks for each: larger ones are faster alone.
+SMALL = 1 << 15
+
+
+def _copy_all(places, tensors):
+    """Copies tensors to places of the same layout."""
+    small = []
+    for pair in zip(places, tensors):
+        if pair[0].numel() > SMALL:
+            pair[0].copy_(pair[1])
+        else:
+            small.append(pair)
+    if small:
+        torch._foreach_copy_(*map(list, zip(*small)))
 
 
 def _lies_as(tensor, other):

@@ -4,8 +4,8 @@ A functional ATen graph, as AOTAutograd makes it, becomes another FX graph, the 
 knows are calls of *segments*, one compiled program each; *opaque* operators stand as they are and are run by torch; numbers
 are computed by Python. Segments and opaque operators alternate in as few stages as the data flow allows.
 
-Tensors may be on the CPU or on GPUs; a segment has those of one device. On a GPU a segment is loops alone, since torch's own
-kernels for matmuls, convolutions and attention are the best there are: these are opaque.
+Tensors may be on the CPU or on GPUs; a segment has those of one device. On a GPU a segment is loops alone: matmuls,
+convolutions and attention are opaque there. Those that torch's libraries are slow at have kernels of their own (`_gpu_calls`).
 
 Invariants:
 - nothing in the graph writes to what another node sees, so that data flow alone orders it; effects and random draws keep
@@ -25,6 +25,7 @@ import operator
 import torch
 
 from pyrite import _native
+from pyrite._gpu_calls import TILE, own_matmul, use_own_kernels
 from pyrite._opaque import laid_out
 from pyrite._native import CompileError, Graph
 from pyrite._sizes import Sizes, is_symbolic
@@ -112,7 +113,7 @@ def cut(module, compile_segment, on_opaque):
     """
     refused = {}
     compile_bodies(module, compile_segment, on_opaque)
-    _unfuse_biases(module)
+    use_own_kernels(module, is_gpu, _is_loop)
     for _ in range(len(module.graph.nodes) + 1):
         attempt = _Cut(module, refused)
         try:
@@ -144,6 +145,8 @@ def name_of(target):
         return str(target)
     if isinstance(target, torch._ops.HigherOrderOperator):
         return f"higher_order.{target.name()}"
+    if hasattr(target, "operator"):
+        return target.operator
     return f"{getattr(target, '__module__', '')}.{getattr(target, '__name__', target)}"
 
 
@@ -350,7 +353,7 @@ class _Cut:
                 count += 1
             for node in stages[stage]:
                 if node in wanted and self.kinds[node] != "compiled" and not _is_write(node):
-                    self.copies[node] = self._matmul(node) if is_small_matmul(node) else self.graph.node_copy(node, self._copy)
+                    self.copies[node] = self._matmul(node) if TILE in node.meta else self.graph.node_copy(node, self._copy)
         self._write_inputs([node for node, kind in self.kinds.items() if kind == "opaque" and _is_write(node)])
         kept = {node.target for node, kind in self.kinds.items() if kind == "opaque" and _chain(node)}
         self.graph.output(torch.fx.map_arg(end.args[0], self._copy))
@@ -374,15 +377,8 @@ class _Cut:
             self.graph.call_function(_aten._foreach_copy_.default, tuple(map(list, zip(*pairs))))
 
     def _matmul(self, node):
-        """A small matmul on the host: Pyrite's, or torch's where operands do not lie as that wants them."""
-        program, theirs = small_matmuls(_device(node).type == "cpu"), node.target
-
-        def matmul(*given):
-            bias, (lhs, rhs) = (given[0] if len(given) == 3 else None), given[-2:]
-            result = program(lhs, rhs, bias)
-            return theirs(*given) if result is None else result
-
-        call = self.graph.call_function(matmul, tuple(map(self._copy, node.args)))
+        """A matmul of Pyrite's own on the host."""
+        call = self.graph.call_function(own_matmul(node), tuple(map(self._copy, node.args)))
         call.meta["val"] = node.meta.get("val")
         return call
 
@@ -667,39 +663,6 @@ def _devices(node):
 _LONG_ROW, _FEW_ROWS = 1 << 17, 64
 
 
-@functools.cache
-def small_matmuls(interpret):
-    """The kernels of small matmuls."""
-    return _native.GpuMatmul(interpret=interpret)
-
-
-_MATMULS = {_aten.mm.default, _aten.addmm.default, _aten.bmm.default}
-# A block of threads has a tile of so many results in each direction, and brings so many steps at a time. Up to so many
-# rounds of these, one after the other on each part of a device, Pyrite's kernel is the faster one.
-_TILE, _STEPS, _ROUNDS, _BLOCKS = 32, 128, 4, 132
-
-
-def is_small_matmul(node):
-    """Whether a matmul on a GPU is too small for the large tiles of the vendor's library: most of the device would idle."""
-    value = node.meta.get("val")
-    if node.target not in _MATMULS or node.kwargs or not isinstance(value, torch.Tensor) or value.dtype is not torch.float32:
-        return False
-    if not is_gpu(value.device) or torch.backends.cuda.matmul.allow_tf32:
-        return False
-    given = [each.meta.get("val") if isinstance(each, torch.fx.Node) else None for each in node.args]
-    if not all(isinstance(each, torch.Tensor) for each in given) or (node.target is _aten.addmm.default and given[0].dim() != 1):
-        return False
-    lhs, rhs = given[-2:]
-    sizes = (*lhs.shape, rhs.shape[-1])
-    if not all(isinstance(size, int) for size in sizes):
-        return False
-    rows, steps, columns = sizes[-3:]
-    if rows < _TILE // 2 or columns < _TILE // 2 or steps < _TILE // 2 or steps % 4 or columns % 4:
-        return False
-    tiles = (sizes[0] if len(sizes) == 4 else 1) * -(-rows // _TILE) * -(-columns // _TILE)
-    return -(-steps // _STEPS) * -(-tiles // _BLOCKS) <= _ROUNDS
-
-
 # Views, which compute nothing.
 _VIEWS = {
     _aten.view.default,
@@ -720,29 +683,11 @@ _VIEWS = {
 }
 
 
-def _unfuse_biases(module):
-    """Lets kernels that read a large matmul add its bias: libraries have faster kernels without one."""
-
-    def is_loop(node):
-        if node.target in _VIEWS:
-            return all(map(is_loop, node.users))
-        return node.op == "call_function" and str(node.target) in known_operators() and str(node.target) not in extern_operators()
-
-    graph = module.graph
-    for node in list(graph.nodes):
-        if node.target is not _aten.addmm.default or node.kwargs or is_small_matmul(node) or not node.users:
-            continue
-        value, bias = node.meta.get("val"), node.args[0]
-        is_row = isinstance(bias, torch.fx.Node) and bias.meta["val"].dim() == 1
-        if not is_row or not is_gpu(value.device) or value.dtype is not torch.float32 or not all(map(is_loop, node.users)):
-            continue
-        with graph.inserting_before(node):
-            matmul = graph.call_function(_aten.mm.default, node.args[1:])
-            added = graph.call_function(_aten.add.Tensor, (matmul, bias))
-        matmul.meta.update(node.meta)
-        added.meta.update(node.meta)
-        node.replace_all_uses_with(added)
-        graph.erase_node(node)
+def _is_loop(node):
+    """Whether a kernel of loops computes a node, or all that read a view."""
+    if node.target in _VIEWS:
+        return all(map(_is_loop, node.users))
+    return node.op == "call_function" and str(node.target) in known_operators() and str(node.target) not in extern_operators()
 
 
 def _is_one_long_row(node):

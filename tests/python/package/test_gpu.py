@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from pyrite import _graphs, _native, _partition, aot
+from pyrite import _graphs, _gpu_calls, _native, _partition, aot
 
 OPTIONS = {"gpu": "interpret", "strict": True}
 
@@ -248,8 +248,8 @@ def test_gradients_of_a_norm_read_their_matrices_once(rows, columns):
 def test_small_matmuls_are_pyrites_and_right(rows, steps, columns, monkeypatch):
     torch.manual_seed(rows)
     calls = []
-    before = _partition.small_matmuls(True)
-    monkeypatch.setattr(_partition, "small_matmuls", lambda interpret: lambda *given: calls.append(given) or before(*given))
+    before = _gpu_calls.matmuls(True)
+    monkeypatch.setattr(_gpu_calls, "matmuls", lambda interpret: lambda *given, tile: calls.append(given) or before(*given, tile=tile))
     x, w, v, bias = torch.randn(rows, steps), torch.randn(steps, columns), torch.randn(columns, steps), torch.randn(columns)
     assert_alike(interpreted(lambda x, w: torch.relu(x @ w))(x, w), torch.relu(x @ w))
     assert_alike(interpreted(lambda x, v, b: functional.linear(x, v, b).sin())(x, v, bias), functional.linear(x, v, bias).sin())
@@ -269,14 +269,132 @@ def test_matmuls_whose_operands_vectors_cannot_read_are_torchs():
     assert _native.GpuMatmul(interpret=True)(w, w.to(torch.bfloat16)) is None
 
 
-def test_the_bias_of_a_large_matmul_is_added_by_the_kernel_that_reads_it():
+def test_the_bias_of_a_large_matmul_is_added_by_the_kernel_that_reads_it(monkeypatch):
     torch.manual_seed(0)
+    monkeypatch.setattr(_gpu_calls, "_library_matmul", lambda *sizes: 0.0)
     linear = torch.nn.Linear(1024, 64)
     x = torch.randn(600, 1024)
     with torch.no_grad(), aot.observed() as regions:
         have = interpreted(lambda x: linear(x).relu())(x)
     assert {each.name for each in regions[0].opaque} == {"aten.mm.default"}
     torch.testing.assert_close(have, linear(x).relu(), rtol=1e-4, atol=1e-5)
+
+
+def own_calls(monkeypatch):
+    """What is asked of Pyrite's kernels from now on, and whether they computed it."""
+    calls = []
+
+    class Seen:
+        def __init__(self, kernels):
+            self.kernels = kernels
+
+        def note(self, result):
+            calls.append(None if result is None else result.shape)
+            return result
+
+        def __call__(self, *given, **named):
+            return self.note(self.kernels(*given, **named))
+
+        def convolve(self, *given, **named):
+            return self.note(self.kernels.convolve(*given, **named))
+
+    for name in ("matmuls", "attentions"):
+        seen = Seen(getattr(_gpu_calls, name)(True))
+        monkeypatch.setattr(_gpu_calls, name, lambda interpret, seen=seen: seen)
+    return calls
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_the_parts_of_a_matmul_are_added_up_by_the_kernel_that_reads_them(bias, monkeypatch):
+    torch.manual_seed(0)
+    calls = own_calls(monkeypatch)
+    linear = torch.nn.Linear(512, 32, bias=bias)
+    x, y = torch.randn(48, 512), torch.randn(48, 32)
+    with torch.no_grad(), aot.observed() as regions:
+        have = interpreted(lambda x, y: functional.layer_norm(linear(x) + y, (32,)))(x, y)
+    ((parts, rows, columns),) = calls
+    assert parts > 1 and (rows, columns) == (48, 32)
+    assert {each.name for each in regions[0].opaque} <= {"aten.mm.default", "aten.addmm.default"} and regions[0].segments == 1
+    torch.testing.assert_close(have, functional.layer_norm(linear(x) + y, (32,)), rtol=1e-4, atol=1e-5)
+    model = torch.nn.Sequential(torch.nn.Linear(512, 32, bias=bias), torch.nn.GELU(), torch.nn.Linear(32, 16))
+    assert_trains_alike(model, x)
+
+
+CONVOLUTIONS = [
+    # images, channels made, window, stride, padding, bias
+    ((2, 32, 8, 8), 32, (3, 3), (1, 1), (1, 1), False),
+    ((2, 16, 9, 12), 20, (3, 3), (2, 2), (1, 1), True),
+    ((1, 64, 8, 8), 48, (1, 1), (2, 2), (0, 0), False),
+    ((2, 3, 32, 32), 24, (8, 8), (8, 8), (0, 0), True),
+    ((1, 16, 8, 7), 16, (2, 4), (1, 1), (0, 2), False),
+]
+
+
+@pytest.mark.parametrize(("shape", "made", "window", "stride", "padding", "bias"), CONVOLUTIONS)
+def test_convolutions_are_pyrites_and_right(shape, made, window, stride, padding, bias, monkeypatch):
+    torch.manual_seed(0)
+    calls = own_calls(monkeypatch)
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+    model = torch.nn.Conv2d(shape[1], made, window, stride, padding, bias=bias)
+    x = torch.randn(shape)
+    with torch.no_grad(), aot.observed() as regions:
+        have = interpreted(lambda x: model(x).relu())(x)
+        want = model(x).relu()
+    assert len(calls) == 1 and calls[0][1:] == want.shape
+    assert {each.name for each in regions[0].opaque} == {"aten.convolution.default"}
+    torch.testing.assert_close(have, want, rtol=1e-4, atol=1e-5)
+
+
+def test_convolutions_that_pyrites_kernel_cannot_have_are_torchs(monkeypatch):
+    calls = own_calls(monkeypatch)
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+    x = torch.randn(2, 16, 8, 8)
+    for model in (
+        torch.nn.Conv2d(16, 16, 3, groups=2, padding=1),
+        torch.nn.Conv2d(16, 16, 3, dilation=2, padding=2),
+        torch.nn.ConvTranspose2d(16, 16, 3),
+        torch.nn.Conv2d(16, 16, 3, padding=1, padding_mode="circular"),
+    ):
+        with torch.no_grad():
+            torch.testing.assert_close(interpreted(lambda x, model=model: model(x).relu())(x), model(x).relu(), rtol=1e-4, atol=1e-5)
+    model = torch.nn.Conv2d(16, 16, 3, padding=1)
+    with torch.no_grad():
+        monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
+        torch.testing.assert_close(interpreted(lambda x: model(x).relu())(x), model(x).relu(), rtol=1e-4, atol=1e-5)
+        monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+        other = x.to(memory_format=torch.channels_last)
+        torch.testing.assert_close(interpreted(lambda x: model(x).relu())(other), model(other).relu(), rtol=1e-4, atol=1e-5)
+    # Kernels were asked for the convolution of padded images alone.
+    assert len(calls) == 1
+
+
+def test_a_convolution_whose_operands_do_not_lie_as_the_kernel_wants_is_torchs_in_parts(monkeypatch):
+    x, w = torch.randn(2, 16, 8, 8).transpose(2, 3), torch.randn(8, 16, 3, 3)
+    assert _gpu_calls.matmuls(True).convolve(x, w, stride=(1, 1), padding=(1, 1), parts=4) is None
+    parts = _gpu_calls.split_convolution(x, w, (1, 1), (1, 1), 4, 0)
+    assert parts.shape == (4, 2, 8, 8, 8)
+    torch.testing.assert_close(parts.sum(0), functional.conv2d(x, w, None, 1, 1), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(("batch", "heads", "queries", "keys", "size"), [(2, 2, 33, 33, 32), (1, 3, 7, 70, 64), (1, 1, 20, 20, 80)])
+def test_attention_is_pyrites_and_right(causal, masked, batch, heads, queries, keys, size, monkeypatch):
+    if causal and masked:
+        pytest.skip("torch takes one of them")
+    torch.manual_seed(0)
+    calls = own_calls(monkeypatch)
+    q, k, v = (torch.randn(batch, count, heads, size).transpose(1, 2) for count in (queries, keys, keys))
+    mask = torch.randn(batch, 1, queries, keys).masked_fill(torch.rand(batch, 1, queries, keys) < 0.2, float("-inf")) if masked else None
+
+    def program(q, k, v, mask=None):
+        return functional.scaled_dot_product_attention(q, k, v, mask, is_causal=causal) * 2
+
+    given = (q, k, v, mask) if masked else (q, k, v)
+    with torch.no_grad():
+        have, want = interpreted(program)(*given), program(*(each.double() for each in given))
+    assert calls == [want.shape]
+    torch.testing.assert_close(have.double(), want, rtol=1e-5, atol=2e-5)
 
 
 def test_long_rows_that_cannot_be_split_are_torchs_to_reduce():

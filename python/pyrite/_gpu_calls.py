@@ -1,0 +1,278 @@
+"""Matmuls, convolutions and attention on GPUs by kernels of Pyrite's own.
+
+Libraries have tiles for large operands: of a small matmul, a convolution of a few images or attention over a short sequence they make
+fewer tiles than a GPU has multiprocessors. Pyrite's kernels have smaller tiles, and share the inner dimension out to several blocks
+where a kernel that reads the result adds up the parts anyway. They compute in single precision as IEEE 754 says, so nothing
+is replaced where torch may use TF32.
+
+`use_own_kernels` rewrites a graph before it is cut: a call becomes a function of this module, or is marked with the tile that its kernel
+is to have (`TILE`). Each function gives torch's result where its kernel refuses the operands, because vectors are not aligned.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+
+import torch
+
+from pyrite import _native
+
+_aten = torch.ops.aten
+
+# The key of a node's tile in its metadata: Pyrite's kernel computes it.
+TILE = "pyrite_tile"
+
+# Multiprocessors of a large device. Estimates below are in microseconds, measured on an H200.
+_PROCESSORS = 132
+# What a launch costs, whatever it computes.
+_LAUNCH = 2.0
+# Tiles by number: rows, columns, steps that a block brings at a time, and what one such round takes.
+_TILES = ((32, 32, 128, 1.17), (64, 32, 64, 0.9), (64, 64, 64, 1.5))
+# What it costs to add a part up in the kernel that reads it, for each million elements.
+_PART = 1.0
+# The fewest rows, columns and steps of a tile's worth.
+_FEWEST = 16
+_PARTS = (1, 2, 4, 8, 16)
+
+
+@functools.cache
+def matmuls(interpret):
+    """The kernels of matmuls and convolutions."""
+    return _native.GpuMatmul(interpret=interpret)
+
+
+@functools.cache
+def attentions(interpret):
+    """The kernels of attention."""
+    return _native.GpuAttention(interpret=interpret)
+
+
+def plan(batch, rows, steps, columns, parts=(1,)):
+    """The tile, the number of parts and the time of a GEMM that is shared out best."""
+    best = None
+    for number, (height, width, depth, cost) in enumerate(_TILES):
+        for count in parts:
+            blocks = batch * count * -(-rows // height) * -(-columns // width)
+            rounds = -(-(steps // count) // depth)
+            time = _LAUNCH + -(-blocks // _PROCESSORS) * rounds * cost + (count - 1) * _PART * rows * columns * batch / 1e6
+            if best is None or time < best[2]:
+                best = (number, count, time)
+    return best
+
+
+def _library_matmul(batch, rows, steps, columns):
+    """What a library's matmul takes."""
+    return 4.0 + batch * rows * steps * columns / 12e6
+
+
+def _library_convolution(rows, steps, columns):
+    """What a library's convolution takes: tiles of 32 by 32 that go through all steps."""
+    tiles = -(-rows // 32) * -(-columns // 32)
+    return 4.0 + 0.0225 * steps * -(-tiles // (2 * _PROCESSORS))
+
+
+def use_own_kernels(module, is_gpu, is_loop):
+    """Replaces calls on GPUs that Pyrite's kernels are faster at. `is_loop` tells whether a kernel of loops reads a value."""
+    for node in list(module.graph.nodes):
+        value = node.meta.get("val")
+        value = value[0] if isinstance(value, (tuple, list)) and value else value
+        if node.target not in _REPLACED or not isinstance(value, torch.Tensor) or value.dtype is not torch.float32 or not is_gpu(value.device):
+            continue
+        tensors = [each.meta.get("val") for each in node.all_input_nodes]
+        if all(isinstance(each, torch.Tensor) and each.dtype is torch.float32 and _has_sizes(each) for each in tensors):
+            loops = bool(node.users) and all(map(is_loop, node.users))
+            _REPLACED[node.target](module.graph, node, loops)
+
+
+def _has_sizes(tensor):
+    """Whether sizes and strides are numbers."""
+    return all(isinstance(size, int) for size in (*tensor.shape, *tensor.stride()))
+
+
+def _call(graph, function, args, node, value, name):
+    """A call of a function in the place of a node."""
+    function.operator, function.is_recordable = name, True
+    call = graph.call_function(function, args)
+    call.meta.update({key: each for key, each in node.meta.items() if key != "val"}, val=value)
+    return call
+
+
+def _then(graph, node, target, *args):
+    """A call of an operator in the place of a node."""
+    call = graph.call_function(target, args)
+    values = [each.meta["val"] if isinstance(each, torch.fx.Node) else each for each in args]
+    call.meta.update({key: each for key, each in node.meta.items() if key != "val"}, val=target(*values))
+    return call
+
+
+def _added_up(graph, node, parts):
+    """The sum of the parts of a tensor along its first dimension, in pairs."""
+    terms = [_then(graph, node, _aten.select.int, parts, 0, index) for index in range(parts.meta["val"].shape[0])]
+    while len(terms) > 1:
+        pairs = [terms[index : index + 2] for index in range(0, len(terms), 2)]
+        terms = [_then(graph, node, _aten.add.Tensor, *pair) if len(pair) == 2 else pair[0] for pair in pairs]
+    return terms[0]
+
+
+def _replace(graph, node, new):
+    node.replace_all_uses_with(new)
+    graph.erase_node(node)
+
+
+# Matmuls.
+
+
+def split_matmul(lhs, rhs, parts, tile):
+    """`lhs @ rhs` in parts of the inner dimension, which add up to the result."""
+    rows, steps = lhs.shape
+    lhs = lhs.view(rows, parts, steps // parts).transpose(0, 1)
+    rhs = rhs.view(parts, steps // parts, rhs.shape[1])
+    result = matmuls(lhs.device.type == "cpu")(lhs, rhs, tile=tile)
+    return torch.bmm(lhs, rhs) if result is None else result
+
+
+def own_matmul(node):
+    """A function that computes a marked matmul from its arguments: Pyrite's kernel, or torch's operator where operands do not lie as
+    that wants them."""
+    theirs, tile = node.target, node.meta[TILE]
+
+    def matmul(*given):
+        bias, (lhs, rhs) = (given[0] if len(given) == 3 else None), given[-2:]
+        result = matmuls(lhs.device.type == "cpu")(lhs, rhs, bias, tile=tile)
+        return theirs(*given) if result is None else result
+
+    return matmul
+
+
+def _replace_matmul(graph, node, loops):
+    given = [each.meta["val"] if isinstance(each, torch.fx.Node) else None for each in node.args]
+    if node.kwargs or torch.backends.cuda.matmul.allow_tf32 or not all(isinstance(each, torch.Tensor) for each in given):
+        return
+    lhs, rhs = given[-2:]
+    bias = given[0] if len(given) == 3 else None
+    if bias is not None and bias.dim() != 1:
+        return
+    batch, (rows, steps, columns) = (lhs.shape[0] if lhs.dim() == 3 else 1), (*lhs.shape[-2:], rhs.shape[-1])
+    is_fit = min(rows, steps, columns) >= _FEWEST and steps % 4 == 0 and columns % 4 == 0
+    can_split = loops and lhs.dim() == 2 and is_fit
+    parts = [count for count in _PARTS if count == 1 or (can_split and steps % (4 * count) == 0 and steps // count >= _FEWEST)]
+    tile, count, time = plan(batch, rows, steps, columns, parts) if is_fit else (0, 1, math.inf)
+    # The library's kernel adds parts up in a launch of its own.
+    if time <= _library_matmul(batch, rows, steps, columns):
+        if count == 1:
+            node.meta[TILE] = tile
+            return
+        with graph.inserting_before(node):
+            value = node.meta["val"].new_empty((count, rows, columns))
+            call = _call(graph, split_matmul, (*node.args[-2:], count, tile), node, value, str(node.target))
+            result = _added_up(graph, node, call)
+            if bias is not None:
+                result = _then(graph, node, _aten.add.Tensor, result, node.args[0])
+        _replace(graph, node, result)
+    elif bias is not None and loops:
+        # Libraries have faster kernels without a bias, which the kernel that reads the result adds.
+        with graph.inserting_before(node):
+            product = _then(graph, node, _aten.mm.default, *node.args[1:])
+            result = _then(graph, node, _aten.add.Tensor, product, node.args[0])
+        _replace(graph, node, result)
+
+
+# Convolutions.
+
+
+def split_convolution(images, weights, stride, padding, parts, tile):
+    """A convolution in parts of its channels, which add up to the result."""
+    program = matmuls(images.device.type == "cpu")
+    result = program.convolve(images, weights, stride=stride, padding=padding, parts=parts, tile=tile)
+    if result is None:
+        pairs = zip(images.chunk(parts, 1), weights.chunk(parts, 1))
+        result = torch.stack([torch.nn.functional.conv2d(*pair, None, stride, padding) for pair in pairs])
+    return result
+
+
+def _replace_convolution(graph, node, loops):
+    images, weights, bias, stride, padding, dilation, transposed, _, groups = node.args
+    read, windows, made = images.meta["val"], weights.meta["val"], node.meta["val"]
+    plain = not node.kwargs and read.dim() == 4 and not transposed and groups == 1 and list(dilation) == [1, 1] and loops
+    if not plain or torch.backends.cudnn.allow_tf32 or not all(each.is_contiguous() for each in (read, windows, made)):
+        return
+    if len(stride) != 2 or len(padding) != 2 or not all(isinstance(each, int) for each in (*stride, *padding)):
+        return
+    channels, window = read.shape[1], windows.shape[2] * windows.shape[3]
+    rows, steps, columns = windows.shape[0], channels * window, made.shape[0] * made.shape[2] * made.shape[3]
+    if min(rows, steps, columns) < _FEWEST or (made.shape[2] * made.shape[3]) % 4:
+        return
+    parts = [count for count in _PARTS if channels % count == 0 and (channels // count * window) % 4 == 0 and steps // count >= _FEWEST]
+    if not parts:
+        return
+    tile, count, time = plan(1, rows, steps, columns, parts)
+    if time > _library_convolution(rows, steps, columns):
+        return
+    with graph.inserting_before(node):
+        value = made.new_empty((count, *made.shape))
+        args = (images, weights, tuple(stride), tuple(padding), count, tile)
+        result = _added_up(graph, node, _call(graph, split_convolution, args, node, value, str(node.target)))
+        if bias is not None:
+            row = _then(graph, node, _aten.view.default, bias, [rows, 1, 1])
+            result = _then(graph, node, _aten.add.Tensor, result, row)
+    _replace(graph, node, result)
+
+
+# Attention.
+
+# The most products of queries and keys, over all heads, that Pyrite's kernel is faster at.
+_MOST_SCORES = 1 << 22
+
+
+def _replace_attention(graph, node, _):
+    named = {argument.name: given for argument, given in zip(node.target._schema.arguments, node.args)} | dict(node.kwargs)
+    query, key, value = named["query"], named["key"], named["value"]
+    bias = named.get("attn_bias", named.get("attn_mask"))
+    if any(each.target is not operator.getitem or each.args[1] != 0 for each in node.users) or not node.users:
+        return
+    if named.get("dropout_p", 0.0) != 0.0 or torch.backends.cuda.matmul.allow_tf32:
+        return
+    q, k = query.meta["val"], key.meta["val"]
+    if q.dim() != 4 or q.shape[-1] % 16 or not 16 <= q.shape[-1] <= 128 or math.prod(q.shape[:3]) * k.shape[2] > _MOST_SCORES:
+        return
+    scale = named.get("scale")
+    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    theirs, causal, kwargs, args = node.target, bool(named.get("is_causal", False)), dict(node.kwargs), list(node.args)
+    places = {each: index for index, each in enumerate(args) if isinstance(each, torch.fx.Node)}
+    names = {each: name for name, each in kwargs.items() if isinstance(each, torch.fx.Node)}
+    results = list(node.users)
+    strides = results[0].meta["val"].stride()
+    tensors = (query, key, value, bias) if bias is not None else (query, key, value)
+    # What torch's operator takes where Pyrite's kernel refuses the operands.
+    at = [(places.get(each), names.get(each)) for each in tensors]
+
+    def attention(*given):
+        own = attentions(given[0].device.type == "cpu")
+        result = own(*given[:3], given[3] if len(given) > 3 else None, causal=causal, scale=scale, strides=strides)
+        if result is not None:
+            return result
+        positional, keywords = list(args), dict(kwargs)
+        for (place, name), tensor in zip(at, given):
+            if place is not None:
+                positional[place] = tensor
+            else:
+                keywords[name] = tensor
+        return theirs(*positional, **keywords)[0]
+
+    with graph.inserting_before(node):
+        call = _call(graph, attention, tensors, node, results[0].meta["val"], str(node.target))
+    for each in results:
+        _replace(graph, each, call)
+    graph.erase_node(node)
+
+
+_REPLACED = {
+    _aten.mm.default: _replace_matmul,
+    _aten.addmm.default: _replace_matmul,
+    _aten.bmm.default: _replace_matmul,
+    _aten.convolution.default: _replace_convolution,
+    _aten._scaled_dot_product_efficient_attention.default: _replace_attention,
+    _aten._scaled_dot_product_flash_attention_for_cpu.default: _replace_attention,
+}
