@@ -57,7 +57,9 @@ impl GpuAttention {
         let scores = [shape[0], shape[1], shape[2], keys.sizes[2]];
         let dense = [queries.strides[3], keys.strides[3], values.strides[3], strides[3]] == [1; 4];
         let fits = *keys.sizes == like && *values.sizes == like && dense;
-        if !fits || added.as_ref().is_some_and(|added| *added.sizes != scores) {
+        let repeats =
+            |added: &Located<'_>| added.sizes.iter().zip(scores).all(|(size, all)| *size == all || *size == 1);
+        if !fits || !added.as_ref().is_none_or(repeats) {
             return Ok(None);
         }
         let mask = if causal { Mask::Causal } else { Mask::None };
@@ -72,7 +74,9 @@ impl GpuAttention {
             queries: shape[2],
             keys: keys.sizes[2],
             apart: [a, b, c, steps(shape, &strides)],
-            bias: added.as_ref().map_or([0; 4], |added| [0, 1, 2, 3].map(|dim: usize| added.strides[dim])),
+            bias: added.as_ref().map_or([0; 4], |added| {
+                [0, 1, 2, 3].map(|dim: usize| if added.sizes[dim] > 1 { added.strides[dim] } else { 0 })
+            }),
         };
         let place = Place::of(py, device)?;
         let out = place.empty(shape, &strides, DType::F32)?;
