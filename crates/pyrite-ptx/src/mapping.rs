@@ -94,8 +94,13 @@ pub(crate) struct KeptRow {
 const SHORTEST: i64 = 64;
 /// The most positions of a row that a thread keeps.
 const MOST_KEPT: i64 = 32;
-/// How many positions a thread keeps where there are many rows, so that loads are in flight while others compute.
-const USUALLY_KEPT: i64 = 16;
+/// How many positions a thread keeps where there are many rows, so that loads are in flight while others compute: of rows of some
+/// thousand positions, whose blocks are large, and of shorter ones.
+const USUALLY_KEPT: [i64; 2] = [32, 16];
+/// How many it keeps where sums over the rows take registers too.
+const KEPT_WITH_SUMS: i64 = 8;
+/// From so many positions on a row is long.
+const LONG: i64 = 4096;
 /// The most positions of a row that a warp has alone.
 const WARP_ROW: i64 = 512;
 /// Below so many rows a block has as many threads as it can use.
@@ -131,9 +136,9 @@ impl KeptRow {
         let rows: Option<i64> = kernel.rows.iter().map(|row| kernel.extent(*row).as_int()).product();
         let each = match rows {
             Some(rows) if rows < FEW_ROWS => lanes,
-            // Sums take registers too: with fewer positions a thread, more threads wait for memory at a time.
-            _ if adds => USUALLY_KEPT / 2,
-            _ => USUALLY_KEPT,
+            // With fewer positions a thread, more threads wait for memory at a time.
+            _ if adds => KEPT_WITH_SUMS,
+            _ => USUALLY_KEPT[usize::from(extent < LONG)],
         };
         let threads = (extent.div_euclid(each) + 31) / 32 * 32;
         // A short row is one warp's, which needs no memory to join what it reduces.
