@@ -80,6 +80,7 @@ impl Emitter<'_> {
                 let list = registers.join(", ");
                 let hint = self.eviction(id);
                 self.body.line(&format!("ld.global{hint}.v{lanes}.{} {{{list}}}, [{address}]", element(dtype)));
+                self.prefetch(id, &address);
                 registers
             }
         };
@@ -90,6 +91,16 @@ impl Emitter<'_> {
     fn eviction(&self, id: AccessId) -> &'static str {
         let still = |row: &AxisId| self.kernel.access(id).step(*row).as_int() == Some(0);
         if self.row.is_some() && self.kernel.rows.iter().all(still) { ".L1::evict_last" } else { "" }
+    }
+
+    /// Brings what a thread loads at the next row to the cache, where its block takes rows one after the other.
+    fn prefetch(&mut self, id: AccessId, address: &str) {
+        let (Some(more), Some(row)) = (self.has_next_row.clone(), self.kernel.rows.last()) else { return };
+        let access = self.kernel.access(id);
+        let Some(step) = access.step(*row).as_int().filter(|step| *step > 0) else { return };
+        let (base, offset) = address.split_once('+').unwrap_or((address, "0"));
+        let further = step * access.dtype.size() as i64 + offset.parse::<i64>().unwrap_or(0);
+        self.body.line(&format!("@{more} prefetch.global.L2 [{base}+{further}]"));
     }
 
     /// The element so many elements further, of each lane.

@@ -81,6 +81,8 @@ pub(crate) struct Emitter<'k> {
     pub(crate) warp: Option<(Reg, Reg)>,
     /// Whether the lane has a row, where lanes are rows.
     has_row: Option<Reg>,
+    /// Whether a row follows, where a block takes neighbouring rows one after the other.
+    pub(crate) has_next_row: Option<Reg>,
     /// What a block adds up over its rows, for each access at each run.
     sums: Vec<(AccessId, usize, Vec<Reg>)>,
     /// Where each access is at the first run.
@@ -147,6 +149,7 @@ impl<'k> Emitter<'k> {
             kept: Vec::new(),
             warp: None,
             has_row: None,
+            has_next_row: None,
             sums: Vec::new(),
             at_first_run: vec![None; kernel.accesses.len()],
             uniform: Vec::new(),
@@ -253,7 +256,11 @@ impl<'k> Emitter<'k> {
             self.has_row = Some(there);
         }
         match (self.row, axes.last()) {
-            (Some(kept), Some(inner)) if kept.adds => self.indices[inner.0 as usize] = Some(at.clone()),
+            (Some(kept), Some(inner)) if kept.adds => {
+                self.indices[inner.0 as usize] = Some(at.clone());
+                let next = self.body.op(Class::B64, "add.s64", &[&at, "1"]);
+                self.has_next_row = Some(self.body.op(Class::Pred, "setp.lt.u64", &[&next, &last]));
+            }
             (row, _) => self.decode(&axes, &position, &count, if row.is_some() { 1 } else { self.lanes }),
         }
         self.addresses_of_row(&own);

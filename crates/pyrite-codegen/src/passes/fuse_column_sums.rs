@@ -19,8 +19,8 @@ use crate::schedule::{Buffer, Op, Origin, Schedule, Statement};
 
 /// Fewer elements than this are read twice.
 const SMALL: i64 = 1 << 20;
-/// How many blocks of 256 threads a large device has room for, each with a row of 4096 elements and its sums in registers.
-const BLOCKS: (i64, i64) = (264, 4096);
+/// How many blocks take rows of so many elements on a large device: one for each multiprocessor, which loads a row ahead.
+const BLOCKS: (i64, i64) = (132, 4096);
 /// The fewest rows of a block, so that what it gives is little beside what it reads.
 const FEWEST_ROWS: i64 = 4;
 

@@ -257,6 +257,12 @@ impl Block<'_> {
             Op::Branch(to) => return Ok(After::Jump(to)),
             Op::Return => return Ok(After::Jump(self.entry.code.len())),
             Op::Barrier => return Ok(After::Wait),
+            Op::Prefetch => {
+                for thread in lanes {
+                    let place = self.value(*thread, &instruction.operands[0]);
+                    self.check(instruction, *thread, place, 1, false)?;
+                }
+            }
             Op::Shuffle(mode) => {
                 let (Some(first), operands) = (lanes.first(), &instruction.operands) else { return Ok(After::Next) };
                 if lanes.len() < WARP {
