@@ -26,10 +26,9 @@ TILE = "pyrite_tile"
 
 # Multiprocessors of a large device. Estimates below are in microseconds, measured on an H200.
 _PROCESSORS = 132
-# What a launch costs, whatever it computes.
-_LAUNCH = 2.0
-# Tiles by number: rows, columns, steps that a block brings at a time, and what one such round takes.
-_TILES = ((32, 32, 128, 1.17), (64, 32, 64, 0.9), (64, 64, 64, 1.5))
+# Tiles by number: rows, columns, steps that a block brings at a time; what a launch takes, whatever it computes, what a block takes
+# on a multiprocessor, and what each round of steps.
+_TILES = ((32, 32, 128, 1.3, 0.75, 1.2), (64, 32, 64, 2.0, 1.05, 0.95), (64, 64, 64, 1.8, 1.65, 1.85))
 # What it costs to add a part up in the kernel that reads it, for each million elements.
 _PART = 1.0
 # The fewest rows, columns and steps of a tile's worth.
@@ -52,11 +51,11 @@ def attentions(interpret):
 def plan(batch, rows, steps, columns, parts=(1,)):
     """The tile, the number of parts and the time of a GEMM that is shared out best."""
     best = None
-    for number, (height, width, depth, cost) in enumerate(_TILES):
+    for number, (height, width, depth, launch, block, step) in enumerate(_TILES):
         for count in parts:
             blocks = batch * count * -(-rows // height) * -(-columns // width)
             rounds = -(-(steps // count) // depth)
-            time = _LAUNCH + -(-blocks // _PROCESSORS) * rounds * cost + (count - 1) * _PART * rows * columns * batch / 1e6
+            time = launch + -(-blocks // _PROCESSORS) * (block + rounds * step) + (count - 1) * _PART * rows * columns * batch / 1e6
             if best is None or time < best[2]:
                 best = (number, count, time)
     return best
@@ -75,6 +74,9 @@ def _library_convolution(rows, steps, columns):
 
 def use_own_kernels(module, is_gpu, is_loop):
     """Replaces calls on GPUs that Pyrite's kernels are faster at. `is_loop` tells whether a kernel of loops reads a value."""
+    for node in list(module.graph.nodes):
+        if node.target is _aten._safe_softmax.default:
+            _replace_written_attention(module.graph, node, is_gpu)
     for node in list(module.graph.nodes):
         value = node.meta.get("val")
         value = value[0] if isinstance(value, (tuple, list)) and value else value
@@ -266,6 +268,98 @@ def _replace_attention(graph, node, _):
     for each in results:
         _replace(graph, each, call)
     graph.erase_node(node)
+
+
+def _only_user(node):
+    """The one node that reads a value."""
+    return next(iter(node.users)) if len(node.users) == 1 else None
+
+
+def _unfolded(node):
+    """The tensor of batches and heads that matrices of a `bmm` come from, where it is nobody else's; else nothing."""
+    shape = node.meta["val"].shape
+    if node.target not in (_aten.view.default, _aten._unsafe_view.default, _aten.reshape.default) or len(node.users) != 1:
+        return None
+    node = node.args[0]
+    whole = node.meta["val"].shape
+    if len(whole) != 4 or (whole[0] * whole[1], *whole[2:]) != tuple(shape):
+        return None
+    while node.target in (_aten.clone.default, _aten.expand.default):
+        if len(node.users) != 1 or node.args[0].meta["val"].shape != whole:
+            return None
+        node = node.args[0]
+    return node
+
+
+def _scaled(node):
+    """A tensor and the number that a node multiplies it with."""
+    is_scaled = node is not None and node.target in (_aten.mul.Scalar, _aten.mul.Tensor) and len(node.users) == 1
+    return (node.args[0], float(node.args[1])) if is_scaled and isinstance(node.args[1], (int, float)) else (node, 1.0)
+
+
+def _erase(graph, node):
+    """Takes out what nobody reads any more."""
+    if node.op == "call_function" and not node.users:
+        given = node.all_input_nodes
+        graph.erase_node(node)
+        for each in given:
+            _erase(graph, each)
+
+
+def attention_in_place(query, key, value, mask, scale, strides):
+    """Attention whose result has these strides."""
+    result = attentions(query.device.type == "cpu")(query, key, value, mask, causal=False, scale=scale, strides=strides)
+    if result is None:
+        theirs = torch.nn.functional.scaled_dot_product_attention(query, key, value, mask, scale=scale)
+        result = torch.empty_strided(theirs.shape, strides, dtype=theirs.dtype, device=theirs.device).copy_(theirs)
+    return result
+
+
+def _replace_written_attention(graph, node, is_gpu):
+    """Attention that torch has written out, since none of its kernels takes the mask, around its softmax."""
+    scores, mask = node.args[0], None
+    if len(node.args) != 2 or node.kwargs or node.args[1] not in (-1, 3) or not is_gpu(node.meta["val"].device):
+        return
+    if scores.target is _aten.add.Tensor and not scores.kwargs and isinstance(scores.args[1], torch.fx.Node):
+        scores, mask = scores.args
+    products = scores.args[0] if scores.target is _aten.view.default else None
+    weights, after = node, _only_user(node)
+    while after is not None and after.target is _aten.expand.default and after.meta["val"].shape == node.meta["val"].shape:
+        weights, after = after, _only_user(after)
+    last = _only_user(after) if after is not None else None
+    result = _only_user(last) if last is not None else None
+    batched = _aten.bmm.default
+    if products is None or products.target is not batched or result is None or last.target is not batched or last.args[0] is not after:
+        return
+    query, times = _scaled(_unfolded(products.args[0]))
+    key, more = _scaled(_unfolded(products.args[1]))
+    value = _unfolded(last.args[1])
+    ends = [each for each in (query, key, value, mask) if each is not None]
+    if _unfolded(after) is not node or len(ends) != 3 + (mask is not None) or result.target is not _aten.view.default:
+        return
+    if key.target is not _aten.transpose.int or sorted(dim % 4 for dim in key.args[1:]) != [2, 3]:
+        return
+    key = key.args[0]
+    q, made = query.meta["val"], result.meta["val"]
+    vals = [each.meta["val"] for each in ends]
+    is_fit = all(each.dtype is torch.float32 and each.dim() == 4 and _has_sizes(each) for each in vals) and tuple(made.shape) == tuple(q.shape)
+    if not is_fit or q.shape[-1] % 16 or not 16 <= q.shape[-1] <= 128 or torch.backends.cuda.matmul.allow_tf32:
+        return
+    if node.meta["val"].numel() > _MOST_SCORES or len(scores.users) != 1 or len(products.users) != 1:
+        return
+    # Heads are joined again behind it: the result lies so that nothing has to be copied.
+    joined = _only_user(result)
+    dense = _only_user(joined) if joined is not None and joined.target is _aten.transpose.int and sorted(joined.args[1:]) == [1, 2] else None
+    strides, replaced = made.stride(), result
+    if dense is not None and dense.target is _aten.clone.default and dense.meta["val"].is_contiguous():
+        batch, rows, heads, size = dense.meta["val"].shape
+        strides, replaced = (rows * heads * size, size, heads * size, 1), dense
+    with graph.inserting_before(replaced):
+        args = (query, key, value, mask, times * more, tuple(strides))
+        call = _call(graph, attention_in_place, args, node, made.new_empty_strided(made.shape, strides), str(node.target))
+        call = _then(graph, dense, _aten.transpose.int, call, 1, 2) if replaced is dense else call
+    replaced.replace_all_uses_with(call)
+    _erase(graph, replaced)
 
 
 _REPLACED = {

@@ -397,6 +397,36 @@ def test_attention_is_pyrites_and_right(causal, masked, batch, heads, queries, k
     torch.testing.assert_close(have.double(), want, rtol=1e-5, atol=2e-5)
 
 
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("joined", [False, True])
+def test_attention_that_torch_writes_out_is_one_kernel(masked, joined, monkeypatch):
+    torch.manual_seed(0)
+    calls = own_calls(monkeypatch)
+    x, w = torch.randn(2, 18, 64), torch.randn(192, 64) / 8
+    mask = torch.rand(2, 1, 18, 18) < 0.7
+    mask[0, 0, 3] = False
+
+    def program(x, w, mask):
+        q, k, v = (each.view(2, 18, 2, 32).transpose(1, 2) for each in functional.linear(x, w).split(64, -1))
+        out = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask if masked else None)
+        return (out.transpose(1, 2).reshape(2, 18, 64) if joined else out) * 2
+
+    with torch.no_grad(), torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH), aot.observed() as regions:
+        have, want = interpreted(program)(x, w, mask), program(x.double(), w.double(), mask)
+    assert calls[1:] == [(2, 2, 18, 32)]
+    assert "aten.bmm.default" not in {each.name for each in regions[0].opaque}
+    torch.testing.assert_close(have.double(), want, rtol=1e-5, atol=2e-5)
+    # What the backward half reads of it is computed as before.
+    monkeypatch.undo()
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        leaves = [each.clone().requires_grad_() for each in (x, w)]
+        interpreted(program)(*leaves, mask).square().sum().backward()
+        others = [each.double().requires_grad_() for each in (x, w)]
+        program(*others, mask).square().sum().backward()
+    for one, other in zip(leaves, others):
+        torch.testing.assert_close(one.grad.double(), other.grad, rtol=1e-4, atol=1e-4)
+
+
 def test_long_rows_that_cannot_be_split_are_torchs_to_reduce():
     x, prime = torch.randn(2, 1 << 17), torch.randn(131101)
     with aot.observed() as regions:
