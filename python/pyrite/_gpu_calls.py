@@ -29,6 +29,8 @@ _PROCESSORS = 132
 # Tiles by number: rows, columns, steps that a block brings at a time; what a launch takes, whatever it computes, what a block takes
 # on a multiprocessor, and what each round of steps.
 _TILES = ((32, 32, 128, 1.3, 0.75, 1.2), (64, 32, 64, 2.0, 1.05, 0.95), (64, 64, 64, 1.8, 1.65, 1.85))
+# How much more a round takes that reads windows of images.
+_WINDOWS = (1.45, 1.4, 1.2)
 # What it costs to add a part up in the kernel that reads it, for each million elements.
 _PART = 1.0
 # The fewest rows, columns and steps of a tile's worth.
@@ -48,14 +50,15 @@ def attentions(interpret):
     return _native.GpuAttention(interpret=interpret)
 
 
-def plan(batch, rows, steps, columns, parts=(1,)):
-    """The tile, the number of parts and the time of a GEMM that is shared out best."""
+def plan(batch, rows, steps, columns, parts=(1,), windows=False):
+    """The tile, the number of parts and the time of a GEMM, or a convolution, that is shared out best."""
     best = None
     for number, (height, width, depth, launch, block, step) in enumerate(_TILES):
         for count in parts:
             blocks = batch * count * -(-rows // height) * -(-columns // width)
             rounds = -(-(steps // count) // depth)
-            time = launch + -(-blocks // _PROCESSORS) * (block + rounds * step) + (count - 1) * _PART * rows * columns * batch / 1e6
+            each = block + rounds * step * (_WINDOWS[number] if windows else 1.0)
+            time = launch + -(-blocks // _PROCESSORS) * each + (count - 1) * _PART * rows * columns * batch / 1e6
             if best is None or time < best[2]:
                 best = (number, count, time)
     return best
@@ -209,7 +212,7 @@ def _replace_convolution(graph, node, loops):
     parts = [count for count in _PARTS if channels % count == 0 and (channels // count * window) % 4 == 0 and steps // count >= _FEWEST]
     if not parts:
         return
-    tile, count, time = plan(1, rows, steps, columns, parts)
+    tile, count, time = plan(1, rows, steps, columns, parts, windows=True)
     if time > _library_convolution(rows, steps, columns):
         return
     with graph.inserting_before(node):
@@ -225,7 +228,7 @@ def _replace_convolution(graph, node, loops):
 # Attention.
 
 # The most products of queries and keys, over all heads, that Pyrite's kernel is faster at.
-_MOST_SCORES = 1 << 22
+_MOST_SCORES = 1 << 20
 
 
 def _replace_attention(graph, node, _):

@@ -72,10 +72,14 @@ impl Tile {
         if self == Self::Small { 128 } else { 64 }
     }
 
+    /// Elements from row to row of a tile of results in shared memory: rows of four threads are in different banks.
+    fn pitch(self) -> i64 {
+        self.of_block().1 + SIDE
+    }
+
     /// Bytes of a tile of results.
     fn bytes(self) -> i64 {
-        let (down, along) = self.of_block();
-        4 * down * along
+        4 * self.of_block().0 * self.pitch()
     }
 }
 
@@ -643,7 +647,7 @@ impl Writer {
     ) {
         let (slots, bytes) = (self.gemm.slots(), self.gemm.tile.bytes());
         let (_, along) = self.gemm.tile.of_thread();
-        let (_, width) = self.gemm.tile.of_block();
+        let pitch = self.gemm.tile.pitch();
         let mut writes = None;
         if slots < GROUPS {
             let gives = self.body.op(Class::Pred, "setp.ge.u32", &[group, &slots.to_string()]);
@@ -669,13 +673,20 @@ impl Writer {
         let own = self.b32("mad.lo.s32", &[group, &bytes.to_string(), base]);
         let (row_step, _) = Self::line_of(operands[0].dense, 0);
         let (column_step, _) = Self::line_of(operands[1].dense, 0);
-        let own = self.b32("mad.lo.s32", &[deep, &(row_step * width * 4).to_string(), &own]);
+        let own = self.b32("mad.lo.s32", &[deep, &(row_step * pitch * 4).to_string(), &own]);
         let own = self.b32("mad.lo.s32", &[across, &(column_step * 4).to_string(), &own]);
         let guard = writes.map(|gives| format!("@!{gives} ")).unwrap_or_default();
-        for (number, sum) in sums.iter().enumerate() {
-            let (_, down) = Self::line_of(operands[0].dense, number as i64 / along);
-            let (_, right) = Self::line_of(operands[1].dense, number as i64 % along);
-            self.body.line(&format!("{guard}st.shared.b32 [{own}+{}], {sum}", (down * width + right) * 4));
+        // Columns that lie side by side are moved together.
+        let together = if operands[1].dense == Dense::Lines { LANES } else { 1 };
+        for (number, part) in sums.chunks(together as usize).enumerate() {
+            let number = number as i64 * together;
+            let (_, down) = Self::line_of(operands[0].dense, number / along);
+            let (_, right) = Self::line_of(operands[1].dense, number % along);
+            let to = format!("[{own}+{}]", (down * pitch + right) * 4);
+            self.body.line(&match part {
+                [one] => format!("{guard}st.shared.b32 {to}, {one}"),
+                _ => format!("{guard}st.shared.v4.b32 {to}, {{{}}}", part.join(", ")),
+            });
         }
         self.body.line("bar.sync 0");
     }
@@ -691,9 +702,11 @@ impl Writer {
         let (height, width) = self.gemm.tile.of_block();
         let (out, apart) = (self.param("out"), self.param("out_apart"));
         let out = self.b64("mad.lo.s64", &[number, &apart, &out]);
-        let own = self.b32("mad.lo.s32", &[thread, "16", base]);
         let across = self.b32("and.b32", &[thread, &(width / LANES - 1).to_string()]);
         let deep = self.b32("shr.u32", &[thread, &(width / LANES).trailing_zeros().to_string()]);
+        let pitch_bytes = self.gemm.tile.pitch() * 4;
+        let own = self.b32("mad.lo.s32", &[&deep, &pitch_bytes.to_string(), base]);
+        let own = self.b32("mad.lo.s32", &[&across, "16", &own]);
         let [across, deep] = [&across, &deep].map(|index| self.wide(index));
         let first_row = self.b64("add.s64", &[first_row, &deep]);
         let column = self.b64("mad.lo.s64", &[&across, &LANES.to_string(), first_column]);
@@ -722,7 +735,7 @@ impl Writer {
             let mut parts = Vec::new();
             for slot in 0..self.gemm.slots() {
                 let registers: Vec<Reg> = (0..LANES).map(|_| self.body.reg(Class::B32)).collect();
-                let offset = slot * self.gemm.tile.bytes() + run * i64::from(THREADS) * 16;
+                let offset = slot * self.gemm.tile.bytes() + run * apart * pitch_bytes;
                 self.body.line(&format!("ld.shared.v4.b32 {{{}}}, [{own}+{offset}]", registers.join(", ")));
                 parts.push(registers);
             }
