@@ -91,6 +91,14 @@ def use_own_kernels(module, is_gpu, is_loop):
             _REPLACED[node.target](module.graph, node, loops)
 
 
+def _may_use_tf32(library):
+    """Whether torch lets a library round operands. It refuses to say where precision was set by its newer names."""
+    try:
+        return library.allow_tf32
+    except RuntimeError:
+        return True
+
+
 def _has_sizes(tensor):
     """Whether sizes and strides are numbers."""
     return all(isinstance(size, int) for size in (*tensor.shape, *tensor.stride()))
@@ -153,7 +161,7 @@ def own_matmul(node):
 
 def _replace_matmul(graph, node, loops):
     given = [each.meta["val"] if isinstance(each, torch.fx.Node) else None for each in node.args]
-    if node.kwargs or torch.backends.cuda.matmul.allow_tf32 or not all(isinstance(each, torch.Tensor) for each in given):
+    if node.kwargs or _may_use_tf32(torch.backends.cuda.matmul) or not all(isinstance(each, torch.Tensor) for each in given):
         return
     lhs, rhs = given[-2:]
     bias = given[0] if len(given) == 3 else None
@@ -201,7 +209,7 @@ def _replace_convolution(graph, node, loops):
     images, weights, bias, stride, padding, dilation, transposed, _, groups = node.args
     read, windows, made = images.meta["val"], weights.meta["val"], node.meta["val"]
     plain = not node.kwargs and read.dim() == 4 and not transposed and groups == 1 and list(dilation) == [1, 1] and loops
-    if not plain or torch.backends.cudnn.allow_tf32 or not all(each.is_contiguous() for each in (read, windows, made)):
+    if not plain or _may_use_tf32(torch.backends.cudnn) or not all(each.is_contiguous() for each in (read, windows, made)):
         return
     if len(stride) != 2 or len(padding) != 2 or not all(isinstance(each, int) for each in (*stride, *padding)):
         return
@@ -237,34 +245,28 @@ def _replace_attention(graph, node, _):
     bias = named.get("attn_bias", named.get("attn_mask"))
     if any(each.target is not operator.getitem or each.args[1] != 0 for each in node.users) or not node.users:
         return
-    if named.get("dropout_p", 0.0) != 0.0 or torch.backends.cuda.matmul.allow_tf32:
+    if named.get("dropout_p", 0.0) != 0.0 or _may_use_tf32(torch.backends.cuda.matmul):
         return
     q, k = query.meta["val"], key.meta["val"]
     if q.dim() != 4 or q.shape[-1] % 16 or not 16 <= q.shape[-1] <= 128 or math.prod(q.shape[:3]) * k.shape[2] > _MOST_SCORES:
         return
     scale = named.get("scale")
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
-    theirs, causal, kwargs, args = node.target, bool(named.get("is_causal", False)), dict(node.kwargs), list(node.args)
-    places = {each: index for index, each in enumerate(args) if isinstance(each, torch.fx.Node)}
-    names = {each: name for name, each in kwargs.items() if isinstance(each, torch.fx.Node)}
-    results = list(node.users)
+    theirs, causal, results = node.target, bool(named.get("is_causal", False)), list(node.users)
     strides = results[0].meta["val"].stride()
     tensors = (query, key, value, bias) if bias is not None else (query, key, value)
-    # What torch's operator takes where Pyrite's kernel refuses the operands.
-    at = [(places.get(each), names.get(each)) for each in tensors]
+    # What torch's operator takes where Pyrite's kernel refuses the operands: the tensor of a number, or a plain value.
+    numbers = {each: number for number, each in enumerate(tensors)}
+    taken = [(numbers.get(each), None if each in numbers else each) for each in (*node.args, *node.kwargs.values())]
+    count, names = len(node.args), list(node.kwargs)
 
     def attention(*given):
         own = attentions(given[0].device.type == "cpu")
         result = own(*given[:3], given[3] if len(given) > 3 else None, causal=causal, scale=scale, strides=strides)
         if result is not None:
             return result
-        positional, keywords = list(args), dict(kwargs)
-        for (place, name), tensor in zip(at, given):
-            if place is not None:
-                positional[place] = tensor
-            else:
-                keywords[name] = tensor
-        return theirs(*positional, **keywords)[0]
+        values = [value if number is None else given[number] for number, value in taken]
+        return theirs(*values[:count], **dict(zip(names, values[count:])))[0]
 
     with graph.inserting_before(node):
         call = _call(graph, attention, tensors, node, results[0].meta["val"], str(node.target))
@@ -346,7 +348,10 @@ def _replace_written_attention(graph, node, is_gpu):
     q, made = query.meta["val"], result.meta["val"]
     vals = [each.meta["val"] for each in ends]
     is_fit = all(each.dtype is torch.float32 and each.dim() == 4 and _has_sizes(each) for each in vals) and tuple(made.shape) == tuple(q.shape)
-    if not is_fit or q.shape[-1] % 16 or not 16 <= q.shape[-1] <= 128 or torch.backends.cuda.matmul.allow_tf32:
+    if not is_fit or q.shape[-1] % 16 or not 16 <= q.shape[-1] <= 128 or _may_use_tf32(torch.backends.cuda.matmul):
+        return
+    shape = (*q.shape[:3], key.meta["val"].shape[2])
+    if tuple(node.meta["val"].shape) != shape or tuple(scores.meta["val"].shape) != shape:
         return
     if node.meta["val"].numel() > _MOST_SCORES or len(scores.users) != 1 or len(products.users) != 1:
         return

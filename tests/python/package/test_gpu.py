@@ -398,6 +398,21 @@ def test_attention_is_pyrites_and_right(causal, masked, batch, heads, queries, k
 
 
 @pytest.mark.parametrize("masked", [False, True])
+def test_attention_whose_tensors_vectors_cannot_read_is_torchs(masked, monkeypatch):
+    torch.manual_seed(0)
+    calls = own_calls(monkeypatch)
+    x = torch.randn(1, 2, 9, 35)[..., 1:33]
+    mask = torch.randn(1, 1, 9, 9)
+
+    def program(x, mask):
+        return functional.scaled_dot_product_attention(x, x, x, mask if masked else None, scale=0.5) * 2
+
+    with torch.no_grad():
+        torch.testing.assert_close(interpreted(program)(x, mask), program(x, mask), rtol=1e-4, atol=1e-5)
+    assert calls == [None]
+
+
+@pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("joined", [False, True])
 def test_attention_that_torch_writes_out_is_one_kernel(masked, joined, monkeypatch):
     torch.manual_seed(0)
