@@ -651,11 +651,26 @@ def indexed_by_tensors(mode, function, types, args=(), kwargs=None):
     return function(*args, **(kwargs or {}))
 
 
+def latest_hook():
+    """The number of the hook that capture has registered last."""
+    raise NotImplementedError("hooks are numbered by capture")
+
+
+def remove_hook(number):
+    """Takes a hook back that no gradient has gone through yet."""
+    raise NotImplementedError("hooks are numbered by capture")
+
+
 class Handle:
     """What registers a hook returns."""
 
+    def __init__(self, number):
+        self.number = number
+
     def remove(self):
-        refuse("a hook of a tensor that is removed again")
+        if self.number is not None:
+            remove_hook(self.number)
+        self.number = None
 
 
 def tensor_register_hook(tensor, hook):
@@ -664,7 +679,7 @@ def tensor_register_hook(tensor, hook):
         return [gradient if result is None else result]
 
     call_nested("register_hook", (body,), ([tensor.detach()],), [tensor], [])
-    return Handle()
+    return Handle(latest_hook())
 
 
 def compile(model=None, **options):

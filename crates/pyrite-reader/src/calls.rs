@@ -322,6 +322,11 @@ impl Calls<'_> {
         self.abandoned.push(mark.0..self.forward.builder.id_bound());
     }
 
+    /// Takes back one call, with its effect. Nothing may use its results.
+    pub fn abandon(&mut self, call: NodeId) {
+        self.abandoned.push(call.0 as usize..call.0 as usize + 1);
+    }
+
     /// The graph with what it returns: inputs in the given order first, then what the results need and what has an
     /// effect. Inputs that nothing needs are left out, except those that name a symbol; which were kept is returned.
     pub fn finish(&mut self, inputs: &[NodeId], naming: &[usize], output: Value<NodeId>) -> (Graph, Vec<usize>) {

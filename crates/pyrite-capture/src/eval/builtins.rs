@@ -762,6 +762,8 @@ impl Evaluator<'_, '_> {
             }
             ("pyrite._transforms.call_nested", _) => self.call_nested(args)?,
             ("pyrite._transforms.transforms_around", []) => self.transforms_around(),
+            ("pyrite._transforms.latest_hook", []) => self.latest_hook(),
+            ("pyrite._transforms.remove_hook", [number]) => self.remove_hook(number)?,
             ("pyrite._transforms.refuse", [Value::Known(reason, _)]) => {
                 let reason = self.host.as_str(*reason).unwrap_or_else(|| "a transform".into());
                 return Err(self.stop(&*reason));

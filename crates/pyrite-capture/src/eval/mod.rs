@@ -248,6 +248,8 @@ pub(crate) struct Evaluator<'a, 'c> {
     /// The nested graphs that are being evaluated, the innermost last: when each began, and whether it has changed anything
     /// that was there before.
     bodies: Vec<(Born, bool)>,
+    /// The calls that register hooks of tensors.
+    hooks: Vec<NodeId>,
     /// The functions of torch whose bodies are being traced, the outermost first.
     around: Vec<Rc<str>>,
     /// Settings of torch that captured code has set: the function that says what they are, the value, and the instruction of
@@ -417,6 +419,7 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             overrides: overrides::Overrides::default(),
             bodies: Vec::new(),
             around: Vec::new(),
+            hooks: Vec::new(),
             settings_set: Vec::new(),
             picked: Vec::new(),
             class_items: Vec::new(),

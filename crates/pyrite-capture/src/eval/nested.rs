@@ -95,7 +95,38 @@ impl Evaluator<'_, '_> {
         });
         values.push(GraphValue::List(captured.into_iter().map(GraphValue::Tensor).collect()));
         values.extend(options);
-        self.call_opaque(&format!("pyrite.higher_order.{name}"), function, values, Vec::new())
+        let first = self.calls.begin_nested();
+        let result = self.call_opaque(&format!("pyrite.higher_order.{name}"), function, values, Vec::new())?;
+        if &*name == "register_hook" {
+            let mut calls = (first.0..self.calls.begin_nested().0).map(NodeId);
+            let hook = calls.find(|call| self.is_opaque_call(*call));
+            self.hooks.extend(hook);
+        }
+        Ok(result)
+    }
+
+    /// `latest_hook()`: the number of the hook that was registered last.
+    pub(super) fn latest_hook(&self) -> Value {
+        self.int(self.hooks.len() as i64 - 1)
+    }
+
+    /// `remove_hook(number)`: takes a hook back that nothing has called yet.
+    pub(super) fn remove_hook(&mut self, number: &Value) -> Run<Value> {
+        let number = self.index_of(number)?;
+        let hook = usize::try_from(number).ok().and_then(|number| self.hooks.get(number).copied());
+        let hook = hook.ok_or_else(|| self.stop("a hook that is not known"))?;
+        let mut later = (hook.0 + 1..self.calls.begin_nested().0).map(NodeId);
+        // Gradients are computed by calls that are opaque, or in a nested graph.
+        if self.calls.is_nested(hook) || later.any(|call| self.is_opaque_call(call)) {
+            return Err(self.stop("a hook of a tensor that is removed again"));
+        }
+        self.calls.abandon(hook);
+        Ok(self.none())
+    }
+
+    /// Whether a node is a call of a function that no operator stands for, or is computed in a nested graph.
+    fn is_opaque_call(&self, id: NodeId) -> bool {
+        self.calls.is_nested(id) || matches!(&self.calls.node(id).kind, NodeKind::Call(Target::Opaque(_)))
     }
 
     /// `transforms_around()`: the names of the transforms in whose bodies a call stands, the outermost first.

@@ -232,3 +232,32 @@ def a_multi_gradient_hook(x):
     (a + b).sum().backward()
     x.grad = None
     return seen
+
+
+@case(lambda: (t(3, grad=True),))
+def one_of_two_hooks_removed(x):
+    y = x * 2
+    first = y.register_hook(doubled)
+    y.register_hook(lambda gradient: gradient + 1)
+    z = y.sin()
+    first.remove()
+    first.remove()
+    return z
+
+
+@case(lambda: (t(3, grad=True),))
+def a_hook_removed_after_a_gradient(x):
+    y = x * 2
+    handle = y.register_hook(doubled)
+    (first,) = torch.autograd.grad(y.sin().sum(), x, retain_graph=True)
+    handle.remove()
+    return first, y.cos()
+
+
+@case(lambda: (t(3, grad=True),))
+def a_hook_of_an_argument_removed_before_backward(x):
+    handle = x.register_hook(doubled)
+    loss = (x * x).sum()
+    handle.remove()
+    loss.backward()
+    return x.grad
