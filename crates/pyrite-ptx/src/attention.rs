@@ -91,7 +91,7 @@ impl Attention {
             && sizes.queries.max(sizes.keys) < 1 << 30
             && sizes.apart.iter().flatten().all(|step| step % LANES == 0)
             && addresses.tensors.iter().all(|address| address % 16 == 0)
-            && (!self.bias || addresses.bias % 4 == 0)
+            && (!self.bias || addresses.bias.is_multiple_of(4))
     }
 
     /// The launch for sizes and addresses that it takes; nothing if there is no result.

@@ -197,7 +197,7 @@ impl Gemm {
         let fits = self.windows.is_none() || (pixels % LANES == 0 && read < 1 << 30 && sizes.columns < 1 << 30);
         fits && all.iter().all(|size| size % LANES == 0)
             && [addresses.lhs, addresses.out, bias].iter().all(|address| address % 16 == 0)
-            && addresses.rhs % if self.windows.is_some() { 4 } else { 16 } == 0
+            && addresses.rhs.is_multiple_of(if self.windows.is_some() { 4 } else { 16 })
     }
 
     /// The launch for sizes and addresses that it takes; nothing if there is no result.
