@@ -6,36 +6,13 @@ use std::sync::Arc;
 use pyrite_ir::{Eval, Kind as NodeKind, Meta, NodeId, StorageId, Target, Type, Value as GraphValue};
 use pyrite_reader::{Calls, IndexPart, Mark, Refused};
 use pyrite_sym::SymInt;
-use pyrite_tensor::{DType, MemoryFormat};
+use pyrite_tensor::DType;
 
 use super::call::Keywords;
 use super::compare::is_graph;
 use super::{Evaluator, Run, Stop};
 use crate::host::{Descriptor, Kind, Object};
-use crate::opcode::BINARY;
 use crate::value::{ConditionValue, SymbolValue, TensorValue, TupleValue, Value};
-
-/// Methods that look at the data, or at what only eager execution has.
-const NEEDS_DATA: [&str; 18] = [
-    "tolist",
-    "numpy",
-    "backward",
-    "requires_grad_",
-    "register_hook",
-    "retain_grad",
-    "data_ptr",
-    "storage",
-    "untyped_storage",
-    "share_memory_",
-    "__array__",
-    "__bool__",
-    "__int__",
-    "__float__",
-    "set_",
-    "resize_",
-    "is_set_to",
-    "cuda",
-];
 
 /// Functions that make tensors of torch's default type.
 const MAKERS: [&str; 8] = ["empty", "eye", "linspace", "logspace", "ones", "rand", "randn", "zeros"];
@@ -45,17 +22,7 @@ const DATA: &str = "pyrite.higher_order.data";
 /// A parameter that is made.
 const PARAMETER: &str = "pyrite.higher_order.parameter";
 
-type V = GraphValue<NodeId>;
-
-/// The operator that a special method is named after, by its name in Python's `operator` module.
-fn operator_named(stem: &str) -> Option<&'static str> {
-    // `truediv` is named `div`, too, for the older reflected method.
-    let stem = match stem {
-        "div" => "truediv",
-        other => other,
-    };
-    BINARY.into_iter().find(|name| name.trim_end_matches('_') == stem)
-}
+pub(super) type V = GraphValue<NodeId>;
 
 impl Evaluator<'_, '_> {
     /// Metadata of a tensor.
@@ -105,7 +72,7 @@ impl Evaluator<'_, '_> {
         }
     }
 
-    fn known_to_graph(&mut self, object: Object) -> Run<V> {
+    pub(super) fn known_to_graph(&mut self, object: Object) -> Run<V> {
         if let Some(value) = self.host.to_graph(object) {
             return Ok(value);
         }
@@ -229,7 +196,7 @@ impl Evaluator<'_, '_> {
 
     /// Raises what torch raises where it refuses these arguments, too; stops where it does not, or where the function is
     /// written in Python for them.
-    fn refused_by_torch(
+    pub(super) fn refused_by_torch(
         &mut self,
         refused: &Refused,
         function: Option<Object>,
@@ -617,7 +584,7 @@ impl Evaluator<'_, '_> {
     }
 
     /// Refuses a write to an input that autograd watches: whether torch allows it depends on the mode it is done in.
-    fn check_written(&mut self, value: &Value) -> Run<()> {
+    pub(super) fn check_written(&mut self, value: &Value) -> Run<()> {
         if let Value::Tensor(tensor) = value {
             let storage = self.tensor_meta(tensor.node)?.storage;
             if let Some((_, read)) = self.picked.iter().find(|(both, _)| both.contains(&storage)) {
@@ -703,7 +670,7 @@ impl Evaluator<'_, '_> {
         Ok(true)
     }
 
-    fn check_written_by(&mut self, value: &Value, made: NodeId) -> Run<()> {
+    pub(super) fn check_written_by(&mut self, value: &Value, made: NodeId) -> Run<()> {
         match value {
             Value::Tensor(tensor) if self.writes_first(made, tensor.node) => self.check_written(value),
             _ => Ok(()),
@@ -714,7 +681,7 @@ impl Evaluator<'_, '_> {
     /// the tensor would go on with the metadata that it had. The call runs in Python, and what follows is captured anew.
     /// Memory that compiled code made cannot be resized there: a graph with `resize_` is torch's to run, and the tensor is
     /// what it became from then on.
-    fn check_shape_kept(&mut self, tensor: NodeId, made: NodeId, mark: Mark) -> Run<()> {
+    pub(super) fn check_shape_kept(&mut self, tensor: NodeId, made: NodeId, mark: Mark) -> Run<()> {
         let (before, after) = (self.tensor_meta(tensor)?, self.tensor_meta(made)?);
         if before.shape == after.shape && before.stride == after.stride {
             return Ok(());
@@ -731,13 +698,13 @@ impl Evaluator<'_, '_> {
     }
 
     /// Whether a call wrote to a tensor and returned it.
-    fn writes_first(&self, node: NodeId, tensor: NodeId) -> bool {
+    pub(super) fn writes_first(&self, node: NodeId, tensor: NodeId) -> bool {
         let node = self.calls.node(node);
         let NodeKind::Call(Target::Op(op)) = &node.kind else { return false };
         op.schema.is_mutable() && matches!(node.args.first(), Some(GraphValue::Tensor(first)) if *first == tensor)
     }
 
-    fn named_values(&mut self, kwargs: &Keywords) -> Run<Vec<(String, V)>> {
+    pub(super) fn named_values(&mut self, kwargs: &Keywords) -> Run<Vec<(String, V)>> {
         let mut named = Vec::with_capacity(kwargs.len());
         for (key, value) in kwargs {
             // What these say does not change a result on the CPU.
@@ -755,7 +722,7 @@ impl Evaluator<'_, '_> {
         Ok(named)
     }
 
-    fn check_options(&mut self, name: &str, kwargs: &Keywords) -> Run<()> {
+    pub(super) fn check_options(&mut self, name: &str, kwargs: &Keywords) -> Run<()> {
         for (key, value) in kwargs {
             let refuse = match &**key {
                 "out" | "generator" => !self.is_none(value),
@@ -999,478 +966,5 @@ impl Evaluator<'_, '_> {
             op.schema.is_mutable() && recorded && !logical && storage_of(*to) == storage && (!alone || *to == node)
         };
         (node.0 + 1..before.0).map(NodeId).filter(|id| !self.calls.is_nested(*id)).filter(writes).collect()
-    }
-
-    /// `tensor.name(*args, **kwargs)`; where no operator takes these arguments, by what is written in Python for them.
-    pub(super) fn tensor_method(
-        &mut self,
-        receiver: &Value,
-        name: &Rc<str>,
-        args: Vec<Value>,
-        kwargs: Keywords,
-    ) -> Run<Value> {
-        let mark = self.calls.mark();
-        match self.operator_method(receiver, name, args.clone(), kwargs.clone()) {
-            Err(Stop::Break(reason, hint)) => {
-                self.calls.abandon_since(mark);
-                let all = std::iter::once(receiver.clone()).chain(args).collect();
-                match self.call_polyfill(&format!("torch.Tensor.{name}"), all, kwargs)? {
-                    Some(result) => Ok(result),
-                    None => Err(Stop::Break(reason, hint)),
-                }
-            }
-            other => other,
-        }
-    }
-
-    fn operator_method(&mut self, receiver: &Value, name: &Rc<str>, args: Vec<Value>, kwargs: Keywords) -> Run<Value> {
-        let Value::Tensor(tensor) = receiver else { return Err(self.stop("a method of nothing")) };
-        let node = tensor.node;
-        self.check_inside(node)?;
-        // What is so already is not changed.
-        if let "requires_grad_" = &**name
-            && args.len() + kwargs.len() <= 1
-        {
-            let wanted = args.first().or_else(|| kwargs.first().map(|(_, value)| value)).cloned();
-            let wanted = wanted.map_or(Ok(true), |wanted| self.is_true(&wanted))?;
-            if self.requires_grad(receiver)? == wanted {
-                return Ok(receiver.clone());
-            }
-        }
-        if matches!((&**name, args.as_slice()), ("item" | "__int__" | "__float__", [])) && kwargs.is_empty() {
-            return self.item_of(receiver, name.trim_matches('_'));
-        }
-        if NEEDS_DATA.contains(&&**name) {
-            return Err(self.stop_with(
-                format!("a call of {name} of a tensor"),
-                "keep the value a tensor, or move the call out of the compiled function",
-            ));
-        }
-        if name.starts_with("__") && !kwargs.is_empty() {
-            return Err(self.stop(format!("a call of {name} with keyword arguments")));
-        }
-        match (&**name, args.as_slice()) {
-            ("size", []) if kwargs.is_empty() => {
-                let rank = self.tensor_meta(node)?.rank();
-                let items = (0..rank).map(|dim| self.tensor_size(node, dim)).collect::<Run<Vec<_>>>()?;
-                let class = self.host.member("torch", "Size");
-                return Ok(Value::Tuple(Rc::new(TupleValue { items, class, origin: None })));
-            }
-            ("size" | "stride", []) if matches!(kwargs.as_slice(), [(key, _)] if &**key == "dim") => {
-                let dim = kwargs[0].1.clone();
-                return self.operator_method(receiver, name, vec![dim], Vec::new());
-            }
-            ("size", [dim]) if kwargs.is_empty() => {
-                let rank = self.tensor_meta(node)?.rank() as i64;
-                let dim = self.index_of(dim)?;
-                let place = if dim < 0 { dim + rank } else { dim };
-                if place < 0 || place >= rank {
-                    return Err(self.stop("a size of a dimension that a tensor does not have"));
-                }
-                return self.tensor_size(node, place as usize);
-            }
-            ("dim" | "ndimension", []) => {
-                let rank = self.tensor_meta(node)?.rank();
-                return Ok(self.int(rank as i64));
-            }
-            ("numel" | "nelement", []) => {
-                let mut product = self.int(1);
-                for dim in 0..self.tensor_meta(node)?.rank() {
-                    let size = self.tensor_size(node, dim)?;
-                    product = self.binary("mul", &product, &size)?;
-                }
-                return Ok(product);
-            }
-            ("stride", rest) if kwargs.is_empty() && !self.depends_on_data(node) => {
-                let rank = self.tensor_meta(node)?.rank();
-                if let Some(dim) = rest.first() {
-                    let dim = self.index_of(dim)?;
-                    let place = if dim < 0 { dim + rank as i64 } else { dim };
-                    let place = usize::try_from(place).ok().filter(|place| *place < rank);
-                    let place = place.ok_or_else(|| self.stop("a stride that is not there"))?;
-                    return self.tensor_stride(node, place);
-                }
-                let strides = (0..rank).map(|dim| self.tensor_stride(node, dim)).collect::<Run<Vec<_>>>()?;
-                return Ok(Value::tuple(strides));
-            }
-            ("is_contiguous", []) if kwargs.is_empty() => {
-                let contiguous = self.tensor_meta(node)?.is_contiguous();
-                if !contiguous && self.depends_on_data(node) {
-                    return Err(self.stop("whether a tensor is contiguous, which depends on data"));
-                }
-                return Ok(self.bool(contiguous));
-            }
-            ("is_contiguous" | "stride", _) if self.depends_on_data(node) => {
-                return Err(self.stop(format!("the method {name} of a tensor whose size depends on data")));
-            }
-            ("is_contiguous", rest) => {
-                let format = rest.first().cloned().or_else(|| kwargs.first().map(|(_, value)| value.clone()));
-                let format = format.ok_or_else(|| self.stop("a memory format that is missing"))?;
-                let order: &[usize] = match (self.graph_value(&format)?, self.tensor_meta(node)?.rank()) {
-                    (GraphValue::MemoryFormat(MemoryFormat::ChannelsLast), 4) => &[0, 2, 3, 1],
-                    (GraphValue::MemoryFormat(MemoryFormat::ChannelsLast3d), 5) => &[0, 2, 3, 4, 1],
-                    (GraphValue::MemoryFormat(MemoryFormat::Contiguous), _) => {
-                        let contiguous = self.tensor_meta(node)?.is_contiguous();
-                        return Ok(self.bool(contiguous));
-                    }
-                    _ => return Ok(self.bool(false)),
-                };
-                let meta = self.tensor_meta(node)?;
-                let mut expected = 1;
-                let mut contiguous = true;
-                for dim in order.iter().rev() {
-                    let (Some(size), Some(stride)) = (meta.shape[*dim].as_int(), meta.stride[*dim].as_int()) else {
-                        return Err(self.stop("a memory format that depends on sizes"));
-                    };
-                    contiguous &= size == 1 || stride == expected;
-                    expected *= size;
-                }
-                return Ok(self.bool(contiguous));
-            }
-            ("type", [dtype]) if matches!(self.graph_value(dtype), Ok(GraphValue::DType(_))) => {
-                return self.tensor_method(receiver, &"to".into(), args, kwargs);
-            }
-            ("is_floating_point", []) => {
-                let float = self.tensor_meta(node)?.dtype.is_float();
-                return Ok(self.bool(float));
-            }
-            ("is_complex", []) => {
-                let complex = self.tensor_meta(node)?.dtype.is_complex();
-                return Ok(self.bool(complex));
-            }
-            ("element_size", []) => {
-                let size = self.tensor_meta(node)?.dtype.size();
-                return Ok(self.int(size as i64));
-            }
-            ("storage_offset", []) if kwargs.is_empty() => {
-                if let Some(offset) = self.tensor_meta(node)?.offset.as_int() {
-                    return Ok(self.int(offset));
-                }
-                let tensor = vec![GraphValue::Tensor(node)];
-                let offset = self.calls.call("torch.ops.aten.sym_storage_offset.default", tensor, Vec::new());
-                let offset = offset.map_err(|r| self.refused(&r))?;
-                return self.result(&offset, None);
-            }
-            ("is_signed", []) => {
-                let unsigned = matches!(self.tensor_meta(node)?.dtype, DType::Bool | DType::U8);
-                return Ok(self.bool(!unsigned));
-            }
-            ("is_inference", []) if tensor.class.is_none() && self.bodies.is_empty() => {
-                let args = vec![GraphValue::Tensor(node)];
-                let answer = self.calls.opaque("torch.is_inference", args, Vec::new(), GraphValue::Bool(true));
-                return self.result(&answer, None);
-            }
-            ("get_device", []) => return Ok(self.int(-1)),
-            ("cpu" | "pin_memory", []) => return Ok(receiver.clone()),
-            ("__len__", []) => return self.tensor_length(receiver),
-            ("__getitem__", [key]) => return self.tensor_item(receiver, key),
-            ("__setitem__", [key, new]) => {
-                self.set_tensor_item(receiver, key, new)?;
-                return Ok(self.none());
-            }
-            ("__neg__", []) => return self.unary("neg", receiver),
-            ("__invert__", []) => return self.unary("invert", receiver),
-            ("__abs__", []) => return self.tensor_method(receiver, &"abs".into(), args, kwargs),
-            ("__reversed__", []) if self.tensor_meta(node)?.rank() == 0 => return Ok(receiver.clone()),
-            ("__reversed__", []) => {
-                let first = self.int(0);
-                return self.tensor_method(receiver, &"flip".into(), vec![first], kwargs);
-            }
-            (special, [other]) => {
-                if let Some(stem) = special.strip_prefix("__").and_then(|stem| stem.strip_suffix("__")) {
-                    let reflected = stem.strip_prefix('r').and_then(operator_named);
-                    let in_place = stem.strip_prefix('i').and_then(operator_named);
-                    // It was asked for by its name: what the class has under that name called it, or was left out.
-                    let asked = self.overrides.enter_method();
-                    let result = match (operator_named(stem), reflected, in_place, stem) {
-                        (Some(operator), ..) => self.binary(operator, receiver, other),
-                        (_, Some(operator), ..) => self.binary(operator, other, receiver),
-                        (_, _, Some(operator), _) => self.binary_in_place(operator, receiver, other),
-                        (.., "eq" | "ne" | "lt" | "le" | "gt" | "ge") => self.compare(stem, receiver, other),
-                        _ => Err(self.stop(format!("the method {name} of a tensor"))),
-                    };
-                    self.overrides.leave_method(asked);
-                    return result;
-                }
-            }
-            _ => {}
-        }
-        self.check_options(name, &kwargs)?;
-        let function = self.host.member("torch", "Tensor").and_then(|class| self.class_item(class, name));
-        let all: Vec<Value> = std::iter::once(receiver.clone()).chain(args.iter().cloned()).collect();
-        self.check_accepted(function, &all, &kwargs)?;
-        let combined = if kwargs.is_empty() { self.elementwise_arguments(name, receiver, &args)? } else { None };
-        let values = match combined {
-            Some(values) => values,
-            None => args.iter().map(|arg| self.graph_value(arg)).collect::<Run<Vec<V>>>()?,
-        };
-        let named = self.named_values(&kwargs)?;
-        self.record_location();
-        let mark = self.calls.mark();
-        let result = match self.calls.method(GraphValue::Tensor(node), name, values, named) {
-            Ok(result) => result,
-            Err(refused) => {
-                let name = format!("torch.Tensor.{name}");
-                return Err(self.refused_by_torch(&refused, function, &name, &all, &kwargs));
-            }
-        };
-        if let GraphValue::Tensor(made) = &result
-            && (self.writes_first(*made, node) || self.returns_itself(name, &kwargs, node, *made))
-        {
-            if self.writes_first(*made, node) {
-                self.check_shape_kept(node, *made, mark)?;
-            }
-            self.check_written_by(receiver, *made)?;
-            return Ok(receiver.clone());
-        }
-        if let Some(itself) = self.itself(&result, std::slice::from_ref(receiver)) {
-            return Ok(itself);
-        }
-        let class = self.host.member("torch.return_types", name);
-        self.result(&result, class)
-    }
-
-    /// The argument that an operator without effect returns as it is.
-    fn itself(&self, result: &V, args: &[Value]) -> Option<Value> {
-        let GraphValue::Tensor(made) = result else { return None };
-        let held = self.calls.node(*made);
-        let NodeKind::Call(target) = &held.kind else { return None };
-        let GraphValue::Tensor(input) = held.args.first()? else { return None };
-        let without_effect = match (target.name(), &held.args[1..]) {
-            (
-                "aten.dropout.default" | "aten.alpha_dropout.default" | "aten.feature_dropout.default",
-                [p, GraphValue::Bool(training), ..],
-            ) => !training || matches!(p, GraphValue::Float(p) if *p == 0.0),
-            ("aten.flatten.using_ints", [GraphValue::Int(start), GraphValue::Int(end), ..]) => {
-                let rank = self.tensor_meta(*input).ok()?.rank() as i64;
-                let place = |dim: &SymInt| dim.as_int().map(|dim| if dim < 0 { dim + rank } else { dim });
-                rank > 0 && place(start) == place(end)
-            }
-            _ => false,
-        };
-        let is_input = |arg: &&Value| matches!(arg, Value::Tensor(tensor) if tensor.node == *input);
-        if without_effect { args.iter().find(is_input).cloned() } else { None }
-    }
-
-    /// Whether a conversion had nothing to do: torch then returns the tensor itself.
-    fn returns_itself(&self, name: &str, kwargs: &Keywords, node: NodeId, made: NodeId) -> bool {
-        const CONVERSIONS: [&str; 13] = [
-            "to",
-            "contiguous",
-            "float",
-            "double",
-            "half",
-            "bfloat16",
-            "long",
-            "int",
-            "short",
-            "bool",
-            "type_as",
-            "char",
-            "byte",
-        ];
-        if self.autocasted || !CONVERSIONS.contains(&name) || kwargs.iter().any(|(key, _)| &**key == "copy") {
-            return false;
-        }
-        match (self.calls.meta(node), self.calls.meta(made)) {
-            (Some(GraphValue::Tensor(before)), Some(GraphValue::Tensor(after))) => {
-                before.dtype == after.dtype && before.shape == after.shape && before.stride == after.stride
-            }
-            _ => false,
-        }
-    }
-
-    fn tensor_size(&mut self, node: NodeId, dim: usize) -> Run<Value> {
-        self.relies_on_wrapped_sizes.set(true);
-        let result = self
-            .calls
-            .method(GraphValue::Tensor(node), "size", vec![GraphValue::from(dim)], Vec::new())
-            .map_err(|r| self.refused(&r))?;
-        self.result(&result, None)
-    }
-
-    /// One stride of a tensor: a number, or what the graph computes from sizes.
-    fn tensor_stride(&mut self, node: NodeId, dim: usize) -> Run<Value> {
-        self.relies_on_wrapped_sizes.set(true);
-        if let Some(stride) = self.tensor_meta(node)?.stride[dim].as_int() {
-            return Ok(self.int(stride));
-        }
-        let args = vec![GraphValue::Tensor(node), GraphValue::from(dim)];
-        let result =
-            self.calls.call("torch.ops.aten.sym_stride.int", args, Vec::new()).map_err(|r| self.refused(&r))?;
-        self.result(&result, None)
-    }
-
-    /// `len(tensor)`.
-    pub(super) fn tensor_length(&mut self, value: &Value) -> Run<Value> {
-        self.relies_on_wrapped_sizes.set(true);
-        let Value::Tensor(tensor) = value else { return Err(self.stop("the length of nothing")) };
-        if self.tensor_meta(tensor.node)?.rank() == 0 {
-            return Err(self.raise("TypeError", "len() of a 0-d tensor"));
-        }
-        self.tensor_size(tensor.node, 0)
-    }
-
-    /// The rows of a tensor, one by one.
-    pub(super) fn tensor_rows(&mut self, value: &Value) -> Run<Vec<Value>> {
-        let Value::Tensor(tensor) = value else { return Err(self.stop("an iteration over nothing")) };
-        let first = self.int(0);
-        if let Some(rows) = self.method_overridden(value, &"unbind".into(), &[first], &Vec::new())? {
-            return self.items_of(&rows);
-        }
-        if self.tensor_meta(tensor.node)?.rank() == 0 {
-            return Err(self.raise("TypeError", "iteration over a 0-d tensor"));
-        }
-        let length = self.tensor_size(tensor.node, 0)?;
-        let length = self.index_of(&length)?;
-        if length > 4096 {
-            return Err(self.stop("an iteration over a long tensor"));
-        }
-        (0..length)
-            .map(|index| {
-                let index = self.int(index);
-                self.tensor_item(value, &index)
-            })
-            .collect()
-    }
-
-    /// Whether torch takes a list of indices for a tuple: a short one in which not every item is a number.
-    fn is_tuple_of_indices(&self, items: &[Value]) -> bool {
-        let one_number = |item: &Value| match item {
-            Value::Known(object, _) => matches!(self.host.kind(*object), Kind::Int | Kind::Bool),
-            Value::Symbol(_) | Value::Number(_) | Value::Condition(_) => true,
-            _ => false,
-        };
-        items.len() < 32 && !items.iter().all(one_number)
-    }
-
-    fn index_parts(&mut self, key: &Value) -> Run<Vec<IndexPart>> {
-        let key = self.force(key)?;
-        let items = if let Value::List(_) = key { self.plain_items(&key)? } else { Vec::new() };
-        let parts = match &key {
-            Value::Tuple(tuple) => tuple.items.clone(),
-            Value::List(_) if self.is_tuple_of_indices(&items) => items,
-            Value::Known(object, _) if matches!(self.host.kind(*object), Kind::Tuple) => {
-                self.constant_items(*object).into_iter().map(|item| Value::Known(item, None)).collect()
-            }
-            other => vec![other.clone()],
-        };
-        let ellipsis = self.host.member("builtins", "Ellipsis");
-        parts
-            .iter()
-            .map(|part| {
-                let part = self.force(part)?;
-                match &part {
-                    Value::Known(object, _) if Some(*object) == ellipsis => Ok(IndexPart::Ellipsis),
-                    Value::Known(object, _) if self.host.kind(*object) == Kind::Bool => {
-                        Err(self.stop("a bool as an index"))
-                    }
-                    Value::Known(object, _)
-                        if self.host.class_name(self.host.class_of(*object)) == "builtins.slice" =>
-                    {
-                        let mut part = |name: &str| {
-                            let found = self.constant(*object, name)?;
-                            self.known_to_graph(found)
-                        };
-                        let parts = [part("start")?, part("stop")?, part("step")?];
-                        Ok(IndexPart::Value(GraphValue::Slice(Box::new(parts))))
-                    }
-                    other => self.graph_value(other).map(IndexPart::Value),
-                }
-            })
-            .collect()
-    }
-
-    /// Whether an index picks by tensors of one integer alone: torch gives a view then, and the graph a copy.
-    fn picks_by_numbers(&self, parts: &[IndexPart]) -> Run<bool> {
-        let mut picks = false;
-        for part in parts {
-            match part {
-                IndexPart::Value(GraphValue::Tensor(node)) if let Ok(meta) = self.tensor_meta(*node) => {
-                    if meta.rank() != 0 {
-                        return Ok(false);
-                    }
-                    if matches!(meta.dtype, DType::Bool | DType::U8) {
-                        return Err(self.stop("a tensor of one bool as an index"));
-                    }
-                    picks = true;
-                }
-                IndexPart::Value(GraphValue::List(_)) => return Ok(false),
-                _ => {}
-            }
-        }
-        Ok(picks)
-    }
-
-    /// Where a tensor is a copy of what torch gives a view of: the instruction of the root that made it.
-    pub(super) fn picked_at(&self, node: NodeId) -> Option<(usize, usize)> {
-        let storage = self.tensor_meta(node).ok()?.storage;
-        self.picked.iter().find(|([_, copy], _)| *copy == storage).map(|(_, at)| *at)
-    }
-
-    /// An index in which tensors of one number are the numbers that they are.
-    fn with_read_numbers(&mut self, key: &Value) -> Run<Value> {
-        match key {
-            Value::Tensor(tensor) if self.tensor_meta(tensor.node)?.rank() == 0 => self.read_element(tensor.node),
-            Value::Tuple(tuple) if tuple.class.is_none() => {
-                let items = tuple.items.iter().map(|item| self.with_read_numbers(item)).collect::<Run<Vec<_>>>()?;
-                Ok(Value::tuple(items))
-            }
-            other => Ok(other.clone()),
-        }
-    }
-
-    /// `tensor[key]`.
-    pub(super) fn tensor_item(&mut self, value: &Value, key: &Value) -> Run<Value> {
-        let mut parts = self.index_parts(key)?;
-        let mut key = key.clone();
-        if self.picks_views && self.bodies.is_empty() && self.picks_by_numbers(&parts)? {
-            key = self.with_read_numbers(&key)?;
-            parts = self.index_parts(&key)?;
-        }
-        let key = &key;
-        let tensor = self.graph_value(value)?;
-        self.record_location();
-        let picks = self.picks_by_numbers(&parts)?;
-        let mut result = match self.calls.get_item(&tensor, parts.clone()) {
-            Ok(result) => result,
-            Err(refused) => {
-                let function = self.host.member("operator", "getitem");
-                return Err(self.refused_by_torch(&refused, function, "", &[value.clone(), key.clone()], &Vec::new()));
-            }
-        };
-        if let (true, GraphValue::Tensor(source), GraphValue::Tensor(copy)) = (picks, &tensor, &result) {
-            let storages = [self.tensor_meta(*source)?.storage, self.tensor_meta(*copy)?.storage];
-            self.picked.push((storages, self.root));
-        }
-        self.free_sizes(&tensor, &parts, &result)?;
-        if result == tensor {
-            // What picks everything is a view of its own all the same.
-            result = self
-                .calls
-                .call("torch.ops.aten.alias.default", vec![tensor], Vec::new())
-                .map_err(|r| self.refused(&r))?;
-        }
-        self.result(&result, None)
-    }
-
-    /// `tensor[key] = new`.
-    pub(super) fn set_tensor_item(&mut self, value: &Value, key: &Value, new: &Value) -> Run<()> {
-        let parts = self.index_parts(key)?;
-        let tensor = self.graph_value(value)?;
-        if !matches!(new, Value::Tensor(_)) {
-            let fill = self.host.member("torch", "Tensor").and_then(|class| self.class_item(class, "fill_"));
-            self.check_accepted(fill, &[value.clone(), new.clone()], &Vec::new())?;
-        }
-        let new = self.graph_value(new)?;
-        if let (true, GraphValue::Tensor(held), GraphValue::Tensor(new)) =
-            (self.picks_by_numbers(&parts)?, &tensor, &new)
-            && self.tensor_meta(*held)?.storage == self.tensor_meta(*new)?.storage
-        {
-            return Err(self.stop("a part of a tensor is written to what a tensor of one number picks of it"));
-        }
-        self.check_written(value)?;
-        self.record_location();
-        self.calls.set_item(&tensor, parts, new).map_err(|r| self.refused(&r))
     }
 }
