@@ -48,7 +48,10 @@ impl GpuAttention {
         let (queries, keys, values) = (locate(q)?, locate(k)?, locate(v)?);
         let added = bias.map(locate).transpose()?;
         let operands: Vec<&Located<'_>> = [&queries, &keys, &values].into_iter().chain(&added).collect();
-        let Some(device) = self.kernels.device(&operands) else { return Ok(None) };
+        if !self.kernels.take(&operands) {
+            return Ok(None);
+        }
+        let device = self.kernels.device_of(operands[0]);
         if operands.iter().any(|each| each.sizes.len() != 4) || strides.len() != 4 {
             return Ok(None);
         }

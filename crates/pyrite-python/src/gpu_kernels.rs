@@ -28,13 +28,18 @@ impl<K: Copy + PartialEq> Kernels<K> {
         Self { engine: if interpret { Engine::Interpreted } else { Engine::Device }, loaded: Mutex::default() }
     }
 
-    /// The device of operands in single precision that are all there; `None` inside for the CPU.
-    pub(crate) fn device(&self, operands: &[&Located<'_>]) -> Option<Option<i32>> {
-        let device = (self.engine == Engine::Device).then_some(operands.first()?.index);
-        let fits = |each: &&Located<'_>| {
-            each.is_cuda == device.is_some() && each.index == operands[0].index && each.dtype == Some(DType::F32)
-        };
-        operands.iter().all(fits).then_some(device)
+    /// Whether operands are in single precision, and all where these kernels run.
+    pub(crate) fn take(&self, operands: &[&Located<'_>]) -> bool {
+        operands.iter().all(|each| {
+            each.is_cuda == (self.engine == Engine::Device)
+                && each.index == operands[0].index
+                && each.dtype == Some(DType::F32)
+        })
+    }
+
+    /// The device of an operand; nothing for the CPU, where kernels are interpreted.
+    pub(crate) fn device_of(&self, operand: &Located<'_>) -> Option<i32> {
+        (self.engine == Engine::Device).then_some(operand.index)
     }
 
     /// Runs a launch of a kind: on the place's device, in torch's current stream, or in the interpreter.

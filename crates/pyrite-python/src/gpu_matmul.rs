@@ -57,7 +57,10 @@ impl GpuMatmul {
             |object| shim.locate(object).map_err(|_| PyTypeError::new_err("an operand of a matmul has no memory"));
         let (left, right, added) = (locate(lhs)?, locate(rhs)?, bias.map(locate).transpose()?);
         let operands: Vec<&Located<'_>> = [&left, &right].into_iter().chain(&added).collect();
-        let Some(device) = self.kernels.device(&operands) else { return Ok(None) };
+        if !self.kernels.take(&operands) {
+            return Ok(None);
+        }
+        let device = self.kernels.device_of(operands[0]);
         let Some((gemm, sizes)) = described(&left, &right, added.as_ref(), tile_of(tile)?) else { return Ok(None) };
         let place = Place::of(py, device)?;
         let shape: Vec<i64> = match left.sizes.len() {
@@ -81,7 +84,6 @@ impl GpuMatmul {
     /// The convolution of images with windows, channel by channel, in parts of its channels: a tensor of one dimension more, whose
     /// parts add up to the result. `None` where its kernel cannot have it.
     #[pyo3(signature = (images, weights, *, stride, padding, parts = 1, tile = 0))]
-    #[expect(clippy::too_many_arguments, reason = "those of the operator")]
     fn convolve<'py>(
         &self,
         images: &Bound<'py, PyAny>,
@@ -97,7 +99,10 @@ impl GpuMatmul {
             |object| shim.locate(object).map_err(|_| PyTypeError::new_err("an operand of a convolution has no memory"));
         let (read, windows) = (locate(images)?, locate(weights)?);
         let operands = [&read, &windows];
-        let Some(device) = self.kernels.device(&operands) else { return Ok(None) };
+        if !self.kernels.take(&operands) {
+            return Ok(None);
+        }
+        let device = self.kernels.device_of(operands[0]);
         let ([count, channels, height, width], [made, of, tall, broad]) = (read.sizes, windows.sizes) else {
             return Ok(None);
         };
