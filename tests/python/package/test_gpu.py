@@ -330,14 +330,18 @@ CONVOLUTIONS = [
 ]
 
 
+def tf32_in_convolutions(allowed):
+    """Other tests may have frozen the flag, for good but for this way."""
+    return torch.backends.cudnn.flags(enabled=torch.backends.cudnn.enabled, allow_tf32=allowed)
+
+
 @pytest.mark.parametrize(("shape", "made", "window", "stride", "padding", "bias"), CONVOLUTIONS)
 def test_convolutions_are_pyrites_and_right(shape, made, window, stride, padding, bias, monkeypatch):
     torch.manual_seed(0)
     calls = own_calls(monkeypatch)
-    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
     model = torch.nn.Conv2d(shape[1], made, window, stride, padding, bias=bias)
     x = torch.randn(shape)
-    with torch.no_grad(), aot.observed() as regions:
+    with torch.no_grad(), tf32_in_convolutions(False), aot.observed() as regions:
         have = interpreted(lambda x: model(x).relu())(x)
         want = model(x).relu()
     assert len(calls) == 1 and calls[0][1:] == want.shape
@@ -347,7 +351,6 @@ def test_convolutions_are_pyrites_and_right(shape, made, window, stride, padding
 
 def test_convolutions_that_pyrites_kernel_cannot_have_are_torchs(monkeypatch):
     calls = own_calls(monkeypatch)
-    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
     x = torch.randn(2, 16, 8, 8)
     for model in (
         torch.nn.Conv2d(16, 16, 3, groups=2, padding=1),
@@ -355,13 +358,12 @@ def test_convolutions_that_pyrites_kernel_cannot_have_are_torchs(monkeypatch):
         torch.nn.ConvTranspose2d(16, 16, 3),
         torch.nn.Conv2d(16, 16, 3, padding=1, padding_mode="circular"),
     ):
-        with torch.no_grad():
+        with torch.no_grad(), tf32_in_convolutions(False):
             torch.testing.assert_close(interpreted(lambda x, model=model: model(x).relu())(x), model(x).relu(), rtol=1e-4, atol=1e-5)
     model = torch.nn.Conv2d(16, 16, 3, padding=1)
-    with torch.no_grad():
-        monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
+    with torch.no_grad(), tf32_in_convolutions(True):
         torch.testing.assert_close(interpreted(lambda x: model(x).relu())(x), model(x).relu(), rtol=1e-4, atol=1e-5)
-        monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+    with torch.no_grad(), tf32_in_convolutions(False):
         other = x.to(memory_format=torch.channels_last)
         torch.testing.assert_close(interpreted(lambda x: model(x).relu())(other), model(other).relu(), rtol=1e-4, atol=1e-5)
     # Kernels were asked for the convolution of padded images alone.
