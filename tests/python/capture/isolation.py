@@ -8,16 +8,21 @@ import faulthandler
 import multiprocessing
 import os
 import signal
+import re
 import sys
+import tempfile
 import traceback
 
 import torch
+
+# Where a child says in which Python function it died.
+LAST_WORDS = tempfile.TemporaryFile("w+")
 
 
 def prepare():
     """Keeps torch to one thread, so that forks do not wait for threads they do not have."""
     torch.set_num_threads(1)
-    faulthandler.enable(all_threads=False)
+    faulthandler.enable(file=LAST_WORDS, all_threads=False)
 
 
 def in_a_fork(work, time_limit):
@@ -73,7 +78,7 @@ class Fork:
     def death(self):
         status = self.end()
         if os.WIFSIGNALED(status):
-            return f"died by {signal.Signals(os.WTERMSIG(status)).name}"
+            return f"died by {signal.Signals(os.WTERMSIG(status)).name}{last_place()}"
         return f"ended with code {os.WEXITSTATUS(status)} and no answer"
 
     def end(self):
@@ -84,6 +89,15 @@ class Fork:
             self.child = None
             self.reader.close()
         return status
+
+
+def last_place():
+    """The innermost functions of the child that died last, as faulthandler named them."""
+    LAST_WORDS.seek(0)
+    places = re.findall(r'File ".*?([^/"]+)", line (\d+) in (\S+)', LAST_WORDS.read())
+    LAST_WORDS.seek(0)
+    LAST_WORDS.truncate()
+    return " in " + " < ".join(f"{name} ({file}:{line})" for file, line, name in places[:6]) if places else ""
 
 
 def carry_out(works, writer):
