@@ -71,11 +71,12 @@ fn sizes(from: &Candidate) -> BTreeSet<i64> {
 /// Gives every dimension of a size another size, throughout the graph: dimensions of one size mostly belong together,
 /// and sizes among the arguments follow.
 pub(super) fn shapes(search: &mut Search<'_>) {
+    let mut all_at_once = true;
     while !search.is_over() {
         let from = search.best().clone();
         let sizes = sizes(&from);
         let mut proposals = Vec::new();
-        if sizes.len() > 1 {
+        if std::mem::take(&mut all_at_once) && sizes.len() > 1 {
             // Most failures need no size at all.
             proposals.extend(renumbered_throughout(&from, |size| if sizes.contains(&size) { 1 } else { size }));
         }
