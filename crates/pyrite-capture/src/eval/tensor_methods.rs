@@ -96,7 +96,7 @@ impl Evaluator<'_, '_> {
         if let Some(answer) = self.answered_method(receiver, name, &args, &kwargs)? {
             return Ok(answer);
         }
-        if let Some(result) = self.special_method(receiver, name, &args, &kwargs)? {
+        if let Some(result) = self.special_method(receiver, name, &args)? {
             return Ok(result);
         }
         self.check_options(name, &kwargs)?;
@@ -262,14 +262,8 @@ impl Evaluator<'_, '_> {
         Ok(None)
     }
 
-    /// Methods that stand for syntax.
-    fn special_method(
-        &mut self,
-        receiver: &Value,
-        name: &Rc<str>,
-        args: &[Value],
-        kwargs: &Keywords,
-    ) -> Run<Option<Value>> {
+    /// Methods that stand for syntax, which has no keyword arguments.
+    fn special_method(&mut self, receiver: &Value, name: &Rc<str>, args: &[Value]) -> Run<Option<Value>> {
         let Value::Tensor(tensor) = receiver else { return Ok(None) };
         let node = tensor.node;
         match (&**name, args) {
@@ -282,12 +276,12 @@ impl Evaluator<'_, '_> {
             ("__neg__", []) => return self.unary("neg", receiver).map(Some),
             ("__invert__", []) => return self.unary("invert", receiver).map(Some),
             ("__abs__", []) => {
-                return self.tensor_method(receiver, &"abs".into(), args.to_vec(), kwargs.clone()).map(Some);
+                return self.tensor_method(receiver, &"abs".into(), Vec::new(), Vec::new()).map(Some);
             }
             ("__reversed__", []) if self.tensor_meta(node)?.rank() == 0 => return Ok(Some(receiver.clone())),
             ("__reversed__", []) => {
                 let first = self.int(0);
-                return self.tensor_method(receiver, &"flip".into(), vec![first], kwargs.clone()).map(Some);
+                return self.tensor_method(receiver, &"flip".into(), vec![first], Vec::new()).map(Some);
             }
             (special, [other]) => {
                 if let Some(stem) = special.strip_prefix("__").and_then(|stem| stem.strip_suffix("__")) {
