@@ -1,31 +1,23 @@
 //! Calls to operators.
 //!
 //! A called name resolves to a [`Callee`]: an overload by its full name, a packet of overloads of which the arguments
-//! pick one, a binding rule, or something the registry does not know. Binding rules are the places where PyTorch's
-//! Python functions differ from the operators they call (another order of arguments, `inplace=True`,
-//! `reduction='mean'`); they are written in Python, in `functional.py`, and evaluated by the reader itself.
-//!
-//! Of a packet's overloads the first one is taken whose schema fits the kinds of the arguments; a number where a
-//! tensor is wanted fits only if nothing else does, except for the operators that PyTorch treats otherwise.
+//! pick one (`overloads.rs`), a binding rule (`rules.rs`), or something the registry does not know.
 
 use std::rc::Rc;
-use std::sync::OnceLock;
 
 use pyrite_diag::{Diagnostic, Severity};
 use pyrite_ir::args::tensors_from_numbers;
 use pyrite_ir::infer::infer;
 use pyrite_ir::print::is_variadic;
 use pyrite_ir::schema::BindError;
-use pyrite_ir::{Device, Infer, Kind, Meta, Node, OpError, OpRef, Schema, Switch, Target, Type, Value};
-use pyrite_sym::SymInt;
-use ruff_python_ast::{Expr, ExprCall, ModModule, Stmt, StmtFunctionDef};
-use ruff_python_parser::{Parsed, parse_module};
+use pyrite_ir::{Device, Infer, Kind, Meta, Node, OpError, OpRef, Switch, Target, Value};
+use ruff_python_ast::{Expr, ExprCall, StmtFunctionDef};
 use ruff_text_size::Ranged;
-use rustc_hash::FxHashMap;
 
 use crate::expr::Operand;
-use crate::forward::{Forward, Local, V};
+use crate::forward::{Forward, V};
 use crate::problems::{Failed, Res, codes};
+use crate::rules::rules;
 use crate::{Unknown, constant, inline, literal, passing};
 
 /// What a called name is.
@@ -59,94 +51,6 @@ const NAMESPACES: [(&str, &str); 12] = [
     ("torch.fft.", "fft_"),
     ("torch.", ""),
 ];
-
-/// Functions whose last parameter takes its items one by one: `x.view(2, 3)`.
-const VARIADIC: [&str; 24] = [
-    "view",
-    "reshape",
-    "expand",
-    "permute",
-    "repeat",
-    "flip",
-    "tile",
-    "zeros",
-    "ones",
-    "empty",
-    "rand",
-    "randn",
-    "new_zeros",
-    "new_ones",
-    "new_empty",
-    "broadcast_to",
-    "broadcast_tensors",
-    "meshgrid",
-    "einsum",
-    "block_diag",
-    "cartesian_prod",
-    "atleast_1d",
-    "atleast_2d",
-    "atleast_3d",
-];
-
-/// Operators to which PyTorch passes a number as a tensor even where there is an overload for numbers.
-const NUMBERS_AS_TENSORS: [&str; 14] = [
-    "aten.add",
-    "aten.add_",
-    "aten.sub",
-    "aten.sub_",
-    "aten.mul",
-    "aten.mul_",
-    "aten.div",
-    "aten.div_",
-    "aten.true_divide",
-    "aten.floor_divide",
-    "aten.floor_divide_",
-    "aten.multiply",
-    "aten.subtract",
-    "aten.copy_",
-];
-
-/// Names that Python's functions give to parameters that a schema calls otherwise.
-const SYNONYMS: [(&str, &str); 8] = [
-    ("input", "self"),
-    ("self", "input"),
-    ("axis", "dim"),
-    ("dim", "dims"),
-    ("dims", "dim"),
-    ("keepdims", "keepdim"),
-    ("x", "self"),
-    ("tensors", "self"),
-];
-
-/// The rules of `functional.py` by the dotted name of the function they are for.
-fn rules() -> &'static FxHashMap<String, &'static StmtFunctionDef> {
-    static PARSED: OnceLock<Parsed<ModModule>> = OnceLock::new();
-    static RULES: OnceLock<FxHashMap<String, &'static StmtFunctionDef>> = OnceLock::new();
-    let parsed = PARSED.get_or_init(|| parse_module(include_str!("functional.py")).expect("functional.py is Python"));
-    RULES.get_or_init(|| {
-        let mut table = FxHashMap::default();
-        for stmt in &parsed.syntax().body {
-            // A class gathers the functions of one module; its docstring is the module's name.
-            let Stmt::ClassDef(class) = stmt else { continue };
-            let mut prefixes = Vec::new();
-            for member in &class.body {
-                match member {
-                    Stmt::Expr(expr) => {
-                        prefixes.extend(literal::text(&expr.value).unwrap_or_default().split_whitespace());
-                    }
-                    Stmt::FunctionDef(function) => {
-                        for prefix in &prefixes {
-                            let dotted = format!("{prefix}.{}", function.name);
-                            table.insert(dotted.trim_start_matches('.').to_owned(), function);
-                        }
-                    }
-                    _ => {}
-                }
-            }
-        }
-        table
-    })
-}
 
 impl<'a> Forward<'a> {
     /// A call expression.
@@ -340,23 +244,6 @@ impl<'a> Forward<'a> {
         }
     }
 
-    /// The kind of a value, as rules ask for it.
-    fn kind_name(&self, value: &V) -> &'static str {
-        match value {
-            Value::DType(_) => "dtype",
-            Value::Device(_) => "device",
-            Value::Str(_) => "str",
-            Value::None => "none",
-            Value::List(_) => "list",
-            Value::Bool(_) => "bool",
-            value => match self.operand(value) {
-                Operand::Tensor | Operand::Unknown => "tensor",
-                Operand::Number => "number",
-                Operand::Other => "list",
-            },
-        }
-    }
-
     /// `x.method(…)`.
     pub fn method(
         &mut self,
@@ -407,278 +294,6 @@ impl<'a> Forward<'a> {
         args.insert(0, object);
         let callee = self.resolve(&format!("torch.Tensor.{name}"));
         self.invoke(&callee, args, kwargs, want, at)
-    }
-
-    /// The rule of a module of `torch.nn`; `None` when there is none.
-    pub fn module_rule(
-        &mut self,
-        class: &str,
-        args: Vec<V>,
-        kwargs: Vec<(String, V)>,
-        want: Option<&str>,
-        at: &impl Ranged,
-    ) -> Res<Option<V>> {
-        let path = format!("torch.nn.{class}");
-        match rules().get(&path) {
-            Some(rule) => self.rule(rule, &path, &args, &kwargs, want, at),
-            None => Ok(None),
-        }
-    }
-
-    /// Evaluates a rule of `functional.py`; `None` when an operator it needs is not there.
-    fn rule(
-        &mut self,
-        rule: &'static StmtFunctionDef,
-        path: &str,
-        args: &[V],
-        kwargs: &[(String, V)],
-        want: Option<&str>,
-        at: &impl Ranged,
-    ) -> Res<Option<V>> {
-        let mut scope: FxHashMap<&'a str, Local> = FxHashMap::default();
-        let mut given = args.iter().cloned();
-        let mut named = kwargs.to_vec();
-        let parameters = &rule.parameters;
-        for (parameter, keyword_only) in parameters
-            .posonlyargs
-            .iter()
-            .chain(&parameters.args)
-            .map(|p| (p, false))
-            .chain(parameters.kwonlyargs.iter().map(|p| (p, true)))
-        {
-            let name = parameter.parameter.name.as_str();
-            let by_name = named
-                .iter()
-                .position(|(key, _)| key == name || SYNONYMS.iter().any(|(from, to)| key == from && *to == name))
-                .map(|index| named.remove(index).1);
-            let value = match (if keyword_only { None } else { given.next() }, by_name) {
-                (Some(value), None) | (None, Some(value)) => value,
-                (None, None) => {
-                    if let Some(default) = &parameter.default {
-                        self.constant_default(default)?
-                    } else {
-                        let message = format!("{path} needs the argument `{name}`");
-                        return self.fail(codes::WRONG_ARGUMENTS, at, message, "add it");
-                    }
-                }
-                (Some(_), Some(_)) => {
-                    let message = format!("{path} got multiple values for argument `{name}`");
-                    return self.fail(codes::WRONG_ARGUMENTS, at, message, "give it once");
-                }
-            };
-            scope.insert(name, Local::Value(value));
-        }
-        let rest: Vec<V> = given.collect();
-        match &parameters.vararg {
-            Some(variadic) => {
-                let items = match rest.as_slice() {
-                    [Value::List(items)] => items.clone(),
-                    _ => rest,
-                };
-                scope.insert(variadic.name.as_str(), Local::Value(Value::List(items)));
-            }
-            None if !rest.is_empty() => {
-                let message = format!("{path} was given {} arguments too many", rest.len());
-                return self.fail(codes::WRONG_ARGUMENTS, at, message, "remove them");
-            }
-            None => {}
-        }
-        if let Some((key, _)) = named.first() {
-            let message = format!("{path} has no argument `{key}`");
-            return self.fail(codes::WRONG_ARGUMENTS, at, message, "remove it");
-        }
-        let outer = std::mem::replace(&mut self.locals, scope);
-        let outer_callees = std::mem::take(&mut self.callees);
-        let (was_rule, had_failed) =
-            (std::mem::replace(&mut self.in_rule, true), std::mem::take(&mut self.rule_failed));
-        let result = self.rule_body(rule, want);
-        let missing = std::mem::replace(&mut self.rule_failed, had_failed);
-        self.in_rule = was_rule;
-        self.locals = outer;
-        self.callees = outer_callees;
-        match result {
-            Ok(value) => Ok(Some(value)),
-            Err(Failed) if missing => {
-                if self.in_rule {
-                    self.rule_failed = true;
-                    return Err(Failed);
-                }
-                Ok(None)
-            }
-            Err(Failed) => Err(Failed),
-        }
-    }
-
-    /// The statements of a rule: names for parts, then the result.
-    fn rule_body(&mut self, rule: &'static StmtFunctionDef, want: Option<&str>) -> Res<V> {
-        for stmt in &rule.body {
-            match stmt {
-                Stmt::Assign(assign) => {
-                    let [target] = assign.targets.as_slice() else { return Err(Failed) };
-                    let value = self.eval(&assign.value, None)?;
-                    self.bind_target(target, value)?;
-                }
-                Stmt::Return(stmt) => {
-                    return stmt.value.as_deref().map_or(Ok(Value::None), |value| self.eval(value, want));
-                }
-                _ => return Err(Failed),
-            }
-        }
-        Err(Failed)
-    }
-
-    /// The functions that only rules can call.
-    fn rule_function(&mut self, name: &str, args: &[V], at: &impl Ranged) -> Option<Res<V>> {
-        Some(match (name, args) {
-            ("kind", [value]) => Ok(Value::from(self.kind_name(value))),
-            ("rank", [Value::Tensor(id)]) => match self.meta(*id) {
-                Some(Value::Tensor(meta)) => Ok(meta.rank().into()),
-                _ => return None,
-            },
-            ("one_value_per", [Value::Str(unit), Value::Tensor(id), groups @ ..]) => match self.meta(*id) {
-                Some(Value::Tensor(meta)) => Ok(one_value_per(unit, &meta.shape, groups).into()),
-                _ => return None,
-            },
-            ("reduction_number", [Value::Str(name)]) => match &**name {
-                "none" => Ok(0i64.into()),
-                "mean" => Ok(1i64.into()),
-                "sum" => Ok(2i64.into()),
-                _ => return None,
-            },
-            ("sym_max" | "sym_min", [..]) => self.operator(name, args.to_vec(), None, at),
-            ("parameter", _) => self.parameter(args, at),
-            _ => return None,
-        })
-    }
-
-    fn constant_default(&mut self, default: &'static Expr) -> Res<V> {
-        let was = std::mem::replace(&mut self.in_rule, true);
-        let value = self.eval(default, None);
-        self.in_rule = was;
-        value
-    }
-
-    /// Calls the overload of a packet that fits; `None` when none does.
-    pub fn packet(
-        &mut self,
-        packet: &str,
-        args: Vec<V>,
-        kwargs: Vec<(String, V)>,
-        want: Option<&str>,
-        at: &impl Ranged,
-    ) -> Res<Option<V>> {
-        let registry = self.cx.registry;
-        let overloads = registry.overloads(packet);
-        let numbers = NUMBERS_AS_TENSORS.contains(&packet);
-        let strict = !numbers;
-        let stem = packet.rsplit('.').next().unwrap_or_default();
-        let tensor_first = overloads.iter().filter(|o| !strict && o.name().ends_with(".Tensor"));
-        for op in tensor_first.chain(overloads) {
-            let gathered = gather(stem, &op.schema, &args);
-            let positional = gathered.as_ref().unwrap_or(&args);
-            let renamed = rename(&op.schema, &kwargs);
-            if self.fits_schema(&op.schema, positional, &renamed, strict) {
-                let args = gathered.unwrap_or(args);
-                return self.call_op(&op.clone(), args, renamed, want, at).map(Some);
-            }
-        }
-        if let [only] = overloads
-            && !self.in_rule
-        {
-            // With a single overload, what is wrong can be said.
-            let renamed = rename(&only.schema, &kwargs);
-            let given = only.schema.params.iter().zip(&args);
-            let named =
-                renamed.iter().filter_map(|(key, value)| Some((&only.schema.params[only.schema.param(key)?], value)));
-            for (param, value) in given.chain(named) {
-                if self.is_refused(&param.ty, value, numbers) {
-                    let message = format!(
-                        "{}: argument '{}' must be {}, not {}",
-                        only.name(),
-                        param.name,
-                        param.ty,
-                        value.kind()
-                    );
-                    return self.fail(codes::WRONG_ARGUMENTS, at, message, "PyTorch refuses this call too");
-                }
-            }
-            return self.call_op(&only.clone(), args, renamed, want, at).map(Some);
-        }
-        if self.in_rule {
-            self.rule_failed = true;
-            return Err(Failed);
-        }
-        Ok(None)
-    }
-
-    /// Whether PyTorch's own functions refuse an argument that schemas let pass: a number for a tensor, a bool for an
-    /// integer or the other way round, one integer for a list without a length.
-    fn is_refused(&self, ty: &Type, value: &V, numbers: bool) -> bool {
-        match (ty, value) {
-            (Type::Optional(inner), value) => *value != Value::None && self.is_refused(inner, value, numbers),
-            (Type::Tensor, value) => !numbers && self.operand(value) == Operand::Number,
-            (Type::Int, Value::Bool(_)) | (Type::Bool | Type::List(_, None), Value::Int(_)) => true,
-            _ => false,
-        }
-    }
-
-    fn fits_schema(&self, schema: &Schema, args: &[V], kwargs: &[(String, V)], strict: bool) -> bool {
-        let positional = schema.params.iter().filter(|p| !p.keyword_only).count();
-        if args.len() > positional {
-            return false;
-        }
-        for (key, value) in kwargs {
-            match schema.param(key) {
-                Some(index) if index >= args.len() => {
-                    if !self.fits(&schema.params[index].ty, value, strict) {
-                        return false;
-                    }
-                }
-                _ => return false,
-            }
-        }
-        let all_given = schema.params.iter().skip(args.len()).all(|p| {
-            p.default.is_some()
-                || (p.keyword_only && matches!(p.ty, Type::Optional(_)))
-                || kwargs.iter().any(|(key, _)| **key == *p.name)
-        });
-        all_given && schema.params.iter().zip(args).all(|(param, value)| self.fits(&param.ty, value, strict))
-    }
-
-    fn fits(&self, ty: &Type, value: &V, strict: bool) -> bool {
-        let operand = self.operand(value);
-        match ty {
-            Type::Any => true,
-            Type::Optional(inner) => *value == Value::None || self.fits(inner, value, strict),
-            Type::Tensor => {
-                matches!(operand, Operand::Tensor | Operand::Unknown) || (!strict && operand == Operand::Number)
-            }
-            Type::Scalar => operand == Operand::Number,
-            Type::Int => match value {
-                Value::Int(_) => true,
-                Value::Tensor(_) => matches!(operand, Operand::Unknown) || self.as_size(value).is_some(),
-                _ => false,
-            },
-            Type::Float => operand == Operand::Number && !matches!(value, Value::Bool(_) | Value::Complex(_)),
-            Type::Bool => {
-                matches!(value, Value::Bool(_))
-                    || matches!(value, Value::Tensor(id) if matches!(self.meta(*id), Some(Value::Bool(_))))
-            }
-            Type::Str => matches!(value, Value::Str(_)),
-            Type::DType => matches!(value, Value::DType(_)),
-            Type::Device => matches!(value, Value::Device(_) | Value::Str(_)),
-            Type::Layout => matches!(value, Value::Layout(_)),
-            Type::MemoryFormat => matches!(value, Value::MemoryFormat(_)),
-            Type::Generator => *value == Value::None,
-            Type::Graph => matches!(value, Value::Graph(_)),
-            Type::List(item, length) => match value {
-                Value::List(items) => items.iter().all(|v| self.fits(item, v, strict)),
-                Value::Tensor(id) if **item == Type::Tensor => {
-                    matches!(self.meta(*id), Some(Value::List(_)) | None)
-                }
-                value => length.is_some() && self.fits(item, value, strict),
-            },
-        }
     }
 
     /// Adds a call of an operator.
@@ -814,51 +429,6 @@ fn one_edit(a: &str, b: &str) -> bool {
 
 fn is_in_place(stem: &str) -> bool {
     matches!(stem, "add" | "sub" | "mul" | "truediv" | "floordiv" | "mod" | "pow" | "and" | "or" | "xor")
-}
-
-/// Whether a norm has statistics over a single value: per channel, per channel of one sample, or per group of channels.
-fn one_value_per(unit: &str, shape: &[SymInt], groups: &[V]) -> bool {
-    let space: SymInt = shape.iter().skip(2).fold(SymInt::Int(1), |product, size| product * size);
-    let (samples, channels) = (shape.first(), shape.get(1));
-    let values = match (unit, samples, channels, groups) {
-        ("instance", ..) => space,
-        ("channel", Some(samples), ..) => space * samples,
-        ("group", Some(samples), Some(channels), [Value::Int(SymInt::Int(groups))]) if *groups > 0 => {
-            space * samples * channels.floor_div(&SymInt::Int(*groups))
-        }
-        _ => return false,
-    };
-    values.hint() == Some(1)
-}
-
-/// The arguments with the items of the last one in a list, where Python gives them one by one.
-fn gather(stem: &str, schema: &Schema, args: &[V]) -> Option<Vec<V>> {
-    if !VARIADIC.contains(&stem) {
-        return None;
-    }
-    let place = schema.params.iter().position(|p| matches!(p.ty.required(), Type::List(..)))?;
-    let rest = args.get(place..)?;
-    if rest.is_empty() || matches!(rest, [Value::List(_)]) || rest.iter().any(|v| matches!(v, Value::List(_))) {
-        return None;
-    }
-    let mut gathered = args[..place].to_vec();
-    gathered.push(Value::List(rest.to_vec()));
-    Some(gathered)
-}
-
-/// Arguments by the names that the schema has for them.
-fn rename(schema: &Schema, kwargs: &[(String, V)]) -> Vec<(String, V)> {
-    kwargs
-        .iter()
-        .map(|(key, value)| {
-            if schema.param(key).is_none()
-                && let Some((_, name)) = SYNONYMS.iter().find(|(from, to)| key == from && schema.param(to).is_some())
-            {
-                return ((*name).to_owned(), value.clone());
-            }
-            (key.clone(), value.clone())
-        })
-        .collect()
 }
 
 /// What a method behind one of Python's comparisons is called in its `operator` module: dumps have `x.__eq__(y)` too.

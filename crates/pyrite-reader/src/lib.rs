@@ -28,8 +28,10 @@ mod load_args;
 mod member;
 mod module;
 mod number;
+mod overloads;
 mod passing;
 mod problems;
+mod rules;
 mod source;
 
 use std::collections::BTreeMap;
