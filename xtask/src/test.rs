@@ -61,6 +61,9 @@ const PEER_CASES: &str = "tests/python/package/test_peer_cases.py";
 /// What compares operators at sizes that no sample has, twenty cases of each.
 const SIZES: &str = "operators.sizes";
 
+/// How many of pytest's tests are named with their times at its end.
+const SLOWEST: &str = "--durations=40";
+
 /// All crates but the one that needs Python.
 const WITHOUT_PYTHON: &[&str] = &["--workspace", "--exclude", "pyrite-python"];
 
@@ -214,7 +217,7 @@ fn rust_tests(workspace: &Workspace, scope: Scope) -> Result<Outcome> {
 /// Some of the tests that need torch. Most wait for a process that they started, so several run at a time; those marked
 /// `serial` measure times, and run alone.
 fn pytest(workspace: &Workspace, scope: Scope, which: &[&str]) -> Result<Outcome> {
-    let args = ["-m", "pytest", "--color=no", "tests/python"];
+    let args = ["-m", "pytest", "--color=no", SLOWEST, "tests/python"];
     let mut command = programs::python_with_pyrite(workspace, args)?;
     if scope == Scope::Nightly {
         command.envs(NIGHTLY_TESTS.iter().copied());
