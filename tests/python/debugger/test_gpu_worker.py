@@ -33,6 +33,49 @@ def test_a_process_whose_driver_is_initialised_forks_nothing(tmp_path, code, for
     assert json.loads(started.stdout.splitlines()[0])["forks"] is forks, started.stderr[-500:]
 
 
+PROGRAM = """
+import torch
+
+class Repro(torch.nn.Module):
+    def forward(self, x):
+        return (torch.ops.aten.neg.default(x),)
+
+def load_args(reader):
+    storage = torch.tensor([1.0, -2.0]).untyped_storage()
+    reader.tensor(storage, (2,), is_leaf=True)
+load_args._version = 0
+"""
+
+
+def test_programs_of_inductor_run_in_forks_whether_or_not_there_is_a_driver(tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    # Eager needs no compiler; what Inductor's imports do to forks is done by then.
+    request = {"folder": str(tmp_path), "backend": "eager", "imports": [], "fallback_random": False, "seed": 0, "forward_only": True, "time_limit": 60}
+    words = [sys.executable, "-c", SOURCE.read_text(), "inductor"]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert json.loads(process.stdout.readline())["forks"] is True
+        process.stdin.write(json.dumps(request) + "\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["ok"] is True
+        # Interpreters for programs that cannot fork start ahead of their program.
+        assert Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text() == ""
+    finally:
+        process.stdin.close()
+        process.wait(timeout=60)
+
+
+@pytest.mark.parametrize(("driver", "too_late"), [(True, True), (False, False)], ids=["a driver", "no driver"])
+def test_a_fork_comes_too_late_only_where_there_is_a_driver(worker, monkeypatch, driver, too_late):
+    def load(name, *args, **kwargs):
+        if not driver:
+            raise OSError(f"{name}: cannot open shared object file")
+
+    monkeypatch.setattr(worker.torch.cuda, "_is_in_bad_fork", lambda: True)
+    monkeypatch.setattr(worker.ctypes, "CDLL", load)
+    assert worker.is_fork_too_late() is too_late
+
+
 def answer(worker, monkeypatch, error):
     class Program:
         def __init__(self, request):

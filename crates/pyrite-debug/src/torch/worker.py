@@ -130,6 +130,18 @@ def driver_is_initialised():
     return driver.cuDeviceGetCount(ctypes.byref(ctypes.c_int())) != not_initialised
 
 
+def is_fork_too_late():
+    """Whether this process was forked from one that has used CUDA. Torch says so of every fork whose parent has counted devices, which
+    importing Inductor does; where there is no driver, nothing can have been initialised."""
+    if not torch.cuda._is_in_bad_fork():
+        return False
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return torch.version.hip is not None
+    return True
+
+
 def wait_for_device():
     """Lets what was launched end, so that what goes wrong there is noticed here."""
     if torch.cuda.is_initialized():
@@ -630,7 +642,7 @@ def serve_one(request, channel):
         os.environ["CUDA_LAUNCH_BLOCKING"] = "1"
         heard = os.open(request["waiting"], os.O_WRONLY)
         os.dup2(heard, 2)
-    if torch.cuda._is_in_bad_fork():
+    if is_fork_too_late():
         tell({"worker": "this process was forked after CUDA was initialised", "again": True})
         os._exit(0)
     try:
