@@ -68,47 +68,129 @@ fn sizes(from: &Candidate) -> BTreeSet<i64> {
     found
 }
 
-/// Gives every dimension of a size another size, throughout the graph: dimensions of one size mostly belong together,
-/// and sizes among the arguments follow.
+/// Makes sizes smaller: of every dimension that has a size at once, since dimensions of one size mostly belong together and
+/// sizes among the arguments follow; then of single dimensions of single inputs.
+///
+/// Of each size the smallest that fails is looked for by dividing what lies between one that does not and one that does, so
+/// the questions grow with the size's logarithm. What is found so is tried once more, at one and at one less, until nothing
+/// changes any more.
 pub(super) fn shapes(search: &mut Search<'_>) {
-    let mut all_at_once = true;
+    let from = search.best().clone();
+    let all = sizes(&from);
+    if let (Some(largest), true) = (all.last(), all.len() > 1) {
+        // Most failures need no size at all.
+        let smallest = renumbered_throughout(&from, |size| if all.contains(&size) { 1 } else { size });
+        search.first_failing(smallest.into_iter().chain(resized(&from, *largest, 1)));
+    }
+    let mut kept = BTreeSet::new();
+    for size in all.into_iter().rev() {
+        if sizes(search.best()).contains(&size) {
+            descend(search, size, &|from, smaller| resized(from, size, smaller));
+            kept.extend(sizes(search.best()).take(&size));
+        }
+    }
     while !search.is_over() {
-        let from = search.best().clone();
-        let sizes = sizes(&from);
-        let mut proposals = Vec::new();
-        if std::mem::take(&mut all_at_once) && sizes.len() > 1 {
-            // Most failures need no size at all.
-            proposals.extend(renumbered_throughout(&from, |size| if sizes.contains(&size) { 1 } else { size }));
+        let before = search.best().size();
+        for (index, dim) in dimensions(search.best()) {
+            let Some(size) = size_of(search.best(), index, dim) else { continue };
+            let look = if kept.contains(&size) { descend } else { tighten };
+            look(search, size, &|from, smaller| narrowed(from, index, dim, smaller));
         }
-        for size in sizes.iter().rev() {
-            proposals.extend(smaller_sizes(*size).into_iter().filter_map(|smaller| resized(&from, *size, smaller)));
+        kept.clear();
+        for size in sizes(search.best()).into_iter().rev() {
+            tighten(search, size, &|from, smaller| resized(from, size, smaller));
         }
-        // A single input may be the only one that has to shrink.
-        for (index, input) in from.inputs.iter().enumerate() {
-            let Value::Tensor(tensor) = input else { continue };
-            for (dim, size) in tensor.shape().iter().enumerate() {
-                if *size > 1 {
-                    proposals.extend([1, size / 2].iter().filter_map(|smaller| narrowed(&from, index, dim, *smaller)));
-                }
-            }
-        }
-        if search.first_failing(proposals).is_none() {
+        if search.best().size() == before {
             return;
         }
     }
 }
 
-/// A size above this that nothing halves is approached from above.
-const MANY: i64 = 64;
+/// The dimensions of inputs that have more than one element.
+fn dimensions(from: &Candidate) -> Vec<(usize, usize)> {
+    let tensors = from.inputs.iter().enumerate().filter_map(|(index, input)| Some((index, input.as_tensor()?)));
+    let large = tensors.flat_map(|(index, tensor)| {
+        let dims = tensor.shape().iter().enumerate().filter(|(_, size)| **size > 1);
+        dims.map(move |(dim, _)| (index, dim)).collect::<Vec<_>>()
+    });
+    large.collect()
+}
 
-/// The sizes to try in place of a size, the smallest first. What is left over when vectors of eight or sixteen have been
-/// taken off may be what matters, so it is among them, alone and with one vector.
-fn smaller_sizes(size: i64) -> BTreeSet<i64> {
-    let tails = [8, 16].into_iter().flat_map(|vector| [size % vector, vector + size % vector]);
-    let fractions = [1, 2, 3, size / 4, size / 2, size - 1];
-    // Where a failure needs a large size, the smallest is reached in few steps.
-    let nearer = [4, 8, 32, 128].into_iter().map(|part| if size > MANY { size - size / part } else { 0 });
-    fractions.into_iter().chain(nearer).chain(tails).filter(|smaller| (1..size).contains(smaller)).collect()
+fn size_of(from: &Candidate, index: usize, dim: usize) -> Option<i64> {
+    from.inputs.get(index)?.as_tensor()?.shape().get(dim).copied()
+}
+
+/// A candidate with another size, if that is a program.
+type Resize<'a> = &'a dyn Fn(&Candidate, i64) -> Option<Candidate>;
+
+/// A size above this that nothing divides further may be a multiple of a number other than a vector's length.
+const MANY: i64 = 16;
+
+/// Looks for the smallest size that fails in place of one that does: one and two, which suffice for most, then what divides
+/// the rest.
+fn descend(search: &mut Search<'_>, size: i64, resize: Resize<'_>) {
+    let from = search.best().clone();
+    let (low, high) = try_sizes(search, &from, &[1, 2], (0, size), resize);
+    let mut high = divide(search, &from, (low, high), resize);
+    while high > MANY && !search.is_over() {
+        let (low, smaller) = try_sizes(search, &from, &[3, high / 2], (0, high), resize);
+        if smaller == high {
+            return;
+        }
+        high = divide(search, &from, (low, smaller), resize);
+    }
+}
+
+/// Looks whether a size can be smaller that was the smallest before something else changed: by all, by one, and if by one, by
+/// how much more.
+fn tighten(search: &mut Search<'_>, size: i64, resize: Resize<'_>) {
+    let from = search.best().clone();
+    let (mut low, mut high) = try_sizes(search, &from, &[1, size - 1], (0, size), resize);
+    let mut step = 2;
+    while low > 0 && high == size - step / 2 && !search.is_over() {
+        (low, high) = try_sizes(search, &from, &[size - 2 * step, size - step], (1, high), resize);
+        step *= 4;
+    }
+    divide(search, &from, (low, high), resize);
+}
+
+/// Divides what lies between a size that passes and one that fails until nothing does, and returns the one that fails.
+fn divide(search: &mut Search<'_>, from: &Candidate, (mut low, mut high): (i64, i64), resize: Resize<'_>) -> i64 {
+    while high - low > 1 && !search.is_over() {
+        (low, high) = try_sizes(search, from, &between(low, high), (low, high), resize);
+    }
+    high
+}
+
+/// Tries sizes, given in ascending order, between one that passes and one that fails. Returns the smallest that fails, and
+/// the next that was tried below it.
+fn try_sizes(
+    search: &mut Search<'_>,
+    from: &Candidate,
+    tried: &[i64],
+    (low, high): (i64, i64),
+    resize: Resize<'_>,
+) -> (i64, i64) {
+    let tried: Vec<i64> = tried.iter().copied().filter(|size| (low + 1..high).contains(size)).collect();
+    let made: Vec<(i64, Candidate)> = tried.iter().filter_map(|size| Some((*size, resize(from, *size)?))).collect();
+    let (made, proposals): (Vec<i64>, Vec<Candidate>) = made.into_iter().unzip();
+    let high = search.first_failing(proposals).map_or(high, |place| made[place]);
+    (tried.into_iter().filter(|size| *size < high).max().unwrap_or(low), high)
+}
+
+/// Sizes that divide what lies between two others, in ascending order. What is left over when vectors are taken off may be
+/// what matters, so it is left over of these as well, for vectors as large as there is room for.
+fn between(low: i64, high: i64) -> Vec<i64> {
+    let width = high - low;
+    let vector = [16, 8, 4, 2].into_iter().find(|vector| 3 * vector <= 2 * width).unwrap_or(1);
+    if 3 * vector > width {
+        return vec![high - vector, high - vector / 2];
+    }
+    let near = |place: i64| {
+        let below = place - (place - high).rem_euclid(vector);
+        if 2 * (place - below) > vector { below + vector } else { below }
+    };
+    vec![near(low + width / 3), near(low + 2 * width / 3)]
 }
 
 /// The candidate with a size replaced in inputs and arguments.
