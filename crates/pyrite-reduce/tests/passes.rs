@@ -292,3 +292,14 @@ fn programs_that_write_lose_what_does_not_matter_and_keep_writes_through_views()
     }
     assert!(left.len() <= 5, "{left:?}");
 }
+
+#[test]
+fn calls_before_one_that_raises_go_many_at_a_time() {
+    let chain: String = (0..8).map(|i| format!("        h{} = torch.sin(h{i})\n", i + 1)).collect();
+    let body = format!("{chain}        out = torch.ops.aten.index.Tensor(h8, [index])\n        return (out,)\n");
+    // The only index is out of range, so no value after it is known, and none of the calls can be fed from one.
+    let start = forward("h0 : \"f32[1, 4]\", index : \"i64[1]\"", &body);
+    let found = reduced(start, &|c| names(c).iter().any(|name| name == "aten.index.Tensor"));
+    assert_eq!(names(&found.best), ["aten.index.Tensor"]);
+    assert!(found.queries <= 20, "{} queries", found.queries);
+}

@@ -176,8 +176,12 @@ pub(super) fn ascended(from: &Candidate) -> Vec<Candidate> {
     found.into_iter().map(proposal).collect()
 }
 
-/// Uses an operand of the same shape and type in place of a call.
+/// Uses an operand of the same shape and type in place of a call: of many at a time where no value can be had to feed them
+/// from, which leaves them all until here; then of single ones.
 pub(super) fn bypass(search: &mut Search<'_>) {
+    if search.values_of(search.best()).is_none() {
+        bypass_many(search);
+    }
     while !search.is_over() {
         let proposals = bypassed(search.best());
         if search.first_failing(proposals).is_none() {
@@ -186,21 +190,48 @@ pub(super) fn bypass(search: &mut Search<'_>) {
     }
 }
 
+/// Uses operands in place of calls in chunks of halving size, each chunk alone, starting over after a success.
+fn bypass_many(search: &mut Search<'_>) {
+    let mut chunk = search.granularity();
+    while !search.is_over() {
+        let from = search.best().clone();
+        let calls: Vec<(NodeId, NodeId)> =
+            from.graph.nodes().filter_map(|(id, _)| Some((id, *like(&from, id).first()?))).collect();
+        chunk = chunk.min(calls.len());
+        if chunk < 2 {
+            return;
+        }
+        let without = |calls: &[(NodeId, NodeId)]| {
+            let mut parts = Parts::all(&from.graph);
+            parts.instead.extend(calls.iter().copied());
+            parts.build(&from)
+        };
+        if search.first_failing(calls.chunks(chunk).map(without)).is_none() {
+            chunk /= 2;
+        }
+    }
+}
+
 /// The candidates with an operand in place of one call.
 pub(super) fn bypassed(from: &Candidate) -> Vec<Candidate> {
-    let meta = |id: NodeId| -> Option<&Meta> { from.graph.node(id).meta.as_ref().and_then(Value::as_tensor) };
     let mut found = Vec::new();
-    for (id, node) in from.graph.nodes() {
-        let (Kind::Call(_), Some(own)) = (&node.kind, meta(id)) else { continue };
-        let mut operands = Vec::new();
-        node.each_input(&mut |input| operands.push(input));
-        for operand in operands {
-            if meta(operand).is_some_and(|m| m.shape == own.shape && m.dtype == own.dtype) {
-                let mut parts = Parts::all(&from.graph);
-                parts.instead.insert(id, operand);
-                found.push(parts.build(from));
-            }
+    for (id, _) in from.graph.nodes() {
+        for operand in like(from, id) {
+            let mut parts = Parts::all(&from.graph);
+            parts.instead.insert(id, operand);
+            found.push(parts.build(from));
         }
     }
     found
+}
+
+/// The operands of a call that have its shape and type.
+fn like(from: &Candidate, id: NodeId) -> Vec<NodeId> {
+    let meta = |id: NodeId| -> Option<&Meta> { from.graph.node(id).meta.as_ref().and_then(Value::as_tensor) };
+    let node = from.graph.node(id);
+    let (Kind::Call(_), Some(own)) = (&node.kind, meta(id)) else { return Vec::new() };
+    let mut operands = Vec::new();
+    node.each_input(&mut |input| operands.push(input));
+    operands.retain(|operand| meta(*operand).is_some_and(|m| m.shape == own.shape && m.dtype == own.dtype));
+    operands
 }
