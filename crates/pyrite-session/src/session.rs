@@ -52,6 +52,14 @@ enum Bisecting {
     Smallest,
 }
 
+/// Who chose the backend of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Chosen {
+    User,
+    File,
+    Default,
+}
+
 /// A session on a file; see the module's text.
 pub struct Session<'a> {
     host: &'a Host,
@@ -59,6 +67,8 @@ pub struct Session<'a> {
     reporter: &'a dyn Reporter,
     file: PathBuf,
     question: Question,
+    /// Who chose the backend.
+    chosen: Chosen,
     candidate: Candidate,
     story: Story,
     /// The workers of all steps: what they have imported and compiled once serves the next step.
@@ -173,9 +183,12 @@ impl<'a> Session<'a> {
             folder::check_unused(out)?;
         }
         let program = Program::open_for(host, file, &options)?;
-        let backend = match &options.backend {
-            Some(backend) => backend.clone(),
-            None => program.said_backend()?.unwrap_or_else(|| USUAL.to_owned()),
+        let (backend, chosen) = match &options.backend {
+            Some(backend) => (backend.clone(), Chosen::User),
+            None => match program.said_backend()? {
+                Some(backend) => (backend, Chosen::File),
+                None => (USUAL.to_owned(), Chosen::Default),
+            },
         };
         let reference = program.reference(options.reference.as_ref(), &backend);
         program.check_imports([&backend, &reference], &host.python.imports)?;
@@ -183,7 +196,7 @@ impl<'a> Session<'a> {
         let candidate = program.candidate(options.seed)?;
         let workers = Arc::new(host.workers(&question, options.limits())?);
         let (file, story) = (file.to_owned(), Story::begin());
-        Ok(Self { host, options, reporter, file, question, candidate, story, workers, known: None })
+        Ok(Self { host, options, reporter, file, question, chosen, candidate, story, workers, known: None })
     }
 
     /// Does everything.
@@ -249,6 +262,17 @@ impl<'a> Session<'a> {
     pub fn confirm(&mut self) -> Result<Confirmed, SessionError> {
         self.reporter.standing(Standing::Confirming { file: self.file.clone() });
         let (runs, backend) = (self.options.runs, self.question.backend.clone());
+        match self.chosen {
+            Chosen::User => {}
+            Chosen::File => {
+                let text = format!("{backend}, which the file names; --backend tests another");
+                self.say("backend", &text, json!({"backend": backend, "from": "file"}));
+            }
+            Chosen::Default => {
+                let text = format!("{backend}, because the file names none; --backend tests another");
+                self.say("backend", &text, json!({"backend": backend, "from": "default"}));
+            }
+        }
         let (mut verdicts, mut took) = self.ask_often(runs)?;
         if self.may_fail_forward(&verdicts) {
             let question = Question { forward_only: true, ..self.question.clone() };
