@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use pyrite_ir::{Builder, Meta, Value};
+use pyrite_ir::{Builder, Device, Meta, Value};
 use pyrite_oracle::{Class, Detail, Oracle, Signature, Stage, Verdict};
 use pyrite_reduce::Candidate;
 use pyrite_tensor::Tensor;
@@ -157,13 +157,20 @@ impl Isolated {
         if verdict.signature().is_none() {
             return verdict;
         }
-        match self.trial.get_or_init(|| self.try_trivial_programs(path)) {
+        let device = || candidate_of(path, self.question.seed).ok().and_then(|program| program.graph.elsewhere());
+        match self.trial.get_or_init(|| self.try_trivial_programs(device())) {
             Ok(()) => verdict,
             Err(why) => Verdict::Invalid(format!(
                 "{WORKER_FAILED}{} fails even on a program with one operator, so the result is meaningless: {why}",
                 self.question.backend
             )),
         }
+    }
+
+    /// Has the backend run a trivial program ahead of the first failure, which waits for that where it is still under way. For
+    /// programs that are likely to fail, beside their first run.
+    pub fn try_ahead(&self, program: &Candidate) {
+        self.trial.get_or_init(|| self.try_trivial_programs(program.graph.elsewhere()));
     }
 
     /// A worker that was killed says nothing about the program yet, because others kill too: the question is put once
@@ -182,9 +189,8 @@ impl Isolated {
     /// are where the program is that has failed: for another device a compiler needs other tools, which may be missing, or
     /// take a minute to be found. They are called once: what fails only when results are kept over calls may fail for every
     /// program.
-    fn try_trivial_programs(&self, failed: &Path) -> Result<(), String> {
+    fn try_trivial_programs(&self, device: Option<Device>) -> Result<(), String> {
         let question = Question { backend: without_setting(&self.question.backend, "calls"), ..self.question.clone() };
-        let device = candidate_of(failed, self.question.seed).ok().and_then(|program| program.graph.elsewhere());
         let mut first = None;
         for (number, op) in TRIVIAL.into_iter().enumerate() {
             let mut candidate = trivial(op)?;

@@ -335,8 +335,15 @@ impl<'a> Session<'a> {
             }
             Ok(verdict)
         };
-        let verdicts = (1..=runs).map(ask).collect::<Result<_, _>>()?;
-        Ok((verdicts, took))
+        // A backend of torch.compile takes seconds for any program, and a session is there for those that fail.
+        let ahead = self.options.jobs > 1 && self.question.backend.starts_with("torch:");
+        let verdicts: Result<_, _> = std::thread::scope(|scope| {
+            if ahead {
+                scope.spawn(|| self.workers.try_ahead(&self.candidate));
+            }
+            (1..=runs).map(ask).collect()
+        });
+        Ok((verdicts?, took))
     }
 
     /// Whether gradients may be all that keeps a question from having an answer: an operator of the program has none.
