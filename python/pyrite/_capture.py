@@ -78,7 +78,7 @@ def compile(model=None, *, backend="native", fullgraph=False, dynamic=None, mode
     if not _native.captures():
         version = ".".join(map(str, sys.version_info[:2]))
         warnings.warn(
-            f"pyrite.compile does not capture frames of CPython {version}: {backends.name_of(model)} runs plain. Remedy: "
+            f"pyrite.compile does not capture frames of CPython {version}: {backends.name_of(model)} runs plain. Help: "
             'torch.compile(..., backend="pyrite"), or CPython 3.11, 3.12 or 3.13.',
             RuntimeWarning,
             stacklevel=2,

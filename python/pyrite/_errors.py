@@ -32,7 +32,7 @@ def violated_marks(function, sizes):
     from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 
     rows = [f"  - {name} was marked as dynamic, but {function} fixes it to {value}" for name, value in sizes]
-    advice = "Remedy: do not ask for its value (a comparison, a text, an index), or mark it with torch._dynamo.maybe_mark_dynamic"
+    advice = "Help: do not ask for its value (a comparison, a text, an index), or mark it with torch._dynamo.maybe_mark_dynamic"
     return ConstraintViolationError("\n".join([f"Constraints violated ({', '.join(name for name, _ in sizes)})!", *rows, advice]))
 
 

@@ -24,7 +24,7 @@ class BreakReason:
         lines = [f"Reason: {self.reason}", "User Stack:"]
         lines += [f"  {entry}" for entry in self.user_stack]
         if self.hint:
-            lines.append(f"Hint: {self.hint}")
+            lines.append(f"Help: {self.hint}")
         return "\n".join(lines)
 
     __repr__ = __str__

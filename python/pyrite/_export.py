@@ -161,7 +161,7 @@ class ExportedProgram:
         leaves, spec = pytree.tree_flatten((tuple(args), dict(kwargs)))
         if spec != self.in_spec:
             raise ExportError(
-                f"the structure of the arguments differs from that of the exported call.\n  exported: {self.in_spec}\n  given: {spec}\nRemedy: "
+                f"the structure of the arguments differs from that of the exported call.\n  exported: {self.in_spec}\n  given: {spec}\nHelp: "
                 "call with arguments of the same structure, keywords included, or export again."
             )
         sizes = {}
@@ -169,7 +169,7 @@ class ExportedProgram:
             if known.dtype is None:
                 if type(leaf) is not type(known.value) or leaf != known.value:
                     raise ExportError(
-                        f"{known.path} is {leaf!r}, and the program was exported for {known.value!r}, which is part of it. Remedy: export "
+                        f"{known.path} is {leaf!r}, and the program was exported for {known.value!r}, which is part of it. Help: export "
                         "again with that value, or pass it as a tensor."
                     )
                 continue
@@ -179,14 +179,14 @@ class ExportedProgram:
             if size < allowed.low or (allowed.high is not None and size > allowed.high):
                 high = "" if allowed.high is None else f" and at most {allowed.high}"
                 raise ExportError(
-                    f"{path} is {size}, and `{name}` has to be at least {allowed.low}{high}. Remedy: call with another size, or export again "
+                    f"{path} is {size}, and `{name}` has to be at least {allowed.low}{high}. Help: call with another size, or export again "
                     "with examples and dynamic_shapes that allow it."
                 )
         for constraint in self.constraints:
             if not _holds(constraint, {name: size for name, (_, size) in sizes.items()}):
                 bound = ", ".join(f"{name} = {size} ({path})" for name, (path, size) in sizes.items() if re.search(rf"\b{name}\b", constraint))
                 raise ExportError(
-                    f"the program was exported for sizes where {constraint}, which {bound} are not. Remedy: call with sizes that fit, or "
+                    f"the program was exported for sizes where {constraint}, which {bound} are not. Help: call with sizes that fit, or "
                     "export again with an example of them."
                 )
         return leaves
@@ -261,7 +261,7 @@ class ExportedProgram:
 
 
 def _check_tensor(leaf, known, sizes):
-    remedy = "Remedy: call with a tensor like the one that was exported, or export again."
+    remedy = "Help: call with a tensor like the one that was exported, or export again."
     if not isinstance(leaf, torch.Tensor):
         raise ExportError(f"{known.path} is a {type(leaf).__name__}, expected a tensor. {remedy}")
     if str(leaf.dtype) != f"torch.{known.dtype}":
@@ -273,12 +273,12 @@ def _check_tensor(leaf, known, sizes):
         if isinstance(wanted, int):
             if size != wanted:
                 raise ExportError(
-                    f"{place} is {size}, expected {wanted}. Remedy: name the dimension in dynamic_shapes when you export, or call with that size."
+                    f"{place} is {size}, expected {wanted}. Help: name the dimension in dynamic_shapes when you export, or call with that size."
                 )
             continue
         first = sizes.setdefault(wanted, (place, size))
         if first[1] != size:
-            raise ExportError(f"{place} is {size} and {first[0]} is {first[1]}, and both are `{wanted}`. Remedy: call with equal sizes.")
+            raise ExportError(f"{place} is {size} and {first[0]} is {first[1]}, and both are `{wanted}`. Help: call with equal sizes.")
 
 
 def _made(spec, outputs, inputs):
@@ -322,7 +322,7 @@ def _holds(constraint, sizes):
                 return _OPERATORS[type(op)](value(left), value(right))
             case ast.Call(func=ast.Name(id=name), args=args) if name in _FUNCTIONS:
                 return _FUNCTIONS[name](*map(value, args))
-        raise ExportError(f"the constraint `{constraint}` is not understood. Remedy: export the program again with this version of Pyrite.")
+        raise ExportError(f"the constraint `{constraint}` is not understood. Help: export the program again with this version of Pyrite.")
 
     return value(ast.parse(constraint, mode="eval"))
 
@@ -361,16 +361,16 @@ class _Recorder:
         if record.changes:
             raise ExportError(
                 f"{record.function} changes {record.changes} objects of Python (attributes, lists, globals or the like), and an exported "
-                "program only computes. Remedy: return what changes, or write to tensors and buffers in place."
+                "program only computes. Help: return what changes, or write to tensors and buffers in place."
             )
         if record.draws:
             raise ExportError(
-                f"{record.function} draws Python random numbers, which an exported program cannot do. Remedy: use torch.rand, or pass the numbers."
+                f"{record.function} draws Python random numbers, which an exported program cannot do. Help: use torch.rand, or pass the numbers."
             )
 
     def __call__(self, graph, example_inputs):
         if self.graph is not None:
-            raise ExportError("the function is more than one graph. Remedy: pyrite.explain(function)(...) names the breaks.")
+            raise ExportError("the function is more than one graph. Help: pyrite.explain(function)(...) names the breaks.")
         self.graph, self.inputs = graph, list(example_inputs)
         eager = backends.lookup("eager")(graph, self.inputs)
 
@@ -407,14 +407,14 @@ def export(function, args, kwargs=None, *, dynamic_shapes=None):
     args, kwargs = tuple(args), dict(kwargs or {})
     leaves, in_spec = pytree.tree_flatten((args, kwargs))
     if not leaves:
-        raise ExportError("pyrite.export needs example arguments: args=(x, ...). Remedy: pass those of a typical call.")
+        raise ExportError("pyrite.export needs example arguments: args=(x, ...). Help: pass those of a typical call.")
     paths = [_path(keys, args, kwargs, function) for keys, _ in pytree.tree_flatten_with_path((args, kwargs))[0]]
     dims = _dynamic(function, args, kwargs, dynamic_shapes, leaves)
     recorder = _Recorder()
     with _marked_dynamic(leaves, dims):
         result = compile(function, backend=recorder, fullgraph=True, dynamic=False)(*args, **kwargs)
     if recorder.graph is None:
-        raise ExportError(f"{backends.name_of(function)} computes nothing with tensors. Remedy: pass tensors, and return what is computed.")
+        raise ExportError(f"{backends.name_of(function)} computes nothing with tensors. Help: pass tensors, and return what is computed.")
     symbols = {(place, dim): name for name, place, dim in recorder.record.symbols}
     return _program(function, recorder, leaves, paths, in_spec, dims, symbols, result)
 
@@ -451,7 +451,7 @@ def _program(function, recorder, leaves, paths, in_spec, dims, symbols, result):
             known.append(Leaf(path, value=leaf))
         else:
             raise ExportError(
-                f"{path} is an object of {type(leaf).__name__}, which an exported program cannot compare. Remedy: export a function of tensors "
+                f"{path} is an object of {type(leaf).__name__}, which an exported program cannot compare. Help: export a function of tensors "
                 "and plain values that closes over it."
             )
     results, out_spec = pytree.tree_flatten(result)
@@ -478,7 +478,7 @@ def _check_free(dims, ranges, constraints, hints, leaves, paths):
         if fixed:
             name = fixed[1] or fixed[4]
             raise ExportError(
-                f"the size `{name}` should be dynamic, but the program requires it to be {hints.get(name)}. Remedy: leave the dimension out of "
+                f"the size `{name}` should be dynamic, but the program requires it to be {hints.get(name)}. Help: leave the dimension out of "
                 "dynamic_shapes, or do not use the size as a plain number (a loop over it, int(), an operator that wants a fixed size)."
             )
     for place, known in dims.items():
@@ -487,7 +487,7 @@ def _check_free(dims, ranges, constraints, hints, leaves, paths):
             if size < 2:
                 raise ExportError(
                     f"the size {dim} of {paths[place]}, `{name}`, is {size} in the example: sizes of 0 and 1 are always part of a program. "
-                    "Remedy: export with an example of a larger size."
+                    "Help: export with an example of a larger size."
                 )
 
 
@@ -499,11 +499,11 @@ def _output(leaf, recorder, inputs):
             for place, value in enumerate(values):
                 if value is leaf:
                     return OutputSpec(kind, place)
-        raise ExportError("the function returns a tensor that it does not compute. Remedy: return `tensor.clone()`.")
+        raise ExportError("the function returns a tensor that it does not compute. Help: return `tensor.clone()`.")
     if leaf is None or isinstance(leaf, (bool, int, float, str)):
         return OutputSpec("value", leaf)
     raise ExportError(
-        f"the function returns an object of {type(leaf).__name__}, which an exported program cannot make. Remedy: return tensors and plain "
+        f"the function returns an object of {type(leaf).__name__}, which an exported program cannot make. Help: return tensors and plain "
         "values in lists, tuples and dicts, or register the class with torch.utils._pytree."
     )
 
@@ -528,7 +528,7 @@ def _typed(graph, inputs, examples, symbols, renamed):
                 shape[dim] = renamed.get(name, name)
         if any(size.isidentifier() for size in shape) and not examples[place].is_contiguous():
             raise ExportError(
-                f"{spec.name} has sizes that are free, and is not contiguous. Remedy: call .contiguous() on the example, and on the arguments of calls."
+                f"{spec.name} has sizes that are free, and is not contiguous. Help: call .contiguous() on the example, and on the arguments of calls."
             )
         typed.append(f'{spec.name}: "{sizes[1]}[{", ".join(shape)}]{sizes[3]}"')
     body = graph.code[graph.code.index("):\n", graph.code.index("def forward")) + 3 :]
@@ -579,7 +579,7 @@ def _dynamic(function, args, kwargs, shapes, leaves):
         pairs = [(known[name], shapes[name], name) for name in shapes]
     else:
         if len(shapes) != len(args):
-            raise ExportError(f"dynamic_shapes has {len(shapes)} entries for {len(args)} positional arguments. Remedy: one for each, or a dict.")
+            raise ExportError(f"dynamic_shapes has {len(shapes)} entries for {len(args)} positional arguments. Help: one for each, or a dict.")
         pairs = [(arg, shape, f"args[{place}]") for place, (arg, shape) in enumerate(zip(args, shapes))]
     places = {id(leaf): place for place, leaf in enumerate(leaves)}
     for value, shape, path in pairs:
@@ -604,7 +604,7 @@ def _walk(value, shape, path, places, found):
         return
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, (list, tuple)) else None
     if inside is None:
-        raise ExportError(f"dynamic_shapes describes {path}, which is neither a tensor nor a list, tuple or dict of tensors. Remedy: use None there.")
+        raise ExportError(f"dynamic_shapes describes {path}, which is neither a tensor nor a list, tuple or dict of tensors. Help: use None there.")
     for key, item in inside:
         described = shape.get(key) if isinstance(shape, dict) else shape[key]
         _walk(item, described, f"{path}[{key!r}]", places, found)
@@ -651,7 +651,7 @@ def load(path):
 
     def bad(cause):
         remedy = "export and save the program again; the folder `storages` belongs to the file"
-        return ExportError(f"{path} cannot be loaded: {cause}. Remedy: {remedy}.")
+        return ExportError(f"{path} cannot be loaded: {cause}. Help: {remedy}.")
 
     try:
         text = path.read_text()

@@ -137,7 +137,7 @@ def _log_captured(record):
     if record.failed_guard is not None:
         logs.get("recompiles").info("%s (%s:%d) again: %s", record.function, record.file, record.line, record.failed_guard)
     if record.reason is not None and logs.get("graph_breaks").isEnabledFor(logging.INFO):
-        hint = f"\n  Hint: {record.hint}" if record.hint else ""
+        hint = f"\n  Help: {record.hint}" if record.hint else ""
         logs.get("graph_breaks").info("%s: %s%s\n%s", record.function, record.reason, hint, user_stack(record))
     for guard in record.guards:
         logs.get("guards").info("%s: %s", record.function, guard)

@@ -56,7 +56,7 @@ class Missing:
 
     def __getattr__(self, name):
         raise PyriteError(
-            f"the record has no {self.what}, which the frame uses: it could not be stored. Remedy: the log named the reason when the "
+            f"the record has no {self.what}, which the frame uses: it could not be stored. Help: the log named the reason when the "
             "frame was recorded; give the frame something that can be pickled, and record it again."
         )
 
@@ -317,7 +317,7 @@ def read(path):
     """What a file of `record` holds. Executes nothing of it."""
 
     def bad(cause, remedy="record the frame again with pyrite.config.replay_record_enabled = True"):
-        return PyriteError(f"{path}: {cause}. Remedy: {remedy}.")
+        return PyriteError(f"{path}: {cause}. Help: {remedy}.")
 
     try:
         with zipfile.ZipFile(path) as archive:
@@ -349,21 +349,21 @@ def replay(path, *, trust=False):
     if not trust:
         raise PyriteError(
             f"{path}: replaying it would execute code from the file: the function {record.told.get('function')} of "
-            f"{record.told.get('file')}, with everything that its arguments need. Remedy: look at source.py in the archive, and if "
+            f"{record.told.get('file')}, with everything that its arguments need. Help: look at source.py in the archive, and if "
             "you trust where the file comes from, repeat the call with trust=True."
         )
     told = record.told
     if told.get("bytecode") != _MAGIC:
         raise PyriteError(
             f"{path}: the frame was recorded with another version of CPython (its code has the number {told.get('bytecode')}, "
-            f"this interpreter's has {_MAGIC}). Remedy: replay it with that version."
+            f"this interpreter's has {_MAGIC}). Help: replay it with that version."
         )
     _spaces.clear()
     try:
         function, args, kwargs = pickle.loads(record.frame)
     except Exception as error:
         raise PyriteError(
-            f"{path}: the frame cannot be restored: {type(error).__name__}: {error}. Remedy: install the packages that it was "
+            f"{path}: the frame cannot be restored: {type(error).__name__}: {error}. Help: install the packages that it was "
             f"recorded with (torch {told.get('torch')}, pyrite {told.get('pyrite')}, and what {told.get('file')} imports)."
         ) from error
     finally:

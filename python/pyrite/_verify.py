@@ -348,7 +348,7 @@ def verified(call, function, args, kwargs):
         found = _difference(one, other, part)
         if found:
             raise VerifyError(
-                f"{_title(function)}: {found}, where the plain call has the latter. Remedy: report it with the function; "
+                f"{_title(function)}: {found}, where the plain call has the latter. Help: report it with the function; "
                 "pyrite.disable(function) runs it plain."
             ) from outcome[1]
     if outcome[1] is not None:

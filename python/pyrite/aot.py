@@ -288,7 +288,7 @@ def _host(region, settings, module):
         log.info("torch runs %s: %s", operator.name, operator.reason)
         if settings.opaque == "error":
             raise CompileError(
-                f"torch would have to run {operator.name}: {operator.reason}\nRemedy: options={{\"opaque\": \"allow\"}} lets it."
+                f"torch would have to run {operator.name}: {operator.reason}\nHelp: options={{\"opaque\": \"allow\"}} lets it."
             )
         region.opaque.append(operator)
 

@@ -42,7 +42,7 @@ def run_compiler_collective(function, sizes):
         _alone.add(function)
         warnings.warn(
             f"rank {rank} compiles {function} with its own sizes: the other ranks did not compile it within "
-            f"{config.collective_timeout:g} s. Remedy: compile the same functions on all ranks, or set "
+            f"{config.collective_timeout:g} s. Help: compile the same functions on all ranks, or set "
             "pyrite.config.enable_compiler_collectives = False.",
             RuntimeWarning,
             stacklevel=4,

@@ -123,7 +123,7 @@ class _Region:
         """Refuses operators that nobody here can run."""
         if unknown := self.imported.graph.opaque_ops:
             raise CompileError(
-                f"Pyrite does not know {', '.join(unknown)}\nRemedy: call it outside of what is compiled; without `strict` the region runs eagerly."
+                f"Pyrite does not know {', '.join(unknown)}\nHelp: call it outside of what is compiled; without `strict` the region runs eagerly."
             )
 
     def _give_up(self, error):

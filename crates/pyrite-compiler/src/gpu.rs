@@ -52,7 +52,7 @@ pub fn load_kernel(text: &str, entry: &str, ordinal: usize) -> Result<GpuKernel,
 }
 
 fn context(ordinal: usize) -> Result<Context, OpError> {
-    let failed = |error: pyrite_cuda::CudaError| OpError::invalid(format!("{error}\nRemedy: {}", error.remedy()));
+    let failed = |error: pyrite_cuda::CudaError| OpError::invalid(format!("{error}\nHelp: {}", error.remedy()));
     Driver::get().and_then(|driver| driver.device(ordinal)?.context()).map_err(failed)
 }
 

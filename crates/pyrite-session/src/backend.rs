@@ -63,7 +63,7 @@ fn diagnosed(file: &Path, error: &NodeError, what: &str, instead: Option<&str>) 
         location = location.line(line).column(column);
     }
     let cause = error.error.to_string();
-    let (cause, remedy) = match cause.split_once("Remedy: ") {
+    let (cause, remedy) = match cause.split_once("Help: ") {
         Some((cause, remedy)) => (cause.trim_end(), Some(remedy)),
         None => (cause.as_str(), None),
     };

@@ -312,7 +312,7 @@ impl<'a> Session<'a> {
         {
             let text =
                 format!("if torch's own kernels fault on this processor, {WITHOUT_AMX}; `pyrite doctor` tries it");
-            self.say("hint", &text, json!({"hint": text}));
+            self.say("help", &text, json!({"hint": text}));
         }
         if let Some(message) = signature.and_then(|signature| signature.detail.message.as_ref()) {
             let detail = message.lines().next().unwrap_or_default();

@@ -79,7 +79,7 @@ def test_the_example_of_the_documentation_is_three_graphs_with_two_breaks(capsys
 def test_a_break_is_an_error_where_one_graph_is_wanted():
     with pytest.raises(pyrite.GraphBreakError, match="a call of print") as raised:
         pyrite.compile(example, fullgraph=True)(torch.randn(10), torch.ones(10))
-    assert __file__ in str(raised.value) and "Remedy" in str(raised.value)
+    assert __file__ in str(raised.value) and "Help" in str(raised.value)
 
 
 def test_a_function_that_is_compiled_too_often_says_so_and_runs_plain():

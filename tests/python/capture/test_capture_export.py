@@ -110,7 +110,7 @@ def test_a_break_is_an_error_that_says_where(package):
 
     with pytest.raises(package.GraphBreakError, match="print") as caught:
         package.export(function, (torch.ones(2),))
-    assert "Remedy" in str(caught.value) and "test_capture_export.py" in str(caught.value)
+    assert "Help" in str(caught.value) and "test_capture_export.py" in str(caught.value)
 
 
 def test_an_assertion_about_data_is_part_of_the_program(package, tmp_path):

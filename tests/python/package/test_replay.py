@@ -163,7 +163,7 @@ def rewritten(path, **members):
 
 
 def test_a_bad_file_is_refused_with_its_cause_before_anything_of_it_runs(tmp_path):
-    with pytest.raises(package.PyriteError, match="no_such.zip: there is no such file. Remedy"):
+    with pytest.raises(package.PyriteError, match="no_such.zip: there is no such file. Help"):
         package.replay(tmp_path / "no_such.zip")
     (tmp_path / "text.zip").write_text("not an archive")
     with pytest.raises(package.PyriteError, match="not a recorded frame"):

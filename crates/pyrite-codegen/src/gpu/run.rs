@@ -51,7 +51,7 @@ pub struct GpuProgram {
 
 /// An error of the driver, with its remedy.
 fn failed(error: pyrite_cuda::CudaError) -> OpError {
-    OpError::invalid(format!("{error}\nRemedy: {}", error.remedy()))
+    OpError::invalid(format!("{error}\nHelp: {}", error.remedy()))
 }
 
 /// The error of an index that a kernel has met.
@@ -185,7 +185,7 @@ impl GpuProgram {
             let done = unsafe { stream.launch(function, &launch.entry, grid, &launch.params) };
             done.map_err(|error| {
                 let name = self.plan.names().nth(number).unwrap_or_default();
-                OpError::invalid(format!("the kernel of {name} was not launched: {error}\nRemedy: {}", error.remedy()))
+                OpError::invalid(format!("the kernel of {name} was not launched: {error}\nHelp: {}", error.remedy()))
             })?;
         }
         Ok(())

@@ -312,7 +312,7 @@ fn break_error(py: Python<'_>, why: &Break) -> PyErr {
         message.push_str(&format!("\n  File \"{file}\", line {line}, in {function}"));
     }
     if let Some(hint) = &why.hint {
-        message.push_str(&format!("\nRemedy: {hint}"));
+        message.push_str(&format!("\nHelp: {hint}"));
     }
     let made = py.import("pyrite._errors").and_then(|errors| errors.call_method1("graph_break", (&message,)));
     match made {

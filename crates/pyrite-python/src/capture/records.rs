@@ -158,7 +158,7 @@ impl<'a, 'py> Watch<'a, 'py> {
         };
         let message = format!(
             "{} ({}:{}) was compiled {} and runs plain from now on. Last reason to compile again: {guard}; {most}. \
-             Remedy: pass what changes as a tensor, or raise pyrite.config.cache_size_limit.",
+             Help: pass what changes as a tensor, or raise pyrite.config.cache_size_limit.",
             code.qualified_name,
             code.file,
             code.first_line,
