@@ -127,6 +127,7 @@ pub fn reduce(
         passing: None,
         others: Vec::new(),
         pass: "",
+        minimal: None,
     };
     // A pass that comes to its end has nothing more to propose until another one changes the candidate. One that took nodes
     // away sends the search back to its first pass. After any other change the passes behind it come first: what sizes and
@@ -205,6 +206,18 @@ pub struct Search<'a> {
     passing: Option<(Size, Candidate)>,
     others: Vec<(Signature, Candidate)>,
     pass: &'static str,
+    minimal: Option<Form>,
+}
+
+/// What a candidate is but for the contents of its inputs: its outline, and the shape of every input.
+type Form = (Size, Vec<Vec<i64>>);
+
+fn form_of(candidate: &Candidate) -> Form {
+    let mut shapes = Vec::new();
+    for input in &candidate.inputs {
+        input.each(&mut |tensor| shapes.push(tensor.shape().to_vec()));
+    }
+    (candidate.outline(), shapes)
 }
 
 impl Search<'_> {
@@ -227,6 +240,16 @@ impl Search<'_> {
     /// The values of a candidate's nodes, if it can be run eagerly.
     pub(crate) fn values_of(&self, candidate: &Candidate) -> Option<Saved> {
         Saved::of(candidate, self.options.keep)
+    }
+
+    /// Notes that no size of the best can be smaller.
+    pub(crate) fn note_minimal_sizes(&mut self) {
+        self.minimal = Some(form_of(&self.best));
+    }
+
+    /// Whether that was noted of what differs from the best in contents alone.
+    pub(crate) fn are_sizes_minimal(&self) -> bool {
+        self.minimal.as_ref().is_some_and(|known| *known == form_of(&self.best))
     }
 
     /// How large a chunk may be.

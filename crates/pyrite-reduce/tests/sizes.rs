@@ -13,8 +13,8 @@ use pyrite_reader::{ReadOptions, read_text};
 use pyrite_reduce::{Candidate, Options, Reduction, Silent, reduce};
 use pyrite_tensor::Tensor;
 
-/// A program of one call for each input, of zeros, so that sizes are all there is to reduce.
-fn program(shapes: &[&[i64]]) -> Candidate {
+/// A program of one call for each input, of a number; of zeros sizes are all there is to reduce.
+fn program(shapes: &[&[i64]], number: f32) -> Candidate {
     let parameters: Vec<String> = shapes.iter().enumerate().map(|(i, s)| format!("x{i} : \"f32{s:?}\"")).collect();
     let calls: Vec<String> = (0..shapes.len()).map(|i| format!("        y{i} = torch.neg(x{i})\n")).collect();
     let results: Vec<String> = (0..shapes.len()).map(|i| format!("y{i}, ")).collect();
@@ -25,8 +25,8 @@ fn program(shapes: &[&[i64]]) -> Candidate {
         results.concat()
     );
     let graph = read_text(&text, None, registry(), &ReadOptions::default()).expect("a program").graph;
-    let zeros = |shape: &&[i64]| Value::Tensor(Tensor::from_slice(&vec![0.0f32; numel(shape) as usize], shape));
-    Candidate { graph, inputs: shapes.iter().map(zeros).collect(), seed: 0 }
+    let filled = |shape: &&[i64]| Value::Tensor(Tensor::from_slice(&vec![number; numel(shape) as usize], shape));
+    Candidate { graph, inputs: shapes.iter().map(filled).collect(), seed: 0 }
 }
 
 fn numel(shape: &[i64]) -> i64 {
@@ -39,7 +39,11 @@ fn shapes_of(candidate: &Candidate) -> Vec<Vec<i64>> {
 
 /// Reduces a program that fails by its shapes alone, and says how many questions were asked.
 fn reduced(start: &[&[i64]], jobs: usize, fails: &(dyn Fn(&[Vec<i64>]) -> bool + Sync)) -> (Reduction, u64) {
-    let (asked, inputs) = (AtomicU64::new(0), start.len());
+    reduced_from(program(start, 0.0), jobs, fails)
+}
+
+fn reduced_from(start: Candidate, jobs: usize, fails: &(dyn Fn(&[Vec<i64>]) -> bool + Sync)) -> (Reduction, u64) {
+    let (asked, inputs) = (AtomicU64::new(0), start.inputs.len());
     let oracle = |candidate: &Candidate| {
         asked.fetch_add(1, Ordering::Relaxed);
         let shapes = shapes_of(candidate);
@@ -48,7 +52,7 @@ fn reduced(start: &[&[i64]], jobs: usize, fails: &(dyn Fn(&[Vec<i64>]) -> bool +
         if fails { Verdict::Fail(Signature::new(Stage::Forward, Class::Value)) } else { Verdict::Pass }
     };
     let options = Options { jobs, ..Options::default() };
-    let found = reduce(program(start), &oracle, options, &mut Silent).expect("the start fails");
+    let found = reduce(start, &oracle, options, &mut Silent).expect("the start fails");
     (found, asked.into_inner())
 }
 
@@ -142,4 +146,13 @@ fn the_least_is_found_where_each_size_counts_alone() {
             assert_eq!(shapes_of(&found.best), [[1, vector + 1]], "rests after {vector}");
         }
     }
+}
+
+#[test]
+fn plainer_contents_do_not_begin_the_search_for_sizes_again() {
+    let fails = |shapes: &[Vec<i64>]| numel(&shapes[0]) >= 1024;
+    let (zeros, asked_of_zeros) = reduced(&[&[8, 66, 66]], 1, &fails);
+    let (found, asked) = reduced_from(program(&[&[8, 66, 66]], 0.37), 1, &fails);
+    assert_eq!(shapes_of(&found.best), shapes_of(&zeros.best));
+    assert!(asked <= asked_of_zeros + 10, "{asked} questions, {asked_of_zeros} of zeros");
 }

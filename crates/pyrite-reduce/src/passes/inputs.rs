@@ -75,6 +75,16 @@ fn sizes(from: &Candidate) -> BTreeSet<i64> {
 /// the questions grow with the size's logarithm. What is found so is tried once more, at one and at one less, until nothing
 /// changes any more.
 pub(super) fn shapes(search: &mut Search<'_>) {
+    // Other contents seldom make smaller sizes possible; that none is smaller by one is checked again.
+    let kept = if search.are_sizes_minimal() { BTreeSet::new() } else { descend_all(search) };
+    tighten_all(search, kept);
+    if !search.is_over() {
+        search.note_minimal_sizes();
+    }
+}
+
+/// Looks for the smallest of every size, and returns those that no smaller one can replace throughout.
+fn descend_all(search: &mut Search<'_>) -> BTreeSet<i64> {
     let from = search.best().clone();
     let all = sizes(&from);
     if let (Some(largest), true) = (all.last(), all.len() > 1) {
@@ -89,6 +99,12 @@ pub(super) fn shapes(search: &mut Search<'_>) {
             kept.extend(sizes(search.best()).take(&size));
         }
     }
+    kept
+}
+
+/// Looks whether single dimensions, then sizes throughout, can be smaller, until nothing changes. Dimensions of the sizes that
+/// are given were not looked at alone.
+fn tighten_all(search: &mut Search<'_>, mut kept: BTreeSet<i64>) {
     while !search.is_over() {
         let before = search.best().size();
         for (index, dim) in dimensions(search.best()) {
