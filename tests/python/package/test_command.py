@@ -34,6 +34,20 @@ def test_the_command_is_that_of_the_binary(tmp_path):
     assert "Usage" in python("nonsense", cwd=tmp_path, code=2)
 
 
+@pytest.mark.parametrize(
+    ("header", "first"),
+    [
+        ("", "backend: aot_eager_decomp_partition, because the file names none"),
+        ("# pyrite: backend = aot_eager\n", "backend: aot_eager, which the file names"),
+    ],
+    ids=["default", "named"],
+)
+def test_a_session_without_a_backend_says_first_which_it_tests(tmp_path, header, first):
+    (tmp_path / "repro.py").write_text(header + REPRO)
+    assert python("debug", "repro.py", cwd=tmp_path, code=1).startswith(first)
+    assert not python("debug", "repro.py", "--backend", "aot_eager", cwd=tmp_path, code=1).startswith("backend:")
+
+
 def test_a_repro_is_minified_by_workers_of_this_python(tmp_path, monkeypatch):
     (tmp_path / "repro.py").write_text(REPRO)
     monkeypatch.chdir(tmp_path)
