@@ -206,13 +206,20 @@ pub enum Derivation {
 }
 
 /// A tuple.
+#[derive(Default)]
 pub struct TupleValue {
+    /// When it was made.
+    pub born: Born,
     /// Its items.
     pub items: Vec<Value>,
     /// Its class, where that is not `tuple`.
     pub class: Option<Object>,
+    /// Attributes that were set and removed since, for one of a class of the user's.
+    pub attributes: RefCell<Attributes>,
     /// The object, if it exists.
     pub origin: Option<Origin>,
+    /// Whether attributes of it were set or removed.
+    pub changed: Cell<bool>,
 }
 
 /// A list.
@@ -668,6 +675,7 @@ impl Value {
     pub fn born(&self) -> Option<Born> {
         let (born, origin) = match self {
             Self::Tensor(v) => (v.born, &v.origin),
+            Self::Tuple(v) => (v.born, &v.origin),
             Self::List(v) => (v.born, &v.origin),
             Self::Deque(v) => (v.born, &v.origin),
             Self::Dict(v) => (v.born, &v.origin),
@@ -682,7 +690,7 @@ impl Value {
 
     /// A new tuple.
     pub fn tuple(items: Vec<Value>) -> Self {
-        Self::Tuple(Rc::new(TupleValue { items, class: None, origin: None }))
+        Self::Tuple(Rc::new(TupleValue { items, class: None, ..TupleValue::default() }))
     }
 
     /// A new list.

@@ -41,11 +41,15 @@ impl Evaluator<'_, '_> {
                 if &**name == "__class__" {
                     return self.class_of(object);
                 }
-                // A class that is derived from a named tuple gives its objects attributes.
-                if let Some(origin) = tuple.origin.clone()
-                    && let Some(found) = self.read_instance_item(origin.object, &origin.source, name)
+                if &**name == "__dict__"
+                    && (tuple.origin.is_none() || tuple.changed.get())
+                    && self.class_item(class, "__dict__").is_some()
                 {
-                    return self.admit(&found);
+                    return Err(self.stop("the __dict__ of a user-defined tuple"));
+                }
+                // A class that is derived from a named tuple gives its objects attributes.
+                if let Some(found) = self.own_attribute(object, name)? {
+                    return Ok(found);
                 }
                 self.class_attribute_of(object, class, name)
             }
@@ -168,14 +172,19 @@ impl Evaluator<'_, '_> {
     /// Sets or removes an attribute of a container of a class of the user's.
     fn set_own_attribute(&mut self, container: &Value, name: &Rc<str>, value: Option<Value>) -> Run<()> {
         let Value::Known(class, _) = self.class_of(container)? else { return Err(self.stop("a container")) };
-        // Ordered dictionaries keep attributes without a class of the user's.
-        let keeps =
-            self.host.container_kind(class).is_some() || Some(class) == self.host.member("collections", "OrderedDict");
+        let keeps = match container {
+            Value::Tuple(tuple) => tuple.class.is_some() && self.class_item(class, "__dict__").is_some(),
+            // Ordered dictionaries keep attributes without a class of the user's.
+            _ => {
+                self.host.container_kind(class).is_some()
+                    || Some(class) == self.host.member("collections", "OrderedDict")
+            }
+        };
         let Some(held) = attributes_of_container(container).filter(|_| keeps) else {
             return Err(self.stop(format!("the attribute {name} of {} is set", self.describe(container))));
         };
         let found = self.class_item(class, name).map(|found| self.host.descriptor(found));
-        if !matches!(found, None | Some(Descriptor::Value | Descriptor::Function))
+        if !matches!(found, None | Some(Descriptor::Value | Descriptor::Function | Descriptor::BuiltinMethod))
             || self.class_item(class, "__slots__").is_some()
         {
             return Err(self.stop(format!("setting the attribute {name} of a user-defined container")));
@@ -185,6 +194,7 @@ impl Evaluator<'_, '_> {
         }
         held.borrow_mut().set(name, value);
         let changed = match container {
+            Value::Tuple(tuple) => &tuple.changed,
             Value::List(list) => &list.changed,
             Value::Dict(dict) => &dict.changed,
             Value::Set(set) => &set.changed,
@@ -1053,7 +1063,7 @@ impl Evaluator<'_, '_> {
                 let tensor = tensor.clone();
                 return self.set_on_tensor(object, &tensor, name, value);
             }
-            Value::List(_) | Value::Dict(_) | Value::Set(_) | Value::Deque(_) => {
+            Value::Tuple(_) | Value::List(_) | Value::Dict(_) | Value::Set(_) | Value::Deque(_) => {
                 if let Some(setter) = self.own_accessor(object, "__setattr__")? {
                     let named = self.text(name);
                     return self.call(&setter, vec![named, value], Vec::new()).map(|_| ());
@@ -1250,7 +1260,7 @@ impl Evaluator<'_, '_> {
 
     /// `del object.name`.
     pub(super) fn delete_attribute(&mut self, object: &Value, name: &Rc<str>) -> Run<()> {
-        if let Value::List(_) | Value::Dict(_) | Value::Set(_) | Value::Deque(_) = object {
+        if let Value::Tuple(_) | Value::List(_) | Value::Dict(_) | Value::Set(_) | Value::Deque(_) = object {
             let Some(remover) = self.own_accessor(object, "__delattr__")? else {
                 return self.set_own_attribute(object, name, None);
             };
@@ -1324,6 +1334,7 @@ impl Evaluator<'_, '_> {
 /// The attributes that were set on a container and removed since.
 pub(super) fn attributes_of_container(value: &Value) -> Option<&RefCell<Attributes>> {
     match value {
+        Value::Tuple(tuple) => Some(&tuple.attributes),
         Value::List(list) => Some(&list.attributes),
         Value::Dict(dict) => Some(&dict.attributes),
         Value::Set(set) => Some(&set.attributes),

@@ -389,7 +389,7 @@ impl Evaluator<'_, '_> {
             ("tuple.__new__", [Value::Known(class, _), items]) => {
                 let items = self.items_of(items)?;
                 let plain = Some(*class) == self.host.member("builtins", "tuple");
-                Value::Tuple(Rc::new(TupleValue { items, class: (!plain).then_some(*class), origin: None }))
+                Value::Tuple(Rc::new(TupleValue { items, class: (!plain).then_some(*class), ..TupleValue::default() }))
             }
             ("__build_class__", _) => return Err(self.stop("a class definition")),
             ("__import__", _) => return Err(self.stop("an import by a call")),

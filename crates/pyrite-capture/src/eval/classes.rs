@@ -520,7 +520,7 @@ impl Evaluator<'_, '_> {
                 Some(items) => self.items_of(items)?,
                 None => Vec::new(),
             };
-            Value::Tuple(Rc::new(TupleValue { items, class: Some(class), origin: None }))
+            Value::Tuple(Rc::new(TupleValue { items, class: Some(class), ..TupleValue::default() }))
         } else if let Some(new) = new
             && !matches!(self.host.descriptor(new), Descriptor::StaticMethod(_) | Descriptor::Function)
             && self.host.is_value_class(class)

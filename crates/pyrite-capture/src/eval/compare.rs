@@ -712,7 +712,7 @@ impl Evaluator<'_, '_> {
                 Ok(if matches!(left, Value::List(_)) {
                     Value::list(items)
                 } else {
-                    Value::Tuple(Rc::new(crate::value::TupleValue { items, class, origin: None }))
+                    Value::Tuple(Rc::new(crate::value::TupleValue { items, class, ..Default::default() }))
                 })
             }
             ("mul", Value::List(_) | Value::Tuple(_), _) | ("mul", _, Value::List(_) | Value::Tuple(_)) => {

@@ -8,7 +8,7 @@ use super::wrap::origin_of;
 use super::{Evaluator, Run, Stop};
 use crate::host::{Descriptor, Kind, Object};
 use crate::source::{Check, Source};
-use crate::value::{DictValue, Entries, Key, TupleValue, Value, View};
+use crate::value::{Attributes, DictValue, Entries, Key, TupleValue, Value, View};
 
 /// No iteration is followed longer than this.
 const MAX_ITEMS: usize = 1_000_000;
@@ -317,6 +317,7 @@ impl Evaluator<'_, '_> {
         }
         // An iterator from outside notices that what it goes over has changed.
         let noticed = match value {
+            Value::Tuple(_) => false,
             Value::List(_) => origin_of(value).is_some_and(|origin| self.iterated.contains(&origin.object)),
             _ => self.iterates_over_dict,
         };
@@ -612,7 +613,7 @@ impl Evaluator<'_, '_> {
                     let items = places.iter().map(|place| tuple.items[*place].clone()).collect();
                     // A slice of sizes is a size again; of other named tuples it is a plain tuple.
                     let class = tuple.class.filter(|class| self.host.class_name(*class) == "torch.Size");
-                    return Ok(Value::Tuple(Rc::new(TupleValue { items, class, origin: None })));
+                    return Ok(Value::Tuple(Rc::new(TupleValue { items, class, ..TupleValue::default() })));
                 }
                 let place = self.place_in(key, length, "tuple")?;
                 self.force(&tuple.items[place].clone())
@@ -1359,7 +1360,8 @@ impl Evaluator<'_, '_> {
                 if tuple.items.iter().any(|item| matches!(item, Value::Symbol(_) | Value::Tuple(_))) =>
             {
                 let items = tuple.items.iter().map(|item| self.with_known_sizes(item)).collect::<Run<Vec<_>>>()?;
-                Value::Tuple(Rc::new(TupleValue { items, class: tuple.class, origin: None }))
+                let attributes = RefCell::new(Attributes(tuple.attributes.borrow().0.clone()));
+                Value::Tuple(Rc::new(TupleValue { items, class: tuple.class, attributes, ..TupleValue::default() }))
             }
             other => other.clone(),
         })

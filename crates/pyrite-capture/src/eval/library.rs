@@ -204,7 +204,7 @@ impl Evaluator<'_, '_> {
             ("torch.Size", [items]) => {
                 let items = self.items_of(items)?;
                 let class = self.host.member("torch", "Size");
-                Value::Tuple(Rc::new(TupleValue { items, class, origin: None }))
+                Value::Tuple(Rc::new(TupleValue { items, class, ..TupleValue::default() }))
             }
             _ => return Ok(None),
         }))
@@ -411,6 +411,11 @@ impl Evaluator<'_, '_> {
             ("copy.copy", [value]) => match value {
                 Value::List(_) => Value::list(self.items_of(value)?),
                 Value::Dict(_) => return self.call_method(value, &"copy".into(), Vec::new(), Vec::new()).map(Some),
+                Value::Tuple(tuple)
+                    if tuple.class.is_some_and(|class| self.class_item(class, "__dict__").is_some()) =>
+                {
+                    return Err(self.stop("a copy of a user-defined tuple"));
+                }
                 Value::Known(..) | Value::Tuple(_) => value.clone(),
                 Value::Instance(_) => return Ok(None),
                 _ => return Err(self.stop("a copy of an object")),

@@ -318,7 +318,7 @@ impl Evaluator<'_, '_> {
             Kind::NamedTuple => {
                 let items = self.constant_items(object).into_iter().map(|item| self.opened(item)).collect();
                 let class = Some(self.host.class_of(object));
-                Value::Tuple(Rc::new(TupleValue { items, class, origin: None }))
+                Value::Tuple(Rc::new(TupleValue { items, class, ..TupleValue::default() }))
             }
             _ => Value::Known(object, None),
         }

@@ -421,7 +421,7 @@ impl Evaluator<'_, '_> {
             }
             Value::Tuple(tuple) => {
                 let items = tuple.items.iter().map(|item| self.converted(item, class)).collect::<Run<Vec<_>>>()?;
-                Ok(Value::Tuple(Rc::new(TupleValue { items, class: tuple.class, origin: None })))
+                Ok(Value::Tuple(Rc::new(TupleValue { items, class: tuple.class, ..TupleValue::default() })))
             }
             Value::List(list) if list.class.is_none() => {
                 let items = list.items.borrow().clone();

@@ -138,7 +138,12 @@ impl Evaluator<'_, '_> {
             Value::Number(number) => self.number_recipe(kitchen, number)?,
             Value::Tuple(tuple) => {
                 let items = self.recipes_of(kitchen, &tuple.items.clone())?;
-                Recipe::Tuple(items, tuple.class)
+                let made = kitchen.add(Recipe::Tuple(items, tuple.class));
+                if let Some(identity) = identity {
+                    kitchen.made.insert(identity, made);
+                }
+                self.complete(kitchen, made, tuple.attributes.borrow().0.clone())?;
+                return Ok(made);
             }
             Value::List(list) if list.class.is_some() => {
                 let made = self.container_recipe(kitchen, "list", list.class, identity)?;

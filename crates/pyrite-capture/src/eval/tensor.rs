@@ -111,7 +111,7 @@ impl Evaluator<'_, '_> {
                             let part = self.calls.get_item(value, vec![index]).map_err(|r| self.refused(&r))?;
                             parts.push(self.result(&part, None)?);
                         }
-                        Ok(Value::Tuple(Rc::new(TupleValue { items: parts, class, origin: None })))
+                        Ok(Value::Tuple(Rc::new(TupleValue { items: parts, class, ..TupleValue::default() })))
                     }
                     Some(GraphValue::Bool(_)) => Ok(Value::Condition(Rc::new(ConditionValue { node, says: None }))),
                     Some(GraphValue::None) if !self.gives_number(node) => Ok(self.none()),
@@ -123,7 +123,7 @@ impl Evaluator<'_, '_> {
             }
             GraphValue::List(items) => {
                 let parts = items.iter().map(|item| self.result(item, None)).collect::<Run<Vec<_>>>()?;
-                Ok(Value::Tuple(Rc::new(TupleValue { items: parts, class, origin: None })))
+                Ok(Value::Tuple(Rc::new(TupleValue { items: parts, class, ..TupleValue::default() })))
             }
             other => match self.host.object_of(other) {
                 Some(object) => Ok(Value::Known(object, None)),
@@ -562,7 +562,7 @@ impl Evaluator<'_, '_> {
         for (result, held) in results.iter().zip(&held) {
             self.tensor_method(held, &"copy_".into(), vec![result.clone()], Vec::new())?;
         }
-        Ok(Value::Tuple(Rc::new(TupleValue { items: held, class: Some(class), origin: None })))
+        Ok(Value::Tuple(Rc::new(TupleValue { items: held, class: Some(class), ..TupleValue::default() })))
     }
 
     /// What `torch.broadcast_tensors` returns: tensors that have the common shape already are themselves.
@@ -580,7 +580,7 @@ impl Evaluator<'_, '_> {
                 *item = tensor.clone();
             }
         }
-        Ok(Value::Tuple(Rc::new(TupleValue { items, class: tuple.class, origin: None })))
+        Ok(Value::Tuple(Rc::new(TupleValue { items, class: tuple.class, ..TupleValue::default() })))
     }
 
     /// Refuses a write to an input that autograd watches: whether torch allows it depends on the mode it is done in.

@@ -149,7 +149,7 @@ impl Evaluator<'_, '_> {
                 let rank = self.tensor_meta(node)?.rank();
                 let items = (0..rank).map(|dim| self.tensor_size(node, dim)).collect::<Run<Vec<_>>>()?;
                 let class = self.host.member("torch", "Size");
-                return Ok(Some(Value::Tuple(Rc::new(TupleValue { items, class, origin: None }))));
+                return Ok(Some(Value::Tuple(Rc::new(TupleValue { items, class, ..TupleValue::default() }))));
             }
             ("size" | "stride", []) if matches!(kwargs.as_slice(), [(key, _)] if &**key == "dim") => {
                 let dim = kwargs[0].1.clone();

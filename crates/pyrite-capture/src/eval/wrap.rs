@@ -102,7 +102,12 @@ impl Evaluator<'_, '_> {
                 let class = self.guard_class(&origin);
                 let items = self.read_items(object, &source).into_iter().map(|item| self.lazily(item));
                 let class = (kind == Kind::NamedTuple).then_some(class);
-                Value::Tuple(Rc::new(TupleValue { items: items.collect(), class, origin: Some(origin) }))
+                Value::Tuple(Rc::new(TupleValue {
+                    items: items.collect(),
+                    class,
+                    origin: Some(origin),
+                    ..TupleValue::default()
+                }))
             }
             Kind::List => {
                 let class = self.guard_class(&origin);

@@ -372,7 +372,7 @@ impl Evaluator<'_, '_> {
                     return Ok(Value::List(Rc::new(ListValue { items: parts.into(), ..ListValue::default() })));
                 }
                 let class = Some(*class).filter(|class| Some(*class) != self.host.member("builtins", "tuple"));
-                Ok(Value::Tuple(Rc::new(TupleValue { items: parts, class, origin: None })))
+                Ok(Value::Tuple(Rc::new(TupleValue { items: parts, class, ..TupleValue::default() })))
             }
             (_, Described::Plain(object)) => Ok(Value::Known(*object, None)),
             _ => Ok(value.clone()),
