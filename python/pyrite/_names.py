@@ -1,5 +1,6 @@
 """Names of the functions, classes and modules that capture knows, and which code it never follows."""
 
+import bisect
 import builtins
 import collections
 import copy
@@ -80,6 +81,7 @@ _MODULES = [
     ("inspect", inspect),
     ("warnings", warnings),
     ("heapq", heapq),
+    ("bisect", bisect),
     ("sys", sys),
 ]
 

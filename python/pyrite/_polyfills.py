@@ -3,6 +3,7 @@
 import collections
 import functools
 import random
+import re
 
 import numpy
 import torch
@@ -31,6 +32,22 @@ def base_value(value):
     if isinstance(value, int):
         return int.__index__(value)
     return float.__float__(value) if isinstance(value, float) else str.__str__(value)
+
+
+def next_count(counter):
+    """The number that an `itertools.count` gives out next; nothing where it counts something other than integers."""
+    return _count_parts(counter)[0]
+
+
+def count_step(counter):
+    """By how much an `itertools.count` of integers grows."""
+    return _count_parts(counter)[1]
+
+
+def _count_parts(counter):
+    # Its text says it without a change: pickling it is deprecated from CPython 3.12 on.
+    numbers = re.fullmatch(r"count\((-?\d+)(?:, (-?\d+))?\)", repr(counter))
+    return (int(numbers[1]), int(numbers[2] or 1)) if numbers else (None, None)
 
 
 def generator_from(state):
@@ -110,6 +127,75 @@ def _towards_leaves(heap, place):
         child = 2 * place + 1
     heap[place] = item
     _towards_root(heap, start, place)
+
+
+def heapify_max(heap):
+    for place in reversed(range(len(heap) // 2)):
+        _largest_towards_leaves(heap, place)
+
+
+def heapreplace_max(heap, item):
+    first = heap[0]
+    heap[0] = item
+    _largest_towards_leaves(heap, 0)
+    return first
+
+
+def _largest_towards_leaves(heap, place):
+    """As `_towards_leaves`, for a heap whose root is the largest item."""
+    start, item, end = place, heap[place], len(heap)
+    child = 2 * place + 1
+    while child < end:
+        if child + 1 < end and not heap[child + 1] < heap[child]:
+            child += 1
+        heap[place] = heap[child]
+        place = child
+        child = 2 * place + 1
+    while place > start:
+        above = (place - 1) >> 1
+        if not heap[above] < item:
+            break
+        heap[place] = heap[above]
+        place = above
+    heap[place] = item
+
+
+def bisect_left(a, x, lo=0, hi=None, *, key=None):
+    if lo < 0:
+        raise ValueError("lo must be non-negative")
+    if hi is None:
+        hi = len(a)
+    while lo < hi:
+        middle = (lo + hi) // 2
+        item = a[middle] if key is None else key(a[middle])
+        if item < x:
+            lo = middle + 1
+        else:
+            hi = middle
+    return lo
+
+
+def bisect_right(a, x, lo=0, hi=None, *, key=None):
+    if lo < 0:
+        raise ValueError("lo must be non-negative")
+    if hi is None:
+        hi = len(a)
+    while lo < hi:
+        middle = (lo + hi) // 2
+        item = a[middle] if key is None else key(a[middle])
+        if x < item:
+            hi = middle
+        else:
+            lo = middle + 1
+    return lo
+
+
+def insort_left(a, x, lo=0, hi=None, *, key=None):
+    a.insert(bisect_left(a, x if key is None else key(x), lo, hi, key=key), x)
+
+
+def insort_right(a, x, lo=0, hi=None, *, key=None):
+    a.insert(bisect_right(a, x if key is None else key(x), lo, hi, key=key), x)
 
 
 def sequence_iterator(sequence):
@@ -957,6 +1043,8 @@ TABLE = {
     "torch.Tensor.square_": tensor_square_,
     "shuffled_places": shuffled_places,
     "base_value": base_value,
+    "next_count": next_count,
+    "count_step": count_step,
     "foreach": foreach,
     "context_decorator": context_decorator,
     "torch.Tensor.tolist": tensor_tolist,
@@ -979,6 +1067,14 @@ TABLE = {
     "heapq.heapify": heapify,
     "heapq.heapreplace": heapreplace,
     "heapq.heappushpop": heappushpop,
+    "heapq._heapify_max": heapify_max,
+    "heapq._heapreplace_max": heapreplace_max,
+    "bisect.bisect": bisect_right,
+    "bisect.bisect_left": bisect_left,
+    "bisect.bisect_right": bisect_right,
+    "bisect.insort": insort_right,
+    "bisect.insort_left": insort_left,
+    "bisect.insort_right": insort_right,
     "functools.reduce": reduce,
     "itertools.chain": chain,
     "itertools.islice": islice,

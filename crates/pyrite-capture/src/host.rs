@@ -67,6 +67,8 @@ pub enum Kind {
     Partial,
     /// An iterator over a list, tuple, range or the like.
     Iterator,
+    /// `itertools.count` of integers.
+    Count,
     /// A generator.
     Generator,
     /// A module of torch.

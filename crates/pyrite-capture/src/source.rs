@@ -56,7 +56,9 @@ impl Source {
     pub fn is_argument(&self) -> bool {
         match self {
             Self::Local(..) => true,
-            Self::Index(base, _) | Self::Key(base, _) | Self::Contents(base) => base.is_argument(),
+            Self::Index(base, _) | Self::Key(base, _) | Self::Contents(base) | Self::Called(base, _) => {
+                base.is_argument()
+            }
             Self::Attribute(base, name) => matches!(&**name, "__closure__" | "keywords" | "args") && base.is_argument(),
             _ => false,
         }

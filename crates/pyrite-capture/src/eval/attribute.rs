@@ -65,6 +65,10 @@ impl Evaluator<'_, '_> {
                 _ => Err(self.stop(format!("the attribute {name} of a slice"))),
             },
             Value::Null => Err(self.stop("an attribute of nothing")),
+            Value::Bound(parts) if &**name == "__self__" => Ok(parts.0.clone()),
+            Value::Iterator(_) if matches!(&**name, "__next__" | "__iter__") => {
+                Ok(Value::Bound(Rc::new((object.clone(), name.clone()))))
+            }
             _ if &**name == "__class__" => self.class_of(object),
             // Methods of lists, dictionaries and the like; their class knows which there are.
             _ => {

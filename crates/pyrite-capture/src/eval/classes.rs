@@ -104,11 +104,10 @@ impl Evaluator<'_, '_> {
                 Iterate::Enumerate(..) => named(self, "builtins", "enumerate"),
                 Iterate::Map(..) => named(self, "builtins", "map"),
                 Iterate::Filter(..) => named(self, "builtins", "filter"),
-                Iterate::Generator(_)
-                | Iterate::List(..)
-                | Iterate::Items(..)
-                | Iterate::Watched(..)
-                | Iterate::Count(..) => Err(self.stop("the class of an iterator")),
+                Iterate::Count(..) => named(self, "itertools", "count"),
+                Iterate::Generator(_) | Iterate::List(..) | Iterate::Items(..) | Iterate::Watched(..) => {
+                    Err(self.stop("the class of an iterator"))
+                }
             },
             Value::Context(context) => Ok(Value::Known(context.class, None)),
             Value::Address(_) => named(self, "builtins", "int"),

@@ -199,11 +199,7 @@ impl Evaluator<'_, '_> {
         };
         let inner = match step {
             Step::Item(item) => {
-                self.note_mutation(&Value::Iterator(iterator.clone()));
-                iterator.taken.set(iterator.taken.get() + 1);
-                if iterator.origin.is_some() && iterator.taken.get() == 1 {
-                    self.changed.push(Value::Iterator(iterator.clone()));
-                }
+                self.note_taken(iterator);
                 return self.force(&item).map(Ok);
             }
             Step::Watched(seen, item) => {
@@ -245,6 +241,7 @@ impl Evaluator<'_, '_> {
             },
             Iterate::Count(next, step) => {
                 let following = self.binary("add", &next, &step)?;
+                self.note_taken(iterator);
                 *iterator.state.borrow_mut() = Iterate::Count(following, step);
                 Ok(Ok(next))
             }
@@ -263,6 +260,15 @@ impl Evaluator<'_, '_> {
             Iterate::Generator(None) | Iterate::List(..) | Iterate::Items(..) | Iterate::Watched(..) => {
                 Ok(Err(self.none()))
             }
+        }
+    }
+
+    /// Notes that an item was taken: one from outside is advanced when the frame ends.
+    fn note_taken(&mut self, iterator: &Rc<IteratorValue>) {
+        self.note_mutation(&Value::Iterator(iterator.clone()));
+        iterator.taken.set(iterator.taken.get() + 1);
+        if iterator.origin.is_some() && iterator.taken.get() == 1 {
+            self.changed.push(Value::Iterator(iterator.clone()));
         }
     }
 

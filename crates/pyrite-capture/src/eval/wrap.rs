@@ -177,6 +177,16 @@ impl Evaluator<'_, '_> {
                     taken: Cell::new(0),
                 }))
             }
+            Kind::Count => {
+                self.guard_class(&origin);
+                let (next, step) = (self.read_count(&origin, "next_count")?, self.read_count(&origin, "count_step")?);
+                Value::Iterator(Rc::new(IteratorValue {
+                    born: Born::default(),
+                    state: RefCell::new(Iterate::Count(next, step)),
+                    origin: Some(origin),
+                    taken: Cell::new(0),
+                }))
+            }
             Kind::TorchModule | Kind::Instance | Kind::Exception => {
                 let class = self.guard_class(&origin);
                 if let Some(keeper) = self.keeper_of_attributes(object) {
@@ -363,6 +373,13 @@ impl Evaluator<'_, '_> {
             self.changed.push(cell.clone());
         }
         Ok(())
+    }
+
+    /// A number that an `itertools.count` from outside holds, by the function that reads it.
+    fn read_count(&mut self, origin: &Origin, reader: &str) -> Run<Value> {
+        let reader = self.host.polyfill(reader).ok_or_else(|| self.stop("a missing function"))?;
+        let seen = self.read_called(origin, reader)?;
+        self.admit(&seen)
     }
 
     /// A number that has changed between calls, as a symbol; nothing where it is to be a constant.

@@ -53,6 +53,8 @@ struct Library {
     numpy_array: Option<Py<PyAny>>,
     numpy_type: Option<Py<PyAny>>,
     shares_memory: Py<PyAny>,
+    count: Py<PyAny>,
+    next_count: Py<PyAny>,
     numpy_functions: Vec<Py<PyAny>>,
     method_wrapper: Py<PyAny>,
     plain: Vec<Py<PyAny>>,
@@ -118,6 +120,8 @@ fn library(py: Python<'_>) -> PyResult<&'static Library> {
             numpy_array: class("numpy", "ndarray").ok(),
             numpy_type: class("numpy", "dtype").ok(),
             shares_memory: class("pyrite._arrays", "shares_memory")?,
+            count: class("itertools", "count")?,
+            next_count: class("pyrite._polyfills", "next_count")?,
             numpy_functions: [class("numpy", "sqrt"), class("numpy", "prod")]
                 .into_iter()
                 .flatten()
@@ -318,6 +322,10 @@ impl<'py> Python3<'py> {
             return if named || heap { Kind::NamedTuple } else { Kind::Opaque };
         }
         let name = class.name().map(|name| name.to_string()).unwrap_or_default();
+        if class.is(library.count.bind(self.py)) {
+            let next = library.next_count.bind(self.py).call1((object,));
+            return if next.is_ok_and(|next| !next.is_none()) { Kind::Count } else { Kind::Opaque };
+        }
         if iterators(self.py).of(class.as_type_ptr()).is_some() {
             return if remaining_count(object).is_some() { Kind::Iterator } else { Kind::Opaque };
         }
