@@ -122,6 +122,8 @@ pub enum Effect {
     Advance(RecipeId, usize),
     /// Records gradients from here on, or stops to.
     SetGrad(bool),
+    /// Calls a function that sets what torch does later: which algorithms it uses, a hook.
+    Call(Object, Vec<RecipeId>, Vec<(Rc<str>, RecipeId)>),
     /// Leaves a context manager that was entered before.
     Leave(RecipeId),
 }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::call::Keywords;
 use super::{Evaluator, Run};
-use crate::host::{Descriptor, Object};
+use crate::host::{Descriptor, Kind, Object};
 use crate::source::Source;
 use crate::value::Value;
 
@@ -86,7 +86,7 @@ const ANSWERS: [(&str, bool); 9] = [
 ];
 
 /// Functions without arguments that say what the state of torch is. What they say is guarded.
-const QUESTIONS: [&str; 21] = [
+const QUESTIONS: [&str; 17] = [
     "sys.getrecursionlimit",
     "torch.jit.is_tracing",
     "torch._C._get_tracing_state",
@@ -98,10 +98,6 @@ const QUESTIONS: [&str; 21] = [
     "torch.is_inference_mode_enabled",
     "torch.distributed.is_available",
     "torch.distributed.is_initialized",
-    "torch.is_deterministic_algorithms_enabled",
-    "torch.are_deterministic_algorithms_enabled",
-    "torch.is_deterministic_algorithms_warn_only_enabled",
-    "torch.get_deterministic_debug_mode",
     "torch.get_float32_matmul_precision",
     "torch.get_num_threads",
     "torch.is_anomaly_enabled",
@@ -129,6 +125,9 @@ const SETTERS: [(&str, &str, &str); 8] = [
         "_saved_tensors_hooks_get_disabled_error_message",
     ),
 ];
+
+/// What `torch._C._set_deterministic_algorithms` sets, by the questions of `torch._C` for it.
+const DETERMINISM: [&str; 2] = ["_get_deterministic_algorithms", "_get_deterministic_algorithms_warn_only"];
 
 /// Questions about autocast, some with the name of a device. What they say is guarded.
 const AUTOCAST_QUESTIONS: [&str; 5] = [
@@ -183,6 +182,9 @@ impl Evaluator<'_, '_> {
             }
             self.set_setting(question, value);
             return Ok(Some(self.none()));
+        }
+        if let "torch.use_deterministic_algorithms" | "torch._C._set_deterministic_algorithms" = name {
+            return self.set_deterministic(object, args, kwargs).map(Some);
         }
         if name == "torch.is_inference_mode_enabled" && !self.inferences.is_empty() {
             return Ok(Some(self.bool(self.inference)));
@@ -243,7 +245,7 @@ impl Evaluator<'_, '_> {
                 let dtype = self.host.object_of(&pyrite_ir::Value::DType(dtype));
                 return dtype.map(|it| Value::Known(it, None)).ok_or_else(|| self.stop("a type without a name"));
             }
-            (Some("cpu"), false) if !self.autocasted => "get_autocast_cpu_dtype",
+            (Some("cpu"), false) if self.autocasts.is_empty() => "get_autocast_cpu_dtype",
             (Some("cuda"), true) => "is_autocast_enabled",
             (Some("cuda"), false) => "get_autocast_gpu_dtype",
             _ => return Err(self.stop("whether autocast is on, for a device that is not known")),
@@ -260,9 +262,36 @@ impl Evaluator<'_, '_> {
         }
     }
 
+    /// Lets torch use deterministic algorithms, or any: captured code sees it from here on, everyone once the frame ends.
+    fn set_deterministic(&mut self, setter: Object, args: &[Value], kwargs: &Keywords) -> Run<Value> {
+        let warn_only = match &kwargs[..] {
+            [] => self.bool(false),
+            [(name, value)] if &**name == "warn_only" => value.clone(),
+            _ => return Err(self.stop("a choice of algorithms with unknown arguments")),
+        };
+        let [mode] = args else { return Err(self.stop("a choice of algorithms with unknown arguments")) };
+        for value in [mode, &warn_only] {
+            let known = self.plain_guarded(value)?;
+            if !known.is_some_and(|known| self.host.kind(known) == Kind::Bool) || !self.bodies.is_empty() {
+                return Err(self.stop("a choice of algorithms that is not known"));
+            }
+        }
+        for (question, value) in DETERMINISM.into_iter().zip([mode, &warn_only]) {
+            let question = self.host.member("torch._C", question).ok_or_else(|| self.stop("a missing function"))?;
+            self.set_setting(question, value.clone());
+        }
+        self.setters_called.retain(|(known, ..)| *known != setter);
+        self.setters_called.push((setter, vec![mode.clone()], vec![("warn_only".into(), warn_only)]));
+        Ok(self.none())
+    }
+
     /// Refuses to end a frame with other settings than it began with: it goes on before the first was set.
     pub(super) fn check_settings(&mut self) -> Result<(), String> {
+        let later = DETERMINISM.map(|question| self.host.member("torch._C", question));
         for (question, value, at) in std::mem::take(&mut self.settings_set) {
+            if later.contains(&Some(question)) {
+                continue;
+            }
             let outside = self.host.call(question, &[], &[]).ok();
             let now = self.plain(&value);
             let same = match (outside, now) {

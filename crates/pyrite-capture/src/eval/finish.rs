@@ -243,6 +243,11 @@ impl Evaluator<'_, '_> {
                 effects.push(Effect::SetContextVariable(variable, self.recipe(kitchen, &value)?));
             }
         }
+        for (setter, args, kwargs) in std::mem::take(&mut self.setters_called) {
+            let args = self.recipes_of(kitchen, &args)?;
+            let kwargs = kwargs.into_iter().map(|(name, value)| Ok((name, self.recipe(kitchen, &value)?)));
+            effects.push(Effect::Call(setter, args, kwargs.collect::<Cooked<_>>()?));
+        }
         for context in std::mem::take(&mut self.left) {
             effects.push(Effect::Leave(self.recipe(kitchen, &context)?));
         }

@@ -260,6 +260,8 @@ pub(crate) struct Evaluator<'a, 'c> {
     /// Settings of torch that captured code has set: the function that says what they are, the value, and the instruction of
     /// the root that set it first.
     settings_set: Vec<(Object, Value, (usize, usize))>,
+    /// Functions that set what torch does later, with the arguments that captured code called them with.
+    setters_called: Vec<(Object, Vec<Value>, call::Keywords)>,
     /// Attributes of classes that captured code has set.
     class_items: Vec<(Object, Rc<str>, Value)>,
     /// Copies of what torch gives a view of: the storages of both, and the instruction of the root that made the copy.
@@ -426,6 +428,7 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             around: Vec::new(),
             hooks: Vec::new(),
             settings_set: Vec::new(),
+            setters_called: Vec::new(),
             picked: Vec::new(),
             class_items: Vec::new(),
         }

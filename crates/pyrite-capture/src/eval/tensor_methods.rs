@@ -67,6 +67,27 @@ impl Evaluator<'_, '_> {
         }
     }
 
+    /// Lets a hook of a leaf from outside be registered when the frame ends: gradients are accumulated where Python runs.
+    /// Nothing for other tensors.
+    fn hook_after_accumulation(&mut self, receiver: &Value, hook: &Value) -> Run<Option<Value>> {
+        let Value::Tensor(tensor) = receiver else { return Ok(None) };
+        let plain = tensor.origin.is_some() && tensor.class.is_none() && self.bodies.is_empty();
+        if !plain || !self.tensor_meta(tensor.node)?.is_leaf || !self.requires_grad(receiver)? {
+            return Ok(None);
+        }
+        let class = self.host.member("torch", "Tensor");
+        let Some(function) = class.and_then(|class| self.class_item(class, "register_post_accumulate_grad_hook"))
+        else {
+            return Ok(None);
+        };
+        self.setters_called.push((function, vec![receiver.clone(), hook.clone()], Vec::new()));
+        let handle = Value::Unknown("the handle of a hook".into());
+        if let Some(identity) = handle.identity() {
+            self.made_at.insert(identity, self.root);
+        }
+        Ok(Some(handle))
+    }
+
     fn operator_method(&mut self, receiver: &Value, name: &Rc<str>, args: Vec<Value>, kwargs: Keywords) -> Run<Value> {
         let Value::Tensor(tensor) = receiver else { return Err(self.stop("a method of nothing")) };
         let node = tensor.node;
@@ -80,6 +101,12 @@ impl Evaluator<'_, '_> {
             if self.requires_grad(receiver)? == wanted {
                 return Ok(receiver.clone());
             }
+        }
+        if let ("register_post_accumulate_grad_hook", [hook]) = (&**name, args.as_slice())
+            && kwargs.is_empty()
+            && let Some(handle) = self.hook_after_accumulation(receiver, hook)?
+        {
+            return Ok(handle);
         }
         if matches!((&**name, args.as_slice()), ("item" | "__int__" | "__float__", [])) && kwargs.is_empty() {
             return self.item_of(receiver, name.trim_matches('_'));

@@ -9,6 +9,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PySet, PyTuple, PyType};
+use pyrite_capture::Object;
 use pyrite_capture::plan::{Draw, Effect, End, Plan, Recipe, Resume};
 use pyrite_capture::resume::Point;
 use rustc_hash::FxHashMap;
@@ -358,13 +359,7 @@ fn make<'py>(
                 class.call1(args)?
             }
         }
-        Recipe::Call(function, args, kwargs) => {
-            let named = PyDict::new(py);
-            for (name, value) in kwargs {
-                named.set_item(&**name, &values[*value])?;
-            }
-            bound(py, *function).call(PyTuple::new(py, several(args))?, Some(&named))?
-        }
+        Recipe::Call(function, args, kwargs) => call(py, values, *function, args, kwargs)?,
         Recipe::Generator(recipe) => {
             let function = kept.generators.get(&index);
             let function = function.ok_or_else(|| PyRuntimeError::new_err("a generator that cannot go on"))?;
@@ -401,6 +396,22 @@ fn make<'py>(
     })
 }
 
+/// Calls a function on objects that were made.
+fn call<'py>(
+    py: Python<'py>,
+    values: &[Bound<'py, PyAny>],
+    function: Object,
+    args: &[usize],
+    kwargs: &[(Rc<str>, usize)],
+) -> PyResult<Bound<'py, PyAny>> {
+    let named = PyDict::new(py);
+    for (name, value) in kwargs {
+        named.set_item(&**name, &values[*value])?;
+    }
+    let args = PyTuple::new(py, args.iter().map(|id| &values[*id]))?;
+    bound(py, function).call(args, Some(&named))
+}
+
 /// The class of Python's own that a class is, or is derived from first: it fills and empties without asking the user's.
 fn native_base<'py>(class: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyAny>> {
     for base in class.getattr("__mro__")?.try_iter()? {
@@ -432,7 +443,7 @@ fn fill_dict<'py>(
     Ok(())
 }
 
-fn carry_out(py: Python<'_>, values: &[Bound<'_, PyAny>], effect: &Effect) -> PyResult<()> {
+fn carry_out<'py>(py: Python<'py>, values: &[Bound<'py, PyAny>], effect: &Effect) -> PyResult<()> {
     let several = |ids: &[usize]| ids.iter().map(|id| values[*id].clone()).collect::<Vec<_>>();
     match effect {
         Effect::SetAttribute(class, name, value) if values[*class].is_instance_of::<PyType>() => {
@@ -486,6 +497,9 @@ fn carry_out(py: Python<'_>, values: &[Bound<'_, PyAny>], effect: &Effect) -> Py
             for _ in 0..*count {
                 next.call1((&values[*iterator],))?;
             }
+        }
+        Effect::Call(function, args, kwargs) => {
+            call(py, values, *function, args, kwargs)?;
         }
         Effect::Leave(context) => {
             values[*context].call_method1("__exit__", (py.None(), py.None(), py.None()))?;

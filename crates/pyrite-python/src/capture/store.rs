@@ -262,8 +262,10 @@ pub fn objects_of(py: Python<'_>, plan: &Plan) -> Vec<Py<PyAny>> {
         }
     }
     for effect in &plan.effects {
-        if let Effect::SetGlobal(object, ..) | Effect::DeleteGlobal(object, _) | Effect::SetContextVariable(object, _) =
-            effect
+        if let Effect::SetGlobal(object, ..)
+        | Effect::DeleteGlobal(object, _)
+        | Effect::SetContextVariable(object, _)
+        | Effect::Call(object, ..) = effect
         {
             objects.push(*object);
         }
