@@ -174,7 +174,7 @@ impl Evaluator<'_, '_> {
     }
 
     /// Sets or removes an attribute of a container of a class of the user's.
-    fn set_own_attribute(&mut self, container: &Value, name: &Rc<str>, value: Option<Value>) -> Run<()> {
+    pub(super) fn set_own_attribute(&mut self, container: &Value, name: &Rc<str>, value: Option<Value>) -> Run<()> {
         let Value::Known(class, _) = self.class_of(container)? else { return Err(self.stop("a container")) };
         let keeps = match container {
             Value::Tuple(tuple) => tuple.class.is_some() && self.class_item(class, "__dict__").is_some(),

@@ -27,6 +27,14 @@ impl Evaluator<'_, '_> {
                 Some(result) => Ok(result),
                 None => self.tensor_method(receiver, name, args, kwargs),
             },
+            // What `object` does for them.
+            Value::Tuple(_) | Value::List(_) | Value::Deque(_) | Value::Dict(_) | Value::Set(_)
+                if kwargs.is_empty() && matches!((&**name, args.len()), ("__setattr__", 2) | ("__delattr__", 1)) =>
+            {
+                let attribute = self.attribute_name(&args[0])?;
+                self.set_own_attribute(receiver, &attribute, args.get(1).cloned())?;
+                Ok(self.none())
+            }
             Value::List(_) => self.list_method(receiver, name, args, kwargs),
             Value::Deque(_) => self.deque_method(receiver, name, &args, &kwargs),
             Value::Dict(_) => self.dict_method(receiver, name, args, kwargs),

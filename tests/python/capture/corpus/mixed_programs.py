@@ -1450,6 +1450,46 @@ def attributes_that_tuples_refuse(x, p):
     return x + len(texts), texts
 
 
+class Journal(list):
+    def __setattr__(self, name, value):
+        self.append(name)
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name):
+        self.append("-" + name)
+        super().__delattr__(name)
+
+
+class Record(dict):
+    def __setattr__(self, name, value):
+        if name.startswith("_"):
+            object.__setattr__(self, name, value)
+        else:
+            self[name] = value
+
+    def __getattr__(self, name):
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+@case(lambda: (t(3), Journal(), Record(a=1)))
+def containers_that_take_attributes(x, journal, record):
+    journal.size = 2
+    journal.kept = x + 1
+    del journal.size
+    record.b = record.a + 1
+    record._hidden = x * 2
+    made = Record(c=3)
+    made._own = made.c
+    try:
+        made.missing
+    except AttributeError as error:
+        missing = str(error)
+    return journal.kept * record.b + record._hidden, hasattr(journal, "size"), list(record), made, made._own, missing
+
+
 # Counts from outside.
 
 
