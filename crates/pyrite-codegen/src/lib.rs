@@ -36,6 +36,6 @@ pub mod x86;
 
 pub use code::{Call, Code, Fault};
 pub use position::describe_running;
-pub use program::Program;
+pub use program::{Prepared, Program};
 pub use store::{CodeKey, CodeStore};
 pub use target::{Generator, Target, generate};

@@ -53,6 +53,33 @@ pub struct Program {
     timed: AtomicU32,
 }
 
+/// Inputs that come again in many runs, bound and put where kernels find them; see [`Program::prepare`].
+///
+/// Invariants: between runs the buffers of inputs have memory, and no others. The storages of inputs are held all the time:
+/// who writes to one through Pyrite waits for this to go.
+pub struct Prepared {
+    symbols: Symbols,
+    memory: Vec<Option<Memory>>,
+    /// For each input that is a tensor, its storage.
+    held: Vec<Option<Held>>,
+}
+
+/// Inputs that are where kernels find them, for one run.
+struct EnteredInputs<'a> {
+    symbols: &'a Symbols,
+    memory: &'a mut Vec<Option<Memory>>,
+    after_last_use: AfterLastUse,
+}
+
+/// What becomes of buffers after their last use in a run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AfterLastUse {
+    /// They are given back.
+    Free,
+    /// All but inputs are.
+    KeepInputs,
+}
+
 /// How many runs of a program are timed kernel by kernel while a trace wants to know: the first touches fresh memory.
 const TIMED_RUNS: u32 = 4;
 
@@ -124,6 +151,65 @@ impl Program {
         let _held = held(&inputs);
         let mut memory: Vec<Option<Memory>> = vec![None; self.schedule().buffers.len()];
         self.enter(inputs, &symbols, &mut memory)?;
+        let mut entered = EnteredInputs { symbols: &symbols, memory: &mut memory, after_last_use: AfterLastUse::Free };
+        self.run_entered(&mut entered, registry, random, observe)
+    }
+
+    /// Puts inputs where runs find them again. `None` where each run has to look at them anew: where one is copied, or the
+    /// program depends on more than their types, sizes and strides.
+    pub fn prepare(&self, inputs: Vec<Value<Tensor>>) -> Option<Prepared> {
+        let contract = &self.plan.contract;
+        let lies_as_said = |(wanted, given): (&Value<Place>, &Value<Tensor>)| match (wanted, given) {
+            (Value::Tensor(place), Value::Tensor(tensor)) => lies_as(place, tensor),
+            (Value::Tensor(_), _) => false,
+            _ => true,
+        };
+        if contract.is_conditional() || !self.schedule().inputs.iter().zip(&inputs).all(lies_as_said) {
+            return None;
+        }
+        let symbols = contract.bind(&inputs).ok()?;
+        let mut memory: Vec<Option<Memory>> = vec![None; self.schedule().buffers.len()];
+        let held = inputs.iter().map(|input| input.as_tensor().map(|tensor| tensor.storage().hold())).collect();
+        self.enter(inputs, &symbols, &mut memory).ok()?;
+        Some(Prepared { symbols, memory, held })
+    }
+
+    /// Gives one of prepared inputs other memory; whether that could be done.
+    pub fn replace(&self, prepared: &mut Prepared, index: usize, input: &Tensor) -> bool {
+        let Some(Value::Tensor(place)) = self.schedule().inputs.get(index) else { return false };
+        if !lies_as(place, input) {
+            return false;
+        }
+        prepared.held[index] = Some(input.storage().hold());
+        self.enter_one(place, input, &prepared.symbols, &mut prepared.memory).is_ok()
+    }
+
+    /// Runs it on inputs that were prepared for it.
+    pub fn run_prepared(
+        &self,
+        prepared: &mut Prepared,
+        registry: &Registry,
+        random: &mut TorchGenerator,
+        observe: &mut Observer<'_>,
+    ) -> Result<Value<Tensor>, NodeError> {
+        let Prepared { symbols, memory, .. } = prepared;
+        let mut entered = EnteredInputs { symbols, memory, after_last_use: AfterLastUse::KeepInputs };
+        let output = self.run_entered(&mut entered, registry, random, observe);
+        for (buffer, memory) in self.schedule().buffers.iter().zip(memory) {
+            if !matches!(buffer.origin, Origin::Input(_)) {
+                *memory = None;
+            }
+        }
+        output
+    }
+
+    fn run_entered(
+        &self,
+        EnteredInputs { symbols, memory, after_last_use }: &mut EnteredInputs<'_>,
+        registry: &Registry,
+        random: &mut TorchGenerator,
+        observe: &mut Observer<'_>,
+    ) -> Result<Value<Tensor>, NodeError> {
         let context = Context::with_generator(registry, random.clone());
         let position = Position::of(&self.plan);
         let _entered = position.enter();
@@ -131,39 +217,36 @@ impl Program {
         for (number, (statement, weight)) in self.schedule().statements.iter().zip(&self.weights).enumerate() {
             position.at(number);
             let begun = times.as_ref().map(|_| Instant::now());
-            self.reuse(statement, &symbols, &mut memory)?;
+            self.reuse(statement, symbols, memory)?;
             match &statement.op {
-                Op::Loop(loops) => self.run_loops(loops, &symbols, &mut memory)?,
+                Op::Loop(loops) => self.run_loops(loops, symbols, memory)?,
                 Op::Gemm(gemm) => {
                     let value = self
-                        .run_gemm((gemm, weight), &context, &symbols, &mut memory)
+                        .run_gemm((gemm, weight), &context, symbols, memory)
                         .map_err(|error| NodeError::at(&gemm.call.node, error))?;
                     let overwritten = statement.reuses.iter().any(|reuse| reuse.dead == gemm.out());
                     observe(&gemm.call.node, if overwritten { &Value::None } else { &value });
                 }
                 Op::Bmm(fused) => {
-                    self.run_bmm(fused, &context, &symbols, &mut memory)?;
+                    self.run_bmm(fused, &context, symbols, memory)?;
                     for bmm in fused.bmms() {
                         let gone = fused.block_of(bmm.out.buffer).is_some()
                             || bmm.is_redirected()
                             || statement.reuses.iter().any(|reuse| reuse.dead == bmm.out.buffer);
-                        let value = if gone {
-                            Value::None
-                        } else {
-                            Value::Tensor(self.tensor(&bmm.out, &symbols, &mut memory)?)
-                        };
+                        let value =
+                            if gone { Value::None } else { Value::Tensor(self.tensor(&bmm.out, symbols, memory)?) };
                         observe(&bmm.node, &value);
                     }
                 }
                 Op::Conv(conv) => {
                     let value = self
-                        .run_conv((conv, weight), &context, &symbols, &mut memory)
+                        .run_conv((conv, weight), &context, symbols, memory)
                         .map_err(|error| NodeError::at(&conv.call.node, error))?;
                     observe(&conv.call.node, &value);
                 }
                 Op::Call(call) => {
                     let value = self
-                        .run_call(call, &context, &symbols, &mut memory)
+                        .run_call(call, &context, symbols, memory)
                         .map_err(|error| NodeError::at(&call.node, error))?;
                     observe(&call.node, &value);
                 }
@@ -172,15 +255,17 @@ impl Program {
                 times.push((number, begun.elapsed()));
             }
             for buffer in &statement.frees {
-                memory[buffer.0 as usize] = None;
+                let kept = *after_last_use == AfterLastUse::KeepInputs
+                    && matches!(self.schedule().buffer(*buffer).origin, Origin::Input(_));
+                if !kept {
+                    memory[buffer.0 as usize] = None;
+                }
             }
         }
         *random = context.rng.into_inner();
         self.tell_times(&times.unwrap_or_default());
-        let output = self
-            .schedule()
-            .output
-            .try_map(&mut |place| self.tensor(place, &symbols, &mut memory).map(Value::Tensor))?;
+        let output =
+            self.schedule().output.try_map(&mut |place| self.tensor(place, symbols, memory).map(Value::Tensor))?;
         Ok(symbols.numbers(output)?)
     }
 
@@ -227,42 +312,54 @@ impl Program {
             let Value::Tensor(tensor) = given else {
                 return Err(OpError::invalid(format!("an input is {}, the program takes a tensor", given.kind())));
             };
-            let sizes = |sizes: &[SymInt], given: &[i64]| {
-                let same = |(size, given): (&SymInt, &i64)| Ok::<_, OpError>(symbols.eval(size)? == *given);
-                let pairs = sizes.iter().zip(given).map(same);
-                Ok::<_, OpError>(sizes.len() == given.len() && all(pairs)?)
-            };
-            if tensor.dtype() != place.meta.dtype || !sizes(&place.meta.shape, tensor.shape())? {
-                return Err(OpError::invalid(format!(
-                    "an input is {} {:?}, the program was compiled for {} {:?}",
-                    tensor.dtype(),
-                    tensor.shape(),
-                    place.meta.dtype,
-                    symbols.layout(&place.meta)?.shape
-                )));
-            }
-            let reaches = self.schedule().reaches.iter().filter(|reach| reach.buffer == place.buffer);
-            let found = if sizes(&place.meta.stride, tensor.stride())? {
-                let offset = tensor.layout().offset - symbols.eval(&place.meta.offset)?;
-                let start = offset * tensor.dtype().size() as i64;
-                Memory { storage: tensor.storage().clone(), start }
-            } else if reaches.clone().next().is_none() {
-                let bytes = symbols.eval(&extent(&place.meta))? as usize * tensor.dtype().size();
-                let layout = symbols.layout(&place.meta)?;
-                let copy = Tensor::new(Storage::recycled(bytes), tensor.dtype(), layout)?;
-                copy.write_from(&tensor);
-                Memory::whole(copy.storage().clone())
-            } else {
-                return Err(OpError::invalid(format!(
-                    "an input has strides {:?}, the program looks at its storage and was compiled for {:?}",
-                    tensor.stride(),
-                    symbols.layout(&place.meta)?.stride
-                )));
-            };
-            memory[place.buffer.0 as usize] = Some(found);
-            for reach in reaches {
-                placed(reach, symbols, memory)?;
-            }
+            self.enter_one(place, &tensor, symbols, memory)?;
+        }
+        Ok(())
+    }
+
+    /// Puts one input where kernels find it.
+    fn enter_one(
+        &self,
+        place: &Place,
+        tensor: &Tensor,
+        symbols: &Symbols,
+        memory: &mut [Option<Memory>],
+    ) -> Result<(), OpError> {
+        let sizes = |sizes: &[SymInt], given: &[i64]| {
+            let same = |(size, given): (&SymInt, &i64)| Ok::<_, OpError>(symbols.eval(size)? == *given);
+            let pairs = sizes.iter().zip(given).map(same);
+            Ok::<_, OpError>(sizes.len() == given.len() && all(pairs)?)
+        };
+        if tensor.dtype() != place.meta.dtype || !sizes(&place.meta.shape, tensor.shape())? {
+            return Err(OpError::invalid(format!(
+                "an input is {} {:?}, the program was compiled for {} {:?}",
+                tensor.dtype(),
+                tensor.shape(),
+                place.meta.dtype,
+                symbols.layout(&place.meta)?.shape
+            )));
+        }
+        let reaches = self.schedule().reaches.iter().filter(|reach| reach.buffer == place.buffer);
+        let found = if sizes(&place.meta.stride, tensor.stride())? {
+            let offset = tensor.layout().offset - symbols.eval(&place.meta.offset)?;
+            let start = offset * tensor.dtype().size() as i64;
+            Memory { storage: tensor.storage().clone(), start }
+        } else if reaches.clone().next().is_none() {
+            let bytes = symbols.eval(&extent(&place.meta))? as usize * tensor.dtype().size();
+            let layout = symbols.layout(&place.meta)?;
+            let copy = Tensor::new(Storage::recycled(bytes), tensor.dtype(), layout)?;
+            copy.write_from(tensor);
+            Memory::whole(copy.storage().clone())
+        } else {
+            return Err(OpError::invalid(format!(
+                "an input has strides {:?}, the program looks at its storage and was compiled for {:?}",
+                tensor.stride(),
+                symbols.layout(&place.meta)?.stride
+            )));
+        };
+        memory[place.buffer.0 as usize] = Some(found);
+        for reach in reaches {
+            placed(reach, symbols, memory)?;
         }
         Ok(())
     }
@@ -523,6 +620,15 @@ impl fmt::Display for Program {
 fn held(inputs: &[Value<Tensor>]) -> Vec<Held> {
     let tensors = inputs.iter().filter_map(Value::as_tensor);
     tensors.filter(|tensor| !tensor.storage().is_unique()).map(|tensor| tensor.storage().hold()).collect()
+}
+
+/// Whether a tensor has the type, the sizes and the strides of a place whose sizes are all known.
+fn lies_as(place: &Place, tensor: &Tensor) -> bool {
+    let same = |sizes: &[SymInt], given: &[i64]| {
+        sizes.len() == given.len() && sizes.iter().zip(given).all(|(size, given)| size.as_int() == Some(*given))
+    };
+    let meta = &place.meta;
+    tensor.dtype() == meta.dtype && same(&meta.shape, tensor.shape()) && same(&meta.stride, tensor.stride())
 }
 
 /// Whether all of some questions are answered with yes.

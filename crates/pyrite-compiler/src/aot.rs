@@ -24,7 +24,7 @@ use pyrite_tensor::{Layout, Tensor};
 use pyrite_trace::event::Artifact;
 use pyrite_trace::{Event, Stage, Topic};
 
-use crate::backend::{Backend, Backward, Direction, Executable, Forward, InputGradients, Observer, Options};
+use crate::backend::{Backend, Backward, Direction, Executable, Forward, InputGradients, Observer, Options, Prepared};
 use crate::backends::{copied, gradients as gradients_of};
 
 /// A functional graph that is ready to run: it takes its inputs by value and returns a flat list.
@@ -36,6 +36,11 @@ pub trait Compiled: Send + Sync {
         random: &mut TorchGenerator,
         observe: &mut Observer<'_>,
     ) -> Result<Vec<Value<Tensor>>, NodeError>;
+
+    /// Itself with inputs for many runs, each of which returns the list; `None` where each run has to look at them.
+    fn prepare(self: Arc<Self>, _inputs: Vec<Value<Tensor>>) -> Option<Box<dyn Prepared>> {
+        None
+    }
 
     /// The optional decisions that were made for it, in order.
     fn rewrites(&self) -> &[String] {
@@ -390,6 +395,14 @@ impl Executable for AotExecutable {
         Ok(Forward { outputs, backward: Some(Box::new(backward)) })
     }
 
+    fn prepare(&self, inputs: &[Value<Tensor>]) -> Option<Box<dyn Prepared>> {
+        if self.backward.is_some() || !self.functional.passes_inputs_on() {
+            return None;
+        }
+        let forward = self.forward.clone().prepare(inputs.to_vec())?;
+        Some(Box::new(AotPrepared { functional: self.functional.clone(), forward }))
+    }
+
     fn contract(&self) -> Option<&Contract> {
         Some(&self.functional.contract)
     }
@@ -410,6 +423,26 @@ impl Executable for AotExecutable {
             ],
             None => vec![("forward".to_owned(), self.functional.graph.clone())],
         }
+    }
+}
+
+/// A program without a backward half, prepared.
+struct AotPrepared {
+    functional: Arc<Functional>,
+    forward: Box<dyn Prepared>,
+}
+
+impl Prepared for AotPrepared {
+    fn replace(&mut self, index: usize, input: &Tensor) -> bool {
+        self.forward.replace(index, input)
+    }
+
+    fn run(&mut self, random: &mut TorchGenerator, observe: &mut Observer<'_>) -> Result<Value<Tensor>, NodeError> {
+        let results = match self.forward.run(random, observe)? {
+            Value::List(results) => results,
+            other => return Err(OpError::fault(format!("a functional graph returned {}", other.kind())).into()),
+        };
+        Ok(self.functional.leave(&[], results)?)
     }
 }
 

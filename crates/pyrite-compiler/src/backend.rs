@@ -133,6 +133,16 @@ pub trait Backward: Send {
     fn run(self: Box<Self>, tangents: Vec<Tensor>, observe: &mut Observer<'_>) -> Result<InputGradients, NodeError>;
 }
 
+/// A program with inputs that come again in many runs: what a run needs to know of them is found out once. Their storages are
+/// held meanwhile.
+pub trait Prepared: Send {
+    /// Gives an input other memory; `false` where the program has to be prepared anew.
+    fn replace(&mut self, index: usize, input: &Tensor) -> bool;
+
+    /// Runs it forward.
+    fn run(&mut self, random: &mut TorchGenerator, observe: &mut Observer<'_>) -> Result<Value<Tensor>, NodeError>;
+}
+
 /// A graph that is ready to run.
 pub trait Executable: Send + Sync {
     /// Runs it on inputs, one per placeholder. Inputs are dropped at their last use.
@@ -147,6 +157,11 @@ pub trait Executable: Send + Sync {
         observe: &mut Observer<'_>,
     ) -> Result<Forward, NodeError> {
         self.run(inputs, observe)
+    }
+
+    /// Itself with inputs for many runs; `None` where each run has to look at them, or something is kept for a backward half.
+    fn prepare(&self, _inputs: &[Value<Tensor>]) -> Option<Box<dyn Prepared>> {
+        None
     }
 
     /// What it assumes of its inputs, where that is more than their types, sizes and strides.

@@ -100,3 +100,57 @@ fn a_program_that_names_places_or_writes_refuses_inputs_that_lie_otherwise() {
         assert!(refused.to_string().contains("shares memory"), "{name}: {refused}");
     }
 }
+
+#[test]
+fn prepared_inputs_are_read_as_they_are_in_each_run_and_can_be_given_other_memory() {
+    use pyrite_tensor::random::TorchGenerator;
+    use std::ptr::NonNull;
+
+    /// Memory of somebody else, as torch's is.
+    #[expect(unsafe_code, reason = "memory that is not ours")]
+    fn external(numbers: &mut [f32], offset: i64, length: i64) -> Tensor {
+        let start = NonNull::new(numbers.as_mut_ptr().cast()).expect("there is memory");
+        // SAFETY: the numbers outlive the tensor, and are written only while no program runs.
+        let storage = unsafe { Storage::external(start, numbers.len() * 4, Box::new(())) };
+        Tensor::new(storage, DType::F32, Layout::new(&[length], &[1], offset)).expect("it lies within")
+    }
+    let (mut left, mut right) = ([1f32, 2.0, 3.0, 4.0], [10f32, 20.0, 30.0, 40.0, 50.0]);
+    let (x, w) = (external(&mut left, 0, 4), external(&mut right, 0, 4));
+    // The input dies in the first statement of several: it is there in the next run all the same.
+    let graph = graph_of(&[&x, &w], |builder, inputs| {
+        let sum = call(builder, "aten.add.Tensor", vec![inputs[0].into(), inputs[1].into()]);
+        let sorted = call(builder, "aten.cumsum.default", vec![sum.into(), 0.into()]);
+        call(builder, "aten.mul.Tensor", vec![sorted.into(), inputs[1].into()])
+    });
+    let sums = |x: &[f32], w: &[f32]| -> Vec<f64> {
+        let mut total = 0.0;
+        let product = |(x, w): (&f32, &f32)| {
+            total += f64::from(x + w);
+            total * f64::from(*w)
+        };
+        x.iter().zip(w).map(product).collect()
+    };
+    let mut prepared_one = false;
+    for (name, program) in compiled(&graph) {
+        let Some(mut prepared) = program.prepare(&[Value::Tensor(x.clone()), Value::Tensor(w.clone())]) else { continue };
+        prepared_one |= name == "native";
+        let mut run = |prepared: &mut dyn pyrite_compiler::backend::Prepared| {
+            let outputs = prepared.run(&mut TorchGenerator::new(0), &mut |_, _| {}).expect("it runs");
+            let Value::List(outputs) = outputs else { panic!("no list") };
+            outputs[0].as_tensor().expect("a tensor").clone()
+        };
+        let first = run(&mut *prepared);
+        assert_eq!(first.to_f64s(), sums(&left, &right[..4]), "{name}");
+        left[2] = -7.0;
+        let second = run(&mut *prepared);
+        assert_eq!(second.to_f64s(), sums(&left, &right[..4]), "{name}: content changes between runs");
+        assert!(!first.storage().same(second.storage()), "{name}: what a run gave is not written by the next");
+        let moved = external(&mut right, 1, 4);
+        assert!(prepared.replace(1, &moved), "{name}");
+        assert_eq!(run(&mut *prepared).to_f64s(), sums(&left, &right[1..]), "{name}: an input lies elsewhere");
+        let shorter = external(&mut right, 0, 3);
+        assert!(!prepared.replace(1, &shorter), "{name}: an input of another size is not taken");
+        left[2] = 3.0;
+    }
+    assert!(prepared_one, "native programs can be prepared");
+}

@@ -22,7 +22,7 @@ use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyTuple};
-use pyrite_compiler::backend::{Backend, Executable, Forward, Options};
+use pyrite_compiler::backend::{Backend, Executable, Forward, Options, Prepared};
 use pyrite_diag::{Colour, TextRenderer};
 use pyrite_ir::contract::any_call;
 use pyrite_ir::{Contract, Graph as Ir, Kind, Meta, Node, NodeError, NodeId, OpError, Switch, Tag, Target, Value};
@@ -88,7 +88,14 @@ pub struct Program {
     /// Whether its last call was so short that others can wait for the interpreter meanwhile.
     is_short: AtomicBool,
     /// What short calls take their arguments as.
-    remembered: Mutex<Remembered>,
+    short: Mutex<ShortCalls>,
+}
+
+/// The arguments of the last short call, and the program prepared for them.
+#[derive(Default)]
+struct ShortCalls {
+    remembered: Remembered,
+    prepared: Option<Box<dyn Prepared>>,
 }
 
 /// A graph and who compiled it.
@@ -148,7 +155,7 @@ impl Program {
             told: None,
             may_be_short,
             is_short: AtomicBool::new(false),
-            remembered: Mutex::default(),
+            short: Mutex::default(),
         })
     }
 
@@ -229,16 +236,33 @@ impl Program {
     /// longer way.
     fn run_short<'py>(&self, arguments: &Bound<'py, PyTuple>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let shim = Shim::get(arguments.py())?;
-        let Some(mut remembered) = self.remembered.try_lock() else { return Ok(None) };
+        let Some(mut short) = self.short.try_lock() else { return Ok(None) };
+        let ShortCalls { remembered, prepared } = &mut *short;
         // SAFETY: the program is run at once, here, and no Python runs in it; what it gives does not lie in arguments.
         #[expect(unsafe_code, reason = "memory of the arguments is read without being held")]
-        let Some(inputs) = (unsafe { remembered.inputs(shim, arguments) }) else { return Ok(None) };
+        if unsafe { remembered.take(shim, arguments) }.is_none() {
+            *prepared = None;
+            return Ok(None);
+        }
         let start = Instant::now();
-        let run = |random: &mut TorchGenerator| self.executable.run_drawing(inputs, random, &mut |_, _| {});
-        let given = crash::Given::Remembered(&remembered);
+        let replace = |known: &mut Box<dyn Prepared>| {
+            let mut changed = remembered.changed().iter();
+            changed.all(|index| remembered.tensor(*index).is_some_and(|tensor| known.replace(*index, tensor)))
+        };
+        if !prepared.as_mut().is_some_and(replace) {
+            *prepared = self.executable.prepare(&remembered.inputs());
+        }
+        let mut run = |random: &mut TorchGenerator| match prepared {
+            Some(prepared) => prepared.run(random, &mut |_, _| {}).map(|outputs| Forward { outputs, backward: None }),
+            None => self.executable.run_drawing(remembered.inputs(), random, &mut |_, _| {}),
+        };
+        let given = crash::Given::Remembered(remembered);
         let call = crash::Call::of(&self.source.0, &self.source.1.name, Stage::Forward, given);
         let act = || call.run(|| UNUSED.with_borrow_mut(|random| errors::guarded(|| run(random))));
         let forward = pyrite_threads::limited(threads::allowed(arguments.py()), act);
+        if forward.is_err() {
+            *prepared = None;
+        }
         let Forward { outputs, backward } = forward.map_err(|error| self.failed(&error))?;
         let mut lies_in_arguments = false;
         outputs.each(&mut |tensor| lies_in_arguments |= remembered.holds(tensor));

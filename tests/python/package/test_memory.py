@@ -1,7 +1,9 @@
 """One contract between inputs and compiled code: where inputs lie, whose memory they share, and what becomes of it meanwhile."""
 
+import ctypes
 import gc
 import os
+import random
 
 import numpy
 import pytest
@@ -469,3 +471,65 @@ def test_memory_between_the_elements_of_a_written_input_is_read_where_it_is():
     for compiled in (program, package.compile(program), torch.compile(program, backend="pyrite")):
         x = torch.arange(6)[3::2]
         assert compiled(x).tolist() == [0, -3]
+
+
+def changes_of(model):
+    """Ways in which the memory behind a module's parameters changes between two calls, some of them unseen by torch."""
+    p, q = model.weight, model.bias
+
+    def move():
+        p.data = p.data.clone()
+
+    def transpose():
+        p.data = p.data.t().contiguous().t()
+
+    def part():
+        q.data = torch.arange(40.0)[8:24]
+
+    def expand():
+        q.data = torch.ones(1).expand(16)
+
+    def resize():
+        values = q.detach().clone()
+        q.data = torch.empty(0)
+        q.data = torch.empty(64).resize_(16).copy_(-values)
+
+    def replace():
+        model.bias = torch.nn.Parameter(torch.full((16,), 3.0))
+
+    def share():
+        q.data = p.data[3]
+
+    def misalign():
+        memory = numpy.zeros(80, dtype=numpy.uint8)
+        q.data = torch.frombuffer(memory, dtype=torch.float32, count=16, offset=4).fill_(5)
+
+    return [
+        lambda: p.data.neg_(),
+        lambda: p.detach().numpy().__setitem__((1, 2), 7.0),
+        lambda: ctypes.memset(q.data_ptr(), 0, 8),
+        lambda: p.requires_grad_(not p.requires_grad),
+        *(move, transpose, part, expand, resize, replace, share, misalign),
+    ]
+
+
+@ways
+@pytest.mark.parametrize("recorded", [False, True])
+def test_short_calls_see_every_change_of_their_arguments(compiled, recorded, monkeypatch):
+    monkeypatch.setattr(package.config, "cache_size_limit", 100)
+    torch.manual_seed(0)
+    generator = random.Random(1)
+    model = torch.nn.Linear(16, 16)
+    program = compiled(lambda x: torch.relu(model(x)) * model.bias + x.sum(1, keepdim=True))
+    for step in range(60):
+        x = torch.randn(4, 16) if step % 3 else torch.randn(4, 17)[:, 1:]
+        with torch.set_grad_enabled(recorded):
+            wanted = torch.relu(model(x)) * model.bias + x.sum(1, keepdim=True)
+            results = [program(x) for _ in range(3)]
+        for result in results:
+            torch.testing.assert_close(result, wanted)
+            assert result.requires_grad == wanted.requires_grad
+        # What an earlier call gave is not the memory of a later one.
+        assert len({result.data_ptr() for result in results}) == 3
+        with torch.no_grad():
+            generator.choice(changes_of(model))()

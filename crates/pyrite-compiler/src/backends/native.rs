@@ -12,7 +12,7 @@ use pyrite_tensor::Tensor;
 use pyrite_tensor::random::TorchGenerator;
 
 use crate::aot::{Compiled, GraphCompiler};
-use crate::backend::{Observer, Options};
+use crate::backend::{Observer, Options, Prepared};
 use crate::cache;
 
 /// Compiles graphs to machine code. Modes of the interpreter (double precision, checks) need the interpreter, and get
@@ -59,8 +59,29 @@ impl Compiled for Native {
         }
     }
 
+    fn prepare(self: Arc<Self>, inputs: Vec<Value<Tensor>>) -> Option<Box<dyn Prepared>> {
+        let inputs = self.program.prepare(inputs)?;
+        Some(Box::new(PreparedNative { native: self, inputs }))
+    }
+
     fn rewrites(&self) -> &[String] {
         &self.rewrites
+    }
+}
+
+/// A native program with inputs for many runs.
+struct PreparedNative {
+    native: Arc<Native>,
+    inputs: pyrite_codegen::Prepared,
+}
+
+impl Prepared for PreparedNative {
+    fn replace(&mut self, index: usize, input: &Tensor) -> bool {
+        self.native.program.replace(&mut self.inputs, index, input)
+    }
+
+    fn run(&mut self, random: &mut TorchGenerator, observe: &mut Observer<'_>) -> Result<Value<Tensor>, NodeError> {
+        self.native.program.run_prepared(&mut self.inputs, registry(), random, observe)
     }
 }
 

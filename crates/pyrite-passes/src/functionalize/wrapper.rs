@@ -53,6 +53,17 @@ impl Functional {
         self.enter(&inputs, constants)
     }
 
+    /// Whether the graph takes the inputs of the program one by one and nothing of them is needed after it ran: the outputs
+    /// are results of the graph, whose sizes are known.
+    pub fn passes_inputs_on(&self) -> bool {
+        let is_own = |(at, source): (usize, &InputSource)| matches!(source, InputSource::Input(index) if *index == at);
+        let needs_input = |produced: &Produced| matches!(produced, Produced::Input(_) | Produced::ViewOfInput(..));
+        self.sources.iter().enumerate().all(is_own)
+            && self.written.is_empty()
+            && !self.contract.is_conditional()
+            && !self.produced.iter().any(|produced| needs_input(produced) || is_symbolic(produced))
+    }
+
     /// The inputs of the graph that are needed after it ran; `None` for the others, so that they can be freed.
     pub fn keeps(&self, inputs: &[Value<Tensor>]) -> Vec<Value<Tensor>> {
         let referred = |position: usize| {

@@ -9,7 +9,7 @@
 //! Invariants:
 //! - Nothing here holds memory of torch's: between calls a remembered tensor may lie over memory that is gone. It is read only
 //!   in a call that has just found a live torch tensor there.
-//! - From [`Remembered::inputs`] to the last read of what it gave, the interpreter is held, and no Python runs.
+//! - From [`Remembered::take`] to the last read of what it took, the interpreter is held, and no Python runs.
 //!
 //! [`Inputs`]: super::Inputs
 
@@ -29,6 +29,8 @@ use super::shim::{Described, Shim, dtype_of};
 #[derive(Default)]
 pub struct Remembered {
     arguments: Vec<Argument>,
+    /// Those that the last call had otherwise than the one before.
+    changed: Vec<usize>,
 }
 
 /// What torch said of an argument, and the tensor that was made of it.
@@ -41,24 +43,33 @@ struct Argument {
 }
 
 impl Remembered {
-    /// The arguments of a call as the inputs of a program that only reads them; `None` where one is no plain tensor on the
-    /// CPU with aligned memory.
+    /// Takes the arguments of a call; `None` where one is no plain tensor on the CPU with aligned memory. What is different
+    /// from the last call is in [`Self::changed`].
     ///
     /// # Safety
     /// The tensors are not read after the interpreter has been let go, or Python has run: their memory is the arguments'.
-    pub unsafe fn inputs(&mut self, shim: &Shim, arguments: &Bound<'_, PyTuple>) -> Option<Vec<Value<Tensor>>> {
-        let mut inputs = Vec::with_capacity(arguments.len());
+    pub unsafe fn take(&mut self, shim: &Shim, arguments: &Bound<'_, PyTuple>) -> Option<()> {
+        self.changed.clear();
         for (index, object) in arguments.iter_borrowed().enumerate() {
-            let keys = shim.dispatch_keys(&object)?;
-            let described = shim.describe(&object).ok()?;
+            let (keys, described) = shim.describe_with_keys(&object)?;
             match self.arguments.get_mut(index) {
-                Some(known) if known.is(keys, &described) => {}
+                Some(known) if known.is(keys, &described) => continue,
                 Some(known) => *known = Argument::new(shim, keys, &described)?,
                 None => self.arguments.push(Argument::new(shim, keys, &described)?),
             }
-            inputs.push(Value::Tensor(self.arguments[index].tensor.clone()));
+            self.changed.push(index);
         }
-        Some(inputs)
+        Some(())
+    }
+
+    /// The arguments that are different from those of the last call.
+    pub fn changed(&self) -> &[usize] {
+        &self.changed
+    }
+
+    /// The arguments as the inputs of a program that only reads them.
+    pub fn inputs(&self) -> Vec<Value<Tensor>> {
+        self.arguments.iter().map(|argument| Value::Tensor(argument.tensor.clone())).collect()
     }
 
     /// What the argument of this number was taken as in the last call.

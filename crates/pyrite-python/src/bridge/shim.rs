@@ -23,6 +23,7 @@ type GetI64 = unsafe extern "C" fn(*const c_void, *mut i64) -> i32;
 type GetDims = unsafe extern "C" fn(*const c_void, *mut *const i64) -> i32;
 type GetPointer = unsafe extern "C" fn(*const c_void, *mut *mut u8) -> i32;
 type Reinterpret = unsafe extern "C" fn(*const c_void, i64, *const i64, *const i64, i64, *mut *mut c_void) -> i32;
+type HasImplementation = unsafe extern "C" fn(*const u64) -> bool;
 type Delete = unsafe extern "C" fn(*mut c_void) -> i32;
 
 /// The functions, and the classes whose instances they are asked about.
@@ -40,6 +41,8 @@ pub struct Shim {
     reinterpret: Reinterpret,
     delete: Delete,
     requires_grad: Predicate,
+    /// The same, asked of a tensor's implementation, where torch was seen to answer it as Python does.
+    implementation_requires_grad: Option<HasImplementation>,
     is_neg: Predicate,
     is_conj: Predicate,
     tensor: usize,
@@ -158,6 +161,7 @@ impl Shim {
                 ),
                 delete: std::mem::transmute::<*mut c_void, Delete>(library.find(c"aoti_torch_delete_tensor_object")?),
                 requires_grad: Predicate::named(py, "requires_grad")?,
+                implementation_requires_grad: None,
                 is_neg: Predicate::named(py, "is_neg")?,
                 is_conj: Predicate::named(py, "is_conj")?,
                 tensor: class("torch", "Tensor")?,
@@ -165,7 +169,34 @@ impl Shim {
                 keys: None,
             }
             .with_dispatch_keys(torch)
+            .with_requires_grad(torch, &folder)
         })
+    }
+
+    /// Looks for the function behind `requires_grad`, which costs a tenth of what Python's property does.
+    fn with_requires_grad(mut self, torch: &Bound<'_, PyModule>, folder: &str) -> Self {
+        let find = || -> PyResult<HasImplementation> {
+            let library = Library::open(&format!("{folder}/lib/libc10.so"))?;
+            // SAFETY: `bool c10::TensorImpl::requires_grad() const` takes a pointer to the implementation alone.
+            let ask = unsafe {
+                std::mem::transmute::<*mut c_void, HasImplementation>(
+                    library.find(c"_ZNK3c1010TensorImpl13requires_gradEv")?,
+                )
+            };
+            let plain = torch.call_method1("zeros", (2,))?;
+            let parameter = torch.getattr("nn")?.getattr("Parameter")?.call1((&plain,))?;
+            let (view, computed) = (parameter.call_method0("detach")?, parameter.call_method0("relu")?);
+            for probe in [&plain, &parameter, &view, &computed] {
+                let wanted: bool = probe.getattr("requires_grad")?.extract()?;
+                // SAFETY: the probes are tensors, of torch's own classes where modes leave them so.
+                if !self.is_plain(probe.get_type_ptr()) || unsafe { ask(Self::implementation(probe)) } != wanted {
+                    return Err(PyImportError::new_err("torch answers otherwise than Python"));
+                }
+            }
+            Ok(ask)
+        };
+        self.implementation_requires_grad = find().ok();
+        self
     }
 
     /// Looks for the place of dispatch keys, with tensors of all kinds; without it calls take a longer way.
@@ -261,7 +292,13 @@ impl Shim {
     /// Whether a tensor of torch's own class wants a gradient.
     pub fn requires_grad(&self, tensor: &Bound<'_, PyAny>) -> bool {
         // SAFETY: the class is one of torch's own.
-        self.is_plain(tensor.get_type_ptr()) && unsafe { self.requires_grad.holds(tensor.as_ptr()) }
+        self.is_plain(tensor.get_type_ptr())
+            && unsafe {
+                match self.implementation_requires_grad {
+                    Some(ask) => ask(Self::implementation(tensor)),
+                    None => self.requires_grad.holds(tensor.as_ptr()),
+                }
+            }
     }
 
     /// Whether a tensor of torch's own class is negated or conjugated when it is read.
@@ -365,6 +402,12 @@ impl Shim {
                 |start: *const i64| if rank == 0 { &[] } else { std::slice::from_raw_parts(start, rank as usize) };
             Ok(Shape { dtype, sizes: dims(sizes), strides: dims(strides) })
         }
+    }
+
+    /// What torch says of a tensor on the CPU, with its dispatch keys; `None` where it is not described or keys are not known.
+    pub fn describe_with_keys<'a>(&self, tensor: &'a Bound<'_, PyAny>) -> Option<(u64, Described<'a>)> {
+        let keys = self.dispatch_keys(tensor)?;
+        Some((keys, self.describe(tensor).ok()?))
     }
 
     /// What torch says of a tensor.
