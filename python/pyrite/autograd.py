@@ -10,6 +10,7 @@ there.
 from __future__ import annotations
 
 import contextlib
+import operator
 import weakref
 
 import torch
@@ -40,6 +41,8 @@ def remember_as(program, other):
         _graphs[program] = _graphs[other]
 
 
+_PLAIN = {torch.Tensor, torch.nn.Parameter}
+_version = operator.attrgetter("_version")
 _hooks_of_saved_tensors = torch._C._autograd._top_saved_tensors_default_hooks
 
 
@@ -105,6 +108,8 @@ _backward_once = once_differentiable(_backward)
 def _seen(arguments):
     """The arguments of a call, as long as somebody else has them, and how often each was written before."""
     try:
+        if _PLAIN.issuperset(map(type, arguments)):
+            return list(zip(map(weakref.ref, arguments), map(_version, arguments)))
         return [(weakref.ref(each), each._version) if isinstance(each, torch.Tensor) else each for each in arguments]
     except RuntimeError:  # of inference mode: nobody counts how often these are written
         return None

@@ -502,6 +502,21 @@ impl Backward for AotBackward {
         Box::new(self.clone())
     }
 
+    fn hold_saved(&mut self, held: &mut dyn FnMut(&Tensor) -> Option<Tensor>) -> bool {
+        for saved in &mut self.saved {
+            match saved {
+                Value::Tensor(tensor) => {
+                    if let Some(held) = held(tensor) {
+                        *tensor = held;
+                    }
+                }
+                Value::List(_) => return false,
+                _ => {}
+            }
+        }
+        true
+    }
+
     fn replace(&mut self, inputs: &[(usize, Tensor, Tensor)]) -> Result<(), OpError> {
         for (saved, primal) in self.saved.iter_mut().zip(&self.half.partition.saved_primals) {
             let (Value::Tensor(tensor), Some((primal, read))) = (&*saved, primal) else { continue };

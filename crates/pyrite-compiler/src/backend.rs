@@ -128,6 +128,12 @@ pub trait Backward: Send {
         Ok(())
     }
 
+    /// Puts other tensors, with the same elements in memory that is held, in place of saved ones that a function has them for;
+    /// `false` where what was saved is not known.
+    fn hold_saved(&mut self, _held: &mut dyn FnMut(&Tensor) -> Option<Tensor>) -> bool {
+        false
+    }
+
     /// The gradients of the inputs from those of the wanted outputs, in their order. External memory that was saved is
     /// read where its owner has it now.
     fn run(self: Box<Self>, tangents: Vec<Tensor>, observe: &mut Observer<'_>) -> Result<InputGradients, NodeError>;

@@ -132,9 +132,11 @@ fn prepared_inputs_are_read_as_they_are_in_each_run_and_can_be_given_other_memor
     };
     let mut prepared_one = false;
     for (name, program) in compiled(&graph) {
-        let Some(mut prepared) = program.prepare(&[Value::Tensor(x.clone()), Value::Tensor(w.clone())]) else { continue };
+        let Some(mut prepared) = program.prepare(&[Value::Tensor(x.clone()), Value::Tensor(w.clone())]) else {
+            continue;
+        };
         prepared_one |= name == "native";
-        let mut run = |prepared: &mut dyn pyrite_compiler::backend::Prepared| {
+        let run = |prepared: &mut dyn pyrite_compiler::backend::Prepared| {
             let outputs = prepared.run(&mut TorchGenerator::new(0), &mut |_, _| {}).expect("it runs");
             let Value::List(outputs) = outputs else { panic!("no list") };
             outputs[0].as_tensor().expect("a tensor").clone()

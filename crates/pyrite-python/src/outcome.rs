@@ -78,6 +78,13 @@ impl Outcome {
         Self { source, ..self }
     }
 
+    /// The same where the backward half holds these inputs, each with its position.
+    pub(crate) fn holding(self, mut inputs: Vec<(usize, Tensor)>) -> Self {
+        inputs.sort_by_key(|(index, _)| *index);
+        let held = (self.held.0, inputs.iter().map(|(index, _)| *index).collect());
+        Self { held, inputs, ..self }
+    }
+
     /// The storages that leaves lie in.
     fn storages<'py>(&self) -> Storages<'py> {
         Storages::of(self.leaves.iter().filter_map(Value::as_tensor))

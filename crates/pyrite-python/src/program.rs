@@ -212,6 +212,11 @@ impl Program {
     pub fn run(&self, arguments: &Bound<'_, PyTuple>) -> PyResult<Outcome> {
         let py = arguments.py();
         errors::check_arity(self.arity, arguments)?;
+        if self.is_short.load(Ordering::Relaxed)
+            && let Some(outcome) = self.run_short_recorded(arguments)?
+        {
+            return Ok(outcome);
+        }
         let inputs = self.take(arguments)?;
         let given: Vec<Option<Tensor>> = inputs.iter().map(|input| input.as_tensor().cloned()).collect();
         let call = crash::Call::of(&self.source.0, &self.source.1.name, Stage::Forward, crash::Given::Held(&given));
@@ -226,15 +231,62 @@ impl Program {
         let start = Instant::now();
         let Forward { outputs, backward } =
             if self.draws { with_torch_generator(py, run)? } else { run(&mut TorchGenerator::new(0))? };
-        let is_short = self.may_be_short && backward.is_none() && start.elapsed() < SHORT;
+        let is_short = self.may_be_short && start.elapsed() < SHORT;
         self.is_short.store(is_short, Ordering::Relaxed);
         let outcome = Outcome::new(outputs, backward, &given, self.returned.len(), &self.bases, &self.several);
         Ok(outcome.of(&self.source))
     }
 
+    /// Runs it as [`Self::run_short`] does, for a call that records gradients: inputs that were saved are held from then on.
+    fn run_short_recorded(&self, arguments: &Bound<'_, PyTuple>) -> PyResult<Option<Outcome>> {
+        let run = self.run_at_once(arguments, |Forward { outputs, mut backward }, remembered| {
+            let mut inputs = Inputs::new(arguments.py())?;
+            let mut held: Vec<(usize, Tensor)> = Vec::new();
+            let mut all_held = true;
+            let mut hold = |saved: &Tensor| {
+                let index = remembered.position(saved)?;
+                let known = held.iter().find(|(known, _)| *known == index).map(|(_, input)| input.clone());
+                let taken = || inputs.value(&arguments.get_item(index).ok()?, index).ok()?.as_tensor().cloned();
+                let input = known.clone().or_else(taken);
+                // Both lie over the bytes that torch says the argument's storage has.
+                let place = |tensor: &Tensor| (tensor.storage().as_ptr(), tensor.storage().nbytes());
+                let input = input.filter(|input| place(input) == place(saved));
+                let renewed = input
+                    .as_ref()
+                    .and_then(|input| Tensor::new(input.storage().clone(), saved.dtype(), saved.layout().clone()).ok());
+                all_held &= renewed.is_some();
+                held.extend(input.filter(|_| known.is_none()).map(|input| (index, input)));
+                renewed
+            };
+            let known = backward.as_mut().is_none_or(|backward| backward.hold_saved(&mut hold));
+            if !known || !all_held {
+                return Ok(None);
+            }
+            let outcome = Outcome::new(outputs, backward, &[], self.returned.len(), &self.bases, &self.several);
+            Ok(Some(outcome.of(&self.source).holding(held)))
+        });
+        let outcome = run?;
+        if outcome.is_none() {
+            self.is_short.store(false, Ordering::Relaxed);
+        }
+        Ok(outcome)
+    }
+
     /// Runs it on torch's arguments without letting the interpreter go; `None` where they, or what comes out, need the
     /// longer way.
     fn run_short<'py>(&self, arguments: &Bound<'py, PyTuple>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.run_at_once(arguments, |Forward { outputs, .. }, _| {
+            Outcome::new(outputs, None, &[], 0, &[], &[]).into_list(arguments).map(Some)
+        })
+    }
+
+    /// The same; what came out, and the arguments as they were taken, go to a function. What is saved for a backward half may
+    /// lie in the memory of arguments, which nobody holds but the caller.
+    fn run_at_once<R>(
+        &self,
+        arguments: &Bound<'_, PyTuple>,
+        finish: impl FnOnce(Forward, &Remembered) -> PyResult<Option<R>>,
+    ) -> PyResult<Option<R>> {
         let shim = Shim::get(arguments.py())?;
         let Some(mut short) = self.short.try_lock() else { return Ok(None) };
         let ShortCalls { remembered, prepared } = &mut *short;
@@ -263,15 +315,14 @@ impl Program {
         if forward.is_err() {
             *prepared = None;
         }
-        let Forward { outputs, backward } = forward.map_err(|error| self.failed(&error))?;
+        let forward = forward.map_err(|error| self.failed(&error))?;
         let mut lies_in_arguments = false;
-        outputs.each(&mut |tensor| lies_in_arguments |= remembered.holds(tensor));
-        if lies_in_arguments || backward.is_some() {
-            self.is_short.store(false, Ordering::Relaxed);
+        forward.outputs.each(&mut |tensor| lies_in_arguments |= remembered.position(tensor).is_some());
+        self.is_short.store(!lies_in_arguments && start.elapsed() < SHORT, Ordering::Relaxed);
+        if lies_in_arguments {
             return Ok(None);
         }
-        self.is_short.store(start.elapsed() < SHORT, Ordering::Relaxed);
-        Outcome::new(outputs, None, &[], 0, &[], &[]).into_list(arguments).map(Some)
+        finish(forward, remembered)
     }
 }
 

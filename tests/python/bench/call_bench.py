@@ -1,7 +1,8 @@
 """What a compiled call costs beside its kernels: rows for `python -m bench --only calls`.
 
 A module of 100 parameters of eight numbers each, whose forward adds them up: one small kernel. The call of the compiled module is measured by
-`pyrite.compile` and by `torch.compile`, with Pyrite and with Inductor, without gradients and while they are recorded. `pyrite.compile` without gradients has a bar.
+`pyrite.compile` and by `torch.compile`, with Pyrite and with Inductor, without gradients, while they are recorded, and with the backward pass.
+`pyrite.compile` without gradients has a bar.
 """
 
 import time
@@ -41,7 +42,7 @@ def measure(count=PARAMETERS):
     """Seconds of a call, by way and by whether gradients are recorded."""
     import pyrite
 
-    x = torch.randn(4, 8)
+    x, gradient = torch.randn(4, 8), torch.ones(4, 8)
     ways = {
         "pyrite.compile": pyrite.compile,
         "torch.compile(pyrite)": lambda model: torch.compile(model, backend="pyrite"),
@@ -55,6 +56,7 @@ def measure(count=PARAMETERS):
         with torch.no_grad():
             rows[name, "inference"] = seconds(lambda: program(x))
         rows[name, "recorded"] = seconds(lambda: program(x))
+        rows[name, "training"] = seconds(lambda: program(x).backward(gradient))
     return rows
 
 

@@ -329,23 +329,29 @@ def test_memory_that_is_not_aligned_is_taken_in():
         assert program(torch.frombuffer(memory, dtype=torch.float32, count=8, offset=skew)) == 140
 
 
-def forward(product, compiled):
+def forward(product, compiled, calls):
     x = torch.ones(64, 64, requires_grad=True)
     w = torch.nn.Parameter(torch.full((64, 64), 2.0))
-    return x, w, compiled(product)(x, w)
+    program = compiled(product)
+    for _ in range(calls - 1):
+        program(x, w)
+    return x, w, program(x, w)
 
 
+# Calls of a program that was short the last time take their arguments another way than the first.
+calls = pytest.mark.parametrize("calls", [1, 4])
 products = pytest.mark.parametrize("product", [lambda x, w: x * w, lambda x, w: x @ w, F.linear])
 
 
 @ways
 @products
-def test_a_parameter_that_is_given_other_data_has_the_gradients_of_the_reference(compiled, product):
+@calls
+def test_a_parameter_that_is_given_other_data_has_the_gradients_of_the_reference(compiled, product, calls):
     # Around a region of torch.compile, what a parameter is by then is torch's own affair.
     reference = (lambda function: torch.compile(function, backend="aot_eager")) if compiled is by_torch else (lambda function: function)
     found = []
     for way in (compiled, reference):
-        x, w, y = forward(product, way)
+        x, w, y = forward(product, way, calls)
         w.data = torch.full((64, 64), 5.0)
         # What was freed is used again.
         waste = [torch.full((64, 64), float("nan")) for _ in range(8)]
@@ -382,11 +388,12 @@ FROM_ARGUMENTS = {
 @pytest.mark.parametrize("dynamic", [None, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("given", [0, 1])
 @pytest.mark.parametrize("name", FROM_ARGUMENTS)
-def test_derivatives_read_arguments_as_they_are_at_backward(name, given, dynamic):
+@calls
+def test_derivatives_read_arguments_as_they_are_at_backward(name, given, dynamic, calls):
     def gradients(function, changed):
         torch.manual_seed(3)
         arguments = [torch.randn(5, 5, requires_grad=True) for _ in range(2)]
-        outputs = function(*arguments)
+        outputs = [function(*arguments) for _ in range(calls)][-1]
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
         if changed:
             arguments[given].data = torch.randn(5, 5)
@@ -407,8 +414,9 @@ def test_derivatives_read_arguments_as_they_are_at_backward(name, given, dynamic
 
 @ways
 @products
-def test_a_storage_that_is_freed_and_filled_again_is_read_where_it_is_then(compiled, product):
-    x, w, y = forward(product, compiled)
+@calls
+def test_a_storage_that_is_freed_and_filled_again_is_read_where_it_is_then(compiled, product, calls):
+    x, w, y = forward(product, compiled, calls)
     storage = w.untyped_storage()
     size = storage.nbytes()
     storage.resize_(0)
@@ -423,16 +431,18 @@ def test_a_storage_that_is_freed_and_filled_again_is_read_where_it_is_then(compi
 
 
 @products
-def test_a_storage_that_stays_freed_is_an_error(product):
-    _, w, y = forward(product, package.compile)
+@calls
+def test_a_storage_that_stays_freed_is_an_error(product, calls):
+    _, w, y = forward(product, package.compile, calls)
     w.untyped_storage().resize_(0)
     with pytest.raises(RuntimeError, match="freed or resized|out of bounds for storage"):
         y.sum().backward()
 
 
 @products
-def test_a_parameter_that_is_set_raises_what_eager_raises(product):
-    x, w, y = forward(product, package.compile)
+@calls
+def test_a_parameter_that_is_set_raises_what_eager_raises(product, calls):
+    x, w, y = forward(product, package.compile, calls)
     with torch.no_grad():
         w.set_(torch.ones(64, 64))
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
@@ -533,3 +543,25 @@ def test_short_calls_see_every_change_of_their_arguments(compiled, recorded, mon
         assert len({result.data_ptr() for result in results}) == 3
         with torch.no_grad():
             generator.choice(changes_of(model))()
+
+
+@ways
+def test_short_calls_hold_what_their_backward_reads(compiled):
+    def function(a, b, w):
+        return torch.tanh(a * w) @ b.t() + (a / w).sum(0)
+
+    program = compiled(function)
+    for step in range(12):
+        torch.manual_seed(step)
+        x = torch.randn(24, 24, dtype=torch.float64, requires_grad=True)
+        w = torch.nn.Parameter(torch.rand(24, 24, dtype=torch.float64) + 1)
+        gradients = []
+        for way in (program, function):
+            # One argument lies within the other's storage, and both are gone before backward.
+            a = torch.cat([x, x * 2])
+            y = way(a[:24], a[24:], w)
+            del a
+            waste = [torch.full((48, 24), float("nan"), dtype=torch.float64) for _ in range(8)]
+            gradients.append(torch.autograd.grad(y.square().sum(), (x, w)))
+            del waste
+        torch.testing.assert_close(gradients[0], gradients[1])

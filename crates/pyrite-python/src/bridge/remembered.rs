@@ -77,9 +77,9 @@ impl Remembered {
         self.arguments.get(index).map(|argument| &argument.tensor)
     }
 
-    /// Whether a tensor lies in the memory of an argument.
-    pub fn holds(&self, tensor: &Tensor) -> bool {
-        self.arguments.iter().any(|argument| argument.tensor.storage().same(tensor.storage()))
+    /// The argument in whose memory a tensor lies.
+    pub fn position(&self, tensor: &Tensor) -> Option<usize> {
+        self.arguments.iter().position(|argument| argument.tensor.storage().same(tensor.storage()))
     }
 }
 
