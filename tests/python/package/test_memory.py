@@ -321,6 +321,83 @@ def test_an_empty_result_can_be_resized(compiled):
     assert result.sum() == 6
 
 
+def shared(x):
+    y = x * 2
+    return y, y[1:], y.t()
+
+
+# Results of every origin: fresh memory, one memory for several, an input's, a constant's.
+RESULTS = {
+    "fresh": lambda x: x * 2 + 1,
+    "transposed": lambda x: (x * 2).t(),
+    "from the middle": lambda x: (x * 2)[1:, 1:],
+    "expanded": lambda x: x.sum(1, keepdim=True).expand(4, 5),
+    "a number": lambda x: x.sum(),
+    "half": lambda x: x.half() * 2,
+    "shared": shared,
+    "the input": lambda x: (x, x + 1),
+    "a view of the input": lambda x: (x[1:], x + 1),
+    "twice": lambda x: [x + 1] * 2,
+    "drawn": lambda x: torch.zeros(3, 5),
+    "sorted": lambda x: tuple(x.sort(0)),
+}
+
+
+def resize_storage(result):
+    storage = result.untyped_storage()
+    size = storage.nbytes()
+    storage.resize_(size + 40)
+    storage.resize_(size // 2)
+    storage.resize_(0)
+    storage.resize_(size)
+    torch.empty(0, dtype=torch.uint8).set_(storage).fill_(1)
+
+
+USES = {
+    "resize": lambda y: y.resize_(9, 9).fill_(1),
+    "shrink": lambda y: y.resize_(1),
+    "resize_as": lambda y: y.resize_as_(torch.empty(70)).fill_(1),
+    "set": lambda y: y.set_(),
+    "out": lambda y: torch.add(torch.ones(8, 9), 1, out=y.resize_(0)),
+    "storage": resize_storage,
+    "data": lambda y: setattr(y, "data", torch.ones(3, dtype=y.dtype)),
+    "share": lambda y: y.share_memory_(),
+}
+
+
+def after(function, use):
+    """What a use of the first result leaves of all results and of the input, or its error."""
+    x = torch.arange(20.0).reshape(4, 5)
+    results = function(x)
+    results = [results] if isinstance(results, torch.Tensor) else list(results)
+    was_resizable = [result.untyped_storage().resizable() for result in results]
+    try:
+        use(results[0])
+    except RuntimeError as error:
+        return was_resizable, str(error)
+    left = [*results, x]
+    memory = [[other.untyped_storage().data_ptr() == each.untyped_storage().data_ptr() for other in left] for each in left]
+    seen = [(each.shape, each.stride(), each.dtype, each.storage_offset(), each.untyped_storage().nbytes()) for each in left]
+    fits = [each for each in left if each.untyped_storage().nbytes()]
+    return was_resizable, memory, seen, [each.tolist() for each in fits]
+
+
+@ways
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("kind", RESULTS)
+def test_memory_of_results_is_resized_as_eagers(compiled, kind, use):
+    function = compiled(RESULTS[kind])
+    want = after(RESULTS[kind], USES[use])
+    assert [after(function, USES[use]) for _ in range(2)] == [want, want]
+
+
+def test_memory_of_gradients_is_resized_as_eagers():
+    x = torch.ones(4, requires_grad=True)
+    package.compile(lambda x: (x * x).sum())(x).backward()
+    x.grad.resize_(300).fill_(1)
+    assert x.grad.sum() == 300
+
+
 def test_memory_that_is_not_aligned_is_taken_in():
     program = package.compile(lambda x: (x * x).sum())
     memory = numpy.zeros(64, dtype=numpy.uint8)

@@ -12,8 +12,11 @@ use pyo3::exceptions::{PyImportError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyDict};
-use pyrite_tensor::{DType, Layout, Tensor};
+use pyrite_tensor::{DType, Layout, Storage, Tensor};
 use rustc_hash::FxHashMap;
+
+use super::resizable::Resizable;
+use super::shim::Shim;
 
 /// DLPack's version of the structures below.
 const VERSION: Version = Version { major: 1, minor: 3 };
@@ -68,6 +71,7 @@ struct Lent {
 }
 
 static TO_OBJECT: PyOnceLock<ToObject> = PyOnceLock::new();
+static RESIZABLE: PyOnceLock<Option<Resizable>> = PyOnceLock::new();
 
 fn to_object(py: Python<'_>) -> PyResult<ToObject> {
     TO_OBJECT
@@ -87,11 +91,51 @@ fn to_object(py: Python<'_>) -> PyResult<ToObject> {
         .copied()
 }
 
-/// A torch tensor over the tensor's memory. It is no view and has no history.
+/// How results are made resizable.
+fn resizable(py: Python<'_>) -> Option<&'static Resizable> {
+    /// The probes' sizes in bytes.
+    const SIZES: [usize; 4] = [5, 96, 777, 4100];
+    RESIZABLE
+        .get_or_init(py, || {
+            let find = || -> PyResult<Option<Resizable>> {
+                let named = PyDict::new(py);
+                let torch = py.import("torch")?;
+                named.set_item("dtype", torch.getattr("uint8")?)?;
+                named.set_item("device", "cpu")?;
+                let owned = SIZES.map(|size| torch.call_method("empty", (size,), Some(&named)));
+                let owned = owned.into_iter().collect::<PyResult<Vec<_>>>()?;
+                let lent = SIZES.map(|size| {
+                    let bytes: Vec<u8> = (0..size).map(|byte| byte as u8).collect();
+                    let layout = Layout::new(&[size as i64], &[1], 0);
+                    let tensor = Tensor::new(Storage::from_slice(&bytes), DType::U8, layout);
+                    lend(py, &tensor.map_err(|error| PyRuntimeError::new_err(error.to_string()))?)
+                });
+                let lent = lent.into_iter().collect::<PyResult<Vec<_>>>()?;
+                Resizable::find(Shim::get(py)?, &owned, &lent)
+            };
+            find().ok().flatten()
+        })
+        .as_ref()
+}
+
+/// A torch tensor over the tensor's memory. It is no view and has no history. Where the memory is Pyrite's own, torch may
+/// resize it.
 pub fn to_torch<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
     if tensor.numel() == 0 {
         return empty(py, tensor);
     }
+    let object = lend(py, tensor)?;
+    // Memory without a version is somebody else's, who would not see that it was resized.
+    if tensor.storage().version().is_some()
+        && let Some(resizable) = resizable(py)
+    {
+        resizable.allow(&object);
+    }
+    Ok(object)
+}
+
+/// A torch tensor over the tensor's memory.
+fn lend<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
     let make = to_object(py)?;
     let (code, bits) = kind(tensor.dtype());
     let (shape, strides) = (tensor.shape().to_vec(), tensor.stride().to_vec());

@@ -61,7 +61,7 @@ struct DispatchKeys {
 }
 
 /// The implementation of a tensor is at least so many words long.
-const IMPLEMENTATION_WORDS: usize = 22;
+pub(super) const IMPLEMENTATION_WORDS: usize = 22;
 
 /// What torch says of a tensor. The slices live as long as the tensor is not changed.
 pub struct Described<'a> {
@@ -243,7 +243,7 @@ impl Shim {
     ///
     /// # Safety
     /// The object is a tensor of torch's own class.
-    unsafe fn implementation(tensor: &Bound<'_, PyAny>) -> *const u64 {
+    pub(super) unsafe fn implementation(tensor: &Bound<'_, PyAny>) -> *const u64 {
         // SAFETY: a C++ tensor is a pointer to its implementation.
         unsafe { *Self::inner(tensor).cast::<*const u64>() }
     }
