@@ -5,6 +5,7 @@ import types
 import pytest
 import torch
 
+from capture.models import parting
 from models import kinks, sweep
 
 
@@ -76,3 +77,12 @@ def with_one_random_number_more(result):
 def test_the_sweep_finds_a_result(monkeypatch, mistake, told):
     monkeypatch.setattr(sweep.pyrite, "compile", lambda model: lambda **arguments: mistake(model(**arguments)))
     assert sweep.check("distilbert", "train").differs.startswith(told)
+
+
+def test_only_what_is_not_near_to_eager_has_to_be_as_near_to_double_precision():
+    fp64 = {"gradient of w": torch.ones(4, dtype=torch.float64), "buffer mean": torch.ones(4, dtype=torch.float64)}
+    eager = {"gradient of w": torch.full((4,), 1.001), "buffer mean": torch.ones(4)}
+    # The gradient is as far from double precision as eager's, on the other side; the buffer is off by rounding.
+    assert parting(eager, {"gradient of w": torch.full((4,), 0.999), "buffer mean": torch.full((4,), 1.00005)}, lambda: fp64) is None
+    assert parting(eager, {"gradient of w": torch.full((4,), 0.99), "buffer mean": torch.ones(4)}, lambda: fp64).startswith("gradient")
+    assert parting(eager, {"gradient of w": torch.full((4,), 0.999), "buffer mean": torch.full((4,), 1.001)}, lambda: fp64).startswith("gradient")
