@@ -10,6 +10,9 @@ pub fn sqrt(z: Complex64) -> Complex64 {
     if z.im.is_infinite() {
         return Complex64::new(f64::INFINITY, z.im);
     }
+    if z.re.is_nan() {
+        return Complex64::new(f64::NAN, f64::NAN);
+    }
     if z.re.is_infinite() {
         // The part that is finite has a root of zero beside the infinite one; a part that is not known stays so.
         let small = if z.im.is_nan() { f64::NAN } else { 0.0 };
@@ -51,7 +54,11 @@ pub fn acos(z: Complex64) -> Complex64 {
         return Complex64::new(if x.is_nan() { x } else { y.abs().atan2(x) }, infinite);
     }
     if x.is_infinite() {
-        return if y.is_nan() { Complex64::new(y, x) } else { Complex64::new(0.0f64.atan2(x), infinite) };
+        return if y.is_nan() {
+            Complex64::new(y, f64::NEG_INFINITY)
+        } else {
+            Complex64::new(0.0f64.atan2(x), infinite)
+        };
     }
     if y.is_nan() && x == 0.0 {
         return Complex64::new(std::f64::consts::FRAC_PI_2, y);
@@ -115,8 +122,9 @@ pub fn sinh(z: Complex64) -> Complex64 {
     if x == 0.0 && !y.is_finite() {
         return Complex64::new(x, f64::NAN);
     }
+    // C leaves the sign open.
     if x.is_infinite() && !y.is_finite() {
-        return Complex64::new(x, f64::NAN);
+        return Complex64::new(f64::INFINITY, f64::NAN);
     }
     Complex64::new(x.sinh() * y.cos(), x.cosh() * y.sin())
 }
@@ -138,6 +146,10 @@ pub fn cosh(z: Complex64) -> Complex64 {
 
 /// Sine.
 pub fn sin(z: Complex64) -> Complex64 {
+    // C leaves the sign open.
+    if z.im.is_infinite() && !z.re.is_finite() {
+        return Complex64::new(f64::NAN, f64::INFINITY);
+    }
     rotated_back(sinh(rotated(z)))
 }
 
@@ -175,31 +187,57 @@ pub fn exp_m1(z: Complex64) -> Complex64 {
     Complex64::new(z.re.exp_m1() * z.im.cos() - 2.0 * half * half, grown * z.im.sin())
 }
 
-/// `ln(1 + z)`.
-pub fn ln_1p(z: Complex64) -> Complex64 {
-    let re = if z.norm() < 0.5 { 0.5 * (z.re * (2.0 + z.re) + z.im * z.im).ln_1p() } else { (1.0 + z).norm().ln() };
-    Complex64::new(re, z.im.atan2(1.0 + z.re))
+/// `2ᶻ`. Each part is scaled by itself, so that an infinite one does not make the other NaN.
+pub fn exp2(z: Complex64) -> Complex64 {
+    Complex64::new(z.re * std::f64::consts::LN_2, z.im * std::f64::consts::LN_2).exp()
 }
 
-/// A power, with zero as a base treated as C does.
+/// `ln(1 + z)`. It is not known where a part is not, even if the other is infinite.
+pub fn ln_1p(z: Complex64) -> Complex64 {
+    if z.re.is_nan() || z.im.is_nan() {
+        return Complex64::new(f64::NAN, f64::NAN);
+    }
+    let angle = z.im.atan2(1.0 + z.re);
+    if z.norm() >= 0.5 {
+        return Complex64::new((1.0 + z).norm().ln(), angle);
+    }
+    let grown = z.re * (2.0 + z.re) + z.im * z.im;
+    // What underflows is as small as the real part.
+    Complex64::new(if grown == 0.0 { z.re } else { 0.5 * grown.ln_1p() }, angle)
+}
+
+/// A power as C defines it, by logarithm and exponential, with [`product`] between them.
 pub fn pow(base: Complex64, exponent: Complex64) -> Complex64 {
-    if exponent == Complex64::new(2.0, 0.0) {
-        return base * base;
+    product(exponent, base.ln()).exp()
+}
+
+/// The product as C defines it: of an infinite number and one that is not zero it is infinite, also where the textbook
+/// formula subtracts infinities.
+pub fn product(a: Complex64, b: Complex64) -> Complex64 {
+    let plain = a * b;
+    if !(plain.re.is_nan() && plain.im.is_nan()) {
+        return plain;
     }
-    if exponent == Complex64::new(-1.0, 0.0) {
-        return quotient(Complex64::new(1.0, 0.0), base);
-    }
-    if exponent.im == 0.0 && exponent.re == 0.0 {
-        return Complex64::new(1.0, 0.0);
-    }
-    if base.re == 0.0 && base.im == 0.0 {
-        return if exponent.im == 0.0 && exponent.re > 0.0 {
-            Complex64::new(0.0, 0.0)
-        } else {
-            Complex64::new(f64::NAN, f64::NAN)
-        };
-    }
-    (base.ln() * exponent).exp()
+    let is_infinite = |z: Complex64| z.re.is_infinite() || z.im.is_infinite();
+    // An infinite number counts by its direction, and what is not known beside it not at all.
+    let direction = |z: Complex64| {
+        let part = |x: f64| if x.is_infinite() { 1f64.copysign(x) } else { 0f64.copysign(x) };
+        Complex64::new(part(z.re), part(z.im))
+    };
+    let known = |z: Complex64| {
+        let part = |x: f64| if x.is_nan() { 0f64.copysign(x) } else { x };
+        Complex64::new(part(z.re), part(z.im))
+    };
+    let parts = [a.re * b.re, a.im * b.im, a.re * b.im, a.im * b.re];
+    let (a, b) = match (is_infinite(a), is_infinite(b)) {
+        (true, true) => (direction(a), direction(b)),
+        (true, false) => (direction(a), known(b)),
+        (false, true) => (known(a), direction(b)),
+        (false, false) if parts.iter().any(|part| part.is_infinite()) => (known(a), known(b)),
+        (false, false) => return plain,
+    };
+    let finite = a * b;
+    Complex64::new(f64::INFINITY * finite.re, f64::INFINITY * finite.im)
 }
 
 /// The direction of a number: itself at length 1, or zero.
@@ -294,6 +332,19 @@ mod tests {
         is(atanh(Complex64::new(0.0, INF)), 0.0, quarter);
         is(acos(Complex64::new(INF, 2.0)), 0.0, -INF);
         is(asinh(Complex64::new(INF, INF)), INF, 0.5 * quarter);
+        is(sqrt(Complex64::new(f64::NAN, 0.0)), f64::NAN, f64::NAN);
+        is(acos(Complex64::new(INF, f64::NAN)), f64::NAN, -INF);
+        is(sinh(Complex64::new(-INF, f64::NAN)), INF, f64::NAN);
+        is(sin(Complex64::new(f64::NAN, -INF)), f64::NAN, INF);
+        is(exp2(Complex64::new(INF, 1.0)), INF, INF);
+        is(exp2(Complex64::new(INF, -0.0)), INF, -0.0);
+        is(ln_1p(Complex64::new(INF, f64::NAN)), f64::NAN, f64::NAN);
+        is(ln_1p(Complex64::new(-INF, INF)), INF, 1.5 * quarter);
+        is(ln_1p(Complex64::new(1e-320, 0.0)), 1e-320, 0.0);
+        is(pow(Complex64::ZERO, Complex64::ZERO), f64::NAN, f64::NAN);
+        is(pow(Complex64::ZERO, Complex64::new(2.5, 0.0)), 0.0, 0.0);
+        is(pow(Complex64::new(INF, f64::NAN), Complex64::new(4.0, 0.0)), INF, f64::NAN);
+        is(product(Complex64::new(INF, f64::NAN), Complex64::new(1.0, 1.0)), INF, INF);
         assert!(asinh(Complex64::new(0.0, -2.0)).re > 1.3 && asinh(Complex64::new(-0.0, -2.0)).re < -1.3);
         assert!(asin(Complex64::new(2.0, 0.0)).im > 1.3 && asin(Complex64::new(2.0, -0.0)).im < -1.3);
     }

@@ -1,6 +1,6 @@
 //! Decompositions of pointwise operators of one, two and three operands.
 
-use std::f64::consts::{LOG2_E, PI};
+use std::f64::consts::{LN_2, LOG2_E, PI};
 
 use pyrite_ir::{Args, Emit, Handle, Meta, OpError, Value};
 use pyrite_tensor::{DType, Scalar};
@@ -8,19 +8,16 @@ use pyrite_tensor::{DType, Scalar};
 use super::{Operand, Rule, Sheet, Term, formulas};
 use crate::rules::{operand_dtype, rounded_to};
 
-/// `x·log(y)`, zero where `x` is, and NaN where `y` is.
-fn times_log<'s>(x: Term<'s>, y: Term<'s>, log: Term<'s>) -> Term<'s> {
-    y.isnan().select(f64::NAN, x.eq(0.0).select(0.0, x * log))
-}
-
-/// Two operands as elements of the float type that both have room in, wide enough to compute with.
-fn as_floats<'s>(s: &'s Sheet<'_>, a: &Args<'_, Handle>) -> [Term<'s>; 2] {
+/// `x·log(y)`, zero where `x` is, and NaN where `y` is. Two operands become elements of the float type that both have room
+/// in, and so does the logarithm; what is computed with them is wide enough.
+fn times_log<'s>(s: &'s Sheet<'_>, a: &Args<'_, Handle>, log: impl Fn(Term<'s>) -> Term<'s>) -> Term<'s> {
     let pair = [s.term(a.value(0).clone()), s.term(a.value(1).clone())];
     let common = pair.iter().filter_map(|x| x.dtype()).reduce(DType::promote).unwrap_or(DType::F32).to_inexact();
-    pair.map(|x| match x.number() {
+    let [x, y] = pair.map(|x| match x.number() {
         Some(number) => s.full(&[], rounded_to(common, number.to_f64()), common.to_compute()),
         None => x.to(common).wide(),
-    })
+    });
+    y.isnan().select(f64::NAN, x.eq(0.0).select(0.0, x * log(y).to(common).wide()))
 }
 
 /// The larger of two plus the logarithm of one plus what the smaller adds.
@@ -53,7 +50,14 @@ formulas! {
     };
     deg2rad |s, a, [x]| x * (PI / 180.0);
     rad2deg |s, a, [x]| x * (180.0 / PI);
-    exp2 |s, a, [x]| s.term(2.0).pow(x);
+    /// Each part of a complex number is scaled by itself, so that an infinite one does not make the other NaN.
+    exp2 |s, a, [x]| {
+        if x.is_complex() {
+            (x.real() * LN_2).with("aten.complex.default", x.imag() * LN_2).exp()
+        } else {
+            s.term(2.0).pow(x)
+        }
+    };
     frac |s, a, [x]| x - x.trunc();
     isneginf |s, a, [x]| x.eq(f64::NEG_INFINITY);
     isposinf |s, a, [x]| x.eq(f64::INFINITY);
@@ -141,14 +145,8 @@ formulas! {
         }
     };
     logaddexp2 |s, a, [x, y]| log_of_sum(x, y, |rest| rest.exp2().log1p() * LOG2_E);
-    xlogy |s, a, []| {
-        let [x, y] = as_floats(&s, a);
-        times_log(x, y, y.log())
-    };
-    xlog1py |s, a, []| {
-        let [x, y] = as_floats(&s, a);
-        times_log(x, y, y.log1p())
-    };
+    xlogy |s, a, []| times_log(&s, a, Term::log);
+    xlog1py |s, a, []| times_log(&s, a, Term::log1p);
     polar |s, a, [length, angle]| {
         let (re, im) = (length * angle.cos(), length * angle.sin());
         re.with("aten.complex.default", im)

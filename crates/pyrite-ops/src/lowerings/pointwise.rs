@@ -2,7 +2,7 @@
 
 use pyrite_ir::lower::{Lowering, Point, register};
 use pyrite_ir::{Meta, OpError, Value};
-use pyrite_loops::{Binary, Compare, Type, Unary, Val};
+use pyrite_loops::{Binary, Block, Compare, Type, Unary, Val};
 use pyrite_tensor::{DType, Scalar};
 
 use crate::rules::{operand_dtype, rounded_to};
@@ -310,7 +310,8 @@ pub fn pow(l: &mut Lowering<'_>) -> Lowered {
 
 /// A power with a number as exponent, which is an element of the result's type; small ones are products and roots.
 pub fn pow_scalar(l: &mut Lowering<'_>) -> Lowered {
-    let exponent = rounded_to(l.result()?.meta.dtype, l.args.scalar(1)?.to_f64());
+    let dtype = l.result()?.meta.dtype;
+    let exponent = rounded_to(dtype, l.args.scalar(1)?.to_f64());
     l.map(|p| {
         let ty = p.ty()?;
         let x = p.arg(0, ty)?;
@@ -318,9 +319,17 @@ pub fn pow_scalar(l: &mut Lowering<'_>) -> Lowered {
         if exponent == 1.0 {
             return Ok(x);
         }
-        if exponent == 2.0 || exponent == 3.0 {
+        if exponent == 2.0 {
+            return Ok(code.binary(Binary::Mul, x, x));
+        }
+        // PyTorch multiplies elements of `bf16`, and computes `f16` in single precision.
+        let square = |code: &mut Block| {
             let square = code.binary(Binary::Mul, x, x);
-            return Ok(if exponent == 2.0 { square } else { code.binary(Binary::Mul, square, x) });
+            if dtype == DType::BF16 { code.wrap(dtype, square) } else { square }
+        };
+        if exponent == 3.0 {
+            let square = square(code);
+            return Ok(code.binary(Binary::Mul, square, x));
         }
         if !ty.is_float() {
             return Err(OpError::unsupported("powers of integers in loops"));
@@ -328,9 +337,10 @@ pub fn pow_scalar(l: &mut Lowering<'_>) -> Lowered {
         Ok(match exponent {
             0.5 => code.unary(Unary::Sqrt, x),
             -0.5 => code.unary(Unary::Rsqrt, x),
-            -1.0 => {
+            -1.0 | -2.0 => {
                 let one = code.number(1.0, ty);
-                code.binary(Binary::Div, one, x)
+                let divisor = if exponent == -1.0 { x } else { square(code) };
+                code.binary(Binary::Div, one, divisor)
             }
             _ => {
                 let exponent = code.number(exponent, ty);

@@ -2,7 +2,7 @@
 
 use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, Tag, Tolerance, Value, args, invalid};
 use pyrite_sym::SymInt;
-use pyrite_tensor::{Layout, Tensor};
+use pyrite_tensor::{Complex64, Layout, Tensor};
 
 use crate::decompositions::activation as by;
 use crate::derivatives::{activation as d, activation_backward as second};
@@ -12,7 +12,7 @@ use crate::rules::{
     core_pointwise, in_place, plain_pointwise, preserved_strides, rounded_to, to_float, to_same, to_same_float,
     to_same_inexact, to_same_number, wrap_dim,
 };
-use pyrite_kernels::vector_math;
+use pyrite_kernels::{complex, vector_math};
 
 const FLOATS: &[&str] = &["f32[3, 4]", "f64[5]", "bf16[2, 3]<[1, 2]", "f32[0, 3]"];
 const IN_PLACE: &[&str] = &["f32[3, 4]", "f64[2, 3]<[1, 4]"];
@@ -148,7 +148,7 @@ fn sigmoid(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     Pointwise::as_result(call, [call.args.tensor(0)?])?
         .f32_slices(vector_math::sigmoid)
         .f64(|[x]| logistic(x))
-        .c128(|[z]| (1.0 + (-z).exp()).inv())
+        .c128(|[z]| complex::quotient(Complex64::ONE, 1.0 + (-z).exp()))
         .finish()
 }
 

@@ -537,7 +537,7 @@ pub const OPS: &[OpDef] = &[
         "aten::xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
         "`x·ln y`, zero where x is.",
         to_real_float,
-        |c| real(c, xlogy),
+        |c| times_log(c, f64::ln),
         COMPARABLE,
     )
     .derivative(d::xlogy)
@@ -546,7 +546,7 @@ pub const OPS: &[OpDef] = &[
         "aten::xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor",
         "`x·ln y`, zero where x is.",
         to_real_float,
-        |c| real(c, xlogy),
+        |c| times_log(c, f64::ln),
         WITH_NUMBER,
     )
     .derivative(d::xlogy)
@@ -555,7 +555,7 @@ pub const OPS: &[OpDef] = &[
         "aten::xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor",
         "`x·ln y`, zero where x is.",
         to_real_float,
-        |c| real(c, xlogy),
+        |c| times_log(c, f64::ln),
         &["2, f32[3, 4]", "2.5, i64[4]", "2.5, f64[4]{0.2..3}"],
     )
     .derivative(d::xlogy)
@@ -564,7 +564,7 @@ pub const OPS: &[OpDef] = &[
         "aten::special_xlog1py(Tensor self, Tensor other) -> Tensor",
         "`x·ln(1 + y)`, zero where x is.",
         to_float,
-        |c| real(c, xlog1py),
+        |c| times_log(c, f64::ln_1p),
         COMPARABLE,
     )
     .derivative(d::xlog1py)
@@ -573,7 +573,7 @@ pub const OPS: &[OpDef] = &[
         "aten::special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor",
         "`x·ln(1 + y)`, zero where x is.",
         to_float,
-        |c| real(c, xlog1py),
+        |c| times_log(c, f64::ln_1p),
         WITH_NUMBER,
     )
     .derivative(d::xlog1py)
@@ -582,7 +582,7 @@ pub const OPS: &[OpDef] = &[
         "aten::special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor",
         "`x·ln(1 + y)`, zero where x is.",
         to_float,
-        |c| real(c, xlog1py),
+        |c| times_log(c, f64::ln_1p),
         &["2, f32[3, 4]", "2.5, i64[4]", "2.5, f64[4]{0.2..3}"],
     )
     .derivative(d::xlog1py)
@@ -929,6 +929,9 @@ fn integer_power(base: i64, exponent: i64) -> i64 {
 
 fn pow(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     let [a, b] = both(call)?;
+    if call.args.value(0).as_scalar().is_some_and(|base| base.to_c128() == Complex64::ONE) {
+        return Pointwise::as_result(call, [&b])?.f64(|_| 1.0).i64(|_| 1).c128(|_| Complex64::ONE).finish();
+    }
     Pointwise::as_result(call, [&a, &b])?
         .f64(|[a, b]| a.powf(b))
         .i64(|[a, b]| integer_power(a, b))
@@ -944,17 +947,29 @@ fn pow_number(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
         invalid!("integers cannot be raised to the negative power {exponent}");
     }
     let map = Pointwise::as_result(call, [call.args.tensor(0)?])?;
-    let (real, complex) = (rounded_to(call.out_meta(0)?.dtype, exponent.to_f64()), exponent.to_c128());
-    if complex == Complex64::new(2.0, 0.0) {
+    let dtype = call.out_meta(0)?.dtype;
+    let (real, complex) = (rounded_to(dtype, exponent.to_f64()), exponent.to_c128());
+    // PyTorch multiplies elements of `bf16`, and computes `f16` in single precision.
+    let square = |x: f32| if dtype == DType::BF16 { BF16::from_f32(x * x).to_f32() } else { x * x };
+    if complex == Complex64::ONE {
+        map.f64(|[x]| x).i64(|[x]| x).c128(|[z]| z)
+    } else if complex == Complex64::new(2.0, 0.0) {
         map.f32(|[x]| x * x).f64(|[x]| x * x).i64(|[x]| x.wrapping_mul(x)).c128(|[z]| z * z)
     } else if complex == Complex64::new(3.0, 0.0) {
-        map.f32(|[x]| x * x * x).f64(|[x]| x * x * x).i64(|[x]| x.wrapping_mul(x).wrapping_mul(x)).c128(|[z]| z * z * z)
+        map.f32(|[x]| square(x) * x)
+            .f64(|[x]| x * x * x)
+            .i64(|[x]| x.wrapping_mul(x).wrapping_mul(x))
+            .c128(|[z]| z * z * z)
     } else if complex == Complex64::new(0.5, 0.0) {
         map.f32(|[x]| x.sqrt()).f64(|[x]| x.sqrt()).c128(|[z]| complex::sqrt(z))
     } else if complex == Complex64::new(-0.5, 0.0) {
         map.f32(|[x]| x.sqrt().recip())
             .f64(|[x]| x.sqrt().recip())
             .c128(|[z]| complex::quotient(Complex64::ONE, complex::sqrt(z)))
+    } else if complex == Complex64::new(-1.0, 0.0) && !integral {
+        map.f32(|[x]| x.recip()).f64(|[x]| x.recip()).c128(|[z]| complex::quotient(Complex64::ONE, z))
+    } else if complex == Complex64::new(-2.0, 0.0) && !integral {
+        map.f32(|[x]| square(x).recip()).f64(|[x]| (x * x).recip()).c128(|[z]| complex::quotient(Complex64::ONE, z * z))
     } else if complex == Complex64::ZERO {
         map.f64(|_| 1.0).i64(|_| 1).c128(|_| Complex64::ONE)
     } else {
@@ -1076,24 +1091,16 @@ fn logaddexp2(a: f64, b: f64) -> f64 {
     a.max(b) + (-(a - b).abs()).exp2().ln_1p() * std::f64::consts::LOG2_E
 }
 
-fn xlogy(x: f64, y: f64) -> f64 {
-    if y.is_nan() {
-        y
-    } else if x == 0.0 {
-        0.0
-    } else {
-        x * y.ln()
-    }
-}
-
-fn xlog1py(x: f64, y: f64) -> f64 {
-    if y.is_nan() {
-        y
-    } else if x == 0.0 {
-        0.0
-    } else {
-        x * y.ln_1p()
-    }
+/// `x·log(y)`, zero where `x` is, and NaN where `y` is. The logarithm is an element of the result's type, as in PyTorch.
+fn times_log(call: &Call<'_>, log: fn(f64) -> f64) -> Result<Value<Tensor>, OpError> {
+    let [a, b] = both(call)?;
+    let dtype = call.out_meta(0)?.dtype;
+    let f = |x: f64, y: f64| match x {
+        _ if y.is_nan() => y,
+        0.0 => 0.0,
+        _ => x * rounded_to(dtype, log(y)),
+    };
+    Pointwise::as_result(call, [&a, &b])?.rounded().f64(|[a, b]| f(a, b)).finish()
 }
 
 fn complex_parts(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {

@@ -169,7 +169,7 @@ pub const OPS: &[OpDef] = &[
         "aten::exp2(Tensor self) -> Tensor",
         "Two to the power of each element.",
         to_float,
-        |c| smooth(c, f64::exp2, |z| (z * LN_2).exp()),
+        |c| smooth(c, f64::exp2, complex::exp2),
         SMOOTH,
     )
     .derivative(d::exp2)
