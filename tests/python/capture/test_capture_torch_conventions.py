@@ -74,3 +74,26 @@ def test_a_size_that_may_be_dynamic_may_become_a_constant():
     x = torch.ones(5, 3)
     torch._dynamo.maybe_mark_dynamic(x, 0)
     assert torch.equal(pyrite.compile(lambda x: x * 2 if x.shape[0] == 5 else x, backend="eager")(x), x * 2)
+
+
+NAMED = {
+    "qr": lambda a: torch.linalg.qr(a),
+    "lu": lambda a: torch.linalg.lu(a),
+    "inv_ex": lambda a: torch.linalg.inv_ex(a),
+    "cholesky_ex": lambda a: torch.linalg.cholesky_ex(a),
+    "svd": lambda a: torch.linalg.svd(a),
+    "eigh": lambda a: torch.linalg.eigh(a),
+    "slogdet": lambda a: torch.linalg.slogdet(a),
+    "max": lambda a: torch.max(a, 1),
+    "sort": lambda a: a.sort(),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_results_of_algebra_have_torchs_names(name):
+    a = torch.tensor([[4.0, 1.0], [1.0, 3.0]])
+    want, have = NAMED[name](a), pyrite.compile(NAMED[name])(a)
+    assert type(have) is type(want)
+    field = [field for field in dir(want) if isinstance(getattr(want, field), torch.Tensor)][0]
+    first = pyrite.compile(lambda a: getattr(NAMED[name](a), field))(a)
+    torch.testing.assert_close(first, getattr(want, field))

@@ -482,7 +482,8 @@ impl Evaluator<'_, '_> {
         if let Some(itself) = self.itself(&result, args) {
             return Ok(Some(itself));
         }
-        let class = self.host.member("torch.return_types", short);
+        let class = self.host.member("torch.return_types", &class_of_results(name));
+        let class = class.or_else(|| self.host.member("torch.return_types", short));
         let result = self.result(&result, class)?;
         Ok(Some(if short == "broadcast_tensors" { self.broadcast(&result, args)? } else { result }))
     }
@@ -540,8 +541,7 @@ impl Evaluator<'_, '_> {
     /// Several results that are written to tensors: those tensors, by the names of the results.
     fn write_into(&mut self, name: &str, results: &[Value], out: &Value) -> Run<Value> {
         let held = self.items_of(out)?;
-        let short = name.strip_prefix("torch.").unwrap_or(name).replace('.', "_");
-        let class = self.host.member("torch.return_types", &format!("{short}_out"));
+        let class = self.host.member("torch.return_types", &format!("{}_out", class_of_results(name)));
         let refused = |this: &Self| this.stop(format!("the argument out of {name}, of another shape or type"));
         let Some(class) = class.filter(|_| held.len() == results.len() && !self.autocasted) else {
             return Err(refused(self));
@@ -967,4 +967,9 @@ impl Evaluator<'_, '_> {
         };
         (node.0 + 1..before.0).map(NodeId).filter(|id| !self.calls.is_nested(*id)).filter(writes).collect()
     }
+}
+
+/// What torch calls the class of a function's results: `linalg_qr` for `torch.linalg.qr`.
+fn class_of_results(name: &str) -> String {
+    name.strip_prefix("torch.").unwrap_or(name).replace('.', "_")
 }
