@@ -117,3 +117,27 @@ def test_a_factor_of_bools_is_a_bool(alpha):
     expect_same(lambda a, b: torch.add(a, b, alpha=alpha), a, b)
     expect_same(lambda a, b: a.clone().add_(b, alpha=alpha), a, b)
     expect_same(lambda a, b: a.index_add(0, index, b, alpha=alpha), a, b)
+
+
+def slopes(function, *inputs):
+    inputs = [each.clone().requires_grad_() for each in inputs]
+    function(*inputs).sum().backward()
+    return [each.grad for each in inputs]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("function", [lambda a, b: torch.cdist(a, b, p=inf) ** 2, lambda a, b: torch.pdist(a - b, p=inf) ** 2], ids=["cdist", "pdist"])
+def test_the_largest_difference_of_coordinates_has_the_gradient_in_every_type(function, dtype):
+    generator = torch.Generator().manual_seed(2)
+    points = [torch.randn(5, 4, generator=generator, dtype=dtype) for _ in range(2)]
+    pyrite.reset()
+    torch.testing.assert_close(slopes(pyrite.compile(lambda a, b: function(a, b)), *points), slopes(function, *points))
+
+
+def test_the_slope_of_a_target_of_cross_entropy_has_no_floor():
+    found = []
+    for function in (F.binary_cross_entropy, pyrite.compile(lambda x, y: F.binary_cross_entropy(x, y))):
+        x, y = torch.tensor([1.0, 0.0, 0.25]), torch.tensor([1.0, 0.5, 0.0], requires_grad=True)
+        function(x, y).backward()
+        found.append(y.grad)
+    torch.testing.assert_close(*found)

@@ -75,15 +75,11 @@ pub fn binary_cross_entropy(e: &mut dyn Emit, p: &Pullback<'_>) -> Result<Gradie
         grads.extend(gradients(e, "aten.binary_cross_entropy_backward.default", &args, &[0])?);
     }
     if p.wants(1) {
-        // The logarithms have the floor that the loss has.
+        // The logarithms of the slope have no floor, unlike those of the loss.
         let x = p.tensor(0)?;
         let rest = e.from_number(1.0, x)?;
-        let mut logs = [rest, x];
-        for log in &mut logs {
-            let value = e.unary("log", *log)?;
-            *log = e.one("aten.clamp_min.default", &[value.into(), (-100i64).into()])?;
-        }
-        let slope = e.sub(logs[0], logs[1])?;
+        let (rest, log) = (e.unary("log", rest)?, e.unary("log", x)?);
+        let slope = e.sub(rest, log)?;
         grads.push((1, of_elements(e, p, slope, 2, 3)?.into()));
     }
     Ok(grads)

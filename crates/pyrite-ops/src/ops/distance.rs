@@ -202,6 +202,11 @@ fn pdist(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     Ok(out.into())
 }
 
+/// The difference of two coordinates as an element of their type, as distances were computed of.
+fn difference(a: f64, b: f64, dtype: DType) -> f64 {
+    if dtype == DType::F32 { f64::from((a - b) as f32) } else { a - b }
+}
+
 /// The derivative of a distance by one coordinate's difference. Where points coincide it is 0.
 fn slope(difference: f64, p: f64, distance: f64) -> f64 {
     let sign = if difference == 0.0 { 0.0 } else { difference.signum() };
@@ -251,7 +256,7 @@ fn cdist_backward(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
         t.expanded(&shape).to_f64s()
     };
     let (rows, cols) = (grad.shape()[grad.rank() - 2] as usize, grad.shape()[grad.rank() - 1] as usize);
-    let size = left.shape()[left.rank() - 1] as usize;
+    let (size, dtype) = (left.shape()[left.rank() - 1] as usize, left.dtype());
     let (grad, left, right) = (grad.to_f64s(), points(left), points(right));
     let mut result = vec![0.0; out.numel()];
     if distances.len() != grad.len() {
@@ -264,7 +269,7 @@ fn cdist_backward(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
             for j in 0..cols {
                 let (g, distance) = (grad[index * cols + j], distances[index * cols + j]);
                 for ((to, a), b) in to.iter_mut().zip(a).zip(&others[j * size..]) {
-                    *to += g * slope(a - b, p, distance);
+                    *to += g * slope(difference(*a, *b, dtype), p, distance);
                 }
             }
         });
@@ -289,7 +294,8 @@ fn pdist_backward(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
         for (j, (g, distance)) in (i + 1..rows).zip(&mut pairs) {
             for c in 0..size {
                 let (at, other) = (i * size + c, j * size + c);
-                let change = g * slope(points[at] - points[other], p, *distance);
+                let apart = difference(points[at], points[other], input.dtype());
+                let change = g * slope(apart, p, *distance);
                 result[at] += change;
                 result[other] -= change;
             }
