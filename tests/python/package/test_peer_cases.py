@@ -24,6 +24,7 @@ import peer_layers  # noqa: F401
 import peer_programs  # noqa: F401
 import peer_subjects  # noqa: F401
 import peer_suite  # noqa: F401
+import peer_corners  # noqa: F401
 from peer_cases import PEERS
 from pyrite import aot
 
