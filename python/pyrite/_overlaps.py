@@ -40,9 +40,21 @@ _PLACED = {
 }  # fmt: skip
 
 
-def asks_for_places(module):
-    """Whether a graph views storages, which begin elsewhere than the tensors that lie in them."""
-    return any(node.target in _PLACED for node in module.graph.nodes)
+def viewed_inputs(module):
+    """The numbers of the inputs whose storages a graph views: they may begin elsewhere than the tensors that lie in them. A tensor of
+    which nothing is known may lie in any."""
+    inputs = [node.meta.get("example_value") for node in module.graph.nodes if node.op == "placeholder"]
+    strided = {number: each for number, each in enumerate(inputs) if isinstance(each, torch.Tensor) and each.layout is torch.strided}
+    found = set()
+    for node in module.graph.nodes:
+        if node.target not in _PLACED:
+            continue
+        viewed = node.args[0].meta.get("example_value") if node.args and isinstance(node.args[0], torch.fx.Node) else None
+        if not isinstance(viewed, torch.Tensor):
+            return sorted(strided)
+        storage = viewed.untyped_storage()._cdata
+        found.update(number for number, each in strided.items() if each.untyped_storage()._cdata == storage)
+    return sorted(found)
 
 
 def _reads_between(node):

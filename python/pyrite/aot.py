@@ -92,8 +92,8 @@ def compile_region(module, example_inputs, settings):
         _runs_eagerly(region, refused)
         return module.forward
     _resizing.keep(module)
-    places = _overlaps.asks_for_places(module)
-    if places and not all(map(_overlaps.is_whole, _strided(example_inputs))):
+    viewed = _overlaps.viewed_inputs(module)
+    if not all(_overlaps.is_whole(example_inputs[number]) for number in viewed):
         _runs_eagerly(region, "it views the storage of an input that begins later or has gaps")
         return module.forward
     drawn = _return_draws(module)
@@ -111,8 +111,8 @@ def compile_region(module, example_inputs, settings):
     try:
         compiled = _without_last(run(module, example_inputs), drawn)
         _keep_saved()
-        if places:
-            compiled = _from_the_start(compiled, plain)
+        if viewed:
+            compiled = _from_the_start(compiled, plain, viewed)
         compiled = backends.checking(compiled, settings.backend)
         written = _written(module)
         return compiled if written == () else _apart(compiled, plain, written)
@@ -202,13 +202,13 @@ def _apart(compiled, plain, written):
     return run
 
 
-def _from_the_start(compiled, plain):
-    """A region that views the storages of its inputs. AOTAutograd takes an input for the start of its storage when it makes
-    gradients and results that share memory. Calls where one begins elsewhere, or has other elements than its storage from there
-    on, run as they were captured."""
+def _from_the_start(compiled, plain, viewed):
+    """A region that views the storages of some inputs. AOTAutograd takes an input for the start of its storage when it makes
+    gradients and results that share memory. Calls where one of these begins elsewhere, or has other elements than its storage from
+    there on, run as they were captured."""
 
     def run(*arguments):
-        return (compiled if all(map(_overlaps.is_whole, _strided(arguments))) else plain)(*arguments)
+        return (compiled if all(_overlaps.is_whole(arguments[number]) for number in viewed) else plain)(*arguments)
 
     return run
 

@@ -254,6 +254,21 @@ def test_a_place_reaches_the_storage_behind_a_view_of_an_intermediate(compiled, 
         assert torch.equal(mine, theirs)
 
 
+def test_a_place_in_an_intermediate_is_compiled_wherever_inputs_begin():
+    def windows(x, mask):
+        chunks = (x * 2).as_strided((3, 4), (2, 1))
+        return (chunks * mask).sum(-1)
+
+    base = torch.linspace(-2, 3, 30)
+    program = torch.compile(windows, backend="pyrite", options={"strict": True})
+    with aot.observed() as regions:
+        for x, mask in ((base[3:13], base[20:24]), (base[1:21:2], base[0:8:2])):
+            x = x.detach().requires_grad_()
+            torch.testing.assert_close(program(x, mask), windows(x, mask))
+            torch.testing.assert_close(torch.autograd.grad(program(x, mask).sum(), x), torch.autograd.grad(windows(x, mask).sum(), x))
+    assert regions and not any(region.is_eager for region in regions), [region.reason for region in regions]
+
+
 @pytest.mark.parametrize("first, second", [(5, 0), (0, 5), (1, 4)])
 @ways
 def test_gradients_of_places_do_not_depend_on_where_the_first_input_began(compiled, first, second):
