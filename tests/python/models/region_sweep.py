@@ -25,7 +25,7 @@ from capture import isolation
 from capture.models import perturbed, parting
 from models.architectures import ARCHITECTURES
 from models.kinks import smooth
-from models.sweep import DIFFERENTIATED, MODES, build, observed, trained, wide
+from models.sweep import DIFFERENTIATED, MODES, build, exact, observed, trained
 from operators.harness import matching
 
 # Operators that torch may run, and why Pyrite does not.
@@ -90,19 +90,12 @@ def checked(name, mode):
     def reference(module):
         return torch.compile(module, backend="eager") if is_captured else module
 
-    def exact(given, call, double=double):
-        try:
-            return seen(reference(double.double()), double, wide(given), call)
-        except RuntimeError:
-            if mode != "bf16":
-                raise
-            # An operator has no double precision; single is enough for bfloat16.
-            single = {name: each.float() if each.is_floating_point() else each for name, each in given.items()}
-            return seen(reference(double.float()), double, single, call)
+    def exactly(given, call, copied=double):
+        return exact(seen, model, copied, given, call, reference)
 
     def again(given, call, before):
         for near, precise in perturbed(model, before):
-            yield seen(reference(near), near, given, call), exact(given, call, precise)
+            yield seen(reference(near), near, given, call), exactly(given, call, precise)
 
     compiled = torch.compile(other, backend="pyrite", options={"strict": True})
     seen, calls = (trained, [arguments]) if mode == "steps" else (observed, [arguments, arguments, larger(arguments)])
@@ -113,7 +106,7 @@ def checked(name, mode):
             start = time.perf_counter()
             have = seen(compiled, other, given, call)
             row.seconds = row.seconds or time.perf_counter() - start
-            if found := parting(want, have, functools.partial(exact, given, call), functools.partial(again, given, call, before)):
+            if found := parting(want, have, functools.partial(exactly, given, call), functools.partial(again, given, call, before)):
                 row.differs = f"call {call + 1}: {found}"
                 break
             double.load_state_dict(model.state_dict())
