@@ -369,10 +369,10 @@ impl Walk {
                             return std::ptr::null_mut();
                         }
                         ffi::PyList_GET_ITEM(parent, *index as isize)
-                    } else if (*ffi::Py_TYPE(parent)).tp_iternext.is_none() || super::host::is_deque(parent) {
-                        own(super::host::sequence_item(parent, *index))
+                    } else if (*ffi::Py_TYPE(parent)).tp_iternext.is_none() || super::iterators::is_deque(parent) {
+                        own(super::iterators::sequence_item(parent, *index))
                     } else {
-                        let item = super::host::iterator_item(parent, *index);
+                        let item = super::iterators::iterator_item(parent, *index);
                         own(item)
                     }
                 }
@@ -428,7 +428,7 @@ impl Walk {
                     } else if ffi::PyDict_Check(object) != 0 {
                         ffi::PyDict_Size(object)
                     } else {
-                        super::host::length_of(object)
+                        super::iterators::length_of(object)
                     };
                     size == *length as isize
                 }
