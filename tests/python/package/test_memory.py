@@ -4,6 +4,8 @@ import ctypes
 import gc
 import os
 import random
+import subprocess
+import sys
 
 import numpy
 import pytest
@@ -404,6 +406,17 @@ def test_memory_of_results_is_resized_as_eagers(compiled, kind, use):
     function = compiled(RESULTS[kind])
     want = after(RESULTS[kind], USES[use])
     assert [after(function, USES[use]) for _ in range(2)] == [want, want]
+
+
+IN_A_NEW_PROCESS = "import torch, pyrite; assert pyrite.compile(lambda x: x * 2)(torch.ones(6)).resize_(10).shape == (10,)"
+
+
+@pytest.mark.parametrize("heap", [0, 1, 0x5A])
+def test_memory_of_results_is_resized_whatever_the_heap_holds(heap):
+    # glibc fills memory with the complement of a byte before it gives it out; what nobody sets is found so.
+    environment = {**os.environ, "MALLOC_PERTURB_": str(0xFF - heap), "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
+    done = subprocess.run([sys.executable, "-c", IN_A_NEW_PROCESS], capture_output=True, text=True, timeout=100, env=environment)
+    assert done.returncode == 0, done.stderr
 
 
 def test_memory_of_gradients_is_resized_as_eagers():

@@ -4,8 +4,8 @@
 //! function that changes that, so [`Resizable`] does what such a function would: it gives the storage the allocator of
 //! torch's own and sets its flag. When torch resizes it, it allocates, copies, and calls the deleter of our memory.
 //!
-//! Where a storage keeps the two is found in storages of both kinds, which must agree on exactly one place each, and tried
-//! on one of them. Where that fails, results cannot be resized and are otherwise the same.
+//! Where a storage keeps the two is found in storages of both kinds, which must agree on exactly one place of the allocator,
+//! and tried on one of them. Where that fails, results cannot be resized and are otherwise the same.
 
 #![expect(unsafe_code, reason = "torch's storages are raw memory")]
 
@@ -50,18 +50,26 @@ impl Resizable {
         let allocator = theirs.first().copied().unwrap_or_default();
         let place = only((0..STORAGE_WORDS).filter(|word| {
             ours.iter().all(|storage| word_at(*storage, *word) == 0)
-                && theirs.iter().all(|storage| word_at(*storage, *word) != 0)
+                && is_address(word_at(allocator, *word))
                 && theirs.iter().all(|storage| word_at(*storage, *word) == word_at(allocator, *word))
         }));
         // SAFETY: as above.
         let byte_at = |storage: usize, byte: usize| unsafe { (storage as *const u8).add(byte).read() };
-        let flag = only((0..STORAGE_WORDS * size_of::<u64>()).filter(|byte| {
+        let flags = (0..STORAGE_WORDS * size_of::<u64>()).filter(|byte| {
             theirs.iter().all(|storage| byte_at(*storage, *byte) == 1)
                 && ours.iter().all(|storage| byte_at(*storage, *byte) == 0)
-        }));
-        let (Some(storage), Some(place), Some(flag)) = (storage, place, flag) else { return Ok(None) };
-        let found = Self { storage, place, allocator: word_at(allocator, place), flag };
-        Ok(found.works(&lent[0])?.then_some(found))
+        });
+        let (Some(storage), Some(place)) = (storage, place) else { return Ok(None) };
+        // Bytes between the fields are whatever was there before, and may look like the flag: torch says which one it is.
+        for flag in flags {
+            let found = Self { storage, place, allocator: word_at(allocator, place), flag };
+            if found.works(&lent[0])? {
+                return Ok(Some(found));
+            }
+            // SAFETY: as above; the byte was zero, and nothing has looked at it since.
+            unsafe { (ours[0] as *mut u8).add(flag).write(0) };
+        }
+        Ok(None)
     }
 
     /// Whether torch resizes a storage that it was let to, and keeps what is in it.
@@ -87,6 +95,11 @@ impl Resizable {
             storage.cast::<u8>().add(self.flag).write(1);
         }
     }
+}
+
+/// Whether a word may be the address of an object. Flags are small, and what lies between them may be anything.
+fn is_address(word: u64) -> bool {
+    (1 << 16..1 << 47).contains(&word) && word.is_multiple_of(align_of::<u64>() as u64)
 }
 
 /// The only item.
