@@ -68,10 +68,16 @@ def _undecorated(function):
     return call
 
 
+# Functions that draw a number for each element of their first argument, and that torch does not run without data.
+_DRAWING = (torch._standard_gamma, torch._sample_dirichlet, torch.binomial)
+
+
 def describe(function, args, kwargs):
     """What a function of torch's gives for tensors without data."""
     if function is torch._weight_norm:
         return torch.empty_like(args[0], memory_format=torch.contiguous_format)
+    if function in _DRAWING:
+        return torch.empty(args[0].shape, dtype=args[0].dtype, device="meta")
     if getattr(function, "__name__", "").startswith("fft_"):
         return _measured(function, args, kwargs)
     if function in _RECURRENT and not kwargs and len(args) == 9:

@@ -79,7 +79,7 @@ impl Evaluator<'_, '_> {
                     && (self.host.container_kind(class).is_some()
                         || Some(class) == self.host.member("collections", "OrderedDict"));
                 if own && &**name == "__dict__" {
-                    return Err(self.stop("the __dict__ of a user-defined container"));
+                    return self.own_dict(object);
                 }
                 if let Value::Dict(dict) = object
                     && &**name == "default_factory"
@@ -196,7 +196,8 @@ impl Evaluator<'_, '_> {
         if value.is_none() && self.own_attribute(container, name)?.is_none() {
             return Err(self.missing(Some(container), class, name));
         }
-        held.borrow_mut().set(name, value);
+        held.borrow_mut().set(name, value.clone());
+        self.keep_own_dict(container, name, value)?;
         let changed = match container {
             Value::Tuple(tuple) => &tuple.changed,
             Value::List(list) => &list.changed,
@@ -206,6 +207,43 @@ impl Evaluator<'_, '_> {
             _ => return Ok(()),
         };
         self.note_change(container, origin_of(container).is_some(), changed)
+    }
+
+    /// The `__dict__` of a container of the user's that was made here. It follows the container's attributes; it is not
+    /// written to, and nobody outside sees it.
+    fn own_dict(&mut self, container: &Value) -> Run<Value> {
+        let known = self.own_dicts.iter().find(|(owner, _)| owner.identity() == container.identity());
+        if let Some((_, dict)) = known {
+            return Ok(Value::Dict(dict.clone()));
+        }
+        let held = attributes_of_container(container).filter(|_| origin_of(container).is_none());
+        let held = held.ok_or_else(|| self.stop("the __dict__ of a user-defined container"))?.borrow();
+        let held = held.0.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?)));
+        let held: Vec<(Rc<str>, Value)> = held.collect();
+        let pairs = held.into_iter().map(|(name, value)| (self.text(&name), value)).collect();
+        let dict = self.new_dict(pairs)?;
+        if let Value::Dict(dict) = &dict {
+            self.own_dicts.push((container.clone(), dict.clone()));
+        }
+        Ok(dict)
+    }
+
+    /// Lets the `__dict__` of a container know of an attribute that was set or removed.
+    fn keep_own_dict(&mut self, container: &Value, name: &Rc<str>, value: Option<Value>) -> Run<()> {
+        let known = self.own_dicts.iter().find(|(owner, _)| owner.identity() == container.identity());
+        let Some(dict) = known.map(|(_, dict)| dict.clone()) else { return Ok(()) };
+        let key = self.text(name);
+        let hashed = self.key_in(&dict.entries, &key)?;
+        match value {
+            Some(value) => dict.entries.borrow_mut().set(hashed, key, value),
+            None => drop(dict.entries.borrow_mut().remove(hashed)),
+        }
+        Ok(())
+    }
+
+    /// Whether a dictionary is the `__dict__` of a container.
+    pub(super) fn is_own_dict(&self, dict: &DictValue) -> bool {
+        self.own_dicts.iter().any(|(_, own)| std::ptr::eq(&raw const **own, dict))
     }
 
     /// Whether the code that is followed is torch's own numpy.

@@ -179,6 +179,7 @@ impl Evaluator<'_, '_> {
         }
         // torch's own compiler may have been imported since the names of functions were read.
         if &*code.name == "is_compiling" && code.file.contains("/torch/_dynamo/") {
+            self.told_compiling = true;
             return Ok(self.bool(true));
         }
         // torch's own numpy knows its own types.

@@ -6,10 +6,10 @@ use std::rc::Rc;
 use super::call::Keywords;
 use super::{Evaluator, Frame, Run, Stop};
 use crate::host::{Descriptor, Kind, Object};
-use crate::source::{Check, Source};
+use crate::source::Source;
 use crate::value::{
-    Born, DequeValue, DictValue, InstanceValue, Iterate, ListValue, Origin, Referent, SetValue, TupleValue, Value,
-    View, WeakValue,
+    Born, DequeValue, DictValue, InstanceValue, Iterate, ListValue, Referent, SetValue, TupleValue, Value, View,
+    WeakValue,
 };
 
 /// Classes whose instances are the one positional part of their patterns.
@@ -448,9 +448,6 @@ impl Evaluator<'_, '_> {
             }
             return Ok(Value::Instance(made));
         }
-        if self.is_record(class) {
-            return self.construct_record(class, &args, kwargs);
-        }
         if name == "numpy.dtype"
             && kwargs.is_empty()
             && let Some((plain, _)) = self.plain_arguments(&args, &kwargs)?
@@ -576,38 +573,6 @@ impl Evaluator<'_, '_> {
         Ok(made)
     }
 
-    /// What a record that exists outside holds, as if it had just been set: fields are known to be `None` or not.
-    pub(super) fn read_record(&mut self, instance: &InstanceValue, origin: &Origin) -> Run<()> {
-        let fields = self.class_item(instance.class, "__dataclass_fields__");
-        let names = fields.map(|fields| self.constant_entries(fields)).unwrap_or_default();
-        let mut held = 0;
-        for (name, _) in names {
-            let name = self.host.as_str(name).ok_or_else(|| self.stop("a field whose name is not a string"))?;
-            let found = self.read_instance_item(origin.object, &origin.source, &name);
-            let found = found.ok_or_else(|| self.stop("a record without a field"))?;
-            let value = if found.object == self.host.none() {
-                self.admit(&found)?
-            } else {
-                held += 1;
-                self.guard(&found.source, Check::Class(self.host.class_of(found.object), None));
-                self.lazily(found)
-            };
-            instance.attributes.borrow_mut().set(&name, Some(value));
-        }
-        if self.read_length(origin.object, &origin.source) != held {
-            return Err(self.stop("a record with attributes beyond its fields"));
-        }
-        Ok(())
-    }
-
-    /// Whether instances are records of named fields in an ordered dictionary, as transformers returns them.
-    pub(super) fn is_record(&self, class: Object) -> bool {
-        let ordered = self.host.member("collections", "OrderedDict");
-        ordered.is_some_and(|ordered| class != ordered && self.host.derives(class, ordered))
-            && self.class_item(class, "__dataclass_fields__").is_some()
-            && self.class_item(class, "to_tuple").is_some()
-    }
-
     /// A number of numpy, made from one of Python; nothing for other classes.
     fn construct_number(&mut self, class: Object, args: &[Value], kwargs: &Keywords) -> Run<Option<Value>> {
         let generic = self.host.member("numpy", "number");
@@ -653,44 +618,6 @@ impl Evaluator<'_, '_> {
             Kind::Deque => Value::Deque(Rc::new(DequeValue { class, ..DequeValue::default() })),
             _ => return Err(self.stop("constructing a user-defined container")),
         })
-    }
-
-    fn construct_record(&mut self, class: Object, args: &[Value], kwargs: Keywords) -> Run<Value> {
-        let fields = self.class_item(class, "__dataclass_fields__");
-        let fields = fields.ok_or_else(|| self.stop("a record without fields"))?;
-        let names: Vec<Rc<str>> =
-            self.constant_entries(fields).iter().filter_map(|(key, _)| self.host.as_str(*key)).collect();
-        let instance = self.new_instance(class);
-        for (index, name) in names.iter().enumerate() {
-            let given =
-                args.get(index).cloned().or_else(|| kwargs.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone()));
-            let value = match given {
-                Some(value) => value,
-                None => match self.class_item(class, name) {
-                    Some(default) => self.wrap(default, &Rc::new(Source::ClassItem(class, name.clone())))?,
-                    None => self.none(),
-                },
-            };
-            instance.attributes.borrow_mut().set(name, Some(value));
-        }
-        Ok(Value::Instance(instance))
-    }
-
-    /// The fields of a record that are not `None`; nothing when the value is no record.
-    pub(super) fn record_fields(&self, value: &Value) -> Option<Vec<(Rc<str>, Value)>> {
-        let Value::Instance(instance) = value else { return None };
-        if !self.is_record(instance.class) {
-            return None;
-        }
-        let fields = instance.attributes.borrow();
-        Some(
-            fields
-                .0
-                .iter()
-                .filter_map(|(name, value)| value.clone().map(|value| (name.clone(), value)))
-                .filter(|(_, value)| !self.is_none(value))
-                .collect(),
-        )
     }
 
     pub(super) fn raise_instruction(&mut self, frame: &mut Frame, count: usize) -> Run<Stop> {

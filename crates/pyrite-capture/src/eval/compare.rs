@@ -116,9 +116,6 @@ impl Evaluator<'_, '_> {
             Value::Number(_) => self.number_is_true(value),
             Value::Instance(instance) => {
                 let class = instance.class;
-                if let Some(fields) = self.record_fields(value) {
-                    return Ok(!fields.is_empty());
-                }
                 if self.class_item(class, "__bool__").is_some() {
                     let method = self.class_attribute_of(value, class, &"__bool__".into())?;
                     let result = self.call(&method, Vec::new(), Vec::new())?;

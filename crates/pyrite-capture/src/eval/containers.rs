@@ -459,9 +459,6 @@ impl Evaluator<'_, '_> {
                 None => self.tensor_length(value),
             },
             Value::Instance(instance) => {
-                if let Some(fields) = self.record_fields(value) {
-                    return Ok(self.int(fields.len() as i64));
-                }
                 if self.class_item(instance.class, "__len__").is_none() {
                     let class = self.short_name(instance.class);
                     return Err(self.raise("TypeError", &format!("object of type '{class}' has no len()")));
@@ -657,18 +654,6 @@ impl Evaluator<'_, '_> {
                 Err(self.no_key(key))
             }
             Value::Instance(instance) => {
-                if let Some(fields) = self.record_fields(object) {
-                    if let Value::Known(name, _) = key
-                        && let Some(name) = self.host.as_str(*name)
-                    {
-                        return match fields.into_iter().find(|(field, _)| *field == name) {
-                            Some((_, value)) => Ok(value),
-                            None => Err(self.raise("KeyError", &name)),
-                        };
-                    }
-                    let tuple = Value::tuple(fields.into_iter().map(|(_, value)| value).collect());
-                    return self.get_item(&tuple, key);
-                }
                 if instance.torch_module
                     && self.host.class_name(instance.class) == "torch.nn.modules.container.ModuleList"
                     && self.slice_places(key, 0)?.is_some()
@@ -804,9 +789,6 @@ impl Evaluator<'_, '_> {
                 Ok(())
             }
             Value::Instance(instance) => {
-                if self.record_fields(object).is_some() {
-                    return Err(self.stop("a field of a record is set by its key"));
-                }
                 let method = self.class_attribute_of(object, instance.class, &"__setitem__".into())?;
                 self.call(&method, vec![key.clone(), value], Vec::new())?;
                 Ok(())
@@ -952,9 +934,6 @@ impl Evaluator<'_, '_> {
 
     /// The entries of a dictionary, looked at.
     pub(super) fn dict_pairs(&mut self, dict: &Value) -> Run<Vec<(Value, Value)>> {
-        if let Some(fields) = self.record_fields(dict) {
-            return Ok(fields.into_iter().map(|(name, value)| (self.text(&name), value)).collect());
-        }
         if let Value::Members(instance) = dict {
             let members = self.members_of(&instance.clone())?;
             return self.dict_pairs(&members);
@@ -990,9 +969,7 @@ impl Evaluator<'_, '_> {
     pub(super) fn dict_update(&mut self, dict: &Value, more: &Value) -> Run<()> {
         // Pairs are written one by one: what yields them may look at the dictionary, or raise in between.
         let pairs = match more {
-            Value::Instance(instance) => {
-                self.record_fields(more).is_none() && self.class_item(instance.class, "keys").is_none()
-            }
+            Value::Instance(instance) => self.class_item(instance.class, "keys").is_none(),
             other => !matches!(other, Value::Dict(_) | Value::Members(_)),
         };
         if pairs {
@@ -1087,7 +1064,8 @@ impl Evaluator<'_, '_> {
         if dict.behind.is_some() {
             return Err(self.stop("a mapping proxy is changed"));
         }
-        if dict.class.is_some() && dict.class == self.host.member("types", "MappingProxyType") {
+        let shown = dict.class.is_some() && dict.class == self.host.member("types", "MappingProxyType");
+        if shown || self.is_own_dict(dict) {
             return Err(self.stop("the __dict__ of an object is changed"));
         }
         Ok(())
@@ -1144,11 +1122,6 @@ impl Evaluator<'_, '_> {
                 Ok(set.entries.borrow().get(key).is_some())
             }
             Value::Instance(instance) => {
-                if let Some(fields) = self.record_fields(container) {
-                    let Value::Known(name, _) = item else { return Ok(false) };
-                    let name = self.host.as_str(*name);
-                    return Ok(fields.iter().any(|(field, _)| Some(field) == name.as_ref()));
-                }
                 if self.class_item(instance.class, "__contains__").is_some() {
                     let method = self.class_attribute_of(container, instance.class, &"__contains__".into())?;
                     let found = self.call(&method, vec![item.clone()], Vec::new())?;

@@ -60,10 +60,6 @@ impl Evaluator<'_, '_> {
             }
             Value::Instance(instance) => {
                 let class = instance.class;
-                if let Some(fields) = self.record_fields(value) {
-                    let names = fields.iter().map(|(name, _)| self.text(name)).collect();
-                    return Ok(Value::iterator(Iterate::Items(names, 0)));
-                }
                 if self.class_item(class, "__iter__").is_some() {
                     let method = self.class_attribute_of(value, class, &"__iter__".into())?;
                     let iterator = self.call(&method, Vec::new(), Vec::new())?;

@@ -685,12 +685,6 @@ impl Evaluator<'_, '_> {
     fn object_method(&mut self, object: &Value, name: &Rc<str>, args: Vec<Value>, kwargs: Keywords) -> Run<Value> {
         let Value::Instance(instance) = object else { return Err(self.stop("a method of nothing")) };
         let instance = instance.clone();
-        if let Some(fields) = self.record_fields(object) {
-            let pairs: Vec<(Value, Value)> =
-                fields.iter().map(|(name, value)| (self.text(name), value.clone())).collect();
-            let dict = self.new_dict(pairs)?;
-            return self.dict_method(&dict, name, args, kwargs);
-        }
         if super::random::draws_in_c(name)
             && kwargs.is_empty()
             && let Some(drawn) = self.draw_from(&instance, name, &args)?

@@ -54,7 +54,7 @@ use crate::host::{GlobalState, Host, Object, World};
 use crate::opcode::{Op, Version};
 use crate::plan::{Break, Plan};
 use crate::source::Source;
-use crate::value::{Born, Key, Origin, Value};
+use crate::value::{Born, DictValue, Key, Origin, Value};
 
 /// Why evaluation stops.
 pub(crate) enum Stop {
@@ -250,6 +250,10 @@ pub(crate) struct Evaluator<'a, 'c> {
     data_read: Vec<(pyrite_ir::StorageId, NodeId, (usize, usize))>,
     /// Whether autocast was on at any point: types of results are known only when the graph is lowered.
     autocasted: bool,
+    /// The dictionaries of attributes of containers that were asked for, with their owners.
+    own_dicts: Vec<(Value, Rc<DictValue>)>,
+    /// Whether a library was told that it is compiled; what it does then need not be what it does otherwise.
+    told_compiling: bool,
     /// The nested graphs that are being evaluated, the innermost last: when each began, and whether it has changed anything
     /// that was there before.
     bodies: Vec<(Born, bool)>,
@@ -411,6 +415,8 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             written_wrappers: FxHashSet::default(),
             data_read: Vec::new(),
             autocasted: false,
+            told_compiling: false,
+            own_dicts: Vec::new(),
             warnings: None,
             left: Vec::new(),
             kept_results: FxHashMap::default(),
@@ -499,6 +505,11 @@ impl<'a, 'c> Evaluator<'a, 'c> {
                 Err(stop) => {
                     let (reason, hint) = match stop {
                         Stop::Break(reason, hint) => (reason, hint),
+                        // Where nothing is compiled it may well not raise.
+                        Stop::Raise(exception) if self.told_compiling => {
+                            let raised = self.describe_raised(&exception);
+                            return Err(Ended::Skip(format!("the frame raises {raised} because it is compiled")));
+                        }
                         Stop::Raise(exception) => {
                             (format!("the frame raises {}", self.describe_raised(&exception)), None)
                         }

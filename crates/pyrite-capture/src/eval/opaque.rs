@@ -18,6 +18,9 @@ use crate::value::Value;
 const SPACES: [&str; 7] =
     ["torch.fft.", "torch.linalg.", "torch.special.", "torch._VF.", "torch._C._nn.", "torch.ops.", "torch."];
 
+/// Functions among them that begin as torch's internal ones do.
+const UNDERSCORED: [&str; 3] = ["_weight_norm", "_standard_gamma", "_sample_dirichlet"];
+
 type V = GraphValue<NodeId>;
 
 impl Evaluator<'_, '_> {
@@ -163,6 +166,6 @@ impl Evaluator<'_, '_> {
 fn is_function(space: &str, rest: &str) -> bool {
     let stem = rest.split('.').next().unwrap_or_default();
     let in_place = rest.split('.').any(|part| part.ends_with('_'));
-    let hidden = rest.starts_with('_') && rest != "_weight_norm";
+    let hidden = rest.starts_with('_') && !UNDERSCORED.contains(&rest);
     !in_place && !hidden && (space != "torch." || !rest.contains('.')) && !stem.is_empty()
 }

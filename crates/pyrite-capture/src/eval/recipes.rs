@@ -220,7 +220,7 @@ impl Evaluator<'_, '_> {
                 }
                 receiver => Recipe::Attribute(self.recipe(kitchen, receiver)?, parts.1.clone()),
             },
-            Value::Instance(instance) => return self.instance_recipe(kitchen, value, instance, identity),
+            Value::Instance(instance) => return self.instance_recipe(kitchen, instance, identity),
             Value::Cell(_) => {
                 let mut unfilled = Vec::new();
                 let made = self.cell_recipe(kitchen, value, &mut unfilled)?;
@@ -315,7 +315,9 @@ impl Evaluator<'_, '_> {
             let class = self.library("types", "MappingProxyType")?;
             return Ok(kitchen.add(Recipe::Call(class, vec![behind], Vec::new())));
         }
-        if dict.class.is_some() && dict.class == self.host.member("types", "MappingProxyType") {
+        if self.is_own_dict(dict)
+            || (dict.class.is_some() && dict.class == self.host.member("types", "MappingProxyType"))
+        {
             self.end_before(Rc::as_ptr(dict).addr());
             return Err("the __dict__ of an object is alive".to_owned());
         }
@@ -673,7 +675,6 @@ impl Evaluator<'_, '_> {
     fn instance_recipe(
         &mut self,
         kitchen: &mut Kitchen,
-        value: &Value,
         instance: &crate::value::InstanceValue,
         identity: Option<usize>,
     ) -> Cooked<RecipeId> {
@@ -695,15 +696,6 @@ impl Evaluator<'_, '_> {
             return Err("an object that stands for one of the library is alive".to_owned());
         }
         let attributes: Vec<_> = instance.attributes.borrow().0.iter().map(|(n, v)| (n.clone(), v.clone())).collect();
-        if self.record_fields(value).is_some() {
-            let mut kwargs = Vec::new();
-            for (name, value) in attributes {
-                if let Some(value) = value {
-                    kwargs.push((name, self.recipe(kitchen, &value)?));
-                }
-            }
-            return Ok(kitchen.add(Recipe::Call(instance.class, Vec::new(), kwargs)));
-        }
         // One of a class that C code makes is made by its class.
         let in_c = self.host.class_name(instance.class) == "types.SimpleNamespace";
         let value = instance.value.and_then(|value| {

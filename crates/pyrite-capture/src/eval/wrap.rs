@@ -200,7 +200,6 @@ impl Evaluator<'_, '_> {
                 if let Some(context) = self.wrap_context(class, &origin)? {
                     return Ok(context);
                 }
-                let record = self.is_record(class).then(|| origin.clone());
                 let value = self.read_value(class, &origin)?;
                 let instance = InstanceValue {
                     value,
@@ -219,9 +218,6 @@ impl Evaluator<'_, '_> {
                     let args = self.read_attribute(origin.object, &origin.source, "args")?;
                     let args = self.admit(&args)?;
                     *instance.args.borrow_mut() = self.items_of(&args)?;
-                }
-                if let Some(origin) = record {
-                    self.read_record(&instance, &origin)?;
                 }
                 Value::Instance(Rc::new(instance))
             }

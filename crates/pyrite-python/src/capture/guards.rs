@@ -550,6 +550,10 @@ impl Walk {
         let Check::Equal(assumed) = &guard.check else { return None };
         let mut found = take_found();
         let object = self.object_at(self.place_of(&guard.source)?, frame, &mut found);
+        // Frames of other classes need not have what this guard is about.
+        if object.is_null() {
+            return None;
+        }
         let assumed = bound(py, *assumed).as_ptr();
         let free = match &*guard.source {
             Source::Global(_) => true,

@@ -17,7 +17,7 @@ use pyrite_capture::opcode::Version;
 use pyrite_capture::{Host, World};
 use pyrite_ir::{Device, Graph, Meta, NodeId, StorageId, Value};
 use pyrite_sym::SymInt;
-use pyrite_tensor::{Complex64, MemoryFormat};
+use pyrite_tensor::{Complex64, DType, MemoryFormat};
 use rustc_hash::FxHashMap;
 
 use super::kinds::value_base;
@@ -330,6 +330,11 @@ impl Host for Python3<'_> {
             Kind::Bool => Value::Bool(object.extract().ok()?),
             Kind::Int => Value::Int(SymInt::Int(object.extract().ok()?)),
             Kind::Plain => return self.plain_to_graph(&object),
+            // Torch takes classes of numbers for element types.
+            Kind::Class if object.is(self.py.get_type::<PyInt>()) => Value::DType(DType::I64),
+            Kind::Class if object.is(self.py.get_type::<PyFloat>()) => Value::DType(DType::F64),
+            Kind::Class if object.is(self.py.get_type::<PyBool>()) => Value::DType(DType::Bool),
+            Kind::Class if object.is(self.py.get_type::<PyComplex>()) => Value::DType(DType::C128),
             _ => return None,
         })
     }
@@ -379,7 +384,7 @@ impl Host for Python3<'_> {
         if unsafe { ffi::PyFunction_Check(object.as_ptr()) } != 0 {
             return Descriptor::Function;
         }
-        if class.is(self.library.property.bind(self.py)) {
+        if self.is_property(&class) {
             return match object.getattr("fget") {
                 Ok(getter) if !getter.is_none() => Descriptor::Property(self.keep(&getter)),
                 _ => Descriptor::Other,
@@ -590,6 +595,17 @@ impl Python3<'_> {
     fn is_numpy_scalar(&self, object: &Bound<'_, PyAny>) -> bool {
         let scalar = self.library.numpy_scalar.as_ref();
         scalar.is_some_and(|scalar| object.is_instance(scalar.bind(self.py)).unwrap_or(false))
+    }
+
+    /// Whether instances of a class are read and written as properties are: a derived class may do it in its own way.
+    fn is_property(&self, class: &Bound<'_, PyType>) -> bool {
+        let property = self.library.property.bind(self.py);
+        let inherits = |name: &str| match (class.getattr(name), property.getattr(name)) {
+            (Ok(own), Ok(usual)) => own.is(&usual),
+            _ => false,
+        };
+        class.is(property)
+            || (class.is_subclass(property).unwrap_or(false) && inherits("__get__") && inherits("__set__"))
     }
 
     fn plain_to_graph(&self, object: &Bound<'_, PyAny>) -> Option<Value<NodeId>> {

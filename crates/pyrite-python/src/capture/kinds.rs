@@ -182,10 +182,6 @@ impl<'py> Python3<'py> {
         if !heap && exception {
             return Kind::Exception;
         }
-        let record = || {
-            class_is(&library.ordered_dict)
-                && ["__dataclass_fields__", "to_tuple"].iter().all(|name| class.hasattr(*name).unwrap_or(false))
-        };
         // Numbers and texts with operators of their own.
         let valued = || {
             let bases = [&raw mut ffi::PyLong_Type, &raw mut ffi::PyFloat_Type, &raw mut ffi::PyUnicode_Type];
@@ -195,7 +191,7 @@ impl<'py> Python3<'py> {
                     && bases.into_iter().any(|base| ffi::PyType_IsSubtype(class.as_type_ptr(), base) != 0)
             }
         };
-        let instance = (python_made || &*name == "SimpleNamespace") && (!derived || record() || valued());
+        let instance = (python_made || &*name == "SimpleNamespace") && (!derived || valued());
         if instance { Kind::Instance } else { Kind::Opaque }
     }
 
@@ -224,11 +220,6 @@ impl<'py> Python3<'py> {
             let (base, kind) = if flags & ffi::Py_TPFLAGS_LIST_SUBCLASS != 0 {
                 (&raw mut ffi::PyList_Type, Kind::List)
             } else if flags & ffi::Py_TPFLAGS_DICT_SUBCLASS != 0 {
-                // Records of named fields, as transformers returns them, are described otherwise.
-                let record = ["__dataclass_fields__", "to_tuple"].iter().all(|name| !lookup(class, name).is_null());
-                if record {
-                    return None;
-                }
                 let defaulted = self.library.default_dict.as_ptr().cast::<ffi::PyTypeObject>();
                 let base = [ordered, defaulted].into_iter().find(|base| ffi::PyType_IsSubtype(class, *base) != 0);
                 (base.unwrap_or(&raw mut ffi::PyDict_Type), Kind::Dict)
