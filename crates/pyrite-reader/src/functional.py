@@ -144,6 +144,9 @@ class tensor_methods:
     def split(self, split_size, dim=0): return aten.split_with_sizes(self, split_size, dim) if kind(split_size) == 'list' else aten.split(self, split_size, dim)
     def softmax(self, dim, dtype=None): return aten.softmax(self, dim) if dtype is None else aten.softmax(self, dim, dtype)
     def norm(self, p='fro', dim=None, keepdim=False, dtype=None): return unknown() if dtype is not None or p == 'nuc' else aten.norm(self, 2 if p == 'fro' else p) if dim is None else aten.norm(self, 2 if p == 'fro' else p, dim if kind(dim) == 'list' else [dim], keepdim)
+    def nonzero(self, *, as_tuple=False): return (unknown() if rank(self) == 0 else aten.unbind(aten.nonzero(self), 1)) if as_tuple else aten.nonzero(self)
+    def _is_all_true(self): return aten.all(self)
+    def _is_any_true(self): return aten.any(self)
     def unique_consecutive(self, return_inverse=False, return_counts=False, dim=None): return unknown() if return_inverse != return_counts else aten.unique_consecutive(self, True, True, dim) if return_counts else aten.unique_consecutive(self, False, False, dim)[0]
     def __getitem__(self, index): return self[index]
 
@@ -155,6 +158,9 @@ class torch_functions:
     def softmax(input, dim, dtype=None): return aten.softmax(input, dim) if dtype is None else aten.softmax(input, dim, dtype)
     def norm(input, p='fro', dim=None, keepdim=False, out=None, dtype=None): return unknown() if dtype is not None or p == 'nuc' else aten.norm(input, 2 if p == 'fro' else p) if dim is None else aten.norm(input, 2 if p == 'fro' else p, dim if kind(dim) == 'list' else [dim], keepdim)
     def cdist(x1, x2, p=2.0, compute_mode='use_mm_for_euclid_dist_if_necessary'): return aten.cdist(x1, x2, p, None) if compute_mode == 'use_mm_for_euclid_dist_if_necessary' else aten.cdist(x1, x2, p, 1) if compute_mode == 'use_mm_for_euclid_dist' else aten.cdist(x1, x2, p, 2) if compute_mode == 'donot_use_mm_for_euclid_dist' else unknown()
+    def nonzero(input, *, as_tuple=False): return (unknown() if rank(input) == 0 else aten.unbind(aten.nonzero(input), 1)) if as_tuple else aten.nonzero(input)
+    def _is_all_true(input): return aten.all(input)
+    def _is_any_true(input): return aten.any(input)
     def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None): return unknown() if return_inverse != return_counts else aten.unique_consecutive(input, True, True, dim) if return_counts else aten.unique_consecutive(input, False, False, dim)[0]
     def sym_max(a, b): return sym_max(a, b)
     def sym_min(a, b): return sym_min(a, b)

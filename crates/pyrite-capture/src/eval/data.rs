@@ -41,7 +41,65 @@ const CHECKED: [&str; 17] = [
     "index_select",
 ];
 
+/// Functions whose numbers may be given as tensors of one whole number. In lists of sizes they always may.
+const COUNTED: [&str; 20] = [
+    "view",
+    "reshape",
+    "expand",
+    "repeat",
+    "zeros",
+    "ones",
+    "empty",
+    "rand",
+    "randn",
+    "arange",
+    "new_zeros",
+    "new_ones",
+    "new_empty",
+    "narrow",
+    "select",
+    "split",
+    "chunk",
+    "topk",
+    "roll",
+    "multinomial",
+];
+
 impl Evaluator<'_, '_> {
+    /// The arguments of a function that did not take them, with numbers for tensors where torch reads numbers; nothing where
+    /// there is no such tensor.
+    pub(super) fn with_numbers(&mut self, name: &str, args: &[Value]) -> Run<Option<Vec<Value>>> {
+        let counted = COUNTED.contains(&name);
+        let mut changed = false;
+        let mut numbers = Vec::with_capacity(args.len());
+        for arg in args {
+            numbers.push(match arg {
+                Value::Tensor(_) if counted && self.is_whole_number(arg)? => {
+                    changed = true;
+                    self.item_of(arg, "int")?
+                }
+                Value::Tuple(_) | Value::List(_) => {
+                    let mut items = self.items_of(arg)?;
+                    for item in &mut items {
+                        if self.is_whole_number(item)? {
+                            changed = true;
+                            *item = self.item_of(item, "int")?;
+                        }
+                    }
+                    Value::tuple(items)
+                }
+                other => other.clone(),
+            });
+        }
+        Ok(changed.then_some(numbers))
+    }
+
+    fn is_whole_number(&mut self, value: &Value) -> Run<bool> {
+        let Value::Tensor(tensor) = value else { return Ok(false) };
+        let meta = self.tensor_meta(tensor.node)?;
+        Ok(meta.rank() == 0 && meta.dtype.is_integral() && meta.dtype != DType::Bool)
+    }
+
     /// `x.item()`, as what `kind` (`item`, `int`, `float`, `bool`) makes of it.
     pub(super) fn item_of(&mut self, value: &Value, kind: &str) -> Run<Value> {
         let refusal = |this: &Self| {

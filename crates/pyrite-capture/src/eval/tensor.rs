@@ -469,6 +469,9 @@ impl Evaluator<'_, '_> {
             {
                 result
             }
+            Err(_) if let Some(numbers) = self.with_numbers(short, args)? => {
+                return self.call_torch(name, object, &numbers, kwargs);
+            }
             Err(refused) => return Err(self.refused_by_torch(&refused, Some(object), name, args, kwargs)),
         };
         if let Some(Value::Tensor(first)) = args.first()

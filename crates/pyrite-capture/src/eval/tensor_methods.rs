@@ -57,6 +57,9 @@ impl Evaluator<'_, '_> {
         match self.operator_method(receiver, name, args.clone(), kwargs.clone()) {
             Err(Stop::Break(reason, hint)) => {
                 self.calls.abandon_since(mark);
+                if let Some(numbers) = self.with_numbers(name, &args)? {
+                    return self.operator_method(receiver, name, numbers, kwargs);
+                }
                 let all = std::iter::once(receiver.clone()).chain(args).collect();
                 match self.call_polyfill(&format!("torch.Tensor.{name}"), all, kwargs)? {
                     Some(result) => Ok(result),

@@ -1,13 +1,23 @@
 //! Elements picked by indices that are read from memory.
 
-use pyrite_ir::lower::{Lowering, broadcast_axes};
+use pyrite_ir::lower::{Lowering, Point, broadcast_axes};
 use pyrite_ir::{OpError, Value};
-use pyrite_loops::{Binary, Compare, Type, Write};
+use pyrite_loops::{Binary, Compare, Type, Val, Write};
+use pyrite_sym::SymInt;
 use pyrite_tensor::DType;
 
 use super::copy::dimension;
 
 type Lowered = Result<(), OpError>;
+
+/// An index that lies behind the end where it is negative: `bounded` lets those count from the end.
+fn refusing_negative(p: &mut Point<'_, '_>, index: Val, extent: &SymInt) -> Val {
+    let index = p.code().cast(Type::I64, index);
+    let extent = p.nest.size(extent);
+    let zero = p.code().integer(0, Type::I64);
+    let negative = p.code().compare(Compare::Lt, index, zero);
+    p.code().select(negative, extent, index)
+}
 
 /// Rows of a table. A negative index is out of bounds here.
 pub fn embedding(l: &mut Lowering<'_>) -> Lowered {
@@ -16,11 +26,7 @@ pub fn embedding(l: &mut Lowering<'_>) -> Lowered {
         let count = p.axes.len() - 1;
         let outer = p.axes[..count].to_vec();
         let index = p.nest.load(indices, &outer)?;
-        let index = p.code().cast(Type::I64, index);
-        let extent = p.nest.size(&table.meta.shape[0]);
-        let zero = p.code().integer(0, Type::I64);
-        let negative = p.code().compare(Compare::Lt, index, zero);
-        let index = p.code().select(negative, extent, index);
+        let index = refusing_negative(p, index, &table.meta.shape[0]);
         let at = p.nest.bounded(index, &table.meta.shape[0], &table.meta.stride[0]);
         let last = p.axes[count];
         p.nest.gather(table, &[None, Some(last)], at)
@@ -37,6 +43,7 @@ pub fn index_select(l: &mut Lowering<'_>) -> Lowered {
     l.map(|p| {
         let along = p.axes[dim];
         let index = p.nest.load(indices, &[along])?;
+        let index = refusing_negative(p, index, &source.meta.shape[dim]);
         let at = p.nest.bounded(index, &source.meta.shape[dim], &source.meta.stride[dim]);
         let axes: Vec<_> = p
             .axes
@@ -58,6 +65,7 @@ pub fn gather(l: &mut Lowering<'_>) -> Lowered {
     l.map(|p| {
         let axes = p.axes.clone();
         let index = p.nest.load(indices, &axes)?;
+        let index = refusing_negative(p, index, &source.meta.shape[dim]);
         let at = p.nest.bounded(index, &source.meta.shape[dim], &source.meta.stride[dim]);
         let axes: Vec<_> = axes.iter().enumerate().map(|(d, axis)| (d != dim).then_some(*axis)).collect();
         p.nest.gather(source, &axes, at)

@@ -111,7 +111,7 @@ pub const OPS: &[OpDef] = &[
         "`gather` with tensor and indices broadcast; without a dimension, over the flattened tensor.",
         take_along_dim,
     )
-    .samples(&["f32[4, 3], i64[1, 3]{0..4}, 0", "f32[4, 3], i64[5]{0..12}"]),
+    .samples(&["f32[4, 3], i64[1, 3]{-4..4}, 0", "c64[4, 3], i64[4, 1]{-3..3}, -1", "f32[4, 3], i64[5]{0..12}"]),
     OpDef::kernel(
         "aten::masked_select(Tensor self, Tensor mask) -> Tensor",
         "The elements where a mask holds, in order.",
@@ -413,6 +413,11 @@ fn take_along_dim(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle
     let full = |shape: &SymDims| shape.get(dim).map_or_else(|| common.clone(), |size| except(&common, size));
     let x = e.one("aten.expand.default", args![x, &full(&own)[..]])?;
     let index = e.one("aten.expand.default", args![index, &full(&named)[..]])?;
+    // Negative indices count from the end, as `gather` alone does not let them.
+    let size = own.get(dim).cloned().unwrap_or(one);
+    let negative = e.one("aten.lt.Scalar", args![index, 0])?;
+    let wrapped = e.one("aten.add.Tensor", &[index.into(), Value::Int(size)])?;
+    let index = e.one("aten.where.self", args![negative, wrapped, index])?;
     Ok(e.one("aten.gather.default", args![x, dim, index])?.into())
 }
 

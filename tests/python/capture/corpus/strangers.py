@@ -181,3 +181,27 @@ def divergence_between_normals(x):
     one = torch.distributions.MultivariateNormal(x, torch.eye(3), validate_args=False)
     two = torch.distributions.MultivariateNormal(x + 1, torch.eye(3) * 2, validate_args=False)
     return torch.distributions.kl_divergence(one, two)
+
+
+@case(lambda: (t(2, 8, 3), torch.tensor(2), torch.tensor(4)))
+def sizes_that_are_tensors(x, rows, columns):
+    made = x.new_zeros((rows, columns)), torch.zeros(rows, 3), torch.ones((columns,)), x.narrow(1, rows, 4), torch.arange(columns)
+    return made, x[:, :rows]
+
+
+@case(lambda: (t(2, 8, 3),))
+def sizes_computed_by_torch(x):
+    half = torch.div(8, 4, rounding_mode="trunc")
+    less = half - 1
+    return x.view(2, half, 4, 3), x.new_zeros((2, less, 3)) + 1, x.expand(less, 2, 8, 3)
+
+
+@case(lambda: (t(2, 8),))
+def places_that_are_not_zero(x):
+    rows, columns = (x > 0).nonzero(as_tuple=True)
+    return torch.nonzero(x > 0, as_tuple=False), rows, columns, torch.nonzero(x > 9), (x > 9)._is_all_true(), torch._is_any_true(x > 0)
+
+
+@case(lambda: (t(4, 3), torch.tensor([[-1, 0, 3], [2, -4, 1]])))
+def elements_taken_from_the_end(x, index):
+    return torch.take_along_dim(x, index, 0), x.to(torch.complex64).take_along_dim(index, dim=0)
