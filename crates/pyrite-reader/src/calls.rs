@@ -208,6 +208,11 @@ impl Calls<'_> {
         captured
     }
 
+    /// Whether a call was taken back.
+    pub fn is_abandoned(&self, id: NodeId) -> bool {
+        self.abandoned.iter().any(|calls| calls.contains(&(id.0 as usize)))
+    }
+
     /// The nodes of a body that its result needs, or that have an effect.
     fn needed_of(&self, body: &Body) -> Vec<NodeId> {
         let mut needed: FxHashSet<NodeId> = FxHashSet::default();
@@ -220,8 +225,7 @@ impl Calls<'_> {
                 continue;
             }
             let node = self.node(id);
-            let is_abandoned = self.abandoned.iter().any(|calls| calls.contains(&(id.0 as usize)));
-            let acts = !is_abandoned && (Switch::of(node).is_some() || has_effect(node));
+            let acts = !self.is_abandoned(id) && (Switch::of(node).is_some() || has_effect(node));
             if needed.contains(&id) || acts {
                 node.each_input(&mut |input| {
                     needed.insert(input);

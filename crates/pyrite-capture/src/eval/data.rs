@@ -133,7 +133,10 @@ impl Evaluator<'_, '_> {
                 Ok(self.number(number.node, hint, Derivation::Data(self.root)))
             }
             (dtype, "item" | "int") if dtype.is_integral() && !matches!(dtype, DType::Bool) => {
-                self.read_element(tensor.node)
+                match self.known_integer(&GraphValue::Tensor(tensor.node)) {
+                    Some(known) => Ok(self.int(known)),
+                    None => self.read_element(tensor.node),
+                }
             }
             // What is no number that 64 bits hold runs plain.
             (dtype, "int") if dtype.is_float() => {
@@ -168,6 +171,42 @@ impl Evaluator<'_, '_> {
                 Ok(Value::Condition(Rc::new(ConditionValue { node: node.ok_or_else(|| refusal(self))?, says: None })))
             }
             _ => Err(refusal(self)),
+        }
+    }
+
+    /// The one number of a tensor that is computed from constants alone, where nothing has been written since.
+    fn known_integer(&self, value: &V) -> Option<i64> {
+        let id = match value {
+            GraphValue::Int(number) => return number.as_int(),
+            GraphValue::Tensor(id) => *id,
+            _ => return None,
+        };
+        let node = self.calls.node(id);
+        let (NodeKind::Call(Target::Op(op)), Some(GraphValue::Tensor(meta))) = (&node.kind, self.calls.meta(id)) else {
+            return None;
+        };
+        let is_number = meta.rank() == 0 && meta.dtype == DType::I64;
+        // What a later call writes may be a view of this one.
+        let is_write = |call: NodeId| match &self.calls.node(call).kind {
+            NodeKind::Call(Target::Op(op)) => op.schema.is_mutable(),
+            NodeKind::Call(Target::Opaque(_)) => !self.calls.is_abandoned(call),
+            _ => false,
+        };
+        if !is_number || (id.0..self.calls.begin_nested().0).map(NodeId).any(is_write) {
+            return None;
+        }
+        let number = |place: usize| node.args.get(place).and_then(|arg| self.known_integer(arg));
+        let mode = node.args.iter().find_map(|arg| match arg {
+            GraphValue::Str(mode) => Some(&**mode),
+            _ => None,
+        });
+        match (op.name().split('.').nth(1)?, mode) {
+            ("add", None) => number(0)?.checked_add(number(1)?.checked_mul(number(2)?)?),
+            ("sub", None) => number(0)?.checked_sub(number(1)?.checked_mul(number(2)?)?),
+            ("mul", None) => number(0)?.checked_mul(number(1)?),
+            ("floor_divide", None) | ("div", Some("floor")) => floor_divided(number(0)?, number(1)?),
+            ("div", Some("trunc")) => number(0)?.checked_div(number(1)?),
+            _ => None,
         }
     }
 
@@ -282,4 +321,10 @@ impl Evaluator<'_, '_> {
 /// Whether anything of a tensor's metadata depends on data.
 fn is_unknown(meta: &Meta) -> bool {
     meta.shape.iter().chain(&meta.stride).any(SymInt::is_unbacked)
+}
+
+/// A quotient rounded down, as Python's is.
+fn floor_divided(left: i64, right: i64) -> Option<i64> {
+    let (quotient, rest) = (left.checked_div(right)?, left.checked_rem(right)?);
+    Some(if rest != 0 && (rest < 0) != (right < 0) { quotient - 1 } else { quotient })
 }
