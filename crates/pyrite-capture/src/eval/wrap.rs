@@ -386,10 +386,10 @@ impl Evaluator<'_, '_> {
         if let Some(known) = self.numbers.get(source) {
             return Some(known.clone());
         }
-        let hint = self.host.as_int(object).filter(|number| *number >= 0)?;
-        // Unlike a size, it may become zero or one.
+        let hint = self.host.as_int(object)?;
+        // Unlike a size, it may become anything.
         let name = format!("s{}", self.calls.env().symbols().len());
-        let size = self.calls.env().named(&name, Some(hint), 0);
+        let size = self.calls.env().named(&name, Some(hint), i64::MIN);
         self.symbols.push((size.to_string().into(), self.inputs.len(), NUMBER));
         let name = self.input_name(source);
         let node = self.calls.input(&name, GraphValue::Int(size.clone()));

@@ -511,45 +511,52 @@ impl Walk {
         strides && ranges && self.shim.requires_grad(&tensor) == test.requires_grad
     }
 
-    /// The object at a node, or null; what holds it is in `found`.
-    fn object_at(&self, place: usize, frame: &Frame, found: &mut Found) -> Raw {
-        for node in &self.nodes[..=place] {
+    /// The objects at all nodes, or null; what holds them is in `found`. Nothing is looked for behind an object of another kind
+    /// than was assumed.
+    fn visit(&self, py: Python<'_>, frame: &Frame, found: &mut Found) {
+        for node in &self.nodes {
             // SAFETY: as in `check`.
             let object = unsafe { Self::step(node, frame, found) };
-            found.objects.push(object);
+            let is_other = |test: &Test| {
+                let tells = matches!(test, Test::Is(_) | Test::Class(..) | Test::Code(_));
+                // SAFETY: the object is live.
+                tells && !unsafe { self.holds(py, test, object) }
+            };
+            let is_other = object.is_null() || node.checks.iter().any(|(test, _)| is_other(test));
+            found.objects.push(if is_other { std::ptr::null_mut() } else { object });
         }
-        found.objects[place]
     }
 
-    /// What differs from what a refusing guard assumed, where only sizes or numbers do: paths with the dimensions, or
-    /// with [`NUMBER`]. With one come all that differ. Integers of a module differ between its instances; one counts
-    /// as changing once guards on it have failed this often.
-    pub fn changes(&self, py: Python<'_>, guard: usize, frame: &Frame, failures: u32) -> Vec<(Source, Vec<usize>)> {
-        let Some(refused) = self.guards.get(guard) else { return Vec::new() };
-        let change = |guard: &Guard| match &guard.check {
-            Check::Equal(_) => self.differing_number(py, guard, frame, failures),
-            _ => self.differing_sizes(py, guard, frame),
+    /// The sizes and numbers that differ from what the guards assume, whichever of them failed: paths with the dimensions, or
+    /// with [`NUMBER`]. Those that change together become symbols together. Integers of a module differ between its
+    /// instances; one counts as changing once guards on it have failed often, which `failures` tells of a path.
+    pub fn changes(
+        &self,
+        py: Python<'_>,
+        frame: &Frame,
+        failures: &dyn Fn(&Source) -> u32,
+    ) -> Vec<(&Guard, Source, Vec<usize>)> {
+        let mut found = take_found();
+        self.visit(py, frame, &mut found);
+        let change = |guard: &'_ Guard| match &guard.check {
+            Check::Equal(_) => self.differing_number(py, guard, &found, failures),
+            _ => self.differing_sizes(py, guard, &found),
         };
-        // Those that change together become symbols together.
-        match change(refused) {
-            Some(first) => {
-                let others = self.guards[guard + 1..].iter().filter_map(change);
-                std::iter::once(first).chain(others).collect()
-            }
-            None => Vec::new(),
-        }
+        let changed = self.guards.iter().filter_map(|guard| change(guard).map(|(source, dims)| (guard, source, dims)));
+        let changed = changed.collect();
+        give_back(found);
+        changed
     }
 
     fn differing_number(
         &self,
         py: Python<'_>,
         guard: &Guard,
-        frame: &Frame,
-        failures: u32,
+        found: &Found,
+        failures: &dyn Fn(&Source) -> u32,
     ) -> Option<(Source, Vec<usize>)> {
         let Check::Equal(assumed) = &guard.check else { return None };
-        let mut found = take_found();
-        let object = self.object_at(self.place_of(&guard.source)?, frame, &mut found);
+        let object = found.objects[self.place_of(&guard.source)?];
         // Frames of other classes need not have what this guard is about.
         if object.is_null() {
             return None;
@@ -558,23 +565,22 @@ impl Walk {
         let free = match &*guard.source {
             Source::Global(_) => true,
             Source::InstanceItem(base, _) => {
-                let base = self.place_of(base).map(|place| found.get(py, place));
-                failures >= OFTEN || base.is_some_and(|base| !is_torch_module(&base))
+                let base = self.place_of(base).filter(|place| !found.objects[*place].is_null());
+                let base = base.map(|place| found.get(py, place));
+                failures(&guard.source) >= OFTEN || base.is_some_and(|base| !is_torch_module(&base))
             }
             source => source.is_argument(),
         };
-        let numbers = (free && is_count(assumed) && is_count(object)) || (is_float(assumed) && is_float(object));
+        let numbers = (free && is_whole(assumed) && is_whole(object)) || (is_float(assumed) && is_float(object));
         // SAFETY: both are alive.
         let changed = numbers && !unsafe { equals(assumed, object) };
         changed.then(|| ((*guard.source).clone(), vec![NUMBER]))
     }
 
-    fn differing_sizes(&self, py: Python<'_>, guard: &Guard, frame: &Frame) -> Option<(Source, Vec<usize>)> {
+    fn differing_sizes(&self, py: Python<'_>, guard: &Guard, found: &Found) -> Option<(Source, Vec<usize>)> {
         let Check::Tensor(meta, _) = &guard.check else { return None };
-        let mut found = take_found();
         let place = self.place_of(&guard.source)?;
-        let object = self.object_at(place, frame, &mut found);
-        if object.is_null() {
+        if found.objects[place].is_null() {
             return None;
         }
         let tensor = found.get(py, place);
@@ -594,16 +600,14 @@ impl Walk {
     }
 }
 
-/// Whether an object, or null, is an `int` that can be a symbol: one that is not negative.
-fn is_count(object: Raw) -> bool {
+/// Whether an object, or null, is an `int` that can be a symbol: one that is not too large.
+fn is_whole(object: Raw) -> bool {
     // SAFETY: an object is live.
     unsafe {
         !object.is_null() && ffi::PyLong_CheckExact(object) != 0 && {
-            let number = ffi::PyLong_AsLongLong(object);
-            if number == -1 {
-                ffi::PyErr_Clear();
-            }
-            number >= 0
+            let mut overflow = 0;
+            ffi::PyLong_AsLongLongAndOverflow(object, &raw mut overflow);
+            overflow == 0
         }
     }
 }

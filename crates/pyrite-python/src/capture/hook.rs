@@ -434,11 +434,11 @@ fn run_frame<'py>(
     }
     let dynamic = config.dynamic.or(missed.dynamic);
     if dynamic != Some(false) {
-        for (kept, guard) in &miss.guards {
-            for (source, dims) in kept.walk.changes(py, *guard, frame, state.failures_of(kept, *guard)) {
-                let fixed = match kept.walk.guards().get(*guard).map(|guard| &guard.check) {
-                    Some(Check::Equal(object)) if is_float(bound(py, *object).as_ptr()) => missed.fixes_floats,
-                    Some(Check::Equal(_)) => missed.fixes_integers,
+        for (kept, _) in &miss.guards {
+            for (guard, source, dims) in kept.walk.changes(py, frame, &|source| state.failures_of(source)) {
+                let fixed = match &guard.check {
+                    Check::Equal(object) if is_float(bound(py, *object).as_ptr()) => missed.fixes_floats,
+                    Check::Equal(_) => missed.fixes_integers,
                     _ => false,
                 };
                 if !fixed {

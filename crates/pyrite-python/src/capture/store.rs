@@ -60,12 +60,12 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Whether what was assumed of the sizes of inputs holds for those that were found. Numbers that are symbols are not
-    /// negative.
+    /// Whether what was assumed of the sizes of inputs holds for those that were found. Numbers that are symbols are not too
+    /// large.
     pub fn constraints_hold(&self, py: Python<'_>, found: &Found) -> bool {
         let number = |place: usize| found.get(py, place).extract::<i64>().ok();
         let mut numbers = self.symbols.iter().filter(|(_, _, dim)| *dim == NUMBER);
-        if !numbers.all(|(_, place, _)| number(*place).is_some_and(|number| number >= 0)) {
+        if !numbers.all(|(_, place, _)| number(*place).is_some()) {
             return false;
         }
         let size = |name: &str| {
@@ -201,10 +201,9 @@ impl CodeState {
         }
     }
 
-    /// How often guards on the source of this one have failed.
-    pub fn failures_of(&self, kept: &Kept, guard: usize) -> u32 {
-        let source = kept.walk.guards().get(guard).map(|guard| guard.source.to_string());
-        source.and_then(|source| self.failures.borrow().get(&source).copied()).unwrap_or(0)
+    /// How often guards on a source have failed.
+    pub fn failures_of(&self, source: &Source) -> u32 {
+        self.failures.borrow().get(&source.to_string()).copied().unwrap_or(0)
     }
 
     /// The source whose guards failed most often, and how often.

@@ -337,3 +337,28 @@ def a_comparison_chain_of_sizes(x):
 def torch_functions_of_sizes(x):
     n = x.shape[0]
     return x + torch.sym_max(n, 5), x + torch.sym_min(n, 5), x * torch.sym_int(n / 2), x + torch.sym_float(n), x * torch.sym_sqrt(n)
+
+
+@case(lambda: (t(3), 3), lambda: (t(3), -4), lambda: (t(3), 0), lambda: (t(3), -9))
+def an_integer_of_either_sign(x, n):
+    return x * n + n // 2, n % 3, n - 7, -n, n > 2
+
+
+@case(lambda: (t(9), 3), lambda: (t(9), 4), lambda: (t(9), -2), lambda: (t(9), -3))
+def a_bound_of_either_sign(x, n):
+    return x[:n], x[n:], x.roll(n)
+
+
+@case(lambda: (t(3), 3), lambda: (t(3), 5), lambda: (t(3), -2), lambda: (t(3), 2**62), lambda: (t(3), 2**70))
+def an_integer_that_becomes_large(x, n):
+    return x + 1, n - 1, n > 4
+
+
+@case(lambda: ([t(3)], 2, 0.5), lambda: ([t(4), t(4)], 3, 0.25), lambda: ([t(5), t(5)], 7, 0.125), lambda: ([t(6), t(6)], 9, 0.75))
+def a_length_and_numbers_that_change_together(xs, n, f):
+    return sum(x.sum() for x in xs) * n + f
+
+
+@case(lambda: (t(3), 2, "a"), lambda: (t(4), 3, "b"), lambda: (t(5), 4, "b"), lambda: (t(6), 5, "a"), lambda: (t(7), 6, "b"))
+def a_text_and_numbers_that_change_together(x, n, mode):
+    return x * n if mode == "a" else x + n
