@@ -135,6 +135,9 @@ class tensor_methods:
     def contiguous(self, memory_format=None): return aten.contiguous(self) if memory_format is None else aten.contiguous(self, memory_format=memory_format)
     def unflatten(self, dim, sizes): return aten.unflatten(self, dim, sizes)
     def masked_fill(self, mask, value): return aten.masked_fill(self, mask, value)
+    # These two operators have the tensor as their second argument.
+    def where(self, condition, other): return aten.where(condition, self, other)
+    def polygamma(self, n): return aten.polygamma(n, self)
     def greater_(self, other): return aten.gt_(self, other)
     def greater_equal_(self, other): return aten.ge_(self, other)
     def less_(self, other): return aten.lt_(self, other)
