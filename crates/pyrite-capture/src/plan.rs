@@ -198,6 +198,8 @@ pub struct Plan {
     pub floats: Vec<usize>,
     /// The random numbers of Python's that the frame draws, in order.
     pub draws: Vec<Draw>,
+    /// Tensors from outside, by recipes that start from a source, that require gradients from before the graph on, or not.
+    pub switched: Vec<(RecipeId, bool)>,
     /// Whether the graph writes to its inputs, so that which of them share memory matters.
     pub writes: bool,
     /// The outputs of the graph that the frame asserts to be true. Where one is not, or the graph raises, nothing has been

@@ -1156,6 +1156,14 @@ impl Evaluator<'_, '_> {
         if &**name == "data" {
             return self.set_data(object, &value);
         }
+        if let ("requires_grad", Value::Known(wanted, _)) = (&**name, &value)
+            && self.host.kind(*wanted) == Kind::Bool
+        {
+            let wanted = *wanted == self.host.bool(true);
+            if self.requires_grad(object)? == wanted || self.switch_requires_grad(object, wanted)? {
+                return Ok(());
+            }
+        }
         let hidden = self.class_item(class, name).map(|found| self.host.descriptor(found));
         let own_slot = tensor.class.is_some() && tensor.example.is_none() && hidden == Some(Descriptor::Slot) && {
             let torch = self.host.member("torch", "Tensor").ok_or_else(|| self.stop("a missing class"))?;

@@ -103,7 +103,7 @@ impl Evaluator<'_, '_> {
             }
         }
         if let Some(at) = asserted_at
-            && (writes || draws)
+            && (writes || draws || !self.switched.is_empty())
         {
             self.earlier = Some(at);
             return Err("an assertion about data, in a graph that does more than compute".to_owned());
@@ -142,6 +142,10 @@ impl Evaluator<'_, '_> {
                     receiver: drawn.receiver.map(|source| kitchen.add(Recipe::Source(source))),
                     args: drawn.args,
                 })
+                .collect(),
+            switched: std::mem::take(&mut self.switched)
+                .into_iter()
+                .map(|(source, wanted)| (kitchen.add(Recipe::Source(source)), wanted))
                 .collect(),
             writes,
             asserted,

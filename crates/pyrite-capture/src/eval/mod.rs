@@ -261,6 +261,8 @@ pub(crate) struct Evaluator<'a, 'c> {
     hooks: Vec<NodeId>,
     /// The functions of torch whose bodies are being traced, the outermost first.
     around: Vec<Rc<str>>,
+    /// Leaves from outside for which captured code has switched whether gradients are recorded, before anything used them.
+    switched: Vec<(Rc<Source>, bool)>,
     /// Settings of torch that captured code has set: the function that says what they are, the value, and the instruction of
     /// the root that set it first.
     settings_set: Vec<(Object, Value, (usize, usize))>,
@@ -433,6 +435,7 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             bodies: Vec::new(),
             around: Vec::new(),
             hooks: Vec::new(),
+            switched: Vec::new(),
             settings_set: Vec::new(),
             setters_called: Vec::new(),
             picked: Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use pyrite_ir::{Kind as NodeKind, NodeId, Value as GraphValue};
+use pyrite_ir::{Kind as NodeKind, Meta, NodeId, Value as GraphValue};
 use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, MemoryFormat};
 
@@ -91,6 +91,34 @@ impl Evaluator<'_, '_> {
         Ok(Some(handle))
     }
 
+    /// Lets the gradients of a leaf from outside be recorded, or not, as long as nothing was computed from it: then it is
+    /// switched before the graph runs. Whether that is possible.
+    pub(super) fn switch_requires_grad(&mut self, receiver: &Value, wanted: bool) -> Run<bool> {
+        let Value::Tensor(tensor) = receiver else { return Ok(false) };
+        let Some(origin) = tensor.origin.as_ref().filter(|_| tensor.class.is_none() && tensor.example.is_none()) else {
+            return Ok(false);
+        };
+        let meta = self.tensor_meta(tensor.node)?.clone();
+        let differentiable = meta.dtype.is_float() || meta.dtype.is_complex();
+        if !meta.is_leaf || !differentiable || self.inference || !self.bodies.is_empty() || self.overrides.sees_modes() {
+            return Ok(false);
+        }
+        let mut used = false;
+        for id in (tensor.node.0 + 1..self.calls.begin_nested().0).map(NodeId) {
+            let held = self.calls.node(id);
+            let asks_size = matches!(&held.kind, NodeKind::Call(target) if target.name().starts_with("aten.sym_"));
+            held.each_input(&mut |input| used |= !asks_size && input == tensor.node);
+        }
+        if used {
+            return Ok(false);
+        }
+        let source = origin.source.clone();
+        self.calls.set_meta(tensor.node, GraphValue::Tensor(Meta { requires_grad: wanted, ..meta }));
+        self.switched.retain(|(known, _)| *known != source);
+        self.switched.push((source, wanted));
+        Ok(true)
+    }
+
     fn operator_method(&mut self, receiver: &Value, name: &Rc<str>, args: Vec<Value>, kwargs: Keywords) -> Run<Value> {
         let Value::Tensor(tensor) = receiver else { return Err(self.stop("a method of nothing")) };
         let node = tensor.node;
@@ -101,7 +129,7 @@ impl Evaluator<'_, '_> {
         {
             let wanted = args.first().or_else(|| kwargs.first().map(|(_, value)| value)).cloned();
             let wanted = wanted.map_or(Ok(true), |wanted| self.is_true(&wanted))?;
-            if self.requires_grad(receiver)? == wanted {
+            if self.requires_grad(receiver)? == wanted || self.switch_requires_grad(receiver, wanted)? {
                 return Ok(receiver.clone());
             }
         }

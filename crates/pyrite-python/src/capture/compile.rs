@@ -15,8 +15,8 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use pyrite_capture::plan::{Break, End};
-use pyrite_capture::{Entry, Object, Plan, Settings, capture};
+use pyrite_capture::plan::{Break, End, Recipe};
+use pyrite_capture::{Entry, Object, Plan, Settings, Source, capture};
 use pyrite_ir::{Contract, Value};
 use pyrite_sym::SymInt;
 use pyrite_trace::Stage;
@@ -151,7 +151,14 @@ impl Job<'_, '_> {
             let guard = describe_guard(&walk, guard).unwrap_or_default();
             return refused(&format!("what was assumed of the frame does not hold: {guard}"));
         }
-        let examples = super::run::prepared(py, &plan, super::run::fetched(py, &inputs, &found))?;
+        let mut examples = super::run::prepared(py, &plan, super::run::fetched(py, &inputs, &found))?;
+        // The graph is given its inputs as they are once they were switched.
+        for (tensor, wanted) in &plan.switched {
+            let switched = |input: &Rc<Source>| matches!(&plan.recipes[*tensor], Recipe::Source(source) if source == input);
+            if let Some(place) = plan.inputs.iter().position(switched) {
+                examples[place] = examples[place].call_method0("detach")?.call_method1("requires_grad_", (*wanted,))?;
+            }
+        }
         give_back(found);
         let begun = Instant::now();
         let made = match self.compile_graph(&plan, examples) {
@@ -195,7 +202,7 @@ impl Job<'_, '_> {
             guards: watch.guards(&kept)?,
             symbols: named_sizes(&kept.plan),
             constraints: kept.constraints.iter().map(ToString::to_string).collect(),
-            changes: kept.plan.changes,
+            changes: kept.plan.changes + kept.plan.switched.len(),
             asserted: kept.plan.asserted.clone(),
             draws: kept.plan.draws.len(),
             capture_seconds,

@@ -53,6 +53,13 @@ pub fn run<'py>(
         kept.sources.iter().map(|place| place.map(|place| found.get(py, place))).collect();
     let mut inputs = fetched(py, &kept.inputs, &found);
     super::guards::give_back(found);
+    without_capture(|| {
+        let switch = |(tensor, wanted): &(usize, bool)| match &sources[*tensor] {
+            Some(tensor) => tensor.call_method1("requires_grad_", (*wanted,)).map(drop),
+            None => Ok(()),
+        };
+        kept.plan.switched.iter().try_for_each(switch)
+    })?;
     let draw = |draw: &Draw| {
         let receiver = draw.receiver.and_then(|receiver| sources[receiver].clone());
         let args = receiver.into_iter().chain(draw.args.iter().map(|arg| bound(py, *arg))).collect::<Vec<_>>();
