@@ -250,7 +250,7 @@ impl Evaluator<'_, '_> {
                         Ok(Ok(value))
                     }
                     Ok(Outcome::Return(value)) => Ok(Err(value)),
-                    Err(stop) => Err(self.out_of_generator(stop)?),
+                    Err(stop) => Err(self.out_of_generator(&frame, stop)?),
                 }
             }
             Iterate::Generator(None) | Iterate::List(..) | Iterate::Items(..) | Iterate::Watched(..) => {
@@ -339,7 +339,7 @@ impl Evaluator<'_, '_> {
             }
         }
         let Some(handler) = frame.code.handler(frame.place - 1).copied() else {
-            return Err(self.out_of_generator(Stop::Raise(exception))?);
+            return Err(self.out_of_generator(&frame, Stop::Raise(exception))?);
         };
         frame.stack.truncate(handler.depth);
         if handler.push_place {
@@ -360,7 +360,7 @@ impl Evaluator<'_, '_> {
                 Ok(Ok(value))
             }
             Ok(Outcome::Return(value)) => Ok(Err(value)),
-            Err(stop) => Err(self.out_of_generator(stop)?),
+            Err(stop) => Err(self.out_of_generator(&frame, stop)?),
         }
     }
 
@@ -376,13 +376,23 @@ impl Evaluator<'_, '_> {
     }
 
     /// How what ends a generator reaches its caller: a `StopIteration` would be taken for its end.
-    fn out_of_generator(&mut self, stop: Stop) -> Run<Stop> {
+    fn out_of_generator(&mut self, frame: &super::Frame, stop: Stop) -> Run<Stop> {
         match stop {
             Stop::Raise(exception) if self.is_one_of(&exception, &["StopIteration"])? => {
+                self.check_is_generator(frame)?;
                 Ok(Stop::Raise(self.stop_iteration_raised(&exception)))
             }
             other => Ok(other),
         }
+    }
+
+    /// Refuses a `StopIteration` that a function raises in an iterator of Python's library, which hands it on and goes on
+    /// afterwards; only here is it a generator.
+    pub(super) fn check_is_generator(&self, frame: &super::Frame) -> Run<()> {
+        if frame.code.file.ends_with("_polyfills.py") {
+            return Err(self.stop("a StopIteration that a function raises in an iterator of the library"));
+        }
+        Ok(())
     }
 
     /// What is raised for a `StopIteration` that was raised in a generator.

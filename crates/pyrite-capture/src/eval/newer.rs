@@ -107,6 +107,7 @@ impl Evaluator<'_, '_> {
                 let class = self.host.member("builtins", "StopIteration").map(|class| Value::Known(class, None));
                 let exception = frame.top();
                 if class.is_none_or(|class| self.exception_matches(&exception, &class).unwrap_or(true)) {
+                    self.check_is_generator(frame)?;
                     let replaced = self.stop_iteration_raised(&exception);
                     frame.pop();
                     frame.push(replaced);
