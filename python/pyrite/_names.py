@@ -136,6 +136,8 @@ def table():
         add(f"builtins.{class_.__name__}.__new__", class_.__new__)
     add("builtins.str.maketrans", str.maketrans)
     add("functools.partial", functools.partial)
+    for name in ("fspath", "getcwd", "getpid"):
+        add(f"posix.{name}", getattr(os, name))
     add("random.random", random.random)
     for name in ("uniform", "gauss", "normalvariate", "lognormvariate", "triangular", "randint", "randrange", "seed"):
         add(f"random.Random.{name}", getattr(random.Random, name))

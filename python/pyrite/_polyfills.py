@@ -254,6 +254,9 @@ def reduce(function, items, *initial):
     return result
 
 
+# How often `itertools.repeat` gives its item where nothing is said.
+_ENDLESS = object()
+
 # What iterates takes its iterators when it is called, and its items when it is asked for them, as the library does.
 
 
@@ -304,17 +307,21 @@ def _sliced(iterator, wanted, stop, step):
         yield item
 
 
-def repeat(item, *times):
-    if times:
-        for _ in range(times[0]):
+def repeat(object, times=_ENDLESS):
+    return _repeated(object, times if times is _ENDLESS else range(times))
+
+
+def _repeated(item, times):
+    if times is not _ENDLESS:
+        for _ in times:
             yield item
     else:
         while True:
             yield item
 
 
-def accumulate(iterable, function=None, *, initial=None):
-    return _accumulated(iter(iterable), function, initial)
+def accumulate(iterable, func=None, *, initial=None):
+    return _accumulated(iter(iterable), func, initial)
 
 
 def _accumulated(iterator, function, initial):
@@ -331,6 +338,8 @@ def _accumulated(iterator, function, initial):
 
 
 def product(*iterables, repeat=1):
+    if repeat < 0:
+        raise ValueError("repeat argument cannot be negative")
     return _products([tuple(pool) for pool in iterables] * repeat)
 
 
@@ -387,8 +396,15 @@ def _zipped(iterators, fillvalue):
         yield tuple(items)
 
 
-def combinations(iterable, length):
-    return _combined(tuple(iterable), length)
+def _check_length(length):
+    if length < 0:
+        raise ValueError("r must be non-negative")
+
+
+def combinations(iterable, r):
+    pool = tuple(iterable)
+    _check_length(r)
+    return _combined(pool, r)
 
 
 def _combined(pool, length):
@@ -409,8 +425,10 @@ def _combined(pool, length):
         yield tuple([pool[i] for i in places])
 
 
-def combinations_with_replacement(iterable, length):
-    return _combined_again(tuple(iterable), length)
+def combinations_with_replacement(iterable, r):
+    pool = tuple(iterable)
+    _check_length(r)
+    return _combined_again(pool, r)
 
 
 def _combined_again(pool, length):
@@ -531,9 +549,11 @@ def _dropped(predicate, iterator):
         yield item
 
 
-def permutations(iterable, length=None):
+def permutations(iterable, r=None):
     pool = tuple(iterable)
-    return _permuted(pool, len(pool) if length is None else length)
+    length = len(pool) if r is None else r
+    _check_length(length)
+    return _permuted(pool, length)
 
 
 def _permuted(pool, length):
@@ -567,6 +587,8 @@ def _compressed(data, selectors):
 
 def tee(iterable, count=2):
     """Copies that share what was taken already."""
+    if count < 0:
+        raise ValueError("n must be >= 0")
     iterator, taken = iter(iterable), []
     return tuple([_copied(iterator, taken) for _ in range(count)])
 
@@ -871,6 +893,90 @@ def tensor_square_(tensor):
     return tensor.mul_(tensor)
 
 
+def write_result(name, tensor, *args, **kwargs):
+    """A method that writes what the method of this name computes."""
+    made = getattr(tensor, name)(*args, **kwargs)
+    if made.dtype != tensor.dtype or made.shape != tensor.shape:
+        return _transforms.refuse(f"a call of {name}_ of a tensor, whose result has another type or shape")
+    return tensor.copy_(made)
+
+
+def tensor_fill_diagonal_(tensor, fill_value, wrap=False):
+    if tensor.dim() != 2 or wrap:
+        return _transforms.refuse("a call of fill_diagonal_ of a tensor that is not a matrix, or that goes on at its top")
+    tensor.diagonal().fill_(fill_value)
+    return tensor
+
+
+def tensor_sum_to_size(tensor, *size):
+    size = tuple(size[0]) if len(size) == 1 and isinstance(size[0], (list, tuple)) else size
+    missing = tensor.dim() - len(size)
+    wanted = (1,) * missing + size
+    if missing < 0 or any([size != 1 and size != of for size, of in zip(wanted, tensor.shape)]):
+        return _transforms.refuse("a call of sum_to_size of a tensor with a size that it cannot be expanded from")
+    summed = [dim for dim in range(tensor.dim()) if dim < missing or wanted[dim] == 1 and tensor.shape[dim] != 1]
+    return tensor.sum(summed, keepdim=True).view(size) if summed else tensor
+
+
+def _conversion(dtype):
+    """A method that converts tensors to a type."""
+
+    def convert(tensor, memory_format=torch.preserve_format):
+        return tensor.to(dtype, memory_format=memory_format)
+
+    return convert
+
+
+_CONVERSIONS = {
+    "bfloat16": torch.bfloat16,
+    "bool": torch.bool,
+    "byte": torch.uint8,
+    "cdouble": torch.complex128,
+    "cfloat": torch.complex64,
+    "char": torch.int8,
+    "double": torch.float64,
+    "float": torch.float32,
+    "half": torch.float16,
+    "int": torch.int32,
+    "long": torch.int64,
+    "short": torch.int16,
+}
+
+
+def _as_operand(value):
+    """A tensor of as many dimensions as torch's choice of a type depends on, or a number."""
+    if isinstance(value, torch.Tensor):
+        return value.new_empty(()) if value.dim() == 0 else value.new_empty((1,))
+    return value
+
+
+def result_type(tensor1, tensor2):
+    if not isinstance(tensor1, torch.Tensor) and not isinstance(tensor2, torch.Tensor):
+        return _transforms.refuse("torch.result_type of numbers")
+    return torch.add(_as_operand(tensor1), _as_operand(tensor2)).dtype
+
+
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
+    if requires_grad or not isinstance(obj, (torch.Tensor, list, tuple, int, float)):
+        return _transforms.refuse("a call of torch.asarray with other data than numbers and tensors")
+    made = as_tensor(obj, dtype)
+    return made.clone() if copy and made is obj else made
+
+
+def positive(input):
+    return +input
+
+
+def feature_alpha_dropout(input, p, train):
+    if train and p != 0:
+        return _transforms.refuse("a call of torch.feature_alpha_dropout that drops something")
+    return input
+
+
+def nonzero(input, *, as_tuple=False):
+    return places(input) if as_tuple else torch.nonzero(input)
+
+
 def context_decorator(manager, function):
     """A context manager of torch's that decorates a function."""
 
@@ -1041,6 +1147,16 @@ TABLE = {
     "torch._C._group_tensors_by_device_and_dtype": group_tensors,
     "torch.Tensor.add_": tensor_add_,
     "torch.Tensor.square_": tensor_square_,
+    "torch.Tensor.fill_diagonal_": tensor_fill_diagonal_,
+    "torch.Tensor.sum_to_size": tensor_sum_to_size,
+    "torch.Tensor.nonzero": nonzero,
+    **{f"torch.Tensor.{name}": _conversion(dtype) for name, dtype in _CONVERSIONS.items()},
+    "torch.nonzero": nonzero,
+    "torch.result_type": result_type,
+    "torch.asarray": asarray,
+    "torch.feature_alpha_dropout": feature_alpha_dropout,
+    "torch.positive": positive,
+    "write_result": write_result,
     "shuffled_places": shuffled_places,
     "base_value": base_value,
     "next_count": next_count,

@@ -87,7 +87,9 @@ const ANSWERS: [(&str, bool); 9] = [
 ];
 
 /// Functions without arguments that say what the state of torch is. What they say is guarded.
-const QUESTIONS: [&str; 17] = [
+const QUESTIONS: [&str; 19] = [
+    "posix.getcwd",
+    "posix.getpid",
     "sys.getrecursionlimit",
     "torch.jit.is_tracing",
     "torch._C._get_tracing_state",

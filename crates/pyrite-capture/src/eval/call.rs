@@ -121,7 +121,7 @@ impl Evaluator<'_, '_> {
                 Ok(Some(result)) => return Ok(result),
                 Ok(None) => {}
                 // What no operator fits may still be followed.
-                Err(super::Stop::Break(..)) if name.starts_with("torch.nn.functional.") => {}
+                Err(super::Stop::Break(..)) if name.starts_with("torch.nn.functional.") || &*name == "torch.norm" => {}
                 Err(stop) => return Err(stop),
             }
         }

@@ -187,6 +187,15 @@ impl Evaluator<'_, '_> {
             let result = self.call_polyfill("torch.autograd.Function.apply", args, kwargs)?;
             return result.ok_or_else(|| self.stop("a call of an autograd.Function"));
         }
+        let reads = matches!(
+            (&*self.host.class_name(object), &**name),
+            ("builtins.int", "from_bytes") | ("builtins.float" | "builtins.bytes" | "builtins.bytearray", "fromhex")
+        );
+        if reads && let Some((plain, named)) = self.plain_arguments(&args, &kwargs)? {
+            let method = self.constant(object, name)?;
+            let result = self.host.call(method, &plain, &named).map_err(|r| self.raised(r))?;
+            return Ok(self.opened(result));
+        }
         if Some(object) == self.host.member("builtins", "dict")
             && &**name == "fromkeys"
             && let [keys, value @ ..] = args.as_slice()

@@ -19,7 +19,10 @@ const SPACES: [&str; 7] =
     ["torch.fft.", "torch.linalg.", "torch.special.", "torch._VF.", "torch._C._nn.", "torch.ops.", "torch."];
 
 /// Functions among them that begin as torch's internal ones do.
-const UNDERSCORED: [&str; 3] = ["_weight_norm", "_standard_gamma", "_sample_dirichlet"];
+const UNDERSCORED: [&str; 4] = ["_weight_norm", "_lu_with_info", "_standard_gamma", "_sample_dirichlet"];
+
+/// Functions that return their argument itself where there is nothing to do.
+const RETURNING: [&str; 3] = ["torch.asarray", "torch.feature_alpha_dropout", "torch.positive"];
 
 type V = GraphValue<NodeId>;
 
@@ -33,7 +36,7 @@ impl Evaluator<'_, '_> {
         kwargs: &Keywords,
     ) -> Run<Option<Value>> {
         // Functions written in Python may do anything, and are followed instead.
-        if self.host.kind(object) != Kind::Builtin {
+        if self.host.kind(object) != Kind::Builtin || RETURNING.contains(&name) {
             return Ok(None);
         }
         let is_space = |space: &&str| name.strip_prefix(*space).is_some_and(|rest| is_function(space, rest));

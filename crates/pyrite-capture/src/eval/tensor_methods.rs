@@ -8,8 +8,10 @@ use pyrite_tensor::{DType, MemoryFormat};
 
 use super::call::Keywords;
 use super::tensor::V;
-use super::{Evaluator, Run, Stop};
+use super::{Evaluator, Outcome, Run, Stop};
+use crate::host::Kind;
 use crate::opcode::BINARY;
+use crate::source::Source;
 use crate::value::{TupleValue, Value};
 
 /// Methods that look at the data, or at what only eager execution has.
@@ -33,6 +35,12 @@ const NEEDS_DATA: [&str; 18] = [
     "is_set_to",
     "cuda",
 ];
+
+/// Methods that torch has written in Python.
+const IN_PYTHON: [&str; 3] = ["lu", "norm", "stft"];
+
+/// Methods that write what the method without the underscore computes, and no operator stands for.
+const IN_PLACE: [&str; 2] = ["polygamma_", "true_divide_"];
 
 /// The operator that a special method is named after, by its name in Python's `operator` module.
 fn operator_named(stem: &str) -> Option<&'static str> {
@@ -60,14 +68,46 @@ impl Evaluator<'_, '_> {
                 if let Some(numbers) = self.with_numbers(name, &args)? {
                     return self.operator_method(receiver, name, numbers, kwargs);
                 }
-                let all = std::iter::once(receiver.clone()).chain(args).collect();
-                match self.call_polyfill(&format!("torch.Tensor.{name}"), all, kwargs)? {
+                let all: Vec<Value> = std::iter::once(receiver.clone()).chain(args).collect();
+                let polyfilled = self.call_polyfill(&format!("torch.Tensor.{name}"), all.clone(), kwargs.clone())?;
+                match polyfilled {
                     Some(result) => Ok(result),
-                    None => Err(Stop::Break(reason, hint)),
+                    None => match self.method_by_function(name, all, kwargs)? {
+                        Some(result) => Ok(result),
+                        None => Err(Stop::Break(reason, hint)),
+                    },
                 }
             }
             other => other,
         }
+    }
+
+    /// A method that no operator stands for: one that is written in Python is followed, another is the function of torch of
+    /// that name, one that writes is computed and then written. Nothing where that is not known to be the same.
+    fn method_by_function(&mut self, name: &Rc<str>, args: Vec<Value>, kwargs: Keywords) -> Run<Option<Value>> {
+        if NEEDS_DATA.contains(&&**name) || name.starts_with('_') {
+            return Ok(None);
+        }
+        let class = self.host.member("torch", "Tensor");
+        if IN_PYTHON.contains(&&**name)
+            && let Some(method) = class.and_then(|class| self.class_item(class, name))
+            && self.host.kind(method) == Kind::Function
+        {
+            let Value::Function(method) = self.wrap(method, &Rc::new(Source::Fixed(method)))? else { return Ok(None) };
+            // Called by its name it would be this method again.
+            let Some(code) = self.host.code(method.code) else { return Ok(None) };
+            let mut frame = self.bind_arguments(&method, &code, args, kwargs)?;
+            return match self.run_frame(&mut frame)? {
+                Outcome::Return(value) => Ok(Some(value)),
+                Outcome::Yield(_) => Ok(None),
+            };
+        }
+        if IN_PLACE.contains(&&**name) {
+            let args = std::iter::once(self.text(name.trim_end_matches('_'))).chain(args).collect();
+            return self.call_polyfill("write_result", args, kwargs);
+        }
+        let Some(function) = self.host.member("torch", name) else { return Ok(None) };
+        self.call_unknown(&format!("torch.{name}"), function, &args, &kwargs)
     }
 
     /// Lets a hook of a leaf from outside be registered when the frame ends: gradients are accumulated where Python runs.
@@ -332,6 +372,7 @@ impl Evaluator<'_, '_> {
                 return Ok(Some(self.none()));
             }
             ("__neg__", []) => return self.unary("neg", receiver).map(Some),
+            ("__pos__", []) => return self.unary("pos", receiver).map(Some),
             ("__invert__", []) => return self.unary("invert", receiver).map(Some),
             ("__abs__", []) => {
                 return self.tensor_method(receiver, &"abs".into(), Vec::new(), Vec::new()).map(Some);
@@ -379,6 +420,17 @@ impl Evaluator<'_, '_> {
                 let place = |dim: &SymInt| dim.as_int().map(|dim| if dim < 0 { dim + rank } else { dim });
                 rank > 0 && place(start) == place(end)
             }
+            (
+                "aten.conj.default"
+                | "aten.conj_physical.default"
+                | "aten.real.default"
+                | "aten.resolve_conj.default"
+                | "aten.resolve_neg.default",
+                [],
+            ) => !self.tensor_meta(*input).ok()?.dtype.is_complex(),
+            ("aten.atleast_1d.default", []) => self.tensor_meta(*input).ok()?.rank() >= 1,
+            ("aten.atleast_2d.default", []) => self.tensor_meta(*input).ok()?.rank() >= 2,
+            ("aten.atleast_3d.default", []) => self.tensor_meta(*input).ok()?.rank() >= 3,
             _ => false,
         };
         let is_input = |arg: &&Value| matches!(arg, Value::Tensor(tensor) if tensor.node == *input);
