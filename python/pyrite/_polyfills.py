@@ -963,6 +963,33 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
     return made.clone() if copy and made is obj else made
 
 
+# What follows is called with floats that change from call to call, which `torch.scalar_tensor` makes tensors of.
+
+
+def clamp_by_numbers(input, min=None, max=None):
+    if min is None and max is None:
+        return _transforms.refuse("torch.clamp without a bound")
+    input = input if min is None else input.clamp_min(min)
+    return input if max is None else input.clamp_max(max)
+
+
+def full_of_numbers(size, fill_value, *, dtype=None, device=None):
+    made = torch.scalar_tensor(fill_value, dtype=dtype or torch.get_default_dtype())
+    return made.expand(size).clone(memory_format=torch.contiguous_format)
+
+
+def tensor_of_numbers(data, *, dtype=None, device=None):
+    if not _holds_numbers(data):
+        return _transforms.refuse("a tensor of something other than numbers")
+    return _stacked_numbers(data, dtype or torch.get_default_dtype())
+
+
+def _stacked_numbers(data, dtype):
+    if isinstance(data, (list, tuple)):
+        return torch.stack([_stacked_numbers(item, dtype) for item in data])
+    return torch.scalar_tensor(data, dtype=dtype)
+
+
 def positive(input):
     return +input
 
@@ -1154,6 +1181,10 @@ TABLE = {
     "torch.nonzero": nonzero,
     "torch.result_type": result_type,
     "torch.asarray": asarray,
+    "torch.clamp of numbers": clamp_by_numbers,
+    "torch.clip of numbers": clamp_by_numbers,
+    "torch.full of numbers": full_of_numbers,
+    "torch.tensor of numbers": tensor_of_numbers,
     "torch.feature_alpha_dropout": feature_alpha_dropout,
     "torch.positive": positive,
     "write_result": write_result,

@@ -301,6 +301,11 @@ impl Evaluator<'_, '_> {
                 }
             }
             ("float", [Value::Number(_)]) => args[0].clone(),
+            ("abs", [value @ Value::Number(number)])
+                if let Some(result) = self.negated("abs", &number.clone(), &value.clone())? =>
+            {
+                result
+            }
             ("abs", [value]) if is_graph(value) => {
                 let value = value.clone();
                 if matches!(value, Value::Tensor(_)) {

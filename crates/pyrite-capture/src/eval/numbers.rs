@@ -15,6 +15,7 @@ use std::rc::Rc;
 use pyrite_ir::{Meta, NodeId, Value as GraphValue};
 use pyrite_tensor::DType;
 
+use super::call::Keywords;
 use super::random::{Drawing, Drawn};
 use super::{Evaluator, Run};
 use crate::host::{Kind, Object};
@@ -56,7 +57,12 @@ const MODERATE: i64 = 700;
 const LARGEST_EXPONENT: f64 = 16.0;
 
 /// Functions and methods of a tensor and a number that combine them element by element.
-const ELEMENTWISE: [&str; 22] = [
+const ELEMENTWISE: [&str; 27] = [
+    "clamp_max",
+    "clamp_max_",
+    "clamp_min",
+    "clamp_min_",
+    "fill_",
     "add",
     "add_",
     "sub",
@@ -255,12 +261,25 @@ impl Evaluator<'_, '_> {
         if !ELEMENTWISE.contains(&name) {
             return Ok(None);
         }
+        // Where a bound is not a number, torch gives other gradients for one that is a tensor.
+        if name.starts_with("clamp") && !self.is_comparable(&args[0])? {
+            return Ok(None);
+        }
         let operand = self.operand(tensor, number, name.ends_with('_'))?;
         Ok(operand.map(|operand| vec![GraphValue::Tensor(operand)]))
     }
 
+    /// Whether a number is, and is guarded to be, one that others are larger or smaller than.
+    fn is_comparable(&mut self, value: &Value) -> Run<bool> {
+        let Some(infinite) = self.host.object_of(&GraphValue::Float(f64::INFINITY)) else { return Ok(false) };
+        match self.ask("le", Order::LessOrEqual, value, &Value::Known(infinite, None))? {
+            Some(answer) => self.is_true(&answer),
+            None => Ok(false),
+        }
+    }
+
     /// A number as the operand of a tensor, of the type that it is computed with.
-    fn operand(&mut self, tensor: &Value, number: &NumberValue, in_place: bool) -> Run<Option<NodeId>> {
+    pub(super) fn operand(&mut self, tensor: &Value, number: &NumberValue, in_place: bool) -> Run<Option<NodeId>> {
         let Value::Tensor(tensor) = tensor else { return Ok(None) };
         if self.autocasted {
             return Ok(None);
@@ -627,15 +646,65 @@ impl Evaluator<'_, '_> {
         }
     }
 
-    /// `-number`; nothing for other operators.
+    /// `-number` or `abs(number)`; nothing for other operators.
     pub(super) fn negated(&mut self, name: &str, number: &NumberValue, value: &Value) -> Run<Option<Value>> {
-        if name != "neg" {
+        let (name, function) = match name {
+            "neg" => ("neg", "torch.ops.aten.neg.default"),
+            "abs" => ("abs", "torch.ops.aten.abs.default"),
+            _ => return Ok(None),
+        };
+        let hint = self.host.operator(name, &[number.hint]).map_err(|r| self.raised(r))?;
+        let made = self.calls.call(function, vec![GraphValue::Tensor(number.node)], Vec::new());
+        let Ok(GraphValue::Tensor(node)) = made else { return Ok(None) };
+        Ok(Some(self.number(node, hint, Derivation::Computed(name, vec![value.clone()]))))
+    }
+
+    /// A function of torch with numbers that change among its arguments, by what is written in Python for them; nothing
+    /// where there is nothing, or where they have to be specialized.
+    pub(super) fn call_with_numbers(&mut self, name: &str, args: &[Value], kwargs: &Keywords) -> Run<Option<Value>> {
+        let changes = |value: &Value| match value {
+            Value::Number(_) => true,
+            Value::List(list) => list.items.borrow().iter().any(|item| matches!(item, Value::Number(_))),
+            Value::Tuple(tuple) => tuple.items.iter().any(|item| matches!(item, Value::Number(_))),
+            _ => false,
+        };
+        if !args.iter().chain(kwargs.iter().map(|(_, value)| value)).any(changes) || self.autocasted {
             return Ok(None);
         }
-        let hint = self.host.operator("neg", &[number.hint]).map_err(|r| self.raised(r))?;
-        let made = self.calls.call("torch.ops.aten.neg.default", vec![GraphValue::Tensor(number.node)], Vec::new());
-        let Ok(GraphValue::Tensor(node)) = made else { return Ok(None) };
-        Ok(Some(self.number(node, hint, Derivation::Computed("neg", vec![value.clone()]))))
+        if let ("torch.scalar_tensor", [Value::Number(number)]) = (name, args) {
+            return self.tensor_of_number(&number.clone(), kwargs);
+        }
+        let mark = self.calls.mark();
+        match self.call_polyfill(&format!("{name} of numbers"), args.to_vec(), kwargs.clone()) {
+            Err(super::Stop::Break(..)) => {
+                self.calls.abandon_since(mark);
+                Ok(None)
+            }
+            other => other,
+        }
+    }
+
+    /// A new tensor without dimensions that holds a number; nothing where it is not of a type of floats.
+    fn tensor_of_number(&mut self, number: &NumberValue, kwargs: &Keywords) -> Run<Option<Value>> {
+        let dtype = match kwargs.as_slice() {
+            [] => self.default_dtype(),
+            [(key, dtype)] if &**key == "dtype" => match self.graph_value(dtype)? {
+                GraphValue::DType(dtype) => dtype,
+                GraphValue::None => self.default_dtype(),
+                _ => return Ok(None),
+            },
+            _ => return Ok(None),
+        };
+        let node = GraphValue::Tensor(number.node);
+        let made = match dtype {
+            DType::F64 => self.calls.method(node, "clone", Vec::new(), Vec::new()),
+            DType::F32 => self.calls.method(node, "to", vec![GraphValue::DType(dtype)], Vec::new()),
+            _ => return Ok(None),
+        };
+        match made {
+            Ok(made) => self.result(&made, None).map(Some),
+            Err(_) => Ok(None),
+        }
     }
 }
 

@@ -133,7 +133,7 @@ impl Evaluator<'_, '_> {
     }
 
     /// The type that torch gives new tensors of floating-point numbers.
-    fn default_dtype(&self) -> DType {
+    pub(super) fn default_dtype(&self) -> DType {
         let question = self.host.member("torch", "get_default_dtype");
         let set = self.settings_set.iter().find(|(known, ..)| Some(*known) == question);
         let set = set.and_then(|(_, value, _)| self.plain(value)).and_then(|object| self.host.to_graph(object));
@@ -303,20 +303,22 @@ impl Evaluator<'_, '_> {
         call(self.calls, converted).ok()
     }
 
-    /// Shifts of a size, its lowest bits, and one bit more, as arithmetic; nothing for other operators.
+    /// Shifts of a size, and operators on its bits and a few that are known, as arithmetic; nothing for other operators.
     fn size_by_bits(&mut self, name: &str, size: &Value, bits: i64) -> Run<Option<Value>> {
+        const FEW: u32 = 6;
+        let few = (0..=0x3FFF_FFFF).contains(&bits) && bits.count_ones() <= FEW;
         let (step, argument) = match (name, bits) {
             ("lshift", 0..=30) => ("mul", 1 << bits),
             ("rshift", 0..=30) => ("floordiv", 1 << bits),
             ("and_", 0..=0x3FFF_FFFF) if (bits + 1).count_ones() == 1 => ("mod", bits + 1),
-            ("or_", 1..=0x3FFF_FFFF) if bits.count_ones() == 1 => {
-                // The bit is added where it is not there.
-                let (bit, two, one) = (self.int(bits), self.int(2), self.int(1));
-                let above = self.size_operator("floordiv", &[size.clone(), bit.clone()])?;
-                let there = self.size_operator("mod", &[above, two])?;
-                let missing = self.size_operator("sub", &[one, there])?;
-                let more = self.size_operator("mul", &[missing, bit])?;
-                return self.size_operator("add", &[size.clone(), more]).map(Some);
+            ("and_", _) if few => return self.common_bits(size, bits).map(Some),
+            // What both have is counted once, or not at all.
+            ("or_" | "xor", _) if few => {
+                let common = self.common_bits(size, bits)?;
+                let times = self.int(if name == "or_" { 1 } else { 2 });
+                let common = self.size_operator("mul", &[common, times])?;
+                let sum = self.size_operator("add", &[size.clone(), self.int(bits)])?;
+                return self.size_operator("sub", &[sum, common]).map(Some);
             }
             _ => return Ok(None),
         };
@@ -324,9 +326,25 @@ impl Evaluator<'_, '_> {
         self.size_operator(step, &[size.clone(), argument]).map(Some)
     }
 
+    /// The bits that a size has among these.
+    fn common_bits(&mut self, size: &Value, bits: i64) -> Run<Value> {
+        let mut total = self.int(0);
+        for place in (0..31).filter(|place| bits >> place & 1 == 1) {
+            let (bit, two) = (self.int(1 << place), self.int(2));
+            let above = self.size_operator("floordiv", &[size.clone(), bit.clone()])?;
+            let there = self.size_operator("mod", &[above, two])?;
+            let value = self.size_operator("mul", &[there, bit])?;
+            total = self.size_operator("add", &[total, value])?;
+        }
+        Ok(total)
+    }
+
     fn size_operator(&mut self, name: &str, args: &[Value]) -> Run<Value> {
         if let ("neg", [size]) = (name, args) {
             return self.size_operator("sub", &[self.int(0), size.clone()]);
+        }
+        if let ("invert", [size @ Value::Symbol(_)]) = (name, args) {
+            return self.size_operator("sub", &[self.int(-1), size.clone()]);
         }
         let sizes: Option<Vec<SymInt>> = args.iter().map(|arg| self.as_size(arg)).collect();
         if let Some([left, right]) = sizes.as_deref() {

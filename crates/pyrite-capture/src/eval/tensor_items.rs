@@ -170,7 +170,14 @@ impl Evaluator<'_, '_> {
             let fill = self.host.member("torch", "Tensor").and_then(|class| self.class_item(class, "fill_"));
             self.check_accepted(fill, &[value.clone(), new.clone()], &Vec::new())?;
         }
-        let new = self.graph_value(new)?;
+        let operand = match new {
+            Value::Number(number) => self.operand(value, number, true)?,
+            _ => None,
+        };
+        let new = match operand {
+            Some(operand) => GraphValue::Tensor(operand),
+            None => self.graph_value(new)?,
+        };
         if let (true, GraphValue::Tensor(held), GraphValue::Tensor(new)) =
             (self.picks_by_numbers(&parts)?, &tensor, &new)
             && self.tensor_meta(*held)?.storage == self.tensor_meta(*new)?.storage

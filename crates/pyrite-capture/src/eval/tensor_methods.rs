@@ -61,6 +61,12 @@ impl Evaluator<'_, '_> {
         args: Vec<Value>,
         kwargs: Keywords,
     ) -> Run<Value> {
+        if let "clamp" | "clip" = &**name {
+            let all: Vec<Value> = std::iter::once(receiver.clone()).chain(args.iter().cloned()).collect();
+            if let Some(result) = self.call_with_numbers("torch.clamp", &all, &kwargs)? {
+                return Ok(result);
+            }
+        }
         let mark = self.calls.mark();
         match self.operator_method(receiver, name, args.clone(), kwargs.clone()) {
             Err(Stop::Break(reason, hint)) => {

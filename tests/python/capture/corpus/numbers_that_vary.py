@@ -362,3 +362,41 @@ def a_length_and_numbers_that_change_together(xs, n, f):
 @case(lambda: (t(3), 2, "a"), lambda: (t(4), 3, "b"), lambda: (t(5), 4, "b"), lambda: (t(6), 5, "a"), lambda: (t(7), 6, "b"))
 def a_text_and_numbers_that_change_together(x, n, mode):
     return x * n if mode == "a" else x + n
+
+
+@case(*[lambda f=f: (t(4, grad=True), torch.arange(4), f) for f in (0.5, 0.25, -0.125, float("nan"), -0.0, float("inf"))])
+def bounds_by_a_float(x, n, f):
+    return x.clamp(max=f), torch.clamp(x, -1, f), x.clip(f, 2.0), n.clamp(min=f), x.clamp_min(f), x.detach().clone().clamp_max_(f), x.double().clamp(min=-1, max=f)
+
+
+@case(*[lambda f=f: (t(4), torch.arange(4), f) for f in (0.5, 0.25, 1e-3, 7.75)])
+def tensors_filled_with_a_float(x, n, f):
+    y, z = x.clone(), x.double()
+    y[0] = f
+    y[x > 0] = f * 2
+    z[1:3] = f
+    n = n.clone()
+    n[0] = f
+    return x.clone().fill_(f), torch.full((2, 3), f), torch.full((2,), f, dtype=torch.float64), torch.full((), f), y, z, n
+
+
+@case(*[lambda f=f: (t(4), f) for f in (0.1, 0.2, 0.3, -1e30)])
+def tensors_made_of_a_float(x, f):
+    made = torch.tensor(f), torch.tensor([f, f * 2]), torch.tensor([[1, f], [2.5, 3]]), torch.tensor(f, dtype=torch.float64), torch.tensor((f, 1), dtype=torch.float16), torch.scalar_tensor(f)
+    made[0].add_(1)
+    return made, made[0].dtype, x + made[1].sum()
+
+
+@case(*[lambda f=f: (t(4), f) for f in (0.5, -0.25, -0.0, 2.5)])
+def the_size_of_a_float(x, f):
+    return x * abs(f), x + abs(-f), x * abs(f - 1.0), abs(f)
+
+
+@case(*[lambda n=n: (t(3), n) for n in (3, 4, -5, 6, 1023, -1024)])
+def bits_of_an_integer_of_either_sign(x, n):
+    return x * (n & 5), n & 8, n | 9, n ^ 5, n ^ 0, ~n, n & 0, n << 3, n >> 2, 5 & n, n & 7, n | 7
+
+
+@case(*[lambda n=n: (t(n, 2), n) for n in (4, 7, 8, 12)])
+def bits_of_a_size(x, n):
+    return x.new_zeros(x.shape[0] & 5), x.new_zeros(x.shape[0] ^ 3), x.new_zeros(x.shape[0] | 9), ~x.shape[0]
