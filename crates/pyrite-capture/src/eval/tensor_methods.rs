@@ -146,7 +146,8 @@ impl Evaluator<'_, '_> {
         };
         let meta = self.tensor_meta(tensor.node)?.clone();
         let differentiable = meta.dtype.is_float() || meta.dtype.is_complex();
-        if !meta.is_leaf || !differentiable || self.inference || !self.bodies.is_empty() || self.overrides.sees_modes() {
+        if !meta.is_leaf || !differentiable || self.inference || !self.bodies.is_empty() || self.overrides.sees_modes()
+        {
             return Ok(false);
         }
         let mut used = false;

@@ -154,7 +154,8 @@ impl Job<'_, '_> {
         let mut examples = super::run::prepared(py, &plan, super::run::fetched(py, &inputs, &found))?;
         // The graph is given its inputs as they are once they were switched.
         for (tensor, wanted) in &plan.switched {
-            let switched = |input: &Rc<Source>| matches!(&plan.recipes[*tensor], Recipe::Source(source) if source == input);
+            let switched =
+                |input: &Rc<Source>| matches!(&plan.recipes[*tensor], Recipe::Source(source) if source == input);
             if let Some(place) = plan.inputs.iter().position(switched) {
                 examples[place] = examples[place].call_method0("detach")?.call_method1("requires_grad_", (*wanted,))?;
             }
