@@ -175,13 +175,10 @@ impl<'a> Forward<'a> {
     ) -> Res<V> {
         match callee {
             Callee::Op(op) => self.call_op(op, args, kwargs, want, at),
-            Callee::Packet(packet, path) => {
-                let (ordered, named) = self.in_schema_order(packet, path, args.clone(), kwargs.clone());
-                match self.packet(packet, ordered, named, want, at)? {
-                    Some(value) => Ok(value),
-                    None => Ok(self.opaque(path, args, kwargs, want)),
-                }
-            }
+            Callee::Packet(packet, path) => match self.packet(packet, args.clone(), kwargs.clone(), want, at)? {
+                Some(value) => Ok(value),
+                None => Ok(self.opaque(path, args, kwargs, want)),
+            },
             Callee::Rule(rule, path) => match self.rule(rule, path, &args, &kwargs, want, at)? {
                 Some(value) => Ok(value),
                 None => Ok(self.opaque(path, args, kwargs, want)),

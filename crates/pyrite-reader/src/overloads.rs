@@ -3,7 +3,7 @@
 //! Of a packet's overloads the first one is taken whose schema fits the kinds of the arguments; a number where a
 //! tensor is wanted fits only if nothing else does, except for the operators that PyTorch treats otherwise.
 
-use pyrite_ir::{OpRef, Schema, Type, Value};
+use pyrite_ir::{Schema, Type, Value};
 use ruff_text_size::Ranged;
 
 use crate::expr::Operand;
@@ -68,29 +68,7 @@ pub(crate) const SYNONYMS: [(&str, &str); 8] = [
     ("tensors", "self"),
 ];
 
-/// Arguments by position and by name.
-type Given = (Vec<V>, Vec<(String, V)>);
-
 impl Forward<'_> {
-    /// The arguments of a method in the order of its operator: `x.where(c, y)` is `where(c, x, y)`.
-    pub fn in_schema_order(&self, packet: &str, path: &str, args: Vec<V>, kwargs: Vec<(String, V)>) -> Given {
-        let (mut args, mut kwargs) = (args, kwargs);
-        let of_self = |op: &OpRef| op.schema.params.iter().position(|param| &*param.name == "self");
-        let place = self.cx.registry.overloads(packet).iter().filter_map(of_self).min();
-        if let Some(place @ 1..) = place
-            && path.starts_with("torch.Tensor.")
-            && !args.is_empty()
-        {
-            let receiver = args.remove(0);
-            if place <= args.len() {
-                args.insert(place, receiver);
-            } else {
-                kwargs.push(("self".to_owned(), receiver));
-            }
-        }
-        (args, kwargs)
-    }
-
     /// Calls the overload of a packet that fits; `None` when none does.
     pub fn packet(
         &mut self,
