@@ -7,7 +7,7 @@ mod harness;
 use harness::{Arguments, access, bytes, load, numbers, phase, run, store};
 use pyrite_codegen::x86::{self, Width, X86Code};
 use pyrite_codegen::{Call, Code, Fault};
-use pyrite_loops::{Binary, Inst, Kernel, Lanes, Reduce, Reduction, Type, Unary, Val};
+use pyrite_loops::{AxisId, Binary, Inst, Kernel, Lanes, Reduce, Reduction, Type, Unary, Val};
 use pyrite_tensor::DType;
 
 fn machines(kernel: &Kernel) -> Vec<X86Code> {
@@ -45,6 +45,85 @@ fn long_sums_stay_accurate() {
             run(&machine, &kernel, &mut buffers).unwrap();
             for total in numbers::<f32>(&buffers[1]) {
                 assert!((f64::from(total) / expected - 1.0).abs() < 2e-6, "{total} is not {expected}");
+            }
+        }
+    }
+}
+
+/// Reduces rows of a known length and, in a second pass over them, writes each element joined with what came out.
+fn reduce_and_spread(op: Reduction, (rows, outer, len): (i64, i64, i64)) -> Kernel {
+    let mut kernel = Kernel { name: "reduce".into(), ..Kernel::default() };
+    let i = kernel.add_axis(rows.into());
+    let [outside, inside, outside_again, inside_again] =
+        [outer, len, outer, len].map(|extent| kernel.add_axis(extent.into()));
+    kernel.rows = vec![i];
+    let step = if outer == 1 { 0 } else { len };
+    let x = access(&mut kernel, 0, DType::F32, 0, &[outer * len, step, 1, 0, 0]);
+    let again = access(&mut kernel, 0, DType::F32, 0, &[outer * len, 0, 0, step, 1]);
+    let y = access(&mut kernel, 1, DType::F32, 0, &[1, 0, 0, 0, 0]);
+    let z = access(&mut kernel, 2, DType::F32, 0, &[outer * len, 0, 0, step, 1]);
+    let result = kernel.add_result(Type::F32);
+    let axes = |both: [AxisId; 2]| if outer == 1 { both[1..].to_vec() } else { both.to_vec() };
+    let mut first = phase(&axes([outside, inside]));
+    let value = load(&kernel, &mut first, x);
+    first.reduces.push(Reduce { op, value, index: None, result });
+    let mut middle = phase(&[]);
+    let value = middle.code.push(Inst::Result(result), Type::F32);
+    store(&mut middle, y, value);
+    let mut last = phase(&axes([outside_again, inside_again]));
+    let value = load(&kernel, &mut last, again);
+    let reduced = last.code.push(Inst::Result(result), Type::F32);
+    let value = last.code.binary(Binary::Sub, value, reduced);
+    store(&mut last, z, value);
+    kernel.phases = vec![first, middle, last];
+    kernel
+}
+
+#[test]
+fn rows_of_every_length_are_reduced_whole() {
+    let reduced = |op: Reduction, row: &[f32]| match op {
+        Reduction::Sum => row.iter().map(|x| f64::from(*x)).sum::<f64>() as f32,
+        Reduction::Prod => row.iter().product(),
+        _ if row.iter().any(|x| x.is_nan()) => f32::NAN,
+        _ => row.iter().copied().fold(f32::NEG_INFINITY, f32::max),
+    };
+    let lengths = (1..=140).chain([255, 256, 257, 1000, 4095, 4096, 4097, 8300]);
+    for (len, outer) in lengths.flat_map(|len| [(len, 1), (len, 3)]) {
+        for op in [Reduction::Sum, Reduction::Prod, Reduction::Max] {
+            let (rows, width) = (3, (outer * len) as usize);
+            let kernel = reduce_and_spread(op, (rows as i64, outer, len));
+            // Small integers, whose sums are exact in any order; signs and few powers of two, whose products are.
+            let number = |at: usize| match at.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58 {
+                _ if op != Reduction::Prod => (at * 37 % 19) as f32 - 9.0,
+                0 => 0.5,
+                1 => 2.0,
+                other => [1.0, -1.0][other % 2],
+            };
+            let mut values: Vec<f32> = (0..rows * width).map(number).collect();
+            if op == Reduction::Max {
+                // The first element of one row, the last of another.
+                values[width] = f32::NAN;
+                values[3 * width - 1] = f32::NAN;
+            }
+            for machine in machines(&kernel) {
+                let guard = 40;
+                let marked = vec![7f32; rows * width + guard];
+                let mut buffers = [bytes(&values), bytes(&vec![0f32; rows]), bytes(&marked)];
+                run(&machine, &kernel, &mut buffers).unwrap();
+                let expected: Vec<f32> = values.chunks(width).map(|row| reduced(op, row)).collect();
+                let same = |a: f32, b: f32| a == b || (a.is_nan() && b.is_nan());
+                let found = numbers::<f32>(&buffers[1]);
+                assert!(
+                    found.iter().zip(&expected).all(|(a, b)| same(*a, *b)),
+                    "{op:?} of {outer}×{len}: {found:?} {expected:?}"
+                );
+                let spread = numbers::<f32>(&buffers[2]);
+                let each = |at: usize| same(spread[at], values[at] - expected[at / width]);
+                assert!((0..rows * width).all(each), "{op:?} of {outer}×{len}: {spread:?}");
+                assert!(
+                    spread[rows * width..].iter().all(|x| *x == 7.0),
+                    "{op:?} of {outer}×{len}: written behind the rows"
+                );
             }
         }
     }

@@ -54,6 +54,8 @@ KERNELS = {
     "embedding bag": (["w: 5000,64", "t: R,16 int"], "torch.nn.functional.embedding(t, w).sum(1)", FUSED_BAR),
     "transposed": (["x: R,1024", "y: 1024,R"], "x + y.t()", MOVING_BAR),
     "column sum": (["x: R,1024"], "x.sum(0)", MOVING_BAR),
+    "short row sum": (["x: R,16,64"], "x.sum(-1)", MOVING_BAR),
+    "short row softmax": (["x: R,16,64"], "torch.softmax(x, -1)", MOVING_BAR),
     "cat": (["x: R,512", "y: R,512"], "torch.cat((x * 2, y + 1), 1)", MOVING_BAR),
     "gather": (["x: R,1024", "t: R,1024 int"], "x.gather(1, t)", MOVING_BAR),
 }

@@ -2,7 +2,7 @@
 //!
 //! A kernel becomes one function. Its mathematical functions are written out (`pyrite-math`); the code of each phase is lowered to vector operations ([`lower`], [`vector`]), these
 //! get registers ([`registers`]) and become instructions ([`operate`], [`memory`], [`calls`]) inside of the loops that
-//! [`nest`] and [`region`] build; what lies across the lanes is transposed in registers ([`tile`]). What outlives the innermost loop of a phase is in the stack frame ([`layout`]).
+//! [`nest`], [`known`] and [`region`] build; what lies across the lanes is transposed in registers ([`tile`]). What outlives the innermost loop of a phase is in the stack frame ([`layout`]).
 //!
 //! Memory of code is written first and made executable then; it is never both.
 
@@ -11,6 +11,7 @@
 mod calls;
 mod disassembly;
 mod emitter;
+mod known;
 mod layout;
 mod lower;
 mod memory;

@@ -6,16 +6,17 @@
 use iced_x86::code_asm::{
     ptr, qword_ptr,
     registers::{
-        gpr32::{eax, r11d},
+        gpr32::{eax, r10d, r11d},
         gpr64::{r8, r9, r10, r11, r12, r13, r14, r15, rax, rbp, rbx, rcx, rdi, rdx, rsi, rsp},
     },
 };
 use pyrite_loops::{AccessId, AxisId, Inst, Kernel, Reduction};
 
+use super::EmitError;
 use super::emitter::{Done, Emitter, frame};
 use super::layout::{BASES, BEGINS, CALLER, EXTENTS, NUMBERS, STEPS, STREAM};
 use super::lower::{self, Count, RowGrouping, takes_blocks};
-use super::region::{LoopForm, Stores, Traversal, weight};
+use super::region::{LoopForm, Rounds, Start, Stores, Traversal, weight};
 use super::tile::Tiling;
 use super::vector::{Kind, Region, VectorOp};
 
@@ -313,6 +314,8 @@ impl Emitter<'_> {
             totals: Some(number),
             stores: Stores::Cached,
             tiling: None,
+            rounds: Rounds::Counted,
+            start: Start::Begun,
         };
         self.regions(&regions.iter().collect::<Vec<_>>(), &plan)?;
         self.deepest = self.deepest.max(self.layout.size());
@@ -322,11 +325,12 @@ impl Emitter<'_> {
 
     fn phase(&mut self, number: usize, count: Count) -> Done {
         let phase = &self.kernel.phases[number];
-        self.start_totals(number)?;
+        if self.start(number) == Start::Begun {
+            self.start_totals(number)?;
+        }
         match (self.shape.rows, phase.axes.split_last()) {
             (None, None) => {
-                self.asm.mov(rax, 1i64)?;
-                self.set_count()?;
+                self.set_known_count(1)?;
                 self.body(number, Traversal::Once, Count::Rest)?;
             }
             (Some(_), None) => self.body(number, Traversal::Once, count)?,
@@ -350,18 +354,26 @@ impl Emitter<'_> {
             .reduces
             .iter()
             .any(|r| matches!(r.op, Reduction::Sum | Reduction::Prod) && phase.code.ty(r.value).is_float());
-        self.extent(axis)?;
-        self.asm.mov(r10, rax)?;
+        let chunk = self.chunk();
+        let known = self.known_extent(axis).filter(|extent| !sums || *extent <= i64::from(chunk));
+        if let Some(extent) = known {
+            self.asm.mov(r10d, extent as i32)?;
+        } else {
+            self.extent(axis)?;
+            self.asm.mov(r10, rax)?;
+        }
         self.asm.xor(r11d, r11d)?;
         if run == Traversal::Lanes {
-            self.squares(number, axis)?;
+            let tiled = self.squares(number, axis)?;
+            if let (Some(extent), false) = (known, tiled) {
+                return self.known_body(number, extent);
+            }
         }
-        if !sums || phase.is_ordered() {
+        if !sums || phase.is_ordered() || known.is_some() {
             return self.body(number, run, count);
         }
         let (mut again, mut done) = (self.asm.create_label(), self.asm.create_label());
         self.asm.set_label(&mut again)?;
-        let chunk = if run == Traversal::Lanes { CHUNK } else { STEP_CHUNK };
         self.extent(axis)?;
         self.asm.lea(r10, ptr(r11 + chunk))?;
         self.asm.cmp(r10, rax)?;
@@ -375,15 +387,21 @@ impl Emitter<'_> {
         Ok(())
     }
 
+    /// After how many positions of an innermost loop sums are put aside.
+    pub(super) fn chunk(&self) -> i32 {
+        if self.shape.rows.is_none() { CHUNK } else { STEP_CHUNK }
+    }
+
     /// The squares of a phase that has some: all that begin at this position of the axis around the lanes. Then `r11`
-    /// is where they end, at this position too if it lies within one.
-    fn squares(&mut self, number: usize, axis: AxisId) -> Done {
+    /// is where they end, at this position too if it lies within one. Says whether there are any.
+    fn squares(&mut self, number: usize, axis: AxisId) -> Result<bool, EmitError> {
         let size = self.layout.size();
-        let Some(tiling) = Tiling::of(self.kernel, number, &self.shape, &mut self.layout) else { return Ok(()) };
+        let Some(tiling) = Tiling::of(self.kernel, number, &self.shape, &mut self.layout) else { return Ok(false) };
         let rows = RowGrouping::Tile(&tiling);
         let region = lower::region(self.kernel, number, &self.shape, &self.layout, Count::Full, rows);
         let calls = region.ops.iter().any(|op| matches!(op, VectorOp::Call { .. } | VectorOp::Patch { .. }));
-        if !calls && weight(&region) <= HEAVIEST {
+        let tiled = !calls && weight(&region) <= HEAVIEST;
+        if tiled {
             let lanes = self.shape.lanes;
             let (mut within, mut plain) = (self.asm.create_label(), self.asm.create_label());
             let counter = frame(self.layout.counters[tiling.across.0 as usize]);
@@ -404,6 +422,8 @@ impl Emitter<'_> {
                 totals: None,
                 stores,
                 tiling: Some(&tiling),
+                rounds: Rounds::Counted,
+                start: Start::Begun,
             };
             if streams(self.kernel, number).is_empty() {
                 self.region(&region, &plan(Stores::Cached))?;
@@ -426,7 +446,7 @@ impl Emitter<'_> {
         }
         self.deepest = self.deepest.max(self.layout.size());
         self.layout.truncate(size);
-        Ok(())
+        Ok(tiled)
     }
 
     /// The regions of a phase: from `r11` to `r10`, or once.
@@ -445,28 +465,26 @@ impl Emitter<'_> {
         for (count, repeated) in passes {
             let region = lower::region(self.kernel, number, &self.shape, &self.layout, count, RowGrouping::Single);
             let copies = if repeated { self.copies(number, &region) } else { 1 };
-            let plan =
-                |stores| LoopForm { run, count, copies, lane, accumulators: &[], totals: None, stores, tiling: None };
-            let streamed = run == Traversal::Lanes && repeated && !streams(self.kernel, number).is_empty();
-            if streamed {
-                let (mut cached, mut done) = (self.asm.create_label(), self.asm.create_label());
-                self.asm.cmp(qword_ptr(frame(STREAM)), 0)?;
-                self.asm.je(cached)?;
-                self.pass(number, &region, plan(Stores::Streamed), repeated)?;
-                self.asm.jmp(done)?;
-                self.asm.set_label(&mut cached)?;
-                self.pass(number, &region, plan(Stores::Cached), repeated)?;
-                self.asm.set_label(&mut done)?;
-                self.asm.nop()?;
-                continue;
-            }
-            self.pass(number, &region, plan(Stores::Cached), repeated)?;
+            let (rounds, start) = (Rounds::Counted, Start::Begun);
+            let plan = LoopForm {
+                run,
+                count,
+                copies,
+                lane,
+                accumulators: &[],
+                totals: None,
+                stores: Stores::Cached,
+                tiling: None,
+                rounds,
+                start,
+            };
+            self.pass(number, &region, plan, repeated)?;
         }
         Ok(())
     }
 
     /// How many copies of its body a loop gets.
-    fn copies(&self, number: usize, region: &Region) -> usize {
+    pub(super) fn copies(&self, number: usize, region: &Region) -> usize {
         let weight = weight(region);
         let totals = self.layout.totals[number].len();
         let calls = region.ops.iter().any(|op| matches!(op, VectorOp::Call { .. } | VectorOp::Scatter { .. }));
@@ -482,8 +500,26 @@ impl Emitter<'_> {
         [wanted, 2, 1].into_iter().find(|copies| *copies <= wanted && room(*copies)).unwrap_or(1)
     }
 
-    /// A region with its accumulators. What takes many positions has its own, what takes the rest uses the totals.
-    fn pass(&mut self, number: usize, region: &Region, plan: LoopForm<'_>, repeated: bool) -> Done {
+    /// A region with its accumulators. What takes many positions has its own, what takes the rest uses the totals. Where
+    /// results may go past the caches there are two of it.
+    pub(super) fn pass(&mut self, number: usize, region: &Region, plan: LoopForm<'_>, repeated: bool) -> Done {
+        let streamed = plan.run == Traversal::Lanes && repeated && !streams(self.kernel, number).is_empty();
+        if !streamed {
+            return self.pass_stored(number, region, plan, repeated);
+        }
+        let (mut cached, mut done) = (self.asm.create_label(), self.asm.create_label());
+        self.asm.cmp(qword_ptr(frame(STREAM)), 0)?;
+        self.asm.je(cached)?;
+        self.pass_stored(number, region, LoopForm { stores: Stores::Streamed, ..plan }, repeated)?;
+        self.asm.jmp(done)?;
+        self.asm.set_label(&mut cached)?;
+        self.pass_stored(number, region, plan, repeated)?;
+        self.asm.set_label(&mut done)?;
+        self.asm.nop()?;
+        Ok(())
+    }
+
+    fn pass_stored(&mut self, number: usize, region: &Region, plan: LoopForm<'_>, repeated: bool) -> Done {
         let size = self.layout.size();
         let totals = self.layout.totals[number].clone();
         if !repeated {

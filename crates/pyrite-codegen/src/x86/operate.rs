@@ -1,7 +1,7 @@
 //! One operation of a region as instructions.
 
 use iced_x86::code_asm::{
-    ptr,
+    ptr, qword_ptr,
     registers::{
         gpr32::{eax, ecx},
         gpr64::{r11, rax, rcx},
@@ -509,6 +509,19 @@ impl Emitter<'_> {
         mr!(self, vmovups, w, narrow, 0);
         self.asm.vpmovsxdq(Y[0], X[0])?;
         self.asm.vmovups(wide, Y[0])?;
+        Ok(())
+    }
+
+    /// Says how many lanes count from here on, where that is known.
+    pub(super) fn set_known_count(&mut self, lanes: i64) -> Done {
+        if !self.is_wide() {
+            self.asm.mov(rax, lanes)?;
+            return self.set_count();
+        }
+        let place = frame(COUNT);
+        self.asm.mov(qword_ptr(place), lanes as i32)?;
+        self.asm.mov(ecx, (1i32 << lanes) - 1)?;
+        self.asm.kmovw(K[7], ecx)?;
         Ok(())
     }
 }

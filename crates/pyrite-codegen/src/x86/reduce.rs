@@ -3,14 +3,14 @@
 //! The totals of a phase are in the frame, one vector for each accumulator. Regions join what they accumulated into
 //! them; when a phase has ended and its lanes are of one row, the lanes are joined and each of them holds the result.
 //! Sums of floats keep what the roundings of their totals lost, and get it back in the end: so a sum is as accurate as
-//! the short sums that regions make.
+//! the short sums that regions make. A phase whose positions are those of one short sum has nothing to lose.
 
 use pyrite_loops::{Reduction, Type};
 
 use super::Width;
 use super::emitter::{Done, Emitter};
 use super::layout::LOST;
-use super::region::{LoopForm, Traversal};
+use super::region::{LoopForm, Start, Traversal};
 use super::vector::{Alu, Cond, Kind, Logic, Moves, Region, Shift, V, VectorOp};
 
 impl Emitter<'_> {
@@ -52,9 +52,12 @@ impl Emitter<'_> {
         self.straight(&region)
     }
 
-    /// The accumulators of a phase that are sums of floats, with their types.
+    /// The accumulators of a phase that are sums of floats and may lose digits in their totals, with their types.
     fn sums(&self, number: usize) -> Vec<(usize, Type)> {
         let phase = &self.kernel.phases[number];
+        if self.is_short(number) {
+            return Vec::new();
+        }
         let firsts = phase.reduces.iter().zip(&self.layout.accumulators[number]);
         firsts
             .filter(|(reduce, _)| reduce.op == Reduction::Sum && phase.code.ty(reduce.value).is_float())
@@ -140,8 +143,8 @@ impl Emitter<'_> {
                     (value, reduce.index.map(|_| part(&mut region, first + 1, copy)))
                 })
                 .collect();
-            let adds = reduce.op == Reduction::Sum && ty.is_float();
-            if !adds {
+            let adds = reduce.op == Reduction::Sum && ty.is_float() && !self.is_short(number);
+            if !adds && plan.start == Start::Begun {
                 parts.push(self.total(&mut region, number, first, ty, reduce.index.is_some()));
             }
             // Pairs are joined with pairs, so that no chain gets longer than it must.

@@ -74,6 +74,28 @@ pub(super) struct LoopForm<'a> {
     pub(super) stores: Stores,
     /// The squares of a [`Traversal::Tile`].
     pub(super) tiling: Option<&'a Tiling>,
+    pub(super) rounds: Rounds,
+    pub(super) start: Start,
+}
+
+/// How often a loop goes round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rounds {
+    /// As often as whole rounds lie between `r11` and `r10`, which may be never.
+    Counted,
+    /// So often, at least once.
+    Known(i64),
+    /// Once, for so many lanes.
+    Last(i64),
+}
+
+/// What the totals of a phase are when accumulators are joined into them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    /// Neutral, or what other positions gave.
+    Begun,
+    /// Not set yet: what is joined first is the total.
+    Unset,
 }
 
 /// How results go to memory.
@@ -144,6 +166,8 @@ impl Emitter<'_> {
             totals: None,
             stores: Stores::Cached,
             tiling: None,
+            rounds: Rounds::Counted,
+            start: Start::Begun,
         };
         self.region(region, &plan)
     }
@@ -219,9 +243,13 @@ impl Emitter<'_> {
             self.asm.set_label(&mut again)?;
         }
         if plan.run == Traversal::Lanes && plan.count == Count::Rest {
-            self.asm.mov(rax, r10)?;
-            self.asm.sub(rax, r11)?;
-            self.set_count()?;
+            if let Rounds::Last(lanes) = plan.rounds {
+                self.set_known_count(lanes)?;
+            } else {
+                self.asm.mov(rax, r10)?;
+                self.asm.sub(rax, r11)?;
+                self.set_count()?;
+            }
         }
         if let (Some(tiling), Some(lane)) = (plan.tiling, plan.lane) {
             for (access, slot) in &tiling.loads {
@@ -256,7 +284,7 @@ impl Emitter<'_> {
             self.repeat_while_enough(plan, ahead, again)?;
         }
         self.keep_accumulators(plan, &accumulators)?;
-        if plan.run != Traversal::Once {
+        if plan.run != Traversal::Once && plan.rounds == Rounds::Counted {
             self.asm.set_label(&mut skip)?;
             self.asm.nop()?;
         }
@@ -298,7 +326,7 @@ impl Emitter<'_> {
 
     /// Goes to `skip` where fewer than one round of the loop is left.
     fn leave_unless_enough(&mut self, plan: &LoopForm<'_>, ahead: i32, skip: CodeLabel) -> Done {
-        if plan.run == Traversal::Once {
+        if plan.run == Traversal::Once || plan.rounds != Rounds::Counted {
             return Ok(());
         }
         if plan.run == Traversal::Lanes && plan.count == Count::Rest {
@@ -315,6 +343,9 @@ impl Emitter<'_> {
     /// Moves the loop on by `ahead` and goes to `again` while a whole round is left.
     fn repeat_while_enough(&mut self, plan: &LoopForm<'_>, ahead: i32, again: CodeLabel) -> Done {
         self.asm.add(r11, ahead)?;
+        if matches!(plan.rounds, Rounds::Known(1) | Rounds::Last(_)) {
+            return Ok(());
+        }
         if plan.run == Traversal::Lanes && plan.count == Count::Rest {
             self.asm.cmp(r11, r10)?;
             self.asm.jl(again)?;
