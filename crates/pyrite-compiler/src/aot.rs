@@ -37,8 +37,8 @@ pub trait Compiled: Send + Sync {
         observe: &mut Observer<'_>,
     ) -> Result<Vec<Value<Tensor>>, NodeError>;
 
-    /// Itself with inputs for many runs, each of which returns the list; `None` where each run has to look at them.
-    fn prepare(self: Arc<Self>, _inputs: Vec<Value<Tensor>>) -> Option<Box<dyn Prepared>> {
+    /// Itself with inputs for many runs; `None` where each run has to look at them.
+    fn prepare(self: Arc<Self>, _inputs: Vec<Value<Tensor>>) -> Option<Box<dyn PreparedGraph>> {
         None
     }
 
@@ -46,6 +46,16 @@ pub trait Compiled: Send + Sync {
     fn rewrites(&self) -> &[String] {
         &[]
     }
+}
+
+/// A functional graph with inputs that come again in many runs, as [`Prepared`] is a program.
+pub trait PreparedGraph: Send {
+    /// Gives an input other memory; `false` where the graph has to be prepared anew.
+    fn replace(&mut self, index: usize, input: &Tensor) -> bool;
+
+    /// Runs it, as [`Compiled::run`] does.
+    fn run(&mut self, random: &mut TorchGenerator, observe: &mut Observer<'_>)
+    -> Result<Vec<Value<Tensor>>, NodeError>;
 }
 
 /// Compiles a functional graph.
@@ -396,11 +406,12 @@ impl Executable for AotExecutable {
     }
 
     fn prepare(&self, inputs: &[Value<Tensor>]) -> Option<Box<dyn Prepared>> {
-        if self.backward.is_some() || !self.functional.passes_inputs_on() {
+        if !self.functional.passes_inputs_on() {
             return None;
         }
         let forward = self.forward.clone().prepare(inputs.to_vec())?;
-        Some(Box::new(AotPrepared { functional: self.functional.clone(), forward }))
+        let backward = self.backward.clone().map(|half| (half, self.parameters.clone()));
+        Some(Box::new(AotPrepared { functional: self.functional.clone(), forward, backward, inputs: inputs.len() }))
     }
 
     fn contract(&self) -> Option<&Contract> {
@@ -426,10 +437,13 @@ impl Executable for AotExecutable {
     }
 }
 
-/// A program without a backward half, prepared.
+/// A program that only reads its inputs, prepared.
 struct AotPrepared {
     functional: Arc<Functional>,
-    forward: Box<dyn Prepared>,
+    forward: Box<dyn PreparedGraph>,
+    /// The backward half with the program's parameters, where something wants a gradient.
+    backward: Option<(Arc<Half>, Vec<Arc<str>>)>,
+    inputs: usize,
 }
 
 impl Prepared for AotPrepared {
@@ -437,12 +451,20 @@ impl Prepared for AotPrepared {
         self.forward.replace(index, input)
     }
 
-    fn run(&mut self, random: &mut TorchGenerator, observe: &mut Observer<'_>) -> Result<Value<Tensor>, NodeError> {
-        let results = match self.forward.run(random, observe)? {
-            Value::List(results) => results,
-            other => return Err(OpError::fault(format!("a functional graph returned {}", other.kind())).into()),
-        };
-        Ok(self.functional.leave(&[], results)?)
+    fn run(&mut self, random: &mut TorchGenerator, observe: &mut Observer<'_>) -> Result<Forward, NodeError> {
+        let mut results = self.forward.run(random, observe)?;
+        let backward = self.backward.as_ref().map(|(half, parameters)| {
+            let backward: Box<dyn Backward> = Box::new(AotBackward {
+                half: half.clone(),
+                functional: self.functional.clone(),
+                saved: results.split_off(half.partition.outputs),
+                random: random.clone(),
+                inputs: self.inputs,
+                parameters: parameters.clone(),
+            });
+            backward
+        });
+        Ok(Forward { outputs: self.functional.leave(&[], results)?, backward })
     }
 }
 

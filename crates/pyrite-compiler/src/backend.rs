@@ -145,8 +145,8 @@ pub trait Prepared: Send {
     /// Gives an input other memory; `false` where the program has to be prepared anew.
     fn replace(&mut self, index: usize, input: &Tensor) -> bool;
 
-    /// Runs it forward.
-    fn run(&mut self, random: &mut TorchGenerator, observe: &mut Observer<'_>) -> Result<Value<Tensor>, NodeError>;
+    /// Runs it forward. What is saved for a backward half may lie in the storages of inputs.
+    fn run(&mut self, random: &mut TorchGenerator, observe: &mut Observer<'_>) -> Result<Forward, NodeError>;
 }
 
 /// A graph that is ready to run.
@@ -165,7 +165,7 @@ pub trait Executable: Send + Sync {
         self.run(inputs, observe)
     }
 
-    /// Itself with inputs for many runs; `None` where each run has to look at them, or something is kept for a backward half.
+    /// Itself with inputs for many runs; `None` where each run has to look at them.
     fn prepare(&self, _inputs: &[Value<Tensor>]) -> Option<Box<dyn Prepared>> {
         None
     }

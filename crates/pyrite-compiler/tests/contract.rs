@@ -137,8 +137,8 @@ fn prepared_inputs_are_read_as_they_are_in_each_run_and_can_be_given_other_memor
         };
         prepared_one |= name == "native";
         let run = |prepared: &mut dyn pyrite_compiler::backend::Prepared| {
-            let outputs = prepared.run(&mut TorchGenerator::new(0), &mut |_, _| {}).expect("it runs");
-            let Value::List(outputs) = outputs else { panic!("no list") };
+            let forward = prepared.run(&mut TorchGenerator::new(0), &mut |_, _| {}).expect("it runs");
+            let Value::List(outputs) = forward.outputs else { panic!("no list") };
             outputs[0].as_tensor().expect("a tensor").clone()
         };
         let first = run(&mut *prepared);
@@ -155,4 +155,44 @@ fn prepared_inputs_are_read_as_they_are_in_each_run_and_can_be_given_other_memor
         left[2] = 3.0;
     }
     assert!(prepared_one, "native programs can be prepared");
+}
+
+#[test]
+fn each_run_of_a_prepared_program_has_a_backward_half_of_its_own() {
+    use pyrite_tensor::random::TorchGenerator;
+
+    let (x, w) = (Tensor::from_slice(&[1f32, 2.0, 3.0], &[3]), Tensor::from_slice(&[4f32, 5.0, 6.0], &[3]));
+    let mut builder = Builder::new();
+    let wanted = |tensor: &Tensor| Value::Tensor(Meta { requires_grad: true, ..Meta::of(tensor) });
+    let ids = [builder.placeholder("x", Some(wanted(&x))), builder.placeholder("w", Some(wanted(&w)))];
+    // The gradient reads both inputs, and what the forward half computed.
+    let product = call(&mut builder, "aten.mul.Tensor", vec![ids[0].into(), ids[1].into()]);
+    let result = call(&mut builder, "aten.exp.default", vec![product.into()]);
+    builder.output(vec![result].into());
+    let graph = builder.finish();
+    let backend = pyrite_compiler::find("native").expect("it is built in");
+    let program = (backend.compile)(graph, &Options::default()).expect("it compiles");
+    let mut prepared =
+        program.prepare(&[Value::Tensor(x.clone()), Value::Tensor(w.clone())]).expect("it only reads its inputs");
+    let mut forward = || prepared.run(&mut TorchGenerator::new(0), &mut |_, _| {}).expect("it runs");
+    let gradients = |backward: Box<dyn pyrite_compiler::backend::Backward>, scale: f32| {
+        let found = backward.run(vec![Tensor::from_slice(&[scale; 3], &[3])], &mut |_, _| {}).expect("it runs");
+        found.inputs.into_iter().map(|gradient| gradient.expect("it is wanted").to_f64s()).collect::<Vec<_>>()
+    };
+    let (first, second) = (forward(), forward());
+    let expected = |scale: f32| {
+        let each = |of: &Tensor| {
+            let (x, w) = (x.to_f64s(), w.to_f64s());
+            let power = |at: usize| f64::from(scale) * (x[at] * w[at]).exp() * of.to_f64s()[at];
+            (0..3).map(power).collect::<Vec<_>>()
+        };
+        vec![each(&w), each(&x)]
+    };
+    let close = |found: &[Vec<f64>], expected: &[Vec<f64>]| {
+        found.iter().flatten().zip(expected.iter().flatten()).all(|(a, b)| (a - b).abs() <= 1e-5 * b.abs())
+    };
+    for (run, scale) in [(second, 2.0), (first, 1.0)] {
+        let found = gradients(run.backward.expect("there is a backward half"), scale);
+        assert!(close(&found, &expected(scale)), "{found:?}");
+    }
 }

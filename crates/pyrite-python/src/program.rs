@@ -305,7 +305,7 @@ impl Program {
             *prepared = self.executable.prepare(&remembered.inputs());
         }
         let mut run = |random: &mut TorchGenerator| match prepared {
-            Some(prepared) => prepared.run(random, &mut |_, _| {}).map(|outputs| Forward { outputs, backward: None }),
+            Some(prepared) => prepared.run(random, &mut |_, _| {}),
             None => self.executable.run_drawing(remembered.inputs(), random, &mut |_, _| {}),
         };
         let given = crash::Given::Remembered(remembered);

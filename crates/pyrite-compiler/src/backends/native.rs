@@ -11,8 +11,8 @@ use pyrite_ops::registry;
 use pyrite_tensor::Tensor;
 use pyrite_tensor::random::TorchGenerator;
 
-use crate::aot::{Compiled, GraphCompiler};
-use crate::backend::{Observer, Options, Prepared};
+use crate::aot::{Compiled, GraphCompiler, PreparedGraph};
+use crate::backend::{Observer, Options};
 use crate::cache;
 
 /// Compiles graphs to machine code. Modes of the interpreter (double precision, checks) need the interpreter, and get
@@ -53,13 +53,10 @@ impl Compiled for Native {
         random: &mut TorchGenerator,
         observe: &mut Observer<'_>,
     ) -> Result<Vec<Value<Tensor>>, NodeError> {
-        match self.program.run(inputs, registry(), random, observe)? {
-            Value::List(items) => Ok(items),
-            other => Err(OpError::fault(format!("a functional graph returned {}", other.kind())).into()),
-        }
+        listed(self.program.run(inputs, registry(), random, observe)?)
     }
 
-    fn prepare(self: Arc<Self>, inputs: Vec<Value<Tensor>>) -> Option<Box<dyn Prepared>> {
+    fn prepare(self: Arc<Self>, inputs: Vec<Value<Tensor>>) -> Option<Box<dyn PreparedGraph>> {
         let inputs = self.program.prepare(inputs)?;
         Some(Box::new(PreparedNative { native: self, inputs }))
     }
@@ -75,13 +72,25 @@ struct PreparedNative {
     inputs: pyrite_codegen::Prepared,
 }
 
-impl Prepared for PreparedNative {
+impl PreparedGraph for PreparedNative {
     fn replace(&mut self, index: usize, input: &Tensor) -> bool {
         self.native.program.replace(&mut self.inputs, index, input)
     }
 
-    fn run(&mut self, random: &mut TorchGenerator, observe: &mut Observer<'_>) -> Result<Value<Tensor>, NodeError> {
-        self.native.program.run_prepared(&mut self.inputs, registry(), random, observe)
+    fn run(
+        &mut self,
+        random: &mut TorchGenerator,
+        observe: &mut Observer<'_>,
+    ) -> Result<Vec<Value<Tensor>>, NodeError> {
+        listed(self.native.program.run_prepared(&mut self.inputs, registry(), random, observe)?)
+    }
+}
+
+/// The results of a functional graph.
+fn listed(results: Value<Tensor>) -> Result<Vec<Value<Tensor>>, NodeError> {
+    match results {
+        Value::List(items) => Ok(items),
+        other => Err(OpError::fault(format!("a functional graph returned {}", other.kind())).into()),
     }
 }
 
