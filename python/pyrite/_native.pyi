@@ -121,6 +121,9 @@ class Program:
     def forward(self, *arguments: Any) -> Outcome:
         """Runs the program and returns what autograd needs to know."""
 
+    def forward_short(self, *arguments: Any) -> Outcome | None:
+        """The same for a program whose last call was short; `None` where this one has to go the longer way."""
+
     def graphs(self) -> list[tuple[str, Graph]]:
         """The graphs that the backend runs, with their names."""
 
@@ -136,8 +139,20 @@ class Outcome:
     def aliases(self) -> list[tuple[int, tuple[list[int], list[int], int] | None] | None]: ...
     def held(self) -> list[int]: ...
     def held_inputs(self) -> list[int]: ...
+    def is_fresh(self) -> bool:
+        """Whether every leaf is a tensor with memory and a version of its own."""
+
+    def seen(self) -> Seen | None:
+        """What the program ran with, where that is known."""
+
     def nest(self, leaves: list[Any]) -> list[Any]: ...
     def tape(self) -> Tape | None: ...
+
+class Seen:
+    """The arguments of a call, as long as somebody else has them, and how often each had been written."""
+
+    def arguments(self) -> list[Any] | None:
+        """The arguments; `None` where one is gone or was written since."""
 
 class Tape:
     """The backward half of one run. What it needs is freed on the way, unless it is retained."""

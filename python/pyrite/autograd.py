@@ -55,9 +55,11 @@ class _Call:
 class _Compiled(torch.autograd.Function):
     @staticmethod
     def forward(ctx, call, program, *arguments):
-        outcome = call.outcome = program.forward(*arguments)
+        if call.outcome is None:
+            call.outcome = program.forward(*arguments)
+        outcome = call.outcome
         ctx.program = program
-        ctx.arguments = _seen(arguments)
+        ctx.arguments = outcome.seen() or _seen(arguments)
         values = call.values = outcome.values()
         aliases = call.aliases = outcome.aliases()
         tape = ctx.tape = outcome.tape()
@@ -86,6 +88,27 @@ class _Compiled(torch.autograd.Function):
             return _backward(ctx, *gradients)
         arguments = _arguments(ctx)
         return _backward_once(ctx, *gradients) if arguments is None else _differentiably(ctx, arguments, gradients)
+
+
+class _Recorded(torch.autograd.Function):
+    """A program that has run: it read its inputs, and all it gave are new tensors."""
+
+    @staticmethod
+    def forward(ctx, program, outcome, *arguments):
+        ctx.program = program
+        ctx.arguments = outcome.seen() or _seen(arguments)
+        values = outcome.values()
+        tape = ctx.tape = outcome.tape()
+        wanted = tape.wanted if tape is not None else ()
+        if len(wanted) != len(values):
+            ctx.mark_non_differentiable(*(value for leaf, value in enumerate(values) if leaf not in wanted))
+        ctx.set_materialize_grads(False)
+        ctx.order = range(len(values))
+        ctx.held = outcome.held_inputs()
+        ctx.save_for_backward(*(arguments[index] for index in ctx.held), *(values[leaf] for leaf in outcome.held()))
+        return tuple(values)
+
+    backward = staticmethod(_Compiled.backward)
 
 
 def _backward(ctx, *gradients):
@@ -119,6 +142,8 @@ def _arguments(ctx):
     """What a program was called with; `None` where running it again would not do the same."""
     if ctx.arguments is None or ctx.program.written or ctx.program.draws or ctx.program not in _graphs:
         return None
+    if isinstance(ctx.arguments, _native.Seen):
+        return ctx.arguments.arguments()
     arguments = []
     for seen in ctx.arguments:
         if isinstance(seen, tuple):
@@ -152,11 +177,15 @@ def apply(program, arguments):
     hooks = _hooks_of_saved_tensors(True)
     if hooks is not None and program in _graphs and getattr(hooks[0], "__module__", None) != "torch.utils.checkpoint":
         return _native.run_by_torch(_graphs[program])(*arguments)
+    outcome = program.forward_short(*arguments)
+    if outcome is not None and outcome.is_fresh():
+        return outcome.nest(list(_Recorded.apply(program, outcome, *arguments)))
     for index in set(program.written).difference(program.unrecorded):
         argument = arguments[index]
         if argument.requires_grad and argument.is_leaf:
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     call = _Call()
+    call.outcome = outcome
     with torch.set_grad_enabled(True) if program.switches_on else contextlib.nullcontext():
         results = _Compiled.apply(call, program, *arguments)
     leaves = call.values

@@ -33,6 +33,8 @@ mod trace;
 #[pyo3::pymodule]
 mod _native {
     #[pymodule_export]
+    use crate::bridge::Seen;
+    #[pymodule_export]
     use crate::capture::{
         Captured, Compiler, allow_function, captures, copy_set, drop_guards, forget_captures, install, reassembled,
         set_layout, skip_code, skip_files,

@@ -12,7 +12,7 @@ use pyrite_oracle::Stage;
 use pyrite_tensor::{Scalar, Tensor};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::bridge::{Inputs, Storages, to_torch};
+use crate::bridge::{Inputs, Seen, Storages, to_torch};
 use crate::crash::{Call, Given};
 use crate::program::Source;
 use crate::{errors, threads};
@@ -35,6 +35,8 @@ pub struct Outcome {
     several: Vec<usize>,
     /// What ran, where there is a backward half.
     source: Option<Arc<Source>>,
+    /// What it ran with, for whoever differentiates twice.
+    seen: Option<Py<Seen>>,
 }
 
 /// An input of whose memory an output is a view: its position and, unless the output is the input itself, the size, the
@@ -69,7 +71,8 @@ impl Outcome {
         let tensors = leaves.iter().enumerate().filter(|(_, leaf)| leaf.as_tensor().is_some());
         let several = tensors.zip(several).filter(|(_, is_one)| **is_one).map(|((index, _), _)| index).collect();
         let inputs = held.1.iter().filter_map(|index| Some((*index, inputs[*index].clone()?))).collect();
-        Self { inputs, outputs, leaves, backward: Mutex::new(backward), appended, held, aliases, several, source: None }
+        let (backward, source, seen) = (Mutex::new(backward), None, None);
+        Self { outputs, leaves, backward, appended, held, inputs, aliases, several, source, seen }
     }
 
     /// The same of a program that is known.
@@ -83,6 +86,11 @@ impl Outcome {
         inputs.sort_by_key(|(index, _)| *index);
         let held = (self.held.0, inputs.iter().map(|(index, _)| *index).collect());
         Self { held, inputs, ..self }
+    }
+
+    /// The same of a call whose arguments are known.
+    pub(crate) fn seeing(self, seen: Option<Py<Seen>>) -> Self {
+        Self { seen, ..self }
     }
 
     /// The storages that leaves lie in.
@@ -175,6 +183,17 @@ impl Outcome {
     /// The inputs whose memory the backward half reads.
     fn held_inputs(&self) -> Vec<usize> {
         self.held.1.clone()
+    }
+
+    /// What the program ran with, where that is known.
+    fn seen(&self, py: Python<'_>) -> Option<Py<Seen>> {
+        self.seen.as_ref().map(|seen| seen.clone_ref(py))
+    }
+
+    /// Whether every leaf is a tensor with memory and a version of its own.
+    fn is_fresh(&self) -> bool {
+        let is_new = |(leaf, alias): (&Value<Tensor>, &Option<Alias>)| leaf.as_tensor().is_some() && alias.is_none();
+        self.appended == 0 && self.several.is_empty() && self.leaves.iter().zip(&self.aliases).all(is_new)
     }
 
     /// The outputs, nested as the program nests them, made of other leaves.

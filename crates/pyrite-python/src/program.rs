@@ -240,7 +240,8 @@ impl Program {
     /// Runs it as [`Self::run_short`] does, for a call that records gradients: inputs that were saved are held from then on.
     fn run_short_recorded(&self, arguments: &Bound<'_, PyTuple>) -> PyResult<Option<Outcome>> {
         let run = self.run_at_once(arguments, |Forward { outputs, mut backward }, remembered| {
-            let mut inputs = Inputs::new(arguments.py())?;
+            let py = arguments.py();
+            let mut inputs = Inputs::new(py)?;
             let mut held: Vec<(usize, Tensor)> = Vec::new();
             let mut all_held = true;
             let mut hold = |saved: &Tensor| {
@@ -263,7 +264,8 @@ impl Program {
                 return Ok(None);
             }
             let outcome = Outcome::new(outputs, backward, &[], self.returned.len(), &self.bases, &self.several);
-            Ok(Some(outcome.of(&self.source).holding(held)))
+            let seen = remembered.seen(Shim::get(py)?, arguments)?.map(|seen| Py::new(py, seen)).transpose()?;
+            Ok(Some(outcome.of(&self.source).holding(held).seeing(seen)))
         });
         let outcome = run?;
         if outcome.is_none() {
@@ -285,7 +287,7 @@ impl Program {
     fn run_at_once<R>(
         &self,
         arguments: &Bound<'_, PyTuple>,
-        finish: impl FnOnce(Forward, &Remembered) -> PyResult<Option<R>>,
+        finish: impl FnOnce(Forward, &mut Remembered) -> PyResult<Option<R>>,
     ) -> PyResult<Option<R>> {
         let shim = Shim::get(arguments.py())?;
         let Some(mut short) = self.short.try_lock() else { return Ok(None) };
@@ -491,8 +493,8 @@ impl Program {
         };
         let program = slf.get();
         if records(program)? {
-            let apply = py.import("pyrite.autograd")?.getattr(pyo3::intern!(py, "apply"))?;
-            return apply.call1((slf, arguments));
+            static APPLY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+            return APPLY.import(py, "pyrite.autograd", "apply")?.call1((slf, arguments));
         }
         let outcome = program.run(arguments)?;
         if !program.written.is_empty() {
@@ -507,6 +509,14 @@ impl Program {
     #[pyo3(signature = (*arguments))]
     fn forward(&self, arguments: &Bound<'_, PyTuple>) -> PyResult<Outcome> {
         self.run(arguments)
+    }
+
+    /// The same for a program whose last call was short and began with gradients; `None` where this one has to go the longer way.
+    #[pyo3(signature = (*arguments))]
+    fn forward_short(&self, arguments: &Bound<'_, PyTuple>) -> PyResult<Option<Outcome>> {
+        errors::check_arity(self.arity, arguments)?;
+        let is_short = self.is_short.load(Ordering::Relaxed) && !self.switches_on;
+        if is_short { self.run_short_recorded(arguments) } else { Ok(None) }
     }
 
     /// How many programs there are beside this one, for inputs that it was not compiled for.

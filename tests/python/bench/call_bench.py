@@ -2,7 +2,7 @@
 
 A module of 100 parameters of eight numbers each, whose forward adds them up: one small kernel. The call of the compiled module is measured by
 `pyrite.compile` and by `torch.compile`, with Pyrite and with Inductor, without gradients, while they are recorded, and with the backward pass.
-`pyrite.compile` without gradients has a bar.
+`pyrite.compile` without gradients has a bar; while gradients are recorded, Inductor's time is the bar.
 """
 
 import time
@@ -67,6 +67,7 @@ def rows():
         if name == "inductor":
             continue
         theirs = found["inductor", mode]
-        barred = (name, mode) == ("pyrite.compile", "inference")
-        ratio, bar = (taken / CALL_BAR, 1.0) if barred else (taken / theirs, None)
+        ratio, bar = taken / theirs, 1.0 if (name, mode) == ("pyrite.compile", "recorded") else None
+        if (name, mode) == ("pyrite.compile", "inference"):
+            ratio, bar = taken / CALL_BAR, 1.0
         yield {"name": f"call, {PARAMETERS} parameters, {name}, {mode}", "pyrite": taken, "torch": theirs, "ratio": ratio, "bar": bar}

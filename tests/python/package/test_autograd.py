@@ -111,6 +111,46 @@ def test_second_derivatives_of_compiled_functions_are_those_of_torch(backend):
     torch.testing.assert_close(have, second_derivative(power, *leaves()))
 
 
+def test_second_derivatives_of_short_calls_are_of_the_arguments_that_they_had():
+    compiled = pyrite.compile(power)
+    w = torch.nn.Parameter(torch.full((4,), 0.5))
+    for step in range(6):
+        # A tensor of another place in some calls, the same object in others; both were written in between.
+        x = torch.linspace(0.1, 1, 4).requires_grad_() if step % 3 == 0 else x
+        x.grad = w.grad = None
+        have = second_derivative(compiled, x, w)
+        x.grad = w.grad = None
+        torch.testing.assert_close(have, second_derivative(power, x, w))
+        with torch.no_grad():
+            (x if step % 2 else w).add_(0.1)
+
+
+@pytest.mark.parametrize("gone", ["written", "dropped"])
+def test_a_second_derivative_of_a_short_call_whose_argument_is_gone_is_an_error(gone):
+    compiled = pyrite.compile(lambda x, y: x * y.sum())
+    x = torch.ones(4, requires_grad=True)
+    for _ in range(4):
+        y = torch.ones(3)
+        out = compiled(x, y)
+    if gone == "written":
+        y.add_(1)
+    else:
+        del y
+    [first] = torch.autograd.grad(out.sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable|does not require grad"):
+        first.sum().backward()
+
+
+def test_a_short_call_of_tensors_of_inference_mode_has_gradients():
+    with torch.inference_mode():
+        y = torch.full((4,), 2.0)
+    compiled = pyrite.compile(lambda x, y: x.sin() + y)
+    for _ in range(4):
+        x = torch.ones(4, requires_grad=True)
+        compiled(x, y).sum().backward()
+        torch.testing.assert_close(x.grad, x.detach().cos())
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_second_derivatives_by_an_argument_that_others_were_computed_from_count_once(backend):
     def both(function):

@@ -18,5 +18,5 @@ mod shim;
 pub use exchange::{Storages, to_torch};
 pub use generator::with_torch_generator;
 pub use inputs::{Inputs, Overlap};
-pub use remembered::Remembered;
+pub use remembered::{Remembered, Seen};
 pub use shim::{Located, Shim, dtype_of};

@@ -16,11 +16,13 @@
 #![expect(unsafe_code, reason = "torch's tensors are raw memory")]
 
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyTuple, PyWeakrefReference};
 use pyrite_ir::Value;
 use pyrite_tensor::{Layout, Storage, Tensor};
+use rustc_hash::FxHashMap;
 
 use super::inputs::{ALIGNED, region};
 use super::shim::{Described, Shim, dtype_of};
@@ -31,6 +33,35 @@ pub struct Remembered {
     arguments: Vec<Argument>,
     /// Those that the last call had otherwise than the one before.
     changed: Vec<usize>,
+    /// The argument of each storage, by its identity.
+    positions: FxHashMap<usize, usize>,
+    /// Weak references to the arguments of the last call that was seen.
+    references: Arc<Vec<Py<PyWeakrefReference>>>,
+    /// Dispatch keys of tensors whose writes torch counts: those of a tensor made in inference mode are others.
+    counted: Vec<u64>,
+}
+
+/// The arguments of a call, as long as somebody else has them, and how often each had been written.
+#[pyclass(module = "pyrite._native", frozen)]
+pub struct Seen {
+    references: Arc<Vec<Py<PyWeakrefReference>>>,
+    versions: Vec<i64>,
+}
+
+#[pymethods]
+impl Seen {
+    /// The arguments; `None` where one is gone or was written since.
+    fn arguments<'py>(&self, py: Python<'py>) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
+        let mut found = Vec::with_capacity(self.versions.len());
+        for (reference, version) in self.references.iter().zip(&self.versions) {
+            let Some(object) = reference.bind(py).upgrade() else { return Ok(None) };
+            if object.getattr(pyo3::intern!(py, "_version"))?.extract::<i64>()? != *version {
+                return Ok(None);
+            }
+            found.push(object);
+        }
+        Ok(Some(found))
+    }
 }
 
 /// What torch said of an argument, and the tensor that was made of it.
@@ -52,10 +83,17 @@ impl Remembered {
         self.changed.clear();
         for (index, object) in arguments.iter_borrowed().enumerate() {
             let (keys, described) = shim.describe_with_keys(&object)?;
+            if self.arguments.get(index).is_some_and(|known| known.is(keys, &described)) {
+                continue;
+            }
+            let argument = Argument::new(shim, keys, &described)?;
+            self.positions.insert(argument.tensor.storage().id(), index);
             match self.arguments.get_mut(index) {
-                Some(known) if known.is(keys, &described) => continue,
-                Some(known) => *known = Argument::new(shim, keys, &described)?,
-                None => self.arguments.push(Argument::new(shim, keys, &described)?),
+                Some(known) => {
+                    self.positions.remove(&known.tensor.storage().id());
+                    *known = argument;
+                }
+                None => self.arguments.push(argument),
             }
             self.changed.push(index);
         }
@@ -77,9 +115,37 @@ impl Remembered {
         self.arguments.get(index).map(|argument| &argument.tensor)
     }
 
+    /// The arguments of the call that was just taken, for whoever wants to call again later; `None` where torch does not count
+    /// how often one of them is written.
+    pub fn seen(&mut self, shim: &Shim, arguments: &Bound<'_, PyTuple>) -> PyResult<Option<Seen>> {
+        let py = arguments.py();
+        let mut versions = Vec::with_capacity(self.arguments.len());
+        for (argument, object) in self.arguments.iter().zip(arguments.iter_borrowed()) {
+            if !self.counted.contains(&argument.keys) {
+                if object.call_method0("is_inference")?.is_truthy()? {
+                    return Ok(None);
+                }
+                self.counted.push(argument.keys);
+            }
+            // SAFETY: tensors with these keys have been seen to be counted.
+            let Some(version) = (unsafe { shim.version(&object) }) else { return Ok(None) };
+            versions.push(version);
+        }
+        let refers = |(reference, object): (&Py<PyWeakrefReference>, Borrowed<'_, '_, PyAny>)| {
+            reference.bind(py).upgrade().is_some_and(|known| known.is(object))
+        };
+        let same = self.references.len() == arguments.len()
+            && self.references.iter().zip(arguments.iter_borrowed()).all(refers);
+        if !same {
+            let made = arguments.iter_borrowed().map(|object| PyWeakrefReference::new(&object).map(Bound::unbind));
+            self.references = Arc::new(made.collect::<PyResult<_>>()?);
+        }
+        Ok(Some(Seen { references: self.references.clone(), versions }))
+    }
+
     /// The argument in whose memory a tensor lies.
     pub fn position(&self, tensor: &Tensor) -> Option<usize> {
-        self.arguments.iter().position(|argument| argument.tensor.storage().same(tensor.storage()))
+        self.positions.get(&tensor.storage().id()).copied()
     }
 }
 

@@ -24,6 +24,7 @@ type GetDims = unsafe extern "C" fn(*const c_void, *mut *const i64) -> i32;
 type GetPointer = unsafe extern "C" fn(*const c_void, *mut *mut u8) -> i32;
 type Reinterpret = unsafe extern "C" fn(*const c_void, i64, *const i64, *const i64, i64, *mut *mut c_void) -> i32;
 type HasImplementation = unsafe extern "C" fn(*const u64) -> bool;
+type CountWrites = unsafe extern "C" fn(*const c_void) -> i64;
 type Delete = unsafe extern "C" fn(*mut c_void) -> i32;
 
 /// The functions, and the classes whose instances they are asked about.
@@ -43,6 +44,8 @@ pub struct Shim {
     requires_grad: Predicate,
     /// The same, asked of a tensor's implementation, where torch was seen to answer it as Python does.
     implementation_requires_grad: Option<HasImplementation>,
+    /// How often a tensor was written, where torch was seen to answer it as Python does.
+    version: Option<CountWrites>,
     is_neg: Predicate,
     is_conj: Predicate,
     tensor: usize,
@@ -162,6 +165,7 @@ impl Shim {
                 delete: std::mem::transmute::<*mut c_void, Delete>(library.find(c"aoti_torch_delete_tensor_object")?),
                 requires_grad: Predicate::named(py, "requires_grad")?,
                 implementation_requires_grad: None,
+                version: None,
                 is_neg: Predicate::named(py, "is_neg")?,
                 is_conj: Predicate::named(py, "is_conj")?,
                 tensor: class("torch", "Tensor")?,
@@ -170,6 +174,7 @@ impl Shim {
             }
             .with_dispatch_keys(torch)
             .with_requires_grad(torch, &folder)
+            .with_version(torch, &library)
         })
     }
 
@@ -197,6 +202,41 @@ impl Shim {
         };
         self.implementation_requires_grad = find().ok();
         self
+    }
+
+    /// Looks for the function behind `_version`, which costs a fifth of what Python's property does.
+    fn with_version(mut self, torch: &Bound<'_, PyModule>, library: &Library) -> Self {
+        let find = || -> PyResult<CountWrites> {
+            // SAFETY: `int64_t at::TensorBase::_version() const` takes a pointer to the tensor alone.
+            let ask = unsafe {
+                std::mem::transmute::<*mut c_void, CountWrites>(library.find(c"_ZNK2at10TensorBase8_versionEv")?)
+            };
+            let plain = torch.call_method1("zeros", (2,))?;
+            for writes in 0..3 {
+                let counted = !plain.call_method0("is_inference")?.is_truthy()?;
+                let wanted: i64 = if counted { plain.getattr("_version")?.extract()? } else { -1 };
+                // SAFETY: the probe is a tensor, of torch's own class where modes leave it so, whose writes are counted.
+                let agrees =
+                    counted && self.is_plain(plain.get_type_ptr()) && unsafe { ask(Self::inner(&plain)) } == wanted;
+                if !agrees || wanted != writes {
+                    return Err(PyImportError::new_err("torch answers otherwise than Python"));
+                }
+                plain.call_method1("fill_", (1,))?;
+            }
+            Ok(ask)
+        };
+        self.version = find().ok();
+        self
+    }
+
+    /// How often a tensor of torch's own class was written; `None` where that is not known.
+    ///
+    /// # Safety
+    /// The tensor was not made in inference mode: nobody counts how often such a one is written, and torch throws.
+    pub unsafe fn version(&self, tensor: &Bound<'_, PyAny>) -> Option<i64> {
+        let ask = self.version.filter(|_| self.is_plain(tensor.get_type_ptr()))?;
+        // SAFETY: the class is torch's own, and torch counts the tensor's writes.
+        Some(unsafe { ask(Self::inner(tensor)) })
     }
 
     /// Looks for the place of dispatch keys, with tensors of all kinds; without it calls take a longer way.
