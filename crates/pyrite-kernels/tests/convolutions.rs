@@ -184,6 +184,30 @@ proptest! {
 }
 
 #[test]
+fn several_channels_of_many_and_of_large_images_are_summed_right() {
+    // Channels that are taken eight, four, two and one at a time; images that are summed together, and one in parts.
+    for (batch, channels, [height, width], stride) in
+        [(11, (2, 15), [5, 5], 1), (3, (8, 16), [5, 9], 2), (1, (1, 7), [66, 70], 1), (5, (4, 8), [9, 16], 2)]
+    {
+        let size = |input: usize| (input - 1) / stride + 1;
+        let g = Geometry {
+            batch,
+            groups: 2,
+            channels,
+            input: [1, height, width],
+            output: [1, size(height), size(width)],
+            kernel: [1, 3, 3],
+            stride: [1, stride, stride],
+            padding: [0, 1, 1],
+            dilation: [1; 3],
+        };
+        agrees::<f64>(&g, "direct", (direct::forward, direct::into_windows, direct::onto_weight));
+        agrees::<f32>(&g, "direct", (direct::forward, direct::into_windows, direct::onto_weight));
+        agrees::<f32>(&g, "chosen", (forward, into_windows, onto_weight));
+    }
+}
+
+#[test]
 fn large_images_of_few_channels_are_summed_right_whatever_the_stride() {
     for (kernel, stride, dilation) in [(7, 1, 1), (3, 2, 1), (5, 1, 3), (2, 3, 2), (1, 2, 1)] {
         let size = |input: usize, padding: usize| (input + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1;

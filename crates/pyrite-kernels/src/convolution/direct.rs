@@ -7,8 +7,6 @@
 //!
 //! Zeros between rows are multiplied like numbers, as in unrolled windows: next to them an infinite factor gives NaN.
 
-use std::ops::Range;
-
 use super::Geometry;
 use super::field::{Axis, Field, Fill};
 use crate::copy::copy_short;
@@ -22,10 +20,22 @@ const LANES: usize = 16;
 const SLACK: usize = 5 * LANES;
 /// Positions of a gradient that are summed before the sums of the lanes are.
 const SPAN: usize = 1 << 12;
-/// Distances that a gradient is multiplied at, at a time.
+/// Distances that the gradient of a single channel is multiplied at, at a time.
 const TAPS: usize = 8;
+/// Elements of images and gradients that are laid out at a time, about, so that they stay in a core's nearest cache.
+const IMAGES: usize = 1 << 13;
 /// Groups of images are shared out in about this many parts for each thread.
 const PARTS: usize = 4;
+
+/// Whether sums may take twice the registers: there are 32 that hold all lanes of single precision.
+fn is_wide() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        is_x86_feature_detected!("avx512f")
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
 
 /// Sums the products of taps and weights for every position of some channels.
 struct Correlate<'a, T> {
@@ -41,17 +51,22 @@ struct Correlate<'a, T> {
     out: &'a mut [T],
     /// Positions from one channel to the next.
     step: usize,
+    is_wide: bool,
 }
 
 #[expect(clippy::inline_always, reason = "part of a `Loop`")]
 impl<T: Factor> Correlate<'_, T> {
-    /// One channel, `SUMS` rows of lanes at a time; the last rows may be some of those before.
+    /// Some channels, for which what is read of the image serves, `SUMS` rows of lanes at a time; the last rows may be some of
+    /// those before. `ROWS` is their product: more than eight rows of sums, or arrays of arrays of them, are not kept in registers.
     #[inline(always)]
-    fn channel<const FUSED: bool, const SUMS: usize>(&mut self, channel: usize) {
+    fn channels<const FUSED: bool, const CHANNELS: usize, const SUMS: usize, const ROWS: usize>(
+        &mut self,
+        first: usize,
+    ) {
         let last = self.positions.next_multiple_of(LANES).saturating_sub(SUMS * LANES);
         let mut at = 0;
         loop {
-            self.block::<FUSED, SUMS>(channel, at);
+            self.block::<FUSED, CHANNELS, SUMS, ROWS>(first, at);
             if at >= last {
                 break;
             }
@@ -60,21 +75,29 @@ impl<T: Factor> Correlate<'_, T> {
     }
 
     #[inline(always)]
-    fn block<const FUSED: bool, const SUMS: usize>(&mut self, channel: usize, at: usize) {
-        let mut sums = [[T::ZERO; LANES]; SUMS];
-        let weights = &self.weights[channel * self.distances.len()..];
-        for (distance, weight) in self.distances.iter().zip(weights) {
+    fn block<const FUSED: bool, const CHANNELS: usize, const SUMS: usize, const ROWS: usize>(
+        &mut self,
+        first: usize,
+        at: usize,
+    ) {
+        let mut sums = [[T::ZERO; LANES]; ROWS];
+        let taps = self.distances.len();
+        let weights: [&[T]; CHANNELS] =
+            std::array::from_fn(|channel| &self.weights[(first + channel) * taps..][..taps]);
+        for (tap, distance) in self.distances.iter().enumerate() {
             let x = &self.x[at + distance..][..SUMS * LANES];
-            for (number, sums) in sums.iter_mut().enumerate() {
-                let x = &x[number * LANES..][..LANES];
+            for (row, sums) in sums.iter_mut().enumerate() {
+                let weight = weights[row / SUMS][tap];
+                let x = &x[row % SUMS * LANES..][..LANES];
                 for (sum, x) in sums.iter_mut().zip(x) {
-                    *sum = x.times_plus::<FUSED>(*weight, *sum);
+                    *sum = x.times_plus::<FUSED>(weight, *sum);
                 }
             }
         }
-        let start = self.start[channel];
-        for (number, sums) in sums.iter().enumerate() {
-            let out = &mut self.out[channel * self.step + at + number * LANES..][..LANES];
+        for (row, sums) in sums.iter().enumerate() {
+            let channel = first + row / SUMS;
+            let start = self.start[channel];
+            let out = &mut self.out[channel * self.step + at + row % SUMS * LANES..][..LANES];
             for (out, sum) in out.iter_mut().zip(sums) {
                 *out = sum.plus(start);
             }
@@ -88,45 +111,92 @@ impl<T: Factor> Loop for Correlate<'_, T> {
     #[expect(clippy::inline_always, reason = "part of a `Loop`")]
     #[inline(always)]
     fn run<const FUSED: bool>(mut self) {
+        let (mut channel, count) = (0, self.start.len());
+        while self.is_wide && channel + 8 <= count {
+            self.channels::<FUSED, 8, 1, 8>(channel);
+            channel += 8;
+        }
+        while channel + 4 <= count {
+            self.channels::<FUSED, 4, 1, 4>(channel);
+            channel += 4;
+        }
         // Five rows are what images of 7 by 7 and windows as large take.
         let five = self.positions.div_ceil(LANES) == 5;
-        for channel in 0..self.start.len() {
+        for channel in channel..count {
             if five {
-                self.channel::<FUSED, 5>(channel);
+                self.channels::<FUSED, 1, 5, 5>(channel);
             } else {
-                self.channel::<FUSED, 4>(channel);
+                self.channels::<FUSED, 1, 4, 4>(channel);
             }
         }
     }
 }
 
-/// Sums the products of one channel's gradient and the image at each distance.
+/// Sums the products of the gradients of some channels and the images at each distance.
 struct Dots<'a, T> {
-    /// The gradient, zero between rows and behind the last, as many as fill all lanes.
+    /// The gradients, zero between rows and behind the last, as many as fill all lanes: image by image, channel by channel.
     y: &'a [T],
+    /// The fields of the images.
     x: &'a [T],
+    /// Elements of a channel's gradient, and of all fields of an image.
+    sizes: (usize, usize),
+    channels: usize,
     distances: &'a [usize],
-    /// A sum for each distance, added to.
+    /// For each channel a sum for each distance, added to.
     out: &'a mut [T],
+    is_wide: bool,
 }
 
+#[expect(clippy::inline_always, reason = "part of a `Loop`")]
 impl<T: Factor> Dots<'_, T> {
-    #[expect(clippy::inline_always, reason = "part of a `Loop`")]
+    /// Some distances in some channels; `ROWS` is their product.
     #[inline(always)]
-    fn taps<const FUSED: bool, const COUNT: usize>(&mut self, first: usize, span: Range<usize>) {
-        let mut sums = [[T::ZERO; LANES]; COUNT];
-        let distances = &self.distances[first..first + COUNT];
-        for at in span.step_by(LANES) {
-            let y = &self.y[at..][..LANES];
-            for (sums, distance) in sums.iter_mut().zip(distances) {
-                let x = &self.x[at + distance..][..LANES];
-                for ((sum, x), y) in sums.iter_mut().zip(x).zip(y) {
-                    *sum = x.times_plus::<FUSED>(*y, *sum);
+    fn taps<const FUSED: bool, const COUNT: usize, const CHANNELS: usize, const ROWS: usize>(
+        &mut self,
+        channel: usize,
+        first: usize,
+    ) {
+        let (gradient, fields) = self.sizes;
+        let distances: [usize; COUNT] = std::array::from_fn(|tap| self.distances[first + tap]);
+        let images = self.y.len() / (self.channels * gradient);
+        let each = (SPAN / gradient).max(1);
+        // Chains of additions stay short: some images are summed at a time, or parts of one.
+        for image in (0..images).step_by(each) {
+            for begin in (0..gradient).step_by(SPAN) {
+                let mut sums = [[T::ZERO; LANES]; ROWS];
+                for image in image..(image + each).min(images) {
+                    let (y, x) = (&self.y[(image * self.channels + channel) * gradient..], &self.x[image * fields..]);
+                    for at in (begin..(begin + SPAN).min(gradient)).step_by(LANES) {
+                        let ys: [&[T]; CHANNELS] = std::array::from_fn(|of| &y[of * gradient + at..][..LANES]);
+                        let xs: [&[T]; COUNT] = std::array::from_fn(|tap| &x[at + distances[tap]..][..LANES]);
+                        for (row, sums) in sums.iter_mut().enumerate() {
+                            for ((sum, x), y) in sums.iter_mut().zip(xs[row % COUNT]).zip(ys[row / COUNT]) {
+                                *sum = x.times_plus::<FUSED>(*y, *sum);
+                            }
+                        }
+                    }
+                }
+                for (row, sums) in sums.into_iter().enumerate() {
+                    let out = &mut self.out[(channel + row / COUNT) * self.distances.len() + first + row % COUNT];
+                    *out = out.plus(halved(sums));
                 }
             }
         }
-        for (out, sums) in self.out[first..].iter_mut().zip(sums) {
-            *out = out.plus(halved(sums));
+    }
+
+    /// All distances in some channels.
+    #[inline(always)]
+    fn channels<const FUSED: bool, const COUNT: usize, const CHANNELS: usize, const ROWS: usize>(
+        &mut self,
+        channel: usize,
+    ) {
+        let taps = self.distances.len();
+        let whole = taps - taps % COUNT;
+        for first in (0..whole).step_by(COUNT) {
+            self.taps::<FUSED, COUNT, CHANNELS, ROWS>(channel, first);
+        }
+        for first in whole..taps {
+            self.taps::<FUSED, 1, CHANNELS, CHANNELS>(channel, first);
         }
     }
 }
@@ -137,21 +207,24 @@ impl<T: Factor> Loop for Dots<'_, T> {
     #[expect(clippy::inline_always, reason = "part of a `Loop`")]
     #[inline(always)]
     fn run<const FUSED: bool>(mut self) {
-        let taps = self.distances.len();
-        let whole = taps - taps % TAPS;
-        for begin in (0..self.y.len()).step_by(SPAN) {
-            let span = begin..(begin + SPAN).min(self.y.len());
-            for first in (0..whole).step_by(TAPS) {
-                self.taps::<FUSED, TAPS>(first, span.clone());
-            }
-            for first in whole..taps {
-                self.taps::<FUSED, 1>(first, span.clone());
-            }
+        let (mut channel, count) = (0, self.channels);
+        while self.is_wide && channel + 4 <= count {
+            self.channels::<FUSED, 2, 4, 8>(channel);
+            channel += 4;
+        }
+        while channel + 2 <= count {
+            self.channels::<FUSED, 2, 2, 4>(channel);
+            channel += 2;
+        }
+        for channel in channel..count {
+            self.channels::<FUSED, TAPS, 1, TAPS>(channel);
         }
     }
 }
 
 /// The sum of all lanes.
+#[expect(clippy::inline_always, reason = "part of a `Loop`")]
+#[inline(always)]
 fn halved<T: Factor>(mut sums: [T; LANES]) -> T {
     let mut half = LANES / 2;
     while half > 0 {
@@ -218,6 +291,7 @@ pub fn forward<T: Factor>(g: &Geometry, x: &[T], weight: &[T], bias: Option<&[T]
     let (_, distances) = field.taps(g.kernel, inner);
     let (step, size, width) = (room(&field), g.group_weight(), g.output[2]);
     let zeros = vec![T::ZERO; outer];
+    let is_wide = is_wide();
     let each = share(g.batch * g.groups);
     pyrite_threads::chunks(y, each * outer * output, |part, y| {
         let mut image = vec![T::ZERO; inner * field.channel()];
@@ -236,6 +310,7 @@ pub fn forward<T: Factor>(g: &Geometry, x: &[T], weight: &[T], bias: Option<&[T]
                 start: bias.map_or(&zeros[..], |bias| &bias[group * outer..][..outer]),
                 out: &mut sums,
                 step,
+                is_wide,
             });
             for (sums, y) in sums.chunks(step).zip(y.chunks_mut(output)) {
                 field.rows(|from, row| copy_short(&sums[from..from + width], &mut y[row * width..][..width]));
@@ -256,10 +331,11 @@ pub(super) fn phases(g: &Geometry, slack: usize) -> Vec<([usize; 3], Option<Fiel
 /// The weight of a gradient's field: for each of so many input channels a number for each tap, which are positions in the
 /// windows of the output channels.
 pub(super) fn flip<T: Factor>(weight: &[T], (inner, window): (usize, usize), taps: &[usize], flipped: &mut Vec<T>) {
+    let places: Vec<usize> = taps.iter().map(|tap| tap / window * inner * window + tap % window).collect();
     flipped.resize(inner * taps.len(), T::ZERO);
     for (channel, flipped) in flipped.chunks_mut(taps.len().max(1)).enumerate() {
-        for (to, tap) in flipped.iter_mut().zip(taps) {
-            *to = weight[(tap / window * inner + channel) * window + tap % window];
+        for (to, place) in flipped.iter_mut().zip(&places) {
+            *to = weight[place + channel * window];
         }
     }
 }
@@ -268,35 +344,46 @@ pub(super) fn flip<T: Factor>(weight: &[T], (inner, window): (usize, usize), tap
 pub fn into_windows<T: Factor>(g: &Geometry, y: &[T], weight: &[T], x: &mut [T]) {
     let ((input, output), (inner, outer)) = (g.planes(), g.channels);
     let (size, window) = (g.group_weight(), g.kernel.iter().product::<usize>());
-    let phases = phases(g, SLACK);
+    let phases = phases(g, SLACK).into_iter().map(|(first, field)| {
+        let field = field.map(|field| {
+            let (taps, distances) = field.taps(g.kernel, outer);
+            let flipped = weight.chunks(size).map(|weight| {
+                let mut flipped = Vec::new();
+                flip(weight, (inner, window), &taps, &mut flipped);
+                flipped
+            });
+            let groups: Vec<Vec<T>> = flipped.collect();
+            (field, distances, groups)
+        });
+        (first, field)
+    });
+    let phases: Vec<_> = phases.collect();
     let start = vec![T::ZERO; inner];
+    let is_wide = is_wide();
     let each = share(g.batch * g.groups);
     pyrite_threads::chunks(x, each * inner * input, |part, x| {
         for (first, field) in &phases {
-            let Some(field) = field else {
+            let Some((field, distances, groups)) = field else {
                 x.chunks_mut(input).for_each(|x| vectorized(Spread { g, first: *first, sums: None, x }));
                 continue;
             };
-            let (taps, distances) = field.taps(g.kernel, outer);
             let step = room(field);
             let mut image = vec![T::ZERO; outer * field.channel()];
             let mut sums = vec![T::ZERO; inner * step];
-            let mut flipped = Vec::new();
             for (at, x) in x.chunks_mut(inner * input).enumerate() {
                 let at = part * each + at;
                 for (y, to) in y[at * outer * output..].chunks(output).zip(image.chunks_mut(field.channel())) {
                     vectorized(Fill { field, x: y, to });
                 }
-                let weight = &weight[at % g.groups * size..][..size];
-                flip(weight, (inner, window), &taps, &mut flipped);
                 vectorized(Correlate {
                     positions: field.positions,
                     x: &image,
-                    distances: &distances,
-                    weights: &flipped,
+                    distances,
+                    weights: &groups[at % g.groups],
                     start: &start,
                     out: &mut sums,
                     step,
+                    is_wide,
                 });
                 for (sums, x) in sums.chunks(step).zip(x.chunks_mut(input)) {
                     vectorized(Spread { g, first: *first, sums: Some((sums, field.pitch)), x });
@@ -312,22 +399,38 @@ pub fn onto_weight<T: Factor>(g: &Geometry, y: &[T], x: &[T], weight: &mut [T]) 
     weight.fill(T::ZERO);
     let Some(field) = Field::new([0, 1, 2].map(|dim| Axis::forward(g, dim)), SLACK) else { return };
     let (_, distances) = field.taps(g.kernel, inner);
-    let width = g.output[2];
+    let (width, is_wide) = (g.output[2], is_wide());
+    let sizes = (field.positions.next_multiple_of(LANES), inner * field.channel());
+    // Small images are summed together before the sums of their lanes are.
+    let together = (IMAGES / (sizes.1 + outer * sizes.0)).clamp(1, g.batch);
     let each = share(g.groups);
     pyrite_threads::chunks(weight, each * g.group_weight(), |part, weight| {
-        let mut image = vec![T::ZERO; inner * field.channel()];
-        let mut gradient = vec![T::ZERO; field.positions.next_multiple_of(LANES)];
+        // Zeros between the lines stay from image to image.
+        let mut fields = vec![T::ZERO; together * sizes.1];
+        let mut gradients = vec![T::ZERO; together * outer * sizes.0];
         for (group, weight) in weight.chunks_mut(g.group_weight()).enumerate() {
-            for sample in 0..g.batch {
-                let at = sample * g.groups + part * each + group;
-                for (x, to) in x[at * inner * input..].chunks(input).zip(image.chunks_mut(field.channel())) {
-                    vectorized(Fill { field: &field, x, to });
+            for first in (0..g.batch).step_by(together) {
+                let count = together.min(g.batch - first);
+                let images = gradients.chunks_mut(outer * sizes.0).zip(fields.chunks_mut(sizes.1)).take(count);
+                for (sample, (gradient, image)) in (first..).zip(images) {
+                    let at = sample * g.groups + part * each + group;
+                    for (x, to) in x[at * inner * input..].chunks(input).zip(image.chunks_mut(field.channel())) {
+                        vectorized(Fill { field: &field, x, to });
+                    }
+                    let y = y[at * outer * output..].chunks(output);
+                    for (y, to) in y.zip(gradient.chunks_mut(sizes.0)) {
+                        field.rows(|from, row| copy_short(&y[row * width..][..width], &mut to[from..from + width]));
+                    }
                 }
-                for (channel, weight) in weight.chunks_mut(distances.len()).enumerate() {
-                    let y = &y[(at * outer + channel) * output..][..output];
-                    field.rows(|to, row| copy_short(&y[row * width..][..width], &mut gradient[to..to + width]));
-                    vectorized(Dots { y: &gradient, x: &image, distances: &distances, out: weight });
-                }
+                vectorized(Dots {
+                    y: &gradients[..count * outer * sizes.0],
+                    x: &fields[..count * sizes.1],
+                    sizes,
+                    channels: outer,
+                    distances: &distances,
+                    out: weight,
+                    is_wide,
+                });
             }
         }
     });

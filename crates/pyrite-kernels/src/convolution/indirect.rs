@@ -14,7 +14,7 @@ use crate::simd::{Loop, vectorized};
 use pyrite_tensor::Storage;
 
 /// Positions of an image that are worth it: of fewer, too many are computed in vain, and several images are one product.
-const POSITIONS: usize = 64;
+pub(super) const POSITIONS: usize = 64;
 /// Sums that are computed at a time, about, so that they stay in a core's cache.
 const SUMS: usize = 1 << 17;
 /// Positions that are computed at a time.

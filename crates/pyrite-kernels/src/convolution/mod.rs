@@ -17,7 +17,8 @@
 //! | 64 channels to 1, 8 images of 56×56, by 3×3 | 0.82, 0.97, 1.3 | 3.8, 4.9, 4.1 | |
 //! | 3 channels to 64, 4 images of 128×128, by 7×7, stride 2 | 6.7, 5.4, 11 | 5.4, 4.9, 5.8 | 8.7, 16, 3.3 |
 //!
-//! So few channels are summed directly, and many are a product of matrices. Small images of single channels have their
+//! So few channels are summed directly, and many are a product of matrices; sixteen are few where images are too small for
+//! [`indirect`] (four images of 32 groups of 16 channels, 7×7, by 3×3: 0.65, 0.75 and 1.1 ms against 1.4, 1.5 and 1.4). Small images of single channels have their
 //! channels side by side instead ([`depthwise`]): four of 1152 channels of 4×4 by 5×5 take 0.16, 0.23 and 0.16 ms against
 //! 0.59, 0.87 and 1.0 by direct sums, with a stride of two 0.08, 0.10 and 0.08 against 1.0, 2.0 and 1.3 (oneDNN, forward:
 //! 0.15 and 0.14). Many channels made of few are a product
@@ -87,7 +88,8 @@ impl Geometry {
 
     fn method(&self) -> Method {
         let (inner, outer) = self.channels;
-        let few = outer <= FEW || inner.max(outer) <= 2 * FEW;
+        let (most, is_small) = (inner.max(outer), self.planes().1 < indirect::POSITIONS);
+        let few = outer <= FEW || most <= 2 * FEW || (most <= 4 * FEW && is_small);
         let empty = self.batch * self.group_weight() * self.planes().0 * self.planes().1 == 0;
         let close = self.stride.iter().fold(1, |all: usize, stride| all.saturating_mul(*stride)) <= PHASES;
         if !empty && points::suits(self) {
