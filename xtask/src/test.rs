@@ -60,6 +60,10 @@ const REGION_CASES: &str = "tests/python/package/test_region_cases.py";
 const PEER_CASES: &str = "tests/python/package/test_peer_cases.py";
 /// What compares operators at sizes that no sample has, twenty cases of each.
 const SIZES: &str = "operators.sizes";
+/// What calls torch's functions in every way in which they are written.
+const VARIANTS: &str = "operators.variants";
+/// What compiles every model of transformers that can be built small.
+const STRANGERS: &str = "models.strangers";
 
 /// How many of pytest's tests are named with their times at its end.
 const SLOWEST: &str = "--durations=40";
@@ -155,11 +159,13 @@ fn nightly(workspace: &Workspace, processes: &str, report: &mut Report) {
         let mut command = programs::python_with_pyrite(workspace, args)?;
         counted(command.args(PROOFS).env("PYRITE_PROOFS", "all"), Counts::of_pytest)
     });
-    let modules: [(_, _, &[&str]); 4] = [
+    let modules: [(_, _, &[&str]); 6] = [
         ("convolutions", CONVOLUTIONS, &[]),
         ("sizes", SIZES, &["--count", "20"]),
+        ("variants", VARIANTS, &[]),
         ("architectures", ARCHITECTURES, &[]),
         ("regions of architectures", REGIONS, &[]),
+        ("models of strangers", STRANGERS, &[]),
     ];
     for (name, module, args) in modules {
         report.step(name, || measured(programs::python_module(workspace, module)?.args(args)));
