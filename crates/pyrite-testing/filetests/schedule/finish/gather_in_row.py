@@ -25,11 +25,14 @@ class Repro(torch.nn.Module):
 #|   phase
 #|     v0 = load i64 b1[i0]
 #|     v1 = const i64 4
-#|     v2 = bounded v0 v1
-#|     v3 = gather f32 b2[4*i0] at v2
-#|     store f32 b3[i0] = v3
-#|     v5 = neg v3
-#|     store f32 b4[i0] = v5
+#|     v2 = const i64 0
+#|     v3 = lt v0 v2
+#|     v4 = select v3 v1 v0
+#|     v5 = bounded v4 v1
+#|     v6 = gather f32 b2[4*i0] at v5
+#|     store f32 b3[i0] = v6
+#|     v8 = neg v6
+#|     store f32 b4[i0] = v8
 #| return [b4 f32[6, 1] stride [1, 1] offset 0]
 # check: after:finish-kernels
 #| buffer b0: f32[24] = input 0
@@ -45,9 +48,12 @@ class Repro(torch.nn.Module):
 #|   phase i0
 #|     v0 = load i64 b1[i0]
 #|     v1 = const i64 4
-#|     v2 = bounded v0 v1
-#|     v3 = gather f32 b0[4*i0] at v2
-#|     v4 = exp v3
-#|     v5 = neg v4
-#|     store f32 b4[i0] = v5
+#|     v2 = const i64 0
+#|     v3 = lt v0 v2
+#|     v4 = select v3 v1 v0
+#|     v5 = bounded v4 v1
+#|     v6 = gather f32 b0[4*i0] at v5
+#|     v7 = exp v6
+#|     v8 = neg v7
+#|     store f32 b4[i0] = v8
 #| return [b4 f32[6, 1] stride [1, 1] offset 0]

@@ -28,9 +28,12 @@ class Repro(torch.nn.Module):
 #|   phase
 #|     v0 = load i64 b1[i0]
 #|     v1 = const i64 4
-#|     v2 = bounded v0 v1
-#|     v3 = gather f32 b2[4*i0] at v2
-#|     store f32 b3[i0] = v3
+#|     v2 = const i64 0
+#|     v3 = lt v0 v2
+#|     v4 = select v3 v1 v0
+#|     v5 = bounded v4 v1
+#|     v6 = gather f32 b2[4*i0] at v5
+#|     store f32 b3[i0] = v6
 #| loop neg
 #|   axes 6, 1
 #|   rows i0
@@ -57,9 +60,12 @@ class Repro(torch.nn.Module):
 #|   phase
 #|     v0 = load i64 b1[i0]
 #|     v1 = const i64 4
-#|     v2 = bounded v0 v1
-#|     v3 = gather f32 b2[4*i0] at v2
-#|     store f32 b3[i0] = v3
-#|     v5 = neg v3
-#|     store f32 b4[i0] = v5
+#|     v2 = const i64 0
+#|     v3 = lt v0 v2
+#|     v4 = select v3 v1 v0
+#|     v5 = bounded v4 v1
+#|     v6 = gather f32 b2[4*i0] at v5
+#|     store f32 b3[i0] = v6
+#|     v8 = neg v6
+#|     store f32 b4[i0] = v8
 #| return [b4 f32[6, 1] stride [1, 1] offset 0]

@@ -16,9 +16,12 @@ class Repro(torch.nn.Module):
 #|   phase
 #|     v0 = load i64 b1[4*i0 + i1]
 #|     v1 = const i64 6
-#|     v2 = bounded v0 v1
-#|     v3 = const i64 4
-#|     v4 = mul v2 v3
-#|     v5 = gather f32 b0[i1] at v4
-#|     store f32 b2[4*i0 + i1] = v5
+#|     v2 = const i64 0
+#|     v3 = lt v0 v2
+#|     v4 = select v3 v1 v0
+#|     v5 = bounded v4 v1
+#|     v6 = const i64 4
+#|     v7 = mul v5 v6
+#|     v8 = gather f32 b0[i1] at v7
+#|     store f32 b2[4*i0 + i1] = v8
 #| return [b2 f32[2, 4] stride [4, 1] offset 0]
