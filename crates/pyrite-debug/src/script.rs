@@ -16,7 +16,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use pyrite_compare::Accuracy;
-use pyrite_ir::print::{is_dotted, print_settings, quote};
+use pyrite_ir::print::{is_dotted, print_options, print_settings, quote};
 use pyrite_oracle::{Class, Signature, Stage};
 
 use crate::judge::ON_THE_DEVICE;
@@ -79,12 +79,10 @@ impl Claim<'_> {
             "    from torch._dynamo.debug_utils import InputReader\n    from torch.utils._pytree import tree_leaves\n",
         );
         text.push_str(&self.imported());
-        let settings = self.backend.strip_prefix("torch:").and_then(|name| name.split_once('?'));
         let mut written = String::new();
-        let of_inductor = |pair: &&str| !pair.starts_with("ptxas=") && !pair.starts_with("triton=");
-        let settings: Vec<&str> =
-            settings.map_or("", |(_, settings)| settings).split('&').filter(of_inductor).collect();
-        print_settings(&mut written, &settings.join("&"));
+        if self.base() == Some("inductor") {
+            print_settings(&mut written, self.settings());
+        }
         if self.base() == Some("inductor") && self.draws {
             let import = if written.is_empty() { "    import torch._inductor.config\n\n" } else { "" };
             let _ = writeln!(written, "{import}    torch._inductor.config.fallback_random = True");
@@ -123,6 +121,11 @@ impl Claim<'_> {
         self.backend.strip_prefix("torch:").map(|name| name.split_once('?').map_or(name, |(base, _)| base))
     }
 
+    /// What the name of torch's backend sets.
+    fn settings(&self) -> &str {
+        self.backend.split_once('?').map_or("", |(_, settings)| settings)
+    }
+
     /// The call that compiles `mod`.
     fn compile(&self) -> Option<String> {
         if let Some((module, function)) = self.base().and_then(|name| name.split_once(':')) {
@@ -136,7 +139,8 @@ impl Claim<'_> {
                 Some("false") => ", dynamic=False",
                 _ => "",
             };
-            return Some(format!("torch.compile(mod, backend={}{mode}{dynamic})", quote(name)));
+            let options = if name == "inductor" { String::new() } else { print_options(self.settings()) };
+            return Some(format!("torch.compile(mod, backend={}{mode}{dynamic}{options})", quote(name)));
         }
         if let Some((module, function)) = self.backend.strip_prefix("python:").and_then(|name| name.split_once(':')) {
             return Some(format!("pyrite.compile(mod, backend={module}.{function})"));

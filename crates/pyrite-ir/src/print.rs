@@ -147,14 +147,27 @@ pub fn print_repro(graph: &Graph, info: &ReproInfo, options: &PrintOptions<'_>) 
     text
 }
 
-/// Settings of Inductor, as the name of a backend carries them. Those that are not Inductor's are left out.
+/// What is around a program, and no setting of its compiler.
+const AROUND: [&str; 12] =
+    ["limit", "skip", "steps", "code", "mode", "dynamic", "calls", "look", "poison", "tf32", "ptxas", "triton"];
+
+/// The settings of a compiler, as the name of a backend carries them.
+fn compiler_settings(settings: &str) -> impl Iterator<Item = (&str, &str)> {
+    let pairs = settings.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.filter(|(name, _)| is_dotted(name) && !AROUND.contains(name))
+}
+
+/// Settings of a backend that has none of Inductor's, as `torch.compile` takes them: `, options={'strict': True}`.
+pub fn print_options(settings: &str) -> String {
+    let pairs: Vec<String> =
+        compiler_settings(settings).map(|(name, value)| format!("{}: {}", quote(name), setting(value))).collect();
+    if pairs.is_empty() { String::new() } else { format!(", options={{{}}}", pairs.join(", ")) }
+}
+
+/// Settings of Inductor, as the name of a backend carries them.
 pub fn print_settings(text: &mut String, settings: &str) {
-    let known = |name: &str| {
-        let own = ["limit", "skip", "steps", "code", "mode", "dynamic", "calls", "poison", "tf32"];
-        is_dotted(name) && !own.contains(&name)
-    };
     let mut imported = false;
-    for (name, value) in settings.split('&').filter_map(|pair| pair.split_once('=')).filter(|(name, _)| known(name)) {
+    for (name, value) in compiler_settings(settings) {
         if !std::mem::replace(&mut imported, true) {
             text.push_str("    import torch._inductor.config\n\n");
         }

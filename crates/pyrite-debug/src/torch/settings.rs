@@ -7,7 +7,8 @@
 //! but one returned, `look=N` looks at what the N-th call gives, `tf32=true` lets matrix multiplications and convolutions round their operands to ten bits, which they
 //! do not otherwise, `poison=true` fills memory that generated code allocates with NaN, so that elements which are never
 //! written show, `ptxas=LEVEL` has Triton's assembler optimise no more than a level from 0 to 3, and `triton=FOLDER` takes
-//! Triton from a folder that another version was installed to. Every other name is a setting of Inductor's, with its value in JSON or as a plain word.
+//! Triton from a folder that another version was installed to. Every other name is a setting of
+//! Inductor's, or an option of another backend, with its value in JSON or as a plain word.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -43,7 +44,8 @@ pub fn base(backend: &str) -> &str {
 
 /// The settings, as the Python process takes them.
 pub fn settings(backend: &str) -> Json {
-    let Some((_, pairs)) = backend.split_once('?') else { return Json::Null };
+    let Some((name, pairs)) = backend.split_once('?') else { return Json::Null };
+    let is_inductor = name == "inductor";
     let (mut config, mut all, mut around) = (Map::new(), Map::new(), Map::new());
     for pair in pairs.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, "true"));
@@ -64,7 +66,10 @@ pub fn settings(backend: &str) -> Json {
         }
     }
     all.insert("around".to_owned(), Json::Object(around));
+    // What other backends take, torch.compile passes on.
+    let (config, options) = if is_inductor { (config, Map::new()) } else { (Map::new(), config) };
     all.insert("config".to_owned(), Json::Object(config));
+    all.insert("options".to_owned(), Json::Object(options));
     Json::Object(all)
 }
 
@@ -85,6 +90,9 @@ mod tests {
             (&json!("lowerings"), &json!([12]), &json!([3, 7]), &json!("/a/b"))
         );
         assert!(super::settings("inductor").is_null());
+        let own = super::settings("pyrite?strict=true&mode=max");
+        assert_eq!((&own["options"], &own["config"]), (&json!({"strict": true}), &json!({})));
+        assert_eq!(own["around"], json!({"mode": "max"}));
         assert_eq!(without_setting("inductor?mode=max&calls=3", "calls"), "inductor?mode=max");
         assert_eq!(without_setting("inductor?calls=3", "calls"), "inductor");
     }

@@ -437,7 +437,7 @@ class Program:
                 if value.requires_grad and not value.is_leaf:
                     value.retain_grad()
         torch.manual_seed(request["seed"])
-        backend, options = request["backend"], request.get("options") or None
+        backend, options = request["backend"], self.settings.get("options") or None
         if ":" in backend:
             backend = function_of(backend)
         mode, dynamic = around.get("mode"), around.get("dynamic")
