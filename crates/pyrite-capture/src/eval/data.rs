@@ -65,6 +65,9 @@ const COUNTED: [&str; 20] = [
     "multinomial",
 ];
 
+/// How many calls on top of each other are computed while capturing.
+const DEEPEST: u32 = 6;
+
 impl Evaluator<'_, '_> {
     /// The arguments of a function that did not take them, with numbers for tensors where torch reads numbers; nothing where
     /// there is no such tensor.
@@ -133,7 +136,7 @@ impl Evaluator<'_, '_> {
                 Ok(self.number(number.node, hint, Derivation::Data(self.root)))
             }
             (dtype, "item" | "int") if dtype.is_integral() && !matches!(dtype, DType::Bool) => {
-                match self.known_integer(&GraphValue::Tensor(tensor.node)) {
+                match self.known_integer(&GraphValue::Tensor(tensor.node), DEEPEST) {
                     Some(known) => Ok(self.int(known)),
                     None => self.read_element(tensor.node),
                 }
@@ -175,10 +178,11 @@ impl Evaluator<'_, '_> {
     }
 
     /// The one number of a tensor that is computed from constants alone, where nothing has been written since.
-    fn known_integer(&self, value: &V) -> Option<i64> {
+    fn known_integer(&self, value: &V, depth: u32) -> Option<i64> {
         let id = match value {
             GraphValue::Int(number) => return number.as_int(),
-            GraphValue::Tensor(id) => *id,
+            // A sum of sums of the same numbers is asked for twice at every step.
+            GraphValue::Tensor(id) if depth > 0 => *id,
             _ => return None,
         };
         let node = self.calls.node(id);
@@ -195,7 +199,7 @@ impl Evaluator<'_, '_> {
         if !is_number || (id.0..self.calls.begin_nested().0).map(NodeId).any(is_write) {
             return None;
         }
-        let number = |place: usize| node.args.get(place).and_then(|arg| self.known_integer(arg));
+        let number = |place: usize| node.args.get(place).and_then(|arg| self.known_integer(arg, depth - 1));
         let mode = node.args.iter().find_map(|arg| match arg {
             GraphValue::Str(mode) => Some(&**mode),
             _ => None,

@@ -205,3 +205,12 @@ def places_that_are_not_zero(x):
 @case(lambda: (t(4, 3), torch.tensor([[-1, 0, 3], [2, -4, 1]])))
 def elements_taken_from_the_end(x, index):
     return torch.take_along_dim(x, index, 0), x.to(torch.complex64).take_along_dim(index, dim=0)
+
+
+@case(lambda: (torch.ones(2, dtype=torch.int64),))
+def number_doubled_many_times(x):
+    """Asked for by each operand, it would be computed 2 to the power of 40 times."""
+    count = torch.div(2, 2, rounding_mode="trunc")
+    for _ in range(40):
+        count = count + count
+    return x + count.item()
