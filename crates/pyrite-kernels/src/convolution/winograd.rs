@@ -34,14 +34,21 @@ thread_local! {
 /// Whether a convolution can be computed in tiles, and is worth it: tiles at the edges compute in vain, and transforms
 /// cost as much as the products that they save where channels are few. Milliseconds on one thread of a Xeon with AVX-512,
 /// windows read where they lie ([`indirect`](super::indirect)) against tiles: 32 channels of 96×96 to 32, 1.36 and 2.0; four
-/// images of 64 of 40×40 to 64, 3.4 and 3.4; of 128 of 20×20 to 128, 3.5 and 2.8; of 256 of 10×10 to 256, 3.9 and 2.6.
+/// images of 64 of 40×40 to 64, 3.4 and 3.4; of 128 of 20×20 to 128, 3.5 and 2.8; of 256 of 10×10 to 256, 3.9 and 2.6. On one
+/// of a Zen: 32 channels of 96×96 to 32, 0.77 and 0.92; 64 of 56×56 to 64, 0.93 and 0.74; of 224×224, 16.5 and 14.1; four
+/// images of 64 of 14×14, 0.28 and 0.29; eight of 8×8, 0.23 and 0.25.
 pub fn suits(g: &Geometry) -> bool {
     let (inner, outer) = g.channels;
     let flat = g.input[0] == 1 && g.output[0] == 1 && g.padding[0] == 0;
     let three = g.kernel == [1, 3, 3] && g.stride == [1; 3] && g.dilation == [1; 3] && g.groups == 1 && flat;
     let positions = g.batch * g.planes().1;
     let tiles = g.batch * g.output[1].div_ceil(2) * g.output[2].div_ceil(2);
-    three && inner.min(outer) >= CHANNELS && positions >= POSITIONS && 3 * 16 * tiles <= 2 * 9 * positions
+    let enough = match inner.min(outer) {
+        MANY_CHANNELS.. => POSITIONS,
+        CHANNELS.. => MANY_POSITIONS,
+        _ => return false,
+    };
+    three && positions >= enough && 3 * 16 * tiles <= 2 * 9 * positions
 }
 
 /// The convolution that the gradient of the input of one by windows of three is; its input is the gradient.
@@ -50,9 +57,12 @@ pub fn backward(g: &Geometry) -> Option<Geometry> {
     Some(Geometry { channels: (g.channels.1, g.channels.0), input: g.output, output: g.input, padding, ..*g })
 }
 
-/// The fewest channels, and positions of the output, that are worth tiles.
-const CHANNELS: usize = 96;
+/// The fewest channels that are worth tiles of many positions of the output, and of fewer.
+const CHANNELS: usize = 64;
+const MANY_CHANNELS: usize = 96;
+/// The fewest positions that are worth tiles of many channels, and of fewer.
 const POSITIONS: usize = 128;
+const MANY_POSITIONS: usize = 1024;
 
 /// Transformed windows: for each output channel and each element a row.
 pub struct Weights {
