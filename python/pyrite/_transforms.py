@@ -115,11 +115,17 @@ def vmap_impl(func, in_dims, out_dims, randomness, chunk_size, *args, **kwargs):
             refuse("a function called by vmap that returns a value that is not a tensor")
         outputs.append(output)
         options[1] = _broadcast(out_dims, pytree.tree_unflatten(output.tensors, output.spec))
+        returned[:] = [[at for at, tensor in enumerate(tensors) if leaf is tensor] for leaf in output.tensors]
         return output.tensors
 
+    returned = []
     options = [numbers, [], randomness, chunk_size]
     examples = [tensor.select(dim, 0) for tensor, dim in zip(mapped, numbers)]
-    results = call_nested("vmap", (body,), (examples,), mapped, options)
+    results = list(call_nested("vmap", (body,), (examples,), mapped, options))
+    # An argument that comes back along the dimension it was given by is that argument, not a tensor like it.
+    for place, (found, dim) in enumerate(zip(returned, options[1])):
+        if found and chunk_size is None and dim is not None and dim % mapped[found[0]].dim() == numbers[found[0]]:
+            results[place] = mapped[found[0]]
     return outputs[-1].filled(results)
 
 

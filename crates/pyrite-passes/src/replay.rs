@@ -5,7 +5,9 @@
 
 use std::convert::Infallible;
 
-use pyrite_ir::{Graph, Handle, Kind, Meta, Node, NodeError, NodeId, OpError, OpRef, Origin, Target, Tracer, Value};
+use pyrite_ir::{
+    Emit, Graph, Handle, Kind, Meta, Node, NodeError, NodeId, OpError, OpRef, Origin, Target, Tracer, Value,
+};
 
 /// Traces a graph into a new one; `call` carries out the calls of known operators.
 pub fn replay<'a>(
@@ -26,7 +28,15 @@ pub fn replay<'a>(
                 None => Value::Graph(name.clone()),
             },
             Kind::Output => {
-                output = tracer.lower(&resolve(node.args.first().unwrap_or(&Value::None), &values));
+                let returned = node.args.first().unwrap_or(&Value::None);
+                let kept = returned.try_map(&mut |from: &NodeId| {
+                    let value = values[from.0 as usize].clone();
+                    match (value, graph.node(*from).meta.as_ref()) {
+                        (Value::Tensor(handle), Some(Value::Tensor(meta))) => as_laid_out(&mut tracer, handle, meta),
+                        (value, _) => Ok(value),
+                    }
+                });
+                output = tracer.lower(&kept.map_err(located)?);
                 Value::None
             }
             Kind::Call(target) => {
@@ -40,6 +50,22 @@ pub fn replay<'a>(
         };
     }
     Ok(tracer.finish(output))
+}
+
+/// An output with the strides that it had. Passes keep all but those along dimensions of size one, which no element
+/// depends on and which whoever receives the tensor can ask for.
+fn as_laid_out(tracer: &mut Tracer<'_>, handle: Handle, had: &Meta) -> Result<Value<Handle>, OpError> {
+    let has = tracer.meta(handle);
+    if has.shape != had.shape || has.numel().is_eq(0) {
+        return Ok(handle.into());
+    }
+    let dims = || had.shape.iter().zip(had.stride.iter().zip(&has.stride));
+    let mut moved = dims().filter(|(_, (had, has))| !had.is_eq(*has)).peekable();
+    if moved.peek().is_none() || !moved.all(|(size, _)| size.is_eq(1)) {
+        return Ok(handle.into());
+    }
+    let (shape, stride) = (had.shape.as_slice().into(), had.stride.as_slice().into());
+    tracer.call("aten.as_strided.default", &[handle.into(), shape, stride])
 }
 
 /// An input like that of a node, under a name.

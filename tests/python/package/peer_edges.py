@@ -285,3 +285,17 @@ each(
         "nonzero": lambda x, i, m, v: (m.nonzero(), torch.nonzero(m, as_tuple=True), m.argwhere(), x[m.nonzero(as_tuple=True)], m.nonzero().sum(0)),
     },
 )
+
+
+# Strides that no element depends on, and sizes that are repeated.
+
+each(
+    "laid_out",
+    lambda: [r(3, 1, 5).transpose(0, 1), r(2, 3, 4, 5).to(memory_format=torch.channels_last), r(6, 1).t()],
+    {
+        "filled": lambda x, c, n: (x.masked_fill(x > 0, 1.0), c.masked_fill(c > 0, 1.0), n.masked_fill(n > 0, torch.tensor(2.0))),
+        "filled_then_computed": lambda x, c, n: (x.masked_fill(x > 0, 1.0) + 1, n.masked_fill(n > 0, 0.0).clone(), x.masked_fill(x > 9, 1.0).relu().unsqueeze(0)),
+        "filled_by_a_row": lambda x, c, n: (x.masked_fill(x[:, :1] > 0, 1.0), n.masked_fill(n[:, :1] > 0, 1.0)),
+        "sizes_repeated": lambda x, c, n: (c.shape * 2, 2 * x.shape, x.shape + n.shape, (1,) + n.shape, isinstance(c.shape * 2, torch.Size), (x.shape * 2).numel()),
+    },
+)

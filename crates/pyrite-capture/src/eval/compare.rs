@@ -634,6 +634,14 @@ impl Evaluator<'_, '_> {
         Err(self.stop(format!("the operator {name} of {}", self.describe(value))))
     }
 
+    /// The class of sizes, where a tuple is of it: joined or repeated it stays what it is, where other classes become tuples.
+    fn size_class(&self, value: &Value) -> Option<Object> {
+        match value {
+            Value::Tuple(tuple) => tuple.class.filter(|class| self.host.class_name(*class) == "torch.Size"),
+            _ => None,
+        }
+    }
+
     /// `operator.name(left, right)`.
     pub(super) fn binary(&mut self, name: &str, left: &Value, right: &Value) -> Run<Value> {
         if let Some(result) = self.operator_overridden(name, left, Some(right))? {
@@ -701,11 +709,7 @@ impl Evaluator<'_, '_> {
             ("add", Value::List(_), Value::List(_)) | ("add", Value::Tuple(_), Value::Tuple(_)) => {
                 let mut items = self.items_of(left)?;
                 items.extend(self.items_of(right)?);
-                let size = |value: &Value| match value {
-                    Value::Tuple(tuple) => tuple.class.filter(|class| self.host.class_name(*class) == "torch.Size"),
-                    _ => None,
-                };
-                let class = size(left).or_else(|| size(right));
+                let class = self.size_class(left).or_else(|| self.size_class(right));
                 Ok(if matches!(left, Value::List(_)) {
                     Value::list(items)
                 } else {
@@ -722,7 +726,12 @@ impl Evaluator<'_, '_> {
                     return Err(self.stop("creating a very long list"));
                 }
                 let repeated: Vec<Value> = (0..count).flat_map(|_| items.iter().cloned()).collect();
-                Ok(if matches!(sequence, Value::List(_)) { Value::list(repeated) } else { Value::tuple(repeated) })
+                let class = self.size_class(sequence);
+                Ok(if matches!(sequence, Value::List(_)) {
+                    Value::list(repeated)
+                } else {
+                    Value::Tuple(Rc::new(crate::value::TupleValue { items: repeated, class, ..Default::default() }))
+                })
             }
             ("add", Value::List(_), other)
                 if self.is_ignorant(other) || matches!(other, Value::Tuple(_) | Value::Dict(_) | Value::Set(_)) =>

@@ -2,7 +2,7 @@
 
 use pyrite_ir::{Args, Call, Emit, Handle, Meta, OpDef, OpError, Tag, Tolerance, Value, args, invalid};
 use pyrite_sym::SymInt;
-use pyrite_tensor::{Complex64, Layout, Tensor};
+use pyrite_tensor::{Complex64, DType, Layout, Tensor};
 
 use crate::decompositions::activation as by;
 use crate::derivatives::{activation as d, activation_backward as second};
@@ -59,6 +59,8 @@ pub const OPS: &[OpDef] = &[
     OpDef::composite("aten::log_sigmoid(Tensor self) -> Tensor", "The logarithm of `sigmoid`.", log_sigmoid).samples(FLOATS),
     OpDef::kernel("aten::glu(Tensor self, int dim=-1) -> Tensor", "The first half of a dimension, weighted by `sigmoid` of the second.", infer_glu, glu).derivative(d::glu).decompose(by::glu).samples(&["f32[3, 4]", "f64[4, 3], 0", "f32[2, 4, 3]<[1, 2, 8], 1", "bf16[6]", "f32[0, 4]"]),
     OpDef::kernel("aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor", "The element, scaled below zero by a weight.", to_same, prelu).derivative(d::prelu).decompose(by::prelu).samples(&["f32[3, 4], f32[1, 4]", "f64[5], f64[5]", "bf16[2, 3], bf16[1, 3]"]),
+    OpDef::composite("aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> Tensor", "`rrelu_with_noise` without the noise.", rrelu_without_noise).tags(&[Tag::Random]).samples(&["f32[2, 3]<[1, 2]", "f64[5], 0.1, 0.3, training=True"]),
+    OpDef::written("aten::rrelu_(Tensor(a!) self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> Tensor(a!)", "`rrelu` in place.", "aten.rrelu.default").tags(&[Tag::Random]).samples(&["f32[2, 3]", "f64[5], 0.1, 0.3, training=True"]),
     OpDef::kernel("aten::rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> Tensor", "`leaky_relu` with a slope that is random in training, kept in `noise`, and the middle of its range otherwise.", infer_rrelu, rrelu).derivative(d::rrelu_with_noise).tags(&[Tag::Random]).samples(&["f32[2, 3]<[1, 2], f32[2, 3]", "f64[5], f64[5], 0.1, 0.3, training=True", "bf16[4], bf16[4], training=True"]),
     OpDef::kernel("aten::rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> (Tensor, Tensor noise_out)", "`rrelu_with_noise`, and the noise as it is afterwards.", infer_rrelu_functional, rrelu_functional).derivative(d::rrelu_with_noise_functional).constants(&[1]).tags(&[Tag::Random]).samples(&["f32[2, 3]<[1, 2], f32[2, 3]<[1, 2]", "f64[5], f64[5], 0.1, 0.3, training=True"]),
     in_place("aten::relu_(Tensor(a!) self) -> Tensor(a!)", "aten.relu.default", IN_PLACE),
@@ -345,13 +347,23 @@ fn rrelu(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     Ok(rrelu_into(call, call.args.tensor(1)?)?.into())
 }
 
+fn rrelu_without_noise(e: &mut dyn Emit, args: &Args<'_, Handle>) -> Result<Value<Handle>, OpError> {
+    let noise = e.one("aten.empty_like.default", &[args.value(0).clone()])?;
+    let mut values = args.values.to_vec();
+    values.insert(1, noise.into());
+    e.call("aten.rrelu_with_noise.default", &values)
+}
+
 /// The result; in training, the slopes are written into `noise`.
 fn rrelu_into(call: &Call<'_>, noise: &Tensor) -> Result<Tensor, OpError> {
     let x = call.args.tensor(0)?;
-    let (lower, upper) = (call.args.float(2)?, call.args.float(3)?);
     let (result, values) = (call.allocate(0)?, x.to_f64s());
+    // Slopes have the precision that is computed with; the noise keeps them in its own.
+    let single = x.dtype().to_compute() == DType::F32;
+    let rounded = |value: f64| if single { f64::from(value as f32) } else { value };
+    let (lower, upper) = (rounded(call.args.float(2)?), rounded(call.args.float(3)?));
     if !call.args.bool(4)? {
-        let slope = 0.5 * (lower + upper);
+        let slope = 0.5 * rounded(lower + upper);
         result.write_f64s(&values.iter().map(|x| if *x > 0.0 { *x } else { x * slope }).collect::<Vec<_>>());
         return Ok(result);
     }
@@ -360,8 +372,8 @@ fn rrelu_into(call: &Call<'_>, noise: &Tensor) -> Result<Tensor, OpError> {
     }
     let mut generator = call.rng.borrow_mut();
     // Only elements that need a slope draw one, in order.
-    let slopes: Vec<f64> =
-        values.iter().map(|x| if *x <= 0.0 { lower + generator.next_f64() * (upper - lower) } else { 1.0 }).collect();
+    let mut slope = || rounded(lower + generator.next_f64() * (upper - lower));
+    let slopes: Vec<f64> = values.iter().map(|x| if *x <= 0.0 { slope() } else { 1.0 }).collect();
     noise.write_f64s(&slopes);
     result.write_f64s(&values.iter().zip(&slopes).map(|(x, slope)| x * slope).collect::<Vec<_>>());
     Ok(result)
