@@ -7,6 +7,7 @@ import warnings
 
 import torch
 import torch.utils._pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 
 _RECURRENT = (torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu)
 
@@ -92,9 +93,46 @@ def describe_allowed(function, args, kwargs):
     try:
         with warnings.catch_warnings(), torch.no_grad(), torch.device("meta"):
             warnings.simplefilter("ignore")
+            if _only_writes(function):
+                with _Parsed():
+                    return function(*args, **kwargs)
             return function(*args, **kwargs)
     finally:
         torch.set_rng_state(state)
+
+
+class _Parsed(TorchDispatchMode):
+    """Ends calls of operators that give nothing once their arguments are parsed: they need no fake."""
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        return None
+
+
+def _schemas(function):
+    """The schemas of an operator of `torch.library`, one per overload."""
+    names = getattr(function, "overloads", None)
+    overloads = [function] if names is None else [getattr(function, name) for name in names()]
+    return [overload._schema for overload in overloads if hasattr(overload, "_schema")]
+
+
+def _only_writes(function):
+    schemas = _schemas(function)
+    return len(schemas) == 1 and schemas[0].is_mutable and not schemas[0].returns
+
+
+def written(function):
+    """For each parameter of an operator its name where the schema lets it be written, else an empty text; nothing for operators that do
+    not write, `None` where a result is what was written, or where several overloads leave open what is."""
+    schemas = _schemas(function)
+    if not any(schema.is_mutable for schema in schemas):
+        return ()
+    if len(schemas) > 1 or any(_is_written(result) for result in schemas[0].returns):
+        return None
+    return tuple(each.name if _is_written(each) else "" for each in schemas[0].arguments)
+
+
+def _is_written(argument):
+    return argument.alias_info is not None and argument.alias_info.is_write
 
 
 class _OnMeta(torch.overrides.TorchFunctionMode):

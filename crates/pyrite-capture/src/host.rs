@@ -184,6 +184,8 @@ pub enum Given {
     Tuple(Vec<GraphValue<Meta>>, Option<Object>),
     /// A list of tensors.
     List(Vec<GraphValue<Meta>>),
+    /// `None`, of an operator that is called for what it writes.
+    Nothing,
 }
 
 /// A result that is an object, or the exception that was raised instead.

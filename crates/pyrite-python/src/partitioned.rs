@@ -1,11 +1,12 @@
 //! Graphs with calls that Pyrite knows nothing of, or with sizes that depend on data: a backend compiles what lies between them,
 //! torch runs them.
 //!
-//! Invariant: what an opaque call gives has the strides that the next part was compiled for.
+//! Invariants: what an opaque call gives has the strides that the next part was compiled for; a graph with custom operators that
+//! write is torch's as a whole, because a write is seen across parts.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
-use pyrite_ir::{Graph as Ir, Kind, NodeId, Value};
+use pyrite_ir::{Graph as Ir, Kind, NodeId, Target, Value};
 use pyrite_passes::partition::{Runner, partition};
 use pyrite_sym::SymInt;
 use rustc_hash::FxHashMap;
@@ -15,7 +16,7 @@ use crate::debug_wrapper;
 use crate::errors;
 use crate::graph::{Graph, graph_of};
 use crate::program::{Program, describe, find, use_cache};
-use crate::torch_interpreter::TorchProgram;
+use crate::torch_interpreter::{Maker, TorchProgram};
 
 /// A program of parts: call it with one argument per placeholder, and it returns the list of the graph's outputs.
 #[pyclass(module = "pyrite._native", frozen, weakref)]
@@ -53,6 +54,23 @@ fn strides(py: Python<'_>, graph: &Ir, gives: &[NodeId]) -> PyResult<Vec<Option<
     gives.iter().map(of).collect()
 }
 
+/// Whether a custom operator of a graph writes, by its schema.
+fn writes(py: Python<'_>, graph: &Ir) -> PyResult<bool> {
+    let question = py.import("pyrite._opaque")?.getattr("written")?;
+    let maker = Maker::new(py, graph)?;
+    for (_, node) in graph.nodes() {
+        if let Kind::Call(Target::Opaque(name)) = &node.kind
+            && name.starts_with("torch.ops.")
+        {
+            let told = question.call1((maker.dotted(name)?,))?;
+            if told.is_none() || told.len()? > 0 {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
 /// Compiles a graph with opaque calls: by a backend of Pyrite's where that is possible, else all of it is torch's.
 #[pyfunction]
 #[pyo3(signature = (graph, backend, options, example_inputs))]
@@ -75,8 +93,9 @@ pub fn compile_mixed(
         other => other.as_tensor().copied().map(|one| vec![one]),
     };
     let constant = |id: &NodeId| matches!(graph.node(*id).kind, Kind::GetAttr(_));
+    let whole = writes(py, &graph)?;
     let (Some(parts), Some(outputs)) =
-        (partition(&graph), outputs.filter(|outputs: &Vec<NodeId>| !outputs.iter().any(constant)))
+        (partition(&graph).filter(|_| !whole), outputs.filter(|outputs: &Vec<NodeId>| !outputs.iter().any(constant)))
     else {
         return Ok(Py::new(py, TorchProgram::new(py, &graph)?)?.into_any());
     };

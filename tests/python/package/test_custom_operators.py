@@ -107,3 +107,103 @@ def test_what_is_no_mode_is_refused():
 def test_pre_dispatch_eager_shows_its_graph(capsys):
     pyrite.compile(lambda x: torch.nn.functional.silu(x), backend="pre_dispatch_eager")(torch.ones(2))
     assert "aten.silu" in capsys.readouterr().out
+
+
+LIBRARY = torch.library.Library("pyrite_writing", "DEF")
+LIBRARY.define("scale_(Tensor(a!) x, float by) -> ()")
+LIBRARY.impl("scale_", lambda x, by: [x.mul_(by)].clear(), "CPU")
+LIBRARY.define("add_into(Tensor x, *, Tensor(a!) out) -> Tensor")
+LIBRARY.impl("add_into", lambda x, *, out: out.add_(x) * 2, "CPU")
+LIBRARY.impl("add_into", lambda x, *, out: torch.empty_like(out), "Meta")
+
+
+add_into, scale_ = torch.ops.pyrite_writing.add_into, torch.ops.pyrite_writing.scale_
+
+
+@torch.library.custom_op("pyrite_writing::increment", mutates_args=("x",))
+def increment(x: torch.Tensor) -> None:
+    x.add_(1)
+
+
+@torch.library.custom_op("pyrite_writing::increment_all", mutates_args=("xs",))
+def increment_all(xs: list[torch.Tensor], by: float) -> None:
+    for x in xs:
+        x.add_(by)
+
+
+def between_equal_calls(x):
+    y = x.sin()
+    before = y * 1.0
+    result = add_into(x, out=y)
+    return before, y * 1.0, result
+
+
+def through_a_view(x):
+    y = x.cos()
+    row = y[1]
+    increment(row)
+    scale_(y, 3.0)
+    return row + 1, y
+
+
+def unrecorded(x):
+    with torch.no_grad():
+        increment(x)
+    return x * 3
+
+
+WRITING = {
+    "input": lambda x: (increment(x), x * 2)[1],
+    "intermediate": lambda x: (y := x.sin(), increment(y), y.cos())[2],
+    "between_equal_calls": between_equal_calls,
+    "through_a_view": through_a_view,
+    "list": lambda x: (ys := [x.sin(), x], increment_all(ys, 0.5), ys[0] + ys[1])[2],
+    "unrecorded": unrecorded,
+}
+
+
+@pytest.mark.parametrize("settings", [{"backend": "native"}, {"backend": "eager"}, {"backend": "aot_eager"}, {"dynamic": True}], ids=str)
+@pytest.mark.parametrize("name", WRITING)
+def test_a_custom_operator_that_writes_is_a_call_of_the_graph(name, settings):
+    function = WRITING[name]
+    compiled = pyrite.compile(function, fullgraph=True, **settings)
+    for rows in (3, 4, 5):
+        x = torch.randn(rows, 4)
+        y = x.clone()
+        torch.testing.assert_close(compiled(x), function(y), rtol=0, atol=0)
+        torch.testing.assert_close(x, y, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("backend", ["native", "eager"])
+def test_gradients_around_a_custom_operator_that_writes_are_eagers(backend):
+    def function(x):
+        y = x.detach().clone()
+        increment(y)
+        return (x * y).sum()
+
+    def refused(x):
+        y = x * 2
+        try:
+            increment(y)
+        except RuntimeError:
+            return y.sum() * 3
+        return y.sum()
+
+    for each in (function, refused):
+        x = torch.randn(3, 4, requires_grad=True)
+        want, have = each(x), pyrite.compile(each, backend=backend)(x)
+        torch.testing.assert_close(have, want)
+        assert have.requires_grad == want.requires_grad
+        torch.testing.assert_close(torch.autograd.grad(have, x), torch.autograd.grad(want, x))
+
+
+def test_a_refused_argument_of_an_operator_that_writes_is_caught_where_it_is_passed():
+    def function(x):
+        try:
+            scale_(x, "no number")
+        except RuntimeError:
+            return x + 1
+        return x
+
+    x = torch.randn(3)
+    torch.testing.assert_close(pyrite.compile(function)(x), x + 1)

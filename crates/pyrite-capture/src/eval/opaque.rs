@@ -2,7 +2,7 @@
 //!
 //! Two kinds of functions are called by the graph without being understood: those of torch that compute tensors from
 //! tensors, and those that the user has allowed. What they give is told by the host from metadata alone; where it cannot be
-//! told, the graph breaks as for any unknown function.
+//! told, the graph breaks as for any unknown function. What a custom operator writes is told by its schema.
 
 use std::rc::Rc;
 
@@ -39,22 +39,76 @@ impl Evaluator<'_, '_> {
         if self.host.kind(object) != Kind::Builtin || RETURNING.contains(&name) {
             return Ok(None);
         }
+        let custom = name.starts_with("torch.ops.") && !name.starts_with("torch.ops.aten.");
         let is_space = |space: &&str| name.strip_prefix(*space).is_some_and(|rest| is_function(space, rest));
-        if !SPACES.iter().any(is_space) || kwargs.iter().any(|(key, _)| &**key == "out") {
+        let takes_out = kwargs.iter().any(|(key, _)| &**key == "out");
+        if !custom && (takes_out || !SPACES.iter().any(is_space)) {
             return Ok(None);
         }
         let given: Vec<Value> = args.iter().chain(kwargs.iter().map(|(_, value)| value)).cloned().collect();
         if !self.holds_tensor(&given)? || self.autocasted {
             return Ok(None);
         }
+        let Some(written) = (if custom { self.written_by(object, args, kwargs)? } else { Some(Vec::new()) }) else {
+            return Ok(None);
+        };
+        if !written.is_empty() {
+            self.check_opaque_writes(name, &given, &written)?;
+        }
         let mark = self.calls.mark();
         match self.capture_opaque_call(name, object, args, kwargs) {
+            // What neither gives nor writes anything is called for something that no graph shows.
+            Ok(value) if written.is_empty() && self.is_none(&value) => {
+                self.calls.abandon_since(mark);
+                Ok(None)
+            }
             Err(super::Stop::Break(..)) => {
                 self.calls.abandon_since(mark);
                 Ok(None)
             }
             other => other.map(Some),
         }
+    }
+
+    /// The arguments that the schema of a custom operator lets it write; nothing where that cannot be told.
+    fn written_by(&mut self, object: Object, args: &[Value], kwargs: &Keywords) -> Run<Option<Vec<Value>>> {
+        let Some(question) = self.host.member("pyrite._opaque", "written") else { return Ok(None) };
+        let told = self.host.call(question, &[object], &[]).map_err(|raised| self.raised(raised))?;
+        if self.host.kind(told) == Kind::None {
+            return Ok(None);
+        }
+        let mut written = Vec::new();
+        for (index, name) in self.constant_items(told).into_iter().enumerate() {
+            let Some(name) = self.host.as_str(name).filter(|name| !name.is_empty()) else { continue };
+            let named = || kwargs.iter().find(|(key, _)| **key == *name).map(|(_, value)| value);
+            match args.get(index).or_else(named) {
+                Some(list @ (Value::Tuple(_) | Value::List(_))) => written.extend(self.items_of(list)?),
+                Some(value) => written.push(value.clone()),
+                None => {}
+            }
+        }
+        Ok(Some(written))
+    }
+
+    /// Refuses writes of a custom operator that autograd or a transform would have to see.
+    fn check_opaque_writes(&mut self, name: &str, given: &[Value], written: &[Value]) -> Run<()> {
+        if !self.bodies.is_empty() {
+            return Err(self.stop(format!("a call of {name}, which writes, in a nested graph")));
+        }
+        for value in given {
+            let tensors = match value {
+                Value::Tuple(_) | Value::List(_) => self.items_of(value)?,
+                one => vec![one.clone()],
+            };
+            for tensor in tensors {
+                if self.grad && self.requires_grad(&tensor)? {
+                    return Err(
+                        self.stop(format!("a call of {name}, which writes, with a tensor that requires a gradient"))
+                    );
+                }
+            }
+        }
+        written.iter().try_for_each(|value| self.check_written(value))
     }
 
     fn holds_tensor(&mut self, values: &[Value]) -> Run<bool> {
@@ -112,6 +166,10 @@ impl Evaluator<'_, '_> {
             .map_err(|reason| self.stop(format!("a call of {name}, whose result cannot be inferred: {reason}")))?;
         self.record_location();
         let (meta, class, is_list) = match given {
+            Given::Nothing => {
+                self.calls.opaque(name, values, named, GraphValue::None);
+                return Ok(self.none());
+            }
             Given::Tensor(meta) => (GraphValue::Tensor(*meta), None, false),
             Given::Tuple(items, class) => (GraphValue::List(items), class, false),
             Given::List(items) => (GraphValue::List(items), None, true),
