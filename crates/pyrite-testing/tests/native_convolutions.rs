@@ -80,6 +80,12 @@ fn a_convolution_in_tiles_agrees_and_follows_its_weight() {
 }
 
 #[test]
+fn a_large_image_of_fewer_channels_in_tiles_agrees() {
+    let inputs = [numbers(&[1, 64, 33, 32], 1), numbers(&[70, 64, 3, 3], 2), numbers(&[70], 3)];
+    check(&graph("aten.convolution.default", &inputs, options(1)), &inputs, &inputs[1]);
+}
+
+#[test]
 fn the_gradients_of_a_convolution_in_tiles_agree() {
     let inputs = [numbers(&[2, 100, 13, 10], 1), numbers(&[2, 96, 15, 12], 2), numbers(&[100, 96, 3, 3], 3)];
     let mut values: Vec<Value<NodeId>> = vec![Value::from(vec![100i64])];
@@ -91,7 +97,7 @@ fn the_gradients_of_a_convolution_in_tiles_agree() {
 #[test]
 fn what_is_not_worth_tiles_stays_a_call() {
     for (x, weight) in
-        [([1, 3, 32, 32], [64, 3, 3, 3]), ([1, 128, 7, 7], [128, 128, 3, 3]), ([1, 64, 32, 32], [64, 64, 3, 3])]
+        [([1, 3, 32, 32], [64, 3, 3, 3]), ([1, 128, 7, 7], [128, 128, 3, 3]), ([1, 64, 28, 28], [64, 64, 3, 3])]
     {
         let inputs = [numbers(&x, 1), numbers(&weight, 2)];
         let mut values = vec![Value::None];
