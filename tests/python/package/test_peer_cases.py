@@ -2,13 +2,15 @@
 
 Each is compiled by torch's capture with `strict`, in the same way for GPUs, whose kernels are interpreted, and by Pyrite's capture, with static
 and with symbolic sizes, forward and with gradients: values, dtypes, strides, `requires_grad`, what inputs and buffers hold afterwards, the next random number, and errors are eager's. Numbers are as near
-to eager's as `torch.testing.assert_close` asks, or as near to those of the same function in double precision as eager's are. By default a
-sample of every hundredth runs; `PYRITE_PEER_CASES=all` runs all of them, `PYRITE_PEER_CASES=3` every hundredth from the fourth on.
+to eager's as `torch.testing.assert_close` asks, or as near to those of the same function in double precision as eager's are. What torch's
+own tracing cannot do, whatever the backend, is not asked of Pyrite: `aot_eager` fails there too. By default one in a hundred runs;
+`PYRITE_PEER_CASES=all` runs all of them, `PYRITE_PEER_CASES=3` the fourth of a hundred such samples. A function stays in its sample when others are added.
 """
 
 import copy
 import functools
 import os
+import zlib
 
 import pytest
 import torch
@@ -28,9 +30,9 @@ import peer_corners  # noqa: F401
 from peer_cases import PEERS
 from pyrite import aot
 
-STEP = 100
+SAMPLES = 100
 CHOICE = os.environ.get("PYRITE_PEER_CASES", "0")
-NAMES = list(PEERS) if CHOICE == "all" else list(PEERS)[int(CHOICE) :: STEP]
+NAMES = [name for name in PEERS if CHOICE == "all" or zlib.crc32(name.encode()) % SAMPLES == int(CHOICE)]
 
 
 def by_torch(function, dynamic):
@@ -45,8 +47,14 @@ def by_pyrite(function, dynamic):
     return package.compile(function, dynamic=dynamic)
 
 
-# What torch's own tracing cannot do, whatever the backend: antialiased upsampling to sizes that are symbols has no backward.
-TORCH_FAILS = {("upsample_antialias", True, by_torch, True), ("upsample_antialias", True, for_gpus, True)}
+def torch_fails(function, arguments, gradients, dynamic):
+    """Whether torch's own tracing fails, as that of antialiased upsampling to sizes that are symbols does, backward."""
+    torch._dynamo.reset()
+    try:
+        observed(torch.compile(function, backend="aot_eager", dynamic=dynamic), arguments, gradients)
+    except torch._dynamo.exc.BackendCompilerFailed:
+        return True
+    return False
 
 
 @pytest.fixture(autouse=True)
@@ -132,7 +140,7 @@ def close(have, want, case, what):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_function_is_as_in_eager(name, gradients, way, dynamic):
     case = PEERS[name]
-    if gradients and not case.gradients or (name, gradients, way, dynamic) in TORCH_FAILS:
+    if gradients and not case.gradients:
         return
     plain, other = (copy.deepcopy(case.function) if isinstance(case.function, torch.nn.Module) else case.function for _ in range(2))
     compiled = way(other, dynamic)
@@ -140,7 +148,13 @@ def test_a_function_is_as_in_eager(name, gradients, way, dynamic):
     called = compiled if not isinstance(other, torch.nn.Module) else Called(compiled, other)
     for make in (case.arguments, *case.then):
         torch.manual_seed(1)
-        compare_call(name, case, plain, called, make(), gradients)
+        arguments = make()
+        try:
+            compare_call(name, case, plain, called, arguments, gradients)
+        except torch._dynamo.exc.BackendCompilerFailed:
+            if not torch_fails(plain, arguments, gradients, dynamic):
+                raise
+            return
 
 
 def compare_call(name, case, plain, compiled, arguments, gradients):
