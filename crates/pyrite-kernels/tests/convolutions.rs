@@ -185,10 +185,20 @@ proptest! {
 
 #[test]
 fn several_channels_of_many_and_of_large_images_are_summed_right() {
-    // Channels that are taken eight, four, two and one at a time; images that are summed together, and one in parts.
-    for (batch, channels, [height, width], stride) in
-        [(11, (2, 15), [5, 5], 1), (3, (8, 16), [5, 9], 2), (1, (1, 7), [66, 70], 1), (5, (4, 8), [9, 16], 2)]
-    {
+    // Channels that are taken eight, four, two and one at a time; images that are summed together, and one in parts; sizes on both
+    // sides of where another method is chosen.
+    for (batch, channels, [height, width], stride) in [
+        (11, (2, 15), [5, 5], 1),
+        (3, (8, 16), [5, 9], 2),
+        (1, (1, 7), [66, 70], 1),
+        (5, (4, 8), [9, 16], 2),
+        (2, (32, 31), [7, 7], 1),
+        (2, (33, 32), [7, 6], 1),
+        (2, (16, 16), [14, 13], 2),
+        (1, (8, 3), [20, 17], 1),
+        (1, (3, 2), [21, 16], 1),
+        (1, (4, 32), [13, 19], 1),
+    ] {
         let size = |input: usize| (input - 1) / stride + 1;
         let g = Geometry {
             batch,

@@ -213,7 +213,11 @@ impl<T: Factor> Loop for Dots<'_, T> {
             channel += 4;
         }
         while channel + 2 <= count {
-            self.channels::<FUSED, 2, 2, 4>(channel);
+            if self.is_wide {
+                self.channels::<FUSED, 4, 2, 8>(channel);
+            } else {
+                self.channels::<FUSED, 2, 2, 4>(channel);
+            }
             channel += 2;
         }
         for channel in channel..count {

@@ -32,6 +32,19 @@ pub fn suits<T: Factor>(g: &Geometry) -> bool {
     T::takes_rows() && close && !empty && !g.is_plain() && g.planes().1 >= POSITIONS
 }
 
+/// Rows of the product, and positions, that are worth it where channels are few.
+const FEW: (usize, usize) = (3, 320);
+
+/// Whether a convolution of few channels is worth it, as a product of so many rows.
+pub(super) fn suits_few<T: Factor>(g: &Geometry, rows: usize) -> bool {
+    suits::<T>(g) && g.stride == [1; 3] && rows >= FEW.0 && g.planes().1 >= FEW.1
+}
+
+/// Whether windows have so few elements, for so many channels, that copying them costs less than copying sums to their lines.
+pub(super) fn is_narrow(g: &Geometry) -> bool {
+    g.window() <= 36 && g.channels.1 >= 32
+}
+
 /// Copies sums to lines of the output.
 struct Leave<'a, T> {
     /// Where lines begin among the sums, and where they go.

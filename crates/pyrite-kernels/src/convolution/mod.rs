@@ -17,12 +17,16 @@
 //! | 64 channels to 1, 8 images of 56×56, by 3×3 | 0.82, 0.97, 1.3 | 3.8, 4.9, 4.1 | |
 //! | 3 channels to 64, 4 images of 128×128, by 7×7, stride 2 | 6.7, 5.4, 11 | 5.4, 4.9, 5.8 | 8.7, 16, 3.3 |
 //!
-//! So few channels are summed directly, and many are a product of matrices; sixteen are few where images are too small for
-//! [`indirect`] (four images of 32 groups of 16 channels, 7×7, by 3×3: 0.65, 0.75 and 1.1 ms against 1.4, 1.5 and 1.4). Small images of single channels have their
+//! So few channels are summed directly, and many are a product of matrices. Where images are too small for [`indirect`], more are
+//! few: 32 forward and for the input's gradient (four images of 32 groups of 32 channels, 7×7, by 3×3: 1.1 and 1.3 ms against 1.8
+//! and 1.9), 16 for the weight's (of 16 channels: 0.60 against 0.73), 8 with a stride (of 16 channels, 14×14: 1.1 against 0.88).
+//! Where images are large, three channels are enough to be read in place with a stride of one (one image of 32 groups of 8
+//! channels, 28×28, by 3×3: 0.17 and 0.19 ms, directly 0.23 and 0.26). Small images of single channels have their
 //! channels side by side instead ([`depthwise`]): four of 1152 channels of 4×4 by 5×5 take 0.16, 0.23 and 0.16 ms against
 //! 0.59, 0.87 and 1.0 by direct sums, with a stride of two 0.08, 0.10 and 0.08 against 1.0, 2.0 and 1.3 (oneDNN, forward:
 //! 0.15 and 0.14). Many channels made of few are a product
-//! too: its matrix has many rows, and copying windows of few channels is cheap. Windows of images that are not small need not be
+//! too: its matrix has many rows, and copying windows of few channels is cheap (one image of 3 channels, 224×224, to 64 by 3×3: 1.1
+//! and 2.1 ms unrolled, 1.6 and 3.4 in place). Windows of images that are not small need not be
 //! copied at all for it: see [`indirect`].
 
 pub mod depthwise;
@@ -86,18 +90,40 @@ impl Geometry {
         outputs.saturating_mul(self.group_weight())
     }
 
-    fn method(&self) -> Method {
+    fn is_empty(&self) -> bool {
+        self.batch * self.group_weight() * self.planes().0 * self.planes().1 == 0
+    }
+
+    /// Whether sums may be computed directly, and channels are too few to be summed as a product of matrices: also up to
+    /// `in_small` channels of small images.
+    fn has_few_channels(&self, in_small: usize) -> bool {
         let (inner, outer) = self.channels;
         let (most, is_small) = (inner.max(outer), self.planes().1 < indirect::POSITIONS);
-        let few = outer <= FEW || most <= 2 * FEW || (most <= 4 * FEW && is_small);
-        let empty = self.batch * self.group_weight() * self.planes().0 * self.planes().1 == 0;
         let close = self.stride.iter().fold(1, |all: usize, stride| all.saturating_mul(*stride)) <= PHASES;
-        if !empty && points::suits(self) {
+        let few = outer <= FEW || most <= 2 * FEW || (most <= in_small && is_small);
+        few && close && !self.is_empty() && !self.is_plain()
+    }
+
+    /// Whether single channels lie side by side.
+    fn is_depthwise(&self) -> bool {
+        !self.is_empty() && depthwise::suits(self)
+    }
+
+    fn method<T: Factor>(&self, sum: Sum) -> Method {
+        let (in_small, rows) = match sum {
+            Sum::Forward => (8 * FEW, self.channels.1),
+            Sum::Input => (8 * FEW, self.channels.0),
+            Sum::Weight if self.stride == [1; 3] => (4 * FEW, 0),
+            Sum::Weight => (2 * FEW, 0),
+        };
+        if self.is_of_points() {
             Method::Points
-        } else if !empty && depthwise::suits(self) {
+        } else if self.is_depthwise() {
             Method::Depthwise
-        } else if few && close && !empty && !self.is_plain() {
+        } else if self.has_few_channels(in_small) && !indirect::suits_few::<T>(self, rows) {
             Method::Direct
+        } else if indirect::suits::<T>(self) && (sum == Sum::Weight || !indirect::is_narrow(self)) {
+            Method::Indirect
         } else {
             Method::Windows
         }
@@ -105,12 +131,12 @@ impl Geometry {
 
     /// Whether sums are short, so that their order matters little.
     pub fn has_short_sums(&self) -> bool {
-        matches!(self.method(), Method::Depthwise | Method::Direct)
+        !self.is_of_points() && (self.is_depthwise() || self.has_few_channels(4 * FEW))
     }
 
     /// Whether images and windows have a single position each, so that it is a matmul.
     pub fn is_of_points(&self) -> bool {
-        matches!(self.method(), Method::Points)
+        !self.is_empty() && points::suits(self)
     }
 }
 
@@ -119,43 +145,52 @@ const FEW: usize = 4;
 /// The most fields that elements a stride apart may make.
 const PHASES: usize = 64;
 
+/// Which of the three sums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sum {
+    Forward,
+    Input,
+    Weight,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Method {
     Depthwise,
     Direct,
+    Indirect,
     Points,
     Windows,
 }
 
 /// The weight times the windows of the input, and the bias added, over what `y` holds.
 pub fn forward<T: Factor>(g: &Geometry, x: &[T], weight: &[T], bias: Option<&[T]>, y: &mut [T]) {
-    match g.method() {
+    match g.method::<T>(Sum::Forward) {
         Method::Depthwise => depthwise::forward(g, x, weight, bias, y),
         Method::Direct => direct::forward(g, x, weight, bias, y),
+        Method::Indirect => indirect::forward(g, x, weight, bias, y),
         Method::Points => points::forward(g, x, weight, bias, y),
-        Method::Windows if indirect::suits::<T>(g) => indirect::forward(g, x, weight, bias, y),
         Method::Windows => windows::forward(g, x, weight, bias, y),
     }
 }
 
 /// The weight's transpose times `y`, added up over the windows of `x`.
 pub fn into_windows<T: Factor>(g: &Geometry, y: &[T], weight: &[T], x: &mut [T]) {
-    match g.method() {
+    match g.method::<T>(Sum::Input) {
         Method::Depthwise => depthwise::into_windows(g, y, weight, x),
         Method::Direct => direct::into_windows(g, y, weight, x),
+        Method::Indirect => indirect::into_windows(g, y, weight, x),
         Method::Points => points::into_windows(g, y, weight, x),
-        Method::Windows if indirect::suits::<T>(g) => indirect::into_windows(g, y, weight, x),
         Method::Windows => windows::into_windows(g, y, weight, x),
     }
 }
 
 /// The sum over the batch of `y` times the windows of `x`.
 pub fn onto_weight<T: Factor>(g: &Geometry, y: &[T], x: &[T], weight: &mut [T]) {
-    match g.method() {
+    match g.method::<T>(Sum::Weight) {
         Method::Depthwise => depthwise::onto_weight(g, y, x, weight),
         Method::Direct => direct::onto_weight(g, y, x, weight),
+        Method::Indirect => indirect::onto_weight(g, y, x, weight),
         Method::Points => points::onto_weight(g, y, x, weight),
-        Method::Windows if indirect::suits::<T>(g) => indirect::onto_weight(g, y, x, weight),
         Method::Windows => windows::onto_weight(g, y, x, weight),
     }
 }
