@@ -126,6 +126,8 @@ impl Torch {
                 DType::I8,
                 DType::U8,
                 DType::Bool,
+                DType::C64,
+                DType::C128,
             ];
             let named = |dtype: DType| Ok((dtype, torch.getattr(dtype.torch_name())?.unbind()));
             Ok(Self {
@@ -180,6 +182,25 @@ impl<'py> Place<'py> {
         named.set_item("dtype", dtype)?;
         named.set_item("device", &self.object)?;
         self.torch.empty_strided.bind(py).call((sizes, strides), Some(&named))
+    }
+
+    /// Memory of a tensor of type `has` as another, `before` bytes from where its storage begins.
+    fn strided(
+        &self,
+        tensor: &Bound<'py, PyAny>,
+        has: DType,
+        (layout, dtype): (&Layout, DType),
+        before: i64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let offset = before / dtype.size() as i64 + layout.offset;
+        let (sizes, strides) = (layout.shape.to_vec(), layout.stride.to_vec());
+        if has == dtype {
+            return tensor.call_method1("as_strided", (sizes, strides, offset));
+        }
+        let bytes: i64 = tensor.call_method0("untyped_storage")?.call_method0("nbytes")?.extract()?;
+        let all = tensor.call_method1("as_strided", ([bytes / has.size() as i64], [1], 0))?;
+        let all = all.call_method1("view", (self.torch.dtype(dtype)?.bind(tensor.py()),))?;
+        all.call_method1("as_strided", (sizes, strides, offset))
     }
 }
 
@@ -248,7 +269,8 @@ impl GpuSegment {
             return Err(PyTypeError::new_err(format!("the segment takes {wanted} arguments, {count} were given")));
         }
         let sizes = self.plan.sizes(ask).map_err(|error| errors::failed(&error.into(), None))?;
-        // An argument whose strides are others is copied.
+        // An argument whose strides are others is copied, as is one that is conjugated or negated when it is read. Torch's own
+        // calls return empty tensors of other types than they announce.
         let mut copies: Vec<Option<Bound<'py, PyAny>>> = Vec::new();
         let mut inputs = Vec::with_capacity(given.len());
         for (index, (wanted, found)) in sizes.inputs.iter().zip(&located).enumerate() {
@@ -257,12 +279,17 @@ impl GpuSegment {
                 copies.push(None);
                 continue;
             };
-            if *found.sizes != *layout.shape || found.dtype != Some(*dtype) {
-                let text =
-                    format!("argument {index} is {:?}, the segment was compiled for {:?}", found.sizes, layout.shape);
+            let is_empty = layout.shape.contains(&0);
+            if *found.sizes != *layout.shape || (found.dtype != Some(*dtype) && !is_empty) {
+                let given = found.dtype.map_or_else(|| "of another type".to_owned(), |dtype| dtype.to_string());
+                let text = format!(
+                    "argument {index} is {given} {:?}, the segment was compiled for {dtype} {:?}",
+                    found.sizes, layout.shape
+                );
                 return Err(PyValueError::new_err(text));
             }
-            if lies_so(found.strides, layout) {
+            let is_as_wanted = found.dtype == Some(*dtype) && lies_so(found.strides, layout);
+            if is_as_wanted && !shim.is_marked(&arguments.get_item(index)?) {
                 inputs.push(found.data as u64);
                 copies.push(None);
                 continue;
@@ -275,14 +302,14 @@ impl GpuSegment {
         let mut made = Vec::with_capacity(sizes.fresh.len());
         for (number, (bytes, dtype)) in sizes.fresh.iter().enumerate() {
             let mut users = sizes.outputs.iter().filter_map(|output| match output {
-                Output::Tensor(Lives::Fresh(at), layout, _) if *at == number => Some(layout),
+                Output::Tensor(Lives::Fresh(at), layout, seen) if *at == number => Some((layout, seen)),
                 _ => None,
             });
             // A result that is a part of what is computed leaves room for all of it.
             let whole = |layout: &Layout| layout.offset == 0 && bytes_of(layout, *dtype) == *bytes;
-            let only = users.next().filter(|layout| whole(layout) && users.next().is_none());
+            let only = users.next().filter(|(layout, seen)| *seen == dtype && whole(layout) && users.next().is_none());
             made.push(match only {
-                Some(layout) => place.empty(&layout.shape, &layout.stride, *dtype)?,
+                Some((layout, _)) => place.empty(&layout.shape, &layout.stride, *dtype)?,
                 None => place.empty(&[*bytes as i64 / dtype.size() as i64], &[1], *dtype)?,
             });
         }
@@ -297,18 +324,23 @@ impl GpuSegment {
             Ok(match output {
                 Output::Number(number) => number.into_pyobject(py)?.into_any(),
                 Output::None => py.None().into_bound(py),
-                Output::Tensor(Lives::Fresh(number), layout, _) => {
+                Output::Tensor(Lives::Fresh(number), layout, dtype) => {
                     let tensor = &made[*number];
-                    let found = shim.locate(tensor).ok();
-                    let whole =
-                        found.is_some_and(|found| *found.sizes == *layout.shape && lies_so(found.strides, layout));
-                    if whole && layout.offset == 0 { tensor.clone() } else { strided(tensor, layout, layout.offset)? }
+                    let whole = shim.locate(tensor).is_ok_and(|found| {
+                        found.dtype == Some(*dtype) && *found.sizes == *layout.shape && lies_so(found.strides, layout)
+                    });
+                    if whole && layout.offset == 0 {
+                        tensor.clone()
+                    } else {
+                        place.strided(tensor, sizes.fresh[*number].1, (layout, *dtype), 0)?
+                    }
                 }
-                Output::Tensor(Lives::Input(number), layout, _) => {
+                Output::Tensor(Lives::Input(number), layout, dtype) => {
                     let base = copies[*number].clone().map_or_else(|| arguments.get_item(*number), Ok)?;
-                    let began = sizes.inputs[*number].as_ref().map_or(0, |(layout, _)| layout.offset);
+                    let (began, given) =
+                        sizes.inputs[*number].as_ref().map_or((0, *dtype), |(layout, dtype)| (layout.offset, *dtype));
                     let own: i64 = base.call_method0("storage_offset")?.extract()?;
-                    strided(&base, layout, own + layout.offset - began)?
+                    place.strided(&base, given, (layout, *dtype), (own - began) * given.size() as i64)?
                 }
                 Output::Tensor(..) => return Err(PyRuntimeError::new_err("a result has no memory")),
             })
@@ -365,10 +397,6 @@ fn bytes_of(layout: &Layout, dtype: DType) -> u64 {
     }
     let last: i64 = layout.shape.iter().zip(&layout.stride).map(|(size, stride)| (size - 1) * stride).sum();
     (last + 1) as u64 * dtype.size() as u64
-}
-
-fn strided<'py>(tensor: &Bound<'py, PyAny>, layout: &Layout, offset: i64) -> PyResult<Bound<'py, PyAny>> {
-    tensor.call_method1("as_strided", (layout.shape.to_vec(), layout.stride.to_vec(), offset))
 }
 
 pub(crate) fn address(shim: &Shim, tensor: &Bound<'_, PyAny>) -> PyResult<u64> {
