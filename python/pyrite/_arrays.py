@@ -32,7 +32,7 @@ def to_array(tensor):
 
 def type_of(dtype):
     """The type of numpy's for one of torch's."""
-    return torch.empty((), dtype=dtype).numpy().dtype
+    return torch.empty((), dtype=dtype, device="cpu").numpy().dtype
 
 
 def scalar_type(given):

@@ -233,7 +233,7 @@ class ExportedProgram:
                 continue
             known = self.leaves[spec.target]
             sizes = [self._hints[size] if isinstance(size, str) else size for size in known.shape]
-            yield torch.zeros(sizes, dtype=getattr(torch, known.dtype))
+            yield torch.zeros(sizes, dtype=getattr(torch, known.dtype), device="cpu")
 
     def _described(self):
         return {
@@ -329,7 +329,7 @@ def _holds(constraint, sizes):
 
 def _store(folder, storage):
     """Writes a storage under a name that its bytes give it."""
-    content = torch.empty(0, dtype=torch.uint8).set_(storage).numpy().tobytes()
+    content = torch.empty(0, dtype=torch.uint8, device="cpu").set_(storage).numpy().tobytes()
     name = hashlib.sha256(content).hexdigest()[:40]
     if not (folder / name).exists():
         torch.save(storage, folder / name)
@@ -379,7 +379,7 @@ class _Recorder:
             for value in inputs:
                 if isinstance(value, torch.Tensor):
                     storage = memory.setdefault(value.untyped_storage()._cdata, value.untyped_storage().clone())
-                    copy = torch.empty(0, dtype=value.dtype).set_(storage, value.storage_offset(), value.shape, value.stride())
+                    copy = torch.empty(0, dtype=value.dtype, device="cpu").set_(storage, value.storage_offset(), value.shape, value.stride())
                     value = copy.requires_grad_(value.requires_grad)
                 copies.append(value)
             self.outputs = [self._marked(place, output) for place, output in enumerate(eager(*copies))]
@@ -707,7 +707,7 @@ class _Reader:
             storage = getattr(storage, "_untyped_storage", storage)
         except Exception as error:
             raise self.bad(f"the storage {name} cannot be read ({error})") from None
-        content = torch.empty(0, dtype=torch.uint8).set_(storage).numpy().tobytes()
+        content = torch.empty(0, dtype=torch.uint8, device="cpu").set_(storage).numpy().tobytes()
         if hashlib.sha256(content).hexdigest()[:40] != name:
             raise self.bad(f"the storage {name} is damaged")
         return storage
@@ -716,7 +716,7 @@ class _Reader:
     def _tensor(storage, shape, stride, said):
         dtype = getattr(torch, said["dtype"].attr)
         offset = ast.literal_eval(said["storage_offset"])
-        tensor = torch.empty(0, dtype=dtype).set_(storage, offset, ast.literal_eval(shape), ast.literal_eval(stride))
+        tensor = torch.empty(0, dtype=dtype, device="cpu").set_(storage, offset, ast.literal_eval(shape), ast.literal_eval(stride))
         wants = ast.literal_eval(said["requires_grad"])
         return torch.nn.Parameter(tensor) if wants else tensor
 

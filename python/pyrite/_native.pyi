@@ -61,6 +61,7 @@ class Graph:
     nodes: list[Node]
     op_count: int
     opaque_ops: list[str]
+    types: dict[str, tuple[str, list[int | None]]]
     writes_behind_autograd: bool
 
     def print_readable(self) -> str:

@@ -199,7 +199,7 @@ class _StandIn(torch.Tensor):
 @functools.cache
 def stand_in(dtype, is_scalar):
     """A tensor for torch's parser of arguments, which looks at the type of its elements and at whether it has dimensions."""
-    return torch.zeros(() if is_scalar else (1,), dtype=dtype).as_subclass(_StandIn)
+    return torch.zeros(() if is_scalar else (1,), dtype=dtype, device="cpu").as_subclass(_StandIn)
 
 
 def refusal(function, args, kwargs):

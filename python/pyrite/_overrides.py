@@ -39,7 +39,7 @@ _BINARY = (
 
 
 def _functions():
-    asking = torch.ones(1).as_subclass(_Asking)
+    asking = torch.ones(1, device="cpu").as_subclass(_Asking)
     for name in _UNARY:
         yield f"operator_{name}", _shown_for(getattr(operator, name), asking)
     for name in _BINARY:

@@ -435,6 +435,8 @@ class _Cut:
             raise _Refused(self._guilty(live, error, lambda graph: None)) from None
         if unknown := graph.opaque_ops:
             raise CompileError(f"Pyrite does not know {', '.join(unknown)}")
+        if unlike := _first_unlike(live, graph.types):
+            raise _Refused(unlike)
         try:
             program = compile_segment(graph, name, device)
         except CompileError as error:
@@ -591,7 +593,7 @@ def as_tensor(number, dtype, device):
     """A number as a tensor without dimensions."""
     if is_gpu(device):
         return torch.full((), number, dtype=dtype, device=device)  # which waits for nothing
-    return torch.tensor(number, dtype=dtype)
+    return torch.tensor(number, dtype=dtype, device=device)
 
 
 def _late_name(number, dtype):
@@ -625,6 +627,17 @@ def _is_in_input(node):
             return False
         node = node.args[0]
     return True
+
+
+def _first_unlike(nodes, types):
+    """The first node that has another type or other sizes for Pyrite than for torch, and what they are. Some depend on the device."""
+    for node in nodes:
+        if _is_tensor(node) and (found := types.get(node.name)):
+            value, (dtype, sizes) = node.meta["val"], found
+            is_alike = len(sizes) == value.dim() and all(a is None or not isinstance(b, int) or a == b for a, b in zip(sizes, value.shape))
+            if dtype != _DTYPES[value.dtype] or not is_alike:
+                return {_producer(node): f"Pyrite computes {dtype}{sizes}, torch {_DTYPES[value.dtype]}{list(value.shape)}"}
+    return {}
 
 
 def _producer(node):

@@ -106,7 +106,7 @@ class _Pickler(pickle.Pickler):
         if isinstance(thing, types.MappingProxyType):
             return types.MappingProxyType, (dict(thing),)
         if isinstance(thing, torch.UntypedStorage):
-            content = torch.empty(0, dtype=torch.uint8).set_(thing).numpy().tobytes()
+            content = torch.empty(0, dtype=torch.uint8, device="cpu").set_(thing).numpy().tobytes()
             return _make_storage, (content,)
         if type(thing) in (torch.Tensor, torch.nn.Parameter) and _is_plain(thing):
             storage = thing.untyped_storage()
@@ -183,7 +183,7 @@ def _make_storage(content):
 
 
 def _make_tensor(class_, storage, dtype, layout, requires_grad):
-    tensor = torch.empty(0, dtype=dtype).set_(storage, *layout)
+    tensor = torch.empty(0, dtype=dtype, device="cpu").set_(storage, *layout)
     if class_ is torch.nn.Parameter:
         return torch.nn.Parameter(tensor, requires_grad)
     return tensor.requires_grad_(requires_grad)

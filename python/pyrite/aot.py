@@ -385,11 +385,14 @@ _NORMS = (
 
 
 def _norm(op, input, *others):
-    """A norm of halves whose parameters or running means are in single precision, as under autocast: torch's CPU kernels save the
-    statistics in single precision then, but tell tracers otherwise."""
-    is_mixed = input.dtype in (torch.float16, torch.bfloat16) and any(isinstance(each, torch.Tensor) and each.dtype is torch.float32 for each in others)
-    if not is_mixed or input.device.type != "cpu":
+    """A norm of halves that saves its statistics in single precision. GPUs do so, but for group norm; so do norms whose parameters or
+    running means are in single precision, as under autocast: torch's CPU kernels do, but tell tracers otherwise."""
+    halves = (torch.float16, torch.bfloat16)
+    is_mixed = any(isinstance(each, torch.Tensor) and each.dtype is torch.float32 for each in others)
+    is_wide = input.device.type == "cuda" and op is not torch.ops.aten.native_group_norm.default
+    if input.dtype not in halves or not (is_mixed or is_wide):
         return NotImplemented
+    others = [each.float() if isinstance(each, torch.Tensor) and each.dtype in halves else each for each in others]
     output, *saved = op(input.float(), *others)
     return output.to(input.dtype), *saved
 
@@ -422,7 +425,7 @@ def _dropout(input, p, train):
     """Dropout of everything: as `torch.dropout` does, without random numbers."""
     if p != 1 or train is False:
         return NotImplemented
-    return input * torch.zeros((), dtype=input.dtype), torch.zeros_like(input, dtype=torch.bool)
+    return input * input.new_zeros(()), torch.zeros_like(input, dtype=torch.bool)
 
 
 # Decompositions that torch does not have.

@@ -128,14 +128,14 @@ class _Touched(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, count, *tensors):
-        ctx.others = [torch.empty_strided(each.shape, each.stride(), dtype=each.dtype, device="meta") for each in tensors[count:]]
+        ctx.others = [(each.shape, each.dtype, each.device) for each in tensors[count:]]
         results = tensors[:count]
         ctx.mark_non_differentiable(*(each for each in results if not each.is_floating_point()))
         return tuple(each.view_as(each) for each in results)
 
     @staticmethod
     def backward(ctx, *gradients):
-        others = (torch.zeros(each.shape, dtype=each.dtype) for each in ctx.others)
+        others = (torch.zeros(shape, dtype=dtype, device=device) for shape, dtype, device in ctx.others)
         return None, *gradients, *(each if needed else None for each, needed in zip(others, ctx.needs_input_grad[1 + len(gradients) :]))
 
 

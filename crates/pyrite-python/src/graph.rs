@@ -8,6 +8,7 @@ use pyrite_ir::print::{PrintOptions, print};
 use pyrite_ir::{Kind, Switch, Target};
 use pyrite_ops::registry;
 use pyrite_reader::{ReadOptions, read_path, read_text};
+use pyrite_sym::SymInt;
 
 use crate::errors;
 use crate::program::compile_graph;
@@ -79,6 +80,16 @@ impl Graph {
     #[getter]
     fn nodes(&self) -> Vec<Node> {
         self.graph.nodes().map(|(_, node)| Node::of(node)).collect()
+    }
+
+    /// The element type and the sizes of every tensor, by the name of its node. A size that is a symbol is `None`.
+    #[getter]
+    fn types(&self) -> BTreeMap<String, (String, Vec<Option<i64>>)> {
+        let of = |node: &pyrite_ir::Node| {
+            let meta = node.meta.as_ref()?.as_tensor()?;
+            Some((node.name.clone(), (meta.dtype.to_string(), meta.shape.iter().map(SymInt::as_int).collect())))
+        };
+        self.graph.nodes().filter_map(|(_, node)| of(node)).collect()
     }
 
     /// The functions that are called and that Pyrite does not know, by their dotted names.

@@ -72,6 +72,8 @@ class Case:
 def seed_everything(seed):
     # `torch.manual_seed` also keeps a call with its traceback for every device that is not there yet.
     torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(seed)
     random.seed(seed)
     numpy.random.seed(seed)
 

@@ -2,9 +2,9 @@
 
 `kernels`: pointwise, softmax, layer norm, their gradients and a few more at 16384 x 4096, against double precision, copies
 and Inductor. `models`: the five models, forward and one training step, against eager, with times beside eager's and
-Inductor's. `faults`: an index out of bounds, outputs that are kept, sizes that change. `samples`: PyTorch's samples of its
-operators on the GPU, in f32 and bf16, against double precision and eager. `matmuls`: small ones against torch's. A line of JSON
-each, all of them in FOLDER/speed.json; the exit code is 1 where something is wrong. Without a GPU it says so and ends with 0.
+Inductor's. `faults`: an index out of bounds, outputs that are kept, sizes that change. `matmuls`: small ones against torch's. `large`:
+larger models in bf16, beside Inductor's. A line of JSON each, all of them in FOLDER/speed.json; the exit code is 1 where something is wrong. Without a
+GPU it says so and ends with 0. What is compared in numbers, operators and small functions and public models, is `gpu.sweep`.
 """
 
 import argparse
@@ -140,18 +140,45 @@ def results_of(model, inputs, train):
     return [output.detach(), *(each.grad for each in model.parameters() if each.grad is not None)]
 
 
+def resnet50():
+    from torchvision.models import resnet50 as build
+
+    return build(weights=None), (torch.randn(16, 3, 224, 224),)
+
+
+def gpt2_of_12():
+    from models.measured import Outputs
+    from transformers import GPT2Config, GPT2Model
+
+    model = GPT2Model(GPT2Config(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0))
+    return Outputs(model), (torch.randint(0, 50257, (16, 512)),)
+
+
+# Models of a size that people train, in half precision.
+LARGE = {"resnet50": resnet50, "gpt2_of_12": gpt2_of_12}
+
+
+def built(name):
+    """A model and its inputs on the GPU."""
+    from models.measured import build
+
+    if name not in LARGE:
+        model, inputs = build(name)
+        return model.cuda(), tuple(each.cuda() for each in inputs)
+    torch.manual_seed(0)
+    model, inputs = LARGE[name]()
+    return model.cuda().bfloat16().train(), tuple(each.cuda().bfloat16() if each.is_floating_point() else each.cuda() for each in inputs)
+
+
 def models(names, inductor):
     from pyrite import aot
-
-    from models.measured import build
 
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     for name in names:
         for train in (False, True):
             facts = {"train": train}
             try:
-                model, inputs = build(name)
-                model, inputs = model.cuda(), tuple(each.cuda() for each in inputs)
+                model, inputs = built(name)
                 if not train:
                     model = model.eval()
                 want64 = results_of(copy.deepcopy(model).double(), tuple(e.double() if e.is_floating_point() else e for e in inputs), train)
@@ -170,7 +197,7 @@ def models(names, inductor):
                 errors, theirs = 0.0, 0.0
                 for step in range(6):  # the first ones run plainly, then one is recorded, then it is replayed
                     errors = max(errors, *(largest_error(one, exact) for one, exact in zip(have, want64)))
-                    if not (train and name == "resnet18"):
+                    if not (train and name.startswith("resnet")):
                         have = results_of(run, inputs, train)
                 theirs = max(largest_error(one, exact) for one, exact in zip(want, want64))
                 facts["error"], facts["eager_error"] = errors, theirs
@@ -314,97 +341,17 @@ def matmuls():
             tell("matmuls", f"{rows}x{steps}x{columns} {layout}", **facts)
 
 
-def _tensors(value):
-    return [each for each in torch.utils._pytree.tree_leaves(value) if isinstance(each, torch.Tensor)]
-
-
-def samples(share, shares, most=2, device="cuda"):
-    """A share of PyTorch's operators: the first samples of each, compiled, against eager and double precision."""
-    from pyrite import aot
-
-    # Torch's module of samples forbids to set this later.
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    from torch.testing._internal.common_methods_invocations import op_db
-
-    options = {"graphs": False} if device == "cuda" else {"gpu": "interpret"}
-    counts, wrong = {"right": 0, "torchs": 0, "skipped": 0}, []
-    for op in sorted(op_db, key=lambda op: (op.name, op.variant_test_name))[share::shares]:
-        for dtype in (torch.float32, torch.bfloat16):
-            if dtype not in op.supported_dtypes(device):
-                continue
-            name = f"{op.name} {op.variant_test_name} {dtype}"
-            try:
-                chosen = [each for each, _ in zip(op.sample_inputs(device, dtype), range(most))]
-                wanted = [_tensors(op(each.input, *each.args, **each.kwargs)) for each in chosen]
-                again = [_tensors(op(each.input, *each.args, **each.kwargs)) for each in chosen]
-            except Exception:  # noqa: BLE001  (a sample that eager refuses is none)
-                counts["skipped"] += 1
-                continue
-            for sample, want, other in zip(chosen, wanted, again):
-                if not all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(want, other)):
-                    counts["skipped"] += 1
-                    continue
-
-                def function(given, args, kwargs, op=op):
-                    return op.op(given, *args, **kwargs)
-
-                try:
-                    torch._dynamo.reset()
-                    with aot.observed() as regions:
-                        run = torch.compile(function, backend="pyrite", dynamic=False, options=options)
-                        have = _tensors(run(sample.input, sample.args, sample.kwargs))
-                        torch.cuda.synchronize() if device == "cuda" else None
-                    if not any(region.segments for region in regions):
-                        counts["torchs"] += 1
-                        continue
-                    problem = _difference(op, sample, have, want)
-                except Exception as error:  # noqa: BLE001  (a sample that fails is a result)
-                    problem = f"{type(error).__name__}: {str(error).strip().splitlines()[0][:200] if str(error) else ''}"
-                if problem:
-                    wrong.append([name, problem])
-                else:
-                    counts["right"] += 1
-    tell("samples", f"share {share} of {shares}", right=not wrong, counts=counts, wrong=wrong)
-
-
-def _difference(op, sample, have, want):
-    """How results differ from eager's by more than eager differs from double precision; nothing if they do not."""
-    if [(each.shape, each.dtype) for each in have] != [(each.shape, each.dtype) for each in want]:
-        return f"{[tuple(each.shape) for each in have]} instead of {[tuple(each.shape) for each in want]}"
-    alike = True
-    for one, other in zip(have, want):
-        tolerance = {"rtol": 1.6e-2, "atol": 1e-2} if other.dtype in (torch.bfloat16, torch.float16) else {"rtol": 1e-4, "atol": 1e-5}
-        alike &= torch.allclose(one, other, equal_nan=True, **tolerance) if other.is_floating_point() or other.is_complex() else torch.equal(one, other)
-    if alike:
-        return None
-
-    def double(value):
-        return value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
-
-    exact = _tensors(op(*torch.utils._pytree.tree_map(double, (sample.input, *sample.args)), **torch.utils._pytree.tree_map(double, sample.kwargs)))
-    for one, other, third in zip(have, want, exact):
-        if not other.is_floating_point():
-            if not torch.equal(one, other):
-                return f"{int((one != other).sum())} elements of {other.dtype} differ"
-            continue
-        ours, theirs = ((each.double() - third.double()).abs().nan_to_num(0.0).max() for each in (one, other))
-        if float(ours) > 8 * float(theirs) + 1e-5 * float(third.double().abs().nan_to_num(0.0, 0.0, 0.0).max()):
-            return f"an error of {float(ours):.2e}, eager's is {float(theirs):.2e}"
-    return None
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", default=[])
     parser.add_argument("--out", type=Path, default=Path("."))
     parser.add_argument("--models", default="mlp,resnet18,vit,bert,gpt2")
     parser.add_argument("--without-inductor", action="store_true")
-    parser.add_argument("--share", type=int, nargs=2, default=(0, 1), help="which of how many shares of the samples")
     given = parser.parse_args()
     if not torch.cuda.is_available():
         print("there is no GPU here: nothing is measured")
         return 0
-    parts = given.parts or ["faults", "kernels", "matmuls", "models", "samples"]
+    parts = given.parts or ["faults", "kernels", "matmuls", "models", "large"]
     for part in parts:
         try:
             if part == "faults":
@@ -413,15 +360,15 @@ def main():
                 kernels(not given.without_inductor)
             elif part == "matmuls":
                 matmuls()
-            elif part == "samples":
-                samples(*given.share)
             elif part == "models":
                 models(given.models.split(","), not given.without_inductor)
+            elif part == "large":
+                models(list(LARGE), not given.without_inductor)
         except Exception as error:  # noqa: BLE001  (a part that fails is a result)
             traceback.print_exc()
             tell(part, "all", right=False, failed=str(error)[:400])
     given.out.mkdir(parents=True, exist_ok=True)
-    (given.out / f"speed{given.share[0] or ''}.json").write_text(json.dumps(RESULTS, indent=1))
+    (given.out / "speed.json").write_text(json.dumps(RESULTS, indent=1))
     return int(any(each.get("right") is False for each in RESULTS))
 
 

@@ -124,7 +124,7 @@ def observed(function, model, arguments, seed):
     left = {f"output {k}": output.detach() for k, output in enumerate(outputs)}
     left |= {f"gradient of {name}": p.grad for name, p in model.named_parameters() if p.grad is not None}
     left |= {f"buffer {name}": buffer.clone() for name, buffer in model.named_buffers()}
-    left["next random number"] = torch.rand(())
+    left["next random number"] = drawn(model)
     for parameter in model.parameters():
         parameter.grad = None
     return left
@@ -145,9 +145,14 @@ def trained(function, model, arguments, seed):
     return left
 
 
+def drawn(model):
+    """The next random number where a model is."""
+    return torch.rand((), device=next((each.device for each in model.parameters()), None))
+
+
 def weighed(output):
     """A number that every element of an output counts in differently."""
-    weights = torch.cos(torch.arange(output.numel(), dtype=output.dtype)).reshape(output.shape)
+    weights = torch.cos(torch.arange(output.numel(), dtype=output.dtype, device=output.device)).reshape(output.shape)
     return (output * weights).sum()
 
 

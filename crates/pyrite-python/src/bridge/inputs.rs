@@ -150,6 +150,7 @@ fn resolved<'py>(tensor: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let tensor = tensor.call_method0("detach")?;
     let options = PyDict::new(tensor.py());
     options.set_item("dtype", tensor.getattr("dtype")?)?;
+    options.set_item("device", tensor.getattr("device")?)?;
     let (sizes, strides) = (tensor.call_method0("size")?, tensor.call_method0("stride")?);
     let copy = torch.call_method("empty_strided", (sizes, strides), Some(&options))?;
     copy.call_method1("copy_", (tensor,))

@@ -188,7 +188,7 @@ impl Shim {
                     library.find(c"_ZNK3c1010TensorImpl13requires_gradEv")?,
                 )
             };
-            let plain = torch.call_method1("zeros", (2,))?;
+            let plain = probe(torch, &[2])?;
             let parameter = torch.getattr("nn")?.getattr("Parameter")?.call1((&plain,))?;
             let (view, computed) = (parameter.call_method0("detach")?, parameter.call_method0("relu")?);
             for probe in [&plain, &parameter, &view, &computed] {
@@ -211,7 +211,7 @@ impl Shim {
             let ask = unsafe {
                 std::mem::transmute::<*mut c_void, CountWrites>(library.find(c"_ZNK2at10TensorBase8_versionEv")?)
             };
-            let plain = torch.call_method1("zeros", (2,))?;
+            let plain = probe(torch, &[2])?;
             for writes in 0..3 {
                 let counted = !plain.call_method0("is_inference")?.is_truthy()?;
                 let wanted: i64 = if counted { plain.getattr("_version")?.extract()? } else { -1 };
@@ -246,9 +246,7 @@ impl Shim {
     }
 
     fn find_dispatch_keys(&self, torch: &Bound<'_, PyModule>) -> PyResult<Option<DispatchKeys>> {
-        let on_cpu = PyDict::new(torch.py());
-        on_cpu.set_item("device", "cpu")?;
-        let plain = torch.call_method("zeros", (2,), Some(&on_cpu))?;
+        let plain = probe(torch, &[2])?;
         if self.shape(&plain).is_err() {
             return Ok(None);
         }
@@ -303,7 +301,7 @@ impl Shim {
 
     /// Whether what the functions say of a tensor, and of the beginning of its storage, is what Python says of it.
     fn agrees_with_python(&'static self, torch: &Bound<'_, PyModule>) -> PyResult<()> {
-        let probe = torch.call_method1("empty", ((4, 5),))?.call_method0("t")?.call_method1("narrow", (1, 1, 3))?;
+        let probe = probe(torch, &[4, 5])?.call_method0("t")?.call_method1("narrow", (1, 1, 3))?;
         let address: usize = probe.call_method0("data_ptr")?.extract()?;
         let begin: usize = probe.call_method0("untyped_storage")?.call_method0("data_ptr")?.extract()?;
         let agrees = self.describe(&probe).is_ok_and(|found| {
@@ -475,6 +473,14 @@ impl Shim {
         // SAFETY: the C++ tensor lies behind the head of the object.
         unsafe { tensor.as_ptr().cast::<u8>().add(HEAD).cast() }
     }
+}
+
+/// A tensor to try functions on, of the same type on the same device whatever the user's defaults are.
+fn probe<'py>(torch: &Bound<'py, PyModule>, sizes: &[i64]) -> PyResult<Bound<'py, PyAny>> {
+    let named = PyDict::new(torch.py());
+    named.set_item("device", "cpu")?;
+    named.set_item("dtype", torch.getattr("float32")?)?;
+    torch.call_method("zeros", (sizes.to_vec(),), Some(&named))
 }
 
 /// A storage of torch's, held by a tensor of its own that nobody else knows: what is done to other tensors over it, such
