@@ -244,8 +244,9 @@ def _recurrent_packed(data, batch_sizes, state, weights, has_biases, layers, dro
     return _recurrent(data, state, weights, has_biases, layers, dropout, train, bidirectional, False)
 
 
-def laid_out(tensor, stride):
-    """A tensor with the strides that were told of it."""
-    if tensor.stride() == stride or type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+def laid_out(tensor, stride, dtype=None):
+    """A tensor with the strides, and the element type, that were told of it."""
+    dtype = tensor.dtype if dtype is None else dtype
+    if tensor.stride() == stride and tensor.dtype == dtype or type(tensor) not in (torch.Tensor, torch.nn.Parameter):
         return tensor
-    return torch.empty_strided(tensor.shape, stride, dtype=tensor.dtype, device=tensor.device).copy_(tensor)
+    return torch.empty_strided(tensor.shape, stride, dtype=dtype, device=tensor.device).copy_(tensor)

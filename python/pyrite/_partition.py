@@ -456,11 +456,11 @@ class _Cut:
             self.copies[node].meta["val"] = node.meta.get("val")
 
     def _laid_out(self, node):
-        """A tensor on the host with the strides that a segment is compiled for. Opaque operators may give others than told."""
+        """A tensor on the host with the strides and the type that a segment is compiled for. Opaque operators may give others than told."""
         strides = node.meta["val"].stride()
         if self.kinds[node] != "opaque" or not all(isinstance(each, int) for each in strides):
             return self._copy(node)
-        return self.graph.call_function(laid_out, (self._copy(node), strides))
+        return self.graph.call_function(laid_out, (self._copy(node), strides, node.meta["val"].dtype))
 
     def _number(self, name):
         node, dim = self.sources[name]

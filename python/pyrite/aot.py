@@ -392,9 +392,24 @@ def _norm(op, input, *others):
     is_wide = input.device.type == "cuda" and op is not torch.ops.aten.native_group_norm.default
     if input.dtype not in halves or not (is_mixed or is_wide):
         return NotImplemented
+    if op is torch.ops.aten.native_layer_norm.default:
+        # Written out, conversions of the parameters are part of the kernel that reads them.
+        return _layer_norm(input, *others)
     others = [each.float() if isinstance(each, torch.Tensor) and each.dtype in halves else each for each in others]
     output, *saved = op(input.float(), *others)
     return output.to(input.dtype), *saved
+
+
+def _layer_norm(input, shape, weight, bias, eps):
+    """A layer norm in single precision, and its mean and the reciprocal of its deviation."""
+    wide, dims = input.float(), [-each - 1 for each in range(len(shape))]
+    mean = wide.mean(dims, keepdim=True)
+    centered = wide - mean
+    rstd = (centered.square().mean(dims, keepdim=True) + eps).rsqrt()
+    output = centered * rstd
+    output = output if weight is None else output * weight
+    output = output if bias is None else output + bias
+    return output.to(input.dtype), mean, rstd
 
 
 def _weight_norm_backward(gradient, v, g, norms, dim):

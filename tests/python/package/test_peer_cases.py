@@ -52,7 +52,7 @@ def torch_fails(function, arguments, gradients, dynamic):
     torch._dynamo.reset()
     try:
         observed(torch.compile(function, backend="aot_eager", dynamic=dynamic), arguments, gradients)
-    except torch._dynamo.exc.BackendCompilerFailed:
+    except torch._dynamo.exc.TorchDynamoException:
         return True
     return False
 

@@ -64,10 +64,7 @@ fn finish(
     is_local: &dyn Fn(BufferId) -> bool,
     scratch: &mut dyn FnMut(BufferId, SymInt) -> BufferId,
 ) {
-    round_observed(kernel);
-    for at in 1..kernel.phases.len() {
-        inline_loads(kernel, at, is_local);
-    }
+    inline_phases(kernel, is_local, CHEAP);
     drop_dead_stores(kernel, is_local);
     merge(kernel);
     choose_lanes(kernel, machine);
@@ -212,8 +209,17 @@ fn counted(kernel: &mut Kernel, access: AccessId, code: &mut Block) -> Val {
     sum.unwrap_or_else(|| code.integer(0, Type::I64))
 }
 
-/// Computes again, in a phase, what earlier phases stored for the row, where that is cheap.
-fn inline_loads(kernel: &mut Kernel, at: usize, is_local: &dyn Fn(BufferId) -> bool) {
+/// Computes again, in each phase, what earlier phases stored for the row, where that costs no more than `cheap`. Halves are rounded
+/// first where that is observed.
+pub(super) fn inline_phases(kernel: &mut Kernel, is_local: &dyn Fn(BufferId) -> bool, cheap: usize) {
+    round_observed(kernel);
+    for at in 1..kernel.phases.len() {
+        inline_loads(kernel, at, is_local, cheap);
+    }
+}
+
+/// The same in one phase.
+fn inline_loads(kernel: &mut Kernel, at: usize, is_local: &dyn Fn(BufferId) -> bool, cheap: usize) {
     let later = kernel.phases[at].clone();
     let mut code = Block::default();
     let mut values: Vec<Val> = Vec::with_capacity(later.code.len());
@@ -223,7 +229,7 @@ fn inline_loads(kernel: &mut Kernel, at: usize, is_local: &dyn Fn(BufferId) -> b
                 let buffer = kernel.access(id).buffer;
                 let phase = &kernel.phases[*earlier];
                 let scalar = phase.axes.is_empty() && !phase.is_ordered();
-                cost(&phase.code, *stored) <= if scalar { usize::MAX } else { CHEAP }
+                cost(&phase.code, *stored) <= if scalar { usize::MAX } else { cheap }
                     && (scalar || is_local(buffer))
                     && names.len() == phase.axes.len()
             }),

@@ -10,14 +10,14 @@ use pyrite_sym::SymInt;
 use rustc_hash::FxHashSet;
 
 use super::State;
-use super::finish::{cost, needed_for};
+use super::finish::{cost, inline_phases, needed_for};
 use super::fuse_kernels::drop_unused;
 use crate::axes::with_access;
 use crate::code_map::rebuilt_by;
 use crate::schedule::{Op, Origin, Schedule, places};
 
 /// Values that take no more than this are computed again.
-const CHEAP: usize = 14;
+const CHEAP: usize = 18;
 
 /// Which values are computed again.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,8 +33,14 @@ pub fn constants(program: &mut Schedule, state: &mut State<'_, '_>) {
     recompute(program, state, Which::Constants);
 }
 
-/// Computes again what is cheap.
+/// Computes again what is cheap. A kernel that stores several values one of another is looked at as if it kept none of them: what a value
+/// takes counts from what the kernel reads.
 pub fn cheap(program: &mut Schedule, state: &mut State<'_, '_>) {
+    for statement in &mut program.statements {
+        if let Op::Loop(kernel) = &mut statement.op {
+            inline_phases(kernel, &|_| true, CHEAP);
+        }
+    }
     recompute(program, state, Which::Cheap);
 }
 
