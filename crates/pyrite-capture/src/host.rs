@@ -236,6 +236,8 @@ pub trait Host {
     fn operator(&self, name: &str, args: &[Object]) -> Made;
     /// What an attribute that was found in a class is.
     fn descriptor(&self, attribute: Object) -> Descriptor;
+    /// Whether instances of a class have attributes of their own in every thread.
+    fn is_by_thread(&self, class: Object) -> bool;
     /// The names of a named tuple's fields.
     fn fields(&self, class: Object) -> Vec<Rc<str>>;
     /// One representative for all keys that Python takes for equal; `None` when it cannot be hashed without user code.

@@ -467,6 +467,11 @@ impl Attributes {
         self.0.iter().find(|(known, _)| &**known == name).map(|(_, value)| value)
     }
 
+    /// Forgets what was done to a name.
+    pub fn forget(&mut self, name: &str) {
+        self.0.retain(|(known, _)| &**known != name);
+    }
+
     /// Sets or removes.
     pub fn set(&mut self, name: &Rc<str>, value: Option<Value>) {
         match self.0.iter_mut().find(|(known, _)| known == name) {
@@ -536,6 +541,8 @@ pub struct IteratorValue {
     pub origin: Option<Origin>,
     /// How many items were taken, for iterators that exist outside.
     pub taken: Cell<usize>,
+    /// Whether it is a generator of the captured code, which it stays once it has ended.
+    pub generator: bool,
 }
 
 /// What an iterator iterates over.
@@ -705,6 +712,18 @@ impl Value {
             state: RefCell::new(state),
             origin: None,
             taken: Cell::new(0),
+            generator: false,
+        }))
+    }
+
+    /// A new generator; `by_user` tells it from those that stand for iterators of the library.
+    pub(crate) fn generator(frame: Frame, by_user: bool) -> Self {
+        Self::Iterator(Rc::new(IteratorValue {
+            born: Born::default(),
+            state: RefCell::new(Iterate::Generator(Some(Box::new(frame)))),
+            origin: None,
+            taken: Cell::new(0),
+            generator: by_user,
         }))
     }
 }

@@ -66,6 +66,13 @@ impl Evaluator<'_, '_> {
             },
             Value::Null => Err(self.stop("an attribute of nothing")),
             Value::Bound(parts) if &**name == "__self__" => Ok(parts.0.clone()),
+            Value::Bound(parts) if &**name == "__name__" => {
+                let parts = parts.clone();
+                let Value::Known(class, _) = self.class_of(&parts.0)? else { return Err(self.stop("a class")) };
+                // A function in C that has several names knows one of them.
+                let known = self.class_item(class, &parts.1).and_then(|found| self.constant(found, "__name__").ok());
+                known.map(|known| Value::Known(known, None)).ok_or_else(|| self.stop("the name of a method"))
+            }
             Value::Iterator(_) if matches!(&**name, "__next__" | "__iter__") => {
                 Ok(Value::Bound(Rc::new((object.clone(), name.clone()))))
             }
@@ -446,6 +453,16 @@ impl Evaluator<'_, '_> {
                         _ => Err(self.stop(format!("the attribute {name} of {}", self.host.describe(object)))),
                     };
                 }
+                // A method in C is bound without a question, and breaks where it is called.
+                let usual = self.host.member("builtins", "object");
+                let usual = usual.and_then(|usual| self.class_item(usual, "__getattribute__"));
+                if self.class_item(class, "__getattribute__") == usual
+                    && self.keeper_of_attributes(object).is_none()
+                    && self.class_item(class, name).map(|item| self.host.descriptor(item))
+                        == Some(Descriptor::BuiltinMethod)
+                {
+                    return Ok(Value::Bound(Rc::new((value.clone(), name.clone()))));
+                }
                 let described = self.host.describe(object);
                 Err(self.stop(format!("the attribute {name} of {described}")))
             }
@@ -720,6 +737,10 @@ impl Evaluator<'_, '_> {
             }
             Value::Tensor(_) | Value::List(_) | Value::Dict(_) | Value::Set(_) | Value::Tuple(_) | Value::Symbol(_) => {
                 true
+            }
+            // What is no descriptor is the same object for whoever asks.
+            Value::Instance(held) => {
+                !held.exception && ["__get__", "__set__"].iter().all(|name| self.class_item(held.class, name).is_none())
             }
             _ => false,
         };
@@ -1124,7 +1145,12 @@ impl Evaluator<'_, '_> {
         }
         let class = instance.class;
         let setter = self.class_item(class, "__setattr__");
-        let usual = [("builtins", "object"), ("builtins", "BaseException"), ("types", "SimpleNamespace")];
+        let usual = [
+            ("builtins", "object"),
+            ("builtins", "BaseException"),
+            ("types", "SimpleNamespace"),
+            ("_thread", "_local"),
+        ];
         let usual = usual.iter().any(|(module, owner)| {
             let owner = self.host.member(module, owner);
             owner.and_then(|owner| self.class_item(owner, "__setattr__")) == setter

@@ -268,9 +268,9 @@ impl Evaluator<'_, '_> {
     fn make_container(&mut self, name: &str, args: &[Value], kwargs: &Keywords) -> Run<Option<Value>> {
         Ok(Some(match (name, args) {
             ("list", []) => Value::list(Vec::new()),
-            ("list", [items]) => Value::list(self.items_of(items)?),
+            ("list", [items]) => Value::list(self.items_to_hold(items)?),
             ("tuple", []) => Value::tuple(Vec::new()),
-            ("tuple", [items]) => Value::tuple(self.items_of(items)?),
+            ("tuple", [items]) => Value::tuple(self.items_to_hold(items)?),
             ("set", []) => self.new_set(Vec::new())?,
             ("set" | "frozenset", [items]) => self.set_from(items, name)?,
             ("dict", rest) if rest.len() <= 1 => {

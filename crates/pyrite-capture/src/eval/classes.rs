@@ -96,10 +96,8 @@ impl Evaluator<'_, '_> {
             Value::Bound(_) => named(self, "types", "BuiltinMethodType"),
             Value::Cell(_) => named(self, "types", "CellType"),
             Value::Partial(_) => named(self, "functools", "partial"),
+            Value::Iterator(iterator) if iterator.generator => named(self, "types", "GeneratorType"),
             Value::Iterator(iterator) => match &*iterator.state.borrow() {
-                Iterate::Generator(Some(frame)) if !frame.code.file.ends_with("_polyfills.py") => {
-                    named(self, "types", "GeneratorType")
-                }
                 Iterate::Zip(..) => named(self, "builtins", "zip"),
                 Iterate::Enumerate(..) => named(self, "builtins", "enumerate"),
                 Iterate::Map(..) => named(self, "builtins", "map"),
@@ -323,6 +321,8 @@ impl Evaluator<'_, '_> {
         if !raised.exception || raised.origin.is_some() {
             return Ok(());
         }
+        // Where it is raised becomes its traceback, whatever it was set to be before.
+        raised.attributes.borrow_mut().forget("__traceback__");
         let context: Rc<str> = "__context__".into();
         let known = raised.attributes.borrow().get(&context).is_some();
         if known && !again {
@@ -419,6 +419,42 @@ impl Evaluator<'_, '_> {
         self.host.class_name(self.host.class_of(object)) == "weakref.ReferenceType"
     }
 
+    /// The class that a group of exceptions is of, which depends on what it holds; for other exceptions their class.
+    fn class_of_group(&mut self, class: Object, args: &[Value]) -> Run<Object> {
+        let base = |this: &Self, name: &str| this.host.member("builtins", name).unwrap_or(Object(0));
+        let (any, usual) = (base(self, "BaseExceptionGroup"), base(self, "ExceptionGroup"));
+        if !self.host.derives(class, any) || self.class_item(class, "__new__") != self.class_item(any, "__new__") {
+            return Ok(class);
+        }
+        let [message, held] = args else { return Err(self.stop("the arguments of a group of exceptions")) };
+        if self.name_of(message).is_none() || !matches!(held, Value::List(_) | Value::Tuple(_)) {
+            return Err(self.stop("the arguments of a group of exceptions"));
+        }
+        let held = self.items_of(held)?;
+        if held.is_empty() {
+            return Err(self.raise("ValueError", "second argument (exceptions) must be a non-empty sequence"));
+        }
+        let mut plain = true;
+        for (place, item) in held.iter().enumerate() {
+            let of = match self.class_of(item)? {
+                Value::Known(of, _) if self.is_exception_class(of) => of,
+                _ => {
+                    let message = format!("Item {place} of second argument (exceptions) is not an exception");
+                    return Err(self.raise("ValueError", &message));
+                }
+            };
+            plain &= self.host.derives(of, base(self, "Exception"));
+        }
+        if class == any && plain {
+            return Ok(usual);
+        }
+        if class == usual && !plain {
+            return Err(self.raise("TypeError", "Cannot nest BaseExceptions in an ExceptionGroup"));
+        }
+        let mixed = !plain && self.host.derives(class, base(self, "Exception"));
+        if mixed { Err(self.stop("a group of exceptions that end a program")) } else { Ok(class) }
+    }
+
     /// As `type.__call__` makes an object.
     pub(super) fn construct_plainly(&mut self, class: Object, args: Vec<Value>, kwargs: Keywords) -> Run<Value> {
         let base = |this: &Self, name: &str| this.host.member("builtins", name).unwrap_or(Object(0));
@@ -489,6 +525,7 @@ impl Evaluator<'_, '_> {
         if let Some(context) = self.construct_context(class, &args, &kwargs)? {
             return Ok(context);
         }
+        let class = if exception { self.class_of_group(class, &args)? } else { class };
         let new = self.class_item(class, "__new__");
         let usual_new = [base(self, "object"), base(self, "BaseException")]
             .iter()

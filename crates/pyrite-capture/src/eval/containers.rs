@@ -8,7 +8,7 @@ use super::wrap::origin_of;
 use super::{Evaluator, Run, Stop};
 use crate::host::{Descriptor, Kind, Object};
 use crate::source::{Check, Source};
-use crate::value::{Attributes, DictValue, Entries, Key, TupleValue, Value, View};
+use crate::value::{Attributes, DictValue, Entries, InstanceValue, Key, TupleValue, Value, View};
 
 /// No iteration is followed longer than this.
 const MAX_ITEMS: usize = 1_000_000;
@@ -235,11 +235,21 @@ impl Evaluator<'_, '_> {
         self.host.call(hash, &[object], &[]).map(Some).map_err(|r| self.raised(r))
     }
 
+    /// The hash of a key that a container holds: Python keeps it from when the key was put there.
+    fn hash_of_key(&mut self, key: &Value) -> Run<Option<Object>> {
+        let kept = match key {
+            Value::Instance(instance) => self.hashes.get(&Rc::as_ptr(instance).addr()).map(|(_, hash)| *hash),
+            _ => None,
+        };
+        kept.map_or_else(|| self.hash_of(key), |hash| Ok(Some(hash)))
+    }
+
     /// The key of a value where it, or one of the keys, is an object that says in Python what it is equal to.
     fn key_by_hash(&mut self, entries: &RefCell<Entries>, value: &Value) -> Run<Option<Key>> {
         let own = self.own_hash(value)?;
+        // An object without a usable hash is no key even of an empty container.
+        let mut hash = if own { self.hash_of(value)? } else { None };
         let others: Vec<(Key, Value)> = entries.borrow().iter().map(|(key, other, _)| (*key, other.clone())).collect();
-        let mut hash = None;
         for (key, other) in others {
             if !own && !self.own_hash(&other)? {
                 continue;
@@ -250,7 +260,7 @@ impl Evaluator<'_, '_> {
             if hash.is_none() {
                 hash = self.hash_of(value)?;
             }
-            let (Some(mine), Some(theirs)) = (hash, self.hash_of(&other)?) else { continue };
+            let (Some(mine), Some(theirs)) = (hash, self.hash_of_key(&other)?) else { continue };
             let same = self.host.operator("eq", &[mine, theirs]).map_err(|r| self.raised(r))?;
             if same == self.host.bool(true) && self.equal(&other, value)? {
                 return Ok(Some(key));
@@ -258,11 +268,11 @@ impl Evaluator<'_, '_> {
         }
         match value {
             Value::Instance(instance) if own => {
-                // An object without a usable hash is no key even of an empty container.
-                if hash.is_none() {
-                    self.hash_of(value)?;
+                let identity = Rc::as_ptr(instance).addr();
+                if let Some(hash) = hash {
+                    self.hashes.insert(identity, (Rc::downgrade(instance), hash));
                 }
-                Ok(Some(identity_key(value, Rc::as_ptr(instance).addr())))
+                Ok(Some(identity_key(value, identity)))
             }
             _ => Ok(None),
         }
@@ -568,6 +578,16 @@ impl Evaluator<'_, '_> {
     }
 
     fn place_in(&mut self, key: &Value, length: usize, what: &str) -> Run<usize> {
+        if let Value::Known(class, _) = self.class_of(key)?
+            && self.class_item(class, "__index__").is_none()
+        {
+            let class = self.short_name(class);
+            let message = match what.split(' ').next() {
+                Some("deque") => format!("sequence index must be integer, not '{class}'"),
+                of => format!("{} indices must be integers or slices, not {class}", of.unwrap_or(what)),
+            };
+            return Err(self.raise("TypeError", &message));
+        }
         let index = self.index_of(key)?;
         let place = if index < 0 { index + length as i64 } else { index };
         if place < 0 || place >= length as i64 {
@@ -671,8 +691,23 @@ impl Evaluator<'_, '_> {
             }
             Value::Known(held, _) => {
                 let held = *held;
-                if self.host.kind(held) == Kind::Class {
-                    return self.subscribed_class(held, key);
+                match self.host.kind(held) {
+                    Kind::Class => return self.subscribed_class(held, key),
+                    Kind::Dict => {
+                        let found = self.global_named(object, key)?;
+                        return found.ok_or_else(|| self.no_key(key));
+                    }
+                    _ => {}
+                }
+                // What a pattern has found does not change.
+                if &*self.host.class_name(self.host.class_of(held)) == "re.Match"
+                    && let Some(key) = self.plain_guarded(key)?
+                {
+                    if let Value::Known(_, Some(source)) = object {
+                        self.guard(source, Check::Is(held));
+                    }
+                    let found = self.host.operator("getitem", &[held, key]).map_err(|r| self.raised(r))?;
+                    return Ok(Value::Known(found, None));
                 }
                 match (self.plain(object), self.plain_guarded(key)?) {
                     (Some(object), Some(key)) => self
@@ -685,6 +720,14 @@ impl Evaluator<'_, '_> {
             }
             other => Err(self.stop(format!("an item of {}", self.describe(other)))),
         }
+    }
+
+    /// What stands under a name in a dictionary of globals, which is an object that is read name by name.
+    fn global_named(&mut self, globals: &Value, name: &Value) -> Run<Option<Value>> {
+        let (Value::Known(globals, _), Some(name)) = (globals, self.name_of(name)) else {
+            return Err(self.stop("a dictionary of globals"));
+        };
+        self.global_of(*globals, &name)
     }
 
     /// The text that a key is.
@@ -1037,6 +1080,7 @@ impl Evaluator<'_, '_> {
         // What yields items may look at the list, or raise in between.
         if matches!(more, Value::Iterator(_) | Value::Instance(_)) {
             let iterator = self.iterator(more)?;
+            self.ask_length_hint(more)?;
             while let Some(item) = self.next(&iterator)? {
                 self.list_append(list, item)?;
                 if held.items.borrow().len() > MAX_ITEMS {
@@ -1049,6 +1093,35 @@ impl Evaluator<'_, '_> {
         held.items.borrow_mut().extend(items);
         self.note_change(list, held.origin.is_some(), &held.changed)?;
         Ok(())
+    }
+
+    /// Asks an object of the user's how many items to expect, as Python does before it makes a list or a tuple of them.
+    fn ask_length_hint(&mut self, value: &Value) -> Run<()> {
+        let Value::Instance(instance) = value else { return Ok(()) };
+        if instance.torch_module {
+            return Ok(());
+        }
+        for name in ["__len__", "__length_hint__"] {
+            if !self.is_python_method(instance.class, name) {
+                continue;
+            }
+            let method = self.class_attribute_of(value, instance.class, &name.into())?;
+            match self.call(&method, Vec::new(), Vec::new()) {
+                Err(Stop::Raise(raised)) if self.is_one_of(&raised, &["TypeError"])? => {}
+                other => return other.map(|_| ()),
+            }
+        }
+        Ok(())
+    }
+
+    /// The items of what `list` or `tuple` is called with.
+    pub(super) fn items_to_hold(&mut self, value: &Value) -> Run<Vec<Value>> {
+        if !matches!(value, Value::Instance(instance) if !instance.torch_module) {
+            return self.items_of(value);
+        }
+        let held = Value::list(Vec::new());
+        self.list_extend(&held, value)?;
+        self.items_of(&held)
     }
 
     /// Changes the items of a list.
@@ -1128,6 +1201,9 @@ impl Evaluator<'_, '_> {
                     return self.is_true(&found);
                 }
                 self.contains_by_iterating(container, item)
+            }
+            Value::Known(held, _) if self.host.kind(*held) == Kind::Dict => {
+                Ok(self.global_named(container, item)?.is_some())
             }
             Value::Known(..) if !is_graph(item) => match (self.plain(container), self.plain_guarded(item)?) {
                 (Some(container), Some(item)) => {
@@ -1253,6 +1329,16 @@ impl Evaluator<'_, '_> {
                 let members = self.new_dict(pairs)?;
                 self.text_of(&members, representation)
             }
+            Value::View(view) if matches!(&view.dict, Value::Dict(dict) if dict.class.is_none()) => {
+                let items = Value::list(self.items_of(value)?);
+                let Value::Known(text, _) = self.text_of(&items, true)? else { return Err(self.stop("a text")) };
+                let name = match view.view {
+                    View::Keys => "dict_keys",
+                    View::Values => "dict_values",
+                    View::Items => "dict_items",
+                };
+                Ok(self.text(&format!("{name}({})", self.host.as_str(text).unwrap_or_default())))
+            }
             Value::Dict(dict) if dict.class.is_none() => {
                 let mut parts = Vec::new();
                 for (key, value) in self.dict_pairs(value)? {
@@ -1267,21 +1353,7 @@ impl Evaluator<'_, '_> {
                 Ok(self.text(&format!("{{{}}}", parts.join(", "))))
             }
             Value::Instance(instance) if instance.exception && !representation => {
-                let class = instance.class;
-                if let Some(found) = self.class_item(class, "__str__")
-                    && self.host.descriptor(found) == Descriptor::Function
-                {
-                    let function = self.wrap(found, &Rc::new(Source::Fixed(found)))?;
-                    return self.call(&function, vec![value.clone()], Vec::new());
-                }
-                match instance.args.borrow().clone().as_slice() {
-                    [] => Ok(self.text("")),
-                    [one] => {
-                        let is_key = self.host.class_name(class) == "builtins.KeyError";
-                        self.text_of(one, is_key)
-                    }
-                    many => self.text_of(&Value::tuple(many.to_vec()), false),
-                }
+                self.text_of_exception(value, &instance.clone())
             }
             Value::Instance(instance) if instance.exception && !self.is_python_method(instance.class, "__repr__") => {
                 let args = Value::tuple(instance.args.borrow().clone());
@@ -1312,6 +1384,18 @@ impl Evaluator<'_, '_> {
                         return Ok(text);
                     }
                 }
+                if self.host.class_name(class) == "types.SimpleNamespace" {
+                    let members = self.members_of(&instance.clone())?;
+                    let mut parts = Vec::new();
+                    for (name, value) in self.dict_pairs(&members)? {
+                        let Value::Known(text, _) = self.text_of(&value, true)? else {
+                            return Err(self.stop("the text of a namespace"));
+                        };
+                        let name = self.attribute_name(&name)?;
+                        parts.push(format!("{name}={}", self.host.as_str(text).unwrap_or_default()));
+                    }
+                    return Ok(self.text(&format!("namespace({})", parts.join(", "))));
+                }
                 Err(self.stop("the text of an object, which names its address"))
             }
             Value::Symbol(_) => {
@@ -1319,6 +1403,51 @@ impl Evaluator<'_, '_> {
                 self.text_of(&known, representation)
             }
             other => Err(self.stop(format!("the text of {}", self.describe(other)))),
+        }
+    }
+
+    /// `str(exception)`.
+    fn text_of_exception(&mut self, value: &Value, instance: &Rc<InstanceValue>) -> Run<Value> {
+        let class = instance.class;
+        let found = self.class_item(class, "__str__");
+        if let Some(found) = found
+            && self.host.descriptor(found) == Descriptor::Function
+        {
+            let function = self.wrap(found, &Rc::new(Source::Fixed(found)))?;
+            return self.call(&function, vec![value.clone()], Vec::new());
+        }
+        let is_of = |this: &Self, owner: &str| {
+            this.host.member("builtins", owner).and_then(|owner| this.class_item(owner, "__str__")) == found
+        };
+        let args = instance.args.borrow().clone();
+        match args.as_slice() {
+            [key] if is_of(self, "KeyError") => self.text_of(key, true),
+            args if is_of(self, "BaseException") || is_of(self, "KeyError") => match args {
+                [] => Ok(self.text("")),
+                [one] => self.text_of(one, false),
+                many => self.text_of(&Value::tuple(many.to_vec()), false),
+            },
+            [message, ..] if is_of(self, "BaseExceptionGroup") => {
+                let held = match (args.get(1), &instance.origin) {
+                    (Some(held), None) => held.clone(),
+                    _ => self.attribute(value, &"exceptions".into())?,
+                };
+                let count = self.count(&held)?;
+                let Value::Known(message, _) = self.text_of(message, false)? else { return Err(self.stop("a text")) };
+                let message = self.host.as_str(message).unwrap_or_default();
+                let plural = if count == 1 { "" } else { "s" };
+                Ok(self.text(&format!("{message} ({count} sub-exception{plural})")))
+            }
+            args => {
+                // One of Python's own that is made again from the same arguments says the same.
+                let plain: Option<Vec<Object>> = args.iter().map(|arg| self.plain(arg)).collect();
+                let (Some(plain), false) = (plain, self.may_change(class)) else {
+                    return Err(self.stop(format!("the text of {}", self.describe(value))));
+                };
+                let made = self.host.call(class, &plain, &[]).map_err(|r| self.raised(r))?;
+                let function = self.host.member("builtins", "str").ok_or_else(|| self.stop("a missing builtin"))?;
+                self.host.call(function, &[made], &[]).map(|o| Value::Known(o, None)).map_err(|r| self.raised(r))
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{Evaluator, Outcome, Run, Stop};
+use super::{Evaluator, Frame, Outcome, Run, Stop};
 use crate::host::Kind;
 use crate::opcode::Op;
 use crate::value::{Iterate, IteratorValue, Strictness, Value, Watched};
@@ -365,7 +365,7 @@ impl Evaluator<'_, '_> {
     }
 
     /// Whether an exception is of one of these classes of Python's own.
-    fn is_one_of(&mut self, exception: &Value, classes: &[&str]) -> Run<bool> {
+    pub(super) fn is_one_of(&mut self, exception: &Value, classes: &[&str]) -> Run<bool> {
         for class in classes {
             let class = self.host.member("builtins", class).ok_or_else(|| self.stop("a missing class"))?;
             if self.exception_matches(exception, &Value::Known(class, None))? {
@@ -461,13 +461,48 @@ impl Evaluator<'_, '_> {
 
     /// Lets a value go: a generator that nobody else has ends.
     pub(super) fn let_go(&mut self, value: &Value) -> Run<()> {
-        if let Value::Iterator(iterator) = value
-            && Rc::strong_count(iterator) == 1
-            && matches!(&*iterator.state.borrow(), Iterate::Generator(Some(frame)) if frame.has_begun())
-        {
-            return self.close(value);
+        if is_begun_and_alone(value) { self.close(value) } else { Ok(()) }
+    }
+
+    /// Lets go what a variable held: generators that nobody else has end, also those in containers and iterators that end so.
+    pub(super) fn release(&mut self, value: Value) -> Run<()> {
+        match &value {
+            Value::Iterator(_) if is_begun_and_alone(&value) => {
+                return match self.let_go(&value) {
+                    Err(Stop::Raise(_)) => Err(self.stop("a generator that raises where it is let go")),
+                    other => other,
+                };
+            }
+            Value::Iterator(_) | Value::List(_) | Value::Tuple(_) | Value::Cell(_) => {}
+            _ => return Ok(()),
         }
-        Ok(())
+        let held = match value {
+            Value::Iterator(iterator) => match Rc::try_unwrap(iterator).map(|iterator| iterator.state.into_inner()) {
+                Ok(Iterate::Enumerate(inner, _)) => vec![inner],
+                Ok(Iterate::Zip(inner, _)) => inner,
+                Ok(Iterate::Map(function, inner)) => std::iter::once(function).chain(inner).collect(),
+                Ok(Iterate::Filter(function, inner)) => vec![function, inner],
+                Ok(Iterate::Generator(Some(frame))) => frame.slots.into_iter().flatten().chain(frame.stack).collect(),
+                _ => Vec::new(),
+            },
+            Value::List(list) => Rc::try_unwrap(list).map(|list| list.items.into_inner()).unwrap_or_default(),
+            Value::Tuple(tuple) => Rc::try_unwrap(tuple).map(|tuple| tuple.items).unwrap_or_default(),
+            Value::Cell(cell) => {
+                Rc::try_unwrap(cell).ok().and_then(|cell| cell.contents.into_inner()).into_iter().collect()
+            }
+            _ => Vec::new(),
+        };
+        held.into_iter().try_for_each(|value| self.release(value))
+    }
+
+    /// Whether a frame holds a generator that would do something when the frame is let go.
+    pub(super) fn holds_suspended(frame: &Frame) -> bool {
+        let does = |value: &Value| {
+            is_begun_and_alone(value)
+                && matches!(value, Value::Iterator(it)
+                    if matches!(&*it.state.borrow(), Iterate::Generator(Some(frame)) if !frame.code.protected.is_empty()))
+        };
+        frame.slots.iter().flatten().any(does)
     }
 
     fn advance_zip(&mut self, inner: &[Value], strictness: Strictness) -> Run<Result<Value, Value>> {
@@ -505,6 +540,12 @@ impl Evaluator<'_, '_> {
         }
         Ok(Ok(Value::tuple(items)))
     }
+}
+
+/// Whether a value is a generator that has begun and that nobody else has.
+fn is_begun_and_alone(value: &Value) -> bool {
+    matches!(value, Value::Iterator(iterator) if Rc::strong_count(iterator) == 1
+        && matches!(&*iterator.state.borrow(), Iterate::Generator(Some(frame)) if frame.has_begun()))
 }
 
 /// How `zip` names the arguments before one.

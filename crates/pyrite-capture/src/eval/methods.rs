@@ -733,7 +733,18 @@ impl Evaluator<'_, '_> {
                 let unknown = self.host.member("builtins", "NotImplemented");
                 Ok(unknown.map_or_else(|| self.bool(false), |unknown| Value::Known(unknown, None)))
             }
-            ("with_traceback", [_]) if instance.origin.is_none() => Ok(object.clone()),
+            ("with_traceback", [traceback]) if instance.exception && instance.origin.is_none() => {
+                let name: Rc<str> = "__traceback__".into();
+                if self.is_none(traceback) {
+                    instance.attributes.borrow_mut().set(&name, Some(traceback.clone()));
+                } else if matches!(traceback, Value::Unknown(_)) {
+                    // Where an exception was raised is known to Python itself.
+                    instance.attributes.borrow_mut().forget(&name);
+                } else {
+                    return Err(self.stop("a traceback from outside"));
+                }
+                Ok(object.clone())
+            }
             ("add_note", [text]) if instance.exception && instance.origin.is_none() => {
                 let held = instance.attributes.borrow().get("__notes__").cloned().flatten();
                 let notes = held.unwrap_or_else(|| Value::list(Vec::new()));

@@ -252,6 +252,8 @@ pub(crate) struct Evaluator<'a, 'c> {
     autocasted: bool,
     /// The dictionaries of attributes of containers that were asked for, with their owners.
     own_dicts: Vec<(Value, Rc<DictValue>)>,
+    /// The hashes of objects that say in Python what they are, as they were when each became a key.
+    hashes: FxHashMap<usize, (std::rc::Weak<crate::value::InstanceValue>, Object)>,
     /// Whether a library was told that it is compiled; what it does then need not be what it does otherwise.
     told_compiling: bool,
     /// The nested graphs that are being evaluated, the innermost last: when each began, and whether it has changed anything
@@ -419,6 +421,7 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             autocasted: false,
             told_compiling: false,
             own_dicts: Vec::new(),
+            hashes: FxHashMap::default(),
             warnings: None,
             left: Vec::new(),
             kept_results: FxHashMap::default(),
@@ -565,6 +568,13 @@ impl<'a, 'c> Evaluator<'a, 'c> {
                 Ok(Some(outcome)) => break Ok(outcome),
                 Err(stop) => break Err(stop),
             }
+        };
+        // It would end with the exception, whose traceback holds the frame.
+        let outcome = match outcome {
+            Err(Stop::Raise(_)) if Self::holds_suspended(frame) => {
+                Err(self.stop("a generator is alive in a frame that raises"))
+            }
+            outcome => outcome,
         };
         self.handled_outside.pop();
         self.handled = handled;

@@ -174,7 +174,13 @@ impl Evaluator<'_, '_> {
     /// An item of the `__dict__` of an object; one that is missing is guarded to be.
     pub(super) fn read_instance_item(&self, object: Object, source: &Rc<Source>, name: &Rc<str>) -> Option<Seen> {
         let world = self.outside.world;
-        let found = world.instance_dict(object).and_then(|dict| world.dict_item(dict, name));
+        let dict = world.instance_dict(object);
+        if let Some(dict) = dict
+            && self.host.is_by_thread(self.host.class_of(object))
+        {
+            return self.read_key(dict, &Rc::new(Source::Attribute(source.clone(), "__dict__".into())), name);
+        }
+        let found = dict.and_then(|dict| world.dict_item(dict, name));
         match found {
             Some(object) => Some(Seen { object, source: Rc::new(Source::InstanceItem(source.clone(), name.clone())) }),
             None if matches!(**source, Source::Fixed(_)) => {
@@ -194,10 +200,15 @@ impl Evaluator<'_, '_> {
         let pairs = self.outside.world.entries(dict);
         let source = Rc::new(Source::Attribute(origin.source.clone(), "__dict__".into()));
         self.guard(&source, Check::Keys(pairs.iter().map(|(key, _)| *key).collect()));
+        let by_thread = self.host.is_by_thread(self.host.class_of(origin.object));
         let seen = |(key, object): (Object, Object)| {
             let name = self.host.as_str(key).ok_or_else(|| self.stop("an attribute whose name is not a string"))?;
-            let source = Rc::new(Source::InstanceItem(origin.source.clone(), name.clone()));
-            Ok((name, Seen { object, source }))
+            let source = if by_thread {
+                Source::Key(source.clone(), key)
+            } else {
+                Source::InstanceItem(origin.source.clone(), name.clone())
+            };
+            Ok((name, Seen { object, source: Rc::new(source) }))
         };
         pairs.into_iter().map(seen).collect::<Run<_>>().map(Some)
     }

@@ -5,9 +5,10 @@ use std::rc::Rc;
 
 use super::{Evaluator, Frame, Outcome, Run};
 use crate::code::Instruction;
+use crate::host::Object;
 use crate::opcode::{BINARY, COMPARE, Op};
 use crate::source::Source;
-use crate::value::{Born, CellValue, FunctionValue, Iterate, Value};
+use crate::value::{Born, CellValue, FunctionValue, Value};
 
 impl Frame {
     pub(crate) fn push(&mut self, value: Value) {
@@ -101,7 +102,15 @@ impl Evaluator<'_, '_> {
                     jump(frame, &instruction);
                 }
             }
-            Op::ReturnValue => return Ok(Some(Outcome::Return(frame.pop()))),
+            Op::ReturnValue => {
+                let result = frame.pop();
+                for slot in 0..frame.slots.len() {
+                    if let Some(held) = frame.slots[slot].take() {
+                        self.release(held)?;
+                    }
+                }
+                return Ok(Some(Outcome::Return(result)));
+            }
             Op::ReturnGenerator => return Ok(Some(Outcome::Return(self.new_generator(frame)))),
             Op::YieldValue => return Ok(Some(Outcome::Yield(frame.pop()))),
             _ => self.variable_step(frame, instruction)?,
@@ -123,10 +132,17 @@ impl Evaluator<'_, '_> {
                 frame.push(value);
             }
             // A comprehension puts back what was unbound before it, too.
-            Op::StoreFast => frame.slots[arg] = Some(frame.pop()).filter(|value| !matches!(value, Value::Null)),
+            Op::StoreFast => {
+                let stored = Some(frame.pop()).filter(|value| !matches!(value, Value::Null));
+                if let Some(before) = std::mem::replace(&mut frame.slots[arg], stored) {
+                    self.release(before)?;
+                }
+            }
             Op::DeleteFast => {
                 self.local(frame, arg)?;
-                frame.slots[arg] = None;
+                if let Some(before) = frame.slots[arg].take() {
+                    self.release(before)?;
+                }
             }
             Op::LoadGlobal => {
                 let value = self.load_global(frame, arg >> 1)?;
@@ -164,9 +180,14 @@ impl Evaluator<'_, '_> {
                     Some(value) => frame.push(value),
                     None => {
                         let name = frame.code.slots().nth(arg).cloned().unwrap_or_else(|| "?".into());
-                        let message =
-                            format!("cannot access free variable '{name}' where it is not associated with a value");
-                        return Err(self.raise("NameError", &message));
+                        let unset = "where it is not associated with a value";
+                        let own = arg < frame.code.slots().count() - frame.code.free.len();
+                        return Err(if own {
+                            self.raise("UnboundLocalError", &format!("cannot access local variable '{name}' {unset}"))
+                        } else {
+                            let message = format!("cannot access free variable '{name}' {unset} in enclosing scope");
+                            self.raise("NameError", &message)
+                        });
                     }
                 }
             }
@@ -467,7 +488,8 @@ impl Evaluator<'_, '_> {
             asked: false,
         };
         suspended.push(self.none());
-        let generator = Value::iterator(Iterate::Generator(Some(Box::new(suspended))));
+        let by_user = !suspended.code.file.ends_with("_polyfills.py");
+        let generator = Value::generator(suspended, by_user);
         if let Some(identity) = generator.identity() {
             self.made_at.insert(identity, self.root);
         }
@@ -497,18 +519,23 @@ impl Evaluator<'_, '_> {
         }
     }
 
+    /// What a dictionary of globals holds under a name at this point, if anything.
+    pub(super) fn global_of(&mut self, globals: Object, name: &Rc<str>) -> Run<Option<Value>> {
+        let set = self.globals.iter().find(|(d, n, _)| *d == globals && n == name);
+        match set.map(|(_, _, value)| value.clone()) {
+            Some(value) => Ok(value),
+            None => match self.read_global(globals, name) {
+                Some(found) => self.admit(&found).map(Some),
+                None => Ok(None),
+            },
+        }
+    }
+
     fn load_global(&mut self, frame: &Frame, index: usize) -> Run<Value> {
         let name = &frame.code.names[index];
-        let set = self.globals.iter().find(|(d, n, _)| *d == frame.globals && n == name);
-        match set.map(|(_, _, value)| value.clone()) {
-            Some(Some(value)) => return Ok(value),
-            // A global that was removed uncovers the builtin.
-            Some(None) => {}
-            None => {
-                if let Some(found) = self.read_global(frame.globals, name) {
-                    return self.admit(&found);
-                }
-            }
+        // A global that was removed uncovers the builtin.
+        if let Some(found) = self.global_of(frame.globals, name)? {
+            return Ok(found);
         }
         match self.read_builtin(frame.builtins, name) {
             Some(found) => self.admit(&found),

@@ -91,6 +91,12 @@ impl Evaluator<'_, '_> {
             Op::ListExtend => {
                 let more = frame.pop();
                 let list = frame.peek(arg);
+                if let Ok(Value::Known(class, _)) = self.class_of(&more)
+                    && ["__iter__", "__getitem__"].iter().all(|name| self.class_item(class, name).is_none())
+                {
+                    let class = self.short_name(class);
+                    return Err(self.raise("TypeError", &format!("Value after * must be an iterable, not {class}")));
+                }
                 self.list_extend(&list, &more)?;
             }
             Op::SetUpdate => {

@@ -175,6 +175,7 @@ impl Evaluator<'_, '_> {
                     state,
                     origin: Some(origin),
                     taken: Cell::new(0),
+                    generator: false,
                 }))
             }
             Kind::Count => {
@@ -185,6 +186,7 @@ impl Evaluator<'_, '_> {
                     state: RefCell::new(Iterate::Count(next, step)),
                     origin: Some(origin),
                     taken: Cell::new(0),
+                    generator: false,
                 }))
             }
             Kind::TorchModule | Kind::Instance | Kind::Exception => {
@@ -241,9 +243,10 @@ impl Evaluator<'_, '_> {
         let mut entries = Entries::default();
         for (key, value) in self.read_entries(&origin) {
             let named = Value::Known(key, None);
-            // The names of a module are read and written by its functions, too.
+            // The names of a module are read and written by its functions, too: they are read one by one.
             if self.host.as_str(key).is_some_and(|name| matches!(&*name, "__builtins__" | "__spec__")) {
-                return Err(self.stop("a dictionary of globals"));
+                self.guard(&origin.source, Check::Is(origin.object));
+                return Ok(Value::Known(origin.object, Some(origin.source)));
             }
             let hashed = self.key(&named)?;
             entries.set(hashed, named, self.lazily(value));

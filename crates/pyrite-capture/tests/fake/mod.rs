@@ -347,6 +347,10 @@ impl Host for FakePython {
         Descriptor::Value
     }
 
+    fn is_by_thread(&self, _class: Object) -> bool {
+        false
+    }
+
     fn fields(&self, _: Object) -> Vec<Rc<str>> {
         Vec::new()
     }

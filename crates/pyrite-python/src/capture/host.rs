@@ -401,6 +401,10 @@ impl Host for Python3<'_> {
             "staticmethod" => return inner(&object).map_or(Descriptor::Other, Descriptor::StaticMethod),
             _ => {}
         }
+        // Methods of classes that Cython has compiled.
+        if name == "cython_function_or_method" {
+            return Descriptor::BuiltinMethod;
+        }
         for (known, kind) in &self.library.descriptors {
             if class.is(known.bind(self.py)) {
                 return if *kind == "slot" { Descriptor::Slot } else { Descriptor::BuiltinMethod };
@@ -424,6 +428,10 @@ impl Host for Python3<'_> {
         } else {
             Descriptor::Other
         }
+    }
+
+    fn is_by_thread(&self, class: Object) -> bool {
+        self.derives(class, Object(self.library.thread_local.as_ptr() as usize))
     }
 
     fn fields(&self, class: Object) -> Vec<Rc<str>> {

@@ -182,6 +182,9 @@ impl<'py> Python3<'py> {
         if !heap && exception {
             return Kind::Exception;
         }
+        if class_is(&library.thread_local) {
+            return Kind::Instance;
+        }
         // Numbers and texts with operators of their own.
         let valued = || {
             let bases = [&raw mut ffi::PyLong_Type, &raw mut ffi::PyFloat_Type, &raw mut ffi::PyUnicode_Type];

@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 use super::functions::{Resumption, resumption};
 use super::guards::{Found, Frame};
 use super::hook::{code_state, set_skip, with_capture, without_capture};
-use super::objects::bound;
+use super::objects::{_PyType_Lookup, bound};
 use super::store::{CodeState, Kept};
 
 thread_local! {
@@ -450,19 +450,43 @@ fn fill_dict<'py>(
     Ok(())
 }
 
+/// The class whose methods set attributes of an object without asking a class of the user's.
+fn plain_class<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let by_thread = object.py().import("_thread")?.getattr("_local")?;
+    if object.is_instance(&by_thread)? { Ok(by_thread) } else { object.py().import("builtins")?.getattr("object") }
+}
+
+/// Whether what an object keeps under a name in its `__dict__` is hidden by a descriptor of its class, such as a property: the
+/// captured code has written to the dictionary itself.
+fn is_hidden(object: &Bound<'_, PyAny>, name: &str) -> bool {
+    let name = pyo3::types::PyString::intern(object.py(), name);
+    // SAFETY: the class and the name are live; the result is borrowed from the class, or null.
+    unsafe {
+        let found = _PyType_Lookup(ffi::Py_TYPE(object.as_ptr()), name.as_ptr());
+        if found.is_null() {
+            ffi::PyErr_Clear();
+            return false;
+        }
+        let class = ffi::Py_TYPE(found);
+        let slots = [&raw mut ffi::PyMemberDescr_Type, &raw mut ffi::PyGetSetDescr_Type];
+        (*class).tp_descr_set.is_some() && !slots.contains(&class)
+    }
+}
+
 fn carry_out<'py>(py: Python<'py>, values: &[Bound<'py, PyAny>], effect: &Effect) -> PyResult<()> {
     let several = |ids: &[usize]| ids.iter().map(|id| values[*id].clone()).collect::<Vec<_>>();
     match effect {
         Effect::SetAttribute(class, name, value) if values[*class].is_instance_of::<PyType>() => {
             values[*class].setattr(&**name, &values[*value])?;
         }
+        Effect::SetAttribute(object, name, value) if is_hidden(&values[*object], name) => {
+            values[*object].getattr("__dict__")?.set_item(&**name, &values[*value])?;
+        }
         Effect::SetAttribute(object, name, value) => {
-            let setter = py.import("builtins")?.getattr("object")?.getattr("__setattr__")?;
-            setter.call1((&values[*object], &**name, &values[*value]))?;
+            plain_class(&values[*object])?.call_method1("__setattr__", (&values[*object], &**name, &values[*value]))?;
         }
         Effect::DeleteAttribute(object, name) => {
-            let remover = py.import("builtins")?.getattr("object")?.getattr("__delattr__")?;
-            remover.call1((&values[*object], &**name))?;
+            plain_class(&values[*object])?.call_method1("__delattr__", (&values[*object], &**name))?;
         }
         Effect::ReplaceList(list, items) => {
             let list = values[*list].cast::<PyList>()?;

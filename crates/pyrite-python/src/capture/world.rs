@@ -5,8 +5,8 @@
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
-use pyrite_capture::World;
 use pyrite_capture::host::{Changes, FunctionParts, GlobalState, Kind, Made, Object, TensorFacts};
+use pyrite_capture::{Host, World};
 use pyrite_ir::{Meta, StorageId};
 use pyrite_sym::SymInt;
 
@@ -51,6 +51,9 @@ impl World for Python3<'_> {
     }
 
     fn instance_dict(&self, object: Object) -> Option<Object> {
+        if self.is_by_thread(self.class_of(object)) {
+            return self.bound(object).getattr("__dict__").ok().map(|dict| self.keep(&dict));
+        }
         // SAFETY: the object is live; a new reference or null with an error.
         unsafe {
             let dict = ffi::PyObject_GenericGetDict(object.0 as Raw, std::ptr::null_mut());
