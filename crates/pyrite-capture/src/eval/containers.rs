@@ -578,7 +578,12 @@ impl Evaluator<'_, '_> {
     }
 
     fn place_in(&mut self, key: &Value, length: usize, what: &str) -> Run<usize> {
-        if let Value::Known(class, _) = self.class_of(key)?
+        let whole = match key {
+            Value::Known(number, _) => self.host.as_int(*number).is_some(),
+            other => matches!(other, Value::Symbol(_)),
+        };
+        if !whole
+            && let Value::Known(class, _) = self.class_of(key)?
             && self.class_item(class, "__index__").is_none()
         {
             let class = self.short_name(class);
