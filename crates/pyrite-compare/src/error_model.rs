@@ -19,10 +19,15 @@
 //!
 //! Few elements tip over so rarely that no sample shows them. For these there is the *tipped* run, in which every integer is
 //! the other way that rounding can tip. A difference of integers is noise too when every element that differs does so in
-//! that run or in a sample in the same way, and numbers that follow from those integers have that run among their samples.
+//! that run or in a sample in the same way, and numbers that follow from those integers have that run among their samples;
+//! numbers that it leaves as they were move no more than other samples move any.
 //!
-//! Nothing else can be excused so: never a shape or a place of a NaN. A value that no sample moves is exact, and nothing
-//! excuses it.
+//! NaNs and infinities that follow from rounding (the root of a difference that is zero or nearly, a quotient by it) come and
+//! go in the same way, so elements where one side has one and the other has not are counted by the same rule; the other elements
+//! are judged as numbers. A size that depends on such values (how many elements are not zero) differs from run to run: it may
+//! by as much as the counts may, and what a value of another size holds is not compared.
+//!
+//! Nothing else can be excused so. A value that no sample moves is exact, and nothing excuses it.
 
 use std::ops::ControlFlow;
 
@@ -30,7 +35,7 @@ use pyrite_tensor::{Complex64, Tensor};
 
 use crate::block::each_block;
 use crate::carrier::Carrier;
-use crate::report::{Note, Real, Remark, Report, Rule, Spread, ValuePath};
+use crate::report::{Class, Note, Real, Remark, Report, Rule, Spread, ValuePath};
 use crate::results::Results;
 
 /// A sample moves every value by up to a whole unit in the last place, which is more than two roundings differ by.
@@ -61,6 +66,11 @@ pub fn excuse(report: &mut Report, [expected, actual]: [&Results; 2], runs: &Rou
     let count = runs.samples.len() + usize::from(runs.tipped.is_some());
     let differences = std::mem::take(&mut report.differences);
     for mut difference in differences {
+        let of_values = matches!(difference.class, Class::Shape | Class::NanPosition | Class::Value);
+        if of_values && size_depends_on_rounding(&difference.place, [expected, actual], runs) {
+            report.notes.push(Note { place: difference.place.clone(), remark: Remark::Rounding(Box::new(difference)) });
+            continue;
+        }
         if difference.rule == Rule::Exact {
             match difference.numbers.take_if(|_| tips_over(&difference.place, [expected, actual], runs)) {
                 Some(numbers) => {
@@ -70,7 +80,13 @@ pub fn excuse(report: &mut Report, [expected, actual]: [&Results; 2], runs: &Rou
             }
             continue;
         }
-        let near = matches!(difference.rule, Rule::Tolerance | Rule::RootMeanSquare | Rule::WorstElement);
+        let near = match difference.rule {
+            Rule::Tolerance | Rule::RootMeanSquare | Rule::WorstElement => true,
+            Rule::NanPosition | Rule::InfinityPosition => {
+                specials_come_and_go(&difference.place, [expected, actual], runs)
+            }
+            _ => false,
+        };
         let (true, Some(numbers)) = (near, &mut difference.numbers) else {
             report.differences.push(difference);
             continue;
@@ -94,7 +110,9 @@ pub fn excuse(report: &mut Report, [expected, actual]: [&Results; 2], runs: &Rou
             worst: Real(spread.worst),
             actual_rmse: Real(own.rms),
         });
-        if own.rms <= MEAN * spread.rms && own.worst <= WORST * spread.worst && own.along <= ALONG * spread.along {
+        let as_far =
+            own.rms <= MEAN * spread.rms && own.worst <= WORST * spread.worst && own.along <= ALONG * spread.along;
+        if as_far && stays_where_nothing_tips(&difference.place, [expected, actual], runs) {
             report.notes.push(Note { place: difference.place, remark: Remark::Noise(numbers.clone()) });
         } else {
             report.differences.push(difference);
@@ -111,15 +129,7 @@ fn tips_over(place: &ValuePath, [expected, actual]: [&Results; 2], runs: &Roundi
         Some(wanted.iter().zip(tensor.to_i64s()).map(|(e, other)| *e != other).collect::<Vec<bool>>())
     };
     let Some(own) = differing(actual) else { return false };
-    let (mut most, mut ever) = (0, vec![false; own.len()]);
-    for tipped in runs.samples.iter().chain(runs.fp64).filter_map(differing) {
-        most = most.max(tipped.iter().filter(|tips| **tips).count());
-        ever.iter_mut().zip(&tipped).for_each(|(ever, tips)| *ever |= tips);
-    }
-    let count = own.iter().filter(|tips| **tips).count();
-    let never = own.iter().zip(&ever).filter(|(tips, ever)| **tips && !**ever).count();
-    let by_chance = most as f64 + DEVIATIONS * (most as f64).sqrt() + 1.0;
-    if most > 0 && count as f64 <= by_chance && never <= 1 + most / 2 {
+    if as_many_as_in(runs.samples.iter().chain(runs.fp64).filter_map(differing), &own) {
         return true;
     }
     // Near enough to tip over does not mean to anything: a wrong place is none of the two.
@@ -128,6 +138,75 @@ fn tips_over(place: &ValuePath, [expected, actual]: [&Results; 2], runs: &Roundi
     let known: Vec<Vec<i64>> = runs.samples.iter().chain(runs.fp64).filter_map(at).chain([tipped]).collect();
     (0..own.len()).all(|i| !own[i] || known.iter().any(|run| run[i] == found[i]))
 }
+
+/// Whether no more elements differ than do in samples, and hardly any that does in none.
+fn as_many_as_in(samples: impl Iterator<Item = Vec<bool>>, own: &[bool]) -> bool {
+    let (mut most, mut ever) = (0, vec![false; own.len()]);
+    for sample in samples {
+        most = most.max(sample.iter().filter(|differs| **differs).count());
+        ever.iter_mut().zip(&sample).for_each(|(ever, differs)| *ever |= differs);
+    }
+    let count = own.iter().filter(|differs| **differs).count();
+    let never = own.iter().zip(&ever).filter(|(differs, ever)| **differs && !**ever).count();
+    most > 0 && count as f64 <= by_chance(most) && never <= 1 + most / 2
+}
+
+/// How many may differ where as many do in a sample.
+fn by_chance(most: usize) -> f64 {
+    most as f64 + DEVIATIONS * (most as f64).sqrt() + 1.0
+}
+
+/// Whether NaNs and infinities stand in other places no more often than they do when rounding differs.
+fn specials_come_and_go(place: &ValuePath, [expected, actual]: [&Results; 2], runs: &Roundings<'_>) -> bool {
+    let Some(expected) = expected.tensor(place).filter(|tensor| !tensor.dtype().is_complex()) else { return false };
+    let wanted = expected.to_f64s();
+    let special = |value: f64| (value.is_nan(), if value.is_infinite() { value.signum() } else { 0.0 });
+    let differing = |run: &Results| {
+        let tensor = run.tensor(place).filter(|tensor| tensor.shape() == expected.shape())?;
+        Some(wanted.iter().zip(tensor.to_f64s()).map(|(e, other)| special(*e) != special(other)).collect())
+    };
+    let all = runs.samples.iter().chain(runs.fp64).chain(runs.tipped);
+    differing(actual).is_some_and(|own: Vec<bool>| as_many_as_in(all.filter_map(differing), &own))
+}
+
+/// Whether a value has another size in some run, and the other side's is as near to that of the reference as theirs are.
+fn size_depends_on_rounding(place: &ValuePath, [expected, actual]: [&Results; 2], runs: &Roundings<'_>) -> bool {
+    let shape = |results: &Results| results.tensor(place).map(|tensor| tensor.shape().to_vec());
+    let (Some(wanted), Some(own)) = (shape(expected), shape(actual)) else { return false };
+    let all = runs.samples.iter().chain(runs.fp64).chain(runs.tipped);
+    let others: Vec<_> = all.filter_map(shape).filter(|other| other.len() == wanted.len()).collect();
+    let most = |dim: usize| others.iter().map(|other| other[dim].abs_diff(wanted[dim])).max().unwrap_or(0) as usize;
+    let fits = |dim: usize| match most(dim) {
+        0 => own[dim] == wanted[dim],
+        most => own[dim].abs_diff(wanted[dim]) as f64 <= by_chance(most),
+    };
+    let moves = others.iter().any(|other| *other != wanted);
+    moves && own.len() == wanted.len() && (0..own.len()).all(fits)
+}
+
+/// Whether the elements that are as before in the tipped run move no more than other rounding moves any: what tips over explains
+/// what follows from it, and not the rest.
+fn stays_where_nothing_tips(place: &ValuePath, [expected, actual]: [&Results; 2], runs: &Roundings<'_>) -> bool {
+    let at = |results: &Results| Some(results.tensor(place)?.to_c128s());
+    let (Some(tipped), Some(expected), Some(actual)) = (runs.tipped.and_then(at), at(expected), at(actual)) else {
+        return true;
+    };
+    let apart = |one: &Complex64, other: &Complex64| {
+        let distance = (one - other).norm();
+        if distance.is_finite() { distance } else { 0.0 }
+    };
+    let worst = |other: &[Complex64]| expected.iter().zip(other).map(|(e, o)| apart(e, o)).fold(0.0, f64::max);
+    let largest = expected.iter().map(|e| e.norm()).filter(|size| size.is_finite()).fold(0.0, f64::max);
+    let moved = match runs.samples {
+        [] => STILL * largest,
+        samples => samples.iter().filter_map(at).map(|sample| worst(&sample)).fold(0.0, f64::max),
+    };
+    let stays = |((e, a), t)| apart(e, t) > moved || apart(e, a) <= WORST * moved;
+    expected.iter().zip(&actual).zip(&tipped).all(stays)
+}
+
+/// How far elements may move that do not tip over where no run says so, as a part of the largest.
+const STILL: f64 = 1e-3;
 
 /// How far two tensors of one shape are apart, over the elements that are finite in both.
 struct Distance {

@@ -295,6 +295,8 @@ pub enum Remark {
     Noise(Box<Numbers>),
     /// It is not close to the reference, and the fp64 could not judge it, for this reason.
     NoFp64(String),
+    /// It breaks a rule, and the reference does so too when it rounds otherwise.
+    Rounding(Box<Difference>),
     /// It breaks a rule that the options tell to overlook.
     Overlooked(Box<Difference>),
 }
@@ -313,6 +315,7 @@ impl fmt::Display for Note {
         match &self.remark {
             Remark::Noise(numbers) => write!(f, "{}: noise: {numbers}", self.place),
             Remark::NoFp64(why) => write!(f, "{}: compared without fp64: {why}", self.place),
+            Remark::Rounding(difference) => write!(f, "{difference} (noise: other rounding changes it too)"),
             Remark::Overlooked(difference) => write!(f, "{difference} (overlooked)"),
         }
     }
@@ -346,7 +349,7 @@ impl Report {
     pub fn outcome(&self) -> Outcome {
         if !self.differences.is_empty() {
             Outcome::Different
-        } else if self.notes.iter().any(|note| matches!(note.remark, Remark::Noise(_))) {
+        } else if self.notes.iter().any(|note| matches!(note.remark, Remark::Noise(_) | Remark::Rounding(_))) {
             Outcome::Noise
         } else {
             Outcome::Same

@@ -46,9 +46,10 @@ const HOPELESS: f64 = 20.0;
 /// When the bound of the error model is found out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// For every difference of numbers, so that the report says it.
+    /// For every difference that rounding can make.
     Always,
-    /// Only where it may excuse a difference: a search asks often, and most failures are far from noise.
+    /// Only where it is likely to excuse a difference: a search asks often about large programs, and most failures are far from
+    /// noise.
     WhereItMayExcuse,
 }
 
@@ -168,9 +169,13 @@ fn excuse_rounding(
     reach: Reach,
     again: &mut dyn FnMut(Again) -> Result<Ran, Broken>,
 ) {
-    let numeric =
-        |rule: Rule| matches!(rule, Rule::Tolerance | Rule::RootMeanSquare | Rule::WorstElement | Rule::Exact);
-    if !report.differences.iter().all(|difference| numeric(difference.rule) && difference.numbers.is_some()) {
+    let numeric = |difference: &Difference| match difference.rule {
+        Rule::Tolerance | Rule::RootMeanSquare | Rule::WorstElement | Rule::Exact => difference.numbers.is_some(),
+        // What computes a square root or a quotient otherwise may have a NaN more, what counts zeros another size.
+        Rule::NanPosition | Rule::InfinityPosition | Rule::Shape => reach == Reach::Any,
+        _ => false,
+    };
+    if !report.differences.iter().all(numeric) {
         return;
     }
     let mut samples = Vec::new();

@@ -26,6 +26,7 @@ use pyrite_tensor::{Complex64, DType, Layout, Scalar, Tensor};
 use rustc_hash::FxHashMap;
 
 use crate::judge::{Copies, execute, prepared};
+use crate::torch::base;
 
 /// Whether random numbers are among what a backend may choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +35,17 @@ pub(crate) enum Draws {
     AsEager,
     /// It may draw others.
     Freely,
+}
+
+impl Draws {
+    /// Those of a backend.
+    pub(crate) fn of(backend: &str) -> Self {
+        let as_eager = ["inductor", "eager", "aot_eager", "aot_eager_decomp_partition"];
+        match backend.strip_prefix("torch:") {
+            Some(name) if !as_eager.contains(&base(name)) => Self::Freely,
+            _ => Self::AsEager,
+        }
+    }
 }
 
 /// What becomes of a program's results with other choices.
@@ -102,15 +114,8 @@ impl Other {
                 excuse_gradient([other, expected, actual]);
             }
         }
-        let groups = [
-            (&self.results.outputs, &expected.outputs, &excused.outputs),
-            (&self.results.inputs, &expected.inputs, &excused.inputs),
-        ];
-        for (other, expected, actual) in groups {
-            for ((other, expected), actual) in other.iter().zip(expected).zip(actual) {
-                excuse_value(other, expected, actual);
-            }
-        }
+        excuse_values(&self.results.outputs, &expected.outputs, &mut excused.outputs, &mut copies);
+        excuse_values(&self.results.inputs, &expected.inputs, &mut excused.inputs, &mut copies);
         for (((_, other), (_, expected)), (_, actual)) in
             self.results.buffers.iter().zip(&expected.buffers).zip(&excused.buffers)
         {
@@ -118,6 +123,17 @@ impl Other {
         }
         excused
     }
+}
+
+/// What a backend gave, with what the program's operators leave open as the reference has it; `None` where they leave nothing open.
+pub fn excused(
+    graph: &Graph,
+    inputs: &[Value<Tensor>],
+    options: &Options,
+    backend: &str,
+    [expected, actual]: [&Results; 2],
+) -> Option<Results> {
+    Some(Other::of(graph, inputs, options, Draws::of(backend))?.excuse(expected, actual))
 }
 
 /// Both halves of a program with other choices, and whether there was one; `None` where it cannot be differentiated.
@@ -593,18 +609,38 @@ fn excuse_gradient(three: [&Option<Tensor>; 3]) {
     }
 }
 
-fn excuse_value(other: &Value<Tensor>, expected: &Value<Tensor>, actual: &Value<Tensor>) {
+fn excuse_values(
+    others: &[Value<Tensor>],
+    expected: &[Value<Tensor>],
+    actual: &mut [Value<Tensor>],
+    copies: &mut Copies,
+) {
+    for ((other, expected), actual) in others.iter().zip(expected).zip(actual) {
+        excuse_value(other, expected, actual, copies);
+    }
+}
+
+fn excuse_value(other: &Value<Tensor>, expected: &Value<Tensor>, actual: &mut Value<Tensor>, copies: &mut Copies) {
     match (other, expected, actual) {
         (Value::Tensor(other), Value::Tensor(expected), Value::Tensor(actual)) => {
-            excuse_tensor(other, expected, actual);
+            if has_open_size(other, expected, actual) {
+                *actual = copies.of(expected);
+            } else {
+                excuse_tensor(other, expected, actual);
+            }
         }
         (Value::List(other), Value::List(expected), Value::List(actual)) => {
-            for ((other, expected), actual) in other.iter().zip(expected).zip(actual) {
-                excuse_value(other, expected, actual);
-            }
+            excuse_values(other, expected, actual, copies);
         }
         _ => {}
     }
+}
+
+/// Whether the size of a value depends on a choice, so that a backend's may be another one there: nothing of it can be compared.
+fn has_open_size(other: &Tensor, expected: &Tensor, actual: &Tensor) -> bool {
+    let (other, own, open) = (other.shape(), actual.shape(), expected.shape());
+    let alike = expected.dtype() == actual.dtype() && other.len() == open.len() && own.len() == open.len();
+    alike && other != open && (0..open.len()).all(|dim| other[dim] != open[dim] || own[dim] == open[dim])
 }
 
 /// Gives the elements of a backend's tensor that are open the values of the reference.

@@ -45,10 +45,15 @@ impl Limits {
     /// The memory a candidate may use where nobody says: three quarters of the machine's, so that what eats memory ends
     /// before the machine does. `None` where the system does not say how much there is.
     pub fn usual_memory() -> Option<u64> {
+        Some(Self::machine_memory()? / 4 * 3)
+    }
+
+    /// The memory of the machine, in bytes.
+    pub fn machine_memory() -> Option<u64> {
         let text = std::fs::read_to_string("/proc/meminfo").ok()?;
         let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
         let kilobytes: u64 = total.trim().trim_end_matches("kB").trim().parse().ok()?;
-        Some(kilobytes * 1024 / 4 * 3)
+        Some(kilobytes * 1024)
     }
 }
 
@@ -63,6 +68,8 @@ pub struct Isolated {
     idle: Mutex<Vec<Process>>,
     asked: AtomicU64,
     failed: Mutex<Option<String>>,
+    /// The first candidate, about which every difference is weighed thoroughly: what is taken for a failure there is searched for.
+    whole: OnceLock<[u8; 32]>,
     /// Why the backend cannot even run a trivial program, if it cannot; found out at the first failure.
     trial: OnceLock<Result<(), String>>,
 }
@@ -95,6 +102,7 @@ impl Isolated {
             idle: Mutex::default(),
             asked: AtomicU64::new(0),
             failed: Mutex::default(),
+            whole: OnceLock::new(),
             trial: OnceLock::new(),
         })
     }
@@ -366,7 +374,9 @@ impl Oracle<Candidate> for Isolated {
         let written = lock(&self.scratch).folder.write(&format!("candidate_{number}.py"), candidate, &[]);
         match written {
             Ok(path) => {
-                let verdict = self.judge_path(&path);
+                let key = candidate.key();
+                let thorough = *self.whole.get_or_init(|| key) == key;
+                let verdict = self.judge_asked(&path, &Question { thorough, ..self.question.clone() });
                 let _ = std::fs::remove_file(path);
                 verdict
             }

@@ -48,6 +48,9 @@ pub struct Question {
     /// What the comparison overlooks and insists on.
     #[serde(default)]
     pub switches: Switches,
+    /// Whether rounding is asked about every difference, whatever that takes; it always is where a program is small.
+    #[serde(default)]
+    pub thorough: bool,
 }
 
 impl Question {
@@ -342,20 +345,21 @@ pub fn judge_backends(
         asked.borrow_mut().push((again, ran.clone()));
         ran
     };
-    let draws = if draws_as_eager(&backend.name) { Draws::AsEager } else { Draws::Freely };
+    let bound = if question.thorough || is_small(graph, inputs) { Bound::Always } else { Bound::WhereItMayExcuse };
+    let draws = Draws::of(&backend.name);
     let other = OnceCell::new();
     // Where results differ, those that the operators leave open are asked for, and do not count.
     let assess_with_freedom = |expected: &Results, actual: &Results| {
         let mut again = run_reference;
         let (accuracy, switches) = (question.accuracy, &question.switches);
-        let assessment = assess(expected, actual, accuracy, switches, Bound::WhereItMayExcuse, &mut again);
+        let assessment = assess(expected, actual, accuracy, switches, bound, &mut again);
         if assessment.verdict.signature().is_none() {
             return assessment;
         }
         match other.get_or_init(|| Other::of(graph, inputs, &options(Mode::Eager, None), draws)) {
             Some(open) => {
                 let excused = open.excuse(expected, actual);
-                assess(expected, &excused, accuracy, switches, Bound::WhereItMayExcuse, &mut again)
+                assess(expected, &excused, accuracy, switches, bound, &mut again)
             }
             None => assessment,
         }
@@ -418,6 +422,26 @@ pub fn judge_backends(
         }
     }
     Judged { verdict: first.verdict, actual: Some(actual), report: first.report }
+}
+
+/// Up to how many elements of all its values a program is small: interpreting it a few times more takes less time than asking
+/// any compiler.
+const SMALL: u64 = 1 << 22;
+
+fn is_small(graph: &Graph, inputs: &[Value<Tensor>]) -> bool {
+    let (mut largest, mut all) = (0, 0);
+    for input in inputs {
+        input.each(&mut |tensor| largest = largest.max(tensor.numel() as u64));
+    }
+    for (_, node) in graph.nodes() {
+        // What is not known is as large as the largest input.
+        let Some(meta) = &node.meta else {
+            all += largest;
+            continue;
+        };
+        meta.each(&mut |meta| all += meta.numel().hint().and_then(|n| u64::try_from(n).ok()).unwrap_or(largest));
+    }
+    all <= SMALL
 }
 
 /// The call that is looked at where its results are not those of the first.
@@ -566,14 +590,6 @@ fn of_everybody(mut signature: Signature, reference: &str) -> Signature {
         "; it faults in {reference} too, so the program or one of its operators is at fault, not a compiler"
     ));
     signature
-}
-
-/// Whether a backend of torch's draws the random numbers that eager draws.
-fn draws_as_eager(backend: &str) -> bool {
-    match backend.strip_prefix("torch:") {
-        Some(name) => matches!(base(name), "inductor" | "eager" | "aot_eager" | "aot_eager_decomp_partition"),
-        None => true,
-    }
 }
 
 /// Whether a backend is one of torch's that compiles.

@@ -36,6 +36,7 @@ mod wrapper;
 pub use assess::{Again, Assessment, Bound, assess, compared, signature_of};
 pub use bisection::{Determinism, Effort, Found, OTHER_TRITONS, bisect};
 pub use command_oracle::Command;
+pub use freedom::excused;
 pub use isolated::{Isolated, Limits};
 pub use judge::{
     Broken, Judged, Question, Ran, Step, execute, execute_shared, fresh_inputs, judge, judge_backends, judge_file,

@@ -6,9 +6,11 @@
 //! Integers and bools that are taken from rounded numbers (the place of a maximum, an order, a comparison) change in steps. One
 //! that tips over once in a thousand runs tips over in none of three samples. So it is computed which of them rounding can tip: at
 //! every node that makes integers from floats, the samples' inputs are kept. The last run, the *tipped* one, moves nothing. At each of
-//! these nodes it evaluates the operator again, on its inputs plus a multiple of the difference of two samples, and takes the integers that
+//! these nodes it evaluates the operator again, on its inputs plus a multiple of the difference of two runs, and takes the integers that
 //! come out otherwise. Whatever numbers have in common stays so: where one input is the maximum of the other in all samples, it is in every
 //! such combination. What a wrong integer would need beyond that is no rounding, and not taken.
+//!
+//! Floats can change in steps, too: those of `floor`, `sign` or a remainder tip over as integers do.
 //!
 //! Numbers that a program is given are not rounded. Integers that follow from them through nothing but views, moves of data and exact
 //! operators are exact in samples and in the tipped run: a comparison of an input with a constant has one result.
@@ -36,7 +38,7 @@ use crate::perturb::{Perturbation, rounds};
 const NEEDED: usize = 2;
 const USED: usize = 3;
 
-/// How many times the difference of two samples inputs are moved. The difference of the two largest of a window is a normal
+/// How many times the difference of two runs inputs are moved. The difference of the two largest of a window is a normal
 /// number in samples; two of them are both smaller than an eighth of their deviation in one of a hundred cases.
 const REACH: [f64; 4] = [2.0, -2.0, 8.0, -8.0];
 
@@ -239,8 +241,32 @@ fn is_step(graph: &Graph, node: &Node) -> bool {
     }
     let mut floats = false;
     node.each_input(&mut |input| floats |= is_float(graph, input));
-    floats && any(node.meta.as_ref(), &|meta| meta.dtype.is_integral())
+    floats && (is_float_step(op) || any(node.meta.as_ref(), &|meta| meta.dtype.is_integral()))
 }
+
+/// Whether an operator makes floats from floats in steps.
+fn is_float_step(op: &OpRef) -> bool {
+    let name = op.name();
+    let base = name.split('.').nth(1).unwrap_or_default();
+    FLOAT_STEPS.contains(&base) || name.ends_with(".div.Tensor_mode") || name.ends_with(".div.Scalar_mode")
+}
+
+/// Operators that make floats from floats in steps, by their names without an overload.
+const FLOAT_STEPS: [&str; 13] = [
+    "ceil",
+    "floor",
+    "floor_divide",
+    "fmod",
+    "frac",
+    "hardshrink",
+    "heaviside",
+    "remainder",
+    "round",
+    "sgn",
+    "sign",
+    "threshold",
+    "trunc",
+];
 
 impl Compiled for Half {
     fn run(
@@ -296,7 +322,7 @@ impl Compiled for Half {
 }
 
 impl Half {
-    /// Changes those integers of a value that rounding can tip; how many.
+    /// Changes those elements of a value that rounding can tip; how many.
     fn tip(
         &self,
         op: &OpRef,
@@ -305,19 +331,20 @@ impl Half {
         seen: &FxHashMap<NodeId, Value<Tensor>>,
         context: &Context<'_>,
     ) -> usize {
-        let results = integers_in(value);
-        let own: Vec<Vec<i64>> = results.iter().map(Tensor::to_i64s).collect();
+        let results = steps_in(op, value);
+        let own: Vec<Vec<Element>> = results.iter().map(elements_of).collect();
         let mut other = own.clone();
         let recorded = self.lock();
         let samples = &recorded.samples;
-        let pairs = (0..samples.len()).flat_map(|a| (0..a).map(move |b| (a, b)));
+        // Of two samples, or of one and the run without other rounding.
+        let pairs = (0..samples.len()).flat_map(|a| (0..a).map(Some).chain([None]).map(move |b| (a, b)));
         let many = own.iter().map(Vec::len).sum::<usize>() > MANY;
         for reach in &REACH[if many { 2 } else { 0 }..] {
             for (a, b) in pairs.clone() {
                 let moved = |id: &NodeId| {
                     let now = seen.get(id)?;
                     let key = (self.number, *id);
-                    Some(match (samples[a].get(&key), samples[b].get(&key)) {
+                    Some(match (samples[a].get(&key), b.map_or(Some(now), |b| samples[b].get(&key))) {
                         (Some(a), Some(b)) => beyond(now, a, b, *reach)?,
                         _ => now.clone(),
                     })
@@ -327,12 +354,11 @@ impl Half {
                     node.args.iter().map(|arg| in_place_of_nodes(arg, &values)).collect::<Option<Vec<_>>>()
                 });
                 let Some(Ok(tried)) = args.map(|args| call(context, op, args)) else { return 0 };
-                for ((own, other), tried) in own.iter().zip(&mut other).zip(integers_in(&tried)) {
+                for ((own, other), tried) in own.iter().zip(&mut other).zip(steps_in(op, &tried)) {
                     if tried.numel() == own.len() {
-                        // The first other one is the nearest.
-                        let all =
-                            own.iter().zip(other).zip(tried.to_i64s()).filter(|((own, other), _)| **own == **other);
-                        all.for_each(|((_, other), tried)| *other = tried);
+                        for ((own, other), tried) in own.iter().zip(other).zip(elements_of(&tried)) {
+                            own.tip(other, tried);
+                        }
                     }
                 }
             }
@@ -341,7 +367,7 @@ impl Half {
         for ((tensor, own), other) in results.iter().zip(&own).zip(&other) {
             count += own.iter().zip(other).filter(|(own, other)| own != other).count();
             if own != other {
-                tensor.write_i64s(other);
+                write(tensor, other);
             }
         }
         count
@@ -372,10 +398,64 @@ fn beyond(now: &Value<Tensor>, a: &Value<Tensor>, b: &Value<Tensor>, reach: f64)
     Some(moved.into())
 }
 
-/// The tensors of a value that hold integers or bools.
-fn integers_in(value: &Value<Tensor>) -> Vec<Tensor> {
+/// An element of a value that changes in steps.
+#[derive(Clone, Copy, Debug)]
+enum Element {
+    Integer(i64),
+    Float(f64),
+}
+
+impl PartialEq for Element {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Integer(own), Self::Integer(other)) => own == other,
+            (Self::Float(own), Self::Float(other)) => own.to_bits() == other.to_bits(),
+            _ => false,
+        }
+    }
+}
+
+impl Element {
+    /// Takes what was tried in the place of this element: of integers the first other one, which is the nearest; of floats, which
+    /// also move where they do not jump, the farthest.
+    fn tip(self, other: &mut Self, tried: Self) {
+        let takes = match (self, *other, tried) {
+            (Self::Float(own), Self::Float(other), Self::Float(tried)) => (tried - own).abs() > (other - own).abs(),
+            _ => *other == self,
+        };
+        if takes {
+            *other = tried;
+        }
+    }
+}
+
+fn elements_of(tensor: &Tensor) -> Vec<Element> {
+    if tensor.dtype().is_integral() {
+        tensor.to_i64s().into_iter().map(Element::Integer).collect()
+    } else {
+        tensor.to_f64s().into_iter().map(Element::Float).collect()
+    }
+}
+
+/// Gives a tensor the elements that [`elements_of`] takes from it.
+fn write(tensor: &Tensor, elements: &[Element]) {
+    if tensor.dtype().is_integral() {
+        tensor
+            .write_i64s(&elements.iter().map(|e| if let Element::Integer(v) = e { *v } else { 0 }).collect::<Vec<_>>());
+    } else {
+        tensor
+            .write_f64s(&elements.iter().map(|e| if let Element::Float(v) = e { *v } else { 0.0 }).collect::<Vec<_>>());
+    }
+}
+
+/// The tensors of an operator's value that change in steps.
+fn steps_in(op: &OpRef, value: &Value<Tensor>) -> Vec<Tensor> {
+    let floats = is_float_step(op);
     let mut found = Vec::new();
-    value.each(&mut |tensor| found.extend(tensor.dtype().is_integral().then(|| tensor.clone())));
+    value.each(&mut |tensor| {
+        let changes = tensor.dtype().is_integral() || floats && tensor.dtype().is_float();
+        found.extend(changes.then(|| tensor.clone()));
+    });
     found
 }
 
@@ -416,9 +496,9 @@ fn take_given(
     let args = values
         .and_then(|values| node.args.iter().map(|arg| in_place_of_nodes(arg, &values)).collect::<Option<Vec<_>>>());
     let Some(Ok(own)) = args.map(|args| call(context, op, args)) else { return };
-    for (tensor, own) in integers_in(value).iter().zip(integers_in(&own)) {
+    for (tensor, own) in steps_in(op, value).iter().zip(steps_in(op, &own)) {
         if tensor.shape() == own.shape() {
-            tensor.write_i64s(&own.to_i64s());
+            write(tensor, &elements_of(&own));
         }
     }
 }

@@ -224,6 +224,7 @@ impl Debugged {
             rewrites: self.options.rewrites,
             refused: self.options.refused.clone(),
             switches: self.config.switches.clone(),
+            thorough: true,
         }
     }
 

@@ -56,6 +56,7 @@ fn verdict_about(candidate: &Candidate, backend: &str, body: &str) -> Verdict {
         rewrites: None,
         refused: Vec::new(),
         switches: pyrite_debug::Switches::default(),
+        thorough: false,
     };
     let limits = Limits { time: Duration::from_millis(1500), memory: None };
     let oracle = Isolated::new(&script(folder.path(), body), Vec::new(), question, limits).expect("workers");
@@ -174,6 +175,7 @@ fn a_worker_that_cannot_be_started_makes_the_question_invalid() {
         rewrites: None,
         refused: Vec::new(),
         switches: pyrite_debug::Switches::default(),
+        thorough: false,
     };
     let limits = Limits { time: Duration::from_secs(1), memory: None };
     let oracle = Isolated::new(Path::new("/no/such/program"), Vec::new(), question, limits).expect("a folder");

@@ -140,3 +140,142 @@ fn references_that_differ_by_an_index_that_tips_do_not_excuse_a_wrong_backend() 
     backend("torch:eager", DType::is_integral, |at, place| if at == 1 { place + 1.0 } else { place });
     assert!(matches!(verdict(&body, &windows(), "torch:wrong-place"), Verdict::Invalid(_)));
 }
+
+/// The second element is one that rounding of `exp` and `log` moves across 0.5, the others are far from it.
+fn edge() -> Tensor {
+    let near = f32::from_bits(0.5f32.to_bits() + 1);
+    Tensor::from_slice(&[0.25f32, near, 0.75, 0.9], &[4])
+}
+
+/// `x` once more, after rounding.
+const ROUNDED: [&str; 2] = ["e = torch.ops.aten.exp.default(x)", "l = torch.ops.aten.log.default(e)"];
+
+#[test]
+fn a_whole_result_that_follows_from_one_tip_is_noise_and_another_one_is_not() {
+    let body = [
+        POOL[0],
+        POOL[1],
+        POOL[2],
+        "f = torch.ops.aten.reshape.default(i, [4])",
+        "n = torch.ops.aten.arange.start_step(100.5, 1700.5, 100.0)",
+        "g = torch.ops.aten.index_select.default(n, 0, f)",
+        "h = torch.ops.aten.slice.Tensor(g, 0, 0, 1)",
+        "w = torch.ops.aten.repeat.default(h, [256])",
+        "return (w,)",
+    ];
+    backend("all-of-the-other", DType::is_float, |_, _| 200.5);
+    backend("all-of-another", DType::is_float, |_, _| 900.5);
+    assert_eq!(verdict(&body, &windows(), "all-of-the-other"), Verdict::Noise);
+    assert!(matches!(verdict(&body, &windows(), "all-of-another"), Verdict::Fail(_)));
+}
+
+#[test]
+fn floats_that_change_in_steps_tip_over_as_integers_do() {
+    for (call, of_edge) in [
+        ("torch.ops.aten.floor.default(d)", -1.0),
+        ("torch.ops.aten.sign.default(d)", -1.0),
+        ("torch.ops.aten.trunc.default(k)", 0.0),
+        ("torch.ops.aten.remainder.Scalar(d, 1.0)", 1.0),
+        ("torch.ops.aten.div.Tensor_mode(d, o, rounding_mode='floor')", -1.0),
+    ] {
+        let step = format!("s = {call}");
+        let body = [
+            ROUNDED[0],
+            ROUNDED[1],
+            "d = torch.ops.aten.sub.Tensor(l, 0.5)",
+            "k = torch.ops.aten.add.Tensor(d, 1.0)",
+            "o = torch.ops.aten.ones_like.default(d)",
+            &step,
+            "m = torch.ops.aten.mul.Tensor(s, 100.0)",
+            "return (m,)",
+        ];
+        let name = format!("tipped {call}");
+        let far = format!("far from an edge {call}");
+        let of: fn(DType) -> bool = DType::is_float;
+        if of_edge < 0.0 {
+            backend(&name, of, |at, value| if at == 1 { -100.0 } else { value });
+        } else if of_edge > 0.0 {
+            backend(&name, of, |at, value| if at == 1 { 99.9999 } else { value });
+        } else {
+            backend(&name, of, |at, value| if at == 1 { 0.0 } else { value });
+        }
+        backend(&far, of, |at, value| if at == 2 { value - 100.0 } else { value });
+        let found = verdict(&body, &edge(), &name);
+        assert!(matches!(found, Verdict::Noise | Verdict::Pass), "{call}: {found:?}");
+        assert!(matches!(verdict(&body, &edge(), &far), Verdict::Fail(_)), "{call}");
+    }
+    let given = ["s = torch.ops.aten.floor.default(x)", "return (s,)"];
+    backend("one-less", DType::is_float, |at, value| if at == 1 { value - 1.0 } else { value });
+    assert!(matches!(verdict(&given, &edge(), "one-less"), Verdict::Fail(_)), "nothing is rounded");
+}
+
+/// 64 times the number that `exp` and `log` lead back to itself, or next to it.
+fn edges() -> Tensor {
+    let values: Vec<f32> = (0..64).map(|at| 0.5 + at as f32 / 128.0).collect();
+    Tensor::from_slice(&values, &[64])
+}
+
+/// Zero, but for rounding.
+const CANCELS: [&str; 3] = [ROUNDED[0], ROUNDED[1], "d = torch.ops.aten.sub.Tensor(l, x)"];
+
+#[test]
+fn nans_and_infinities_that_come_and_go_by_rounding_are_noise_and_others_are_not() {
+    let root = [CANCELS[0], CANCELS[1], CANCELS[2], "r = torch.ops.aten.sqrt.default(d)", "return (r,)"];
+    // A number where the other side has none, and none where it has one.
+    backend("other-nans", DType::is_float, |at, value| match at {
+        3 | 9 | 20 if value.is_nan() => 1e-4,
+        3 | 9 | 20 => f64::NAN,
+        _ => value,
+    });
+    backend("nan-throughout", DType::is_float, |_, _| f64::NAN);
+    assert_eq!(verdict(&root, &edges(), "other-nans"), Verdict::Noise);
+    assert!(matches!(verdict(&root, &edges(), "nan-throughout"), Verdict::Fail(_)));
+    let stable = [
+        CANCELS[0],
+        CANCELS[1],
+        CANCELS[2],
+        "s = torch.ops.aten.add.Tensor(d, 1.0)",
+        "r = torch.ops.aten.sqrt.default(s)",
+        "return (r,)",
+    ];
+    assert!(matches!(verdict(&stable, &edges(), "other-nans"), Verdict::Fail(_)), "no rounding makes a NaN of that");
+    let quotient = [CANCELS[0], CANCELS[1], CANCELS[2], "r = torch.ops.aten.reciprocal.default(d)", "return (r,)"];
+    backend("other-poles", DType::is_float, |at, value| match at {
+        3 | 9 | 20 if value.is_infinite() => -8_388_608.0,
+        3 | 9 | 20 => f64::INFINITY,
+        _ => value,
+    });
+    assert_eq!(verdict(&quotient, &edges(), "other-poles"), Verdict::Noise);
+}
+
+/// `eager` with fewer rows in its first output.
+struct Shorter {
+    inner: Box<dyn Executable>,
+    less: i64,
+}
+
+impl Executable for Shorter {
+    fn run(&self, inputs: Vec<Value<Tensor>>, observe: &mut Observer<'_>) -> Result<Forward, NodeError> {
+        let outputs = self.inner.run(inputs, observe)?.outputs.map(&mut |tensor| {
+            let rows = (tensor.shape()[0] - self.less).max(0);
+            Tensor::empty(&[rows, tensor.shape()[1]], tensor.dtype()).expect("a tensor")
+        });
+        Ok(Forward { outputs, backward: None })
+    }
+}
+
+#[test]
+fn a_size_that_depends_on_rounding_is_noise_and_a_wrong_one_is_not() {
+    for (name, less) in [("some-less", 3), ("none", 64)] {
+        register(Backend::new(name, "for tests", move |graph, options| {
+            let inner = (find("eager").expect("eager").compile)(graph, options)?;
+            Ok(Box::new(Shorter { inner, less }))
+        }));
+    }
+    let tail = ["n = torch.ops.aten.nonzero.default(g)", "return (n,)"];
+    let near = [CANCELS[0], CANCELS[1], CANCELS[2], "g = torch.ops.aten.ge.Scalar(d, 0)", tail[0], tail[1]];
+    assert_eq!(verdict(&near, &edges(), "some-less"), Verdict::Noise);
+    let far = [CANCELS[0], CANCELS[1], "g = torch.ops.aten.gt.Scalar(l, 0.253)", tail[0], tail[1]];
+    assert!(matches!(verdict(&far, &edges(), "some-less"), Verdict::Fail(_)), "no rounding changes how many there are");
+    assert!(matches!(verdict(&far, &edges(), "none"), Verdict::Fail(_)));
+}

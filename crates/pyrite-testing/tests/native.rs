@@ -37,6 +37,7 @@ fn question(backend: &str) -> Question {
         rewrites: None,
         refused: Vec::new(),
         switches: Switches::default(),
+        thorough: false,
     }
 }
 

@@ -85,6 +85,7 @@ fn found(name: &'static str, decision: &'static str) -> String {
             rewrites: Some(count),
             refused: Vec::new(),
             switches: Switches::default(),
+            thorough: false,
         };
         judge(&graph, &inputs, &question, &mut |_| {}, &mut |_, _| {}).verdict
     };
