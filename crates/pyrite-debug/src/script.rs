@@ -656,7 +656,8 @@ const SAME_BITS: &str = "
 
 const STRUCTURE: &str =
     "        sparse = lambda value: isinstance(value, torch.Tensor) and value.layout != torch.strided
-        kind = lambda value: type(value).__name__ + (f' of {value.layout}' if sparse(value) else '')
+        meta = lambda value: isinstance(value, torch.Tensor) and value.is_meta
+        kind = lambda value: type(value).__name__ + (f' of {value.layout}' if sparse(value) else ' on meta' if meta(value) else '')
         kinds = [{name: kind(value) for name, value in left.items()} for left in (expected, actual)]
         for name in kinds[0] | kinds[1]:
             want, have = kinds[0].get(name, 'nothing'), kinds[1].get(name, 'nothing')

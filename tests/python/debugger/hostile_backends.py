@@ -5,10 +5,12 @@ of `RIGHT` keep it and look suspicious: another sign of zero, strides of dimensi
 a result, output on the terminal. A name maps to the program's parameters and lines, and to the class that is announced.
 """
 
+import atexit
 import os
 import signal
 import sys
 import threading
+import zlib
 
 import torch
 from torch._dynamo import register_backend
@@ -166,6 +168,44 @@ def swapped(function, arguments, _call):
     return reversed(function(*arguments))
 
 
+@backend(WRONG, "value", 'x : "f32[300, 300]"', *SINE)
+def one_of_many(function, arguments, _call):
+    return [torch.where(torch.arange(value.numel()).view_as(value) == value.numel() - 1, value * 1.01, value) for value in function(*arguments)]
+
+
+@backend(WRONG, "value", 'x : "f32[4]", n : "i64[4]"', "a = torch.ops.aten.sin.default(x)", "m = n * 1000000007 + 1152921504606846976", "return (a, m)")
+def large_integer(function, arguments, _call):
+    """One more where doubles have gaps."""
+    first, second = function(*arguments)
+    return first, second + 1
+
+
+@backend(WRONG, "value", 'x : "f32[4, 4]"', "a = torch.ops.aten.sin.default(x)", "b = a.mT", "c = b * 2", "return (c, b)")
+def by_stride(function, arguments, _call):
+    first, second = function(*arguments)
+    return first + (second.stride() == (1, 4)), second
+
+
+@backend(WRONG, "structure", MATRIX, *SINE)
+def without_data(function, arguments, _call):
+    return [value.to("meta") for value in function(*arguments)]
+
+
+class Crashing(torch.autograd.Function):
+    @staticmethod
+    def forward(_context, value):
+        return value.clone()
+
+    @staticmethod
+    def backward(_context, _gradient):
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+
+@backend(WRONG, {"signal": 11}, "x", *SINE, gradients=["x"])
+def crash_in_backward(function, arguments, _call):
+    return [Crashing.apply(value) for value in function(*arguments)]
+
+
 @backend(WRONG, "value", MATRIX, *SINE)
 def sometimes(function, arguments, _call):
     """Wrong in one call of two, whatever the seed."""
@@ -262,3 +302,67 @@ def equal_results_apart(function, arguments, _call):
 def tips_by_rounding(function, arguments, call):
     values, above = function(*[value.double() for value in arguments]) if call % 2 else function(*arguments)
     return values.float(), above
+
+
+@backend(RIGHT, None, MATRIX, *SINE)
+def dies_at_the_end(function, arguments, call):
+    """Crashes when its process ends, after all is done."""
+    if call == 1:
+        atexit.register(os.kill, os.getpid(), signal.SIGSEGV)
+    return function(*arguments)
+
+
+@backend(RIGHT, None, MATRIX, *SINE)
+def moves_away(function, arguments, _call):
+    os.chdir("/")
+    torch.manual_seed(1)
+    return function(*arguments)
+
+
+@backend(RIGHT, None, 'x : "f32[8, 8]"', "a = torch.ops.aten.sin.default(x)", "p = torch.ops.aten.sigmoid.default(a)", "m = torch.ops.aten.bernoulli.default(p)", "g = m > 0.5", "o = torch.ops.aten.nonzero.default(g)", "return (o,)")
+def draws_another_size(function, arguments, call):
+    torch.rand(call)
+    return function(*arguments)
+
+
+class Rounding(torch.fx.Interpreter):
+    """Rounds otherwise after each step that rounds."""
+
+    def run_node(self, node):
+        value = super().run_node(node)
+        rounds = isinstance(value, torch.Tensor) and value.is_floating_point() and any(name in str(node.target) for name in ("sin", "sum", "mul", "div", "sub"))
+        if not rounds:
+            return value
+        generator = torch.Generator().manual_seed(zlib.crc32(node.name.encode()))
+        return value * (1 + 1.2e-7 * torch.randint(-1, 2, value.shape, generator=generator))
+
+
+# Sums in two orders, one a few units in the last place above the other: which is larger is a matter of rounding.
+NEAR = (
+    "a = torch.ops.aten.sin.default(x)",
+    "s = torch.ops.aten.sum.dim_IntList(a, [1])",
+    "f = torch.ops.aten.flip.default(a, [1])",
+    "u = torch.ops.aten.sum.dim_IntList(f, [1])",
+    "r = torch.ops.aten.mul.Tensor(u, 1.0000002)",
+    "c = torch.ops.aten.cat.default([s, r])",
+    "d = torch.ops.aten.sub.Tensor(r, s)",
+)
+
+
+def near(name, *lines):
+    """A backend that rounds otherwise, on a program that goes on from near ties."""
+
+    def rounds_otherwise(function, arguments, _call):
+        return Rounding(function.__self__).run(*arguments)
+
+    rounds_otherwise.__name__ = f"near_{name}"
+    backend(RIGHT, None, 'x : "f32[64, 33]", y : "f32[128, 32]"', *NEAR, *lines)(rounds_otherwise)
+
+
+near("topk", "t = torch.ops.aten.topk.default(c, 3)", "i = t[1]", "o = torch.ops.aten.index_select.default(y, 0, i)", "m = torch.ops.aten.mm.default(o, y.mT)", "return (m,)")
+near("sort", "t = torch.ops.aten.sort.default(c)", "i = t[1]", "o = torch.ops.aten.index_select.default(y, 0, i)", "return (o,)")
+near("rows", "g = torch.ops.aten.gt.Tensor(r, s)", "w = torch.ops.aten.unsqueeze.default(g, 1)", "o = torch.ops.aten.where.ScalarOther(w, x, 0)", "return (o,)")
+near("all", "g = torch.ops.aten.gt.Tensor(r, s)", "e = torch.ops.aten.all.default(g)", "o = torch.ops.aten.where.ScalarOther(e, y, 0)", "return (o,)")
+near("floor", "q = torch.ops.aten.div.Tensor(r, s)", "o = torch.ops.aten.floor.default(q)", "return (o,)")
+near("sign", "o = torch.ops.aten.sign.default(d)", "w = torch.ops.aten.unsqueeze.default(o, 1)", "v = w * x", "return (v,)")
+near("size", "g = torch.ops.aten.gt.Tensor(r, s)", "n = torch.ops.aten.nonzero.default(g)", "return (n,)")

@@ -192,6 +192,8 @@ class Encoder:
         return len(self.storages) - 1
 
     def value(self, value):
+        if isinstance(value, torch.Tensor) and value.is_meta:
+            return {"str": "a tensor without data, on meta"}
         if isinstance(value, torch.Tensor) and value.layout != torch.strided:
             return self.value(parts_of(value.detach()))
         if isinstance(value, torch.Tensor):
