@@ -123,3 +123,56 @@ fn a_page_that_cannot_be_written_leaves_nothing_behind() {
     refused(&[path(folder.path()), "--out", path(&page)], &["report::unwritten", "--out"]);
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
 }
+
+/// The files that a page quotes around breaks and recompiles.
+fn quoted(folder: &Path) -> Vec<String> {
+    let output = report(&[path(folder)]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let run = &data(&folder.join("report.html"))["runs"][0];
+    let sources = run["sources"].as_array().expect("sources");
+    sources.iter().filter_map(|source| Some(source["file"].as_str()?.to_owned())).collect()
+}
+
+fn recompile(file: &Path) -> Json {
+    json!({
+        "event": "recompile", "time": 0.5, "stage": "capture", "graph": null, "function": "f", "file": path(file),
+        "line": 1, "guard": "a guard", "times": 1,
+    })
+}
+
+#[test]
+fn a_page_quotes_the_scripts_beside_a_run_and_nothing_else_that_a_trace_names() {
+    let (project, elsewhere) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let write = |place: &Path| fs::write(place, "secret = 1\n").expect("a file");
+    let script = project.path().join("train.py");
+    let link = project.path().join("link.py");
+    let others = [elsewhere.path().join("other.py"), project.path().join("key"), project.path().join("notes.txt")];
+    others.iter().chain([&script]).for_each(|place| write(place));
+    std::os::unix::fs::symlink(&others[0], &link).expect("a link");
+    let run = project.path().join("pyrite_debug").join("run_1");
+    let devices = [Path::new("/dev/zero"), Path::new("/etc/passwd")];
+    let named = others.iter().map(|other| &**other).chain([&*script, &link]).chain(devices);
+    trace(&run, &[begun("debug")].into_iter().chain(named.map(recompile)).collect::<Vec<_>>());
+    assert_eq!(quoted(&run), [path(&script)]);
+}
+
+#[test]
+fn a_page_holds_no_file_that_a_link_in_the_folder_leads_to() {
+    let (folder, elsewhere) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let secret = elsewhere.path().join("secret.py");
+    fs::write(&secret, "secret = 1\n").expect("a file");
+    let link = |name: &str| std::os::unix::fs::symlink(&secret, folder.path().join(name)).expect("a link");
+    link("repro.py");
+    link("report.md");
+    refused(&[path(folder.path())], &["report::nothing-in-it"]);
+    link("passing.py");
+    fs::remove_file(folder.path().join("repro.py")).expect("the link");
+    fs::write(
+        folder.path().join("repro.py"),
+        "class Repro(torch.nn.Module):\n    def forward(self, x):\n        return (x,)\n",
+    )
+    .expect("a repro");
+    assert_eq!(report(&[path(folder.path())]).status.code(), Some(0));
+    let page = fs::read_to_string(folder.path().join("report.html")).expect("a page");
+    assert!(!page.contains("secret = 1"), "a link was followed");
+}

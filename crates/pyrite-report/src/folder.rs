@@ -28,7 +28,7 @@ pub fn open(path: &Path) -> Result<RunView, ReportError> {
         (true, _, _) => path,
     };
     let folder = &with_trace(folder).map_err(|error| cannot(error.to_string()))?;
-    let mut run = if folder.join(TRACE_FILE).is_file() {
+    let mut run = if is_file(&folder.join(TRACE_FILE)) {
         from_trace::read(folder)?
     } else {
         session::read(folder).ok_or_else(|| ReportError::NothingInIt { path: path.to_owned() })?
@@ -38,15 +38,20 @@ pub fn open(path: &Path) -> Result<RunView, ReportError> {
     Ok(run)
 }
 
+/// Whether a path is a file itself, and no link to one: a folder may be a stranger's.
+fn is_file(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_file())
+}
+
 /// The folder itself if it has a trace or a repro, else the last run below it.
 fn with_trace(folder: &Path) -> std::io::Result<PathBuf> {
-    if folder.join(TRACE_FILE).is_file() || folder.join(session::REPRO).is_file() {
+    if is_file(&folder.join(TRACE_FILE)) || is_file(&folder.join(session::REPRO)) {
         return Ok(folder.to_owned());
     }
     let mut runs = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        if path.join(TRACE_FILE).is_file() {
+        if is_file(&path.join(TRACE_FILE)) {
             runs.push(path);
         }
     }

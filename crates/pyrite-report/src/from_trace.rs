@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pyrite_trace::event::{
     Divergence as Parting, GraphDump, Kernel, KernelTime, Mark, NodeRow, Run as Begun, Size, StageMark,
@@ -74,7 +74,7 @@ pub fn read(folder: &Path) -> Result<RunView, ReportError> {
     for (graph, parting) in partings {
         attach(&mut run, graph.as_deref(), parting);
     }
-    run.sources = sources(&run);
+    run.sources = sources(&run, folder);
     run.title = match &run.signature {
         Some(signature) => signature.clone(),
         None if run.subtitle.is_empty() => "a run".to_owned(),
@@ -295,8 +295,25 @@ fn attach(run: &mut RunView, graph: Option<&str>, parting: Parting) {
     }
 }
 
+/// The Python file that a trace names, where it may be quoted. A trace may be a stranger's, and a page is passed on: it quotes
+/// nothing but code that lies where the trace was written or where the command runs, and nothing that a link leads to.
+fn quotable(file: &str, places: &[PathBuf]) -> Option<String> {
+    let path = Path::new(file);
+    let real = path.canonicalize().ok()?;
+    let is_code = |path: &Path| path.extension().is_some_and(|extension| extension == "py");
+    let near = is_code(path) && is_code(&real) && places.iter().any(|place| real.starts_with(place));
+    let is_read = fs::metadata(&real).is_ok_and(|found| near && found.is_file() && found.len() <= LARGEST);
+    if is_read { fs::read_to_string(real).ok() } else { None }
+}
+
+/// Up to how many bytes a file is code that people wrote.
+const LARGEST: u64 = 1 << 24;
+
 /// The lines around breaks and recompiles, from files that still say what the trace says.
-fn sources(run: &RunView) -> Vec<SourceView> {
+fn sources(run: &RunView, folder: &Path) -> Vec<SourceView> {
+    // A run lies in a folder of runs beside the script.
+    let beside = folder.canonicalize().ok().and_then(|run| Some(run.parent()?.parent()?.to_owned()));
+    let places: Vec<PathBuf> = beside.into_iter().chain(std::env::current_dir().ok()).collect();
     let mut wanted: BTreeMap<&str, Vec<(u32, Option<&str>)>> = BTreeMap::new();
     for found in &run.breaks {
         wanted.entry(&found.file).or_default().push((found.line, found.source.as_deref()));
@@ -306,7 +323,7 @@ fn sources(run: &RunView) -> Vec<SourceView> {
     }
     let mut sources = Vec::new();
     for (file, marks) in wanted {
-        let Ok(text) = fs::read_to_string(file) else { continue };
+        let Some(text) = quotable(file, &places) else { continue };
         let lines: HashMap<u32, &str> = (1..).zip(text.lines()).collect();
         let still = |line: u32, said: Option<&str>| {
             said.is_none_or(|said| lines.get(&line).is_some_and(|text| text.trim() == said.trim()))

@@ -19,10 +19,10 @@ const STORY: &str = "report.md";
 
 /// Reads such a folder; nothing where there is no repro.
 pub fn read(folder: &Path) -> Option<RunView> {
-    let text = fs::read_to_string(folder.join(REPRO)).ok()?;
+    let text = own_text(folder, REPRO)?;
     let mut run = RunView::default();
     for name in [REPRO, PASSING] {
-        let Ok(text) = fs::read_to_string(folder.join(name)) else { continue };
+        let Some(text) = own_text(folder, name) else { continue };
         let place = run.files.len();
         if let Some((graph, metadata)) = graph_of(&text, folder, name, place) {
             run.graphs.push(graph);
@@ -33,13 +33,20 @@ pub fn read(folder: &Path) -> Option<RunView> {
         }
         run.files.push(file_at(name, text));
     }
-    if let Ok(story) = fs::read_to_string(folder.join(STORY)) {
+    if let Some(story) = own_text(folder, STORY) {
         run.findings = findings(&story);
     }
     run.title = run.signature.clone().unwrap_or_else(|| "a debugging session".to_owned());
     run.subtitle = folder.display().to_string();
     run.repro = Some(Repro { path: REPRO.to_owned(), text, proven: None });
     Some(run)
+}
+
+/// The text of a file of the folder: a link may lead to what is none of the page's, and a pipe never ends.
+fn own_text(folder: &Path, name: &str) -> Option<String> {
+    let path = folder.join(name);
+    fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?;
+    fs::read_to_string(path).ok()
 }
 
 /// The graph of a program's text, and what the text says of itself; nothing where it cannot be read.
