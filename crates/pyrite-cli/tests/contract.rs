@@ -168,3 +168,17 @@ fn a_program_for_another_device_runs_on_the_cpu_and_says_so() {
     assert!(!shown.contains("cuda"), "{shown}");
     assert!(out(&pyrite(folder.path(), &["--device", "file", "show", "cuda.py"])).contains("cuda"));
 }
+
+#[test]
+fn a_place_that_cannot_become_a_folder_is_refused_before_anything_is_done() {
+    let folder = folder();
+    fs::write(folder.path().join("taken"), "mine").expect("a file");
+    for words in [&["debug"][..], &["minify"]] {
+        for out in ["taken", "taken/below"] {
+            let done = pyrite(folder.path(), &[words, &["program.py", "--backend", WRONG, "--out", out]].concat());
+            assert_eq!(done.status.code(), Some(2), "{}", err(&done));
+            assert!(err(&done).contains("taken is not a folder") && !err(&done).contains("run 1"), "{}", err(&done));
+        }
+    }
+    assert_eq!(fs::read_to_string(folder.path().join("taken")).expect("the file"), "mine");
+}

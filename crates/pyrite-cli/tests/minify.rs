@@ -274,13 +274,18 @@ fn inputs_that_the_seed_gives_are_not_stored() {
 }
 
 #[test]
-fn a_command_that_cannot_be_started_is_named() {
+fn a_command_that_cannot_be_started_is_a_mistake_of_usage() {
     let folder = folder(PROGRAM);
-    for asked in [&["--check", "no-such-program"][..], &["--backend", "cmd:no-such-program"]] {
-        let output = pyrite(folder.path(), &[&["minify", "program.py"][..], asked].concat());
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{asked:?}: {said}");
-        assert!(said.contains("no-such-program cannot be started"), "{asked:?}: {said}");
+    for asked in [
+        &["minify", "program.py", "--check", "no-such-program --fast"][..],
+        &["minify", "program.py", "--backend", "cmd:no-such-program"],
+        &["debug", "program.py", "--backend", "cmd:'no-such-program'"],
+        &["run", "program.py", "--backend", "cmd:no-such-program"],
+    ] {
+        let output = pyrite(folder.path(), asked);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{asked:?}: {said}");
+        assert!(said.contains("there is no program `no-such-program`"), "{asked:?}: {said}");
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left behind");
 }

@@ -219,3 +219,53 @@ fn no_code_in_a_file_runs_and_none_reaches_an_interpreter() {
         }
     }
 }
+
+/// A command that ends by itself, within a time in which nothing is waited for.
+fn ends(folder: &Path, words: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new("timeout");
+    command.arg("30").arg(env!("CARGO_BIN_EXE_pyrite")).args(words).current_dir(folder);
+    let output = command.output().expect("the command starts");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn a_folder_with_links_in_a_circle_and_a_pipe_is_read_to_its_end() {
+    let place = folder(&format!("{HEAD}{BODY}"));
+    let below = place.path().join("dump");
+    fs::create_dir(&below).expect("a folder");
+    for name in ["a", "b"] {
+        std::os::unix::fs::symlink(".", below.join(name)).expect("a link");
+    }
+    let pipe = Command::new("mkfifo").arg(below.join("repro_1.py")).status().expect("mkfifo");
+    assert!(pipe.success());
+    std::os::unix::fs::symlink("/etc/passwd", below.join("repro_2.py")).expect("a link");
+    let (code, err) = ends(place.path(), &["show", "dump"]);
+    assert!(code == Some(2) && err.contains("contains no program"), "{code:?}: {err}");
+    fs::copy(place.path().join("repro.py"), below.join("repro.py")).expect("a file");
+    let (code, err) = ends(place.path(), &["show", "dump"]);
+    assert_eq!(code, Some(0), "{err}");
+    let (code, err) = ends(place.path(), &["show", "dump/repro_1.py"]);
+    assert!(code == Some(2) && err.contains("named pipe") && err.contains("dump/repro_1.py"), "{code:?}: {err}");
+}
+
+#[test]
+fn a_program_that_no_machine_has_room_for_is_refused_at_the_value_that_has_none() {
+    let full = "        y = torch.ops.aten.full.default([200000000000], 1.0)\n        return (y,)\n";
+    let expand = "        e = torch.ops.aten.expand.default(x, [90000000000, 4])\n        y = torch.ops.aten.mul.Tensor(e, 2)\n        \
+                  return (y,)\n";
+    let input = "def load_args(reader):\n    b = reader.storage(None, 4)\n    reader.tensor(b, (90000000000,), (0,))\n";
+    for (text, line, command) in [
+        (format!("{HEAD}{full}"), 3, "run"),
+        (format!("{HEAD}{expand}"), 4, "run"),
+        (format!("{HEAD}{expand}"), 4, "debug"),
+        (format!("{HEAD}{BODY}{input}"), 2, "get-args"),
+    ] {
+        let place = folder(&text);
+        let backend: &[&str] = if command == "get-args" { &[] } else { &["--backend", "native"] };
+        let (code, err) = ends(place.path(), &[&[command, "repro.py"], backend].concat());
+        assert_eq!(code, Some(2), "{text}: {err}");
+        for part in ["program::too-large", &format!("repro.py:{line}"), "GB"] {
+            assert!(err.contains(part), "expected {part} in\n{err}");
+        }
+    }
+}

@@ -92,6 +92,22 @@ impl Command {
     }
 }
 
+/// The program of a command line, where this machine has none of that name that can be started.
+pub fn missing_program(line: &str) -> Option<String> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let program = split(line).into_iter().next().unwrap_or_default();
+    let starts = |path: &std::path::Path| {
+        std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    let known = if program.contains('/') {
+        starts(program.as_ref())
+    } else {
+        let places = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&places).any(|place| starts(&place.join(&program)))
+    };
+    (!known).then_some(program)
+}
+
 /// The words of a command line, as a shell splits them: at blanks that are not quoted. Quotes that are not closed end with
 /// the line.
 pub(crate) fn split(line: &str) -> Vec<String> {
@@ -136,7 +152,17 @@ impl Oracle<Candidate> for Command {
 
 #[cfg(test)]
 mod tests {
-    use super::split;
+    use super::{missing_program, split};
+
+    #[test]
+    fn a_program_is_missing_where_none_of_its_name_can_be_started() {
+        for line in ["sh -c true", "/bin/sh", "'sh' x"] {
+            assert_eq!(missing_program(line), None, "{line}");
+        }
+        for line in ["no-such-program x", "/bin", "/etc/passwd", "./no-such-program", ""] {
+            assert!(missing_program(line).is_some(), "{line}");
+        }
+    }
 
     #[test]
     fn a_line_is_split_as_a_shell_does() {

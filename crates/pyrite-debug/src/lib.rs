@@ -35,7 +35,7 @@ mod wrapper;
 
 pub use assess::{Again, Assessment, Bound, assess, compared, signature_of};
 pub use bisection::{Determinism, Effort, Found, OTHER_TRITONS, bisect};
-pub use command_oracle::Command;
+pub use command_oracle::{Command, missing_program};
 pub use freedom::excused;
 pub use isolated::{Isolated, Limits};
 pub use judge::{

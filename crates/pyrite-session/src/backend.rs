@@ -5,7 +5,7 @@ use std::path::Path;
 use pyrite_compiler::backend::backends;
 use pyrite_compiler::{Backend, find};
 use pyrite_debug::torch::{self, Lack};
-use pyrite_debug::trust;
+use pyrite_debug::{missing_program, trust};
 use pyrite_diag::{Code, Diagnostic, Location, nearest};
 use pyrite_ir::{NodeError, OpError};
 
@@ -13,6 +13,9 @@ use crate::SessionError;
 
 /// The backend of a name.
 pub fn named(name: &str) -> Result<Backend, SessionError> {
+    if let Some(line) = name.strip_prefix("cmd:") {
+        check_command(line)?;
+    }
     find(name).ok_or_else(|| {
         let known: Vec<String> = backends().iter().map(|b| b.name.to_string()).collect();
         let mut problem = Diagnostic::error(Code::new("cli::unknown-backend"), format!("there is no backend `{name}`"));
@@ -28,6 +31,18 @@ pub fn named(name: &str) -> Result<Backend, SessionError> {
             )),
         )
     })
+}
+
+/// Refuses a command whose program is not there: it could only say that it cannot tell.
+pub fn check_command(line: &str) -> Result<(), SessionError> {
+    match missing_program(line) {
+        None => Ok(()),
+        Some(program) => Err(SessionError::of(
+            Diagnostic::error(Code::new("cli::unknown-command"), format!("there is no program `{program}`"))
+                .cause("it is not a file that can be executed, nor on the PATH")
+                .hint("check its spelling; a path is relative to the working directory"),
+        )),
+    }
 }
 
 /// What is said where a question cannot be answered because torch, or one of its backends, is not there.

@@ -3,6 +3,9 @@
 //! Such folders hold several texts of each graph. Those that can be run again are taken: a `repro.py`, a
 //! `minifier_launcher.py`, an `fx_graph_runnable`, which tlparse numbers and calls `.txt`. A folder without any of them is one of
 //! programs: all of its `.py` files.
+//!
+//! Invariant: a folder may be a stranger's, so no link out of it is followed, none to a folder at all, and only what is a file is
+//! opened: a pipe that nobody writes to would be waited for.
 
 use std::path::{Path, PathBuf};
 
@@ -23,11 +26,14 @@ pub fn programs_in(path: &Path) -> Result<Vec<PathBuf>, SessionError> {
     while let Some(folder) = open.pop() {
         let failed = |cause| SessionError::system(format!("the folder {} cannot be listed", folder.display()))(cause);
         for entry in std::fs::read_dir(&folder).map_err(failed)? {
-            let path = entry.map_err(failed)?.path();
-            if path.is_dir() && path.file_name().is_some_and(|name| name != "trace" && name != "storages") {
-                open.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "py" || extension == "txt") {
-                files.push(path);
+            let entry = entry.map_err(failed)?;
+            let (place, kind) = (entry.path(), entry.file_type().map_err(failed)?);
+            if kind.is_dir() && place.file_name().is_some_and(|name| name != "trace" && name != "storages") {
+                open.push(place);
+            } else if place.extension().is_some_and(|extension| extension == "py" || extension == "txt")
+                && (kind.is_file() || kind.is_symlink() && is_file_within(&place, path))
+            {
+                files.push(place);
             }
         }
     }
@@ -45,8 +51,26 @@ pub fn programs_in(path: &Path) -> Result<Vec<PathBuf>, SessionError> {
     Ok(found)
 }
 
+/// Whether a path is a file in a folder once all links are followed.
+fn is_file_within(path: &Path, folder: &Path) -> bool {
+    let real = (path.canonicalize(), folder.canonicalize());
+    path.is_file() && matches!(real, (Ok(path), Ok(folder)) if path.starts_with(&folder))
+}
+
+/// Whether a path is a named pipe. Those that the system makes, such as a shell's `<(command)`, have somebody who writes.
+fn is_named_pipe(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt as _;
+    let of_system = ["/dev", "/proc"].iter().any(|place| path.starts_with(place));
+    !of_system && std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo())
+}
+
 /// The one program that a path means: a file, or the only program of a folder.
 pub(crate) fn program_at(path: &Path) -> Result<PathBuf, SessionError> {
+    if is_named_pipe(path) {
+        let problem = Diagnostic::error(Code::new("cli::named-pipe"), "this is a named pipe, not a file");
+        let hint = format!("if something writes to it: `pyrite … - < {}`", path.display());
+        return Err(SessionError::of(problem.at(Location::in_file(path)).hint(hint)));
+    }
     let mut found = programs_in(path)?;
     if found.len() == 1 {
         return Ok(found.swap_remove(0));

@@ -12,10 +12,19 @@ use crate::SessionError;
 /// The files by which a session is known.
 const OF_A_SESSION: [&str; 5] = ["verdicts.jsonl", "repro.py", "report.md", "kernels.json", pyrite_trace::TRACE_FILE];
 
-/// Refuses a folder that holds a session, other than the one that this process has begun.
+/// Refuses what is no folder, and a folder that holds a session, other than the one that this process has begun.
 pub fn check_unused(out: &Path) -> Result<(), SessionError> {
     if pyrite_trace::folder().is_some_and(|own| own == out) {
         return Ok(());
+    }
+    // What cannot become a folder is told before a search, and not after it.
+    if let Some(file) = out.ancestors().find(|place| place.exists()).filter(|place| !place.is_dir()) {
+        return Err(SessionError::of(
+            Diagnostic::error(Code::new("cli::no-folder"), "the result needs a folder")
+                .at(Location::in_file(out))
+                .cause(format!("{} is not a folder", file.display()))
+                .hint("name another place with --out"),
+        ));
     }
     let Some(found) = OF_A_SESSION.iter().map(|name| out.join(name)).find(|path| path.exists()) else { return Ok(()) };
     Err(SessionError::of(

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use pyrite_compare::Accuracy;
 use pyrite_compiler::inputs::{self, Inputs};
-use pyrite_debug::{Question, trust};
+use pyrite_debug::{Limits, Question, trust};
 use pyrite_diag::{Code, Diagnostic, Diagnostics, Location};
 use pyrite_ir::verify::verify;
-use pyrite_ir::{Graph, Kind, Node, Switch, Target, Value};
+use pyrite_ir::{Device, Graph, Kind, Meta, Node, Switch, Target, Value};
 use pyrite_ops::registry;
 use pyrite_reader::{Entry, Origin, ReadOptions, ReadOutcome, read_path};
 use pyrite_reduce::Candidate;
@@ -185,15 +185,70 @@ impl Program {
         Ok(Candidate { graph, inputs, seed: self.seed(asked) })
     }
 
+    /// Refuses a program with a value that does not fit into the memory of this machine: whoever ran it would be killed.
+    fn check_memory(&self) -> Result<(), SessionError> {
+        let Some(memory) = Limits::machine_memory() else { return Ok(()) };
+        for (_, node) in self.read.graph.nodes() {
+            let mut needed = 0;
+            if let Some(meta) = &node.meta {
+                meta.each(&mut |meta| {
+                    // Inputs are copied, element by element, whatever they reach.
+                    let bytes = if node.kind == Kind::Placeholder { elements_of(meta) } else { bytes_of(meta) };
+                    needed = needed.max(bytes.filter(|_| meta.device == Device::Cpu).unwrap_or(0));
+                });
+            }
+            if needed <= u128::from(memory) {
+                continue;
+            }
+            let mut place = Location::in_file(&self.path);
+            if let Some(span) = node.span {
+                place = place.line(span.line).column(span.column);
+            }
+            let what = format!("`{}` does not fit into the memory of this machine", node.name);
+            let cause =
+                format!("it needs {:.1} GB, and the machine has {:.1} GB", needed as f64 / 1e9, memory as f64 / 1e9);
+            return Err(SessionError::of(
+                Diagnostic::error(Code::new("program::too-large"), what)
+                    .at(place)
+                    .cause(cause)
+                    .hint("run it on a machine with more memory, or make the sizes in the file smaller"),
+            ));
+        }
+        Ok(())
+    }
+
     /// Its inputs: loaded, or generated from the seed where the file has no data.
     pub fn inputs(&self, asked: Option<u64>) -> Result<Inputs, SessionError> {
         let seed = self.seed(asked);
+        self.check_memory()?;
         match &self.read.inputs {
             Some(spec) => inputs::load_from(spec, &self.read.storages, &self.path, seed),
             None => inputs::generate(&self.read.graph, &self.path, seed),
         }
         .map_err(SessionError::of)
     }
+}
+
+/// How many bytes of memory a tensor takes at least; `None` where that is not known. A view takes what it reaches.
+fn bytes_of(meta: &Meta) -> Option<u128> {
+    let mut span = 1u128;
+    for (size, stride) in meta.shape.iter().zip(meta.stride.iter()) {
+        let (size, stride) = (size.hint()?, stride.hint()?.unsigned_abs());
+        if size <= 0 {
+            return Some(0);
+        }
+        span = span.saturating_add(u128::from(size as u64 - 1) * u128::from(stride));
+    }
+    Some(span.saturating_mul(meta.dtype.size() as u128))
+}
+
+/// How many bytes the elements of a tensor take.
+fn elements_of(meta: &Meta) -> Option<u128> {
+    let mut bytes = meta.dtype.size() as u128;
+    for size in &meta.shape {
+        bytes = bytes.saturating_mul(u128::try_from(size.hint()?).ok()?);
+    }
+    Some(bytes)
 }
 
 /// Whether a graph calls something that Pyrite does not know, or calls it with element types that only torch has it for.

@@ -24,7 +24,7 @@ use pyrite_reduce::{Candidate, Content, Follow, NotReproduced, Reduction, necess
 use pyrite_trace::Stage;
 use serde_json::json;
 
-use crate::backend::missing;
+use crate::backend::{check_command, missing};
 use crate::folder;
 use crate::machine;
 use crate::program::Program;
@@ -302,6 +302,7 @@ impl Minify<'_> {
     fn oracle(&self, question: &Question, workers: Option<Arc<Isolated>>) -> Result<Asked, SessionError> {
         let unwritten = |error| self.failed("candidates cannot be written", error);
         if let Some(command) = &self.options.check {
+            check_command(command)?;
             let asked = Command::new(command, self.options.time()).map_err(unwritten)?;
             return Ok(Asked::Command(Box::new(asked.supervised_by(self.host.supervisor()))));
         }

@@ -28,6 +28,7 @@ use pyrite_oracle::{Verdict, gist};
 use pyrite_source::Size;
 use serde_json::{Value as Json, json};
 
+use crate::backend::check_command;
 use crate::reporter::{Reporter, Searching};
 use crate::{Host, SessionError, folder};
 
@@ -246,6 +247,7 @@ impl Asked {
         let scratch =
             tempfile::tempdir().map_err(|error| bad(file, "cannot create a temporary folder", &error.to_string()))?;
         if let Some(command) = &options.check {
+            check_command(command)?;
             let asked = Command::new(command, limit)?.supervised_by(host.supervisor());
             return Ok(Self::Command(Box::new(asked)));
         }
