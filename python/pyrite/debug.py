@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 import runpy
+import shlex
 import sys
 
 from pyrite import _native
@@ -52,29 +53,60 @@ def is_program(path):
     return True
 
 
-# The options of `pyrite debug` that take a value; in front of a script they are Pyrite's, behind it the script's.
-WITH_VALUE = (
-    "--accuracy --backend --cosine --import --out --python --reference --runs --seed --target --time-budget --time-limit --tol"
-).split()
-
-
 def script_asked_for(words):
     """What `script` is called with, where the words of a command ask for a script and not for a program; else None."""
     if "debug" not in words:
         return None
     before, options = words[: words.index("debug")], words[words.index("debug") + 1 :]
-    if any(not word.startswith("-") for word in before[::2]):
+    if any(not is_option for is_option, _ in _in_turn(before)):
         return None
-    for place, word in enumerate(options):
-        if place and options[place - 1] in WITH_VALUE:
-            continue
+    place = 0
+    for is_option, taken in _in_turn(options):
+        word = taken[0]
         if word == "-m" and place + 1 < len(options):
             return {"path": options[place + 1], "arguments": options[place + 2 :], "options": before + options[:place], "module": True}
-        if not word.startswith("-"):
+        if word == "--":
+            return None
+        if not is_option:
             if not word.endswith(".py") or is_program(word):
                 return None
             return {"path": word, "arguments": options[place + 1 :], "options": before + options[:place]}
+        place += len(taken)
     return None
+
+
+def _in_turn(words):
+    """Words with those that belong to them, each with whether it is an option. Behind a script, options are the script's."""
+    known = _native.debug_options()
+    place = 0
+    while place < len(words):
+        word = words[place]
+        least, most = known.get(word, (0, 0))
+        end = place + 1 + least
+        # What may follow an option is a number.
+        while end - place <= most and end < len(words) and _is_number(words[end]):
+            end += 1
+        yield word.startswith("-"), words[place:end]
+        place = end
+
+
+def _is_number(word):
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _given(options, name):
+    """The value that an option has among words, as `--name VALUE` or `--name=VALUE`; None where it is not there."""
+    found = None
+    for _, (word, *values) in _in_turn(options):
+        if word == name and values:
+            found = values[0]
+        elif word.startswith(f"{name}="):
+            found = word.partition("=")[2]
+    return found
 
 
 def script(path, arguments=(), options=(), module=False):
@@ -82,7 +114,8 @@ def script(path, arguments=(), options=(), module=False):
 
     The first calls of each region are checked, the others run eagerly. The first failure or difference is confirmed,
     minimised, proven, bisected and reported as `pyrite debug` does it, with the options given. The code is 1 where something was found and
-    0 where not; a failure of the script's own is raised as without Pyrite.
+    0 where not; a failure of the script's own is raised as without Pyrite. Options that are wrong, and a folder that cannot take the
+    result, are refused before the script runs, with the code 2.
     """
     from pyrite import config, torch_backend
 
@@ -92,8 +125,14 @@ def script(path, arguments=(), options=(), module=False):
         return 2
     if "--first-nan" in options:
         return main(["debug", *options, path, "--", *arguments])
-    backend = next((options[k + 1] for k, word in enumerate(options[:-1]) if word == "--backend"), None)
-    with config.patch(debug=True, debug_calls=CALLS, strict=False), torch_backend.watched(backend) as watch:
+    refused = _native.refused(["debug", *options, str(path)])
+    if refused is not None:
+        return refused
+    out = _given(options, "--out")
+    if out is not None and (why := _native.unusable_folder(out)):
+        print(why, file=sys.stderr)
+        return 2
+    with config.patch(debug=True, debug_calls=CALLS, strict=False), torch_backend.watched(_given(options, "--backend")) as watch:
         argv, before = sys.argv, sys.path[0]
         folder = os.getcwd() if module else str(pathlib.Path(path).resolve().parent)
         sys.argv, sys.path[0] = [str(path), *arguments], folder
@@ -107,6 +146,12 @@ def script(path, arguments=(), options=(), module=False):
         except SystemExit:
             if not watch.failures:
                 raise
+        except KeyboardInterrupt:
+            if not watch.failures:
+                raise
+            print("interrupted; what was found until then:", file=sys.stderr)
+            _tell(watch.failures[0], watch)
+            return 130
         except Exception:
             # A failure that a region has recorded ends the script in whatever way; any other is the script's own.
             if not watch.failures:
@@ -118,29 +163,41 @@ def script(path, arguments=(), options=(), module=False):
     if not watch.failures:
         print(watch.without_failure(), file=sys.stderr)
         if not module:
-            text = f"if the compiled script still behaves differently, `pyrite minify-script {path}` reduces its source"
+            text = f"if the compiled script still behaves differently, `pyrite minify-script {shlex.quote(str(path))}` reduces its source"
             print(text, file=sys.stderr)
         return 0
     failure = watch.failures[0]
-    print(f"a region failed with {failure.backend}: {failure.message}", file=sys.stderr, flush=True)
     if failure.repro is None:
-        text = f"no repro is written, because {failure.backend} cannot be imported elsewhere: move it from the script into a module that the script imports"
-        print(text, file=sys.stderr)
+        _tell(failure, watch)
         return 1
-    words = ["debug", failure.repro, *without(options, "--backend"), "--backend", failure.backend]
+    print(f"a region failed with {failure.backend}: {failure.message}", file=sys.stderr, flush=True)
     # The script has shown the failure once, and the minifier looks again whether it comes every time.
-    words += [] if "--runs" in options else ["--runs", "1"]
+    runs = [] if _given(options, "--runs") else ["--runs", "1"]
+    code = main([*_command(failure, watch, options), *without(options, "--backend"), *runs])
+    # The script failed, whatever the session makes of it, unless there was none.
+    return code if code in (2, 3, 130) else 1
+
+
+def _command(failure, watch, options=()):
+    """The words that debug the program of a failure."""
+    words = ["debug", failure.repro, "--backend", failure.backend]
     for name in watch.imports:
         words += ["--import", name]
-    reference = ["--reference", "torch:eager"] if watch.unknown_operators and "--reference" not in options else []
-    main([*words, *reference])
-    return 1
+    if watch.unknown_operators and _given(options, "--reference") is None:
+        words += ["--reference", "torch:eager"]
+    return words
+
+
+def _tell(failure, watch):
+    """Says how a region failed, and what can be done."""
+    print(f"a region failed with {failure.backend}: {failure.message}", file=sys.stderr)
+    if failure.repro is None:
+        text = f"no repro is written, because {failure.backend} cannot be imported elsewhere: move it from the script into a module that the script imports"
+    else:
+        text = f"`{shlex.join(['pyrite', *_command(failure, watch)])}` goes on"
+    print(text, file=sys.stderr, flush=True)
 
 
 def without(options, name):
     """The options but for one that takes a value."""
-    kept = list(options)
-    while name in kept:
-        place = kept.index(name)
-        del kept[place : place + 2]
-    return kept
+    return [word for _, taken in _in_turn(options) if taken[0] != name and not taken[0].startswith(f"{name}=") for word in taken]

@@ -39,7 +39,7 @@ use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 pub use exit::ExitCode;
 use failure::Failure;
@@ -223,6 +223,36 @@ pub fn run(words: impl IntoIterator<Item = OsString>, own: Invocation) -> ExitCo
             ExitCode::from(3)
         }
     }
+}
+
+/// What is wrong with the words of a command line, printed as [`run`] would, and the exit code of that; `None` where nothing is.
+pub fn refused(words: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+    let error = Cli::try_parse_from(words).err()?;
+    let _ = error.print();
+    Some(ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)))
+}
+
+/// An option and what follows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OptionWord {
+    /// Its name, with dashes.
+    pub name: String,
+    /// How many words after it belong to it, at least and at most; what is joined by `=` does not count.
+    pub words: [usize; 2],
+}
+
+/// The options of `pyrite debug`, those of every command included.
+pub fn debug_options() -> Vec<OptionWord> {
+    let mut cli = Cli::command();
+    cli.build();
+    let debug = cli.find_subcommand("debug").into_iter().flat_map(clap::Command::get_arguments);
+    let options = debug.filter_map(|option| {
+        let name = format!("--{}", option.get_long()?);
+        let count = option.get_num_args().unwrap_or_else(|| 0.into());
+        let words = if option.is_require_equals_set() { [0, 0] } else { [count.min_values(), count.max_values()] };
+        Some(OptionWord { name, words })
+    });
+    options.collect()
 }
 
 /// Whether a panic says that standard output took no more.

@@ -40,7 +40,7 @@ mod _native {
         set_layout, skip_code, skip_files,
     };
     #[pymodule_export]
-    use crate::command::main;
+    use crate::command::{debug_options, main, refused, unusable_folder};
     #[pymodule_export]
     use crate::crash::{CrashesIn, crashes_in};
     #[pymodule_export]
