@@ -304,6 +304,15 @@ def _write(path, function, args, kwargs, reason, settings):
         raise
 
 
+# What a record says that is acted on.
+_TOLD = {"backend": str, "fullgraph": bool, "dynamic": (bool, types.NoneType), "function": str}
+
+
+def _room():
+    """How many bytes a record may become when it is read."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
 @dataclasses.dataclass
 class Record:
     """What a file says of the frame in it, and the frame as it is stored."""
@@ -320,16 +329,27 @@ def read(path):
         return PyriteError(f"{path}: {cause}. Help: {remedy}.")
 
     try:
+        if not os.path.isfile(path) and os.path.exists(path):
+            raise ValueError("it is no file")
         with zipfile.ZipFile(path) as archive:
+            room = _room()
+            for name in ("record.json", "source.py", "frame.pickle"):
+                # A few bytes may say of themselves that they become as many as no machine has memory for.
+                room -= archive.getinfo(name).file_size
+                if room < 0:
+                    raise ValueError(f"{name} would need more memory than this machine has")
             told = json.loads(archive.read("record.json"))
             source = archive.read("source.py").decode()
             frame = archive.read("frame.pickle")
     except FileNotFoundError:
         raise bad("there is no such file", "give the path that the log named when the frame was recorded") from None
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile, NotImplementedError) as error:
-        raise bad(f"not a recorded frame ({error})") from None
+    except Exception as error:
+        # Whatever a damaged archive does to those who read it.
+        raise bad(f"not a recorded frame ({str(error) or type(error).__name__})") from None
     if not isinstance(told, dict) or told.get("format") != _FORMAT:
         raise bad("the record has a format that this version of Pyrite does not know")
+    if not all(isinstance(told.get(name), kinds) for name, kinds in _TOLD.items()):
+        raise bad("the record does not say what a record says")
     if told.get("sha256") != hashlib.sha256(frame).hexdigest():
         raise bad("the frame in it is damaged: its checksum differs")
     return Record(told, source, frame)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import pathlib
 import pickle
 import subprocess
@@ -179,3 +180,48 @@ def test_a_bad_file_is_refused_with_its_cause_before_anything_of_it_runs(tmp_pat
     with pytest.raises(package.PyriteError, match="format"):
         package.replay(rewritten(path, **{"record.json": json.dumps(told | {"format": 99})}))
     assert not (tmp_path / "was_run").exists()
+
+
+def test_whatever_a_strangers_archive_holds_is_told_as_what_it_is(tmp_path, monkeypatch):
+    # A machine of a megabyte.
+    monkeypatch.setattr(package._replay, "_room", lambda: 1 << 20)
+    path = package.record(tmp_path / "call.zip", helper, torch.ones(2))
+    with zipfile.ZipFile(path) as archive:
+        told = json.loads(archive.read("record.json"))
+        members = {name: archive.read(name) for name in archive.namelist()}
+
+    def as_json(**changed):
+        return {"record.json": json.dumps(told | changed)}
+
+    broken = {
+        "deep": {"record.json": "[" * 100_000},
+        "list": {"record.json": "[]"},
+        "latin": {"source.py": b"caf\xe9"},
+        "backend": as_json(backend=["cmd:touch was_run"]),
+        "dynamic": as_json(dynamic={}),
+        "without": as_json(function=None),
+    }
+    paths = {}
+    for name, changed in broken.items():
+        paths[name] = rewritten(path, **changed).rename(tmp_path / f"{name}.zip")
+    # The directory of an archive says how large a member becomes, and whether a password opens it.
+    raw = (tmp_path / "call.zip").read_bytes()
+    at = raw.rindex(b"PK\x01\x02")
+    paths["large"] = tmp_path / "large.zip"
+    paths["large"].write_bytes(raw[: at + 24] + (2**32 - 2).to_bytes(4, "little") + raw[at + 28 :])
+    paths["secret"] = tmp_path / "secret.zip"
+    paths["secret"].write_bytes(raw[: at + 8] + b"\x01\x00" + raw[at + 10 :])
+    for cut in range(0, len(raw), max(1, len(raw) // 40)):
+        paths[f"cut{cut}"] = tmp_path / f"cut{cut}.zip"
+        paths[f"cut{cut}"].write_bytes(raw[:cut])
+    paths["stored"] = tmp_path / "stored.zip"
+    with zipfile.ZipFile(paths["stored"], "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    damaged = bytearray(paths["stored"].read_bytes())
+    damaged[damaged.index(members["frame.pickle"]) + 3] ^= 255
+    paths["stored"].write_bytes(damaged)
+    os.mkfifo(tmp_path / "pipe")
+    for path in (*paths.values(), tmp_path, tmp_path / "pipe", pathlib.Path("/dev/zero")):
+        with pytest.raises(package.PyriteError, match="Help: "):
+            package.replay(path, trust=True)
