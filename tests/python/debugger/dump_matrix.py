@@ -44,6 +44,11 @@ def _(x):
 twice.register_autograd(lambda context, gradient: gradient * 2)
 
 
+@torch.library.custom_op("pyrite_dumps::double_in_place", mutates_args=("x",))
+def double_in_place(x: torch.Tensor) -> None:
+    x.mul_(2)
+
+
 class Block(nn.Module):
     """A model of a few lines: the parts of `parts` as submodules, `body(self, *inputs)` as its forward."""
 
@@ -91,6 +96,49 @@ def looped(self, x):
     return torch._higher_order_ops.while_loop(more, step, (torch.tensor(0), torch.relu(x)))[1]
 
 
+def written(self, x):
+    y = torch.relu(x).clone()
+    double_in_place(y)
+    return y + 1
+
+
+def mixed(self, x):
+    with torch.autocast("cpu", torch.bfloat16):
+        return self.a(x).relu()
+
+
+def detached(self, x):
+    with torch.no_grad():
+        scale = x.abs().max()
+    return torch.relu(x) / scale
+
+
+def scanned(self, x):
+    return torch._higher_order_ops.scan(lambda carry, row: (carry + row, (carry * row).relu()), x[0], x)[1]
+
+
+def counted_out(self, x):
+    count = (x > 0).sum().item()
+    torch._check(count >= 0)
+    return torch.relu(x) * count
+
+
+class Tied(nn.Module):
+    """Parameters and buffers that are one tensor or lie in one storage, and constants."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(6, 6)
+        self.head = nn.Linear(6, 6, bias=False)
+        self.head.weight = self.table.weight
+        memory = torch.arange(12.0)
+        self.register_buffer("low", memory[:6])
+        self.register_buffer("high", memory[3:9])
+
+    def forward(self, i):
+        return torch.relu(self.head(self.table(i)) + self.low * self.high + torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]))
+
+
 class Counting(Block):
     def __init__(self):
         super().__init__(counted)
@@ -131,6 +179,27 @@ MODELS = {
     "complex": simple(lambda s, x: torch.view_as_real(torch.fft.rfft(x.relu())), floats(4, 8)),
     "scalars": simple(lambda s, x: torch.where(x > 0.1, x * 3, x.double().relu().float()) // 0.3, floats(4, 4)),
     "dynamic": simple(lambda s, x: (s.a(x).relu() * x.shape[0]).sum(0), floats(5, 8), a=nn.Linear(8, 4)),
+    "writing_op": simple(written, floats(4, 4)),
+    "autocast": simple(mixed, floats(4, 8), a=nn.Linear(8, 8)),
+    "no_grad": simple(detached, floats(4, 4)),
+    "scan": simple(scanned, floats(3, 4)),
+    "unbacked": simple(counted_out, floats(4, 4)),
+    "tied": lambda: (Tied(), [torch.tensor([[0, 5], [2, 3]])]),
+    "float8": simple(lambda s, x: torch.relu(x.to(torch.float8_e4m3fn).to(torch.float32)), floats(4, 4)),
+    "complex_weights": simple(
+        lambda s, x: torch.view_as_real(s.w * torch.view_as_complex(x.relu())), floats(4, 2), w=nn.Parameter(torch.randn(4, dtype=torch.complex64))
+    ),
+    "integers": simple(
+        lambda s, i: ((i & 6) ^ (i << 1)).clamp(0, 9) + torch.bitwise_not(i).to(torch.uint8), lambda: torch.randint(-9, 9, (5, 3))
+    ),
+    "empty": simple(lambda s, x: s.a(x).relu().sum(0), floats(0, 8), a=nn.Linear(8, 4)),
+    "channels_last": simple(
+        lambda s, x: s.conv(x).relu(), lambda: torch.randn(2, 3, 6, 6).to(memory_format=torch.channels_last), conv=nn.Conv2d(3, 4, 3)
+    ),
+    "lstm": simple(lambda s, x: s.cell(x)[0].relu(), floats(3, 2, 4), cell=nn.LSTM(4, 5)),
+    "random": simple(lambda s, x: torch.relu(x + torch.rand_like(x)) * torch.bernoulli(torch.full_like(x, 0.5)), floats(4, 4)),
+    "vmap": simple(lambda s, x: torch.func.vmap(torch.func.grad(lambda row: row.sin().relu().sum()))(x), floats(3, 4)),
+    "nothing_and_more": simple(lambda s, x: (x.relu(), None, 3, [x.sin(), {"a": x.cos()}]), floats(4)),
     "groups": simple(lambda s, x: s.norm(s.conv(x)).relu(), floats(2, 4, 8), conv=nn.Conv1d(4, 8, 3, groups=2), norm=nn.GroupNorm(2, 8)),
 }
 
@@ -213,6 +282,7 @@ def dump(name, way, stage, level, folder):
     with inside(folder), contextlib.ExitStack() as stack:
         root = str(folder / "torch_compile_debug")
         stack.enter_context(torch._dynamo.config.patch(repro_after=stage, repro_level=level, debug_dir_root=root))
+        stack.enter_context(torch._dynamo.config.patch(capture_scalar_outputs=True))
         stack.enter_context(torch._inductor.config.patch(force_disable_caches=True))
         stack.enter_context(torch.set_grad_enabled(training))
         store = torch.utils._content_store
@@ -224,8 +294,10 @@ def dump(name, way, stage, level, folder):
             setattr(where, what, by)
         try:
             output = torch.compile(model, dynamic=name == "dynamic")(*inputs)
-            if training and output.requires_grad:
-                output.sum().backward()
+            if training:
+                found = [value for value in torch.utils._pytree.tree_leaves(output) if isinstance(value, torch.Tensor) and value.requires_grad]
+                if found:
+                    sum(value.sum() for value in found).backward()
         except BaseException as error:
             said = "".join(traceback.format_exception(error))
             reason = None if "Failure" in said or "AccuracyError" in said else f"{type(error).__name__}: {error}".splitlines()[0]

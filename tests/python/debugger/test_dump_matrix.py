@@ -14,7 +14,7 @@ import pytest
 
 HERE = pathlib.Path(__file__).parent
 ALL = os.environ.get("PYRITE_DUMP_MATRIX") == "all"
-SAMPLE = ["mlp", "checkpoint_dropout", "nested", "custom_op"]
+SAMPLE = ["mlp", "checkpoint_dropout", "nested", "custom_op", "tied"]
 # What only torch can run, or cannot differentiate either; Pyrite says so, and which backend can.
 LEFT_TO_TORCH = {
     "custom_op": "torch.ops.pyrite_dumps.twice",
@@ -22,7 +22,12 @@ LEFT_TO_TORCH = {
     "cond": "higher_order.cond",
     "complex": "fft_rfft",
     "scalars": "derivative of aten.floor_divide",
+    "writing_op": "torch.ops.pyrite_dumps.double_in_place",
+    "scan": ("higher_order.scan", "prims.rev"),
+    "float8": "float8_e4m3fn",
 }
+# What is not read yet, and what is said: transforms of functions as Dynamo traces them step by step, and operators as arguments.
+NOT_READ = {("vmap", "dynamo"): "torch._functorch.predispatch", ("writing_op", "aot"): "is nothing that a graph can use as a value"}
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +44,9 @@ def dumps(tmp_path_factory):
 def programs(dumps, wanted=True):
     """The programs of dumps that have all of their graphs, or those that have not: older versions of torch leave out nested ones."""
     for dump in dumps:
+        # Torch leaves out the value of a number that data decides, `reader.symint(None)`, and cannot run the file either.
+        if (dump["model"], dump["stage"]) in NOT_READ or (dump["model"], dump["way"]) == ("unbacked", "backward"):
+            continue
         for program in dump["programs"]:
             path = pathlib.Path(dump["folder"]) / program
             if wanted != bool(re.search(r"= (GraphModule|<lambda>)\(\)", path.read_text())):
@@ -60,6 +68,14 @@ def test_every_dump_is_read(dumps):
     for _, path in programs(dumps):
         done = pyrite("show", path)
         assert done.returncode == 0, f"{path}\n{done.stderr}"
+
+
+def test_what_is_not_read_yet_is_named(dumps):
+    for dump in dumps:
+        for program in dump["programs"]:
+            if reason := NOT_READ.get((dump["model"], dump["stage"])):
+                done = pyrite("show", pathlib.Path(dump["folder"]) / program)
+                assert done.returncode == 0 or done.returncode == 2 and reason in done.stderr, f"{program}\n{done.stderr}"
 
 
 def test_a_dump_without_its_nested_graphs_says_so(dumps):
@@ -85,7 +101,8 @@ def test_every_dump_runs_or_says_who_can_run_it(dumps):
         if path.name == "fx_graph_readable.py":
             assert "inputs::" in done.stderr or "run::invalid" in done.stderr or dump["model"] in LEFT_TO_TORCH, done.stderr
             continue
-        assert done.returncode == 2 and LEFT_TO_TORCH.get(dump["model"], "nothing") in done.stderr, f"{path}\n{done.stderr}"
+        left = LEFT_TO_TORCH.get(dump["model"], "nothing")
+        assert done.returncode == 2 and any(name in done.stderr for name in ([left] if isinstance(left, str) else left)), f"{path}\n{done.stderr}"
         assert "torch:eager" in done.stderr, done.stderr
     assert ran > len(dumps) / 2
 
