@@ -17,6 +17,7 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from pyrite import _native
+from pyrite._views import viewed
 
 
 def count_versions_up(tensors):
@@ -198,8 +199,7 @@ def apply(program, arguments):
             if base.requires_grad and leaf not in call.differentiable:
                 base = base.detach()
             if view is not None:
-                size, stride, offset = view
-                base = base.as_strided(size, stride, base.storage_offset() + offset)
+                base = viewed(base, *view)
             leaves[leaf] = base
     for leaf in call.outcome.several():
         # torch marks what `unbind` returns, and refuses to write to it while it records gradients.

@@ -39,9 +39,12 @@ pub struct Outcome {
     seen: Option<Py<Seen>>,
 }
 
-/// An input of whose memory an output is a view: its position and, unless the output is the input itself, the size, the
-/// stride and the offset of the view, counted from where the input begins.
-type Alias = (usize, Option<(Vec<i64>, Vec<i64>, i64)>);
+/// An input of whose memory an output is a view: its position and, unless the output is the input itself, the view.
+type Alias = (usize, Option<View>);
+
+/// The size and the stride of a view, where it begins, in bytes behind the beginning of the input, and its dtype where
+/// that is not the input's.
+type View = (Vec<i64>, Vec<i64>, i64, Option<&'static str>);
 
 impl Outcome {
     pub(crate) fn new(
@@ -108,11 +111,7 @@ impl Outcome {
         let mut convert = |tensor: &Tensor| -> PyResult<Bound<'py, PyAny>> {
             match aliases.next().flatten() {
                 Some((index, None)) => arguments.get_item(index),
-                Some((index, Some((size, stride, offset)))) => {
-                    let base = arguments.get_item(index)?;
-                    let begin: i64 = base.call_method0("storage_offset")?.extract()?;
-                    base.call_method1("as_strided", (size, stride, begin + offset))
-                }
+                Some((index, Some(view))) => viewed(&arguments.get_item(index)?, view),
                 None => storages.give(py, tensor),
             }
         };
@@ -122,6 +121,12 @@ impl Outcome {
             .collect::<PyResult<Vec<_>>>()?;
         Ok(PyList::new(py, items)?.into_any())
     }
+}
+
+/// A view of an input.
+fn viewed<'py>(base: &Bound<'py, PyAny>, view: View) -> PyResult<Bound<'py, PyAny>> {
+    let (size, stride, begin, dtype) = view;
+    base.py().import("pyrite._views")?.getattr("viewed")?.call1((base, size, stride, begin, dtype))
 }
 
 /// A value as a Python object; tensors by a function.
@@ -221,21 +226,24 @@ impl Outcome {
 }
 
 /// Which input a leaf lies in: the one that the graph looks at, where that is known, because gradients flow into it and
-/// inputs may share memory. Other element types over the same memory are no view for torch.
+/// inputs may share memory; else one of the same dtype, if there is one.
 fn alias(leaf: &Tensor, base: Option<usize>, inputs: &[Option<Tensor>]) -> Option<Alias> {
     let sharing = || {
         inputs.iter().enumerate().filter_map(|(index, input)| {
             let input = input.as_ref()?;
-            (input.storage().same(leaf.storage()) && input.dtype() == leaf.dtype()).then_some((index, input))
+            input.storage().same(leaf.storage()).then_some((index, input))
         })
     };
+    let alike = || sharing().filter(|(_, input)| input.dtype() == leaf.dtype());
     let base = base.and_then(|base| sharing().find(|(index, _)| *index == base));
-    let equal = || sharing().find(|(_, input)| input.layout() == leaf.layout());
-    let (index, input) = base.or_else(equal).or_else(|| sharing().next())?;
+    let equal = || alike().find(|(_, input)| input.layout() == leaf.layout());
+    let (index, input) = base.or_else(equal).or_else(|| alike().next()).or_else(|| sharing().next())?;
     let layout = leaf.layout();
-    let offset = layout.offset - input.layout().offset;
-    let view = (input.layout() != layout).then(|| (layout.shape.to_vec(), layout.stride.to_vec(), offset));
-    Some((index, view))
+    let first = |tensor: &Tensor| tensor.layout().offset * tensor.dtype().size() as i64;
+    let dtype = (input.dtype() != leaf.dtype()).then(|| leaf.dtype().torch_name());
+    let is_other = dtype.is_some() || input.layout() != layout;
+    let view = || (layout.shape.to_vec(), layout.stride.to_vec(), first(leaf) - first(input), dtype);
+    Some((index, is_other.then(view)))
 }
 
 /// The leaves and the inputs that somebody holds beside those who are known to: inputs are held once, leaves by the
