@@ -53,7 +53,8 @@ pub enum Produced {
     Input(usize),
     /// A view of an input's memory: the input's position, and what the view looks like.
     ViewOfInput(usize, Meta),
-    /// A view of an output of the functional graph: its position, and what the view looks like.
+    /// A view of an output of the functional graph: its position, and what the view looks like; the offset counts from
+    /// where that output begins.
     ViewOfValue(usize, Meta),
     /// A value that is not a tensor.
     Plain(Value<()>),

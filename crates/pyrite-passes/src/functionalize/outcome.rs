@@ -1,6 +1,7 @@
 //! The end of a trace: what the plan should have known, and what the program's outputs are.
 
-use pyrite_ir::{Contract, Handle, Node, NodeId, OpError, Value};
+use pyrite_ir::{Contract, Handle, Meta, Node, NodeId, OpError, Value};
+use pyrite_sym::SymInt;
 use rustc_hash::FxHashMap;
 
 use super::state::{BaseOrigin, Pure, State};
@@ -76,7 +77,7 @@ impl State<'_> {
                 _ if uses[&base] < 2 => Produced::Value(position),
                 _ if is_root => {
                     if let Some(home) = homes.get(&base) {
-                        Produced::ViewOfValue(*home, meta)
+                        Produced::ViewOfValue(*home, self.within(base, meta))
                     } else {
                         homes.insert(base, position);
                         Produced::Value(position)
@@ -84,7 +85,7 @@ impl State<'_> {
                 }
                 _ => {
                     hidden.push((produced.len(), base));
-                    Produced::ViewOfValue(usize::MAX, meta)
+                    Produced::ViewOfValue(usize::MAX, self.within(base, meta))
                 }
             });
         }
@@ -93,6 +94,14 @@ impl State<'_> {
         let graph = self.tracer.finish(Value::List(output));
         let contract = Contract::default();
         Ok(Functional { graph, sources, written, produced, positions, structure, contract })
+    }
+
+    /// What a view looks like whose offset counts from where its base begins, which need not be where its storage does.
+    fn within(&self, base: usize, view: Meta) -> Meta {
+        let root = &self.slots[self.bases[base].root.0 as usize].meta;
+        let size = |meta: &Meta| SymInt::from(meta.dtype.size());
+        let begin = (&root.offset * size(root)).floor_div(&size(&view));
+        Meta { offset: &view.offset - begin, ..view }
     }
 
     /// The inputs that are written to, by their positions, and their final values.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pyrite_ir::{Given, Meta, Node, NodeId, OpError, Symbols, Value};
 use pyrite_sym::SymInt;
-use pyrite_tensor::{Layout, Tensor};
+use pyrite_tensor::{DType, Layout, Tensor};
 
 use super::{Functional, InputSource, Produced};
 
@@ -165,7 +165,8 @@ impl Functional {
                     Produced::ViewOfValue(position, meta) => {
                         let of = look_up(&results, *position)?;
                         let layout = meta.layout()?;
-                        let offset = layout.offset + of.layout().offset;
+                        let begin = of.layout().offset * of.dtype().size() as i64;
+                        let offset = layout.offset + in_elements(begin, meta.dtype)?;
                         of.view(meta.dtype, Layout { offset, ..layout })?.into()
                     }
                     Produced::Plain(value) => {
@@ -186,14 +187,19 @@ impl Functional {
             return Err(OpError::fault("a view of what is not a tensor"));
         };
         let layout = view.layout()?;
-        let (from, to) = (meta.dtype.size() as i64, view.dtype.size() as i64);
         let expected = meta.offset.as_int().ok_or_else(|| OpError::fault("a symbolic offset at run time"))?;
-        let moved = (input.layout().offset - expected) * from;
-        if moved % to != 0 {
-            return Err(OpError::invalid(format!("an input's offset must be divisible to be seen as {}", view.dtype)));
-        }
-        Ok(input.view(view.dtype, Layout { offset: layout.offset + moved / to, ..layout })?)
+        let moved = (input.layout().offset - expected) * meta.dtype.size() as i64;
+        Ok(input.view(view.dtype, Layout { offset: layout.offset + in_elements(moved, view.dtype)?, ..layout })?)
     }
+}
+
+/// Bytes as a number of elements.
+fn in_elements(bytes: i64, dtype: DType) -> Result<i64, OpError> {
+    let size = dtype.size() as i64;
+    if bytes % size != 0 {
+        return Err(OpError::invalid(format!("a tensor's offset must be divisible to be seen as {dtype}")));
+    }
+    Ok(bytes / size)
 }
 
 fn is_symbolic(produced: &Produced) -> bool {
