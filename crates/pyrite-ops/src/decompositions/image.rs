@@ -5,13 +5,13 @@ use pyrite_sym::SymInt;
 use pyrite_tensor::DType;
 
 use super::{Operand, Rule, Sheet, Term, formulas};
+use crate::rules::Around;
 
 /// How an index outside of a dimension is brought back into it.
 #[derive(Clone, Copy)]
 enum Border {
     Reflect,
     Replicate,
-    Repeat,
 }
 
 impl Border {
@@ -20,7 +20,6 @@ impl Border {
         match self {
             Self::Reflect => s.term(&last) - (s.term(&last) - at.abs()).abs(),
             Self::Replicate => at.clamp(0i64, last),
-            Self::Repeat => at.of("aten.remainder.Scalar", &[size.into()]),
         }
     }
 }
@@ -72,7 +71,21 @@ pub fn replication_pad(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Rule {
 
 /// `_pad_circular`.
 pub fn pad_circular(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Rule {
-    padded(e, a, Border::Repeat)
+    let s = Sheet::new(e);
+    let x = s.term(a.value(0).clone());
+    let shape = x.shape();
+    let pad = a.syms(1)?;
+    let picked = pad.chunks_exact(2).zip((0..shape.len()).rev()).fold(x, |x, (pair, dim)| {
+        if pair[0].is_eq(0) && pair[1].is_eq(0) {
+            return x;
+        }
+        let around = Around::new(&shape[dim], &pair[0], &pair[1]);
+        let end = &around.kept + &around.after;
+        let places = [(-&around.before).into(), end.into(), 1i64.into(), DType::I64.into()];
+        let places = s.call("aten.arange.start_step", &places);
+        x.pick(dim, places.of("aten.remainder.Scalar", &[(&around.kept).into()]) + s.term(&around.first))
+    });
+    s.result_of(picked)
 }
 
 /// `reflection_pad_backward`.

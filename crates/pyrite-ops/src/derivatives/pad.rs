@@ -5,6 +5,7 @@ use pyrite_sym::SymInt;
 use pyrite_tensor::DType;
 
 use super::{Calculus, Rule, first};
+use crate::rules::Around;
 
 /// `constant_pad_nd`: what was added is cut off, and what was cut off is zero.
 pub fn constant_pad(e: &mut dyn Emit, p: &Pullback<'_>) -> Rule {
@@ -33,11 +34,13 @@ pub fn pad_circular(e: &mut dyn Emit, p: &Pullback<'_>) -> Rule {
     let shape = e.shape(p.tensor(0)?);
     let mut grad = p.grad()?;
     for (pair, dim) in p.args.syms(1)?.chunks_exact(2).zip((0..shape.len()).rev()) {
-        let size = &shape[dim];
-        let places = e.one("aten.arange.start", args![-&pair[0], size + &pair[1], DType::I64])?;
-        let places = e.one("aten.remainder.Scalar", args![places, size])?;
+        let around = Around::new(&shape[dim], &pair[0], &pair[1]);
+        let end = &around.kept + &around.after;
+        let places = e.one("aten.arange.start", args![-&around.before, end, DType::I64])?;
+        let places = e.one("aten.remainder.Scalar", args![places, around.kept])?;
+        let places = e.one("aten.add.Tensor", args![places, around.first])?;
         let mut to = e.shape(grad);
-        to[dim] = size.clone();
+        to[dim] = shape[dim].clone();
         let zeros = e.zeros(&to, grad)?;
         grad = e.one("aten.index_add.default", args![zeros, dim, places, grad])?;
     }

@@ -8,7 +8,7 @@ use pyrite_tensor::{DType, Element, Tensor};
 use crate::decompositions::image as by;
 use crate::derivatives::pad as d;
 use crate::lowerings as to_loops;
-use crate::rules::{expect_same_shape, format_strides, preserved_strides, suggested_format, views};
+use crate::rules::{Around, expect_same_shape, format_strides, preserved_strides, suggested_format, views};
 use pyrite_kernels::{accumulate, fill_with, remap};
 
 /// The table.
@@ -94,18 +94,29 @@ pub const OPS: &[OpDef] = &[
                 if before.is_gt(&x.shape[d]) || after.is_gt(&x.shape[d]) {
                     invalid!("padding {before} and {after} goes around size {} more than once", x.shape[d]);
                 }
+                if Around::new(&x.shape[d], &before, &after).kept.is_eq(0) && !shape[d].is_eq(0) {
+                    invalid!("padding {before} and {after} leaves nothing of size {} to go on with", x.shape[d]);
+                }
             }
             Ok(x.fresh(&shape, x.dtype).into())
         },
         |call| {
             let (x, out) = (call.args.tensor(0)?, call.allocate(0)?);
-            remap(x, &out, &tables(x.shape(), out.shape(), &call.args.ints(1)?, |i, size| i.rem_euclid(size)));
+            let rank = x.shape().len();
+            let mut tables = tables(x.shape(), out.shape(), &[], |i, _| i);
+            for (pair, d) in call.args.ints(1)?.chunks_exact(2).zip((0..rank).rev()) {
+                let around = Around::new(&x.shape()[d].into(), &pair[0].into(), &pair[1].into());
+                let known = |size: &SymInt| size.as_int().unwrap_or_default();
+                let (first, kept, before) = (known(&around.first), known(&around.kept), known(&around.before));
+                tables[d].iter_mut().for_each(|i| *i = first + (*i - before).rem_euclid(kept));
+            }
+            remap(x, &out, &tables);
             Ok(out.into())
         },
     )
     .derivative(d::pad_circular)
     .decompose(by::pad_circular)
-    .samples(&["f32[1, 2, 4], [1, 2]", "f32[1, 2, 3, 4], [1, 1, -1, 2]"]),
+    .samples(&["f32[1, 2, 4], [1, 2]", "f32[1, 2, 3, 4], [1, 1, -1, 2]", "f64[1, 2, 4, 5], [-1, 1, 2, -2]"]),
     OpDef::composite(
         "aten::pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor",
         "A tensor padded with a value, its mirror image, its border or its other end.",

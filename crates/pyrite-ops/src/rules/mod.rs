@@ -1,5 +1,6 @@
 //! Metadata rules that operators share.
 
+pub mod around;
 pub mod channels;
 pub mod dims;
 pub mod pointwise;
@@ -7,6 +8,7 @@ pub mod records;
 pub mod strides;
 pub mod views;
 
+pub use around::Around;
 pub use channels::{image_like, image_strides, suggests_channels_last};
 pub use dims::{broadcast, expect_same_shape, is_vector, reduced_shape, specialized, wrap_dim, wrap_dims};
 pub use pointwise::{
