@@ -74,9 +74,9 @@ class functional_python:
     def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1): return aten.col2im(input, output_size, kernel_size, dilation, padding, stride)
     def pad(input, pad, mode='constant', value=None): return aten.pad(input, pad, mode, value)
     def normalize(input, p=2.0, dim=1, eps=1e-12, out=None): return aten.div(input, aten.expand_as(aten.clamp_min(aten.norm(input, p, [dim], True), eps), input))
-    def mse_loss(input, target, size_average=None, reduce=None, reduction='mean', weight=None): return aten.mse_loss(input, target, reduction_of(size_average, reduce, reduction)) if weight is None else unknown()
-    def l1_loss(input, target, size_average=None, reduce=None, reduction='mean', weight=None): return aten.l1_loss(input, target, reduction_of(size_average, reduce, reduction)) if weight is None else unknown()
-    def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction='mean', beta=1.0): return aten.smooth_l1_loss(input, target, reduction_of(size_average, reduce, reduction), beta)
+    def mse_loss(input, target, size_average=None, reduce=None, reduction='mean', weight=None): return aten.mse_loss(spread(input, target), spread(target, input), reduction_of(size_average, reduce, reduction)) if weight is None else unknown()
+    def l1_loss(input, target, size_average=None, reduce=None, reduction='mean', weight=None): return aten.l1_loss(spread(input, target), spread(target, input), reduction_of(size_average, reduce, reduction)) if weight is None else unknown()
+    def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction='mean', beta=1.0): return aten.smooth_l1_loss(spread(input, target), spread(target, input), reduction_of(size_average, reduce, reduction), beta)
     def huber_loss(input, target, reduction='mean', delta=1.0, weight=None): return aten.huber_loss(input, target, reduction_number(reduction), delta) if weight is None else unknown()
     def soft_margin_loss(input, target, size_average=None, reduce=None, reduction='mean'): return aten.soft_margin_loss(input, target, reduction_of(size_average, reduce, reduction))
     def kl_div(input, target, size_average=None, reduce=None, reduction='mean', log_target=False): return aten.kl_div(input, target, reduction_of(size_average, reduce, reduction), log_target=log_target) if reduction != 'batchmean' else unknown()
@@ -117,16 +117,16 @@ class functional_python:
 class tensor_methods:
     "torch.Tensor"
 
-    def float(self): return aten.to(self, torch.float32)
-    def double(self): return aten.to(self, torch.float64)
-    def half(self): return aten.to(self, torch.float16)
-    def bfloat16(self): return aten.to(self, torch.bfloat16)
-    def long(self): return aten.to(self, torch.int64)
-    def int(self): return aten.to(self, torch.int32)
-    def short(self): return aten.to(self, torch.int16)
-    def char(self): return aten.to(self, torch.int8)
-    def byte(self): return aten.to(self, torch.uint8)
-    def bool(self): return aten.to(self, torch.bool)
+    def float(self, memory_format=None): return aten.to(self, torch.float32, memory_format=memory_format)
+    def double(self, memory_format=None): return aten.to(self, torch.float64, memory_format=memory_format)
+    def half(self, memory_format=None): return aten.to(self, torch.float16, memory_format=memory_format)
+    def bfloat16(self, memory_format=None): return aten.to(self, torch.bfloat16, memory_format=memory_format)
+    def long(self, memory_format=None): return aten.to(self, torch.int64, memory_format=memory_format)
+    def int(self, memory_format=None): return aten.to(self, torch.int32, memory_format=memory_format)
+    def short(self, memory_format=None): return aten.to(self, torch.int16, memory_format=memory_format)
+    def char(self, memory_format=None): return aten.to(self, torch.int8, memory_format=memory_format)
+    def byte(self, memory_format=None): return aten.to(self, torch.uint8, memory_format=memory_format)
+    def bool(self, memory_format=None): return aten.to(self, torch.bool, memory_format=memory_format)
     def type(self, dtype): return aten.to(self, dtype) if kind(dtype) == 'dtype' else unknown()
     def cpu(self, memory_format=None): return aten.to(self, device=device('cpu'))
     def to(self, a=None, b=None, c=None, d=None, *, device=None, dtype=None, other=None, non_blocking=False, copy=False, memory_format=None):
@@ -207,7 +207,8 @@ class modules:
 class parts_of_rules:
     "."
 
-    # Called by other rules.
+    # Called by other rules. One number takes part in the choice of a result's type less than a tensor of several.
+    def spread(x, like): return aten.expand_as(x, like) if rank(x) == 0 and rank(like) > 0 else x
     def reduction_of(size_average, reduce, reduction): return unknown() if kind(size_average) == 'tensor' or kind(reduce) == 'tensor' else reduction_number(reduction) if size_average is None and reduce is None else 0 if reduce is False else 2 if size_average is False else 1
     def attention_projections(query, key, value, size, weight, bias):
         return self_projections(query, size, weight, bias) if query is key and key is value else cross_projections(query, key, value, weight, bias)
