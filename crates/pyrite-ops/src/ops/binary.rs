@@ -117,7 +117,7 @@ pub const OPS: &[OpDef] = &[
     OpDef::kernel(
         "aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
         "`other - alpha·self`.",
-        to_difference,
+        to_reversed_difference,
         rsub,
     )
     .derivative(d::rsub)
@@ -126,7 +126,7 @@ pub const OPS: &[OpDef] = &[
     plain_pointwise(
         "aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
         "`other - alpha·self`.",
-        to_difference,
+        to_reversed_difference,
         rsub,
         &["f32[3, 4], 2.5", "i64[4], 2", "bf16[2], 1, 3"],
     )
@@ -314,7 +314,7 @@ pub const OPS: &[OpDef] = &[
     core_pointwise(
         "aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
         "The base raised to the exponent.",
-        to_same_number,
+        to_power_of_number,
         pow,
         &["2, f32[3, 4]", "2.5, i64[4]", "2, i64[4]", "1, c64[2]"],
     )
@@ -351,7 +351,7 @@ pub const OPS: &[OpDef] = &[
     plain_pointwise(
         "aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor",
         "The base raised to the exponent, in double precision.",
-        to_double,
+        to_double_power_of_number,
         pow,
         &["2, f32[3, 4]"],
     )
@@ -667,10 +667,31 @@ fn to_difference(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     to_sum(args)
 }
 
+/// The second operand comes first.
+fn to_reversed_difference(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
+    to_difference(args)?;
+    let reversed: Vec<Meta> = operands(args).into_iter().rev().collect();
+    Ok(same_as(&reversed, operand_dtype(&reversed))?.into())
+}
+
 fn to_double(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     let operands = operands(args);
     let dtype = if operand_dtype(&operands).is_complex() { DType::C128 } else { DType::F64 };
     Ok(same_as(&operands, dtype)?.into())
+}
+
+/// PyTorch lays a power of a number out contiguously, however its exponent lies.
+fn to_power_of_number(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
+    laid_out_anew(to_same_number(args)?)
+}
+
+fn to_double_power_of_number(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
+    laid_out_anew(to_double(args)?)
+}
+
+fn laid_out_anew(result: Value<Meta>) -> Result<Value<Meta>, OpError> {
+    let Value::Tensor(meta) = result else { return Ok(result) };
+    Ok(meta.fresh(&meta.shape, meta.dtype).into())
 }
 
 fn to_step(args: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {

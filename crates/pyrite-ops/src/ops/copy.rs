@@ -11,7 +11,7 @@ use crate::decompositions::copy as by;
 use crate::decompositions::create as by_creation;
 use crate::derivatives::copy as d;
 use crate::lowerings as to_loops;
-use crate::rules::{expect_same_shape, format_strides, preserved_strides, views, wrap_dim};
+use crate::rules::{expect_same_shape, format_strides, preserved_strides, suggested_format, views, wrap_dim};
 use pyrite_kernels::fill_with;
 
 /// The table.
@@ -310,11 +310,11 @@ fn to(
     let meta = e.meta(x);
     let same_type = !matches!(dtype, Value::DType(wanted) if *wanted != meta.dtype);
     let same_device = !matches!(device, Value::Device(wanted) if *wanted != meta.device);
+    // PyTorch asks which format the strides follow, not whether the tensor is dense in it: all that are not channels last
+    // are contiguous to it.
     let same_format = match format {
         None | Some(MemoryFormat::Preserve) => true,
-        Some(MemoryFormat::Contiguous) => meta.is_contiguous(),
-        Some(MemoryFormat::ChannelsLast) => meta.is_channels_last(),
-        Some(MemoryFormat::ChannelsLast3d) => meta.is_channels_last_3d(),
+        Some(format) => suggested_format(meta) == format,
     };
     if same_type && same_device && same_format && !copy {
         return Ok(x.into());

@@ -523,6 +523,9 @@ fn chunk_cat(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, Op
         if dim >= shape.len() {
             invalid!("_chunk_cat wants tensors with a dimension {dim}");
         }
+        if shape.iter().any(|size| size.is_eq(0)) {
+            invalid!("_chunk_cat wants tensors that are not empty");
+        }
         let missing = shape[dim].ceil_div(&chunks.into()) * chunks - &shape[dim];
         let mut pad = vec![SymInt::Int(0); 2 * (shape.len() - dim)];
         if let Some(last) = pad.last_mut() {

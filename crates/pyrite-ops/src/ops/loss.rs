@@ -87,7 +87,10 @@ pub const OPS: &[OpDef] = &[
         "aten::soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
         "`ln(1 + exp(-target·self))`.",
         |a| {
-            expect_in_place(a, &[a.tensor(0)?.clone(), a.tensor(1)?.clone()])?;
+            let (x, target) = (a.tensor(0)?.clone(), a.tensor(1)?.clone());
+            // A target of a lesser type is multiplied in place.
+            let dtype = if operand_dtype(&[x.clone(), target.clone()]) == x.dtype { x.dtype } else { target.dtype };
+            expect_in_place(a, &[x, Meta { dtype, ..target }])?;
             infer_pair(a, 2)
         },
         |call| pair(call, 2, |x, y| (-y * x).exp().ln_1p()),
@@ -455,7 +458,8 @@ fn infer_cross_logits(a: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
     operands.extend(a.opt_tensor(2)?.cloned());
     operands.extend(a.opt_tensor(3)?.cloned());
     expect_in_place(a, &operands)?;
-    reduced(a, &operands, 4)
+    // PyTorch begins with one minus the target and goes on in place.
+    reduced(a, &operands[1..2], 4)
 }
 
 fn cross_logits(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {

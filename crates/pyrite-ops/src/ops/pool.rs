@@ -964,6 +964,9 @@ fn unpool_infer(args: &Args<'_, Meta>, dims: usize) -> Result<Value<Meta>, OpErr
     if places.dtype != DType::I64 {
         invalid!("positions must have 64 bits, not type {}", places.dtype);
     }
+    if !x.dtype.is_float() {
+        invalid!("{} is not defined for {}", args.schema.name, x.dtype);
+    }
     let sizes = args.syms(2)?;
     if sizes.len() != dims {
         invalid!("output_size has {} numbers for {dims} dimensions", sizes.len());

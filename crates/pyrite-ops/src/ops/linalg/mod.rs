@@ -119,6 +119,7 @@ pub const OPS: &[OpDef] = &[
         eval::lu,
     )
     .derivative(d::lu)
+    .constants(&[0])
     .samples(&["f32[2, 3, 3]", "f64[2, 3, 5]", "c64[5, 3]", "f32[0, 3]"]),
     OpDef::kernel(
         "aten::lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)",
@@ -127,6 +128,7 @@ pub const OPS: &[OpDef] = &[
         eval::lu_unpack,
     )
     .derivative(d::lu_unpack)
+    .constants(&[0])
     .samples(&["f32[2, 3, 3], i32[2, 3]{1..4}", "f64[5, 3], i32[3]{1..6}, False", "c64[3, 5], i32[3]{1..4}, True, False"]),
     OpDef::kernel(
         "aten::linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
