@@ -45,6 +45,9 @@ _DTYPES = {
     torch.complex128: "c128",
 }
 
+# The types of parameters that take any number: exponents, bounds, factors.
+_NUMBERS = ("number", "Optional[number]")
+
 # Operators under a second name.
 _SAME = {"aten.true_divide.Tensor": "aten.div.Tensor"}
 
@@ -120,7 +123,8 @@ def cut(module, compile_segment, on_opaque):
             host = attempt.host(compile_segment)
         except _Refused as refusal:
             for node, reason in refusal.nodes.items():
-                refused[node] = reason
+                if not _with_known_numbers(node):
+                    refused[node] = reason
             continue
         # On a GPU calls are torch's: a program of nothing else is recorded like others.
         if refused and not host.meta["segments"] and not all(is_gpu(_device(node)) for node in refused):
@@ -129,6 +133,18 @@ def cut(module, compile_segment, on_opaque):
             on_opaque(Opaque(name_of(node.target), reason))
         return host
     raise CompileError("no cut of the graph can be compiled")
+
+
+def _with_known_numbers(node):
+    """Replaces the numbers of a call that are symbols by the values that they have, whether there are some: torch guards these.
+    Sizes stay what they are."""
+    known = {}
+    for value, parameter in zip(node.args, getattr(node.target, "_schema").arguments):
+        number = value.meta.get("val") if isinstance(value, torch.fx.Node) else None
+        if isinstance(number, torch.SymInt) and str(parameter.type) in _NUMBERS and number.node.has_hint():
+            known[value] = int(number)
+    node.args = tuple(known.get(each, each) if isinstance(each, torch.fx.Node) else each for each in node.args)
+    return bool(known)
 
 
 class _Refused(Exception):
