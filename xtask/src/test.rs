@@ -62,6 +62,10 @@ const PEER_CASES: &str = "tests/python/package/test_peer_cases.py";
 const SIZES: &str = "operators.sizes";
 /// What calls torch's functions in every way in which they are written.
 const VARIANTS: &str = "operators.variants";
+/// What calls samples of torch's functions with inputs that lie otherwise.
+const BORDER_SAMPLES: &str = "border.samples";
+/// What compiles random compositions of torch's functions and calls them with changing sizes.
+const COMPOSITIONS: &str = "border.compositions";
 /// What compiles every model of transformers that can be built small.
 const STRANGERS: &str = "models.strangers";
 
@@ -159,10 +163,12 @@ fn nightly(workspace: &Workspace, processes: &str, report: &mut Report) {
         let mut command = programs::python_with_pyrite(workspace, args)?;
         counted(command.args(PROOFS).env("PYRITE_PROOFS", "all"), Counts::of_pytest)
     });
-    let modules: [(_, _, &[&str]); 6] = [
+    let modules: [(_, _, &[&str]); 8] = [
         ("convolutions", CONVOLUTIONS, &[]),
         ("sizes", SIZES, &["--count", "20"]),
         ("variants", VARIANTS, &[]),
+        ("samples at every entry point", BORDER_SAMPLES, &["--count", "4000"]),
+        ("compositions", COMPOSITIONS, &["--count", "4000"]),
         ("architectures", ARCHITECTURES, &[]),
         ("regions of architectures", REGIONS, &[]),
         ("models of strangers", STRANGERS, &[]),

@@ -1,0 +1,125 @@
+"""What was found at the border with PyTorch, reduced; and a sample of the sweeps `border.samples` and `border.compositions`."""
+
+import warnings
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import pyrite
+from border import compositions, samples
+from border.observe import WAYS, Judge
+from operators.harness import opinfos
+
+# Quick in all, and the same at every run; the sweeps take other seeds.
+SEED = 0
+COUNT = 40
+NAMES = [name for name in opinfos() if name not in samples.LEFT_OUT]
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+    torch._dynamo.reset()
+    pyrite.reset()
+
+
+@pytest.mark.parametrize("number", range(COUNT))
+def test_a_sample_does_what_it_does_in_eager(number):
+    _, difference = samples.check(SEED, number, NAMES)
+    assert difference is None, difference
+
+
+@pytest.mark.parametrize("number", range(COUNT))
+def test_a_composition_does_what_it_does_in_eager(number):
+    _, difference = compositions.check(SEED, number)
+    assert difference is None, difference
+
+
+def r(*shape, dtype=torch.float32):
+    return torch.randn(shape, dtype=dtype)
+
+
+def transposed(*shape):
+    return r(*shape).transpose(0, 1)
+
+
+def with_its_view(x):
+    y = torch.slice_scatter(x, x[:1], 0, 0, 1)
+    return y, y[:, 1:]
+
+
+# What each is called with, call after call.
+CASES = {
+    "outputs_of_other_dtypes_are_views": (
+        lambda x, z: (x.view(torch.int32), x.view(torch.int16), torch.view_as_real(z), z.imag, z.real, torch.view_as_complex(x)),
+        [(r(3, 2), r(3, 4, dtype=torch.complex64)), (r(5, 2), r(2, 2, dtype=torch.complex64))],
+    ),
+    "parts_of_complex_numbers_have_gradients": (
+        lambda z: (z.imag, torch.view_as_real(z)),
+        [(r(3, 4, dtype=torch.complex64).requires_grad_(),)],
+    ),
+    "circular_padding_repeats_what_negative_padding_leaves": (
+        lambda x: (F.pad(x, (-1, 1, -2, 1), mode="circular"), F.pad(x, (2, -1, 0, -2), mode="circular"), F.pad(x, (1, 2, 2, 1), mode="circular")),
+        [(r(1, 3, 4, 5).requires_grad_(),), (r(2, 3, 6, 7).requires_grad_(),)],
+    ),
+    "losses_promote_one_number_as_a_tensor_of_several": (
+        lambda x, y: (F.mse_loss(x, y), F.l1_loss(x, y, reduction="none"), F.smooth_l1_loss(y, x)),
+        [(r(5, 5, dtype=torch.bfloat16), r())],
+    ),
+    "views_of_results_that_begin_later": (with_its_view, [(r(20, 17)[1:9, 1::2],), (r(9, 17)[1:9, 1:],)]),
+    "views_of_views_of_inputs_that_begin_later": (
+        lambda x: (x.ravel(), x.ravel().view(torch.uint8), x.ravel()[1:]),
+        [(torch.arange(64)[8:].view(2, 4, 7),), (torch.arange(64)[3:].view(1, 61),)],
+    ),
+    "powers_of_a_number_are_contiguous": (lambda x: (2**x, torch.float_power(2, x), 1**x), [(transposed(3, 5),), (transposed(4, 2),)]),
+    "logits_lie_as_their_targets": (
+        lambda x, y: F.binary_cross_entropy_with_logits(x, y, reduction="none"),
+        [(transposed(5, 4), torch.rand(4, 5)), (r(4, 5), torch.rand(5, 4).t())],
+    ),
+    "reversed_differences_lie_as_their_second_operand": (lambda x, y: torch.rsub(x, y), [(transposed(5, 4), r(4, 5)), (r(4, 5), transposed(5, 4))]),
+    "a_tensor_in_a_format_is_itself": (lambda x: (x.to(torch.float32, memory_format=torch.contiguous_format), x.float()), [(transposed(2, 3),)]),
+    "permutations_of_lu_have_no_gradient": (lambda x: torch.linalg.lu(x)[1:] + torch.linalg.lu(x)[:1], [(r(3, 3).requires_grad_(),)]),
+    "integers_are_not_unpooled": (
+        lambda x, places: F.max_unpool2d(x, places, 2),
+        [(torch.ones(1, 1, 2, 2, dtype=torch.int64), torch.tensor([0, 2, 8, 10]).view(1, 1, 2, 2))],
+    ),
+    "targets_of_lesser_types": (lambda x, y: F.soft_margin_loss(x, y, reduction="none"), [(r(4), torch.tensor([True, False, True, True]))]),
+    "orders_of_norms_that_change": (
+        lambda x, order: torch.linalg.vector_norm(x, order),
+        [(r(5), 2), (r(6), 3), (r(6), 4)],
+    ),
+    "chunks_of_nothing_are_refused": (lambda x: torch._chunk_cat([x, x], 0, 2), [(r(3, 2),), (r(3, 0),)]),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", CASES)
+def test_what_was_found_stays_right(name, way):
+    function, calls = CASES[name]
+    judge = Judge(function, way)
+    for arguments in calls:
+        assert judge.difference(arguments) is None
+
+
+def test_the_judge_sees_a_difference_of_each_kind():
+    """Each function stands for a wrong compiler."""
+
+    def told(plain, wrong, *arguments):
+        judge = Judge(plain, "pyrite")
+        judge.compiled = wrong
+        return judge.difference(arguments)
+
+    x = r(3, 4)
+    assert "strides" in told(lambda x: x + 1, lambda x: (x + 1).t().contiguous().t(), x)
+    assert "place" in told(lambda x: x[1:], lambda x: x[1:].clone(), x)
+    assert "kind" in told(lambda x: x + 1, lambda x: x.double() + 1, x)
+    assert "value" in told(lambda x: x + 1, lambda x: x + 2, x)
+    assert "inputs 0" in told(lambda x: x.add_(1) * 0, lambda x: x * 0, x)
+    assert "autograd" in told(lambda x: x * 2, lambda x: (x * 2).detach(), r(3).requires_grad_())
+    assert "gradients 0" in told(lambda x: x * 2, lambda x: x * 2 + (x - x.detach()), r(3).requires_grad_())
+    assert "random" in told(lambda x: x * 1, lambda x: (torch.rand(()), x * 1)[1], x)
+    assert "eager raises" in told(lambda x: x.view(5), lambda x: x, x)
+    assert "outputs" in told(lambda x: (x, x), lambda x: (x,), x)
