@@ -186,7 +186,7 @@ impl Nest {
 
     /// The element of a tensor that is broadcast over axes.
     pub fn load(&mut self, place: &Place, axes: &[AxisId]) -> Result<Val, OpError> {
-        let axes = broadcast_axes(&place.meta, axes)?;
+        let axes = broadcast_axes(&self.kernel, &place.meta, axes)?;
         self.load_at(place, &axes)
     }
 
@@ -328,18 +328,19 @@ impl Nest {
     }
 }
 
-/// The axes that the dimensions of a tensor move along when it is broadcast over axes.
-pub fn broadcast_axes(meta: &Meta, axes: &[AxisId]) -> Result<Vec<Option<AxisId>>, OpError> {
+/// The axes of a kernel that the dimensions of a tensor move along when it is broadcast over them. A symbolic size may be
+/// one: where it is not the axis's, the rule of the result's metadata has asked whether it is.
+pub fn broadcast_axes(kernel: &Kernel, meta: &Meta, axes: &[AxisId]) -> Result<Vec<Option<AxisId>>, OpError> {
     let skipped = axes
         .len()
         .checked_sub(meta.rank())
         .ok_or_else(|| OpError::unsupported("an operand of a higher rank than the result"))?;
-    Ok(meta
-        .shape
-        .iter()
-        .zip(&axes[skipped..])
-        .map(|(size, axis)| (size.as_int() != Some(1)).then_some(*axis))
-        .collect())
+    let is_single = |size: &SymInt, axis: AxisId| match size.as_int() {
+        Some(size) => size == 1,
+        None => size != kernel.extent(axis) && size.is_eq(1),
+    };
+    let dims = meta.shape.iter().zip(&axes[skipped..]);
+    Ok(dims.map(|(size, axis)| (!is_single(size, *axis)).then_some(*axis)).collect())
 }
 
 /// A position of a result, at which a rule computes.

@@ -506,6 +506,7 @@ def draw(rng):
     # What nobody reads is returned: a compiler need not compute the rest, nor refuse it.
     read = {name for line in lines for name in re.findall(r"\w+", line.partition(" = ")[2] if line.startswith("v") else line)}
     given = [name for name in made if name not in read or rng.random() < 0.2]
+    given = given or made[-1:]
     rng.shuffle(given)
     if rng.random() < 0.15:
         given.append(rng.choice(names))

@@ -74,6 +74,10 @@ CASES = {
         lambda x: (x.ravel(), x.ravel().view(torch.uint8), x.ravel()[1:]),
         [(torch.arange(64)[8:].view(2, 4, 7),), (torch.arange(64)[3:].view(1, 61),)],
     ),
+    "a_size_that_comes_out_as_one_is_broadcast": (
+        lambda x: (x * x[:, 1:], torch.maximum(x, x.unfold(-1, 2, 1)), x[..., ::3] / (x + 9), x[torch.arange(x.shape[0])[:, None], x[:, 1:].long() * 0]),
+        [(r(3, 2),), (r(5, 2),), (r(5, 3),)],
+    ),
     "powers_of_a_number_are_contiguous": (lambda x: (2**x, torch.float_power(2, x), 1**x), [(transposed(3, 5),), (transposed(4, 2),)]),
     "logits_lie_as_their_targets": (
         lambda x, y: F.binary_cross_entropy_with_logits(x, y, reduction="none"),

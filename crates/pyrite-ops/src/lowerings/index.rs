@@ -102,7 +102,7 @@ pub fn index(l: &mut Lowering<'_>) -> Lowered {
                 continue;
             };
             axes.push(None);
-            let map = broadcast_axes(&place.meta, &over)?;
+            let map = broadcast_axes(&p.nest.kernel, &place.meta, &over)?;
             let index = p.nest.load_at(place, &map)?;
             let distance = p.nest.bounded(index, size, stride);
             at = Some(match at {
