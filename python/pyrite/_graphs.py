@@ -21,8 +21,10 @@ what a backward half reads is handed out as the same tensors each time, and para
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import sys
+import warnings
 
 import torch
 
@@ -227,8 +229,10 @@ class Recording:
                 self.graph.capture_begin(capture_error_mode="thread_local")
                 try:
                     results = recorder.run(given)
-                finally:
                     self.graph.capture_end()
+                except BaseException:
+                    _abandon(self.graph)
+                    raise
             current.wait_stream(stream)
         # What is written to the copy of an input.
         self.written = [(index, copy) for index, copy in zip(self.own, self.inputs) if index in recorder.written]
@@ -308,6 +312,17 @@ class Recording:
             for index in self.seen:
                 results[index] = _copied(self.results[index])
         return results
+
+
+def _abandon(graph):
+    """Ends a capture that failed. Torch's generator takes every draw for one of the capture until a capture ends well: one of nothing does."""
+    with contextlib.suppress(RuntimeError):
+        graph.capture_end()
+    nothing = torch.cuda.CUDAGraph()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch warns of a graph that is empty
+        nothing.capture_begin(capture_error_mode="thread_local")
+        nothing.capture_end()
 
 
 _holders = torch._C._storage_Use_Count

@@ -28,6 +28,7 @@ pub fn bench(workspace: &Workspace, args: &[OsString]) -> Result<()> {
 /// Runs what needs a GPU, the compiler and then the debugger; the scripts say so where there is none.
 pub fn gpu(workspace: &Workspace, args: &[OsString]) -> Result<()> {
     process::run(python_module(workspace, "gpu.speed")?.args(args))?;
+    process::run(&mut python_module(workspace, "gpu.sweep")?)?;
     process::run(python_module(workspace, "gpu.bars")?.arg("--pyrite").arg(workspace.release_binary("pyrite")))
 }
 

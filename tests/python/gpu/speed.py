@@ -265,6 +265,17 @@ def faults():
     right = all(torch.allclose(have, want, rtol=1e-5, atol=1e-6) for have, want in kept)
     tell("faults", "sizes_and_kept_outputs", right=right)
 
+    def waits(x):  # for the device, which a capture refuses
+        return torch.linalg.eigvals(x).abs() * 2
+
+    run, x = compiled(waits, "pyrite"), torch.randn(5, 5, device="cuda")
+    try:
+        right = all(torch.allclose(run(x), waits(x), rtol=1e-4) for _ in range(5))
+        torch.rand(3, device="cuda"), torch.nn.functional.dropout(x)
+        tell("faults", "refused_capture", right=right, refused=[each.is_refused for each in _recorders()])
+    except RuntimeError as error:
+        tell("faults", "refused_capture", right=False, error=str(error))
+
     linear = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU(), torch.nn.LayerNorm(64)).cuda()
     other = copy.deepcopy(linear)
     run = compiled(linear, "pyrite")

@@ -817,3 +817,62 @@ def test_other_sizes_are_other_recordings_and_a_refusal_is_final(recorder):
         with contextlib.suppress(RuntimeError):
             record([torch.ones(1)])
     assert record.is_refused and record.replays == 0
+
+
+def test_a_capture_that_fails_is_followed_by_one_that_ends_well(recorder, monkeypatch):
+    seen = []
+
+    def begin(graph, capture_error_mode):
+        seen.append(f"begin {recorder.graphs.index(graph)}")
+
+    def end(graph):
+        seen.append(f"end {recorder.graphs.index(graph)}")
+        if graph is recorder.graphs[0]:
+            raise RuntimeError("operation not permitted when stream is capturing")
+
+    monkeypatch.setattr(FakeGraph, "capture_begin", begin)
+    monkeypatch.setattr(FakeGraph, "capture_end", end)
+    record = recorder(lambda given: [given[0] * 2], "inference", set(), None)
+    for step in range(6):
+        x = torch.full((4,), float(step))
+        assert_alike(record([x]), [x * 2])
+    assert record.is_refused and record.replays == 0
+    # Torch's generator leaves a capture only where one ends without an error.
+    assert seen == ["begin 0", "end 0", "end 0", "begin 1", "end 1"]
+
+
+# What is on a GPU has other types than on the CPU in places: torch's fake tensors say so on any machine.
+
+aten = torch.ops.aten
+HALVES_ON_GPUS = {
+    "layer norm": lambda x, w: aten.native_layer_norm(x, [16], w, w, 1e-5),
+    "layer norm, plain": lambda x, w: aten.native_layer_norm(x, [16], None, None, 1e-5),
+    "layer norm, backward": lambda x, w: aten.native_layer_norm_backward(
+        x, x, [16], x.float().mean(-1, keepdim=True), x.float().mean(-1, keepdim=True), w, w, [True, True, True]
+    ),
+    "batch norm": lambda x, w: aten._native_batch_norm_legit.no_stats(x.mT, w, w, True, 0.1, 1e-5),
+    "batch norm, running": lambda x, w: aten._native_batch_norm_legit_functional(x.mT, w, w, w, w, True, 0.1, 1e-5),
+    "batch norm, backward": lambda x, w: aten.native_batch_norm_backward(
+        x.mT, x.mT, w, w, w, w.float(), w.float(), True, 1e-5, [True, True, True]
+    ),
+    "group norm": lambda x, w: aten.native_group_norm(x.mT, w, w, 4, 16, 8, 4, 1e-5),
+    "softmax": lambda x, w: aten._softmax(x, -1, False),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bf16", "f16"])
+@pytest.mark.parametrize("name", HALVES_ON_GPUS)
+def test_a_segment_for_a_gpu_has_the_types_that_torch_has_there(name, dtype, monkeypatch):
+    native = _native.compile_gpu
+    monkeypatch.setattr(_native, "compile_gpu", lambda graph, options, interpret: native(graph, options, interpret=True))
+
+    def compiler(module, examples):
+        aot.compile_region(module, examples, aot.Settings(strict=True, graphs=False))
+        return module.forward
+
+    torch._dynamo.reset()
+    with torch._subclasses.FakeTensorMode(), torch.no_grad(), aot.observed() as regions:
+        x, w = torch.empty(4, 8, 16, dtype=dtype, device="cuda"), torch.empty(16, dtype=dtype, device="cuda")
+        results = torch.compile(HALVES_ON_GPUS[name], backend=compiler)(x, w)
+    assert all(each.device.type == "cuda" for each in torch.utils._pytree.tree_leaves(results))
+    assert [(region.segments, region.opaque, region.is_eager) for region in regions] == [(1, [], False)]
