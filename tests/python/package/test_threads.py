@@ -14,7 +14,7 @@ def workers():
     tasks = [open(f"/proc/self/task/{task}/comm").read() for task in os.listdir("/proc/self/task")]
     return sum(name.startswith("pyrite-") for name in tasks)
 
-def settled():
+def named_workers():
     # A thread names itself once it runs, which takes a while where others are busy.
     for _ in range(20):
         if count := workers():
@@ -27,10 +27,10 @@ step = pyrite.compile(lambda x: (x @ x).relu() + x.exp())
 torch.set_num_threads(1)
 for _ in range(3):
     step(x).sum().backward()
-found = [settled()]
+found = [named_workers()]
 torch.set_num_threads(2)
 step(x).sum().backward()
-found.append(settled())
+found.append(named_workers())
 print(*found)
 """
 
