@@ -1,8 +1,9 @@
 //! The Python package of this clone, ready to be imported.
 //!
-//! `target/python` gets a small virtual environment on top of the shared one that has torch. In it, `pyrite` consists of
-//! links to `python/pyrite` and to the extension module that cargo built, beside the metadata that an installation would
-//! have: edits of Python files count at once, and entry points and the command `pyrite` are there as in a wheel.
+//! `target/python` gets a small virtual environment on top of the shared one that has torch; another Python or torch has
+//! another folder, such as `target/python-2.11`. In it, `pyrite` consists of links to `python/pyrite` and to the extension
+//! module that cargo built, beside the metadata that an installation would have: edits of Python files count at once, and
+//! entry points and the command `pyrite` are there as in a wheel.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ const PROJECT: &str = "pyproject.toml";
 pub fn interpreter(workspace: &Workspace) -> Result<PathBuf> {
     let shared = python::interpreter(workspace)?;
     programs::build_release(workspace, &shared)?;
-    let folder = workspace.target.join("python");
+    let folder = workspace.target.join(format!("python{}", python::suffix()));
     let environment = folder.join("venv");
     let interpreter = environment.join("bin/python");
     let modules = folder.join("modules");

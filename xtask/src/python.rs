@@ -19,12 +19,16 @@ use sha2::{Digest, Sha256};
 use crate::process;
 use crate::workspace::Workspace;
 
-/// What is installed, relative to the root.
-const REQUIREMENTS: &str = "tests/python/requirements.txt";
+/// Where lists of what is installed lie, relative to the root.
+const LISTS: &str = "tests/python";
 /// The file inside the environment that marks it as complete.
 const STAMP: &str = ".complete";
 /// The variable that names the Python to test with, by name or path, in place of the first one that fits.
 const CHOICE: &str = "PYRITE_TEST_PYTHON";
+/// The variable that names the torch to test with in place of the newest, as the end of a list's name: `requirements-2.11.txt`.
+pub const TORCH: &str = "PYRITE_TEST_TORCH";
+/// The oldest torch that is supported.
+pub const OLDEST_TORCH: &str = "2.11";
 /// The versions of CPython for which every requirement has a wheel, the preferred one first.
 pub const VERSIONS: [&str; 3] = ["3.11", "3.12", "3.13"];
 
@@ -34,8 +38,25 @@ pub fn installed(workspace: &Workspace) -> Option<PathBuf> {
     environment.is_complete().then(|| environment.interpreter())
 }
 
+/// What follows a name where another Python or another torch than the first one is tested.
+pub fn suffix() -> String {
+    let chosen = [CHOICE, TORCH].map(|variable| std::env::var(variable).unwrap_or_default());
+    suffix_of(&chosen)
+}
+
+fn suffix_of(chosen: &[String]) -> String {
+    let names = chosen.iter().filter(|name| !name.is_empty());
+    names.map(|name| format!("-{}", Path::new(name).file_name().unwrap_or_default().display())).collect()
+}
+
+/// The list of what is installed.
+fn requirements(workspace: &Workspace) -> PathBuf {
+    let torch = std::env::var(TORCH).unwrap_or_default();
+    workspace.root.join(LISTS).join(format!("requirements{}.txt", suffix_of(&[torch])))
+}
+
 fn environment(workspace: &Workspace) -> Result<Environment> {
-    let requirements = workspace.root.join(REQUIREMENTS);
+    let requirements = requirements(workspace);
     let mut text = fs::read(&requirements).with_context(|| format!("cannot read {}", requirements.display()))?;
     text.extend(std::env::var(CHOICE).unwrap_or_default().bytes());
     let cache = cache_folder(std::env::var_os("XDG_CACHE_HOME"), std::env::home_dir())?.join("pyrite");
@@ -49,7 +70,7 @@ pub fn interpreter(workspace: &Workspace) -> Result<PathBuf> {
 
 /// Makes the interpreter, and begins to install what is missing.
 pub fn begin(workspace: &Workspace) -> Result<Installation> {
-    let requirements = workspace.root.join(REQUIREMENTS);
+    let requirements = requirements(workspace);
     let environment = environment(workspace)?;
     let interpreter = environment.interpreter();
     if !environment.is_complete() {
@@ -228,6 +249,14 @@ mod tests {
     #[test]
     fn the_hash_is_sixteen_digits_of_sha256() {
         assert_eq!(short_hash(b"abc"), "ba7816bf8f01cfea");
+    }
+
+    #[test]
+    fn another_python_and_another_torch_have_folders_of_their_own() {
+        let suffix = |python: &str, torch: &str| suffix_of(&[python.to_owned(), torch.to_owned()]);
+        assert_eq!(suffix("", ""), "");
+        assert_eq!(suffix("/opt/bin/python3.12", ""), "-python3.12");
+        assert_eq!(suffix("python3.13", "2.11"), "-python3.13-2.11");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::counts::Counts;
 use crate::programs::{Building, Conformance};
@@ -150,6 +150,7 @@ fn with_python(workspace: &Workspace, scope: Scope, report: &mut Report) {
 
 /// What takes too long to be run for every change.
 fn nightly(workspace: &Workspace, processes: &str, report: &mut Report) {
+    report.step("pytest, oldest torch", || oldest_torch(workspace, processes));
     let jobs = ["--jobs", processes];
     report.step("conformance", || {
         // A case is traced for longer than it runs: both ways share the trace.
@@ -186,6 +187,32 @@ fn nightly(workspace: &Workspace, processes: &str, report: &mut Report) {
             counted(command.env(variable, "all"), Counts::of_pytest)
         });
     }
+}
+
+/// The tests that need torch, with the oldest one that is supported.
+fn oldest_torch(workspace: &Workspace, processes: &str) -> Result<Outcome> {
+    let chosen = (python::TORCH, python::OLDEST_TORCH);
+    let mut building = workspace.cargo(["xtask", "python"]);
+    let built = process::run_and_keep(building.envs([chosen]))?;
+    let Some(interpreter) =
+        built.text.lines().find(|line| line.ends_with("bin/python")).filter(|_| built.status.success())
+    else {
+        bail!("no Python environment with torch {}", python::OLDEST_TORCH);
+    };
+    let mut command = Command::new(interpreter);
+    command.current_dir(&workspace.root).env("PYRITE_BIN", workspace.release_binary("pyrite")).envs([chosen]);
+    command.args([
+        "-m",
+        "pytest",
+        "--color=no",
+        "-m",
+        "not serial",
+        "--numprocesses",
+        processes,
+        "--dist",
+        "worksteal",
+    ]);
+    counted(command.arg("tests/python"), Counts::of_pytest)
 }
 
 /// The tests of the crates that share raw memory between threads and tensors, under Miri where it is installed.
